@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+
+# Copyright The Kubernetes Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+# Checks that the tools named as arguments are there: go, git. Says what is
+# missing and how to get it, before a long build fails half way.
+
+set -o errexit -o nounset -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+missing() {
+  echo "missing: $1" >&2
+  echo "    $2" >&2
+  failed=1
+}
+
+# Where the go command may fetch toolchains, it does so here for the version in
+# go.mod; GOTOOLCHAIN=local forbids it, and then the error is the answer.
+check_go() {
+  local wanted
+  wanted=$(awk '$1 == "go" { print $2; exit }' go.mod)
+  if ! command -v go >/dev/null; then
+    missing "go ${wanted} or newer" "install it from https://go.dev/dl and add its bin directory to PATH"
+  elif ! GOWORK=off go env GOVERSION >/dev/null 2>&1; then
+    missing "go ${wanted} or newer" "$(GOWORK=off go env GOVERSION 2>&1 | tail -n 1); install it from https://go.dev/dl"
+  fi
+}
+
+failed=0
+for tool in "$@"; do
+  case ${tool} in
+    go) check_go ;;
+    git) command -v git >/dev/null || missing git "Debian, Ubuntu: apt-get install git; Fedora: dnf install git" ;;
+    *) echo "hack/prerequisites.sh: unknown tool ${tool}" >&2; exit 2 ;;
+  esac
+done
+exit "${failed}"

@@ -1,0 +1,370 @@
+/*
+Copyright The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTreeMaterialise(t *testing.T) {
+	f := newFixture(t)
+	f.repo("pkg/ours/x.go", "package ours\n")
+	f.repo("hack/tree/main.go", "package main\n")
+	f.repo("docs/guide.md", "for users\n")
+	f.ok("tree")
+
+	if got := f.readTree("staging/src/k8s.io/api/types.go"); got != "package api\n" {
+		t.Errorf("staging module: %q", got)
+	}
+	if got := f.readTree("pkg/a/crlf.txt"); got != crlfText {
+		t.Errorf("line ends changed: %q", got)
+	}
+	if got := f.readTree("go.work"); strings.Contains(got, "sample-cli-plugin") || !strings.Contains(got, "k8s.io/streaming") {
+		t.Errorf("go.work: %s", got)
+	}
+	if f.readRepo("go.work.sum") != f.readTree("go.work.sum") {
+		t.Error("go.work.sum was not copied to the repository")
+	}
+	info, err := os.Stat(f.inTree("hack/run.sh"))
+	if err != nil || info.Mode()&0o111 == 0 {
+		t.Errorf("hack/run.sh: %v, %v: want it executable", info.Mode(), err)
+	}
+	link, err := os.Readlink(f.inTree("pkg/ours/x.go"))
+	if want := "../../../../pkg/ours/x.go"; err != nil || link != want {
+		t.Errorf("link is %q, %v, want %q", link, err, want)
+	}
+	if got := f.readTree("pkg/ours/x.go"); got != "package ours\n" {
+		t.Errorf("read through the link: %q", got)
+	}
+	for _, p := range []string{"vendor", "hack/tree", "docs/guide.md"} {
+		if exists(f.inTree(p)) {
+			t.Errorf("%s should not be in the tree", p)
+		}
+	}
+	if !exists(f.inTree("hack/tools")) {
+		t.Error("hack/tools is missing")
+	}
+}
+
+func TestTreeGitIsClean(t *testing.T) {
+	f := newFixture(t)
+	f.ok("tree")
+	cmd := exec.Command("git", "status", "--porcelain")
+	cmd.Dir, cmd.Env = f.inTree("."), cleanEnv()
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("git status in the tree: %v: %s", err, out)
+	}
+}
+
+func TestTreeSecondRunChangesNothing(t *testing.T) {
+	f := newFixture(t)
+	f.repo("pkg/ours/x.go", "package ours\n")
+	f.ok("tree")
+	f.replaceInTree("pkg/a/a.go", "// line 7\n", "// line 7\n// seam\n")
+	f.ok("refresh")
+	state := f.inTree(".git/tree-state.json")
+	before, info := f.snapshot(f.inTree("."), true), stat(t, state)
+	f.ok("tree")
+	f.same("tree", f.snapshot(f.inTree("."), true), before)
+	if !stat(t, state).ModTime().Equal(info.ModTime()) {
+		t.Error("the state was written again")
+	}
+	if !strings.Contains(f.out, "; 0 changed") || f.src.fetches != 1 {
+		t.Errorf("%d fetches; output: %s", f.src.fetches, f.out)
+	}
+}
+
+func stat(t *testing.T, file string) os.FileInfo {
+	t.Helper()
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+func TestTreeFollowsRepository(t *testing.T) {
+	f := newFixture(t)
+	f.repo("pkg/ours/deep/x.go", "package deep\n")
+	f.ok("tree")
+	f.replaceInTree("pkg/a/a.go", "// line 7\n", "// line 7\n// seam\n")
+	f.ok("refresh")
+	patch := f.readRepo("pkg/a/a.go.patch")
+
+	f.repo("pkg/a/a.go.patch", strings.Replace(patch, "+// seam", "+// another seam", 1))
+	f.repo("pkg/ours/y.go", "package ours\n")
+	f.remove(filepath.Join(f.root, "pkg/ours/deep/x.go"))
+	f.ok("tree")
+	if got := f.readTree("pkg/a/a.go"); !strings.Contains(got, "// another seam\n") {
+		t.Errorf("the changed patch was not applied: %s", got)
+	}
+	if !exists(f.inTree("pkg/ours/y.go")) || exists(f.inTree("pkg/ours/deep")) {
+		t.Error("links do not follow the repository")
+	}
+
+	f.remove(filepath.Join(f.root, "pkg/a/a.go.patch"))
+	f.ok("tree")
+	if got := f.readTree("pkg/a/a.go"); strings.Contains(got, "seam") {
+		t.Errorf("the removed patch is still applied: %s", got)
+	}
+}
+
+func TestTreeRemovesStrayLinks(t *testing.T) {
+	f := newFixture(t)
+	f.repo("pkg/ours/x.go", "package ours\n")
+	f.ok("tree")
+	if err := os.Symlink("../../../../pkg/ours/x.go", f.inTree("pkg/ours/stray.go")); err != nil {
+		t.Fatal(err)
+	}
+	f.ok("tree")
+	if exists(f.inTree("pkg/ours/stray.go")) {
+		t.Error("the stray link is still there")
+	}
+}
+
+func TestTreeRefusesOurFileThatExistsUpstream(t *testing.T) {
+	f := newFixture(t)
+	f.repo("pkg/a/a.go", "package a\n")
+	f.repo("pkg/a/b.go/x.go", "package x\n")
+	f.fails([]string{"pkg/a/a.go: exists upstream", "pkg/a/b.go/x.go: upstream has a file pkg/a/b.go"}, "tree")
+}
+
+func TestTreeRefusesBadPatches(t *testing.T) {
+	good := func(f *fixture) string {
+		f.ok("tree")
+		f.replaceInTree("pkg/a/a.go", "// line 7\n", "// line 7\n// seam\n")
+		f.ok("refresh")
+		return f.readRepo("pkg/a/a.go.patch")
+	}
+	tests := []struct {
+		name   string
+		break_ func(f *fixture, patch string)
+		words  []string
+	}{
+		{"wrong context", func(f *fixture, p string) {
+			f.repo("pkg/a/a.go.patch", strings.Replace(p, " // line 8", " // line eight", 1))
+		}, []string{"pkg/a/a.go.patch: does not apply to pkg/a/a.go: patch failed: pkg/a/a.go:9"}},
+		{"other version", func(f *fixture, p string) {
+			at := strings.Index(p, "\nindex ") + len("\nindex ")
+			f.repo("pkg/a/a.go.patch", p[:at]+strings.Repeat("1", 40)+p[at+40:])
+		}, []string{"pkg/a/a.go.patch: was made against another version of pkg/a/a.go", "make merge"}},
+		{"missing target", func(f *fixture, p string) {
+			f.remove(filepath.Join(f.root, "pkg/a/a.go.patch"))
+			f.repo("pkg/a/missing.go.patch", strings.ReplaceAll(p, "a/a.go", "a/missing.go"))
+		}, []string{"pkg/a/missing.go.patch: the base has no file pkg/a/missing.go"}},
+		{"wrong name", func(f *fixture, p string) {
+			f.repo("pkg/a/b.go.patch", p)
+		}, []string{"pkg/a/b.go.patch: changes pkg/a/a.go, but by its name it is the patch of pkg/a/b.go"}},
+		{"no blob ids", func(f *fixture, p string) {
+			at := strings.Index(p, "\nindex ")
+			f.repo("pkg/a/a.go.patch", p[:at]+p[strings.Index(p, "\n--- "):])
+		}, []string{"pkg/a/a.go: the diff has no index line with full blob ids"}},
+		{"two diffs", func(f *fixture, p string) {
+			f.repo("pkg/a/a.go.patch", p+p[strings.Index(p, "diff --git"):])
+		}, []string{"pkg/a/a.go.patch: has 2 diffs"}},
+		{"new file", func(f *fixture, p string) {
+			f.repo("pkg/a/new.go.patch", "diff --git a/pkg/a/new.go b/pkg/a/new.go\nnew file mode 100644\nindex "+nullBlob+".."+strings.Repeat("1", 40)+"\n--- /dev/null\n+++ b/pkg/a/new.go\n@@ -0,0 +1 @@\n+x\n")
+		}, []string{"pkg/a/new.go: adds a file"}},
+		{"own and generated", func(f *fixture, p string) {
+			other := strings.Replace(p, "+// seam", "+// other", 1)
+			at := strings.Index(other, "..") + 2
+			f.repo(generatedPatch, other[:at]+strings.Repeat("1", 40)+other[at+40:])
+		}, []string{"pkg/a/a.go: is changed by both hack/generated.patch and pkg/a/a.go.patch"}},
+		{"work file", func(f *fixture, p string) {
+			f.repo("go.work.patch", strings.ReplaceAll(p, "pkg/a/a.go", "go.work"))
+		}, []string{"go.work is written by the tool"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			tt.break_(f, good(f))
+			before := f.treeFiles()
+			f.fails(tt.words, "tree")
+			f.same("tree after the error", f.treeFiles(), before)
+			// Nor does a refresh touch a repository that is not in order.
+			repo := f.repoFiles()
+			f.fails(tt.words, "refresh")
+			f.same("repository after the error", f.repoFiles(), repo)
+		})
+	}
+}
+
+func TestTreeFindsTheOnePatchThatFails(t *testing.T) {
+	f := newFixture(t)
+	f.ok("tree")
+	for _, p := range []string{"a.go", "b.go", "gone.go", "marked.go", "repeated.go"} {
+		f.replaceInTree("pkg/a/"+p, "package a\n", "package a // seam\n")
+	}
+	f.ok("refresh")
+	f.repo("pkg/a/b.go.patch", strings.Replace(f.readRepo("pkg/a/b.go.patch"), "-package a", "-package wrong", 1))
+	f.fails([]string{"pkg/a/b.go.patch: does not apply"}, "tree")
+	if n := strings.Count(f.err, "\n"); n != 1 {
+		t.Errorf("%d lines of errors, want one:\n%s", n, f.err)
+	}
+	// A tree made from nothing ends as the plain base, and recovers.
+	if err := os.RemoveAll(f.inTree(".")); err != nil {
+		t.Fatal(err)
+	}
+	f.fails([]string{"pkg/a/b.go.patch: does not apply"}, "tree")
+	f.remove(filepath.Join(f.root, "pkg/a/b.go.patch"))
+	f.ok("tree")
+	if f.src.fetches != 2 {
+		t.Errorf("%d fetches, want 2: the base should have been kept", f.src.fetches)
+	}
+}
+
+func TestTreeKeepsUnsavedEdits(t *testing.T) {
+	f := newFixture(t)
+	f.ok("tree")
+	f.replaceInTree("pkg/a/a.go", "// line 7\n", "// line 7\n// seam\n")
+	f.ok("refresh")
+
+	// An edit that the repository knows nothing of is left alone.
+	f.replaceInTree("pkg/a/a.go", "// line 30\n", "// unsaved\n")
+	f.ok("tree")
+	if !strings.Contains(f.readTree("pkg/a/a.go"), "// unsaved\n") {
+		t.Fatal("the edit was overwritten")
+	}
+
+	// When the patch changes too, there is no telling which one is meant.
+	f.repo("pkg/a/a.go.patch", strings.Replace(f.readRepo("pkg/a/a.go.patch"), "+// seam", "+// changed seam", 1))
+	before := f.treeFiles()
+	f.fails([]string{"pkg/a/a.go: edited in the tree, and its patch changed", "make merge", "-discard"}, "tree")
+	f.fails([]string{"pkg/a/a.go: edited in the tree, and its patch changed"}, "refresh")
+	f.same("tree", f.treeFiles(), before)
+
+	f.ok("merge")
+	got := f.readTree("pkg/a/a.go")
+	if !strings.Contains(got, "// changed seam\n") || !strings.Contains(got, "// unsaved\n") {
+		t.Errorf("merge lost a change:\n%s", got)
+	}
+	f.ok("refresh")
+	f.roundTrip()
+}
+
+func TestTreeDiscard(t *testing.T) {
+	f := newFixture(t)
+	f.repo("pkg/ours/x.go", "package ours\n")
+	f.ok("tree")
+	want := f.treeFiles()
+	f.tree("pkg/a/a.go", "scratch\n")
+	f.tree("pkg/a/b.go", "scratch\n")
+	f.remove(f.inTree("pkg/ours/x.go"))
+	f.remove(f.inTree("pkg/a/crlf.txt"))
+	f.ok("tree", "-discard", "pkg/a/a.go")
+	if f.readTree("pkg/a/a.go") == "scratch\n" || f.readTree("pkg/a/b.go") != "scratch\n" || exists(f.inTree("pkg/ours/x.go")) {
+		t.Error("the edit of one path, and only that, should be gone")
+	}
+	f.ok("tree", "-discard")
+	f.same("tree", f.treeFiles(), want)
+}
+
+func TestTreeLaysEmbeddedFilesAsCopies(t *testing.T) {
+	f := newFixture(t)
+	f.repo("pkg/emb/testdata/sub/ours.yaml", "ours: 1\n")
+	f.repo("pkg/emb/other.yaml", "not: embedded\n")
+	f.repo("pkg/own/own.go", "package own\n\n//go:embed \"a b.txt\" all:more*\nvar x string\n")
+	f.repo("pkg/own/a b.txt", "quoted\n")
+	f.repo("pkg/own/more/m.txt", "more\n")
+	f.ok("tree")
+	for p, want := range map[string]string{
+		"pkg/emb/testdata/sub/ours.yaml": modeFile, "pkg/emb/other.yaml": modeLink,
+		"pkg/own/a b.txt": modeFile, "pkg/own/more/m.txt": modeFile, "pkg/own/own.go": modeLink,
+	} {
+		if c, err := readContent(f.inTree(p)); err != nil || c.mode != want {
+			t.Errorf("%s has mode %s, %v, want %s", p, c.mode, err, want)
+		}
+	}
+	// A change on either side reaches the other one.
+	f.repo("pkg/emb/testdata/sub/ours.yaml", "ours: 2\n")
+	f.ok("tree")
+	if got := f.readTree("pkg/emb/testdata/sub/ours.yaml"); got != "ours: 2\n" {
+		t.Errorf("the copy is %q", got)
+	}
+	f.tree("pkg/emb/testdata/sub/ours.yaml", "ours: 3\n")
+	f.ok("refresh")
+	if got := f.readRepo("pkg/emb/testdata/sub/ours.yaml"); got != "ours: 3\n" {
+		t.Errorf("the repository has %q", got)
+	}
+	f.roundTrip()
+}
+
+func TestTreeCopies(t *testing.T) {
+	f := newFixture(t)
+	for _, p := range []string{"x", "y", "z"} {
+		f.repo("pkg/ours/"+p+".go", "package ours // "+p+"\n")
+	}
+	f.ok("tree")
+	links := f.treeFiles()
+	f.ok("tree", "-copies")
+	if c, err := readContent(f.inTree("pkg/ours/x.go")); err != nil || c.mode != modeFile {
+		t.Fatalf("mode %s, %v, want a copy", c.mode, err)
+	}
+	f.tree("pkg/ours/x.go", "package ours // tree\n")
+	f.repo("pkg/ours/y.go", "package ours // repository\n")
+	f.tree("pkg/ours/new.go", "package ours // new\n")
+	f.ok("refresh")
+	if got := f.readRepo("pkg/ours/x.go"); got != "package ours // tree\n" {
+		t.Errorf("edit of the copy: the repository has %q", got)
+	}
+	if got := f.readTree("pkg/ours/y.go"); got != "package ours // repository\n" {
+		t.Errorf("edit in the repository: the copy is %q", got)
+	}
+
+	f.tree("pkg/ours/z.go", "package ours // tree\n")
+	f.repo("pkg/ours/z.go", "package ours // repository\n")
+	f.fails([]string{"pkg/ours/z.go: changed in both"}, "tree", "-copies")
+	f.fails([]string{"pkg/ours/z.go: changed in both"}, "tree")
+	f.fails([]string{"pkg/ours/z.go: changed in both"}, "refresh")
+	f.repo("pkg/ours/z.go", "package ours // z\n")
+
+	// An unsaved edit survives the way back to links, and is written back.
+	f.ok("tree")
+	if got := f.readTree("pkg/ours/z.go"); got != "package ours // tree\n" {
+		t.Fatalf("the edit is lost: %q", got)
+	}
+	f.ok("refresh")
+	if got := f.readRepo("pkg/ours/z.go"); got != "package ours // tree\n" {
+		t.Errorf("the repository has %q", got)
+	}
+	f.remove(filepath.Join(f.root, "pkg/ours/new.go"))
+	f.ok("tree")
+	f.same("tree with links", f.treeFiles(), links)
+}
+
+func TestUsageErrors(t *testing.T) {
+	f := newFixture(t)
+	for _, args := range [][]string{{}, {"frobnicate"}, {"tree", "-nonsense"}, {"refresh", "extra"}, {"tree", "path"}} {
+		if status := f.run(args...); status != exitUsage {
+			t.Errorf("%q: exit status %d, want %d", args, status, exitUsage)
+		}
+	}
+}
+
+func TestTreeRefusesForeignDirectory(t *testing.T) {
+	f := newFixture(t)
+	f.tree("pkg/x.go", "mine\n")
+	f.fails([]string{"was not made by this tool"}, "tree")
+	f.fails([]string{"was not made by this tool"}, "refresh")
+	if f.readTree("pkg/x.go") != "mine\n" {
+		t.Error("the file is gone")
+	}
+}

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+
+# Copyright The Kubernetes Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+# Prints the linker flags that give the components their version: that of the
+# base in go.mod with "+graceful". Commit, date and state are those of the last
+# commit that touched what goes into a binary, so that a commit to anything else
+# (documents, tools, tests) changes no binary and relinks nothing.
+
+set -o errexit -o nounset -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+inputs=(api cmd pkg plugin staging hack/generated.patch go.mod
+  ':!*_test.go' ':!*_test.go.patch' ':!*/testdata/*')
+
+base=$(awk '$1 == "k8s.io/kubernetes" && $2 ~ /^v/ { print $2; exit }' go.mod)
+if [[ ! ${base} =~ ^v([0-9]+)\.([0-9]+)\. ]]; then
+  echo "hack/version.sh: go.mod requires no version of k8s.io/kubernetes" >&2
+  exit 1
+fi
+major=${BASH_REMATCH[1]}
+minor=${BASH_REMATCH[2]}
+
+# An unpacked archive has no history, and may lie inside somebody else's
+# repository: then upstream's values for an archive are used.
+commit=unknown
+state=archive
+date=1970-01-01T00:00:00Z
+if [[ -e .git ]] && commit=$(git log -1 --format=%H -- "${inputs[@]}" 2>/dev/null) && [[ -n ${commit} ]]; then
+  date=$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd "${commit}")
+  state=clean
+  if [[ -n $(git status --porcelain -- "${inputs[@]}") ]]; then
+    state=dirty
+  fi
+else
+  commit=unknown
+fi
+
+flags=()
+for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+  flags+=(
+    "-X ${package}.gitVersion=${base}+graceful"
+    "-X ${package}.gitMajor=${major}"
+    "-X ${package}.gitMinor=${minor}"
+    "-X ${package}.gitCommit=${commit}"
+    "-X ${package}.gitTreeState=${state}"
+    "-X ${package}.buildDate=${date}"
+  )
+done
+echo "${flags[*]}"
