@@ -1,0 +1,80 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package pod
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+func TestDropDisabledEvictionInterceptors(t *testing.T) {
+	some := []api.EvictionInterceptor{{Name: "migrate.example.com"}}
+	others := []api.EvictionInterceptor{{Name: "other.example.com"}}
+	with := func(interceptors []api.EvictionInterceptor) *api.Pod {
+		return &api.Pod{Spec: api.PodSpec{EvictionInterceptors: interceptors, NodeName: "node"}}
+	}
+	tests := map[string]struct {
+		old    *api.Pod
+		pod    *api.Pod
+		kept   bool // with the gate off
+		always []api.EvictionInterceptor
+	}{
+		"created with some":            {pod: with(some), always: some},
+		"created without":              {pod: with(nil)},
+		"had none, gets some":          {old: with(nil), pod: with(some), always: some},
+		"had an empty list, gets some": {old: with([]api.EvictionInterceptor{}), pod: with(some), always: some},
+		"has some, keeps them":         {old: with(some), pod: with(some), kept: true, always: some},
+		"has some, gets others":        {old: with(others), pod: with(some), kept: true, always: some},
+		"has some, loses them":         {old: with(some), pod: with(nil), kept: true},
+	}
+	for name, test := range tests {
+		for _, enabled := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, gate on %t", name, enabled), func(t *testing.T) {
+				featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, enabled)
+				want := with(nil)
+				if enabled || test.kept {
+					want = with(test.always)
+				}
+				oldBefore := test.old.DeepCopy()
+
+				pod := test.pod.DeepCopy()
+				DropDisabledPodFields(pod, test.old)
+				if diff := cmp.Diff(want, pod); diff != "" {
+					t.Errorf("unexpected pod (-want, +got):\n%s", diff)
+				}
+				template := &api.PodTemplateSpec{Spec: *test.pod.Spec.DeepCopy()}
+				var oldTemplate *api.PodTemplateSpec
+				if test.old != nil {
+					oldTemplate = &api.PodTemplateSpec{Spec: test.old.Spec}
+				}
+				DropDisabledTemplateFields(template, oldTemplate)
+				if diff := cmp.Diff(&api.PodTemplateSpec{Spec: want.Spec}, template); diff != "" {
+					t.Errorf("unexpected template (-want, +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(oldBefore, test.old); diff != "" {
+					t.Errorf("the stored pod was changed (-before, +after):\n%s", diff)
+				}
+			})
+		}
+	}
+}

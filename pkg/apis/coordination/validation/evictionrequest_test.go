@@ -1,0 +1,214 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package validation
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+)
+
+const (
+	targetUID  = "6b2a37a5-4f5c-4d3a-9d5e-0c5f6b7a8e91"
+	anotherUID = "f0e1d2c3-0000-4000-8000-000000000002"
+)
+
+// newEvictionRequest returns a valid request, as varied by the changes.
+func newEvictionRequest(changes ...func(*coordination.EvictionRequest)) *coordination.EvictionRequest {
+	request := &coordination.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: targetUID, ResourceVersion: "1"},
+		Spec: coordination.EvictionRequestSpec{
+			Target:     coordination.EvictionTarget{Pod: &coordination.LocalPodReference{Name: "web-0", UID: targetUID}},
+			Requesters: []coordination.Requester{{Name: "drain.example.com"}},
+		},
+	}
+	for _, change := range changes {
+		change(request)
+	}
+	return request
+}
+
+func requestedBy(names ...string) func(*coordination.EvictionRequest) {
+	return func(request *coordination.EvictionRequest) {
+		request.Spec.Requesters = nil
+		for _, name := range names {
+			request.Spec.Requesters = append(request.Spec.Requesters, coordination.Requester{Name: name})
+		}
+	}
+}
+
+func targetPod(name, uid string) func(*coordination.EvictionRequest) {
+	return func(request *coordination.EvictionRequest) {
+		request.Spec.Target.Pod = &coordination.LocalPodReference{Name: name, UID: uid}
+	}
+}
+
+func named(name string) func(*coordination.EvictionRequest) {
+	return func(request *coordination.EvictionRequest) { request.Name = name }
+}
+
+var matcher = field.ErrorMatcher{}.ByType().ByField().ByDetailSubstring()
+
+func TestValidateEvictionRequestCreate(t *testing.T) {
+	namePath, podPath := field.NewPath("metadata", "name"), field.NewPath("spec", "target", "pod")
+	requesters := field.NewPath("spec", "requesters")
+	longestPodName := strings.Repeat("x", 253)
+
+	tests := map[string]struct {
+		request *coordination.EvictionRequest
+		want    field.ErrorList
+	}{
+		"valid":                         {request: newEvictionRequest()},
+		"several requesters":            {request: newEvictionRequest(requestedBy("a.example.com", "b.example.com"))},
+		"the longest name of a pod":     {request: newEvictionRequest(targetPod(longestPodName, targetUID))},
+		"a requester of Kubernetes":     {request: newEvictionRequest(requestedBy("kubectl-drain.k8s.io"))},
+		"left to the declared rules: 1": {request: newEvictionRequest(requestedBy(""))},
+		"left to the declared rules: 2": {request: newEvictionRequest(targetPod("", ""))},
+		"left to the declared rules: 3": {request: newEvictionRequest(func(request *coordination.EvictionRequest) { request.Spec.Target.Pod = nil })},
+		"no namespace": {
+			request: newEvictionRequest(func(request *coordination.EvictionRequest) { request.Namespace = "" }),
+			want:    field.ErrorList{field.Required(field.NewPath("metadata", "namespace"), "")},
+		},
+		"the name is not the UID": {
+			request: newEvictionRequest(named("web-0")),
+			want:    field.ErrorList{field.Invalid(namePath, nil, `must be the UID of the target pod, spec.target.pod.uid: "`+targetUID+`"`)},
+		},
+		"the name is another UID": {
+			request: newEvictionRequest(named(anotherUID)),
+			want:    field.ErrorList{field.Invalid(namePath, nil, "must be the UID of the target pod")},
+		},
+		"the name is the UID in upper case": {
+			request: newEvictionRequest(named(strings.ToUpper(targetUID))),
+			want: field.ErrorList{field.Invalid(namePath, nil, "a lowercase RFC 1123 subdomain"),
+				field.Invalid(namePath, nil, "must be the UID of the target pod")},
+		},
+		"a generated name": {
+			request: newEvictionRequest(func(request *coordination.EvictionRequest) { request.GenerateName = "web-" }),
+			want: field.ErrorList{field.Forbidden(field.NewPath("metadata", "generateName"),
+				"is not supported: set metadata.name to the UID of the pod")},
+		},
+		"no requester": {
+			request: newEvictionRequest(requestedBy()),
+			want:    field.ErrorList{field.Required(requesters, "at least one requester is needed: add the name of the one who wants the pod evicted")},
+		},
+		"a requester that is no domain": {
+			request: newEvictionRequest(requestedBy("drain.example.com", "drain")),
+			want:    field.ErrorList{field.Invalid(requesters.Index(1).Child("name"), nil, "at least two segments")},
+		},
+		"a requester in absolute form": {
+			request: newEvictionRequest(requestedBy("drain.example.com.")),
+			want:    field.ErrorList{field.Invalid(requesters.Index(0).Child("name"), nil, "may not end with a dot")},
+		},
+		"a pod name that no pod can have": {
+			request: newEvictionRequest(targetPod("Web_0", targetUID)),
+			want:    field.ErrorList{field.Invalid(podPath.Child("name"), nil, "a lowercase RFC 1123 subdomain")},
+		},
+		"a pod name that is too long": {
+			request: newEvictionRequest(targetPod(longestPodName+"x", targetUID)),
+			want:    field.ErrorList{field.Invalid(podPath.Child("name"), nil, "no more than 253")},
+		},
+		"an invalid label": {
+			request: newEvictionRequest(func(request *coordination.EvictionRequest) { request.Labels = map[string]string{"a": "not valid"} }),
+			want:    field.ErrorList{field.Invalid(field.NewPath("metadata", "labels"), nil, "a valid label must be")},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			matcher.Test(t, test.want, ValidateEvictionRequestCreate(test.request))
+		})
+	}
+}
+
+func TestValidateEvictionRequestUpdate(t *testing.T) {
+	requesters := field.NewPath("spec", "requesters")
+	tests := map[string]struct {
+		old, request *coordination.EvictionRequest
+		want         field.ErrorList
+	}{
+		"unchanged":                 {old: newEvictionRequest(), request: newEvictionRequest()},
+		"a requester joins":         {old: newEvictionRequest(), request: newEvictionRequest(requestedBy("drain.example.com", "b.example.com"))},
+		"the last requester leaves": {old: newEvictionRequest(), request: newEvictionRequest(requestedBy())},
+		"a requester comes back":    {old: newEvictionRequest(requestedBy()), request: newEvictionRequest()},
+		"left to the declared rules": {
+			old: newEvictionRequest(), request: newEvictionRequest(requestedBy("")),
+		},
+		"a requester that is no domain joins": {
+			old: newEvictionRequest(), request: newEvictionRequest(requestedBy("drain.example.com", "drain")),
+			want: field.ErrorList{field.Invalid(requesters.Index(1).Child("name"), nil, "at least two segments")},
+		},
+		"another name": {
+			old: newEvictionRequest(), request: newEvictionRequest(named(anotherUID)),
+			want: field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), nil, "field is immutable")},
+		},
+		"an unconditional update": {
+			old: newEvictionRequest(), request: newEvictionRequest(func(request *coordination.EvictionRequest) { request.ResourceVersion = "" }),
+			want: field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), nil, "must be specified for an update")},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			matcher.Test(t, test.want, ValidateEvictionRequestUpdate(test.request, test.old))
+		})
+	}
+}
+
+func TestValidateEvictionRequestStatusUpdate(t *testing.T) {
+	conditions := field.NewPath("status", "conditions")
+	having := func(conditions ...metav1.Condition) func(*coordination.EvictionRequest) {
+		return func(request *coordination.EvictionRequest) { request.Status.Conditions = conditions }
+	}
+	valid := metav1.Condition{Type: "Evicted", Status: metav1.ConditionTrue, Reason: "PodDeleted", LastTransitionTime: metav1.Now()}
+	without := func(change func(*metav1.Condition)) metav1.Condition {
+		changed := valid
+		change(&changed)
+		return changed
+	}
+	tests := map[string]struct {
+		request *coordination.EvictionRequest
+		want    field.ErrorList
+	}{
+		"unchanged":         {request: newEvictionRequest()},
+		"a valid condition": {request: newEvictionRequest(having(valid))},
+		"the longest message": {
+			request: newEvictionRequest(having(without(func(c *metav1.Condition) { c.Message = strings.Repeat("x", 32768) }))),
+		},
+		"a message that is too long": {
+			request: newEvictionRequest(having(without(func(c *metav1.Condition) { c.Message = strings.Repeat("x", 32769) }))),
+			want:    field.ErrorList{field.TooLong(conditions.Index(0).Child("message"), "", 32768)},
+		},
+		"no reason": {
+			request: newEvictionRequest(having(without(func(c *metav1.Condition) { c.Reason = "" }))),
+			want:    field.ErrorList{field.Required(conditions.Index(0).Child("reason"), "")},
+		},
+		"an unknown value": {
+			request: newEvictionRequest(having(without(func(c *metav1.Condition) { c.Status = "Maybe" }))),
+			want:    field.ErrorList{field.NotSupported(conditions.Index(0).Child("status"), "Maybe", []string{"False", "True", "Unknown"})},
+		},
+		"another name": {
+			request: newEvictionRequest(named(anotherUID)),
+			want:    field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), nil, "field is immutable")},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			matcher.Test(t, test.want, ValidateEvictionRequestStatusUpdate(test.request, newEvictionRequest()))
+		})
+	}
+}

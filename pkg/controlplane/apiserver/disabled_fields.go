@@ -1,0 +1,124 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+package apiserver
+
+import (
+	"maps"
+	"slices"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+// gatedField is a field of an upstream type, with what only it refers to.
+type gatedField struct {
+	gate       featuregate.Feature
+	definition string
+	property   string
+	referred   string
+}
+
+// gatedFields are the fields that this fork adds to upstream's types.
+var gatedFields = []gatedField{{
+	gate:       features.EvictionRequestAPI,
+	definition: "io.k8s.api.core.v1.PodSpec",
+	property:   "evictionInterceptors",
+	referred:   "io.k8s.api.core.v1.EvictionInterceptor",
+}}
+
+// gatedVersion is an API version that this fork adds, with the gate that serves it.
+type gatedVersion struct {
+	gate    featuregate.Feature
+	version schema.GroupVersion
+}
+
+var gatedVersions = []gatedVersion{{
+	gate:    features.EvictionRequestAPI,
+	version: coordinationv1alpha1.SchemeGroupVersion,
+}}
+
+// extensionGVK lists the kinds that a definition stands for. For the definitions that
+// every group shares, such as DeleteOptions, that are all groups and versions known.
+const extensionGVK = "x-kubernetes-group-version-kind"
+
+// hideDisabledFields keeps fields and versions whose gates are off out of the OpenAPI
+// documents that the server publishes: clients then see what upstream's server has, and
+// report such a field as unknown instead of seeing it dropped. The server's own schemas
+// keep it, because an object that was stored with the field must stay applicable.
+func hideDisabledFields(config *genericapiserver.Config) {
+	fields := slices.DeleteFunc(slices.Clone(gatedFields), func(f gatedField) bool { return utilfeature.DefaultFeatureGate.Enabled(f.gate) })
+	versions := slices.DeleteFunc(slices.Clone(gatedVersions), func(v gatedVersion) bool { return utilfeature.DefaultFeatureGate.Enabled(v.gate) })
+	if len(fields) == 0 && len(versions) == 0 {
+		return
+	}
+	config.OpenAPIConfig.PostProcessSpec = func(swagger *spec.Swagger) (*spec.Swagger, error) {
+		for _, field := range fields {
+			if definition, ok := swagger.Definitions[field.definition]; ok {
+				swagger.Definitions[field.definition] = withoutProperty(definition, field.property)
+			}
+			delete(swagger.Definitions, field.referred)
+		}
+		for name, definition := range swagger.Definitions {
+			swagger.Definitions[name] = withoutVersions(definition, versions)
+		}
+		return swagger, nil
+	}
+	// Version 3 publishes a document per group and version, which lists only its own kinds.
+	config.OpenAPIV3Config.PostProcessSpec = func(document *spec3.OpenAPI) (*spec3.OpenAPI, error) {
+		for _, field := range fields {
+			if document.Components == nil {
+				continue
+			}
+			if schema, ok := document.Components.Schemas[field.definition]; ok {
+				hiding := withoutProperty(*schema, field.property)
+				document.Components.Schemas[field.definition] = &hiding
+			}
+			delete(document.Components.Schemas, field.referred)
+		}
+		return document, nil
+	}
+}
+
+// withoutProperty returns the schema without one of its properties. Schemas share
+// their maps with other documents, so the map is copied.
+func withoutProperty(schema spec.Schema, property string) spec.Schema {
+	schema.Properties = maps.Clone(schema.Properties)
+	delete(schema.Properties, property)
+	return schema
+}
+
+// withoutVersions returns the schema without kinds of the versions in its list.
+func withoutVersions(schema spec.Schema, versions []gatedVersion) spec.Schema {
+	kinds, ok := schema.Extensions[extensionGVK].([]any)
+	if !ok {
+		return schema
+	}
+	kept := slices.DeleteFunc(slices.Clone(kinds), func(kind any) bool {
+		gvk, ok := kind.(map[string]any)
+		return ok && slices.ContainsFunc(versions, func(v gatedVersion) bool {
+			return gvk["group"] == v.version.Group && gvk["version"] == v.version.Version
+		})
+	})
+	schema.Extensions = maps.Clone(schema.Extensions)
+	schema.Extensions[extensionGVK] = kept
+	return schema
+}

@@ -1,0 +1,408 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	apitesting "k8s.io/kubernetes/pkg/api/testing"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	// Registers the versions of the API group, whose declared rules are tested here.
+	_ "k8s.io/kubernetes/pkg/apis/coordination/install"
+)
+
+const targetUID = "6b2a37a5-4f5c-4d3a-9d5e-0c5f6b7a8e91"
+
+// requestContext is the context of a request to an endpoint.
+func requestContext(verb, subresource string) context.Context {
+	return genericapirequest.WithRequestInfo(genericapirequest.WithNamespace(context.Background(), "prod"), &genericapirequest.RequestInfo{
+		APIPrefix: "apis", APIGroup: "coordination.k8s.io", APIVersion: "v1alpha1", Namespace: "prod",
+		Resource: "evictionrequests", Subresource: subresource, Name: targetUID, IsResourceRequest: true, Verb: verb,
+	})
+}
+
+// newRequest returns a valid stored request, as varied by the changes.
+func newRequest(changes ...func(*coordination.EvictionRequest)) *coordination.EvictionRequest {
+	request := &coordination.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: targetUID, ResourceVersion: "1", Generation: 3},
+		Spec: coordination.EvictionRequestSpec{
+			Target:                   coordination.EvictionTarget{Pod: &coordination.LocalPodReference{Name: "web-0", UID: targetUID}},
+			Requesters:               []coordination.Requester{{Name: "drain.example.com"}},
+			HeartbeatDeadlineSeconds: ptr.To[int32](1200),
+		},
+	}
+	for _, change := range changes {
+		change(request)
+	}
+	return request
+}
+
+func deadlineOf(seconds int32) func(*coordination.EvictionRequest) {
+	return func(request *coordination.EvictionRequest) { request.Spec.HeartbeatDeadlineSeconds = &seconds }
+}
+
+func withoutDeadline(request *coordination.EvictionRequest) {
+	request.Spec.HeartbeatDeadlineSeconds = nil
+}
+
+func requestedBy(names ...string) func(*coordination.EvictionRequest) {
+	return func(request *coordination.EvictionRequest) {
+		request.Spec.Requesters = nil
+		for _, name := range names {
+			request.Spec.Requesters = append(request.Spec.Requesters, coordination.Requester{Name: name})
+		}
+	}
+}
+
+func targetPod(pod *coordination.LocalPodReference) func(*coordination.EvictionRequest) {
+	return func(request *coordination.EvictionRequest) { request.Spec.Target.Pod = pod }
+}
+
+// having changes the status.
+func having(change func(*coordination.EvictionRequestStatus)) func(*coordination.EvictionRequest) {
+	return func(request *coordination.EvictionRequest) { change(&request.Status) }
+}
+
+// numbered returns that many different names.
+func numbered(count int) []string {
+	var names []string
+	for i := range count {
+		names = append(names, fmt.Sprintf("number-%d.example.com", i))
+	}
+	return names
+}
+
+func TestStrategyBasics(t *testing.T) {
+	if !Strategy.NamespaceScoped() {
+		t.Error("requests must be namespaced: so are pods")
+	}
+	if Strategy.AllowCreateOnUpdate() {
+		t.Error("an update must not create a request")
+	}
+	if Strategy.AllowUnconditionalUpdate() || StatusStrategy.AllowUnconditionalUpdate() {
+		t.Error("an update without a resourceVersion must be refused: it would drop requesters who joined")
+	}
+	request := newRequest()
+	Strategy.Canonicalize(request)
+	if diff := cmp.Diff(newRequest(), request); diff != "" {
+		t.Errorf("the canonical form differs (-want, +got):\n%s", diff)
+	}
+	if warnings := append(Strategy.WarningsOnCreate(context.Background(), request), Strategy.WarningsOnUpdate(context.Background(), request, request)...); len(warnings) > 0 {
+		t.Errorf("unexpected warnings: %v", warnings)
+	}
+}
+
+func TestPrepareForCreate(t *testing.T) {
+	request := newRequest(having(func(status *coordination.EvictionRequestStatus) {
+		status.ActiveInterceptors = []string{"a.example.com"}
+		status.EvictionRequestCancellationPolicy = coordination.EvictionRequestCancellationPolicyForbid
+	}))
+	Strategy.PrepareForCreate(context.Background(), request)
+	want := newRequest(func(request *coordination.EvictionRequest) { request.Generation = 1 })
+	if diff := cmp.Diff(want, request); diff != "" {
+		t.Errorf("unexpected request (-want, +got):\n%s", diff)
+	}
+}
+
+func TestPrepareForUpdate(t *testing.T) {
+	observed := having(func(status *coordination.EvictionRequestStatus) { status.ObservedGeneration = 3 })
+	generation := func(generation int64) func(*coordination.EvictionRequest) {
+		return func(request *coordination.EvictionRequest) { request.Generation = generation }
+	}
+	labelled := func(request *coordination.EvictionRequest) { request.Labels = map[string]string{"app": "web"} }
+	otherStatus := having(func(status *coordination.EvictionRequestStatus) { status.ObservedGeneration = 2 })
+
+	tests := map[string]struct {
+		changed, want *coordination.EvictionRequest
+	}{
+		"labels are no new order":           {changed: newRequest(labelled), want: newRequest(labelled, observed)},
+		"a requester who joins is":          {changed: newRequest(requestedBy("a.example.com", "b.example.com")), want: newRequest(requestedBy("a.example.com", "b.example.com"), generation(4), observed)},
+		"the last requester who leaves is":  {changed: newRequest(requestedBy()), want: newRequest(requestedBy(), generation(4), observed)},
+		"the status cannot be changed here": {changed: newRequest(otherStatus), want: newRequest(observed)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			old := newRequest(observed)
+			Strategy.PrepareForUpdate(context.Background(), test.changed, old)
+			if diff := cmp.Diff(test.want, test.changed); diff != "" {
+				t.Errorf("unexpected request (-want, +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(newRequest(observed), old); diff != "" {
+				t.Errorf("the stored request was changed (-before, +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An empty list and no list are the same order.
+func TestPrepareForUpdateWithoutRequesters(t *testing.T) {
+	changed := newRequest(requestedBy())
+	changed.Spec.Requesters = []coordination.Requester{}
+	Strategy.PrepareForUpdate(context.Background(), changed, newRequest(requestedBy()))
+	if changed.Generation != 3 {
+		t.Errorf("the generation is %d, want 3 as before", changed.Generation)
+	}
+}
+
+// The status endpoint takes the status and managedFields, which record who wrote it.
+func TestPrepareForStatusUpdate(t *testing.T) {
+	managed := []metav1.ManagedFieldsEntry{{Manager: "a.example.com", Subresource: "status"}}
+	changed := newRequest(requestedBy("other.example.com"), deadlineOf(120), func(request *coordination.EvictionRequest) {
+		request.Generation = 9
+		request.Labels = map[string]string{"app": "other"}
+		request.Annotations = map[string]string{"a": "other"}
+		request.Finalizers = []string{"example.com/other"}
+		request.OwnerReferences = []metav1.OwnerReference{{Name: "other"}}
+		request.ManagedFields = managed
+		request.Status.ObservedGeneration = 3
+	})
+	StatusStrategy.PrepareForUpdate(context.Background(), changed, newRequest())
+	want := newRequest(func(request *coordination.EvictionRequest) {
+		request.ManagedFields = managed
+		request.Status.ObservedGeneration = 3
+	})
+	if diff := cmp.Diff(want, changed); diff != "" {
+		t.Errorf("unexpected request (-want, +got):\n%s", diff)
+	}
+}
+
+func TestResetFields(t *testing.T) {
+	tests := map[string]struct {
+		got  map[fieldpath.APIVersion]*fieldpath.Set
+		want *fieldpath.Set
+	}{
+		"main endpoint":   {got: Strategy.GetResetFields(), want: fieldpath.NewSet(fieldpath.MakePathOrDie("status"))},
+		"status endpoint": {got: StatusStrategy.GetResetFields(), want: fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if set := test.got["coordination.k8s.io/v1alpha1"]; len(test.got) != 1 || set == nil || !set.Equals(test.want) {
+				t.Errorf("got %v, want %v for v1alpha1 only", test.got, test.want)
+			}
+		})
+	}
+}
+
+func TestValidateCreate(t *testing.T) {
+	spec := field.NewPath("spec")
+	pod := spec.Child("target", "pod")
+	withUID := func(uid string) func(*coordination.EvictionRequest) {
+		return func(request *coordination.EvictionRequest) {
+			request.Name = uid
+			request.Spec.Target.Pod.UID = uid
+		}
+	}
+	tests := map[string]struct {
+		request *coordination.EvictionRequest
+		want    field.ErrorList
+	}{
+		"valid":                     {request: newRequest()},
+		"the shortest deadline":     {request: newRequest(deadlineOf(120))},
+		"the longest deadline":      {request: newRequest(deadlineOf(21600))},
+		"as many requesters as fit": {request: newRequest(requestedBy(numbered(100)...))},
+		"without a deadline, which defaulting prevents": {
+			request: newRequest(withoutDeadline),
+			want:    field.ErrorList{field.Required(spec.Child("heartbeatDeadlineSeconds"), "")},
+		},
+		"a deadline that is too short": {
+			request: newRequest(deadlineOf(119)),
+			want:    field.ErrorList{field.Invalid(spec.Child("heartbeatDeadlineSeconds"), nil, "").WithOrigin("minimum")},
+		},
+		"a deadline that is too long": {
+			request: newRequest(deadlineOf(21601)),
+			want:    field.ErrorList{field.Invalid(spec.Child("heartbeatDeadlineSeconds"), nil, "").WithOrigin("maximum")},
+		},
+		"one requester too many": {
+			request: newRequest(requestedBy(numbered(101)...)),
+			want:    field.ErrorList{field.TooMany(spec.Child("requesters"), 101, 100).WithOrigin("maxItems")},
+		},
+		"twice the same requester": {
+			request: newRequest(requestedBy("a.example.com", "a.example.com")),
+			want:    field.ErrorList{field.Duplicate(spec.Child("requesters").Index(1), nil)},
+		},
+		"a requester without a name": {
+			request: newRequest(requestedBy("")),
+			want:    field.ErrorList{field.Required(spec.Child("requesters").Index(0).Child("name"), "")},
+		},
+		"no requester": {
+			request: newRequest(requestedBy()),
+			want:    field.ErrorList{field.Required(spec.Child("requesters"), "").MarkFromImperative()},
+		},
+		"no target": {
+			request: newRequest(targetPod(nil)),
+			want:    field.ErrorList{field.Invalid(spec.Child("target"), nil, "").WithOrigin("union")},
+		},
+		"a pod without a name": {
+			request: newRequest(targetPod(&coordination.LocalPodReference{UID: targetUID})),
+			want:    field.ErrorList{field.Required(pod.Child("name"), "")},
+		},
+		"a pod without a UID": {
+			request: newRequest(targetPod(&coordination.LocalPodReference{Name: "web-0"})),
+			want:    field.ErrorList{field.Required(pod.Child("uid"), "")},
+		},
+		"a UID that is none": {
+			request: newRequest(withUID("web-0")),
+			want:    field.ErrorList{field.Invalid(pod.Child("uid"), nil, "").WithOrigin("format=k8s-uuid")},
+		},
+		"a UID in upper case": {
+			request: newRequest(targetPod(&coordination.LocalPodReference{Name: "web-0", UID: strings.ToUpper(targetUID)})),
+			want: field.ErrorList{field.Invalid(pod.Child("uid"), nil, "").WithOrigin("format=k8s-uuid"),
+				field.Invalid(field.NewPath("metadata", "name"), nil, "").MarkFromImperative()},
+		},
+		"a UID that lacks a character": {
+			request: newRequest(withUID(targetUID[:35])),
+			want:    field.ErrorList{field.Invalid(pod.Child("uid"), nil, "").WithOrigin("format=k8s-uuid")},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			apitesting.VerifyValidationEquivalence(t, requestContext("create", ""), test.request, Strategy.Validate, test.want)
+		})
+	}
+}
+
+func TestValidateUpdate(t *testing.T) {
+	spec := field.NewPath("spec")
+	immutable := func(path *field.Path) field.ErrorList {
+		return field.ErrorList{field.Invalid(path, nil, "").WithOrigin("immutable")}
+	}
+	tests := map[string]struct {
+		changed *coordination.EvictionRequest
+		want    field.ErrorList
+	}{
+		"unchanged":                 {changed: newRequest()},
+		"a requester joins":         {changed: newRequest(requestedBy("a.example.com", "drain.example.com"))},
+		"the last requester leaves": {changed: newRequest(requestedBy())},
+		"another target": {
+			changed: newRequest(targetPod(&coordination.LocalPodReference{Name: "web-1", UID: targetUID})),
+			want:    immutable(spec.Child("target")),
+		},
+		"no target": {changed: newRequest(targetPod(nil)), want: immutable(spec.Child("target"))},
+		"another deadline": {
+			changed: newRequest(deadlineOf(1201)), want: immutable(spec.Child("heartbeatDeadlineSeconds")),
+		},
+		"no deadline, which defaulting prevents": {
+			changed: newRequest(withoutDeadline),
+			want: append(immutable(spec.Child("heartbeatDeadlineSeconds")),
+				field.Required(spec.Child("heartbeatDeadlineSeconds"), "")),
+		},
+		"one requester too many": {
+			changed: newRequest(requestedBy(numbered(101)...)),
+			want:    field.ErrorList{field.TooMany(spec.Child("requesters"), 101, 100).WithOrigin("maxItems")},
+		},
+		"another name": {
+			changed: newRequest(func(request *coordination.EvictionRequest) { request.Name = "f0e1d2c3-0000-4000-8000-000000000002" }),
+			want:    field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), nil, "").MarkFromImperative()},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", ""), test.changed, newRequest(), Strategy.ValidateUpdate, test.want)
+		})
+	}
+}
+
+func TestValidateStatusUpdate(t *testing.T) {
+	status := field.NewPath("status")
+	targets := func(names ...string) func(*coordination.EvictionRequest) {
+		return having(func(status *coordination.EvictionRequestStatus) {
+			for _, name := range names {
+				status.TargetInterceptors = append(status.TargetInterceptors, coordination.Interceptor{Name: name})
+			}
+		})
+	}
+	active := func(names ...string) func(*coordination.EvictionRequest) {
+		return having(func(status *coordination.EvictionRequestStatus) { status.ActiveInterceptors = names })
+	}
+	processed := func(names ...string) func(*coordination.EvictionRequest) {
+		return having(func(status *coordination.EvictionRequestStatus) { status.ProcessedInterceptors = names })
+	}
+	reports := func(reports ...coordination.InterceptorStatus) func(*coordination.EvictionRequest) {
+		return having(func(status *coordination.EvictionRequestStatus) { status.Interceptors = reports })
+	}
+	named := func(names ...string) []coordination.InterceptorStatus {
+		var reports []coordination.InterceptorStatus
+		for _, name := range names {
+			reports = append(reports, coordination.InterceptorStatus{Name: name})
+		}
+		return reports
+	}
+	policy := func(policy coordination.EvictionRequestCancellationPolicy) func(*coordination.EvictionRequest) {
+		return having(func(status *coordination.EvictionRequestStatus) { status.EvictionRequestCancellationPolicy = policy })
+	}
+	conditions := func(types ...string) func(*coordination.EvictionRequest) {
+		return having(func(status *coordination.EvictionRequestStatus) {
+			for _, conditionType := range types {
+				status.Conditions = append(status.Conditions, metav1.Condition{
+					Type: conditionType, Status: metav1.ConditionTrue, Reason: "Reason", LastTransitionTime: metav1.Now()})
+			}
+		})
+	}
+	const a, b = "a.example.com", "b.example.com"
+	saying := func(length int) coordination.InterceptorStatus {
+		return coordination.InterceptorStatus{Name: a, Message: strings.Repeat("é", length)}
+	}
+	tooMany := func(name string, actual, most int) field.ErrorList {
+		return field.ErrorList{field.TooMany(status.Child(name), actual, most).WithOrigin("maxItems")}
+	}
+	first := func(name string) *field.Path { return status.Child(name).Index(0).Child("name") }
+
+	tests := map[string]struct {
+		changed *coordination.EvictionRequest
+		want    field.ErrorList
+	}{
+		"unchanged":                        {changed: newRequest()},
+		"as many targets as fit":           {changed: newRequest(targets(numbered(16)...))},
+		"one target too many":              {changed: newRequest(targets(numbered(17)...)), want: tooMany("targetInterceptors", 17, 16)},
+		"twice the same target":            {changed: newRequest(targets(a, a)), want: field.ErrorList{field.Duplicate(status.Child("targetInterceptors").Index(1), nil)}},
+		"a target without a name":          {changed: newRequest(targets("")), want: field.ErrorList{field.Required(first("targetInterceptors"), "")}},
+		"one active":                       {changed: newRequest(active(a))},
+		"two active":                       {changed: newRequest(active(a, b)), want: tooMany("activeInterceptors", 2, 1)},
+		"as many processed as fit":         {changed: newRequest(processed(numbered(16)...))},
+		"one processed too many":           {changed: newRequest(processed(numbered(17)...)), want: tooMany("processedInterceptors", 17, 16)},
+		"twice the same processed":         {changed: newRequest(processed(a, a)), want: field.ErrorList{field.Duplicate(status.Child("processedInterceptors").Index(1), nil)}},
+		"as many reports as fit":           {changed: newRequest(reports(named(numbered(16)...)...))},
+		"one report too many":              {changed: newRequest(reports(named(numbered(17)...)...)), want: tooMany("interceptors", 17, 16)},
+		"twice the same report":            {changed: newRequest(reports(named(a, a)...)), want: field.ErrorList{field.Duplicate(status.Child("interceptors").Index(1), nil)}},
+		"a report without a name":          {changed: newRequest(reports(named("")...)), want: field.ErrorList{field.Required(first("interceptors"), "")}},
+		"the longest message":              {changed: newRequest(reports(saying(32768)))},
+		"a message that is too long":       {changed: newRequest(reports(saying(32769))), want: field.ErrorList{field.TooLong(status.Child("interceptors").Index(0).Child("message"), nil, 32768).WithOrigin("maxLength")}},
+		"no retries":                       {changed: newRequest(reports(coordination.InterceptorStatus{Name: a, Retries: 0}))},
+		"less than no retries":             {changed: newRequest(reports(coordination.InterceptorStatus{Name: a, Retries: -1})), want: field.ErrorList{field.Invalid(status.Child("interceptors").Index(0).Child("retries"), nil, "").WithOrigin("minimum")}},
+		"cancellation allowed":             {changed: newRequest(policy(coordination.EvictionRequestCancellationPolicyAllow))},
+		"cancellation forbidden":           {changed: newRequest(policy(coordination.EvictionRequestCancellationPolicyForbid))},
+		"another cancellation policy":      {changed: newRequest(policy("Maybe")), want: field.ErrorList{field.NotSupported[string](status.Child("evictionRequestCancellationPolicy"), "Maybe", nil)}},
+		"as many conditions as fit":        {changed: newRequest(conditions(numbered(100)...))},
+		"one condition too many":           {changed: newRequest(conditions(numbered(101)...)), want: tooMany("conditions", 101, 100)},
+		"a condition without a valid type": {changed: newRequest(conditions("not valid")), want: field.ErrorList{field.Invalid(status.Child("conditions").Index(0).Child("type"), nil, "").WithOrigin("format=k8s-label-key").MarkFromImperative()}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", "status"), test.changed, newRequest(), StatusStrategy.ValidateUpdate, test.want)
+		})
+	}
+}

@@ -1,0 +1,55 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package bootstrappolicy
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	rbacv1helpers "k8s.io/kubernetes/pkg/apis/rbac/v1"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+// evictionRequestRules grants the verbs on EvictionRequests to the aggregated user
+// roles. Their status stays out: it belongs to the controller and the interceptors.
+func evictionRequestRules(verbs ...string) []rbacv1.PolicyRule {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.EvictionRequestAPI) {
+		return nil
+	}
+	return []rbacv1.PolicyRule{
+		rbacv1helpers.NewRule(verbs...).Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
+	}
+}
+
+// addEvictionRequestControllerRole adds the role of the evictionrequest-controller.
+func addEvictionRequestControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]rbacv1.ClusterRoleBinding) {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.EvictionRequestAPI) {
+		return
+	}
+	addControllerRole(roles, bindings, rbacv1.ClusterRole{
+		// Same name as in k8s.io/kubernetes/cmd/kube-controller-manager/names.
+		ObjectMeta: metav1.ObjectMeta{Name: saRolePrefix + "evictionrequest-controller"},
+		Rules: []rbacv1.PolicyRule{
+			rbacv1helpers.NewRule("get", "list", "watch").Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
+			rbacv1helpers.NewRule("update").Groups(coordinationGroup).Resources("evictionrequests/status").RuleOrDie(),
+			rbacv1helpers.NewRule("get", "list", "watch").Groups(legacyGroup).Resources("pods").RuleOrDie(),
+			rbacv1helpers.NewRule("create").Groups(legacyGroup).Resources("pods/eviction").RuleOrDie(),
+			rbacv1helpers.NewRule("list", "watch").Groups(policyGroup).Resources("poddisruptionbudgets").RuleOrDie(),
+			eventsRule(),
+		},
+	})
+}

@@ -1,0 +1,156 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package bootstrappolicy
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	rbacv1helpers "k8s.io/kubernetes/pkg/apis/rbac/v1"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+const evictionRequestController = "system:controller:evictionrequest-controller"
+
+// rulesByRole returns the rules of all cluster roles while the gate is set so.
+func rulesByRole(t *testing.T, enabled bool) map[string][]rbacv1.PolicyRule {
+	t.Helper()
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, enabled)
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, role := range append(ClusterRoles(), ControllerRoles()...) {
+		rules[role.Name] = role.Rules
+	}
+	return rules
+}
+
+func rule(verbs, groups, resources []string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: verbs, APIGroups: groups, Resources: resources}
+}
+
+// What the gate adds is written out here, so that no right slips in unseen.
+func TestEvictionRequestRules(t *testing.T) {
+	coordination, core := []string{"coordination.k8s.io"}, []string{""}
+	want := map[string][]rbacv1.PolicyRule{
+		"system:aggregate-to-view": {
+			rule([]string{"get", "list", "watch"}, coordination, []string{"evictionrequests"}),
+		},
+		"system:aggregate-to-edit": {
+			rule([]string{"create", "delete", "deletecollection", "patch", "update"}, coordination, []string{"evictionrequests"}),
+		},
+		evictionRequestController: {
+			rule([]string{"get", "list", "watch"}, coordination, []string{"evictionrequests"}),
+			rule([]string{"update"}, coordination, []string{"evictionrequests/status"}),
+			rule([]string{"get", "list", "watch"}, core, []string{"pods"}),
+			rule([]string{"create"}, core, []string{"pods/eviction"}),
+			rule([]string{"list", "watch"}, []string{"policy"}, []string{"poddisruptionbudgets"}),
+			rule([]string{"create", "patch", "update"}, []string{"", "events.k8s.io"}, []string{"events"}),
+		},
+	}
+	off, on := rulesByRole(t, false), rulesByRole(t, true)
+	added := map[string][]rbacv1.PolicyRule{}
+	for name, rules := range on {
+		if more := missing(rules, off[name]); len(more) > 0 {
+			added[name] = more
+		}
+		if less := missing(off[name], rules); len(less) > 0 {
+			t.Errorf("the gate takes rules from %s: %v", name, less)
+		}
+	}
+	if diff := cmp.Diff(want, added); diff != "" {
+		t.Errorf("unexpected rules that the gate adds (-want, +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{evictionRequestController}, sets.List(sets.KeySet(on).Difference(sets.KeySet(off)))); diff != "" {
+		t.Errorf("unexpected roles that the gate adds (-want, +got):\n%s", diff)
+	}
+}
+
+// missing returns the rules that are not among the others.
+func missing(rules, others []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var missing []rbacv1.PolicyRule
+	for _, rule := range rules {
+		if !slices.ContainsFunc(others, func(other rbacv1.PolicyRule) bool { return apiequality.Semantic.DeepEqual(rule, other) }) {
+			missing = append(missing, rule)
+		}
+	}
+	return missing
+}
+
+func TestNothingAboutEvictionRequestsWithoutTheGate(t *testing.T) {
+	for name, rules := range rulesByRole(t, false) {
+		for _, rule := range rules {
+			if slices.Contains(rule.Resources, "evictionrequests") || slices.Contains(rule.Resources, "evictionrequests/status") {
+				t.Errorf("%s has the rule %v", name, rule)
+			}
+		}
+	}
+}
+
+// The status says what has been done: people who may only ask must not write it, not
+// even through a wildcard. The administrator of the cluster may do everything, and
+// upstream's garbage collector may change every object.
+func TestOnlyTheControllerWritesTheStatusOfEvictionRequests(t *testing.T) {
+	var writers []string
+	for name, rules := range rulesByRole(t, true) {
+		for i := range rules {
+			writes := rbacv1helpers.VerbMatches(&rules[i], "update") || rbacv1helpers.VerbMatches(&rules[i], "patch")
+			if writes && rbacv1helpers.APIGroupMatches(&rules[i], "coordination.k8s.io") &&
+				rbacv1helpers.ResourceMatches(&rules[i], "evictionrequests/status", "status") {
+				writers = append(writers, name)
+			}
+		}
+	}
+	slices.Sort(writers)
+	if diff := cmp.Diff([]string{"cluster-admin", evictionRequestController, "system:controller:generic-garbage-collector"}, writers); diff != "" {
+		t.Errorf("unexpected writers (-want, +got):\n%s", diff)
+	}
+}
+
+func TestEvictionRequestBindings(t *testing.T) {
+	bindings := func(enabled bool) []rbacv1.ClusterRoleBinding {
+		featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, enabled)
+		return append(ClusterRoleBindings(), ControllerRoleBindings()...)
+	}
+	known := sets.New[string]()
+	for _, binding := range bindings(false) {
+		known.Insert(binding.Name)
+	}
+	var added []rbacv1.ClusterRoleBinding
+	for _, binding := range bindings(true) {
+		if !known.Has(binding.Name) {
+			added = append(added, binding)
+		}
+	}
+	want := []rbacv1.ClusterRoleBinding{{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        evictionRequestController,
+			Labels:      map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"},
+			Annotations: map[string]string{"rbac.authorization.kubernetes.io/autoupdate": "true"},
+		},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "kube-system", Name: "evictionrequest-controller"}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: evictionRequestController},
+	}}
+	if diff := cmp.Diff(want, added); diff != "" {
+		t.Errorf("unexpected bindings that the gate adds (-want, +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,366 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// EvictionInterceptorImperative is the built-in interceptor that ends every
+	// interceptor list of a pod: it calls the pods/eviction subresource, which
+	// respects PodDisruptionBudgets. It cannot be put on a pod by hand.
+	EvictionInterceptorImperative = "imperative-eviction.k8s.io"
+)
+
+// +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +k8s:prerelease-lifecycle-gen:introduced=1.36
+// +k8s:supportsSubresource="/status"
+
+// EvictionRequest asks that one instance of a pod leaves its node, and tracks
+// how it does (KEP-4563).
+//
+// Requesters ask by standing in spec.requesters. The interceptors that the pod
+// names get their turn one after another, in order: one is active at a time,
+// reports its heartbeat, and either ends the pod or completes and lets the next
+// one act. The last interceptor is always imperative-eviction.k8s.io, which
+// evicts the pod within its PodDisruptionBudgets. An active interceptor whose
+// heartbeats stop for spec.heartbeatDeadlineSeconds loses its turn.
+//
+// The request is over when one of its conditions Evicted or Canceled is True.
+type EvictionRequest struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata. The name is the UID of the target
+	// pod, so there is at most one request per pod instance; generateName is
+	// rejected. The eviction request controller copies the pod's labels here; where
+	// both have a key, the pod's value wins.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+
+	// spec says which pod should leave and who asks for it. Written by requesters.
+	// +required
+	Spec EvictionRequestSpec `json:"spec" protobuf:"bytes,2,opt,name=spec"`
+
+	// status says how far the eviction is. Written by the eviction request
+	// controller and, in its own entry of status.interceptors, by the active
+	// interceptor. Ignored on creation.
+	// +optional
+	Status EvictionRequestStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
+}
+
+// EvictionRequestSpec is what the requesters want.
+type EvictionRequestSpec struct {
+	// target is the object that should be evicted. Immutable.
+	// +required
+	// +k8s:immutable
+	Target EvictionTarget `json:"target" protobuf:"bytes,1,opt,name=target"`
+
+	// requesters lists everybody who wants the target evicted. A request is created
+	// with at least one of them, and is canceled when the last one leaves. At most
+	// 100. Each requester adds and removes its own entry only, best by Server-Side
+	// Apply, where every requester is its own field manager.
+	// +optional
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	// +listType=map
+	// +listMapKey=name
+	// +k8s:optional
+	// +k8s:listType=map
+	// +k8s:listMapKey=name
+	// +k8s:maxItems=100
+	Requesters []Requester `json:"requesters,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,2,rep,name=requesters"`
+
+	// heartbeatDeadlineSeconds is how long an active interceptor may be silent before
+	// the next one takes over, in seconds. It counts from the later of its last
+	// heartbeat and its activation. From 120 to 21600, default 1200. Set by the first
+	// requester, then immutable.
+	// +optional
+	// +default=1200
+	// +k8s:optional
+	// +k8s:minimum=120
+	// +k8s:maximum=21600
+	// +k8s:immutable
+	HeartbeatDeadlineSeconds *int32 `json:"heartbeatDeadlineSeconds,omitempty" protobuf:"varint,3,opt,name=heartbeatDeadlineSeconds"`
+}
+
+// EvictionTarget names the object to evict. Exactly one member is set.
+// +union
+type EvictionTarget struct {
+	// pod is a pod in the namespace of the request. A pod that belongs to a
+	// scheduling group (spec.schedulingGroup) is not evicted this way: its request is
+	// canceled.
+	// +optional
+	// +oneOf=TargetSelection
+	// +k8s:optional
+	// +k8s:unionMember
+	Pod *LocalPodReference `json:"pod,omitempty" protobuf:"bytes,1,opt,name=pod"`
+}
+
+// LocalPodReference names one instance of a pod in the namespace of the referrer.
+type LocalPodReference struct {
+	// name of the pod.
+	// +required
+	// +k8s:required
+	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
+
+	// uid of the pod, a UUID in lower case. It tells this instance from another pod
+	// that has, or will have, the same name.
+	// +required
+	// +k8s:required
+	// +k8s:format=k8s-uuid
+	UID string `json:"uid" protobuf:"bytes,2,opt,name=uid"`
+}
+
+// Requester is somebody who wants the target evicted.
+// +structType=atomic
+type Requester struct {
+	// name is a fully qualified domain name in lower case with at most 253
+	// characters, such as drain.example.com. Unique among the requesters.
+	// +required
+	// +k8s:required
+	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
+}
+
+// Interceptor is somebody who takes a part in the eviction before the pod goes.
+// +structType=atomic
+type Interceptor struct {
+	// name is a fully qualified domain name in lower case with at most 253
+	// characters, such as migrate.example.com. Unique among the interceptors.
+	// +required
+	// +k8s:required
+	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
+}
+
+// EvictionRequestCancellationPolicy says whether a request can still be called off.
+// +enum
+// +k8s:enum
+type EvictionRequestCancellationPolicy string
+
+const (
+	// EvictionRequestCancellationPolicyAllow lets a request be canceled at any time.
+	// An empty value means the same.
+	EvictionRequestCancellationPolicyAllow EvictionRequestCancellationPolicy = "Allow"
+
+	// EvictionRequestCancellationPolicyForbid keeps a request going while its pod
+	// exists, even without requesters, and keeps it from being deleted.
+	EvictionRequestCancellationPolicyForbid EvictionRequestCancellationPolicy = "Forbid"
+)
+
+// EvictionRequestStatus is how far the eviction is.
+type EvictionRequestStatus struct {
+	// observedGeneration is the metadata.generation that the controller acted upon
+	// last. Written by the eviction request controller; it only grows.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"varint,1,opt,name=observedGeneration"`
+
+	// conditions of the request. Canceled and Evicted are written by the eviction
+	// request controller and are final once True; at most one of them is.
+	// InterceptorUnresponsive is True while the active interceptor is overdue, Blocked
+	// while the pod cannot be evicted. At most 100.
+	// +optional
+	// +patchMergeKey=type
+	// +patchStrategy=merge
+	// +listType=map
+	// +listMapKey=type
+	// +k8s:optional
+	// +k8s:listType=map
+	// +k8s:listMapKey=type
+	// +k8s:maxItems=100
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,2,rep,name=conditions"`
+
+	// targetInterceptors are all interceptors of this request, in the order in which
+	// they get their turn: those that the pod names, then the built-in ones, the last
+	// of which is imperative-eviction.k8s.io. Written once by the eviction request
+	// controller, then immutable. At most 16.
+	// +optional
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	// +listType=map
+	// +listMapKey=name
+	// +k8s:optional
+	// +k8s:listType=map
+	// +k8s:listMapKey=name
+	// +k8s:maxItems=16
+	TargetInterceptors []Interceptor `json:"targetInterceptors,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,3,rep,name=targetInterceptors"`
+
+	// activeInterceptors names the interceptor whose turn it is: it may act on the
+	// pod, and has to report in its entry of status.interceptors. Written by the
+	// eviction request controller. At most 1; empty before the first and after the
+	// last turn.
+	// +optional
+	// +listType=set
+	// +k8s:optional
+	// +k8s:listType=set
+	// +k8s:maxItems=1
+	ActiveInterceptors []string `json:"activeInterceptors,omitempty" protobuf:"bytes,4,opt,name=activeInterceptors"`
+
+	// processedInterceptors names the interceptors that had their turn, in order:
+	// they completed, fell silent, or were stopped by a cancellation. Written by the
+	// eviction request controller; it only grows. At most 16.
+	// +optional
+	// +listType=set
+	// +k8s:optional
+	// +k8s:listType=set
+	// +k8s:maxItems=16
+	ProcessedInterceptors []string `json:"processedInterceptors,omitempty" protobuf:"bytes,5,opt,name=processedInterceptors"`
+
+	// interceptors holds the report of each interceptor, with the names and the order
+	// of targetInterceptors. The eviction request controller writes the empty entries;
+	// after that, each entry belongs to the interceptor that it names, while that one
+	// is active. At most 16.
+	// +optional
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	// +listType=map
+	// +listMapKey=name
+	// +k8s:optional
+	// +k8s:listType=map
+	// +k8s:listMapKey=name
+	// +k8s:maxItems=16
+	Interceptors []InterceptorStatus `json:"interceptors,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,6,rep,name=interceptors"`
+
+	// evictionRequestCancellationPolicy says whether the request can still be called
+	// off. Allow, which is also what an empty value means, or Forbid: an active
+	// interceptor sets that when its work can no longer be undone. It outlasts that
+	// interceptor's turn.
+	// +optional
+	// +k8s:optional
+	EvictionRequestCancellationPolicy EvictionRequestCancellationPolicy `json:"evictionRequestCancellationPolicy,omitempty" protobuf:"bytes,7,opt,name=evictionRequestCancellationPolicy,casttype=EvictionRequestCancellationPolicy"`
+
+	// activationTime is when activeInterceptors last got a new name. Written by the
+	// eviction request controller together with activeInterceptors. The heartbeat
+	// deadline of an interceptor that has not reported yet counts from here.
+	// +optional
+	ActivationTime *metav1.Time `json:"activationTime,omitempty" protobuf:"bytes,8,opt,name=activationTime"`
+}
+
+// EvictionRequestConditionType is a type of condition of an EvictionRequest.
+type EvictionRequestConditionType string
+
+const (
+	// EvictionRequestConditionCanceled is True when the request was given up: nobody
+	// acts on it any more, and the pod stays. The reason says why.
+	EvictionRequestConditionCanceled EvictionRequestConditionType = "Canceled"
+
+	// EvictionRequestConditionEvicted is True when the target is gone: the pod was
+	// deleted or has reached a terminal phase, by whomever.
+	EvictionRequestConditionEvicted EvictionRequestConditionType = "Evicted"
+
+	// EvictionRequestConditionInterceptorUnresponsive is True while the active
+	// interceptor is overdue with its first or next report, long before it loses its
+	// turn.
+	EvictionRequestConditionInterceptorUnresponsive EvictionRequestConditionType = "InterceptorUnresponsive"
+
+	// EvictionRequestConditionBlocked is True while imperative-eviction.k8s.io is active
+	// and the API server refuses to evict the pod. The reason says what is in the way,
+	// the message names it.
+	EvictionRequestConditionBlocked EvictionRequestConditionType = "Blocked"
+)
+
+const (
+	// EvictionRequestReasonNoRequesters is the reason of Canceled when the last
+	// requester has left.
+	EvictionRequestReasonNoRequesters = "NoRequesters"
+
+	// EvictionRequestReasonValidationFailed is the reason of Canceled when the target
+	// cannot be evicted this way: it does not exist, or is part of a scheduling group.
+	EvictionRequestReasonValidationFailed = "ValidationFailed"
+
+	// EvictionRequestReasonPodDeleted is the reason of Evicted when the pod does not
+	// exist any more.
+	EvictionRequestReasonPodDeleted = "PodDeleted"
+
+	// EvictionRequestReasonPodTerminal is the reason of Evicted when the pod has
+	// succeeded or failed.
+	EvictionRequestReasonPodTerminal = "PodTerminal"
+
+	// EvictionRequestReasonDisruptionBudget is the reason of Blocked when a
+	// PodDisruptionBudget does not allow the eviction now, or two of them select the pod.
+	EvictionRequestReasonDisruptionBudget = "DisruptionBudget"
+
+	// EvictionRequestReasonEvictionRefused is the reason of Blocked when the API server
+	// refuses the eviction for any other reason, such as an admission webhook.
+	EvictionRequestReasonEvictionRefused = "EvictionRefused"
+
+	// EvictionRequestReasonNotBlocked is the reason of Blocked when it is not True any
+	// more.
+	EvictionRequestReasonNotBlocked = "NotBlocked"
+)
+
+// InterceptorStatus is what an interceptor reports of its part in the eviction.
+// Written by the interceptor that it names, while that one is active.
+// +structType=atomic
+type InterceptorStatus struct {
+	// name of the interceptor, as in status.targetInterceptors. Immutable.
+	// +required
+	// +k8s:required
+	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
+
+	// heartbeatTime is when the interceptor last said that it is at work. Set together
+	// with startTime first, within 10 seconds of the server's time; afterwards it only
+	// grows, by at least 60 seconds.
+	// +optional
+	HeartbeatTime *metav1.Time `json:"heartbeatTime,omitempty" protobuf:"bytes,2,opt,name=heartbeatTime"`
+
+	// expectedFinishTime is when the interceptor expects to be done, its ETA. Not in
+	// the past when it is set or changed. Empty when there is no estimate.
+	// +optional
+	ExpectedFinishTime *metav1.Time `json:"expectedFinishTime,omitempty" protobuf:"bytes,3,opt,name=expectedFinishTime"`
+
+	// startTime is when the interceptor took up its part, within 10 seconds of the
+	// server's time. Set together with the first heartbeatTime, then immutable.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty" protobuf:"bytes,4,opt,name=startTime"`
+
+	// completionTime is when the interceptor was done, within 10 seconds of the
+	// server's time: whether it has ended the pod, prepared for its end, or declined
+	// to act. The next interceptor gets its turn then. Immutable once set.
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty" protobuf:"bytes,5,opt,name=completionTime"`
+
+	// message tells people what the interceptor is doing or waiting for. At most 32768
+	// characters; may be empty.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxLength=32768
+	Message string `json:"message,omitempty" protobuf:"bytes,6,opt,name=message"`
+
+	// retries counts the attempts of this interceptor that were refused. It outlasts a
+	// restart of the interceptor, which spaces its attempts by it. Only
+	// imperative-eviction.k8s.io needs it. Not negative; it only grows.
+	// +optional
+	// +k8s:optional
+	// +k8s:minimum=0
+	Retries int32 `json:"retries,omitempty" protobuf:"varint,7,opt,name=retries"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +k8s:prerelease-lifecycle-gen:introduced=1.36
+
+// EvictionRequestList is a list of EvictionRequests.
+type EvictionRequestList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+
+	// items are the EvictionRequests.
+	Items []EvictionRequest `json:"items" protobuf:"bytes,2,rep,name=items"`
+}
