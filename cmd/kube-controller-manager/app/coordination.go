@@ -1,0 +1,91 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+const (
+	// evictionRequestWorkers is how many eviction requests are decided on at a time.
+	evictionRequestWorkers = 10
+
+	// evictionWorkers is how many eviction calls are in flight. Each takes about 100 ms
+	// in the API server, most of it waiting, so this many fill the client's limits.
+	evictionWorkers = 30
+
+	// evictionQPSFactor and evictionBurstFactor raise the limits of --kube-api-qps and
+	// --kube-api-burst for this controller, as for the namespace controller: its calls
+	// come in waves, when nodes are drained.
+	evictionQPSFactor   = 20
+	evictionBurstFactor = 100
+)
+
+func newEvictionRequestControllerDescriptor() *ControllerDescriptor {
+	return &ControllerDescriptor{
+		name:                 names.EvictionRequestController,
+		constructor:          newEvictionRequestController,
+		requiredFeatureGates: []featuregate.Feature{features.EvictionRequestAPI},
+	}
+}
+
+func newEvictionRequestController(ctx context.Context, controllerContext ControllerContext, controllerName string) (Controller, error) {
+	client, err := newEvictionRequestClient(controllerContext)
+	if err != nil {
+		return nil, err
+	}
+	evictionClient, err := newEvictionRequestClient(controllerContext)
+	if err != nil {
+		return nil, err
+	}
+	controller, err := evictionrequest.New(
+		ctx,
+		controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests(),
+		controllerContext.InformerFactory.Core().V1().Pods(),
+		controllerContext.InformerFactory.Policy().V1().PodDisruptionBudgets(),
+		client,
+		evictionClient,
+	)
+	if err != nil {
+		return nil, fmt.Errorf("creating the %s: %w", controllerName, err)
+	}
+	return newControllerLoop(func(ctx context.Context) {
+		controller.Run(ctx, evictionRequestWorkers, evictionWorkers)
+	}, controllerName), nil
+}
+
+// newEvictionRequestClient returns a client with rate limits of its own.
+func newEvictionRequestClient(controllerContext ControllerContext) (kubernetes.Interface, error) {
+	config, err := controllerContext.NewClientConfig("evictionrequest-controller")
+	if err != nil {
+		return nil, err
+	}
+	config.QPS *= evictionQPSFactor
+	config.Burst *= evictionBurstFactor
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("creating a client for the evictionrequest-controller: %w", err)
+	}
+	return client, nil
+}

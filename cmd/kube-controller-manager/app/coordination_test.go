@@ -1,0 +1,165 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package app
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/controller-manager/pkg/clientbuilder"
+	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+// recordedClientBuilder returns a config for the clients that it is asked for, and
+// records their names.
+type recordedClientBuilder struct {
+	clientbuilder.ControllerClientBuilder
+	config *restclient.Config
+	// err is the answer after the given number of configs.
+	err      error
+	errAfter int
+	names    []string
+}
+
+func (b *recordedClientBuilder) Config(name string) (*restclient.Config, error) {
+	b.names = append(b.names, name)
+	if b.err != nil && len(b.names) > b.errAfter {
+		return nil, b.err
+	}
+	return restclient.CopyConfig(b.config), nil
+}
+
+// withClients returns the context of a controller manager with the flags
+// --kube-api-qps=20 and --kube-api-burst=30.
+func withClients(change func(*recordedClientBuilder)) (ControllerContext, *recordedClientBuilder) {
+	builder := &recordedClientBuilder{config: &restclient.Config{Host: "https://127.0.0.1:1", QPS: 20, Burst: 30}}
+	change(builder)
+	return ControllerContext{ClientBuilder: builder, InformerFactory: informers.NewSharedInformerFactory(fake.NewClientset(), 0)}, builder
+}
+
+func asTheyAre(*recordedClientBuilder) {}
+
+// Without its gate the controller would watch a resource that is not served.
+func TestEvictionRequestControllerNeedsItsGate(t *testing.T) {
+	descriptor := newEvictionRequestControllerDescriptor()
+	if want := []featuregate.Feature{features.EvictionRequestAPI}; !slices.Equal(descriptor.GetRequiredFeatureGates(), want) {
+		t.Errorf("needs the gates %v, want %v", descriptor.GetRequiredFeatureGates(), want)
+	}
+	if got := descriptor.Name(); got != "evictionrequest-controller" {
+		t.Errorf("the name is %q", got)
+	}
+	if descriptor.IsDisabledByDefault() {
+		t.Error("the gate alone does not switch it on")
+	}
+}
+
+// Evictions must not use up the calls of the state, nor the other way round.
+func TestEvictionRequestClientHasLimitsOfItsOwn(t *testing.T) {
+	controllerContext, builder := withClients(asTheyAre)
+	first, err := newEvictionRequestClient(controllerContext)
+	if err != nil {
+		t.Fatalf("creating a client: %v", err)
+	}
+	second, err := newEvictionRequestClient(controllerContext)
+	if err != nil {
+		t.Fatalf("creating a second client: %v", err)
+	}
+	limiter := first.CoreV1().RESTClient().GetRateLimiter()
+	if limiter == second.CoreV1().RESTClient().GetRateLimiter() {
+		t.Error("two clients share one limit")
+	}
+	if got := limiter.QPS(); got != 20*20 {
+		t.Errorf("allows %v calls per second, want 400", got)
+	}
+	burst := 0
+	for burst < 10000 && limiter.TryAccept() {
+		burst++
+	}
+	// A few more become free while they are used up.
+	if burst < 30*100 || burst > 30*100+1000 {
+		t.Errorf("allows a burst of %d calls, want 3000", burst)
+	}
+	if builder.config.QPS != 20 || builder.config.Burst != 30 {
+		t.Errorf("changed the limits of everybody to %v and %d", builder.config.QPS, builder.config.Burst)
+	}
+}
+
+func TestNewEvictionRequestController(t *testing.T) {
+	_, ctx := ktesting.NewTestContext(t)
+	ctx, stop := context.WithCancel(ctx)
+	controllerContext, builder := withClients(asTheyAre)
+	controller, err := newEvictionRequestController(ctx, controllerContext, "evictionrequest-controller")
+	if err != nil {
+		t.Fatalf("creating the controller: %v", err)
+	}
+	if got := controller.Name(); got != "evictionrequest-controller" {
+		t.Errorf("the name is %q", got)
+	}
+	// One client for the state, one for evictions, under the name that the role is bound to.
+	if want := []string{"evictionrequest-controller", "evictionrequest-controller"}; !slices.Equal(builder.names, want) {
+		t.Errorf("asked for the clients %v, want %v", builder.names, want)
+	}
+	stop()
+	controller.Run(ctx) // Returns, and stops the queues.
+}
+
+func TestNewEvictionRequestControllerErrors(t *testing.T) {
+	broken := errors.New("no credentials")
+	tests := map[string]func(*recordedClientBuilder){
+		"no config":         func(b *recordedClientBuilder) { b.err = broken },
+		"no second config":  func(b *recordedClientBuilder) { b.err, b.errAfter = broken, 1 },
+		"an invalid config": func(b *recordedClientBuilder) { b.config.Host = "https://host:port:port" },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, ctx := ktesting.NewTestContext(t)
+			controllerContext, builder := withClients(change)
+			controller, err := newEvictionRequestController(ctx, controllerContext, "evictionrequest-controller")
+			if err == nil || controller != nil {
+				t.Errorf("got controller %v and error %v, want an error only", controller, err)
+			}
+			if builder.err != nil && !errors.Is(err, builder.err) {
+				t.Errorf("got error %v, want one that wraps its cause", err)
+			}
+		})
+	}
+}
+
+// The index of the informer can be added once only.
+func TestNewEvictionRequestControllerTwice(t *testing.T) {
+	_, ctx := ktesting.NewTestContext(t)
+	ctx, stop := context.WithCancel(ctx)
+	stop()
+	controllerContext, _ := withClients(asTheyAre)
+	first, err := newEvictionRequestController(ctx, controllerContext, "evictionrequest-controller")
+	if err != nil {
+		t.Fatalf("creating the controller: %v", err)
+	}
+	first.Run(ctx)
+	_, err = newEvictionRequestController(ctx, controllerContext, "evictionrequest-controller")
+	if err == nil || !strings.HasPrefix(err.Error(), "creating the evictionrequest-controller: ") {
+		t.Errorf("got error %v, want one that names the controller", err)
+	}
+}

@@ -1,0 +1,85 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+)
+
+func TestBudgetsAllow(t *testing.T) {
+	full := newBudget("full")
+	observedLate := func(budget *policyv1.PodDisruptionBudget) { budget.Generation = 2 }
+	observedEarly := func(budget *policyv1.PodDisruptionBudget) { budget.Status.ObservedGeneration = 2 }
+
+	tests := map[string]struct {
+		pod     *v1.Pod
+		budgets []*policyv1.PodDisruptionBudget
+		want    bool
+	}{
+		"no budget":                        {pod: newPod(), want: true},
+		"a budget without room":            {pod: newPod(), budgets: []*policyv1.PodDisruptionBudget{full}},
+		"a budget with room for one":       {pod: newPod(), budgets: []*policyv1.PodDisruptionBudget{newBudget("b", allowing(1))}, want: true},
+		"room that was computed too early": {pod: newPod(), budgets: []*policyv1.PodDisruptionBudget{newBudget("b", allowing(1), observedLate)}},
+		"room that is newer than the spec": {pod: newPod(), budgets: []*policyv1.PodDisruptionBudget{newBudget("b", allowing(1), observedEarly)}, want: true},
+		"two budgets with room": {
+			pod:     newPod(),
+			budgets: []*policyv1.PodDisruptionBudget{newBudget("a", allowing(1)), newBudget("b", allowing(1))},
+		},
+		"a terminating pod": {pod: newPod(terminatingSince(0)), budgets: []*policyv1.PodDisruptionBudget{full, full}, want: true},
+		"a failed pod":      {pod: newPod(inPhase(v1.PodFailed)), budgets: []*policyv1.PodDisruptionBudget{full}, want: true},
+		"a succeeded pod":   {pod: newPod(inPhase(v1.PodSucceeded)), budgets: []*policyv1.PodDisruptionBudget{full}, want: true},
+		"a pending pod":     {pod: newPod(inPhase(v1.PodPending)), budgets: []*policyv1.PodDisruptionBudget{full}, want: true},
+		"an unhealthy pod while enough others are healthy": {
+			pod: newPod(notReady), budgets: []*policyv1.PodDisruptionBudget{newBudget("b", healthy(3, 3))}, want: true,
+		},
+		"an unhealthy pod while one other is missing": {
+			pod: newPod(notReady), budgets: []*policyv1.PodDisruptionBudget{newBudget("b", healthy(2, 3))},
+		},
+		"an unhealthy pod while the budget desires nothing yet": {
+			pod: newPod(notReady), budgets: []*policyv1.PodDisruptionBudget{newBudget("b", healthy(0, 0))},
+		},
+		"an unhealthy pod that may always go": {
+			pod:     newPod(notReady),
+			budgets: []*policyv1.PodDisruptionBudget{newBudget("b", healthy(0, 3), evictingUnhealthy(policyv1.AlwaysAllow))}, want: true,
+		},
+		"an unhealthy pod that may go within the budget": {
+			pod:     newPod(notReady),
+			budgets: []*policyv1.PodDisruptionBudget{newBudget("b", healthy(0, 3), evictingUnhealthy(policyv1.IfHealthyBudget))},
+		},
+		"an unhealthy pod within a budget that has room": {
+			pod:     newPod(notReady),
+			budgets: []*policyv1.PodDisruptionBudget{newBudget("b", healthy(0, 0), allowing(1))}, want: true,
+		},
+		"a healthy pod where only unhealthy ones may always go": {
+			pod:     newPod(),
+			budgets: []*policyv1.PodDisruptionBudget{newBudget("b", evictingUnhealthy(policyv1.AlwaysAllow))},
+		},
+		"a healthy pod while enough are healthy": {
+			pod: newPod(), budgets: []*policyv1.PodDisruptionBudget{newBudget("b", healthy(3, 3))},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := budgetsAllow(test.pod, test.budgets); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,582 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+var (
+	requestsGVR = coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests")
+	podsGVR     = v1.SchemeGroupVersion.WithResource("pods")
+	budgetsGVR  = policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")
+)
+
+// outcome is what must not depend on the order in which the controller learns of
+// things. How often it was refused on the way may.
+type outcome struct {
+	Canceled, Evicted, Blocked string // the reason of the condition when it is True
+	Active, Processed          []string
+	EvictedPods                []types.UID
+	Remembered                 int // pods that are still kept in memory
+}
+
+// scenario is a story whose events reach the controller in every possible order.
+type scenario struct {
+	objects []runtime.Object
+	// people act in this order, each as soon as they can, or at any time later.
+	people []personAct
+	want   outcome
+}
+
+// personAct changes the world once it is possible.
+type personAct struct {
+	possible func(*world) bool
+	act      func(*world)
+}
+
+func TestEveryOrderEndsInTheSameState(t *testing.T) {
+	initialized := func(w *world) bool { return isInitialized(&w.request().Status) }
+	always := func(*world) bool { return true }
+	opens := personAct{possible: always, act: func(w *world) {
+		w.changeBudget(func(budget *policyv1.PodDisruptionBudget) { budget.Status.DisruptionsAllowed++ })
+	}}
+	dies := personAct{possible: func(w *world) bool { return w.pod().DeletionTimestamp != nil }, act: (*world).removePod}
+	replaced := personAct{possible: initialized, act: (*world).replacePod}
+	leaves := personAct{possible: initialized, act: func(w *world) { w.changeRequest(withoutRequesters) }}
+	completes := personAct{
+		possible: func(w *world) bool { return activeInterceptor(&w.request().Status) == first },
+		act: func(w *world) {
+			w.changeRequest(func(request *coordinationv1alpha1.EvictionRequest) { reporting(done(first, 0))(&request.Status) })
+		},
+	}
+	restarts := personAct{possible: always, act: (*world).restart}
+
+	byEviction := outcome{Evicted: "PodDeleted", Processed: []string{builtIn}, EvictedPods: []types.UID{podUID}}
+	afterInterceptor := outcome{Evicted: "PodDeleted", Processed: []string{first, builtIn}, EvictedPods: []types.UID{podUID}}
+	scenarios := map[string]scenario{
+		"a budget lets the pod go late": {
+			objects: []runtime.Object{newRequest(), newPod(), newBudget("web")},
+			people:  []personAct{opens, dies},
+			want:    byEviction,
+		},
+		"the controller restarts on the way": {
+			objects: []runtime.Object{newRequest(), newPod(), newBudget("web", allowing(1))},
+			people:  []personAct{restarts, dies},
+			want:    byEviction,
+		},
+		"an interceptor completes, then the pod is evicted": {
+			objects: []runtime.Object{newRequest(), newPod(interceptedBy(first))},
+			people:  []personAct{completes, dies},
+			want:    afterInterceptor,
+		},
+		"another pod takes the name of the target": {
+			objects: []runtime.Object{newRequest(), newPod(interceptedBy(first))},
+			people:  []personAct{replaced},
+			want:    outcome{Evicted: "PodDeleted", Processed: []string{first}},
+		},
+		"the last requester leaves while a budget blocks": {
+			objects: []runtime.Object{newRequest(), newPod(), newBudget("web")},
+			people:  []personAct{leaves},
+			want:    outcome{Canceled: "NoRequesters", Processed: []string{builtIn}},
+		},
+	}
+	for name, scenario := range scenarios {
+		t.Run(name, func(t *testing.T) {
+			orders := inEveryOrder(func(choose func(options int) int) {
+				w := newWorld(t, scenario)
+				w.play(choose)
+				if diff := cmp.Diff(scenario.want, w.outcome()); diff != "" && !t.Failed() {
+					t.Errorf("unexpected outcome of %v (-want, +got):\n%s", w.story, diff)
+				}
+			})
+			if orders < 10 {
+				t.Errorf("tried only %d orders", orders)
+			}
+			t.Logf("tried %d orders", orders)
+		})
+	}
+}
+
+// inEveryOrder calls run once for every sequence of choices that it can make, and
+// returns how many there are.
+func inEveryOrder(run func(choose func(options int) int)) int {
+	var choices, options []int
+	for runs := 1; ; runs++ {
+		step := 0
+		run(func(n int) int {
+			if step == len(choices) {
+				choices, options = append(choices, 0), append(options, n)
+			}
+			step++
+			return choices[step-1]
+		})
+		last := len(choices) - 1
+		for last >= 0 && choices[last]+1 == options[last] {
+			last--
+		}
+		if last < 0 {
+			return runs
+		}
+		choices, options = choices[:last+1], options[:last+1]
+		choices[last]++
+	}
+}
+
+// world is an API server whose events wait, by kind of object, until they are
+// delivered to the controller: caches are behind the truth, and behind each other.
+type world struct {
+	*fixture
+	t           *testing.T
+	ctx         context.Context
+	tracker     clienttesting.ObjectTracker
+	people      []personAct
+	undelivered map[schema.GroupVersionResource][]func()
+	successful  []types.UID
+	story       []string
+}
+
+func newWorld(t *testing.T, scenario scenario) *world {
+	w := &world{
+		t: t, ctx: klog.NewContext(context.Background(), logr.Discard()), people: scenario.people,
+		undelivered: map[schema.GroupVersionResource][]func(){},
+		// The tracker of the client itself also tracks field managers, which takes 20 times as long.
+		tracker: clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder()),
+	}
+	client := fake.NewClientset()
+	client.PrependReactor("*", "*", clienttesting.ObjectReaction(w.tracker))
+	client.PrependReactor("update", "evictionrequests", w.updateRequest)
+	w.fixture = newFixtureFor(t, client, testingclock.NewFakeClock(start))
+	w.imperative.evict = w.evictPod
+	for _, object := range scenario.objects {
+		object = object.DeepCopyObject()
+		if err := w.tracker.Add(object); err != nil {
+			t.Fatalf("adding %T: %v", object, err)
+		}
+		w.announce(w.resourceOf(object), object)
+	}
+	return w
+}
+
+// play lets things happen in the chosen order until nothing is left to happen.
+func (w *world) play(choose func(options int) int) {
+	for {
+		var names []string
+		var steps []func()
+		for _, resource := range []schema.GroupVersionResource{requestsGVR, podsGVR, budgetsGVR} {
+			if len(w.undelivered[resource]) > 0 {
+				names, steps = append(names, resource.Resource), append(steps, func() { w.deliverNext(resource) })
+			}
+		}
+		if len(w.people) > 0 && w.people[0].possible(w) {
+			names, steps = append(names, "people"), append(steps, w.nextPerson)
+		}
+		if len(steps) == 0 {
+			return
+		}
+		chosen := choose(len(steps))
+		w.story = append(w.story, names[chosen])
+		if len(w.story) > 100 {
+			w.t.Fatalf("no end after %v", w.story)
+		}
+		steps[chosen]()
+		w.work()
+	}
+}
+
+func (w *world) deliverNext(resource schema.GroupVersionResource) {
+	deliver := w.undelivered[resource][0]
+	w.undelivered[resource] = w.undelivered[resource][1:]
+	deliver()
+}
+
+func (w *world) nextPerson() {
+	person := w.people[0]
+	w.people = w.people[1:]
+	person.act(w)
+}
+
+// work lets the controller do all that it wants to do now. What failed is tried once
+// more: its delay has passed.
+func (w *world) work() {
+	w.decisions.keys, w.decisions.limited = append(w.decisions.keys, w.decisions.limited...), nil
+	w.evictions.keys, w.evictions.limited = append(w.evictions.keys, w.evictions.limited...), nil
+	for len(w.decisions.keys)+len(w.evictions.keys) > 0 {
+		work(w.ctx, w.decisions, w.syncRequest)
+		work(w.ctx, w.evictions, w.imperative.syncRequest)
+	}
+	if status := w.request().Status; len(status.ActiveInterceptors) > 1 || len(status.ActiveInterceptors)+len(status.ProcessedInterceptors) > len(status.TargetInterceptors) {
+		w.t.Fatalf("impossible status after %v: %+v", w.story, status)
+	}
+}
+
+func (w *world) outcome() outcome {
+	status := w.request().Status
+	reason := func(conditionType coordinationv1alpha1.EvictionRequestConditionType) string {
+		condition := meta.FindStatusCondition(status.Conditions, string(conditionType))
+		if condition == nil || condition.Status != metav1.ConditionTrue {
+			return ""
+		}
+		return condition.Reason
+	}
+	return outcome{
+		Canceled: reason(canceled), Evicted: reason(evicted), Blocked: reason(blocked),
+		Active: status.ActiveInterceptors, Processed: status.ProcessedInterceptors,
+		EvictedPods: w.successful, Remembered: w.deleted.uids.Len() + w.imperative.evicted.uids.Len(),
+	}
+}
+
+// announce queues the event of a change.
+func (w *world) announce(resource schema.GroupVersionResource, object runtime.Object) {
+	object = object.DeepCopyObject()
+	w.undelivered[resource] = append(w.undelivered[resource], func() { w.delivers(w.t, object) })
+}
+
+func (w *world) resourceOf(object runtime.Object) schema.GroupVersionResource {
+	switch object.(type) {
+	case *coordinationv1alpha1.EvictionRequest:
+		return requestsGVR
+	case *v1.Pod:
+		return podsGVR
+	}
+	return budgetsGVR
+}
+
+func (w *world) get(resource schema.GroupVersionResource, name string) runtime.Object {
+	object, err := w.tracker.Get(resource, namespace, name)
+	if err != nil {
+		w.t.Fatalf("reading %s after %v: %v", name, w.story, err)
+	}
+	return object.DeepCopyObject()
+}
+
+func (w *world) request() *coordinationv1alpha1.EvictionRequest {
+	return w.get(requestsGVR, string(podUID)).(*coordinationv1alpha1.EvictionRequest)
+}
+
+// pod returns the pod, or an empty one when there is none.
+func (w *world) pod() *v1.Pod {
+	object, err := w.tracker.Get(podsGVR, namespace, podName)
+	if apierrors.IsNotFound(err) {
+		return &v1.Pod{}
+	}
+	return object.(*v1.Pod).DeepCopy()
+}
+
+// budget returns the budget, or nil in a world without one.
+func (w *world) budget() *policyv1.PodDisruptionBudget {
+	object, err := w.tracker.Get(budgetsGVR, namespace, "web")
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return object.(*policyv1.PodDisruptionBudget).DeepCopy()
+}
+
+func (w *world) store(object metav1.Object) {
+	version, _ := strconv.Atoi(object.GetResourceVersion())
+	object.SetResourceVersion(strconv.Itoa(version + 1))
+	stored := object.(runtime.Object)
+	if err := w.tracker.Update(w.resourceOf(stored), stored, namespace); err != nil {
+		w.t.Fatalf("storing %T: %v", object, err)
+	}
+	w.announce(w.resourceOf(stored), stored)
+}
+
+// updateRequest is the API server's side of a status update: it compares versions.
+func (w *world) updateRequest(action clienttesting.Action) (bool, runtime.Object, error) {
+	updated := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.EvictionRequest).DeepCopy()
+	if updated.ResourceVersion != w.request().ResourceVersion {
+		return true, nil, apierrors.NewConflict(evictionRequestResource, updated.Name, errUnreachable)
+	}
+	w.store(updated)
+	return true, updated, nil
+}
+
+func (w *world) changeRequest(change func(*coordinationv1alpha1.EvictionRequest)) {
+	request := w.request()
+	change(request)
+	w.store(request)
+}
+
+func (w *world) changeBudget(change func(*policyv1.PodDisruptionBudget)) {
+	budget := w.budget()
+	change(budget)
+	w.store(budget)
+}
+
+// evictPod is the API server's side of an eviction.
+func (w *world) evictPod(_ context.Context, pod *v1.Pod) error {
+	current := w.pod()
+	switch budget := w.budget(); {
+	case current.UID == "":
+		return notFound(pod.Name)
+	case current.UID != pod.UID:
+		return apierrors.NewConflict(podResource, pod.Name, errUnreachable)
+	case current.DeletionTimestamp != nil:
+		w.t.Errorf("evicted a pod again that terminates, after %v", w.story)
+	case budget != nil && budget.Status.DisruptionsAllowed == 0:
+		return violation("")
+	case budget != nil:
+		w.changeBudget(func(budget *policyv1.PodDisruptionBudget) { budget.Status.DisruptionsAllowed-- })
+	}
+	w.successful = append(w.successful, current.UID)
+	terminatingSince(0)(current)
+	w.store(current)
+	return nil
+}
+
+func (w *world) removePod() {
+	pod := w.pod()
+	if err := w.tracker.Delete(podsGVR, namespace, podName); err != nil {
+		w.t.Fatalf("deleting the pod: %v", err)
+	}
+	w.undelivered[podsGVR] = append(w.undelivered[podsGVR], func() { w.deliversEnd(w.t, pod) })
+}
+
+// replacePod removes the pod and creates another of its name. The informer, which has
+// read its list anew in between, sees only that the UID has changed.
+func (w *world) replacePod() {
+	if err := w.tracker.Delete(podsGVR, namespace, podName); err != nil {
+		w.t.Fatalf("deleting the pod: %v", err)
+	}
+	successor := newPod(podUIDIs(otherUID))
+	if err := w.tracker.Add(successor); err != nil {
+		w.t.Fatalf("adding the successor: %v", err)
+	}
+	w.announce(podsGVR, successor)
+}
+
+// restart begins with a new controller, which reads everything from the API server.
+func (w *world) restart() {
+	w.fixture = newFixtureFor(w.t, w.client, w.clock)
+	w.imperative.evict = w.evictPod
+	w.undelivered = map[schema.GroupVersionResource][]func(){}
+	objects := []runtime.Object{w.request()}
+	if pod := w.pod(); pod.UID != "" {
+		objects = append(objects, pod)
+	}
+	if budget := w.budget(); budget != nil {
+		objects = append(objects, budget)
+	}
+	// The caches are filled before the workers start.
+	for _, object := range objects {
+		w.cached(w.t, object)
+	}
+	for _, object := range objects {
+		w.informerOf(w.t, object).handler.OnAdd(object, true)
+	}
+}
+
+// The whole controller, with its own queues and informers, takes a request past a
+// silent interceptor to the end of its pod.
+func TestRun(t *testing.T) {
+	client := fake.NewClientset(newRequest(deadlineOf(600)), newPod(interceptedBy(first)))
+	watching := countWatches(client)
+	fakeClock := testingclock.NewFakeClock(start)
+	factory := informers.NewSharedInformerFactory(client, 0)
+	evictions := make(chan types.UID, 100)
+	evict := func(ctx context.Context, pod *v1.Pod) error {
+		evictions <- pod.UID
+		return client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})
+	}
+	_, ctx := ktesting.NewTestContext(t)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	controller, err := newController(ctx, factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Pods(),
+		factory.Policy().V1().PodDisruptionBudgets(), client, evict, fakeClock)
+	if err != nil {
+		t.Fatalf("creating the controller: %v", err)
+	}
+	factory.Start(ctx.Done())
+	// A change before the watch begins would be lost: the fake keeps no history.
+	for range 3 {
+		<-watching
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		controller.Run(ctx, 2, 2)
+	}()
+
+	var request *coordinationv1alpha1.EvictionRequest
+	waitFor(ctx, t, "the eviction", func() bool {
+		fakeClock.Step(time.Minute) // The interceptor stays silent.
+		request, err = client.CoordinationV1alpha1().EvictionRequests(namespace).Get(ctx, string(podUID), metav1.GetOptions{})
+		return err == nil && isFinished(&request.Status)
+	})
+	if diff := cmp.Diff([]string{first, builtIn}, request.Status.ProcessedInterceptors); diff != "" {
+		t.Errorf("unexpected processed interceptors (-want, +got):\n%s", diff)
+	}
+	if uid := <-evictions; uid != podUID || len(evictions) > 0 {
+		t.Errorf("evicted %s, and %d more", uid, len(evictions))
+	}
+	stop()
+	<-ended
+	if !controller.queue.ShuttingDown() || !controller.imperative.queue.ShuttingDown() {
+		t.Error("a queue still runs after the controller has ended")
+	}
+}
+
+// countWatches sends to the channel when a watch has begun.
+func countWatches(client *fake.Clientset) <-chan struct{} {
+	watching := make(chan struct{}, 100)
+	client.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		var options metav1.ListOptions
+		if action, ok := action.(clienttesting.WatchActionImpl); ok {
+			options = action.ListOptions
+		}
+		watcher, err := client.Tracker().Watch(action.GetResource(), action.GetNamespace(), options)
+		watching <- struct{}{}
+		return true, watcher, err
+	})
+	return watching
+}
+
+func waitFor(ctx context.Context, t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, wait.ForeverTestTimeout, true,
+		func(context.Context) (bool, error) { return condition(), nil })
+	if err != nil {
+		t.Fatalf("waiting for %s: %v", what, err)
+	}
+}
+
+// A controller that ends before its caches are filled must not work on half of them.
+func TestRunEndsWithoutCaches(t *testing.T) {
+	f := newFixture(t, newRequest(), newPod())
+	_, ctx := ktesting.NewTestContext(t)
+	ctx, stop := context.WithCancel(ctx)
+	stop()
+	f.queue, f.imperative.queue = newQueue("decisions", f.clock), newQueue("evictions", f.clock)
+	f.queue.Add(requestKeyOfPod)
+	f.Run(ctx, 1, 1)
+	f.expectWrites(t)
+	if !f.queue.ShuttingDown() || !f.imperative.queue.ShuttingDown() {
+		t.Error("a queue still runs after the controller has ended")
+	}
+}
+
+// Every informer that the controller reads from must be waited for.
+func TestControllerWaitsForItsCaches(t *testing.T) {
+	f := newFixture(t)
+	if got := len(f.cachesSynced); got != 3 {
+		t.Fatalf("waits for %d caches, want 3", got)
+	}
+	for i, synced := range f.cachesSynced {
+		if synced() {
+			t.Errorf("cache %d is synced before its informer runs", i)
+		}
+	}
+}
+
+func TestNewEvictsThroughItsEvictionClient(t *testing.T) {
+	server := &answeringServer{code: http.StatusCreated, answer: metav1.Status{Status: metav1.StatusSuccess}}
+	evictionServer := &answeringServer{code: http.StatusCreated, answer: metav1.Status{Status: metav1.StatusSuccess}}
+	client, evictionClient := server.client(t), evictionServer.client(t)
+	factory := informers.NewSharedInformerFactory(client, 0)
+	_, ctx := ktesting.NewTestContext(t)
+	controller, err := New(ctx, factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Pods(),
+		factory.Policy().V1().PodDisruptionBudgets(), client, evictionClient)
+	if err != nil {
+		t.Fatalf("creating the controller: %v", err)
+	}
+	defer controller.queue.ShutDown()
+	defer controller.imperative.queue.ShutDown()
+	if controller.clock != (clock.RealClock{}) || controller.imperative.clock != (clock.RealClock{}) {
+		t.Errorf("the clocks are %T and %T, want real ones", controller.clock, controller.imperative.clock)
+	}
+	if err := controller.imperative.evict(ctx, newPod()); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	if len(server.requests) != 0 || len(evictionServer.requests) != 1 {
+		t.Errorf("sent %v through the client of the state, %v through that of evictions", server.requests, evictionServer.requests)
+	}
+}
+
+// Two controllers cannot share an informer: the second one is told so.
+func TestNewReportsBrokenInformers(t *testing.T) {
+	f := newFixture(t)
+	factory := informers.NewSharedInformerFactory(f.client, 0)
+	requests := handledRequests{factory.Coordination().V1alpha1().EvictionRequests(), f.requests}
+	_, ctx := ktesting.NewTestContext(t)
+	if _, err := New(ctx, requests, factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), f.client, f.client); err == nil {
+		t.Error("got no error")
+	}
+}
+
+func TestWork(t *testing.T) {
+	good, bad := types.NamespacedName{Name: "good"}, types.NamespacedName{Name: "bad"}
+	queue := newRecordedQueue()
+	queue.Add(bad)
+	queue.Add(good)
+	var synced []types.NamespacedName
+	work(klog.NewContext(context.Background(), logr.Discard()), queue, func(_ context.Context, key types.NamespacedName) error {
+		synced = append(synced, key)
+		if key == bad {
+			return errUnreachable
+		}
+		return nil
+	})
+	for what, got := range map[string][2][]types.NamespacedName{
+		"handled":              {synced, {bad, good}},
+		"retried with a delay": {queue.limited, {bad}},
+		"forgotten":            {queue.forgotten, {good}},
+		"done":                 {queue.finished, {bad, good}},
+	} {
+		if diff := cmp.Diff(got[1], got[0]); diff != "" {
+			t.Errorf("unexpected keys %s (-want, +got):\n%s", what, diff)
+		}
+	}
+}
+
+// A queue on another clock would wait for real minutes.
+func TestQueueWaitsOnItsClock(t *testing.T) {
+	fakeClock := testingclock.NewFakeClock(start)
+	queue := newQueue("test", fakeClock)
+	defer queue.ShutDown()
+	queue.AddAfter(requestKeyOfPod, 20*time.Minute)
+	waitFor(context.Background(), t, "the key", func() bool {
+		fakeClock.Step(20 * time.Minute)
+		return queue.Len() == 1
+	})
+}

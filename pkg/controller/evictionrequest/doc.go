@@ -1,0 +1,62 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package evictionrequest walks EvictionRequests through their interceptors until
+// the pod is gone or nobody wants it gone any more (KEP-4563).
+//
+// # States
+//
+// A request is in one of these states, which follow from its status alone:
+//
+//	Pending       targetInterceptors is empty: the controller has not seen it yet.
+//	Intercepting  activeInterceptors names somebody: it is their turn.
+//	Waiting       every interceptor had its turn and the pod still runs.
+//	Evicted       condition Evicted is True: the pod is gone. Final.
+//	Canceled      condition Canceled is True: nobody acts any more. Final.
+//
+// From Pending a request becomes Intercepting in one write, which records all its
+// interceptors and activates the first. When the active interceptor completes, or is
+// silent for spec.heartbeatDeadlineSeconds, the next one is activated. The last is
+// always imperative-eviction.k8s.io, which this package implements: it evicts the pod
+// through the pods/eviction subresource, within its PodDisruptionBudgets, for as long
+// as it takes. From every state that is not final, the request becomes Evicted when
+// the pod is gone, by whomever, and Canceled when the last requester leaves.
+//
+// # Who writes what
+//
+//	spec                                 requesters
+//	status.interceptors[own entry]       the active interceptor
+//	everything else in the status        this controller
+//
+// # Invariants
+//
+//   - The object is the only memory. Every deadline is computed from its times, so a
+//     restart neither shortens one nor starts one anew.
+//   - A pod is known by its UID, which is the name of its request: a pod of the same
+//     name with another UID is another pod. Every eviction has the UID as precondition.
+//   - A pod that is missing from the cache is gone only if its deletion was seen, or the
+//     API server confirms it: a cache can be behind.
+//   - An idle request causes no API calls.
+//
+// # Reading order
+//
+//	evictionrequest_controller.go  the type, its constructor and Run
+//	event_handlers.go              which event makes which request be looked at
+//	sync.go                        one request: read, decide, write
+//	status.go, interceptors.go     what the status should be; pure functions
+//	imperative_controller.go       the built-in last interceptor: read, decide, evict, write
+//	imperative.go, budgets.go      whether and when it evicts; pure functions
+package evictionrequest

@@ -1,0 +1,183 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	policyinformers "k8s.io/client-go/informers/policy/v1"
+	clientset "k8s.io/client-go/kubernetes"
+	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// Controller walks EvictionRequests through their interceptors. It exists so that
+// requesters and interceptors need not know of each other: it alone decides whose
+// turn it is and when a request is over.
+type Controller struct {
+	requestLister coordinationlisters.EvictionRequestLister
+	podLister     corelisters.PodLister
+	// pods reads single pods from the API server, where the cache is no proof.
+	pods podGetter
+
+	writer     *statusWriter
+	imperative *imperativeInterceptor
+	// deleted holds the pods whose deletion was seen while their request was open.
+	deleted *podSet
+
+	cachesSynced []cache.InformerSynced
+	queue        workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	clock        clock.WithTicker
+}
+
+// podGetter reads the current state of one pod.
+type podGetter func(ctx context.Context, namespace, name string) (*v1.Pod, error)
+
+// New returns a controller that reads from the informers, writes through client, and
+// evicts through evictionClient, whose rate limits are its own: evictions wait for
+// budgets, and must not keep state from being written, nor the other way round.
+func New(
+	ctx context.Context,
+	requestInformer coordinationinformers.EvictionRequestInformer,
+	podInformer coreinformers.PodInformer,
+	budgetInformer policyinformers.PodDisruptionBudgetInformer,
+	client, evictionClient clientset.Interface,
+) (*Controller, error) {
+	return NewWithClock(ctx, requestInformer, podInformer, budgetInformer, client, evictionClient, clock.RealClock{})
+}
+
+// NewWithClock is New with a clock of the caller's choice. Integration tests, which
+// cannot wait for a deadline, turn it by hand.
+func NewWithClock(
+	ctx context.Context,
+	requestInformer coordinationinformers.EvictionRequestInformer,
+	podInformer coreinformers.PodInformer,
+	budgetInformer policyinformers.PodDisruptionBudgetInformer,
+	client, evictionClient clientset.Interface,
+	clock clock.WithTicker,
+) (*Controller, error) {
+	return newController(ctx, requestInformer, podInformer, budgetInformer, client, newPodEvictor(evictionClient), clock)
+}
+
+func newController(
+	ctx context.Context,
+	requestInformer coordinationinformers.EvictionRequestInformer,
+	podInformer coreinformers.PodInformer,
+	budgetInformer policyinformers.PodDisruptionBudgetInformer,
+	client clientset.Interface,
+	evict podEvictor,
+	clock clock.WithTicker,
+) (*Controller, error) {
+	writer := newStatusWriter(client)
+	c := &Controller{
+		requestLister: requestInformer.Lister(),
+		podLister:     podInformer.Lister(),
+		pods:          newPodGetter(client),
+		writer:        writer,
+		deleted:       newPodSet(),
+		queue:         newQueue("evictionrequest", clock),
+		clock:         clock,
+	}
+	c.imperative = &imperativeInterceptor{
+		requestLister: c.requestLister,
+		podLister:     c.podLister,
+		budgetLister:  budgetInformer.Lister(),
+		evict:         evict,
+		writer:        writer,
+		evicted:       newPodSet(),
+		queue:         newQueue("evictionrequest_imperative", clock),
+		clock:         clock,
+	}
+	c.cachesSynced = []cache.InformerSynced{
+		requestInformer.Informer().HasSynced,
+		podInformer.Informer().HasSynced,
+		budgetInformer.Informer().HasSynced,
+	}
+	if err := c.addEventHandlers(klog.FromContext(ctx), requestInformer.Informer(), podInformer.Informer(), budgetInformer.Informer()); err != nil {
+		return nil, fmt.Errorf("adding event handlers: %w", err)
+	}
+	return c, nil
+}
+
+// newQueue returns a queue of requests that waits on the given clock.
+func newQueue(name string, clock clock.WithTicker) workqueue.TypedRateLimitingInterface[types.NamespacedName] {
+	return workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName](),
+		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: name, Clock: clock},
+	)
+}
+
+// Run works until ctx ends. workers is how many requests are decided on at a time,
+// evictionWorkers how many eviction calls are in flight.
+func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
+	defer utilruntime.HandleCrashWithContext(ctx)
+	logger := klog.FromContext(ctx)
+	logger.Info("Starting controller", "controller", "evictionrequest")
+
+	var running sync.WaitGroup
+	defer func() {
+		logger.Info("Shutting down controller", "controller", "evictionrequest")
+		c.queue.ShutDown()
+		c.imperative.queue.ShutDown()
+		running.Wait()
+	}()
+
+	if !cache.WaitForNamedCacheSyncWithContext(ctx, c.cachesSynced...) {
+		return
+	}
+	for range workers {
+		running.Go(func() {
+			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.queue, c.syncRequest) }, time.Second)
+		})
+	}
+	for range evictionWorkers {
+		running.Go(func() {
+			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.imperative.queue, c.imperative.syncRequest) }, time.Second)
+		})
+	}
+	<-ctx.Done()
+}
+
+// work handles the keys of a queue until it shuts down.
+func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[types.NamespacedName], sync func(context.Context, types.NamespacedName) error) {
+	for {
+		key, shutdown := queue.Get()
+		if shutdown {
+			return
+		}
+		if err := sync(ctx, key); err != nil {
+			utilruntime.HandleErrorWithContext(ctx, err, "Will retry the eviction request", "evictionRequest", key)
+			queue.AddRateLimited(key)
+		} else {
+			queue.Forget(key)
+		}
+		queue.Done(key)
+	}
+}

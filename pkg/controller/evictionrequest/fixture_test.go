@@ -1,0 +1,274 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	policyinformers "k8s.io/client-go/informers/policy/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2/ktesting"
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+// fixture is a controller whose events, queues, clock and API calls the test holds
+// in its hands: nothing runs in the background.
+type fixture struct {
+	*Controller
+	client *fake.Clientset
+	clock  *testingclock.FakeClock
+
+	requests, pods, budgets *handledInformer
+	decisions, evictions    *recordedQueue
+
+	// evicted are the pods that the controller tried to evict; evictErr is the answer.
+	evicted  []*v1.Pod
+	evictErr error
+}
+
+// newFixture returns a fixture whose API server and caches hold the objects.
+func newFixture(t testing.TB, objects ...runtime.Object) *fixture {
+	t.Helper()
+	f := newFixtureFor(t, fake.NewClientset(objects...), testingclock.NewFakeClock(start))
+	for _, object := range objects {
+		f.cached(t, object)
+	}
+	return f
+}
+
+// newFixtureFor returns a fixture with empty caches.
+func newFixtureFor(t testing.TB, client *fake.Clientset, clock *testingclock.FakeClock) *fixture {
+	t.Helper()
+	f := &fixture{client: client, clock: clock, decisions: newRecordedQueue(), evictions: newRecordedQueue()}
+	factory := informers.NewSharedInformerFactory(f.client, 0)
+	requests := factory.Coordination().V1alpha1().EvictionRequests()
+	pods, budgets := factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets()
+	f.requests = &handledInformer{SharedIndexInformer: requests.Informer()}
+	f.pods = &handledInformer{SharedIndexInformer: pods.Informer()}
+	f.budgets = &handledInformer{SharedIndexInformer: budgets.Informer()}
+
+	_, ctx := ktesting.NewTestContext(t)
+	controller, err := newController(ctx,
+		handledRequests{requests, f.requests}, handledPods{pods, f.pods}, handledBudgets{budgets, f.budgets},
+		f.client, f.evictPod, f.clock)
+	if err != nil {
+		t.Fatalf("creating the controller: %v", err)
+	}
+	f.Controller = controller
+	// The real queues run in the background, and would hide what is asked of them.
+	controller.queue.ShutDown()
+	controller.imperative.queue.ShutDown()
+	controller.queue, controller.imperative.queue = f.decisions, f.evictions
+	return f
+}
+
+func (f *fixture) evictPod(_ context.Context, pod *v1.Pod) error {
+	f.evicted = append(f.evicted, pod)
+	return f.evictErr
+}
+
+// cached puts an object into its informer's cache, without an event.
+func (f *fixture) cached(t testing.TB, object runtime.Object) {
+	t.Helper()
+	if err := f.informerOf(t, object).GetIndexer().Add(object); err != nil {
+		t.Fatalf("caching %T: %v", object, err)
+	}
+}
+
+// delivers brings an object into its informer's cache, with the event.
+func (f *fixture) delivers(t testing.TB, object runtime.Object) {
+	t.Helper()
+	informer := f.informerOf(t, object)
+	old, known, err := informer.GetIndexer().Get(object)
+	if err != nil {
+		t.Fatalf("reading the cache of %T: %v", object, err)
+	}
+	f.cached(t, object)
+	if known {
+		informer.handler.OnUpdate(old, object)
+	} else {
+		informer.handler.OnAdd(object, false)
+	}
+}
+
+// deliversEnd removes an object from its informer's cache, with the event.
+func (f *fixture) deliversEnd(t testing.TB, object runtime.Object) {
+	t.Helper()
+	informer := f.informerOf(t, object)
+	if err := informer.GetIndexer().Delete(object); err != nil {
+		t.Fatalf("removing %T from the cache: %v", object, err)
+	}
+	informer.handler.OnDelete(object)
+}
+
+func (f *fixture) informerOf(t testing.TB, object runtime.Object) *handledInformer {
+	t.Helper()
+	switch object.(type) {
+	case *coordinationv1alpha1.EvictionRequest:
+		return f.requests
+	case *v1.Pod:
+		return f.pods
+	case *policyv1.PodDisruptionBudget:
+		return f.budgets
+	}
+	t.Fatalf("no informer for %T", object)
+	return nil
+}
+
+// writes returns the statuses that were written, in order.
+func (f *fixture) writes(t testing.TB) []coordinationv1alpha1.EvictionRequestStatus {
+	t.Helper()
+	var statuses []coordinationv1alpha1.EvictionRequestStatus
+	for _, action := range f.client.Actions() {
+		if !action.Matches("update", "evictionrequests") {
+			continue
+		}
+		if action.GetSubresource() != "status" {
+			t.Errorf("wrote to %q of a request, want its status only", action.GetSubresource())
+		}
+		update := action.(interface{ GetObject() runtime.Object })
+		statuses = append(statuses, update.GetObject().(*coordinationv1alpha1.EvictionRequest).Status)
+	}
+	return statuses
+}
+
+// expectWrites compares what was written.
+func (f *fixture) expectWrites(t testing.TB, want ...*coordinationv1alpha1.EvictionRequestStatus) {
+	t.Helper()
+	var expected []coordinationv1alpha1.EvictionRequestStatus
+	for _, status := range want {
+		expected = append(expected, *status)
+	}
+	if diff := cmp.Diff(expected, f.writes(t)); diff != "" {
+		t.Errorf("unexpected status writes (-want, +got):\n%s", diff)
+	}
+}
+
+// expectCacheUntouched fails when the cached object is not equal to the given one any more.
+func (f *fixture) expectCacheUntouched(t testing.TB, before *coordinationv1alpha1.EvictionRequest) {
+	t.Helper()
+	cached, err := f.requestLister.EvictionRequests(before.Namespace).Get(before.Name)
+	if err != nil {
+		t.Fatalf("reading the cached request: %v", err)
+	}
+	if diff := cmp.Diff(before, cached); diff != "" {
+		t.Errorf("the cached request was changed (-before, +after):\n%s", diff)
+	}
+}
+
+// handledInformer keeps the handlers that are added to it, so that a test delivers
+// the events itself.
+type handledInformer struct {
+	cache.SharedIndexInformer
+	handler cache.ResourceEventHandler
+}
+
+func (i *handledInformer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	i.handler = handler
+	return nil, nil
+}
+
+type handledRequests struct {
+	coordinationinformers.EvictionRequestInformer
+	informer *handledInformer
+}
+
+func (h handledRequests) Informer() cache.SharedIndexInformer { return h.informer }
+
+type handledPods struct {
+	coreinformers.PodInformer
+	informer *handledInformer
+}
+
+func (h handledPods) Informer() cache.SharedIndexInformer { return h.informer }
+
+type handledBudgets struct {
+	policyinformers.PodDisruptionBudgetInformer
+	informer *handledInformer
+}
+
+func (h handledBudgets) Informer() cache.SharedIndexInformer { return h.informer }
+
+// recordedQueue is a queue without time: it records what is added to it, and when.
+// Methods that the controller does not need are missing and would panic.
+type recordedQueue struct {
+	workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	keys      []types.NamespacedName
+	after     map[types.NamespacedName]time.Duration
+	limited   []types.NamespacedName
+	forgotten []types.NamespacedName
+	finished  []types.NamespacedName
+}
+
+func newRecordedQueue() *recordedQueue {
+	return &recordedQueue{after: map[types.NamespacedName]time.Duration{}}
+}
+
+func (q *recordedQueue) Add(key types.NamespacedName) {
+	for _, waiting := range q.keys {
+		if waiting == key {
+			return // As in the real queue.
+		}
+	}
+	q.keys = append(q.keys, key)
+}
+
+func (q *recordedQueue) AddAfter(key types.NamespacedName, delay time.Duration) { q.after[key] = delay }
+
+func (q *recordedQueue) AddRateLimited(key types.NamespacedName) { q.limited = append(q.limited, key) }
+
+func (q *recordedQueue) Forget(key types.NamespacedName) { q.forgotten = append(q.forgotten, key) }
+
+func (q *recordedQueue) Done(key types.NamespacedName) { q.finished = append(q.finished, key) }
+
+// Get shuts down when the queue is empty, so that the worker returns.
+func (q *recordedQueue) Get() (types.NamespacedName, bool) {
+	if len(q.keys) == 0 {
+		return types.NamespacedName{}, true
+	}
+	key := q.keys[0]
+	q.keys = q.keys[1:]
+	return key, false
+}
+
+// taken empties the queue and returns what was in it.
+func (q *recordedQueue) taken() []types.NamespacedName {
+	keys := q.keys
+	q.keys = nil
+	return keys
+}
+
+var evictionRequestResource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "evictionrequests"}
+
+func notFound(name string) error {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, name)
+}

@@ -1,0 +1,222 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	policylisters "k8s.io/client-go/listers/policy/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// imperativeInterceptor is imperative-eviction.k8s.io. It has a queue of its own,
+// because its calls may take long: the API server serializes evictions per budget.
+type imperativeInterceptor struct {
+	requestLister coordinationlisters.EvictionRequestLister
+	podLister     corelisters.PodLister
+	budgetLister  policylisters.PodDisruptionBudgetLister
+
+	evict  podEvictor
+	writer *statusWriter
+	// evicted holds the pods whose eviction succeeded, until their requests finish: the
+	// cache may still show them as they were.
+	evicted *podSet
+
+	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	clock clock.WithTicker
+}
+
+// podEvictor evicts one instance of a pod.
+type podEvictor func(ctx context.Context, pod *v1.Pod) error
+
+// newPodEvictor returns an evictor that calls the pods/eviction subresource once. The
+// typed client would not do: it sleeps and retries by itself when a budget is in the
+// way, and it takes a failure that the subresource reports in the body of a
+// successful response, such as for two budgets on one pod, for a success.
+func newPodEvictor(client clientset.Interface) podEvictor {
+	return func(ctx context.Context, pod *v1.Pod) error {
+		uid := pod.UID
+		_, err := client.CoreV1().RESTClient().Post().
+			Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
+			VersionedParams(&metav1.CreateOptions{}, scheme.ParameterCodec).
+			Body(&policyv1.Eviction{
+				ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+				DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}},
+			}).
+			MaxRetries(0).
+			Do(ctx).
+			Get()
+		return err
+	}
+}
+
+// syncRequest takes the next step for one request.
+func (i *imperativeInterceptor) syncRequest(ctx context.Context, key types.NamespacedName) error {
+	request, err := i.requestLister.EvictionRequests(key.Namespace).Get(key.Name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the request: %w", err)
+	}
+	pod, err := i.podLister.Pods(key.Namespace).Get(targetName(request))
+	if apierrors.IsNotFound(err) || (err == nil && string(pod.UID) != key.Name) {
+		return nil // Gone, or not seen yet: its event brings the next sync.
+	}
+	if err != nil {
+		return fmt.Errorf("reading pod %s: %w", targetName(request), err)
+	}
+	budgets, err := i.budgetsOf(pod)
+	if err != nil {
+		return fmt.Errorf("finding the budgets of pod %s: %w", pod.Name, err)
+	}
+
+	now := i.clock.Now()
+	step, lookAgainAfter := nextImperativeStep(now, request, pod, budgetsAllow(pod, budgets))
+	if lookAgainAfter > 0 {
+		i.queue.AddAfter(key, lookAgainAfter)
+	}
+	status := request.Status.DeepCopy()
+	switch step {
+	case stepEvict:
+		return i.evictPod(ctx, request, pod, budgets)
+	case stepDecline:
+		recordDecline(now, status, declineReason(pod))
+	case stepReportTermination:
+		recordTermination(now, status)
+	}
+	return i.writer.apply(ctx, request, status)
+}
+
+// evictPod makes one attempt. Only a refusal is written down: after a success, the
+// end of the pod speaks for itself.
+func (i *imperativeInterceptor) evictPod(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget) error {
+	if i.evicted.has(pod.UID) {
+		return nil // Its termination is on its way into the cache.
+	}
+	err := i.evict(ctx, pod)
+	outcome, detail := classifyEviction(err, budgets)
+	if outcome == outcomeBudget && budgetsAllow(pod, budgets) {
+		// The budget in the cache has room, so the API server knows a newer one, or was
+		// busy with other evictions. That is no state worth reporting.
+		outcome = outcomeRetry
+	}
+	now := i.clock.Now()
+	status := request.Status.DeepCopy()
+	switch outcome {
+	case outcomeEvicted:
+		klog.FromContext(ctx).V(2).Info("Evicted pod", "pod", klog.KObj(pod), "podUID", pod.UID)
+		i.evicted.add(pod.UID)
+		return nil
+	case outcomeGone:
+		return nil
+	case outcomeRetry:
+		return fmt.Errorf("evicting pod %s: %w", pod.Name, err)
+	case outcomeBudget:
+		recordRefusal(now, status, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, detail)
+	case outcomeRefused:
+		recordRefusal(now, status, coordinationv1alpha1.EvictionRequestReasonEvictionRefused, detail)
+	}
+	return i.writer.apply(ctx, request, status)
+}
+
+// budgetsOf returns the budgets that select the pod, sorted by name.
+func (i *imperativeInterceptor) budgetsOf(pod *v1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
+	all, err := i.budgetLister.PodDisruptionBudgets(pod.Namespace).List(labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	var selecting []*policyv1.PodDisruptionBudget
+	for _, budget := range all {
+		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+		if err == nil && selector.Matches(labels.Set(pod.Labels)) {
+			selecting = append(selecting, budget)
+		}
+	}
+	slices.SortFunc(selecting, func(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
+	return selecting, nil
+}
+
+// evictionOutcome is what came of an attempt to evict a pod.
+type evictionOutcome int
+
+const (
+	// outcomeEvicted: the pod is being deleted.
+	outcomeEvicted evictionOutcome = iota
+	// outcomeGone: this instance of the pod does not exist any more.
+	outcomeGone
+	// outcomeRetry: the API server could not answer; nothing is known.
+	outcomeRetry
+	// outcomeBudget: the pod's PodDisruptionBudgets are in the way.
+	outcomeBudget
+	// outcomeRefused: something else is in the way.
+	outcomeRefused
+)
+
+// classifyEviction reads the answer of the pods/eviction subresource. The detail is
+// for people.
+func classifyEviction(err error, budgets []*policyv1.PodDisruptionBudget) (evictionOutcome, string) {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return outcomeEvicted, ""
+	case apierrors.IsNotFound(err):
+		return outcomeGone, ""
+	case apierrors.IsTooManyRequests(err) && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):
+		return outcomeBudget, budgetDetail(err, budgets)
+	case apierrors.IsConflict(err), // Another instance, or the pod has just changed.
+		apierrors.IsTooManyRequests(err), // The API server is overloaded.
+		apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err):
+		return outcomeRetry, ""
+	case !errors.As(err, &status):
+		return outcomeRetry, "" // No answer at all.
+	case len(budgets) > 1:
+		return outcomeBudget, budgetDetail(err, budgets)
+	}
+	return outcomeRefused, err.Error()
+}
+
+// budgetDetail names the budgets that are in the way, first: messages are cut on
+// narrow screens.
+func budgetDetail(err error, budgets []*policyv1.PodDisruptionBudget) string {
+	var names []string
+	for _, budget := range budgets {
+		names = append(names, budget.Name)
+	}
+	detail := err.Error()
+	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok && cause.Message != "" {
+		detail += " " + strings.TrimSuffix(cause.Message, ".") + "."
+	}
+	return fmt.Sprintf("PodDisruptionBudget %s: %s", strings.Join(names, ", "), detail)
+}

@@ -1,0 +1,440 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	policylisters "k8s.io/client-go/listers/policy/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2/ktesting"
+	"k8s.io/utils/ptr"
+)
+
+var podResource = schema.GroupResource{Resource: "pods"}
+
+// violation is the answer of the pods/eviction subresource while a budget has no room.
+func violation(cause string) *apierrors.StatusError {
+	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: cause}}
+	return err
+}
+
+// twoBudgets is its answer where two budgets select the pod; it comes in the body of
+// a successful response.
+func twoBudgets() *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure, Code: http.StatusInternalServerError,
+		Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+	}}
+}
+
+// answeringServer answers every request in the same way, and counts them.
+type answeringServer struct {
+	code       int
+	retryAfter string
+	answer     metav1.Status
+
+	requests []string
+	body     policyv1.Eviction
+}
+
+func (s *answeringServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
+	s.body = policyv1.Eviction{}
+	if err := json.NewDecoder(r.Body).Decode(&s.body); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if s.retryAfter != "" {
+		w.Header().Set("Retry-After", s.retryAfter)
+	}
+	s.answer.APIVersion, s.answer.Kind = "v1", "Status"
+	w.WriteHeader(s.code)
+	_ = json.NewEncoder(w).Encode(s.answer)
+}
+
+// start lets the server run until the test ends, and returns its address.
+func (s *answeringServer) start(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// client returns a client of the server, which it starts.
+func (s *answeringServer) client(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.start(t)})
+	if err != nil {
+		t.Fatalf("creating a client: %v", err)
+	}
+	return client
+}
+
+func TestPodEvictor(t *testing.T) {
+	blockedAnswer := violation("The disruption budget web needs 3 healthy pods and has 3 currently").ErrStatus
+	tests := map[string]struct {
+		server *answeringServer
+		want   evictionOutcome
+	}{
+		"evicts":                 {server: &answeringServer{code: http.StatusCreated, answer: metav1.Status{Status: metav1.StatusSuccess}}, want: outcomeEvicted},
+		"sees the budget":        {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", answer: blockedAnswer}, want: outcomeBudget},
+		"sees overload":          {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", answer: apierrors.NewTooManyRequestsError("busy").ErrStatus}, want: outcomeRetry},
+		"sees an unready server": {server: &answeringServer{code: http.StatusServiceUnavailable, retryAfter: "1", answer: apierrors.NewServiceUnavailable("starting").ErrStatus}, want: outcomeRetry},
+		"sees another instance":  {server: &answeringServer{code: http.StatusConflict, answer: apierrors.NewConflict(podResource, podName, errUnreachable).ErrStatus}, want: outcomeRetry},
+		"sees that it is gone":   {server: &answeringServer{code: http.StatusNotFound, answer: apierrors.NewNotFound(podResource, podName).ErrStatus}, want: outcomeGone},
+		"sees a webhook":         {server: &answeringServer{code: http.StatusForbidden, answer: apierrors.NewForbidden(podResource, podName, errUnreachable).ErrStatus}, want: outcomeRefused},
+		"does not take a failure in the body of a success for one": {
+			server: &answeringServer{code: http.StatusCreated, answer: twoBudgets().ErrStatus}, want: outcomeRefused,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := newPodEvictor(test.server.client(t))(context.Background(), newPod())
+			if got, _ := classifyEviction(err, nil); got != test.want {
+				t.Errorf("got outcome %d of error %v, want %d", got, err, test.want)
+			}
+			// One: the pace of retries is ours, not that of the client.
+			if diff := cmp.Diff([]string{"POST /api/v1/namespaces/prod/pods/web-0/eviction"}, test.server.requests); diff != "" {
+				t.Errorf("unexpected requests (-want, +got):\n%s", diff)
+			}
+			want := policyv1.Eviction{
+				TypeMeta:      metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
+				ObjectMeta:    metav1.ObjectMeta{Namespace: namespace, Name: podName},
+				DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(podUID)}},
+			}
+			if diff := cmp.Diff(want, test.server.body); diff != "" {
+				t.Errorf("unexpected body (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPodEvictorStopsWithItsContext(t *testing.T) {
+	server := &answeringServer{code: http.StatusCreated}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := newPodEvictor(server.client(t))(ctx, newPod()); !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v, want that the context is canceled", err)
+	}
+	if len(server.requests) > 0 {
+		t.Errorf("sent %v after the end of the context", server.requests)
+	}
+}
+
+func TestClassifyEviction(t *testing.T) {
+	one := []*policyv1.PodDisruptionBudget{newBudget("web")}
+	two := []*policyv1.PodDisruptionBudget{newBudget("all"), newBudget("web")}
+	const violated = "Cannot evict pod as it would violate the pod's disruption budget."
+
+	tests := map[string]struct {
+		err     error
+		budgets []*policyv1.PodDisruptionBudget
+		want    evictionOutcome
+		detail  string
+	}{
+		"success":                        {budgets: one, want: outcomeEvicted},
+		"the pod does not exist":         {err: notFound(podName), budgets: two, want: outcomeGone},
+		"another instance of the pod":    {err: apierrors.NewConflict(podResource, podName, errUnreachable), budgets: two, want: outcomeRetry},
+		"an overloaded API server":       {err: apierrors.NewTooManyRequests("busy", 1), budgets: two, want: outcomeRetry},
+		"an API server that is slow":     {err: apierrors.NewServerTimeout(podResource, "create", 1), budgets: two, want: outcomeRetry},
+		"an API server that timed out":   {err: apierrors.NewTimeoutError("slow", 1), budgets: two, want: outcomeRetry},
+		"an API server that is starting": {err: apierrors.NewServiceUnavailable("starting"), budgets: two, want: outcomeRetry},
+		"no API server":                  {err: fmt.Errorf("dial: %w", errUnreachable), budgets: two, want: outcomeRetry},
+		"a budget without room": {
+			err:     violation("The disruption budget web needs 3 healthy pods and has 3 currently"),
+			budgets: one, want: outcomeBudget,
+			detail: "PodDisruptionBudget web: " + violated + " The disruption budget web needs 3 healthy pods and has 3 currently.",
+		},
+		"a budget that is not counted yet": {
+			err: violation("The disruption budget web is still being processed by the server."), budgets: one, want: outcomeBudget,
+			detail: "PodDisruptionBudget web: " + violated + " The disruption budget web is still being processed by the server.",
+		},
+		"a budget without room, no cause given": {
+			err: violation(""), budgets: one, want: outcomeBudget, detail: "PodDisruptionBudget web: " + violated,
+		},
+		"a violation that came wrapped": {
+			err: fmt.Errorf("evicting: %w", violation("")), budgets: one, want: outcomeBudget,
+			detail: "PodDisruptionBudget web: evicting: " + violated,
+		},
+		"two budgets on one pod": {
+			err: twoBudgets(), budgets: two, want: outcomeBudget,
+			detail: "PodDisruptionBudget all, web: " + twoBudgets().Error(),
+		},
+		"a failure of the API server with one budget": {
+			err: apierrors.NewInternalError(errUnreachable), budgets: one, want: outcomeRefused,
+			detail: "Internal error occurred: unreachable",
+		},
+		"a webhook that refuses": {
+			err: apierrors.NewForbidden(podResource, podName, errUnreachable), want: outcomeRefused,
+			detail: `pods "web-0" is forbidden: unreachable`,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, detail := classifyEviction(test.err, test.budgets)
+			if got != test.want {
+				t.Errorf("got outcome %d, want %d", got, test.want)
+			}
+			if detail != test.detail {
+				t.Errorf("got detail %q, want %q", detail, test.detail)
+			}
+		})
+	}
+}
+
+// its is what a request needs for the built-in interceptor to act.
+func its(words ...func(*coordinationv1alpha1.EvictionRequestStatus)) func(*coordinationv1alpha1.EvictionRequest) {
+	return having(append([]func(*coordinationv1alpha1.EvictionRequestStatus){targets(), active(builtIn, 0)}, words...)...)
+}
+
+func refusalStatus(retries int32, reason, detail string) *coordinationv1alpha1.EvictionRequestStatus {
+	entry := retrying(retries, 0, 0)
+	entry.Message = fmt.Sprintf("Could not evict a pod due to failing eviction requests, number of retries: %d: %s", retries, detail)
+	return newStatus(targets(), active(builtIn, 0), reporting(entry), condition(blocked, metav1.ConditionTrue, reason, detail, 0))
+}
+
+func TestImperativeSyncRequest(t *testing.T) {
+	const violated = "PodDisruptionBudget web: Cannot evict pod as it would violate the pod's disruption budget."
+	declined := done(builtIn, 0)
+	declined.Message = "Not evicted: a mirror pod only shows a static pod of the kubelet."
+	terminating := alive(builtIn, 0, 0)
+	terminating.Message = "The pod is terminating."
+
+	tests := map[string]struct {
+		objects   []runtime.Object
+		answer    error
+		evictions int
+		want      []*coordinationv1alpha1.EvictionRequestStatus
+		lookAgain time.Duration
+		err       error
+	}{
+		"a request that is gone":                     {objects: []runtime.Object{newPod()}},
+		"a pod that is gone":                         {objects: []runtime.Object{newRequest(its())}},
+		"a pod that has the name of the target only": {objects: []runtime.Object{newRequest(its()), newPod(podUIDIs(otherUID))}},
+		"somebody else's turn": {
+			objects: []runtime.Object{newRequest(having(targets(first), active(first, 0))), newPod()},
+		},
+		"a success is not written":          {objects: []runtime.Object{newRequest(its()), newPod()}, evictions: 1},
+		"a pod that is gone is not written": {objects: []runtime.Object{newRequest(its()), newPod()}, answer: notFound(podName), evictions: 1},
+		"no answer is an error": {
+			objects: []runtime.Object{newRequest(its()), newPod()}, answer: errUnreachable, evictions: 1, err: errUnreachable,
+		},
+		"a refusal of the budget is written": {
+			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("web")}, answer: violation(""), evictions: 1,
+			want: []*coordinationv1alpha1.EvictionRequestStatus{refusalStatus(1, "DisruptionBudget", violated)},
+		},
+		"another refusal is written": {
+			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("web")}, answer: twoBudgets(), evictions: 1,
+			want: []*coordinationv1alpha1.EvictionRequestStatus{refusalStatus(1, "EvictionRefused", twoBudgets().Error())},
+		},
+		"a refusal for two budgets is one of the budgets": {
+			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("web"), newBudget("all", allowing(1))}, answer: twoBudgets(), evictions: 1,
+			want: []*coordinationv1alpha1.EvictionRequestStatus{refusalStatus(1, "DisruptionBudget", "PodDisruptionBudget all, web: "+twoBudgets().Error())},
+		},
+		// Contention: the API server is busy with other evictions, which is no state of this one.
+		"a refusal while the budget has room is retried, not written": {
+			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("web", allowing(1))}, answer: violation(""), evictions: 1,
+			err: violation(""),
+		},
+		"a refusal while no budget is known is retried, not written": {
+			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("db", selecting("db"))}, answer: violation(""), evictions: 1,
+			err: violation(""),
+		},
+		"a blocked pod waits": {
+			objects:   []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(), newBudget("web")},
+			lookAgain: time.Minute,
+		},
+		"a blocked pod goes when its budget has room": {
+			objects:   []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(), newBudget("web", allowing(1))},
+			evictions: 1,
+		},
+		"a blocked pod goes when its last budget is gone": {
+			objects:   []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod()},
+			evictions: 1,
+		},
+		"a mirror pod is declined": {
+			objects: []runtime.Object{newRequest(its()), newPod(mirrored)},
+			want:    []*coordinationv1alpha1.EvictionRequestStatus{newStatus(targets(), active(builtIn, 0), reporting(declined))},
+		},
+		"a termination is reported after a while": {
+			objects:   []runtime.Object{newRequest(its()), newPod(terminatingSince(0))},
+			lookAgain: 10 * time.Second,
+		},
+		"a long termination is reported": {
+			objects: []runtime.Object{newRequest(its()), newPod(terminatingSince(-10 * time.Second))},
+			want:    []*coordinationv1alpha1.EvictionRequestStatus{newStatus(targets(), active(builtIn, 0), reporting(terminating))},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, test.objects...)
+			f.evictErr = test.answer
+			var unchanged *coordinationv1alpha1.EvictionRequest
+			if request, ok := test.objects[0].(*coordinationv1alpha1.EvictionRequest); ok {
+				unchanged = request.DeepCopy()
+			}
+			_, ctx := ktesting.NewTestContext(t)
+			err := f.imperative.syncRequest(ctx, requestKeyOfPod)
+			if test.err == nil && err != nil || test.err != nil && (err == nil || err.Error() != "evicting pod web-0: "+test.err.Error()) {
+				t.Errorf("got error %v, want %v", err, test.err)
+			}
+			if len(f.Controller.imperative.evicted.uids) > 0 != (test.answer == nil && test.evictions > 0) {
+				t.Errorf("remembers %v as evicted", f.imperative.evicted.uids)
+			}
+			if len(f.evicted) != test.evictions {
+				t.Errorf("tried %d evictions, want %d", len(f.evicted), test.evictions)
+			}
+			if got := f.evictions.after[requestKeyOfPod]; got != test.lookAgain {
+				t.Errorf("looks again after %s, want %s", got, test.lookAgain)
+			}
+			f.expectWrites(t, test.want...)
+			if unchanged != nil {
+				f.expectCacheUntouched(t, unchanged)
+			}
+		})
+	}
+}
+
+// The cache may show an evicted pod as it was for a while, and the request is looked
+// at again meanwhile. The time of a refusal and the identity of the pod must be right.
+func TestEvictPodOnce(t *testing.T) {
+	f := newFixture(t, newRequest(its()), newPod())
+	_, ctx := ktesting.NewTestContext(t)
+	for range 3 {
+		if err := f.imperative.syncRequest(ctx, requestKeyOfPod); err != nil {
+			t.Fatalf("unexpected error: %v", err)
+		}
+	}
+	if diff := cmp.Diff([]*v1.Pod{newPod()}, f.evicted); diff != "" {
+		t.Errorf("unexpected evictions (-want, +got):\n%s", diff)
+	}
+	f.expectWrites(t)
+}
+
+// A success is remembered for that instance only: its successor is another pod.
+func TestEvictPodAgainForSuccessor(t *testing.T) {
+	f := newFixture(t, newRequest(its()), newPod())
+	_, ctx := ktesting.NewTestContext(t)
+	if err := f.imperative.syncRequest(ctx, requestKeyOfPod); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	next := newRequest(its(), func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Name, request.Spec.Target.Pod.UID = string(otherUID), string(otherUID)
+	})
+	successor := newPod(podUIDIs(otherUID))
+	f.cached(t, next)
+	f.cached(t, successor)
+	if err := f.imperative.syncRequest(ctx, types.NamespacedName{Namespace: namespace, Name: string(otherUID)}); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	if diff := cmp.Diff([]*v1.Pod{newPod(), successor}, f.evicted); diff != "" {
+		t.Errorf("unexpected evictions (-want, +got):\n%s", diff)
+	}
+}
+
+func TestImperativeSyncRequestErrors(t *testing.T) {
+	tests := map[string]struct {
+		breaks func(*fixture)
+		want   string
+	}{
+		"reading the request": {
+			breaks: func(f *fixture) { f.imperative.requestLister = brokenRequestLister{} },
+			want:   "reading the request: unreachable",
+		},
+		"reading the pod": {
+			breaks: func(f *fixture) { f.imperative.podLister = brokenPodLister{} },
+			want:   "reading pod web-0: unreachable",
+		},
+		"finding the budgets": {
+			breaks: func(f *fixture) { f.imperative.budgetLister = brokenBudgetLister{} },
+			want:   "finding the budgets of pod web-0: unreachable",
+		},
+		"writing the status": {
+			breaks: func(f *fixture) {
+				f.evictErr = twoBudgets()
+				f.writer.update = func(context.Context, *coordinationv1alpha1.EvictionRequest) error { return errUnreachable }
+			},
+			want: "writing the status: unreachable",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, newRequest(its()), newPod())
+			test.breaks(f)
+			_, ctx := ktesting.NewTestContext(t)
+			err := f.imperative.syncRequest(ctx, requestKeyOfPod)
+			if err == nil || err.Error() != test.want || !errors.Is(err, errUnreachable) {
+				t.Errorf("got error %v, want %q that wraps its cause", err, test.want)
+			}
+		})
+	}
+}
+
+type brokenBudgetLister struct {
+	policylisters.PodDisruptionBudgetLister
+}
+
+func (brokenBudgetLister) PodDisruptionBudgets(string) policylisters.PodDisruptionBudgetNamespaceLister {
+	return brokenNamespacedBudgets{}
+}
+
+type brokenNamespacedBudgets struct {
+	policylisters.PodDisruptionBudgetNamespaceLister
+}
+
+func (brokenNamespacedBudgets) List(labels.Selector) ([]*policyv1.PodDisruptionBudget, error) {
+	return nil, errUnreachable
+}
+
+func TestBudgetsOf(t *testing.T) {
+	elsewhere := newBudget("elsewhere", func(budget *policyv1.PodDisruptionBudget) { budget.Namespace = "test" })
+	everything := newBudget("everything", func(budget *policyv1.PodDisruptionBudget) { budget.Spec.Selector = &metav1.LabelSelector{} })
+	nothing := newBudget("nothing", func(budget *policyv1.PodDisruptionBudget) { budget.Spec.Selector = nil })
+	f := newFixture(t, newBudget("z"), newBudget("a"), newBudget("m"), newBudget("db", selecting("db")),
+		newBudget("invalid", selectingInvalidly), elsewhere, everything, nothing)
+
+	budgets, err := f.imperative.budgetsOf(newPod())
+	if err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	want := []*policyv1.PodDisruptionBudget{newBudget("a"), everything, newBudget("m"), newBudget("z")}
+	if diff := cmp.Diff(want, budgets); diff != "" {
+		t.Errorf("unexpected budgets (-want, +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,77 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+)
+
+// defaultHeartbeatDeadline is the default of spec.heartbeatDeadlineSeconds, for
+// requests that were stored without it.
+const defaultHeartbeatDeadline = 20 * time.Minute
+
+// computeTargetInterceptors returns who gets a turn in the eviction of the pod, in
+// order: those that the pod names, then the built-in one.
+func computeTargetInterceptors(pod *v1.Pod) []coordinationv1alpha1.Interceptor {
+	var interceptors []coordinationv1alpha1.Interceptor
+	for _, interceptor := range pod.Spec.EvictionInterceptors {
+		interceptors = append(interceptors, coordinationv1alpha1.Interceptor{Name: interceptor.Name})
+	}
+	return append(interceptors, coordinationv1alpha1.Interceptor{Name: coordinationv1alpha1.EvictionInterceptorImperative})
+}
+
+// activeInterceptor returns the name of the interceptor whose turn it is, or "".
+func activeInterceptor(status *coordinationv1alpha1.EvictionRequestStatus) string {
+	if len(status.ActiveInterceptors) == 0 {
+		return ""
+	}
+	return status.ActiveInterceptors[0]
+}
+
+// interceptorStatus returns the entry of an interceptor within the status, or nil.
+func interceptorStatus(status *coordinationv1alpha1.EvictionRequestStatus, name string) *coordinationv1alpha1.InterceptorStatus {
+	for i := range status.Interceptors {
+		if status.Interceptors[i].Name == name {
+			return &status.Interceptors[i]
+		}
+	}
+	return nil
+}
+
+// activeDeadline returns when the active interceptor loses its turn if it stays
+// silent. The built-in interceptor has no deadline: nobody could take over from it.
+func activeDeadline(request *coordinationv1alpha1.EvictionRequest) (deadline time.Time, limited bool) {
+	name := activeInterceptor(&request.Status)
+	if name == coordinationv1alpha1.EvictionInterceptorImperative {
+		return time.Time{}, false
+	}
+	lastSign := request.CreationTimestamp.Time
+	if activated := request.Status.ActivationTime; activated != nil {
+		lastSign = activated.Time
+	}
+	if entry := interceptorStatus(&request.Status, name); entry != nil && entry.HeartbeatTime != nil && entry.HeartbeatTime.After(lastSign) {
+		lastSign = entry.HeartbeatTime.Time
+	}
+	patience := defaultHeartbeatDeadline
+	if seconds := request.Spec.HeartbeatDeadlineSeconds; seconds != nil {
+		patience = time.Duration(*seconds) * time.Second
+	}
+	return lastSign.Add(patience), true
+}

@@ -1,0 +1,119 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+)
+
+func TestComputeTargetInterceptors(t *testing.T) {
+	tests := map[string]struct {
+		pod  *v1.Pod
+		want []coordinationv1alpha1.Interceptor
+	}{
+		"only the built-in one": {
+			pod:  newPod(),
+			want: []coordinationv1alpha1.Interceptor{{Name: builtIn}},
+		},
+		"in the order of the pod": {
+			pod:  newPod(interceptedBy(second, first)),
+			want: []coordinationv1alpha1.Interceptor{{Name: second}, {Name: first}, {Name: builtIn}},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, computeTargetInterceptors(test.pod)); diff != "" {
+				t.Errorf("unexpected interceptors (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestActiveInterceptor(t *testing.T) {
+	if got := activeInterceptor(newStatus(targets(first))); got != "" {
+		t.Errorf("got %q, want nobody", got)
+	}
+	if got := activeInterceptor(newStatus(targets(first), active(first, 0))); got != first {
+		t.Errorf("got %q, want %q", got, first)
+	}
+}
+
+func TestInterceptorStatus(t *testing.T) {
+	status := newStatus(targets(first, second))
+	entry := interceptorStatus(status, second)
+	if entry != &status.Interceptors[1] {
+		t.Errorf("got %v, want the entry within the status: callers write to it", entry)
+	}
+	if entry := interceptorStatus(status, "unknown.example.com"); entry != nil {
+		t.Errorf("got %v for an unknown interceptor", entry)
+	}
+}
+
+func TestActiveDeadline(t *testing.T) {
+	tests := map[string]struct {
+		request *coordinationv1alpha1.EvictionRequest
+		want    time.Duration
+		never   bool
+	}{
+		"counts from the activation": {
+			request: newRequest(deadlineOf(120), having(targets(first), active(first, 10*time.Second))),
+			want:    130 * time.Second,
+		},
+		"counts from a heartbeat after the activation": {
+			request: newRequest(deadlineOf(120), having(targets(first), active(first, 10*time.Second), reporting(alive(first, 11*time.Second, 11*time.Second)))),
+			want:    131 * time.Second,
+		},
+		"counts from the activation when the heartbeat is older": {
+			request: newRequest(deadlineOf(120), having(targets(first), active(first, 10*time.Second), reporting(alive(first, 9*time.Second, 9*time.Second)))),
+			want:    130 * time.Second,
+		},
+		"the heartbeat of somebody else does not count": {
+			request: newRequest(deadlineOf(120), having(targets(first, second), active(first, 10*time.Second), reporting(alive(second, 11*time.Second, 11*time.Second)))),
+			want:    130 * time.Second,
+		},
+		"counts from the creation when no activation was recorded": {
+			request: newRequest(deadlineOf(120), having(targets(first), active(first, 0), func(status *coordinationv1alpha1.EvictionRequestStatus) {
+				status.ActivationTime = nil
+			})),
+			want: 120 * time.Second,
+		},
+		"is 20 minutes by default": {
+			request: newRequest(having(targets(first), active(first, 0))),
+			want:    20 * time.Minute,
+		},
+		"does not exist for the built-in interceptor": {
+			request: newRequest(deadlineOf(120), having(targets(), active(builtIn, 0))),
+			never:   true,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			deadline, limited := activeDeadline(test.request)
+			if limited == test.never {
+				t.Fatalf("limited is %t, want %t", limited, !test.never)
+			}
+			if limited && !deadline.Equal(start.Add(test.want)) {
+				t.Errorf("the deadline is %s after the creation, want %s", deadline.Sub(start), test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,177 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"fmt"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+)
+
+// computeStatus returns the status that a request should have, given its pod, which
+// is nil when it is gone, and how long to wait before looking again when nothing
+// happens; zero means that only an event can change anything.
+func computeStatus(now time.Time, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) (*coordinationv1alpha1.EvictionRequestStatus, time.Duration) {
+	status := request.Status.DeepCopy()
+	if isFinished(status) {
+		return status, 0
+	}
+	status.ObservedGeneration = request.Generation
+
+	switch {
+	case pod == nil && !isInitialized(status):
+		finish(now, status, coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonValidationFailed,
+			fmt.Sprintf("Target Pod %s was not found.", targetName(request)))
+	case pod == nil:
+		finish(now, status, coordinationv1alpha1.EvictionRequestConditionEvicted, coordinationv1alpha1.EvictionRequestReasonPodDeleted,
+			fmt.Sprintf("Target Pod %s was deleted.", targetName(request)))
+	case podutil.IsPodPhaseTerminal(pod.Status.Phase):
+		finish(now, status, coordinationv1alpha1.EvictionRequestConditionEvicted, coordinationv1alpha1.EvictionRequestReasonPodTerminal,
+			fmt.Sprintf("Target Pod %s has ended with phase %s.", targetName(request), pod.Status.Phase))
+	case pod.Spec.SchedulingGroup != nil:
+		finish(now, status, coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonValidationFailed,
+			fmt.Sprintf("Target Pod %s is part of a scheduling group. Such pods are not evicted one by one.", targetName(request)))
+	case !isWanted(request):
+		finish(now, status, coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonNoRequesters,
+			"The last requester has left.")
+	case !isInitialized(status):
+		initialize(now, status, pod)
+		return status, untilDeadline(now, request, status)
+	default:
+		advance(now, request, status)
+		return status, untilDeadline(now, request, status)
+	}
+	return status, 0
+}
+
+// isFinished tells whether the request has reached a final state.
+func isFinished(status *coordinationv1alpha1.EvictionRequestStatus) bool {
+	return meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionEvicted)) ||
+		meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
+}
+
+// isInitialized tells whether the controller has taken the request up.
+func isInitialized(status *coordinationv1alpha1.EvictionRequestStatus) bool {
+	return len(status.TargetInterceptors) > 0
+}
+
+// isWanted tells whether somebody still asks for the eviction, or it is too late to
+// call it off. Deleting the request withdraws it like leaving it does: that shows
+// when a finalizer keeps the object.
+func isWanted(request *coordinationv1alpha1.EvictionRequest) bool {
+	if request.Status.EvictionRequestCancellationPolicy == coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
+		return true
+	}
+	return len(request.Spec.Requesters) > 0 && request.DeletionTimestamp == nil
+}
+
+// initialize records who gets a turn and activates the first of them.
+func initialize(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) {
+	status.TargetInterceptors = computeTargetInterceptors(pod)
+	status.Interceptors = nil
+	for _, interceptor := range status.TargetInterceptors {
+		status.Interceptors = append(status.Interceptors, coordinationv1alpha1.InterceptorStatus{Name: interceptor.Name})
+	}
+	activateNext(now, status)
+}
+
+// advance gives the turn to the next interceptor when the active one has completed
+// or its deadline has passed.
+func advance(now time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) {
+	active := activeInterceptor(status)
+	if active == "" {
+		return
+	}
+	entry := interceptorStatus(status, active)
+	completed := entry != nil && entry.CompletionTime != nil
+	deadline, limited := activeDeadline(request)
+	silent := limited && !now.Before(deadline)
+	if completed || silent {
+		deactivate(status)
+		activateNext(now, status)
+	}
+}
+
+// activateNext activates the first interceptor that had no turn yet, if there is one.
+func activateNext(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus) {
+	next := len(status.ProcessedInterceptors)
+	if next >= len(status.TargetInterceptors) {
+		return
+	}
+	status.ActiveInterceptors = []string{status.TargetInterceptors[next].Name}
+	status.ActivationTime = &metav1.Time{Time: now}
+}
+
+// deactivate ends the turn of the active interceptor.
+func deactivate(status *coordinationv1alpha1.EvictionRequestStatus) {
+	status.ProcessedInterceptors = append(status.ProcessedInterceptors, status.ActiveInterceptors...)
+	status.ActiveInterceptors = nil
+}
+
+// finish moves the request into a final state.
+func finish(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, conditionType coordinationv1alpha1.EvictionRequestConditionType, reason, message string) {
+	if activeInterceptor(status) == coordinationv1alpha1.EvictionInterceptorImperative {
+		// Its entry is written here, not when it acts: the undisturbed eviction of a
+		// pod then costs one status write less.
+		completeImperative(now, status)
+	}
+	deactivate(status)
+	if isBlocked(status) {
+		setCondition(now, status, coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionFalse,
+			coordinationv1alpha1.EvictionRequestReasonNotBlocked, "The request is finished.")
+	}
+	setCondition(now, status, conditionType, metav1.ConditionTrue, reason, message)
+}
+
+// setCondition sets a condition of the generation that the status is about.
+func setCondition(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, conditionType coordinationv1alpha1.EvictionRequestConditionType, value metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type:               string(conditionType),
+		Status:             value,
+		ObservedGeneration: status.ObservedGeneration,
+		LastTransitionTime: metav1.Time{Time: now},
+		Reason:             reason,
+		Message:            message,
+	})
+}
+
+// untilDeadline returns how long the active interceptor of the status may still be
+// silent, or zero when it has no deadline.
+func untilDeadline(now time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) time.Duration {
+	if activeInterceptor(status) == "" {
+		return 0
+	}
+	current := &coordinationv1alpha1.EvictionRequest{ObjectMeta: request.ObjectMeta, Spec: request.Spec, Status: *status}
+	deadline, limited := activeDeadline(current)
+	if !limited {
+		return 0
+	}
+	return deadline.Sub(now)
+}
+
+// targetName returns the name of the pod that the request is about.
+func targetName(request *coordinationv1alpha1.EvictionRequest) string {
+	if request.Spec.Target.Pod == nil {
+		return ""
+	}
+	return request.Spec.Target.Pod.Name
+}

@@ -1,0 +1,258 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestComputeStatus(t *testing.T) {
+	const (
+		noRequesters     = coordinationv1alpha1.EvictionRequestReasonNoRequesters
+		validationFailed = coordinationv1alpha1.EvictionRequestReasonValidationFailed
+		podDeleted       = coordinationv1alpha1.EvictionRequestReasonPodDeleted
+		podTerminal      = coordinationv1alpha1.EvictionRequestReasonPodTerminal
+		lastLeft         = "The last requester has left."
+		wasDeleted       = "Target Pod web-0 was deleted."
+		isGrouped        = "Target Pod web-0 is part of a scheduling group. Such pods are not evicted one by one."
+	)
+	intercepted := having(targets(first, second), active(first, 0))
+
+	tests := map[string]struct {
+		after     time.Duration
+		request   *coordinationv1alpha1.EvictionRequest
+		pod       *v1.Pod
+		want      *coordinationv1alpha1.EvictionRequestStatus
+		lookAgain time.Duration
+	}{
+		"a new request is initialised and its first interceptor activated": {
+			after:     3 * time.Second,
+			request:   newRequest(deadlineOf(600)),
+			pod:       newPod(interceptedBy(first, second)),
+			want:      newStatus(targets(first, second), active(first, 3*time.Second)),
+			lookAgain: 10 * time.Minute,
+		},
+		"a pod without interceptors goes to the built-in one, which has no deadline": {
+			request: newRequest(),
+			pod:     newPod(),
+			want:    newStatus(targets(), active(builtIn, 0)),
+		},
+		"a new request whose pod is missing is canceled": {
+			request: newRequest(),
+			want:    newStatus(condition(canceled, metav1.ConditionTrue, validationFailed, "Target Pod web-0 was not found.", 0)),
+		},
+		"a new request whose pod has ended is evicted": {
+			request: newRequest(),
+			pod:     newPod(inPhase(v1.PodSucceeded)),
+			want:    newStatus(condition(evicted, metav1.ConditionTrue, podTerminal, "Target Pod web-0 has ended with phase Succeeded.", 0)),
+		},
+		"a new request for a pod of a scheduling group is canceled": {
+			request: newRequest(),
+			pod:     newPod(inSchedulingGroup),
+			want:    newStatus(condition(canceled, metav1.ConditionTrue, validationFailed, isGrouped, 0)),
+		},
+		"a new request that nobody wants any more is canceled": {
+			request: newRequest(withoutRequesters),
+			pod:     newPod(),
+			want:    newStatus(condition(canceled, metav1.ConditionTrue, noRequesters, lastLeft, 0)),
+		},
+		"an active interceptor keeps its turn until its deadline": {
+			after:     599 * time.Second,
+			request:   newRequest(deadlineOf(600), intercepted),
+			pod:       newPod(),
+			want:      newStatus(targets(first, second), active(first, 0)),
+			lookAgain: time.Second,
+		},
+		"an interceptor that is silent at its deadline loses its turn": {
+			after:     600 * time.Second,
+			request:   newRequest(deadlineOf(600), intercepted),
+			pod:       newPod(),
+			want:      newStatus(targets(first, second), processed(first), active(second, 600*time.Second)),
+			lookAgain: 600 * time.Second,
+		},
+		"a heartbeat prolongs the turn": {
+			after:     600 * time.Second,
+			request:   newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), reporting(alive(first, 0, 60*time.Second)))),
+			pod:       newPod(),
+			want:      newStatus(targets(first, second), active(first, 0), reporting(alive(first, 0, 60*time.Second))),
+			lookAgain: 60 * time.Second,
+		},
+		"an interceptor that completes passes the turn on at once": {
+			after:     5 * time.Second,
+			request:   newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), reporting(done(first, 4*time.Second)))),
+			pod:       newPod(),
+			want:      newStatus(targets(first, second), processed(first), active(second, 5*time.Second), reporting(done(first, 4*time.Second))),
+			lookAgain: 600 * time.Second,
+		},
+		"an interceptor that completes out of turn changes nothing": {
+			request:   newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), reporting(done(second, 0)))),
+			pod:       newPod(),
+			want:      newStatus(targets(first, second), active(first, 0), reporting(done(second, 0))),
+			lookAgain: 600 * time.Second,
+		},
+		"the built-in interceptor comes last and has no deadline": {
+			after:   600 * time.Second,
+			request: newRequest(deadlineOf(600), having(targets(first, second), processed(first), active(second, 0))),
+			pod:     newPod(),
+			want:    newStatus(targets(first, second), processed(first, second), active(builtIn, 600*time.Second)),
+		},
+		"the built-in interceptor may be silent for ever": {
+			after:   1000 * time.Hour,
+			request: newRequest(having(targets(), active(builtIn, 0))),
+			pod:     newPod(),
+			want:    newStatus(targets(), active(builtIn, 0)),
+		},
+		"nobody is activated after the last one has completed": {
+			after:   time.Second,
+			request: newRequest(having(targets(), active(builtIn, 0), reporting(done(builtIn, 0)))),
+			pod:     newPod(),
+			want:    newStatus(targets(), processed(builtIn), activatedLast(0), reporting(done(builtIn, 0))),
+		},
+		"a request that waits after its last turn stays as it is": {
+			after:   1000 * time.Hour,
+			request: newRequest(having(targets(), processed(builtIn), activatedLast(0), reporting(done(builtIn, 0)))),
+			pod:     newPod(),
+			want:    newStatus(targets(), processed(builtIn), activatedLast(0), reporting(done(builtIn, 0))),
+		},
+		"a new generation is observed without another change": {
+			request: newRequest(generation(2), having(targets(), active(builtIn, 0))),
+			pod:     newPod(),
+			want: newStatus(targets(), active(builtIn, 0), func(status *coordinationv1alpha1.EvictionRequestStatus) {
+				status.ObservedGeneration = 2
+			}),
+		},
+		"the request is evicted when its pod is gone": {
+			after:   time.Minute,
+			request: newRequest(intercepted),
+			want: newStatus(targets(first, second), processed(first), activatedLast(0),
+				condition(evicted, metav1.ConditionTrue, podDeleted, wasDeleted, time.Minute)),
+		},
+		"the built-in interceptor completes when its pod is gone": {
+			after:   time.Minute,
+			request: newRequest(having(targets(first), processed(first), active(builtIn, 0))),
+			want: newStatus(targets(first), processed(first, builtIn), activatedLast(0), reporting(done(builtIn, time.Minute)),
+				condition(evicted, metav1.ConditionTrue, podDeleted, wasDeleted, time.Minute)),
+		},
+		"a blocked request is not blocked any more when its pod is gone": {
+			after:   time.Minute,
+			request: newRequest(having(targets(), active(builtIn, 0), reporting(alive(builtIn, 0, 0)), blockedByBudget(0))),
+			want: newStatus(targets(), processed(builtIn), activatedLast(0),
+				reporting(coordinationv1alpha1.InterceptorStatus{Name: builtIn, StartTime: at(0), HeartbeatTime: at(time.Minute), CompletionTime: at(time.Minute)}),
+				condition(blocked, metav1.ConditionFalse, coordinationv1alpha1.EvictionRequestReasonNotBlocked, "The request is finished.", time.Minute),
+				condition(evicted, metav1.ConditionTrue, podDeleted, wasDeleted, time.Minute)),
+		},
+		"that the pod is gone counts more than that nobody asks": {
+			request: newRequest(withoutRequesters, intercepted),
+			want: newStatus(targets(first, second), processed(first), activatedLast(0),
+				condition(evicted, metav1.ConditionTrue, podDeleted, wasDeleted, 0)),
+		},
+		"a pod that has failed is evicted": {
+			request: newRequest(intercepted),
+			pod:     newPod(inPhase(v1.PodFailed)),
+			want: newStatus(targets(first, second), processed(first), activatedLast(0),
+				condition(evicted, metav1.ConditionTrue, podTerminal, "Target Pod web-0 has ended with phase Failed.", 0)),
+		},
+		"a terminal pod counts more than that nobody asks": {
+			request: newRequest(withoutRequesters, intercepted),
+			pod:     newPod(inPhase(v1.PodFailed), inSchedulingGroup),
+			want: newStatus(targets(first, second), processed(first), activatedLast(0),
+				condition(evicted, metav1.ConditionTrue, podTerminal, "Target Pod web-0 has ended with phase Failed.", 0)),
+		},
+		"the last requester leaves": {
+			request: newRequest(withoutRequesters, intercepted),
+			pod:     newPod(),
+			want: newStatus(targets(first, second), processed(first), activatedLast(0),
+				condition(canceled, metav1.ConditionTrue, noRequesters, lastLeft, 0)),
+		},
+		"a request that is being deleted is canceled": {
+			request: newRequest(beingDeleted, intercepted),
+			pod:     newPod(),
+			want: newStatus(targets(first, second), processed(first), activatedLast(0),
+				condition(canceled, metav1.ConditionTrue, noRequesters, lastLeft, 0)),
+		},
+		"a request that cannot be called off goes on without requesters": {
+			after:     600 * time.Second,
+			request:   newRequest(withoutRequesters, beingDeleted, deadlineOf(600), intercepted, cancellationForbidden),
+			pod:       newPod(),
+			want:      newRequest(having(targets(first, second), processed(first), active(second, 600*time.Second)), cancellationForbidden).Status.DeepCopy(),
+			lookAgain: 600 * time.Second,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			unchanged := test.request.DeepCopy()
+			got, lookAgain := computeStatus(start.Add(test.after), test.request, test.pod)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("unexpected status (-want, +got):\n%s", diff)
+			}
+			if lookAgain != test.lookAgain {
+				t.Errorf("looks again after %s, want %s", lookAgain, test.lookAgain)
+			}
+			if diff := cmp.Diff(unchanged, test.request); diff != "" {
+				t.Errorf("the request, which lies in a shared cache, was changed (-before, +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What is final stays as it is, whatever becomes of the pod and the requesters.
+func TestComputeStatusLeavesFinishedRequestsAlone(t *testing.T) {
+	pods := map[string]*v1.Pod{"running": newPod(), "gone": nil, "failed": newPod(inPhase(v1.PodFailed))}
+	for _, conditionType := range []coordinationv1alpha1.EvictionRequestConditionType{canceled, evicted} {
+		for name, pod := range pods {
+			t.Run(string(conditionType)+" with the pod "+name, func(t *testing.T) {
+				request := newRequest(generation(7), withoutRequesters,
+					having(targets(first), active(first, 0), condition(conditionType, metav1.ConditionTrue, "Reason", "", 0)))
+				got, lookAgain := computeStatus(start.Add(1000*time.Hour), request, pod)
+				if diff := cmp.Diff(&request.Status, got); diff != "" {
+					t.Errorf("unexpected status (-want, +got):\n%s", diff)
+				}
+				if lookAgain != 0 {
+					t.Errorf("looks again after %s, want never", lookAgain)
+				}
+			})
+		}
+	}
+}
+
+// A condition that is False or Unknown finishes nothing.
+func TestIsFinished(t *testing.T) {
+	for _, conditionType := range []coordinationv1alpha1.EvictionRequestConditionType{canceled, evicted, blocked} {
+		for _, value := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
+			want := conditionType != blocked && value == metav1.ConditionTrue
+			if got := isFinished(newStatus(condition(conditionType, value, "Reason", "", 0))); got != want {
+				t.Errorf("with %s=%s: got %t, want %t", conditionType, value, got, want)
+			}
+		}
+	}
+}
+
+// A request without a target, which validation prevents, must not crash anybody.
+func TestTargetName(t *testing.T) {
+	if got := targetName(newRequest()); got != podName {
+		t.Errorf("got %q, want %q", got, podName)
+	}
+	if got := targetName(&coordinationv1alpha1.EvictionRequest{}); got != "" {
+		t.Errorf("got %q for a request without a target", got)
+	}
+}

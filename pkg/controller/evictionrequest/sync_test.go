@@ -1,0 +1,374 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/klog/v2/ktesting"
+)
+
+var errUnreachable = errors.New("unreachable")
+
+func TestSyncRequest(t *testing.T) {
+	finished := having(targets(), processed(builtIn), condition(evicted, metav1.ConditionTrue, "PodDeleted", "", 0))
+
+	tests := map[string]struct {
+		after     time.Duration
+		objects   []runtime.Object
+		want      []*coordinationv1alpha1.EvictionRequestStatus
+		lookAgain time.Duration
+		podReads  int
+	}{
+		"a request that is gone needs nothing": {
+			objects: []runtime.Object{newPod()},
+		},
+		"a finished request is not even looked up": {
+			objects: []runtime.Object{newRequest(finished)},
+		},
+		"a new request is initialised in one write": {
+			objects:   []runtime.Object{newRequest(deadlineOf(600)), newPod(interceptedBy(first))},
+			want:      []*coordinationv1alpha1.EvictionRequestStatus{newStatus(targets(first), active(first, 0))},
+			lookAgain: 10 * time.Minute,
+		},
+		"an idle request is not written, but looked at again at its deadline": {
+			after:     time.Minute,
+			objects:   []runtime.Object{newRequest(deadlineOf(600), having(targets(first), active(first, 0))), newPod()},
+			lookAgain: 9 * time.Minute,
+		},
+		"a request without a deadline waits for events": {
+			objects: []runtime.Object{newRequest(having(targets(), active(builtIn, 0))), newPod()},
+		},
+		"the pod of the same name is another one": {
+			objects: []runtime.Object{newRequest(having(targets(first), active(first, 0))), newPod(podUIDIs(otherUID))},
+			want: []*coordinationv1alpha1.EvictionRequestStatus{newStatus(targets(first), processed(first), activatedLast(0),
+				condition(evicted, metav1.ConditionTrue, "PodDeleted", "Target Pod web-0 was deleted.", 0))},
+			podReads: 1,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, test.objects...)
+			f.clock.Step(test.after)
+			_, ctx := ktesting.NewTestContext(t)
+			if err := f.syncRequest(ctx, requestKeyOfPod); err != nil {
+				t.Fatalf("unexpected error: %v", err)
+			}
+			f.expectWrites(t, test.want...)
+			if got := f.decisions.after[requestKeyOfPod]; got != test.lookAgain {
+				t.Errorf("looks again after %s, want %s", got, test.lookAgain)
+			}
+			if got := countActions(f.client.Actions(), "get", "pods"); got != test.podReads {
+				t.Errorf("read the pod %d times from the API server, want %d", got, test.podReads)
+			}
+		})
+	}
+}
+
+func countActions(actions []clienttesting.Action, verb, resource string) int {
+	count := 0
+	for _, action := range actions {
+		if action.Matches(verb, resource) {
+			count++
+		}
+	}
+	return count
+}
+
+func TestSyncRequestErrors(t *testing.T) {
+	tests := map[string]struct {
+		breaks func(*fixture)
+		want   string
+	}{
+		"reading the request": {
+			breaks: func(f *fixture) { f.requestLister = brokenRequestLister{} },
+			want:   "reading the request: unreachable",
+		},
+		"reading the pod": {
+			breaks: func(f *fixture) { f.podLister = brokenPodLister{} },
+			want:   "reading pod web-0: unreachable",
+		},
+		"confirming that the pod is gone": {
+			breaks: func(f *fixture) {
+				f.Controller.pods = func(context.Context, string, string) (*v1.Pod, error) { return nil, errUnreachable }
+			},
+			want: "confirming that pod web-0 is gone: unreachable",
+		},
+		"writing the status": {
+			breaks: func(f *fixture) {
+				f.writer.update = func(context.Context, *coordinationv1alpha1.EvictionRequest) error { return errUnreachable }
+			},
+			want: "writing the status: unreachable",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, newRequest())
+			test.breaks(f)
+			_, ctx := ktesting.NewTestContext(t)
+			err := f.syncRequest(ctx, requestKeyOfPod)
+			if err == nil || err.Error() != test.want || !errors.Is(err, errUnreachable) {
+				t.Errorf("got error %v, want %q that wraps its cause", err, test.want)
+			}
+			if len(f.writes(t)) > 0 || len(f.decisions.after) > 0 {
+				t.Errorf("wrote %v and asked for %v after a failure", f.writes(t), f.decisions.after)
+			}
+		})
+	}
+}
+
+type brokenRequestLister struct {
+	coordinationlisters.EvictionRequestLister
+}
+
+func (brokenRequestLister) EvictionRequests(string) coordinationlisters.EvictionRequestNamespaceLister {
+	return brokenNamespacedRequests{}
+}
+
+type brokenNamespacedRequests struct {
+	coordinationlisters.EvictionRequestNamespaceLister
+}
+
+func (brokenNamespacedRequests) Get(string) (*coordinationv1alpha1.EvictionRequest, error) {
+	return nil, errUnreachable
+}
+
+type brokenPodLister struct{ corelisters.PodLister }
+
+func (brokenPodLister) Pods(string) corelisters.PodNamespaceLister { return brokenNamespacedPods{} }
+
+type brokenNamespacedPods struct{ corelisters.PodNamespaceLister }
+
+func (brokenNamespacedPods) Get(string) (*v1.Pod, error) { return nil, errUnreachable }
+
+func (brokenNamespacedPods) List(labels.Selector) ([]*v1.Pod, error) { return nil, errUnreachable }
+
+// A pod is gone only when that is proved: see the invariants in doc.go.
+func TestTargetPod(t *testing.T) {
+	successor := newPod(podUIDIs(otherUID))
+	tests := map[string]struct {
+		cached      *v1.Pod
+		deletedUID  types.UID
+		live        *v1.Pod
+		liveErr     error
+		want        *v1.Pod
+		liveReads   int
+		expectError bool
+	}{
+		"is in the cache": {
+			cached: newPod(), want: newPod(),
+		},
+		"is in the cache although its deletion was seen": {
+			// The proof is older than what the cache shows only if the UID was used twice.
+			cached: newPod(), deletedUID: podUID, want: newPod(),
+		},
+		"its deletion was seen": {
+			deletedUID: podUID,
+		},
+		"its deletion was seen, and its successor is in the cache": {
+			cached: successor, deletedUID: podUID,
+		},
+		"the deletion of another pod proves nothing": {
+			deletedUID: otherUID, live: newPod(), want: newPod(), liveReads: 1,
+		},
+		"the cache is behind": {
+			live: newPod(), want: newPod(), liveReads: 1,
+		},
+		"the cache has its predecessor": {
+			cached: successor, live: newPod(), want: newPod(), liveReads: 1,
+		},
+		"the API server does not know it": {
+			liveErr: notFound(podName), liveReads: 1,
+		},
+		"the API server knows another pod of that name": {
+			cached: successor, live: successor, liveReads: 1,
+		},
+		"nobody can tell": {
+			liveErr: apierrors.NewInternalError(errUnreachable), liveReads: 1, expectError: true,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			if test.cached != nil {
+				f.cached(t, test.cached)
+			}
+			f.deleted.add(test.deletedUID)
+			reads := 0
+			f.Controller.pods = func(_ context.Context, inNamespace, name string) (*v1.Pod, error) {
+				reads++
+				if inNamespace != namespace || name != podName {
+					t.Errorf("read pod %s/%s, want %s/%s", inNamespace, name, namespace, podName)
+				}
+				return test.live, test.liveErr
+			}
+			got, err := f.targetPod(context.Background(), newRequest())
+			if (err != nil) != test.expectError {
+				t.Fatalf("unexpected error: %v", err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("unexpected pod (-want, +got):\n%s", diff)
+			}
+			if reads != test.liveReads {
+				t.Errorf("asked the API server %d times, want %d", reads, test.liveReads)
+			}
+		})
+	}
+}
+
+func TestPodGetter(t *testing.T) {
+	f := newFixture(t, newPod())
+	got, err := newPodGetter(f.client)(context.Background(), namespace, podName)
+	if err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	if diff := cmp.Diff(newPod(), got); diff != "" {
+		t.Errorf("unexpected pod (-want, +got):\n%s", diff)
+	}
+	if _, err := newPodGetter(f.client)(context.Background(), namespace, "web-1"); !apierrors.IsNotFound(err) {
+		t.Errorf("got error %v for a pod that does not exist, want NotFound", err)
+	}
+}
+
+func TestStatusWriterApply(t *testing.T) {
+	unseen, seen := newRequest().Status, newStatus(targets(), active(builtIn, 0))
+	resource := evictionRequestResource
+	name := string(podUID)
+
+	tests := map[string]struct {
+		status   *coordinationv1alpha1.EvictionRequestStatus
+		answer   error
+		writes   int
+		expected string
+	}{
+		"writes what differs":             {status: seen, writes: 1},
+		"saves a write that says nothing": {status: &unseen},
+		"the request was deleted":         {status: seen, answer: apierrors.NewNotFound(resource, name), writes: 1},
+		"the request changed":             {status: seen, answer: apierrors.NewConflict(resource, name, errUnreachable), writes: 1},
+		"the API server fails": {
+			status: seen, answer: apierrors.NewInternalError(errUnreachable), writes: 1,
+			expected: "writing the status: Internal error occurred: unreachable",
+		},
+		"the status is refused": {
+			status: seen, answer: apierrors.NewForbidden(resource, name, errUnreachable), writes: 1,
+			expected: "writing the status: evictionrequests.coordination.k8s.io \"" + name + "\" is forbidden: unreachable",
+		},
+	}
+	for testName, test := range tests {
+		t.Run(testName, func(t *testing.T) {
+			// The resourceVersion that was read makes the write fail when it is outdated.
+			request := newRequest(func(request *coordinationv1alpha1.EvictionRequest) { request.ResourceVersion = "17" })
+			want := request.DeepCopy()
+			want.Status = *test.status
+			unchanged := request.DeepCopy()
+			var written []*coordinationv1alpha1.EvictionRequest
+			writer := &statusWriter{update: func(_ context.Context, request *coordinationv1alpha1.EvictionRequest) error {
+				written = append(written, request)
+				return test.answer
+			}}
+
+			err := writer.apply(context.Background(), request, test.status)
+			if test.expected == "" && err != nil || test.expected != "" && (err == nil || err.Error() != test.expected) {
+				t.Errorf("got error %v, want %q", err, test.expected)
+			}
+			if len(written) != test.writes {
+				t.Fatalf("wrote %d times, want %d", len(written), test.writes)
+			}
+			if diff := cmp.Diff(unchanged, request); diff != "" {
+				t.Errorf("the request was changed (-before, +after):\n%s", diff)
+			}
+			for _, got := range written {
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("unexpected write (-want, +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+func TestNewStatusWriter(t *testing.T) {
+	f := newFixture(t, newRequest())
+	want := newStatus(targets(), active(builtIn, 0))
+	if err := newStatusWriter(f.client).apply(context.Background(), newRequest(), want); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	f.expectWrites(t, want)
+
+	f.client.PrependReactor("update", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errUnreachable
+	})
+	if err := newStatusWriter(f.client).apply(context.Background(), newRequest(), want); !errors.Is(err, errUnreachable) {
+		t.Errorf("got error %v, want the one of the API server", err)
+	}
+}
+
+func TestPodSet(t *testing.T) {
+	pods := newPodSet()
+	if pods.has(podUID) {
+		t.Error("a new set has a pod")
+	}
+	pods.add(podUID)
+	if !pods.has(podUID) || pods.has(otherUID) {
+		t.Errorf("after adding one pod: has it %t, has another %t", pods.has(podUID), pods.has(otherUID))
+	}
+	pods.remove(otherUID)
+	if !pods.has(podUID) {
+		t.Error("removing another pod removed this one")
+	}
+	pods.remove(podUID)
+	if pods.has(podUID) {
+		t.Error("the pod was not removed")
+	}
+}
+
+// Both queues and the event handlers use the set at once; the race detector, and a
+// crash of the map without it, watch over this.
+func TestPodSetIsSafeForConcurrentUse(t *testing.T) {
+	pods := newPodSet()
+	var running sync.WaitGroup
+	for i := range 8 {
+		uid := types.UID(strings.Repeat("x", i+1))
+		running.Go(func() {
+			for range 2000 {
+				pods.add(uid)
+				pods.has(uid)
+				pods.remove(uid)
+			}
+			pods.add(uid)
+		})
+	}
+	running.Wait()
+	if got := pods.uids.Len(); got != 8 {
+		t.Errorf("the set has %d pods, want 8", got)
+	}
+}
