@@ -1,0 +1,182 @@
+# Copyright The Kubernetes Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+# "make help" prints the targets. Paths are relative and commands run in the
+# directory of this file, whatever its name.
+
+ifeq ($(filter grouped-target,$(.FEATURES)),)
+$(error GNU make 4.3 or newer is needed, this is $(MAKE_VERSION))
+endif
+
+SHELL := bash
+.SHELLFLAGS := -o errexit -o nounset -o pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := build
+.DELETE_ON_ERROR:
+# The go command uses all processors by itself; two of them at a time would only
+# fight for memory.
+.NOTPARALLEL:
+
+CONTROL_PLANE := kube-apiserver kube-controller-manager kube-scheduler kubectl
+COMPONENTS := $(CONTROL_PLANE) kubelet kubemark
+
+# DBG=1 keeps the symbol tables that a debugger needs.
+STRIP := $(if $(DBG),,-s -w)
+
+# No stamp of the version control: the tree is a repository of its own, and each
+# commit in it would relink everything. hack/version.sh says the version.
+BUILD_FLAGS := -trimpath -buildvcs=false
+
+# The root module and the tool modules are not part of go.work.
+ROOT_GO := CGO_ENABLED=0 GOWORK=off go
+
+# $(call build-in-tree,<packages>): one go command, so that shared packages are
+# compiled once. An empty GOWORK selects the tree's go.work. Nothing here needs cgo;
+# with it, most packages would be compiled a second time for kubelet alone.
+define build-in-tree
+mkdir -p _output/bin; flags=$$(hack/version.sh); bin=$$PWD/_output/bin/; \
+CGO_ENABLED=0 GOWORK= go build -C _output/kubernetes $(BUILD_FLAGS) -ldflags "$(STRIP) $$flags" -o "$$bin" $(1)
+endef
+
+# $(call build-tool,<module>,<package>): a program that a tool module pins.
+# touch, because go build leaves a file alone that has the right content.
+define build-tool
+bin=$$PWD/_output/bin; mkdir -p "$$bin"; \
+$(ROOT_GO) build -C hack/modules/$(1) $(BUILD_FLAGS) -o "$$bin/$(notdir $@)" $(2); touch "$$bin/$(notdir $@)"
+endef
+
+# The values are quoted for the shell and may hold anything but a quote. An empty
+# value counts: "make up GATES=" means no gates.
+flag = $(if $(filter undefined,$(origin $(2))),,--$(1) '$($(2))')
+
+##@ Run
+
+.PHONY: demo
+demo: up ## build what is missing, start a cluster, show the headline scenario
+	@$(call build-in-tree,./hack/demo ./staging/src/k8s.io/client-go/examples/eviction-interceptor)
+	@echo '==> demo (about 15 seconds)'
+	@_output/bin/demo
+
+.PHONY: up
+up: control-plane local-cluster-tools ## start a local cluster: NAME=graceful NODES=3 GATES=... RUNTIME_CONFIG=...
+	@echo '==> starting the local cluster (about 5 seconds)'
+	@_output/bin/cluster up $(call flag,name,NAME) $(call flag,nodes,NODES) $(call flag,gates,GATES) $(call flag,runtime-config,RUNTIME_CONFIG)
+
+.PHONY: down
+down: _output/bin/cluster ## stop the local cluster and remove its state: NAME=graceful
+	@echo '==> stopping the local cluster (about a second, 10 at most)'
+	@_output/bin/cluster down $(call flag,name,NAME)
+
+##@ Test
+
+.PHONY: test
+test: verify test-programs ## everything that CI runs
+	@echo '==> testing (up to 35 minutes on two cores the first time)'
+	@hack/test.sh all
+
+.PHONY: test-unit
+test-unit: tree _output/bin/gotestsum _output/bin/etcd ## unit tests, our gates off and on: WHAT=k8s.io/kubernetes/pkg/...
+	@hack/test.sh $(if $(WHAT),unit $(WHAT),unit unit-gates)
+
+.PHONY: test-integration
+test-integration: tree _output/bin/gotestsum _output/bin/etcd ## integration tests: WHAT=k8s.io/kubernetes/test/integration/...
+	@hack/test.sh integration $(WHAT)
+
+.PHONY: test-e2e
+test-e2e: test-programs ## the demo, on a cluster of its own
+	@hack/test.sh e2e
+
+.PHONY: test-programs
+test-programs: control-plane local-cluster-tools _output/bin/gotestsum
+	@$(call build-in-tree,./hack/demo ./staging/src/k8s.io/client-go/examples/eviction-interceptor)
+
+##@ Build
+
+.PHONY: build
+build: tree _output/bin/etcd ## the default: all components and etcd, into _output/bin
+	@echo '==> building $(COMPONENTS) (up to 10 minutes on two cores the first time, then seconds)'
+	@$(call build-in-tree,$(COMPONENTS:%=./cmd/%))
+
+.PHONY: control-plane
+control-plane: tree ## what a local cluster runs: the control plane and kubectl
+	@echo '==> building $(CONTROL_PLANE) (up to 7 minutes on two cores the first time, then seconds)'
+	@$(call build-in-tree,$(CONTROL_PLANE:%=./cmd/%))
+
+.PHONY: local-cluster-tools
+local-cluster-tools: _output/bin/etcd _output/bin/kwok _output/bin/kwokctl _output/bin/cluster
+
+_output/bin/etcd: hack/modules/etcd/go.mod hack/modules/etcd/go.sum | go-and-git
+	@echo '==> building etcd (a minute, once)'
+	@$(call build-tool,etcd,go.etcd.io/etcd/server/v3)
+
+_output/bin/kwok _output/bin/kwokctl: hack/modules/kwok/go.mod hack/modules/kwok/go.sum | go-and-git
+	@echo '==> building $(notdir $@) (2 minutes, once)'
+	@$(call build-tool,kwok,sigs.k8s.io/kwok/cmd/$(notdir $@))
+
+_output/bin/gotestsum: hack/modules/gotestsum/go.mod hack/modules/gotestsum/go.sum | go-and-git
+	@echo '==> building gotestsum (seconds, once)'
+	@$(call build-tool,gotestsum,gotest.tools/gotestsum)
+
+_output/bin/cluster: $(wildcard hack/cluster/*.go) go.mod | go-and-git
+	@mkdir -p _output/bin
+	@$(ROOT_GO) build $(BUILD_FLAGS) -o $@ ./hack/cluster
+	@touch $@
+
+.PHONY: clean
+clean: ## remove the built programs and the tree, not the caches of Go
+	@if [[ -e _output/kubernetes ]]; then $(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree verify || \
+		{ echo 'make clean: the tree may hold edits that are not in the repository: run "make refresh" first' >&2; exit 1; }; fi
+	rm -rf _output/bin _output/kubernetes
+
+##@ Patches
+
+.PHONY: tree
+tree: go-and-git ## make _output/kubernetes from the base, the patches and our files
+	@echo '==> making the tree (seconds; a minute where the base must be fetched)'
+	@$(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree tree
+
+.PHONY: refresh
+refresh: go-and-git ## write edits made in the tree back as patches
+	@$(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree refresh
+	@$(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree index
+
+.PHONY: verify
+verify: tree ## check that patches, tree and PATCHES.md agree
+	@$(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree verify
+
+.PHONY: index
+index: go-and-git ## write PATCHES.md
+	@$(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree index
+
+.PHONY: merge
+merge: go-and-git ## three-way merge of patches that do not apply to a new base
+	@$(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree merge
+
+.PHONY: update
+update: tree _output/bin/etcd ## regenerate generated code: WHAT="protobuf deepcopy"
+	@echo '==> regenerating (about 4 minutes, more the first time)'
+	@$(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree tree -copies
+	@ETCD_BIN=$$PWD/_output/bin CGO_ENABLED=0 hack/update.sh _output/kubernetes $(WHAT); \
+	$(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree refresh; $(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree tree
+
+##@ Help
+
+.PHONY: go-and-git
+go-and-git:
+	@hack/prerequisites.sh go git
+
+.PHONY: help
+help: ## this table
+	@awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile

@@ -1,0 +1,185 @@
+#!/usr/bin/env bash
+
+# Copyright The Kubernetes Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+# Runs tests in the tree and ends with one line of totals. Which packages those
+# are follows from the repository: where one of our files or patches stands.
+
+set -o errexit -o nounset -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+ROOT=$PWD
+readonly ROOT
+readonly TREE=${ROOT}/_output/kubernetes RESULTS=${ROOT}/_output/test
+# Without cgo, which the components are built without too, so that packages are
+# compiled once. Vet runs in upstream's CI; compiling it in costs minutes here.
+export CGO_ENABLED=0
+# Integration tests, and those of storage, start the etcd that they find.
+export PATH=${ROOT}/_output/bin:${PATH}
+readonly TEST_FLAGS=(-trimpath -buildvcs=false -vet=off)
+
+usage() {
+  cat <<USAGE
+usage: hack/test.sh PHASE [PACKAGE...] ...
+
+Phases:
+  tools        the tools of this repository
+  unit         packages that hold one of our files or patches, our gates off
+  unit-gates   the same, our gates on
+  integration  our integration tests, and upstream's that a patch touches
+  e2e          the demo, on a cluster of its own
+  all          all of these, in this order
+
+PACKAGE, such as ./pkg/controller/evictionrequest/..., replaces the list.
+USAGE
+}
+
+# The directories with a file of ours or a patch that matches, as packages.
+packages() {
+  git ls-files --cached --others --exclude-standard -- "$@" | sed -n 's#/[^/]*\.go\(\.patch\)\{0,1\}$##p' | sort -u |
+    while read -r dir; do
+      compgen -G "${TREE}/${dir}/*_test.go" >/dev/null || continue
+      case ${dir} in
+        staging/src/*) echo "${dir#staging/src/}" ;;
+        *) echo "k8s.io/kubernetes/${dir}" ;;
+      esac
+    done
+}
+
+# The feature gates that our patches name.
+gates() {
+  git ls-files '*.patch' | xargs sed -n 's/^Gate: //p' | tr ',' '\n' | tr -d ' ' | grep -v '^none$' | sort -u | paste -sd,
+}
+
+# Tests that compare with what a server has whose gates are at their defaults: our
+# own test beside them says what the gates add.
+readonly DEFAULT_GATES_TESTS='^(TestBootstrapClusterRoles|TestBootstrapControllerRoles|TestBootstrapControllerRoleBindings)$'
+
+# gotestsum prints a line for each package and every failure; what it counts is
+# added to the totals. Arguments: name, directory, flags and packages of go test.
+run() {
+  local name=$1 dir=$2
+  shift 2
+  echo "==> ${name}"
+  (
+    cd "${dir}"
+    RESULT=${RESULTS}/${name}.totals "${ROOT}/_output/bin/gotestsum" \
+      --format pkgname --format-hide-empty-pkg --hide-summary skipped \
+      --jsonfile "${RESULTS}/${name}.json" \
+      --post-run-command "'${ROOT}/hack/test.sh' record" \
+      -- "${TEST_FLAGS[@]}" "$@"
+  ) || FAILED+=("${name}")
+}
+FAILED=()
+
+# Called by gotestsum: writes what it counted.
+record() {
+  echo "${TESTS_TOTAL} ${TESTS_FAILED} ${TESTS_SKIPPED} ${TESTS_ERRORS}" >"${RESULT}"
+}
+
+# The packages to test: those given, or all below the directories of the phase.
+select_packages() {
+  local where=$1
+  shift
+  if [[ $# -gt 0 ]]; then
+    PACKAGES=("$@")
+  else
+    # shellcheck disable=SC2086 # a list of directories
+    mapfile -t PACKAGES < <(packages ${where})
+  fi
+}
+
+run_phase() {
+  local phase=$1
+  shift
+  case ${phase} in
+    tools)
+      GOWORK=off run tools "${ROOT}" ./hack/tree ./hack/cluster
+      ;;
+    unit)
+      select_packages 'cmd pkg plugin staging' "$@"
+      run unit "${TREE}" "${PACKAGES[@]}"
+      ;;
+    unit-gates)
+      select_packages 'cmd pkg plugin staging' "$@"
+      run unit-gates "${TREE}" -skip "${DEFAULT_GATES_TESTS}" \
+        -ldflags "-X k8s.io/kubernetes/pkg/features.enabledByDefault=$(gates)" "${PACKAGES[@]}"
+      ;;
+    integration)
+      select_packages test/integration "$@"
+      # Upstream's test server looks for its certificates beside its source, whose
+      # path -trimpath has taken out; where it is, Bazel's variables tell.
+      mkdir -p _output/src/k8s.io
+      ln -sfn ../../kubernetes _output/src/k8s.io/kubernetes
+      export TEST_SRCDIR=${ROOT}/_output/src TEST_WORKSPACE=.
+      # One package at a time: each starts API servers, and they share two cores. Never
+      # from the cache: what they start, such as etcd, is no part of the cached key.
+      run integration "${TREE}" -count 1 -p 1 -timeout 20m "${PACKAGES[@]}"
+      ;;
+    e2e) run_e2e ;;
+  esac
+}
+
+# The demo checks itself; its cluster has a name of its own, so that one that
+# somebody works with stays.
+run_e2e() {
+  echo '==> e2e'
+  local ok=0
+  _output/bin/cluster up --name e2e &&
+    _output/bin/demo --kubeconfig _output/clusters/e2e.kubeconfig </dev/null && ok=1
+  if [[ ${ok} == 1 ]]; then
+    echo '1 0 0 0' >"${RESULTS}/e2e.totals"
+  else
+    FAILED+=(e2e)
+    echo '1 1 0 0' >"${RESULTS}/e2e.totals"
+  fi
+  _output/bin/cluster down --name e2e
+}
+
+totals() {
+  local total=0 failed=0 skipped=0 errors=0 t f s e
+  for file in "${RESULTS}"/*.totals; do
+    read -r t f s e <"${file}"
+    ((total += t, failed += f, skipped += s, errors += e)) || true
+  done
+  # A package that does not build counts as one failure.
+  ((failed += errors)) || true
+  if [[ ${#FAILED[@]} -gt 0 ]]; then
+    echo "FAILED: ${FAILED[*]} (each test's output is in ${RESULTS#"${ROOT}"/})"
+    [[ ${failed} -gt 0 ]] || failed=1
+  fi
+  echo "total: $((total - failed - skipped)) passed, ${failed} failed, ${skipped} skipped"
+  [[ ${failed} == 0 ]]
+}
+
+main() {
+  local phase=${1:-}
+  [[ -n ${phase} ]] || { usage; exit 2; }
+  shift
+  rm -rf "${RESULTS}"
+  mkdir -p "${RESULTS}"
+  case ${phase} in
+    all) for phase in tools unit unit-gates integration e2e; do run_phase "${phase}"; done ;;
+    tools | unit | unit-gates | integration | e2e) run_phase "${phase}" "$@" ;;
+    *) usage; exit 2 ;;
+  esac
+  totals
+}
+
+if [[ ${1:-} == record ]]; then
+  record
+else
+  main "$@"
+fi

@@ -1,0 +1,69 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"testing"
+
+	"k8s.io/kubernetes/test/integration/framework"
+)
+
+// TestEvictionRequest has one API server for all tests, each of which works in a
+// namespace of its own, with a controller of its own.
+func TestEvictionRequest(t *testing.T) {
+	config := startAPIServer(t, framework.SharedEtcd(), true)
+	tests := []struct {
+		name string
+		run  func(*testing.T, *cluster)
+	}{
+		{"request and pod are stored and read back", testServed},
+		{"wrong requests are rejected", testRejectedRequests},
+		{"wrong updates of a request are rejected", testRejectedUpdates},
+		{"wrong pods are rejected", testRejectedPods},
+		{"second request for a pod is rejected", testSecondRequest},
+
+		{"two interceptors then imperative eviction", testWalk},
+		{"restart between all states", testRestartBetweenStates},
+		{"silent interceptor loses its turn at the deadline", testSilentInterceptor},
+
+		{"concurrent writers lose nothing", testConcurrentWriters},
+
+		{"blocked until the budget is deleted", testBudgetDeleted},
+		{"blocked until the budget is relaxed", testBudgetRelaxed},
+		{"blocked by two budgets until one is deleted", testTwoBudgets},
+		{"unhealthy pod under AlwaysAllow goes in spite of its budget", testUnhealthyPodAlwaysAllowed},
+		{"unhealthy pod is blocked until the policy is AlwaysAllow", testUnhealthyPodReleased},
+
+		{"canceled when the last of two requesters leaves", testLastRequesterLeaves},
+		{"canceled while blocked", testBlockedRequestCanceled},
+		{"evicted when somebody else deletes the pod", testPodDeletedBySomebodyElse},
+		{"evicted when the pod was deleted while nobody looked", testPodDeletedWhileNobodyLooked},
+		{"evicted when the pod has succeeded", testPodTerminal},
+		{"not evicted while the pod terminates", testPodTerminating},
+		{"canceled when the pod is missing", testPodMissing},
+		{"canceled when the pod has another UID", testPodOfAnotherUID},
+		{"canceled when the pod is in a scheduling group", testPodInSchedulingGroup},
+		{"pod replaced under the same name", testPodReplaced},
+		{"pod replaced under the same name while nobody looked", testPodReplacedWhileNobodyLooked},
+
+		{"the controller's role grants what it needs and no more", testControllerRole},
+		{"user roles read and write requests but no status", testUserRoles},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { test.run(t, newCluster(t, config)) })
+	}
+}

@@ -1,0 +1,249 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/test/integration/framework"
+	"k8s.io/utils/ptr"
+)
+
+// testServed creates a request with a status of its own, which it may not have.
+func testServed(t *testing.T, c *cluster) {
+	pod := c.createPod(newPod("pod", withInterceptors(first, second)))
+	if diff := cmp.Diff([]v1.EvictionInterceptor{{Name: first}, {Name: second}}, pod.Spec.EvictionInterceptors); diff != "" {
+		t.Errorf("interceptors of the stored pod (-want +got):\n%s", diff)
+	}
+	request := newRequest(pod)
+	request.Status.ObservedGeneration = 1
+	request.Status.ProcessedInterceptors = []string{first}
+	created := c.createRequest(request)
+	stored, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Get(t.Context(), request.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatalf("reading the request: %v", err)
+	}
+	if diff := cmp.Diff(created, stored); diff != "" {
+		t.Errorf("request as created and as read (-created +read):\n%s", diff)
+	}
+	wantSpec := request.Spec
+	wantSpec.HeartbeatDeadlineSeconds = ptr.To[int32](1200)
+	if diff := cmp.Diff(wantSpec, stored.Spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(coordinationv1alpha1.EvictionRequestStatus{}, stored.Status); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(servedResources, c.discover()); diff != "" {
+		t.Errorf("discovered resources (-want +got):\n%s", diff)
+	}
+}
+
+// servedResources is all that there is in coordination.k8s.io/v1alpha1.
+var servedResources = []metav1.APIResource{
+	{
+		Name: "evictionrequests", SingularName: "evictionrequest", Kind: "EvictionRequest", Namespaced: true, ShortNames: []string{"er"},
+		Verbs: []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
+	},
+	{Name: "evictionrequests/status", Kind: "EvictionRequest", Namespaced: true, Verbs: []string{"get", "patch", "update"}},
+}
+
+// discover returns the resources in coordination.k8s.io/v1alpha1, or none when there
+// is no such version.
+func (c *cluster) discover() []metav1.APIResource {
+	c.t.Helper()
+	found, err := c.client.Discovery().ServerResourcesForGroupVersion("coordination.k8s.io/v1alpha1")
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		c.t.Fatalf("discovering the resources: %v", err)
+	}
+	for i := range found.APIResources {
+		found.APIResources[i].StorageVersionHash = "" // A hash of all of this.
+	}
+	return found.APIResources
+}
+
+// publishes tells whether the OpenAPI document has a path, once it has the paths of
+// the leases, which are in the same group.
+func (c *cluster) publishes(path string) bool {
+	c.t.Helper()
+	var document struct {
+		Paths map[string]json.RawMessage `json:"paths"`
+	}
+	c.eventually("the OpenAPI document", func(ctx context.Context) (bool, string) {
+		data, err := c.client.Discovery().RESTClient().Get().AbsPath("/openapi/v2").SetHeader("Accept", "application/json").Do(ctx).Raw()
+		if err != nil {
+			return false, err.Error()
+		}
+		if err := json.Unmarshal(data, &document); err != nil {
+			return false, err.Error()
+		}
+		_, ok := document.Paths["/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"]
+		return ok, fmt.Sprintf("%d paths", len(document.Paths))
+	})
+	_, ok := document.Paths[path]
+	return ok
+}
+
+const requestsPath = "/apis/coordination.k8s.io/v1alpha1/namespaces/{namespace}/evictionrequests"
+
+// TestFeatureGate switches the gate on, off and on again over one etcd. The parts
+// build on one another.
+func TestFeatureGate(t *testing.T) {
+	etcd := framework.SharedEtcd()
+	var (
+		namespace  string
+		pod        *v1.Pod
+		deployment *appsv1.Deployment
+		request    *coordinationv1alpha1.EvictionRequest
+	)
+	t.Run("on", func(t *testing.T) {
+		c := newCluster(t, startAPIServer(t, etcd, true))
+		namespace = c.namespace
+		pod = c.createPod(newPod("pod", withInterceptors(first)))
+		deployment = c.createDeployment(newDeployment("deployment", newPod("pod", withInterceptors(first))))
+		request = c.createRequest(newRequest(pod))
+		if !c.publishes(requestsPath) {
+			t.Errorf("the OpenAPI document lacks %s", requestsPath)
+		}
+	})
+	t.Run("off", func(t *testing.T) {
+		config := startAPIServer(t, etcd, false)
+		c := newCluster(t, config)
+		c.expectNotServed()
+		c.expectFieldDropped()
+		old := &cluster{t: t, config: config, client: c.client, namespace: namespace}
+		old.expectFieldKept(pod, deployment)
+	})
+	t.Run("on again", func(t *testing.T) {
+		config := startAPIServer(t, etcd, true)
+		c := &cluster{t: t, config: config, client: newCluster(t, config).client, namespace: namespace}
+		kept, err := c.client.CoordinationV1alpha1().EvictionRequests(namespace).Get(t.Context(), request.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatalf("reading the request from before: %v", err)
+		}
+		if diff := cmp.Diff(request, kept); diff != "" {
+			t.Errorf("request before and after the gate was off (-before +after):\n%s", diff)
+		}
+	})
+}
+
+// expectNotServed fails if the API server knows of requests.
+func (c *cluster) expectNotServed() {
+	c.t.Helper()
+	if found := c.discover(); found != nil {
+		c.t.Errorf("with the gate off there is %v", found)
+	}
+	groups, err := c.client.Discovery().ServerGroups()
+	if err != nil {
+		c.t.Fatalf("discovering the groups: %v", err)
+	}
+	for _, group := range groups.Groups {
+		for _, version := range group.Versions {
+			if version.GroupVersion == "coordination.k8s.io/v1alpha1" {
+				c.t.Errorf("with the gate off there is the version %s", version.GroupVersion)
+			}
+		}
+	}
+	if c.publishes(requestsPath) {
+		c.t.Errorf("with the gate off the OpenAPI document has %s", requestsPath)
+	}
+	pod := newPod("pod")
+	pod.UID = podUID
+	_, err = c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Create(c.t.Context(), newRequest(pod), metav1.CreateOptions{})
+	if !apierrors.IsNotFound(err) {
+		c.t.Errorf("creating a request with the gate off: %v, must be not found", err)
+	}
+}
+
+// expectFieldDropped fails if the field comes into an object that did not have it.
+func (c *cluster) expectFieldDropped() {
+	c.t.Helper()
+	if pod := c.createPod(newPod("pod", withInterceptors(first))); pod.Spec.EvictionInterceptors != nil {
+		c.t.Errorf("with the gate off a new pod has the interceptors %v", pod.Spec.EvictionInterceptors)
+	}
+	deployment := c.createDeployment(newDeployment("deployment", newPod("pod", withInterceptors(first))))
+	if interceptors := deployment.Spec.Template.Spec.EvictionInterceptors; interceptors != nil {
+		c.t.Errorf("with the gate off the template of a new deployment has the interceptors %v", interceptors)
+	}
+	deployment.Spec.Template.Spec.EvictionInterceptors = []v1.EvictionInterceptor{{Name: first}}
+	if interceptors := c.updateDeployment(deployment).Spec.Template.Spec.EvictionInterceptors; interceptors != nil {
+		c.t.Errorf("with the gate off the template of an old deployment got the interceptors %v", interceptors)
+	}
+}
+
+// expectFieldKept fails if objects with the field lose it or cannot be changed.
+func (c *cluster) expectFieldKept(pod *v1.Pod, deployment *appsv1.Deployment) {
+	c.t.Helper()
+	want := []v1.EvictionInterceptor{{Name: first}}
+	patched, err := c.client.CoreV1().Pods(c.namespace).Patch(c.t.Context(), pod.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"gate":"off"}}}`), metav1.PatchOptions{})
+	if err != nil {
+		c.t.Fatalf("labeling a pod that has interceptors: %v", err)
+	}
+	updated := c.setPodStatus(patched, v1.PodStatus{Phase: v1.PodRunning})
+	for _, pod := range []*v1.Pod{patched, updated} {
+		if !slices.Equal(pod.Spec.EvictionInterceptors, want) {
+			c.t.Errorf("with the gate off a stored pod has the interceptors %v, must keep %v", pod.Spec.EvictionInterceptors, want)
+		}
+	}
+	deployment.Spec.Template.Spec.Containers[0].Image = "newer"
+	if got := c.updateDeployment(deployment).Spec.Template.Spec.EvictionInterceptors; !slices.Equal(got, want) {
+		c.t.Errorf("with the gate off a stored template has the interceptors %v, must keep %v", got, want)
+	}
+}
+
+// newDeployment returns a deployment of pods like that one.
+func newDeployment(name string, pod *v1.Pod) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: pod.Labels},
+			Template: v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec},
+		},
+	}
+}
+
+func (c *cluster) createDeployment(deployment *appsv1.Deployment) *appsv1.Deployment {
+	c.t.Helper()
+	created, err := c.client.AppsV1().Deployments(c.namespace).Create(c.t.Context(), deployment, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatalf("creating deployment %s: %v", deployment.Name, err)
+	}
+	return created
+}
+
+func (c *cluster) updateDeployment(deployment *appsv1.Deployment) *appsv1.Deployment {
+	c.t.Helper()
+	updated, err := c.client.AppsV1().Deployments(c.namespace).Update(c.t.Context(), deployment, metav1.UpdateOptions{})
+	if err != nil {
+		c.t.Fatalf("updating deployment %s: %v", deployment.Name, err)
+	}
+	return updated
+}

@@ -1,0 +1,218 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"testing"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+)
+
+// expectEnd waits for the end of a request and compares it with what it should be.
+func (c *cluster) expectEnd(pod *v1.Pod, want metav1.Condition, wantState string) {
+	c.t.Helper()
+	request := c.awaitRequest(pod, "the end", is(coordinationv1alpha1.EvictionRequestConditionType(want.Type)))
+	c.expectCondition(request, want)
+	if got := describe(request); got != wantState {
+		c.t.Errorf("the request for pod %s ended as %q, must be %q", pod.Name, got, wantState)
+	}
+}
+
+func canceledAs(generation int64, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: "Canceled", Status: metav1.ConditionTrue, ObservedGeneration: generation, Reason: reason, Message: message}
+}
+
+func evictedAs(reason, message string) metav1.Condition {
+	return metav1.Condition{Type: "Evicted", Status: metav1.ConditionTrue, ObservedGeneration: 1, Reason: reason, Message: message}
+}
+
+// testLastRequesterLeaves has two requesters: only when both have left is the
+// eviction off.
+func testLastRequesterLeaves(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := c.createPod(newPod("wanted", withInterceptors(first)))
+	c.join(pod, drainer)
+	c.join(pod, scaler)
+	c.awaitRequest(pod, "the turn of the first", active(first))
+
+	left := c.leave(pod, drainer)
+	request := c.awaitRequest(pod, "a look at the remaining requester", observed(left.Generation))
+	if got, want := describe(request), "active=first processed="; got != want {
+		t.Fatalf("with a requester left the request is %q, must be %q", got, want)
+	}
+
+	left = c.leave(pod, scaler)
+	c.expectEnd(pod, canceledAs(left.Generation, "NoRequesters", "The last requester has left."),
+		"active= processed=first Canceled=NoRequesters")
+	c.expectUntouched(pod)
+}
+
+// testBlockedRequestCanceled withdraws while a budget is in the way. When the budget
+// goes away, nobody must remember.
+func testBlockedRequestCanceled(t *testing.T, c *cluster) {
+	c.startDisruptionController()
+	pod := c.createRunningPod(newPod("protected"), v1.ConditionTrue)
+	c.createBudget("guard", pod, 1, policyv1.IfHealthyBudget)
+	c.startBlocked(pod)
+
+	left := c.leave(pod, drainer)
+	c.expectEnd(pod, canceledAs(left.Generation, "NoRequesters", "The last requester has left."),
+		"active= processed=imperative imperative=completed Canceled=NoRequesters")
+	c.deleteBudget("guard")
+
+	// The eviction of another pod shows that the controller has seen all that.
+	other := c.createPod(newPod("other"))
+	c.join(other, drainer)
+	c.awaitRequest(other, "the end of another request", evicted)
+	c.expectUntouched(pod)
+}
+
+func testPodDeletedBySomebodyElse(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := c.createPod(newPod("deleted", withInterceptors(first, second)))
+	c.join(pod, drainer)
+	c.awaitRequest(pod, "the turn of the first", active(first))
+
+	c.deletePod(pod)
+	c.expectEnd(pod, evictedAs("PodDeleted", "Target Pod deleted was deleted."),
+		"active= processed=first Evicted=PodDeleted")
+}
+
+// testPodDeletedWhileNobodyLooked has no controller when the pod goes, so that none
+// sees the deletion.
+func testPodDeletedWhileNobodyLooked(t *testing.T, c *cluster) {
+	stop := c.startController(clock.RealClock{})
+	pod := c.createPod(newPod("deleted", withInterceptors(first)))
+	c.join(pod, drainer)
+	c.awaitRequest(pod, "the turn of the first", active(first))
+
+	stop()
+	c.deletePod(pod)
+	c.startController(clock.RealClock{})
+	c.expectEnd(pod, evictedAs("PodDeleted", "Target Pod deleted was deleted."),
+		"active= processed=first Evicted=PodDeleted")
+}
+
+func testPodTerminal(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := c.createPod(newPod("job", withInterceptors(first)))
+	c.join(pod, drainer)
+	c.awaitRequest(pod, "the turn of the first", active(first))
+
+	pod = c.setPodStatus(pod, v1.PodStatus{Phase: v1.PodSucceeded})
+	c.expectEnd(pod, evictedAs("PodTerminal", "Target Pod job has ended with phase Succeeded."),
+		"active= processed=first Evicted=PodTerminal")
+	c.expectUntouched(pod)
+}
+
+// testPodTerminating evicts a pod that takes its time: it is evicted when it is gone,
+// not when it has been told to go.
+func testPodTerminating(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := c.createPod(newPod("slow", withGracePeriod(3600)))
+	pod = c.setPodStatus(pod, v1.PodStatus{Phase: v1.PodRunning})
+	c.join(pod, drainer)
+	c.eventually("the pod to terminate", func(ctx context.Context) (bool, string) {
+		current, err := c.client.CoreV1().Pods(c.namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		return current.DeletionTimestamp != nil, "not terminating"
+	})
+	joined := c.join(pod, scaler)
+	request := c.awaitRequest(pod, "a look at the terminating pod", observed(joined.Generation))
+	if got, want := describe(request), "active=imperative processed="; got != want {
+		t.Fatalf("while the pod terminates the request is %q, must be %q", got, want)
+	}
+
+	c.deletePod(pod)
+	request = c.awaitRequest(pod, "the end", evicted)
+	if got, want := describe(request), "active= processed=imperative imperative=completed Evicted=PodDeleted"; got != want {
+		t.Errorf("the request ended as %q, must be %q", got, want)
+	}
+}
+
+func testPodMissing(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := newPod("missing")
+	pod.UID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+	c.join(pod, drainer)
+	c.expectEnd(pod, canceledAs(1, "ValidationFailed", "Target Pod missing was not found."),
+		"active= processed= Canceled=ValidationFailed")
+}
+
+// testPodOfAnotherUID asks for an instance of a pod that is not there any more.
+func testPodOfAnotherUID(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := c.createPod(newPod("reborn"))
+	former := pod.DeepCopy()
+	former.UID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+	c.join(former, drainer)
+	c.expectEnd(former, canceledAs(1, "ValidationFailed", "Target Pod reborn was not found."),
+		"active= processed= Canceled=ValidationFailed")
+	c.expectUntouched(pod)
+}
+
+func testPodInSchedulingGroup(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := c.createPod(newPod("member", inSchedulingGroup("group")))
+	c.join(pod, drainer)
+	c.expectEnd(pod, canceledAs(1, "ValidationFailed", "Target Pod member is part of a scheduling group. Such pods are not evicted one by one."),
+		"active= processed= Canceled=ValidationFailed")
+	c.expectUntouched(pod)
+}
+
+// testPodReplaced replaces the pod by another one of the same name, before the eyes of
+// the controller.
+func testPodReplaced(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := c.createPod(newPod("replaced", withInterceptors(first)))
+	c.join(pod, drainer)
+	c.awaitRequest(pod, "the turn of the first", active(first))
+
+	c.deletePod(pod)
+	replacement := c.createPod(newPod("replaced"))
+	c.expectEnd(pod, evictedAs("PodDeleted", "Target Pod replaced was deleted."),
+		"active= processed=first Evicted=PodDeleted")
+	c.expectUntouched(replacement)
+}
+
+// testPodReplacedWhileNobodyLooked replaces a pod while there is no controller. The
+// next one finds a request with the imperative interceptor active, and a pod of the
+// right name that nothing protects.
+func testPodReplacedWhileNobodyLooked(t *testing.T, c *cluster) {
+	c.startDisruptionController()
+	stop := c.startController(clock.RealClock{})
+	pod := c.createRunningPod(newPod("replaced"), v1.ConditionTrue)
+	c.createBudget("guard", pod, 1, policyv1.IfHealthyBudget)
+	c.join(pod, drainer)
+	c.awaitRequest(pod, "the budget to block the eviction", blocked)
+
+	stop()
+	c.deleteBudget("guard")
+	c.deletePod(pod)
+	replacement := c.createPod(newPod("replaced"))
+	c.startController(clock.RealClock{})
+	c.expectEnd(pod, evictedAs("PodDeleted", "Target Pod replaced was deleted."),
+		"active= processed=imperative imperative=completed Evicted=PodDeleted")
+	c.expectUntouched(replacement)
+}
