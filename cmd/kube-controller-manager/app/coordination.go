@@ -28,13 +28,6 @@ import (
 )
 
 const (
-	// evictionRequestWorkers is how many eviction requests are decided on at a time.
-	evictionRequestWorkers = 10
-
-	// evictionWorkers is how many eviction calls are in flight. Each takes about 100 ms
-	// in the API server, most of it waiting, so this many fill the client's limits.
-	evictionWorkers = 30
-
 	// evictionQPSFactor and evictionBurstFactor raise the limits of --kube-api-qps and
 	// --kube-api-burst for this controller, as for the namespace controller: its calls
 	// come in waves, when nodes are drained.
@@ -59,6 +52,7 @@ func newEvictionRequestController(ctx context.Context, controllerContext Control
 	if err != nil {
 		return nil, err
 	}
+	config := controllerContext.ComponentConfig.EvictionRequestController
 	controller, err := evictionrequest.New(
 		ctx,
 		controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests(),
@@ -66,12 +60,13 @@ func newEvictionRequestController(ctx context.Context, controllerContext Control
 		controllerContext.InformerFactory.Policy().V1().PodDisruptionBudgets(),
 		client,
 		evictionClient,
+		config.EvictionRequestTTLAfterFinished.Duration,
 	)
 	if err != nil {
 		return nil, fmt.Errorf("creating the %s: %w", controllerName, err)
 	}
 	return newControllerLoop(func(ctx context.Context) {
-		controller.Run(ctx, evictionRequestWorkers, evictionWorkers)
+		controller.Run(ctx, int(config.ConcurrentEvictionRequestSyncs), int(config.ConcurrentEvictions))
 	}, controllerName), nil
 }
 

@@ -36,6 +36,11 @@ const (
 	podUID    = types.UID("6b2a37a5-4f5c-4d3a-9d5e-0c5f6b7a8e91")
 	otherUID  = types.UID("f0e1d2c3-0000-4000-8000-000000000002")
 
+	requestUID = types.UID("0a1b2c3d-0000-4000-8000-000000000003")
+
+	// ttl is how long the controllers of the tests keep finished requests.
+	ttl = time.Hour
+
 	first   = "first.example.com"
 	second  = "second.example.com"
 	builtIn = coordinationv1alpha1.EvictionInterceptorImperative
@@ -43,6 +48,8 @@ const (
 	canceled = coordinationv1alpha1.EvictionRequestConditionCanceled
 	evicted  = coordinationv1alpha1.EvictionRequestConditionEvicted
 	blocked  = coordinationv1alpha1.EvictionRequestConditionBlocked
+
+	unresponsive = coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive
 )
 
 var (
@@ -117,7 +124,10 @@ func inSchedulingGroup(pod *v1.Pod) {
 // newRequest returns a request that the controller has not seen yet.
 func newRequest(changes ...func(*coordinationv1alpha1.EvictionRequest)) *coordinationv1alpha1.EvictionRequest {
 	request := &coordinationv1alpha1.EvictionRequest{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: string(podUID), Generation: 1, CreationTimestamp: *at(0)},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: string(podUID), UID: requestUID, Generation: 1, CreationTimestamp: *at(0),
+			Labels: map[string]string{"app": "web"},
+		},
 		Spec: coordinationv1alpha1.EvictionRequestSpec{
 			Target:     coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: podName, UID: string(podUID)}},
 			Requesters: []coordinationv1alpha1.Requester{{Name: "drain.example.com"}},

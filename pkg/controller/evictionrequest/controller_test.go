@@ -40,6 +40,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
@@ -262,7 +263,7 @@ func (w *world) outcome() outcome {
 	return outcome{
 		Canceled: reason(canceled), Evicted: reason(evicted), Blocked: reason(blocked),
 		Active: status.ActiveInterceptors, Processed: status.ProcessedInterceptors,
-		EvictedPods: w.successful, Remembered: w.deleted.uids.Len() + w.imperative.evicted.uids.Len(),
+		EvictedPods: w.successful, Remembered: w.deleted.uids.Len() + w.imperative.evicted.uids.Len() + len(w.imperative.retryAfter.times),
 	}
 }
 
@@ -423,7 +424,7 @@ func TestRun(t *testing.T) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	controller, err := newController(ctx, factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Pods(),
-		factory.Policy().V1().PodDisruptionBudgets(), client, evict, fakeClock)
+		factory.Policy().V1().PodDisruptionBudgets(), client, evict, events.NewFakeRecorder(100), ttl, fakeClock)
 	if err != nil {
 		t.Fatalf("creating the controller: %v", err)
 	}
@@ -516,7 +517,7 @@ func TestNewEvictsThroughItsEvictionClient(t *testing.T) {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	_, ctx := ktesting.NewTestContext(t)
 	controller, err := New(ctx, factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Pods(),
-		factory.Policy().V1().PodDisruptionBudgets(), client, evictionClient)
+		factory.Policy().V1().PodDisruptionBudgets(), client, evictionClient, ttl)
 	if err != nil {
 		t.Fatalf("creating the controller: %v", err)
 	}
@@ -539,7 +540,7 @@ func TestNewReportsBrokenInformers(t *testing.T) {
 	factory := informers.NewSharedInformerFactory(f.client, 0)
 	requests := handledRequests{factory.Coordination().V1alpha1().EvictionRequests(), f.requests}
 	_, ctx := ktesting.NewTestContext(t)
-	if _, err := New(ctx, requests, factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), f.client, f.client); err == nil {
+	if _, err := New(ctx, requests, factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), f.client, f.client, ttl); err == nil {
 		t.Error("got no error")
 	}
 }

@@ -81,11 +81,11 @@ func indexBlockedByBudget(obj any) ([]string, error) {
 func (c *Controller) enqueueRequest(obj any) {
 	request := obj.(*coordinationv1alpha1.EvictionRequest)
 	key := types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
+	c.queue.Add(key)
 	if isFinished(&request.Status) {
 		c.forget(key)
 		return
 	}
-	c.queue.Add(key)
 	if activeInterceptor(&request.Status) == coordinationv1alpha1.EvictionInterceptorImperative {
 		c.imperative.queue.Add(key)
 	}
@@ -97,13 +97,16 @@ func (c *Controller) forgetRequest(logger klog.Logger, obj any) {
 		logger.Error(err, "Ignoring the deletion of an eviction request")
 		return
 	}
-	c.forget(types.NamespacedName{Namespace: request.Namespace, Name: request.Name})
+	key := types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
+	c.forget(key)
+	c.writer.forget(key)
 }
 
 // forget drops what is remembered of the pod of a request that is over.
 func (c *Controller) forget(key types.NamespacedName) {
 	c.deleted.remove(types.UID(key.Name))
 	c.imperative.evicted.remove(types.UID(key.Name))
+	c.imperative.retryAfter.remove(types.UID(key.Name))
 }
 
 // enqueuePod has the request for a pod looked at, if there is one. A request that

@@ -59,7 +59,7 @@ func TestRequestEvents(t *testing.T) {
 		"a new request": {request: newRequest(), decisions: it},
 		"a request with another active interceptor": {request: newRequest(having(targets(first), active(first, 0))), decisions: it},
 		"a request for the built-in interceptor":    {request: newRequest(its()), decisions: it, evictions: it},
-		"a finished request":                        {request: finished},
+		"a finished request":                        {request: finished, decisions: it},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestPodEventsWithoutRequest(t *testing.T) {
 func TestPodOfFinishedRequestIsDeleted(t *testing.T) {
 	f := newFixture(t, newRequest(having(condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0))))
 	f.pods.handler.OnDelete(newPod())
-	f.expectQueued(t, nil, nil)
+	f.expectQueued(t, []types.NamespacedName{requestKeyOfPod}, nil)
 	if f.deleted.has(podUID) {
 		t.Error("remembers the deletion of a pod whose request has finished")
 	}

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -30,11 +31,14 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	policyinformers "k8s.io/client-go/informers/policy/v1"
 	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
 	"k8s.io/utils/clock"
 )
 
@@ -47,11 +51,15 @@ type Controller struct {
 	// pods reads single pods from the API server, where the cache is no proof.
 	pods podGetter
 
-	writer     *statusWriter
+	writer     *requestWriter
 	imperative *imperativeInterceptor
 	// deleted holds the pods whose deletion was seen while their request was open.
 	deleted *podSet
 
+	// ttlAfterFinished is how long finished requests are kept; zero is for ever.
+	ttlAfterFinished time.Duration
+
+	broadcaster  events.EventBroadcaster
 	cachesSynced []cache.InformerSynced
 	queue        workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	clock        clock.WithTicker
@@ -62,15 +70,17 @@ type podGetter func(ctx context.Context, namespace, name string) (*v1.Pod, error
 
 // New returns a controller that reads from the informers, writes through client, and
 // evicts through evictionClient, whose rate limits are its own: evictions wait for
-// budgets, and must not keep state from being written, nor the other way round.
+// budgets, and must not keep state from being written, nor the other way round. Finished
+// requests are deleted after ttlAfterFinished; zero keeps them.
 func New(
 	ctx context.Context,
 	requestInformer coordinationinformers.EvictionRequestInformer,
 	podInformer coreinformers.PodInformer,
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
 	client, evictionClient clientset.Interface,
+	ttlAfterFinished time.Duration,
 ) (*Controller, error) {
-	return NewWithClock(ctx, requestInformer, podInformer, budgetInformer, client, evictionClient, clock.RealClock{})
+	return NewWithClock(ctx, requestInformer, podInformer, budgetInformer, client, evictionClient, ttlAfterFinished, clock.RealClock{})
 }
 
 // NewWithClock is New with a clock of the caller's choice. Integration tests, which
@@ -81,9 +91,18 @@ func NewWithClock(
 	podInformer coreinformers.PodInformer,
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
 	client, evictionClient clientset.Interface,
+	ttlAfterFinished time.Duration,
 	clock clock.WithTicker,
 ) (*Controller, error) {
-	return newController(ctx, requestInformer, podInformer, budgetInformer, client, newPodEvictor(evictionClient), clock)
+	metrics.Register()
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
+	recorder := broadcaster.NewRecorder(scheme.Scheme, fieldManager)
+	c, err := newController(ctx, requestInformer, podInformer, budgetInformer, client, newPodEvictor(evictionClient), recorder, ttlAfterFinished, clock)
+	if err != nil {
+		return nil, err
+	}
+	c.broadcaster = broadcaster
+	return c, nil
 }
 
 func newController(
@@ -93,9 +112,11 @@ func newController(
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
 	client clientset.Interface,
 	evict podEvictor,
+	recorder events.EventRecorder,
+	ttlAfterFinished time.Duration,
 	clock clock.WithTicker,
 ) (*Controller, error) {
-	writer := newStatusWriter(client)
+	writer := newRequestWriter(client, recorder, requestInformer.Informer().GetStore())
 	c := &Controller{
 		requestLister: requestInformer.Lister(),
 		podLister:     podInformer.Lister(),
@@ -104,6 +125,8 @@ func newController(
 		deleted:       newPodSet(),
 		queue:         newQueue("evictionrequest", clock),
 		clock:         clock,
+
+		ttlAfterFinished: ttlAfterFinished,
 	}
 	c.imperative = &imperativeInterceptor{
 		requestLister: c.requestLister,
@@ -112,9 +135,11 @@ func newController(
 		evict:         evict,
 		writer:        writer,
 		evicted:       newPodSet(),
+		retryAfter:    newPodTimes(),
 		queue:         newQueue("evictionrequest_imperative", clock),
 		clock:         clock,
 	}
+	c.imperative.pacer = newPacer(func(request types.NamespacedName) { c.imperative.queue.Add(request) })
 	c.cachesSynced = []cache.InformerSynced{
 		requestInformer.Informer().HasSynced,
 		podInformer.Informer().HasSynced,
@@ -152,6 +177,13 @@ func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
 	if !cache.WaitForNamedCacheSyncWithContext(ctx, c.cachesSynced...) {
 		return
 	}
+	if c.broadcaster != nil {
+		if err := c.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+			utilruntime.HandleErrorWithContext(ctx, err, "No events will be recorded")
+		}
+		defer c.broadcaster.Shutdown()
+	}
+	defer metrics.Track(c.countRequests)()
 	for range workers {
 		running.Go(func() {
 			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.queue, c.syncRequest) }, time.Second)
@@ -163,6 +195,27 @@ func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
 		})
 	}
 	<-ctx.Done()
+}
+
+// countRequests counts the unfinished requests for the metrics.
+func (c *Controller) countRequests() metrics.Counts {
+	counts := metrics.Counts{Interceptors: map[string]int{}, Requesters: map[string]int{}}
+	requests, err := c.requestLister.List(labels.Everything())
+	if err != nil {
+		return counts // A lister of a cache has no errors.
+	}
+	for _, request := range requests {
+		if isFinished(&request.Status) {
+			continue
+		}
+		if active := activeInterceptor(&request.Status); active != "" {
+			counts.Interceptors[active]++
+		}
+		for _, requester := range request.Spec.Requesters {
+			counts.Requesters[requester.Name]++
+		}
+	}
+	return counts
 }
 
 // work handles the keys of a queue until it shuts down.

@@ -18,6 +18,7 @@ package evictionrequest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -34,7 +35,9 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	policyinformers "k8s.io/client-go/informers/policy/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
+	ref "k8s.io/client-go/tools/reference"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2/ktesting"
 	testingclock "k8s.io/utils/clock/testing"
@@ -49,6 +52,9 @@ type fixture struct {
 
 	requests, pods, budgets *handledInformer
 	decisions, evictions    *recordedQueue
+
+	// events are what people were told.
+	events []recordedEvent
 
 	// evicted are the pods that the controller tried to evict; evictErr is the answer.
 	evicted  []*v1.Pod
@@ -79,7 +85,7 @@ func newFixtureFor(t testing.TB, client *fake.Clientset, clock *testingclock.Fak
 	_, ctx := ktesting.NewTestContext(t)
 	controller, err := newController(ctx,
 		handledRequests{requests, f.requests}, handledPods{pods, f.pods}, handledBudgets{budgets, f.budgets},
-		f.client, f.evictPod, f.clock)
+		f.client, f.evictPod, f, ttl, f.clock)
 	if err != nil {
 		t.Fatalf("creating the controller: %v", err)
 	}
@@ -89,6 +95,24 @@ func newFixtureFor(t testing.TB, client *fake.Clientset, clock *testingclock.Fak
 	controller.imperative.queue.ShutDown()
 	controller.queue, controller.imperative.queue = f.decisions, f.evictions
 	return f
+}
+
+// recordedEvent is an event, with the kinds of the objects that it is about.
+type recordedEvent struct {
+	Regarding, Related, Type, Reason, Note string
+}
+
+// Eventf makes the fixture an event recorder.
+func (f *fixture) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	f.events = append(f.events, recordedEvent{f.kindOf(regarding), f.kindOf(related), eventType, reason, fmt.Sprintf(note, args...)})
+}
+
+func (f *fixture) kindOf(object runtime.Object) string {
+	reference, err := ref.GetReference(scheme.Scheme, object)
+	if err != nil {
+		return err.Error()
+	}
+	return reference.Kind + " " + reference.Name
 }
 
 func (f *fixture) evictPod(_ context.Context, pod *v1.Pod) error {

@@ -136,8 +136,8 @@ func recordRefusal(now time.Time, status *coordinationv1alpha1.EvictionRequestSt
 	entry := interceptorStatus(status, coordinationv1alpha1.EvictionInterceptorImperative)
 	recordHeartbeat(now, entry)
 	entry.Retries++
-	entry.Message = truncate(fmt.Sprintf("Could not evict a pod due to failing eviction requests, number of retries: %d: %s", entry.Retries, detail))
-	setCondition(now, status, coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionTrue, reason, truncate(detail))
+	entry.Message = truncate(fmt.Sprintf("Could not evict a pod due to failing eviction requests, number of retries: %d: %s", entry.Retries, detail), maxMessageLength)
+	setCondition(now, status, coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionTrue, reason, truncate(detail, maxMessageLength))
 }
 
 // recordTermination reports that the pod is on its way out.
@@ -145,26 +145,25 @@ func recordTermination(now time.Time, status *coordinationv1alpha1.EvictionReque
 	entry := interceptorStatus(status, coordinationv1alpha1.EvictionInterceptorImperative)
 	recordHeartbeat(now, entry)
 	entry.Message = "The pod is terminating."
-	if isBlocked(status) {
-		setCondition(now, status, coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionFalse,
-			coordinationv1alpha1.EvictionRequestReasonNotBlocked, entry.Message)
-	}
+	clearCondition(now, status, coordinationv1alpha1.EvictionRequestConditionBlocked,
+		coordinationv1alpha1.EvictionRequestReasonNotBlocked, entry.Message)
 }
 
 // recordDecline completes the turn without an eviction.
 func recordDecline(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, message string) {
-	completeImperative(now, status)
-	interceptorStatus(status, coordinationv1alpha1.EvictionInterceptorImperative).Message = message
+	completeImperative(now, status, message)
 }
 
-// completeImperative ends the turn of the built-in interceptor in its own entry.
-func completeImperative(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus) {
+// completeImperative ends the turn of the built-in interceptor in its own entry. The
+// message says how; what it said before is history.
+func completeImperative(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, message string) {
 	entry := interceptorStatus(status, coordinationv1alpha1.EvictionInterceptorImperative)
 	if entry == nil || entry.CompletionTime != nil {
 		return
 	}
 	recordHeartbeat(now, entry)
 	entry.CompletionTime = &metav1.Time{Time: now}
+	entry.Message = message
 }
 
 // recordHeartbeat keeps the rules of the API: startTime is set once, together with
@@ -187,11 +186,11 @@ func isBlockedBy(status *coordinationv1alpha1.EvictionRequestStatus, reason stri
 	return condition != nil && condition.Status == metav1.ConditionTrue && condition.Reason == reason
 }
 
-// truncate keeps a message within its bound. It cuts no character in two: the rest of
+// truncate keeps a message within a bound of length bytes. It cuts no character in two: the rest of
 // one would be encoded as a longer replacement character, beyond the bound again.
-func truncate(message string) string {
-	if len(message) <= maxMessageLength {
+func truncate(message string, length int) string {
+	if len(message) <= length {
 		return message
 	}
-	return strings.ToValidUTF8(message[:maxMessageLength], "")
+	return strings.ToValidUTF8(message[:length], "")
 }

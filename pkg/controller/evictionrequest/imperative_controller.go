@@ -22,13 +22,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -37,6 +37,7 @@ import (
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
 	"k8s.io/utils/clock"
 )
 
@@ -48,10 +49,14 @@ type imperativeInterceptor struct {
 	budgetLister  policylisters.PodDisruptionBudgetLister
 
 	evict  podEvictor
-	writer *statusWriter
+	writer *requestWriter
+	pacer  *pacer
 	// evicted holds the pods whose eviction succeeded, until their requests finish: the
 	// cache may still show them as they were.
 	evicted *podSet
+	// retryAfter holds the times before which the API server does not want to be asked
+	// again about a pod.
+	retryAfter *podTimes
 
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	clock clock.WithTicker
@@ -83,6 +88,10 @@ func newPodEvictor(client clientset.Interface) podEvictor {
 
 // syncRequest takes the next step for one request.
 func (i *imperativeInterceptor) syncRequest(ctx context.Context, key types.NamespacedName) error {
+	defer i.pacer.pass(key)
+	if !i.writer.isCurrent(key) {
+		return nil // The event that brings our own last write brings the next sync.
+	}
 	request, err := i.requestLister.EvictionRequests(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -97,10 +106,7 @@ func (i *imperativeInterceptor) syncRequest(ctx context.Context, key types.Names
 	if err != nil {
 		return fmt.Errorf("reading pod %s: %w", targetName(request), err)
 	}
-	budgets, err := i.budgetsOf(pod)
-	if err != nil {
-		return fmt.Errorf("finding the budgets of pod %s: %w", pod.Name, err)
-	}
+	budgets := i.budgetsOf(pod)
 
 	now := i.clock.Now()
 	step, lookAgainAfter := nextImperativeStep(now, request, pod, budgetsAllow(pod, budgets))
@@ -110,62 +116,95 @@ func (i *imperativeInterceptor) syncRequest(ctx context.Context, key types.Names
 	status := request.Status.DeepCopy()
 	switch step {
 	case stepEvict:
-		return i.evictPod(ctx, request, pod, budgets)
+		return i.evictInTurn(ctx, request, pod, budgets)
 	case stepDecline:
 		recordDecline(now, status, declineReason(pod))
 	case stepReportTermination:
 		recordTermination(now, status)
 	}
-	return i.writer.apply(ctx, request, status)
+	return i.writer.setStatus(ctx, request, status)
+}
+
+// evictInTurn makes an attempt when the API server wants one: not before the time that
+// it has named, and not while enough others go on under the same budget.
+func (i *imperativeInterceptor) evictInTurn(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget) error {
+	key := types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
+	if i.evicted.has(pod.UID) {
+		return nil // Its termination is on its way into the cache.
+	}
+	if wait := i.retryAfter.remaining(pod.UID, i.clock.Now()); wait > 0 {
+		i.queue.AddAfter(key, wait)
+		return nil
+	}
+	// Two budgets on one pod are refused without a write to either.
+	if len(budgets) == 1 {
+		budget := types.NamespacedName{Namespace: budgets[0].Namespace, Name: budgets[0].Name}
+		if !i.pacer.enter(budget, key) {
+			return nil
+		}
+		defer i.pacer.leave(budget)
+	}
+	return i.evictPod(ctx, request, pod, budgets)
 }
 
 // evictPod makes one attempt. Only a refusal is written down: after a success, the
 // end of the pod speaks for itself.
 func (i *imperativeInterceptor) evictPod(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget) error {
-	if i.evicted.has(pod.UID) {
-		return nil // Its termination is on its way into the cache.
-	}
 	err := i.evict(ctx, pod)
+	// The call may have taken seconds: what is recorded carries the time of the answer.
+	now := i.clock.Now()
 	outcome, detail := classifyEviction(err, budgets)
 	if outcome == outcomeBudget && budgetsAllow(pod, budgets) {
 		// The budget in the cache has room, so the API server knows a newer one, or was
 		// busy with other evictions. That is no state worth reporting.
 		outcome = outcomeRetry
 	}
-	now := i.clock.Now()
+	metrics.CountImperativeEviction(outcome.String())
+	seconds, asked := apierrors.SuggestsClientDelay(err)
+	if asked {
+		i.retryAfter.set(pod.UID, now.Add(time.Duration(seconds)*time.Second))
+	}
 	status := request.Status.DeepCopy()
 	switch outcome {
 	case outcomeEvicted:
 		klog.FromContext(ctx).V(2).Info("Evicted pod", "pod", klog.KObj(pod), "podUID", pod.UID)
-		i.evicted.add(pod.UID)
+		i.rememberEvicted(request, pod)
 		return nil
 	case outcomeGone:
 		return nil
 	case outcomeRetry:
+		if asked {
+			klog.FromContext(ctx).V(2).Info("The API server asked to try again later", "pod", klog.KObj(pod), "err", err)
+			i.queue.AddAfter(types.NamespacedName{Namespace: request.Namespace, Name: request.Name}, time.Duration(seconds)*time.Second)
+			return nil
+		}
 		return fmt.Errorf("evicting pod %s: %w", pod.Name, err)
 	case outcomeBudget:
 		recordRefusal(now, status, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, detail)
 	case outcomeRefused:
 		recordRefusal(now, status, coordinationv1alpha1.EvictionRequestReasonEvictionRefused, detail)
 	}
-	return i.writer.apply(ctx, request, status)
+	return i.writer.setStatus(ctx, request, status)
+}
+
+// rememberEvicted keeps the pod from being evicted again before the cache shows that
+// it terminates. When its request was deleted during the call, no event will come to
+// forget it.
+func (i *imperativeInterceptor) rememberEvicted(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) {
+	i.evicted.add(pod.UID)
+	if _, err := i.requestLister.EvictionRequests(request.Namespace).Get(request.Name); apierrors.IsNotFound(err) {
+		i.evicted.remove(pod.UID)
+	}
 }
 
 // budgetsOf returns the budgets that select the pod, sorted by name.
-func (i *imperativeInterceptor) budgetsOf(pod *v1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
-	all, err := i.budgetLister.PodDisruptionBudgets(pod.Namespace).List(labels.Everything())
+func (i *imperativeInterceptor) budgetsOf(pod *v1.Pod) []*policyv1.PodDisruptionBudget {
+	budgets, err := i.budgetLister.GetPodPodDisruptionBudgets(pod)
 	if err != nil {
-		return nil, err
+		return nil // This is how the lister says that there are none.
 	}
-	var selecting []*policyv1.PodDisruptionBudget
-	for _, budget := range all {
-		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-		if err == nil && selector.Matches(labels.Set(pod.Labels)) {
-			selecting = append(selecting, budget)
-		}
-	}
-	slices.SortFunc(selecting, func(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
-	return selecting, nil
+	slices.SortFunc(budgets, func(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
+	return budgets
 }
 
 // evictionOutcome is what came of an attempt to evict a pod.
@@ -184,6 +223,11 @@ const (
 	outcomeRefused
 )
 
+// String returns the word for the outcome in the metrics.
+func (o evictionOutcome) String() string {
+	return [...]string{"evicted", "gone", "error", "blocked", "refused"}[o]
+}
+
 // classifyEviction reads the answer of the pods/eviction subresource. The detail is
 // for people.
 func classifyEviction(err error, budgets []*policyv1.PodDisruptionBudget) (evictionOutcome, string) {
@@ -201,22 +245,28 @@ func classifyEviction(err error, budgets []*policyv1.PodDisruptionBudget) (evict
 		return outcomeRetry, ""
 	case !errors.As(err, &status):
 		return outcomeRetry, "" // No answer at all.
-	case len(budgets) > 1:
-		return outcomeBudget, budgetDetail(err, budgets)
+	case len(budgets) > 1 && apierrors.IsInternalError(err):
+		// So the subresource answers where two budgets select a pod.
+		return outcomeBudget, fmt.Sprintf("PodDisruptionBudgets %s select this pod, and the API server evicts no pod that more than one budget selects: "+
+			"change the selectors so that one of them does.", budgetNames(budgets))
 	}
 	return outcomeRefused, err.Error()
 }
 
-// budgetDetail names the budgets that are in the way, first: messages are cut on
-// narrow screens.
+// budgetDetail names the budget that is in the way, first: messages are cut on narrow
+// screens.
 func budgetDetail(err error, budgets []*policyv1.PodDisruptionBudget) string {
-	var names []string
-	for _, budget := range budgets {
-		names = append(names, budget.Name)
-	}
 	detail := err.Error()
 	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok && cause.Message != "" {
 		detail += " " + strings.TrimSuffix(cause.Message, ".") + "."
 	}
-	return fmt.Sprintf("PodDisruptionBudget %s: %s", strings.Join(names, ", "), detail)
+	return fmt.Sprintf("PodDisruptionBudget %s: %s", budgetNames(budgets), detail)
+}
+
+func budgetNames(budgets []*policyv1.PodDisruptionBudget) string {
+	var names []string
+	for _, budget := range budgets {
+		names = append(names, budget.Name)
+	}
+	return strings.Join(names, ", ")
 }

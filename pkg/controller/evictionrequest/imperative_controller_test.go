@@ -32,12 +32,10 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/ptr"
@@ -194,7 +192,8 @@ func TestClassifyEviction(t *testing.T) {
 		},
 		"two budgets on one pod": {
 			err: twoBudgets(), budgets: two, want: outcomeBudget,
-			detail: "PodDisruptionBudget all, web: " + twoBudgets().Error(),
+			detail: "PodDisruptionBudgets all, web select this pod, and the API server evicts no pod that more than one budget selects: " +
+				"change the selectors so that one of them does.",
 		},
 		"a failure of the API server with one budget": {
 			err: apierrors.NewInternalError(errUnreachable), budgets: one, want: outcomeRefused,
@@ -231,6 +230,8 @@ func refusalStatus(retries int32, reason, detail string) *coordinationv1alpha1.E
 
 func TestImperativeSyncRequest(t *testing.T) {
 	const violated = "PodDisruptionBudget web: Cannot evict pod as it would violate the pod's disruption budget."
+	const tooMany = "PodDisruptionBudgets all, web select this pod, and the API server evicts no pod that more than one budget selects: " +
+		"change the selectors so that one of them does."
 	declined := done(builtIn, 0)
 	declined.Message = "Not evicted: a mirror pod only shows a static pod of the kubelet."
 	terminating := alive(builtIn, 0, 0)
@@ -265,7 +266,7 @@ func TestImperativeSyncRequest(t *testing.T) {
 		},
 		"a refusal for two budgets is one of the budgets": {
 			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("web"), newBudget("all", allowing(1))}, answer: twoBudgets(), evictions: 1,
-			want: []*coordinationv1alpha1.EvictionRequestStatus{refusalStatus(1, "DisruptionBudget", "PodDisruptionBudget all, web: "+twoBudgets().Error())},
+			want: []*coordinationv1alpha1.EvictionRequestStatus{refusalStatus(1, "DisruptionBudget", tooMany)},
 		},
 		// Contention: the API server is busy with other evictions, which is no state of this one.
 		"a refusal while the budget has room is retried, not written": {
@@ -381,14 +382,10 @@ func TestImperativeSyncRequestErrors(t *testing.T) {
 			breaks: func(f *fixture) { f.imperative.podLister = brokenPodLister{} },
 			want:   "reading pod web-0: unreachable",
 		},
-		"finding the budgets": {
-			breaks: func(f *fixture) { f.imperative.budgetLister = brokenBudgetLister{} },
-			want:   "finding the budgets of pod web-0: unreachable",
-		},
 		"writing the status": {
 			breaks: func(f *fixture) {
 				f.evictErr = twoBudgets()
-				f.writer.update = func(context.Context, *coordinationv1alpha1.EvictionRequest) error { return errUnreachable }
+				f.client.PrependReactor("update", "evictionrequests", answering(errUnreachable))
 			},
 			want: "writing the status: unreachable",
 		},
@@ -406,22 +403,6 @@ func TestImperativeSyncRequestErrors(t *testing.T) {
 	}
 }
 
-type brokenBudgetLister struct {
-	policylisters.PodDisruptionBudgetLister
-}
-
-func (brokenBudgetLister) PodDisruptionBudgets(string) policylisters.PodDisruptionBudgetNamespaceLister {
-	return brokenNamespacedBudgets{}
-}
-
-type brokenNamespacedBudgets struct {
-	policylisters.PodDisruptionBudgetNamespaceLister
-}
-
-func (brokenNamespacedBudgets) List(labels.Selector) ([]*policyv1.PodDisruptionBudget, error) {
-	return nil, errUnreachable
-}
-
 func TestBudgetsOf(t *testing.T) {
 	elsewhere := newBudget("elsewhere", func(budget *policyv1.PodDisruptionBudget) { budget.Namespace = "test" })
 	everything := newBudget("everything", func(budget *policyv1.PodDisruptionBudget) { budget.Spec.Selector = &metav1.LabelSelector{} })
@@ -429,10 +410,7 @@ func TestBudgetsOf(t *testing.T) {
 	f := newFixture(t, newBudget("z"), newBudget("a"), newBudget("m"), newBudget("db", selecting("db")),
 		newBudget("invalid", selectingInvalidly), elsewhere, everything, nothing)
 
-	budgets, err := f.imperative.budgetsOf(newPod())
-	if err != nil {
-		t.Fatalf("unexpected error: %v", err)
-	}
+	budgets := f.imperative.budgetsOf(newPod())
 	want := []*policyv1.PodDisruptionBudget{newBudget("a"), everything, newBudget("m"), newBudget("z")}
 	if diff := cmp.Diff(want, budgets); diff != "" {
 		t.Errorf("unexpected budgets (-want, +got):\n%s", diff)

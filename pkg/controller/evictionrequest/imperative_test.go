@@ -215,7 +215,7 @@ func TestRecord(t *testing.T) {
 		recordTermination(start.Add(minute), status)
 	}
 	complete := func(status *coordinationv1alpha1.EvictionRequestStatus) {
-		completeImperative(start.Add(minute), status)
+		completeImperative(start.Add(minute), status, "It is over.")
 	}
 	saying := func(entry coordinationv1alpha1.InterceptorStatus, message string) func(*coordinationv1alpha1.EvictionRequestStatus) {
 		entry.Message = message
@@ -264,7 +264,7 @@ func TestRecord(t *testing.T) {
 			status: newStatus(targets(), active(builtIn, 0), reporting(alive(builtIn, 0, time.Second))),
 			record: complete,
 			want: newStatus(targets(), active(builtIn, 0), reporting(coordinationv1alpha1.InterceptorStatus{
-				Name: builtIn, StartTime: at(0), HeartbeatTime: at(time.Second), CompletionTime: at(minute)})),
+				Name: builtIn, StartTime: at(0), HeartbeatTime: at(time.Second), CompletionTime: at(minute), Message: "It is over."})),
 		},
 		"a completion is recorded once": {
 			status: newStatus(targets(), active(builtIn, 0), reporting(done(builtIn, -notBefore))),
@@ -311,7 +311,7 @@ func TestTruncate(t *testing.T) {
 		"no part of a character stays": {message: split, want: exact[:maxMessageLength-1]},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := truncate(test.message); got != test.want {
+			if got := truncate(test.message, maxMessageLength); got != test.want {
 				t.Errorf("got %d bytes that end in %q, want %d", len(got), got[len(got)-3:], len(test.want))
 			}
 		})

@@ -27,6 +27,18 @@ import (
 // requests that were stored without it.
 const defaultHeartbeatDeadline = 20 * time.Minute
 
+const (
+	// firstReportPatience is how long an interceptor may take to take up its turn before
+	// it counts as unresponsive: one that runs at all answers within seconds.
+	firstReportPatience = time.Minute
+
+	// nextReportPatience is how long it may be silent afterwards. Interceptors are
+	// advised to report every three minutes (KEP-4563, Interceptor), and the condition
+	// must not come and go with each report of a healthy one. With a short heartbeat
+	// deadline it is three quarters of that.
+	nextReportPatience = 5 * time.Minute
+)
+
 // computeTargetInterceptors returns who gets a turn in the eviction of the pod, in
 // order: those that the pod names, then the built-in one.
 func computeTargetInterceptors(pod *v1.Pod) []coordinationv1alpha1.Interceptor {
@@ -55,23 +67,53 @@ func interceptorStatus(status *coordinationv1alpha1.EvictionRequestStatus, name 
 	return nil
 }
 
-// activeDeadline returns when the active interceptor loses its turn if it stays
-// silent. The built-in interceptor has no deadline: nobody could take over from it.
-func activeDeadline(request *coordinationv1alpha1.EvictionRequest) (deadline time.Time, limited bool) {
-	name := activeInterceptor(&request.Status)
-	if name == coordinationv1alpha1.EvictionInterceptorImperative {
+// activeDeadline returns when the active interceptor of the status loses its turn if
+// it stays silent. The built-in interceptor has no deadline: nobody could take over
+// from it.
+func activeDeadline(request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) (deadline time.Time, limited bool) {
+	switch activeInterceptor(status) {
+	case "", coordinationv1alpha1.EvictionInterceptorImperative:
 		return time.Time{}, false
 	}
-	lastSign := request.CreationTimestamp.Time
-	if activated := request.Status.ActivationTime; activated != nil {
-		lastSign = activated.Time
+	return lastSignOfLife(request, status).Add(heartbeatDeadline(request)), true
+}
+
+// reportOverdue returns when the silence of the active interceptor of the status is
+// worth a condition. There is nothing to expect from one that has completed.
+func reportOverdue(request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) (overdue time.Time, expected bool) {
+	if _, limited := activeDeadline(request, status); !limited {
+		return time.Time{}, false
 	}
-	if entry := interceptorStatus(&request.Status, name); entry != nil && entry.HeartbeatTime != nil && entry.HeartbeatTime.After(lastSign) {
+	patience := firstReportPatience
+	if entry := interceptorStatus(status, activeInterceptor(status)); entry != nil {
+		if entry.CompletionTime != nil {
+			return time.Time{}, false
+		}
+		if entry.HeartbeatTime != nil {
+			patience = min(nextReportPatience, heartbeatDeadline(request)*3/4)
+		}
+	}
+	return lastSignOfLife(request, status).Add(patience), true
+}
+
+// lastSignOfLife returns when the active interceptor of the status has reported last,
+// or was activated, if that is later.
+func lastSignOfLife(request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) time.Time {
+	lastSign := request.CreationTimestamp.Time
+	if status.ActivationTime != nil {
+		lastSign = status.ActivationTime.Time
+	}
+	entry := interceptorStatus(status, activeInterceptor(status))
+	if entry != nil && entry.HeartbeatTime != nil && entry.HeartbeatTime.After(lastSign) {
 		lastSign = entry.HeartbeatTime.Time
 	}
-	patience := defaultHeartbeatDeadline
+	return lastSign
+}
+
+// heartbeatDeadline returns how long an active interceptor may be silent.
+func heartbeatDeadline(request *coordinationv1alpha1.EvictionRequest) time.Duration {
 	if seconds := request.Spec.HeartbeatDeadlineSeconds; seconds != nil {
-		patience = time.Duration(*seconds) * time.Second
+		return time.Duration(*seconds) * time.Second
 	}
-	return lastSign.Add(patience), true
+	return defaultHeartbeatDeadline
 }

@@ -107,7 +107,7 @@ func TestActiveDeadline(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			deadline, limited := activeDeadline(test.request)
+			deadline, limited := activeDeadline(test.request, &test.request.Status)
 			if limited == test.never {
 				t.Fatalf("limited is %t, want %t", limited, !test.never)
 			}

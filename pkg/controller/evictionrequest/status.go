@@ -51,16 +51,21 @@ func computeStatus(now time.Time, request *coordinationv1alpha1.EvictionRequest,
 		finish(now, status, coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonValidationFailed,
 			fmt.Sprintf("Target Pod %s is part of a scheduling group. Such pods are not evicted one by one.", targetName(request)))
 	case !isWanted(request):
-		finish(now, status, coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonNoRequesters,
-			"The last requester has left.")
+		message := "The last requester has left."
+		if request.DeletionTimestamp != nil {
+			message = "The request is being deleted."
+		}
+		finish(now, status, coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonNoRequesters, message)
 	case !isInitialized(status):
 		initialize(now, status, pod)
-		return status, untilDeadline(now, request, status)
 	default:
 		advance(now, request, status)
-		return status, untilDeadline(now, request, status)
 	}
-	return status, 0
+	if isFinished(status) {
+		return status, 0
+	}
+	reportSilence(now, request, status)
+	return status, untilNextLook(now, request, status)
 }
 
 // isFinished tells whether the request has reached a final state.
@@ -103,7 +108,7 @@ func advance(now time.Time, request *coordinationv1alpha1.EvictionRequest, statu
 	}
 	entry := interceptorStatus(status, active)
 	completed := entry != nil && entry.CompletionTime != nil
-	deadline, limited := activeDeadline(request)
+	deadline, limited := activeDeadline(request, status)
 	silent := limited && !now.Before(deadline)
 	if completed || silent {
 		deactivate(status)
@@ -132,13 +137,14 @@ func finish(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, c
 	if activeInterceptor(status) == coordinationv1alpha1.EvictionInterceptorImperative {
 		// Its entry is written here, not when it acts: the undisturbed eviction of a
 		// pod then costs one status write less.
-		completeImperative(now, status)
+		completeImperative(now, status, message)
 	}
 	deactivate(status)
-	if isBlocked(status) {
-		setCondition(now, status, coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionFalse,
-			coordinationv1alpha1.EvictionRequestReasonNotBlocked, "The request is finished.")
-	}
+	const over = "The request is finished."
+	clearCondition(now, status, coordinationv1alpha1.EvictionRequestConditionBlocked,
+		coordinationv1alpha1.EvictionRequestReasonNotBlocked, over)
+	clearCondition(now, status, coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive,
+		coordinationv1alpha1.EvictionRequestReasonHeartbeatInTime, over)
 	setCondition(now, status, conditionType, metav1.ConditionTrue, reason, message)
 }
 
@@ -154,18 +160,44 @@ func setCondition(now time.Time, status *coordinationv1alpha1.EvictionRequestSta
 	})
 }
 
-// untilDeadline returns how long the active interceptor of the status may still be
-// silent, or zero when it has no deadline.
-func untilDeadline(now time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) time.Duration {
-	if activeInterceptor(status) == "" {
-		return 0
+// clearCondition ends a condition that is True. One that is not stays as it is, so
+// that requests which never had it do not get it.
+func clearCondition(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, conditionType coordinationv1alpha1.EvictionRequestConditionType, reason, message string) {
+	if meta.IsStatusConditionTrue(status.Conditions, string(conditionType)) {
+		setCondition(now, status, conditionType, metav1.ConditionFalse, reason, message)
 	}
-	current := &coordinationv1alpha1.EvictionRequest{ObjectMeta: request.ObjectMeta, Spec: request.Spec, Status: *status}
-	deadline, limited := activeDeadline(current)
+}
+
+// reportSilence names an active interceptor whose report is overdue, so that people
+// see who is in the way long before the deadline passes.
+func reportSilence(now time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) {
+	name := activeInterceptor(status)
+	overdue, expected := reportOverdue(request, status)
+	if !expected || now.Before(overdue) {
+		clearCondition(now, status, coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive,
+			coordinationv1alpha1.EvictionRequestReasonHeartbeatInTime, "No interceptor is overdue.")
+		return
+	}
+	lastSign := lastSignOfLife(request, status).UTC().Format(time.RFC3339)
+	message := fmt.Sprintf("%s has not reported since it was activated at %s.", name, lastSign)
+	if entry := interceptorStatus(status, name); entry != nil && entry.HeartbeatTime != nil {
+		message = fmt.Sprintf("%s has last reported at %s.", name, lastSign)
+	}
+	setCondition(now, status, coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, metav1.ConditionTrue,
+		coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue, message)
+}
+
+// untilNextLook returns when time alone changes something: the active interceptor
+// becomes overdue, or loses its turn. Zero means that it never does.
+func untilNextLook(now time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) time.Duration {
+	next, limited := activeDeadline(request, status)
 	if !limited {
 		return 0
 	}
-	return deadline.Sub(now)
+	if overdue, expected := reportOverdue(request, status); expected && now.Before(overdue) {
+		next = overdue // Always before the deadline.
+	}
+	return next.Sub(now)
 }
 
 // targetName returns the name of the pod that the request is about.

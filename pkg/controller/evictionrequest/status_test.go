@@ -36,6 +36,19 @@ func TestComputeStatus(t *testing.T) {
 		wasDeleted       = "Target Pod web-0 was deleted."
 		isGrouped        = "Target Pod web-0 is part of a scheduling group. Such pods are not evicted one by one."
 	)
+	const (
+		overdue = coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue
+		inTime  = coordinationv1alpha1.EvictionRequestReasonHeartbeatInTime
+	)
+	silent := func(since time.Duration) func(*coordinationv1alpha1.EvictionRequestStatus) {
+		return condition(unresponsive, metav1.ConditionTrue, overdue,
+			"first.example.com has not reported since it was activated at 2026-05-04T10:00:00Z.", since)
+	}
+	ended := func(name string, offset time.Duration, message string) coordinationv1alpha1.InterceptorStatus {
+		entry := done(name, offset)
+		entry.Message = message
+		return entry
+	}
 	intercepted := having(targets(first, second), active(first, 0))
 
 	tests := map[string]struct {
@@ -50,7 +63,7 @@ func TestComputeStatus(t *testing.T) {
 			request:   newRequest(deadlineOf(600)),
 			pod:       newPod(interceptedBy(first, second)),
 			want:      newStatus(targets(first, second), active(first, 3*time.Second)),
-			lookAgain: 10 * time.Minute,
+			lookAgain: time.Minute,
 		},
 		"a pod without interceptors goes to the built-in one, which has no deadline": {
 			request: newRequest(),
@@ -78,37 +91,83 @@ func TestComputeStatus(t *testing.T) {
 		},
 		"an active interceptor keeps its turn until its deadline": {
 			after:     599 * time.Second,
+			request:   newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), silent(60*time.Second))),
+			pod:       newPod(),
+			want:      newStatus(targets(first, second), active(first, 0), silent(60*time.Second)),
+			lookAgain: time.Second,
+		},
+		"an interceptor that is silent at its deadline loses its turn": {
+			after:   600 * time.Second,
+			request: newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), silent(60*time.Second))),
+			pod:     newPod(),
+			want: newStatus(targets(first, second), processed(first), active(second, 600*time.Second),
+				condition(unresponsive, metav1.ConditionFalse, inTime, "No interceptor is overdue.", 600*time.Second)),
+			lookAgain: time.Minute,
+		},
+		"an interceptor may take a minute to take up its turn": {
+			after:     59 * time.Second,
 			request:   newRequest(deadlineOf(600), intercepted),
 			pod:       newPod(),
 			want:      newStatus(targets(first, second), active(first, 0)),
 			lookAgain: time.Second,
 		},
-		"an interceptor that is silent at its deadline loses its turn": {
-			after:     600 * time.Second,
+		"an interceptor that has not reported after a minute is named": {
+			after:     60 * time.Second,
 			request:   newRequest(deadlineOf(600), intercepted),
 			pod:       newPod(),
-			want:      newStatus(targets(first, second), processed(first), active(second, 600*time.Second)),
-			lookAgain: 600 * time.Second,
+			want:      newStatus(targets(first, second), active(first, 0), silent(60*time.Second)),
+			lookAgain: 9 * time.Minute,
+		},
+		"a report ends the silence": {
+			after:   70 * time.Second,
+			request: newRequest(deadlineOf(600), having(targets(first), active(first, 0), reporting(alive(first, 65*time.Second, 65*time.Second)), silent(60*time.Second))),
+			pod:     newPod(),
+			want: newStatus(targets(first), active(first, 0), reporting(alive(first, 65*time.Second, 65*time.Second)),
+				condition(unresponsive, metav1.ConditionFalse, inTime, "No interceptor is overdue.", 70*time.Second)),
+			lookAgain: 5*time.Minute - 5*time.Second,
+		},
+		"an interceptor that was at work is named after five minutes": {
+			after:   6 * time.Minute,
+			request: newRequest(having(targets(first), active(first, 0), reporting(alive(first, 0, time.Minute)))),
+			pod:     newPod(),
+			want: newStatus(targets(first), active(first, 0), reporting(alive(first, 0, time.Minute)),
+				condition(unresponsive, metav1.ConditionTrue, overdue, "first.example.com has last reported at 2026-05-04T10:01:00Z.", 6*time.Minute)),
+			lookAgain: 15 * time.Minute,
+		},
+		"with a short deadline it is named after three quarters of that": {
+			after:     89 * time.Second,
+			request:   newRequest(deadlineOf(120), having(targets(first), active(first, 0), reporting(alive(first, 0, 0)))),
+			pod:       newPod(),
+			want:      newStatus(targets(first), active(first, 0), reporting(alive(first, 0, 0))),
+			lookAgain: time.Second,
+		},
+		"a finished request has nobody who is overdue": {
+			after:   2 * time.Minute,
+			request: newRequest(withoutRequesters, having(targets(first), active(first, 0), silent(60*time.Second))),
+			pod:     newPod(),
+			want: newStatus(targets(first), processed(first), activatedLast(0),
+				condition(unresponsive, metav1.ConditionFalse, inTime, "The request is finished.", 2*time.Minute),
+				condition(canceled, metav1.ConditionTrue, noRequesters, lastLeft, 2*time.Minute)),
 		},
 		"a heartbeat prolongs the turn": {
 			after:     600 * time.Second,
-			request:   newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), reporting(alive(first, 0, 60*time.Second)))),
+			request:   newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), reporting(alive(first, 0, 301*time.Second)))),
 			pod:       newPod(),
-			want:      newStatus(targets(first, second), active(first, 0), reporting(alive(first, 0, 60*time.Second))),
-			lookAgain: 60 * time.Second,
+			want:      newStatus(targets(first, second), active(first, 0), reporting(alive(first, 0, 301*time.Second))),
+			lookAgain: time.Second,
 		},
 		"an interceptor that completes passes the turn on at once": {
 			after:     5 * time.Second,
 			request:   newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), reporting(done(first, 4*time.Second)))),
 			pod:       newPod(),
 			want:      newStatus(targets(first, second), processed(first), active(second, 5*time.Second), reporting(done(first, 4*time.Second))),
-			lookAgain: 600 * time.Second,
+			lookAgain: time.Minute,
 		},
 		"an interceptor that completes out of turn changes nothing": {
 			request:   newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), reporting(done(second, 0)))),
 			pod:       newPod(),
 			want:      newStatus(targets(first, second), active(first, 0), reporting(done(second, 0))),
-			lookAgain: 600 * time.Second,
+			lookAgain: time.Minute,
 		},
 		"the built-in interceptor comes last and has no deadline": {
 			after:   600 * time.Second,
@@ -150,14 +209,14 @@ func TestComputeStatus(t *testing.T) {
 		"the built-in interceptor completes when its pod is gone": {
 			after:   time.Minute,
 			request: newRequest(having(targets(first), processed(first), active(builtIn, 0))),
-			want: newStatus(targets(first), processed(first, builtIn), activatedLast(0), reporting(done(builtIn, time.Minute)),
+			want: newStatus(targets(first), processed(first, builtIn), activatedLast(0), reporting(ended(builtIn, time.Minute, wasDeleted)),
 				condition(evicted, metav1.ConditionTrue, podDeleted, wasDeleted, time.Minute)),
 		},
 		"a blocked request is not blocked any more when its pod is gone": {
 			after:   time.Minute,
 			request: newRequest(having(targets(), active(builtIn, 0), reporting(alive(builtIn, 0, 0)), blockedByBudget(0))),
 			want: newStatus(targets(), processed(builtIn), activatedLast(0),
-				reporting(coordinationv1alpha1.InterceptorStatus{Name: builtIn, StartTime: at(0), HeartbeatTime: at(time.Minute), CompletionTime: at(time.Minute)}),
+				reporting(coordinationv1alpha1.InterceptorStatus{Name: builtIn, StartTime: at(0), HeartbeatTime: at(time.Minute), CompletionTime: at(time.Minute), Message: wasDeleted}),
 				condition(blocked, metav1.ConditionFalse, coordinationv1alpha1.EvictionRequestReasonNotBlocked, "The request is finished.", time.Minute),
 				condition(evicted, metav1.ConditionTrue, podDeleted, wasDeleted, time.Minute)),
 		},
@@ -188,14 +247,14 @@ func TestComputeStatus(t *testing.T) {
 			request: newRequest(beingDeleted, intercepted),
 			pod:     newPod(),
 			want: newStatus(targets(first, second), processed(first), activatedLast(0),
-				condition(canceled, metav1.ConditionTrue, noRequesters, lastLeft, 0)),
+				condition(canceled, metav1.ConditionTrue, noRequesters, "The request is being deleted.", 0)),
 		},
 		"a request that cannot be called off goes on without requesters": {
 			after:     600 * time.Second,
 			request:   newRequest(withoutRequesters, beingDeleted, deadlineOf(600), intercepted, cancellationForbidden),
 			pod:       newPod(),
 			want:      newRequest(having(targets(first, second), processed(first), active(second, 600*time.Second)), cancellationForbidden).Status.DeepCopy(),
-			lookAgain: 600 * time.Second,
+			lookAgain: time.Minute,
 		},
 	}
 	for name, test := range tests {

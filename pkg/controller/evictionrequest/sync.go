@@ -20,20 +20,22 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clientset "k8s.io/client-go/kubernetes"
-	"k8s.io/klog/v2"
 )
 
-// syncRequest brings the status of one request up to date.
+// syncRequest takes the next step for one request.
 func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) error {
+	if !c.writer.isCurrent(key) {
+		return nil // The event that brings our own last write brings the next sync.
+	}
 	request, err := c.requestLister.EvictionRequests(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -42,18 +44,38 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 		return fmt.Errorf("reading the request: %w", err)
 	}
 	if isFinished(&request.Status) {
-		return nil
+		return c.collectGarbage(ctx, request)
 	}
 	pod, err := c.targetPod(ctx, request)
 	if err != nil {
 		return err
 	}
+	if pod != nil {
+		// First, so that an interceptor that selects requests by label sees this one
+		// before, or when, it is activated.
+		request, err = c.writer.setLabels(ctx, request, missingLabels(request, pod))
+		if err != nil || request == nil {
+			return err
+		}
+	}
 	status, lookAgainAfter := computeStatus(c.clock.Now(), request, pod)
-	if err := c.writer.apply(ctx, request, status); err != nil {
+	if err := c.writer.setStatus(ctx, request, status); err != nil {
 		return err
 	}
 	if lookAgainAfter > 0 {
 		c.queue.AddAfter(key, lookAgainAfter)
+	}
+	return nil
+}
+
+// collectGarbage deletes a finished request when its time has come.
+func (c *Controller) collectGarbage(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) error {
+	decision, wait := decideGarbage(c.clock.Now(), request, c.ttlAfterFinished)
+	switch decision {
+	case garbageWait:
+		c.queue.AddAfter(types.NamespacedName{Namespace: request.Namespace, Name: request.Name}, wait)
+	case garbageDelete:
+		return c.writer.remove(ctx, request)
 	}
 	return nil
 }
@@ -92,42 +114,6 @@ func newPodGetter(client clientset.Interface) podGetter {
 	}
 }
 
-// statusWriter is the only one in this package that writes to requests.
-type statusWriter struct {
-	update func(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) error
-}
-
-func newStatusWriter(client clientset.Interface) *statusWriter {
-	return &statusWriter{update: func(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) error {
-		_, err := client.CoordinationV1alpha1().EvictionRequests(request.Namespace).UpdateStatus(ctx, request, metav1.UpdateOptions{})
-		return err
-	}}
-}
-
-// apply writes the status if it differs from what the request has. It is an update of
-// what was read: when somebody else was faster, the write fails, and the next sync
-// decides anew.
-func (w *statusWriter) apply(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) error {
-	if apiequality.Semantic.DeepEqual(&request.Status, status) {
-		return nil
-	}
-	updated := request.DeepCopy()
-	updated.Status = *status
-	err := w.update(ctx, updated)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil // Deleted meanwhile: nobody asks any more.
-	case apierrors.IsConflict(err):
-		// The cache is behind; the event that brings the newer object brings the next
-		// sync too. Nothing is lost, so this is no error.
-		klog.FromContext(ctx).V(4).Info("The request changed meanwhile", "evictionRequest", klog.KObj(request))
-		return nil
-	case err != nil:
-		return fmt.Errorf("writing the status: %w", err)
-	}
-	return nil
-}
-
 // podSet is a set of pods that is safe for concurrent use. What it holds is a hint
 // that saves API calls, never the only proof of anything: a restart empties it.
 type podSet struct {
@@ -153,4 +139,36 @@ func (s *podSet) has(uid types.UID) bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	return s.uids.Has(uid)
+}
+
+// podTimes remembers a time for some pods. Like podSet, it is a hint and no memory.
+type podTimes struct {
+	lock  sync.Mutex
+	times map[types.UID]time.Time
+}
+
+func newPodTimes() *podTimes { return &podTimes{times: map[types.UID]time.Time{}} }
+
+func (t *podTimes) set(uid types.UID, when time.Time) {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	t.times[uid] = when
+}
+
+func (t *podTimes) remove(uid types.UID) {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	delete(t.times, uid)
+}
+
+// remaining returns how long it is until the time of the pod; zero or less when it has
+// come, or there is none.
+func (t *podTimes) remaining(uid types.UID, now time.Time) time.Duration {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	when, found := t.times[uid]
+	if !found {
+		return 0
+	}
+	return when.Sub(now)
 }

@@ -53,18 +53,20 @@ func TestSyncRequest(t *testing.T) {
 		"a request that is gone needs nothing": {
 			objects: []runtime.Object{newPod()},
 		},
-		"a finished request is not even looked up": {
-			objects: []runtime.Object{newRequest(finished)},
+		"a finished request is kept for its time": {
+			after:     10 * time.Minute,
+			objects:   []runtime.Object{newRequest(finished)},
+			lookAgain: 50 * time.Minute,
 		},
 		"a new request is initialised in one write": {
 			objects:   []runtime.Object{newRequest(deadlineOf(600)), newPod(interceptedBy(first))},
 			want:      []*coordinationv1alpha1.EvictionRequestStatus{newStatus(targets(first), active(first, 0))},
-			lookAgain: 10 * time.Minute,
+			lookAgain: time.Minute,
 		},
-		"an idle request is not written, but looked at again at its deadline": {
+		"an idle request is not written, but looked at again when it is overdue": {
 			after:     time.Minute,
-			objects:   []runtime.Object{newRequest(deadlineOf(600), having(targets(first), active(first, 0))), newPod()},
-			lookAgain: 9 * time.Minute,
+			objects:   []runtime.Object{newRequest(deadlineOf(600), having(targets(first), active(first, 0), reporting(alive(first, 0, 0)))), newPod()},
+			lookAgain: 4 * time.Minute,
 		},
 		"a request without a deadline waits for events": {
 			objects: []runtime.Object{newRequest(having(targets(), active(builtIn, 0))), newPod()},
@@ -93,6 +95,11 @@ func TestSyncRequest(t *testing.T) {
 			}
 		})
 	}
+}
+
+// answering returns what the API server does when it answers with an error.
+func answering(err error) clienttesting.ReactionFunc {
+	return func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err }
 }
 
 func countActions(actions []clienttesting.Action, verb, resource string) int {
@@ -126,7 +133,8 @@ func TestSyncRequestErrors(t *testing.T) {
 		},
 		"writing the status": {
 			breaks: func(f *fixture) {
-				f.writer.update = func(context.Context, *coordinationv1alpha1.EvictionRequest) error { return errUnreachable }
+				f.cached(t, newPod())
+				f.client.PrependReactor("update", "evictionrequests", answering(errUnreachable))
 			},
 			want: "writing the status: unreachable",
 		},
@@ -140,8 +148,8 @@ func TestSyncRequestErrors(t *testing.T) {
 			if err == nil || err.Error() != test.want || !errors.Is(err, errUnreachable) {
 				t.Errorf("got error %v, want %q that wraps its cause", err, test.want)
 			}
-			if len(f.writes(t)) > 0 || len(f.decisions.after) > 0 {
-				t.Errorf("wrote %v and asked for %v after a failure", f.writes(t), f.decisions.after)
+			if len(f.decisions.after) > 0 || len(f.events) > 0 {
+				t.Errorf("asked for %v and told %v after a failure", f.decisions.after, f.events)
 			}
 		})
 	}
@@ -257,78 +265,6 @@ func TestPodGetter(t *testing.T) {
 	}
 	if _, err := newPodGetter(f.client)(context.Background(), namespace, "web-1"); !apierrors.IsNotFound(err) {
 		t.Errorf("got error %v for a pod that does not exist, want NotFound", err)
-	}
-}
-
-func TestStatusWriterApply(t *testing.T) {
-	unseen, seen := newRequest().Status, newStatus(targets(), active(builtIn, 0))
-	resource := evictionRequestResource
-	name := string(podUID)
-
-	tests := map[string]struct {
-		status   *coordinationv1alpha1.EvictionRequestStatus
-		answer   error
-		writes   int
-		expected string
-	}{
-		"writes what differs":             {status: seen, writes: 1},
-		"saves a write that says nothing": {status: &unseen},
-		"the request was deleted":         {status: seen, answer: apierrors.NewNotFound(resource, name), writes: 1},
-		"the request changed":             {status: seen, answer: apierrors.NewConflict(resource, name, errUnreachable), writes: 1},
-		"the API server fails": {
-			status: seen, answer: apierrors.NewInternalError(errUnreachable), writes: 1,
-			expected: "writing the status: Internal error occurred: unreachable",
-		},
-		"the status is refused": {
-			status: seen, answer: apierrors.NewForbidden(resource, name, errUnreachable), writes: 1,
-			expected: "writing the status: evictionrequests.coordination.k8s.io \"" + name + "\" is forbidden: unreachable",
-		},
-	}
-	for testName, test := range tests {
-		t.Run(testName, func(t *testing.T) {
-			// The resourceVersion that was read makes the write fail when it is outdated.
-			request := newRequest(func(request *coordinationv1alpha1.EvictionRequest) { request.ResourceVersion = "17" })
-			want := request.DeepCopy()
-			want.Status = *test.status
-			unchanged := request.DeepCopy()
-			var written []*coordinationv1alpha1.EvictionRequest
-			writer := &statusWriter{update: func(_ context.Context, request *coordinationv1alpha1.EvictionRequest) error {
-				written = append(written, request)
-				return test.answer
-			}}
-
-			err := writer.apply(context.Background(), request, test.status)
-			if test.expected == "" && err != nil || test.expected != "" && (err == nil || err.Error() != test.expected) {
-				t.Errorf("got error %v, want %q", err, test.expected)
-			}
-			if len(written) != test.writes {
-				t.Fatalf("wrote %d times, want %d", len(written), test.writes)
-			}
-			if diff := cmp.Diff(unchanged, request); diff != "" {
-				t.Errorf("the request was changed (-before, +after):\n%s", diff)
-			}
-			for _, got := range written {
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("unexpected write (-want, +got):\n%s", diff)
-				}
-			}
-		})
-	}
-}
-
-func TestNewStatusWriter(t *testing.T) {
-	f := newFixture(t, newRequest())
-	want := newStatus(targets(), active(builtIn, 0))
-	if err := newStatusWriter(f.client).apply(context.Background(), newRequest(), want); err != nil {
-		t.Fatalf("unexpected error: %v", err)
-	}
-	f.expectWrites(t, want)
-
-	f.client.PrependReactor("update", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, errUnreachable
-	})
-	if err := newStatusWriter(f.client).apply(context.Background(), newRequest(), want); !errors.Is(err, errUnreachable) {
-		t.Errorf("got error %v, want the one of the API server", err)
 	}
 }
 

@@ -118,7 +118,7 @@ func (c *cluster) startController(now clock.WithTicker) (stop func()) {
 		factory.Coordination().V1alpha1().EvictionRequests(),
 		factory.Core().V1().Pods(),
 		factory.Policy().V1().PodDisruptionBudgets(),
-		client, client, now)
+		client, client, time.Hour, now)
 	if err != nil {
 		c.t.Fatalf("creating the evictionrequest controller: %v", err)
 	}

@@ -25,6 +25,14 @@ const (
 	// interceptor list of a pod: it calls the pods/eviction subresource, which
 	// respects PodDisruptionBudgets. It cannot be put on a pod by hand.
 	EvictionInterceptorImperative = "imperative-eviction.k8s.io"
+
+	// EvictionInterceptorDaemonSet is the DaemonSet controller. It gets a turn for every
+	// pod that a DaemonSet controls, also where the pod does not name it.
+	EvictionInterceptorDaemonSet = "daemonset.apps.k8s.io"
+
+	// EvictionInterceptorKubelet is the kubelet. It gets a turn for every mirror pod,
+	// which stands for a static pod that only the kubelet can end.
+	EvictionInterceptorKubelet = "kubelet.k8s.io"
 )
 
 // +genclient
@@ -301,6 +309,14 @@ const (
 	// EvictionRequestReasonNotBlocked is the reason of Blocked when it is not True any
 	// more.
 	EvictionRequestReasonNotBlocked = "NotBlocked"
+
+	// EvictionRequestReasonHeartbeatOverdue is the reason of InterceptorUnresponsive
+	// while the active interceptor has not reported in time.
+	EvictionRequestReasonHeartbeatOverdue = "HeartbeatOverdue"
+
+	// EvictionRequestReasonHeartbeatInTime is the reason of InterceptorUnresponsive when
+	// it is not True any more.
+	EvictionRequestReasonHeartbeatInTime = "HeartbeatInTime"
 )
 
 // InterceptorStatus is what an interceptor reports of its part in the eviction.

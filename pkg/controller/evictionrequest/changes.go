@@ -1,0 +1,117 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// changeKind is something in the course of a request that people hear of.
+type changeKind int
+
+const (
+	changeInitialized changeKind = iota
+	changeActivated
+	changeProcessed
+	changeUnresponsive
+	changeBlocked
+	changeEvicted
+	changeCanceled
+)
+
+// change is one step in the course of a request. Events and metrics follow from it.
+type change struct {
+	kind changeKind
+	// interceptor is who was activated or processed.
+	interceptor string
+	// outcome is how the turn of a processed interceptor ended.
+	outcome string
+	// reason and message are those of the condition that became True.
+	reason, message string
+}
+
+// The outcomes of an interceptor's turn.
+const (
+	// outcomeCompleted: it has set its completionTime.
+	outcomeCompleted = "completed"
+	// outcomeTimedOut: it was silent for the heartbeat deadline.
+	outcomeTimedOut = "timed_out"
+	// outcomePodGone: the pod left during its turn.
+	outcomePodGone = "evicted"
+	// outcomeCanceled: the request was canceled during its turn.
+	outcomeCanceled = "canceled"
+)
+
+// computeChanges returns the steps that lead from one status to another, in the order
+// in which they happened.
+func computeChanges(old, updated *coordinationv1alpha1.EvictionRequestStatus) []change {
+	var changes []change
+	if !isInitialized(old) && isInitialized(updated) {
+		changes = append(changes, change{kind: changeInitialized})
+	}
+	for _, name := range updated.ProcessedInterceptors[min(len(old.ProcessedInterceptors), len(updated.ProcessedInterceptors)):] {
+		changes = append(changes, change{kind: changeProcessed, interceptor: name, outcome: turnOutcome(name, old, updated)})
+	}
+	if active := activeInterceptor(updated); active != "" && active != activeInterceptor(old) {
+		changes = append(changes, change{kind: changeActivated, interceptor: active})
+	}
+	for _, watched := range []struct {
+		conditionType coordinationv1alpha1.EvictionRequestConditionType
+		kind          changeKind
+	}{
+		{coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, changeUnresponsive},
+		{coordinationv1alpha1.EvictionRequestConditionBlocked, changeBlocked},
+		{coordinationv1alpha1.EvictionRequestConditionEvicted, changeEvicted},
+		{coordinationv1alpha1.EvictionRequestConditionCanceled, changeCanceled},
+	} {
+		if condition := newlyTrue(watched.conditionType, old, updated); condition != nil {
+			changes = append(changes, change{kind: watched.kind, reason: condition.Reason, message: condition.Message})
+		}
+	}
+	return changes
+}
+
+// turnOutcome says how a turn ended. An interceptor that completed has done so in a
+// write of its own, except the built-in one, whose turn ends with the request.
+func turnOutcome(name string, old, updated *coordinationv1alpha1.EvictionRequestStatus) string {
+	entry := interceptorStatus(old, name)
+	switch {
+	case entry != nil && entry.CompletionTime != nil:
+		return outcomeCompleted
+	case meta.IsStatusConditionTrue(updated.Conditions, string(coordinationv1alpha1.EvictionRequestConditionEvicted)):
+		return outcomePodGone
+	case meta.IsStatusConditionTrue(updated.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled)):
+		return outcomeCanceled
+	}
+	return outcomeTimedOut
+}
+
+// newlyTrue returns the condition if it has become True, or is True for another reason
+// than before.
+func newlyTrue(conditionType coordinationv1alpha1.EvictionRequestConditionType, old, updated *coordinationv1alpha1.EvictionRequestStatus) *metav1.Condition {
+	condition := meta.FindStatusCondition(updated.Conditions, string(conditionType))
+	if condition == nil || condition.Status != metav1.ConditionTrue {
+		return nil
+	}
+	before := meta.FindStatusCondition(old.Conditions, string(conditionType))
+	if before != nil && before.Status == metav1.ConditionTrue && before.Reason == condition.Reason {
+		return nil
+	}
+	return condition
+}

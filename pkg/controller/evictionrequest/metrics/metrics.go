@@ -1,0 +1,117 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package metrics holds the metrics of the evictionrequest-controller. None of them
+// has a label by pod, request or namespace, and labels whose values users choose are
+// bounded. docs/observability.md lists them for those who read them.
+package metrics
+
+import (
+	"sync"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+)
+
+// subsystem is the prefix of the names (KEP-4563, Monitoring Requirements).
+const subsystem = "evictionrequest_controller"
+
+var (
+	// imperativeEvictions counts the calls of the pods/eviction subresource by their
+	// result: evicted, gone (this instance of the pod did not exist any more), blocked (by a
+	// PodDisruptionBudget), refused (for another reason), or error (no answer that says
+	// anything about the pod; tried again).
+	imperativeEvictions = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem:      subsystem,
+		Name:           "imperative_evictions_total",
+		Help:           "Calls of the pods/eviction subresource, by result: evicted, gone, blocked, refused or error.",
+		StabilityLevel: metrics.ALPHA,
+	}, []string{"result"})
+
+	// processedInterceptors counts the turns of interceptors that ended, by the name of
+	// the interceptor and the outcome: completed, timed_out, evicted (the pod left during
+	// the turn) or canceled.
+	processedInterceptors = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem:      subsystem,
+		Name:           "processed_interceptors_total",
+		Help:           "Turns of interceptors that ended, by interceptor and outcome: completed, timed_out, evicted or canceled.",
+		StabilityLevel: metrics.ALPHA,
+	}, []string{"interceptor", "outcome"})
+
+	// podInterceptors observes how many interceptors a request has, the built-in ones
+	// included, when it is initialised. At most 16.
+	podInterceptors = metrics.NewHistogram(&metrics.HistogramOpts{
+		Subsystem:      subsystem,
+		Name:           "pod_interceptors",
+		Help:           "Number of interceptors of a request, the built-in ones included, observed when the request is initialised.",
+		Buckets:        []float64{1, 2, 3, 4, 6, 8, 12, 16},
+		StabilityLevel: metrics.ALPHA,
+	})
+
+	// requestDuration observes the seconds from the creation of a request to its end, by
+	// outcome: evicted or canceled.
+	requestDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Subsystem: subsystem,
+		Name:      "request_duration_seconds",
+		Help:      "Seconds from the creation of a request to its end, by outcome: evicted or canceled.",
+		// From a tenth of a second, for a pod that nobody intercepts, to a day and a half,
+		// for a virtual machine with a lot of memory or a budget that nobody looks at.
+		Buckets:        metrics.ExponentialBuckets(0.125, 4, 11),
+		StabilityLevel: metrics.ALPHA,
+	}, []string{"outcome"})
+)
+
+// The bounds of the labels. The interceptors of the project itself are always named.
+var (
+	interceptorNames = newNames(
+		coordinationv1alpha1.EvictionInterceptorImperative,
+		coordinationv1alpha1.EvictionInterceptorDaemonSet,
+		coordinationv1alpha1.EvictionInterceptorKubelet,
+	)
+	requesterNames = newNames()
+)
+
+var register sync.Once
+
+// Register makes the metrics known to the process. It may be called again.
+func Register() {
+	register.Do(func() {
+		legacyregistry.MustRegister(imperativeEvictions, processedInterceptors, podInterceptors, requestDuration)
+		legacyregistry.CustomMustRegister(requests)
+	})
+}
+
+// CountImperativeEviction counts a call of the pods/eviction subresource.
+func CountImperativeEviction(result string) {
+	imperativeEvictions.WithLabelValues(result).Inc()
+}
+
+// CountProcessedInterceptor counts a turn that has ended.
+func CountProcessedInterceptor(interceptor, outcome string) {
+	processedInterceptors.WithLabelValues(interceptorNames.bounded(interceptor), outcome).Inc()
+}
+
+// ObservePodInterceptors observes the number of interceptors of a request.
+func ObservePodInterceptors(count int) {
+	podInterceptors.Observe(float64(count))
+}
+
+// ObserveRequestDuration observes how long a request took that has ended.
+func ObserveRequestDuration(outcome string, duration time.Duration) {
+	requestDuration.WithLabelValues(outcome).Observe(duration.Seconds())
+}
