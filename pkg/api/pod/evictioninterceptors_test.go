@@ -21,6 +21,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	api "k8s.io/kubernetes/pkg/apis/core"
@@ -76,5 +77,21 @@ func TestDropDisabledEvictionInterceptors(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// What an update leaves alone is told from what it changes by the stored annotations,
+// of pods and of pod templates.
+func TestValidationOptionsHoldStoredAnnotations(t *testing.T) {
+	spec, annotations := &api.PodSpec{}, map[string]string{"example.com/a": "b"}
+	stored := &metav1.ObjectMeta{Annotations: annotations}
+	if diff := cmp.Diff(annotations, GetValidationOptionsFromPodSpecAndMeta(spec, spec, &metav1.ObjectMeta{}, stored).StoredAnnotations); diff != "" {
+		t.Errorf("update of a pod (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(annotations, GetValidationOptionsFromPodTemplate(&api.PodTemplateSpec{}, &api.PodTemplateSpec{ObjectMeta: *stored}).StoredAnnotations); diff != "" {
+		t.Errorf("update of a template (-want +got):\n%s", diff)
+	}
+	if got := GetValidationOptionsFromPodSpecAndMeta(spec, nil, stored, nil).StoredAnnotations; got != nil {
+		t.Errorf("creation of a pod: %v", got)
 	}
 }

@@ -18,34 +18,19 @@ package validation
 
 import (
 	"fmt"
-	"strings"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 )
 
-// maxEvictionInterceptors leaves room for the built-in interceptor that ends every
-// list: an EvictionRequest has up to 16.
-const maxEvictionInterceptors = 15
-
-// imperativeEvictionInterceptor is appended to every list by the eviction request
-// controller, so nobody else may put it on a pod.
-const imperativeEvictionInterceptor = "imperative-eviction.k8s.io"
-
-// reservedInterceptorDomain is kept for components of Kubernetes itself.
-const reservedInterceptorDomain = ".k8s.io"
-
-// kubernetesEvictionInterceptors are the names in the reserved domain that a pod may carry.
-var kubernetesEvictionInterceptors = sets.New(
-	"daemonset.apps.k8s.io",
-	"deployment.apps.k8s.io",
-	"horizontalpodautoscaler.autoscaling.k8s.io",
-	"kubelet.k8s.io",
-	"replicaset.apps.k8s.io",
-	"statefulset.apps.k8s.io",
-)
+// notInSchedulingGroups says why a pod may not have interceptors.
+const notInSchedulingGroups = "may not be set together with schedulingGroup: pods of a scheduling group are not evicted one by one"
 
 // validateEvictionInterceptors checks spec.evictionInterceptors of a pod or a pod
 // template. That a pod's list never changes follows from ValidatePodUpdate, which
@@ -57,10 +42,10 @@ func validateEvictionInterceptors(spec *core.PodSpec, fldPath *field.Path) field
 		return nil
 	}
 	if spec.SchedulingGroup != nil {
-		errs = append(errs, field.Forbidden(fldPath, "may not be set together with schedulingGroup: pods of a scheduling group are not evicted one by one"))
+		errs = append(errs, field.Forbidden(fldPath, notInSchedulingGroups))
 	}
-	if len(interceptors) > maxEvictionInterceptors {
-		errs = append(errs, field.TooMany(fldPath, len(interceptors), maxEvictionInterceptors))
+	if len(interceptors) > evictioninterceptor.MaxOnPod {
+		errs = append(errs, field.TooMany(fldPath, len(interceptors), evictioninterceptor.MaxOnPod))
 	}
 	seen := sets.New[string]()
 	for i, interceptor := range interceptors {
@@ -70,34 +55,92 @@ func validateEvictionInterceptors(spec *core.PodSpec, fldPath *field.Path) field
 			continue
 		}
 		seen.Insert(interceptor.Name)
-		errs = append(errs, ValidateEvictionInterceptorName(interceptor.Name, namePath)...)
+		errs = append(errs, evictioninterceptor.ValidateName(interceptor.Name, namePath)...)
 	}
 	return errs
 }
 
-// ValidateEvictionInterceptorName checks a name that somebody wants to intercept
-// evictions under.
-func ValidateEvictionInterceptorName(name string, fldPath *field.Path) field.ErrorList {
-	if errs := ValidateEvictionParticipantName(name, fldPath); len(errs) > 0 {
-		return errs
+// validateEvictionInterceptorAnnotations checks the annotations that register
+// interceptors, of a pod or of a pod template: what is wrong in a template would come to
+// light only when no pod can be made of it.
+//
+// Pods run, and are updated by kubelets and controllers that know nothing of all this,
+// while the gate goes off and on. So only annotations that the update adds or changes
+// can make it fail.
+func validateEvictionInterceptorAnnotations(annotations map[string]string, spec *core.PodSpec, fldPath *field.Path, opts PodValidationOptions) field.ErrorList {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.EvictionRequestAPI) {
+		return nil
 	}
-	switch {
-	case name == imperativeEvictionInterceptor:
-		return field.ErrorList{field.Invalid(fldPath, name, "is added to every eviction request by Kubernetes: leave it out")}
-	case strings.HasSuffix("."+name, reservedInterceptorDomain) && !kubernetesEvictionInterceptors.Has(name):
-		return field.ErrorList{field.Invalid(fldPath, name, fmt.Sprintf("names that end in %s are reserved: use a domain of your own, or one of %s",
-			reservedInterceptorDomain, strings.Join(sets.List(kubernetesEvictionInterceptors), ", ")))}
+	var changed, unchanged []string
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if _, registers := evictioninterceptor.RegisteredName(key); !registers {
+			continue
+		}
+		if stored, found := opts.StoredAnnotations[key]; found && stored == annotations[key] {
+			unchanged = append(unchanged, key)
+		} else {
+			changed = append(changed, key)
+		}
 	}
-	return nil
+	var errs field.ErrorList
+	for _, key := range changed {
+		if spec.SchedulingGroup != nil {
+			errs = append(errs, field.Forbidden(fldPath.Key(key), notInSchedulingGroups))
+		}
+		_, parseErrs := evictioninterceptor.ParseRegistration(key, annotations[key], fldPath)
+		errs = append(errs, parseErrs...)
+	}
+	errs = append(errs, validateOneInterceptingController(annotations, unchanged, changed, fldPath)...)
+	return append(errs, validateInterceptorCount(annotations, spec, fldPath, opts)...)
+}
+
+// validateOneInterceptingController rejects each changed annotation that makes a second
+// interceptor the controller of the pod.
+func validateOneInterceptingController(annotations map[string]string, unchanged, changed []string, fldPath *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	controller := ""
+	for i, key := range slices.Concat(unchanged, changed) {
+		registration, parseErrs := evictioninterceptor.ParseRegistration(key, annotations[key], fldPath)
+		switch {
+		case len(parseErrs) > 0 || !registration.IsController():
+		case controller == "":
+			controller = registration.Name
+		case i >= len(unchanged):
+			errs = append(errs, field.Invalid(fldPath.Key(key), annotations[key], fmt.Sprintf(
+				"%s has the role %s already, and only one may: use another role, or none", controller, registration.Role)))
+		}
+	}
+	return errs
+}
+
+// validateInterceptorCount rejects each annotation that adds an interceptor to a pod
+// that has as many as it may.
+func validateInterceptorCount(annotations map[string]string, spec *core.PodSpec, fldPath *field.Path, opts PodValidationOptions) field.ErrorList {
+	names := sets.New[string]()
+	for _, interceptor := range spec.EvictionInterceptors {
+		names.Insert(interceptor.Name)
+	}
+	var added []string
+	for key := range annotations {
+		name, registers := evictioninterceptor.RegisteredName(key)
+		if _, stored := opts.StoredAnnotations[key]; registers && stored {
+			names.Insert(name)
+		} else if registers && !names.Has(name) {
+			added = append(added, key)
+		}
+	}
+	slices.Sort(added)
+	room := max(0, evictioninterceptor.MaxOnPod-len(names))
+	var errs field.ErrorList
+	for _, key := range added[min(room, len(added)):] {
+		errs = append(errs, field.Invalid(fldPath.Key(key), annotations[key], fmt.Sprintf(
+			"the pod would have more than %d interceptors in spec.evictionInterceptors and by annotation: remove one of the others", evictioninterceptor.MaxOnPod)))
+	}
+	return errs
 }
 
 // ValidateEvictionParticipantName checks the form that the names of requesters and
 // of interceptors share.
 func ValidateEvictionParticipantName(name string, fldPath *field.Path) field.ErrorList {
-	// A final dot is part of a domain name's absolute form. Here it would make a second
-	// name for the same participant, which also gets round the reserved names.
-	if strings.HasSuffix(name, ".") {
-		return field.ErrorList{field.Invalid(fldPath, name, "may not end with a dot")}
-	}
-	return validation.IsFullyQualifiedDomainName(fldPath, name)
+	return evictioninterceptor.ValidateParticipantName(name, fldPath)
 }

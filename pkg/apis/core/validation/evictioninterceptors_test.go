@@ -18,12 +18,16 @@ package validation
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	podtest "k8s.io/kubernetes/pkg/api/pod/testing"
 	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/utils/ptr"
 )
 
@@ -183,6 +187,189 @@ func TestEvictionInterceptorsOfPodsAreImmutable(t *testing.T) {
 				want = field.ErrorList{field.Forbidden(field.NewPath("spec"), "pod updates may not change fields other than")}
 			}
 			field.ErrorMatcher{}.ByType().ByField().ByDetailSubstring().Test(t, want, ValidatePodUpdate(changed, old, PodValidationOptions{}))
+		})
+	}
+}
+
+const registrationPrefix = "interceptor.evictionrequest.coordination.k8s.io/priority_"
+
+// registered returns the annotations that register each name with its value.
+func registered(values map[string]string) map[string]string {
+	annotations := map[string]string{"example.com/note": "any text"}
+	for name, value := range values {
+		annotations[registrationPrefix+name] = value
+	}
+	return annotations
+}
+
+// manyRegistered registers numbered names, from one number up to before another.
+func manyRegistered(from, to int) map[string]string {
+	values := map[string]string{}
+	for i := from; i < to; i++ {
+		values[fmt.Sprintf("number-%02d.example.com", i)] = "1"
+	}
+	return registered(values)
+}
+
+func enableEvictionRequests(t *testing.T, enabled bool) {
+	t.Helper()
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, enabled)
+}
+
+func TestValidateEvictionInterceptorAnnotations(t *testing.T) {
+	const a, b, c = "a.example.com", "b.example.com", "c.example.com"
+	path := field.NewPath("metadata", "annotations")
+	invalid := func(name, value, detail string) *field.Error {
+		return field.Invalid(path.Key(registrationPrefix+name), value, detail)
+	}
+	inSchedulingGroup := func(pod *core.Pod) {
+		pod.Spec.SchedulingGroup = &core.PodSchedulingGroup{PodGroupName: ptr.To("gang")}
+	}
+	const tooMany = "more than 15 interceptors"
+
+	tests := map[string]struct {
+		stored, annotations map[string]string
+		tweak               podtest.Tweak
+		gateOff             bool
+		want                field.ErrorList
+	}{
+		"valid ones":                        {annotations: registered(map[string]string{a: "0", b: "100000/first", "deployment.apps.k8s.io": "10000/controller"})},
+		"without the gate, nothing matters": {annotations: registered(map[string]string{"k8s.io": "-1"}), gateOff: true},
+		"the value is checked": {
+			annotations: registered(map[string]string{a: "-1", b: "100001", c: "9999/controller"}),
+			want:        field.ErrorList{invalid(a, "-1", "from 0 to 100000"), invalid(b, "100001", "from 0 to 100000"), invalid(c, "9999/controller", "has the priority 10000")},
+		},
+		"the name is checked": {
+			annotations: registered(map[string]string{"x.k8s.io": "1", "imperative-eviction.k8s.io": "1"}),
+			want: field.ErrorList{
+				invalid("x.k8s.io", "x.k8s.io", "names that end in .k8s.io are reserved"),
+				invalid("imperative-eviction.k8s.io", "imperative-eviction.k8s.io", "leave it out"),
+			},
+		},
+		"in a scheduling group": {
+			annotations: registered(map[string]string{a: "1"}), tweak: inSchedulingGroup,
+			want: field.ErrorList{field.Forbidden(path.Key(registrationPrefix+a), "may not be set together with schedulingGroup")},
+		},
+		"two controllers": {
+			annotations: registered(map[string]string{a: "10000/controller", b: "10000/controller"}),
+			want:        field.ErrorList{invalid(b, "10000/controller", a+" has the role controller already")},
+		},
+		"a controller that joins one": {
+			stored:      registered(map[string]string{b: "10000/controller"}),
+			annotations: registered(map[string]string{a: "10000/controller", b: "10000/controller"}),
+			want:        field.ErrorList{invalid(a, "10000/controller", b+" has the role controller already")},
+		},
+		"a controller that takes the place of one": {
+			stored:      registered(map[string]string{b: "10000/controller"}),
+			annotations: registered(map[string]string{a: "10000/controller", b: "9000"}),
+		},
+		"as many as may be":               {annotations: manyRegistered(0, 15)},
+		"one too many":                    {annotations: manyRegistered(0, 16), want: field.ErrorList{invalid("number-15.example.com", "1", tooMany)}},
+		"three too many":                  {annotations: manyRegistered(0, 18), want: field.ErrorList{invalid("number-15.example.com", "1", tooMany), invalid("number-16.example.com", "1", tooMany), invalid("number-17.example.com", "1", tooMany)}},
+		"as many, with those of the spec": {annotations: manyRegistered(20, 25), tweak: interceptedBy(numbered(10))},
+		"one too many, with those of the spec": {
+			annotations: manyRegistered(20, 26), tweak: interceptedBy(numbered(10)),
+			want: field.ErrorList{invalid("number-25.example.com", "1", tooMany)},
+		},
+		"a name in both counts once": {
+			annotations: registered(map[string]string{"number-0.example.com": "1"}), tweak: interceptedBy(numbered(15)),
+		},
+		"one more than the spec holds": {
+			annotations: registered(map[string]string{a: "1"}), tweak: interceptedBy(numbered(15)),
+			want: field.ErrorList{invalid(a, "1", tooMany)},
+		},
+
+		"an update checks what it adds": {
+			stored:      registered(map[string]string{a: "1"}),
+			annotations: registered(map[string]string{a: "1", b: "x"}),
+			want:        field.ErrorList{invalid(b, "x", "whole number")},
+		},
+		"an update checks what it changes": {
+			stored:      registered(map[string]string{a: "1"}),
+			annotations: registered(map[string]string{a: "x"}),
+			want:        field.ErrorList{invalid(a, "x", "whole number")},
+		},
+		"an update leaves invalid ones alone": {
+			stored:      registered(map[string]string{a: "-1", b: "x", "k8s.io": "1", "y.example.com": "10000/controller", "z.example.com": "10000/controller"}),
+			annotations: registered(map[string]string{a: "-1", b: "x", "k8s.io": "1", "y.example.com": "10000/controller", "z.example.com": "10000/controller", c: "1"}),
+		},
+		"an update removes invalid ones": {
+			stored:      registered(map[string]string{a: "-1", b: "x"}),
+			annotations: registered(map[string]string{b: "x"}),
+		},
+		"an update in a scheduling group leaves them alone": {
+			stored: registered(map[string]string{a: "1"}), annotations: registered(map[string]string{a: "1"}), tweak: inSchedulingGroup,
+		},
+		"an update keeps too many":          {stored: manyRegistered(0, 18), annotations: manyRegistered(0, 18)},
+		"an update removes one of too many": {stored: manyRegistered(0, 18), annotations: manyRegistered(0, 17)},
+		"an update changes one of too many": {
+			stored:      manyRegistered(0, 17),
+			annotations: overlaid(manyRegistered(0, 17), registered(map[string]string{"number-16.example.com": "2"})),
+		},
+		"an update adds the last one": {stored: manyRegistered(0, 14), annotations: manyRegistered(0, 15)},
+		"an update adds one too many": {
+			stored: manyRegistered(1, 16), annotations: manyRegistered(0, 16),
+			want: field.ErrorList{invalid("number-00.example.com", "1", tooMany)},
+		},
+		"an update adds one too many and changes another": {
+			stored:      manyRegistered(1, 16),
+			annotations: overlaid(manyRegistered(0, 16), registered(map[string]string{"number-15.example.com": "2"})),
+			want:        field.ErrorList{invalid("number-00.example.com", "1", tooMany)},
+		},
+		"an update replaces one": {stored: manyRegistered(0, 15), annotations: manyRegistered(1, 16)},
+	}
+	matcher := field.ErrorMatcher{}.ByType().ByField().ByValue().ByDetailSubstring()
+	for testName, test := range tests {
+		t.Run(testName, func(t *testing.T) {
+			enableEvictionRequests(t, !test.gateOff)
+			pod := podtest.MakePod("web", podtest.SetAnnotations(test.annotations))
+			if test.tweak != nil {
+				test.tweak(pod)
+			}
+			matcher.Test(t, test.want, validateEvictionInterceptorAnnotations(pod.Annotations, &pod.Spec, path, PodValidationOptions{StoredAnnotations: test.stored}))
+		})
+	}
+}
+
+// overlaid returns the annotations with other ones in their place or beside them.
+func overlaid(annotations, others map[string]string) map[string]string {
+	maps.Copy(annotations, others)
+	return annotations
+}
+
+// The rules hold wherever the annotations of a pod are written.
+func TestEvictionInterceptorAnnotationsAreValidatedOnPodsAndTemplates(t *testing.T) {
+	enableEvictionRequests(t, true)
+	withAnnotation := podtest.SetAnnotations(registered(map[string]string{"a.example.com": "x"}))
+	pod := podtest.MakePod("web", withAnnotation, podtest.SetResourceVersion("1"))
+	old := podtest.MakePod("web", podtest.SetResourceVersion("1"))
+	template := &core.PodTemplate{ObjectMeta: old.ObjectMeta, Template: core.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}}
+	const key = "annotations[" + registrationPrefix + "a.example.com]"
+
+	for name, test := range map[string]struct {
+		errs      field.ErrorList
+		wantField string
+	}{
+		"pod":                   {ValidatePodCreate(pod, PodValidationOptions{}), "metadata." + key},
+		"pod that changes":      {ValidatePodUpdate(pod, old, PodValidationOptions{}), "metadata." + key},
+		"status of a pod":       {ValidatePodStatusUpdate(pod, old, PodValidationOptions{}), "metadata." + key},
+		"ephemeral containers":  {ValidatePodEphemeralContainersUpdate(pod, old, PodValidationOptions{}), "metadata." + key},
+		"template":              {ValidatePodTemplate(template, PodValidationOptions{}), "template." + key},
+		"unchanged in a pod":    {ValidatePodUpdate(pod, pod, PodValidationOptions{StoredAnnotations: pod.Annotations}), ""},
+		"unchanged in a status": {ValidatePodStatusUpdate(pod, pod, PodValidationOptions{StoredAnnotations: pod.Annotations}), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.wantField == "" && len(test.errs) > 0 {
+				t.Errorf("unexpected errors: %v", test.errs)
+			}
+			for _, err := range test.errs {
+				if err.Field != test.wantField {
+					t.Errorf("unexpected error: %v", err)
+				}
+			}
+			if test.wantField != "" && len(test.errs) == 0 {
+				t.Errorf("no error about %s", test.wantField)
+			}
 		})
 	}
 }

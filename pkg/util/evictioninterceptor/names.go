@@ -1,0 +1,80 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package evictioninterceptor knows what the interceptors of a pod may be called, how
+// they are registered by annotation, and in which order they get their turn. The API
+// server and the eviction request controller must agree on all three.
+package evictioninterceptor
+
+import (
+	"fmt"
+	"strings"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+const (
+	// DaemonSet is the default interceptor of pods that a DaemonSet controls.
+	DaemonSet = "daemonset.apps.k8s.io"
+
+	// Kubelet is the default interceptor of mirror pods.
+	Kubelet = "kubelet.k8s.io"
+
+	// imperative ends every list, so nobody else may put it on a pod.
+	imperative = coordinationv1alpha1.EvictionInterceptorImperative
+
+	// reservedDomain is kept for components of Kubernetes itself.
+	reservedDomain = ".k8s.io"
+)
+
+// kubernetesNames are the names in the reserved domain that a pod may carry.
+var kubernetesNames = sets.New(
+	DaemonSet,
+	"deployment.apps.k8s.io",
+	"horizontalpodautoscaler.autoscaling.k8s.io",
+	Kubelet,
+	"replicaset.apps.k8s.io",
+	"statefulset.apps.k8s.io",
+)
+
+// ValidateName checks a name that somebody wants to intercept evictions under.
+func ValidateName(name string, fldPath *field.Path) field.ErrorList {
+	if errs := ValidateParticipantName(name, fldPath); len(errs) > 0 {
+		return errs
+	}
+	switch {
+	case name == imperative:
+		return field.ErrorList{field.Invalid(fldPath, name, "is added to every eviction request by Kubernetes: leave it out")}
+	case strings.HasSuffix("."+name, reservedDomain) && !kubernetesNames.Has(name):
+		return field.ErrorList{field.Invalid(fldPath, name, fmt.Sprintf("names that end in %s are reserved: use a domain of your own, or one of %s",
+			reservedDomain, strings.Join(sets.List(kubernetesNames), ", ")))}
+	}
+	return nil
+}
+
+// ValidateParticipantName checks the form that the names of requesters and of
+// interceptors share.
+func ValidateParticipantName(name string, fldPath *field.Path) field.ErrorList {
+	// A final dot is part of a domain name's absolute form. Here it would make a second
+	// name for the same participant, which also gets round the reserved names.
+	if strings.HasSuffix(name, ".") {
+		return field.ErrorList{field.Invalid(fldPath, name, "may not end with a dot")}
+	}
+	return validation.IsFullyQualifiedDomainName(fldPath, name)
+}
