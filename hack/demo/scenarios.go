@@ -25,6 +25,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/evictionrequest"
 )
 
 const (
@@ -206,20 +207,7 @@ func finished(request *coordinationv1alpha1.EvictionRequest) bool {
 
 // state is the request's state in one word.
 func state(request *coordinationv1alpha1.EvictionRequest) string {
-	active := request.Status.ActiveInterceptors
-	switch {
-	case isTrue(request, coordinationv1alpha1.EvictionRequestConditionEvicted):
-		return "Evicted"
-	case isTrue(request, coordinationv1alpha1.EvictionRequestConditionCanceled):
-		return "Canceled"
-	case isTrue(request, coordinationv1alpha1.EvictionRequestConditionBlocked):
-		return "Blocked"
-	case len(active) == 0:
-		return "Pending"
-	case active[0] == coordinationv1alpha1.EvictionInterceptorImperative:
-		return "Evicting"
-	}
-	return "Intercepting"
+	return string(evictionrequest.StateOf(request))
 }
 
 // describe is the state with what a person wants to know about it.

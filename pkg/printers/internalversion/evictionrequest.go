@@ -13,22 +13,35 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 */
+
 package internalversion
 
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/pkg/apis/coordination"
+	coordinationconversion "k8s.io/kubernetes/pkg/apis/coordination/v1alpha1"
 	"k8s.io/kubernetes/pkg/printers"
 )
 
-// noValue stands where there is nothing to print, as elsewhere in kubectl.
-const noValue = "<none>"
+const (
+	// noValue stands where there is nothing to print, as elsewhere in kubectl.
+	noValue = "<none>"
+
+	// overdueETA stands for an estimate that did not hold: how far the interceptor is
+	// behind, describe tells.
+	overdueETA = "overdue"
+
+	// maxRequestersShown bounds the column: a request may have 100 requesters.
+	maxRequestersShown = 3
+)
 
 func addEvictionRequestHandlers(h printers.PrintHandler) {
 	columns := []metav1.TableColumnDefinition{
@@ -59,89 +72,79 @@ func printEvictionRequestList(list *coordination.EvictionRequestList, options pr
 	return rows, nil
 }
 
-func printEvictionRequest(request *coordination.EvictionRequest, options printers.GenerateOptions) ([]metav1.TableRow, error) {
+func printEvictionRequest(internal *coordination.EvictionRequest, options printers.GenerateOptions) ([]metav1.TableRow, error) {
+	// The state is computed where kubectl and other clients compute it, which know the
+	// versioned type only. The conversion shares the memory of the lists.
+	request := &coordinationv1alpha1.EvictionRequest{}
+	if err := coordinationconversion.Convert_coordination_EvictionRequest_To_v1alpha1_EvictionRequest(internal, request, nil); err != nil {
+		return nil, err
+	}
 	pod := noValue
 	if request.Spec.Target.Pod != nil {
 		pod = request.Spec.Target.Pod.Name
 	}
-	var requesters []string
-	for _, requester := range request.Spec.Requesters {
-		requesters = append(requesters, requester.Name)
-	}
 	row := metav1.TableRow{
-		Object: runtime.RawExtension{Object: request},
+		Object: runtime.RawExtension{Object: internal},
 		Cells: []any{
 			request.Name,
 			pod,
-			joinOrNone(requesters),
-			joinOrNone(request.Status.ActiveInterceptors),
+			evictionRequesters(request.Spec.Requesters),
+			activeEvictionInterceptors(request.Status.ActiveInterceptors),
 			fmt.Sprintf("%d/%d", len(request.Status.ProcessedInterceptors), len(request.Status.TargetInterceptors)),
-			evictionRequestState(&request.Status),
-			evictionRequestETA(&request.Status),
+			string(evictionrequest.StateOf(request)),
+			evictionRequestETA(request),
 			translateTimestampSince(request.CreationTimestamp),
 		},
 	}
 	if options.Wide {
-		row.Cells = append(row.Cells, evictionRequestMessage(&request.Status))
+		row.Cells = append(row.Cells, evictionRequestMessage(request))
 	}
 	return []metav1.TableRow{row}, nil
 }
 
-// evictionRequestState sums up the status in one word.
-func evictionRequestState(status *coordination.EvictionRequestStatus) string {
-	for _, condition := range []coordination.EvictionRequestConditionType{
-		coordination.EvictionRequestConditionEvicted,
-		coordination.EvictionRequestConditionCanceled,
-		coordination.EvictionRequestConditionBlocked,
-	} {
-		if meta.IsStatusConditionTrue(status.Conditions, string(condition)) {
-			return string(condition)
-		}
+func evictionRequesters(requesters []coordinationv1alpha1.Requester) string {
+	if len(requesters) == 0 {
+		return noValue
 	}
+	var names []string
+	for _, requester := range requesters[:min(len(requesters), maxRequestersShown)] {
+		names = append(names, requester.Name)
+	}
+	shown := strings.Join(names, ",")
+	if more := len(requesters) - len(names); more > 0 {
+		return fmt.Sprintf("%s + %d more...", shown, more)
+	}
+	return shown
+}
+
+func activeEvictionInterceptors(names []string) string {
+	if len(names) == 0 {
+		return noValue
+	}
+	return strings.Join(names, ",")
+}
+
+func evictionRequestETA(request *coordinationv1alpha1.EvictionRequest) string {
+	active := evictionrequest.ActiveInterceptor(request)
 	switch {
-	case len(status.ActiveInterceptors) == 0:
-		return "Pending"
-	case status.ActiveInterceptors[0] == coordinationv1alpha1.EvictionInterceptorImperative:
-		return "Evicting"
+	case active == nil || active.ExpectedFinishTime == nil || active.CompletionTime != nil:
+		return noValue
+	case time.Now().After(active.ExpectedFinishTime.Time):
+		return overdueETA
 	}
-	return "Intercepting"
+	return translateTimestampUntil(*active.ExpectedFinishTime)
 }
 
-func evictionRequestETA(status *coordination.EvictionRequestStatus) string {
-	if active := activeEvictionInterceptor(status); active != nil && active.ExpectedFinishTime != nil {
-		return translateTimestampUntil(*active.ExpectedFinishTime)
-	}
-	return noValue
-}
-
-func evictionRequestMessage(status *coordination.EvictionRequestStatus) string {
+// evictionRequestMessage is what the active interceptor says, or how the request ended.
+func evictionRequestMessage(request *coordinationv1alpha1.EvictionRequest) string {
 	message := ""
-	if active := activeEvictionInterceptor(status); active != nil {
+	if active := evictionrequest.ActiveInterceptor(request); active != nil {
 		message = active.Message
-	} else if condition := meta.FindStatusCondition(status.Conditions, evictionRequestState(status)); condition != nil {
+	} else if condition := meta.FindStatusCondition(request.Status.Conditions, string(evictionrequest.StateOf(request))); condition != nil {
 		message = condition.Message
 	}
 	if message == "" {
 		return noValue
 	}
 	return message
-}
-
-// activeEvictionInterceptor returns the report of the interceptor whose turn it is.
-func activeEvictionInterceptor(status *coordination.EvictionRequestStatus) *coordination.InterceptorStatus {
-	for i := range status.Interceptors {
-		for _, active := range status.ActiveInterceptors {
-			if status.Interceptors[i].Name == active {
-				return &status.Interceptors[i]
-			}
-		}
-	}
-	return nil
-}
-
-func joinOrNone(names []string) string {
-	if len(names) == 0 {
-		return noValue
-	}
-	return strings.Join(names, ",")
 }
