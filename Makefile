@@ -113,6 +113,11 @@ control-plane: tree ## what a local cluster runs: the control plane and kubectl
 	@echo '==> building $(CONTROL_PLANE) (up to 7 minutes on two cores the first time, then seconds)'
 	@$(call build-in-tree,$(CONTROL_PLANE:%=./cmd/%))
 
+.PHONY: base
+base: tree ## kube-apiserver, kube-controller-manager and kubectl of the pristine base (3 to 7 minutes the first time, then seconds)
+	@echo '==> building the pristine base into _output/base/bin (3 to 7 minutes on two cores the first time, then seconds)'
+	@STRIP='$(STRIP)' hack/base.sh $(BUILD_FLAGS)
+
 .PHONY: local-cluster-tools
 local-cluster-tools: _output/bin/etcd _output/bin/kwok _output/bin/kwokctl _output/bin/cluster
 
@@ -134,10 +139,10 @@ _output/bin/cluster: $(wildcard hack/cluster/*.go) go.mod | go-and-git
 	@touch $@
 
 .PHONY: clean
-clean: ## remove the built programs and the tree, not the caches of Go
+clean: ## remove the built programs, the tree and the base, not the caches of Go
 	@if [[ -e _output/kubernetes ]]; then $(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree verify || \
 		{ echo 'make clean: the tree may hold edits that are not in the repository: run "make refresh" first' >&2; exit 1; }; fi
-	rm -rf _output/bin _output/kubernetes
+	rm -rf _output/base _output/bin _output/kubernetes
 
 ##@ Patches
 
