@@ -98,7 +98,7 @@ func runAll(t *testing.T, c *cluster, opts options) {
 			t.Fatal(err)
 		}
 	}
-	if err := c.prepare(opts, record{Gates: opts.gates, RuntimeConfig: opts.runtimeConfig}); err != nil {
+	if err := c.prepare(opts, record{Gates: opts.gates, RuntimeConfig: opts.runtimeConfig, Args: opts.args}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -154,6 +154,12 @@ func TestReusable(t *testing.T) {
 		"other runtime config": {
 			arrange: func(t *testing.T, c *cluster) { runAll(t, c, options{gates: "A=true"}) },
 			want:    `runs with runtime config ""`,
+		},
+		"other arguments": {
+			arrange: func(t *testing.T, c *cluster) {
+				runAll(t, c, options{gates: "A=true", runtimeConfig: "g/v1=true", args: argList{"etcd:v=2"}})
+			},
+			want: `runs with --arg "etcd:v=2"`,
 		},
 		"does not answer": {
 			arrange: func(t *testing.T, c *cluster) { runAll(t, c, asked) },

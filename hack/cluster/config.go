@@ -43,7 +43,27 @@ type options struct {
 	nodes         int
 	gates         string
 	runtimeConfig string
+	args          argList
 	timeout       time.Duration
+}
+
+// argList holds further flags of components, as component:flag=value, in the order
+// in which they were given. It is a flag.Value that can be repeated.
+type argList []string
+
+func (a *argList) String() string { return strings.Join(*a, " ") }
+
+// Set adds one flag of a component.
+func (a *argList) Set(arg string) error {
+	component, setting, found := strings.Cut(arg, ":")
+	if !found || !slices.Contains(components, component) {
+		return fmt.Errorf("%q does not begin with a component and a colon: the components are %s", arg, strings.Join(components, ", "))
+	}
+	if name, _, found := strings.Cut(setting, "="); !found || name == "" || strings.HasPrefix(name, "-") {
+		return fmt.Errorf("%q is not of the form component:flag=value, the flag without dashes", arg)
+	}
+	*a = append(*a, arg)
+	return nil
 }
 
 // normalized sorts the settings, so that their order does not count as a
@@ -101,9 +121,10 @@ func choosePorts() (ports, error) {
 // record says how the running cluster was started; a later up compares it with
 // what it is asked for.
 type record struct {
-	Gates         string `json:"gates"`
-	RuntimeConfig string `json:"runtimeConfig"`
-	Ports         ports  `json:"ports"`
+	Gates         string  `json:"gates"`
+	RuntimeConfig string  `json:"runtimeConfig"`
+	Args          argList `json:"args,omitempty"`
+	Ports         ports   `json:"ports"`
 }
 
 func (c *cluster) recordFile() string { return filepath.Join(c.dir(), "cluster.json") }
@@ -193,7 +214,7 @@ func kwokctlConfig(opts options, p ports, binary func(string) string) kwokctlCon
 			KwokControllerBinary:        binary("kwok-controller"),
 			KubectlBinary:               binary("kubectl"),
 		},
-		ComponentsPatches: componentPatches(),
+		ComponentsPatches: append(componentPatches(), argPatches(opts.args)...),
 	}
 }
 
@@ -229,4 +250,16 @@ func componentPatches() []componentPatch {
 			{Key: "manage-nodes-with-annotation-selector", Value: simulatedAnnotation + "=" + simulatedValue},
 		}},
 	}
+}
+
+// argPatches are the patches for what the caller asked for. They come last: of a flag
+// that is given twice, a component takes the last value.
+func argPatches(args argList) []componentPatch {
+	var patches []componentPatch
+	for _, arg := range args {
+		component, setting, _ := strings.Cut(arg, ":")
+		name, value, _ := strings.Cut(setting, "=")
+		patches = append(patches, componentPatch{Name: component, ExtraArgs: []extraArg{{Key: name, Value: value}}})
+	}
+	return patches
 }

@@ -19,6 +19,7 @@ package main
 import (
 	"encoding/json"
 	"net"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -84,6 +85,29 @@ func TestComponentPatches(t *testing.T) {
 	// Without this all controllers are administrators and RBAC is not tested.
 	if want := (extraArg{Key: "use-service-account-credentials", Value: "true"}); !slices.Contains(patches[i].ExtraArgs, want) {
 		t.Errorf("kube-controller-manager has %v, want %v among them", patches[i].ExtraArgs, want)
+	}
+}
+
+func TestArgList(t *testing.T) {
+	var args argList
+	for _, bad := range []string{"", "v=2", "kubelet:v=2", "etcd:v", "etcd:=2", "etcd:--v=2"} {
+		if err := args.Set(bad); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+	for _, good := range []string{"kube-apiserver:audit-log-path=/a=b:c", "kube-controller-manager:kube-api-qps=20"} {
+		if err := args.Set(good); err != nil {
+			t.Errorf("%q was refused: %v", good, err)
+		}
+	}
+	patches := kwokctlConfig(options{args: args}, ports{}, inBin).ComponentsPatches
+	// After our own settings, or those would win.
+	want := []componentPatch{
+		{Name: "kube-apiserver", ExtraArgs: []extraArg{{Key: "audit-log-path", Value: "/a=b:c"}}},
+		{Name: "kube-controller-manager", ExtraArgs: []extraArg{{Key: "kube-api-qps", Value: "20"}}},
+	}
+	if got := patches[len(patches)-2:]; !reflect.DeepEqual(got, want) {
+		t.Errorf("patches end with %v, want %v", got, want)
 	}
 }
 

@@ -116,6 +116,9 @@ func (c *cluster) reusable(ctx context.Context, opts options) (record, error) {
 	if rec.RuntimeConfig != opts.runtimeConfig {
 		return record{}, fmt.Errorf("it runs with runtime config %q, asked for is %q", rec.RuntimeConfig, opts.runtimeConfig)
 	}
+	if !slices.Equal(rec.Args, opts.args) {
+		return record{}, fmt.Errorf("it runs with --arg %q, asked for is %q", rec.Args.String(), opts.args.String())
+	}
 	if sick := c.firstUnhealthy(ctx, rec); sick != nil {
 		return record{}, fmt.Errorf("%s is not healthy: %w", sick.component, sick.err)
 	}

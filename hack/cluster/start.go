@@ -143,7 +143,7 @@ func lastLines(log []byte, count int) string {
 // stops them and the logs stay.
 func (c *cluster) start(ctx context.Context, opts options) (record, error) {
 	var err error
-	rec := record{Gates: opts.gates, RuntimeConfig: opts.runtimeConfig}
+	rec := record{Gates: opts.gates, RuntimeConfig: opts.runtimeConfig, Args: opts.args}
 	if rec.Ports, err = choosePorts(); err != nil {
 		return rec, err
 	}
