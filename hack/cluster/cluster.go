@@ -143,16 +143,19 @@ func (c *cluster) up(ctx context.Context, opts options) error {
 	if err != nil {
 		return err
 	}
-	start := time.Now()
-	version, err := checkBinaries(ctx, c.bin)
-	if err != nil {
-		return err
-	}
+	// Waiting for another one is none of the time that this one takes.
 	unlock, err := c.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, opts.timeout)
+	defer cancel()
+	version, err := checkBinaries(ctx, c.bin)
+	if err != nil {
+		return err
+	}
 
 	state := "is up after %.1f s"
 	record, obstacle := c.reusable(ctx, opts)
@@ -166,7 +169,7 @@ func (c *cluster) up(ctx context.Context, opts options) error {
 			return err
 		}
 	}
-	if err := c.finish(ctx, record, opts); err != nil {
+	if err := c.finish(ctx, record, opts.nodes); err != nil {
 		return fmt.Errorf("cluster %q runs, but %w", c.name, err)
 	}
 	fmt.Printf("cluster %q "+state+": %s, %d nodes, https://127.0.0.1:%d\n",
@@ -190,11 +193,11 @@ func (c *cluster) startWithFreePorts(ctx context.Context, opts options) (record,
 		if stopErr := c.stop(); stopErr != nil {
 			return record{}, errors.Join(err, stopErr)
 		}
-		if ctx.Err() != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
 			return record{}, errors.Join(fmt.Errorf("cluster %q: interrupted, nothing is left running", c.name), c.remove())
 		}
 		var failure *startFailure
-		if attempt == attempts || !errors.As(err, &failure) || !failure.portTaken() {
+		if attempt == attempts || ctx.Err() != nil || !errors.As(err, &failure) || !failure.portTaken() {
 			return record{}, err
 		}
 		fmt.Printf("a port was taken meanwhile, trying others: %s\n", failure.component)
@@ -202,14 +205,12 @@ func (c *cluster) startWithFreePorts(ctx context.Context, opts options) (record,
 }
 
 // finish makes the running cluster ready for use: its nodes and its kubeconfig.
-func (c *cluster) finish(ctx context.Context, rec record, opts options) error {
-	ctx, cancel := context.WithTimeout(ctx, opts.timeout)
-	defer cancel()
+func (c *cluster) finish(ctx context.Context, rec record, nodes int) error {
 	api, err := c.apiClient(rec)
 	if err != nil {
 		return err
 	}
-	if err := ensureNodes(ctx, api, opts.nodes); err != nil {
+	if err := ensureNodes(ctx, api, nodes); err != nil {
 		return err
 	}
 	if err := waitForDefaultServiceAccount(ctx, api); err != nil {

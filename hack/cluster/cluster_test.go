@@ -178,6 +178,78 @@ func TestReusable(t *testing.T) {
 	}
 }
 
+// writeBinaries writes a script for every binary that a cluster needs; those that
+// scripts does not mention print a version.
+func writeBinaries(t *testing.T, dir string, scripts map[string]string) {
+	t.Helper()
+	for _, name := range append([]string{"kwokctl", "kubectl"}, components...) {
+		name = binaryOf(name)
+		script, ok := scripts[name]
+		if !ok {
+			script = "echo " + name + " v1; echo more"
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCheckBinaries(t *testing.T) {
+	cases := map[string]struct {
+		scripts map[string]string
+		missing string
+		timeout time.Duration
+		want    string
+	}{
+		"all work":      {timeout: time.Minute},
+		"one is absent": {missing: "kwok", timeout: time.Minute, want: "kwok is missing"},
+		"one fails": {
+			scripts: map[string]string{"etcd": "echo no such library; exit 1"},
+			timeout: time.Minute, want: "etcd is broken",
+		},
+		// The last one, so that the others have shown that they get their time.
+		"one is slow": {
+			scripts: map[string]string{"kwok": "exec sleep 60"},
+			timeout: time.Second, want: "slow rather than broken",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			bin := t.TempDir()
+			writeBinaries(t, bin, tc.scripts)
+			if tc.missing != "" {
+				if err := os.Remove(filepath.Join(bin, tc.missing)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), tc.timeout)
+			defer cancel()
+			version, err := checkBinaries(ctx, bin)
+			if tc.want == "" && (err != nil || version != "kube-apiserver v1") {
+				t.Errorf("checkBinaries: %q, %v, want the version of the API server", version, err)
+			}
+			if tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("checkBinaries: %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// Binaries share the disk that they are read from: two at once would be slower than
+// one after another, and the last one of many would run out of time.
+func TestCheckBinariesOneAtATime(t *testing.T) {
+	bin := t.TempDir()
+	busy := filepath.Join(bin, "busy")
+	scripts := map[string]string{}
+	for _, name := range append([]string{"kwokctl", "kubectl"}, components...) {
+		scripts[binaryOf(name)] = "mkdir '" + busy + "' || exit 1; sleep 0.05; rmdir '" + busy + "'; echo v1"
+	}
+	writeBinaries(t, bin, scripts)
+	if _, err := checkBinaries(context.Background(), bin); err != nil {
+		t.Errorf("checkBinaries: %v, want each binary to run alone", err)
+	}
+}
+
 // replaceFile puts a new file at path and lets exe refer to the old one.
 func replaceFile(t *testing.T, path, exe string) {
 	t.Helper()
@@ -256,7 +328,9 @@ func TestStartFails(t *testing.T) {
 				t.Fatal(err)
 			}
 			start := time.Now()
-			_, err := c.start(context.Background(), options{timeout: time.Second})
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_, err := c.start(ctx, options{})
 			for _, want := range tc.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("start: %v, want %q", err, want)

@@ -37,10 +37,15 @@ type unhealthy struct {
 	err       error
 }
 
+// probeTimeout is how long a component may take to answer. A healthy one answers
+// in milliseconds, or in seconds while a build keeps processors and disk busy; one
+// that is given up too early makes a running cluster start anew.
+const probeTimeout = 10 * time.Second
+
 // probeClient asks the components for their health. Their certificates are
 // made at start and signed by nobody, and nothing secret is sent.
 var probeClient = &http.Client{
-	Timeout: 2 * time.Second,
+	Timeout: probeTimeout,
 	Transport: &http.Transport{
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
 		DisableKeepAlives: true,

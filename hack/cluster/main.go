@@ -88,7 +88,7 @@ func runUp(ctx context.Context, args []string) error {
 	flags.StringVar(&opts.gates, "gates", "EvictionRequestAPI=true", "feature gates of the control plane, Name=true,...")
 	flags.StringVar(&opts.runtimeConfig, "runtime-config", "coordination.k8s.io/v1alpha1=true", "API versions to serve, group/version=true,...")
 	flags.Var(&opts.args, "arg", "a further flag of a component, component:flag=value; can be repeated")
-	flags.DurationVar(&opts.timeout, "timeout", defaultTimeout, "time in which the cluster must be healthy")
+	flags.DurationVar(&opts.timeout, "timeout", defaultTimeout, "time in which the cluster must be ready for use, the check of the binaries included")
 	if err := parse(flags, args); err != nil {
 		return err
 	}

@@ -98,6 +98,10 @@ func diedComponents(pidDir, proc, binDir string) ([]string, error) {
 // state is thrown away, so nothing is lost when it is over.
 const stopGrace = 5 * time.Second
 
+// killGrace is how long a process may take to be gone after SIGKILL: for as long as
+// the kernel waits for the disk on its behalf, it cannot end.
+const killGrace = time.Minute
+
 // stopProcesses asks all processes that run from binDir to end, forces them when
 // the grace time is over, and returns when they are gone.
 func stopProcesses(proc, binDir string, grace time.Duration) error {
@@ -111,7 +115,7 @@ func stopProcesses(proc, binDir string, grace time.Duration) error {
 			return nil
 		}
 		elapsed := time.Since(start)
-		if elapsed > 2*grace {
+		if elapsed > grace+killGrace {
 			return fmt.Errorf("process %d (%s) does not end, not even by SIGKILL", running[0].pid, running[0].component)
 		}
 		if elapsed > grace {

@@ -20,13 +20,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -50,26 +50,19 @@ func (c *cluster) binaryPath(component string) string {
 // checkBinaries runs every binary once, and returns the version of the API
 // server. A binary that is missing or broken is named here, before anything is
 // started or stopped.
+//
+// One after another, and within the time that the caller gives to everything:
+// right after a build the binaries have to be read back from the disk, a
+// gigabyte of them, and a slow disk is even slower when several read at once.
 func checkBinaries(ctx context.Context, bin string) (version string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	names := []string{"kwokctl", "kubectl"}
-	for _, component := range components {
-		names = append(names, binaryOf(component))
-	}
-	versions := make([]string, len(names))
-	errs := make([]error, len(names))
-	var wait sync.WaitGroup
-	for i, name := range names {
-		wait.Go(func() { versions[i], errs[i] = binaryVersion(ctx, filepath.Join(bin, name)) })
-	}
-	wait.Wait()
-	for i, name := range names {
-		if errs[i] != nil {
-			return "", errs[i]
+	for _, name := range append([]string{"kwokctl", "kubectl"}, components...) {
+		name = binaryOf(name)
+		first, err := binaryVersion(ctx, filepath.Join(bin, name))
+		if err != nil {
+			return "", err
 		}
 		if name == "kube-apiserver" {
-			version = versions[i]
+			version = first
 		}
 	}
 	return version, nil
@@ -87,6 +80,13 @@ func binaryVersion(ctx context.Context, path string) (string, error) {
 	cmd := exec.CommandContext(ctx, path, arg)
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
+	// It was killed because the time is over: that says nothing about the binary.
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return "", fmt.Errorf("no time is left: `%s %s` did not end, which is slow rather than broken; try again, or give a longer --timeout: %w", path, arg, ctx.Err())
+	}
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("interrupted while checking %s: %w", filepath.Base(path), ctx.Err())
+	}
 	if err != nil {
 		return "", fmt.Errorf("%s is broken: `%s %s` failed: %w\n%s", filepath.Base(path), path, arg, err, lastLines(out, 10))
 	}
@@ -150,8 +150,6 @@ func (c *cluster) start(ctx context.Context, opts options) (record, error) {
 	if err := c.prepare(opts, rec); err != nil {
 		return rec, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, opts.timeout)
-	defer cancel()
 	kwokctl := make(chan error, 1)
 	kwokctlCtx, stopKwokctl := context.WithCancel(ctx)
 	go func() {
@@ -314,9 +312,10 @@ func (c *cluster) kwokctlFailure(ctx context.Context, err error) error {
 }
 
 // timeoutFailure names the first component that is not healthy. The context of
-// the start is over, so the question gets a short one of its own.
+// the start is over, so the question gets one of its own, long enough for an
+// answer of those that are healthy on a machine that is slow.
 func (c *cluster) timeoutFailure(rec record, cause error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 	if sick := c.firstUnhealthy(ctx, rec); sick != nil {
 		return c.failure(sick.component, "did not become healthy in time: "+sick.err.Error())

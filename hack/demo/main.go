@@ -34,18 +34,16 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// timeout bounds the whole demo, so that a cluster that does not work shows as a
-// failure and not as a hang.
-const timeout = 80 * time.Second
-
 func main() {
 	kubeconfig := flag.String("kubeconfig", "_output/kubeconfig", "path of the kubeconfig file of the cluster")
 	bin := flag.String("bin", "_output/bin", "directory with kubectl and eviction-interceptor")
+	// A cluster that does not work shows as a failure and not as a hang.
+	timeout := flag.Duration("timeout", 80*time.Second, "time in which everything must have ended as it should")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, *timeout)
 	defer cancel()
 	if err := run(ctx, *kubeconfig, *bin); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -84,7 +82,7 @@ func run(ctx context.Context, kubeconfig, bin string) error {
 	if err := report(os.Stdout, scenarios, results); err != nil {
 		return err
 	}
-	fmt.Printf("\nThe cluster is still up. Look around:\n  %s --kubeconfig %s --namespace %s get er -o wide\n",
+	fmt.Printf("\nTo look around while the cluster is up:\n  %s --kubeconfig %s --namespace %s get er -o wide\n",
 		cluster.kubectl, kubeconfig, cluster.namespace)
 	return nil
 }
