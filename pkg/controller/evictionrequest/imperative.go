@@ -113,10 +113,10 @@ func nextTerminationStep(now time.Time, status *coordinationv1alpha1.EvictionReq
 
 // declineReason says why a pod is not evicted through the API, or "".
 func declineReason(pod *v1.Pod) string {
-	if _, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]; mirror {
+	if isMirrorPod(pod) {
 		return "Not evicted: a mirror pod only shows a static pod of the kubelet."
 	}
-	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/") {
+	if isDaemonSetPod(pod) {
 		return "Not evicted: the DaemonSet would create the pod again on the same node."
 	}
 	return ""

@@ -369,6 +369,105 @@ func TestEvictPodAgainForSuccessor(t *testing.T) {
 	}
 }
 
+// The API server says when it wants to be asked again; until then, nothing but time
+// makes another attempt.
+func TestEvictionObeysRetryAfter(t *testing.T) {
+	tests := map[string]struct {
+		answer    error
+		budget    *policyv1.PodDisruptionBudget
+		lookAgain time.Duration
+	}{
+		"an overloaded API server":         {answer: apierrors.NewTooManyRequests("busy", 7), lookAgain: 7 * time.Second},
+		"a budget that is not counted yet": {answer: delayedViolation(10), budget: newBudget("web", allowing(1)), lookAgain: 10 * time.Second},
+		"a budget that has no room":        {answer: delayedViolation(90), budget: newBudget("web"), lookAgain: 90 * time.Second},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			objects := []runtime.Object{newRequest(its()), newPod()}
+			if test.budget != nil {
+				objects = append(objects, test.budget)
+			}
+			f := newFixture(t, objects...)
+			f.evictErr = test.answer
+			_, ctx := ktesting.NewTestContext(t)
+			sync := func() {
+				t.Helper()
+				if err := f.imperative.syncRequest(ctx, requestKeyOfPod); err != nil {
+					t.Fatalf("unexpected error: %v", err)
+				}
+			}
+			sync()
+			f.evictErr = nil
+			f.clock.Step(test.lookAgain - time.Second)
+			f.cached(t, newRequest(its(reporting(retrying(0, 0, 0)), blockedByBudget(0))))
+			f.cached(t, newBudget("web", allowing(1))) // Not even this counts.
+			sync()
+			if len(f.evicted) != 1 || f.evictions.after[requestKeyOfPod] != time.Second {
+				t.Errorf("tried %d times and looks again after %s, want once and a second", len(f.evicted), f.evictions.after[requestKeyOfPod])
+			}
+			f.clock.Step(time.Second)
+			sync()
+			if len(f.evicted) != 2 {
+				t.Errorf("tried %d times, want twice", len(f.evicted))
+			}
+			f.requests.handler.OnDelete(newRequest())
+			if len(f.imperative.retryAfter.times) > 0 {
+				t.Error("remembers a pod whose request is gone")
+			}
+		})
+	}
+}
+
+func delayedViolation(seconds int32) error {
+	err := violation("")
+	err.ErrStatus.Details.RetryAfterSeconds = seconds
+	return err
+}
+
+// While two evictions under a budget are in flight, a third one waits for its turn and
+// for nothing else.
+func TestEvictionsArePacedPerBudget(t *testing.T) {
+	third := newPod(podUIDIs(otherUID), func(pod *v1.Pod) { pod.Name = "web-2" })
+	request := newRequest(its(), func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Name = string(otherUID)
+		request.Spec.Target.Pod = &coordinationv1alpha1.LocalPodReference{Name: "web-2", UID: string(otherUID)}
+	})
+	f := newFixture(t, request, third, newBudget("web", allowing(3)))
+	budget := types.NamespacedName{Namespace: namespace, Name: "web"}
+	f.imperative.pacer.enter(budget, named("a"))
+	f.imperative.pacer.enter(budget, named("b"))
+	_, ctx := ktesting.NewTestContext(t)
+	key := types.NamespacedName{Namespace: namespace, Name: string(otherUID)}
+	if err := f.imperative.syncRequest(ctx, key); err != nil || len(f.evicted) != 0 {
+		t.Fatalf("evicted %d pods, %v, while two others are in flight", len(f.evicted), err)
+	}
+	f.imperative.pacer.leave(budget)
+	f.expectQueued(t, nil, []types.NamespacedName{key})
+	if err := f.imperative.syncRequest(ctx, key); err != nil || len(f.evicted) != 1 {
+		t.Fatalf("evicted %d pods, %v, when it was its turn", len(f.evicted), err)
+	}
+	// It has left, too: nobody would come in any more.
+	if got := f.imperative.pacer.budgets[budget].inFlight; got != 1 {
+		t.Errorf("%d evictions are in flight, want that of b", got)
+	}
+}
+
+// No event will come to forget a pod whose request is deleted during the call.
+func TestEvictionOutlivesItsRequest(t *testing.T) {
+	f := newFixture(t, newRequest(its()), newPod())
+	f.imperative.evict = func(context.Context, *v1.Pod) error {
+		f.deliversEnd(t, newRequest(its()))
+		return nil
+	}
+	_, ctx := ktesting.NewTestContext(t)
+	if err := f.imperative.syncRequest(ctx, requestKeyOfPod); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	if f.imperative.evicted.has(podUID) {
+		t.Error("remembers the pod for ever")
+	}
+}
+
 func TestImperativeSyncRequestErrors(t *testing.T) {
 	tests := map[string]struct {
 		breaks func(*fixture)

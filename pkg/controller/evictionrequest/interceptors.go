@@ -17,10 +17,13 @@ limitations under the License.
 package evictionrequest
 
 import (
+	"strings"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 )
 
 // defaultHeartbeatDeadline is the default of spec.heartbeatDeadlineSeconds, for
@@ -40,13 +43,43 @@ const (
 )
 
 // computeTargetInterceptors returns who gets a turn in the eviction of the pod, in
-// order: those that the pod names, then the built-in one.
+// order: those that the pod names in its spec or by annotation, those that its kind
+// calls for, and the built-in one.
 func computeTargetInterceptors(pod *v1.Pod) []coordinationv1alpha1.Interceptor {
-	var interceptors []coordinationv1alpha1.Interceptor
+	var named []string
 	for _, interceptor := range pod.Spec.EvictionInterceptors {
-		interceptors = append(interceptors, coordinationv1alpha1.Interceptor{Name: interceptor.Name})
+		named = append(named, interceptor.Name)
 	}
-	return append(interceptors, coordinationv1alpha1.Interceptor{Name: coordinationv1alpha1.EvictionInterceptorImperative})
+	var interceptors []coordinationv1alpha1.Interceptor
+	for _, name := range evictioninterceptor.TargetNames(named, pod.Annotations, defaultInterceptors(pod)) {
+		interceptors = append(interceptors, coordinationv1alpha1.Interceptor{Name: name})
+	}
+	return interceptors
+}
+
+// defaultInterceptors returns who can end a pod that is not evicted through the API.
+// They get a turn also where the pod does not name them, such as one that is older
+// than the feature.
+func defaultInterceptors(pod *v1.Pod) []string {
+	switch {
+	case isMirrorPod(pod):
+		return []string{coordinationv1alpha1.EvictionInterceptorKubelet}
+	case isDaemonSetPod(pod):
+		return []string{coordinationv1alpha1.EvictionInterceptorDaemonSet}
+	}
+	return nil
+}
+
+// isMirrorPod tells whether the pod only shows a static pod of the kubelet.
+func isMirrorPod(pod *v1.Pod) bool {
+	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
+	return mirror
+}
+
+// isDaemonSetPod tells whether a DaemonSet controls the pod.
+func isDaemonSetPod(pod *v1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/")
 }
 
 // activeInterceptor returns the name of the interceptor whose turn it is, or "".

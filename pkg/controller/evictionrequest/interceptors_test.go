@@ -38,6 +38,28 @@ func TestComputeTargetInterceptors(t *testing.T) {
 			pod:  newPod(interceptedBy(second, first)),
 			want: []coordinationv1alpha1.Interceptor{{Name: second}, {Name: first}, {Name: builtIn}},
 		},
+		"registered by annotation, around those of the pod": {
+			pod: newPod(interceptedBy(first), registered("early.example.com", "10001"), registered("late.example.com", "9999")),
+			want: []coordinationv1alpha1.Interceptor{
+				{Name: "early.example.com"}, {Name: first}, {Name: "late.example.com"}, {Name: builtIn},
+			},
+		},
+		"the DaemonSet controller for its pods": {
+			pod:  newPod(interceptedBy(first), ownedBy("DaemonSet", true)),
+			want: []coordinationv1alpha1.Interceptor{{Name: first}, {Name: "daemonset.apps.k8s.io"}, {Name: builtIn}},
+		},
+		"the DaemonSet controller once, where the pod names it": {
+			pod:  newPod(interceptedBy("daemonset.apps.k8s.io", first), ownedBy("DaemonSet", true)),
+			want: []coordinationv1alpha1.Interceptor{{Name: "daemonset.apps.k8s.io"}, {Name: first}, {Name: builtIn}},
+		},
+		"a DaemonSet that does not control the pod": {
+			pod:  newPod(ownedBy("DaemonSet", false)),
+			want: []coordinationv1alpha1.Interceptor{{Name: builtIn}},
+		},
+		"the kubelet for mirror pods": {
+			pod:  newPod(mirrored),
+			want: []coordinationv1alpha1.Interceptor{{Name: "kubelet.k8s.io"}, {Name: builtIn}},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -36,6 +36,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
 )
 
 var errUnreachable = errors.New("unreachable")
@@ -94,6 +95,76 @@ func TestSyncRequest(t *testing.T) {
 				t.Errorf("read the pod %d times from the API server, want %d", got, test.podReads)
 			}
 		})
+	}
+}
+
+// The labels of the pod are there before, or with, the first activation, and the
+// status is written over what the labels made of the request.
+func TestSyncRequestCopiesLabelsFirst(t *testing.T) {
+	f := newFixture(t, newRequest(requestLabels(map[string]string{"app": "db", "team": "a"})), newPod())
+	_, ctx := ktesting.NewTestContext(t)
+	if err := f.syncRequest(ctx, requestKeyOfPod); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	actions := f.client.Actions()
+	if len(actions) != 2 || !actions[0].Matches("patch", "evictionrequests") || !actions[1].Matches("update", "evictionrequests") {
+		t.Fatalf("got %v, want a patch and then an update", actions)
+	}
+	updated := actions[1].(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.EvictionRequest)
+	if diff := cmp.Diff(map[string]string{"app": "web", "team": "a"}, updated.Labels); diff != "" {
+		t.Errorf("unexpected labels (-want, +got):\n%s", diff)
+	}
+	f.expectWrites(t, newStatus(targets(), active(builtIn, 0)))
+}
+
+// A patch that lost against somebody else leaves the decision to the next sync.
+func TestSyncRequestStopsAfterLostLabels(t *testing.T) {
+	f := newFixture(t, newRequest(requestLabels(nil)), newPod())
+	f.client.PrependReactor("patch", "evictionrequests", answering(apierrors.NewConflict(evictionRequestResource, string(podUID), errUnreachable)))
+	_, ctx := ktesting.NewTestContext(t)
+	if err := f.syncRequest(ctx, requestKeyOfPod); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	f.expectWrites(t)
+}
+
+func TestSyncRequestDeletesGarbage(t *testing.T) {
+	finished := having(targets(), processed(builtIn), condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0))
+	tests := map[string]struct {
+		after     time.Duration
+		request   *coordinationv1alpha1.EvictionRequest
+		deletions int
+	}{
+		"not before its time":        {after: ttl - time.Second, request: newRequest(finished)},
+		"when its time has come":     {after: ttl, request: newRequest(finished), deletions: 1},
+		"when a requester is back":   {request: newRequest(generation(2), finished), deletions: 1},
+		"not while others keep it":   {after: ttl, request: newRequest(beingDeleted, finished)},
+		"not a request that goes on": {after: ttl, request: newRequest(having(targets(), active(builtIn, 0)))},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, test.request, newPod())
+			f.clock.Step(test.after)
+			_, ctx := ktesting.NewTestContext(t)
+			if err := f.syncRequest(ctx, requestKeyOfPod); err != nil {
+				t.Fatalf("unexpected error: %v", err)
+			}
+			if got := countActions(f.client.Actions(), "delete", "evictionrequests"); got != test.deletions {
+				t.Errorf("deleted it %d times, want %d", got, test.deletions)
+			}
+		})
+	}
+}
+
+func TestCountRequests(t *testing.T) {
+	over := newRequest(having(targets(first), active(first, 0), condition(evicted, metav1.ConditionTrue, "PodDeleted", "", 0)))
+	over.Name = "over"
+	pending := newRequest()
+	pending.Name = "pending"
+	f := newFixture(t, newRequest(having(targets(first), active(first, 0))), over, pending)
+	want := metrics.Counts{Interceptors: map[string]int{first: 1}, Requesters: map[string]int{"drain.example.com": 2}}
+	if diff := cmp.Diff(want, f.countRequests()); diff != "" {
+		t.Errorf("unexpected counts (-want, +got):\n%s", diff)
 	}
 }
 

@@ -1,0 +1,154 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// said shortens what was told, and of which objects, to lines.
+func said(f *fixture) []string {
+	var lines []string
+	for _, event := range f.events {
+		kind, _, _ := strings.Cut(event.Regarding, " ")
+		lines = append(lines, fmt.Sprintf("%s: %s %s: %s", kind, event.Type, event.Reason, event.Note))
+	}
+	return lines
+}
+
+func TestChangesAndEvents(t *testing.T) {
+	const deleted = "Target Pod web-0 was deleted."
+	both := func(text string) []string { return []string{"EvictionRequest: " + text, "Pod: " + text} }
+	blockedBecause := func(reason string) func(*coordinationv1alpha1.EvictionRequestStatus) {
+		return condition(blocked, metav1.ConditionTrue, reason, "PodDisruptionBudget web: no room", 0)
+	}
+	tests := map[string]struct {
+		old, updated *coordinationv1alpha1.EvictionRequestStatus
+		want         []change
+		events       []string
+	}{
+		"nothing": {old: newStatus(targets(first), active(first, 0)), updated: newStatus(targets(first), active(first, 0))},
+		"a pod without interceptors is initialised": {
+			old: newStatus(), updated: newStatus(targets(), active(builtIn, 0)),
+			want: []change{{kind: changeInitialized}, {kind: changeActivated, interceptor: builtIn}},
+		},
+		"the first of some interceptors is activated": {
+			old: newStatus(), updated: newStatus(targets(first), active(first, 0)),
+			want:   []change{{kind: changeInitialized}, {kind: changeActivated, interceptor: first}},
+			events: both("Normal InterceptorActivated: It is the turn of interceptor first.example.com."),
+		},
+		"an interceptor has completed": {
+			old:     newStatus(targets(first), active(first, 0), reporting(done(first, 0))),
+			updated: newStatus(targets(first), processed(first), active(builtIn, 0), reporting(done(first, 0))),
+			want: []change{{kind: changeProcessed, interceptor: first, outcome: "completed"},
+				{kind: changeActivated, interceptor: builtIn}},
+			events: append(both("Normal InterceptorCompleted: Interceptor first.example.com has completed."),
+				both("Normal InterceptorActivated: It is the turn of interceptor imperative-eviction.k8s.io.")...),
+		},
+		"an interceptor was silent": {
+			old:     newStatus(targets(first, second), active(first, 0)),
+			updated: newStatus(targets(first, second), processed(first), active(second, time.Hour)),
+			want: []change{{kind: changeProcessed, interceptor: first, outcome: "timed_out"},
+				{kind: changeActivated, interceptor: second}},
+			events: append(both("Warning InterceptorTimedOut: Interceptor first.example.com was silent for too long and has lost its turn."),
+				both("Normal InterceptorActivated: It is the turn of interceptor second.example.com.")...),
+		},
+		"an interceptor is overdue": {
+			old: newStatus(targets(first), active(first, 0)),
+			updated: newStatus(targets(first), active(first, 0),
+				condition(unresponsive, metav1.ConditionTrue, "HeartbeatOverdue", "Silence.", 0)),
+			want:   []change{{kind: changeUnresponsive, reason: "HeartbeatOverdue", message: "Silence."}},
+			events: both("Warning InterceptorUnresponsive: Silence."),
+		},
+		"a budget is in the way": {
+			old: newStatus(targets(), active(builtIn, 0)), updated: newStatus(targets(), active(builtIn, 0), blockedBecause("DisruptionBudget")),
+			want:   []change{{kind: changeBlocked, reason: "DisruptionBudget", message: "PodDisruptionBudget web: no room"}},
+			events: both("Warning EvictionBlocked: PodDisruptionBudget web: no room"),
+		},
+		"a budget is still in the way": {
+			old: newStatus(targets(), blockedBecause("DisruptionBudget")), updated: newStatus(targets(), blockedBecause("DisruptionBudget")),
+		},
+		"something else is in the way now": {
+			old: newStatus(targets(), blockedBecause("DisruptionBudget")), updated: newStatus(targets(), blockedBecause("EvictionRefused")),
+			want:   []change{{kind: changeBlocked, reason: "EvictionRefused", message: "PodDisruptionBudget web: no room"}},
+			events: both("Warning EvictionBlocked: PodDisruptionBudget web: no room"),
+		},
+		"nothing is in the way any more": {
+			old:     newStatus(targets(), blockedBecause("DisruptionBudget")),
+			updated: newStatus(targets(), condition(blocked, metav1.ConditionFalse, "NotBlocked", "", 0)),
+		},
+		"the pod is gone": {
+			old:     newStatus(targets(first), active(first, 0)),
+			updated: newStatus(targets(first), processed(first), condition(evicted, metav1.ConditionTrue, "PodDeleted", deleted, 0)),
+			want: []change{{kind: changeProcessed, interceptor: first, outcome: "evicted"},
+				{kind: changeEvicted, reason: "PodDeleted", message: deleted}},
+			events: []string{"EvictionRequest: Normal Evicted: " + deleted},
+		},
+		"the pod is gone and its interceptor has said so": {
+			old:     newStatus(targets(first), active(first, 0), reporting(done(first, 0))),
+			updated: newStatus(targets(first), processed(first), reporting(done(first, 0)), condition(evicted, metav1.ConditionTrue, "PodDeleted", deleted, 0)),
+			want: []change{{kind: changeProcessed, interceptor: first, outcome: "completed"},
+				{kind: changeEvicted, reason: "PodDeleted", message: deleted}},
+			events: append(both("Normal InterceptorCompleted: Interceptor first.example.com has completed."),
+				"EvictionRequest: Normal Evicted: "+deleted),
+		},
+		"nobody asks any more": {
+			old:     newStatus(targets(first), active(first, 0)),
+			updated: newStatus(targets(first), processed(first), condition(canceled, metav1.ConditionTrue, "NoRequesters", "The last one has left.", 0)),
+			want: []change{{kind: changeProcessed, interceptor: first, outcome: "canceled"},
+				{kind: changeCanceled, reason: "NoRequesters", message: "The last one has left."}},
+			events: both("Normal EvictionCanceled: The last one has left."),
+		},
+		"there is no such pod": {
+			old:     newStatus(),
+			updated: newStatus(condition(canceled, metav1.ConditionTrue, "ValidationFailed", "Target Pod web-0 was not found.", 0)),
+			want:    []change{{kind: changeCanceled, reason: "ValidationFailed", message: "Target Pod web-0 was not found."}},
+			events:  []string{"EvictionRequest: Normal EvictionCanceled: Target Pod web-0 was not found."},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := computeChanges(test.old, test.updated)
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(change{})); diff != "" {
+				t.Errorf("unexpected changes (-want, +got):\n%s", diff)
+			}
+			f := newFixture(t)
+			request := newRequest()
+			request.Status = *test.updated
+			recordEvents(f, request, got)
+			if diff := cmp.Diff(test.events, said(f)); diff != "" {
+				t.Errorf("unexpected events (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The API server refuses an event whose note is longer than this.
+func TestEventNotesAreTruncated(t *testing.T) {
+	f := newFixture(t)
+	recordEvents(f, newRequest(), []change{{kind: changeEvicted, message: strings.Repeat("x", 1025)}})
+	if len(f.events) != 1 || len(f.events[0].Note) != 1024 {
+		t.Errorf("got %v, want one event with a note of 1024 bytes", f.events)
+	}
+}

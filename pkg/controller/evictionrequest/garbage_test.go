@@ -1,0 +1,68 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestDecideGarbage(t *testing.T) {
+	evictedThen := having(targets(), processed(builtIn), condition(evicted, metav1.ConditionTrue, "PodDeleted", "", time.Minute))
+	canceledThen := having(targets(), processed(builtIn), condition(canceled, metav1.ConditionTrue, "NoRequesters", "", time.Minute))
+	invalid := having(condition(canceled, metav1.ConditionTrue, "ValidationFailed", "", time.Minute))
+
+	tests := map[string]struct {
+		after   time.Duration
+		request *coordinationv1alpha1.EvictionRequest
+		forever bool
+		want    garbageDecision
+		wait    time.Duration
+	}{
+		"a request that goes on":         {after: time.Hour, request: newRequest(having(targets(), active(builtIn, 0))), want: garbageKeep},
+		"a condition that is not True":   {after: time.Hour, request: newRequest(having(condition(evicted, metav1.ConditionFalse, "", "", 0))), want: garbageKeep},
+		"a second before its time":       {after: time.Hour + 59*time.Second, request: newRequest(evictedThen), want: garbageWait, wait: time.Second},
+		"at its time":                    {after: time.Hour + 60*time.Second, request: newRequest(evictedThen), want: garbageDelete},
+		"canceled requests go too":       {after: time.Hour + 60*time.Second, request: newRequest(withoutRequesters, canceledThen), want: garbageDelete},
+		"kept for ever":                  {after: 1000 * time.Hour, request: newRequest(evictedThen), forever: true, want: garbageKeep},
+		"finalizers of others keep it":   {after: 1000 * time.Hour, request: newRequest(beingDeleted, evictedThen), want: garbageKeep},
+		"a requester comes back":         {request: newRequest(generation(2), canceledThen), want: garbageDelete},
+		"it comes back, and TTL is off":  {request: newRequest(generation(2), canceledThen), forever: true, want: garbageDelete},
+		"it comes back while it goes":    {request: newRequest(generation(2), beingDeleted, canceledThen), want: garbageKeep},
+		"the last of others leaves":      {after: time.Minute, request: newRequest(generation(2), withoutRequesters, invalid), want: garbageWait, wait: time.Hour},
+		"canceled with its requesters":   {after: time.Minute, request: newRequest(invalid), want: garbageWait, wait: time.Hour},
+		"its pod is there now":           {request: newRequest(generation(2), invalid), want: garbageDelete},
+		"who joins the evicted is late":  {after: time.Minute, request: newRequest(generation(2), evictedThen), want: garbageWait, wait: time.Hour},
+		"Forbid has no meaning any more": {after: 2 * time.Hour, request: newRequest(evictedThen, cancellationForbidden), want: garbageDelete},
+		"a clock that was turned back":   {after: -time.Hour, request: newRequest(evictedThen), want: garbageWait, wait: 2*time.Hour + time.Minute},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			keep := ttl
+			if test.forever {
+				keep = 0
+			}
+			decision, wait := decideGarbage(start.Add(test.after), test.request, keep)
+			if decision != test.want || wait != test.wait {
+				t.Errorf("got decision %d and wait %s, want %d and %s", decision, wait, test.want, test.wait)
+			}
+		})
+	}
+}

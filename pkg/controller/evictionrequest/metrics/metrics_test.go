@@ -1,0 +1,167 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package metrics
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/component-base/metrics/testutil"
+)
+
+// expect compares metrics as a monitoring system reads them.
+func expect(t *testing.T, want string, names ...string) {
+	t.Helper()
+	if err := testutil.GatherAndCompare(legacyregistry.DefaultGatherer, strings.NewReader(want), names...); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	Register()
+	Register() // A second controller in the same process, as in tests.
+	CountImperativeEviction("evicted")
+	CountImperativeEviction("evicted")
+	CountImperativeEviction("blocked")
+	CountProcessedInterceptor("imperative-eviction.k8s.io", "timed_out")
+	ObservePodInterceptors(3)
+	ObserveRequestDuration("evicted", 3*time.Second)
+	expect(t, `
+# HELP evictionrequest_controller_imperative_evictions_total [ALPHA] Calls of the pods/eviction subresource, by result: evicted, gone, blocked, refused or error.
+# TYPE evictionrequest_controller_imperative_evictions_total counter
+evictionrequest_controller_imperative_evictions_total{result="blocked"} 1
+evictionrequest_controller_imperative_evictions_total{result="evicted"} 2
+# HELP evictionrequest_controller_processed_interceptors_total [ALPHA] Turns of interceptors that ended, by interceptor and outcome: completed, timed_out, evicted or canceled.
+# TYPE evictionrequest_controller_processed_interceptors_total counter
+evictionrequest_controller_processed_interceptors_total{interceptor="imperative-eviction.k8s.io",outcome="timed_out"} 1
+# HELP evictionrequest_controller_pod_interceptors [ALPHA] Number of interceptors of a request, the built-in ones included, observed when the request is initialised.
+# TYPE evictionrequest_controller_pod_interceptors histogram
+evictionrequest_controller_pod_interceptors_bucket{le="1"} 0
+evictionrequest_controller_pod_interceptors_bucket{le="2"} 0
+evictionrequest_controller_pod_interceptors_bucket{le="3"} 1
+evictionrequest_controller_pod_interceptors_bucket{le="4"} 1
+evictionrequest_controller_pod_interceptors_bucket{le="6"} 1
+evictionrequest_controller_pod_interceptors_bucket{le="8"} 1
+evictionrequest_controller_pod_interceptors_bucket{le="12"} 1
+evictionrequest_controller_pod_interceptors_bucket{le="16"} 1
+evictionrequest_controller_pod_interceptors_bucket{le="+Inf"} 1
+evictionrequest_controller_pod_interceptors_sum 3
+evictionrequest_controller_pod_interceptors_count 1
+`, "evictionrequest_controller_imperative_evictions_total", "evictionrequest_controller_processed_interceptors_total",
+		"evictionrequest_controller_pod_interceptors")
+	if got, err := testutil.GetHistogramMetricValue(requestDuration.WithLabelValues("evicted")); err != nil || got != 3 {
+		t.Errorf("observed a duration of %v, %v, want 3 seconds", got, err)
+	}
+}
+
+func TestTrack(t *testing.T) {
+	Register()
+	const none = ""
+	gauges := []string{"evictionrequest_controller_active_interceptor", "evictionrequest_controller_active_requester"}
+	expect(t, none, gauges...)
+
+	stop := Track(func() Counts {
+		return Counts{Interceptors: map[string]int{"first.example.com": 2}, Requesters: map[string]int{"drain.example.com": 3}}
+	})
+	want := `
+# HELP evictionrequest_controller_active_interceptor [ALPHA] Number of unfinished requests by the interceptor whose turn it is.
+# TYPE evictionrequest_controller_active_interceptor gauge
+evictionrequest_controller_active_interceptor{interceptor="first.example.com"} 2
+# HELP evictionrequest_controller_active_requester [ALPHA] Number of unfinished requests by requester.
+# TYPE evictionrequest_controller_active_requester gauge
+evictionrequest_controller_active_requester{requester="drain.example.com"} 3
+`
+	expect(t, want, gauges...)
+
+	// The next controller takes over before the last one has ended.
+	stopNext := Track(func() Counts { return Counts{} })
+	stop()
+	expect(t, none, gauges...)
+	stopNext()
+	if requests.source.Load() != nil {
+		t.Error("a controller that has ended is still asked")
+	}
+}
+
+// Users choose the names: however many there are, the series stay few.
+func TestNamesAreBounded(t *testing.T) {
+	n := newNames("known.k8s.io")
+	for i := range 60 {
+		name := fmt.Sprintf("user-%d.example.com", i)
+		want := name
+		if i >= 50 {
+			want = "other"
+		}
+		if got := n.bounded(name); got != want {
+			t.Errorf("name %d became %q, want %q", i, got, want)
+		}
+	}
+	for name, want := range map[string]string{
+		"known.k8s.io":        "known.k8s.io",
+		"user-7.example.com":  "user-7.example.com",
+		"user-51.example.com": "other",
+	} {
+		if got := n.bounded(name); got != want {
+			t.Errorf("%s became %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestNamesAreSafeForConcurrentUse(t *testing.T) {
+	n := newNames()
+	var wait sync.WaitGroup
+	for i := range 8 {
+		wait.Go(func() {
+			for j := range 100 {
+				n.bounded(fmt.Sprintf("user-%d-%d.example.com", i, j))
+			}
+		})
+	}
+	wait.Wait()
+	if n.room != 0 || n.known.Len() != 50 {
+		t.Errorf("knows %d names and has room for %d", n.known.Len(), n.room)
+	}
+}
+
+// What shares a name is added up: a series that comes twice breaks the whole page.
+func TestBoundedNamesAreAddedUp(t *testing.T) {
+	Register()
+	counts := map[string]int{}
+	for i := range 60 {
+		counts[fmt.Sprintf("crowd-%d.example.com", i)] = 1
+	}
+	defer Track(func() Counts { return Counts{Requesters: counts} })()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatalf("reading the metrics: %v", err)
+	}
+	sum, series := 0.0, 0
+	for _, family := range families {
+		if family.GetName() == "evictionrequest_controller_active_requester" {
+			for _, metric := range family.Metric {
+				sum, series = sum+metric.Gauge.GetValue(), series+1
+			}
+		}
+	}
+	if sum != 60 || series > 51 {
+		t.Errorf("counted %v requests in %d series, want 60 in 51 at most", sum, series)
+	}
+}

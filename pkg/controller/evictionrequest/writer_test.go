@@ -1,0 +1,203 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2/ktesting"
+)
+
+func version(version string) func(*coordinationv1alpha1.EvictionRequest) {
+	return func(request *coordinationv1alpha1.EvictionRequest) { request.ResourceVersion = version }
+}
+
+// Each kind of write meets each kind of answer.
+func TestWriterAnswers(t *testing.T) {
+	resource, name := evictionRequestResource, string(podUID)
+	seen := newStatus(targets(first), active(first, 0))
+	writes := map[string]struct {
+		verb  string
+		write func(t *testing.T, w *requestWriter, request *coordinationv1alpha1.EvictionRequest) error
+		doing string
+	}{
+		"status": {verb: "update", doing: "writing the status", write: func(t *testing.T, w *requestWriter, request *coordinationv1alpha1.EvictionRequest) error {
+			_, ctx := ktesting.NewTestContext(t)
+			return w.setStatus(ctx, request, seen)
+		}},
+		"labels": {verb: "patch", doing: "copying the labels of the pod", write: func(t *testing.T, w *requestWriter, request *coordinationv1alpha1.EvictionRequest) error {
+			_, ctx := ktesting.NewTestContext(t)
+			written, err := w.setLabels(ctx, request, map[string]string{"tier": "x"})
+			if written != nil {
+				t.Errorf("returned a request that was not written")
+			}
+			return err
+		}},
+		"deletion": {verb: "delete", doing: "deleting the finished request", write: func(t *testing.T, w *requestWriter, request *coordinationv1alpha1.EvictionRequest) error {
+			_, ctx := ktesting.NewTestContext(t)
+			return w.remove(ctx, request)
+		}},
+	}
+	answers := map[string]struct {
+		answer error
+		lost   bool
+	}{
+		"the request was deleted": {answer: apierrors.NewNotFound(resource, name), lost: true},
+		"the request changed":     {answer: apierrors.NewConflict(resource, name, errUnreachable), lost: true},
+		"the API server fails":    {answer: apierrors.NewInternalError(errUnreachable)},
+		"the write is refused":    {answer: apierrors.NewForbidden(resource, name, errUnreachable)},
+		"no answer":               {answer: errUnreachable},
+	}
+	for kind, write := range writes {
+		for testName, test := range answers {
+			t.Run(kind+"/"+testName, func(t *testing.T) {
+				request := newRequest(version("17"))
+				f := newFixture(t, request)
+				f.client.PrependReactor(write.verb, "evictionrequests", answering(test.answer))
+				err := write.write(t, f.writer, request)
+				if test.lost && err != nil {
+					t.Errorf("got error %v, want none: an event will tell", err)
+				}
+				if !test.lost && (!errors.Is(err, test.answer) || err.Error() != write.doing+": "+test.answer.Error()) {
+					t.Errorf("got error %v, want %q that wraps its cause", err, write.doing)
+				}
+				if len(f.events) > 0 {
+					t.Errorf("told of something that was not written: %v", f.events)
+				}
+				f.expectCacheUntouched(t, newRequest(version("17")))
+			})
+		}
+	}
+}
+
+func TestSetStatus(t *testing.T) {
+	f := newFixture(t, newRequest(version("17")))
+	_, ctx := ktesting.NewTestContext(t)
+	unseen := newRequest().Status
+	if err := f.writer.setStatus(ctx, newRequest(version("17")), &unseen); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	f.expectWrites(t)
+
+	seen := newStatus(targets(first), active(first, 0))
+	if err := f.writer.setStatus(ctx, newRequest(version("17")), seen); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	f.expectWrites(t, seen)
+	// The version that was read makes the write fail when it is outdated.
+	update := f.client.Actions()[0].(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.EvictionRequest)
+	if update.ResourceVersion != "17" {
+		t.Errorf("wrote over version %q, want 17", update.ResourceVersion)
+	}
+	const turn = "It is the turn of interceptor first.example.com."
+	request, pod := "EvictionRequest "+string(podUID), "Pod web-0"
+	want := []recordedEvent{
+		{request, pod, "Normal", "InterceptorActivated", turn},
+		{pod, request, "Normal", "InterceptorActivated", turn},
+	}
+	if diff := cmp.Diff(want, f.events); diff != "" {
+		t.Errorf("unexpected events (-want, +got):\n%s", diff)
+	}
+}
+
+func TestSetLabels(t *testing.T) {
+	f := newFixture(t, newRequest())
+	_, ctx := ktesting.NewTestContext(t)
+	request := newRequest()
+	if same, err := f.writer.setLabels(ctx, request, nil); same != request || err != nil || len(f.client.Actions()) > 0 {
+		t.Errorf("got %v and %v after %v, want the request and no write", same, err, f.client.Actions())
+	}
+	written, err := f.writer.setLabels(ctx, request, map[string]string{"tier": "x"})
+	if err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	if diff := cmp.Diff(map[string]string{"app": "web", "tier": "x"}, written.Labels); diff != "" {
+		t.Errorf("unexpected labels (-want, +got):\n%s", diff)
+	}
+	patch := f.client.Actions()[0].(clienttesting.PatchAction)
+	const want = `{"metadata":{"labels":{"tier":"x"},"uid":"` + string(requestUID) + `"}}`
+	if got := string(patch.GetPatch()); got != want || patch.GetPatchType() != types.MergePatchType {
+		t.Errorf("sent %s %s, want %s", patch.GetPatchType(), got, want)
+	}
+}
+
+func TestRemove(t *testing.T) {
+	f := newFixture(t, newRequest())
+	_, ctx := ktesting.NewTestContext(t)
+	if err := f.writer.remove(ctx, newRequest(version("17"))); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	uid, resourceVersion := requestUID, "17"
+	want := &metav1.Preconditions{UID: &uid, ResourceVersion: &resourceVersion}
+	got := f.client.Actions()[0].(clienttesting.DeleteAction).GetDeleteOptions().Preconditions
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("unexpected preconditions (-want, +got):\n%s", diff)
+	}
+}
+
+// versionedStore is a cache that says how far it has come.
+type versionedStore struct {
+	cache.Store
+	version string
+}
+
+func (s *versionedStore) LastStoreSyncResourceVersion() string { return s.version }
+
+// After a write, nothing is decided before the cache has it.
+func TestWriterWaitsForItsCache(t *testing.T) {
+	f := newFixture(t, newRequest())
+	store := &versionedStore{version: "17"}
+	w := newRequestWriter(f.client, f, store)
+	f.client.PrependReactor("update", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, newRequest(version("18")), nil
+	})
+	_, ctx := ktesting.NewTestContext(t)
+	if err := w.setStatus(ctx, newRequest(version("17")), newStatus(targets(), active(builtIn, 0))); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	if w.isCurrent(requestKeyOfPod) {
+		t.Error("decides on what is older than its own write")
+	}
+	f.writer, f.imperative.writer = w, w
+	if err := errors.Join(f.syncRequest(ctx, requestKeyOfPod), f.imperative.syncRequest(ctx, requestKeyOfPod)); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	if got := countActions(f.client.Actions(), "update", "evictionrequests"); got != 1 {
+		t.Errorf("wrote %d times, want once", got)
+	}
+	store.version = "18"
+	if !w.isCurrent(requestKeyOfPod) {
+		t.Error("waits for what the cache has")
+	}
+	if err := w.setStatus(ctx, newRequest(version("17")), newStatus(targets(), active(builtIn, 0))); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	store.version = "17"
+	f.requests.handler.OnDelete(newRequest())
+	if !w.isCurrent(requestKeyOfPod) {
+		t.Error("remembers a request that is gone")
+	}
+}
