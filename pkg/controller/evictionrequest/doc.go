@@ -33,13 +33,16 @@ limitations under the License.
 // always imperative-eviction.k8s.io, which this package implements: it evicts the pod
 // through the pods/eviction subresource, within its PodDisruptionBudgets, for as long
 // as it takes. From every state that is not final, the request becomes Evicted when
-// the pod is gone, by whomever, and Canceled when the last requester leaves.
+// the pod is gone, by whomever, and Canceled when the last requester leaves. A finished
+// request is deleted after a while, and a canceled one at once when somebody asks again.
 //
 // # Who writes what
 //
 //	spec                                 requesters
 //	status.interceptors[own entry]       the active interceptor
+//	status.evictionRequestCancellationPolicy  the active interceptor
 //	everything else in the status        this controller
+//	metadata.labels, those of the pod    this controller
 //
 // # Invariants
 //
@@ -50,6 +53,7 @@ limitations under the License.
 //   - A pod that is missing from the cache is gone only if its deletion was seen, or the
 //     API server confirms it: a cache can be behind.
 //   - An idle request causes no API calls.
+//   - Nothing is decided on a request that is older than this controller's last write.
 //
 // # Reading order
 //
@@ -57,6 +61,10 @@ limitations under the License.
 //	event_handlers.go              which event makes which request be looked at
 //	sync.go                        one request: read, decide, write
 //	status.go, interceptors.go     what the status should be; pure functions
+//	labels.go, garbage.go          what else is written, and when a request goes; pure
+//	writer.go                      the only place that writes requests
+//	changes.go, events.go          what is told of a write; metrics/ counts it
 //	imperative_controller.go       the built-in last interceptor: read, decide, evict, write
 //	imperative.go, budgets.go      whether and when it evicts; pure functions
+//	pacer.go                       how many evictions of one budget are in flight
 package evictionrequest
