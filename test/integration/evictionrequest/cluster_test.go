@@ -19,6 +19,7 @@ package evictionrequest
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/disruption"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest"
 	"k8s.io/kubernetes/pkg/features"
+	evictionrequestregistry "k8s.io/kubernetes/pkg/registry/coordination/evictionrequest"
 	"k8s.io/kubernetes/test/integration/framework"
 	"k8s.io/utils/clock"
 )
@@ -107,10 +109,38 @@ func (c *cluster) clientOf(user string) clientset.Interface {
 	return clientset.NewForConfigOrDie(rest.AddUserAgent(config, "evictionrequest-test"))
 }
 
+// serverClock is the clock of the API servers of this package when they check the
+// times in a status. It shows the real time until it is set to follow another clock.
+var serverClock followingClock
+
+// Set before any server runs, because all servers of a process share the strategy.
+func init() { evictionrequestregistry.StatusStrategy.Clock = &serverClock }
+
+type followingClock struct{ followed atomic.Pointer[clock.PassiveClock] }
+
+func (f *followingClock) follow(other clock.PassiveClock) { f.followed.Store(&other) }
+
+func (f *followingClock) Now() time.Time {
+	if followed := f.followed.Load(); followed != nil {
+		return (*followed).Now()
+	}
+	return time.Now()
+}
+
+func (f *followingClock) Since(t time.Time) time.Duration { return f.Now().Sub(t) }
+
+// setServerTime has the API server go by that clock until the test ends.
+func (c *cluster) setServerTime(now clock.PassiveClock) {
+	serverClock.follow(now)
+	c.t.Cleanup(func() { serverClock.follow(clock.RealClock{}) })
+}
+
 // startController starts the evictionrequest controller and returns how to stop it,
 // which the end of the test does too. Nothing of it runs any more when stop returns.
+// The API server goes by the same clock: it refuses what others do not do in time.
 func (c *cluster) startController(now clock.WithTicker) (stop func()) {
 	c.t.Helper()
+	c.setServerTime(now)
 	ctx, cancel := context.WithCancel(c.t.Context())
 	client := c.clientOf(controllerUser)
 	factory := c.informers(client)

@@ -20,7 +20,6 @@ import (
 	"fmt"
 
 	apimachineryvalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
@@ -49,12 +48,6 @@ func ValidateEvictionRequestCreate(request *coordination.EvictionRequest) field.
 func ValidateEvictionRequestUpdate(request, oldRequest *coordination.EvictionRequest) field.ErrorList {
 	errs := corevalidation.ValidateObjectMetaUpdate(&request.ObjectMeta, &oldRequest.ObjectMeta, field.NewPath("metadata"))
 	return append(errs, validateRequesters(request.Spec.Requesters, field.NewPath("spec", "requesters"))...)
-}
-
-// ValidateEvictionRequestStatusUpdate checks a change of the status.
-func ValidateEvictionRequestStatusUpdate(request, oldRequest *coordination.EvictionRequest) field.ErrorList {
-	errs := corevalidation.ValidateObjectMetaUpdate(&request.ObjectMeta, &oldRequest.ObjectMeta, field.NewPath("metadata"))
-	return append(errs, metav1validation.ValidateConditions(request.Status.Conditions, field.NewPath("status", "conditions"))...)
 }
 
 // validateTarget checks that the name of the request tells which pod instance it is

@@ -18,6 +18,7 @@ package evictionrequest
 
 import (
 	"context"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/operation"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/apis/coordination/validation"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -42,6 +44,10 @@ type strategy struct {
 // statusStrategy is what the status endpoint does: it takes the status only.
 type statusStrategy struct {
 	*strategy
+
+	// Clock is the server's time, which those who write a status have to agree with.
+	// A test may replace it before it starts a server.
+	Clock clock.PassiveClock
 }
 
 var (
@@ -49,7 +55,7 @@ var (
 	Strategy = &strategy{legacyscheme.Scheme, names.SimpleNameGenerator}
 
 	// StatusStrategy applies to updates of their status.
-	StatusStrategy = &statusStrategy{strategy: Strategy}
+	StatusStrategy = &statusStrategy{strategy: Strategy, Clock: clock.RealClock{}}
 )
 
 func (*strategy) NamespaceScoped() bool { return true }
@@ -114,10 +120,36 @@ func (*statusStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Ob
 	request, oldRequest := obj.(*coordination.EvictionRequest), old.(*coordination.EvictionRequest)
 	request.Spec = oldRequest.Spec
 	metav1.ResetObjectMetaForStatus(&request.ObjectMeta, &oldRequest.ObjectMeta)
+	truncateTimes(&request.Status)
 }
 
-func (*statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-	errs := validation.ValidateEvictionRequestStatusUpdate(obj.(*coordination.EvictionRequest), old.(*coordination.EvictionRequest))
+// truncateTimes drops fractions of seconds, which clients in some languages send and
+// which are not stored: what is immutable would else seem to change whenever such a
+// client repeats it.
+func truncateTimes(status *coordination.EvictionRequestStatus) {
+	status.ActivationTime = truncated(status.ActivationTime)
+	for i := range status.Conditions {
+		condition := &status.Conditions[i]
+		condition.LastTransitionTime = *truncated(&condition.LastTransitionTime)
+	}
+	for i := range status.Interceptors {
+		entry := &status.Interceptors[i]
+		entry.HeartbeatTime = truncated(entry.HeartbeatTime)
+		entry.ExpectedFinishTime = truncated(entry.ExpectedFinishTime)
+		entry.StartTime = truncated(entry.StartTime)
+		entry.CompletionTime = truncated(entry.CompletionTime)
+	}
+}
+
+func truncated(value *metav1.Time) *metav1.Time {
+	if value == nil {
+		return nil
+	}
+	return &metav1.Time{Time: value.Truncate(time.Second)}
+}
+
+func (s *statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	errs := validation.ValidateEvictionRequestStatusUpdate(obj.(*coordination.EvictionRequest), old.(*coordination.EvictionRequest), s.Clock.Now())
 	return validateDeclaratively(ctx, obj, old, errs, operation.Update)
 }
 

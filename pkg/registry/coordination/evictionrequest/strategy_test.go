@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,8 @@ import (
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	apitesting "k8s.io/kubernetes/pkg/api/testing"
 	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -326,31 +329,15 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
+// What the markers in the API types declare of the status, together with the rules
+// that are written by hand, whose own tests say more.
 func TestValidateStatusUpdate(t *testing.T) {
 	status := field.NewPath("status")
-	targets := func(names ...string) func(*coordination.EvictionRequest) {
-		return having(func(status *coordination.EvictionRequestStatus) {
-			for _, name := range names {
-				status.TargetInterceptors = append(status.TargetInterceptors, coordination.Interceptor{Name: name})
-			}
-		})
+	targets, active, processed, reports := status.Child("targetInterceptors"), status.Child("activeInterceptors"), status.Child("processedInterceptors"), status.Child("interceptors")
+	tooMany := func(path *field.Path, actual, most int) *field.Error {
+		return field.TooMany(path, actual, most).WithOrigin("maxItems")
 	}
-	active := func(names ...string) func(*coordination.EvictionRequest) {
-		return having(func(status *coordination.EvictionRequestStatus) { status.ActiveInterceptors = names })
-	}
-	processed := func(names ...string) func(*coordination.EvictionRequest) {
-		return having(func(status *coordination.EvictionRequestStatus) { status.ProcessedInterceptors = names })
-	}
-	reports := func(reports ...coordination.InterceptorStatus) func(*coordination.EvictionRequest) {
-		return having(func(status *coordination.EvictionRequestStatus) { status.Interceptors = reports })
-	}
-	named := func(names ...string) []coordination.InterceptorStatus {
-		var reports []coordination.InterceptorStatus
-		for _, name := range names {
-			reports = append(reports, coordination.InterceptorStatus{Name: name})
-		}
-		return reports
-	}
+	handWritten := func(path *field.Path) *field.Error { return field.Invalid(path, nil, "").MarkFromImperative() }
 	policy := func(policy coordination.EvictionRequestCancellationPolicy) func(*coordination.EvictionRequest) {
 		return having(func(status *coordination.EvictionRequestStatus) { status.EvictionRequestCancellationPolicy = policy })
 	}
@@ -362,47 +349,129 @@ func TestValidateStatusUpdate(t *testing.T) {
 			}
 		})
 	}
-	const a, b = "a.example.com", "b.example.com"
-	saying := func(length int) coordination.InterceptorStatus {
-		return coordination.InterceptorStatus{Name: a, Message: strings.Repeat("é", length)}
+	saying := func(length int) func(*coordination.EvictionRequest) {
+		return having(func(status *coordination.EvictionRequestStatus) {
+			status.Interceptors[0].Message = strings.Repeat("é", length)
+		})
 	}
-	tooMany := func(name string, actual, most int) field.ErrorList {
-		return field.ErrorList{field.TooMany(status.Child(name), actual, most).WithOrigin("maxItems")}
+	retried := func(retries int32) func(*coordination.EvictionRequest) {
+		return having(func(status *coordination.EvictionRequestStatus) { status.Interceptors[0].Retries = retries })
 	}
-	first := func(name string) *field.Path { return status.Child(name).Index(0).Child("name") }
+	const a, imperative = "a.example.com", "imperative-eviction.k8s.io"
+	ready, begun := newRequest(initialized(a, imperative)), newRequest(initialized(a, imperative), turnOf(a))
+	last := newRequest(initialized(imperative), turnOf(imperative))
+	all := append(numbered(15), imperative)
+	lastOfAll := newRequest(initialized(all...), turnOf(imperative, all[:15]...), completed(15))
+	beyond := append(numbered(16), imperative)
 
 	tests := map[string]struct {
-		changed *coordination.EvictionRequest
-		want    field.ErrorList
+		old, changed *coordination.EvictionRequest
+		want         field.ErrorList
 	}{
-		"unchanged":                        {changed: newRequest()},
-		"as many targets as fit":           {changed: newRequest(targets(numbered(16)...))},
-		"one target too many":              {changed: newRequest(targets(numbered(17)...)), want: tooMany("targetInterceptors", 17, 16)},
-		"twice the same target":            {changed: newRequest(targets(a, a)), want: field.ErrorList{field.Duplicate(status.Child("targetInterceptors").Index(1), nil)}},
-		"a target without a name":          {changed: newRequest(targets("")), want: field.ErrorList{field.Required(first("targetInterceptors"), "")}},
-		"one active":                       {changed: newRequest(active(a))},
-		"two active":                       {changed: newRequest(active(a, b)), want: tooMany("activeInterceptors", 2, 1)},
-		"as many processed as fit":         {changed: newRequest(processed(numbered(16)...))},
-		"one processed too many":           {changed: newRequest(processed(numbered(17)...)), want: tooMany("processedInterceptors", 17, 16)},
-		"twice the same processed":         {changed: newRequest(processed(a, a)), want: field.ErrorList{field.Duplicate(status.Child("processedInterceptors").Index(1), nil)}},
-		"as many reports as fit":           {changed: newRequest(reports(named(numbered(16)...)...))},
-		"one report too many":              {changed: newRequest(reports(named(numbered(17)...)...)), want: tooMany("interceptors", 17, 16)},
-		"twice the same report":            {changed: newRequest(reports(named(a, a)...)), want: field.ErrorList{field.Duplicate(status.Child("interceptors").Index(1), nil)}},
-		"a report without a name":          {changed: newRequest(reports(named("")...)), want: field.ErrorList{field.Required(first("interceptors"), "")}},
-		"the longest message":              {changed: newRequest(reports(saying(32768)))},
-		"a message that is too long":       {changed: newRequest(reports(saying(32769))), want: field.ErrorList{field.TooLong(status.Child("interceptors").Index(0).Child("message"), nil, 32768).WithOrigin("maxLength")}},
-		"no retries":                       {changed: newRequest(reports(coordination.InterceptorStatus{Name: a, Retries: 0}))},
-		"less than no retries":             {changed: newRequest(reports(coordination.InterceptorStatus{Name: a, Retries: -1})), want: field.ErrorList{field.Invalid(status.Child("interceptors").Index(0).Child("retries"), nil, "").WithOrigin("minimum")}},
-		"cancellation allowed":             {changed: newRequest(policy(coordination.EvictionRequestCancellationPolicyAllow))},
-		"cancellation forbidden":           {changed: newRequest(policy(coordination.EvictionRequestCancellationPolicyForbid))},
-		"another cancellation policy":      {changed: newRequest(policy("Maybe")), want: field.ErrorList{field.NotSupported[string](status.Child("evictionRequestCancellationPolicy"), "Maybe", nil)}},
-		"as many conditions as fit":        {changed: newRequest(conditions(numbered(100)...))},
-		"one condition too many":           {changed: newRequest(conditions(numbered(101)...)), want: tooMany("conditions", 101, 100)},
-		"a condition without a valid type": {changed: newRequest(conditions("not valid")), want: field.ErrorList{field.Invalid(status.Child("conditions").Index(0).Child("type"), nil, "").WithOrigin("format=k8s-label-key").MarkFromImperative()}},
+		"unchanged":               {old: newRequest(), changed: newRequest()},
+		"as many targets as fit":  {old: newRequest(), changed: newRequest(initialized(all...))},
+		"one target too many":     {old: newRequest(), changed: newRequest(initialized(beyond...)), want: field.ErrorList{tooMany(targets, 17, 16), tooMany(reports, 17, 16)}},
+		"twice the same target":   {old: newRequest(), changed: newRequest(initialized(a, a, imperative)), want: field.ErrorList{field.Duplicate(targets.Index(1), nil), field.Duplicate(reports.Index(1), nil)}},
+		"a target without a name": {old: newRequest(), changed: newRequest(initialized("", imperative)), want: field.ErrorList{field.Required(targets.Index(0).Child("name"), ""), field.Required(reports.Index(0).Child("name"), "")}},
+		"one active":              {old: ready, changed: begun},
+		"two active": {
+			old: ready, changed: newRequest(initialized(a, imperative), turnOf(a), having(func(status *coordination.EvictionRequestStatus) {
+				status.ActiveInterceptors = append(status.ActiveInterceptors, imperative)
+			})),
+			want: field.ErrorList{tooMany(active, 2, 1)},
+		},
+		"as many processed as fit":         {old: lastOfAll, changed: newRequest(initialized(all...), turnOf("", all...), completed(15))},
+		"one processed too many":           {old: newRequest(), changed: newRequest(turnOf("", beyond...)), want: field.ErrorList{tooMany(processed, 17, 16), handWritten(processed)}},
+		"twice the same processed":         {old: newRequest(), changed: newRequest(turnOf("", a, a)), want: field.ErrorList{field.Duplicate(processed.Index(1), nil), handWritten(processed)}},
+		"the longest message":              {old: begun, changed: newRequest(initialized(a, imperative), turnOf(a), saying(32768))},
+		"a message that is too long":       {old: begun, changed: newRequest(initialized(a, imperative), turnOf(a), saying(32769)), want: field.ErrorList{field.TooLong(reports.Index(0).Child("message"), nil, 32768).WithOrigin("maxLength")}},
+		"a retry":                          {old: last, changed: newRequest(initialized(imperative), turnOf(imperative), retried(1))},
+		"less than no retries":             {old: last, changed: newRequest(initialized(imperative), turnOf(imperative), retried(-1)), want: field.ErrorList{field.Invalid(reports.Index(0).Child("retries"), nil, "").WithOrigin("minimum")}},
+		"cancellation allowed":             {old: begun, changed: newRequest(initialized(a, imperative), turnOf(a), policy("Allow"))},
+		"cancellation forbidden":           {old: begun, changed: newRequest(initialized(a, imperative), turnOf(a), policy("Forbid"))},
+		"another cancellation policy":      {old: begun, changed: newRequest(initialized(a, imperative), turnOf(a), policy("Maybe")), want: field.ErrorList{field.NotSupported[string](status.Child("evictionRequestCancellationPolicy"), "Maybe", nil)}},
+		"as many conditions as fit":        {old: newRequest(), changed: newRequest(conditions(numbered(100)...))},
+		"one condition too many":           {old: newRequest(), changed: newRequest(conditions(numbered(101)...)), want: field.ErrorList{tooMany(status.Child("conditions"), 101, 100)}},
+		"twice the same condition":         {old: newRequest(), changed: newRequest(conditions("Example", "Example")), want: field.ErrorList{field.Duplicate(status.Child("conditions").Index(1), nil)}},
+		"a condition without a valid type": {old: newRequest(), changed: newRequest(conditions("not valid")), want: field.ErrorList{field.Invalid(status.Child("conditions").Index(0).Child("type"), nil, "").WithOrigin("format=k8s-label-key").MarkFromImperative()}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", "status"), test.changed, newRequest(), StatusStrategy.ValidateUpdate, test.want)
+			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", "status"), test.changed, test.old, statusStrategyAt(noon).ValidateUpdate, test.want)
 		})
+	}
+}
+
+// noon is when turns begin in these tests.
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+func statusStrategyAt(now time.Time) *statusStrategy {
+	return &statusStrategy{strategy: Strategy, Clock: testingclock.NewFakePassiveClock(now)}
+}
+
+func initialized(names ...string) func(*coordination.EvictionRequest) {
+	return having(func(status *coordination.EvictionRequestStatus) {
+		for _, name := range names {
+			status.TargetInterceptors = append(status.TargetInterceptors, coordination.Interceptor{Name: name})
+			status.Interceptors = append(status.Interceptors, coordination.InterceptorStatus{Name: name})
+		}
+	})
+}
+
+// turnOf makes that interceptor active, or none, after those that had their turn.
+func turnOf(name string, processed ...string) func(*coordination.EvictionRequest) {
+	return having(func(status *coordination.EvictionRequestStatus) {
+		status.ProcessedInterceptors = processed
+		if len(status.TargetInterceptors) > 0 {
+			status.ActivationTime = &metav1.Time{Time: noon}
+		}
+		if name != "" {
+			status.ActiveInterceptors = []string{name}
+		}
+	})
+}
+
+// completed has the interceptor at that index complete its turn.
+func completed(index int) func(*coordination.EvictionRequest) {
+	return having(func(status *coordination.EvictionRequestStatus) {
+		now := &metav1.Time{Time: noon}
+		entry := &status.Interceptors[index]
+		entry.StartTime, entry.HeartbeatTime, entry.CompletionTime = now, now, now
+	})
+}
+
+// The time of the server is that of the injected clock.
+func TestStatusStrategyClock(t *testing.T) {
+	ready, begun := newRequest(initialized("a.example.com", "imperative-eviction.k8s.io")), newRequest(initialized("a.example.com", "imperative-eviction.k8s.io"), turnOf("a.example.com"))
+	for now, wantErrors := range map[time.Time]int{noon: 0, noon.Add(10 * time.Second): 0, noon.Add(11 * time.Second): 1} {
+		errs := statusStrategyAt(now).ValidateUpdate(requestContext("update", "status"), begun, ready)
+		if len(errs) != wantErrors {
+			t.Errorf("at %s the activation at %s has the errors %v, want %d", now, noon, errs, wantErrors)
+		}
+	}
+	if _, real := StatusStrategy.Clock.(clock.RealClock); !real {
+		t.Errorf("the clock of the server is %T, want the real one", StatusStrategy.Clock)
+	}
+}
+
+// Fractions of seconds are not stored, so they make no difference either.
+func TestPrepareForStatusUpdateDropsFractions(t *testing.T) {
+	times := func(offset time.Duration) func(*coordination.EvictionRequest) {
+		return having(func(status *coordination.EvictionRequestStatus) {
+			at := func(seconds int) *metav1.Time {
+				return &metav1.Time{Time: noon.Add(time.Duration(seconds)*time.Second + offset)}
+			}
+			status.ActivationTime = at(1)
+			status.Conditions = []metav1.Condition{{Type: "Example", LastTransitionTime: *at(2)}, {Type: "None"}}
+			status.Interceptors = []coordination.InterceptorStatus{
+				{Name: "a.example.com", StartTime: at(3), HeartbeatTime: at(4), ExpectedFinishTime: at(5), CompletionTime: at(6)},
+				{Name: "b.example.com"},
+			}
+		})
+	}
+	changed := newRequest(times(999999999))
+	StatusStrategy.PrepareForUpdate(context.Background(), changed, newRequest())
+	if diff := cmp.Diff(newRequest(times(0)), changed); diff != "" {
+		t.Errorf("unexpected request (-want, +got):\n%s", diff)
 	}
 }

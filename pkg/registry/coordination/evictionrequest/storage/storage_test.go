@@ -175,6 +175,7 @@ func TestUpdateStatus(t *testing.T) {
 	changed.Labels = nil
 	changed.Status.ObservedGeneration = 1
 	changed.Status.TargetInterceptors = []coordination.Interceptor{{Name: "imperative-eviction.k8s.io"}}
+	changed.Status.Interceptors = []coordination.InterceptorStatus{{Name: "imperative-eviction.k8s.io"}}
 	updated, err := update(e.status, "status", changed)
 	if err != nil {
 		t.Fatalf("updating the status: %v", err)
