@@ -68,7 +68,7 @@ func testControllerRole(t *testing.T, c *cluster) {
 		got[resource] = c.mayDo(controllerUser, group, name)
 	}
 	want := map[string]string{
-		"coordination.k8s.io/evictionrequests":        "get list watch",
+		"coordination.k8s.io/evictionrequests":        "get list watch patch delete",
 		"coordination.k8s.io/evictionrequests/status": "update",
 		"/pods":                       "get list watch",
 		"/pods/eviction":              "create",

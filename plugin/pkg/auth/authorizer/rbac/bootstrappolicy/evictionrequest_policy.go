@@ -44,7 +44,9 @@ func addEvictionRequestControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 		// Same name as in k8s.io/kubernetes/cmd/kube-controller-manager/names.
 		ObjectMeta: metav1.ObjectMeta{Name: saRolePrefix + "evictionrequest-controller"},
 		Rules: []rbacv1.PolicyRule{
-			rbacv1helpers.NewRule("get", "list", "watch").Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
+			// It copies the labels of the pod, and deletes what is finished. For anything else it
+			// would need the right to delete pods, see plugin/pkg/admission/evictionrequest.
+			rbacv1helpers.NewRule("get", "list", "watch", "patch", "delete").Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
 			rbacv1helpers.NewRule("update").Groups(coordinationGroup).Resources("evictionrequests/status").RuleOrDie(),
 			rbacv1helpers.NewRule("get", "list", "watch").Groups(legacyGroup).Resources("pods").RuleOrDie(),
 			rbacv1helpers.NewRule("create").Groups(legacyGroup).Resources("pods/eviction").RuleOrDie(),

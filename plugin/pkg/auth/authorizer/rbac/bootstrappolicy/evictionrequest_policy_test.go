@@ -59,7 +59,7 @@ func TestEvictionRequestRules(t *testing.T) {
 			rule([]string{"create", "delete", "deletecollection", "patch", "update"}, coordination, []string{"evictionrequests"}),
 		},
 		evictionRequestController: {
-			rule([]string{"get", "list", "watch"}, coordination, []string{"evictionrequests"}),
+			rule([]string{"delete", "get", "list", "patch", "watch"}, coordination, []string{"evictionrequests"}),
 			rule([]string{"update"}, coordination, []string{"evictionrequests/status"}),
 			rule([]string{"get", "list", "watch"}, core, []string{"pods"}),
 			rule([]string{"create"}, core, []string{"pods/eviction"}),

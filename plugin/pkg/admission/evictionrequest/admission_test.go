@@ -1,0 +1,460 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	namespace = "shop"
+	podName   = "web-0"
+	podUID    = "6b2a37a5-4f5c-4d3a-9d5e-0c5f6b7a8e91"
+	otherUID  = "f0e1d2c3-0000-4000-8000-000000000002"
+	// owner may delete the pod; guest may not.
+	owner = "owner"
+	guest = "guest"
+)
+
+// rights knows who may delete which pods, as "namespace/name", and what it was asked.
+type rights struct {
+	deletablePods map[string]string
+	err           error
+	asked         []authorizer.Attributes
+}
+
+func (r *rights) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	r.asked = append(r.asked, a)
+	if r.err != nil {
+		return authorizer.DecisionNoOpinion, "", r.err
+	}
+	if a.GetVerb() == "delete" && a.GetAPIGroup() == "" && a.GetResource() == "pods" && a.GetSubresource() == "" && a.IsResourceRequest() &&
+		r.deletablePods[a.GetUser().GetName()] == a.GetNamespace()+"/"+a.GetName() {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+}
+
+type option func(*coordination.EvictionRequest)
+
+func newRequest(options ...option) *coordination.EvictionRequest {
+	request := &coordination.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: podUID, Namespace: namespace, ResourceVersion: "1", Generation: 1},
+		Spec: coordination.EvictionRequestSpec{
+			Target:     coordination.EvictionTarget{Pod: &coordination.LocalPodReference{Name: podName, UID: podUID}},
+			Requesters: []coordination.Requester{{Name: "drain.example.com"}},
+		},
+	}
+	for _, option := range options {
+		option(request)
+	}
+	return request
+}
+
+func withRequesters(names ...string) option {
+	return func(request *coordination.EvictionRequest) {
+		request.Spec.Requesters = nil
+		for _, name := range names {
+			request.Spec.Requesters = append(request.Spec.Requesters, coordination.Requester{Name: name})
+		}
+		request.Generation++
+	}
+}
+
+func withTarget(name string) option {
+	return func(request *coordination.EvictionRequest) { request.Spec.Target.Pod.Name = name }
+}
+
+func withoutTarget(request *coordination.EvictionRequest) { request.Spec.Target.Pod = nil }
+
+func withFinalizers(finalizers ...string) option {
+	return func(request *coordination.EvictionRequest) { request.Finalizers = finalizers }
+}
+
+func withOwners(owners ...metav1.OwnerReference) option {
+	return func(request *coordination.EvictionRequest) { request.OwnerReferences = owners }
+}
+
+func withLabels(labels map[string]string) option {
+	return func(request *coordination.EvictionRequest) { request.Labels = labels }
+}
+
+func withAnnotations(annotations map[string]string) option {
+	return func(request *coordination.EvictionRequest) { request.Annotations = annotations }
+}
+
+func withCondition(conditionType string, status metav1.ConditionStatus) option {
+	return func(request *coordination.EvictionRequest) {
+		request.Status.Conditions = append(request.Status.Conditions, metav1.Condition{Type: conditionType, Status: status})
+	}
+}
+
+func withPolicy(policy coordination.EvictionRequestCancellationPolicy) option {
+	return func(request *coordination.EvictionRequest) {
+		request.Status.EvictionRequestCancellationPolicy = policy
+	}
+}
+
+// asWritten is what the API server changes in every update.
+func asWritten(request *coordination.EvictionRequest) {
+	request.ResourceVersion = ""
+	request.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "somebody"}}
+}
+
+func newPod(uid string, labels map[string]string) *v1.Pod {
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: podName, Namespace: namespace, UID: types.UID(uid), Labels: labels}}
+}
+
+// cluster is what the plugin sees: one pod or none, and the rights of its users.
+type cluster struct {
+	pod     *v1.Pod
+	readErr error
+	authErr error
+}
+
+// newPlugin returns the plugin and counters of what it asks.
+func (c cluster) newPlugin(t *testing.T, enabled bool) (*Plugin, *rights, *fake.Clientset) {
+	t.Helper()
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, enabled)
+	client := fake.NewClientset()
+	if c.pod != nil {
+		client = fake.NewClientset(c.pod)
+	}
+	if c.readErr != nil {
+		client.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.readErr })
+	}
+	rights := &rights{deletablePods: map[string]string{owner: namespace + "/" + podName}, err: c.authErr}
+	plugin := NewPlugin()
+	plugin.InspectFeatureGates(utilfeature.DefaultFeatureGate)
+	plugin.SetAuthorizer(rights)
+	plugin.SetExternalKubeClientSet(client)
+	if err := plugin.ValidateInitialization(); err != nil {
+		t.Fatalf("initialization: %v", err)
+	}
+	return plugin, rights, client
+}
+
+// attributes are those of a call by the user. Interfaces must stay nil without an object.
+func attributes(operation admission.Operation, username, subresource string, request, old *coordination.EvictionRequest) admission.Attributes {
+	var object, oldObject runtime.Object
+	name := podUID
+	if request != nil {
+		object = request
+	} else {
+		name = "" // As in the deletion of a collection, which has less to go by.
+	}
+	if old != nil {
+		oldObject = old
+	}
+	return admission.NewAttributesRecord(object, oldObject, coordination.Kind("EvictionRequest").WithVersion("v1alpha1"), namespace, name,
+		coordination.Resource("evictionrequests").WithVersion("v1alpha1"), subresource, operation, nil, false, &user.DefaultInfo{Name: username})
+}
+
+func TestValidate(t *testing.T) {
+	alive := cluster{pod: newPod(podUID, map[string]string{"app": "web", "tier": "front"})}
+	gone, replaced := cluster{}, cluster{pod: newPod(otherUID, map[string]string{"app": "web"})}
+	unreadable := cluster{readErr: errors.New("etcd is away")}
+	unauthorizable := cluster{pod: alive.pod, authErr: errors.New("webhook is away")}
+	const evicted, canceled = "Evicted", "Canceled"
+	const denied = `user "guest" cannot delete pod "web-0" in namespace "shop"`
+	const forbids = `the eviction of pod "web-0" cannot be called off any more`
+	ownerRef := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "node", UID: "1"}
+	blocking := ownerRef
+	blocking.BlockOwnerDeletion = ptr.To(true)
+	renamed := ownerRef
+	renamed.Name = "other"
+
+	tests := map[string]struct {
+		cluster      cluster
+		user         string // guest if empty
+		request, old *coordination.EvictionRequest
+		subresource  string
+		wantErr      string // none if empty
+		wantReads    int    // of the pod
+	}{
+		"create with the right":              {cluster: alive, user: owner, request: newRequest()},
+		"create without the right":           {cluster: alive, request: newRequest(), wantErr: denied},
+		"create for a pod that is not there": {cluster: gone, request: newRequest(), wantErr: denied},
+		"create for another pod":             {cluster: alive, user: owner, request: newRequest(withTarget("db-0")), wantErr: `cannot delete pod "db-0"`},
+		"create without a target":            {cluster: alive, user: owner, request: newRequest(withoutTarget), wantErr: `cannot delete pod ""`},
+		"create when rights are unknown":     {cluster: unauthorizable, user: owner, request: newRequest(), wantErr: "webhook is away"},
+
+		"join with the right":                 {cluster: alive, user: owner, old: newRequest(), request: newRequest(withRequesters("drain.example.com", "me.example.com"))},
+		"join without the right":              {cluster: alive, old: newRequest(), request: newRequest(withRequesters("drain.example.com", "me.example.com")), wantErr: denied},
+		"withdraw another one":                {cluster: alive, old: newRequest(), request: newRequest(withRequesters()), wantErr: denied},
+		"withdraw while removing a finalizer": {cluster: alive, old: newRequest(withFinalizers("a/b")), request: newRequest(withRequesters()), wantErr: denied},
+		"withdraw while following a label": {
+			cluster: alive, old: newRequest(), request: newRequest(withRequesters(), withLabels(map[string]string{"app": "web"})), wantErr: denied,
+		},
+		"new target, right on the new one only": {cluster: alive, user: owner, old: newRequest(withTarget("db-0")), request: newRequest(), wantErr: `cannot delete pod "db-0"`},
+		"new target, right on the old one only": {cluster: alive, user: owner, old: newRequest(), request: newRequest(withTarget("db-0")), wantErr: `cannot delete pod "db-0"`},
+		"annotate":                              {cluster: alive, old: newRequest(), request: newRequest(withAnnotations(map[string]string{"a": "b"})), wantErr: denied},
+		"update when rights are unknown":        {cluster: unauthorizable, user: owner, old: newRequest(), request: newRequest(withRequesters()), wantErr: "webhook is away"},
+
+		"change nothing":                      {cluster: alive, old: newRequest(), request: newRequest(asWritten)},
+		"add a finalizer":                     {cluster: alive, old: newRequest(), request: newRequest(withFinalizers("a/b"), asWritten)},
+		"remove a finalizer":                  {cluster: alive, old: newRequest(withFinalizers("a/b")), request: newRequest(asWritten)},
+		"remove an owner":                     {cluster: alive, old: newRequest(withOwners(ownerRef)), request: newRequest(asWritten)},
+		"owner does not wait any more":        {cluster: alive, old: newRequest(withOwners(blocking)), request: newRequest(withOwners(ownerRef))},
+		"add an owner":                        {cluster: alive, old: newRequest(), request: newRequest(withOwners(ownerRef)), wantErr: denied},
+		"add an owner, with the right":        {cluster: alive, user: owner, old: newRequest(), request: newRequest(withOwners(ownerRef))},
+		"replace an owner":                    {cluster: alive, old: newRequest(withOwners(ownerRef)), request: newRequest(withOwners(renamed)), wantErr: denied},
+		"add an owner while following labels": {cluster: alive, old: newRequest(), request: newRequest(withOwners(ownerRef), withLabels(map[string]string{"app": "web"})), wantErr: denied},
+		"status":                              {cluster: alive, subresource: "status", old: newRequest(), request: newRequest(withPolicy("Forbid"))},
+
+		"add a label of the pod": {
+			cluster: alive, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web"}), asWritten), wantReads: 1,
+		},
+		"correct a label after the pod": {
+			cluster: alive, old: newRequest(withLabels(map[string]string{"app": "old", "mine": "1"})),
+			request: newRequest(withLabels(map[string]string{"app": "web", "mine": "1", "tier": "front"})), wantReads: 1,
+		},
+		"remove a label that the pod lacks": {
+			cluster: alive, old: newRequest(withLabels(map[string]string{"app": "web", "mine": "1"})), request: newRequest(withLabels(map[string]string{"app": "web"})), wantReads: 1,
+		},
+		"labels and a finalizer": {
+			cluster: alive, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web"}), withFinalizers("a/b")), wantReads: 1,
+		},
+		"add a label that the pod lacks": {
+			cluster: alive, old: newRequest(), request: newRequest(withLabels(map[string]string{"mine": ""})), wantErr: denied, wantReads: 1,
+		},
+		"remove a label of the pod": {
+			cluster: alive, old: newRequest(withLabels(map[string]string{"app": "web"})), request: newRequest(), wantErr: denied, wantReads: 1,
+		},
+		"change a label away from the pod": {
+			cluster: alive, old: newRequest(withLabels(map[string]string{"app": "web"})), request: newRequest(withLabels(map[string]string{"app": "mine"})), wantErr: denied, wantReads: 1,
+		},
+		"one label follows, one does not": {
+			cluster: alive, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web", "tier": "back"})), wantErr: denied, wantReads: 1,
+		},
+		"labels of a pod that is gone": {
+			cluster: gone, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web"})), wantErr: denied, wantReads: 1,
+		},
+		"labels of another pod of that name": {
+			cluster: replaced, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web"})), wantErr: denied, wantReads: 1,
+		},
+		"labels of a pod that cannot be read": {
+			cluster: unreadable, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web"})), wantErr: "etcd is away", wantReads: 1,
+		},
+		"own labels, with the right": {cluster: alive, user: owner, old: newRequest(), request: newRequest(withLabels(map[string]string{"mine": "1"}))},
+
+		"delete with the right":               {cluster: alive, user: owner, old: newRequest()},
+		"delete without the right":            {cluster: alive, old: newRequest(), wantErr: denied, wantReads: 1},
+		"delete when rights are unknown":      {cluster: unauthorizable, user: owner, old: newRequest(), wantErr: "webhook is away", wantReads: 1},
+		"delete after the eviction":           {cluster: replaced, old: newRequest(withCondition(evicted, metav1.ConditionTrue))},
+		"delete after the cancellation":       {cluster: alive, old: newRequest(withCondition(canceled, metav1.ConditionTrue))},
+		"delete before the end":               {cluster: alive, old: newRequest(withCondition(evicted, metav1.ConditionFalse), withCondition(canceled, metav1.ConditionUnknown)), wantErr: denied, wantReads: 1},
+		"delete while blocked":                {cluster: alive, old: newRequest(withCondition("Blocked", metav1.ConditionTrue)), wantErr: denied, wantReads: 1},
+		"delete when the pod is gone":         {cluster: gone, old: newRequest(), wantReads: 1},
+		"delete when the pod is another one":  {cluster: replaced, old: newRequest(), wantReads: 1},
+		"delete when the pod cannot be read":  {cluster: unreadable, old: newRequest(), wantErr: "etcd is away", wantReads: 1},
+		"delete as allowed by the policy":     {cluster: alive, user: owner, old: newRequest(withPolicy("Allow"))},
+		"delete in spite of Forbid":           {cluster: alive, user: owner, old: newRequest(withPolicy("Forbid")), wantErr: forbids, wantReads: 1},
+		"delete in spite of Forbid, as guest": {cluster: alive, old: newRequest(withPolicy("Forbid")), wantErr: denied, wantReads: 1},
+		"Forbid, but the pod is gone":         {cluster: gone, user: owner, old: newRequest(withPolicy("Forbid")), wantReads: 1},
+		"Forbid, but the pod is another one":  {cluster: replaced, user: owner, old: newRequest(withPolicy("Forbid")), wantReads: 1},
+		"Forbid, but it is over":              {cluster: alive, old: newRequest(withPolicy("Forbid"), withCondition(evicted, metav1.ConditionTrue))},
+		"Forbid, and the pod cannot be read":  {cluster: unreadable, user: owner, old: newRequest(withPolicy("Forbid")), wantErr: "etcd is away", wantReads: 1},
+		"join in spite of Forbid":             {cluster: alive, user: owner, old: newRequest(withPolicy("Forbid")), request: newRequest(withPolicy("Forbid"), withRequesters())},
+		"delete one without a target":         {cluster: alive, old: newRequest(withoutTarget)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			plugin, _, client := test.cluster.newPlugin(t, true)
+			operation := admission.Update
+			if test.old == nil {
+				operation = admission.Create
+			} else if test.request == nil {
+				operation = admission.Delete
+			}
+			request, old := test.request.DeepCopy(), test.old.DeepCopy()
+
+			username := test.user
+			if username == "" {
+				username = guest
+			}
+			err := plugin.Validate(t.Context(), attributes(operation, username, test.subresource, test.request, test.old), nil)
+
+			switch {
+			case test.wantErr == "" && err != nil:
+				t.Errorf("unexpected error: %v", err)
+			case test.wantErr != "" && (err == nil || !strings.Contains(err.Error(), test.wantErr)):
+				t.Errorf("error %v, must contain %q", err, test.wantErr)
+			case strings.Contains(test.wantErr, "is away") && !apierrors.IsInternalError(err):
+				t.Errorf("error %#v, must be an internal one", err)
+			case test.wantErr != "" && !strings.Contains(test.wantErr, "is away") && !apierrors.IsForbidden(err):
+				t.Errorf("error %#v, must be forbidden", err)
+			}
+			if got := len(client.Actions()); got != test.wantReads {
+				t.Errorf("%d calls of the API server, must be %d: %v", got, test.wantReads, client.Actions())
+			}
+			if !cmp.Equal(request, test.request) || !cmp.Equal(old, test.old) {
+				t.Errorf("the plugin changed an object")
+			}
+		})
+	}
+}
+
+// The error must say what is missing, on which pod, and which request it is about,
+// also in the deletion of a collection.
+func TestForbiddenMessage(t *testing.T) {
+	plugin, rights, _ := cluster{pod: newPod(podUID, nil)}.newPlugin(t, true)
+	err := plugin.Validate(t.Context(), attributes(admission.Delete, guest, "", nil, newRequest()), nil)
+	var status *apierrors.StatusError
+	if !errors.As(err, &status) {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	want := metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+		Details: &metav1.StatusDetails{Group: "coordination.k8s.io", Kind: "evictionrequests", Name: podUID},
+		Message: `evictionrequests.coordination.k8s.io "` + podUID + `" is forbidden: user "guest" cannot delete pod "web-0" in namespace "shop": ` +
+			`who requests the eviction of a pod, or calls it off, needs the verb "delete" on that pod`,
+	}
+	if diff := cmp.Diff(want, status.ErrStatus); diff != "" {
+		t.Errorf("unexpected status (-want +got):\n%s", diff)
+	}
+	wantAsked := []authorizer.Attributes{authorizer.AttributesRecord{
+		User: &user.DefaultInfo{Name: guest}, Verb: "delete", Namespace: namespace, APIVersion: "v1", Resource: "pods", Name: podName, ResourceRequest: true,
+	}}
+	if diff := cmp.Diff(wantAsked, rights.asked); diff != "" {
+		t.Errorf("unexpected question to the authorizer (-want +got):\n%s", diff)
+	}
+}
+
+// What is not about EvictionRequests, or comes while the gate is off, costs nothing.
+func TestOthersAreLeftAlone(t *testing.T) {
+	pod := admission.NewAttributesRecord(&api.Pod{}, nil, api.Kind("Pod").WithVersion("v1"), namespace, podName,
+		api.Resource("pods").WithVersion("v1"), "", admission.Create, nil, false, &user.DefaultInfo{Name: guest})
+	foreign := admission.NewAttributesRecord(newRequest(), nil, coordination.Kind("EvictionRequest").WithVersion("v1"), namespace, podUID,
+		api.Resource("evictionrequests").WithVersion("v1"), "", admission.Create, nil, false, &user.DefaultInfo{Name: guest})
+	for name, test := range map[string]struct {
+		enabled    bool
+		attributes admission.Attributes
+	}{
+		"gate off":                {false, attributes(admission.Create, guest, "", newRequest(), nil)},
+		"another kind":            {true, pod},
+		"a kind of another group": {true, foreign},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plugin, rights, client := cluster{}.newPlugin(t, test.enabled)
+			if err := plugin.Validate(t.Context(), test.attributes, nil); err != nil {
+				t.Errorf("unexpected error: %v", err)
+			}
+			if len(rights.asked)+len(client.Actions()) > 0 {
+				t.Errorf("asked %v and %v", rights.asked, client.Actions())
+			}
+		})
+	}
+}
+
+func TestUnexpectedObjects(t *testing.T) {
+	plugin, _, _ := cluster{}.newPlugin(t, true)
+	for name, unexpected := range map[string]admission.Attributes{
+		"create without an object":     attributes(admission.Create, owner, "", nil, nil),
+		"update without an object":     attributes(admission.Update, owner, "", nil, newRequest()),
+		"update without an old object": attributes(admission.Update, owner, "", newRequest(), nil),
+		"delete without an old object": attributes(admission.Delete, owner, "", nil, nil),
+		"connect":                      attributes(admission.Connect, owner, "", newRequest(), newRequest()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := plugin.Validate(t.Context(), unexpected, nil); !apierrors.IsBadRequest(err) {
+				t.Errorf("error %v, must be a bad request", err)
+			}
+		})
+	}
+}
+
+func TestValidateInitialization(t *testing.T) {
+	tests := map[string]struct {
+		enabled, inspected bool
+		rights             authorizer.Authorizer
+		client             *fake.Clientset
+		wantErr            string
+	}{
+		"complete":                  {enabled: true, inspected: true, rights: &rights{}, client: fake.NewClientset()},
+		"off needs nothing":         {inspected: true},
+		"gates unknown":             {rights: &rights{}, client: fake.NewClientset(), wantErr: "feature gates"},
+		"on, without an authorizer": {enabled: true, inspected: true, client: fake.NewClientset(), wantErr: "authorizer"},
+		"on, without a client":      {enabled: true, inspected: true, rights: &rights{}, wantErr: "client"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, test.enabled)
+			plugin := NewPlugin()
+			if test.inspected {
+				plugin.InspectFeatureGates(utilfeature.DefaultFeatureGate)
+			}
+			if test.rights != nil {
+				plugin.SetAuthorizer(test.rights)
+			}
+			if test.client != nil {
+				plugin.SetExternalKubeClientSet(test.client)
+			}
+			err := plugin.ValidateInitialization()
+			if test.wantErr == "" && err != nil || test.wantErr != "" && (err == nil || !strings.Contains(err.Error(), test.wantErr)) {
+				t.Errorf("error %v, must be %q", err, test.wantErr)
+			}
+		})
+	}
+}
+
+// gatesOnly is how a server begins that has the gate off.
+type gatesOnly struct{}
+
+func (gatesOnly) Initialize(plugin admission.Interface) {
+	plugin.(*Plugin).InspectFeatureGates(utilfeature.DefaultFeatureGate)
+}
+
+func TestRegister(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, false)
+	plugins := admission.NewPlugins()
+	Register(plugins)
+	if diff := cmp.Diff([]string{"EvictionRequest"}, plugins.Registered()); diff != "" {
+		t.Errorf("registered plugins (-want +got):\n%s", diff)
+	}
+	plugin, err := plugins.InitPlugin("EvictionRequest", nil, admission.PluginInitializers{gatesOnly{}})
+	if err != nil {
+		t.Fatalf("initialization: %v", err)
+	}
+	for operation, want := range map[admission.Operation]bool{admission.Create: true, admission.Update: true, admission.Delete: true, admission.Connect: false} {
+		if got := plugin.Handles(operation); got != want {
+			t.Errorf("handles %s: %t, must be %t", operation, got, want)
+		}
+	}
+}

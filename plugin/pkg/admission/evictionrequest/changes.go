@@ -1,0 +1,93 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"maps"
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+)
+
+// targetOf returns the pod that the request is about. A request without one, which
+// validation does not let in, is about all pods: rights on a single one do not do.
+func targetOf(request *coordination.EvictionRequest) coordination.LocalPodReference {
+	if request.Spec.Target.Pod == nil {
+		return coordination.LocalPodReference{}
+	}
+	return *request.Spec.Target.Pod
+}
+
+// isFinished says whether the request will do nothing more.
+func isFinished(request *coordination.EvictionRequest) bool {
+	return meta.IsStatusConditionTrue(request.Status.Conditions, string(coordination.EvictionRequestConditionEvicted)) ||
+		meta.IsStatusConditionTrue(request.Status.Conditions, string(coordination.EvictionRequestConditionCanceled))
+}
+
+// isHousekeeping says whether an update changes nothing that an eviction depends on:
+// at most finalizers, or it lets go of owners. Garbage collection and those who wait
+// for the deletion of a request do that. An owner that is added is different: if it
+// does not exist, the garbage collector deletes the request, with all its rights.
+func isHousekeeping(request, old *coordination.EvictionRequest) bool {
+	if !apiequality.Semantic.DeepEqual(withoutHousekeeping(request), withoutHousekeeping(old)) {
+		return false
+	}
+	return !slices.ContainsFunc(request.OwnerReferences, func(owner metav1.OwnerReference) bool {
+		return !slices.ContainsFunc(old.OwnerReferences, func(oldOwner metav1.OwnerReference) bool { return isSameOwner(owner, oldOwner) })
+	})
+}
+
+// isSameOwner ignores whether the owner waits, which the garbage collector resets.
+func isSameOwner(owner, other metav1.OwnerReference) bool {
+	owner.BlockOwnerDeletion, other.BlockOwnerDeletion = nil, nil
+	return apiequality.Semantic.DeepEqual(owner, other)
+}
+
+// changesLabelsOnly says whether labels are all that an update changes, apart from
+// finalizers.
+func changesLabelsOnly(request, old *coordination.EvictionRequest) bool {
+	relabeled := request.DeepCopy()
+	relabeled.Labels = old.Labels
+	return isHousekeeping(relabeled, old)
+}
+
+// withoutHousekeeping returns a copy that has only what evictions depend on.
+func withoutHousekeeping(request *coordination.EvictionRequest) *coordination.EvictionRequest {
+	request = request.DeepCopy()
+	request.Finalizers, request.OwnerReferences = nil, nil
+	// What the API server itself writes in every update.
+	request.ManagedFields, request.ResourceVersion = nil, ""
+	return request
+}
+
+// followsLabels says whether each label that changes becomes what it is on the pod.
+func followsLabels(labels, oldLabels, podLabels map[string]string) bool {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(labels)), maps.Keys(oldLabels))
+	return !slices.ContainsFunc(keys, func(key string) bool {
+		return !sameLabel(key, labels, oldLabels) && !sameLabel(key, labels, podLabels)
+	})
+}
+
+// sameLabel says whether both have the label with the same value, or both lack it.
+func sameLabel(key string, labels, others map[string]string) bool {
+	value, found := labels[key]
+	otherValue, otherFound := others[key]
+	return found == otherFound && value == otherValue
+}
