@@ -31,6 +31,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/evictionrequest"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
@@ -38,9 +39,11 @@ import (
 const pollInterval = 200 * time.Millisecond
 
 // cluster is the namespace of the demo. What a user would do, it does with kubectl;
-// what only the demo wants to know, it reads with the client.
+// what a program that drains would do, with the library; what only the demo wants to
+// know, it reads with the client.
 type cluster struct {
 	client     kubernetes.Interface
+	requester  *evictionrequest.Requester
 	kubectl    string
 	kubeconfig string
 	namespace  string
@@ -71,16 +74,6 @@ func (c *cluster) run(ctx context.Context, manifest string, args ...string) erro
 		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args[4:], " "), err, bytes.TrimSpace(output))
 	}
 	return nil
-}
-
-// request asks for the eviction of a pod, as the requester of that name.
-func (c *cluster) request(ctx context.Context, pod *v1.Pod, requester string) error {
-	return c.run(ctx, requestManifest(pod, requester), "apply", "--server-side", "--field-manager", requester, "-f", "-")
-}
-
-// withdraw takes that back: what a requester does not apply any more, it leaves.
-func (c *cluster) withdraw(ctx context.Context, pod *v1.Pod, requester string) error {
-	return c.run(ctx, requestManifest(pod), "apply", "--server-side", "--field-manager", requester, "-f", "-")
 }
 
 // readyPod waits for a ready pod with the label app=name and returns it.

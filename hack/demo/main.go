@@ -32,6 +32,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/evictionrequest"
 )
 
 func main() {
@@ -61,7 +62,11 @@ func run(ctx context.Context, kubeconfig, bin string) error {
 	if err != nil {
 		return fmt.Errorf("creating a client: %w", err)
 	}
-	cluster := &cluster{client: client, kubectl: bin + "/kubectl", kubeconfig: kubeconfig}
+	requester, err := evictionrequest.NewRequester(client, requesterName, evictionrequest.RequesterOptions{})
+	if err != nil {
+		return err
+	}
+	cluster := &cluster{client: client, requester: requester, kubectl: bin + "/kubectl", kubeconfig: kubeconfig}
 	if err := cluster.createNamespace(ctx); err != nil {
 		return err
 	}

@@ -15,11 +15,7 @@ limitations under the License.
 */
 package main
 
-import (
-	"fmt"
-
-	v1 "k8s.io/api/core/v1"
-)
+import "fmt"
 
 // container is the same everywhere: simulated nodes run no image.
 const container = `containers: [{name: app, image: registry.k8s.io/pause}]`
@@ -55,21 +51,4 @@ spec:
   maxUnavailable: 0
   selector: {matchLabels: {app: %[1]s}}
 `, name, container)
-}
-
-// requestManifest asks that the pod leaves, for each of the requesters.
-func requestManifest(pod *v1.Pod, requesters ...string) string {
-	list := ""
-	for _, requester := range requesters {
-		list += fmt.Sprintf("  - name: %s\n", requester)
-	}
-	if list != "" {
-		list = "  requesters:\n" + list
-	}
-	return fmt.Sprintf(`apiVersion: coordination.k8s.io/v1alpha1
-kind: EvictionRequest
-metadata: {name: %[1]s}
-spec:
-  target: {pod: {name: %[2]s, uid: %[1]s}}
-%[3]s`, pod.UID, pod.Name, list)
 }

@@ -138,7 +138,7 @@ func playCalledOff(ctx context.Context, s *scenario, show func(string)) error {
 		return err
 	}
 	show(requesterName + " leaves")
-	if err := s.cluster.withdraw(ctx, pod, requesterName); err != nil {
+	if err := s.cluster.requester.Withdraw(ctx, pod); err != nil {
 		return err
 	}
 	if err := s.follow(ctx, pod, show, "the end of the request", finished); err != nil {
@@ -158,7 +158,8 @@ func (s *scenario) start(ctx context.Context, show func(string), manifest string
 		return nil, err
 	}
 	show(requesterName + " asks pod " + pod.Name + " to leave")
-	return pod, s.cluster.request(ctx, pod, requesterName)
+	_, err = s.cluster.requester.Request(ctx, pod)
+	return pod, err
 }
 
 // follow shows every state of the request until it has reached what is waited for.

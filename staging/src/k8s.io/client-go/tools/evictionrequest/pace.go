@@ -1,0 +1,127 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// defaultHeartbeatDeadline is what the API server takes where a request says nothing.
+	defaultHeartbeatDeadline = 20 * time.Minute
+
+	// minHeartbeatInterval is the least that the API server accepts.
+	minHeartbeatInterval = time.Minute
+
+	// maxHeartbeatInterval keeps people informed where the deadline is long.
+	maxHeartbeatInterval = 3 * time.Minute
+
+	// messageInterval is the time between two reports of one turn that are no heartbeats.
+	// It lets a handler set its message in a loop without a thought for the API server.
+	messageInterval = 10 * time.Second
+
+	// clockSkew is how far a time in a report may be from the clock of the API server.
+	clockSkew = 10 * time.Second
+
+	// minETALead keeps an ETA from being past for an API server whose clock is ahead. A
+	// second more, because times are cut to seconds.
+	minETALead = clockSkew + time.Second
+
+	// writeTimeout is what one write may take. It is short against every deadline.
+	writeTimeout = 15 * time.Second
+)
+
+// pace says when a turn reports. The API server has the same rules: a report that broke
+// them would be rejected.
+type pace struct {
+	// deadline is how long the interceptor may be silent.
+	deadline time.Duration
+	// activation is when the turn began for the controller.
+	activation time.Time
+	// beat is the last heartbeat that the API server has, or zero.
+	beat time.Time
+	// first is true until this process has reported.
+	first bool
+	// working tells whether there is work that a heartbeat can speak for. After a
+	// failure it counts since the next attempt.
+	working bool
+	since   time.Time
+}
+
+// lastSign is where the deadline counts from.
+func (p pace) lastSign() time.Time { return later(p.beat, p.activation) }
+
+// lostAt is when to stop for lack of a heartbeat. Two participants have clocks: this
+// process may be behind, and the API server allows the next activation earlier by the
+// same amount. Acting beyond that could mean to act beside the next interceptor.
+func (p pace) lostAt() time.Time { return p.lastSign().Add(p.deadline - 2*clockSkew) }
+
+// interval is the time between two heartbeats: two may fail before the deadline, unless
+// it is so short that the least interval does not allow that.
+func (p pace) interval() time.Duration {
+	return min(max(p.deadline/3, minHeartbeatInterval), maxHeartbeatInterval)
+}
+
+// nextBeat is when the next heartbeat is due, if there is work.
+func (p pace) nextBeat() time.Time {
+	return later(p.beat, p.since).Add(p.interval())
+}
+
+// beats tells whether a report that is written now has a new heartbeat. After a restart
+// it is early, because nobody knows how long the process was away.
+func (p pace) beats(now time.Time) bool {
+	if p.beat.IsZero() {
+		return true
+	}
+	if p.first {
+		return !now.Before(p.beat.Add(minHeartbeatInterval))
+	}
+	return p.working && !now.Before(p.nextBeat())
+}
+
+// acceptableETA moves a new ETA ahead that the API server would reject as past. One that
+// it has already may be past.
+func acceptableETA(now, eta time.Time, old *metav1.Time) metav1.Time {
+	if old != nil && old.Time.Equal(eta) {
+		return *old
+	}
+	return metav1.NewTime(later(eta, now.Add(minETALead)).Truncate(time.Second))
+}
+
+func heartbeatDeadline(request *coordinationv1alpha1.EvictionRequest) time.Duration {
+	if request.Spec.HeartbeatDeadlineSeconds == nil {
+		return defaultHeartbeatDeadline
+	}
+	return time.Duration(*request.Spec.HeartbeatDeadlineSeconds) * time.Second
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

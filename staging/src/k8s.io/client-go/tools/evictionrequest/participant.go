@@ -1,0 +1,73 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// maxFieldManagerLength is what the API server accepts.
+const maxFieldManagerLength = 128
+
+// FieldManager returns the field manager under which the requester or interceptor of
+// that name applies: the name itself, so that "kubectl apply --server-side
+// --field-manager=<name>" speaks for the same participant. A name that is too long for
+// a field manager is cut, and ends in a hash of the whole, which keeps it unique.
+//
+// No other field manager may apply the entry of a participant: an entry that two of
+// them own outlasts the first that gives it up.
+func FieldManager(name string) string {
+	if len(name) <= maxFieldManagerLength {
+		return name
+	}
+	hash := sha256.Sum256([]byte(name))
+	suffix := "-" + hex.EncodeToString(hash[:8])
+	return name[:maxFieldManagerLength-len(suffix)] + suffix
+}
+
+// validateName checks the name of a requester or interceptor as the API server does,
+// but when the program starts, and not when it meets the first pod.
+func validateName(name string) error {
+	errs := validation.IsFullyQualifiedDomainName(field.NewPath("name"), name)
+	if err := errs.ToAggregate(); err != nil {
+		return fmt.Errorf("%w: use a domain name in lower case that is yours, such as drain.example.com", err)
+	}
+	return nil
+}
+
+// holds tells whether a condition of the request is True.
+func holds(request *coordinationv1alpha1.EvictionRequest, condition coordinationv1alpha1.EvictionRequestConditionType) bool {
+	return meta.IsStatusConditionTrue(request.Status.Conditions, string(condition))
+}
+
+// asks tells whether the requester of that name stands in the request.
+func asks(request *coordinationv1alpha1.EvictionRequest, name string) bool {
+	return slices.ContainsFunc(request.Spec.Requesters, func(r coordinationv1alpha1.Requester) bool { return r.Name == name })
+}
+
+// isActive tells whether it is the turn of the interceptor of that name.
+func isActive(request *coordinationv1alpha1.EvictionRequest, name string) bool {
+	return slices.Contains(request.Status.ActiveInterceptors, name)
+}
