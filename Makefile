@@ -97,6 +97,12 @@ test-integration: tree _output/bin/gotestsum _output/bin/etcd ## integration tes
 test-e2e: test-programs ## the demo, on a cluster of its own
 	@hack/test.sh e2e
 
+.PHONY: test-upgrade
+test-upgrade: control-plane base _output/bin/etcd ## the pristine base and the fork in turn on one etcd, step by step as in KEP-4563
+	@$(call build-in-tree,./hack/upgrade)
+	@echo '==> upgrade, rollback, upgrade (about 20 seconds)'
+	@_output/bin/upgrade
+
 .PHONY: test-programs
 test-programs: control-plane local-cluster-tools _output/bin/gotestsum
 	@$(call build-in-tree,./hack/demo ./staging/src/k8s.io/client-go/examples/eviction-interceptor)

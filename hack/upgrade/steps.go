@@ -1,0 +1,365 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/kubernetes/hack/controlplane"
+)
+
+// quietPeriod is how long a pod is watched that must stay. The fork would evict it
+// within a fraction of this when its budget is deleted.
+const quietPeriod = 5 * time.Second
+
+// step is one of the KEP's, by its number there, or, with a letter, one about pods
+// with the new field that belongs to it.
+type step struct {
+	number, what string
+	// run does it, and returns what was observed.
+	run func(ctx context.Context) (string, error)
+}
+
+// upgradeTest is what the steps share.
+type upgradeTest struct {
+	*namespace
+	plane      *controlplane.ControlPlane
+	base, fork controlplane.Release
+
+	// pods are those that later steps come back to, by name.
+	pods map[string]*v1.Pod
+	// activation is when the turn of the interceptor began that lasts through the
+	// rollback.
+	activation metav1.Time
+}
+
+func newUpgradeTest(plane *controlplane.ControlPlane, base, fork controlplane.Release) (*upgradeTest, error) {
+	client, err := kubernetes.NewForConfig(plane.Config())
+	if err != nil {
+		return nil, fmt.Errorf("creating a client: %w", err)
+	}
+	return &upgradeTest{
+		namespace: &namespace{client: client, name: "upgrade"},
+		plane:     plane, base: base, fork: fork,
+		pods: map[string]*v1.Pod{},
+	}, nil
+}
+
+func (t *upgradeTest) steps() []step {
+	return []step{
+		{"1", "Create a cluster with the base.", t.createCluster},
+		{"2", "Upgrade to the fork.", t.upgrade},
+		{"2a", "Look at the pod from before: nobody has written it.", t.expectOldPodUntouched},
+		{"3", "Create EvictionRequest A and pod A: the pod is evicted, the request ends with Evicted=True.", t.evictA},
+		{"3a", "Request the eviction of the pod from before the upgrade.", t.evictOldPod},
+		{"4", "Create EvictionRequest B, pod B and a budget with maxUnavailable=0: the metric rises, the message explains, the pod stays.", t.blockB},
+		{"4a", "Create pods that name an interceptor, which begins with one of them.", t.createInterceptedPods},
+		{"5", "Downgrade to the base.", t.downgrade},
+		{"5a", "Read, write and evict pods that name an interceptor.", t.usePodsUnderBase},
+		{"6", "Delete the budget of pod B: the pod keeps running.", t.releaseBUnderBase},
+		{"7", "Upgrade to the fork again.", t.upgrade},
+		{"8", "EvictionRequest B evicts pod B and ends with Evicted=True.", t.expectBEvicted},
+		{"8a", "Look at the pods that name an interceptor: the field is gone where the base wrote the pod, and only there.", t.expectFields},
+		{"8b", "The interceptor that was active before goes on, within its old deadline, although its pod has lost the field.", t.finishWalk},
+		{"8c", "Request the eviction of the pods that kept and lost the field.", t.requestKeptAndLost},
+	}
+}
+
+func (t *upgradeTest) createCluster(ctx context.Context) (string, error) {
+	if err := t.start(ctx, t.base); err != nil {
+		return "", err
+	}
+	if err := t.create(ctx); err != nil {
+		return "", err
+	}
+	if err := t.expectServed(false); err != nil {
+		return "", err
+	}
+	// The fork's client sends the field; the base does not know it.
+	pod, err := t.createPod(ctx, "old", interceptor)
+	if err != nil {
+		return "", err
+	}
+	if pod.Spec.EvictionInterceptors != nil {
+		return "", fmt.Errorf("the base has stored evictionInterceptors %v of pod %s: is it a pristine build?", pod.Spec.EvictionInterceptors, pod.Name)
+	}
+	t.pods["old"] = pod
+	return "EvictionRequests are not served; a pod is Running and Ready.", nil
+}
+
+// start starts both components, the API server first.
+func (t *upgradeTest) start(ctx context.Context, release controlplane.Release) error {
+	if err := t.plane.StartAPIServer(ctx, release); err != nil {
+		return fmt.Errorf("starting %s: %w", release.Name, err)
+	}
+	if err := t.plane.StartControllerManager(ctx, release); err != nil {
+		return fmt.Errorf("starting %s: %w", release.Name, err)
+	}
+	return nil
+}
+
+// upgrade replaces the API server first, so that the new controller manager finds the
+// API that it needs.
+func (t *upgradeTest) upgrade(ctx context.Context) (string, error) {
+	if err := t.plane.StopAPIServer(); err != nil {
+		return "", err
+	}
+	if err := t.plane.StartAPIServer(ctx, t.fork); err != nil {
+		return "", err
+	}
+	if err := t.expectServed(true); err != nil {
+		return "", err
+	}
+	if err := t.plane.StopControllerManager(); err != nil {
+		return "", err
+	}
+	if err := t.plane.StartControllerManager(ctx, t.fork); err != nil {
+		return "", err
+	}
+	return "kube-apiserver, then kube-controller-manager are the fork's; EvictionRequests are served.", nil
+}
+
+// downgrade replaces the API server last.
+func (t *upgradeTest) downgrade(ctx context.Context) (string, error) {
+	if err := t.plane.StopControllerManager(); err != nil {
+		return "", err
+	}
+	if err := t.plane.StopAPIServer(); err != nil {
+		return "", err
+	}
+	if err := t.start(ctx, t.base); err != nil {
+		return "", err
+	}
+	if err := t.expectServed(false); err != nil {
+		return "", err
+	}
+	return "the base runs on the etcd with the fork's objects; EvictionRequests are not served.", nil
+}
+
+// expectServed fails unless EvictionRequests are served, or not.
+func (t *upgradeTest) expectServed(want bool) error {
+	_, err := t.client.Discovery().ServerResourcesForGroupVersion(coordinationv1alpha1.SchemeGroupVersion.String())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("discovering the API: %w", err)
+	}
+	// The base serves the version with its own alpha kinds, if asked to. It is not.
+	if served := err == nil; served != want {
+		return fmt.Errorf("%s is served: %t, must be %t", coordinationv1alpha1.SchemeGroupVersion, served, want)
+	}
+	return nil
+}
+
+func (t *upgradeTest) expectOldPodUntouched(ctx context.Context) (string, error) {
+	before := t.pods["old"]
+	now, err := t.getPod(ctx, before)
+	if err != nil {
+		return "", err
+	}
+	if now.ResourceVersion != before.ResourceVersion {
+		return "", fmt.Errorf("pod %s had resourceVersion %s and has %s", now.Name, before.ResourceVersion, now.ResourceVersion)
+	}
+	return "pod, UID and resourceVersion are the same.", nil
+}
+
+func (t *upgradeTest) evictA(ctx context.Context) (string, error) {
+	pod, err := t.createPod(ctx, "a")
+	if err != nil {
+		return "", err
+	}
+	return t.evict(ctx, pod)
+}
+
+func (t *upgradeTest) evictOldPod(ctx context.Context) (string, error) {
+	return t.evict(ctx, t.pods["old"])
+}
+
+// evict requests the eviction of a pod that nothing holds.
+func (t *upgradeTest) evict(ctx context.Context, pod *v1.Pod) (string, error) {
+	if err := t.request(ctx, pod); err != nil {
+		return "", err
+	}
+	return t.awaitEvicted(ctx, pod)
+}
+
+func (t *upgradeTest) blockB(ctx context.Context) (string, error) {
+	before, err := t.evictionAttempts(ctx)
+	if err != nil {
+		return "", err
+	}
+	pod, err := t.createPod(ctx, "b")
+	if err != nil {
+		return "", err
+	}
+	t.pods["b"] = pod
+	if err := t.createBudget(ctx, pod); err != nil {
+		return "", err
+	}
+	if err := t.request(ctx, pod); err != nil {
+		return "", err
+	}
+	request, err := t.awaitRequest(ctx, pod, "the budget to block the eviction", isTrue(coordinationv1alpha1.EvictionRequestConditionBlocked))
+	if err != nil {
+		return "", err
+	}
+	message := interceptorStatus(request, coordinationv1alpha1.EvictionInterceptorImperative).Message
+	const want = "Could not evict a pod due to failing eviction requests, number of retries: 1"
+	if !strings.HasPrefix(message, want) || !strings.Contains(message, "PodDisruptionBudget "+pod.Name) {
+		return "", fmt.Errorf("the message of the request is %q, must begin with %q and name the budget %s", message, want, pod.Name)
+	}
+	after, err := t.evictionAttempts(ctx)
+	if err != nil {
+		return "", err
+	}
+	if after <= before {
+		return "", fmt.Errorf("metric %s was %v before the attempt and is %v after it", attemptsMetric, before, after)
+	}
+	if err := t.expectStays(ctx, pod, 0); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s rose from %v to %v; pod b runs; %q.", attemptsMetric, before, after, message), nil
+}
+
+// createInterceptedPods creates pods that the next steps treat in different ways, and
+// leaves one of them in the middle of an eviction.
+func (t *upgradeTest) createInterceptedPods(ctx context.Context) (string, error) {
+	for _, name := range []string{"walker", "kept", "written", "evicted"} {
+		pod, err := t.createPod(ctx, name, interceptor)
+		if err != nil {
+			return "", err
+		}
+		t.pods[name] = pod
+	}
+	walker := t.pods["walker"]
+	if err := t.request(ctx, walker); err != nil {
+		return "", err
+	}
+	request, err := t.awaitRequest(ctx, walker, "the turn of the interceptor", isActive(interceptor))
+	if err != nil {
+		return "", err
+	}
+	t.activation = *request.Status.ActivationTime
+	if err := t.report(ctx, walker, false); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s is active for pod walker since %s, and has reported.", interceptor, t.activation.UTC().Format(time.TimeOnly)), nil
+}
+
+func (t *upgradeTest) usePodsUnderBase(ctx context.Context) (string, error) {
+	for _, name := range []string{"walker", "kept", "written"} {
+		pod, err := t.getPod(ctx, t.pods[name])
+		if err != nil {
+			return "", err
+		}
+		if pod.Spec.EvictionInterceptors != nil {
+			return "", fmt.Errorf("the base shows evictionInterceptors %v of pod %s", pod.Spec.EvictionInterceptors, name)
+		}
+	}
+	for _, name := range []string{"walker", "written"} {
+		if err := t.labelPod(ctx, t.pods[name], "written-by", "base"); err != nil {
+			return "", err
+		}
+	}
+	if err := t.evictDirectly(ctx, t.pods["evicted"]); err != nil {
+		return "", err
+	}
+	if err := t.awaitGone(ctx, t.pods["evicted"]); err != nil {
+		return "", err
+	}
+	return "the base shows the pods without the field, takes labels for two of them, and evicts one.", nil
+}
+
+func (t *upgradeTest) releaseBUnderBase(ctx context.Context) (string, error) {
+	err := t.request(ctx, t.pods["kept"])
+	if !apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("creating an EvictionRequest under the base: %v, must be not found", err)
+	}
+	if err := t.deleteBudget(ctx, "b"); err != nil {
+		return "", err
+	}
+	if err := t.expectStays(ctx, t.pods["b"], quietPeriod); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("pod b runs, and nothing has touched it in %s; new EvictionRequests are answered with not found.", quietPeriod), nil
+}
+
+func (t *upgradeTest) expectBEvicted(ctx context.Context) (string, error) {
+	return t.awaitEvicted(ctx, t.pods["b"])
+}
+
+// expectFields looks at what the writes of the base have left of the field: it drops
+// what it does not know, as every API server does with every field of a later release.
+func (t *upgradeTest) expectFields(ctx context.Context) (string, error) {
+	named := []v1.EvictionInterceptor{{Name: interceptor}}
+	for name, want := range map[string][]v1.EvictionInterceptor{"kept": named, "written": nil, "walker": nil} {
+		pod, err := t.getPod(ctx, t.pods[name])
+		if err != nil {
+			return "", err
+		}
+		if got := pod.Spec.EvictionInterceptors; !slices.Equal(got, want) {
+			return "", fmt.Errorf("pod %s has evictionInterceptors %v, must be %v", name, got, want)
+		}
+	}
+	return "kept by the pod that the base only read, lost by the two that it labeled.", nil
+}
+
+func (t *upgradeTest) finishWalk(ctx context.Context) (string, error) {
+	walker := t.pods["walker"]
+	request, err := t.awaitRequest(ctx, walker, "the turn of the interceptor", isActive(interceptor))
+	if err != nil {
+		return "", err
+	}
+	if got := request.Status.ActivationTime; !got.Equal(&t.activation) {
+		return "", fmt.Errorf("the turn began at %v before the rollback and at %v after it: its deadline has moved", t.activation, got)
+	}
+	if err := t.expectStays(ctx, walker, 0); err != nil {
+		return "", err
+	}
+	if err := t.report(ctx, walker, true); err != nil {
+		return "", err
+	}
+	observed, err := t.awaitEvicted(ctx, walker)
+	return "its turn has the same beginning; it completes; " + observed, err
+}
+
+func (t *upgradeTest) requestKeptAndLost(ctx context.Context) (string, error) {
+	kept, written := t.pods["kept"], t.pods["written"]
+	if err := t.request(ctx, kept); err != nil {
+		return "", err
+	}
+	if _, err := t.awaitRequest(ctx, kept, "the turn of the interceptor", isActive(interceptor)); err != nil {
+		return "", err
+	}
+	if err := t.report(ctx, kept, false); err != nil {
+		return "", err
+	}
+	if err := t.report(ctx, kept, true); err != nil {
+		return "", err
+	}
+	first, errKept := t.awaitEvicted(ctx, kept)
+	second, errWritten := t.evict(ctx, written)
+	return fmt.Sprintf("with the field: intercepted, then %s Without: %s", first, second), errors.Join(errKept, errWritten)
+}
