@@ -1,0 +1,294 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package describe
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mitchellh/go-wordwrap"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/evictionrequest"
+)
+
+// evictionRequestTextWidth leaves room for the titles, the longest of which takes 21
+// columns, on a line of 80.
+const evictionRequestTextWidth = 58
+
+// EvictionRequestDescriber tells how far an EvictionRequest is and what it waits for.
+type EvictionRequestDescriber struct {
+	client clientset.Interface
+}
+
+// Describe tells about one EvictionRequest, in the order in which it went.
+func (d *EvictionRequestDescriber) Describe(namespace, name string, settings DescriberSettings) (string, error) {
+	request, err := d.client.CoordinationV1alpha1().EvictionRequests(namespace).Get(context.TODO(), name, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	var events *corev1.EventList
+	if settings.ShowEvents {
+		// As for every other kind, the object is shown without events when there is no
+		// right to list them.
+		events, _ = searchEvents(d.client.CoreV1(), request, settings.ChunkSize)
+	}
+	return describeEvictionRequest(time.Now(), request, events)
+}
+
+func describeEvictionRequest(now time.Time, request *coordinationv1alpha1.EvictionRequest, events *corev1.EventList) (string, error) {
+	return tabbedString(func(out io.Writer) error {
+		w := NewPrefixWriter(out)
+		describeEvictionRequestSpec(w, now, request)
+		describeEvictionRequestState(w, now, request)
+		describeInterceptors(w, now, request)
+		describeEvictionRequestConditions(w, now, request.Status.Conditions)
+		if events != nil {
+			DescribeEvents(events, w)
+		}
+		return nil
+	})
+}
+
+// describeEvictionRequestSpec says who wants which pod to leave.
+func describeEvictionRequestSpec(w PrefixWriter, now time.Time, request *coordinationv1alpha1.EvictionRequest) {
+	w.Write(LEVEL_0, "Name:\t%s\n", request.Name)
+	w.Write(LEVEL_0, "Namespace:\t%s\n", request.Namespace)
+	printLabelsMultiline(w, "Labels", request.Labels)
+	printAnnotationsMultiline(w, "Annotations", request.Annotations)
+	w.Write(LEVEL_0, "Created:\t%s\n", timeAndAge(now, request.CreationTimestamp))
+	if request.DeletionTimestamp != nil {
+		w.Write(LEVEL_0, "Deleted:\t%s\n", timeAndAge(now, *request.DeletionTimestamp))
+	}
+	if pod := request.Spec.Target.Pod; pod != nil {
+		w.Write(LEVEL_0, "Target Pod:\t%s\n", pod.Name)
+		w.Write(LEVEL_0, "Target UID:\t%s\n", pod.UID)
+	}
+	var requesters []string
+	for _, requester := range request.Spec.Requesters {
+		requesters = append(requesters, requester.Name)
+	}
+	printNamesMultiline(w, "Requesters", requesters)
+	if seconds := request.Spec.HeartbeatDeadlineSeconds; seconds != nil {
+		w.Write(LEVEL_0, "Heartbeat Deadline:\t%s\n", duration.HumanDuration(time.Duration(*seconds)*time.Second))
+	}
+	policy := string(coordinationv1alpha1.EvictionRequestCancellationPolicyAllow)
+	if request.Status.EvictionRequestCancellationPolicy == coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
+		policy = "Forbid (goes on without requesters)"
+	}
+	w.Write(LEVEL_0, "Cancellation Policy:\t%s\n", policy)
+}
+
+// describeEvictionRequestState says what the request waits for, or how it ended.
+func describeEvictionRequestState(w PrefixWriter, now time.Time, request *coordinationv1alpha1.EvictionRequest) {
+	state := evictionrequest.StateOf(request)
+	w.Write(LEVEL_0, "State:\t%s\n", state)
+	if !isFinal(state) {
+		printTextMultiline(w, LEVEL_0, "Waits For", waitsFor(now, request, state))
+		return
+	}
+	condition := meta.FindStatusCondition(request.Status.Conditions, string(state))
+	w.Write(LEVEL_0, "Finished:\t%s\n", timeAndAge(now, condition.LastTransitionTime))
+	w.Write(LEVEL_0, "Took:\t%s\n", duration.HumanDuration(condition.LastTransitionTime.Sub(request.CreationTimestamp.Time)))
+	printTextMultiline(w, LEVEL_0, "Result", condition.Message)
+}
+
+func isFinal(state evictionrequest.State) bool {
+	return state == evictionrequest.StateEvicted || state == evictionrequest.StateCanceled
+}
+
+// waitsFor says in plain words who has to act next, and until when.
+func waitsFor(now time.Time, request *coordinationv1alpha1.EvictionRequest, state evictionrequest.State) string {
+	const controller = "evictionrequest-controller, "
+	status := &request.Status
+	mayBeCanceled := status.EvictionRequestCancellationPolicy != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
+	active := evictionrequest.ActiveInterceptor(request)
+	deadline, limited := evictionrequest.ActiveDeadline(request)
+	switch {
+	case mayBeCanceled && (len(request.Spec.Requesters) == 0 || request.DeletionTimestamp != nil):
+		return controller + "which cancels the request: nobody asks for it any more"
+	case len(status.TargetInterceptors) == 0:
+		return controller + "which has not seen the request yet"
+	case len(status.ActiveInterceptors) == 0:
+		return "the end of the pod: every interceptor had its turn"
+	case active == nil:
+		return status.ActiveInterceptors[0] + ", which has no entry to report in"
+	case active.CompletionTime != nil:
+		return controller + "which ends the turn of " + active.Name
+	case limited && !now.Before(deadline):
+		return controller + "which ends the turn of " + active.Name + ": it is silent"
+	case limited:
+		return fmt.Sprintf("%s, %s, loses its turn in %s", active.Name, lastSign(now, status, active), duration.HumanDuration(deadline.Sub(now)))
+	case state == evictionrequest.StateBlocked:
+		condition := meta.FindStatusCondition(status.Conditions, string(state))
+		return fmt.Sprintf("%s, refused %s, which tries again: %s", active.Name, times(active.Retries), condition.Message)
+	}
+	return active.Name + ", which evicts the pod"
+}
+
+// lastSign says when the active interceptor was last heard of.
+func lastSign(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, active *coordinationv1alpha1.InterceptorStatus) string {
+	switch {
+	case active.HeartbeatTime != nil:
+		return fmt.Sprintf("last heartbeat %s ago", elapsed(now, *active.HeartbeatTime))
+	case status.ActivationTime != nil:
+		return fmt.Sprintf("activated %s ago, no heartbeat yet", elapsed(now, *status.ActivationTime))
+	}
+	return "no heartbeat yet"
+}
+
+func times(count int32) string {
+	if count == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", count)
+}
+
+// describeInterceptors lists the interceptors in the order of their turns.
+func describeInterceptors(w PrefixWriter, now time.Time, request *coordinationv1alpha1.EvictionRequest) {
+	if len(request.Status.Interceptors) == 0 {
+		w.Write(LEVEL_0, "Interceptors:\t<none>\n")
+		return
+	}
+	w.Write(LEVEL_0, "Interceptors:\n")
+	for i := range request.Status.Interceptors {
+		describeInterceptor(w, now, request, &request.Status.Interceptors[i])
+	}
+}
+
+func describeInterceptor(w PrefixWriter, now time.Time, request *coordinationv1alpha1.EvictionRequest, entry *coordinationv1alpha1.InterceptorStatus) {
+	w.Write(LEVEL_1, "%s:\n", entry.Name)
+	w.Write(LEVEL_2, "State:\t%s\n", interceptorState(request, entry))
+	isActive := slices.Contains(request.Status.ActiveInterceptors, entry.Name)
+	if activated := request.Status.ActivationTime; isActive && activated != nil {
+		w.Write(LEVEL_2, "Activated:\t%s\n", timeAndAge(now, *activated))
+	}
+	if entry.StartTime != nil {
+		w.Write(LEVEL_2, "Started:\t%s\n", timeAndAge(now, *entry.StartTime))
+	}
+	if entry.HeartbeatTime != nil {
+		w.Write(LEVEL_2, "Last Heartbeat:\t%s\n", timeAndAge(now, *entry.HeartbeatTime))
+	}
+	// An estimate says nothing any more when the turn is over.
+	if entry.ExpectedFinishTime != nil && entry.CompletionTime == nil && isActive {
+		w.Write(LEVEL_2, "ETA:\t%s\n", timeAndRemainder(now, *entry.ExpectedFinishTime))
+	}
+	if entry.CompletionTime != nil {
+		w.Write(LEVEL_2, "Completed:\t%s\n", timeAndAge(now, *entry.CompletionTime))
+	}
+	if entry.Retries > 0 {
+		w.Write(LEVEL_2, "Retries:\t%d\n", entry.Retries)
+	}
+	if entry.Message != "" {
+		printTextMultiline(w, LEVEL_2, "Message", entry.Message)
+	}
+}
+
+// interceptorState says what became of the turn of an interceptor.
+func interceptorState(request *coordinationv1alpha1.EvictionRequest, entry *coordinationv1alpha1.InterceptorStatus) string {
+	status := &request.Status
+	state := evictionrequest.StateOf(request)
+	turn := slices.Index(status.ProcessedInterceptors, entry.Name)
+	switch {
+	case entry.CompletionTime != nil:
+		return "Completed"
+	case slices.Contains(status.ActiveInterceptors, entry.Name):
+		if meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive)) {
+			return "Active, overdue"
+		}
+		return "Active"
+	case turn < 0 && isFinal(state):
+		return "Skipped"
+	case turn < 0:
+		return "Waiting"
+	case turn == len(status.ProcessedInterceptors)-1 && isFinal(state):
+		// It was its turn when the request ended: it did not fall silent.
+		return "Stopped"
+	}
+	return "Timed out"
+}
+
+func describeEvictionRequestConditions(w PrefixWriter, now time.Time, conditions []metav1.Condition) {
+	if len(conditions) == 0 {
+		w.Write(LEVEL_0, "Conditions:\t<none>\n")
+		return
+	}
+	w.Write(LEVEL_0, "Conditions:\n  Type\tStatus\tSince\tReason\tMessage\n")
+	w.Write(LEVEL_1, "----\t------\t-----\t------\t-------\n")
+	for _, c := range conditions {
+		w.Write(LEVEL_1, "%s\t%s\t%s\t%s\t%s\n", c.Type, c.Status, elapsed(now, c.LastTransitionTime), c.Reason, strings.Join(strings.Fields(c.Message), " "))
+	}
+}
+
+// printEvictionInterceptors lists who takes part in the eviction of a pod, if anybody
+// does: pods that name nobody are described as they always were.
+func printEvictionInterceptors(w PrefixWriter, title string, interceptors []corev1.EvictionInterceptor) {
+	if len(interceptors) == 0 {
+		return
+	}
+	var names []string
+	for _, interceptor := range interceptors {
+		names = append(names, interceptor.Name)
+	}
+	printNamesMultiline(w, title, names)
+}
+
+func printNamesMultiline(w PrefixWriter, title string, names []string) {
+	if len(names) == 0 {
+		names = []string{"<none>"}
+	}
+	w.Write(LEVEL_0, "%s:\t%s\n", title, strings.Join(names, "\n\t"))
+}
+
+// printTextMultiline wraps a text that others wrote. Every line of it is indented, so
+// that none can pass itself off as a line of kubectl.
+func printTextMultiline(w PrefixWriter, level int, title, text string) {
+	var lines []string
+	for _, line := range strings.Split(text, "\n") {
+		// A tab or form feed would move the columns.
+		line = strings.Join(strings.Fields(line), " ")
+		lines = append(lines, strings.Split(wordwrap.WrapString(line, evictionRequestTextWidth), "\n")...)
+	}
+	w.Write(level, "%s:\t%s\n", title, lines[0])
+	for _, line := range lines[1:] {
+		w.Write(level, "\t%s\n", line)
+	}
+}
+
+func timeAndAge(now time.Time, at metav1.Time) string {
+	return fmt.Sprintf("%s (%s ago)", at.Format(time.RFC1123Z), elapsed(now, at))
+}
+
+func timeAndRemainder(now time.Time, at metav1.Time) string {
+	if remainder := at.Sub(now); remainder >= 0 {
+		return fmt.Sprintf("%s (in %s)", at.Format(time.RFC1123Z), duration.HumanDuration(remainder))
+	}
+	return fmt.Sprintf("%s (overdue by %s)", at.Format(time.RFC1123Z), elapsed(now, at))
+}
+
+// elapsed is never negative: the clock of whoever wrote the time may be ahead.
+func elapsed(now time.Time, at metav1.Time) string {
+	return duration.HumanDuration(max(0, now.Sub(at.Time)))
+}
