@@ -23,12 +23,9 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 )
-
-// defaultHeartbeatDeadline is the default of spec.heartbeatDeadlineSeconds, for
-// requests that were stored without it.
-const defaultHeartbeatDeadline = 20 * time.Minute
 
 const (
 	// firstReportPatience is how long an interceptor may take to take up its turn before
@@ -108,7 +105,7 @@ func activeDeadline(request *coordinationv1alpha1.EvictionRequest, status *coord
 	case "", coordinationv1alpha1.EvictionInterceptorImperative:
 		return time.Time{}, false
 	}
-	return lastSignOfLife(request, status).Add(heartbeatDeadline(request)), true
+	return lastSignOfLife(request, status).Add(evictionrequesttools.HeartbeatDeadline(request)), true
 }
 
 // reportOverdue returns when the silence of the active interceptor of the status is
@@ -123,7 +120,7 @@ func reportOverdue(request *coordinationv1alpha1.EvictionRequest, status *coordi
 			return time.Time{}, false
 		}
 		if entry.HeartbeatTime != nil {
-			patience = min(nextReportPatience, heartbeatDeadline(request)*3/4)
+			patience = min(nextReportPatience, evictionrequesttools.HeartbeatDeadline(request)*3/4)
 		}
 	}
 	return lastSignOfLife(request, status).Add(patience), true
@@ -141,12 +138,4 @@ func lastSignOfLife(request *coordinationv1alpha1.EvictionRequest, status *coord
 		lastSign = entry.HeartbeatTime.Time
 	}
 	return lastSign
-}
-
-// heartbeatDeadline returns how long an active interceptor may be silent.
-func heartbeatDeadline(request *coordinationv1alpha1.EvictionRequest) time.Duration {
-	if seconds := request.Spec.HeartbeatDeadlineSeconds; seconds != nil {
-		return time.Duration(*seconds) * time.Second
-	}
-	return defaultHeartbeatDeadline
 }

@@ -102,7 +102,8 @@ func testTwoBudgets(t *testing.T, c *cluster) {
 	request := c.startBlocked(pod)
 	c.expectCondition(request, metav1.Condition{
 		Type: "Blocked", Status: metav1.ConditionTrue, ObservedGeneration: 1, Reason: "DisruptionBudget",
-		Message: "PodDisruptionBudget guard, spare: This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+		Message: "PodDisruptionBudgets guard, spare select this pod, and the API server evicts no pod that more than one budget selects: " +
+			"change the selectors so that one of them does.",
 	})
 
 	c.deleteBudget("spare")

@@ -116,7 +116,9 @@ var serverClock followingClock
 // Set before any server runs, because all servers of a process share the strategy.
 func init() { evictionrequestregistry.StatusStrategy.Clock = &serverClock }
 
-type followingClock struct{ followed atomic.Pointer[clock.PassiveClock] }
+type followingClock struct {
+	followed atomic.Pointer[clock.PassiveClock]
+}
 
 func (f *followingClock) follow(other clock.PassiveClock) { f.followed.Store(&other) }
 

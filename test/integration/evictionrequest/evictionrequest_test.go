@@ -60,6 +60,16 @@ func TestEvictionRequest(t *testing.T) {
 		{"pod replaced under the same name", testPodReplaced},
 		{"pod replaced under the same name while nobody looked", testPodReplacedWhileNobodyLooked},
 
+		{"labels of the pod are copied", testLabelsFollowThePod},
+		{"finished request is collected", testFinishedRequestIsCollected},
+		{"requester comes back to a canceled request", testRequesterComesBack},
+		{"request with a foreign finalizer is canceled when it is deleted", testForeignFinalizer},
+		{"default interceptors by kind of pod", testDefaultInterceptors},
+		{"interceptors registered by annotation", testRegisteredByAnnotation},
+		{"silent interceptor is named after a minute", testUnresponsiveInterceptor},
+		{"cancellation that is forbidden", testForbiddenCancellation},
+		{"events on request and pod", testEvents},
+
 		{"the controller's role grants what it needs and no more", testControllerRole},
 		{"user roles read and write requests but no status", testUserRoles},
 	}

@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 )
 
 const (
@@ -198,7 +199,7 @@ func (u *statusUpdate) validateTargetInterceptors() field.ErrorList {
 		case !isLast && target.Name == imperativeInterceptor:
 			errs = append(errs, field.Invalid(namePath, target.Name, "must be the last: move it to the end"))
 		case !isLast:
-			errs = append(errs, corevalidation.ValidateEvictionInterceptorName(target.Name, namePath)...)
+			errs = append(errs, evictioninterceptor.ValidateName(target.Name, namePath)...)
 		}
 	}
 	return errs

@@ -19,14 +19,10 @@ package evictionrequest
 import (
 	"time"
 
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
-	// defaultHeartbeatDeadline is what the API server takes where a request says nothing.
-	defaultHeartbeatDeadline = 20 * time.Minute
-
 	// minHeartbeatInterval is the least that the API server accepts.
 	minHeartbeatInterval = time.Minute
 
@@ -103,13 +99,6 @@ func acceptableETA(now, eta time.Time, old *metav1.Time) metav1.Time {
 		return *old
 	}
 	return metav1.NewTime(later(eta, now.Add(minETALead)).Truncate(time.Second))
-}
-
-func heartbeatDeadline(request *coordinationv1alpha1.EvictionRequest) time.Duration {
-	if request.Spec.HeartbeatDeadlineSeconds == nil {
-		return defaultHeartbeatDeadline
-	}
-	return time.Duration(*request.Spec.HeartbeatDeadlineSeconds) * time.Second
 }
 
 func later(a, b time.Time) time.Time {

@@ -159,7 +159,7 @@ func (t *Turn) nextReport(now time.Time) (time.Time, pace) {
 // pace is called with the lock.
 func (t *Turn) pace() pace {
 	p := pace{
-		deadline: heartbeatDeadline(t.request),
+		deadline: HeartbeatDeadline(t.request),
 		first:    t.accepted.revision == 0,
 		working:  t.wanted.working,
 		since:    t.wanted.since,

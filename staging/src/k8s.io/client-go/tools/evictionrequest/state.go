@@ -48,8 +48,7 @@ const (
 	StateCanceled State = "Canceled"
 )
 
-// defaultHeartbeatDeadline is the default of spec.heartbeatDeadlineSeconds, for
-// requests that were stored without it.
+// defaultHeartbeatDeadline is the default of spec.heartbeatDeadlineSeconds.
 const defaultHeartbeatDeadline = 20 * time.Minute
 
 // StateOf returns the state of a request. "kubectl get evictionrequests" prints it.
@@ -97,9 +96,15 @@ func ActiveDeadline(request *coordinationv1alpha1.EvictionRequest) (deadline tim
 	if entry := ActiveInterceptor(request); entry != nil && entry.HeartbeatTime != nil && entry.HeartbeatTime.After(lastSign) {
 		lastSign = entry.HeartbeatTime.Time
 	}
-	patience := defaultHeartbeatDeadline
+	return lastSign.Add(HeartbeatDeadline(request)), true
+}
+
+// HeartbeatDeadline returns how long an active interceptor may be silent before the
+// next one takes over: spec.heartbeatDeadlineSeconds, or its default for requests that
+// were stored without it.
+func HeartbeatDeadline(request *coordinationv1alpha1.EvictionRequest) time.Duration {
 	if seconds := request.Spec.HeartbeatDeadlineSeconds; seconds != nil {
-		patience = time.Duration(*seconds) * time.Second
+		return time.Duration(*seconds) * time.Second
 	}
-	return lastSign.Add(patience), true
+	return defaultHeartbeatDeadline
 }
