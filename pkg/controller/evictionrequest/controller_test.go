@@ -40,7 +40,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
@@ -424,7 +423,7 @@ func TestRun(t *testing.T) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	controller, err := newController(ctx, factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Pods(),
-		factory.Policy().V1().PodDisruptionBudgets(), client, evict, events.NewFakeRecorder(100), ttl, fakeClock)
+		factory.Policy().V1().PodDisruptionBudgets(), client, evict, ttl, fakeClock)
 	if err != nil {
 		t.Fatalf("creating the controller: %v", err)
 	}

@@ -95,14 +95,7 @@ func NewWithClock(
 	clock clock.WithTicker,
 ) (*Controller, error) {
 	metrics.Register()
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
-	recorder := broadcaster.NewRecorder(scheme.Scheme, fieldManager)
-	c, err := newController(ctx, requestInformer, podInformer, budgetInformer, client, newPodEvictor(evictionClient), recorder, ttlAfterFinished, clock)
-	if err != nil {
-		return nil, err
-	}
-	c.broadcaster = broadcaster
-	return c, nil
+	return newController(ctx, requestInformer, podInformer, budgetInformer, client, newPodEvictor(evictionClient), ttlAfterFinished, clock)
 }
 
 func newController(
@@ -112,16 +105,17 @@ func newController(
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
 	client clientset.Interface,
 	evict podEvictor,
-	recorder events.EventRecorder,
 	ttlAfterFinished time.Duration,
 	clock clock.WithTicker,
 ) (*Controller, error) {
-	writer := newRequestWriter(client, recorder, requestInformer.Informer().GetStore())
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
+	writer := newRequestWriter(client, broadcaster.NewRecorder(scheme.Scheme, fieldManager), requestInformer.Informer().GetStore())
 	c := &Controller{
 		requestLister: requestInformer.Lister(),
 		podLister:     podInformer.Lister(),
 		pods:          newPodGetter(client),
 		writer:        writer,
+		broadcaster:   broadcaster,
 		deleted:       newPodSet(),
 		queue:         newQueue("evictionrequest", clock),
 		clock:         clock,
@@ -172,16 +166,14 @@ func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
 		c.queue.ShutDown()
 		c.imperative.queue.ShutDown()
 		running.Wait()
+		c.broadcaster.Shutdown()
 	}()
 
 	if !cache.WaitForNamedCacheSyncWithContext(ctx, c.cachesSynced...) {
 		return
 	}
-	if c.broadcaster != nil {
-		if err := c.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-			utilruntime.HandleErrorWithContext(ctx, err, "No events will be recorded")
-		}
-		defer c.broadcaster.Shutdown()
+	if err := c.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		utilruntime.HandleErrorWithContext(ctx, err, "No events will be recorded")
 	}
 	defer metrics.Track(c.countRequests)()
 	for range workers {

@@ -85,10 +85,11 @@ func newFixtureFor(t testing.TB, client *fake.Clientset, clock *testingclock.Fak
 	_, ctx := ktesting.NewTestContext(t)
 	controller, err := newController(ctx,
 		handledRequests{requests, f.requests}, handledPods{pods, f.pods}, handledBudgets{budgets, f.budgets},
-		f.client, f.evictPod, f, ttl, f.clock)
+		f.client, f.evictPod, ttl, f.clock)
 	if err != nil {
 		t.Fatalf("creating the controller: %v", err)
 	}
+	controller.writer.recorder = f
 	f.Controller = controller
 	// The real queues run in the background, and would hide what is asked of them.
 	controller.queue.ShutDown()

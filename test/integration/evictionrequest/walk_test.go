@@ -54,6 +54,7 @@ func testWalk(t *testing.T, c *cluster) {
 	}
 	want := []string{
 		"active= processed=",
+		"active= processed=",      // The labels of the pod, written by the controller.
 		"active=first processed=", // Written by the controller.
 		"active=first processed= first=started",
 		"active=first processed= first=completed",
@@ -82,7 +83,7 @@ func walkedStatus(pod *v1.Pod) coordinationv1alpha1.EvictionRequestStatus {
 		Interceptors: []coordinationv1alpha1.InterceptorStatus{
 			{Name: first, Message: "done"},
 			{Name: second, Message: "done"},
-			{Name: imperative},
+			{Name: imperative, Message: "Target Pod " + pod.Name + " was deleted."},
 		},
 	}
 }
