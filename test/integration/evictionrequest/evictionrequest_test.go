@@ -35,6 +35,8 @@ func TestEvictionRequest(t *testing.T) {
 		{"wrong updates of a request are rejected", testRejectedUpdates},
 		{"wrong pods are rejected", testRejectedPods},
 		{"second request for a pod is rejected", testSecondRequest},
+		{"hostile writes of a status are rejected", testHostileStatusWrites},
+		{"honest writes of a status are accepted", testHonestStatusWrites},
 
 		{"two interceptors then imperative eviction", testWalk},
 		{"restart between all states", testRestartBetweenStates},

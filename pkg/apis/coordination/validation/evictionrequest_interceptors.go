@@ -66,6 +66,8 @@ func (u *statusUpdate) validateFirstEntries(fldPath *field.Path) field.ErrorList
 	return errs
 }
 
+// entryNames returns the names of the entries, which are those of targetInterceptors
+// in every object that was written by these rules.
 func entryNames(entries []coordination.InterceptorStatus) []string {
 	names := make([]string, 0, len(entries))
 	for _, entry := range entries {
@@ -114,6 +116,9 @@ type report struct {
 	fldPath    *field.Path
 }
 
+// validateStartTime checks that the start is reported when it happens, and stays: how
+// long a turn took is told by it. An interceptor that applies its entry without the
+// start would remove it.
 func (r *report) validateStartTime() field.ErrorList {
 	old, started := r.old.StartTime, r.entry.StartTime
 	fldPath := r.fldPath.Child("startTime")
@@ -128,11 +133,15 @@ func (r *report) validateStartTime() field.ErrorList {
 	return nil
 }
 
+// validateHeartbeatTime checks the time from which the deadline counts. One that is far
+// ahead would hold the turn without work. An older one is a late report: it shortens
+// the reporter's own time only.
 func (r *report) validateHeartbeatTime() field.ErrorList {
 	old, heartbeat := r.old.HeartbeatTime, r.entry.HeartbeatTime
 	fldPath := r.fldPath.Child("heartbeatTime")
 	switch {
 	case old.Equal(heartbeat):
+		// No start without a sign of life, which it is the first of.
 		if heartbeat == nil && r.old.StartTime == nil && r.entry.StartTime != nil {
 			return field.ErrorList{field.Required(fldPath, "must be set together with startTime")}
 		}
@@ -142,7 +151,8 @@ func (r *report) validateHeartbeatTime() field.ErrorList {
 	case heartbeat == nil || heartbeat.Before(old):
 		return field.ErrorList{field.Invalid(fldPath, formatOptional(heartbeat), fmt.Sprintf("must not go back: leave it as %q, or set a later time", format(old.Time)))}
 	case heartbeat.Time.After(r.now.Add(clockSkew)):
-		return field.ErrorList{field.Invalid(fldPath, format(heartbeat.Time), fmt.Sprintf("must not be more than %s after the server's time, which is %s: check the clock", clockSkew, format(r.now)))}
+		return field.ErrorList{field.Invalid(fldPath, format(heartbeat.Time),
+			fmt.Sprintf("must not be more than %s after the server's time, which is %s: check the clock", clockSkew, format(r.now)))}
 	case r.entry.CompletionTime != nil:
 		return nil // The last words need not wait.
 	case heartbeat.Sub(old.Time) < minHeartbeatInterval:
@@ -152,6 +162,9 @@ func (r *report) validateHeartbeatTime() field.ErrorList {
 	return nil
 }
 
+// validateExpectedFinishTime checks an estimate when it is made: that it turns out to
+// be wrong later is nobody's fault. It needs no allowance for clocks, because nobody
+// expects to have finished already.
 func (r *report) validateExpectedFinishTime() field.ErrorList {
 	old, finish := r.old.ExpectedFinishTime, r.entry.ExpectedFinishTime
 	if finish == nil || old.Equal(finish) || !finish.Time.Before(r.now) {
@@ -161,20 +174,17 @@ func (r *report) validateExpectedFinishTime() field.ErrorList {
 		fmt.Sprintf("must not be in the past; the server's time is %s: set a later time, or none", format(r.now)))}
 }
 
-// validateCompletionTime lets only those complete who have started: in the same
-// update, when they decline to act.
+// validateCompletionTime also lets those complete who have not started: so an
+// interceptor declines to act (KEP-4563, Interceptor).
 func (r *report) validateCompletionTime() field.ErrorList {
-	completed := r.entry.CompletionTime
-	fldPath := r.fldPath.Child("completionTime")
-	switch {
-	case completed == nil:
+	if r.entry.CompletionTime == nil {
 		return nil
-	case r.entry.StartTime == nil:
-		return field.ErrorList{field.Invalid(fldPath, format(completed.Time), "must not be set without startTime: set startTime and heartbeatTime too, now if there was nothing to do")}
 	}
-	return validatePresent(*completed, r.now, fldPath)
+	return validatePresent(*r.entry.CompletionTime, r.now, r.fldPath.Child("completionTime"))
 }
 
+// validateRetries keeps the number from which the next attempt is scheduled: set back,
+// it would have the imperative interceptor hurry.
 func (r *report) validateRetries() field.ErrorList {
 	old, retries := r.old.Retries, r.entry.Retries
 	fldPath := r.fldPath.Child("retries")
@@ -189,7 +199,8 @@ func (r *report) validateRetries() field.ErrorList {
 	return nil
 }
 
-// validatePresent checks a time that stands for the moment of the update.
+// validatePresent checks a time that stands for the moment of the update. Both clocks
+// are in the message, because it is they that differ when an honest writer reads it.
 func validatePresent(value metav1.Time, now time.Time, fldPath *field.Path) field.ErrorList {
 	if value.Sub(now).Abs() <= clockSkew {
 		return nil
@@ -201,6 +212,7 @@ func validatePresent(value metav1.Time, now time.Time, fldPath *field.Path) fiel
 // format prints a time as the API does.
 func format(value time.Time) string { return value.UTC().Format(time.RFC3339) }
 
+// formatOptional prints a time that may be missing: as nothing.
 func formatOptional(value *metav1.Time) string {
 	if value == nil {
 		return ""

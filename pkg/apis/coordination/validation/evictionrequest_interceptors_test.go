@@ -133,7 +133,8 @@ func TestTimesOfReports(t *testing.T) {
 		"completed 11 seconds ago":               {old: firstStarted, change: completedAt(first, 89), now: now, want: invalid(completion, off)},
 		"completes in 10 seconds":                {old: firstStarted, change: completedAt(first, 110), now: now},
 		"completes in 11 seconds":                {old: firstStarted, change: completedAt(first, 111), now: now, want: invalid(completion, off)},
-		"completed without a start":              {old: firstActive, change: completedAt(first, now), now: now, want: invalid(completion, "must not be set without startTime")},
+		"declined, without a start":              {old: firstActive, change: completedAt(first, now), now: now},
+		"declined 11 seconds ago":                {old: firstActive, change: completedAt(first, now-11), now: now, want: invalid(completion, off)},
 	})
 }
 

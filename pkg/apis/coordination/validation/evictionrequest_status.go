@@ -317,7 +317,7 @@ func (u *statusUpdate) validateCancellationPolicy() field.ErrorList {
 	switch {
 	case old == policy:
 		return nil
-	case isFinished(u.old):
+	case isFinished(u.status):
 		return field.ErrorList{field.Invalid(fldPath, policy, fmt.Sprintf("must stay %q, because the request is finished", old))}
 	case len(u.old.ActiveInterceptors) == 0:
 		return field.ErrorList{field.Invalid(fldPath, policy, fmt.Sprintf("must stay %q while no interceptor is active: it is the active interceptor that sets it", old))}

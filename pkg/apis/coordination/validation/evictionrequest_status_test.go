@@ -390,19 +390,18 @@ func TestTakeover(t *testing.T) {
 		return invalid(activePath, "stays silent until 2026-03-01T"+clock+"Z; the server's time is 2026-03-01T12:")
 	}
 	tests := map[string]statusTest{
-		"a second early":                           {old: firstActive, change: takeover(109), now: 109, want: until("12:01:50")},
-		"a moment early":                           {old: firstActive, change: takeover(109), now: 109.999, want: until("12:01:50")},
-		"in time":                                  {old: firstActive, change: takeover(110), now: 110},
-		"at the deadline":                          {old: firstActive, change: takeover(120), now: 120},
-		"long after":                               {old: firstActive, change: takeover(9999), now: 9999},
-		"after a heartbeat, a second early":        {old: all(firstStarted, heartbeatAt(first, 70)), change: takeover(179), now: 179, want: until("12:03:00")},
-		"after a heartbeat, in time":               {old: all(firstStarted, heartbeatAt(first, 70)), change: takeover(180), now: 180},
-		"an older heartbeat does not count":        {old: all(firstStarted, heartbeatAt(first, -9)), change: takeover(109), now: 109, want: until("12:01:50")},
-		"a heartbeat in the same write":            {old: firstStarted, change: all(heartbeatAt(first, 110), takeover(110)), now: 110, want: until("12:03:40")},
-		"a new activationTime does not count":      {old: all(firstActive, activatedAt(at(100))), change: takeover(130), now: 130, want: until("12:03:30")},
-		"never activated, but created long ago":    {old: all(firstActive, activatedAt(nil)), change: takeover(0)},
-		"without patience of its own":              {old: firstActive, change: takeover(110), now: 110},
-		"nobody may come next, but nobody follows": {old: firstActive, change: all(active(), processed(first)), now: 110, want: invalid(activePath, `must be "second.example.com"`)},
+		"a second early":                        {old: firstActive, change: takeover(109), now: 109, want: until("12:01:50")},
+		"a moment early":                        {old: firstActive, change: takeover(109), now: 109.999, want: until("12:01:50")},
+		"in time":                               {old: firstActive, change: takeover(110), now: 110},
+		"at the deadline":                       {old: firstActive, change: takeover(120), now: 120},
+		"long after":                            {old: firstActive, change: takeover(9999), now: 9999},
+		"after a heartbeat, a second early":     {old: all(firstStarted, heartbeatAt(first, 70)), change: takeover(179), now: 179, want: until("12:03:00")},
+		"after a heartbeat, in time":            {old: all(firstStarted, heartbeatAt(first, 70)), change: takeover(180), now: 180},
+		"an older heartbeat does not count":     {old: all(firstStarted, heartbeatAt(first, -9)), change: takeover(109), now: 109, want: until("12:01:50")},
+		"a heartbeat in the same write":         {old: firstStarted, change: all(heartbeatAt(first, 110), takeover(110)), now: 110, want: until("12:03:40")},
+		"activated later, a second early":       {old: all(firstActive, activatedAt(at(100))), change: takeover(209), now: 209, want: until("12:03:30")},
+		"never activated, but created long ago": {old: all(firstActive, activatedAt(nil)), change: takeover(0)},
+		"nobody follows, though one is left":    {old: firstActive, change: all(active(), processed(first)), now: 110, want: invalid(activePath, `must be "second.example.com"`)},
 	}
 	runStatusTests(t, tests)
 
@@ -477,6 +476,7 @@ func TestCancellationPolicy(t *testing.T) {
 		"forbidden with the first activation": {old: pending, change: all(firstActive, policy(forbid)), want: nobody},
 		"allowed at the end of the list":      {old: all(exhausted, policy(forbid)), change: policy(allow), want: nobody},
 		"changed after the end":               {old: all(firstCanceled, policy(forbid)), change: policy(allow), want: invalid(policyPath, "must stay \"Forbid\", because the request is finished")},
+		"forbidden in the write that ends it": {old: firstActive, change: all(active(), processed(first), canceled, policy(forbid)), want: invalid(policyPath, "because the request is finished")},
 		"changed after an odd end":            {old: all(firstActive, canceled), change: policy(forbid), want: invalid(policyPath, "because the request is finished")},
 	})
 }

@@ -15,5 +15,7 @@ limitations under the License.
 */
 
 // Package evictionrequest holds the rules of the API server for EvictionRequests:
-// what each endpoint may write, and how it is validated.
+// what each endpoint may write, and how it is validated. The status endpoint trusts
+// nobody: it checks every step against the one before and against its own clock, with
+// the rules of k8s.io/kubernetes/pkg/apis/coordination/validation.
 package evictionrequest

@@ -218,7 +218,7 @@ func onlyActiveReports(before, after *coordination.EvictionRequestStatus) bool {
 func completedHaveRun(after *coordination.EvictionRequestStatus) bool {
 	for _, entry := range after.Interceptors {
 		hadTurn := slices.Contains(after.ProcessedInterceptors, entry.Name) || slices.Contains(after.ActiveInterceptors, entry.Name)
-		if entry.CompletionTime != nil && (!hadTurn || entry.StartTime == nil) {
+		if entry.CompletionTime != nil && !hadTurn {
 			return false
 		}
 		if (entry.StartTime == nil) != (entry.HeartbeatTime == nil) {
@@ -290,7 +290,7 @@ func policyChosen(before, after *coordination.EvictionRequestStatus) bool {
 	case before.EvictionRequestCancellationPolicy:
 		return true
 	case "", "Allow", "Forbid":
-		return len(before.ActiveInterceptors) == 1
+		return len(before.ActiveInterceptors) == 1 && !ended(after)
 	}
 	return false
 }
