@@ -34,6 +34,7 @@ func TestEvictionRequest(t *testing.T) {
 		{"wrong requests are rejected", testRejectedRequests},
 		{"wrong updates of a request are rejected", testRejectedUpdates},
 		{"wrong pods are rejected", testRejectedPods},
+		{"interceptors are registered by annotation", testRegistration},
 		{"second request for a pod is rejected", testSecondRequest},
 		{"hostile writes of a status are rejected", testHostileStatusWrites},
 		{"honest writes of a status are accepted", testHonestStatusWrites},
