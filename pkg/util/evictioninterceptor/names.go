@@ -30,12 +30,6 @@ import (
 )
 
 const (
-	// DaemonSet is the default interceptor of pods that a DaemonSet controls.
-	DaemonSet = "daemonset.apps.k8s.io"
-
-	// Kubelet is the default interceptor of mirror pods.
-	Kubelet = "kubelet.k8s.io"
-
 	// imperative ends every list, so nobody else may put it on a pod.
 	imperative = coordinationv1alpha1.EvictionInterceptorImperative
 
@@ -45,10 +39,10 @@ const (
 
 // kubernetesNames are the names in the reserved domain that a pod may carry.
 var kubernetesNames = sets.New(
-	DaemonSet,
+	coordinationv1alpha1.EvictionInterceptorDaemonSet,
 	"deployment.apps.k8s.io",
 	"horizontalpodautoscaler.autoscaling.k8s.io",
-	Kubelet,
+	coordinationv1alpha1.EvictionInterceptorKubelet,
 	"replicaset.apps.k8s.io",
 	"statefulset.apps.k8s.io",
 )

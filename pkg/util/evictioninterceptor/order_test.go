@@ -24,7 +24,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const builtIn = "imperative-eviction.k8s.io"
+const (
+	builtIn   = "imperative-eviction.k8s.io"
+	daemonSet = "daemonset.apps.k8s.io"
+	kubelet   = "kubelet.k8s.io"
+)
 
 // annotated returns the annotations that register each name with its value.
 func annotated(values map[string]string) map[string]string {
@@ -66,8 +70,8 @@ func TestTargetNames(t *testing.T) {
 		"early, spec, late, default": {
 			spec:        []string{b},
 			annotations: annotated(map[string]string{c: "10001", a: "10000", d: "0/fallback"}),
-			defaults:    []string{DaemonSet},
-			want:        []string{c, b, a, d, DaemonSet, builtIn},
+			defaults:    []string{daemonSet},
+			want:        []string{c, b, a, d, daemonSet, builtIn},
 		},
 		"the highest first, on both sides of the spec": {
 			spec:        []string{"spec.example.com"},
@@ -83,16 +87,16 @@ func TestTargetNames(t *testing.T) {
 		},
 		"a registered default keeps its priority": {
 			spec:        []string{a},
-			annotations: annotated(map[string]string{DaemonSet: "20000"}),
-			defaults:    []string{DaemonSet, Kubelet},
-			want:        []string{DaemonSet, a, Kubelet, builtIn},
+			annotations: annotated(map[string]string{daemonSet: "20000"}),
+			defaults:    []string{daemonSet, kubelet},
+			want:        []string{daemonSet, a, kubelet, builtIn},
 		},
-		"a default in the spec stays there": {spec: []string{Kubelet, a}, defaults: []string{Kubelet}, want: []string{Kubelet, a, builtIn}},
+		"a default in the spec stays there": {spec: []string{kubelet, a}, defaults: []string{kubelet}, want: []string{kubelet, a, builtIn}},
 		"the built-in one is last, whoever names it": {
 			spec:        []string{builtIn, a},
 			annotations: annotated(map[string]string{builtIn: "100000"}),
-			defaults:    []string{builtIn, Kubelet},
-			want:        []string{a, Kubelet, builtIn},
+			defaults:    []string{builtIn, kubelet},
+			want:        []string{a, kubelet, builtIn},
 		},
 		"invalid annotations are skipped": {
 			annotations: annotated(map[string]string{a: "100001", b: "1/", "short": "1", "x.k8s.io": "1", c: "1", d: "9999/controller", "": "1"}),
@@ -108,8 +112,8 @@ func TestTargetNames(t *testing.T) {
 		},
 		"a full spec leaves room for nothing else": {
 			spec:        numbered("spec", 15),
-			annotations: annotated(map[string]string{a: "100000", Kubelet: "100000"}),
-			defaults:    []string{Kubelet},
+			annotations: annotated(map[string]string{a: "100000", kubelet: "100000"}),
+			defaults:    []string{kubelet},
 			want:        append(numbered("spec", 15), builtIn),
 		},
 		"a spec that is too long":       {spec: numbered("spec", 16), want: append(numbered("spec", 15), builtIn)},
@@ -125,17 +129,17 @@ func TestTargetNames(t *testing.T) {
 		"nor a default": {
 			spec:        []string{a},
 			annotations: falling(100, numbered("r", 15)),
-			defaults:    []string{DaemonSet},
-			want:        slices.Concat([]string{a}, numbered("r", 13), []string{DaemonSet, builtIn}),
+			defaults:    []string{daemonSet},
+			want:        slices.Concat([]string{a}, numbered("r", 13), []string{daemonSet, builtIn}),
 		},
 		"a registered default needs no second place": {
-			annotations: falling(100, append(numbered("r", 14), Kubelet, "z.example.com")),
-			defaults:    []string{Kubelet},
-			want:        append(numbered("r", 14), Kubelet, builtIn),
+			annotations: falling(100, append(numbered("r", 14), kubelet, "z.example.com")),
+			defaults:    []string{kubelet},
+			want:        append(numbered("r", 14), kubelet, builtIn),
 		},
 		"of two defaults the last yields to the spec": {
-			spec: numbered("spec", 14), defaults: []string{DaemonSet, Kubelet},
-			want: append(numbered("spec", 14), DaemonSet, builtIn),
+			spec: numbered("spec", 14), defaults: []string{daemonSet, kubelet},
+			want: append(numbered("spec", 14), daemonSet, builtIn),
 		},
 	}
 	for name, test := range tests {

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 )
 
 // Here stand only the rules that the markers in k8s.io/api/coordination/v1alpha1
@@ -76,7 +77,7 @@ func validateRequesters(requesters []coordination.Requester, fldPath *field.Path
 		if len(requester.Name) == 0 {
 			continue // Reported by the declared rules.
 		}
-		errs = append(errs, corevalidation.ValidateEvictionParticipantName(requester.Name, fldPath.Index(i).Child("name"))...)
+		errs = append(errs, evictioninterceptor.ValidateParticipantName(requester.Name, fldPath.Index(i).Child("name"))...)
 	}
 	return errs
 }

@@ -138,9 +138,3 @@ func validateInterceptorCount(annotations map[string]string, spec *core.PodSpec,
 	}
 	return errs
 }
-
-// ValidateEvictionParticipantName checks the form that the names of requesters and
-// of interceptors share.
-func ValidateEvictionParticipantName(name string, fldPath *field.Path) field.ErrorList {
-	return evictioninterceptor.ValidateParticipantName(name, fldPath)
-}
