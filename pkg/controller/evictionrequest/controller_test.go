@@ -262,7 +262,7 @@ func (w *world) outcome() outcome {
 	return outcome{
 		Canceled: reason(canceled), Evicted: reason(evicted), Blocked: reason(blocked),
 		Active: status.ActiveInterceptors, Processed: status.ProcessedInterceptors,
-		EvictedPods: w.successful, Remembered: w.deleted.uids.Len() + w.imperative.evicted.uids.Len() + len(w.imperative.retryAfter.times),
+		EvictedPods: w.successful, Remembered: w.seen.uids.Len() + w.imperative.evicted.uids.Len() + len(w.imperative.retryAfter.times),
 	}
 }
 

@@ -50,7 +50,7 @@ limitations under the License.
 //     restart neither shortens one nor starts one anew.
 //   - A pod is known by its UID, which is the name of its request: a pod of the same
 //     name with another UID is another pod. Every eviction has the UID as precondition.
-//   - A pod that is missing from the cache is gone only if its deletion was seen, or the
+//   - A pod that is missing from the cache is gone only if it was there before, or the
 //     API server confirms it: a cache can be behind.
 //   - An idle request causes no API calls.
 //   - Nothing is decided on a request that is older than this controller's last write.

@@ -82,11 +82,7 @@ func (c *Controller) enqueueRequest(obj any) {
 	request := obj.(*coordinationv1alpha1.EvictionRequest)
 	key := types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
 	c.queue.Add(key)
-	if isFinished(&request.Status) {
-		c.forget(key)
-		return
-	}
-	if activeInterceptor(&request.Status) == coordinationv1alpha1.EvictionInterceptorImperative {
+	if !isFinished(&request.Status) && activeInterceptor(&request.Status) == coordinationv1alpha1.EvictionInterceptorImperative {
 		c.imperative.queue.Add(key)
 	}
 }
@@ -97,16 +93,8 @@ func (c *Controller) forgetRequest(logger klog.Logger, obj any) {
 		logger.Error(err, "Ignoring the deletion of an eviction request")
 		return
 	}
-	key := types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
-	c.forget(key)
-	c.writer.forget(key)
-}
-
-// forget drops what is remembered of the pod of a request that is over.
-func (c *Controller) forget(key types.NamespacedName) {
-	c.deleted.remove(types.UID(key.Name))
-	c.imperative.evicted.remove(types.UID(key.Name))
-	c.imperative.retryAfter.remove(types.UID(key.Name))
+	// A sync may be under way that remembers something; the one after it forgets all.
+	c.queue.Add(types.NamespacedName{Namespace: request.Namespace, Name: request.Name})
 }
 
 // enqueuePod has the request for a pod looked at, if there is one. A request that
@@ -120,7 +108,7 @@ func (c *Controller) enqueuePod(pod *v1.Pod) {
 func (c *Controller) podUpdated(old, pod *v1.Pod) {
 	if old.UID != pod.UID {
 		// The informer missed the end of one pod and the start of another.
-		c.podGone(old)
+		c.enqueuePod(old)
 	}
 	if old.UID != pod.UID || podNeedsLook(old, pod) {
 		c.enqueuePod(pod)
@@ -141,20 +129,7 @@ func (c *Controller) podDeleted(logger klog.Logger, obj any) {
 		logger.Error(err, "Ignoring the deletion of a pod")
 		return
 	}
-	c.podGone(pod)
-}
-
-// podGone remembers the proof that a pod was deleted, for as long as its request
-// needs it.
-func (c *Controller) podGone(pod *v1.Pod) {
-	// Added before the lookup: a request that ends in between is forgotten after.
-	c.deleted.add(pod.UID)
-	request, err := c.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
-	if err != nil {
-		c.deleted.remove(pod.UID)
-		return
-	}
-	c.enqueueRequest(request)
+	c.enqueuePod(pod)
 }
 
 func (c *Controller) budgetUpdated(logger klog.Logger, indexer cache.Indexer, old, budget *policyv1.PodDisruptionBudget) {

@@ -79,10 +79,11 @@ func TestRequestEvents(t *testing.T) {
 func TestRequestsAreForgotten(t *testing.T) {
 	finished := newRequest(having(targets(), condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0)))
 	tests := map[string]struct {
-		event func(cache.ResourceEventHandler)
-		kept  bool
+		event    func(cache.ResourceEventHandler)
+		finished bool
+		kept     bool
 	}{
-		"when they finish":              {event: func(h cache.ResourceEventHandler) { h.OnUpdate(newRequest(), finished) }},
+		"when they finish":              {event: func(h cache.ResourceEventHandler) { h.OnUpdate(newRequest(), finished) }, finished: true},
 		"when they are deleted":         {event: func(h cache.ResourceEventHandler) { h.OnDelete(newRequest()) }},
 		"when their deletion is missed": {event: func(h cache.ResourceEventHandler) { h.OnDelete(deletedUnseen(newRequest())) }},
 		"not while they go on":          {event: func(h cache.ResourceEventHandler) { h.OnUpdate(newRequest(), newRequest()) }, kept: true},
@@ -92,16 +93,25 @@ func TestRequestsAreForgotten(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
+			f := newFixture(t, newPod())
 			for _, uid := range []types.UID{podUID, otherUID} {
-				f.deleted.add(uid)
+				f.seen.add(uid)
 				f.imperative.evicted.add(uid)
+				f.imperative.retryAfter.set(uid, start)
+			}
+			if test.finished {
+				f.cached(t, finished)
+			} else if test.kept {
+				f.cached(t, newRequest())
 			}
 			test.event(f.requests.handler)
-			if f.deleted.has(podUID) != test.kept || f.imperative.evicted.has(podUID) != test.kept {
-				t.Errorf("remembers a deletion %t, an eviction %t, want %t", f.deleted.has(podUID), f.imperative.evicted.has(podUID), test.kept)
+			_, ctx := ktesting.NewTestContext(t)
+			work(ctx, f.decisions, f.syncRequest)
+			if f.seen.has(podUID) != test.kept || f.imperative.evicted.has(podUID) != test.kept || len(f.imperative.retryAfter.times) == 2 != test.kept {
+				t.Errorf("remembers the pod %t, its eviction %t, and %d times, want %t",
+					f.seen.has(podUID), f.imperative.evicted.has(podUID), len(f.imperative.retryAfter.times), test.kept)
 			}
-			if !f.deleted.has(otherUID) || !f.imperative.evicted.has(otherUID) {
+			if !f.seen.has(otherUID) || !f.imperative.evicted.has(otherUID) || len(f.imperative.retryAfter.times) == 0 {
 				t.Error("another pod was forgotten")
 			}
 		})
@@ -122,9 +132,8 @@ func TestPodEvents(t *testing.T) {
 	heartbeat := func(pod *v1.Pod) { pod.Status.Message, pod.ResourceVersion = "new", "2" }
 
 	tests := map[string]struct {
-		event   func(cache.ResourceEventHandler)
-		queued  bool
-		deleted bool
+		event  func(cache.ResourceEventHandler)
+		queued bool
 	}{
 		"the pod is seen":                    {event: add(newPod()), queued: true},
 		"another pod of its name is seen":    {event: add(newPod(podUIDIs(otherUID)))},
@@ -136,12 +145,12 @@ func TestPodEvents(t *testing.T) {
 		"it becomes healthy":                 {event: update(newPod(notReady), newPod()), queued: true},
 		"its labels change":                  {event: update(newPod(), newPod(podLabels(map[string]string{"app": "db"}))), queued: true},
 		"it loses a label":                   {event: update(newPod(), newPod(podLabels(nil))), queued: true},
-		"it is deleted":                      {event: remove(newPod()), queued: true, deleted: true},
-		"its deletion was missed":            {event: remove(deletedUnseen(newPod())), queued: true, deleted: true},
+		"it is deleted":                      {event: remove(newPod()), queued: true},
+		"its deletion was missed":            {event: remove(deletedUnseen(newPod())), queued: true},
 		"another pod of its name is deleted": {event: remove(newPod(podUIDIs(otherUID)))},
 		"something else is deleted":          {event: remove(newBudget("web"))},
 		"something else was deleted unseen":  {event: remove(deletedUnseen(newBudget("web")))},
-		"its successor takes its name":       {event: update(newPod(), newPod(podUIDIs(otherUID))), queued: true, deleted: true},
+		"its successor takes its name":       {event: update(newPod(), newPod(podUIDIs(otherUID))), queued: true},
 		"it takes the name of another pod":   {event: update(newPod(podUIDIs(otherUID)), newPod()), queued: true},
 	}
 	for name, test := range tests {
@@ -153,12 +162,6 @@ func TestPodEvents(t *testing.T) {
 				want = it
 			}
 			f.expectQueued(t, want, want)
-			if got := f.deleted.has(podUID); got != test.deleted {
-				t.Errorf("remembers that the pod was deleted: %t, want %t", got, test.deleted)
-			}
-			if f.deleted.has(otherUID) {
-				t.Error("remembers a pod that nobody asks about")
-			}
 		})
 	}
 }
@@ -170,9 +173,6 @@ func TestPodEventsWithoutRequest(t *testing.T) {
 	f.pods.handler.OnUpdate(newPod(), newPod(inPhase(v1.PodFailed)))
 	f.pods.handler.OnDelete(newPod())
 	f.expectQueued(t, nil, nil)
-	if f.deleted.has(podUID) {
-		t.Error("remembers the deletion of a pod without a request")
-	}
 }
 
 // A pod may be deleted after its request has finished otherwise.
@@ -180,9 +180,6 @@ func TestPodOfFinishedRequestIsDeleted(t *testing.T) {
 	f := newFixture(t, newRequest(having(condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0))))
 	f.pods.handler.OnDelete(newPod())
 	f.expectQueued(t, []types.NamespacedName{requestKeyOfPod}, nil)
-	if f.deleted.has(podUID) {
-		t.Error("remembers the deletion of a pod whose request has finished")
-	}
 }
 
 // blockedRequest returns a request that waits for a budget, and its pod.

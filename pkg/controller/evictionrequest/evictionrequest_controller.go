@@ -53,8 +53,9 @@ type Controller struct {
 
 	writer     *requestWriter
 	imperative *imperativeInterceptor
-	// deleted holds the pods whose deletion was seen while their request was open.
-	deleted *podSet
+	// seen holds the pods of open requests that were in the cache once: if one is not
+	// there any more, it was deleted.
+	seen *podSet
 
 	// ttlAfterFinished is how long finished requests are kept; zero is for ever.
 	ttlAfterFinished time.Duration
@@ -116,7 +117,7 @@ func newController(
 		pods:          newPodGetter(client),
 		writer:        writer,
 		broadcaster:   broadcaster,
-		deleted:       newPodSet(),
+		seen:          newPodSet(),
 		queue:         newQueue("evictionrequest", clock),
 		clock:         clock,
 

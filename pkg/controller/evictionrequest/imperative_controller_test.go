@@ -410,7 +410,8 @@ func TestEvictionObeysRetryAfter(t *testing.T) {
 			if len(f.evicted) != 2 {
 				t.Errorf("tried %d times, want twice", len(f.evicted))
 			}
-			f.requests.handler.OnDelete(newRequest())
+			f.deliversEnd(t, newRequest())
+			work(ctx, f.decisions, f.syncRequest)
 			if len(f.imperative.retryAfter.times) > 0 {
 				t.Error("remembers a pod whose request is gone")
 			}

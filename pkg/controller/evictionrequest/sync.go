@@ -38,12 +38,15 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	}
 	request, err := c.requestLister.EvictionRequests(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
+		c.forget(key)
+		c.writer.forget(key)
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reading the request: %w", err)
 	}
 	if isFinished(&request.Status) {
+		c.forget(key)
 		return c.collectGarbage(ctx, request)
 	}
 	pod, err := c.targetPod(ctx, request)
@@ -68,6 +71,13 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	return nil
 }
 
+// forget drops what is remembered of the pod of a request that is over.
+func (c *Controller) forget(key types.NamespacedName) {
+	c.seen.remove(types.UID(key.Name))
+	c.imperative.evicted.remove(types.UID(key.Name))
+	c.imperative.retryAfter.remove(types.UID(key.Name))
+}
+
 // collectGarbage deletes a finished request when its time has come.
 func (c *Controller) collectGarbage(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) error {
 	decision, wait := decideGarbage(c.clock.Now(), request, c.ttlAfterFinished)
@@ -81,8 +91,8 @@ func (c *Controller) collectGarbage(ctx context.Context, request *coordinationv1
 }
 
 // targetPod returns the pod of a request, or nil when it is gone. The cache may be
-// behind the request: what it lacks is gone only if its deletion was seen, or the
-// API server says so.
+// behind the request: what it lacks is gone only if it was there before, or the API
+// server says so.
 func (c *Controller) targetPod(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) (*v1.Pod, error) {
 	name, uid := targetName(request), types.UID(request.Name)
 	pod, err := c.podLister.Pods(request.Namespace).Get(name)
@@ -90,9 +100,10 @@ func (c *Controller) targetPod(ctx context.Context, request *coordinationv1alpha
 		return nil, fmt.Errorf("reading pod %s: %w", name, err)
 	}
 	if err == nil && pod.UID == uid {
+		c.seen.add(uid)
 		return pod, nil
 	}
-	if c.deleted.has(uid) {
+	if c.seen.has(uid) {
 		return nil, nil
 	}
 	pod, err = c.pods(ctx, request.Namespace, name)

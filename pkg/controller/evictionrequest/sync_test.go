@@ -257,7 +257,7 @@ func TestTargetPod(t *testing.T) {
 	successor := newPod(podUIDIs(otherUID))
 	tests := map[string]struct {
 		cached      *v1.Pod
-		deletedUID  types.UID
+		seenUID     types.UID
 		live        *v1.Pod
 		liveErr     error
 		want        *v1.Pod
@@ -267,18 +267,17 @@ func TestTargetPod(t *testing.T) {
 		"is in the cache": {
 			cached: newPod(), want: newPod(),
 		},
-		"is in the cache although its deletion was seen": {
-			// The proof is older than what the cache shows only if the UID was used twice.
-			cached: newPod(), deletedUID: podUID, want: newPod(),
+		"is in the cache, as before": {
+			cached: newPod(), seenUID: podUID, want: newPod(),
 		},
-		"its deletion was seen": {
-			deletedUID: podUID,
+		"was in the cache": {
+			seenUID: podUID,
 		},
-		"its deletion was seen, and its successor is in the cache": {
-			cached: successor, deletedUID: podUID,
+		"was in the cache, where its successor is now": {
+			cached: successor, seenUID: podUID,
 		},
-		"the deletion of another pod proves nothing": {
-			deletedUID: otherUID, live: newPod(), want: newPod(), liveReads: 1,
+		"that another pod was in the cache proves nothing": {
+			seenUID: otherUID, live: newPod(), want: newPod(), liveReads: 1,
 		},
 		"the cache is behind": {
 			live: newPod(), want: newPod(), liveReads: 1,
@@ -302,7 +301,7 @@ func TestTargetPod(t *testing.T) {
 			if test.cached != nil {
 				f.cached(t, test.cached)
 			}
-			f.deleted.add(test.deletedUID)
+			f.seen.add(test.seenUID)
 			reads := 0
 			f.Controller.pods = func(_ context.Context, inNamespace, name string) (*v1.Pod, error) {
 				reads++
@@ -317,6 +316,10 @@ func TestTargetPod(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("unexpected pod (-want, +got):\n%s", diff)
+			}
+			// What only the API server has seen, the cache may still be without.
+			if inCache := test.cached != nil && test.cached.UID == podUID; f.seen.has(podUID) != (inCache || test.seenUID == podUID) {
+				t.Errorf("remembers the pod as seen: %t", f.seen.has(podUID))
 			}
 			if reads != test.liveReads {
 				t.Errorf("asked the API server %d times, want %d", reads, test.liveReads)

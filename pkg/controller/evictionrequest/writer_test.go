@@ -196,7 +196,7 @@ func TestWriterWaitsForItsCache(t *testing.T) {
 		t.Fatalf("unexpected error: %v", err)
 	}
 	store.version = "17"
-	f.requests.handler.OnDelete(newRequest())
+	f.writer.forget(requestKeyOfPod)
 	if !w.isCurrent(requestKeyOfPod) {
 		t.Error("remembers a request that is gone")
 	}
