@@ -204,7 +204,7 @@ func (i *Interceptor) Run(ctx context.Context) error {
 		}
 	}()
 	// False when the context has ended.
-	if cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+	if cache.WaitFor(ctx, "eviction requests", registration.HasSyncedChecker()) {
 		logger.Info("Interceptor has started", "maxConcurrent", i.config.MaxConcurrent)
 		running.Go(func() {
 			for i.processNext(ctx) {

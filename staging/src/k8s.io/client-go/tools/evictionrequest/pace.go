@@ -33,6 +33,10 @@ const (
 	// It lets a handler set its message in a loop without a thought for the API server.
 	messageInterval = 10 * time.Second
 
+	// settleTime is how soon after its start a turn reports what Handle has set: people
+	// should not wait for the first ETA, and it may come after the first message.
+	settleTime = time.Second
+
 	// clockSkew is how far a time in a report may be from the clock of the API server.
 	clockSkew = 10 * time.Second
 

@@ -96,7 +96,8 @@ func (r *report) complete(message string) {
 type accepted struct {
 	// entry is what it had last, also before this process has written anything.
 	entry coordinationv1alpha1.InterceptorStatus
-	// revision is the last revision of the report that it has taken, and when.
+	// revision is the last revision of the report that it has taken; at is where
+	// messageInterval counts from.
 	revision int
 	at       time.Time
 	// changed is closed, and replaced, when revision grows.
@@ -196,8 +197,12 @@ func (t *Turn) write(now time.Time) bool {
 	}
 	t.lock.Lock()
 	defer t.lock.Unlock()
+	t.accepted.at = now
+	if t.accepted.revision == 0 {
+		t.accepted.at = now.Add(settleTime - messageInterval)
+	}
 	t.accepted.entry = t.interceptor.ownEntry(request)
-	t.accepted.revision, t.accepted.at = wanted.revision, now
+	t.accepted.revision = wanted.revision
 	if t.wanted.revision == wanted.revision {
 		t.wanted.urgent = false
 	}

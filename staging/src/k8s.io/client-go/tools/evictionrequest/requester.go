@@ -333,7 +333,7 @@ func (r *Requester) remove(ctx context.Context, request *coordinationv1alpha1.Ev
 	index := slices.IndexFunc(request.Spec.Requesters, func(entry coordinationv1alpha1.Requester) bool { return entry.Name == r.name })
 	path := fmt.Sprintf("/spec/requesters/%d", index)
 	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/resourceVersion", "value": request.ResourceVersion},
+		{"op": "test", "path": "/metadata/uid", "value": request.UID},
 		{"op": "test", "path": path + "/name", "value": r.name},
 		{"op": "remove", "path": path},
 	})

@@ -99,7 +99,7 @@ func newTurn(ctx context.Context, interceptor *Interceptor, request *coordinatio
 func (t *Turn) Request() *coordinationv1alpha1.EvictionRequest { return t.request }
 
 // SetMessage tells people what the interceptor is doing or waiting for. It stands in the
-// request within messageInterval, and stays there after completion.
+// request within seconds, and stays there after completion.
 func (t *Turn) SetMessage(message string) {
 	t.want(func(r *report) { r.message, r.spoken = message, true })
 }

@@ -1,0 +1,419 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+func TestInterceptorConfig(t *testing.T) {
+	client := fake.NewClientset()
+	handle := func(context.Context, *Turn) error { return nil }
+	informer := informers.NewSharedInformerFactory(client, 0).Coordination().V1alpha1().EvictionRequests()
+	cases := map[string]struct {
+		config InterceptorConfig
+		want   string
+	}{
+		"complete":           {config: InterceptorConfig{Client: client, Name: own, Handle: handle, Namespace: "n", LabelSelector: "a=b"}},
+		"with an informer":   {config: InterceptorConfig{Client: client, Name: own, Handle: handle, Informer: informer}},
+		"no client":          {config: InterceptorConfig{Name: own, Handle: handle}, want: "client is nil"},
+		"no name":            {config: InterceptorConfig{Client: client, Handle: handle}, want: "name: Required"},
+		"no domain name":     {config: InterceptorConfig{Client: client, Name: "own", Handle: handle}, want: `"own"`},
+		"no handler":         {config: InterceptorConfig{Client: client, Name: own}, want: "handle"},
+		"negative":           {config: InterceptorConfig{Client: client, Name: own, Handle: handle, MaxConcurrent: -1}, want: "-1"},
+		"bad selector":       {config: InterceptorConfig{Client: client, Name: own, Handle: handle, LabelSelector: "a in"}, want: `"a in"`},
+		"two namespaces":     {config: InterceptorConfig{Client: client, Name: own, Handle: handle, Informer: informer, Namespace: "n"}, want: `"n"`},
+		"two label sections": {config: InterceptorConfig{Client: client, Name: own, Handle: handle, Informer: informer, LabelSelector: "a=b"}, want: `"a=b"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := NewInterceptor(tc.config)
+			if tc.want == "" && err != nil {
+				t.Errorf("NewInterceptor: %v", err)
+			}
+			if tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("NewInterceptor: %v, want an error with %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestRunOrDie(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("RunOrDie returned, want a panic because the configuration is empty")
+		}
+	}()
+	RunOrDie(t.Context(), InterceptorConfig{})
+}
+
+func TestTurn(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a"))
+		begin := metav1.NewTime(time.Now().Truncate(time.Second))
+		stop := w.start(func(ctx context.Context, turn *Turn) error {
+			if got := turn.Request().Name; got != "a" {
+				t.Errorf("the turn is on request %s, want a", got)
+			}
+			turn.SetMessage("Working.")
+			turn.SetExpectedFinishTime(time.Now().Add(time.Hour))
+			time.Sleep(30 * time.Second)
+			return nil
+		})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		entry := w.entry("a")
+		if !entry.StartTime.Equal(&begin) || !entry.HeartbeatTime.Equal(&begin) {
+			t.Errorf("started at %v, heartbeat at %v, want both at %v", entry.StartTime, entry.HeartbeatTime, begin)
+		}
+		if want := begin.Add(time.Hour); entry.ExpectedFinishTime == nil || !entry.ExpectedFinishTime.Time.Equal(want) {
+			t.Errorf("the ETA is %v, want %v", entry.ExpectedFinishTime, want)
+		}
+		if entry.Message != "Working." || entry.CompletionTime != nil {
+			t.Errorf("in mid-turn the entry is %v", entry)
+		}
+
+		time.Sleep(40 * time.Second)
+		synctest.Wait()
+		entry = w.entry("a")
+		if want := begin.Add(30 * time.Second); entry.CompletionTime == nil || !entry.CompletionTime.Time.Equal(want) {
+			t.Errorf("completed at %v, want %v", entry.CompletionTime, want)
+		}
+		if !entry.StartTime.Equal(&begin) || entry.Message != "Working." || entry.ExpectedFinishTime != nil {
+			t.Errorf("after the turn the entry is %v", entry)
+		}
+		for _, report := range w.sent() {
+			if report.manager != own || !report.force || report.uid != "uid-of-a" || report.policy != "" {
+				t.Errorf("a report was sent as %+v", report)
+			}
+		}
+		if got := len(w.sent()); got != 3 {
+			t.Errorf("%d reports, want 3: start, message with ETA, completion", got)
+		}
+		stop()
+	})
+}
+
+// The cache may show a turn long after it is complete.
+func TestTurnIsTakenOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a"))
+		calls := 0
+		stop := w.start(func(context.Context, *Turn) error {
+			calls++
+			return nil
+		})
+		time.Sleep(time.Hour)
+		for range 3 {
+			// As the cache would show it that has missed the completion.
+			w.update("a", func(request *coordinationv1alpha1.EvictionRequest) {
+				request.Status.Interceptors[0] = coordinationv1alpha1.InterceptorStatus{Name: own}
+				request.Status.ObservedGeneration++
+			})
+			time.Sleep(time.Hour)
+		}
+		if calls != 1 {
+			t.Errorf("Handle was called %d times, want once", calls)
+		}
+		stop()
+	})
+}
+
+func TestNotATurn(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		completed := newRequest("completed", reportedBefore(time.Hour, time.Minute))
+		completed.Status.Interceptors[0].CompletionTime = ago(time.Minute)
+		canceled := newRequest("canceled", setTrue(coordinationv1alpha1.EvictionRequestConditionCanceled, "NoRequesters"))
+		evicted := newRequest("evicted", setTrue(coordinationv1alpha1.EvictionRequestConditionEvicted, "PodDeleted"))
+		w := newWorld(t, completed, canceled, evicted, newRequest("others", activate(other)))
+		stop := w.start(func(_ context.Context, turn *Turn) error {
+			t.Errorf("Handle was called for request %s", turn.Request().Name)
+			return nil
+		})
+		time.Sleep(time.Hour)
+		stop()
+		if sent := w.sent(); len(sent) > 0 {
+			t.Errorf("reports were sent: %v", sent)
+		}
+	})
+}
+
+func TestDecline(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a"))
+		stop := w.start(func(_ context.Context, turn *Turn) error {
+			turn.SetMessage("Looking.")
+			return fmt.Errorf("wrapped: %w", Decline("Not ours."))
+		})
+		time.Sleep(time.Minute)
+		stop()
+		if entry := w.entry("a"); entry.CompletionTime == nil || entry.Message != "Not ours." {
+			t.Errorf("the entry is %v, want it complete with the message of Decline", entry)
+		}
+	})
+}
+
+func TestCauses(t *testing.T) {
+	cases := map[string]struct {
+		happen func(w *world)
+		want   error
+	}{
+		"canceled": {
+			happen: func(w *world) {
+				w.update("a", setTrue(coordinationv1alpha1.EvictionRequestConditionCanceled, "NoRequesters"))
+			},
+			want: ErrCanceled,
+		},
+		"evicted": {
+			happen: func(w *world) {
+				w.update("a", setTrue(coordinationv1alpha1.EvictionRequestConditionEvicted, "PodDeleted"))
+			},
+			want: ErrEvicted,
+		},
+		"another one is active": {happen: func(w *world) { w.update("a", activate(other)) }, want: ErrTurnLost},
+		"deleted":               {happen: func(w *world) { w.delete("a") }, want: ErrRequestGone},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, newRequest("a"))
+				causes := make(chan error, 10)
+				stop := w.start(untilOver(causes))
+				time.Sleep(time.Minute)
+				tc.happen(w)
+				if got := <-causes; !errors.Is(got, tc.want) {
+					t.Errorf("the cause is %v, want %v", got, tc.want)
+				}
+				before := len(w.sent())
+				time.Sleep(time.Hour)
+				stop()
+				if after := len(w.sent()); after != before {
+					t.Errorf("%d reports after the end: %v", after-before, w.sent()[before:])
+				}
+				if len(causes) > 0 {
+					t.Error("the turn was taken again")
+				}
+			})
+		})
+	}
+}
+
+func TestRunWaitsForHandle(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a"))
+		returned := false
+		stop := w.start(func(ctx context.Context, _ *Turn) error {
+			<-ctx.Done()
+			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+				t.Errorf("the cause is %v, want that of the end of Run", cause)
+			}
+			time.Sleep(time.Hour) // It does not hurry.
+			returned = true
+			return nil
+		})
+		stop()
+		if !returned {
+			t.Error("Run returned before Handle")
+		}
+		if entry := w.entry("a"); entry.CompletionTime != nil {
+			t.Errorf("the entry is %v: work that was cut short must not count as complete", entry)
+		}
+	})
+}
+
+// TestReplaced has another request appear under the same name while Handle still deals
+// with the first one.
+func TestReplaced(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a"))
+		var running, calls atomic.Int32
+		stop := w.start(func(ctx context.Context, _ *Turn) error {
+			if running.Add(1) > 1 {
+				t.Error("two calls for the same pod at the same time")
+			}
+			defer running.Add(-1)
+			if calls.Add(1) == 1 {
+				<-ctx.Done()
+				if cause := context.Cause(ctx); !errors.Is(cause, ErrRequestGone) {
+					t.Errorf("the cause is %v, want %v", cause, ErrRequestGone)
+				}
+				time.Sleep(time.Minute)
+			}
+			return nil
+		})
+		// At once, so that the informer may see one change of the object.
+		tracker, resource := w.client.Tracker(), coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests")
+		second := newRequest("a")
+		second.UID = "another-uid"
+		if err := tracker.Update(resource, second, namespace); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		stop()
+		if got := calls.Load(); got != 2 {
+			t.Errorf("%d calls, want one for each request", got)
+		}
+		if last := w.sent()[len(w.sent())-1]; last.uid != "another-uid" || last.entry.CompletionTime == nil {
+			t.Errorf("the last report is %+v, want the completion of the second request", last)
+		}
+	})
+}
+
+func TestMaxConcurrent(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		const requests, places = 5, 2
+		var all []*coordinationv1alpha1.EvictionRequest
+		for i := range requests {
+			all = append(all, newRequest(fmt.Sprintf("r%d", i), withDeadline(2*time.Minute)))
+		}
+		w := newWorld(t, all...)
+		var running, calls atomic.Int32
+		stop := w.start(func(ctx context.Context, _ *Turn) error {
+			if now := running.Add(1); now > places {
+				t.Errorf("%d calls at the same time, want at most %d", now, places)
+			}
+			defer running.Add(-1)
+			calls.Add(1)
+			time.Sleep(10 * time.Minute)
+			return ctx.Err()
+		}, func(config *InterceptorConfig) { config.MaxConcurrent = places })
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		waiting := 0
+		for i := range requests {
+			if strings.HasPrefix(w.entry(fmt.Sprintf("r%d", i)).Message, "Waiting: the interceptor works on 2 other pods") {
+				waiting++
+			}
+		}
+		if waiting != requests-places {
+			t.Errorf("%d requests say that they wait, want %d", waiting, requests-places)
+		}
+		time.Sleep(40 * time.Minute)
+		stop()
+		// Those who waited for much longer than the deadline have kept their turn.
+		for i := range requests {
+			if entry := w.entry(fmt.Sprintf("r%d", i)); entry.CompletionTime == nil || entry.Message != "Done." {
+				t.Errorf("request %d ended as %v, want it complete", i, entry)
+			}
+		}
+		if got := calls.Load(); got != requests {
+			t.Errorf("%d calls, want %d", got, requests)
+		}
+	})
+}
+
+func TestGivenInformer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a"))
+		factory := informers.NewSharedInformerFactory(w.client, 0)
+		informer := factory.Coordination().V1alpha1().EvictionRequests()
+		informer.Informer()
+		ctx, cancel := context.WithCancel(t.Context())
+		factory.StartWithContext(ctx)
+		stop := w.start(func(context.Context, *Turn) error { return nil }, func(config *InterceptorConfig) { config.Informer = informer })
+		time.Sleep(time.Minute)
+		stop()
+		if entry := w.entry("a"); entry.CompletionTime == nil {
+			t.Errorf("the entry is %v, want it complete", entry)
+		}
+		cancel()
+		factory.Shutdown()
+	})
+}
+
+func TestOwnInformerSelects(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		labelled := newRequest("labelled")
+		labelled.Labels = map[string]string{"app": "db"}
+		elsewhere := newRequest("elsewhere")
+		elsewhere.Labels, elsewhere.Namespace = labelled.Labels, "elsewhere"
+		w := newWorld(t, labelled, newRequest("plain"), elsewhere)
+		var calls []string
+		stop := w.start(func(_ context.Context, turn *Turn) error {
+			calls = append(calls, turn.Request().Name)
+			return nil
+		}, func(config *InterceptorConfig) { config.Namespace, config.LabelSelector = namespace, "app=db" })
+		time.Sleep(time.Minute)
+		stop()
+		if len(calls) != 1 || calls[0] != "labelled" {
+			t.Errorf("Handle was called for %v, want labelled", calls)
+		}
+	})
+}
+
+// TestNotConfirmed has a cache that is behind: the API server knows that the turn is
+// over. Handle must not be called.
+func TestNotConfirmed(t *testing.T) {
+	invalid := apierrors.NewInvalid(coordinationv1alpha1.SchemeGroupVersion.WithKind("EvictionRequest").GroupKind(), "a", nil)
+	gone := apierrors.NewNotFound(coordinationv1alpha1.Resource("evictionrequests"), "a")
+	conflict := apierrors.NewConflict(coordinationv1alpha1.Resource("evictionrequests"), "a", errors.New("another UID"))
+	cases := map[string]struct {
+		answer error
+		live   func(*coordinationv1alpha1.EvictionRequest)
+	}{
+		"accepted, but not active":   {live: activate(other)},
+		"rejected, for not active":   {answer: invalid, live: activate(other)},
+		"not there":                  {answer: gone},
+		"another one under the name": {answer: conflict, live: func(request *coordinationv1alpha1.EvictionRequest) { request.UID = "another" }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, newRequest("a"))
+				live := newRequest("a")
+				if tc.live != nil {
+					tc.live(live)
+				}
+				tracker, resource := w.client.Tracker(), coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests")
+				changed := false
+				w.rejectReports(func(sentReport) error {
+					// Between the watch event and the report.
+					if !changed {
+						changed = true
+						if err := tracker.Update(resource, live, namespace); err != nil {
+							t.Error(err)
+						}
+					}
+					return tc.answer
+				})
+				stop := w.start(func(ctx context.Context, turn *Turn) error {
+					if turn.Request().UID == "uid-of-a" {
+						t.Error("Handle was called, though it was not its turn")
+					}
+					return nil
+				})
+				stop()
+				if !changed {
+					t.Error("no report was sent, so nothing was tested")
+				}
+			})
+		})
+	}
+}

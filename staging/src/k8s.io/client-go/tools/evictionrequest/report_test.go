@@ -1,0 +1,500 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+func TestHeartbeats(t *testing.T) {
+	cases := map[string]struct {
+		deadline time.Duration
+		work     time.Duration
+		want     []time.Duration
+	}{
+		"the shortest deadline":          {deadline: 2 * time.Minute, work: 3*time.Minute + 30*time.Second, want: []time.Duration{0, time.Minute, 2 * time.Minute, 3 * time.Minute}},
+		"a third of the deadline":        {deadline: 6 * time.Minute, work: 5 * time.Minute, want: []time.Duration{0, 2 * time.Minute, 4 * time.Minute}},
+		"the default deadline":           {deadline: 20 * time.Minute, work: 10 * time.Minute, want: []time.Duration{0, 3 * time.Minute, 6 * time.Minute, 9 * time.Minute}},
+		"the longest deadline":           {deadline: 6 * time.Hour, work: 7 * time.Minute, want: []time.Duration{0, 3 * time.Minute, 6 * time.Minute}},
+		"completion brings no heartbeat": {deadline: 2 * time.Minute, work: 59 * time.Second, want: []time.Duration{0}},
+		"work longer than the deadline":  {deadline: 3 * time.Minute, work: 3*time.Minute + 59*time.Second, want: []time.Duration{0, time.Minute, 2 * time.Minute, 3 * time.Minute}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				start := time.Now()
+				w := newWorld(t, newRequest("a", withDeadline(tc.deadline)))
+				stop := w.start(func(ctx context.Context, _ *Turn) error {
+					time.Sleep(tc.work)
+					return ctx.Err()
+				})
+				time.Sleep(tc.work + time.Second)
+				stop()
+
+				got := w.heartbeats(start)
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("heartbeats (-want +got):\n%s", diff)
+				}
+				if w.entry("a").CompletionTime == nil {
+					t.Error("the turn is not complete")
+				}
+			})
+		})
+	}
+}
+
+// Where the request says nothing, the API server takes 20 minutes.
+func TestDefaultDeadline(t *testing.T) {
+	if got := HeartbeatDeadline(newRequest("a")); got != 20*time.Minute {
+		t.Errorf("the deadline is %v, want 20m", got)
+	}
+}
+
+func TestMessagesAreSpaced(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		start := time.Now()
+		w := newWorld(t, newRequest("a"))
+		stop := w.start(func(ctx context.Context, turn *Turn) error {
+			for time.Since(start) < 25*time.Second {
+				turn.SetMessage(time.Since(start).String())
+				time.Sleep(500 * time.Millisecond)
+			}
+			time.Sleep(time.Minute)
+			return ctx.Err()
+		})
+		time.Sleep(time.Minute)
+		stop()
+		var got []time.Duration
+		for _, report := range w.sent() {
+			got = append(got, report.at.Sub(start))
+		}
+		want := []time.Duration{0, time.Second, 11 * time.Second, 21 * time.Second, 31 * time.Second}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("reports (-want +got):\n%s", diff)
+		}
+		if got := w.entry("a").Message; got != "24.5s" {
+			t.Errorf("the message is %q, want the last one", got)
+		}
+	})
+}
+
+// A message is written with the heartbeat when both are due.
+func TestMessageWaitsForNoHeartbeat(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		start := time.Now()
+		w := newWorld(t, newRequest("a", withDeadline(2*time.Minute)))
+		stop := w.start(func(ctx context.Context, turn *Turn) error {
+			time.Sleep(55 * time.Second)
+			turn.SetMessage("at 55 s")
+			time.Sleep(4 * time.Second)
+			turn.SetMessage("at 59 s")
+			time.Sleep(time.Minute)
+			return ctx.Err()
+		})
+		time.Sleep(70 * time.Second)
+		stop()
+		var got []time.Duration
+		for _, report := range w.sent() {
+			got = append(got, report.at.Sub(start))
+		}
+		if diff := cmp.Diff([]time.Duration{0, 55 * time.Second, time.Minute}, got); diff != "" {
+			t.Errorf("reports (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestRestart(t *testing.T) {
+	cases := map[string]struct {
+		beat time.Duration
+		want []time.Duration
+	}{
+		"a heartbeat is allowed":          {beat: time.Minute, want: []time.Duration{0, 3 * time.Minute, 6 * time.Minute}},
+		"too early for a heartbeat":       {beat: 59 * time.Second, want: []time.Duration{0, 121 * time.Second, 301 * time.Second}},
+		"the deadline is over, for us":    {beat: 30 * time.Minute, want: []time.Duration{0, 3 * time.Minute, 6 * time.Minute}},
+		"the clock of before was in lead": {beat: -5 * time.Second, want: []time.Duration{0, 185 * time.Second, 365 * time.Second}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				start := time.Now()
+				request := newRequest("a", reportedBefore(time.Hour, tc.beat))
+				old := &request.Status.Interceptors[0]
+				old.Message, old.ExpectedFinishTime = "Half done.", ago(time.Minute)
+				request.Status.EvictionRequestCancellationPolicy = coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
+				w := newWorld(t, request)
+				stop := w.start(func(ctx context.Context, _ *Turn) error {
+					time.Sleep(7 * time.Minute)
+					return ctx.Err()
+				})
+				time.Sleep(7*time.Minute - time.Second)
+				if diff := cmp.Diff(tc.want, w.heartbeats(start)); diff != "" {
+					t.Errorf("heartbeats (-want +got):\n%s", diff)
+				}
+				for _, report := range w.sent() {
+					entry := report.entry
+					if !entry.StartTime.Equal(old.StartTime) || entry.Message != old.Message || !entry.ExpectedFinishTime.Equal(old.ExpectedFinishTime) ||
+						report.policy != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
+						t.Errorf("a report is %+v, want what stood there before", report)
+					}
+				}
+				time.Sleep(2 * time.Second)
+				stop()
+				if entry := w.entry("a"); entry.CompletionTime == nil || entry.Message != "Done." {
+					t.Errorf("the entry is %v, want it complete", entry)
+				}
+			})
+		})
+	}
+}
+
+func TestForbidCancellation(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a"))
+		stop := w.start(func(ctx context.Context, turn *Turn) error {
+			turn.SetMessage("Working.")
+			time.Sleep(5 * time.Second) // Less than messageInterval since the message.
+			if err := turn.ForbidCancellation(ctx); err != nil {
+				t.Errorf("ForbidCancellation: %v", err)
+			}
+			if got := w.get("a").Status.EvictionRequestCancellationPolicy; got != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
+				t.Errorf("the policy is %q when ForbidCancellation has returned", got)
+			}
+			time.Sleep(10 * time.Minute)
+			return ctx.Err()
+		})
+		time.Sleep(11 * time.Minute)
+		stop()
+		if got := w.get("a").Status.EvictionRequestCancellationPolicy; got != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
+			t.Errorf("the policy is %q in the end, want it to stay", got)
+		}
+		sent := w.sent()
+		if len(sent) < 4 || sent[1].policy != "" || sent[2].policy == "" || sent[2].at.Sub(sent[0].at) != 5*time.Second {
+			t.Errorf("the reports are %v, want the policy at once, in the third", sent)
+		}
+	})
+}
+
+func TestForbidCancellationFails(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a"))
+		results := make(chan error, 2)
+		stop := w.start(func(ctx context.Context, turn *Turn) error {
+			w.rejectReports(func(sentReport) error { return errUnavailable })
+			impatient, cancel := context.WithTimeoutCause(context.Background(), time.Second, errors.New("no time"))
+			defer cancel()
+			results <- turn.ForbidCancellation(impatient)
+			results <- turn.ForbidCancellation(context.Background())
+			return nil
+		})
+		if err := <-results; err == nil || !strings.Contains(err.Error(), "no time") {
+			t.Errorf("ForbidCancellation: %v, want it to end with its context", err)
+		}
+		w.update("a", setTrue(coordinationv1alpha1.EvictionRequestConditionCanceled, "NoRequesters"))
+		if err := <-results; !errors.Is(err, ErrCanceled) {
+			t.Errorf("ForbidCancellation: %v, want it to end with the turn", err)
+		}
+		stop()
+	})
+}
+
+func TestHandleFails(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		start := time.Now()
+		w := newWorld(t, newRequest("a"))
+		var calls []time.Duration
+		stop := w.start(func(ctx context.Context, turn *Turn) error {
+			calls = append(calls, time.Since(start).Round(10*time.Second))
+			turn.SetExpectedFinishTime(time.Now().Add(time.Hour))
+			if len(calls) < 4 {
+				return errors.New("no connection")
+			}
+			return nil
+		})
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		if entry := w.entry("a"); !strings.HasPrefix(entry.Message, "Failed, trying again in") || !strings.HasSuffix(entry.Message, ": no connection") || entry.ExpectedFinishTime != nil {
+			t.Errorf("after a failure the entry is %v, want it to say so", entry)
+		}
+		time.Sleep(5 * time.Minute)
+		stop()
+		// 5, 10 and 20 seconds apart, and a little.
+		if diff := cmp.Diff([]time.Duration{0, 10 * time.Second, 20 * time.Second, 40 * time.Second}, calls); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+		if entry := w.entry("a"); entry.CompletionTime == nil || entry.Message != "Done." {
+			t.Errorf("the entry is %v, want it complete", entry)
+		}
+	})
+}
+
+// Failing is no progress: who fails until the deadline loses the turn, for good.
+func TestHandleFailsUntilDeadline(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		start := time.Now()
+		w := newWorld(t, newRequest("a"))
+		var last time.Duration
+		stop := w.start(func(context.Context, *Turn) error {
+			last = time.Since(start)
+			time.Sleep(5 * time.Second)
+			return errors.New("no connection")
+		})
+		time.Sleep(3 * time.Hour)
+		if diff := cmp.Diff([]time.Duration{0}, w.heartbeats(start)); diff != "" {
+			t.Errorf("heartbeats (-want +got):\n%s", diff)
+		}
+		if limit := 20*time.Minute - 20*time.Second; last < 10*time.Minute || last >= limit {
+			t.Errorf("Handle was last called after %v, want attempts until nearly %v", last, limit)
+		}
+		stop()
+	})
+}
+
+// TestBeats looks at the boundary second of every rule.
+func TestBeats(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	before := func(d time.Duration) time.Time { return now.Add(-d) }
+	const deadline = 9 * time.Minute // So the interval is 3 minutes.
+	cases := map[string]struct {
+		pace pace
+		want bool
+	}{
+		"no heartbeat yet":              {pace: pace{first: true}, want: true},
+		"first report, a minute later":  {pace: pace{first: true, beat: before(time.Minute)}, want: true},
+		"first report, a second before": {pace: pace{first: true, beat: before(59 * time.Second)}},
+		"due":                           {pace: pace{working: true, beat: before(3 * time.Minute)}, want: true},
+		"due in a second":               {pace: pace{working: true, beat: before(3*time.Minute - time.Second)}},
+		"no work that it speaks for":    {pace: pace{beat: before(3 * time.Minute)}},
+		"after a failure, working":      {pace: pace{working: true, beat: before(time.Hour), since: before(3 * time.Minute)}, want: true},
+		"after a failure, too early":    {pace: pace{working: true, beat: before(time.Hour), since: before(3*time.Minute - time.Second)}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.pace.deadline = deadline
+			if got := tc.pace.beats(now); got != tc.want {
+				t.Errorf("beats = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// A second attempt that works for long sends heartbeats again.
+func TestHandleFailsThenWorks(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		start := time.Now()
+		w := newWorld(t, newRequest("a"))
+		calls := 0
+		stop := w.start(func(ctx context.Context, _ *Turn) error {
+			if calls++; calls == 1 {
+				time.Sleep(2 * time.Minute)
+				return errors.New("no connection")
+			}
+			time.Sleep(30 * time.Minute)
+			return ctx.Err()
+		})
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if got := w.entry("a").Message; got != "Attempt 2." {
+			t.Errorf("the message is %q, want the second attempt", got)
+		}
+		if got := w.heartbeats(start); len(got) != 1 {
+			t.Errorf("heartbeats at %v, want none before the second attempt has run for 3 minutes", got)
+		}
+		time.Sleep(28 * time.Minute)
+		stop()
+		if entry := w.entry("a"); entry.CompletionTime == nil {
+			t.Errorf("the entry is %v, want it complete", entry)
+		}
+	})
+}
+
+// TestAPIServerAway has no report accepted for longer than the deadline: the interceptor
+// stops by itself, since the controller may be about to activate the next one.
+func TestAPIServerAway(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a", withDeadline(6*time.Minute)))
+		causes := make(chan error, 10)
+		start := time.Now()
+		stop := w.start(untilOver(causes))
+		w.rejectReports(func(sentReport) error { return errUnavailable })
+		if cause := <-causes; !errors.Is(cause, ErrTurnLost) {
+			t.Errorf("the cause is %v, want %v", cause, ErrTurnLost)
+		}
+		if got, want := time.Since(start), 6*time.Minute-20*time.Second; got != want {
+			t.Errorf("lost after %v, want %v", got, want)
+		}
+
+		// It is still the interceptor's turn, should the controller have been away too.
+		time.Sleep(time.Hour)
+		if len(causes) > 0 {
+			t.Error("Handle was called without a confirmed turn")
+		}
+		w.rejectReports(nil)
+		time.Sleep(2 * time.Minute)
+		w.update("a", activate(other))
+		if cause := <-causes; !errors.Is(cause, ErrTurnLost) {
+			t.Errorf("the cause is %v, want %v of a second turn", cause, ErrTurnLost)
+		}
+		stop()
+	})
+}
+
+// A failed report is tried again, and the turn goes on.
+func TestReportFails(t *testing.T) {
+	invalid := apierrors.NewInvalid(coordinationv1alpha1.SchemeGroupVersion.WithKind("EvictionRequest").GroupKind(), "a", nil)
+	for name, answer := range map[string]error{"unavailable": errUnavailable, "invalid": invalid} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				start := time.Now()
+				w := newWorld(t, newRequest("a"))
+				w.rejectReports(func(report sentReport) error {
+					if report.at.Sub(start) < 30*time.Second {
+						return answer
+					}
+					return nil
+				})
+				called := time.Duration(0)
+				stop := w.start(func(context.Context, *Turn) error {
+					called = time.Since(start)
+					return nil
+				})
+				time.Sleep(2 * time.Minute)
+				stop()
+				if called < 30*time.Second {
+					t.Errorf("Handle was called after %v, want it to wait until a report is accepted", called)
+				}
+				if sent := len(w.sent()); sent > 9 {
+					t.Errorf("%d reports, want a growing pause between them", sent)
+				}
+				if entry := w.entry("a"); entry.CompletionTime == nil {
+					t.Errorf("the entry is %v, want it complete", entry)
+				}
+			})
+		})
+	}
+}
+
+// A report that another process has written meanwhile is what the next must fit.
+func TestRejectedReportIsFitted(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a"))
+		earlier := ago(0)
+		tracker, resource := w.client.Tracker(), coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests")
+		live := newRequest("a")
+		live.Status.Interceptors[0].StartTime, live.Status.Interceptors[0].HeartbeatTime = earlier, earlier
+		time.Sleep(30 * time.Second)
+		w.rejectReports(func(report sentReport) error {
+			if report.entry.StartTime.Equal(earlier) {
+				return nil
+			}
+			// The change is not seen by the informer before the turn begins.
+			if err := tracker.Update(resource, live, namespace); err != nil {
+				t.Error(err)
+			}
+			return apierrors.NewInvalid(coordinationv1alpha1.SchemeGroupVersion.WithKind("EvictionRequest").GroupKind(), "a", nil)
+		})
+		stop := w.start(func(context.Context, *Turn) error { return nil })
+		time.Sleep(time.Minute)
+		stop()
+		if entry := w.entry("a"); entry.CompletionTime == nil || !entry.StartTime.Equal(earlier) || !entry.HeartbeatTime.Equal(earlier) {
+			t.Errorf("the entry is %v, want it complete and started at %v", entry, earlier)
+		}
+	})
+}
+
+// TestRejected has nothing but the answer of the API server, as with a cache that lags.
+func TestRejected(t *testing.T) {
+	replaced := newRequest("a")
+	replaced.UID = "another"
+	cases := map[string]struct {
+		err  error
+		live *coordinationv1alpha1.EvictionRequest
+		want error
+	}{
+		"not found":              {err: errNotFound, live: newRequest("a"), want: ErrRequestGone},
+		"conflict, gone":         {err: errConflict, want: ErrRequestGone},
+		"conflict, replaced":     {err: errConflict, live: replaced, want: ErrRequestGone},
+		"conflict, still active": {err: errConflict, live: newRequest("a")},
+		"invalid, still active":  {err: errInvalid, live: newRequest("a")},
+		"invalid, not active":    {err: errInvalid, live: newRequest("a", activate(other)), want: ErrTurnLost},
+		"another error":          {err: errUnavailable, live: newRequest("a", activate(other))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if tc.live != nil {
+				w = newWorld(t, tc.live)
+			}
+			interceptor, err := NewInterceptor(InterceptorConfig{Client: w.client, Name: own, Handle: func(context.Context, *Turn) error { return nil }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer interceptor.queue.ShutDown()
+			turn := newTurn(t.Context(), interceptor, newRequest("a"))
+			turn.rejected(tc.err)
+			if cause := context.Cause(turn.ctx); !errors.Is(cause, tc.want) {
+				t.Errorf("the turn was ended by %v, want %v", cause, tc.want)
+			}
+		})
+	}
+}
+
+func TestAcceptableETA(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 700_000_000, time.UTC)
+	at := func(seconds int) time.Time { return time.Date(2026, 5, 1, 12, 0, seconds, 0, time.UTC) }
+	cases := map[string]struct {
+		eta  time.Time
+		old  *time.Time
+		want time.Time
+	}{
+		"far ahead":             {eta: at(30), want: at(30)},
+		"nearly past":           {eta: at(5), want: at(11)},
+		"past":                  {eta: at(-5), want: at(11)},
+		"past, and there":       {eta: at(-5), old: func() *time.Time { t := at(-5); return &t }(), want: at(-5)},
+		"past, and another one": {eta: at(-5), old: func() *time.Time { t := at(-6); return &t }(), want: at(11)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var old = ago(0)
+			if old = nil; tc.old != nil {
+				old = ago(0)
+				old.Time = *tc.old
+			}
+			if got := acceptableETA(now, tc.eta, old); !got.Time.Equal(tc.want) {
+				t.Errorf("acceptableETA = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestCutMessage(t *testing.T) {
+	fits := strings.Repeat("ä", 32768)
+	if got := cutMessage(fits); got != fits {
+		t.Error("a message of 32768 characters was cut")
+	}
+	if got := cutMessage(fits + "b"); got != fits {
+		t.Errorf("a message of 32769 characters was cut to %d bytes, want %d", len(got), len(fits))
+	}
+}

@@ -1,0 +1,418 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// What the API server does beyond the fake one, such as preconditions and the
+// generation, is tested against a real one in test/integration/evictionrequest.
+
+func newPod() *v1.Pod {
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod-of-a", Namespace: namespace, UID: "a", Labels: map[string]string{"app": "db"}}}
+}
+
+func (w *world) requester(options RequesterOptions) *Requester {
+	w.t.Helper()
+	requester, err := NewRequester(w.client, own, options)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return requester
+}
+
+func (w *world) requesters(name string) []string {
+	w.t.Helper()
+	var names []string
+	for _, requester := range w.get(name).Spec.Requesters {
+		names = append(names, requester.Name)
+	}
+	return names
+}
+
+// answer has the first calls of a verb answered by these errors; nil lets one through.
+func (w *world) answer(verb string, errs ...error) {
+	w.client.PrependReactor(verb, "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if len(errs) == 0 {
+			return false, nil, nil
+		}
+		err := errs[0]
+		errs = errs[1:]
+		return err != nil, nil, err
+	})
+}
+
+// verbs returns the calls that were made.
+func (w *world) verbs() []string {
+	var verbs []string
+	for _, action := range w.client.Actions() {
+		if action.GetVerb() != "list" && action.GetVerb() != "watch" {
+			verbs = append(verbs, action.GetVerb())
+		}
+	}
+	w.client.ClearActions()
+	return verbs
+}
+
+var (
+	resource    = coordinationv1alpha1.Resource("evictionrequests")
+	errConflict = apierrors.NewConflict(resource, "a", errors.New("changed"))
+	errInvalid  = apierrors.NewInvalid(coordinationv1alpha1.SchemeGroupVersion.WithKind("EvictionRequest").GroupKind(), "a", nil)
+	errNotFound = apierrors.NewNotFound(resource, "a")
+	errForbid   = apierrors.NewForbidden(resource, "a", errors.New("may not delete the pod"))
+)
+
+func TestNewRequester(t *testing.T) {
+	client := fake.NewClientset()
+	cases := map[string]struct {
+		noClient bool
+		name     string
+		deadline int32
+		want     string
+	}{
+		"shortest deadline": {name: own, deadline: 120},
+		"longest deadline":  {name: own, deadline: 21600},
+		"default deadline":  {name: own},
+		"too short":         {name: own, deadline: 119, want: "119"},
+		"too long":          {name: own, deadline: 21601, want: "21601"},
+		"no domain":         {name: "own", want: `"own"`},
+		"no client":         {noClient: true, name: own, want: "client is nil"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			options := RequesterOptions{HeartbeatDeadlineSeconds: tc.deadline}
+			_, err := NewRequester(client, tc.name, options)
+			if tc.noClient {
+				_, err = NewRequester(nil, tc.name, options)
+			}
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("NewRequester: %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestFieldManager(t *testing.T) {
+	fits := strings.Repeat("a", 124) + ".com"
+	if got := FieldManager(fits); got != fits {
+		t.Errorf("FieldManager of 128 characters = %s, want the name", got)
+	}
+	long, other := FieldManager(strings.Repeat("a", 200)+".com"), FieldManager(strings.Repeat("a", 200)+".org")
+	if len(long) != 128 || len(other) != 128 || long == other {
+		t.Errorf("FieldManager of long names = %s and %s, want two of 128 characters", long, other)
+	}
+}
+
+func TestRequestCreates(t *testing.T) {
+	w := newWorld(t)
+	result, err := w.requester(RequesterOptions{HeartbeatDeadlineSeconds: 600}).Request(t.Context(), newPod())
+	if err != nil || result.Outcome != Created {
+		t.Fatalf("Request: %v, %v", result, err)
+	}
+	if diff := cmp.Diff([]string{"patch"}, w.verbs()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	deadline := int32(600)
+	want := coordinationv1alpha1.EvictionRequestSpec{
+		Target:                   coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: "pod-of-a", UID: "a"}},
+		Requesters:               []coordinationv1alpha1.Requester{{Name: own}},
+		HeartbeatDeadlineSeconds: &deadline,
+	}
+	request := w.get("a")
+	if diff := cmp.Diff(want, request.Spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(newPod().Labels, request.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+}
+
+func TestRequestJoins(t *testing.T) {
+	w := newWorld(t, newRequest("a"))
+	result, err := w.requester(RequesterOptions{}).Request(t.Context(), newPod())
+	if err != nil || result.Outcome != Joined {
+		t.Fatalf("Request: %v, %v", result, err)
+	}
+	if diff := cmp.Diff([]string{drainer, own}, w.requesters("a")); diff != "" {
+		t.Errorf("requesters (-want +got):\n%s", diff)
+	}
+}
+
+// The API server refuses another deadline, and other labels.
+func TestRequestJoinsAfterRejection(t *testing.T) {
+	for name, rejection := range map[string]error{"another deadline": errInvalid, "other labels": errConflict} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, newRequest("a", withDeadline(20*time.Minute)))
+				w.answer("patch", rejection, errConflict)
+				result, err := w.requester(RequesterOptions{HeartbeatDeadlineSeconds: 600}).Request(t.Context(), newPod())
+				if err != nil || result.Outcome != Joined {
+					t.Fatalf("Request: %v, %v", result, err)
+				}
+				request := w.get("a")
+				if got := *request.Spec.HeartbeatDeadlineSeconds; got != 1200 {
+					t.Errorf("the deadline is %d, want it to stay", got)
+				}
+				if len(request.Labels) > 0 {
+					t.Errorf("labels are %v, want them to stay", request.Labels)
+				}
+				last := w.client.Actions()[len(w.client.Actions())-2].(clienttesting.PatchAction)
+				if !strings.Contains(string(last.GetPatch()), `"uid":"uid-of-a"`) {
+					t.Errorf("joined by %s, want the UID of the request in it", last.GetPatch())
+				}
+			})
+		})
+	}
+}
+
+func TestRequestErrors(t *testing.T) {
+	misnamed := newRequest("a")
+	misnamed.Spec.Target.Pod.Name = "another"
+	incomplete := newPod()
+	incomplete.UID = ""
+	cases := map[string]struct {
+		pod     *v1.Pod
+		there   *coordinationv1alpha1.EvictionRequest
+		answers []error
+		gets    []error
+		is      func(error) bool
+		want    string
+	}{
+		"forbidden":               {answers: []error{errForbid}, is: apierrors.IsForbidden},
+		"invalid by itself":       {answers: []error{errInvalid, errInvalid}, is: apierrors.IsInvalid},
+		"invalid when joining":    {there: newRequest("a"), answers: []error{errInvalid, errInvalid}, is: apierrors.IsInvalid},
+		"not readable":            {there: newRequest("a"), answers: []error{errConflict}, gets: []error{errForbid}, is: apierrors.IsForbidden},
+		"pod without UID":         {pod: incomplete, want: "read from the API server"},
+		"request for another pod": {there: misnamed, answers: []error{errConflict}, want: `names pod "another"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				if tc.there != nil {
+					w = newWorld(t, tc.there)
+				}
+				w.answer("patch", tc.answers...)
+				w.answer("get", tc.gets...)
+				pod := tc.pod
+				if pod == nil {
+					pod = newPod()
+				}
+				_, err := w.requester(RequesterOptions{}).Request(t.Context(), pod)
+				if err == nil || tc.is != nil && !tc.is(err) || !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("Request: %v, want %q", err, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// It was there when the first apply met it, and is not when it is read.
+func TestRequestCreatesAfterConflict(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.answer("patch", errConflict)
+		result, err := w.requester(RequesterOptions{}).Request(t.Context(), newPod())
+		if err != nil || result.Outcome != Created || result.Request.Labels["app"] != "db" {
+			t.Errorf("Request: %v, %v, want a new request with labels", result, err)
+		}
+	})
+}
+
+func TestRequestFinished(t *testing.T) {
+	t.Run("evicted", func(t *testing.T) {
+		w := newWorld(t, newRequest("a", setTrue(coordinationv1alpha1.EvictionRequestConditionEvicted, "PodDeleted")))
+		result, err := w.requester(RequesterOptions{}).Request(t.Context(), newPod())
+		if err != nil || result.Outcome != AlreadyEvicted {
+			t.Errorf("Request: %v, %v, want the outcome %s", result, err, AlreadyEvicted)
+		}
+	})
+	t.Run("cannot be evicted", func(t *testing.T) {
+		w := newWorld(t, newRequest("a", setTrue(coordinationv1alpha1.EvictionRequestConditionCanceled, "ValidationFailed")))
+		_, err := w.requester(RequesterOptions{}).Request(t.Context(), newPod())
+		var canceled *CanceledError
+		if !errors.As(err, &canceled) || canceled.Reason != "ValidationFailed" || !strings.Contains(err.Error(), "As told.") {
+			t.Errorf("Request: %v, want it to say why it was canceled", err)
+		}
+	})
+}
+
+// TestRequestComesBack has the old request in the way until somebody deletes it.
+func TestRequestComesBack(t *testing.T) {
+	cases := map[string]func(*coordinationv1alpha1.EvictionRequest){
+		"canceled": setTrue(coordinationv1alpha1.EvictionRequestConditionCanceled, "NoRequesters"),
+		"being deleted": func(request *coordinationv1alpha1.EvictionRequest) {
+			request.DeletionTimestamp, request.Finalizers = ago(0), []string{"example.com/keep"}
+		},
+	}
+	for name, old := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, newRequest("a", old))
+				results := make(chan *Result, 1)
+				go func() {
+					result, err := w.requester(RequesterOptions{}).Request(t.Context(), newPod())
+					if err != nil {
+						t.Errorf("Request: %v", err)
+					}
+					results <- result
+				}()
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				if len(results) > 0 {
+					t.Fatalf("Request returned %v while the old request was there", <-results)
+				}
+				// Two calls every 5 seconds, and some more at first.
+				if calls := len(w.verbs()); calls > 1500 {
+					t.Errorf("%d calls in an hour of waiting", calls)
+				}
+				w.delete("a")
+				result := <-results
+				if result.Outcome != Created || result.Request.UID != "" {
+					t.Errorf("Request came to %v, want a new request", result)
+				}
+			})
+		})
+	}
+}
+
+func TestRequestWaitsWithinContext(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a", setTrue(coordinationv1alpha1.EvictionRequestConditionCanceled, "NoRequesters")))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := w.requester(RequesterOptions{}).Request(ctx, newPod()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Request: %v, want it to end with the context", err)
+		}
+	})
+}
+
+// What a requester owns, it keeps when it applies again, in the state that it is in.
+func TestRequestKeepsLabels(t *testing.T) {
+	w := newWorld(t)
+	requester := w.requester(RequesterOptions{HeartbeatDeadlineSeconds: 600})
+	pod := newPod()
+	pod.Labels["tier"] = "back"
+	if _, err := requester.Request(t.Context(), pod); err != nil {
+		t.Fatalf("Request: %v", err)
+	}
+	if _, err := w.client.CoordinationV1alpha1().EvictionRequests(namespace).Patch(t.Context(), "a", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"app":"web"}}}`), metav1.PatchOptions{FieldManager: "controller"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := requester.Request(t.Context(), pod); err != nil {
+		t.Fatalf("Request: %v", err)
+	}
+	if err := requester.Withdraw(t.Context(), pod); err != nil {
+		t.Fatalf("Withdraw: %v", err)
+	}
+	request := w.get("a")
+	if diff := cmp.Diff(map[string]string{"app": "web", "tier": "back"}, request.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if request.Spec.Target.Pod == nil || *request.Spec.HeartbeatDeadlineSeconds != 600 || len(request.Spec.Requesters) > 0 {
+		t.Errorf("the spec is %v, want all but the requesters to stay", request.Spec)
+	}
+}
+
+func TestWithdraw(t *testing.T) {
+	joined := func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Spec.Requesters = append(request.Spec.Requesters, coordinationv1alpha1.Requester{Name: own})
+	}
+	cases := map[string]struct {
+		there   *coordinationv1alpha1.EvictionRequest
+		patches []error
+		want    []string
+	}{
+		"no request":          {},
+		"not a requester":     {there: newRequest("a"), want: []string{"get"}},
+		"canceled":            {there: newRequest("a", joined, setTrue(coordinationv1alpha1.EvictionRequestConditionCanceled, "ValidationFailed")), want: []string{"get"}},
+		"evicted":             {there: newRequest("a", joined, setTrue(coordinationv1alpha1.EvictionRequestConditionEvicted, "PodDeleted")), want: []string{"get"}},
+		"owned by others":     {there: newRequest("a", joined), want: []string{"get", "patch", "patch"}},
+		"changed meanwhile":   {there: newRequest("a", joined), patches: []error{errConflict}, want: []string{"get", "patch", "get", "patch", "patch"}},
+		"gone meanwhile":      {there: newRequest("a", joined), patches: []error{errNotFound}, want: []string{"get", "patch", "get", "patch", "patch"}},
+		"entry moved":         {there: newRequest("a", joined), patches: []error{nil, errInvalid}, want: []string{"get", "patch", "patch", "get", "patch", "patch"}},
+		"entry moved, really": {there: newRequest("a", joined), patches: []error{nil, errConflict}, want: []string{"get", "patch", "patch", "get", "patch", "patch"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				if tc.there != nil {
+					w = newWorld(t, tc.there)
+				}
+				w.answer("patch", tc.patches...)
+				if err := w.requester(RequesterOptions{}).Withdraw(t.Context(), newPod()); err != nil {
+					t.Fatalf("Withdraw: %v", err)
+				}
+				if tc.there == nil {
+					if got := w.verbs(); !slices.Equal(got, []string{"get"}) {
+						t.Errorf("calls are %v, want a look and no more", got)
+					}
+					return
+				}
+				if diff := cmp.Diff(tc.want, w.verbs()); diff != "" {
+					t.Errorf("calls (-want +got):\n%s", diff)
+				}
+				if got := w.requesters("a"); len(tc.want) > 1 && !slices.Equal(got, []string{drainer}) {
+					t.Errorf("the requesters are %v, want the other one", got)
+				}
+			})
+		})
+	}
+}
+
+func TestWithdrawErrors(t *testing.T) {
+	w := newWorld(t, newRequest("a", func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Spec.Requesters[0].Name = own
+	}))
+	requester := w.requester(RequesterOptions{})
+	w.answer("get", errForbid)
+	if err := requester.Withdraw(t.Context(), newPod()); !apierrors.IsForbidden(err) {
+		t.Errorf("Withdraw: %v, want the error of the API server", err)
+	}
+	w.answer("patch", errForbid)
+	if err := requester.WithdrawRequest(t.Context(), w.get("a")); !apierrors.IsForbidden(err) {
+		t.Errorf("WithdrawRequest: %v, want the error of the API server", err)
+	}
+	if err := requester.Withdraw(t.Context(), &v1.Pod{}); err == nil {
+		t.Error("Withdraw of a pod without a name succeeded")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.answer("patch", errConflict)
+	if err := requester.Withdraw(ctx, newPod()); !errors.Is(err, context.Canceled) {
+		t.Errorf("Withdraw: %v, want it to end with the context", err)
+	}
+}

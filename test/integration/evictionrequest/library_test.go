@@ -1,0 +1,488 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/kubernetes/test/integration/framework"
+	"k8s.io/utils/clock"
+)
+
+// TestLibrary has the client library talk to a real API server and our controller.
+func TestLibrary(t *testing.T) {
+	config := startAPIServer(t, framework.SharedEtcd(), true)
+	tests := []struct {
+		name string
+		run  func(*testing.T, *cluster)
+	}{
+		{"two requesters ask and withdraw", testLibraryRequest},
+		{"the first requester sets the deadline", testLibraryDeadline},
+		{"labels stay and do not conflict", testLibraryLabels},
+		{"asking again after a cancellation", testLibraryComesBack},
+		{"asking again while the request is deleted", testLibraryDeletionInFlight},
+		{"asking for a pod that is evicted", testLibraryAlreadyEvicted},
+		{"asking for a pod that cannot be evicted", testLibraryCannotBeEvicted},
+		{"asking without the right to", testLibraryForbidden},
+		{"withdrawing creates nothing", testLibraryWithdrawNothing},
+		{"withdrawing an entry that others own", testLibraryWithdrawForeign},
+
+		{"an interceptor from start to completion", testLibraryTurn},
+		{"an interceptor is called off", testLibraryCalledOff},
+		{"an interceptor restarts in mid-turn", testLibraryRestart},
+		{"an interceptor forbids the cancellation", testLibraryForbid},
+		{"requesters, interceptor and controller at once", testLibraryConcurrent},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { test.run(t, newCluster(t, config)) })
+	}
+}
+
+func (c *cluster) requester(name string, options evictionrequest.RequesterOptions) *evictionrequest.Requester {
+	c.t.Helper()
+	requester, err := evictionrequest.NewRequester(c.client, name, options)
+	if err != nil {
+		c.t.Fatalf("creating requester %s: %v", name, err)
+	}
+	return requester
+}
+
+// request asks with the library, and fails unless that comes to what it should.
+func (c *cluster) request(requester *evictionrequest.Requester, pod *v1.Pod, want evictionrequest.Outcome) *coordinationv1alpha1.EvictionRequest {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), pollTimeout)
+	defer cancel()
+	result, err := requester.Request(ctx, pod)
+	if err != nil {
+		c.t.Fatalf("Request: %v", err)
+	}
+	if result.Outcome != want {
+		c.t.Errorf("Request for pod %s came to %s, must come to %s", pod.Name, result.Outcome, want)
+	}
+	return result.Request
+}
+
+func (c *cluster) withdraw(requester *evictionrequest.Requester, pod *v1.Pod) {
+	c.t.Helper()
+	if err := requester.Withdraw(c.t.Context(), pod); err != nil {
+		c.t.Fatalf("Withdraw: %v", err)
+	}
+}
+
+func (c *cluster) expectRequesters(pod *v1.Pod, want ...string) {
+	c.t.Helper()
+	request := c.awaitRequest(pod, "a request", func(*coordinationv1alpha1.EvictionRequest) bool { return true })
+	got := map[string]bool{}
+	for _, requester := range request.Spec.Requesters {
+		got[requester.Name] = true
+	}
+	for _, name := range want {
+		if !got[name] || len(got) != len(want) {
+			c.t.Fatalf("the requesters of pod %s are %v, must be %v", pod.Name, request.Spec.Requesters, want)
+		}
+	}
+}
+
+// intercept runs an interceptor with the library and returns how to stop it.
+func (c *cluster) intercept(handle evictionrequest.Handler) (stop func()) {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := evictionrequest.Run(ctx, evictionrequest.InterceptorConfig{Client: c.client, Name: first, Namespace: c.namespace, Handle: handle}); err != nil {
+			c.t.Errorf("Run: %v", err)
+		}
+	})
+	stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+	})
+	c.t.Cleanup(stop)
+	return stop
+}
+
+func testLibraryRequest(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := c.createPod(newPod("wanted", withInterceptors(first)))
+	one, two := c.requester(drainer, evictionrequest.RequesterOptions{}), c.requester(scaler, evictionrequest.RequesterOptions{})
+
+	created := c.request(one, pod, evictionrequest.Created)
+	if diff := cmp.Diff(pod.Labels, created.Labels); diff != "" {
+		t.Errorf("labels of the request (-want +got):\n%s", diff)
+	}
+	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.request(two, pod, evictionrequest.Joined)
+	again := c.request(one, pod, evictionrequest.Joined)
+	if again.Generation != 2 {
+		t.Errorf("after two requesters and a repetition the generation is %d, must be 2", again.Generation)
+	}
+	c.expectRequesters(pod, drainer, scaler)
+
+	c.withdraw(one, pod)
+	c.expectRequesters(pod, scaler)
+	c.withdraw(one, pod) // Once more changes nothing.
+	request := c.awaitRequest(pod, "a look at the remaining requester", observed(3))
+	if got, want := describe(request), "active=first processed="; got != want {
+		t.Fatalf("with a requester left the request is %q, must be %q", got, want)
+	}
+	if err := two.WithdrawRequest(t.Context(), request); err != nil {
+		t.Fatalf("WithdrawRequest: %v", err)
+	}
+	c.expectEnd(pod, canceledAs(4, "NoRequesters", "The last requester has left."), "active= processed=first Canceled=NoRequesters")
+	c.expectUntouched(pod)
+	c.withdraw(two, pod)
+}
+
+func testLibraryDeadline(t *testing.T, c *cluster) {
+	pod := c.createPod(newPod("wanted"))
+	one := c.requester(drainer, evictionrequest.RequesterOptions{HeartbeatDeadlineSeconds: 600})
+	two := c.requester(scaler, evictionrequest.RequesterOptions{HeartbeatDeadlineSeconds: 900})
+	c.request(one, pod, evictionrequest.Created)
+	for range 2 {
+		request := c.request(two, pod, evictionrequest.Joined)
+		if got := *request.Spec.HeartbeatDeadlineSeconds; got != 600 {
+			t.Errorf("the deadline is %d, must be that of the first requester", got)
+		}
+	}
+	// The second one has no part in the deadline, and the first one keeps it.
+	c.withdraw(two, pod)
+	c.withdraw(one, pod)
+	request := c.awaitRequest(pod, "no requesters", func(request *coordinationv1alpha1.EvictionRequest) bool { return len(request.Spec.Requesters) == 0 })
+	if got := *request.Spec.HeartbeatDeadlineSeconds; got != 600 {
+		t.Errorf("without requesters the deadline is %d, must be 600", got)
+	}
+	// Here the server's default stands.
+	other := c.createPod(newPod("other"))
+	c.request(c.requester(drainer, evictionrequest.RequesterOptions{}), other, evictionrequest.Created)
+	c.request(two, other, evictionrequest.Joined)
+	c.expectRequesters(other, drainer, scaler)
+}
+
+// testLibraryLabels has the labels of a pod change, and the controller copy that, while
+// the requester that set the old ones is still there.
+func testLibraryLabels(t *testing.T, c *cluster) {
+	pod := c.createPod(newPod("wanted", func(pod *v1.Pod) { pod.Labels = map[string]string{"app": "db", "tier": "back"} }))
+	one, two := c.requester(drainer, evictionrequest.RequesterOptions{}), c.requester(scaler, evictionrequest.RequesterOptions{})
+	c.request(one, pod, evictionrequest.Created)
+	if _, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Patch(t.Context(), string(pod.UID), types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"app":"web","zone":"a"}}}`), metav1.PatchOptions{FieldManager: "evictionrequest-controller"}); err != nil {
+		t.Fatalf("patching the labels: %v", err)
+	}
+	want := map[string]string{"app": "web", "tier": "back", "zone": "a"}
+	expectLabels := func(when string) {
+		t.Helper()
+		request := c.awaitRequest(pod, "a request", func(*coordinationv1alpha1.EvictionRequest) bool { return true })
+		if diff := cmp.Diff(want, request.Labels); diff != "" {
+			t.Errorf("labels after %s (-want +got):\n%s", when, diff)
+		}
+	}
+	// The pod that they have is old, as one from a cache may be.
+	c.request(one, pod, evictionrequest.Joined)
+	expectLabels("asking again")
+	c.request(two, pod, evictionrequest.Joined)
+	expectLabels("another one has joined")
+	c.withdraw(one, pod)
+	expectLabels("the first one has left")
+	c.expectRequesters(pod, scaler)
+	c.withdraw(two, pod)
+	expectLabels("the last one has left")
+}
+
+func testLibraryComesBack(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := c.createPod(newPod("wanted", withInterceptors(first)))
+	one := c.requester(drainer, evictionrequest.RequesterOptions{})
+	canceledUID := c.request(one, pod, evictionrequest.Created).UID
+	c.withdraw(one, pod)
+	c.awaitRequest(pod, "the cancellation", canceled)
+
+	request := c.request(one, pod, evictionrequest.Created)
+	if request.UID == canceledUID {
+		t.Errorf("the request that was canceled is still there")
+	}
+	c.awaitRequest(pod, "a new turn of the first", active(first))
+}
+
+// testLibraryDeletionInFlight has a finalizer keep a request that is being deleted.
+func testLibraryDeletionInFlight(t *testing.T, c *cluster) {
+	pod := c.createPod(newPod("wanted", withInterceptors(first)))
+	requests := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace)
+	old := c.createRequest(newRequest(pod, func(request *coordinationv1alpha1.EvictionRequest) { request.Finalizers = []string{"example.com/keep"} }))
+	if err := requests.Delete(t.Context(), old.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatalf("deleting the request: %v", err)
+	}
+	two := c.requester(scaler, evictionrequest.RequesterOptions{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		ctx, cancel := context.WithTimeout(t.Context(), pollTimeout)
+		defer cancel()
+		if result, err := two.Request(ctx, pod); err != nil || result.Outcome != evictionrequest.Created {
+			t.Errorf("Request came to %v, %v, must create a new request", result, err)
+		}
+	})
+	// It has joined, which is not enough.
+	c.awaitRequest(pod, "the second requester", func(request *coordinationv1alpha1.EvictionRequest) bool { return len(request.Spec.Requesters) == 2 })
+	if _, err := requests.Patch(t.Context(), old.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatalf("taking the finalizer off: %v", err)
+	}
+	running.Wait()
+	request := c.awaitRequest(pod, "a new request", func(request *coordinationv1alpha1.EvictionRequest) bool { return request.UID != old.UID })
+	if request.DeletionTimestamp != nil {
+		t.Error("the new request is being deleted, too")
+	}
+	c.expectRequesters(pod, scaler)
+}
+
+func testLibraryAlreadyEvicted(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := c.createPod(newPod("wanted"))
+	one := c.requester(drainer, evictionrequest.RequesterOptions{})
+	c.request(one, pod, evictionrequest.Created)
+	c.awaitRequest(pod, "the eviction", evicted)
+	c.request(one, pod, evictionrequest.AlreadyEvicted)
+	c.request(c.requester(scaler, evictionrequest.RequesterOptions{}), pod, evictionrequest.AlreadyEvicted)
+	c.withdraw(one, pod)
+
+	// Another pod under the same name is another matter.
+	second := c.createPod(newPod("wanted", withInterceptors(first)))
+	c.request(one, second, evictionrequest.Created)
+	c.awaitRequest(second, "the turn of the first", active(first))
+}
+
+func testLibraryCannotBeEvicted(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := c.createPod(newPod("grouped", inSchedulingGroup("group")))
+	one := c.requester(drainer, evictionrequest.RequesterOptions{})
+	c.request(one, pod, evictionrequest.Created)
+	c.awaitRequest(pod, "the cancellation", canceled)
+	_, err := one.Request(t.Context(), pod)
+	var canceledError *evictionrequest.CanceledError
+	if !errors.As(err, &canceledError) || canceledError.Reason != "ValidationFailed" {
+		t.Errorf("Request: %v, must be an error that the request was canceled for ValidationFailed", err)
+	}
+}
+
+func testLibraryForbidden(t *testing.T, c *cluster) {
+	pod := c.createPod(newPod("wanted"))
+	requester, err := evictionrequest.NewRequester(c.clientOf("nobody"), drainer, evictionrequest.RequesterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := requester.Request(t.Context(), pod); !apierrors.IsForbidden(err) {
+		t.Errorf("Request: %v, must be forbidden", err)
+	}
+	if err := requester.Withdraw(t.Context(), pod); !apierrors.IsForbidden(err) {
+		t.Errorf("Withdraw: %v, must be forbidden", err)
+	}
+}
+
+func testLibraryWithdrawNothing(t *testing.T, c *cluster) {
+	pod := c.createPod(newPod("wanted"))
+	c.withdraw(c.requester(drainer, evictionrequest.RequesterOptions{}), pod)
+	list, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) > 0 {
+		t.Errorf("requests are %v, %v, must be none", list.Items, err)
+	}
+}
+
+// testLibraryWithdrawForeign has the entry come from a plain create: not applying it
+// would not remove it.
+func testLibraryWithdrawForeign(t *testing.T, c *cluster) {
+	pod := c.createPod(newPod("wanted"))
+	c.createRequest(newRequest(pod))
+	one, two := c.requester(drainer, evictionrequest.RequesterOptions{}), c.requester(scaler, evictionrequest.RequesterOptions{})
+	c.request(one, pod, evictionrequest.Joined)
+	c.request(two, pod, evictionrequest.Joined)
+	c.withdraw(one, pod)
+	c.expectRequesters(pod, scaler)
+}
+
+// testLibraryTurn compares the whole status before and after each report.
+func testLibraryTurn(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := c.createPod(newPod("wanted", withInterceptors(first, second)))
+	c.request(c.requester(drainer, evictionrequest.RequesterOptions{}), pod, evictionrequest.Created)
+	before := c.awaitRequest(pod, "the turn of the first", active(first))
+
+	eta := metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))
+	proceed := make(chan struct{})
+	c.intercept(func(ctx context.Context, turn *evictionrequest.Turn) error {
+		turn.SetExpectedFinishTime(eta.Time)
+		if err := turn.ForbidCancellation(ctx); err != nil { // Does not wait for the next report.
+			return err
+		}
+		<-proceed
+		turn.SetMessage("Prepared.")
+		return nil
+	})
+	request := c.awaitRequest(pod, "an ETA", func(request *coordinationv1alpha1.EvictionRequest) bool {
+		return request.Status.Interceptors[0].ExpectedFinishTime != nil
+	})
+	report := request.Status.Interceptors[0]
+	if report.StartTime == nil || !report.StartTime.Equal(report.HeartbeatTime) || !report.ExpectedFinishTime.Equal(&eta) {
+		t.Errorf("the report is %v, must have a start, the same heartbeat, and the ETA %v", report, eta)
+	}
+	want := before.Status.DeepCopy()
+	want.Interceptors[0] = report
+	want.EvictionRequestCancellationPolicy = coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
+	if diff := cmp.Diff(want, &request.Status); diff != "" {
+		t.Errorf("besides its report the interceptor has changed (-want +got):\n%s", diff)
+	}
+
+	close(proceed)
+	request = c.awaitRequest(pod, "the turn of the second", active(second))
+	done := request.Status.Interceptors[0]
+	if done.Message != "Prepared." || done.CompletionTime == nil || done.ExpectedFinishTime != nil || !done.StartTime.Equal(report.StartTime) {
+		t.Errorf("the last report is %v, must be complete", done)
+	}
+	if got, want := describe(request), "active=second processed=first first=completed"; got != want {
+		t.Errorf("the request is %q, must be %q", got, want)
+	}
+}
+
+func testLibraryCalledOff(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := c.createPod(newPod("wanted", withInterceptors(first)))
+	one := c.requester(drainer, evictionrequest.RequesterOptions{})
+	causes := make(chan error, 1)
+	c.intercept(func(ctx context.Context, _ *evictionrequest.Turn) error {
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return nil
+	})
+	c.request(one, pod, evictionrequest.Created)
+	c.awaitRequest(pod, "the first report", func(request *coordinationv1alpha1.EvictionRequest) bool {
+		return len(request.Status.Interceptors) > 0 && request.Status.Interceptors[0].StartTime != nil
+	})
+	c.withdraw(one, pod)
+	if cause := <-causes; !errors.Is(cause, evictionrequest.ErrCanceled) {
+		t.Errorf("the cause is %v, must be %v", cause, evictionrequest.ErrCanceled)
+	}
+	c.expectEnd(pod, canceledAs(2, "NoRequesters", "The last requester has left."), "active= processed=first first=started Canceled=NoRequesters")
+	c.expectUntouched(pod)
+}
+
+func testLibraryRestart(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := c.createPod(newPod("wanted", withInterceptors(first, second)))
+	c.request(c.requester(drainer, evictionrequest.RequesterOptions{}), pod, evictionrequest.Created)
+	stop := c.intercept(func(ctx context.Context, turn *evictionrequest.Turn) error {
+		if err := turn.ForbidCancellation(ctx); err != nil {
+			t.Errorf("ForbidCancellation: %v", err)
+		}
+		<-ctx.Done()
+		return nil
+	})
+	before := c.awaitRequest(pod, "the report", func(request *coordinationv1alpha1.EvictionRequest) bool {
+		return request.Status.EvictionRequestCancellationPolicy != ""
+	})
+	stop()
+
+	c.intercept(func(context.Context, *evictionrequest.Turn) error { return nil })
+	after := c.awaitRequest(pod, "the turn of the second", active(second))
+	old, report := before.Status.Interceptors[0], after.Status.Interceptors[0]
+	if !report.StartTime.Equal(old.StartTime) || !report.HeartbeatTime.Equal(old.HeartbeatTime) || report.CompletionTime == nil {
+		t.Errorf("after the restart the report is %v, must be %v and complete", report, old)
+	}
+	if got := after.Status.EvictionRequestCancellationPolicy; got != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
+		t.Errorf("after the restart the policy is %q, must be Forbid", got)
+	}
+}
+
+// testLibraryForbid has the policy outlast the turn of the one who set it, and the
+// report of the one who comes after.
+func testLibraryForbid(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := c.createPod(newPod("wanted", withInterceptors(first, second)))
+	c.request(c.requester(drainer, evictionrequest.RequesterOptions{}), pod, evictionrequest.Created)
+	c.intercept(func(ctx context.Context, turn *evictionrequest.Turn) error { return turn.ForbidCancellation(ctx) })
+	c.awaitRequest(pod, "the turn of the second", active(second))
+	c.report(pod, started(second, metav1.Now()))
+	request := c.awaitRequest(pod, "the report of the second", func(request *coordinationv1alpha1.EvictionRequest) bool {
+		return request.Status.Interceptors[1].StartTime != nil
+	})
+	if got := request.Status.EvictionRequestCancellationPolicy; got != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
+		t.Errorf("the policy is %q, must be Forbid", got)
+	}
+}
+
+// testLibraryConcurrent has three requesters come and go, while the interceptor reports
+// and the controller answers each of them with a write of its own.
+func testLibraryConcurrent(t *testing.T, c *cluster) {
+	const rounds = 10
+	c.startController(clock.RealClock{})
+	pod := c.createPod(newPod("wanted", withInterceptors(first)))
+	// It keeps the request alive.
+	c.request(c.requester(drainer, evictionrequest.RequesterOptions{}), pod, evictionrequest.Created)
+	c.awaitRequest(pod, "the turn of the first", active(first))
+	comings := make(chan struct{})
+	c.intercept(func(ctx context.Context, turn *evictionrequest.Turn) error {
+		// Each of these is a write at once.
+		for i := 0; ; i++ {
+			select {
+			case <-comings:
+				turn.SetMessage("All have come and gone.")
+				<-ctx.Done()
+				return nil
+			default:
+				turn.SetMessage(fmt.Sprintf("Round %d.", i))
+				if err := turn.ForbidCancellation(ctx); err != nil {
+					t.Errorf("ForbidCancellation: %v", err)
+					return nil
+				}
+			}
+		}
+	})
+	var requesters sync.WaitGroup
+	for i := range 3 {
+		requester := c.requester(fmt.Sprintf("requester-%d.example.com", i), evictionrequest.RequesterOptions{HeartbeatDeadlineSeconds: 600})
+		requesters.Go(func() {
+			for range rounds {
+				if _, err := requester.Request(t.Context(), pod); err != nil {
+					t.Errorf("Request: %v", err)
+				}
+				if err := requester.Withdraw(t.Context(), pod); err != nil {
+					t.Errorf("Withdraw: %v", err)
+				}
+			}
+		})
+	}
+	requesters.Wait()
+	close(comings)
+	request := c.awaitRequest(pod, "a look at the last change", func(request *coordinationv1alpha1.EvictionRequest) bool {
+		return request.Status.ObservedGeneration == request.Generation && request.Status.Interceptors[0].Message == "All have come and gone."
+	})
+	c.expectRequesters(pod, drainer)
+	if got, want := request.Generation, int64(1+2*3*rounds); got != want {
+		t.Errorf("the generation is %d, must be %d: one for each coming and going", got, want)
+	}
+	if got, want := describe(request), "active=first processed= first=started"; got != want {
+		t.Errorf("the request is %q, must be %q", got, want)
+	}
+}
