@@ -79,12 +79,13 @@ func processComponent(proc string, pid int, binDir string) string {
 func diedComponents(pidDir, proc, binDir string) ([]string, error) {
 	var started []string
 	for _, component := range components {
-		if _, err := os.Stat(filepath.Join(pidDir, component+".pid")); err == nil {
+		pidFile := filepath.Join(pidDir, component+".pid")
+		if _, err := os.Stat(pidFile); err == nil && !isStarting(pidFile, proc) {
 			started = append(started, component)
 		}
 	}
-	// The processes are read after the pid files: the other way round, a
-	// component that starts in between would look dead.
+	// The processes are read after the pid files and the starting ones: the other
+	// way round, a component that starts in between would look dead.
 	running, err := findProcesses(proc, binDir)
 	if err != nil {
 		return nil, err
@@ -92,6 +93,28 @@ func diedComponents(pidDir, proc, binDir string) ([]string, error) {
 	return slices.DeleteFunc(started, func(component string) bool {
 		return slices.ContainsFunc(running, func(p process) bool { return p.component == component })
 	}), nil
+}
+
+// isStarting tells whether the process of a pid file is so young that it cannot be
+// recognised. The kernel sets its command line after the one who started it was told
+// of the success, and on a slow disk well after. A zombie has no command line either.
+func isStarting(pidFile, proc string) bool {
+	pid, err := os.ReadFile(pidFile)
+	if err != nil {
+		return false
+	}
+	if len(pid) == 0 {
+		return true // It is being written.
+	}
+	dir := filepath.Join(proc, string(bytes.TrimSpace(pid)))
+	cmdline, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+	if err != nil || len(cmdline) > 0 {
+		return false
+	}
+	// "pid (program) state ...": the program may have any character in its name.
+	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+	_, state, found := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
+	return err == nil && found && !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
 }
 
 // stopGrace is how long the components may take to end by themselves. Their

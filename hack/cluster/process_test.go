@@ -98,6 +98,40 @@ func TestDiedComponents(t *testing.T) {
 }
 
 // startScript runs a script under the name of a component in dir.
+// A component whose process has no command line yet has not ended.
+func TestDiedComponentsWhileStarting(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pid, cmdline, stat string
+		died               bool
+	}{
+		"pid being written":    {pid: "", died: false},
+		"no command line yet":  {pid: "7\n", stat: "7 (a) b) R 1 7", died: false},
+		"zombie":               {pid: "7", stat: "7 (etcd) Z 1 7", died: true},
+		"pid of other program": {pid: "7", cmdline: "vi\x00", stat: "7 (vi) S 1 7", died: true},
+		"no such process":      {pid: "8", stat: "7 (etcd) S 1 7", died: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pids, proc := t.TempDir(), fakeProc(t, map[int][]string{7: nil})
+			for path, content := range map[string]string{
+				filepath.Join(pids, "etcd.pid"):     tc.pid,
+				filepath.Join(proc, "7", "cmdline"): tc.cmdline,
+				filepath.Join(proc, "7", "stat"):    tc.stat,
+			} {
+				if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			died, err := diedComponents(pids, proc, "/cluster/bin")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (len(died) > 0) != tc.died {
+				t.Errorf("died components: %v, want any: %t", died, tc.died)
+			}
+		})
+	}
+}
+
 func startScript(t *testing.T, dir, name, script string, args ...string) *exec.Cmd {
 	t.Helper()
 	path := filepath.Join(dir, name)
