@@ -103,6 +103,12 @@ test-upgrade: control-plane base _output/bin/etcd ## the pristine base and the f
 	@echo '==> upgrade, rollback, upgrade (about 20 seconds)'
 	@_output/bin/upgrade
 
+.PHONY: bench
+bench: control-plane local-cluster-tools base ## evictions against kubectl drain of the base, and the targets, about 12 minutes: PODS=500 RUNS=5 DRAIN_PODS=100 IDLE=1000
+	@$(call build-in-tree,./hack/bench)
+	@echo '==> benchmark (about 12 minutes)'
+	@_output/bin/bench $(call flag,pods,PODS) $(call flag,runs,RUNS) $(call flag,drain-pods,DRAIN_PODS) $(call flag,idle,IDLE) $(patsubst %,--enforce=%,$(ENFORCE))
+
 .PHONY: test-programs
 test-programs: control-plane local-cluster-tools _output/bin/gotestsum
 	@$(call build-in-tree,./hack/demo ./staging/src/k8s.io/client-go/examples/eviction-interceptor)
