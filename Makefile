@@ -145,6 +145,10 @@ _output/bin/gotestsum: hack/modules/gotestsum/go.mod hack/modules/gotestsum/go.s
 	@echo '==> building gotestsum (seconds, once)'
 	@$(call build-tool,gotestsum,gotest.tools/gotestsum)
 
+_output/bin/golangci-lint: $(wildcard hack/modules/golangci-lint/*) | go-and-git
+	@echo '==> building golangci-lint (2 minutes, once)'
+	@$(call build-tool,golangci-lint,.)
+
 _output/bin/cluster: $(wildcard hack/cluster/*.go) go.mod | go-and-git
 	@mkdir -p _output/bin
 	@$(ROOT_GO) build $(BUILD_FLAGS) -o $@ ./hack/cluster
@@ -169,8 +173,13 @@ refresh: go-and-git ## write edits made in the tree back as patches
 	@$(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree index
 
 .PHONY: verify
-verify: tree ## check that patches, tree and PATCHES.md agree
+verify: tree _output/bin/golangci-lint ## check that patches, tree and PATCHES.md agree, and lint
 	@$(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree verify
+	@hack/lint.sh
+
+.PHONY: lint
+lint: tree _output/bin/golangci-lint ## lint with upstream's configuration: WHAT=pkg/controller/evictionrequest
+	@hack/lint.sh $(WHAT)
 
 .PHONY: index
 index: go-and-git ## write PATCHES.md

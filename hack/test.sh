@@ -75,7 +75,7 @@ run() {
   echo "==> ${name}"
   (
     cd "${dir}"
-    RESULT=${RESULTS}/${name}.totals "${ROOT}/_output/bin/gotestsum" \
+    TOTALS_FILE=${RESULTS}/${name}.totals "${ROOT}/_output/bin/gotestsum" \
       --format pkgname --format-hide-empty-pkg --hide-summary skipped \
       --jsonfile "${RESULTS}/${name}.json" \
       --post-run-command "'${ROOT}/hack/test.sh' record" \
@@ -86,7 +86,7 @@ FAILED=()
 
 # Called by gotestsum: writes what it counted.
 record() {
-  echo "${TESTS_TOTAL} ${TESTS_FAILED} ${TESTS_SKIPPED} ${TESTS_ERRORS}" >"${RESULT}"
+  echo "${TESTS_TOTAL} ${TESTS_FAILED} ${TESTS_SKIPPED} ${TESTS_ERRORS}" >"${TOTALS_FILE}"
 }
 
 # The packages to test: those given, or all below the directories of the phase.

@@ -47,7 +47,7 @@ readonly LOG_TAIL=40
 
 # What cleanup has to put back: set while a part runs, and once the exec bit of
 # PROTOBUF_SCRIPT was added.
-UNDO_PART= UNDO_MODE=
+UNDO_PART='' UNDO_MODE=''
 
 usage() {
   cat <<USAGE
@@ -272,6 +272,7 @@ run_spec() {
   install_etcd
   # Stands in for upstream's "make -C TREE WHAT=cmd/kube-apiserver": module
   # zips lack the root Makefile, and this build shares the Go cache.
+  # shellcheck disable=SC2317 # upstream's script calls it
   make() { go -C "$2" install "k8s.io/kubernetes/${3#WHAT=}"; }
   export -f make
   mkdir -p "${WORK}/spec"
