@@ -56,15 +56,6 @@ type patchSet struct {
 	files map[string][]byte
 }
 
-// byPath returns the patch of each upstream file.
-func (s *patchSet) byPath() map[string]*patch {
-	m := make(map[string]*patch, len(s.patches))
-	for _, p := range s.patches {
-		m[p.path] = p
-	}
-	return m
-}
-
 // digest changes when a tree made from the patches could.
 func (s *patchSet) digest(base string, merged map[string]string) string {
 	h := sha256.New()
