@@ -179,8 +179,8 @@ type EvictionRequestStatus struct {
 
 	// conditions of the request. Canceled and Evicted are written by the eviction
 	// request controller and are final once True; at most one of them is.
-	// InterceptorUnresponsive is True while the active interceptor is overdue, Blocked
-	// while the pod cannot be evicted. At most 100.
+	// InterceptorUnresponsive is True while the report of the active interceptor is
+	// overdue, Blocked while the pod cannot be evicted. At most 100.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -330,7 +330,7 @@ type InterceptorStatus struct {
 
 	// heartbeatTime is when the interceptor last said that it is at work. Set together
 	// with startTime first, within 10 seconds of the server's time; afterwards it only
-	// grows, by at least 60 seconds.
+	// grows, by at least 60 seconds, except in the update that sets completionTime.
 	// +optional
 	HeartbeatTime *metav1.Time `json:"heartbeatTime,omitempty" protobuf:"bytes,2,opt,name=heartbeatTime"`
 
@@ -346,7 +346,8 @@ type InterceptorStatus struct {
 
 	// completionTime is when the interceptor was done, within 10 seconds of the
 	// server's time: whether it has ended the pod, prepared for its end, or declined
-	// to act. The next interceptor gets its turn then. Immutable once set.
+	// to act, for which startTime is not needed. The next interceptor gets its turn then.
+	// Immutable once set, as is all of the entry.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty" protobuf:"bytes,5,opt,name=completionTime"`
 
