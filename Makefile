@@ -64,7 +64,7 @@ flag = $(if $(filter undefined,$(origin $(2))),,--$(1) '$($(2))')
 
 .PHONY: demo
 demo: up ## build what is missing, start a cluster, show the headline scenario
-	@$(call build-in-tree,./hack/demo ./staging/src/k8s.io/client-go/examples/eviction-interceptor)
+	@$(call build-in-tree,./hack/demo ./staging/src/k8s.io/client-go/examples/eviction-interceptor ./staging/src/k8s.io/client-go/examples/eviction-requester)
 	@echo '==> demo (about 15 seconds)'
 	@_output/bin/demo
 
@@ -111,7 +111,7 @@ bench: control-plane local-cluster-tools base ## evictions against kubectl drain
 
 .PHONY: test-programs
 test-programs: control-plane local-cluster-tools _output/bin/gotestsum
-	@$(call build-in-tree,./hack/demo ./staging/src/k8s.io/client-go/examples/eviction-interceptor)
+	@$(call build-in-tree,./hack/demo ./staging/src/k8s.io/client-go/examples/eviction-interceptor ./staging/src/k8s.io/client-go/examples/eviction-requester)
 
 ##@ Build
 

@@ -203,7 +203,7 @@ func testLibraryLabels(t *testing.T, c *cluster) {
 		}
 	}
 	// The pod that they have is old, as one from a cache may be.
-	c.request(one, pod, evictionrequest.Joined)
+	c.request(one, pod, evictionrequest.Created)
 	expectLabels("asking again")
 	c.request(two, pod, evictionrequest.Joined)
 	expectLabels("another one has joined")
@@ -317,7 +317,7 @@ func testLibraryWithdrawForeign(t *testing.T, c *cluster) {
 	pod := c.createPod(newPod("wanted"))
 	c.createRequest(newRequest(pod))
 	one, two := c.requester(drainer, evictionrequest.RequesterOptions{}), c.requester(scaler, evictionrequest.RequesterOptions{})
-	c.request(one, pod, evictionrequest.Joined)
+	c.request(one, pod, evictionrequest.Created)
 	c.request(two, pod, evictionrequest.Joined)
 	c.withdraw(one, pod)
 	c.expectRequesters(pod, scaler)

@@ -27,6 +27,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestHeartbeats(t *testing.T) {
@@ -477,10 +478,9 @@ func TestAcceptableETA(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var old = ago(0)
-			if old = nil; tc.old != nil {
-				old = ago(0)
-				old.Time = *tc.old
+			var old *metav1.Time
+			if tc.old != nil {
+				old = &metav1.Time{Time: *tc.old}
 			}
 			if got := acceptableETA(now, tc.eta, old); !got.Time.Equal(tc.want) {
 				t.Errorf("acceptableETA = %v, want %v", got, tc.want)

@@ -54,11 +54,12 @@ type RequesterOptions struct {
 type Outcome string
 
 const (
-	// Created means that there is a new request, which this requester made.
+	// Created means that this requester is the first to ask, and as yet the only one: the
+	// request is new, or still as an earlier call has made it.
 	Created Outcome = "Created"
 
-	// Joined means that somebody had asked already, maybe this requester itself, and
-	// that it now stands among those who do.
+	// Joined means that others ask, or have asked, for the same pod, and that this
+	// requester now stands among those who do.
 	Joined Outcome = "Joined"
 
 	// AlreadyEvicted means that there is nothing to ask for: this instance of the pod is
@@ -243,7 +244,8 @@ func (r *Requester) joining(pod *v1.Pod, live *coordinationv1alpha1.EvictionRequ
 // makes sure that it is that request: applied to a request that has gone, it would
 // create one.
 func (r *Requester) owned(live *coordinationv1alpha1.EvictionRequest) (*coordinationapply.EvictionRequestApplyConfiguration, error) {
-	patch, err := coordinationapply.ExtractEvictionRequest(live, FieldManager(r.name))
+	// Read from the API server, not from an informer that has trimmed managedFields.
+	patch, err := coordinationapply.ExtractEvictionRequest(live, FieldManager(r.name)) //nolint:forbidigo
 	if err != nil {
 		return nil, fmt.Errorf("reading the managed fields of the request %s: %w", klog.KObj(live), err)
 	}

@@ -169,6 +169,29 @@ func TestRequestJoins(t *testing.T) {
 	}
 }
 
+// Only the first generation of a request is the work of its first requester alone.
+func TestOutcome(t *testing.T) {
+	cases := map[string]struct {
+		generation int64
+		requesters []coordinationv1alpha1.Requester
+		want       Outcome
+	}{
+		"first":                {generation: 1, requesters: []coordinationv1alpha1.Requester{{Name: own}}, want: Created},
+		"others have left":     {generation: 2, requesters: []coordinationv1alpha1.Requester{{Name: own}}, want: Joined},
+		"created with another": {generation: 1, requesters: []coordinationv1alpha1.Requester{{Name: own}, {Name: other}}, want: Joined},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			request := newRequest("a")
+			request.Generation, request.Spec.Requesters = tc.generation, tc.requesters
+			result, err := newWorld(t).requester(RequesterOptions{}).judge(request)
+			if err != nil || result.Outcome != tc.want {
+				t.Errorf("the outcome is %v, %v, want %s", result, err, tc.want)
+			}
+		})
+	}
+}
+
 // The API server refuses another deadline, and other labels.
 func TestRequestJoinsAfterRejection(t *testing.T) {
 	for name, rejection := range map[string]error{"another deadline": errInvalid, "other labels": errConflict} {
