@@ -62,7 +62,7 @@ func (EvictionRequestSpec) SwaggerDoc() map[string]string {
 var map_EvictionRequestStatus = map[string]string{
 	"":                                  "EvictionRequestStatus is how far the eviction is.",
 	"observedGeneration":                "observedGeneration is the metadata.generation that the controller acted upon last. Written by the eviction request controller; it only grows.",
-	"conditions":                        "conditions of the request. Canceled and Evicted are written by the eviction request controller and are final once True; at most one of them is. InterceptorUnresponsive is True while the active interceptor is overdue, Blocked while the pod cannot be evicted. At most 100.",
+	"conditions":                        "conditions of the request. Canceled and Evicted are written by the eviction request controller and are final once True; at most one of them is. InterceptorUnresponsive is True while the report of the active interceptor is overdue, Blocked while the pod cannot be evicted. At most 100.",
 	"targetInterceptors":                "targetInterceptors are all interceptors of this request, in the order in which they get their turn: those that the pod names, then the built-in ones, the last of which is imperative-eviction.k8s.io. Written once by the eviction request controller, then immutable. At most 16.",
 	"activeInterceptors":                "activeInterceptors names the interceptor whose turn it is: it may act on the pod, and has to report in its entry of status.interceptors. Written by the eviction request controller. At most 1; empty before the first and after the last turn.",
 	"processedInterceptors":             "processedInterceptors names the interceptors that had their turn, in order: they completed, fell silent, or were stopped by a cancellation. Written by the eviction request controller; it only grows. At most 16.",
@@ -96,10 +96,10 @@ func (Interceptor) SwaggerDoc() map[string]string {
 var map_InterceptorStatus = map[string]string{
 	"":                   "InterceptorStatus is what an interceptor reports of its part in the eviction. Written by the interceptor that it names, while that one is active.",
 	"name":               "name of the interceptor, as in status.targetInterceptors. Immutable.",
-	"heartbeatTime":      "heartbeatTime is when the interceptor last said that it is at work. Set together with startTime first, within 10 seconds of the server's time; afterwards it only grows, by at least 60 seconds.",
+	"heartbeatTime":      "heartbeatTime is when the interceptor last said that it is at work. Set together with startTime first, within 10 seconds of the server's time; afterwards it only grows, by at least 60 seconds, except in the update that sets completionTime.",
 	"expectedFinishTime": "expectedFinishTime is when the interceptor expects to be done, its ETA. Not in the past when it is set or changed. Empty when there is no estimate.",
 	"startTime":          "startTime is when the interceptor took up its part, within 10 seconds of the server's time. Set together with the first heartbeatTime, then immutable.",
-	"completionTime":     "completionTime is when the interceptor was done, within 10 seconds of the server's time: whether it has ended the pod, prepared for its end, or declined to act. The next interceptor gets its turn then. Immutable once set.",
+	"completionTime":     "completionTime is when the interceptor was done, within 10 seconds of the server's time: whether it has ended the pod, prepared for its end, or declined to act, for which startTime is not needed. The next interceptor gets its turn then. Immutable once set, as is all of the entry.",
 	"message":            "message tells people what the interceptor is doing or waiting for. At most 32768 characters; may be empty.",
 	"retries":            "retries counts the attempts of this interceptor that were refused. It outlasts a restart of the interceptor, which spaces its attempts by it. Only imperative-eviction.k8s.io needs it. Not negative; it only grows.",
 }

@@ -34,8 +34,8 @@ type EvictionRequestStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// conditions of the request. Canceled and Evicted are written by the eviction
 	// request controller and are final once True; at most one of them is.
-	// InterceptorUnresponsive is True while the active interceptor is overdue, Blocked
-	// while the pod cannot be evicted. At most 100.
+	// InterceptorUnresponsive is True while the report of the active interceptor is
+	// overdue, Blocked while the pod cannot be evicted. At most 100.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// targetInterceptors are all interceptors of this request, in the order in which
 	// they get their turn: those that the pod names, then the built-in ones, the last

@@ -32,7 +32,7 @@ type InterceptorStatusApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// heartbeatTime is when the interceptor last said that it is at work. Set together
 	// with startTime first, within 10 seconds of the server's time; afterwards it only
-	// grows, by at least 60 seconds.
+	// grows, by at least 60 seconds, except in the update that sets completionTime.
 	HeartbeatTime *v1.Time `json:"heartbeatTime,omitempty"`
 	// expectedFinishTime is when the interceptor expects to be done, its ETA. Not in
 	// the past when it is set or changed. Empty when there is no estimate.
@@ -42,7 +42,8 @@ type InterceptorStatusApplyConfiguration struct {
 	StartTime *v1.Time `json:"startTime,omitempty"`
 	// completionTime is when the interceptor was done, within 10 seconds of the
 	// server's time: whether it has ended the pod, prepared for its end, or declined
-	// to act. The next interceptor gets its turn then. Immutable once set.
+	// to act, for which startTime is not needed. The next interceptor gets its turn then.
+	// Immutable once set, as is all of the entry.
 	CompletionTime *v1.Time `json:"completionTime,omitempty"`
 	// message tells people what the interceptor is doing or waiting for. At most 32768
 	// characters; may be empty.
