@@ -345,7 +345,7 @@ func (w *world) changeBudget(change func(*policyv1.PodDisruptionBudget)) {
 }
 
 // evictPod is the API server's side of an eviction.
-func (w *world) evictPod(_ context.Context, pod *v1.Pod) error {
+func (w *world) evictPod(_ context.Context, pod *v1.Pod, _ *metav1.Preconditions) error {
 	current := w.pod()
 	switch budget := w.budget(); {
 	case current.UID == "":
@@ -415,7 +415,7 @@ func TestRun(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
 	factory := informers.NewSharedInformerFactory(client, 0)
 	evictions := make(chan types.UID, 100)
-	evict := func(ctx context.Context, pod *v1.Pod) error {
+	evict := func(ctx context.Context, pod *v1.Pod, _ *metav1.Preconditions) error {
 		evictions <- pod.UID
 		return client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})
 	}
@@ -525,7 +525,7 @@ func TestNewEvictsThroughItsEvictionClient(t *testing.T) {
 	if controller.clock != (clock.RealClock{}) || controller.imperative.clock != (clock.RealClock{}) {
 		t.Errorf("the clocks are %T and %T, want real ones", controller.clock, controller.imperative.clock)
 	}
-	if err := controller.imperative.evict(ctx, newPod()); err != nil {
+	if err := controller.imperative.evict(ctx, newPod(), nil); err != nil {
 		t.Fatalf("unexpected error: %v", err)
 	}
 	if len(server.requests) != 0 || len(evictionServer.requests) != 1 {

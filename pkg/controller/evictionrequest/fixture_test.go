@@ -27,6 +27,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,8 +58,9 @@ type fixture struct {
 	events []recordedEvent
 
 	// evicted are the pods that the controller tried to evict; evictErr is the answer.
-	evicted  []*v1.Pod
-	evictErr error
+	evicted       []*v1.Pod
+	preconditions []*metav1.Preconditions
+	evictErr      error
 }
 
 // newFixture returns a fixture whose API server and caches hold the objects.
@@ -116,7 +118,8 @@ func (f *fixture) kindOf(object runtime.Object) string {
 	return reference.Kind + " " + reference.Name
 }
 
-func (f *fixture) evictPod(_ context.Context, pod *v1.Pod) error {
+func (f *fixture) evictPod(_ context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error {
+	f.preconditions = append(f.preconditions, preconditions)
 	f.evicted = append(f.evicted, pod)
 	return f.evictErr
 }

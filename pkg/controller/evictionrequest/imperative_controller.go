@@ -62,22 +62,21 @@ type imperativeInterceptor struct {
 	clock clock.WithTicker
 }
 
-// podEvictor evicts one instance of a pod.
-type podEvictor func(ctx context.Context, pod *v1.Pod) error
+// podEvictor evicts a pod, if it is as the preconditions say.
+type podEvictor func(ctx context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error
 
 // newPodEvictor returns an evictor that calls the pods/eviction subresource once. The
 // typed client would not do: it sleeps and retries by itself when a budget is in the
 // way, and it takes a failure that the subresource reports in the body of a
 // successful response, such as for two budgets on one pod, for a success.
 func newPodEvictor(client clientset.Interface) podEvictor {
-	return func(ctx context.Context, pod *v1.Pod) error {
-		uid := pod.UID
+	return func(ctx context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error {
 		_, err := client.CoreV1().RESTClient().Post().
 			Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
 			VersionedParams(&metav1.CreateOptions{}, scheme.ParameterCodec).
 			Body(&policyv1.Eviction{
 				ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
-				DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}},
+				DeleteOptions: &metav1.DeleteOptions{Preconditions: preconditions},
 			}).
 			MaxRetries(0).
 			Do(ctx).
@@ -150,7 +149,7 @@ func (i *imperativeInterceptor) evictInTurn(ctx context.Context, request *coordi
 // evictPod makes one attempt. Only a refusal is written down: after a success, the
 // end of the pod speaks for itself.
 func (i *imperativeInterceptor) evictPod(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget) error {
-	err := i.evict(ctx, pod)
+	err := i.evict(ctx, pod, evictionPreconditions(pod, budgets))
 	// The call may have taken seconds: what is recorded carries the time of the answer.
 	now := i.clock.Now()
 	outcome, detail := classifyEviction(err, budgets)
@@ -185,6 +184,20 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, request *coordinat
 		recordRefusal(now, status, coordinationv1alpha1.EvictionRequestReasonEvictionRefused, detail)
 	}
 	return i.writer.setStatus(ctx, request, status)
+}
+
+// evictionPreconditions makes sure that this instance of the pod is evicted and no
+// other. Without a budget it also has to be as it was seen: where another leader, or an
+// API server that died before it answered, has evicted it already, it is not evicted
+// again. With a budget that would do harm: the API server takes the pod off the budget
+// before it compares versions, and a pod whose status had just changed would cost the
+// budget one disruption, until the disruption controller notices after two minutes.
+func evictionPreconditions(pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget) *metav1.Preconditions {
+	preconditions := &metav1.Preconditions{UID: &pod.UID}
+	if len(budgets) == 0 {
+		preconditions.ResourceVersion = &pod.ResourceVersion
+	}
+	return preconditions
 }
 
 // rememberEvicted keeps the pod from being evicted again before the cache shows that

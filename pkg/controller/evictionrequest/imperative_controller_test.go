@@ -123,7 +123,7 @@ func TestPodEvictor(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := newPodEvictor(test.server.client(t))(context.Background(), newPod())
+			err := newPodEvictor(test.server.client(t))(context.Background(), newPod(), &metav1.Preconditions{UID: ptr.To(podUID)})
 			if got, _ := classifyEviction(err, nil); got != test.want {
 				t.Errorf("got outcome %d of error %v, want %d", got, err, test.want)
 			}
@@ -147,7 +147,7 @@ func TestPodEvictorStopsWithItsContext(t *testing.T) {
 	server := &answeringServer{code: http.StatusCreated}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := newPodEvictor(server.client(t))(ctx, newPod()); !errors.Is(err, context.Canceled) {
+	if err := newPodEvictor(server.client(t))(ctx, newPod(), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want that the context is canceled", err)
 	}
 	if len(server.requests) > 0 {
@@ -332,6 +332,29 @@ func TestImperativeSyncRequest(t *testing.T) {
 	}
 }
 
+// The pod has to be as it was seen, unless that could cost a budget.
+func TestEvictionPreconditions(t *testing.T) {
+	uid, version := podUID, "7"
+	for name, test := range map[string]struct {
+		budget *policyv1.PodDisruptionBudget
+		want   *metav1.Preconditions
+	}{
+		"no budget": {budget: newBudget("db", selecting("db")), want: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}},
+		"a budget":  {budget: newBudget("web", allowing(1)), want: &metav1.Preconditions{UID: &uid}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, newRequest(its()), newPod(func(pod *v1.Pod) { pod.ResourceVersion = version }), test.budget)
+			_, ctx := ktesting.NewTestContext(t)
+			if err := f.imperative.syncRequest(ctx, requestKeyOfPod); err != nil {
+				t.Fatalf("unexpected error: %v", err)
+			}
+			if diff := cmp.Diff([]*metav1.Preconditions{test.want}, f.preconditions); diff != "" {
+				t.Errorf("unexpected preconditions (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // The cache may show an evicted pod as it was for a while, and the request is looked
 // at again meanwhile. The time of a refusal and the identity of the pod must be right.
 func TestEvictPodOnce(t *testing.T) {
@@ -456,7 +479,7 @@ func TestEvictionsArePacedPerBudget(t *testing.T) {
 // No event will come to forget a pod whose request is deleted during the call.
 func TestEvictionOutlivesItsRequest(t *testing.T) {
 	f := newFixture(t, newRequest(its()), newPod())
-	f.imperative.evict = func(context.Context, *v1.Pod) error {
+	f.imperative.evict = func(context.Context, *v1.Pod, *metav1.Preconditions) error {
 		f.deliversEnd(t, newRequest(its()))
 		return nil
 	}
