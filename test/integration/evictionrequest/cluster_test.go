@@ -18,6 +18,7 @@ package evictionrequest
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,6 +37,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/scale"
+	"k8s.io/client-go/transport"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	kubeapiservertesting "k8s.io/kubernetes/cmd/kube-apiserver/app/testing"
 	"k8s.io/kubernetes/pkg/controller/disruption"
@@ -44,6 +46,7 @@ import (
 	evictionrequestregistry "k8s.io/kubernetes/pkg/registry/coordination/evictionrequest"
 	"k8s.io/kubernetes/test/integration/framework"
 	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 )
 
 const (
@@ -67,6 +70,8 @@ type cluster struct {
 	config    *rest.Config
 	client    clientset.Interface
 	namespace string
+	// clock is what a test turns by hand, if it does.
+	clock *testingclock.FakeClock
 }
 
 // startAPIServer starts an API server with the alpha API switched on by flag; whether
@@ -104,8 +109,15 @@ func newCluster(t *testing.T, config *rest.Config) *cluster {
 
 // clientOf returns a client with the rights of that user.
 func (c *cluster) clientOf(user string) clientset.Interface {
+	return c.clientThrough(user, func(transport http.RoundTripper) http.RoundTripper { return transport })
+}
+
+// clientThrough returns a client with the rights of that user, all of whose requests
+// go through the given transport.
+func (c *cluster) clientThrough(user string, wrap transport.WrapperFunc) clientset.Interface {
 	config := rest.CopyConfig(c.config)
 	config.Impersonate.UserName = user
+	config.Wrap(wrap)
 	return clientset.NewForConfigOrDie(rest.AddUserAgent(config, "evictionrequest-test"))
 }
 
@@ -143,8 +155,13 @@ func (c *cluster) setServerTime(now clock.PassiveClock) {
 func (c *cluster) startController(now clock.WithTicker) (stop func()) {
 	c.t.Helper()
 	c.setServerTime(now)
+	return c.startControllerWith(c.clientOf(controllerUser), now)
+}
+
+// startControllerWith starts the evictionrequest controller with the given client.
+func (c *cluster) startControllerWith(client clientset.Interface, now clock.WithTicker) (stop func()) {
+	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
-	client := c.clientOf(controllerUser)
 	factory := c.informers(client)
 	controller, err := evictionrequest.NewWithClock(ctx,
 		factory.Coordination().V1alpha1().EvictionRequests(),

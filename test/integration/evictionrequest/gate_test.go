@@ -27,10 +27,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/test/integration/framework"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )
 
@@ -246,4 +248,106 @@ func (c *cluster) updateDeployment(deployment *appsv1.Deployment) *appsv1.Deploy
 		c.t.Fatalf("updating deployment %s: %v", deployment.Name, err)
 	}
 	return updated
+}
+
+// TestFeatureGateInMidFlight switches the gate off while requests are in every state,
+// and on again. What happened meanwhile must be found, and nothing begun anew.
+func TestFeatureGateInMidFlight(t *testing.T) {
+	etcd := framework.SharedEtcd()
+	var namespace string
+	pods := map[string]*v1.Pod{}
+	before := map[string]*coordinationv1alpha1.EvictionRequest{}
+	t.Run("on", func(t *testing.T) {
+		c := newCluster(t, startAPIServer(t, etcd, true))
+		namespace = c.namespace
+		c.expectInterceptorsValidated()
+		before = c.startInEveryState(pods)
+	})
+	t.Run("off", func(t *testing.T) {
+		config := startAPIServer(t, etcd, false)
+		c := &cluster{t: t, config: config, client: newCluster(t, config).client, namespace: namespace}
+		// Without the gate the name is no name of an interceptor, so nothing is wrong with it.
+		if pod := c.createPod(newPod("unvalidated", withInterceptors("Not A Name"))); pod.Spec.EvictionInterceptors != nil {
+			t.Errorf("with the gate off a new pod has the interceptors %v", pod.Spec.EvictionInterceptors)
+		}
+		c.deleteBudget("guard")
+		c.deletePod(pods["vanished"])
+		pods["intercepted"] = c.setPodStatus(pods["intercepted"], v1.PodStatus{Phase: v1.PodRunning})
+	})
+	t.Run("on again", func(t *testing.T) {
+		config := startAPIServer(t, etcd, true)
+		c := &cluster{t: t, config: config, client: newCluster(t, config).client, namespace: namespace}
+		c.expectInterceptorsValidated()
+		c.startDisruptionController()
+		c.startController(clock.RealClock{})
+		c.finishFromEveryState(pods, before)
+	})
+}
+
+// expectInterceptorsValidated fails unless the gate adds to the validation of pods.
+func (c *cluster) expectInterceptorsValidated() {
+	c.t.Helper()
+	_, err := c.client.CoreV1().Pods(c.namespace).Create(c.t.Context(), newPod("invalid", withInterceptors("Not A Name")), metav1.CreateOptions{})
+	if !apierrors.IsInvalid(err) {
+		c.t.Errorf("with the gate on, creating a pod with a wrong interceptor: %v, must be invalid", err)
+	}
+}
+
+// startInEveryState creates pods, named after the state that their requests are in
+// when it returns. No controller runs any more then.
+func (c *cluster) startInEveryState(pods map[string]*v1.Pod) map[string]*coordinationv1alpha1.EvictionRequest {
+	c.t.Helper()
+	for _, name := range []string{"pending", "intercepted", "vanished", "canceled"} {
+		pods[name] = c.createPod(newPod(name, withInterceptors(first)))
+	}
+	pods["evicted"] = c.createPod(newPod("evicted"))
+	pods["blocked"] = c.createRunningPod(newPod("blocked"), v1.ConditionTrue)
+	c.startDisruptionController()
+	c.createBudget("guard", pods["blocked"], 1, policyv1.IfHealthyBudget)
+	stop := c.startController(clock.RealClock{})
+	for name, reached := range map[string]func(*coordinationv1alpha1.EvictionRequest) bool{
+		"intercepted": active(first), "vanished": active(first), "canceled": active(first), "evicted": evicted, "blocked": blocked,
+	} {
+		c.join(pods[name], drainer)
+		c.awaitRequest(pods[name], "its state", reached)
+	}
+	c.report(pods["intercepted"], started(first, metav1.Now()))
+	c.leave(pods["canceled"], drainer)
+	c.awaitRequest(pods["canceled"], "its state", canceled)
+	stop()
+	c.join(pods["pending"], drainer)
+
+	requests := map[string]*coordinationv1alpha1.EvictionRequest{}
+	for name, pod := range pods {
+		requests[name] = c.awaitRequest(pod, "its last version", func(*coordinationv1alpha1.EvictionRequest) bool { return true })
+	}
+	return requests
+}
+
+// finishFromEveryState takes the requests to their ends, and compares what must not
+// have changed.
+func (c *cluster) finishFromEveryState(pods map[string]*v1.Pod, before map[string]*coordinationv1alpha1.EvictionRequest) {
+	c.t.Helper()
+	c.awaitRequest(pods["pending"], "the turn of the first", active(first))
+	c.awaitRequest(pods["blocked"], "the end", evicted)
+	c.awaitRequest(pods["vanished"], "the end", evicted)
+
+	request := c.awaitRequest(pods["intercepted"], "the turn of the first", active(first))
+	if got, want := request.Status.ActivationTime, before["intercepted"].Status.ActivationTime; !got.Equal(want) {
+		c.t.Errorf("the turn began at %v before the gate was off and at %v after it: its deadline has moved", want, got)
+	}
+	now := metav1.Now()
+	c.report(pods["intercepted"], heartbeat(first, *request.Status.Interceptors[0].StartTime, now).WithCompletionTime(now))
+	c.completeTurns(pods["pending"], first)
+	for _, name := range []string{"intercepted", "pending"} {
+		c.awaitRequest(pods[name], "the end", evicted)
+		c.expectGone(pods[name])
+	}
+	for _, name := range []string{"evicted", "canceled"} {
+		request := c.awaitRequest(pods[name], "its last version", func(*coordinationv1alpha1.EvictionRequest) bool { return true })
+		if diff := cmp.Diff(before[name], request); diff != "" {
+			c.t.Errorf("request that was finished already (-before +after):\n%s", diff)
+		}
+	}
+	c.expectUntouched(pods["canceled"])
 }

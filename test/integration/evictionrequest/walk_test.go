@@ -64,7 +64,11 @@ func testWalk(t *testing.T, c *cluster) {
 		"active=imperative processed=first,second first=completed second=completed", // Written by the controller.
 		"active= processed=first,second,imperative first=completed second=completed imperative=completed Evicted=PodDeleted", // Written by the controller.
 	}
-	if diff := cmp.Diff(want, c.deleteAndReplay(request, history)); diff != "" {
+	var versions []string
+	for _, version := range c.deleteAndReplay(request, history) {
+		versions = append(versions, describe(version))
+	}
+	if diff := cmp.Diff(want, versions); diff != "" {
 		t.Errorf("versions of the request (-want +got):\n%s", diff)
 	}
 }
@@ -102,27 +106,27 @@ func (c *cluster) watchRequest(pod *v1.Pod) watch.Interface {
 	return history
 }
 
-// deleteAndReplay deletes the request and returns a description of every version that
-// there was. The deletion ends the history, so none can be missing.
-func (c *cluster) deleteAndReplay(request *coordinationv1alpha1.EvictionRequest, history watch.Interface) []string {
+// deleteAndReplay deletes the request and returns every version that there was. The
+// deletion ends the history, so none can be missing.
+func (c *cluster) deleteAndReplay(request *coordinationv1alpha1.EvictionRequest, history watch.Interface) []*coordinationv1alpha1.EvictionRequest {
 	c.t.Helper()
 	if err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Delete(c.t.Context(), request.Name, metav1.DeleteOptions{}); err != nil {
 		c.t.Fatalf("deleting the request: %v", err)
 	}
-	var versions []string
+	var versions []*coordinationv1alpha1.EvictionRequest
 	timeout := time.After(pollTimeout)
 	for {
 		select {
 		case event, open := <-history.ResultChan():
 			if !open {
-				c.t.Fatalf("the watch ended after %v", versions)
+				c.t.Fatalf("the watch ended after %d versions", len(versions))
 			}
 			if event.Type == watch.Deleted {
 				return versions
 			}
-			versions = append(versions, describe(event.Object.(*coordinationv1alpha1.EvictionRequest)))
+			versions = append(versions, event.Object.(*coordinationv1alpha1.EvictionRequest))
 		case <-timeout:
-			c.t.Fatalf("the deletion of the request was not seen after %v", versions)
+			c.t.Fatalf("the deletion of the request was not seen after %d versions", len(versions))
 		}
 	}
 }

@@ -1,0 +1,185 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/kubernetes/test/integration/framework"
+	"k8s.io/utils/clock"
+)
+
+// TestLeaderChange has two controllers that elect a leader as
+// kube-controller-manager does. The flow must come to the same end as with one.
+func TestLeaderChange(t *testing.T) {
+	config := startAPIServer(t, framework.SharedEtcd(), true)
+	flow := flows[0]
+	undisturbed, _ := flow.run(t, config, instances(0, afterWrite))
+	t.Run("leader cut off", func(t *testing.T) {
+		flow.runKilledAtEveryWrite(t, afterWrite, undisturbed, func(t *testing.T, n int) (*end, bool) {
+			return flow.runWithLeaderCutOff(t, config, n)
+		})
+	})
+	t.Run("two leaders, one flow", func(t *testing.T) {
+		c := newCluster(t, config)
+		c.startDisruptionController()
+		expectSameEnd(t, undisturbed, flow.playAndCheck(c, c.startTwoLeaders()))
+	})
+	t.Run("two leaders, many pods", func(t *testing.T) { testTwoLeaders(t, newCluster(t, config)) })
+}
+
+// runWithLeaderCutOff cuts the leader off at its n-th write, lease included. The other
+// candidate waits for the lease to run out.
+func (f flow) runWithLeaderCutOff(t *testing.T, config *rest.Config, n int) (*end, bool) {
+	c := newCluster(t, config)
+	c.startDisruptionController()
+	evictions := newEvictionCounter()
+	leader := newCandidate("leader", newLifeline(n, afterWrite, evictions))
+	leader.start(c)
+	leader.awaitLeading(c)
+	newCandidate("successor", newLifeline(0, afterWrite, evictions)).start(c)
+	go func() {
+		select {
+		case <-leader.work.cut:
+			leader.lease.sever()
+		case <-t.Context().Done():
+		}
+	}()
+	return f.playAndCheck(c, evictions), leader.work.wasCut()
+}
+
+// testTwoLeaders has both controllers see the same pods at the same time. What one of
+// them has done just now, the other has not yet in its cache.
+func testTwoLeaders(t *testing.T, c *cluster) {
+	const pods = 30
+	evictions := c.startTwoLeaders()
+	var targets []*v1.Pod
+	for i := range pods {
+		pod := c.createRunningPod(newPod(fmt.Sprintf("pod-%d", i), withGracePeriod(3600)), v1.ConditionTrue)
+		c.join(pod, drainer)
+		targets = append(targets, pod)
+	}
+	for _, pod := range targets {
+		c.eventually("pod "+pod.Name+" to terminate", func(ctx context.Context) (bool, string) {
+			current, err := c.client.CoreV1().Pods(c.namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+			if err != nil {
+				return false, err.Error()
+			}
+			return current.DeletionTimestamp != nil, "not terminating"
+		})
+	}
+	for _, pod := range targets {
+		c.deletePod(pod)
+		request := c.awaitRequest(pod, "the end", evicted)
+		if got, want := describe(request), "active= processed=imperative imperative=completed Evicted=PodDeleted"; got != want {
+			t.Errorf("the request for pod %s ended as %q, must be %q", pod.Name, got, want)
+		}
+		if got := evictions.of(pod.Name); got != 1 {
+			t.Errorf("the API server accepted %d evictions of pod %s, must be 1", got, pod.Name)
+		}
+	}
+}
+
+// startTwoLeaders brings about what leader election cannot exclude: a leader that does
+// not notice for a while that it has lost the lease, and goes on beside its successor.
+func (c *cluster) startTwoLeaders() *evictionCounter {
+	c.t.Helper()
+	evictions := newEvictionCounter()
+	former := newCandidate("former", newLifeline(0, afterWrite, evictions))
+	former.oblivious = true
+	former.start(c)
+	former.awaitLeading(c)
+	former.lease.sever()
+	successor := newCandidate("successor", newLifeline(0, afterWrite, evictions))
+	successor.start(c)
+	successor.awaitLeading(c)
+	return evictions
+}
+
+// candidate is a controller that works while it leads.
+type candidate struct {
+	name string
+	// work and lease are its connections to the API server.
+	work, lease *lifeline
+	// oblivious: it goes on when it has lost the lease.
+	oblivious bool
+	leading   chan struct{} // Closed when it leads.
+}
+
+func newCandidate(name string, work *lifeline) *candidate {
+	return &candidate{name: name, work: work, lease: newLifeline(0, afterWrite, work.evictions), leading: make(chan struct{})}
+}
+
+// start has the candidate run for leader until the test ends.
+func (l *candidate) start(c *cluster) {
+	c.t.Helper()
+	var stopWork func()
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: c.namespace, Name: "kube-controller-manager"},
+			Client:     c.clientThrough("", l.lease.wrap).CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: l.name},
+		},
+		// As short as whole seconds allow.
+		LeaseDuration: 2 * time.Second,
+		RenewDeadline: 1500 * time.Millisecond,
+		RetryPeriod:   250 * time.Millisecond,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) {
+				stopWork = c.startControllerWith(c.clientThrough(controllerUser, l.work.wrap), clock.RealClock{})
+				close(l.leading)
+			},
+			OnStoppedLeading: func() {
+				select {
+				case <-l.leading:
+					if !l.oblivious {
+						stopWork()
+					}
+				default: // It never led.
+				}
+			},
+		},
+	})
+	if err != nil {
+		c.t.Fatalf("creating the leader elector of %s: %v", l.name, err)
+	}
+	ctx, cancel := context.WithCancel(c.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { elector.Run(ctx) })
+	c.t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+}
+
+func (l *candidate) awaitLeading(c *cluster) {
+	c.t.Helper()
+	select {
+	case <-l.leading:
+	case <-time.After(pollTimeout):
+		c.t.Fatalf("candidate %s does not become the leader", l.name)
+	}
+}
