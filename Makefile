@@ -100,8 +100,14 @@ test-e2e: test-programs ## the demo, on a cluster of its own
 .PHONY: test-upgrade
 test-upgrade: control-plane base _output/bin/etcd ## the pristine base and the fork in turn on one etcd, step by step as in KEP-4563
 	@$(call build-in-tree,./hack/upgrade)
-	@echo '==> upgrade, rollback, upgrade (about 20 seconds)'
+	@echo '==> upgrade, rollback, upgrade (about 25 seconds)'
 	@_output/bin/upgrade
+
+.PHONY: test-chaos
+test-chaos: control-plane _output/bin/etcd ## kill kube-apiserver and kube-controller-manager again and again during 200 evictions
+	@$(call build-in-tree,./hack/chaos)
+	@echo '==> chaos (about 90 seconds)'
+	@_output/bin/chaos
 
 .PHONY: bench
 bench: control-plane local-cluster-tools base ## evictions against kubectl drain of the base, and the targets, about 12 minutes: PODS=500 RUNS=5 DRAIN_PODS=100 IDLE=1000

@@ -65,6 +65,8 @@ type ControlPlane struct {
 	ports       ports
 
 	etcd, apiServer, controllerManager *process
+	// apiServers is how many API servers were started.
+	apiServers int
 }
 
 // New starts an etcd with its state below dir, which also gets logs and credentials.
@@ -95,6 +97,7 @@ func New(ctx context.Context, dir, etcdBinary string) (*ControlPlane, error) {
 // StartAPIServer starts the API server of a release and waits until it is ready.
 func (c *ControlPlane) StartAPIServer(ctx context.Context, release Release) error {
 	var err error
+	c.apiServers++
 	c.apiServer, err = startProcess(filepath.Join(release.Bin, "kube-apiserver"), c.logFile("kube-apiserver"), c.apiServerArgs(release))
 	if err != nil {
 		return err
@@ -152,8 +155,15 @@ func (c *ControlPlane) Metrics(ctx context.Context) (string, error) {
 	return get(ctx, fmt.Sprintf("https://127.0.0.1:%d/metrics", c.ports.controllerManager))
 }
 
-// AuditLog is the file to which all API servers append what they were asked.
-func (c *ControlPlane) AuditLog() string { return filepath.Join(c.dir, "logs", "audit.log") }
+// AuditLogs are the files in which the API servers recorded the evictions, one for
+// each server: one that is killed may leave half a line.
+func (c *ControlPlane) AuditLogs() []string {
+	var files []string
+	for i := range c.apiServers {
+		files = append(files, filepath.Join(c.dir, "logs", fmt.Sprintf("audit-%d.log", i+1)))
+	}
+	return files
+}
 
 // awaitHealth waits until the URL answers with success. A component that ends
 // meanwhile is reported with the end of its log.
@@ -207,7 +217,7 @@ func (c *ControlPlane) apiServerArgs(release Release) []string {
 		"--service-account-key-file=" + c.credentials.serviceAccountKeyFile,
 		"--service-account-signing-key-file=" + c.credentials.serviceAccountKeyFile,
 		// Blocking: what is not in the log has not begun, even when the server is killed.
-		"--audit-log-path=" + c.AuditLog(), "--audit-log-mode=blocking",
+		"--audit-log-path=" + c.AuditLogs()[c.apiServers-1], "--audit-log-mode=blocking",
 		"--audit-policy-file=" + c.credentials.auditPolicyFile,
 	}
 	return slices.Concat(args, release.flags())

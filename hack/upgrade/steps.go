@@ -46,12 +46,14 @@ type step struct {
 
 // upgradeTest is what the steps share.
 type upgradeTest struct {
-	*namespace
+	*controlplane.Namespace
 	plane      *controlplane.ControlPlane
 	base, fork controlplane.Release
 
 	// pods are those that later steps come back to, by name.
 	pods map[string]*v1.Pod
+	// doomed is a namespace that is deleted under the base.
+	doomed *controlplane.Namespace
 	// activation is when the turn of the interceptor began that lasts through the
 	// rollback.
 	activation metav1.Time
@@ -63,7 +65,8 @@ func newUpgradeTest(plane *controlplane.ControlPlane, base, fork controlplane.Re
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	return &upgradeTest{
-		namespace: &namespace{client: client, name: "upgrade"},
+		Namespace: &controlplane.Namespace{Client: client, Name: "upgrade"},
+		doomed:    &controlplane.Namespace{Client: client, Name: "doomed"},
 		plane:     plane, base: base, fork: fork,
 		pods: map[string]*v1.Pod{},
 	}, nil
@@ -78,14 +81,17 @@ func (t *upgradeTest) steps() []step {
 		{"3a", "Request the eviction of the pod from before the upgrade.", t.evictOldPod},
 		{"4", "Create EvictionRequest B, pod B and a budget with maxUnavailable=0: the metric rises, the message explains, the pod stays.", t.blockB},
 		{"4a", "Create pods that name an interceptor, which begins with one of them.", t.createInterceptedPods},
+		{"4b", "Create a namespace with a pod and its EvictionRequest.", t.createDoomed},
 		{"5", "Downgrade to the base.", t.downgrade},
 		{"5a", "Read, write and evict pods that name an interceptor.", t.usePodsUnderBase},
 		{"6", "Delete the budget of pod B: the pod keeps running.", t.releaseBUnderBase},
+		{"6a", "Delete the namespace from step 4b: the base does not know that it holds a request.", t.deleteDoomed},
 		{"7", "Upgrade to the fork again.", t.upgrade},
 		{"8", "EvictionRequest B evicts pod B and ends with Evicted=True.", t.expectBEvicted},
 		{"8a", "Look at the pods that name an interceptor: the field is gone where the base wrote the pod, and only there.", t.expectFields},
 		{"8b", "The interceptor that was active before goes on, within its old deadline, although its pod has lost the field.", t.finishWalk},
 		{"8c", "Request the eviction of the pods that kept and lost the field.", t.requestKeptAndLost},
+		{"8d", "Delete the request whose namespace is gone: no API server takes a write to it, so it has not ended.", t.deleteOrphan},
 	}
 }
 
@@ -93,14 +99,14 @@ func (t *upgradeTest) createCluster(ctx context.Context) (string, error) {
 	if err := t.start(ctx, t.base); err != nil {
 		return "", err
 	}
-	if err := t.create(ctx); err != nil {
+	if err := t.Create(ctx); err != nil {
 		return "", err
 	}
 	if err := t.expectServed(false); err != nil {
 		return "", err
 	}
 	// The fork's client sends the field; the base does not know it.
-	pod, err := t.createPod(ctx, "old", interceptor)
+	pod, err := t.CreateReadyPod(ctx, controlplane.NewPod("old", controlplane.Interceptor))
 	if err != nil {
 		return "", err
 	}
@@ -162,7 +168,7 @@ func (t *upgradeTest) downgrade(ctx context.Context) (string, error) {
 
 // expectServed fails unless EvictionRequests are served, or not.
 func (t *upgradeTest) expectServed(want bool) error {
-	_, err := t.client.Discovery().ServerResourcesForGroupVersion(coordinationv1alpha1.SchemeGroupVersion.String())
+	_, err := t.Client.Discovery().ServerResourcesForGroupVersion(coordinationv1alpha1.SchemeGroupVersion.String())
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("discovering the API: %w", err)
 	}
@@ -175,7 +181,7 @@ func (t *upgradeTest) expectServed(want bool) error {
 
 func (t *upgradeTest) expectOldPodUntouched(ctx context.Context) (string, error) {
 	before := t.pods["old"]
-	now, err := t.getPod(ctx, before)
+	now, err := t.GetPod(ctx, before)
 	if err != nil {
 		return "", err
 	}
@@ -186,7 +192,7 @@ func (t *upgradeTest) expectOldPodUntouched(ctx context.Context) (string, error)
 }
 
 func (t *upgradeTest) evictA(ctx context.Context) (string, error) {
-	pod, err := t.createPod(ctx, "a")
+	pod, err := t.CreateReadyPod(ctx, controlplane.NewPod("a"))
 	if err != nil {
 		return "", err
 	}
@@ -199,10 +205,10 @@ func (t *upgradeTest) evictOldPod(ctx context.Context) (string, error) {
 
 // evict requests the eviction of a pod that nothing holds.
 func (t *upgradeTest) evict(ctx context.Context, pod *v1.Pod) (string, error) {
-	if err := t.request(ctx, pod); err != nil {
+	if err := t.Request(ctx, pod); err != nil {
 		return "", err
 	}
-	return t.awaitEvicted(ctx, pod)
+	return t.AwaitEvicted(ctx, pod)
 }
 
 func (t *upgradeTest) blockB(ctx context.Context) (string, error) {
@@ -210,22 +216,22 @@ func (t *upgradeTest) blockB(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	pod, err := t.createPod(ctx, "b")
+	pod, err := t.CreateReadyPod(ctx, controlplane.NewPod("b"))
 	if err != nil {
 		return "", err
 	}
 	t.pods["b"] = pod
-	if err := t.createBudget(ctx, pod); err != nil {
+	if err := t.CreateBudget(ctx, pod); err != nil {
 		return "", err
 	}
-	if err := t.request(ctx, pod); err != nil {
+	if err := t.Request(ctx, pod); err != nil {
 		return "", err
 	}
-	request, err := t.awaitRequest(ctx, pod, "the budget to block the eviction", isTrue(coordinationv1alpha1.EvictionRequestConditionBlocked))
+	request, err := t.AwaitRequest(ctx, pod, "the budget to block the eviction", controlplane.IsTrue(coordinationv1alpha1.EvictionRequestConditionBlocked))
 	if err != nil {
 		return "", err
 	}
-	message := interceptorStatus(request, coordinationv1alpha1.EvictionInterceptorImperative).Message
+	message := controlplane.InterceptorStatus(request, coordinationv1alpha1.EvictionInterceptorImperative).Message
 	const want = "Could not evict a pod due to failing eviction requests, number of retries: 1"
 	if !strings.HasPrefix(message, want) || !strings.Contains(message, "PodDisruptionBudget "+pod.Name) {
 		return "", fmt.Errorf("the message of the request is %q, must begin with %q and name the budget %s", message, want, pod.Name)
@@ -237,7 +243,7 @@ func (t *upgradeTest) blockB(ctx context.Context) (string, error) {
 	if after <= before {
 		return "", fmt.Errorf("metric %s was %v before the attempt and is %v after it", attemptsMetric, before, after)
 	}
-	if err := t.expectStays(ctx, pod, 0); err != nil {
+	if err := t.ExpectStays(ctx, pod, 0); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%s rose from %v to %v; pod b runs; %q.", attemptsMetric, before, after, message), nil
@@ -247,30 +253,30 @@ func (t *upgradeTest) blockB(ctx context.Context) (string, error) {
 // leaves one of them in the middle of an eviction.
 func (t *upgradeTest) createInterceptedPods(ctx context.Context) (string, error) {
 	for _, name := range []string{"walker", "kept", "written", "evicted"} {
-		pod, err := t.createPod(ctx, name, interceptor)
+		pod, err := t.CreateReadyPod(ctx, controlplane.NewPod(name, controlplane.Interceptor))
 		if err != nil {
 			return "", err
 		}
 		t.pods[name] = pod
 	}
 	walker := t.pods["walker"]
-	if err := t.request(ctx, walker); err != nil {
+	if err := t.Request(ctx, walker); err != nil {
 		return "", err
 	}
-	request, err := t.awaitRequest(ctx, walker, "the turn of the interceptor", isActive(interceptor))
+	request, err := t.AwaitRequest(ctx, walker, "the turn of the interceptor", controlplane.IsActive(controlplane.Interceptor))
 	if err != nil {
 		return "", err
 	}
 	t.activation = *request.Status.ActivationTime
-	if err := t.report(ctx, walker, false); err != nil {
+	if err := t.Report(ctx, walker, false); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s is active for pod walker since %s, and has reported.", interceptor, t.activation.UTC().Format(time.TimeOnly)), nil
+	return fmt.Sprintf("%s is active for pod walker since %s, and has reported.", controlplane.Interceptor, t.activation.UTC().Format(time.TimeOnly)), nil
 }
 
 func (t *upgradeTest) usePodsUnderBase(ctx context.Context) (string, error) {
 	for _, name := range []string{"walker", "kept", "written"} {
-		pod, err := t.getPod(ctx, t.pods[name])
+		pod, err := t.GetPod(ctx, t.pods[name])
 		if err != nil {
 			return "", err
 		}
@@ -279,43 +285,43 @@ func (t *upgradeTest) usePodsUnderBase(ctx context.Context) (string, error) {
 		}
 	}
 	for _, name := range []string{"walker", "written"} {
-		if err := t.labelPod(ctx, t.pods[name], "written-by", "base"); err != nil {
+		if err := t.LabelPod(ctx, t.pods[name], "written-by", "base"); err != nil {
 			return "", err
 		}
 	}
-	if err := t.evictDirectly(ctx, t.pods["evicted"]); err != nil {
+	if err := t.Evict(ctx, t.pods["evicted"]); err != nil {
 		return "", err
 	}
-	if err := t.awaitGone(ctx, t.pods["evicted"]); err != nil {
+	if err := t.AwaitGone(ctx, t.pods["evicted"]); err != nil {
 		return "", err
 	}
 	return "the base shows the pods without the field, takes labels for two of them, and evicts one.", nil
 }
 
 func (t *upgradeTest) releaseBUnderBase(ctx context.Context) (string, error) {
-	err := t.request(ctx, t.pods["kept"])
+	err := t.Request(ctx, t.pods["kept"])
 	if !apierrors.IsNotFound(err) {
 		return "", fmt.Errorf("creating an EvictionRequest under the base: %v, must be not found", err)
 	}
-	if err := t.deleteBudget(ctx, "b"); err != nil {
+	if err := t.DeleteBudget(ctx, "b"); err != nil {
 		return "", err
 	}
-	if err := t.expectStays(ctx, t.pods["b"], quietPeriod); err != nil {
+	if err := t.ExpectStays(ctx, t.pods["b"], quietPeriod); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("pod b runs, and nothing has touched it in %s; new EvictionRequests are answered with not found.", quietPeriod), nil
 }
 
 func (t *upgradeTest) expectBEvicted(ctx context.Context) (string, error) {
-	return t.awaitEvicted(ctx, t.pods["b"])
+	return t.AwaitEvicted(ctx, t.pods["b"])
 }
 
 // expectFields looks at what the writes of the base have left of the field: it drops
 // what it does not know, as every API server does with every field of a later release.
 func (t *upgradeTest) expectFields(ctx context.Context) (string, error) {
-	named := []v1.EvictionInterceptor{{Name: interceptor}}
+	named := []v1.EvictionInterceptor{{Name: controlplane.Interceptor}}
 	for name, want := range map[string][]v1.EvictionInterceptor{"kept": named, "written": nil, "walker": nil} {
-		pod, err := t.getPod(ctx, t.pods[name])
+		pod, err := t.GetPod(ctx, t.pods[name])
 		if err != nil {
 			return "", err
 		}
@@ -328,38 +334,80 @@ func (t *upgradeTest) expectFields(ctx context.Context) (string, error) {
 
 func (t *upgradeTest) finishWalk(ctx context.Context) (string, error) {
 	walker := t.pods["walker"]
-	request, err := t.awaitRequest(ctx, walker, "the turn of the interceptor", isActive(interceptor))
+	request, err := t.AwaitRequest(ctx, walker, "the turn of the interceptor", controlplane.IsActive(controlplane.Interceptor))
 	if err != nil {
 		return "", err
 	}
 	if got := request.Status.ActivationTime; !got.Equal(&t.activation) {
 		return "", fmt.Errorf("the turn began at %v before the rollback and at %v after it: its deadline has moved", t.activation, got)
 	}
-	if err := t.expectStays(ctx, walker, 0); err != nil {
+	if err := t.ExpectStays(ctx, walker, 0); err != nil {
 		return "", err
 	}
-	if err := t.report(ctx, walker, true); err != nil {
+	if err := t.Report(ctx, walker, true); err != nil {
 		return "", err
 	}
-	observed, err := t.awaitEvicted(ctx, walker)
+	observed, err := t.AwaitEvicted(ctx, walker)
 	return "its turn has the same beginning; it completes; " + observed, err
 }
 
 func (t *upgradeTest) requestKeptAndLost(ctx context.Context) (string, error) {
 	kept, written := t.pods["kept"], t.pods["written"]
-	if err := t.request(ctx, kept); err != nil {
+	if err := t.Request(ctx, kept); err != nil {
 		return "", err
 	}
-	if _, err := t.awaitRequest(ctx, kept, "the turn of the interceptor", isActive(interceptor)); err != nil {
+	if _, err := t.AwaitRequest(ctx, kept, "the turn of the interceptor", controlplane.IsActive(controlplane.Interceptor)); err != nil {
 		return "", err
 	}
-	if err := t.report(ctx, kept, false); err != nil {
+	if err := t.Report(ctx, kept, false); err != nil {
 		return "", err
 	}
-	if err := t.report(ctx, kept, true); err != nil {
+	if err := t.Report(ctx, kept, true); err != nil {
 		return "", err
 	}
-	first, errKept := t.awaitEvicted(ctx, kept)
+	first, errKept := t.AwaitEvicted(ctx, kept)
 	second, errWritten := t.evict(ctx, written)
 	return fmt.Sprintf("with the field: intercepted, then %s Without: %s", first, second), errors.Join(errKept, errWritten)
+}
+
+func (t *upgradeTest) createDoomed(ctx context.Context) (string, error) {
+	if err := t.doomed.Create(ctx); err != nil {
+		return "", err
+	}
+	pod, err := t.doomed.CreateReadyPod(ctx, controlplane.NewPod("doomed", controlplane.Interceptor))
+	if err != nil {
+		return "", err
+	}
+	t.pods["doomed"] = pod
+	if err := t.doomed.Request(ctx, pod); err != nil {
+		return "", err
+	}
+	_, err = t.doomed.AwaitRequest(ctx, pod, "the turn of the interceptor", controlplane.IsActive(controlplane.Interceptor))
+	return fmt.Sprintf("%s is active for the pod.", controlplane.Interceptor), err
+}
+
+func (t *upgradeTest) deleteDoomed(ctx context.Context) (string, error) {
+	if err := t.Client.CoreV1().Namespaces().Delete(ctx, t.doomed.Name, metav1.DeleteOptions{}); err != nil {
+		return "", fmt.Errorf("deleting the namespace: %w", err)
+	}
+	err := controlplane.Poll(ctx, "the end of the namespace", func(ctx context.Context) (bool, error) {
+		_, err := t.Client.CoreV1().Namespaces().Get(ctx, t.doomed.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, err
+	})
+	return "the namespace is gone with its pod; the request is left in etcd, unseen.", err
+}
+
+func (t *upgradeTest) deleteOrphan(ctx context.Context) (string, error) {
+	requests := t.Client.CoordinationV1alpha1().EvictionRequests(t.doomed.Name)
+	name := string(t.pods["doomed"].UID)
+	if err := requests.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		return "", fmt.Errorf("deleting the request: %w", err)
+	}
+	if _, err := requests.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("reading the deleted request: %v, must be not found", err)
+	}
+	return "it is gone.", nil
 }
