@@ -43,6 +43,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 )
 
 // options is what the caller can choose.
@@ -72,6 +75,8 @@ func main() {
 		return
 	}
 	if err == nil {
+		// The client library logs errors that it returns as well.
+		klog.SetLogger(logr.Discard())
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 		// A second signal ends the program at once.
 		context.AfterFunc(ctx, stop)
