@@ -74,6 +74,8 @@ func readPatches(root string) (*patchSet, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Git lists what it does not know yet first: the index must not depend on that.
+	sort.Strings(out)
 	set := &patchSet{files: map[string][]byte{}}
 	var errs []error
 	for _, file := range out {

@@ -63,6 +63,24 @@ func TestVerify(t *testing.T) {
 	f.ok("verify")
 }
 
+// A patch that git does not know yet must not stand elsewhere than after the commit.
+func TestIndexDoesNotDependOnGit(t *testing.T) {
+	f := newFixture(t)
+	f.ok("tree")
+	f.replaceInTree("pkg/a/a.go", "// line 7\n", "// line 7\n// seam\n")
+	f.ok("refresh")
+	f.git("add", "-A")
+	f.replaceInTree("pkg/a/b.go", "// line 7\n", "// line 7\n// seam\n")
+	f.ok("refresh")
+	f.ok("index")
+	before := f.readRepo(indexFile)
+	f.git("add", "-A")
+	f.ok("index")
+	if after := f.readRepo(indexFile); after != before {
+		t.Errorf("before git add:\n%s\nafter:\n%s", before, after)
+	}
+}
+
 func TestHeaderField(t *testing.T) {
 	header := []byte("Why: one\n two\nGate:\nNote: x\n\n")
 	for name, want := range map[string]string{"Why": "one two", "Gate": "", "Note": "x", "Missing": ""} {
