@@ -82,7 +82,7 @@ down: _output/bin/cluster ## stop the local cluster and remove its state: NAME=g
 
 .PHONY: test
 test: verify test-programs ## everything that CI runs
-	@echo '==> testing (up to 35 minutes on two cores the first time)'
+	@echo '==> testing (up to 45 minutes on two cores the first time)'
 	@hack/test.sh all
 
 .PHONY: test-unit
