@@ -53,12 +53,18 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	if err != nil {
 		return err
 	}
+	var labelsErr error
 	if pod != nil {
 		// First, so that an interceptor that selects requests by label sees this one
-		// before, or when, it is activated.
-		request, err = c.writer.setLabels(ctx, request, missingLabels(request, pod))
-		if err != nil || request == nil {
-			return err
+		// before, or when, it is activated. Where somebody refuses the labels, the
+		// eviction goes on without them.
+		var labeled *coordinationv1alpha1.EvictionRequest
+		labeled, labelsErr = c.writer.setLabels(ctx, request, missingLabels(request, pod))
+		switch {
+		case labeled != nil:
+			request = labeled
+		case labelsErr == nil:
+			return nil // The request has changed otherwise meanwhile.
 		}
 	}
 	status, lookAgainAfter := computeStatus(c.clock.Now(), request, pod)
@@ -68,7 +74,7 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	if lookAgainAfter > 0 {
 		c.queue.AddAfter(key, lookAgainAfter)
 	}
-	return nil
+	return labelsErr
 }
 
 // forget drops what is remembered of the pod of a request that is over.

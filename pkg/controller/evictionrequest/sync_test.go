@@ -128,6 +128,18 @@ func TestSyncRequestStopsAfterLostLabels(t *testing.T) {
 	f.expectWrites(t)
 }
 
+// Labels that somebody refuses, such as an admission webhook, must not keep a pod on
+// its node. They are tried again.
+func TestSyncRequestGoesOnWithoutLabels(t *testing.T) {
+	f := newFixture(t, newRequest(requestLabels(nil)), newPod())
+	f.client.PrependReactor("patch", "evictionrequests", answering(errUnreachable))
+	_, ctx := ktesting.NewTestContext(t)
+	if err := f.syncRequest(ctx, requestKeyOfPod); !errors.Is(err, errUnreachable) {
+		t.Errorf("got error %v, want the one of the patch", err)
+	}
+	f.expectWrites(t, newStatus(targets(), active(builtIn, 0)))
+}
+
 func TestSyncRequestDeletesGarbage(t *testing.T) {
 	finished := having(targets(), processed(builtIn), condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0))
 	tests := map[string]struct {

@@ -76,6 +76,12 @@ func (w *requestWriter) setStatus(ctx context.Context, request *coordinationv1al
 	desired.Status = *status
 	written, err := w.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).
 		UpdateStatus(ctx, desired, metav1.UpdateOptions{FieldManager: fieldManager})
+	if apierrors.IsNotFound(err) {
+		// Deleted meanwhile, as a rule. But where the request is there and its namespace is
+		// not, because the namespace was deleted while an older release served the cluster,
+		// it can only be deleted.
+		return w.remove(ctx, request)
+	}
 	if err != nil {
 		return lost(ctx, request, "writing the status", err)
 	}
@@ -115,9 +121,9 @@ func (w *requestWriter) remove(ctx context.Context, request *coordinationv1alpha
 		Preconditions: &metav1.Preconditions{UID: &request.UID, ResourceVersion: &request.ResourceVersion},
 	})
 	if err != nil {
-		return lost(ctx, request, "deleting the finished request", err)
+		return lost(ctx, request, "deleting the request", err)
 	}
-	klog.FromContext(ctx).V(3).Info("Deleted finished request", "evictionRequest", klog.KObj(request))
+	klog.FromContext(ctx).V(3).Info("Deleted request", "evictionRequest", klog.KObj(request))
 	return nil
 }
 

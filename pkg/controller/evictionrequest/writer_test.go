@@ -25,6 +25,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
@@ -56,7 +57,7 @@ func TestWriterAnswers(t *testing.T) {
 			}
 			return err
 		}},
-		"deletion": {verb: "delete", doing: "deleting the finished request", write: func(t *testing.T, w *requestWriter, request *coordinationv1alpha1.EvictionRequest) error {
+		"deletion": {verb: "delete", doing: "deleting the request", write: func(t *testing.T, w *requestWriter, request *coordinationv1alpha1.EvictionRequest) error {
 			_, ctx := ktesting.NewTestContext(t)
 			return w.remove(ctx, request)
 		}},
@@ -90,6 +91,25 @@ func TestWriterAnswers(t *testing.T) {
 				f.expectCacheUntouched(t, newRequest(version("17")))
 			})
 		}
+	}
+}
+
+// A request whose namespace is gone takes no status: it is garbage. The deletion has
+// the preconditions of every other one.
+func TestSetStatusWithoutNamespace(t *testing.T) {
+	f := newFixture(t, newRequest(version("17")))
+	f.client.PrependReactor("update", "evictionrequests",
+		answering(apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, namespace)))
+	_, ctx := ktesting.NewTestContext(t)
+	if err := f.writer.setStatus(ctx, newRequest(version("17")), newStatus(targets(), active(builtIn, 0))); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	actions := f.client.Actions()
+	if len(actions) != 2 || !actions[1].Matches("delete", "evictionrequests") {
+		t.Fatalf("got %v, want a deletion after the update", actions)
+	}
+	if got := actions[1].(clienttesting.DeleteAction).GetDeleteOptions().Preconditions; got == nil || *got.UID != requestUID || *got.ResourceVersion != "17" {
+		t.Errorf("deleted with preconditions %v", got)
 	}
 }
 
