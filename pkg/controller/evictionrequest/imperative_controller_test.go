@@ -195,6 +195,10 @@ func TestClassifyEviction(t *testing.T) {
 			detail: "PodDisruptionBudgets all, web select this pod, and the API server evicts no pod that more than one budget selects: " +
 				"change the selectors so that one of them does.",
 		},
+		"a webhook that refuses a pod with two budgets": {
+			err: apierrors.NewForbidden(podResource, podName, errUnreachable), budgets: two, want: outcomeRefused,
+			detail: `pods "web-0" is forbidden: unreachable`,
+		},
 		"a failure of the API server with one budget": {
 			err: apierrors.NewInternalError(errUnreachable), budgets: one, want: outcomeRefused,
 			detail: "Internal error occurred: unreachable",
@@ -473,6 +477,22 @@ func TestEvictionsArePacedPerBudget(t *testing.T) {
 	if len(f.imperative.pacer.budgets) != 0 {
 		t.Error("its eviction still counts as in flight")
 	}
+}
+
+// A request that was woken and does not evict any more gives its place to the next.
+func TestEvictionPassesItsPlaceOn(t *testing.T) {
+	f := newFixture(t, newRequest(its())) // Its pod is gone.
+	budget, next := named("web"), named("next")
+	f.imperative.pacer.enter(budget, named("a"))
+	f.imperative.pacer.enter(budget, requestKeyOfPod)
+	f.imperative.pacer.enter(budget, next)
+	f.imperative.pacer.leave(budget)
+	f.expectQueued(t, nil, []types.NamespacedName{requestKeyOfPod})
+	_, ctx := ktesting.NewTestContext(t)
+	if err := f.imperative.syncRequest(ctx, requestKeyOfPod); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	f.expectQueued(t, nil, []types.NamespacedName{next})
 }
 
 // No event will come to forget a pod whose request is deleted during the call.

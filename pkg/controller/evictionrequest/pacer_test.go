@@ -67,6 +67,9 @@ func TestPacerLetsInOneAtATime(t *testing.T) {
 	expectWoken(t, woken, "c")
 	p.leave(named("web"))
 	expectWoken(t, woken, "c", "d")
+	p.mustEnter(t, "web", "d", true)
+	p.leave(named("web"))
+	expectWoken(t, woken, "c", "d") // Nobody stood in line twice.
 }
 
 // A request that does not need its place any more must not stop the others.
