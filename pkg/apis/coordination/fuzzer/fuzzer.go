@@ -33,5 +33,11 @@ var Funcs = func(codecs runtimeserializer.CodecFactory) []interface{} {
 				spec.HeartbeatDeadlineSeconds = ptr.To[int32](1200)
 			}
 		},
+		func(spec *coordination.NodeMaintenanceSpec, c randfill.Continue) {
+			c.FillNoCustom(spec)
+			if spec.Stage == "" {
+				spec.Stage = coordination.NodeMaintenanceStageIdle
+			}
+		},
 	}
 }

@@ -25,10 +25,12 @@ import (
 	unsafe "unsafe"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	conversion "k8s.io/apimachinery/pkg/conversion"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	coordination "k8s.io/kubernetes/pkg/apis/coordination"
+	core "k8s.io/kubernetes/pkg/apis/core"
 )
 
 func init() {
@@ -38,6 +40,16 @@ func init() {
 // RegisterConversions adds conversion functions to the given scheme.
 // Public to allow building arbitrary schemes.
 func RegisterConversions(s *runtime.Scheme) error {
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.DrainStatus)(nil), (*coordination.DrainStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_DrainStatus_To_coordination_DrainStatus(a.(*coordinationv1alpha1.DrainStatus), b.(*coordination.DrainStatus), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.DrainStatus)(nil), (*coordinationv1alpha1.DrainStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_DrainStatus_To_v1alpha1_DrainStatus(a.(*coordination.DrainStatus), b.(*coordinationv1alpha1.DrainStatus), scope)
+	}); err != nil {
+		return err
+	}
 	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.EvictionRequest)(nil), (*coordination.EvictionRequest)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_v1alpha1_EvictionRequest_To_coordination_EvictionRequest(a.(*coordinationv1alpha1.EvictionRequest), b.(*coordination.EvictionRequest), scope)
 	}); err != nil {
@@ -118,6 +130,46 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}); err != nil {
 		return err
 	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenance)(nil), (*coordination.NodeMaintenance)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_NodeMaintenance_To_coordination_NodeMaintenance(a.(*coordinationv1alpha1.NodeMaintenance), b.(*coordination.NodeMaintenance), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenance)(nil), (*coordinationv1alpha1.NodeMaintenance)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_NodeMaintenance_To_v1alpha1_NodeMaintenance(a.(*coordination.NodeMaintenance), b.(*coordinationv1alpha1.NodeMaintenance), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenanceList)(nil), (*coordination.NodeMaintenanceList)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_NodeMaintenanceList_To_coordination_NodeMaintenanceList(a.(*coordinationv1alpha1.NodeMaintenanceList), b.(*coordination.NodeMaintenanceList), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenanceList)(nil), (*coordinationv1alpha1.NodeMaintenanceList)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_NodeMaintenanceList_To_v1alpha1_NodeMaintenanceList(a.(*coordination.NodeMaintenanceList), b.(*coordinationv1alpha1.NodeMaintenanceList), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenanceSpec)(nil), (*coordination.NodeMaintenanceSpec)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_NodeMaintenanceSpec_To_coordination_NodeMaintenanceSpec(a.(*coordinationv1alpha1.NodeMaintenanceSpec), b.(*coordination.NodeMaintenanceSpec), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenanceSpec)(nil), (*coordinationv1alpha1.NodeMaintenanceSpec)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_NodeMaintenanceSpec_To_v1alpha1_NodeMaintenanceSpec(a.(*coordination.NodeMaintenanceSpec), b.(*coordinationv1alpha1.NodeMaintenanceSpec), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenanceStatus)(nil), (*coordination.NodeMaintenanceStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_NodeMaintenanceStatus_To_coordination_NodeMaintenanceStatus(a.(*coordinationv1alpha1.NodeMaintenanceStatus), b.(*coordination.NodeMaintenanceStatus), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenanceStatus)(nil), (*coordinationv1alpha1.NodeMaintenanceStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_NodeMaintenanceStatus_To_v1alpha1_NodeMaintenanceStatus(a.(*coordination.NodeMaintenanceStatus), b.(*coordinationv1alpha1.NodeMaintenanceStatus), scope)
+	}); err != nil {
+		return err
+	}
 	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.Requester)(nil), (*coordination.Requester)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_v1alpha1_Requester_To_coordination_Requester(a.(*coordinationv1alpha1.Requester), b.(*coordination.Requester), scope)
 	}); err != nil {
@@ -128,7 +180,49 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}); err != nil {
 		return err
 	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.StageStatus)(nil), (*coordination.StageStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_StageStatus_To_coordination_StageStatus(a.(*coordinationv1alpha1.StageStatus), b.(*coordination.StageStatus), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.StageStatus)(nil), (*coordinationv1alpha1.StageStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_StageStatus_To_v1alpha1_StageStatus(a.(*coordination.StageStatus), b.(*coordinationv1alpha1.StageStatus), scope)
+	}); err != nil {
+		return err
+	}
 	return nil
+}
+
+func autoConvert_v1alpha1_DrainStatus_To_coordination_DrainStatus(in *coordinationv1alpha1.DrainStatus, out *coordination.DrainStatus, s conversion.Scope) error {
+	out.ReachedDrainTargets = *(*[]core.DrainPlanEntry)(unsafe.Pointer(&in.ReachedDrainTargets))
+	out.PodsPendingEvictionRequest = in.PodsPendingEvictionRequest
+	out.ActiveEvictionRequests = in.ActiveEvictionRequests
+	out.DrainMessage = in.DrainMessage
+	out.DrainPlanPosition = (*int32)(unsafe.Pointer(in.DrainPlanPosition))
+	out.DrainedNodes = in.DrainedNodes
+	out.BlockedPods = in.BlockedPods
+	return nil
+}
+
+// Convert_v1alpha1_DrainStatus_To_coordination_DrainStatus is an autogenerated conversion function.
+func Convert_v1alpha1_DrainStatus_To_coordination_DrainStatus(in *coordinationv1alpha1.DrainStatus, out *coordination.DrainStatus, s conversion.Scope) error {
+	return autoConvert_v1alpha1_DrainStatus_To_coordination_DrainStatus(in, out, s)
+}
+
+func autoConvert_coordination_DrainStatus_To_v1alpha1_DrainStatus(in *coordination.DrainStatus, out *coordinationv1alpha1.DrainStatus, s conversion.Scope) error {
+	out.ReachedDrainTargets = *(*[]v1.DrainPlanEntry)(unsafe.Pointer(&in.ReachedDrainTargets))
+	out.PodsPendingEvictionRequest = in.PodsPendingEvictionRequest
+	out.ActiveEvictionRequests = in.ActiveEvictionRequests
+	out.DrainMessage = in.DrainMessage
+	out.DrainPlanPosition = (*int32)(unsafe.Pointer(in.DrainPlanPosition))
+	out.DrainedNodes = in.DrainedNodes
+	out.BlockedPods = in.BlockedPods
+	return nil
+}
+
+// Convert_coordination_DrainStatus_To_v1alpha1_DrainStatus is an autogenerated conversion function.
+func Convert_coordination_DrainStatus_To_v1alpha1_DrainStatus(in *coordination.DrainStatus, out *coordinationv1alpha1.DrainStatus, s conversion.Scope) error {
+	return autoConvert_coordination_DrainStatus_To_v1alpha1_DrainStatus(in, out, s)
 }
 
 func autoConvert_v1alpha1_EvictionRequest_To_coordination_EvictionRequest(in *coordinationv1alpha1.EvictionRequest, out *coordination.EvictionRequest, s conversion.Scope) error {
@@ -215,13 +309,13 @@ func Convert_coordination_EvictionRequestSpec_To_v1alpha1_EvictionRequestSpec(in
 
 func autoConvert_v1alpha1_EvictionRequestStatus_To_coordination_EvictionRequestStatus(in *coordinationv1alpha1.EvictionRequestStatus, out *coordination.EvictionRequestStatus, s conversion.Scope) error {
 	out.ObservedGeneration = in.ObservedGeneration
-	out.Conditions = *(*[]v1.Condition)(unsafe.Pointer(&in.Conditions))
+	out.Conditions = *(*[]metav1.Condition)(unsafe.Pointer(&in.Conditions))
 	out.TargetInterceptors = *(*[]coordination.Interceptor)(unsafe.Pointer(&in.TargetInterceptors))
 	out.ActiveInterceptors = *(*[]string)(unsafe.Pointer(&in.ActiveInterceptors))
 	out.ProcessedInterceptors = *(*[]string)(unsafe.Pointer(&in.ProcessedInterceptors))
 	out.Interceptors = *(*[]coordination.InterceptorStatus)(unsafe.Pointer(&in.Interceptors))
 	out.EvictionRequestCancellationPolicy = coordination.EvictionRequestCancellationPolicy(in.EvictionRequestCancellationPolicy)
-	out.ActivationTime = (*v1.Time)(unsafe.Pointer(in.ActivationTime))
+	out.ActivationTime = (*metav1.Time)(unsafe.Pointer(in.ActivationTime))
 	return nil
 }
 
@@ -232,13 +326,13 @@ func Convert_v1alpha1_EvictionRequestStatus_To_coordination_EvictionRequestStatu
 
 func autoConvert_coordination_EvictionRequestStatus_To_v1alpha1_EvictionRequestStatus(in *coordination.EvictionRequestStatus, out *coordinationv1alpha1.EvictionRequestStatus, s conversion.Scope) error {
 	out.ObservedGeneration = in.ObservedGeneration
-	out.Conditions = *(*[]v1.Condition)(unsafe.Pointer(&in.Conditions))
+	out.Conditions = *(*[]metav1.Condition)(unsafe.Pointer(&in.Conditions))
 	out.TargetInterceptors = *(*[]coordinationv1alpha1.Interceptor)(unsafe.Pointer(&in.TargetInterceptors))
 	out.ActiveInterceptors = *(*[]string)(unsafe.Pointer(&in.ActiveInterceptors))
 	out.ProcessedInterceptors = *(*[]string)(unsafe.Pointer(&in.ProcessedInterceptors))
 	out.Interceptors = *(*[]coordinationv1alpha1.InterceptorStatus)(unsafe.Pointer(&in.Interceptors))
 	out.EvictionRequestCancellationPolicy = coordinationv1alpha1.EvictionRequestCancellationPolicy(in.EvictionRequestCancellationPolicy)
-	out.ActivationTime = (*v1.Time)(unsafe.Pointer(in.ActivationTime))
+	out.ActivationTime = (*metav1.Time)(unsafe.Pointer(in.ActivationTime))
 	return nil
 }
 
@@ -289,10 +383,10 @@ func Convert_coordination_Interceptor_To_v1alpha1_Interceptor(in *coordination.I
 
 func autoConvert_v1alpha1_InterceptorStatus_To_coordination_InterceptorStatus(in *coordinationv1alpha1.InterceptorStatus, out *coordination.InterceptorStatus, s conversion.Scope) error {
 	out.Name = in.Name
-	out.HeartbeatTime = (*v1.Time)(unsafe.Pointer(in.HeartbeatTime))
-	out.ExpectedFinishTime = (*v1.Time)(unsafe.Pointer(in.ExpectedFinishTime))
-	out.StartTime = (*v1.Time)(unsafe.Pointer(in.StartTime))
-	out.CompletionTime = (*v1.Time)(unsafe.Pointer(in.CompletionTime))
+	out.HeartbeatTime = (*metav1.Time)(unsafe.Pointer(in.HeartbeatTime))
+	out.ExpectedFinishTime = (*metav1.Time)(unsafe.Pointer(in.ExpectedFinishTime))
+	out.StartTime = (*metav1.Time)(unsafe.Pointer(in.StartTime))
+	out.CompletionTime = (*metav1.Time)(unsafe.Pointer(in.CompletionTime))
 	out.Message = in.Message
 	out.Retries = in.Retries
 	return nil
@@ -305,10 +399,10 @@ func Convert_v1alpha1_InterceptorStatus_To_coordination_InterceptorStatus(in *co
 
 func autoConvert_coordination_InterceptorStatus_To_v1alpha1_InterceptorStatus(in *coordination.InterceptorStatus, out *coordinationv1alpha1.InterceptorStatus, s conversion.Scope) error {
 	out.Name = in.Name
-	out.HeartbeatTime = (*v1.Time)(unsafe.Pointer(in.HeartbeatTime))
-	out.ExpectedFinishTime = (*v1.Time)(unsafe.Pointer(in.ExpectedFinishTime))
-	out.StartTime = (*v1.Time)(unsafe.Pointer(in.StartTime))
-	out.CompletionTime = (*v1.Time)(unsafe.Pointer(in.CompletionTime))
+	out.HeartbeatTime = (*metav1.Time)(unsafe.Pointer(in.HeartbeatTime))
+	out.ExpectedFinishTime = (*metav1.Time)(unsafe.Pointer(in.ExpectedFinishTime))
+	out.StartTime = (*metav1.Time)(unsafe.Pointer(in.StartTime))
+	out.CompletionTime = (*metav1.Time)(unsafe.Pointer(in.CompletionTime))
 	out.Message = in.Message
 	out.Retries = in.Retries
 	return nil
@@ -341,6 +435,118 @@ func Convert_coordination_LocalPodReference_To_v1alpha1_LocalPodReference(in *co
 	return autoConvert_coordination_LocalPodReference_To_v1alpha1_LocalPodReference(in, out, s)
 }
 
+func autoConvert_v1alpha1_NodeMaintenance_To_coordination_NodeMaintenance(in *coordinationv1alpha1.NodeMaintenance, out *coordination.NodeMaintenance, s conversion.Scope) error {
+	out.ObjectMeta = in.ObjectMeta
+	if err := Convert_v1alpha1_NodeMaintenanceSpec_To_coordination_NodeMaintenanceSpec(&in.Spec, &out.Spec, s); err != nil {
+		return err
+	}
+	if err := Convert_v1alpha1_NodeMaintenanceStatus_To_coordination_NodeMaintenanceStatus(&in.Status, &out.Status, s); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Convert_v1alpha1_NodeMaintenance_To_coordination_NodeMaintenance is an autogenerated conversion function.
+func Convert_v1alpha1_NodeMaintenance_To_coordination_NodeMaintenance(in *coordinationv1alpha1.NodeMaintenance, out *coordination.NodeMaintenance, s conversion.Scope) error {
+	return autoConvert_v1alpha1_NodeMaintenance_To_coordination_NodeMaintenance(in, out, s)
+}
+
+func autoConvert_coordination_NodeMaintenance_To_v1alpha1_NodeMaintenance(in *coordination.NodeMaintenance, out *coordinationv1alpha1.NodeMaintenance, s conversion.Scope) error {
+	out.ObjectMeta = in.ObjectMeta
+	if err := Convert_coordination_NodeMaintenanceSpec_To_v1alpha1_NodeMaintenanceSpec(&in.Spec, &out.Spec, s); err != nil {
+		return err
+	}
+	if err := Convert_coordination_NodeMaintenanceStatus_To_v1alpha1_NodeMaintenanceStatus(&in.Status, &out.Status, s); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Convert_coordination_NodeMaintenance_To_v1alpha1_NodeMaintenance is an autogenerated conversion function.
+func Convert_coordination_NodeMaintenance_To_v1alpha1_NodeMaintenance(in *coordination.NodeMaintenance, out *coordinationv1alpha1.NodeMaintenance, s conversion.Scope) error {
+	return autoConvert_coordination_NodeMaintenance_To_v1alpha1_NodeMaintenance(in, out, s)
+}
+
+func autoConvert_v1alpha1_NodeMaintenanceList_To_coordination_NodeMaintenanceList(in *coordinationv1alpha1.NodeMaintenanceList, out *coordination.NodeMaintenanceList, s conversion.Scope) error {
+	out.ListMeta = in.ListMeta
+	out.Items = *(*[]coordination.NodeMaintenance)(unsafe.Pointer(&in.Items))
+	return nil
+}
+
+// Convert_v1alpha1_NodeMaintenanceList_To_coordination_NodeMaintenanceList is an autogenerated conversion function.
+func Convert_v1alpha1_NodeMaintenanceList_To_coordination_NodeMaintenanceList(in *coordinationv1alpha1.NodeMaintenanceList, out *coordination.NodeMaintenanceList, s conversion.Scope) error {
+	return autoConvert_v1alpha1_NodeMaintenanceList_To_coordination_NodeMaintenanceList(in, out, s)
+}
+
+func autoConvert_coordination_NodeMaintenanceList_To_v1alpha1_NodeMaintenanceList(in *coordination.NodeMaintenanceList, out *coordinationv1alpha1.NodeMaintenanceList, s conversion.Scope) error {
+	out.ListMeta = in.ListMeta
+	out.Items = *(*[]coordinationv1alpha1.NodeMaintenance)(unsafe.Pointer(&in.Items))
+	return nil
+}
+
+// Convert_coordination_NodeMaintenanceList_To_v1alpha1_NodeMaintenanceList is an autogenerated conversion function.
+func Convert_coordination_NodeMaintenanceList_To_v1alpha1_NodeMaintenanceList(in *coordination.NodeMaintenanceList, out *coordinationv1alpha1.NodeMaintenanceList, s conversion.Scope) error {
+	return autoConvert_coordination_NodeMaintenanceList_To_v1alpha1_NodeMaintenanceList(in, out, s)
+}
+
+func autoConvert_v1alpha1_NodeMaintenanceSpec_To_coordination_NodeMaintenanceSpec(in *coordinationv1alpha1.NodeMaintenanceSpec, out *coordination.NodeMaintenanceSpec, s conversion.Scope) error {
+	out.NodeSelector = (*core.NodeSelector)(unsafe.Pointer(in.NodeSelector))
+	out.Stage = coordination.NodeMaintenanceStage(in.Stage)
+	out.DrainPlan = *(*[]core.DrainPlanEntry)(unsafe.Pointer(&in.DrainPlan))
+	out.Reason = in.Reason
+	return nil
+}
+
+// Convert_v1alpha1_NodeMaintenanceSpec_To_coordination_NodeMaintenanceSpec is an autogenerated conversion function.
+func Convert_v1alpha1_NodeMaintenanceSpec_To_coordination_NodeMaintenanceSpec(in *coordinationv1alpha1.NodeMaintenanceSpec, out *coordination.NodeMaintenanceSpec, s conversion.Scope) error {
+	return autoConvert_v1alpha1_NodeMaintenanceSpec_To_coordination_NodeMaintenanceSpec(in, out, s)
+}
+
+func autoConvert_coordination_NodeMaintenanceSpec_To_v1alpha1_NodeMaintenanceSpec(in *coordination.NodeMaintenanceSpec, out *coordinationv1alpha1.NodeMaintenanceSpec, s conversion.Scope) error {
+	out.NodeSelector = (*v1.NodeSelector)(unsafe.Pointer(in.NodeSelector))
+	out.Stage = coordinationv1alpha1.NodeMaintenanceStage(in.Stage)
+	out.DrainPlan = *(*[]v1.DrainPlanEntry)(unsafe.Pointer(&in.DrainPlan))
+	out.Reason = in.Reason
+	return nil
+}
+
+// Convert_coordination_NodeMaintenanceSpec_To_v1alpha1_NodeMaintenanceSpec is an autogenerated conversion function.
+func Convert_coordination_NodeMaintenanceSpec_To_v1alpha1_NodeMaintenanceSpec(in *coordination.NodeMaintenanceSpec, out *coordinationv1alpha1.NodeMaintenanceSpec, s conversion.Scope) error {
+	return autoConvert_coordination_NodeMaintenanceSpec_To_v1alpha1_NodeMaintenanceSpec(in, out, s)
+}
+
+func autoConvert_v1alpha1_NodeMaintenanceStatus_To_coordination_NodeMaintenanceStatus(in *coordinationv1alpha1.NodeMaintenanceStatus, out *coordination.NodeMaintenanceStatus, s conversion.Scope) error {
+	out.StageStatuses = *(*[]coordination.StageStatus)(unsafe.Pointer(&in.StageStatuses))
+	if err := Convert_v1alpha1_DrainStatus_To_coordination_DrainStatus(&in.DrainStatus, &out.DrainStatus, s); err != nil {
+		return err
+	}
+	out.Conditions = *(*[]metav1.Condition)(unsafe.Pointer(&in.Conditions))
+	out.ObservedGeneration = in.ObservedGeneration
+	out.SelectedNodes = in.SelectedNodes
+	return nil
+}
+
+// Convert_v1alpha1_NodeMaintenanceStatus_To_coordination_NodeMaintenanceStatus is an autogenerated conversion function.
+func Convert_v1alpha1_NodeMaintenanceStatus_To_coordination_NodeMaintenanceStatus(in *coordinationv1alpha1.NodeMaintenanceStatus, out *coordination.NodeMaintenanceStatus, s conversion.Scope) error {
+	return autoConvert_v1alpha1_NodeMaintenanceStatus_To_coordination_NodeMaintenanceStatus(in, out, s)
+}
+
+func autoConvert_coordination_NodeMaintenanceStatus_To_v1alpha1_NodeMaintenanceStatus(in *coordination.NodeMaintenanceStatus, out *coordinationv1alpha1.NodeMaintenanceStatus, s conversion.Scope) error {
+	out.StageStatuses = *(*[]coordinationv1alpha1.StageStatus)(unsafe.Pointer(&in.StageStatuses))
+	if err := Convert_coordination_DrainStatus_To_v1alpha1_DrainStatus(&in.DrainStatus, &out.DrainStatus, s); err != nil {
+		return err
+	}
+	out.Conditions = *(*[]metav1.Condition)(unsafe.Pointer(&in.Conditions))
+	out.ObservedGeneration = in.ObservedGeneration
+	out.SelectedNodes = in.SelectedNodes
+	return nil
+}
+
+// Convert_coordination_NodeMaintenanceStatus_To_v1alpha1_NodeMaintenanceStatus is an autogenerated conversion function.
+func Convert_coordination_NodeMaintenanceStatus_To_v1alpha1_NodeMaintenanceStatus(in *coordination.NodeMaintenanceStatus, out *coordinationv1alpha1.NodeMaintenanceStatus, s conversion.Scope) error {
+	return autoConvert_coordination_NodeMaintenanceStatus_To_v1alpha1_NodeMaintenanceStatus(in, out, s)
+}
+
 func autoConvert_v1alpha1_Requester_To_coordination_Requester(in *coordinationv1alpha1.Requester, out *coordination.Requester, s conversion.Scope) error {
 	out.Name = in.Name
 	return nil
@@ -359,4 +565,26 @@ func autoConvert_coordination_Requester_To_v1alpha1_Requester(in *coordination.R
 // Convert_coordination_Requester_To_v1alpha1_Requester is an autogenerated conversion function.
 func Convert_coordination_Requester_To_v1alpha1_Requester(in *coordination.Requester, out *coordinationv1alpha1.Requester, s conversion.Scope) error {
 	return autoConvert_coordination_Requester_To_v1alpha1_Requester(in, out, s)
+}
+
+func autoConvert_v1alpha1_StageStatus_To_coordination_StageStatus(in *coordinationv1alpha1.StageStatus, out *coordination.StageStatus, s conversion.Scope) error {
+	out.Name = coordination.NodeMaintenanceStage(in.Name)
+	out.StartTimestamp = (*metav1.Time)(unsafe.Pointer(in.StartTimestamp))
+	return nil
+}
+
+// Convert_v1alpha1_StageStatus_To_coordination_StageStatus is an autogenerated conversion function.
+func Convert_v1alpha1_StageStatus_To_coordination_StageStatus(in *coordinationv1alpha1.StageStatus, out *coordination.StageStatus, s conversion.Scope) error {
+	return autoConvert_v1alpha1_StageStatus_To_coordination_StageStatus(in, out, s)
+}
+
+func autoConvert_coordination_StageStatus_To_v1alpha1_StageStatus(in *coordination.StageStatus, out *coordinationv1alpha1.StageStatus, s conversion.Scope) error {
+	out.Name = coordinationv1alpha1.NodeMaintenanceStage(in.Name)
+	out.StartTimestamp = (*metav1.Time)(unsafe.Pointer(in.StartTimestamp))
+	return nil
+}
+
+// Convert_coordination_StageStatus_To_v1alpha1_StageStatus is an autogenerated conversion function.
+func Convert_coordination_StageStatus_To_v1alpha1_StageStatus(in *coordination.StageStatus, out *coordinationv1alpha1.StageStatus, s conversion.Scope) error {
+	return autoConvert_coordination_StageStatus_To_v1alpha1_StageStatus(in, out, s)
 }

@@ -34,6 +34,10 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&coordinationv1alpha1.EvictionRequestList{}, func(obj interface{}) {
 		SetObjectDefaults_EvictionRequestList(obj.(*coordinationv1alpha1.EvictionRequestList))
 	})
+	scheme.AddTypeDefaultingFunc(&coordinationv1alpha1.NodeMaintenance{}, func(obj interface{}) { SetObjectDefaults_NodeMaintenance(obj.(*coordinationv1alpha1.NodeMaintenance)) })
+	scheme.AddTypeDefaultingFunc(&coordinationv1alpha1.NodeMaintenanceList{}, func(obj interface{}) {
+		SetObjectDefaults_NodeMaintenanceList(obj.(*coordinationv1alpha1.NodeMaintenanceList))
+	})
 	return nil
 }
 
@@ -48,5 +52,18 @@ func SetObjectDefaults_EvictionRequestList(in *coordinationv1alpha1.EvictionRequ
 	for i := range in.Items {
 		a := &in.Items[i]
 		SetObjectDefaults_EvictionRequest(a)
+	}
+}
+
+func SetObjectDefaults_NodeMaintenance(in *coordinationv1alpha1.NodeMaintenance) {
+	if in.Spec.Stage == "" {
+		in.Spec.Stage = "Idle"
+	}
+}
+
+func SetObjectDefaults_NodeMaintenanceList(in *coordinationv1alpha1.NodeMaintenanceList) {
+	for i := range in.Items {
+		a := &in.Items[i]
+		SetObjectDefaults_NodeMaintenance(a)
 	}
 }

@@ -26,11 +26,12 @@ import (
 	fmt "fmt"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	equality "k8s.io/apimachinery/pkg/api/equality"
 	operation "k8s.io/apimachinery/pkg/api/operation"
 	safe "k8s.io/apimachinery/pkg/api/safe"
 	validate "k8s.io/apimachinery/pkg/api/validate"
-	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	sets "k8s.io/apimachinery/pkg/util/sets"
 	field "k8s.io/apimachinery/pkg/util/validation/field"
@@ -49,7 +50,64 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 		}
 		return field.ErrorList{field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath()))}
 	})
+	// type NodeMaintenance
+	scheme.AddValidationFunc((*coordinationv1alpha1.NodeMaintenance)(nil), func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+		switch op.Request.SubresourcePath() {
+		case "/", "/status":
+			return Validate_NodeMaintenance(ctx, op, nil /* fldPath */, obj.(*coordinationv1alpha1.NodeMaintenance), safe.Cast[*coordinationv1alpha1.NodeMaintenance](oldObj))
+		}
+		return field.ErrorList{field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath()))}
+	})
 	return nil
+}
+
+// Validate_DrainStatus validates an instance of DrainStatus according
+// to declarative validation rules in the API schema.
+func Validate_DrainStatus(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.DrainStatus) (errs field.ErrorList) {
+	// field coordinationv1alpha1.DrainStatus.ReachedDrainTargets
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj []v1.DrainPlanEntry, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}(fldPath.Child("reachedDrainTargets"), obj.ReachedDrainTargets, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainStatus) []v1.DrainPlanEntry { return oldObj.ReachedDrainTargets }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.DrainStatus.PodsPendingEvictionRequest has no validation
+	// field coordinationv1alpha1.DrainStatus.ActiveEvictionRequests has no validation
+	// field coordinationv1alpha1.DrainStatus.DrainMessage has no validation
+
+	// field coordinationv1alpha1.DrainStatus.DrainPlanPosition
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 0)...)
+			return
+		}(fldPath.Child("drainPlanPosition"), obj.DrainPlanPosition, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainStatus) *int32 { return oldObj.DrainPlanPosition }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.DrainStatus.DrainedNodes has no validation
+	// field coordinationv1alpha1.DrainStatus.BlockedPods has no validation
+	return errs
 }
 
 // Validate_EvictionRequest validates an instance of EvictionRequest according
@@ -189,7 +247,7 @@ func Validate_EvictionRequestStatus(ctx context.Context, op operation.Operation,
 
 	// field coordinationv1alpha1.EvictionRequestStatus.Conditions
 	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []v1.Condition, oldValueCorrelated bool) (errs field.ErrorList) {
+		func(fldPath *field.Path, obj, oldObj []metav1.Condition, oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
 			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
 				return nil
@@ -207,9 +265,9 @@ func Validate_EvictionRequestStatus(ctx context.Context, op operation.Operation,
 				return // do not proceed
 			}
 			// lists with map semantics require unique keys
-			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a v1.Condition, b v1.Condition) bool { return a.Type == b.Type })...)
+			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a metav1.Condition, b metav1.Condition) bool { return a.Type == b.Type })...)
 			return
-		}(fldPath.Child("conditions"), obj.Conditions, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.EvictionRequestStatus) []v1.Condition { return oldObj.Conditions }), oldObj != nil)...)
+		}(fldPath.Child("conditions"), obj.Conditions, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.EvictionRequestStatus) []metav1.Condition { return oldObj.Conditions }), oldObj != nil)...)
 
 	// field coordinationv1alpha1.EvictionRequestStatus.TargetInterceptors
 	errs = append(errs,
@@ -524,6 +582,240 @@ func Validate_LocalPodReference(ctx context.Context, op operation.Operation, fld
 	return errs
 }
 
+// Validate_NodeMaintenance validates an instance of NodeMaintenance according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenance(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenance) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenance.TypeMeta has no validation
+	// field coordinationv1alpha1.NodeMaintenance.ObjectMeta has no validation
+
+	// field coordinationv1alpha1.NodeMaintenance.Spec
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceSpec, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_NodeMaintenanceSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}(fldPath.Child("spec"), &obj.Spec, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenance) *coordinationv1alpha1.NodeMaintenanceSpec {
+			return &oldObj.Spec
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenance.Status
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceStatus, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_NodeMaintenanceStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}(fldPath.Child("status"), &obj.Status, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenance) *coordinationv1alpha1.NodeMaintenanceStatus {
+			return &oldObj.Status
+		}), oldObj != nil)...)
+
+	return errs
+}
+
+// Validate_NodeMaintenanceSpec validates an instance of NodeMaintenanceSpec according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenanceSpec(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceSpec) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenanceSpec.NodeSelector
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *v1.NodeSelector, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}(fldPath.Child("nodeSelector"), obj.NodeSelector, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *v1.NodeSelector { return oldObj.NodeSelector }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceSpec.Stage
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceStage, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_NodeMaintenanceStage(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}(fldPath.Child("stage"), &obj.Stage, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *coordinationv1alpha1.NodeMaintenanceStage {
+			return &oldObj.Stage
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceSpec.DrainPlan
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj []v1.DrainPlanEntry, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}(fldPath.Child("drainPlan"), obj.DrainPlan, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) []v1.DrainPlanEntry { return oldObj.DrainPlan }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceSpec.Reason
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024)...)
+			return
+		}(fldPath.Child("reason"), &obj.Reason, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *string { return &oldObj.Reason }), oldObj != nil)...)
+
+	return errs
+}
+
+var symbolsForNodeMaintenanceStage = sets.New(coordinationv1alpha1.NodeMaintenanceStageComplete, coordinationv1alpha1.NodeMaintenanceStageCordon, coordinationv1alpha1.NodeMaintenanceStageDrain, coordinationv1alpha1.NodeMaintenanceStageIdle)
+
+// Validate_NodeMaintenanceStage validates an instance of NodeMaintenanceStage according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenanceStage(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceStage) (errs field.ErrorList) {
+	errs = append(errs, validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForNodeMaintenanceStage, nil)...)
+
+	return errs
+}
+
+// Validate_NodeMaintenanceStatus validates an instance of NodeMaintenanceStatus according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenanceStatus(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceStatus) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenanceStatus.StageStatuses
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.StageStatus, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 4); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// lists with map semantics require unique keys
+			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.StageStatus, b coordinationv1alpha1.StageStatus) bool {
+				return a.Name == b.Name
+			})...)
+			// iterate the list and call the type's validation function
+			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.StageStatus, b coordinationv1alpha1.StageStatus) bool {
+				return a.Name == b.Name
+			}, validate.SemanticDeepEqual, Validate_StageStatus)...)
+			return
+		}(fldPath.Child("stageStatuses"), obj.StageStatuses, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceStatus) []coordinationv1alpha1.StageStatus {
+			return oldObj.StageStatuses
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceStatus.DrainStatus
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.DrainStatus, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_DrainStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}(fldPath.Child("drainStatus"), &obj.DrainStatus, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceStatus) *coordinationv1alpha1.DrainStatus {
+			return &oldObj.DrainStatus
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceStatus.Conditions
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj []metav1.Condition, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// lists with map semantics require unique keys
+			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a metav1.Condition, b metav1.Condition) bool { return a.Type == b.Type })...)
+			return
+		}(fldPath.Child("conditions"), obj.Conditions, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceStatus) []metav1.Condition { return oldObj.Conditions }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceStatus.ObservedGeneration has no validation
+
+	// field coordinationv1alpha1.NodeMaintenanceStatus.SelectedNodes
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 0)...)
+			return
+		}(fldPath.Child("selectedNodes"), &obj.SelectedNodes, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceStatus) *int32 { return &oldObj.SelectedNodes }), oldObj != nil)...)
+
+	return errs
+}
+
 // Validate_Requester validates an instance of Requester according
 // to declarative validation rules in the API schema.
 func Validate_Requester(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.Requester) (errs field.ErrorList) {
@@ -546,5 +838,35 @@ func Validate_Requester(ctx context.Context, op operation.Operation, fldPath *fi
 			return
 		}(fldPath.Child("name"), &obj.Name, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.Requester) *string { return &oldObj.Name }), oldObj != nil)...)
 
+	return errs
+}
+
+// Validate_StageStatus validates an instance of StageStatus according
+// to declarative validation rules in the API schema.
+func Validate_StageStatus(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.StageStatus) (errs field.ErrorList) {
+	// field coordinationv1alpha1.StageStatus.Name
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceStage, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_NodeMaintenanceStage(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}(fldPath.Child("name"), &obj.Name, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.StageStatus) *coordinationv1alpha1.NodeMaintenanceStage {
+			return &oldObj.Name
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.StageStatus.StartTimestamp has no validation
 	return errs
 }

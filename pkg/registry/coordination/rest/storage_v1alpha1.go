@@ -22,27 +22,42 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/features"
 	evictionrequeststorage "k8s.io/kubernetes/pkg/registry/coordination/evictionrequest/storage"
+	nodemaintenancestorage "k8s.io/kubernetes/pkg/registry/coordination/nodemaintenance/storage"
 )
 
 // v1alpha1Storage serves the kinds that are about pods and nodes. A generic control
 // plane has neither, so it serves none of them, whatever its --runtime-config says.
 func (p RESTStorageProvider) v1alpha1Storage(apiResourceConfigSource serverstorage.APIResourceConfigSource, restOptionsGetter generic.RESTOptionsGetter) (map[string]rest.Storage, error) {
 	storage := map[string]rest.Storage{}
-
-	if resource := "evictionrequests"; p.KubeAPIServer && apiResourceConfigSource.ResourceEnabled(coordinationv1alpha1.SchemeGroupVersion.WithResource(resource)) {
-		if !utilfeature.DefaultFeatureGate.Enabled(features.EvictionRequestAPI) {
-			klog.InfoS("Not serving a resource that is enabled by --runtime-config: its feature gate is off", "resource", resource, "featureGate", features.EvictionRequestAPI)
-			return storage, nil
-		}
-		evictionRequestStorage, statusStorage, err := evictionrequeststorage.NewREST(restOptionsGetter)
+	if p.serves("evictionrequests", features.EvictionRequestAPI, apiResourceConfigSource) {
+		main, status, err := evictionrequeststorage.NewREST(restOptionsGetter)
 		if err != nil {
 			return nil, err
 		}
-		storage[resource] = evictionRequestStorage
-		storage[resource+"/status"] = statusStorage
+		storage["evictionrequests"], storage["evictionrequests/status"] = main, status
+	}
+	if p.serves("nodemaintenances", features.DeclarativeNodeMaintenance, apiResourceConfigSource) {
+		main, status, err := nodemaintenancestorage.NewREST(restOptionsGetter)
+		if err != nil {
+			return nil, err
+		}
+		storage["nodemaintenances"], storage["nodemaintenances/status"] = main, status
 	}
 	return storage, nil
+}
+
+// serves tells whether the resource is enabled, by the configuration and by its gate.
+func (p RESTStorageProvider) serves(resource string, gate featuregate.Feature, apiResourceConfigSource serverstorage.APIResourceConfigSource) bool {
+	if !p.KubeAPIServer || !apiResourceConfigSource.ResourceEnabled(coordinationv1alpha1.SchemeGroupVersion.WithResource(resource)) {
+		return false
+	}
+	if !utilfeature.DefaultFeatureGate.Enabled(gate) {
+		klog.InfoS("Not serving a resource that is enabled by --runtime-config: its feature gate is off", "resource", resource, "featureGate", gate)
+		return false
+	}
+	return true
 }

@@ -17,6 +17,7 @@ limitations under the License.
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -380,4 +381,279 @@ type EvictionRequestList struct {
 
 	// items are the EvictionRequests.
 	Items []EvictionRequest `json:"items" protobuf:"bytes,2,rep,name=items"`
+}
+
+// NodeMaintenanceStage is how far a NodeMaintenance goes.
+// +enum
+// +k8s:enum
+type NodeMaintenanceStage string
+
+const (
+	// NodeMaintenanceStageIdle announces a maintenance: neither nodes nor pods are
+	// acted upon.
+	NodeMaintenanceStageIdle NodeMaintenanceStage = "Idle"
+
+	// NodeMaintenanceStageCordon keeps the selected nodes unschedulable.
+	NodeMaintenanceStageCordon NodeMaintenanceStage = "Cordon"
+
+	// NodeMaintenanceStageDrain keeps the selected nodes unschedulable and requests
+	// the eviction of their pods, as spec.drainPlan orders them.
+	NodeMaintenanceStageDrain NodeMaintenanceStage = "Drain"
+
+	// NodeMaintenanceStageComplete ends the maintenance: eviction requests that nobody
+	// else wants are withdrawn, and nodes that no other maintenance holds become
+	// schedulable.
+	NodeMaintenanceStageComplete NodeMaintenanceStage = "Complete"
+)
+
+const (
+	// NodeMaintenanceRequester is the name of the node maintenance controller among
+	// the requesters of an EvictionRequest, and its field manager there.
+	NodeMaintenanceRequester = "nodemaintenance.k8s.io"
+
+	// NodeMaintenanceFinalizer keeps a NodeMaintenance that has left the stage Idle
+	// until its Complete stage is done. The node maintenance controller sets and
+	// removes it.
+	NodeMaintenanceFinalizer = "nodemaintenance.k8s.io/maintenance-completion"
+)
+
+// +genclient
+// +genclient:nonNamespaced
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +k8s:prerelease-lifecycle-gen:introduced=1.36
+// +k8s:supportsSubresource="/status"
+
+// NodeMaintenance takes pods off a set of nodes, for an upgrade, a repair or the end
+// of the nodes (KEP-4212).
+//
+// The administrator moves it through its stages, forward only: Idle announces it,
+// Cordon keeps new pods away, Drain asks for the eviction of the pods that are there,
+// Complete gives the nodes back. The pods leave by EvictionRequests, in the order of
+// spec.drainPlan. Maintenances that share a node agree on the least that one of them
+// allows there. Deleting the object completes it first.
+type NodeMaintenance struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+
+	// spec says which nodes are maintained, how far, and in which order their pods
+	// leave. Written by the administrator; the controller sets its stage to Complete
+	// when the object is deleted.
+	// +required
+	Spec NodeMaintenanceSpec `json:"spec" protobuf:"bytes,2,opt,name=spec"`
+
+	// status says how far the maintenance is. Written by the node maintenance
+	// controller. Ignored on creation.
+	// +optional
+	Status NodeMaintenanceStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
+}
+
+// NodeMaintenanceSpec is what the administrator wants.
+type NodeMaintenanceSpec struct {
+	// nodeSelector selects the nodes, by labels or by the field metadata.name. It may
+	// change: nodes then join and leave. At least one term; a selector that matches
+	// nothing is allowed.
+	// +required
+	// +k8s:required
+	NodeSelector *corev1.NodeSelector `json:"nodeSelector" protobuf:"bytes,1,opt,name=nodeSelector"`
+
+	// stage is how far the maintenance should go: Idle, Cordon, Drain or Complete, in
+	// this order. Stages may be skipped, and never go back. Default Idle.
+	// +optional
+	// +default="Idle"
+	// +k8s:optional
+	Stage NodeMaintenanceStage `json:"stage,omitempty" protobuf:"bytes,2,opt,name=stage,casttype=NodeMaintenanceStage"`
+
+	// drainPlan orders the pods in the stage Drain: an entry is taken when no pod of
+	// those before it is left on any selected node. Pod types come in the order Default,
+	// DaemonSet, Static; priorities ascend within a type; at equal priority entries with
+	// a podSelector come first. No duplicates. At most 100 entries. On creation the
+	// admission plugin NodeMaintenance adds what is missing of the standard entries:
+	// the priorities 1000000000, 2000000000, 2000001000 and 2147483647 for each pod
+	// type. Immutable.
+	// +optional
+	// +listType=atomic
+	// +k8s:optional
+	// +k8s:listType=atomic
+	// +k8s:maxItems=100
+	DrainPlan []corev1.DrainPlanEntry `json:"drainPlan,omitempty" protobuf:"bytes,3,rep,name=drainPlan"`
+
+	// reason tells people why the nodes are maintained. At most 1024 characters.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxLength=1024
+	Reason string `json:"reason,omitempty" protobuf:"bytes,4,opt,name=reason"`
+}
+
+// NodeMaintenanceStatus is how far the maintenance is.
+type NodeMaintenanceStatus struct {
+	// stageStatuses lists the stages that were started, in that order. At most 4.
+	// +optional
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	// +listType=map
+	// +listMapKey=name
+	// +k8s:optional
+	// +k8s:listType=map
+	// +k8s:listMapKey=name
+	// +k8s:maxItems=4
+	StageStatuses []StageStatus `json:"stageStatuses,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,1,rep,name=stageStatuses"`
+
+	// drainStatus is the progress of the drain over all selected nodes. Zero before
+	// the stage Drain; kept as it was after it.
+	// +optional
+	DrainStatus DrainStatus `json:"drainStatus,omitempty" protobuf:"bytes,2,opt,name=drainStatus"`
+
+	// conditions of the maintenance. Drained is True when the stage is Drain and no pod
+	// is left on any selected node. Its message otherwise names what is in the way. At
+	// most 100.
+	// +optional
+	// +patchMergeKey=type
+	// +patchStrategy=merge
+	// +listType=map
+	// +listMapKey=type
+	// +k8s:optional
+	// +k8s:listType=map
+	// +k8s:listMapKey=type
+	// +k8s:maxItems=100
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,3,rep,name=conditions"`
+
+	// observedGeneration is the metadata.generation that the rest of the status is
+	// about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"varint,4,opt,name=observedGeneration"`
+
+	// selectedNodes is how many nodes spec.nodeSelector matches now.
+	// +optional
+	// +k8s:optional
+	// +k8s:minimum=0
+	SelectedNodes int32 `json:"selectedNodes,omitempty" protobuf:"varint,5,opt,name=selectedNodes"`
+}
+
+// StageStatus tells of a stage that was started.
+type StageStatus struct {
+	// name of the stage.
+	// +required
+	// +k8s:required
+	Name NodeMaintenanceStage `json:"name" protobuf:"bytes,1,opt,name=name,casttype=NodeMaintenanceStage"`
+
+	// startTimestamp is when the controller started the stage.
+	// +optional
+	StartTimestamp *metav1.Time `json:"startTimestamp,omitempty" protobuf:"bytes,2,opt,name=startTimestamp"`
+}
+
+// DrainStatus is the progress of a drain over all nodes of a maintenance.
+type DrainStatus struct {
+	// reachedDrainTargets are the lowest drain targets among the selected nodes: the
+	// pods that are asked to leave on every one of them. A single node may be further,
+	// and other maintenances of a node may hold it back, so these need not be entries
+	// of spec.drainPlan. See maintenanceStatus in the status of each node.
+	// +optional
+	// +listType=atomic
+	// +k8s:optional
+	// +k8s:listType=atomic
+	ReachedDrainTargets []corev1.DrainPlanEntry `json:"reachedDrainTargets,omitempty" protobuf:"bytes,1,rep,name=reachedDrainTargets"`
+
+	// podsPendingEvictionRequest is how many running pods of the selected nodes have
+	// not been asked to leave.
+	// +required
+	PodsPendingEvictionRequest int32 `json:"podsPendingEvictionRequest" protobuf:"varint,2,opt,name=podsPendingEvictionRequest"`
+
+	// activeEvictionRequests is how many running pods of the selected nodes have been
+	// asked to leave by an EvictionRequest that is not over.
+	// +required
+	ActiveEvictionRequests int32 `json:"activeEvictionRequests" protobuf:"varint,3,opt,name=activeEvictionRequests"`
+
+	// drainMessage says what the drain does: "Draining", "Draining (limited by other,
+	// maintenances)", "Waiting for other, maintenances." or "Drained".
+	// +optional
+	DrainMessage string `json:"drainMessage,omitempty" protobuf:"bytes,4,opt,name=drainMessage"`
+
+	// drainPlanPosition is the index in spec.drainPlan of the entry that is being
+	// executed: no pod of those before it was left when it was taken. It never goes
+	// back, also when such pods appear later.
+	// +optional
+	// +k8s:optional
+	// +k8s:minimum=0
+	DrainPlanPosition *int32 `json:"drainPlanPosition,omitempty" protobuf:"varint,5,opt,name=drainPlanPosition"`
+
+	// drainedNodes is how many of the selected nodes have no pod left.
+	// +required
+	DrainedNodes int32 `json:"drainedNodes" protobuf:"varint,6,opt,name=drainedNodes"`
+
+	// blockedPods is how many of the pods that were asked to leave cannot, until
+	// somebody acts: a PodDisruptionBudget or an admission webhook refuses, their
+	// interceptor is silent, they are terminating for too long, or nobody handles them.
+	// +required
+	BlockedPods int32 `json:"blockedPods" protobuf:"varint,7,opt,name=blockedPods"`
+}
+
+// NodeMaintenanceConditionType is a type of condition of a NodeMaintenance.
+type NodeMaintenanceConditionType string
+
+const (
+	// NodeMaintenanceConditionDrained is True when the stage is Drain and no pod is
+	// left on any selected node.
+	NodeMaintenanceConditionDrained NodeMaintenanceConditionType = "Drained"
+)
+
+const (
+	// NodeMaintenanceReasonDrained is the reason of Drained when it is True.
+	NodeMaintenanceReasonDrained = "Drained"
+
+	// NodeMaintenanceReasonDraining is the reason of Drained while pods leave.
+	NodeMaintenanceReasonDraining = "Draining"
+
+	// NodeMaintenanceReasonBlocked is the reason of Drained while at least one pod
+	// cannot leave until somebody acts.
+	NodeMaintenanceReasonBlocked = "Blocked"
+
+	// NodeMaintenanceReasonWaiting is the reason of Drained while other maintenances of
+	// the same nodes hold this one back.
+	NodeMaintenanceReasonWaiting = "WaitingForOtherMaintenances"
+
+	// NodeMaintenanceReasonNoNodes is the reason of Drained when spec.nodeSelector
+	// matches no node.
+	NodeMaintenanceReasonNoNodes = "NoNodesSelected"
+
+	// NodeMaintenanceReasonNotDraining is the reason of Drained before the stage Drain,
+	// and after it if pods were left.
+	NodeMaintenanceReasonNotDraining = "NotDraining"
+)
+
+// Conditions of a node that a NodeMaintenance selects. A node that none selects has
+// none of them. Written by the node maintenance controller.
+const (
+	// NodeMaintenancePlanned is True while a maintenance in the stage Idle selects the
+	// node.
+	NodeMaintenancePlanned corev1.NodeConditionType = "MaintenancePlanned"
+
+	// NodeMaintenanceInProgress is True while a maintenance in the stage Cordon or
+	// Drain selects the node.
+	NodeMaintenanceInProgress corev1.NodeConditionType = "MaintenanceInProgress"
+
+	// NodeDrainInProgress is True while a maintenance in the stage Drain selects the
+	// node and pods are left on it.
+	NodeDrainInProgress corev1.NodeConditionType = "DrainInProgress"
+
+	// NodeDrained is True while a maintenance in the stage Drain selects the node and
+	// no pod is left on it.
+	NodeDrained corev1.NodeConditionType = "Drained"
+)
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +k8s:prerelease-lifecycle-gen:introduced=1.36
+
+// NodeMaintenanceList is a list of NodeMaintenances.
+type NodeMaintenanceList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+
+	// items are the NodeMaintenances.
+	Items []NodeMaintenance `json:"items" protobuf:"bytes,2,rep,name=items"`
 }

@@ -22,6 +22,11 @@ limitations under the License.
 package v1alpha1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrainStatus) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.DrainStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in EvictionRequest) OpenAPIModelName() string {
 	return "io.k8s.api.coordination.v1alpha1.EvictionRequest"
 }
@@ -62,6 +67,31 @@ func (in LocalPodReference) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenance) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenance"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenanceList) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenanceSpec) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenanceStatus) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Requester) OpenAPIModelName() string {
 	return "io.k8s.api.coordination.v1alpha1.Requester"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StageStatus) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.StageStatus"
 }

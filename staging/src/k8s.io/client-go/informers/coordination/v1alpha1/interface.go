@@ -26,6 +26,8 @@ import (
 type Interface interface {
 	// EvictionRequests returns a EvictionRequestInformer.
 	EvictionRequests() EvictionRequestInformer
+	// NodeMaintenances returns a NodeMaintenanceInformer.
+	NodeMaintenances() NodeMaintenanceInformer
 }
 
 type version struct {
@@ -42,4 +44,9 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 // EvictionRequests returns a EvictionRequestInformer.
 func (v *version) EvictionRequests() EvictionRequestInformer {
 	return &evictionRequestInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// NodeMaintenances returns a NodeMaintenanceInformer.
+func (v *version) NodeMaintenances() NodeMaintenanceInformer {
+	return &nodeMaintenanceInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
 }

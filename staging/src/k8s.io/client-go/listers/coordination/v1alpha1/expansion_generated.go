@@ -25,3 +25,7 @@ type EvictionRequestListerExpansion interface{}
 // EvictionRequestNamespaceListerExpansion allows custom methods to be added to
 // EvictionRequestNamespaceLister.
 type EvictionRequestNamespaceListerExpansion interface{}
+
+// NodeMaintenanceListerExpansion allows custom methods to be added to
+// NodeMaintenanceLister.
+type NodeMaintenanceListerExpansion interface{}

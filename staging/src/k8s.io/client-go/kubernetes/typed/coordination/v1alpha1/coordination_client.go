@@ -29,6 +29,7 @@ import (
 type CoordinationV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	EvictionRequestsGetter
+	NodeMaintenancesGetter
 }
 
 // CoordinationV1alpha1Client is used to interact with features provided by the coordination.k8s.io group.
@@ -38,6 +39,10 @@ type CoordinationV1alpha1Client struct {
 
 func (c *CoordinationV1alpha1Client) EvictionRequests(namespace string) EvictionRequestInterface {
 	return newEvictionRequests(c, namespace)
+}
+
+func (c *CoordinationV1alpha1Client) NodeMaintenances() NodeMaintenanceInterface {
+	return newNodeMaintenances(c)
 }
 
 // NewForConfig creates a new CoordinationV1alpha1Client for the given config.

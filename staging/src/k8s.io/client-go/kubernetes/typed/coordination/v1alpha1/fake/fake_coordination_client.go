@@ -32,6 +32,10 @@ func (c *FakeCoordinationV1alpha1) EvictionRequests(namespace string) v1alpha1.E
 	return newFakeEvictionRequests(c, namespace)
 }
 
+func (c *FakeCoordinationV1alpha1) NodeMaintenances() v1alpha1.NodeMaintenanceInterface {
+	return newFakeNodeMaintenances(c)
+}
+
 // RESTClient returns a RESTClient that is used to communicate
 // with API server by this client implementation.
 func (c *FakeCoordinationV1alpha1) RESTClient() rest.Interface {

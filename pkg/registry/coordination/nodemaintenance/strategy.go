@@ -1,0 +1,126 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/operation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/pkg/apis/coordination/validation"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// strategy is what the main endpoint does with a NodeMaintenance: it takes metadata
+// and spec, and leaves the status alone.
+type strategy struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+}
+
+// statusStrategy is what the status endpoint does: it takes the status only.
+type statusStrategy struct {
+	*strategy
+}
+
+var (
+	// Strategy applies to creation, update and deletion of NodeMaintenances.
+	Strategy = &strategy{legacyscheme.Scheme, names.SimpleNameGenerator}
+
+	// StatusStrategy applies to updates of their status.
+	StatusStrategy = &statusStrategy{Strategy}
+)
+
+func (*strategy) NamespaceScoped() bool { return false }
+
+// GetResetFields names what this endpoint ignores, so that nobody comes to own it
+// by applying it here.
+func (*strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		"coordination.k8s.io/v1alpha1": fieldpath.NewSet(fieldpath.MakePathOrDie("status")),
+	}
+}
+
+func (*strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
+	maintenance := obj.(*coordination.NodeMaintenance)
+	maintenance.Status = coordination.NodeMaintenanceStatus{}
+	maintenance.Generation = 1
+}
+
+func (*strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
+	errs := validation.ValidateNodeMaintenanceCreate(obj.(*coordination.NodeMaintenance))
+	return validateDeclaratively(ctx, obj, nil, errs, operation.Create)
+}
+
+func (*strategy) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string { return nil }
+
+func (*strategy) Canonicalize(obj runtime.Object) {}
+
+func (*strategy) AllowCreateOnUpdate() bool { return false }
+
+func (*strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
+	maintenance, oldMaintenance := obj.(*coordination.NodeMaintenance), old.(*coordination.NodeMaintenance)
+	maintenance.Status = oldMaintenance.Status
+	if !apiequality.Semantic.DeepEqual(oldMaintenance.Spec, maintenance.Spec) {
+		maintenance.Generation = oldMaintenance.Generation + 1
+	}
+}
+
+func (*strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	errs := validation.ValidateNodeMaintenanceUpdate(obj.(*coordination.NodeMaintenance), old.(*coordination.NodeMaintenance))
+	return validateDeclaratively(ctx, obj, old, errs, operation.Update)
+}
+
+func (*strategy) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string { return nil }
+
+// AllowUnconditionalUpdate is on, as for most kinds: an object that is replaced without
+// a resourceVersion loses nothing of anybody else, and stages never go back.
+func (*strategy) AllowUnconditionalUpdate() bool { return true }
+
+// GetResetFields names what the status endpoint ignores.
+func (*statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		"coordination.k8s.io/v1alpha1": fieldpath.NewSet(
+			fieldpath.MakePathOrDie("metadata"),
+			fieldpath.MakePathOrDie("spec"),
+		),
+	}
+}
+
+func (*statusStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
+	maintenance, oldMaintenance := obj.(*coordination.NodeMaintenance), old.(*coordination.NodeMaintenance)
+	maintenance.Spec = oldMaintenance.Spec
+	metav1.ResetObjectMetaForStatus(&maintenance.ObjectMeta, &oldMaintenance.ObjectMeta)
+}
+
+func (*statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	errs := validation.ValidateNodeMaintenanceStatusUpdate(obj.(*coordination.NodeMaintenance), old.(*coordination.NodeMaintenance))
+	return validateDeclaratively(ctx, obj, old, errs, operation.Update)
+}
+
+// validateDeclaratively adds the rules that the markers in the API types express to
+// those that are written by hand.
+func validateDeclaratively(ctx context.Context, obj, old runtime.Object, errs field.ErrorList, op operation.Type) field.ErrorList {
+	return rest.ValidateDeclarativelyWithMigrationChecks(ctx, legacyscheme.Scheme, obj, old, errs, op, rest.WithDeclarativeEnforcement())
+}

@@ -1,0 +1,23 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package maintenance holds what all who take part in a NodeMaintenance have to agree
+// upon (KEP-4212): the type of a pod, the order of a drain plan, which pods the drain
+// targets of a node take, and what keeps a pod from leaving.
+//
+// The node maintenance controller, the DaemonSet controller, the kubelet and kubectl use
+// it. All functions are pure.
+package maintenance

@@ -1,0 +1,208 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// standardPriorities end the classes of priorities that Kubernetes knows: those that
+// users may define, system-cluster-critical, system-node-critical, and all others.
+var standardPriorities = []int32{1000000000, 2000000000, 2000001000, 2147483647}
+
+// podTypes in the order in which they are drained.
+var podTypes = []v1.PodType{v1.PodTypeDefault, v1.PodTypeDaemonSet, v1.PodTypeStatic}
+
+// StandardPlan returns the twelve entries that every drain plan has: each takes a
+// class of priorities of one pod type.
+func StandardPlan() []v1.DrainPlanEntry {
+	var plan []v1.DrainPlanEntry
+	for _, podType := range podTypes {
+		for _, priority := range standardPriorities {
+			plan = append(plan, v1.DrainPlanEntry{PodPriority: priority, PodType: podType})
+		}
+	}
+	return plan
+}
+
+// CompletePlan returns the plan with those standard entries that it lacks, each in its
+// place. A plan that is not in order comes back in the order in which it was, with
+// what is missing before the first entry that belongs behind it.
+func CompletePlan(plan []v1.DrainPlanEntry) []v1.DrainPlanEntry {
+	complete := slices.Clone(plan)
+	for _, standard := range StandardPlan() {
+		if slices.ContainsFunc(complete, func(entry v1.DrainPlanEntry) bool { return sameSelection(entry, standard) }) {
+			continue
+		}
+		at := slices.IndexFunc(complete, func(entry v1.DrainPlanEntry) bool { return CompareEntries(entry, standard) > 0 })
+		if at < 0 {
+			at = len(complete)
+		}
+		complete = slices.Insert(complete, at, standard)
+	}
+	return complete
+}
+
+func sameSelection(a, b v1.DrainPlanEntry) bool {
+	return a.PodType == b.PodType && a.PodPriority == b.PodPriority && selectorKey(a.PodSelector) == selectorKey(b.PodSelector)
+}
+
+// CompareEntries orders entries of a drain plan: by pod type, then by priority, then
+// those with a selector first. Two different selectors at the same priority and type
+// are equal: their order is free.
+func CompareEntries(a, b v1.DrainPlanEntry) int {
+	return cmp.Or(
+		cmp.Compare(slices.Index(podTypes, a.PodType), slices.Index(podTypes, b.PodType)),
+		cmp.Compare(a.PodPriority, b.PodPriority),
+		cmp.Compare(generality(a), generality(b)),
+	)
+}
+
+func generality(entry v1.DrainPlanEntry) int {
+	if selectorKey(entry.PodSelector) == "" {
+		return 1
+	}
+	return 0
+}
+
+// selectorKey tells selectors apart. A selector without requirements selects all pods,
+// as a missing one does.
+func selectorKey(selector *metav1.LabelSelector) string {
+	if selector == nil {
+		return ""
+	}
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		// Not to be met in what the API server has let through: equal only to itself.
+		return metav1.FormatLabelSelector(selector)
+	}
+	return compiled.String()
+}
+
+// PodTypeOf returns who runs the pod, in the sense of a drain plan.
+func PodTypeOf(pod *v1.Pod) v1.PodType {
+	if _, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]; mirror {
+		return v1.PodTypeStatic
+	}
+	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "DaemonSet" && isAppsGroup(owner.APIVersion) {
+		return v1.PodTypeDaemonSet
+	}
+	return v1.PodTypeDefault
+}
+
+func isAppsGroup(apiVersion string) bool {
+	return len(apiVersion) > len("apps/") && apiVersion[:len("apps/")] == "apps/"
+}
+
+// IsLeft tells whether the pod still counts on its node: one that has succeeded or
+// failed does not.
+func IsLeft(pod *v1.Pod) bool {
+	return pod.Status.Phase != v1.PodSucceeded && pod.Status.Phase != v1.PodFailed
+}
+
+// PodPriority returns the priority of the pod, which is 0 where none is set.
+func PodPriority(pod *v1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
+}
+
+// compiledEntry is an entry whose selector is ready to match.
+type compiledEntry struct {
+	v1.DrainPlanEntry
+	key      string
+	selector labels.Selector
+}
+
+func compile(entries []v1.DrainPlanEntry) ([]compiledEntry, error) {
+	compiled := make([]compiledEntry, 0, len(entries))
+	for i, entry := range entries {
+		selector := labels.Everything()
+		if entry.PodSelector != nil {
+			var err error
+			if selector, err = metav1.LabelSelectorAsSelector(entry.PodSelector); err != nil {
+				return nil, fmt.Errorf("podSelector of entry %d: %w", i, err)
+			}
+		}
+		compiled = append(compiled, compiledEntry{DrainPlanEntry: entry, key: selectorKey(entry.PodSelector), selector: selector})
+	}
+	return compiled, nil
+}
+
+func (e *compiledEntry) takes(pod *v1.Pod, podType v1.PodType) bool {
+	return e.PodType == podType && PodPriority(pod) <= e.PodPriority && e.selector.Matches(labels.Set(pod.Labels))
+}
+
+// Plan is a drain plan that is ready to be executed.
+type Plan struct {
+	entries []compiledEntry
+}
+
+// NewPlan compiles a drain plan. It fails if a selector is invalid.
+func NewPlan(entries []v1.DrainPlanEntry) (*Plan, error) {
+	compiled, err := compile(entries)
+	if err != nil {
+		return nil, err
+	}
+	return &Plan{entries: compiled}, nil
+}
+
+// Len returns the number of entries.
+func (p *Plan) Len() int { return len(p.entries) }
+
+// EntryFor returns the index of the first entry that takes the pod, or Len if none
+// does: only a plan without the standard entries leaves pods out.
+func (p *Plan) EntryFor(pod *v1.Pod) int {
+	podType := PodTypeOf(pod)
+	for i := range p.entries {
+		if p.entries[i].takes(pod, podType) {
+			return i
+		}
+	}
+	return len(p.entries)
+}
+
+// TargetsAt returns the drain targets when the entry at this position is executed: for
+// each pod type that was reached, and each selector that the plan has for it, the
+// highest priority that was granted so far.
+func (p *Plan) TargetsAt(position int) Targets {
+	if len(p.entries) == 0 || position < 0 {
+		return Targets{}
+	}
+	reached := p.entries[:min(position+1, len(p.entries))]
+	granted := newTargets(reached)
+	last := slices.Index(podTypes, reached[len(reached)-1].PodType)
+	for _, entry := range p.entries[len(reached):] {
+		// A selector whose own turn comes later has what all pods of the type have.
+		if slices.Index(podTypes, entry.PodType) > last || granted.has(entry.PodType, entry.key) {
+			continue
+		}
+		if priority, ok := granted.grant(entry.PodType, entry.key); ok {
+			entry.PodPriority = priority
+			granted.entries = append(granted.entries, entry)
+		}
+	}
+	granted.sort()
+	return granted
+}

@@ -1,0 +1,160 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"cmp"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Targets are the drain targets of a node, or of one of its maintenances: for each pod
+// type and pod selector, up to which priority pods are asked to leave. At most one
+// entry per type and selector. The zero value takes no pod.
+type Targets struct {
+	entries []compiledEntry
+}
+
+// NewTargets compiles drain targets, as they stand in status.maintenanceStatus of a
+// node. It fails if a selector is invalid.
+func NewTargets(entries []v1.DrainPlanEntry) (Targets, error) {
+	compiled, err := compile(entries)
+	if err != nil {
+		return Targets{}, err
+	}
+	return newTargets(compiled), nil
+}
+
+// newTargets keeps, for each type and selector, the highest priority, which is raised
+// to what all pods of the type have.
+func newTargets(entries []compiledEntry) Targets {
+	t := Targets{entries: make([]compiledEntry, 0, len(entries))}
+	for _, entry := range entries {
+		if i := t.index(entry.PodType, entry.key); i >= 0 {
+			t.entries[i].PodPriority = max(t.entries[i].PodPriority, entry.PodPriority)
+		} else {
+			t.entries = append(t.entries, entry)
+		}
+	}
+	for i := range t.entries {
+		t.entries[i].PodPriority, _ = t.grant(t.entries[i].PodType, t.entries[i].key)
+	}
+	t.sort()
+	return t
+}
+
+// sort puts pod types in the order in which they are drained, and entries without a
+// selector first.
+func (t *Targets) sort() {
+	slices.SortFunc(t.entries, func(a, b compiledEntry) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(podTypes, a.PodType), slices.Index(podTypes, b.PodType)),
+			cmp.Compare(a.key, b.key),
+		)
+	})
+}
+
+func (t Targets) index(podType v1.PodType, key string) int {
+	return slices.IndexFunc(t.entries, func(e compiledEntry) bool { return e.PodType == podType && e.key == key })
+}
+
+func (t Targets) has(podType v1.PodType, key string) bool { return t.index(podType, key) >= 0 }
+
+// grant returns up to which priority pods of the type with this selector are taken, by
+// an entry for the selector or by the one for all pods, and whether any are.
+func (t Targets) grant(podType v1.PodType, key string) (int32, bool) {
+	var priority int32
+	found := false
+	for _, candidate := range []string{key, ""} {
+		if i := t.index(podType, candidate); i >= 0 && (!found || t.entries[i].PodPriority > priority) {
+			priority, found = t.entries[i].PodPriority, true
+		}
+	}
+	return priority, found
+}
+
+// IsEmpty tells whether no pod is taken.
+func (t Targets) IsEmpty() bool { return len(t.entries) == 0 }
+
+// Entries returns the targets for the status of a node or a maintenance, in order; nil
+// if there are none.
+func (t Targets) Entries() []v1.DrainPlanEntry {
+	var entries []v1.DrainPlanEntry
+	for _, entry := range t.entries {
+		entries = append(entries, *entry.DrainPlanEntry.DeepCopy())
+	}
+	return entries
+}
+
+// Take tells whether the pod is asked to leave. Whether it still runs is not looked at.
+func (t Targets) Take(pod *v1.Pod) bool {
+	podType := PodTypeOf(pod)
+	return slices.ContainsFunc(t.entries, func(e compiledEntry) bool { return e.takes(pod, podType) })
+}
+
+// Reaches tells whether these targets grant all that the others do.
+func (t Targets) Reaches(others Targets) bool {
+	return !slices.ContainsFunc(others.entries, func(e compiledEntry) bool {
+		priority, ok := t.grant(e.PodType, e.key)
+		return !ok || priority < e.PodPriority
+	})
+}
+
+// Equal tells whether two targets grant the same.
+func (t Targets) Equal(others Targets) bool { return t.Reaches(others) && others.Reaches(t) }
+
+// LeastPowerful returns what all of these targets grant: for every type and selector
+// that one of them names, the lowest priority. Where two selectors match the same pod,
+// this may take fewer pods than each of them does, and never more.
+func LeastPowerful(all ...Targets) Targets {
+	var least Targets
+	for _, t := range all {
+		for _, entry := range t.entries {
+			if least.has(entry.PodType, entry.key) {
+				continue
+			}
+			if priority, ok := lowest(all, entry.PodType, entry.key); ok {
+				entry.PodPriority = priority
+				least.entries = append(least.entries, entry)
+			}
+		}
+	}
+	least.sort()
+	return least
+}
+
+// lowest returns the lowest priority that is granted, and false if somebody grants none.
+func lowest(all []Targets, podType v1.PodType, key string) (int32, bool) {
+	var priority int32
+	for i, t := range all {
+		granted, ok := t.grant(podType, key)
+		if !ok {
+			return 0, false
+		}
+		if i == 0 || granted < priority {
+			priority = granted
+		}
+	}
+	return priority, true
+}
+
+// RaisedTo returns these targets, raised to at least the floor: what was granted on a
+// node is never taken back while the node is maintained.
+func (t Targets) RaisedTo(floor Targets) Targets {
+	return newTargets(slices.Concat(t.entries, floor.entries))
+}
