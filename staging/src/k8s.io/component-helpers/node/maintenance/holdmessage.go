@@ -1,0 +1,162 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxMessageGroups bounds a message of holds. A group takes at most about 2000
+// characters, where all names are as long as they may be, and a condition has room for
+// 32768.
+const maxMessageGroups = 10
+
+// HoldMessage says in sentences what keeps pods on their nodes. Its times are absolute:
+// it changes only when something happens. Empty if nothing is held.
+func HoldMessage(groups []HoldGroup) string {
+	var sentences []string
+	shown := groups[:min(maxMessageGroups, len(groups))]
+	for i := range shown {
+		sentences = append(sentences, shown[i].sentence())
+	}
+	if rest := groups[len(shown):]; len(rest) > 0 {
+		pods := 0
+		for _, group := range rest {
+			pods += group.Pods
+		}
+		sentences = append(sentences, fmt.Sprintf("%s held by %s.", counted(pods, "pod is", "pods are"), counted(len(rest), "more cause", "more causes")))
+	}
+	return strings.Join(sentences, " ")
+}
+
+// sentence tells how many pods are held, by whom, and which.
+func (g *HoldGroup) sentence() string {
+	var names []string
+	for _, pod := range g.First {
+		names = append(names, pod.String())
+	}
+	return fmt.Sprintf("%s%s: %s.", g.predicate(), g.details(), listNames(names, g.Pods))
+}
+
+// predicate says what the pods of the group do.
+func (g *HoldGroup) predicate() string {
+	switch g.Cause {
+	case HoldDisruptionBudget:
+		return g.budgetPredicate()
+	case HoldEvictionRefused:
+		return g.wait("because the API server refuses to evict")
+	case HoldInterceptor:
+		return g.wait("for interceptor " + g.Name)
+	case HoldInterceptorUnresponsive:
+		if podType, nobody := g.withoutHandler(); nobody {
+			return g.are(podType, "not handled by anybody yet")
+		}
+		return g.wait("for interceptor " + g.Name + ", which does not report")
+	case HoldTerminating:
+		return g.are(v1.PodTypeDefault, "terminating")
+	case HoldStuckTerminating:
+		return g.are(v1.PodTypeDefault, "still terminating after the grace period")
+	case HoldUnhandled:
+		return g.are(v1.PodType(g.Name), "not handled by anybody")
+	default:
+		return g.are(v1.PodTypeDefault, "being evicted")
+	}
+}
+
+func (g *HoldGroup) budgetPredicate() string {
+	switch {
+	case g.Name == "":
+		return g.wait("for a PodDisruptionBudget")
+	case strings.Contains(g.Name, nameSeparator):
+		// Room in one of them would not help.
+		return g.wait("because several PodDisruptionBudgets apply (" + g.Name + ")")
+	default:
+		return g.wait("for PodDisruptionBudget " + g.Name)
+	}
+}
+
+// withoutHandler tells whether the pods wait for an interceptor of the project itself that
+// has never been heard of, and their type: nobody runs it, and no operator of theirs could help.
+func (g *HoldGroup) withoutHandler() (podType v1.PodType, nobody bool) {
+	if g.Cause != HoldInterceptorUnresponsive || g.Heartbeat != nil {
+		return "", false
+	}
+	switch g.Name {
+	case coordinationv1alpha1.EvictionInterceptorDaemonSet:
+		return v1.PodTypeDaemonSet, true
+	case coordinationv1alpha1.EvictionInterceptorKubelet:
+		return v1.PodTypeStatic, true
+	}
+	return "", false
+}
+
+// details are the times that tell whether it is worth waiting.
+func (g *HoldGroup) details() string {
+	var details []string
+	add := func(what string, at *metav1.Time) {
+		if at != nil {
+			details = append(details, what+" "+at.UTC().Format(time.RFC3339))
+		}
+	}
+	switch g.Cause {
+	case HoldInterceptor, HoldInterceptorUnresponsive:
+		add("last heartbeat", g.Heartbeat)
+		if _, nobody := g.withoutHandler(); nobody {
+			add("no heartbeat of "+g.Name+" since", g.Since)
+		} else if g.Heartbeat == nil {
+			add("no heartbeat since", g.Since)
+		}
+		add("expected to finish", g.ETA)
+	case HoldTerminating, HoldStuckTerminating:
+		add("since", g.Since)
+		add("grace period ends", g.ETA)
+	case HoldUnhandled:
+		details = append(details, "all interceptors had their turn")
+	}
+	if len(details) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(details, ", ") + ")"
+}
+
+func (g *HoldGroup) wait(what string) string {
+	return counted(g.Pods, "pod waits", "pods wait") + " " + what
+}
+
+func (g *HoldGroup) are(podType v1.PodType, what string) string {
+	kind := ""
+	switch podType {
+	case v1.PodTypeDaemonSet:
+		kind = "DaemonSet "
+	case v1.PodTypeStatic:
+		kind = "static "
+	}
+	return counted(g.Pods, kind+"pod is", kind+"pods are") + " " + what
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,297 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/evictionrequest"
+)
+
+// HoldCause says what keeps a pod on its node that was asked to leave. The values are
+// also those of metric labels and of what kubectl prints for scripts.
+type HoldCause string
+
+const (
+	// HoldDisruptionBudget means that PodDisruptionBudgets do not allow the eviction.
+	// The name of the hold is theirs.
+	HoldDisruptionBudget HoldCause = "DisruptionBudget"
+
+	// HoldEvictionRefused means that the API server refuses the eviction for another
+	// reason, such as an admission webhook.
+	HoldEvictionRefused HoldCause = "EvictionRefused"
+
+	// HoldInterceptor means that it is the turn of an interceptor, which the hold
+	// names. It reports, or was activated a moment ago.
+	HoldInterceptor HoldCause = "Interceptor"
+
+	// HoldInterceptorUnresponsive means that the report of this interceptor is overdue.
+	HoldInterceptorUnresponsive HoldCause = "InterceptorUnresponsive"
+
+	// HoldTerminating means that the pod was deleted and is within its grace period.
+	HoldTerminating HoldCause = "Terminating"
+
+	// HoldStuckTerminating means that the pod is still there after that.
+	HoldStuckTerminating HoldCause = "StuckTerminating"
+
+	// HoldUnhandled means that all interceptors had their turn, and the pod runs on: a
+	// DaemonSet pod or a static pod that nobody handles. The hold names the pod type.
+	HoldUnhandled HoldCause = "Unhandled"
+
+	// HoldEvicting means that the eviction is on its way, or the request was not taken
+	// up yet.
+	HoldEvicting HoldCause = "Evicting"
+)
+
+// terminationPatience is how long a pod may outlast its grace period before it counts as
+// stuck: the kubelet needs a moment to kill it and to say so.
+const terminationPatience = 30 * time.Second
+
+const (
+	// maxHoldNames is how many pods of a group, and how many budgets of a pod, are named.
+	maxHoldNames = 3
+
+	// nameSeparator stands between the budgets of a pod. No name contains it.
+	nameSeparator = ", "
+)
+
+// Blocked tells whether the pod stays until somebody acts.
+func (c HoldCause) Blocked() bool {
+	switch c {
+	case HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldStuckTerminating, HoldUnhandled:
+		return true
+	}
+	return false
+}
+
+// Hold is what keeps one pod on its node.
+type Hold struct {
+	Cause HoldCause
+	// Name says who it is, where the cause has a name.
+	Name string
+	Pod  types.NamespacedName
+	Node string
+	// Heartbeat is when the interceptor has reported last.
+	Heartbeat *metav1.Time
+	// ETA is when the interceptor expects to be done, or when the grace period of a
+	// terminating pod ends.
+	ETA *metav1.Time
+	// Since is when the turn of the interceptor began, the eviction was first refused, or
+	// the pod was deleted.
+	Since *metav1.Time
+	// RecheckAt is when time alone makes it another hold; zero where it never does.
+	RecheckAt time.Time
+}
+
+// HoldOf returns what keeps a pod on its node, given the request for its eviction, or
+// nil if there is none. It returns false for a pod that is neither asked to leave nor
+// terminating, and for one that has ended. budgets returns those that select the pod; it
+// is only called for pods that a budget blocks, and may be nil.
+func HoldOf(pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, budgets func(*v1.Pod) []*policyv1.PodDisruptionBudget, now time.Time) (Hold, bool) {
+	hold := Hold{Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Node: pod.Spec.NodeName}
+	switch {
+	case !IsLeft(pod):
+		return Hold{}, false
+	case pod.DeletionTimestamp != nil:
+		// Whoever was in the way before, the rest is up to the kubelet.
+		hold.terminating(pod, now)
+		return hold, true
+	case request == nil:
+		return Hold{}, false
+	}
+	switch evictionrequest.StateOf(request) {
+	case evictionrequest.StateEvicted, evictionrequest.StateCanceled:
+		return Hold{}, false
+	case evictionrequest.StateBlocked:
+		hold.blocked(pod, request, budgets)
+	case evictionrequest.StateIntercepting:
+		hold.intercepting(request)
+	case evictionrequest.StatePending:
+		hold.pending(pod, request)
+	default:
+		hold.Cause, hold.Since = HoldEvicting, request.Status.ActivationTime.DeepCopy()
+	}
+	return hold, true
+}
+
+func (h *Hold) terminating(pod *v1.Pod, now time.Time) {
+	// deletionTimestamp is when the grace period ends, not when it began.
+	deleted := pod.DeletionTimestamp.Time
+	if seconds := pod.DeletionGracePeriodSeconds; seconds != nil {
+		deleted = deleted.Add(-time.Duration(*seconds) * time.Second)
+	}
+	h.Since = &metav1.Time{Time: deleted}
+	stuckAt := pod.DeletionTimestamp.Add(terminationPatience)
+	if !now.Before(stuckAt) {
+		h.Cause = HoldStuckTerminating
+		return
+	}
+	h.Cause, h.ETA, h.RecheckAt = HoldTerminating, pod.DeletionTimestamp.DeepCopy(), stuckAt
+}
+
+func (h *Hold) blocked(pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, budgets func(*v1.Pod) []*policyv1.PodDisruptionBudget) {
+	condition := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionBlocked))
+	h.Since = condition.LastTransitionTime.DeepCopy()
+	if condition.Reason != coordinationv1alpha1.EvictionRequestReasonDisruptionBudget {
+		h.Cause = HoldEvictionRefused
+		return
+	}
+	h.Cause = HoldDisruptionBudget
+	if budgets != nil {
+		h.Name = budgetNames(budgets(pod))
+	}
+}
+
+// budgetNames names the budgets that select a pod. Where it is one, it is the one that
+// does not allow the eviction; where they are several, all are in the way together: the
+// API server evicts no such pod.
+func budgetNames(budgets []*policyv1.PodDisruptionBudget) string {
+	var names []string
+	for _, budget := range budgets {
+		names = append(names, budget.Namespace+"/"+budget.Name)
+	}
+	slices.Sort(names)
+	return listNames(names, len(names))
+}
+
+func (h *Hold) intercepting(request *coordinationv1alpha1.EvictionRequest) {
+	h.Cause, h.Name = HoldInterceptor, request.Status.ActiveInterceptors[0]
+	h.Since = request.Status.ActivationTime.DeepCopy()
+	if meta.IsStatusConditionTrue(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive)) {
+		h.Cause = HoldInterceptorUnresponsive
+	}
+	if report := evictionrequest.ActiveInterceptor(request); report != nil {
+		h.Heartbeat, h.ETA = report.HeartbeatTime.DeepCopy(), report.ExpectedFinishTime.DeepCopy()
+	}
+}
+
+// pending is for requests that are nobody's turn: before the first or after the last.
+func (h *Hold) pending(pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest) {
+	if len(request.Status.TargetInterceptors) == 0 {
+		h.Cause, h.Since = HoldEvicting, request.CreationTimestamp.DeepCopy()
+		return
+	}
+	h.Cause, h.Name = HoldUnhandled, string(PodTypeOf(pod))
+	for _, report := range request.Status.Interceptors {
+		h.Since = latest(h.Since, report.CompletionTime.DeepCopy())
+	}
+}
+
+// HoldGroup is what pods have in common that are held by the same cause and name.
+type HoldGroup struct {
+	Cause HoldCause
+	Name  string
+	// Pods is how many they are, First names the first three of them.
+	Pods  int
+	First []types.NamespacedName
+	// Heartbeat and Since are the oldest, ETA is the latest among the pods.
+	Heartbeat, ETA, Since *metav1.Time
+}
+
+// GroupHolds sums holds up: what is blocked first, then by cause and name. The result
+// does not depend on the order of the holds.
+func GroupHolds(holds []Hold) []HoldGroup {
+	groups := make([]HoldGroup, 0, len(holds))
+	for _, hold := range holds {
+		groups = append(groups, HoldGroup{
+			Cause: hold.Cause, Name: hold.Name,
+			Pods: 1, First: []types.NamespacedName{hold.Pod},
+			Heartbeat: hold.Heartbeat, ETA: hold.ETA, Since: hold.Since,
+		})
+	}
+	return MergeGroups(groups)
+}
+
+// MergeGroups returns the groups that all holds together have, so that those of each
+// node can be kept.
+func MergeGroups(groups ...[]HoldGroup) []HoldGroup {
+	type key struct {
+		cause HoldCause
+		name  string
+	}
+	merged := map[key]*HoldGroup{}
+	for _, group := range slices.Concat(groups...) {
+		k := key{group.Cause, group.Name}
+		if merged[k] == nil {
+			merged[k] = &HoldGroup{Cause: group.Cause, Name: group.Name}
+		}
+		merged[k].add(group)
+	}
+	var sorted []HoldGroup
+	for _, group := range merged {
+		sorted = append(sorted, *group)
+	}
+	slices.SortFunc(sorted, func(a, b HoldGroup) int {
+		return cmp.Or(compareCauses(a.Cause, b.Cause), cmp.Compare(a.Name, b.Name))
+	})
+	return sorted
+}
+
+func (g *HoldGroup) add(other HoldGroup) {
+	g.Pods += other.Pods
+	first := slices.Concat(g.First, other.First)
+	slices.SortFunc(first, func(a, b types.NamespacedName) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	g.First = first[:min(maxHoldNames, len(first))]
+	g.Heartbeat, g.Since = oldest(g.Heartbeat, other.Heartbeat), oldest(g.Since, other.Since)
+	g.ETA = latest(g.ETA, other.ETA)
+}
+
+func compareCauses(a, b HoldCause) int {
+	if a.Blocked() != b.Blocked() {
+		if a.Blocked() {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(a, b)
+}
+
+func oldest(a, b *metav1.Time) *metav1.Time {
+	if a == nil || b != nil && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func latest(a, b *metav1.Time) *metav1.Time {
+	if a == nil || b != nil && a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// listNames joins the first names, and counts the others.
+func listNames(names []string, total int) string {
+	names = names[:min(maxHoldNames, len(names))]
+	list := strings.Join(names, nameSeparator)
+	if more := total - len(names); more > 0 {
+		return fmt.Sprintf("%s and %d more", list, more)
+	}
+	return list
+}

@@ -1,0 +1,484 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+const interceptorVM = "vm.example.com"
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// after returns a time that many minutes after noon.
+func after(minutes int) *metav1.Time {
+	return &metav1.Time{Time: noon.Add(time.Duration(minutes) * time.Minute)}
+}
+
+// webPod returns shop/web-0 on node one.
+func webPod(changes ...func(*v1.Pod)) *v1.Pod {
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"},
+		Spec:       v1.PodSpec{NodeName: "one"},
+		Status:     v1.PodStatus{Phase: v1.PodRunning},
+	}
+	for _, change := range changes {
+		change(pod)
+	}
+	return pod
+}
+
+// deletedBy lets the grace period end at a time, after it began 10 minutes before.
+func deletedBy(end *metav1.Time) func(*v1.Pod) {
+	return func(pod *v1.Pod) {
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = end, ptr.To[int64](600)
+	}
+}
+
+func inPhase(phase v1.PodPhase) func(*v1.Pod) {
+	return func(pod *v1.Pod) { pod.Status.Phase = phase }
+}
+
+func ofDaemonSet(pod *v1.Pod) {
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: ptr.To(true)}}
+}
+
+// askedToLeave returns a request that was created at noon.
+func askedToLeave(changes ...func(*coordinationv1alpha1.EvictionRequest)) *coordinationv1alpha1.EvictionRequest {
+	request := &coordinationv1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", CreationTimestamp: *after(0)}}
+	for _, change := range changes {
+		change(request)
+	}
+	return request
+}
+
+// intercepted gives the turn to one of two interceptors, one minute after noon.
+func intercepted(active string, report coordinationv1alpha1.InterceptorStatus) func(*coordinationv1alpha1.EvictionRequest) {
+	return func(request *coordinationv1alpha1.EvictionRequest) {
+		report.Name = active
+		request.Status.TargetInterceptors = []coordinationv1alpha1.Interceptor{{Name: "first.example.com"}, {Name: active}}
+		request.Status.Interceptors = []coordinationv1alpha1.InterceptorStatus{{Name: "first.example.com", HeartbeatTime: after(0)}, report}
+		request.Status.ActiveInterceptors = []string{active}
+		request.Status.ActivationTime = after(1)
+	}
+}
+
+func evicting(request *coordinationv1alpha1.EvictionRequest) {
+	intercepted(coordinationv1alpha1.EvictionInterceptorImperative, coordinationv1alpha1.InterceptorStatus{})(request)
+}
+
+// allDone lets the last of all interceptors complete five minutes after noon.
+func allDone(request *coordinationv1alpha1.EvictionRequest) {
+	intercepted(coordinationv1alpha1.EvictionInterceptorImperative, coordinationv1alpha1.InterceptorStatus{CompletionTime: after(5)})(request)
+	request.Status.Interceptors[0].CompletionTime = after(1)
+	request.Status.ProcessedInterceptors = []string{"first.example.com", coordinationv1alpha1.EvictionInterceptorImperative}
+	request.Status.ActiveInterceptors = nil
+}
+
+func withCondition(conditionType coordinationv1alpha1.EvictionRequestConditionType, status metav1.ConditionStatus, reason string) func(*coordinationv1alpha1.EvictionRequest) {
+	return func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Status.Conditions = append(request.Status.Conditions, metav1.Condition{
+			Type: string(conditionType), Status: status, Reason: reason, LastTransitionTime: *after(2),
+		})
+	}
+}
+
+// budgetsNamed returns budgets of the namespace of a pod.
+func budgetsNamed(names ...string) func(*v1.Pod) []*policyv1.PodDisruptionBudget {
+	return func(pod *v1.Pod) []*policyv1.PodDisruptionBudget {
+		var budgets []*policyv1.PodDisruptionBudget
+		for _, name := range names {
+			budgets = append(budgets, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name}})
+		}
+		return budgets
+	}
+}
+
+func TestHoldOf(t *testing.T) {
+	const (
+		canceled     = coordinationv1alpha1.EvictionRequestConditionCanceled
+		evicted      = coordinationv1alpha1.EvictionRequestConditionEvicted
+		blocked      = coordinationv1alpha1.EvictionRequestConditionBlocked
+		unresponsive = coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive
+
+		budget  = coordinationv1alpha1.EvictionRequestReasonDisruptionBudget
+		refused = coordinationv1alpha1.EvictionRequestReasonEvictionRefused
+	)
+	reporting := coordinationv1alpha1.InterceptorStatus{HeartbeatTime: after(8), ExpectedFinishTime: after(20)}
+	for _, tc := range []struct {
+		name    string
+		pod     *v1.Pod
+		request *coordinationv1alpha1.EvictionRequest
+		budgets func(*v1.Pod) []*policyv1.PodDisruptionBudget
+		now     *metav1.Time
+		// want has no Cause if nothing holds the pod. Pod and Node are the same everywhere.
+		want Hold
+	}{
+		{name: "not asked", pod: webPod()},
+		{name: "evicted", pod: webPod(), request: askedToLeave(withCondition(evicted, metav1.ConditionTrue, ""))},
+		{name: "canceled", pod: webPod(), request: askedToLeave(withCondition(canceled, metav1.ConditionTrue, ""))},
+		{name: "succeeded", pod: webPod(inPhase(v1.PodSucceeded)), request: askedToLeave(evicting)},
+		{name: "failed and terminating", pod: webPod(inPhase(v1.PodFailed), deletedBy(after(5))), request: askedToLeave(evicting)},
+		{
+			name: "not taken up", pod: webPod(), request: askedToLeave(),
+			want: Hold{Cause: HoldEvicting, Since: after(0)},
+		},
+		{
+			name: "evicting", pod: webPod(), request: askedToLeave(evicting),
+			want: Hold{Cause: HoldEvicting, Since: after(1)},
+		},
+		{
+			name: "not blocked any more", pod: webPod(), request: askedToLeave(evicting, withCondition(blocked, metav1.ConditionFalse, "NotBlocked")),
+			want: Hold{Cause: HoldEvicting, Since: after(1)},
+		},
+		{
+			name: "budget", pod: webPod(), request: askedToLeave(evicting, withCondition(blocked, metav1.ConditionTrue, budget)), budgets: budgetsNamed("web"),
+			want: Hold{Cause: HoldDisruptionBudget, Name: "shop/web", Since: after(2)},
+		},
+		{
+			name: "two budgets", pod: webPod(), request: askedToLeave(evicting, withCondition(blocked, metav1.ConditionTrue, budget)), budgets: budgetsNamed("web", "all"),
+			want: Hold{Cause: HoldDisruptionBudget, Name: "shop/all, shop/web", Since: after(2)},
+		},
+		{
+			name: "many budgets", pod: webPod(), request: askedToLeave(evicting, withCondition(blocked, metav1.ConditionTrue, budget)), budgets: budgetsNamed("e", "d", "c", "b", "a"),
+			want: Hold{Cause: HoldDisruptionBudget, Name: "shop/a, shop/b, shop/c and 2 more", Since: after(2)},
+		},
+		{
+			name: "budgets unknown", pod: webPod(), request: askedToLeave(evicting, withCondition(blocked, metav1.ConditionTrue, budget)),
+			want: Hold{Cause: HoldDisruptionBudget, Since: after(2)},
+		},
+		{
+			name: "budget is gone", pod: webPod(), request: askedToLeave(evicting, withCondition(blocked, metav1.ConditionTrue, budget)), budgets: budgetsNamed(),
+			want: Hold{Cause: HoldDisruptionBudget, Since: after(2)},
+		},
+		{
+			name: "refused", pod: webPod(), request: askedToLeave(evicting, withCondition(blocked, metav1.ConditionTrue, refused)), budgets: budgetsNamed("web"),
+			want: Hold{Cause: HoldEvictionRefused, Since: after(2)},
+		},
+		{
+			name: "interceptor", pod: webPod(), request: askedToLeave(intercepted(interceptorVM, reporting)),
+			want: Hold{Cause: HoldInterceptor, Name: interceptorVM, Heartbeat: after(8), ETA: after(20), Since: after(1)},
+		},
+		{
+			name: "interceptor without a report", pod: webPod(), request: askedToLeave(intercepted(interceptorVM, coordinationv1alpha1.InterceptorStatus{})),
+			want: Hold{Cause: HoldInterceptor, Name: interceptorVM, Since: after(1)},
+		},
+		{
+			name: "interceptor that is responsive again", pod: webPod(), request: askedToLeave(intercepted(interceptorVM, reporting), withCondition(unresponsive, metav1.ConditionFalse, "")),
+			want: Hold{Cause: HoldInterceptor, Name: interceptorVM, Heartbeat: after(8), ETA: after(20), Since: after(1)},
+		},
+		{
+			name: "unresponsive interceptor", pod: webPod(), request: askedToLeave(intercepted(interceptorVM, reporting), withCondition(unresponsive, metav1.ConditionTrue, "")),
+			want: Hold{Cause: HoldInterceptorUnresponsive, Name: interceptorVM, Heartbeat: after(8), ETA: after(20), Since: after(1)},
+		},
+		{
+			name: "DaemonSet pod that nobody handles", pod: webPod(ofDaemonSet), request: askedToLeave(allDone),
+			want: Hold{Cause: HoldUnhandled, Name: "DaemonSet", Since: after(5)},
+		},
+		{
+			name: "pod that nobody handles", pod: webPod(), request: askedToLeave(allDone),
+			want: Hold{Cause: HoldUnhandled, Name: "Default", Since: after(5)},
+		},
+		{
+			name: "terminating without a request", pod: webPod(deletedBy(after(15))), now: after(10),
+			want: Hold{Cause: HoldTerminating, Since: after(5), ETA: after(15), RecheckAt: noon.Add(15*time.Minute + 30*time.Second)},
+		},
+		{
+			name: "terminating in spite of a budget", pod: webPod(deletedBy(after(15))), now: after(15), budgets: budgetsNamed("web"),
+			request: askedToLeave(evicting, withCondition(blocked, metav1.ConditionTrue, budget)),
+			want:    Hold{Cause: HoldTerminating, Since: after(5), ETA: after(15), RecheckAt: noon.Add(15*time.Minute + 30*time.Second)},
+		},
+		{
+			name: "terminating after the request", pod: webPod(deletedBy(after(15))), now: after(15), request: askedToLeave(withCondition(canceled, metav1.ConditionTrue, "")),
+			want: Hold{Cause: HoldTerminating, Since: after(5), ETA: after(15), RecheckAt: noon.Add(15*time.Minute + 30*time.Second)},
+		},
+		{
+			name: "stuck in that moment", pod: webPod(deletedBy(after(15))), now: &metav1.Time{Time: noon.Add(15*time.Minute + 30*time.Second)},
+			want: Hold{Cause: HoldStuckTerminating, Since: after(5)},
+		},
+		{
+			name: "stuck after an intercepted request", pod: webPod(deletedBy(after(15))), now: after(20), request: askedToLeave(intercepted(interceptorVM, reporting)),
+			want: Hold{Cause: HoldStuckTerminating, Since: after(5)},
+		},
+		{
+			name: "stuck without a grace period", now: after(20),
+			pod:  webPod(func(pod *v1.Pod) { pod.DeletionTimestamp = after(15) }),
+			want: Hold{Cause: HoldStuckTerminating, Since: after(15)},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.now == nil {
+				tc.now = after(10)
+			}
+			held := tc.want.Cause != ""
+			if held {
+				tc.want.Pod, tc.want.Node = types.NamespacedName{Namespace: "shop", Name: "web-0"}, "one"
+			}
+			got, ok := HoldOf(tc.pod, tc.request, tc.budgets, tc.now.Time)
+			if ok != held {
+				t.Errorf("held: %v, want %v", ok, held)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("hold (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A terminating pod becomes stuck at the time that its hold names, and not before.
+func TestRecheckAt(t *testing.T) {
+	pod := webPod(deletedBy(after(15)))
+	first, _ := HoldOf(pod, nil, nil, after(10).Time)
+	before, _ := HoldOf(pod, nil, nil, first.RecheckAt.Add(-time.Nanosecond))
+	then, _ := HoldOf(pod, nil, nil, first.RecheckAt)
+	if diff := cmp.Diff(first, before); diff != "" {
+		t.Errorf("a moment before (-first, +then):\n%s", diff)
+	}
+	if then.Cause != HoldStuckTerminating || !then.RecheckAt.IsZero() {
+		t.Errorf("got %s, to be looked at again at %v", then.Cause, then.RecheckAt)
+	}
+}
+
+func TestBlocked(t *testing.T) {
+	got := map[HoldCause]bool{}
+	for _, cause := range allCauses {
+		got[cause] = cause.Blocked()
+	}
+	want := map[HoldCause]bool{
+		HoldDisruptionBudget: true, HoldEvictionRefused: true, HoldInterceptorUnresponsive: true, HoldStuckTerminating: true, HoldUnhandled: true,
+		HoldInterceptor: false, HoldTerminating: false, HoldEvicting: false,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+}
+
+var allCauses = []HoldCause{
+	HoldEvicting, HoldTerminating, HoldInterceptor, HoldUnhandled, HoldStuckTerminating, HoldInterceptorUnresponsive, HoldEvictionRefused, HoldDisruptionBudget,
+}
+
+func podNamed(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+func TestGroupHolds(t *testing.T) {
+	holds := []Hold{
+		{Cause: HoldTerminating, Pod: podNamed("shop", "a"), Since: after(3), ETA: after(4)},
+		{Cause: HoldInterceptor, Name: "a.example.com", Pod: podNamed("shop", "b"), Heartbeat: after(3), ETA: after(9), Since: after(1)},
+		{Cause: HoldInterceptor, Name: "a.example.com", Pod: podNamed("shop", "d"), Heartbeat: after(2), ETA: after(11), Since: after(2)},
+		{Cause: HoldInterceptor, Name: "a.example.com", Pod: podNamed("bank", "z"), Heartbeat: after(4), ETA: after(10), Since: after(3)},
+		{Cause: HoldInterceptor, Name: "a.example.com", Pod: podNamed("shop", "c")},
+		{Cause: HoldUnhandled, Name: "Static", Pod: podNamed("kube-system", "proxy")},
+		{Cause: HoldDisruptionBudget, Name: "shop/web", Pod: podNamed("shop", "f")},
+		{Cause: HoldDisruptionBudget, Name: "shop/db", Pod: podNamed("shop", "g")},
+	}
+	want := []HoldGroup{
+		{Cause: HoldDisruptionBudget, Name: "shop/db", Pods: 1, First: []types.NamespacedName{podNamed("shop", "g")}},
+		{Cause: HoldDisruptionBudget, Name: "shop/web", Pods: 1, First: []types.NamespacedName{podNamed("shop", "f")}},
+		{Cause: HoldUnhandled, Name: "Static", Pods: 1, First: []types.NamespacedName{podNamed("kube-system", "proxy")}},
+		{
+			Cause: HoldInterceptor, Name: "a.example.com", Pods: 4,
+			First:     []types.NamespacedName{podNamed("bank", "z"), podNamed("shop", "b"), podNamed("shop", "c")},
+			Heartbeat: after(2), ETA: after(11), Since: after(1),
+		},
+		{Cause: HoldTerminating, Pods: 1, First: []types.NamespacedName{podNamed("shop", "a")}, Since: after(3), ETA: after(4)},
+	}
+	if diff := cmp.Diff(want, GroupHolds(holds)); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]HoldGroup(nil), GroupHolds(nil)); diff != "" {
+		t.Errorf("without holds (-want, +got):\n%s", diff)
+	}
+}
+
+// Whatever the order of the holds, and however they are spread over nodes, the groups
+// are the same, and those that went into them stay as they were.
+func TestGroupsDoNotDependOnOrder(t *testing.T) {
+	random := rand.New(rand.NewPCG(4, 21))
+	maybe := func() *metav1.Time {
+		if random.IntN(4) == 0 {
+			return nil
+		}
+		return after(random.IntN(100))
+	}
+	for range 200 {
+		var holds []Hold
+		for i := range random.IntN(60) {
+			holds = append(holds, Hold{
+				Cause: allCauses[random.IntN(len(allCauses))], Name: fmt.Sprintf("name-%d", random.IntN(3)),
+				Pod:       podNamed(fmt.Sprintf("namespace-%d", random.IntN(3)), fmt.Sprintf("pod-%d", i)),
+				Heartbeat: maybe(), ETA: maybe(), Since: maybe(),
+			})
+		}
+		want := GroupHolds(holds)
+		random.Shuffle(len(holds), func(i, j int) { holds[i], holds[j] = holds[j], holds[i] })
+		nodes := make([][]HoldGroup, 1+random.IntN(5))
+		for rest := holds; len(rest) > 0; {
+			n := 1 + random.IntN(len(rest))
+			node := random.IntN(len(nodes))
+			nodes[node] = MergeGroups(nodes[node], GroupHolds(rest[:n]))
+			rest = rest[n:]
+		}
+		for range 2 {
+			if diff := cmp.Diff(want, MergeGroups(nodes...)); diff != "" {
+				t.Fatalf("(-all at once, +merged):\n%s", diff)
+			}
+		}
+		if diff := cmp.Diff(want, GroupHolds(holds)); diff != "" {
+			t.Fatalf("(-in order, +shuffled):\n%s", diff)
+		}
+	}
+}
+
+func TestHoldMessage(t *testing.T) {
+	shop := func(names ...string) []types.NamespacedName {
+		var pods []types.NamespacedName
+		for _, name := range names {
+			pods = append(pods, podNamed("shop", name))
+		}
+		return pods
+	}
+	for _, tc := range []struct {
+		name   string
+		groups []HoldGroup
+		want   string
+	}{
+		{"nothing", nil, ""},
+		{
+			"two groups",
+			[]HoldGroup{
+				{Cause: HoldDisruptionBudget, Name: "shop/web", Pods: 12, First: shop("web-1", "web-2", "web-3"), Since: after(1)},
+				{Cause: HoldInterceptor, Name: interceptorVM, Pods: 1, First: shop("vm-1"), Heartbeat: after(60), ETA: after(80), Since: after(1)},
+			},
+			"12 pods wait for PodDisruptionBudget shop/web: shop/web-1, shop/web-2, shop/web-3 and 9 more. " +
+				"1 pod waits for interceptor vm.example.com (last heartbeat 2026-11-21T13:00:00Z, expected to finish 2026-11-21T13:20:00Z): shop/vm-1.",
+		},
+		{
+			"one budget",
+			[]HoldGroup{{Cause: HoldDisruptionBudget, Name: "shop/web", Pods: 1, First: shop("web-1")}},
+			"1 pod waits for PodDisruptionBudget shop/web: shop/web-1.",
+		},
+		{
+			"several budgets on one pod",
+			[]HoldGroup{{Cause: HoldDisruptionBudget, Name: "shop/all, shop/web", Pods: 2, First: shop("web-1", "web-2")}},
+			"2 pods wait because several PodDisruptionBudgets apply (shop/all, shop/web): shop/web-1, shop/web-2.",
+		},
+		{
+			"unknown budget",
+			[]HoldGroup{{Cause: HoldDisruptionBudget, Pods: 1, First: shop("web-1")}},
+			"1 pod waits for a PodDisruptionBudget: shop/web-1.",
+		},
+		{
+			"refused",
+			[]HoldGroup{{Cause: HoldEvictionRefused, Pods: 2, First: shop("web-1", "web-2")}},
+			"2 pods wait because the API server refuses to evict: shop/web-1, shop/web-2.",
+		},
+		{
+			"interceptor without a report",
+			[]HoldGroup{{Cause: HoldInterceptor, Name: interceptorVM, Pods: 2, First: shop("vm-1", "vm-2"), Since: after(1)}},
+			"2 pods wait for interceptor vm.example.com (no heartbeat since 2026-11-21T12:01:00Z): shop/vm-1, shop/vm-2.",
+		},
+		{
+			"unresponsive",
+			[]HoldGroup{{Cause: HoldInterceptorUnresponsive, Name: interceptorVM, Pods: 1, First: shop("vm-1"), Heartbeat: after(2), Since: after(1)}},
+			"1 pod waits for interceptor vm.example.com, which does not report (last heartbeat 2026-11-21T12:02:00Z): shop/vm-1.",
+		},
+		{
+			"nobody handles DaemonSets",
+			[]HoldGroup{{Cause: HoldInterceptorUnresponsive, Name: coordinationv1alpha1.EvictionInterceptorDaemonSet, Pods: 2, First: shop("a-1", "a-2"), Since: after(1)}},
+			"2 DaemonSet pods are not handled by anybody yet (no heartbeat of daemonset.apps.k8s.io since 2026-11-21T12:01:00Z): shop/a-1, shop/a-2.",
+		},
+		{
+			"kubelet without a report",
+			[]HoldGroup{{Cause: HoldInterceptorUnresponsive, Name: coordinationv1alpha1.EvictionInterceptorKubelet, Pods: 1, First: shop("etcd-one"), Since: after(1)}},
+			"1 static pod is not handled by anybody yet (no heartbeat of kubelet.k8s.io since 2026-11-21T12:01:00Z): shop/etcd-one.",
+		},
+		{
+			"kubelet that has reported",
+			[]HoldGroup{{Cause: HoldInterceptorUnresponsive, Name: coordinationv1alpha1.EvictionInterceptorKubelet, Pods: 1, First: shop("etcd-one"), Heartbeat: after(2), Since: after(1)}},
+			"1 pod waits for interceptor kubelet.k8s.io, which does not report (last heartbeat 2026-11-21T12:02:00Z): shop/etcd-one.",
+		},
+		{
+			"terminating",
+			[]HoldGroup{
+				{Cause: HoldStuckTerminating, Pods: 1, First: shop("web-1"), Since: after(1)},
+				{Cause: HoldTerminating, Pods: 2, First: shop("web-2", "web-3"), Since: after(3), ETA: after(5)},
+			},
+			"1 pod is still terminating after the grace period (since 2026-11-21T12:01:00Z): shop/web-1. " +
+				"2 pods are terminating (since 2026-11-21T12:03:00Z, grace period ends 2026-11-21T12:05:00Z): shop/web-2, shop/web-3.",
+		},
+		{
+			"unhandled",
+			[]HoldGroup{
+				{Cause: HoldUnhandled, Name: "DaemonSet", Pods: 2, First: shop("a-1", "a-2"), Since: after(1)},
+				{Cause: HoldUnhandled, Name: "Default", Pods: 1, First: shop("b-1"), Since: after(1)},
+				{Cause: HoldUnhandled, Name: "Static", Pods: 1, First: shop("c-1"), Since: after(1)},
+			},
+			"2 DaemonSet pods are not handled by anybody (all interceptors had their turn): shop/a-1, shop/a-2. " +
+				"1 pod is not handled by anybody (all interceptors had their turn): shop/b-1. " +
+				"1 static pod is not handled by anybody (all interceptors had their turn): shop/c-1.",
+		},
+		{
+			"evicting",
+			[]HoldGroup{{Cause: HoldEvicting, Pods: 4, First: shop("web-1", "web-2", "web-3"), Since: after(1)}},
+			"4 pods are being evicted: shop/web-1, shop/web-2, shop/web-3 and 1 more.",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, HoldMessage(tc.groups)); diff != "" {
+				t.Errorf("(-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The message goes into a condition, whatever there is to say.
+func TestHoldMessageIsBounded(t *testing.T) {
+	long := func(i int) string { return fmt.Sprintf("%s-%04d", strings.Repeat("n", 248), i) }
+	var holds []Hold
+	for i := range 200 {
+		budgets := func(pod *v1.Pod) []*policyv1.PodDisruptionBudget {
+			return budgetsNamed(long(i), long(i+1), long(i+2), long(i+3))(pod)
+		}
+		pod := webPod(func(pod *v1.Pod) { pod.Namespace = strings.Repeat("s", 63) })
+		request := askedToLeave(evicting, withCondition(coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget))
+		for j := range 5 {
+			pod.Name = long(j)
+			hold, _ := HoldOf(pod, request, budgets, noon)
+			holds = append(holds, hold)
+		}
+	}
+	message := HoldMessage(GroupHolds(holds))
+	if len(message) > 24000 {
+		t.Errorf("the message has %d characters", len(message))
+	}
+	if want := " 950 pods are held by 190 more causes."; !strings.HasSuffix(message, want) {
+		t.Errorf("the message ends %q, want %q", message[max(0, len(message)-60):], want)
+	}
+}
