@@ -79,6 +79,15 @@ const (
 	nameSeparator = ", "
 )
 
+// HoldCauses returns all of them: those that somebody has to end first, each group by
+// name.
+func HoldCauses() []HoldCause {
+	return []HoldCause{
+		HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldStuckTerminating, HoldUnhandled,
+		HoldEvicting, HoldInterceptor, HoldTerminating,
+	}
+}
+
 // Blocked tells whether the pod stays until somebody acts.
 func (c HoldCause) Blocked() bool {
 	switch c {

@@ -19,6 +19,7 @@ package maintenance
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -266,8 +267,11 @@ func TestRecheckAt(t *testing.T) {
 }
 
 func TestBlocked(t *testing.T) {
+	if !slices.IsSortedFunc(HoldCauses(), compareCauses) {
+		t.Errorf("not in the order of groups: %v", HoldCauses())
+	}
 	got := map[HoldCause]bool{}
-	for _, cause := range allCauses {
+	for _, cause := range HoldCauses() {
 		got[cause] = cause.Blocked()
 	}
 	want := map[HoldCause]bool{
@@ -277,10 +281,6 @@ func TestBlocked(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
-}
-
-var allCauses = []HoldCause{
-	HoldEvicting, HoldTerminating, HoldInterceptor, HoldUnhandled, HoldStuckTerminating, HoldInterceptorUnresponsive, HoldEvictionRefused, HoldDisruptionBudget,
 }
 
 func podNamed(namespace, name string) types.NamespacedName {
@@ -321,6 +321,7 @@ func TestGroupHolds(t *testing.T) {
 // are the same, and those that went into them stay as they were.
 func TestGroupsDoNotDependOnOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 21))
+	causes := HoldCauses()
 	maybe := func() *metav1.Time {
 		if random.IntN(4) == 0 {
 			return nil
@@ -331,7 +332,7 @@ func TestGroupsDoNotDependOnOrder(t *testing.T) {
 		var holds []Hold
 		for i := range random.IntN(60) {
 			holds = append(holds, Hold{
-				Cause: allCauses[random.IntN(len(allCauses))], Name: fmt.Sprintf("name-%d", random.IntN(3)),
+				Cause: causes[random.IntN(len(causes))], Name: fmt.Sprintf("name-%d", random.IntN(3)),
 				Pod:       podNamed(fmt.Sprintf("namespace-%d", random.IntN(3)), fmt.Sprintf("pod-%d", i)),
 				Heartbeat: maybe(), ETA: maybe(), Since: maybe(),
 			})

@@ -1,0 +1,112 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package metrics
+
+import (
+	"sync/atomic"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// Counts is how much is maintained at one moment.
+type Counts struct {
+	// Maintenances is the number of maintenances by their stage.
+	Maintenances map[coordinationv1alpha1.NodeMaintenanceStage]int
+	// Nodes is the number of selected nodes by the stage that they are in: where several
+	// maintenances select a node, it counts once.
+	Nodes map[coordinationv1alpha1.NodeMaintenanceStage]int
+	// PendingPods is the number of pods, on nodes that are drained, that were not asked to
+	// leave yet, EvictingPods that of those that were.
+	PendingPods, EvictingPods int
+	// BlockedPods is how many of the latter stay until somebody acts, by what they wait
+	// for. Other causes are not shown.
+	BlockedPods map[maintenance.HoldCause]int
+}
+
+// stages are the values of the label stage.
+var stages = []coordinationv1alpha1.NodeMaintenanceStage{
+	coordinationv1alpha1.NodeMaintenanceStageIdle,
+	coordinationv1alpha1.NodeMaintenanceStageCordon,
+	coordinationv1alpha1.NodeMaintenanceStageDrain,
+	coordinationv1alpha1.NodeMaintenanceStageComplete,
+}
+
+// collector counts when it is asked: numbers that are kept up to date by events drift
+// when one is missed, and start wrong after a restart.
+type collector struct {
+	metrics.BaseStableCollector
+
+	source atomic.Pointer[func() Counts]
+}
+
+var (
+	maintenancesByStage = metrics.NewDesc(subsystem+"_maintenances",
+		"Number of maintenances by stage: Idle, Cordon, Drain or Complete.",
+		[]string{"stage"}, nil, metrics.ALPHA, "")
+	nodesByStage = metrics.NewDesc(subsystem+"_nodes",
+		"Number of nodes that a maintenance selects, by the stage that they are in: Idle, Cordon, Drain or Complete.",
+		[]string{"stage"}, nil, metrics.ALPHA, "")
+	podsByState = metrics.NewDesc(subsystem+"_pods",
+		"Number of pods on nodes that are drained, by state: pending (not asked to leave yet) or evicting.",
+		[]string{"state"}, nil, metrics.ALPHA, "")
+	blockedPodsByCause = metrics.NewDesc(subsystem+"_blocked_pods",
+		"Number of pods that were asked to leave and stay until somebody acts, by cause.",
+		[]string{"cause"}, nil, metrics.ALPHA, "")
+
+	maintenances = &collector{}
+)
+
+// Track has count called whenever the metrics are read, until the function that it
+// returns is called: a controller that does not run knows nothing.
+func Track(count func() Counts) (stop func()) {
+	maintenances.source.Store(&count)
+	return func() { maintenances.source.CompareAndSwap(&count, nil) }
+}
+
+// DescribeWithStability says which metrics there are.
+func (c *collector) DescribeWithStability(descriptions chan<- *metrics.Desc) {
+	descriptions <- maintenancesByStage
+	descriptions <- nodesByStage
+	descriptions <- podsByState
+	descriptions <- blockedPodsByCause
+}
+
+// CollectWithStability counts. Every value of a label has its series also where it is
+// zero, so that an alert on it has something to look at.
+func (c *collector) CollectWithStability(samples chan<- metrics.Metric) {
+	count := c.source.Load()
+	if count == nil {
+		return
+	}
+	counts := (*count)()
+	gauge := func(description *metrics.Desc, value int, label string) {
+		samples <- metrics.NewLazyConstMetric(description, metrics.GaugeValue, float64(value), label)
+	}
+	for _, stage := range stages {
+		gauge(maintenancesByStage, counts.Maintenances[stage], string(stage))
+		gauge(nodesByStage, counts.Nodes[stage], string(stage))
+	}
+	gauge(podsByState, counts.PendingPods, "pending")
+	gauge(podsByState, counts.EvictingPods, "evicting")
+	for _, cause := range maintenance.HoldCauses() {
+		if cause.Blocked() {
+			gauge(blockedPodsByCause, counts.BlockedPods[cause], string(cause))
+		}
+	}
+}

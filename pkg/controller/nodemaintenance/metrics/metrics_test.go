@@ -1,0 +1,142 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package metrics
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/component-base/metrics/testutil"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// expect compares metrics as a monitoring system reads them.
+func expect(t *testing.T, want string, names ...string) {
+	t.Helper()
+	if err := testutil.GatherAndCompare(legacyregistry.DefaultGatherer, strings.NewReader(want), names...); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	Register()
+	Register() // A second controller in the same process, as in tests.
+	ObserveDrainDuration(v1.PodTypeDaemonSet, 5*time.Second)
+	ObserveDrainDuration(v1.PodTypeDaemonSet, 26*time.Hour)
+	CountStageTransition(coordinationv1alpha1.NodeMaintenanceStageDrain)
+	CountStageTransition(coordinationv1alpha1.NodeMaintenanceStageDrain)
+	CountStageTransition(coordinationv1alpha1.NodeMaintenanceStageComplete)
+	CountContestedCordon()
+	CountRequested(3)
+	CountRequested(4)
+	CountWithdrawn(2)
+	expect(t, `
+# HELP nodemaintenance_controller_contested_cordons_total [ALPHA] Times that somebody else has made a node schedulable during its maintenance.
+# TYPE nodemaintenance_controller_contested_cordons_total counter
+nodemaintenance_controller_contested_cordons_total 1
+# HELP nodemaintenance_controller_drain_duration_seconds [ALPHA] Seconds that the pods of a type took to leave a node, by pod type: Default, DaemonSet or Static.
+# TYPE nodemaintenance_controller_drain_duration_seconds histogram
+nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="1"} 0
+nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="3"} 0
+nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="9"} 1
+nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="27"} 1
+nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="81"} 1
+nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="243"} 1
+nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="729"} 1
+nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="2187"} 1
+nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="6561"} 1
+nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="19683"} 1
+nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="59049"} 1
+nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="177147"} 2
+nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="+Inf"} 2
+nodemaintenance_controller_drain_duration_seconds_sum{pod_type="DaemonSet"} 93605
+nodemaintenance_controller_drain_duration_seconds_count{pod_type="DaemonSet"} 2
+# HELP nodemaintenance_controller_evictionrequests_created_total [ALPHA] EvictionRequests that the controller has created, or joined as a requester.
+# TYPE nodemaintenance_controller_evictionrequests_created_total counter
+nodemaintenance_controller_evictionrequests_created_total 7
+# HELP nodemaintenance_controller_evictionrequests_withdrawn_total [ALPHA] EvictionRequests that the controller has left as a requester.
+# TYPE nodemaintenance_controller_evictionrequests_withdrawn_total counter
+nodemaintenance_controller_evictionrequests_withdrawn_total 2
+# HELP nodemaintenance_controller_stage_transitions_total [ALPHA] Stages of maintenances that were started, by stage: Idle, Cordon, Drain or Complete.
+# TYPE nodemaintenance_controller_stage_transitions_total counter
+nodemaintenance_controller_stage_transitions_total{stage="Complete"} 1
+nodemaintenance_controller_stage_transitions_total{stage="Drain"} 2
+`, "nodemaintenance_controller_contested_cordons_total", "nodemaintenance_controller_drain_duration_seconds",
+		"nodemaintenance_controller_evictionrequests_created_total", "nodemaintenance_controller_evictionrequests_withdrawn_total",
+		"nodemaintenance_controller_stage_transitions_total")
+}
+
+func TestTrack(t *testing.T) {
+	Register()
+	const none = ""
+	gauges := []string{
+		"nodemaintenance_controller_maintenances", "nodemaintenance_controller_nodes",
+		"nodemaintenance_controller_pods", "nodemaintenance_controller_blocked_pods",
+	}
+	expect(t, none, gauges...)
+
+	stop := Track(func() Counts {
+		return Counts{
+			Maintenances: map[coordinationv1alpha1.NodeMaintenanceStage]int{"Idle": 1, "Drain": 2, "Complete": 4, "Unknown": 9},
+			Nodes:        map[coordinationv1alpha1.NodeMaintenanceStage]int{"Idle": 30, "Cordon": 40, "Drain": 50},
+			PendingPods:  60, EvictingPods: 70,
+			// What somebody works on is not blocked, and not shown.
+			BlockedPods: map[maintenance.HoldCause]int{maintenance.HoldDisruptionBudget: 8, maintenance.HoldUnhandled: 7, maintenance.HoldInterceptor: 6},
+		}
+	})
+	expect(t, `
+# HELP nodemaintenance_controller_blocked_pods [ALPHA] Number of pods that were asked to leave and stay until somebody acts, by cause.
+# TYPE nodemaintenance_controller_blocked_pods gauge
+nodemaintenance_controller_blocked_pods{cause="DisruptionBudget"} 8
+nodemaintenance_controller_blocked_pods{cause="EvictionRefused"} 0
+nodemaintenance_controller_blocked_pods{cause="InterceptorUnresponsive"} 0
+nodemaintenance_controller_blocked_pods{cause="StuckTerminating"} 0
+nodemaintenance_controller_blocked_pods{cause="Unhandled"} 7
+# HELP nodemaintenance_controller_maintenances [ALPHA] Number of maintenances by stage: Idle, Cordon, Drain or Complete.
+# TYPE nodemaintenance_controller_maintenances gauge
+nodemaintenance_controller_maintenances{stage="Complete"} 4
+nodemaintenance_controller_maintenances{stage="Cordon"} 0
+nodemaintenance_controller_maintenances{stage="Drain"} 2
+nodemaintenance_controller_maintenances{stage="Idle"} 1
+# HELP nodemaintenance_controller_nodes [ALPHA] Number of nodes that a maintenance selects, by the stage that they are in: Idle, Cordon, Drain or Complete.
+# TYPE nodemaintenance_controller_nodes gauge
+nodemaintenance_controller_nodes{stage="Complete"} 0
+nodemaintenance_controller_nodes{stage="Cordon"} 40
+nodemaintenance_controller_nodes{stage="Drain"} 50
+nodemaintenance_controller_nodes{stage="Idle"} 30
+# HELP nodemaintenance_controller_pods [ALPHA] Number of pods on nodes that are drained, by state: pending (not asked to leave yet) or evicting.
+# TYPE nodemaintenance_controller_pods gauge
+nodemaintenance_controller_pods{state="evicting"} 70
+nodemaintenance_controller_pods{state="pending"} 60
+`, gauges...)
+
+	// The next controller takes over before the last one has ended.
+	stopNext := Track(func() Counts { return Counts{PendingPods: 1} })
+	stop()
+	expect(t, `
+# HELP nodemaintenance_controller_pods [ALPHA] Number of pods on nodes that are drained, by state: pending (not asked to leave yet) or evicting.
+# TYPE nodemaintenance_controller_pods gauge
+nodemaintenance_controller_pods{state="evicting"} 0
+nodemaintenance_controller_pods{state="pending"} 1
+`, "nodemaintenance_controller_pods")
+	stopNext()
+	expect(t, none, gauges...)
+}
