@@ -24,12 +24,17 @@ import (
 	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance"
 	"k8s.io/kubernetes/pkg/features"
 )
 
+// concurrentNodeMaintenanceSyncs is the number of nodes that are looked at at a time. Each
+// may ask for eight pods at once, which the limits of its client allow.
+const concurrentNodeMaintenanceSyncs = 10
+
 const (
 	// evictionQPSFactor and evictionBurstFactor raise the limits of --kube-api-qps and
-	// --kube-api-burst for this controller, as for the namespace controller: its calls
+	// --kube-api-burst for these controllers, as for the namespace controller: their calls
 	// come in waves, when nodes are drained.
 	evictionQPSFactor   = 20
 	evictionBurstFactor = 100
@@ -44,11 +49,11 @@ func newEvictionRequestControllerDescriptor() *ControllerDescriptor {
 }
 
 func newEvictionRequestController(ctx context.Context, controllerContext ControllerContext, controllerName string) (Controller, error) {
-	client, err := newEvictionRequestClient(controllerContext)
+	client, err := newEvictionClient(controllerContext, controllerName)
 	if err != nil {
 		return nil, err
 	}
-	evictionClient, err := newEvictionRequestClient(controllerContext)
+	evictionClient, err := newEvictionClient(controllerContext, controllerName)
 	if err != nil {
 		return nil, err
 	}
@@ -70,9 +75,40 @@ func newEvictionRequestController(ctx context.Context, controllerContext Control
 	}, controllerName), nil
 }
 
-// newEvictionRequestClient returns a client with rate limits of its own.
-func newEvictionRequestClient(controllerContext ControllerContext) (kubernetes.Interface, error) {
-	config, err := controllerContext.NewClientConfig("evictionrequest-controller")
+func newNodeMaintenanceControllerDescriptor() *ControllerDescriptor {
+	return &ControllerDescriptor{
+		name:                 names.NodeMaintenanceController,
+		constructor:          newNodeMaintenanceController,
+		requiredFeatureGates: []featuregate.Feature{features.DeclarativeNodeMaintenance},
+	}
+}
+
+func newNodeMaintenanceController(ctx context.Context, controllerContext ControllerContext, controllerName string) (Controller, error) {
+	client, err := newEvictionClient(controllerContext, controllerName)
+	if err != nil {
+		return nil, err
+	}
+	controller, err := nodemaintenance.New(
+		ctx,
+		controllerContext.InformerFactory.Coordination().V1alpha1().NodeMaintenances(),
+		controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests(),
+		controllerContext.InformerFactory.Core().V1().Nodes(),
+		controllerContext.InformerFactory.Core().V1().Pods(),
+		controllerContext.InformerFactory.Policy().V1().PodDisruptionBudgets(),
+		client,
+	)
+	if err != nil {
+		return nil, fmt.Errorf("creating the %s: %w", controllerName, err)
+	}
+	return newControllerLoop(func(ctx context.Context) {
+		controller.Run(ctx, concurrentNodeMaintenanceSyncs)
+	}, controllerName), nil
+}
+
+// newEvictionClient returns a client with rate limits of its own for a controller that
+// takes part in drains.
+func newEvictionClient(controllerContext ControllerContext, controllerName string) (kubernetes.Interface, error) {
+	config, err := controllerContext.NewClientConfig(controllerName)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +116,7 @@ func newEvictionRequestClient(controllerContext ControllerContext) (kubernetes.I
 	config.Burst *= evictionBurstFactor
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("creating a client for the evictionrequest-controller: %w", err)
+		return nil, fmt.Errorf("creating a client for the %s: %w", controllerName, err)
 	}
 	return client, nil
 }

@@ -78,11 +78,11 @@ func TestEvictionRequestControllerNeedsItsGate(t *testing.T) {
 // Evictions must not use up the calls of the state, nor the other way round.
 func TestEvictionRequestClientHasLimitsOfItsOwn(t *testing.T) {
 	controllerContext, builder := withClients(asTheyAre)
-	first, err := newEvictionRequestClient(controllerContext)
+	first, err := newEvictionClient(controllerContext, "evictionrequest-controller")
 	if err != nil {
 		t.Fatalf("creating a client: %v", err)
 	}
-	second, err := newEvictionRequestClient(controllerContext)
+	second, err := newEvictionClient(controllerContext, "evictionrequest-controller")
 	if err != nil {
 		t.Fatalf("creating a second client: %v", err)
 	}

@@ -18,7 +18,9 @@ package maintenance
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -99,6 +101,20 @@ func (t Targets) Entries() []v1.DrainPlanEntry {
 		entries = append(entries, *entry.DrainPlanEntry.DeepCopy())
 	}
 	return entries
+}
+
+// String returns the targets in one line, such as "Default<=1000, Default(app=db)<=2000".
+// Equal texts mean equal targets.
+func (t Targets) String() string {
+	texts := make([]string, 0, len(t.entries))
+	for _, entry := range t.entries {
+		selector := ""
+		if entry.key != "" {
+			selector = "(" + entry.key + ")"
+		}
+		texts = append(texts, fmt.Sprintf("%s%s<=%d", entry.PodType, selector, entry.PodPriority))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // Take tells whether the pod is asked to leave. Whether it still runs is not looked at.

@@ -1,0 +1,143 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"fmt"
+	"maps"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/klog/v2"
+)
+
+func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests, nodes, pods cache.SharedIndexInformer) error {
+	if _, err := maintenances.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    c.enqueueMaintenance,
+		UpdateFunc: func(_, obj any) { c.enqueueMaintenance(obj) },
+		DeleteFunc: func(obj any) { deleted(logger, obj, c.enqueueMaintenance) },
+	}); err != nil {
+		return fmt.Errorf("watching node maintenances: %w", err)
+	}
+	if _, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: c.enqueueNode,
+		UpdateFunc: func(old, obj any) {
+			if nodeNeedsLook(old.(*v1.Node), obj.(*v1.Node)) {
+				c.enqueueNode(obj)
+			}
+		},
+		DeleteFunc: func(obj any) { deleted(logger, obj, c.enqueueNode) },
+	}); err != nil {
+		return fmt.Errorf("watching nodes: %w", err)
+	}
+	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: c.enqueueNodeOfPod,
+		UpdateFunc: func(old, obj any) {
+			if podNeedsLook(old.(*v1.Pod), obj.(*v1.Pod)) {
+				c.enqueueNodeOfPod(obj)
+			}
+		},
+		DeleteFunc: func(obj any) { deleted(logger, obj, c.enqueueNodeOfPod) },
+	}); err != nil {
+		return fmt.Errorf("watching pods: %w", err)
+	}
+	if _, err := requests.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    c.enqueueNodeOfRequest,
+		UpdateFunc: func(_, obj any) { c.enqueueNodeOfRequest(obj) },
+		DeleteFunc: func(obj any) { deleted(logger, obj, c.enqueueNodeOfRequest) },
+	}); err != nil {
+		return fmt.Errorf("watching eviction requests: %w", err)
+	}
+	return nil
+}
+
+// deleted passes on the object of a delete event, also when the informer only noticed
+// later that it is gone.
+func deleted(logger klog.Logger, obj any, enqueue func(any)) {
+	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = unknown.Obj
+	}
+	if _, ok := obj.(metav1.Object); !ok {
+		logger.Error(nil, "Ignoring a delete event with an unexpected object", "type", fmt.Sprintf("%T", obj))
+		return
+	}
+	enqueue(obj)
+}
+
+func (c *Controller) enqueueMaintenance(obj any) {
+	c.maintenances.Add(obj.(*coordinationv1alpha1.NodeMaintenance).Name)
+}
+
+func (c *Controller) enqueueMaintenances(names []string) {
+	for _, name := range names {
+		c.maintenances.Add(name)
+	}
+}
+
+func (c *Controller) enqueueNode(obj any) { c.nodes.Add(obj.(*v1.Node).Name) }
+
+func (c *Controller) enqueueNodes(names []string) {
+	for _, name := range names {
+		c.nodes.Add(name)
+	}
+}
+
+// nodeNeedsLook tells whether a change of a node concerns its maintenance. Heartbeats of
+// the kubelet do not.
+func nodeNeedsLook(old, node *v1.Node) bool {
+	return old.UID != node.UID ||
+		old.Spec.Unschedulable != node.Spec.Unschedulable ||
+		!maps.Equal(old.Labels, node.Labels) ||
+		!sameNodeStatus(old, node.Status.MaintenanceStatus, ownConditions(node.Status.Conditions))
+}
+
+// enqueueNodeOfPod has the node of a pod looked at, if it is being drained. A drain that
+// begins later looks at all pods by itself.
+func (c *Controller) enqueueNodeOfPod(obj any) {
+	if node := obj.(*v1.Pod).Spec.NodeName; node != "" && c.ledger.isDraining(node) {
+		c.nodes.Add(node)
+	}
+}
+
+// podNeedsLook tells whether a change of a pod can change what a drain has to do.
+func podNeedsLook(old, pod *v1.Pod) bool {
+	return old.UID != pod.UID ||
+		old.Spec.NodeName != pod.Spec.NodeName ||
+		maintenance.IsLeft(old) != maintenance.IsLeft(pod) ||
+		!apiequality.Semantic.DeepEqual(old.DeletionTimestamp, pod.DeletionTimestamp) ||
+		!maps.Equal(old.Labels, pod.Labels)
+}
+
+// enqueueNodeOfRequest has the node of the requested pod looked at, if it is being
+// drained, or if this controller stands among the requesters.
+func (c *Controller) enqueueNodeOfRequest(obj any) {
+	request := obj.(*coordinationv1alpha1.EvictionRequest)
+	if request.Spec.Target.Pod == nil {
+		return
+	}
+	pod, err := c.podLister.Pods(request.Namespace).Get(request.Spec.Target.Pod.Name)
+	if err != nil || string(pod.UID) != request.Name || pod.Spec.NodeName == "" {
+		return
+	}
+	if c.ledger.isDraining(pod.Spec.NodeName) || isAsked(request) && !isFinished(request) {
+		c.nodes.Add(pod.Spec.NodeName)
+	}
+}

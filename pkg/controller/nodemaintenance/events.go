@@ -1,0 +1,129 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"fmt"
+	"slices"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// Reasons of events. Events are for people: no program depends on them.
+const (
+	reasonStageStarted    = "StageStarted"
+	reasonDrained         = "Drained"
+	reasonDrainBlocked    = "DrainBlocked"
+	reasonCompleted       = "MaintenanceCompleted"
+	reasonInvalid         = "InvalidMaintenance"
+	reasonFastForwarded   = "DrainFastForwarded"
+	reasonNodeCordoned    = "NodeCordoned"
+	reasonNodeUncordoned  = "NodeUncordoned"
+	reasonCordonContested = "CordonContested"
+	reasonNodeDrained     = "NodeDrained"
+	reasonRequestFailed   = "EvictionRequestFailed"
+)
+
+// eventWriter has one method for each thing to tell.
+type eventWriter struct {
+	recorder events.EventRecorder
+}
+
+// maintenanceRef refers to a maintenance of which only the name is at hand.
+func maintenanceRef(name string) runtime.Object {
+	return &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func (w *eventWriter) node(node *v1.Node, eventType, reason, action, text string) {
+	w.recorder.Eventf(node, nil, eventType, reason, action, "%s", text)
+}
+
+func (w *eventWriter) cordoned(node *v1.Node, holding []string) {
+	w.node(node, v1.EventTypeNormal, reasonNodeCordoned, "Cordon", fmt.Sprintf("Made the node unschedulable for NodeMaintenance %s", joinNames(holding)))
+}
+
+func (w *eventWriter) uncordoned(node *v1.Node) {
+	w.node(node, v1.EventTypeNormal, reasonNodeUncordoned, "Uncordon", "Made the node schedulable: no NodeMaintenance holds it any more")
+}
+
+func (w *eventWriter) contested(node *v1.Node, holding []string) {
+	w.node(node, v1.EventTypeWarning, reasonCordonContested, "Cordon", fmt.Sprintf(
+		"Somebody makes the node schedulable again and again while NodeMaintenance %s holds it; it is made unschedulable once a minute now", joinNames(holding)))
+}
+
+func (w *eventWriter) fastForwarded(name string, node *v1.Node, floor maintenance.Targets) {
+	w.recorder.Eventf(maintenanceRef(name), node, v1.EventTypeWarning, reasonFastForwarded, "Drain",
+		"Fast-forwarded on node %s: an older maintenance has drained it up to %s already, which is not taken back", node.Name, floor)
+}
+
+// nodeChanged tells of a node that has become drained.
+func (w *eventWriter) nodeChanged(node *v1.Node, conditions []v1.NodeCondition) {
+	drained := func(c v1.NodeCondition) bool {
+		return c.Type == coordinationv1alpha1.NodeDrained && c.Status == v1.ConditionTrue
+	}
+	if slices.ContainsFunc(conditions, drained) && !slices.ContainsFunc(node.Status.Conditions, drained) {
+		w.node(node, v1.EventTypeNormal, reasonNodeDrained, "Drain", "No pod is left on the node")
+	}
+}
+
+func (w *eventWriter) requestFailed(pod *v1.Pod, err error) {
+	w.recorder.Eventf(pod, nil, v1.EventTypeWarning, reasonRequestFailed, "Drain", "Could not ask the pod to leave its node: %v", err)
+}
+
+// maintenanceChanged tells of stages that were started, and of drains that are over or
+// stuck.
+func (w *eventWriter) maintenanceChanged(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus) {
+	for _, started := range status.StageStatuses {
+		if !hasStarted(&m.Status, started.Name) {
+			w.recorder.Eventf(m, nil, v1.EventTypeNormal, reasonStageStarted, string(started.Name), "Started the stage %s on %s", started.Name, count(int(status.SelectedNodes), "node"))
+		}
+	}
+	if isDrained(status) && !isDrained(&m.Status) {
+		w.recorder.Eventf(m, nil, v1.EventTypeNormal, reasonDrained, "Drain", "%s", findDrained(status).Message)
+	}
+	if isBlocked(status) && !isBlocked(&m.Status) {
+		w.recorder.Eventf(m, nil, v1.EventTypeWarning, reasonDrainBlocked, "Drain", "%s", shorten(findDrained(status).Message))
+	}
+}
+
+func isBlocked(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
+	condition := findDrained(status)
+	return condition != nil && condition.Reason == coordinationv1alpha1.NodeMaintenanceReasonBlocked
+}
+
+// maxNote is the length of the note of an event that the API server takes.
+const maxNote = 1024
+
+func shorten(text string) string {
+	if runes := []rune(text); len(runes) > maxNote/4 && len(text) > maxNote {
+		return string(runes[:maxNote/4-3]) + "..."
+	}
+	return text
+}
+
+func (w *eventWriter) completed(m *coordinationv1alpha1.NodeMaintenance) {
+	w.recorder.Eventf(m, nil, v1.EventTypeNormal, reasonCompleted, "Complete", "Completed: the nodes that no other maintenance holds are schedulable")
+}
+
+func (w *eventWriter) invalid(m *coordinationv1alpha1.NodeMaintenance, err error) {
+	w.recorder.Eventf(m, nil, v1.EventTypeWarning, reasonInvalid, "Observe", "Nothing is done: %v", err)
+}

@@ -1,0 +1,180 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+)
+
+// syncMaintenance reads one maintenance and what the ledger knows of its nodes, and
+// writes its finalizer, its stage and its status. What happens to nodes is up to
+// syncNode.
+func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
+	if !c.writer.isCurrentMaintenance(name) {
+		return nil // The event that brings our last write brings the next sync.
+	}
+	m, err := c.maintenanceLister.Get(name)
+	if apierrors.IsNotFound(err) {
+		c.enqueueNodes(c.ledger.forget(name))
+		c.writer.forgetMaintenance(name)
+		c.maintenanceWrites.forget(name)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the maintenance: %w", err)
+	}
+	switch nextStep(m) {
+	case stepComplete:
+		return c.writer.complete(ctx, m)
+	case stepAddFinalizer:
+		return c.writer.addFinalizer(ctx, m)
+	case stepNothing:
+		c.enqueueNodes(c.ledger.forget(name))
+		return nil
+	}
+	if err := c.observe(m); err != nil {
+		// The API server validates both: asking again does not help.
+		c.events.invalid(m, err)
+		return nil
+	}
+	return c.syncStatus(ctx, m, c.clock.Now())
+}
+
+// step is what has to happen to a maintenance before anything else.
+type step int
+
+const (
+	stepObserve step = iota
+	stepComplete
+	stepAddFinalizer
+	stepNothing
+)
+
+// nextStep decides on the stage and the finalizer. Beyond the stage Idle nothing is done
+// before the finalizer is there, so that nothing is left behind if the object goes.
+func nextStep(m *coordinationv1alpha1.NodeMaintenance) step {
+	idle := m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageIdle
+	complete := m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete
+	guarded := slices.Contains(m.Finalizers, coordinationv1alpha1.NodeMaintenanceFinalizer)
+	switch deleted := m.DeletionTimestamp != nil; {
+	case deleted && !idle && !complete:
+		return stepComplete
+	case idle || guarded:
+		return stepObserve
+	case deleted, complete && hasStarted(&m.Status, coordinationv1alpha1.NodeMaintenanceStageComplete):
+		// Completed, or deleted before anything was done: the finalizer is gone, or cannot be
+		// added any more.
+		return stepNothing
+	}
+	return stepAddFinalizer
+}
+
+// observe enters the maintenance into the ledger and has the nodes looked at that it
+// concerns.
+func (c *Controller) observe(m *coordinationv1alpha1.NodeMaintenance) error {
+	wanted, err := newOrder(m)
+	if err != nil {
+		return err
+	}
+	stored := 0
+	if position := m.Status.DrainStatus.DrainPlanPosition; position != nil {
+		stored = int(*position)
+	}
+	c.enqueueNodes(c.ledger.observe(wanted, stored, c.listNodes))
+	return nil
+}
+
+// listNodes returns all nodes of the cluster.
+func (c *Controller) listNodes() []*v1.Node {
+	nodes, err := c.nodeLister.List(labels.Everything())
+	if err != nil {
+		return nil // A lister of a cache has no errors.
+	}
+	return nodes
+}
+
+// syncStatus writes the status if it has changed, at most once in a while, and lets a
+// maintenance go that is completed and says so.
+func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, now time.Time) error {
+	sums, known := c.ledger.summarize(m.Name)
+	if !known {
+		return nil
+	}
+	status := computeStatus(m, &sums, now)
+	if apiequality.Semantic.DeepEqual(&m.Status, status) {
+		if sums.released {
+			return c.letGo(ctx, m)
+		}
+		return nil
+	}
+	if wait := c.maintenanceWrites.wait(m.Name, now); wait > 0 {
+		c.maintenances.AddAfter(m.Name, wait)
+		return nil
+	}
+	written, err := c.writer.setStatus(ctx, m, status)
+	if err != nil || !written {
+		return err
+	}
+	c.maintenanceWrites.wrote(m.Name, now)
+	c.events.maintenanceChanged(m, status)
+	measure(m, status, now)
+	return nil
+}
+
+func (c *Controller) letGo(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
+	if err := c.writer.removeFinalizer(ctx, m); err != nil {
+		return err
+	}
+	c.events.completed(m)
+	return nil
+}
+
+// measure updates the metrics for a maintenance that got a new status.
+func measure(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) {
+	for _, stage := range status.StageStatuses {
+		if !hasStarted(&m.Status, stage.Name) {
+			metrics.CountStageTransition(stage.Name)
+		}
+	}
+	started := startOf(status, coordinationv1alpha1.NodeMaintenanceStageDrain)
+	if started == nil {
+		return
+	}
+	before := podTypesDone(m, &m.Status)
+	for _, podType := range podTypesDone(m, status) {
+		if !slices.Contains(before, podType) {
+			metrics.ObserveDrainDuration(podType, now.Sub(started.Time))
+		}
+	}
+}
+
+// isDrained tells whether the condition Drained is True.
+func isDrained(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
+	condition := findDrained(status)
+	return condition != nil && condition.Status == metav1.ConditionTrue
+}

@@ -1,0 +1,226 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	policyinformers "k8s.io/client-go/informers/policy/v1"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	policylisters "k8s.io/client-go/listers/policy/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+	"k8s.io/utils/clock"
+)
+
+// Controller drains nodes as NodeMaintenances ask for it. It exists so that an
+// administrator says once which nodes, in which order and how far, and sees in one place
+// what is in the way.
+type Controller struct {
+	maintenanceLister coordinationlisters.NodeMaintenanceLister
+	requestLister     coordinationlisters.EvictionRequestLister
+	nodeLister        corelisters.NodeLister
+	podLister         corelisters.PodLister
+	podIndexer        cache.Indexer
+	budgetLister      policylisters.PodDisruptionBudgetLister
+
+	ledger *ledger
+	writer *writer
+	events *eventWriter
+	// nodeWrites and maintenanceWrites space the writes of statuses.
+	nodeWrites, maintenanceWrites *writeTimes
+	contests                      *contests
+
+	broadcaster  events.EventBroadcaster
+	cachesSynced []cache.InformerSynced
+	// nodes and maintenances are the queues, by name.
+	nodes, maintenances workqueue.TypedRateLimitingInterface[string]
+	clock               clock.WithTicker
+}
+
+// New returns a controller that reads from the informers and writes through client,
+// whose rate limits are its own: its calls come in waves.
+func New(
+	ctx context.Context,
+	maintenanceInformer coordinationinformers.NodeMaintenanceInformer,
+	requestInformer coordinationinformers.EvictionRequestInformer,
+	nodeInformer coreinformers.NodeInformer,
+	podInformer coreinformers.PodInformer,
+	budgetInformer policyinformers.PodDisruptionBudgetInformer,
+	client clientset.Interface,
+) (*Controller, error) {
+	return NewWithClock(ctx, maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer, client, clock.RealClock{})
+}
+
+// NewWithClock is New with a clock of the caller's choice.
+func NewWithClock(
+	ctx context.Context,
+	maintenanceInformer coordinationinformers.NodeMaintenanceInformer,
+	requestInformer coordinationinformers.EvictionRequestInformer,
+	nodeInformer coreinformers.NodeInformer,
+	podInformer coreinformers.PodInformer,
+	budgetInformer policyinformers.PodDisruptionBudgetInformer,
+	client clientset.Interface,
+	clock clock.WithTicker,
+) (*Controller, error) {
+	metrics.Register()
+	if err := controller.AddPodNodeNameIndexer(podInformer.Informer()); err != nil {
+		return nil, fmt.Errorf("indexing pods by node: %w", err)
+	}
+	writer, err := newWriter(client, nodeInformer.Informer().GetStore(), requestInformer.Informer().GetStore(), maintenanceInformer.Informer().GetStore())
+	if err != nil {
+		return nil, err
+	}
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
+	c := &Controller{
+		maintenanceLister: maintenanceInformer.Lister(),
+		requestLister:     requestInformer.Lister(),
+		nodeLister:        nodeInformer.Lister(),
+		podLister:         podInformer.Lister(),
+		podIndexer:        podInformer.Informer().GetIndexer(),
+		budgetLister:      budgetInformer.Lister(),
+		ledger:            newLedger(),
+		writer:            writer,
+		events:            &eventWriter{recorder: broadcaster.NewRecorder(scheme.Scheme, fieldManager)},
+		nodeWrites:        newWriteTimes(),
+		maintenanceWrites: newWriteTimes(),
+		contests:          newContests(),
+		broadcaster:       broadcaster,
+		nodes:             newQueue("nodemaintenance_nodes", clock),
+		maintenances:      newQueue("nodemaintenance", clock),
+		clock:             clock,
+		cachesSynced: []cache.InformerSynced{
+			maintenanceInformer.Informer().HasSynced, requestInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced,
+			podInformer.Informer().HasSynced, budgetInformer.Informer().HasSynced,
+		},
+	}
+	if err := c.addEventHandlers(klog.FromContext(ctx), maintenanceInformer.Informer(), requestInformer.Informer(), nodeInformer.Informer(), podInformer.Informer()); err != nil {
+		return nil, fmt.Errorf("adding event handlers: %w", err)
+	}
+	return c, nil
+}
+
+// newQueue returns a queue of names that waits on the given clock.
+func newQueue(name string, clock clock.WithTicker) workqueue.TypedRateLimitingInterface[string] {
+	return workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.DefaultTypedControllerRateLimiter[string](),
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: name, Clock: clock},
+	)
+}
+
+// Run works until ctx ends. workers is how many nodes are looked at at a time.
+func (c *Controller) Run(ctx context.Context, workers int) {
+	defer utilruntime.HandleCrashWithContext(ctx)
+	logger := klog.FromContext(ctx)
+	logger.Info("Starting controller", "controller", "nodemaintenance")
+	var running sync.WaitGroup
+	defer func() {
+		logger.Info("Shutting down controller", "controller", "nodemaintenance")
+		c.nodes.ShutDown()
+		c.maintenances.ShutDown()
+		running.Wait()
+		c.broadcaster.Shutdown()
+	}()
+	if !cache.WaitForNamedCacheSyncWithContext(ctx, c.cachesSynced...) {
+		return
+	}
+	if err := c.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		utilruntime.HandleErrorWithContext(ctx, err, "No events will be recorded")
+	}
+	c.observeAll(logger)
+	defer metrics.Track(c.count)()
+	running.Go(func() {
+		wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.maintenances, c.syncMaintenance) }, time.Second)
+	})
+	for range workers {
+		running.Go(func() {
+			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.nodes, c.syncNode) }, time.Second)
+		})
+	}
+	<-ctx.Done()
+}
+
+// observeAll enters all maintenances into the ledger before any node is looked at: a
+// node would else seem to be free of those that were not read yet.
+func (c *Controller) observeAll(logger klog.Logger) {
+	all, err := c.maintenanceLister.List(labels.Everything())
+	if err != nil {
+		return // A lister of a cache has no errors.
+	}
+	for _, m := range all {
+		if nextStep(m) == stepNothing {
+			continue
+		}
+		if err := c.observe(m); err != nil {
+			logger.Error(err, "Ignoring a maintenance", "nodeMaintenance", klog.KObj(m))
+		}
+	}
+}
+
+// work handles the keys of a queue until it shuts down.
+func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], sync func(context.Context, string) error) {
+	for {
+		key, shutdown := queue.Get()
+		if shutdown {
+			return
+		}
+		err := sync(ctx, key)
+		switch {
+		case apierrors.IsConflict(err):
+			// Somebody else, as a rule the kubelet, was faster.
+			klog.FromContext(ctx).V(4).Info("Will retry after a conflict", "key", key, "err", err)
+			queue.AddRateLimited(key)
+		case err != nil:
+			utilruntime.HandleErrorWithContext(ctx, err, "Will retry", "key", key)
+			queue.AddRateLimited(key)
+		default:
+			queue.Forget(key)
+		}
+		queue.Done(key)
+	}
+}
+
+// count counts what is there, for the metrics.
+func (c *Controller) count() metrics.Counts {
+	counts := c.ledger.count()
+	counts.Maintenances = map[coordinationv1alpha1.NodeMaintenanceStage]int{}
+	all, err := c.maintenanceLister.List(labels.Everything())
+	if err != nil {
+		return counts // A lister of a cache has no errors.
+	}
+	for _, m := range all {
+		counts.Maintenances[m.Spec.Stage]++
+	}
+	return counts
+}

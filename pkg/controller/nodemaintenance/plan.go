@@ -1,0 +1,150 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// member is a maintenance in the stage Drain, as one of its nodes sees it.
+type member struct {
+	name string
+	// rank orders members by age, then by name: the eldest is the least.
+	rank string
+	// grant is what the maintenance allows to be drained on this node now.
+	grant maintenance.Targets
+}
+
+// grantedPosition is the entry of its plan up to which a maintenance drains a node.
+// As a rule that is the position of the maintenance. A node that joined late, whose
+// first pods belong to an earlier entry, follows the plan from there at its own pace.
+func grantedPosition(position int, remaining []int) int {
+	for i := range min(position, len(remaining)) {
+		if remaining[i] > 0 {
+			return i
+		}
+	}
+	return position
+}
+
+// nextPosition is the first entry for which a pod is left on any node of a
+// maintenance, and never before the position that was reached. With no pod left it is
+// the last entry.
+func nextPosition(position int, remaining []int) int {
+	last := len(remaining) - 2 // The last count is of pods that no entry takes.
+	for i := range last + 1 {
+		if remaining[i] > 0 {
+			return max(position, i)
+		}
+	}
+	return max(last, 0)
+}
+
+// nodeTargets are the drain targets of a node: the least that one of its members
+// grants, and never less than what was granted before.
+func nodeTargets(members []member, floor maintenance.Targets) maintenance.Targets {
+	grants := make([]maintenance.Targets, 0, len(members))
+	for _, m := range members {
+		grants = append(grants, m.grant)
+	}
+	return maintenance.LeastPowerful(grants...).RaisedTo(floor)
+}
+
+// limiters are the members that keep a node below what m grants there.
+func limiters(m member, members []member, targets maintenance.Targets) []string {
+	if targets.Reaches(m.grant) {
+		return nil
+	}
+	var names []string
+	for _, other := range members {
+		if other.name != m.name && !other.grant.Reaches(m.grant) {
+			names = append(names, other.name)
+		}
+	}
+	return names
+}
+
+// elders are those among the names that are older than m: in what it says of itself, a
+// maintenance names only these. That a younger one holds a node back, the node says.
+func elders(m member, members []member, names []string) []string {
+	var older []string
+	for _, other := range members {
+		if other.rank < m.rank && slices.Contains(names, other.name) {
+			older = append(older, other.name)
+		}
+	}
+	return older
+}
+
+// eldest returns the member that came first.
+func eldest(members []member) member {
+	return slices.MinFunc(members, func(a, b member) int { return strings.Compare(a.rank, b.rank) })
+}
+
+// holders are the members that do not let a node go further than its targets.
+func holders(members []member, targets maintenance.Targets) []string {
+	var names []string
+	for _, m := range members {
+		if targets.Reaches(m.grant) {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}
+
+const (
+	messageDrained  = "Drained"
+	messageDraining = "Draining"
+
+	// maxNamesShown bounds the names in a message.
+	maxNamesShown = 5
+)
+
+// drainState is what a message tells.
+type drainState struct {
+	// left is whether a pod is left, draining whether one within the targets is.
+	left, draining bool
+	limitedBy      []string
+	waitingFor     []string
+}
+
+// message puts the state of a drain in the words of the KEP.
+func (s drainState) message() string {
+	switch {
+	case !s.left:
+		return messageDrained
+	case s.draining && len(s.limitedBy) > 0:
+		return fmt.Sprintf("%s (limited by %s)", messageDraining, joinNames(s.limitedBy))
+	case s.draining || len(s.waitingFor) == 0:
+		return messageDraining
+	}
+	return fmt.Sprintf("Waiting for %s.", joinNames(s.waitingFor))
+}
+
+// joinNames lists names, sorted, so that a message does not change while nothing does.
+func joinNames(names []string) string {
+	sorted := sets.List(sets.New(names...))
+	if len(sorted) > maxNamesShown {
+		return fmt.Sprintf("%s and %d more", strings.Join(sorted[:maxNamesShown], ", "), len(sorted)-maxNamesShown)
+	}
+	return strings.Join(sorted, ", ")
+}

@@ -1,0 +1,72 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// requestsInParallel is how many pods of one node are asked at a time.
+const requestsInParallel = 8
+
+// inParallel calls do for each item and returns all errors. It begins nothing new when
+// ctx ends.
+func inParallel[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
+	var lock sync.Mutex
+	var errs []error
+	workqueue.ParallelizeUntil(ctx, requestsInParallel, len(items), func(i int) {
+		if err := do(ctx, items[i]); err != nil {
+			lock.Lock()
+			defer lock.Unlock()
+			errs = append(errs, err)
+		}
+	})
+	if err := context.Cause(ctx); err != nil {
+		errs = append(errs, err)
+	}
+	return utilerrors.NewAggregate(errs)
+}
+
+func isFinished(request *coordinationv1alpha1.EvictionRequest) bool {
+	return holds(request, coordinationv1alpha1.EvictionRequestConditionEvicted) || holds(request, coordinationv1alpha1.EvictionRequestConditionCanceled)
+}
+
+func holds(request *coordinationv1alpha1.EvictionRequest, conditionType coordinationv1alpha1.EvictionRequestConditionType) bool {
+	return meta.IsStatusConditionTrue(request.Status.Conditions, string(conditionType))
+}
+
+// isRefused tells whether a canceled request stays canceled, also if somebody asks
+// again: the pod cannot be evicted by a request.
+func isRefused(request *coordinationv1alpha1.EvictionRequest) bool {
+	canceled := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
+	return canceled != nil && canceled.Status == metav1.ConditionTrue && canceled.Reason == coordinationv1alpha1.EvictionRequestReasonValidationFailed
+}
+
+// isAsked tells whether this controller stands among the requesters.
+func isAsked(request *coordinationv1alpha1.EvictionRequest) bool {
+	return request != nil && slices.ContainsFunc(request.Spec.Requesters, func(r coordinationv1alpha1.Requester) bool {
+		return r.Name == coordinationv1alpha1.NodeMaintenanceRequester
+	})
+}

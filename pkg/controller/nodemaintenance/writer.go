@@ -1,0 +1,237 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+	"k8s.io/kubernetes/pkg/controller/util/consistency"
+)
+
+const (
+	// fieldManager is how this controller signs what it writes, except for requests.
+	fieldManager = "nodemaintenance-controller"
+
+	// heartbeatDeadlineSeconds is how long interceptors may be silent before the next one
+	// gets its turn, if this controller is the first to ask: half an hour, so that they
+	// can recover from a disruption (KEP-4212, section Drain).
+	heartbeatDeadlineSeconds = 1800
+
+	// requestTimeout ends the wait for a canceled request that is in the way of a new one:
+	// the pod is asked again later.
+	requestTimeout = 5 * time.Second
+)
+
+var (
+	maintenanceResource = coordinationv1alpha1.Resource("nodemaintenances")
+	requestResource     = coordinationv1alpha1.Resource("evictionrequests")
+	nodeResource        = v1.Resource("nodes")
+)
+
+// writer is the only one in this package that writes. Each of its methods takes an
+// object as it was read: when somebody else was faster, nothing is written, and the next
+// sync decides anew.
+type writer struct {
+	client    kubernetes.Interface
+	requester *evictionrequest.Requester
+	// nodes and maintenances remember the last own writes for each object until the
+	// caches have them: deciding on older data would end in a conflict, or in the same
+	// write again.
+	nodes, maintenances consistency.ConsistencyStore
+}
+
+func newWriter(client kubernetes.Interface, nodes, requests, maintenances cache.Store) (*writer, error) {
+	requester, err := evictionrequest.NewRequester(client, coordinationv1alpha1.NodeMaintenanceRequester,
+		evictionrequest.RequesterOptions{HeartbeatDeadlineSeconds: heartbeatDeadlineSeconds})
+	if err != nil {
+		return nil, fmt.Errorf("making a requester: %w", err)
+	}
+	return &writer{
+		client:    client,
+		requester: requester,
+		nodes: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
+			nodeResource: nodes, requestResource: requests,
+		}),
+		maintenances: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
+			maintenanceResource: maintenances,
+		}),
+	}, nil
+}
+
+// isCurrentNode tells whether the caches have all that was written for the node.
+func (w *writer) isCurrentNode(name string) bool {
+	return w.nodes.EnsureReady(types.NamespacedName{Name: name}) == nil
+}
+
+func (w *writer) isCurrentMaintenance(name string) bool {
+	return w.maintenances.EnsureReady(types.NamespacedName{Name: name}) == nil
+}
+
+func (w *writer) forgetNode(name string) { w.nodes.Clear(types.NamespacedName{Name: name}, "") }
+
+func (w *writer) forgetMaintenance(name string) {
+	w.maintenances.Clear(types.NamespacedName{Name: name}, "")
+}
+
+// setUnschedulable cordons or uncordons the node and returns it as it is then.
+func (w *writer) setUnschedulable(ctx context.Context, node *v1.Node, unschedulable bool) (*v1.Node, error) {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": node.UID},
+		"spec":     map[string]any{"unschedulable": unschedulable},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the patch: %w", err)
+	}
+	written, err := w.client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil {
+		return nil, fmt.Errorf("setting spec.unschedulable of the node to %t: %w", unschedulable, err)
+	}
+	w.wroteForNode(node, nodeResource, written.ResourceVersion)
+	return written, nil
+}
+
+// setNodeStatus writes what is this controller's in the status of the node. The
+// resourceVersion keeps targets that are based on old ones from being written.
+func (w *writer) setNodeStatus(ctx context.Context, node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) error {
+	patch, err := nodeStatusPatch(node, status, conditions)
+	if err != nil {
+		return err
+	}
+	written, err := w.client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	if err != nil {
+		return fmt.Errorf("writing the status of the node: %w", err)
+	}
+	w.wroteForNode(node, nodeResource, written.ResourceVersion)
+	return nil
+}
+
+// nodeStatusPatch changes only what is this controller's.
+func nodeStatusPatch(node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) ([]byte, error) {
+	before, err := json.Marshal(&v1.Node{Status: v1.NodeStatus{
+		Conditions: ownConditions(node.Status.Conditions), MaintenanceStatus: node.Status.MaintenanceStatus,
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the node: %w", err)
+	}
+	after, err := json.Marshal(&v1.Node{
+		ObjectMeta: metav1.ObjectMeta{UID: node.UID, ResourceVersion: node.ResourceVersion},
+		Status:     v1.NodeStatus{Conditions: conditions, MaintenanceStatus: status},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the node: %w", err)
+	}
+	patch, err := strategicpatch.CreateTwoWayMergePatch(before, after, v1.Node{})
+	if err != nil {
+		return nil, fmt.Errorf("making the patch: %w", err)
+	}
+	return patch, nil
+}
+
+func (w *writer) wroteForNode(node *v1.Node, resource schema.GroupResource, version string) {
+	w.nodes.WroteAt(types.NamespacedName{Name: node.Name}, node.UID, resource, version)
+}
+
+// request asks the pod to leave.
+func (w *writer) request(ctx context.Context, node *v1.Node, pod *v1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	result, err := w.requester.Request(ctx, pod)
+	if err != nil {
+		return err
+	}
+	if result.Outcome != evictionrequest.AlreadyEvicted {
+		metrics.CountRequested(1)
+		w.wroteForNode(node, requestResource, result.Request.ResourceVersion)
+	}
+	return nil
+}
+
+// withdraw takes the wish back that the pod of the request leaves.
+func (w *writer) withdraw(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if err := w.requester.WithdrawRequest(ctx, request); err != nil {
+		return err
+	}
+	metrics.CountWithdrawn(1)
+	return nil
+}
+
+// update writes a spec or finalizers that were changed on a copy.
+func (w *writer) update(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenance) error {
+	written, err := w.client.CoordinationV1alpha1().NodeMaintenances().Update(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
+	return w.wrote(ctx, changed, written, err)
+}
+
+// addFinalizer keeps the maintenance from going before it was completed.
+func (w *writer) addFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
+	changed := m.DeepCopy()
+	changed.Finalizers = append(changed.Finalizers, coordinationv1alpha1.NodeMaintenanceFinalizer)
+	return w.update(ctx, changed)
+}
+
+// removeFinalizer lets the maintenance go.
+func (w *writer) removeFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
+	changed := m.DeepCopy()
+	changed.Finalizers = slices.DeleteFunc(changed.Finalizers, func(name string) bool { return name == coordinationv1alpha1.NodeMaintenanceFinalizer })
+	return w.update(ctx, changed)
+}
+
+// complete moves a maintenance that is being deleted to its last stage.
+func (w *writer) complete(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
+	changed := m.DeepCopy()
+	changed.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageComplete
+	return w.update(ctx, changed)
+}
+
+// setStatus writes the status of a maintenance.
+func (w *writer) setStatus(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus) (bool, error) {
+	changed := m.DeepCopy()
+	changed.Status = *status
+	written, err := w.client.CoordinationV1alpha1().NodeMaintenances().UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
+	return err == nil, w.wrote(ctx, changed, written, err)
+}
+
+// wrote sorts the outcome of a write. A maintenance that is gone, or has changed
+// meanwhile, is no error: the event that brings the news brings the next sync too.
+func (w *writer) wrote(ctx context.Context, m, written *coordinationv1alpha1.NodeMaintenance, err error) error {
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		klog.FromContext(ctx).V(4).Info("The maintenance changed meanwhile", "nodeMaintenance", klog.KObj(m))
+		return nil
+	case err != nil:
+		return fmt.Errorf("writing the maintenance: %w", err)
+	}
+	w.maintenances.WroteAt(types.NamespacedName{Name: m.Name}, m.UID, maintenanceResource, written.ResourceVersion)
+	return nil
+}

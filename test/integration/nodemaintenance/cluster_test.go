@@ -1,0 +1,412 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	cacheddiscovery "k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/scale"
+	"k8s.io/client-go/transport"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	kubeapiservertesting "k8s.io/kubernetes/cmd/kube-apiserver/app/testing"
+	"k8s.io/kubernetes/pkg/controller/disruption"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/test/integration/framework"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// pollInterval is short, because the tests have hundreds of states to wait for.
+	pollInterval = 20 * time.Millisecond
+
+	// pollTimeout is far beyond what any state takes, so that only a state that never
+	// comes runs into it.
+	pollTimeout = 60 * time.Second
+
+	// maintenanceUser and evictionUser are who the controllers are within
+	// kube-controller-manager. All tests run them with the rights of their bootstrap roles.
+	maintenanceUser = "system:serviceaccount:kube-system:nodemaintenance-controller"
+	evictionUser    = "system:serviceaccount:kube-system:evictionrequest-controller"
+
+	// stubborn is an interceptor that nobody plays: its pods stay until a test ends them.
+	stubborn = "stubborn.example.com"
+)
+
+// cluster is an API server, in which one test is alone with the nodes of its name and a
+// namespace.
+type cluster struct {
+	t         *testing.T
+	config    *rest.Config
+	client    clientset.Interface
+	namespace string
+}
+
+// startAPIServer starts an API server with the alpha API switched on by flag. It ends
+// with the test.
+func startAPIServer(t *testing.T, etcd *storagebackend.Config, gateOn bool, flags ...string) *rest.Config {
+	t.Helper()
+	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
+		features.EvictionRequestAPI:         true,
+		features.DeclarativeNodeMaintenance: gateOn,
+	})
+	flags = append(append(framework.DefaultTestServerFlags(),
+		"--authorization-mode=RBAC",
+		"--runtime-config=coordination.k8s.io/v1alpha1=true"), flags...)
+	server := kubeapiservertesting.StartTestServerOrDie(t, nil, flags, etcd)
+	t.Cleanup(server.TearDownFn)
+	config := server.ClientConfig
+	// A test binary has no version, so that the server takes every alpha API for deprecated.
+	config.WarningHandler = rest.NoWarnings{}
+	config.QPS, config.Burst = 1000, 1000
+	return config
+}
+
+// newCluster returns a new namespace of the API server, seen by an administrator. When
+// the test ends, the maintenances and nodes are removed that it has left.
+func newCluster(t *testing.T, config *rest.Config) *cluster {
+	t.Helper()
+	client := clientset.NewForConfigOrDie(config)
+	namespace, err := client.CoreV1().Namespaces().Create(t.Context(), &v1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "nodemaintenance-"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("creating a namespace: %v", err)
+	}
+	c := &cluster{t: t, config: config, client: client, namespace: namespace.Name}
+	t.Cleanup(c.removeAll)
+	return c
+}
+
+func (c *cluster) removeAll() {
+	ctx := context.WithoutCancel(c.t.Context())
+	maintenances, err := c.client.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})
+	if err == nil {
+		for _, m := range maintenances.Items {
+			_, _ = c.client.CoordinationV1alpha1().NodeMaintenances().Patch(ctx, m.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			_ = c.client.CoordinationV1alpha1().NodeMaintenances().Delete(ctx, m.Name, metav1.DeleteOptions{})
+		}
+	}
+	if err := c.client.CoreV1().Pods(c.namespace).DeleteCollection(ctx, *metav1.NewDeleteOptions(0), metav1.ListOptions{}); err != nil {
+		c.t.Errorf("removing pods: %v", err)
+	}
+	if err := c.client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		c.t.Errorf("removing nodes: %v", err)
+	}
+}
+
+// clientOf returns a client with the rights of that user.
+func (c *cluster) clientOf(user string) clientset.Interface {
+	return c.clientThrough(user, func(transport http.RoundTripper) http.RoundTripper { return transport })
+}
+
+// clientThrough returns a client with the rights of that user, all of whose requests
+// go through the given transport.
+func (c *cluster) clientThrough(user string, wrap transport.WrapperFunc) clientset.Interface {
+	config := rest.CopyConfig(c.config)
+	config.Impersonate.UserName = user
+	config.Wrap(wrap)
+	return clientset.NewForConfigOrDie(rest.AddUserAgent(config, "nodemaintenance-test"))
+}
+
+// startControllers starts both controllers and returns how to stop the one for
+// maintenances.
+func (c *cluster) startControllers() (stop func()) {
+	c.t.Helper()
+	c.startEvictionController()
+	return c.startController(c.clientOf(maintenanceUser), clock.RealClock{})
+}
+
+// startController starts the nodemaintenance controller with the given client. Nothing of
+// it runs any more when stop returns, which the end of the test calls too.
+func (c *cluster) startController(client clientset.Interface, now clock.WithTicker) (stop func()) {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.t.Context())
+	factory := informers.NewSharedInformerFactory(client, 0)
+	controller, err := nodemaintenance.NewWithClock(ctx,
+		factory.Coordination().V1alpha1().NodeMaintenances(),
+		factory.Coordination().V1alpha1().EvictionRequests(),
+		factory.Core().V1().Nodes(),
+		factory.Core().V1().Pods(),
+		factory.Policy().V1().PodDisruptionBudgets(),
+		client, now)
+	if err != nil {
+		c.t.Fatalf("creating the nodemaintenance controller: %v", err)
+	}
+	return c.run(ctx, cancel, factory, func() { controller.Run(ctx, 4) })
+}
+
+// startEvictionController starts the evictionrequest controller.
+func (c *cluster) startEvictionController() (stop func()) {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.t.Context())
+	client := c.clientOf(evictionUser)
+	factory := informers.NewSharedInformerFactory(client, 0)
+	controller, err := evictionrequest.New(ctx,
+		factory.Coordination().V1alpha1().EvictionRequests(),
+		factory.Core().V1().Pods(),
+		factory.Policy().V1().PodDisruptionBudgets(),
+		client, client, time.Hour)
+	if err != nil {
+		c.t.Fatalf("creating the evictionrequest controller: %v", err)
+	}
+	return c.run(ctx, cancel, factory, func() { controller.Run(ctx, 4, 4) })
+}
+
+// startDisruptionController starts the controller that keeps the status of the
+// PodDisruptionBudgets.
+func (c *cluster) startDisruptionController() {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.t.Context())
+	factory := informers.NewSharedInformerFactory(c.client, 0)
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(cacheddiscovery.NewMemCacheClient(c.client.Discovery()))
+	scaleClient, err := scale.NewForConfig(c.config, mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(c.client.Discovery()))
+	if err != nil {
+		c.t.Fatalf("creating a scale client: %v", err)
+	}
+	controller := disruption.NewDisruptionController(ctx,
+		factory.Core().V1().Pods(),
+		factory.Policy().V1().PodDisruptionBudgets(),
+		factory.Core().V1().ReplicationControllers(),
+		factory.Apps().V1().ReplicaSets(),
+		factory.Apps().V1().Deployments(),
+		factory.Apps().V1().StatefulSets(),
+		c.client, mapper, scaleClient, c.client.Discovery())
+	c.run(ctx, cancel, factory, func() { controller.Run(ctx) })
+}
+
+// run starts a controller with its informers and returns how to stop both.
+func (c *cluster) run(ctx context.Context, cancel context.CancelFunc, factory informers.SharedInformerFactory, work func()) (stop func()) {
+	var running sync.WaitGroup
+	running.Go(work)
+	factory.Start(ctx.Done())
+	stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+		factory.Shutdown()
+	})
+	c.t.Cleanup(stop)
+	return stop
+}
+
+// eventually polls until the condition is met. It fails the test with the words of
+// the last attempt, which say how far things have come.
+func (c *cluster) eventually(what string, condition func(ctx context.Context) (met bool, state string)) {
+	c.t.Helper()
+	state := "unknown"
+	err := wait.PollUntilContextTimeout(c.t.Context(), pollInterval, pollTimeout, true, func(ctx context.Context) (met bool, err error) {
+		met, state = condition(ctx)
+		return met, nil
+	})
+	if err != nil {
+		c.t.Fatalf("waiting for %s: %v; last state: %s", what, err, state)
+	}
+}
+
+// createNode creates a node, with labels "key=value".
+func (c *cluster) createNode(name string, labels ...string) *v1.Node {
+	c.t.Helper()
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
+	for _, label := range labels {
+		key, value, _ := strings.Cut(label, "=")
+		node.Labels[key] = value
+	}
+	created, err := c.client.CoreV1().Nodes().Create(c.t.Context(), node, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatalf("creating node %s: %v", name, err)
+	}
+	return created
+}
+
+func (c *cluster) node(name string) *v1.Node {
+	c.t.Helper()
+	node, err := c.client.CoreV1().Nodes().Get(c.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatalf("reading node %s: %v", name, err)
+	}
+	return node
+}
+
+func (c *cluster) patchNode(name, patch string) {
+	c.t.Helper()
+	if _, err := c.client.CoreV1().Nodes().Patch(c.t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		c.t.Fatalf("patching node %s: %v", name, err)
+	}
+}
+
+// newPod returns a pod on a node, where no kubelet looks after it: without a grace
+// period it is gone as soon as it is deleted.
+func newPod(name, node string, options ...func(*v1.Pod)) *v1.Pod {
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod": name}},
+		Spec: v1.PodSpec{
+			NodeName:                      node,
+			TerminationGracePeriodSeconds: ptr.To[int64](0),
+			Containers:                    []v1.Container{{Name: "main", Image: "main"}},
+		},
+	}
+	for _, option := range options {
+		option(pod)
+	}
+	return pod
+}
+
+// atPriority gives the pod a class of that priority, which createPod creates.
+func atPriority(priority int32) func(*v1.Pod) {
+	return func(pod *v1.Pod) {
+		pod.Spec.Priority = &priority
+		pod.Spec.PriorityClassName = fmt.Sprintf("p%d", priority)
+	}
+}
+
+func withInterceptor(name string) func(*v1.Pod) {
+	return func(pod *v1.Pod) {
+		pod.Spec.EvictionInterceptors = append(pod.Spec.EvictionInterceptors, v1.EvictionInterceptor{Name: name})
+	}
+}
+
+func withLabel(key, value string) func(*v1.Pod) {
+	return func(pod *v1.Pod) { pod.Labels[key] = value }
+}
+
+// ofDaemonSet makes it look like a pod that a DaemonSet controls.
+func ofDaemonSet(name string) func(*v1.Pod) {
+	return func(pod *v1.Pod) {
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: name, UID: types.UID(name), Controller: ptr.To(true)}}
+	}
+}
+
+// static makes it the mirror pod of a static pod.
+func static(pod *v1.Pod) { pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "mirror"} }
+
+func (c *cluster) createPod(pod *v1.Pod) *v1.Pod {
+	c.t.Helper()
+	if class := pod.Spec.PriorityClassName; class != "" {
+		c.createPriorityClass(class, *pod.Spec.Priority)
+	}
+	created, err := c.client.CoreV1().Pods(c.namespace).Create(c.t.Context(), pod, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatalf("creating pod %s: %v", pod.Name, err)
+	}
+	return created
+}
+
+// createPods creates many pods at once and returns them.
+func (c *cluster) createPods(count int, name, node string, options ...func(*v1.Pod)) []*v1.Pod {
+	c.t.Helper()
+	pods := make([]*v1.Pod, count)
+	for i := range pods {
+		pods[i] = c.createPod(newPod(fmt.Sprintf("%s-%d", name, i), node, options...))
+	}
+	return pods
+}
+
+func (c *cluster) deletePods(pods []*v1.Pod) {
+	c.t.Helper()
+	for _, pod := range pods {
+		if err := c.client.CoreV1().Pods(c.namespace).Delete(c.t.Context(), pod.Name, *metav1.NewDeleteOptions(0)); err != nil && !apierrors.IsNotFound(err) {
+			c.t.Fatalf("deleting pod %s: %v", pod.Name, err)
+		}
+	}
+}
+
+// newMaintenance returns a maintenance of nodes with a label "key=value", or, without
+// one, of the nodes with these names.
+func newMaintenance(name string, stage coordinationv1alpha1.NodeMaintenanceStage, selector *v1.NodeSelector, plan ...v1.DrainPlanEntry) *coordinationv1alpha1.NodeMaintenance {
+	return &coordinationv1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       coordinationv1alpha1.NodeMaintenanceSpec{NodeSelector: selector, Stage: stage, DrainPlan: plan, Reason: "test"},
+	}
+}
+
+// nodesNamed selects nodes by their names.
+func nodesNamed(names ...string) *v1.NodeSelector {
+	selector := &v1.NodeSelector{}
+	for _, name := range names {
+		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, v1.NodeSelectorTerm{
+			MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{name}}},
+		})
+	}
+	return selector
+}
+
+// nodesLabeled selects nodes by a label.
+func nodesLabeled(key, value string) *v1.NodeSelector {
+	return &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+		MatchExpressions: []v1.NodeSelectorRequirement{{Key: key, Operator: v1.NodeSelectorOpIn, Values: []string{value}}},
+	}}}
+}
+
+func (c *cluster) createMaintenance(m *coordinationv1alpha1.NodeMaintenance) *coordinationv1alpha1.NodeMaintenance {
+	c.t.Helper()
+	created, err := c.client.CoordinationV1alpha1().NodeMaintenances().Create(c.t.Context(), m, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatalf("creating maintenance %s: %v", m.Name, err)
+	}
+	return created
+}
+
+func (c *cluster) setStage(name string, stage coordinationv1alpha1.NodeMaintenanceStage) {
+	c.t.Helper()
+	patch := fmt.Appendf(nil, `{"spec":{"stage":%q}}`, stage)
+	if _, err := c.client.CoordinationV1alpha1().NodeMaintenances().Patch(c.t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		c.t.Fatalf("moving maintenance %s to stage %s: %v", name, stage, err)
+	}
+}
+
+func (c *cluster) deleteMaintenance(name string) {
+	c.t.Helper()
+	if err := c.client.CoordinationV1alpha1().NodeMaintenances().Delete(c.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		c.t.Fatalf("deleting maintenance %s: %v", name, err)
+	}
+}
+
+func newPriorityClass(name string, priority int32) *schedulingv1.PriorityClass {
+	return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: priority}
+}
+
+// createPriorityClass creates a class that is not there yet.
+func (c *cluster) createPriorityClass(name string, priority int32) {
+	c.t.Helper()
+	_, err := c.client.SchedulingV1().PriorityClasses().Create(c.t.Context(), newPriorityClass(name, priority), metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		c.t.Fatalf("creating priority class %s: %v", name, err)
+	}
+}
