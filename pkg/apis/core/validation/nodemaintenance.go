@@ -1,0 +1,70 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package validation
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	unversionedvalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kubernetes/pkg/apis/core"
+)
+
+// maxDrainMessageLength is as much as a condition may say.
+const maxDrainMessageLength = 32 * 1024
+
+var podTypes = []core.PodType{core.PodTypeDefault, core.PodTypeDaemonSet, core.PodTypeStatic}
+
+// ValidateDrainPlanEntry checks one entry of a drain plan, or of drain targets, for
+// itself: their order is another matter. Every priority is allowed, as pods may have any.
+func ValidateDrainPlanEntry(entry *core.DrainPlanEntry, fldPath *field.Path) field.ErrorList {
+	errs := unversionedvalidation.ValidateLabelSelector(entry.PodSelector, unversionedvalidation.LabelSelectorValidationOptions{}, fldPath.Child("podSelector"))
+	switch entry.PodType {
+	case core.PodTypeDefault, core.PodTypeDaemonSet, core.PodTypeStatic:
+	case "":
+		errs = append(errs, field.Required(fldPath.Child("podType"), fmt.Sprintf("must be one of %q", podTypes)))
+	default:
+		errs = append(errs, field.NotSupported(fldPath.Child("podType"), entry.PodType, podTypes))
+	}
+	return errs
+}
+
+// ValidateDrainMessage bounds a message about a drain.
+func ValidateDrainMessage(message string, fldPath *field.Path) field.ErrorList {
+	if utf8.RuneCountInString(message) > maxDrainMessageLength {
+		return field.ErrorList{field.TooLong(fldPath, "" /*unused*/, maxDrainMessageLength)}
+	}
+	return nil
+}
+
+// ValidateMaintenanceStatus checks what a node says about its drain. What the stored
+// node, if there is one, says as well is left alone: an object that was stored by a
+// server with other rules must not keep the kubelet from writing its heartbeats.
+func ValidateMaintenanceStatus(status, old *core.MaintenanceStatus, fldPath *field.Path) field.ErrorList {
+	if status == nil || apiequality.Semantic.DeepEqual(status, old) {
+		return nil
+	}
+	var errs field.ErrorList
+	for i := range status.DrainTargets {
+		errs = append(errs, ValidateDrainPlanEntry(&status.DrainTargets[i], fldPath.Child("drainTargets").Index(i))...)
+	}
+	errs = append(errs, ValidateDrainMessage(status.DrainMessage, fldPath.Child("drainMessage"))...)
+	errs = append(errs, ValidateNonnegativeField(int64(status.PodsPendingEvictionRequest), fldPath.Child("podsPendingEvictionRequest"))...)
+	return append(errs, ValidateNonnegativeField(int64(status.ActiveEvictionRequests), fldPath.Child("activeEvictionRequests"))...)
+}

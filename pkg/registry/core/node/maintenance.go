@@ -1,0 +1,45 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package node
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+// dropDisabledMaintenanceStatus takes status.maintenanceStatus from a node while its
+// gate is off. A stored one stays until somebody removes it, so that nothing is lost
+// where the gate is off for a while, or in one of several servers. old is nil on creation.
+func dropDisabledMaintenanceStatus(node, old *api.Node) {
+	inUse := old != nil && old.Status.MaintenanceStatus != nil
+	if !utilfeature.DefaultFeatureGate.Enabled(features.DeclarativeNodeMaintenance) && !inUse {
+		node.Status.MaintenanceStatus = nil
+	}
+}
+
+// validateMaintenanceStatus checks status.maintenanceStatus where a status is written:
+// at creation, for which old is nil, and at the status endpoint.
+func validateMaintenanceStatus(node, old *api.Node) field.ErrorList {
+	var oldStatus *api.MaintenanceStatus
+	if old != nil {
+		oldStatus = old.Status.MaintenanceStatus
+	}
+	return validation.ValidateMaintenanceStatus(node.Status.MaintenanceStatus, oldStatus, field.NewPath("status", "maintenanceStatus"))
+}

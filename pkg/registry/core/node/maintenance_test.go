@@ -1,0 +1,114 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+// nodeWith returns a node that says this about its drain.
+func nodeWith(message string) *api.Node {
+	node := &api.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", ResourceVersion: "1"}}
+	if message != "" {
+		node.Status.MaintenanceStatus = &api.MaintenanceStatus{DrainMessage: message}
+	}
+	return node
+}
+
+func withMaintenanceGate(t *testing.T, enabled bool) {
+	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
+		features.EvictionRequestAPI: enabled, features.DeclarativeNodeMaintenance: enabled,
+	})
+}
+
+func TestDropDisabledMaintenanceStatus(t *testing.T) {
+	const draining, drained = "Draining", "Drained"
+	ctx := context.Background()
+	create := func(node, _ *api.Node) { Strategy.PrepareForCreate(ctx, node) }
+	update := func(node, old *api.Node) { Strategy.PrepareForUpdate(ctx, node, old) }
+	updateStatus := func(node, old *api.Node) { StatusStrategy.PrepareForUpdate(ctx, node, old) }
+
+	tests := map[string]struct {
+		prepare         func(node, old *api.Node)
+		old, sent       string
+		wantOff, wantOn string
+	}{
+		"created with it":                        {prepare: create, sent: draining, wantOn: draining},
+		"created without it":                     {prepare: create},
+		"status set":                             {prepare: updateStatus, sent: draining, wantOn: draining},
+		"status changed while it is there":       {prepare: updateStatus, old: draining, sent: drained, wantOff: drained, wantOn: drained},
+		"status kept while it is there":          {prepare: updateStatus, old: draining, sent: draining, wantOff: draining, wantOn: draining},
+		"status removed":                         {prepare: updateStatus, old: draining},
+		"not to be set by the main endpoint":     {prepare: update, sent: draining},
+		"not to be changed by the main endpoint": {prepare: update, old: draining, sent: drained, wantOff: draining, wantOn: draining},
+		"not to be removed by the main endpoint": {prepare: update, old: draining, wantOff: draining, wantOn: draining},
+	}
+	for name, test := range tests {
+		for enabled, want := range map[bool]string{false: test.wantOff, true: test.wantOn} {
+			t.Run(fmt.Sprintf("%s, gate %t", name, enabled), func(t *testing.T) {
+				withMaintenanceGate(t, enabled)
+				node, old := nodeWith(test.sent), nodeWith(test.old)
+				test.prepare(node, old)
+				if diff := cmp.Diff(nodeWith(want), node); diff != "" {
+					t.Errorf("unexpected node (-want, +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(nodeWith(test.old), old); diff != "" {
+					t.Errorf("the stored node was changed (-before, +after):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// What is set is validated wherever a status is written; what was stored before keeps
+// nobody from writing something else.
+func TestValidateMaintenanceStatus(t *testing.T) {
+	withMaintenanceGate(t, true)
+	ctx := context.Background()
+	valid, invalid := nodeWith("Draining"), nodeWith("Draining")
+	invalid.Status.MaintenanceStatus.ActiveEvictionRequests = -1
+	invalidWithLabel := invalid.DeepCopy()
+	invalidWithLabel.Labels = map[string]string{"pool": "old"}
+	heartbeat := invalid.DeepCopy()
+	heartbeat.Status.Conditions = []api.NodeCondition{{Type: api.NodeReady, Status: api.ConditionTrue}}
+	want := field.ErrorList{field.Invalid(field.NewPath("status", "maintenanceStatus", "activeEvictionRequests"), nil, "")}
+
+	for name, test := range map[string]struct{ got, want field.ErrorList }{
+		"valid at creation":                {got: Strategy.Validate(ctx, valid)},
+		"invalid at creation":              {got: Strategy.Validate(ctx, invalid), want: want},
+		"valid status":                     {got: StatusStrategy.ValidateUpdate(ctx, valid, nodeWith(""))},
+		"invalid status":                   {got: StatusStrategy.ValidateUpdate(ctx, invalid, valid), want: want},
+		"invalid status of a node without": {got: StatusStrategy.ValidateUpdate(ctx, invalid, nodeWith("")), want: want},
+		"stored so, and labelled":          {got: Strategy.ValidateUpdate(ctx, invalidWithLabel, invalid)},
+		"stored so, and a heartbeat":       {got: StatusStrategy.ValidateUpdate(ctx, heartbeat, invalid)},
+		"stored so, and removed":           {got: StatusStrategy.ValidateUpdate(ctx, nodeWith(""), invalid)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			field.ErrorMatcher{}.ByType().ByField().Test(t, test.want, test.got)
+		})
+	}
+}
