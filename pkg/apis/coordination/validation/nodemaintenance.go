@@ -17,22 +17,71 @@ limitations under the License.
 package validation
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apimachineryvalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/coordination"
+	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 )
 
-// ValidateNodeMaintenanceCreate checks a NodeMaintenance that is to be created.
+// Here, too, stand only the rules that the markers in k8s.io/api/coordination/v1alpha1
+// cannot express.
+
+// stages are in the order in which a maintenance goes through them.
+var stages = []coordination.NodeMaintenanceStage{
+	coordination.NodeMaintenanceStageIdle,
+	coordination.NodeMaintenanceStageCordon,
+	coordination.NodeMaintenanceStageDrain,
+	coordination.NodeMaintenanceStageComplete,
+}
+
+// ValidateNodeMaintenanceCreate checks a NodeMaintenance that is to be created. It may
+// start in any stage.
 func ValidateNodeMaintenanceCreate(maintenance *coordination.NodeMaintenance) field.ErrorList {
-	return apimachineryvalidation.ValidateObjectMeta(&maintenance.ObjectMeta, false, apimachineryvalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs := corevalidation.ValidateObjectMeta(&maintenance.ObjectMeta, false, apimachineryvalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs = append(errs, validateNodeSelector(&maintenance.Spec, field.NewPath("spec", "nodeSelector"))...)
+	return append(errs, validateDrainPlan(maintenance.Spec.DrainPlan, field.NewPath("spec", "drainPlan"))...)
 }
 
-// ValidateNodeMaintenanceUpdate checks a new version of a NodeMaintenance.
+// ValidateNodeMaintenanceUpdate checks a change of metadata and spec. What stays as it
+// is stored is not judged again.
 func ValidateNodeMaintenanceUpdate(maintenance, old *coordination.NodeMaintenance) field.ErrorList {
-	return apimachineryvalidation.ValidateObjectMetaUpdate(&maintenance.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	errs := corevalidation.ValidateObjectMetaUpdate(&maintenance.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	if !apiequality.Semantic.DeepEqual(maintenance.Spec.NodeSelector, old.Spec.NodeSelector) {
+		errs = append(errs, validateNodeSelector(&maintenance.Spec, field.NewPath("spec", "nodeSelector"))...)
+	}
+	errs = append(errs, validateStageTransition(maintenance.Spec.Stage, old.Spec.Stage, field.NewPath("spec", "stage"))...)
+	// Also a plan that was stored empty stays as it is: drained and undrained nodes
+	// would otherwise follow different plans.
+	if !apiequality.Semantic.DeepEqual(maintenance.Spec.DrainPlan, old.Spec.DrainPlan) {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "drainPlan"), describePlan(maintenance.Spec.DrainPlan),
+			fmt.Sprintf("is immutable: leave it as %q, or create another NodeMaintenance with this plan", describePlan(old.Spec.DrainPlan))))
+	}
+	return errs
 }
 
-// ValidateNodeMaintenanceStatusUpdate checks a new status of a NodeMaintenance.
-func ValidateNodeMaintenanceStatusUpdate(maintenance, old *coordination.NodeMaintenance) field.ErrorList {
-	return apimachineryvalidation.ValidateObjectMetaUpdate(&maintenance.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+func validateNodeSelector(spec *coordination.NodeMaintenanceSpec, fldPath *field.Path) field.ErrorList {
+	if spec.NodeSelector == nil {
+		return nil // Reported by the declared rules.
+	}
+	return corevalidation.ValidateNodeSelector(spec.NodeSelector, false, fldPath)
+}
+
+// validateStageTransition lets stages go forward only, over any number of them. That
+// goes for an object that is being deleted as well: it has to become Complete.
+func validateStageTransition(stage, old coordination.NodeMaintenanceStage, fldPath *field.Path) field.ErrorList {
+	rank, oldRank := slices.Index(stages, stage), slices.Index(stages, old)
+	if rank < 0 || rank >= oldRank {
+		return nil // An unknown stage is reported by the declared rules.
+	}
+	var names []string
+	for _, known := range stages {
+		names = append(names, string(known))
+	}
+	return field.ErrorList{field.Invalid(fldPath, stage, fmt.Sprintf(
+		"must not go back from %s: the order is %s; create another NodeMaintenance to start again", old, strings.Join(names, ", ")))}
 }

@@ -1,0 +1,142 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package validation
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kubernetes/pkg/apis/core"
+	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+)
+
+const (
+	// maxDrainPlanEntries is the declared bound of a plan. One that breaks it is not
+	// looked into: comparing each entry with each other takes its time.
+	maxDrainPlanEntries = 100
+
+	// maxPlanDescribed bounds what an error tells of a plan.
+	maxPlanDescribed = 20
+)
+
+// podTypeOrder is the order of pod types in a drain plan.
+var podTypeOrder = []core.PodType{core.PodTypeDefault, core.PodTypeDaemonSet, core.PodTypeStatic}
+
+// planEntry is an entry of a drain plan, ready to be compared with the others.
+type planEntry struct {
+	*core.DrainPlanEntry
+	// selector is the canonical form of podSelector, the same for a missing and an
+	// empty one.
+	selector string
+}
+
+// validateDrainPlan checks each entry, and then the order of those that are valid.
+func validateDrainPlan(plan []core.DrainPlanEntry, fldPath *field.Path) field.ErrorList {
+	if len(plan) > maxDrainPlanEntries {
+		return nil // Reported by the declared rules.
+	}
+	var errs field.ErrorList
+	before := map[int]planEntry{}
+	for i := range plan {
+		if invalid := corevalidation.ValidateDrainPlanEntry(&plan[i], fldPath.Index(i)); len(invalid) > 0 {
+			errs = append(errs, invalid...)
+			continue
+		}
+		entry := planEntry{DrainPlanEntry: &plan[i], selector: canonicalSelector(plan[i].PodSelector)}
+		if err := validatePlace(i, entry, before, fldPath); err != nil {
+			errs = append(errs, err)
+		}
+		before[i] = entry
+	}
+	return errs
+}
+
+// validatePlace reports the first entry before this one that is the same, or that
+// should come later. It names both, so that the plan can be put right at once.
+func validatePlace(index int, entry planEntry, before map[int]planEntry, fldPath *field.Path) *field.Error {
+	for i := range index {
+		other, valid := before[i]
+		if !valid {
+			continue
+		}
+		order, why := entry.compare(other)
+		switch {
+		case order < 0:
+			return field.Invalid(fldPath.Index(index), entry.String(), fmt.Sprintf("must come before %s, %q, because %s", fldPath.Index(i), other, why))
+		case order == 0 && entry.selector == other.selector:
+			err := field.Duplicate(fldPath.Index(index), entry.String())
+			err.Detail = fmt.Sprintf("selects the same pods as %s: remove one of them", fldPath.Index(i))
+			return err
+		}
+	}
+	return nil
+}
+
+// compare orders two entries as the plan must have them, and says by which rule. The
+// order of different selectors at the same priority is free.
+func (e planEntry) compare(other planEntry) (order int, why string) {
+	if order := cmp.Compare(slices.Index(podTypeOrder, e.PodType), slices.Index(podTypeOrder, other.PodType)); order != 0 {
+		return order, "pod types come in the order Default, DaemonSet, Static"
+	}
+	if order := cmp.Compare(e.PodPriority, other.PodPriority); order != 0 {
+		return order, "priorities ascend within a pod type"
+	}
+	switch {
+	case e.selector != "" && other.selector == "":
+		return -1, "at equal priority entries with a podSelector come first"
+	case e.selector == "" && other.selector != "":
+		return 1, "at equal priority entries with a podSelector come first"
+	}
+	return 0, ""
+}
+
+// String names the entry in an error, such as Default<=1000 or Default<=1000{app=db}.
+func (e planEntry) String() string {
+	if e.selector == "" {
+		return fmt.Sprintf("%s<=%d", e.PodType, e.PodPriority)
+	}
+	return fmt.Sprintf("%s<=%d{%s}", e.PodType, e.PodPriority, e.selector)
+}
+
+// canonicalSelector is the same for selectors with the same requirements, and empty if
+// there are none.
+func canonicalSelector(selector *metav1.LabelSelector) string {
+	if selector == nil {
+		return ""
+	}
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return metav1.FormatLabelSelector(selector) // Only to be named in an error.
+	}
+	return compiled.String()
+}
+
+// describePlan names the entries of a plan, the first of them if it is long.
+func describePlan(plan []core.DrainPlanEntry) string {
+	var entries []string
+	for i := range plan[:min(len(plan), maxPlanDescribed)] {
+		entries = append(entries, planEntry{DrainPlanEntry: &plan[i], selector: canonicalSelector(plan[i].PodSelector)}.String())
+	}
+	if more := len(plan) - len(entries); more > 0 {
+		entries = append(entries, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(entries, ", ")
+}

@@ -1,0 +1,127 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package validation
+
+import (
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+)
+
+// ValidateNodeMaintenanceStatusUpdate checks a change of the status. It protects what
+// others rely on and what the controller remembers here: the progress of the drain and
+// when stages were started. As for EvictionRequests, each rule judges what the update
+// changes, so that a stored object that breaks one can still be finished.
+func ValidateNodeMaintenanceStatusUpdate(maintenance, old *coordination.NodeMaintenance) field.ErrorList {
+	errs := corevalidation.ValidateObjectMetaUpdate(&maintenance.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	status, oldStatus := &maintenance.Status, &old.Status
+	fldPath := field.NewPath("status")
+	errs = append(errs, validateStageStatuses(status, oldStatus, fldPath.Child("stageStatuses"))...)
+	errs = append(errs, validateDrainStatus(&status.DrainStatus, &oldStatus.DrainStatus, fldPath.Child("drainStatus"))...)
+	errs = append(errs, validateDrainPlanPosition(maintenance, old, fldPath.Child("drainStatus", "drainPlanPosition"))...)
+	errs = append(errs, validateMaintenanceConditions(status, oldStatus, fldPath.Child("conditions"))...)
+	if observed := status.ObservedGeneration; observed != oldStatus.ObservedGeneration && (observed < oldStatus.ObservedGeneration || observed > maintenance.Generation) {
+		errs = append(errs, field.Invalid(fldPath.Child("observedGeneration"), observed,
+			fmt.Sprintf("must not be less than before, %d, nor greater than metadata.generation, %d", oldStatus.ObservedGeneration, maintenance.Generation)))
+	}
+	return errs
+}
+
+// validateStageStatuses keeps the record of the stages that were started. That names
+// are known and unique is declared.
+func validateStageStatuses(status, old *coordination.NodeMaintenanceStatus, fldPath *field.Path) field.ErrorList {
+	started := map[coordination.NodeMaintenanceStage]int{}
+	for i := range status.StageStatuses {
+		started[status.StageStatuses[i].Name] = i
+	}
+	var errs field.ErrorList
+	for _, before := range old.StageStatuses {
+		i, kept := started[before.Name]
+		if !kept {
+			errs = append(errs, field.Forbidden(fldPath, fmt.Sprintf("must keep the entry of %s: the stage was started", before.Name)))
+			continue
+		}
+		if now := status.StageStatuses[i].StartTimestamp; before.StartTimestamp != nil && !now.Equal(before.StartTimestamp) {
+			errs = append(errs, field.Invalid(fldPath.Index(i).Child("startTimestamp"), now,
+				fmt.Sprintf("is immutable once set: %s was started at %s", before.Name, before.StartTimestamp.UTC().Format("2006-01-02T15:04:05Z"))))
+		}
+	}
+	return errs
+}
+
+func validateDrainStatus(drain, old *coordination.DrainStatus, fldPath *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !apiequality.Semantic.DeepEqual(drain.ReachedDrainTargets, old.ReachedDrainTargets) {
+		for i := range drain.ReachedDrainTargets {
+			errs = append(errs, corevalidation.ValidateDrainPlanEntry(&drain.ReachedDrainTargets[i], fldPath.Child("reachedDrainTargets").Index(i))...)
+		}
+	}
+	if drain.DrainMessage != old.DrainMessage {
+		errs = append(errs, corevalidation.ValidateDrainMessage(drain.DrainMessage, fldPath.Child("drainMessage"))...)
+	}
+	for _, counter := range []struct {
+		name       string
+		value, old int32
+	}{
+		{"podsPendingEvictionRequest", drain.PodsPendingEvictionRequest, old.PodsPendingEvictionRequest},
+		{"activeEvictionRequests", drain.ActiveEvictionRequests, old.ActiveEvictionRequests},
+		{"drainedNodes", drain.DrainedNodes, old.DrainedNodes},
+		{"blockedPods", drain.BlockedPods, old.BlockedPods},
+	} {
+		if counter.value != counter.old {
+			errs = append(errs, corevalidation.ValidateNonnegativeField(int64(counter.value), fldPath.Child(counter.name))...)
+		}
+	}
+	return errs
+}
+
+// validateDrainPlanPosition keeps the drain from going back: pods that were asked to
+// leave would stay, after all. The position may be that behind the last entry.
+func validateDrainPlanPosition(maintenance, old *coordination.NodeMaintenance, fldPath *field.Path) field.ErrorList {
+	position, before := maintenance.Status.DrainStatus.DrainPlanPosition, old.Status.DrainStatus.DrainPlanPosition
+	entries := len(maintenance.Spec.DrainPlan)
+	switch {
+	case position == nil && before == nil:
+		return nil
+	case position == nil:
+		return field.ErrorList{field.Required(fldPath, fmt.Sprintf("must not be removed: it is %d already", *before))}
+	case before != nil && *position == *before:
+		return nil
+	case before != nil && *position < *before:
+		return field.ErrorList{field.Invalid(fldPath, *position, fmt.Sprintf("must not go back: it is %d already", *before))}
+	case int(*position) > entries:
+		return field.ErrorList{field.Invalid(fldPath, *position, fmt.Sprintf("must not be greater than the number of entries of spec.drainPlan, which is %d", entries))}
+	}
+	return nil
+}
+
+// validateMaintenanceConditions checks the form of every condition that changes. That
+// each type stands there once is declared.
+func validateMaintenanceConditions(status, old *coordination.NodeMaintenanceStatus, fldPath *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, condition := range status.Conditions {
+		if before := meta.FindStatusCondition(old.Conditions, condition.Type); before == nil || !apiequality.Semantic.DeepEqual(*before, condition) {
+			errs = append(errs, metav1validation.ValidateCondition(condition, fldPath.Index(i))...)
+		}
+	}
+	return errs
+}

@@ -1,0 +1,167 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package validation
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/utils/ptr"
+)
+
+// progress is a change of the status of a maintenance.
+type progress func(*coordination.NodeMaintenanceStatus)
+
+// draining returns a maintenance with a plan of two entries, as varied by the changes
+// of its status.
+func draining(changes ...progress) *coordination.NodeMaintenance {
+	maintenance := newMaintenance(inStage(drain), withPlan(defaultPods(1), defaultPods(2)))
+	for _, change := range changes {
+		change(&maintenance.Status)
+	}
+	return maintenance
+}
+
+func started(stage coordination.NodeMaintenanceStage, time *metav1.Time) progress {
+	return func(s *coordination.NodeMaintenanceStatus) {
+		s.StageStatuses = append(s.StageStatuses, coordination.StageStatus{Name: stage, StartTimestamp: time})
+	}
+}
+
+func position(position int32) progress {
+	return func(s *coordination.NodeMaintenanceStatus) { s.DrainStatus.DrainPlanPosition = ptr.To(position) }
+}
+
+func drained(change func(*coordination.DrainStatus)) progress {
+	return func(s *coordination.NodeMaintenanceStatus) { change(&s.DrainStatus) }
+}
+
+func reached(entries ...core.DrainPlanEntry) progress {
+	return drained(func(d *coordination.DrainStatus) { d.ReachedDrainTargets = entries })
+}
+
+func message(length int) progress {
+	return drained(func(d *coordination.DrainStatus) { d.DrainMessage = strings.Repeat("ö", length) })
+}
+
+func seen(generation int64) progress {
+	return func(s *coordination.NodeMaintenanceStatus) { s.ObservedGeneration = generation }
+}
+
+func drainedCondition(change func(*metav1.Condition)) progress {
+	return func(s *coordination.NodeMaintenanceStatus) {
+		condition := metav1.Condition{Type: "Drained", Status: metav1.ConditionFalse, Reason: "Blocked", Message: "The budget db forbids it.", LastTransitionTime: *at(0)}
+		change(&condition)
+		s.Conditions = append(s.Conditions, condition)
+	}
+}
+
+func TestValidateNodeMaintenanceStatusUpdate(t *testing.T) {
+	path := field.NewPath("status")
+	stagesPath, drainPath, conditions := path.Child("stageStatuses"), path.Child("drainStatus"), path.Child("conditions")
+	positionPath, generationPath := drainPath.Child("drainPlanPosition"), path.Child("observedGeneration")
+	as := func(changes ...progress) []progress { return changes }
+	negative := drained(func(d *coordination.DrainStatus) {
+		d.PodsPendingEvictionRequest, d.ActiveEvictionRequests, d.DrainedNodes, d.BlockedPods = -1, -2, -3, -4
+	})
+	noReason := drainedCondition(func(c *metav1.Condition) { c.Reason = "" })
+	unknown := podsOf("Job", 1)
+
+	tests := map[string]struct {
+		old, changed []progress
+		want         field.ErrorList
+	}{
+		"nothing": {},
+		"the first report": {changed: as(started(cordon, at(0)), started(drain, at(0)), position(0), seen(3), message(32768), reached(defaultPods(1), ofApp("db", staticPods(1))),
+			drainedCondition(func(*metav1.Condition) {}), drained(func(d *coordination.DrainStatus) {
+				d.PodsPendingEvictionRequest, d.ActiveEvictionRequests, d.DrainedNodes, d.BlockedPods = 1, 2, 3, 4
+			}), func(s *coordination.NodeMaintenanceStatus) { s.SelectedNodes = 5 })},
+		"counters and targets go down again": {
+			old:     as(reached(defaultPods(2)), drained(func(d *coordination.DrainStatus) { d.PodsPendingEvictionRequest, d.DrainedNodes = 9, 9 })),
+			changed: as(reached())},
+
+		"a stage is started":                        {old: as(started(cordon, at(0))), changed: as(started(cordon, at(0)), started(drain, at(9)))},
+		"stages in another order":                   {old: as(started(cordon, at(0)), started(drain, at(9))), changed: as(started(drain, at(9)), started(cordon, at(0)))},
+		"a stage gets its time":                     {old: as(started(cordon, nil)), changed: as(started(cordon, at(9)))},
+		"left to the declared rules: unknown stage": {changed: as(started("Pause", at(0)))},
+		"a stage is removed":                        {old: as(started(cordon, at(0)), started(drain, at(9))), changed: as(started(drain, at(9))), want: field.ErrorList{field.Forbidden(stagesPath, "must keep the entry of Cordon: the stage was started")}},
+		"a stage without a time is removed":         {old: as(started(cordon, nil)), want: field.ErrorList{field.Forbidden(stagesPath, "must keep the entry of Cordon")}},
+		"a stage starts again":                      {old: as(started(cordon, at(0))), changed: as(started(drain, at(0)), started(cordon, at(1))), want: field.ErrorList{field.Invalid(stagesPath.Index(1).Child("startTimestamp"), nil, "is immutable once set: Cordon was started at 2026-03-01T12:00:00Z")}},
+		"a stage loses its time":                    {old: as(started(cordon, at(0))), changed: as(started(cordon, nil)), want: field.ErrorList{field.Invalid(stagesPath.Index(0).Child("startTimestamp"), nil, "is immutable once set")}},
+
+		"the next position":                         {old: as(position(0)), changed: as(position(1))},
+		"the same position":                         {old: as(position(1)), changed: as(position(1))},
+		"positions are skipped":                     {changed: as(position(1))},
+		"behind the last entry":                     {old: as(position(1)), changed: as(position(2))},
+		"further than that":                         {old: as(position(1)), changed: as(position(3)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not be greater than the number of entries of spec.drainPlan, which is 2")}},
+		"further than that, but stored so":          {old: as(position(7)), changed: as(position(7), message(1))},
+		"further still":                             {old: as(position(7)), changed: as(position(8)), want: field.ErrorList{field.Invalid(positionPath, nil, "which is 2")}},
+		"the position before":                       {old: as(position(1)), changed: as(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not go back: it is 1 already")}},
+		"the position goes":                         {old: as(position(0)), want: field.ErrorList{field.Required(positionPath, "must not be removed: it is 0 already")}},
+		"left to the declared rules: below zero":    {changed: as(position(-1))},
+		"a target of an unknown type":               {changed: as(reached(defaultPods(1), unknown)), want: field.ErrorList{field.NotSupported[string](drainPath.Child("reachedDrainTargets").Index(1).Child("podType"), nil, nil)}},
+		"a target of an unknown type, stored so":    {old: as(reached(unknown)), changed: as(reached(unknown), message(1))},
+		"a message that is too long":                {changed: as(message(32769)), want: field.ErrorList{field.TooLong(drainPath.Child("drainMessage"), "", 32768)}},
+		"a message that is too long, but stored so": {old: as(message(32769)), changed: as(message(32769), position(0))},
+		"counters below zero": {changed: as(negative), want: field.ErrorList{
+			field.Invalid(drainPath.Child("podsPendingEvictionRequest"), nil, "must be greater than or equal to 0"),
+			field.Invalid(drainPath.Child("activeEvictionRequests"), nil, "must be greater than or equal to 0"),
+			field.Invalid(drainPath.Child("drainedNodes"), nil, "must be greater than or equal to 0"),
+			field.Invalid(drainPath.Child("blockedPods"), nil, "must be greater than or equal to 0"),
+		}},
+		"counters below zero, but stored so": {old: as(negative), changed: as(negative, message(1))},
+
+		"another condition, too":                    {old: as(drainedCondition(func(*metav1.Condition) {})), changed: as(drainedCondition(func(*metav1.Condition) {}), drainedCondition(func(c *metav1.Condition) { c.Type = "example.com/Checked" }))},
+		"a condition without reason":                {changed: as(noReason), want: field.ErrorList{field.Required(conditions.Index(0).Child("reason"), "")}},
+		"a condition without reason, but stored so": {old: as(noReason), changed: as(noReason, message(1))},
+		"a condition that loses its reason":         {old: as(drainedCondition(func(*metav1.Condition) {})), changed: as(noReason), want: field.ErrorList{field.Required(conditions.Index(0).Child("reason"), "")}},
+		"a condition that says too much": {changed: as(drainedCondition(func(c *metav1.Condition) { c.Message = strings.Repeat("x", 32769) })),
+			want: field.ErrorList{field.TooLong(conditions.Index(0).Child("message"), "", 32768)}},
+
+		"the generation is observed":          {old: as(seen(2)), changed: as(seen(3))},
+		"a generation to come is not":         {old: as(seen(2)), changed: as(seen(4)), want: field.ErrorList{field.Invalid(generationPath, nil, "must not be less than before, 2, nor greater than metadata.generation, 3")}},
+		"a generation to come, but stored so": {old: as(seen(4)), changed: as(seen(4), message(1))},
+		"an earlier generation":               {old: as(seen(2)), changed: as(seen(1)), want: field.ErrorList{field.Invalid(generationPath, nil, "must not be less than before, 2")}},
+		"the whole status is lost by mistake": {old: as(started(cordon, at(0)), position(1), seen(3)), want: field.ErrorList{field.Forbidden(stagesPath, ""), field.Required(positionPath, ""), field.Invalid(generationPath, nil, "")}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			matcher.Test(t, test.want, ValidateNodeMaintenanceStatusUpdate(draining(test.changed...), draining(test.old...)))
+		})
+	}
+}
+
+// Without the admission plugin a plan may be empty: the drain of nothing has a position.
+func TestPositionInAnEmptyPlan(t *testing.T) {
+	path := field.NewPath("status", "drainStatus", "drainPlanPosition")
+	for at, want := range map[int32]field.ErrorList{0: nil, 1: {field.Invalid(path, nil, "which is 0")}} {
+		old := newMaintenance(inStage(drain))
+		changed := old.DeepCopy()
+		position(at)(&changed.Status)
+		matcher.Test(t, want, ValidateNodeMaintenanceStatusUpdate(changed, old))
+	}
+}
+
+func TestMetadataInAStatusUpdate(t *testing.T) {
+	changed := draining()
+	changed.Name = "other"
+	matcher.Test(t, field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), nil, "field is immutable")}, ValidateNodeMaintenanceStatusUpdate(changed, draining()))
+}
