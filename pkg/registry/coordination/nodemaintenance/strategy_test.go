@@ -1,0 +1,335 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	apitesting "k8s.io/kubernetes/pkg/api/testing"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	// Registers the versions of the API group, whose declared rules are tested here.
+	_ "k8s.io/kubernetes/pkg/apis/coordination/install"
+)
+
+// requestContext is the context of a request to an endpoint.
+func requestContext(verb, subresource string) context.Context {
+	return genericapirequest.WithRequestInfo(context.Background(), &genericapirequest.RequestInfo{
+		APIPrefix: "apis", APIGroup: "coordination.k8s.io", APIVersion: "v1alpha1",
+		Resource: "nodemaintenances", Subresource: subresource, Name: "upgrade", IsResourceRequest: true, Verb: verb,
+	})
+}
+
+// change varies a maintenance.
+type change func(*coordination.NodeMaintenance)
+
+// newMaintenance returns a valid stored maintenance, as varied by the changes.
+func newMaintenance(changes ...change) *coordination.NodeMaintenance {
+	maintenance := &coordination.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: "upgrade", ResourceVersion: "1", Generation: 3},
+		Spec: coordination.NodeMaintenanceSpec{
+			NodeSelector: nodesOf("old"),
+			Stage:        coordination.NodeMaintenanceStageCordon,
+			DrainPlan:    plan(2),
+		},
+	}
+	for _, change := range changes {
+		change(maintenance)
+	}
+	return maintenance
+}
+
+func nodesOf(pool string) *core.NodeSelector {
+	return &core.NodeSelector{NodeSelectorTerms: []core.NodeSelectorTerm{{
+		MatchExpressions: []core.NodeSelectorRequirement{{Key: "pool", Operator: core.NodeSelectorOpIn, Values: []string{pool}}},
+	}}}
+}
+
+// plan returns a valid plan of that many entries.
+func plan(length int) []core.DrainPlanEntry {
+	var plan []core.DrainPlanEntry
+	for i := range length {
+		plan = append(plan, core.DrainPlanEntry{PodType: core.PodTypeDefault, PodPriority: int32(i)})
+	}
+	return plan
+}
+
+func selecting(selector *core.NodeSelector) change {
+	return func(m *coordination.NodeMaintenance) { m.Spec.NodeSelector = selector }
+}
+
+func inStage(stage coordination.NodeMaintenanceStage) change {
+	return func(m *coordination.NodeMaintenance) { m.Spec.Stage = stage }
+}
+
+func withPlan(plan []core.DrainPlanEntry) change {
+	return func(m *coordination.NodeMaintenance) { m.Spec.DrainPlan = plan }
+}
+
+func because(reason string) change {
+	return func(m *coordination.NodeMaintenance) { m.Spec.Reason = reason }
+}
+
+// having changes the status.
+func having(change func(*coordination.NodeMaintenanceStatus)) change {
+	return func(m *coordination.NodeMaintenance) { change(&m.Status) }
+}
+
+func observed(generation int64) change {
+	return having(func(s *coordination.NodeMaintenanceStatus) { s.ObservedGeneration = generation })
+}
+
+func started(stages ...coordination.NodeMaintenanceStage) change {
+	return having(func(s *coordination.NodeMaintenanceStatus) {
+		for _, stage := range stages {
+			s.StageStatuses = append(s.StageStatuses, coordination.StageStatus{Name: stage})
+		}
+	})
+}
+
+func TestStrategyBasics(t *testing.T) {
+	if Strategy.NamespaceScoped() {
+		t.Error("maintenances must not be namespaced: nodes are not")
+	}
+	if Strategy.AllowCreateOnUpdate() {
+		t.Error("an update must not create a maintenance")
+	}
+	if !Strategy.AllowUnconditionalUpdate() {
+		t.Error("an update without a resourceVersion must be allowed: kubectl replace sends none")
+	}
+	maintenance := newMaintenance()
+	Strategy.Canonicalize(maintenance)
+	if diff := cmp.Diff(newMaintenance(), maintenance); diff != "" {
+		t.Errorf("the canonical form differs (-want, +got):\n%s", diff)
+	}
+	if warnings := append(Strategy.WarningsOnCreate(context.Background(), maintenance), Strategy.WarningsOnUpdate(context.Background(), maintenance, maintenance)...); len(warnings) > 0 {
+		t.Errorf("unexpected warnings: %v", warnings)
+	}
+}
+
+func TestPrepareForCreate(t *testing.T) {
+	maintenance := newMaintenance(observed(3), started(coordination.NodeMaintenanceStageDrain))
+	Strategy.PrepareForCreate(context.Background(), maintenance)
+	want := newMaintenance(func(m *coordination.NodeMaintenance) { m.Generation = 1 })
+	if diff := cmp.Diff(want, maintenance); diff != "" {
+		t.Errorf("unexpected maintenance (-want, +got):\n%s", diff)
+	}
+}
+
+func TestPrepareForUpdate(t *testing.T) {
+	next := func(m *coordination.NodeMaintenance) { m.Generation = 4 }
+	labelled := func(m *coordination.NodeMaintenance) { m.Labels = map[string]string{"team": "infra"} }
+	finalized := func(m *coordination.NodeMaintenance) { m.Finalizers = []string{coordination.NodeMaintenanceFinalizer} }
+	drain := inStage(coordination.NodeMaintenanceStageDrain)
+	tests := map[string]struct{ changed, want *coordination.NodeMaintenance }{
+		"nothing":                           {changed: newMaintenance(), want: newMaintenance(observed(3))},
+		"labels are no new order":           {changed: newMaintenance(labelled), want: newMaintenance(labelled, observed(3))},
+		"a finalizer is none":               {changed: newMaintenance(finalized), want: newMaintenance(finalized, observed(3))},
+		"a stage is":                        {changed: newMaintenance(drain), want: newMaintenance(drain, next, observed(3))},
+		"other nodes are":                   {changed: newMaintenance(selecting(nodesOf("new"))), want: newMaintenance(selecting(nodesOf("new")), next, observed(3))},
+		"a reason is":                       {changed: newMaintenance(because("firmware")), want: newMaintenance(because("firmware"), next, observed(3))},
+		"the status cannot be changed here": {changed: newMaintenance(observed(2), started(coordination.NodeMaintenanceStageDrain)), want: newMaintenance(observed(3))},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			old := newMaintenance(observed(3))
+			Strategy.PrepareForUpdate(context.Background(), test.changed, old)
+			if diff := cmp.Diff(test.want, test.changed); diff != "" {
+				t.Errorf("unexpected maintenance (-want, +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(newMaintenance(observed(3)), old); diff != "" {
+				t.Errorf("the stored maintenance was changed (-before, +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An empty plan and no plan are the same order.
+func TestPrepareForUpdateWithoutPlan(t *testing.T) {
+	changed := newMaintenance(withPlan([]core.DrainPlanEntry{}))
+	Strategy.PrepareForUpdate(context.Background(), changed, newMaintenance(withPlan(nil)))
+	if changed.Generation != 3 {
+		t.Errorf("the generation is %d, want 3 as before", changed.Generation)
+	}
+}
+
+// The status endpoint takes the status and managedFields, which record who wrote it.
+func TestPrepareForStatusUpdate(t *testing.T) {
+	managed := []metav1.ManagedFieldsEntry{{Manager: "a.example.com", Subresource: "status"}}
+	changed := newMaintenance(inStage(coordination.NodeMaintenanceStageComplete), selecting(nodesOf("new")), withPlan(nil), because("other"), observed(3),
+		func(m *coordination.NodeMaintenance) {
+			m.Generation = 9
+			m.Labels = map[string]string{"team": "other"}
+			m.Annotations = map[string]string{"a": "other"}
+			m.Finalizers = []string{"example.com/other"}
+			m.OwnerReferences = []metav1.OwnerReference{{Name: "other"}}
+			m.ManagedFields = managed
+		})
+	StatusStrategy.PrepareForUpdate(context.Background(), changed, newMaintenance())
+	want := newMaintenance(observed(3), func(m *coordination.NodeMaintenance) { m.ManagedFields = managed })
+	if diff := cmp.Diff(want, changed); diff != "" {
+		t.Errorf("unexpected maintenance (-want, +got):\n%s", diff)
+	}
+}
+
+func TestResetFields(t *testing.T) {
+	tests := map[string]struct {
+		got  map[fieldpath.APIVersion]*fieldpath.Set
+		want *fieldpath.Set
+	}{
+		"main endpoint":   {got: Strategy.GetResetFields(), want: fieldpath.NewSet(fieldpath.MakePathOrDie("status"))},
+		"status endpoint": {got: StatusStrategy.GetResetFields(), want: fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if set := test.got["coordination.k8s.io/v1alpha1"]; len(test.got) != 1 || set == nil || !set.Equals(test.want) {
+				t.Errorf("got %v, want %v for v1alpha1 only", test.got, test.want)
+			}
+		})
+	}
+}
+
+// What the markers in the API types declare, together with the rules that are written
+// by hand, whose own tests say more: each fault is reported once.
+func TestValidateCreate(t *testing.T) {
+	spec := field.NewPath("spec")
+	unknownStage := field.NotSupported(spec.Child("stage"), coordination.NodeMaintenanceStage("Pause"), []coordination.NodeMaintenanceStage{"Complete", "Cordon", "Drain", "Idle"})
+	tests := map[string]struct {
+		maintenance *coordination.NodeMaintenance
+		want        field.ErrorList
+	}{
+		"valid":                    {maintenance: newMaintenance()},
+		"as many entries as fit":   {maintenance: newMaintenance(withPlan(plan(100)))},
+		"no plan":                  {maintenance: newMaintenance(withPlan(nil))},
+		"the longest reason":       {maintenance: newMaintenance(because(strings.Repeat("é", 1024)))},
+		"no selector":              {maintenance: newMaintenance(selecting(nil)), want: field.ErrorList{field.Required(spec.Child("nodeSelector"), "")}},
+		"a selector without terms": {maintenance: newMaintenance(selecting(&core.NodeSelector{})), want: field.ErrorList{field.Required(spec.Child("nodeSelector", "nodeSelectorTerms"), "").MarkFromImperative()}},
+		"an unknown stage":         {maintenance: newMaintenance(inStage("Pause")), want: field.ErrorList{unknownStage}},
+		"no stage, which defaulting prevents": {
+			maintenance: newMaintenance(inStage("")), want: field.ErrorList{field.Required(spec.Child("stage"), "")},
+		},
+		"an entry too many": {
+			maintenance: newMaintenance(withPlan(plan(101))), want: field.ErrorList{field.TooMany(spec.Child("drainPlan"), 101, 100).WithOrigin("maxItems")},
+		},
+		"a reason that is too long": {
+			maintenance: newMaintenance(because(strings.Repeat("é", 1025))), want: field.ErrorList{field.TooLong(spec.Child("reason"), nil, 1024).WithOrigin("maxLength")},
+		},
+		"twice the same entry": {
+			maintenance: newMaintenance(withPlan(append(plan(1), plan(1)...))), want: field.ErrorList{field.Duplicate(spec.Child("drainPlan").Index(1), nil).MarkFromImperative()},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			apitesting.VerifyValidationEquivalence(t, requestContext("create", ""), test.maintenance, Strategy.Validate, test.want)
+		})
+	}
+}
+
+func TestValidateUpdate(t *testing.T) {
+	spec := field.NewPath("spec")
+	handWritten := func(path *field.Path) field.ErrorList {
+		return field.ErrorList{field.Invalid(path, nil, "").MarkFromImperative()}
+	}
+	tests := map[string]struct {
+		changed *coordination.NodeMaintenance
+		want    field.ErrorList
+	}{
+		"unchanged":                {changed: newMaintenance()},
+		"the next stage":           {changed: newMaintenance(inStage(coordination.NodeMaintenanceStageDrain))},
+		"a stage is skipped":       {changed: newMaintenance(inStage(coordination.NodeMaintenanceStageComplete))},
+		"other nodes":              {changed: newMaintenance(selecting(nodesOf("new")))},
+		"back":                     {changed: newMaintenance(inStage(coordination.NodeMaintenanceStageIdle)), want: handWritten(spec.Child("stage"))},
+		"an unknown stage":         {changed: newMaintenance(inStage("Pause")), want: field.ErrorList{field.NotSupported[string](spec.Child("stage"), "Pause", nil)}},
+		"another plan":             {changed: newMaintenance(withPlan(plan(3))), want: handWritten(spec.Child("drainPlan"))},
+		"no plan":                  {changed: newMaintenance(withPlan(nil)), want: handWritten(spec.Child("drainPlan"))},
+		"no selector":              {changed: newMaintenance(selecting(nil)), want: field.ErrorList{field.Required(spec.Child("nodeSelector"), "")}},
+		"a selector without terms": {changed: newMaintenance(selecting(&core.NodeSelector{})), want: field.ErrorList{field.Required(spec.Child("nodeSelector", "nodeSelectorTerms"), "").MarkFromImperative()}},
+		"a reason that is too long": {
+			changed: newMaintenance(because(strings.Repeat("x", 1025))), want: field.ErrorList{field.TooLong(spec.Child("reason"), nil, 1024).WithOrigin("maxLength")},
+		},
+		"another name": {
+			changed: newMaintenance(func(m *coordination.NodeMaintenance) { m.Name = "other" }), want: handWritten(field.NewPath("metadata", "name")),
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", ""), test.changed, newMaintenance(), Strategy.ValidateUpdate, test.want)
+		})
+	}
+}
+
+func TestValidateStatusUpdate(t *testing.T) {
+	status := field.NewPath("status")
+	stages, conditionsPath, positionPath := status.Child("stageStatuses"), status.Child("conditions"), status.Child("drainStatus", "drainPlanPosition")
+	conditions := func(types ...string) change {
+		return having(func(s *coordination.NodeMaintenanceStatus) {
+			for _, conditionType := range types {
+				s.Conditions = append(s.Conditions, metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: "Reason", LastTransitionTime: metav1.Now()})
+			}
+		})
+	}
+	position := func(position int32) change {
+		return having(func(s *coordination.NodeMaintenanceStatus) { s.DrainStatus.DrainPlanPosition = ptr.To(position) })
+	}
+	nodes := func(count int32) change {
+		return having(func(s *coordination.NodeMaintenanceStatus) { s.SelectedNodes = count })
+	}
+	numbered := func(count int) []string {
+		var names []string
+		for i := range count {
+			names = append(names, "Number"+strings.Repeat("x", i%50)+string(rune('a'+i/50)))
+		}
+		return names
+	}
+	const idle, cordon, drain, complete = coordination.NodeMaintenanceStageIdle, coordination.NodeMaintenanceStageCordon, coordination.NodeMaintenanceStageDrain, coordination.NodeMaintenanceStageComplete
+	tests := map[string]struct {
+		old, changed *coordination.NodeMaintenance
+		want         field.ErrorList
+	}{
+		"unchanged":                  {old: newMaintenance(), changed: newMaintenance()},
+		"every stage":                {old: newMaintenance(started(idle)), changed: newMaintenance(started(idle, cordon, drain, complete))},
+		"twice the same stage":       {old: newMaintenance(), changed: newMaintenance(started(drain, drain)), want: field.ErrorList{field.Duplicate(stages.Index(1), nil)}},
+		"an unknown stage":           {old: newMaintenance(), changed: newMaintenance(started("Pause")), want: field.ErrorList{field.NotSupported[string](stages.Index(0).Child("name"), "Pause", nil)}},
+		"a stage without a name":     {old: newMaintenance(), changed: newMaintenance(started("")), want: field.ErrorList{field.Required(stages.Index(0).Child("name"), "")}},
+		"a stage is removed":         {old: newMaintenance(started(idle)), changed: newMaintenance(), want: field.ErrorList{field.Forbidden(stages, "").MarkFromImperative()}},
+		"more stages than there are": {old: newMaintenance(), changed: newMaintenance(started(idle, cordon, drain, complete, idle)), want: field.ErrorList{field.TooMany(stages, 5, 4).WithOrigin("maxItems")}},
+		"a position":                 {old: newMaintenance(position(0)), changed: newMaintenance(position(1))},
+		"a position below zero":      {old: newMaintenance(), changed: newMaintenance(position(-1)), want: field.ErrorList{field.Invalid(positionPath, nil, "").WithOrigin("minimum")}},
+		"back":                       {old: newMaintenance(position(1)), changed: newMaintenance(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "").MarkFromImperative()}},
+		"fewer than no nodes":        {old: newMaintenance(), changed: newMaintenance(nodes(-1)), want: field.ErrorList{field.Invalid(status.Child("selectedNodes"), nil, "").WithOrigin("minimum")}},
+		"as many conditions as fit":  {old: newMaintenance(), changed: newMaintenance(conditions(numbered(100)...))},
+		"one condition too many":     {old: newMaintenance(), changed: newMaintenance(conditions(numbered(101)...)), want: field.ErrorList{field.TooMany(conditionsPath, 101, 100).WithOrigin("maxItems")}},
+		"twice the same condition":   {old: newMaintenance(), changed: newMaintenance(conditions("Drained", "Drained")), want: field.ErrorList{field.Duplicate(conditionsPath.Index(1), nil)}},
+		"a condition of no valid type": {
+			old: newMaintenance(), changed: newMaintenance(conditions("not valid")), want: field.ErrorList{field.Invalid(conditionsPath.Index(0).Child("type"), nil, "").WithOrigin("format=k8s-label-key").MarkFromImperative()},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", "status"), test.changed, test.old, StatusStrategy.ValidateUpdate, test.want)
+		})
+	}
+}
