@@ -34,7 +34,7 @@ type gatedField struct {
 	gate       featuregate.Feature
 	definition string
 	property   string
-	referred   string
+	referred   []string
 }
 
 // gatedFields are the fields that this fork adds to upstream's types.
@@ -42,7 +42,13 @@ var gatedFields = []gatedField{{
 	gate:       features.EvictionRequestAPI,
 	definition: "io.k8s.api.core.v1.PodSpec",
 	property:   "evictionInterceptors",
-	referred:   "io.k8s.api.core.v1.EvictionInterceptor",
+	referred:   []string{"io.k8s.api.core.v1.EvictionInterceptor"},
+}, {
+	gate:       features.DeclarativeNodeMaintenance,
+	definition: "io.k8s.api.core.v1.NodeStatus",
+	property:   "maintenanceStatus",
+	// NodeMaintenances refer to the second one too, but are not served without the gate.
+	referred: []string{"io.k8s.api.core.v1.MaintenanceStatus", "io.k8s.api.core.v1.DrainPlanEntry"},
 }}
 
 // gatedVersion is an API version that this fork adds, with the gate that serves it.
@@ -75,7 +81,9 @@ func hideDisabledFields(config *genericapiserver.Config) {
 			if definition, ok := swagger.Definitions[field.definition]; ok {
 				swagger.Definitions[field.definition] = withoutProperty(definition, field.property)
 			}
-			delete(swagger.Definitions, field.referred)
+			for _, name := range field.referred {
+				delete(swagger.Definitions, name)
+			}
 		}
 		for name, definition := range swagger.Definitions {
 			swagger.Definitions[name] = withoutVersions(definition, versions)
@@ -92,7 +100,9 @@ func hideDisabledFields(config *genericapiserver.Config) {
 				hiding := withoutProperty(*schema, field.property)
 				document.Components.Schemas[field.definition] = &hiding
 			}
-			delete(document.Components.Schemas, field.referred)
+			for _, name := range field.referred {
+				delete(document.Components.Schemas, name)
+			}
 		}
 		return document, nil
 	}

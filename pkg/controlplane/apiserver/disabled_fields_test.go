@@ -33,6 +33,9 @@ import (
 const (
 	podSpec       = "io.k8s.api.core.v1.PodSpec"
 	interceptor   = "io.k8s.api.core.v1.EvictionInterceptor"
+	nodeStatus    = "io.k8s.api.core.v1.NodeStatus"
+	maintenance   = "io.k8s.api.core.v1.MaintenanceStatus"
+	planEntry     = "io.k8s.api.core.v1.DrainPlanEntry"
 	deleteOptions = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 )
 
@@ -49,6 +52,9 @@ func publishedSchemas() map[string]spec.Schema {
 	return map[string]spec.Schema{
 		podSpec:       withProperties("containers", "evictionInterceptors"),
 		interceptor:   withProperties("name"),
+		nodeStatus:    withProperties("conditions", "maintenanceStatus"),
+		maintenance:   withProperties("drainTargets"),
+		planEntry:     withProperties("podType"),
 		deleteOptions: withKinds("v1", "v1alpha1", "v1alpha2"),
 	}
 }
@@ -73,60 +79,104 @@ func document(t *testing.T, definitions spec.Definitions) string {
 	return string(data)
 }
 
-func TestHideDisabledFields(t *testing.T) {
-	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, false)
-	config := &genericapiserver.Config{OpenAPIConfig: &common.Config{}, OpenAPIV3Config: &common.OpenAPIV3Config{}}
-	hideDisabledFields(config)
-
-	t.Run("version 2", func(t *testing.T) {
-		built, want := publishedSchemas(), publishedSchemas()
-		delete(want, interceptor)
-		delete(want[podSpec].Properties, "evictionInterceptors")
-		want[deleteOptions] = withKinds("v1", "v1alpha2")
-
-		shared := built[podSpec].Properties
-		published, err := config.OpenAPIConfig.PostProcessSpec(&spec.Swagger{SwaggerProps: spec.SwaggerProps{Definitions: built}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(document(t, want), document(t, published.Definitions)); diff != "" {
-			t.Errorf("unexpected definitions (-want +got):\n%s", diff)
-		}
-		if _, ok := shared["evictionInterceptors"]; !ok {
-			t.Error("the server's own schema lost the field too: objects stored with it could not be applied any more")
-		}
-	})
-
-	t.Run("version 3", func(t *testing.T) {
-		built := map[string]*spec.Schema{}
-		for name, schema := range publishedSchemas() {
-			built[name] = &schema
-		}
-		own := built[podSpec]
-		published, err := config.OpenAPIV3Config.PostProcessSpec(&spec3.OpenAPI{Components: &spec3.Components{Schemas: built}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, ok := published.Components.Schemas[interceptor]; ok {
-			t.Errorf("%s is still published", interceptor)
-		}
-		if _, ok := published.Components.Schemas[podSpec].Properties["evictionInterceptors"]; ok {
-			t.Error("the field is still published")
-		}
-		if _, ok := own.Properties["evictionInterceptors"]; !ok {
-			t.Error("the server's own schema lost the field too")
-		}
-	})
-
-	t.Run("version 3 without components", func(t *testing.T) {
-		if _, err := config.OpenAPIV3Config.PostProcessSpec(&spec3.OpenAPI{}); err != nil {
-			t.Error(err)
-		}
+// setGates sets both gates; that of maintenances needs the other one.
+func setGates(t *testing.T, evictionRequests, nodeMaintenances bool) {
+	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
+		features.EvictionRequestAPI: evictionRequests, features.DeclarativeNodeMaintenance: nodeMaintenances,
 	})
 }
 
+func TestHideDisabledFields(t *testing.T) {
+	withoutMaintenances := func(want map[string]spec.Schema) {
+		delete(want, maintenance)
+		delete(want, planEntry)
+		delete(want[nodeStatus].Properties, "maintenanceStatus")
+	}
+	tests := map[string]struct {
+		evictionRequests bool
+		hide             func(map[string]spec.Schema)
+	}{
+		"both gates off": {hide: func(want map[string]spec.Schema) {
+			withoutMaintenances(want)
+			delete(want, interceptor)
+			delete(want[podSpec].Properties, "evictionInterceptors")
+		}},
+		"maintenances off": {evictionRequests: true, hide: withoutMaintenances},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			setGates(t, test.evictionRequests, false)
+			config := &genericapiserver.Config{OpenAPIConfig: &common.Config{}, OpenAPIV3Config: &common.OpenAPIV3Config{}}
+			hideDisabledFields(config)
+			want := publishedSchemas()
+			test.hide(want)
+
+			t.Run("version 3", func(t *testing.T) {
+				testPublishedV3(t, config.OpenAPIV3Config, want)
+			})
+			t.Run("version 2", func(t *testing.T) {
+				// Only this document lists the kinds of all versions.
+				if !test.evictionRequests {
+					want[deleteOptions] = withKinds("v1", "v1alpha2")
+				}
+				testPublishedV2(t, config.OpenAPIConfig, want)
+			})
+			t.Run("version 3 without components", func(t *testing.T) {
+				if _, err := config.OpenAPIV3Config.PostProcessSpec(&spec3.OpenAPI{}); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func testPublishedV2(t *testing.T, config *common.Config, want spec.Definitions) {
+	built := publishedSchemas()
+	ownOfPods, ownOfNodes := built[podSpec].Properties, built[nodeStatus].Properties
+	published, err := config.PostProcessSpec(&spec.Swagger{SwaggerProps: spec.SwaggerProps{Definitions: built}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(document(t, want), document(t, published.Definitions)); diff != "" {
+		t.Errorf("unexpected definitions (-want +got):\n%s", diff)
+	}
+	expectOwnProperties(t, ownOfPods, ownOfNodes)
+}
+
+func testPublishedV3(t *testing.T, config *common.OpenAPIV3Config, want spec.Definitions) {
+	built := map[string]*spec.Schema{}
+	for name, schema := range publishedSchemas() {
+		built[name] = &schema
+	}
+	ownOfPods, ownOfNodes := built[podSpec], built[nodeStatus]
+	document3, err := config.PostProcessSpec(&spec3.OpenAPI{Components: &spec3.Components{Schemas: built}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	published := spec.Definitions{}
+	for name, schema := range document3.Components.Schemas {
+		published[name] = *schema
+	}
+	if diff := cmp.Diff(document(t, want), document(t, published)); diff != "" {
+		t.Errorf("unexpected schemas (-want +got):\n%s", diff)
+	}
+	expectOwnProperties(t, ownOfPods.Properties, ownOfNodes.Properties)
+}
+
+// expectOwnProperties expects the server's own schemas to be whole: objects that are
+// stored with a field could not be applied any more otherwise.
+func expectOwnProperties(t *testing.T, podSpec, nodeStatus map[string]spec.Schema) {
+	t.Helper()
+	if _, ok := podSpec["evictionInterceptors"]; !ok {
+		t.Error("the server's own schema of pods lost its field too")
+	}
+	if _, ok := nodeStatus["maintenanceStatus"]; !ok {
+		t.Error("the server's own schema of nodes lost its field too")
+	}
+}
+
 func TestHideDisabledFieldsLeavesEnabledOnes(t *testing.T) {
-	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, true)
+	setGates(t, true, true)
 	config := &genericapiserver.Config{OpenAPIConfig: &common.Config{}, OpenAPIV3Config: &common.OpenAPIV3Config{}}
 	hideDisabledFields(config)
 	if config.OpenAPIConfig.PostProcessSpec != nil || config.OpenAPIV3Config.PostProcessSpec != nil {
