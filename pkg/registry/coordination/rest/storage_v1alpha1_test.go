@@ -27,12 +27,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/generic"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/features"
-	evictionrequeststorage "k8s.io/kubernetes/pkg/registry/coordination/evictionrequest/storage"
 	"k8s.io/kubernetes/pkg/registry/registrytest"
 
 	// Registers the versions of the API group.
@@ -48,37 +48,43 @@ func servedVersion(enabled bool) *serverstorage.ResourceConfig {
 	return config
 }
 
-// EvictionRequests are served where there are pods, the version is enabled and the
-// gate is on, and nowhere else.
-func TestEvictionRequestsAreServed(t *testing.T) {
+// setGates sets both gates; that of NodeMaintenances needs the other one.
+func setGates(t *testing.T, evictionRequests, nodeMaintenances bool) {
+	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
+		features.EvictionRequestAPI: evictionRequests, features.DeclarativeNodeMaintenance: nodeMaintenances,
+	})
+}
+
+// The kinds are served where there are pods and nodes, the version is enabled and
+// their gate is on, and nowhere else.
+func TestServedResources(t *testing.T) {
 	etcd, server := registrytest.NewEtcdStorageForResource(t, coordination.Resource("evictionrequests"))
 	t.Cleanup(func() { server.Terminate(t) })
 	options := generic.RESTOptions{StorageConfig: etcd, Decorator: generic.UndecoratedStorage, ResourcePrefix: "evictionrequests"}
+	requests := []string{"v1alpha1/evictionrequests *storage.REST", "v1alpha1/evictionrequests/status *storage.StatusREST"}
+	maintenances := []string{"v1alpha1/nodemaintenances *storage.REST", "v1alpha1/nodemaintenances/status *storage.StatusREST"}
 
-	for _, kubeAPIServer := range []bool{true, false} {
-		for _, enabled := range []bool{true, false} {
-			for _, gate := range []bool{true, false} {
-				t.Run(fmt.Sprintf("kube-apiserver %t, enabled %t, gate %t", kubeAPIServer, enabled, gate), func(t *testing.T) {
-					featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, gate)
+	for _, gates := range []struct {
+		evictionRequests, nodeMaintenances bool
+		want                               []string
+	}{
+		{},
+		{evictionRequests: true, want: requests},
+		{evictionRequests: true, nodeMaintenances: true, want: slices.Concat(requests, maintenances)},
+	} {
+		for _, kubeAPIServer := range []bool{true, false} {
+			for _, enabled := range []bool{true, false} {
+				t.Run(fmt.Sprintf("kube-apiserver %t, enabled %t, gates %t and %t", kubeAPIServer, enabled, gates.evictionRequests, gates.nodeMaintenances), func(t *testing.T) {
+					setGates(t, gates.evictionRequests, gates.nodeMaintenances)
 					info, err := RESTStorageProvider{KubeAPIServer: kubeAPIServer}.NewRESTStorage(servedVersion(enabled), options)
 					if err != nil {
 						t.Fatalf("unexpected error: %v", err)
 					}
-					var got []string
-					for version, resources := range info.VersionedResourcesStorageMap {
-						for resource, storage := range resources {
-							got = append(got, fmt.Sprintf("%s/%s %T", version, resource, storage))
-							if destroyer, ok := storage.(*evictionrequeststorage.REST); ok {
-								t.Cleanup(destroyer.Destroy)
-							}
-						}
-					}
-					slices.Sort(got)
 					var want []string
-					if kubeAPIServer && enabled && gate {
-						want = []string{"v1alpha1/evictionrequests *storage.REST", "v1alpha1/evictionrequests/status *storage.StatusREST"}
+					if kubeAPIServer && enabled {
+						want = gates.want
 					}
-					if diff := cmp.Diff(want, got); diff != "" {
+					if diff := cmp.Diff(want, served(t, info)); diff != "" {
 						t.Errorf("unexpected resources (-want, +got):\n%s", diff)
 					}
 				})
@@ -87,18 +93,61 @@ func TestEvictionRequestsAreServed(t *testing.T) {
 	}
 }
 
-func TestEvictionRequestStorageErrors(t *testing.T) {
-	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, true)
-	_, err := RESTStorageProvider{KubeAPIServer: true}.NewRESTStorage(servedVersion(true), brokenOptions{})
-	if !errors.Is(err, errBroken) {
-		t.Errorf("got error %v, want %v", err, errBroken)
+// Each resource can be enabled alone.
+func TestOneResourceEnabled(t *testing.T) {
+	etcd, server := registrytest.NewEtcdStorageForResource(t, coordination.Resource("nodemaintenances"))
+	t.Cleanup(func() { server.Terminate(t) })
+	setGates(t, true, true)
+	config := serverstorage.NewResourceConfig()
+	config.EnableResources(coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenances"))
+	info, err := RESTStorageProvider{KubeAPIServer: true}.NewRESTStorage(config,
+		generic.RESTOptions{StorageConfig: etcd, Decorator: generic.UndecoratedStorage, ResourcePrefix: "nodemaintenances"})
+	if err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	want := []string{"v1alpha1/nodemaintenances *storage.REST", "v1alpha1/nodemaintenances/status *storage.StatusREST"}
+	if diff := cmp.Diff(want, served(t, info)); diff != "" {
+		t.Errorf("unexpected resources (-want, +got):\n%s", diff)
+	}
+}
+
+// served lists what the group serves, and destroys it when the test is over.
+func served(t *testing.T, info genericapiserver.APIGroupInfo) []string {
+	var got []string
+	for version, resources := range info.VersionedResourcesStorageMap {
+		for resource, storage := range resources {
+			got = append(got, fmt.Sprintf("%s/%s %T", version, resource, storage))
+			t.Cleanup(storage.Destroy)
+		}
+	}
+	slices.Sort(got)
+	return got
+}
+
+// onlyBroken fails to make the storage of one resource.
+type onlyBroken struct {
+	generic.RESTOptions
+	resource string
+}
+
+func (o onlyBroken) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
+	if resource.Resource == o.resource {
+		return generic.RESTOptions{}, errBroken
+	}
+	return o.RESTOptions.GetRESTOptions(resource, example)
+}
+
+func TestStorageErrors(t *testing.T) {
+	etcd, server := registrytest.NewEtcdStorageForResource(t, coordination.Resource("evictionrequests"))
+	t.Cleanup(func() { server.Terminate(t) })
+	options := generic.RESTOptions{StorageConfig: etcd, Decorator: generic.UndecoratedStorage, ResourcePrefix: "evictionrequests"}
+	setGates(t, true, true)
+	for _, resource := range []string{"evictionrequests", "nodemaintenances"} {
+		_, err := RESTStorageProvider{KubeAPIServer: true}.NewRESTStorage(servedVersion(true), onlyBroken{options, resource})
+		if !errors.Is(err, errBroken) {
+			t.Errorf("%s: got error %v, want %v", resource, err, errBroken)
+		}
 	}
 }
 
 var errBroken = errors.New("broken")
-
-type brokenOptions struct{}
-
-func (brokenOptions) GetRESTOptions(schema.GroupResource, runtime.Object) (generic.RESTOptions, error) {
-	return generic.RESTOptions{}, errBroken
-}
