@@ -33,10 +33,24 @@ import (
 
 const evictionRequestController = "system:controller:evictionrequest-controller"
 
-// rulesByRole returns the rules of all cluster roles while the gate is set so.
+// setGates sets the gates of EvictionRequests and of NodeMaintenances, which needs the
+// first one.
+func setGates(t *testing.T, evictionRequests, nodeMaintenances bool) {
+	t.Helper()
+	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
+		features.EvictionRequestAPI: evictionRequests, features.DeclarativeNodeMaintenance: nodeMaintenances,
+	})
+}
+
+// rulesByRole returns the rules of all cluster roles while the gate is set so, and the
+// gate of NodeMaintenances is off.
 func rulesByRole(t *testing.T, enabled bool) map[string][]rbacv1.PolicyRule {
 	t.Helper()
-	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, enabled)
+	setGates(t, enabled, false)
+	return allRules()
+}
+
+func allRules() map[string][]rbacv1.PolicyRule {
 	rules := map[string][]rbacv1.PolicyRule{}
 	for _, role := range append(ClusterRoles(), ControllerRoles()...) {
 		rules[role.Name] = role.Rules
@@ -68,6 +82,18 @@ func TestEvictionRequestRules(t *testing.T) {
 		},
 	}
 	off, on := rulesByRole(t, false), rulesByRole(t, true)
+	added := addedRules(t, off, on)
+	if diff := cmp.Diff(want, added); diff != "" {
+		t.Errorf("unexpected rules that the gate adds (-want, +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{evictionRequestController}, sets.List(sets.KeySet(on).Difference(sets.KeySet(off)))); diff != "" {
+		t.Errorf("unexpected roles that the gate adds (-want, +got):\n%s", diff)
+	}
+}
+
+// addedRules returns what a gate adds to the rules of each role; it must take none.
+func addedRules(t *testing.T, off, on map[string][]rbacv1.PolicyRule) map[string][]rbacv1.PolicyRule {
+	t.Helper()
 	added := map[string][]rbacv1.PolicyRule{}
 	for name, rules := range on {
 		if more := missing(rules, off[name]); len(more) > 0 {
@@ -77,12 +103,7 @@ func TestEvictionRequestRules(t *testing.T) {
 			t.Errorf("the gate takes rules from %s: %v", name, less)
 		}
 	}
-	if diff := cmp.Diff(want, added); diff != "" {
-		t.Errorf("unexpected rules that the gate adds (-want, +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{evictionRequestController}, sets.List(sets.KeySet(on).Difference(sets.KeySet(off)))); diff != "" {
-		t.Errorf("unexpected roles that the gate adds (-want, +got):\n%s", diff)
-	}
+	return added
 }
 
 // missing returns the rules that are not among the others.
@@ -110,37 +131,42 @@ func TestNothingAboutEvictionRequestsWithoutTheGate(t *testing.T) {
 // even through a wildcard. The administrator of the cluster may do everything, and
 // upstream's garbage collector may change every object.
 func TestOnlyTheControllerWritesTheStatusOfEvictionRequests(t *testing.T) {
-	var writers []string
-	for name, rules := range rulesByRole(t, true) {
-		for i := range rules {
-			writes := rbacv1helpers.VerbMatches(&rules[i], "update") || rbacv1helpers.VerbMatches(&rules[i], "patch")
-			if writes && rbacv1helpers.APIGroupMatches(&rules[i], "coordination.k8s.io") &&
-				rbacv1helpers.ResourceMatches(&rules[i], "evictionrequests/status", "status") {
-				writers = append(writers, name)
-			}
-		}
-	}
-	slices.Sort(writers)
+	writers := statusWriters(rulesByRole(t, true), "evictionrequests/status")
 	if diff := cmp.Diff([]string{"cluster-admin", evictionRequestController, "system:controller:generic-garbage-collector"}, writers); diff != "" {
 		t.Errorf("unexpected writers (-want, +got):\n%s", diff)
 	}
 }
 
-func TestEvictionRequestBindings(t *testing.T) {
-	bindings := func(enabled bool) []rbacv1.ClusterRoleBinding {
-		featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, enabled)
-		return append(ClusterRoleBindings(), ControllerRoleBindings()...)
-	}
-	known := sets.New[string]()
-	for _, binding := range bindings(false) {
-		known.Insert(binding.Name)
-	}
-	var added []rbacv1.ClusterRoleBinding
-	for _, binding := range bindings(true) {
-		if !known.Has(binding.Name) {
-			added = append(added, binding)
+// statusWriters returns the roles that may write this status.
+func statusWriters(roles map[string][]rbacv1.PolicyRule, resource string) []string {
+	var writers []string
+	for name, rules := range roles {
+		for i := range rules {
+			writes := rbacv1helpers.VerbMatches(&rules[i], "update") || rbacv1helpers.VerbMatches(&rules[i], "patch")
+			if writes && rbacv1helpers.APIGroupMatches(&rules[i], "coordination.k8s.io") && rbacv1helpers.ResourceMatches(&rules[i], resource, "status") {
+				writers = append(writers, name)
+			}
 		}
 	}
+	slices.Sort(writers)
+	return slices.Compact(writers)
+}
+
+// addedBindings returns the bindings that are not among those before.
+func addedBindings(before, after []rbacv1.ClusterRoleBinding) []rbacv1.ClusterRoleBinding {
+	known := sets.New[string]()
+	for _, binding := range before {
+		known.Insert(binding.Name)
+	}
+	return slices.DeleteFunc(slices.Clone(after), func(binding rbacv1.ClusterRoleBinding) bool { return known.Has(binding.Name) })
+}
+
+func TestEvictionRequestBindings(t *testing.T) {
+	bindings := func(enabled bool) []rbacv1.ClusterRoleBinding {
+		setGates(t, enabled, false)
+		return append(ClusterRoleBindings(), ControllerRoleBindings()...)
+	}
+	added := addedBindings(bindings(false), bindings(true))
 	want := []rbacv1.ClusterRoleBinding{{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        evictionRequestController,

@@ -1,0 +1,54 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package bootstrappolicy
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	rbacv1helpers "k8s.io/kubernetes/pkg/apis/rbac/v1"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+// The aggregated roles admin, edit and view have nothing about NodeMaintenances: those
+// are granted in a namespace, and nodes, too, are for administrators of the cluster.
+
+// addNodeMaintenanceControllerRole adds the role of the nodemaintenance-controller.
+func addNodeMaintenanceControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]rbacv1.ClusterRoleBinding) {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.DeclarativeNodeMaintenance) {
+		return
+	}
+	addControllerRole(roles, bindings, rbacv1.ClusterRole{
+		// Same name as in k8s.io/kubernetes/cmd/kube-controller-manager/names.
+		ObjectMeta: metav1.ObjectMeta{Name: saRolePrefix + "nodemaintenance-controller"},
+		Rules: []rbacv1.PolicyRule{
+			// It sets the finalizer and, when the object is deleted, the stage.
+			rbacv1helpers.NewRule("get", "list", "watch", "update", "patch").Groups(coordinationGroup).Resources("nodemaintenances").RuleOrDie(),
+			rbacv1helpers.NewRule("update", "patch").Groups(coordinationGroup).Resources("nodemaintenances/status").RuleOrDie(),
+			// It cordons and uncordons, and reports conditions and the maintenance status.
+			rbacv1helpers.NewRule("get", "list", "watch", "patch").Groups(legacyGroup).Resources("nodes").RuleOrDie(),
+			rbacv1helpers.NewRule("patch").Groups(legacyGroup).Resources("nodes/status").RuleOrDie(),
+			// It asks by Server-Side Apply, which is a patch that may create.
+			rbacv1helpers.NewRule("get", "list", "watch", "create", "patch").Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
+			// It deletes no pod: that is the right that a requester needs, see
+			// plugin/pkg/admission/evictionrequest.
+			rbacv1helpers.NewRule("get", "list", "watch", "delete").Groups(legacyGroup).Resources("pods").RuleOrDie(),
+			rbacv1helpers.NewRule("list", "watch").Groups(policyGroup).Resources("poddisruptionbudgets").RuleOrDie(),
+			eventsRule(),
+		},
+	})
+}

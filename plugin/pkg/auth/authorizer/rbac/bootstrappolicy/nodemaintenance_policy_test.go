@@ -1,0 +1,100 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package bootstrappolicy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+const nodeMaintenanceController = "system:controller:nodemaintenance-controller"
+
+// rulesWithMaintenances returns the rules of all cluster roles while EvictionRequests
+// are on and the gate is set so.
+func rulesWithMaintenances(t *testing.T, enabled bool) map[string][]rbacv1.PolicyRule {
+	t.Helper()
+	setGates(t, true, enabled)
+	return allRules()
+}
+
+// What the gate adds is written out here, so that no right slips in unseen: people get
+// none in a namespace, and the controller may not create pods nor delete nodes.
+func TestNodeMaintenanceRules(t *testing.T) {
+	coordination, core := []string{"coordination.k8s.io"}, []string{""}
+	want := map[string][]rbacv1.PolicyRule{
+		nodeMaintenanceController: {
+			rule([]string{"get", "list", "patch", "update", "watch"}, coordination, []string{"nodemaintenances"}),
+			rule([]string{"patch", "update"}, coordination, []string{"nodemaintenances/status"}),
+			rule([]string{"get", "list", "patch", "watch"}, core, []string{"nodes"}),
+			rule([]string{"patch"}, core, []string{"nodes/status"}),
+			rule([]string{"create", "get", "list", "patch", "watch"}, coordination, []string{"evictionrequests"}),
+			rule([]string{"delete", "get", "list", "watch"}, core, []string{"pods"}),
+			rule([]string{"list", "watch"}, []string{"policy"}, []string{"poddisruptionbudgets"}),
+			rule([]string{"create", "patch", "update"}, []string{"", "events.k8s.io"}, []string{"events"}),
+		},
+	}
+	off, on := rulesWithMaintenances(t, false), rulesWithMaintenances(t, true)
+	if diff := cmp.Diff(want, addedRules(t, off, on)); diff != "" {
+		t.Errorf("unexpected rules that the gate adds (-want, +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{nodeMaintenanceController}, sets.List(sets.KeySet(on).Difference(sets.KeySet(off)))); diff != "" {
+		t.Errorf("unexpected roles that the gate adds (-want, +got):\n%s", diff)
+	}
+}
+
+func TestNothingAboutNodeMaintenancesWithoutTheGate(t *testing.T) {
+	for name, rules := range rulesWithMaintenances(t, false) {
+		for _, rule := range rules {
+			if slices.ContainsFunc(rule.Resources, func(resource string) bool { return strings.HasPrefix(resource, "nodemaintenances") }) {
+				t.Errorf("%s has the rule %v", name, rule)
+			}
+		}
+	}
+}
+
+// The same holds as for the status of EvictionRequests.
+func TestOnlyTheControllerWritesTheStatusOfNodeMaintenances(t *testing.T) {
+	writers := statusWriters(rulesWithMaintenances(t, true), "nodemaintenances/status")
+	if diff := cmp.Diff([]string{"cluster-admin", "system:controller:generic-garbage-collector", nodeMaintenanceController}, writers); diff != "" {
+		t.Errorf("unexpected writers (-want, +got):\n%s", diff)
+	}
+}
+
+func TestNodeMaintenanceBindings(t *testing.T) {
+	bindings := func(enabled bool) []rbacv1.ClusterRoleBinding {
+		setGates(t, true, enabled)
+		return append(ClusterRoleBindings(), ControllerRoleBindings()...)
+	}
+	want := []rbacv1.ClusterRoleBinding{{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        nodeMaintenanceController,
+			Labels:      map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"},
+			Annotations: map[string]string{"rbac.authorization.kubernetes.io/autoupdate": "true"},
+		},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "kube-system", Name: "nodemaintenance-controller"}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: nodeMaintenanceController},
+	}}
+	if diff := cmp.Diff(want, addedBindings(bindings(false), bindings(true))); diff != "" {
+		t.Errorf("unexpected bindings that the gate adds (-want, +got):\n%s", diff)
+	}
+}
