@@ -1,0 +1,437 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+	ref "k8s.io/client-go/tools/reference"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2/ktesting"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+)
+
+var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// fixture is a controller whose queues, clock and API server the test holds in its
+// hands: nothing runs in the background. Its caches know what was delivered.
+type fixture struct {
+	*Controller
+	t      testing.TB
+	ctx    context.Context
+	client *fake.Clientset
+	clock  *testingclock.FakeClock
+
+	maintenanceInformer, requestInformer, nodeInformer, podInformer *handledInformer
+	nodeQueue, maintenanceQueue                                     *recordedQueue
+	// events are what people were told, as "kind name: reason".
+	events []string
+	uids   int
+}
+
+func newFixture(t testing.TB) *fixture {
+	t.Helper()
+	_, ctx := ktesting.NewTestContext(t)
+	f := &fixture{t: t, ctx: ctx, client: fake.NewClientset(), clock: testingclock.NewFakeClock(start)}
+	f.restart()
+	return f
+}
+
+// restart replaces the controller by a new one, whose caches have everything.
+func (f *fixture) restart() {
+	f.t.Helper()
+	factory := informers.NewSharedInformerFactory(f.client, 0)
+	maintenances, requests := factory.Coordination().V1alpha1().NodeMaintenances(), factory.Coordination().V1alpha1().EvictionRequests()
+	nodes, pods := factory.Core().V1().Nodes(), factory.Core().V1().Pods()
+	f.maintenanceInformer = &handledInformer{SharedIndexInformer: maintenances.Informer()}
+	f.requestInformer = &handledInformer{SharedIndexInformer: requests.Informer()}
+	f.nodeInformer = &handledInformer{SharedIndexInformer: nodes.Informer()}
+	f.podInformer = &handledInformer{SharedIndexInformer: pods.Informer()}
+	c, err := NewWithClock(f.ctx, handledMaintenances{maintenances, f.maintenanceInformer}, handledRequests{requests, f.requestInformer},
+		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, factory.Policy().V1().PodDisruptionBudgets(), f.client, f.clock)
+	if err != nil {
+		f.t.Fatalf("creating the controller: %v", err)
+	}
+	c.broadcaster.Shutdown()
+	c.events.recorder = f
+	// The real queues run in the background.
+	c.nodes.ShutDown()
+	c.maintenances.ShutDown()
+	f.nodeQueue, f.maintenanceQueue = newRecordedQueue(), newRecordedQueue()
+	c.nodes, c.maintenances = f.nodeQueue, f.maintenanceQueue
+	f.Controller = c
+	f.deliverAll()
+	logger, _ := ktesting.NewTestContext(f.t)
+	c.observeAll(logger)
+}
+
+// Eventf makes the fixture an event recorder.
+func (f *fixture) Eventf(regarding, _ runtime.Object, _, reason, _, note string, args ...any) {
+	reference, err := ref.GetReference(scheme.Scheme, regarding)
+	if err != nil {
+		f.t.Errorf("an event about something unknown: %v", err)
+		return
+	}
+	f.events = append(f.events, fmt.Sprintf("%s %s: %s: %s", reference.Kind, reference.Name, reason, fmt.Sprintf(note, args...)))
+}
+
+// deliverAll brings all that has changed to the caches.
+func (f *fixture) deliverAll() {
+	f.deliverNodes()
+	f.deliverMaintenances()
+	f.deliverPods()
+	f.deliverRequests()
+}
+
+// deliverSome brings some of the kinds to the caches, in a random order.
+func (f *fixture) deliverSome(random *rand.Rand) {
+	kinds := []func(){f.deliverNodes, f.deliverMaintenances, f.deliverPods, f.deliverRequests}
+	random.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
+	for _, deliver := range kinds[:random.IntN(len(kinds)+1)] {
+		deliver()
+	}
+}
+
+func (f *fixture) deliverNodes() {
+	list, err := f.client.CoreV1().Nodes().List(f.ctx, metav1.ListOptions{})
+	deliver(f, f.nodeInformer, ptrs(list.Items), err)
+}
+
+func (f *fixture) deliverMaintenances() {
+	list, err := f.client.CoordinationV1alpha1().NodeMaintenances().List(f.ctx, metav1.ListOptions{})
+	deliver(f, f.maintenanceInformer, ptrs(list.Items), err)
+}
+
+func (f *fixture) deliverPods() {
+	list, err := f.client.CoreV1().Pods("").List(f.ctx, metav1.ListOptions{})
+	deliver(f, f.podInformer, ptrs(list.Items), err)
+}
+
+func (f *fixture) deliverRequests() {
+	list, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{})
+	deliver(f, f.requestInformer, ptrs(list.Items), err)
+}
+
+func ptrs[T any](items []T) []*T {
+	pointers := make([]*T, 0, len(items))
+	for i := range items {
+		pointers = append(pointers, &items[i])
+	}
+	return pointers
+}
+
+func deliver[T metav1.Object](f *fixture, informer *handledInformer, objects []T, err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatalf("listing: %v", err)
+	}
+	indexer := informer.GetIndexer()
+	for _, object := range objects {
+		old, known, err := indexer.Get(object)
+		if err != nil {
+			f.t.Fatalf("reading a cache: %v", err)
+		}
+		if known && apiequality.Semantic.DeepEqual(old, object) {
+			continue
+		}
+		if err := indexer.Update(object); err != nil {
+			f.t.Fatalf("updating a cache: %v", err)
+		}
+		if known {
+			informer.handler.OnUpdate(old, object)
+		} else {
+			informer.handler.OnAdd(object, false)
+		}
+	}
+	for _, cached := range indexer.List() {
+		known := cached.(metav1.Object)
+		if slices.ContainsFunc(objects, func(o T) bool { return o.GetName() == known.GetName() && o.GetNamespace() == known.GetNamespace() }) {
+			continue
+		}
+		if err := indexer.Delete(cached); err != nil {
+			f.t.Fatalf("updating a cache: %v", err)
+		}
+		informer.handler.OnDelete(cached)
+	}
+}
+
+// settle has the controller work, with caches that are up to date, until it has nothing
+// more to do now or later.
+func (f *fixture) settle() {
+	f.t.Helper()
+	for range 1000 {
+		f.deliverAll()
+		if !f.step() {
+			if !f.nodeQueue.hasLater() && !f.maintenanceQueue.hasLater() {
+				return
+			}
+			f.clock.Step(statusInterval)
+			f.nodeQueue.release()
+			f.maintenanceQueue.release()
+		}
+	}
+	f.t.Fatalf("the controller does not come to rest; queues: %v %v", f.nodeQueue, f.maintenanceQueue)
+}
+
+// step has the controller handle one key, and tells whether there was one.
+func (f *fixture) step() bool {
+	f.t.Helper()
+	if name, ok := f.maintenanceQueue.next(); ok {
+		f.try(f.syncMaintenance(f.ctx, name), f.maintenanceQueue, name)
+		return true
+	}
+	if name, ok := f.nodeQueue.next(); ok {
+		f.try(f.syncNode(f.ctx, name), f.nodeQueue, name)
+		return true
+	}
+	return false
+}
+
+func (f *fixture) try(err error, queue *recordedQueue, name string) {
+	if err != nil {
+		queue.Add(name)
+	}
+}
+
+func (f *fixture) newUID() types.UID {
+	f.uids++
+	return types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", f.uids))
+}
+
+func (f *fixture) createNode(name string, labels map[string]string) {
+	f.t.Helper()
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: f.newUID(), Labels: labels}}
+	if _, err := f.client.CoreV1().Nodes().Create(f.ctx, node, metav1.CreateOptions{}); err != nil {
+		f.t.Fatalf("creating a node: %v", err)
+	}
+}
+
+func (f *fixture) node(name string) *v1.Node {
+	f.t.Helper()
+	node, err := f.client.CoreV1().Nodes().Get(f.ctx, name, metav1.GetOptions{})
+	if err != nil {
+		f.t.Fatalf("reading a node: %v", err)
+	}
+	return node
+}
+
+// createPods creates pods with that priority on a node.
+func (f *fixture) createPods(count int, node string, priority int32, options ...func(*v1.Pod)) []*v1.Pod {
+	f.t.Helper()
+	pods := make([]*v1.Pod, count)
+	for i := range pods {
+		uid := f.newUID()
+		pods[i] = &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pod-" + strconv.Itoa(f.uids), UID: uid, Labels: map[string]string{}},
+			Spec:       v1.PodSpec{NodeName: node, Priority: &priority},
+		}
+		for _, option := range options {
+			option(pods[i])
+		}
+		if _, err := f.client.CoreV1().Pods("default").Create(f.ctx, pods[i], metav1.CreateOptions{}); err != nil {
+			f.t.Fatalf("creating a pod: %v", err)
+		}
+	}
+	return pods
+}
+
+func (f *fixture) deletePods(pods ...*v1.Pod) {
+	f.t.Helper()
+	for _, pod := range pods {
+		if err := f.client.CoreV1().Pods(pod.Namespace).Delete(f.ctx, pod.Name, metav1.DeleteOptions{}); err != nil {
+			f.t.Fatalf("deleting a pod: %v", err)
+		}
+	}
+}
+
+func ofApp(app string) func(*v1.Pod) {
+	return func(pod *v1.Pod) { pod.Labels["app"] = app }
+}
+
+func daemon(pod *v1.Pod) {
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", Controller: ptr.To(true)}}
+}
+
+func mirror(pod *v1.Pod) { pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "m"} }
+
+func entry(podType v1.PodType, priority int32) v1.DrainPlanEntry {
+	return v1.DrainPlanEntry{PodType: podType, PodPriority: priority}
+}
+
+func entryFor(app string, podType v1.PodType, priority int32) v1.DrainPlanEntry {
+	return v1.DrainPlanEntry{PodType: podType, PodPriority: priority, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}
+}
+
+// createMaintenance creates a maintenance of the nodes with the label.
+func (f *fixture) createMaintenance(name string, stage coordinationv1alpha1.NodeMaintenanceStage, label string, plan ...v1.DrainPlanEntry) {
+	f.t.Helper()
+	m := &coordinationv1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: f.newUID(), Generation: 1, CreationTimestamp: metav1.NewTime(f.clock.Now())},
+		Spec: coordinationv1alpha1.NodeMaintenanceSpec{Stage: stage, DrainPlan: plan, NodeSelector: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+			MatchExpressions: []v1.NodeSelectorRequirement{{Key: label, Operator: v1.NodeSelectorOpExists}},
+		}}}},
+	}
+	if _, err := f.client.CoordinationV1alpha1().NodeMaintenances().Create(f.ctx, m, metav1.CreateOptions{}); err != nil {
+		f.t.Fatalf("creating a maintenance: %v", err)
+	}
+}
+
+func (f *fixture) maintenance(name string) *coordinationv1alpha1.NodeMaintenance {
+	f.t.Helper()
+	m, err := f.client.CoordinationV1alpha1().NodeMaintenances().Get(f.ctx, name, metav1.GetOptions{})
+	if err != nil {
+		f.t.Fatalf("reading a maintenance: %v", err)
+	}
+	return m
+}
+
+// change changes the spec of a maintenance, as the API server would: with a generation.
+func (f *fixture) change(name string, change func(*coordinationv1alpha1.NodeMaintenance)) {
+	f.t.Helper()
+	m := f.maintenance(name)
+	change(m)
+	m.Generation++
+	if _, err := f.client.CoordinationV1alpha1().NodeMaintenances().Update(f.ctx, m, metav1.UpdateOptions{}); err != nil {
+		f.t.Fatalf("changing a maintenance: %v", err)
+	}
+}
+
+func (f *fixture) setStage(name string, stage coordinationv1alpha1.NodeMaintenanceStage) {
+	f.t.Helper()
+	f.change(name, func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Stage = stage })
+}
+
+// deleteMaintenance does what the API server does: what has finalizers is only marked.
+func (f *fixture) deleteMaintenance(name string) {
+	f.t.Helper()
+	if m := f.maintenance(name); len(m.Finalizers) > 0 {
+		if m.DeletionTimestamp == nil {
+			f.change(name, func(m *coordinationv1alpha1.NodeMaintenance) { m.DeletionTimestamp = ptr.To(metav1.NewTime(f.clock.Now())) })
+		}
+		return
+	}
+	if err := f.client.CoordinationV1alpha1().NodeMaintenances().Delete(f.ctx, name, metav1.DeleteOptions{}); err != nil {
+		f.t.Fatalf("deleting a maintenance: %v", err)
+	}
+}
+
+// handledInformer keeps the handlers that are added to it, so that a test delivers
+// the events itself.
+type handledInformer struct {
+	cache.SharedIndexInformer
+	handler cache.ResourceEventHandler
+}
+
+func (i *handledInformer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	i.handler = handler
+	return nil, nil
+}
+
+type handledMaintenances struct {
+	coordinationinformers.NodeMaintenanceInformer
+	informer *handledInformer
+}
+
+func (h handledMaintenances) Informer() cache.SharedIndexInformer { return h.informer }
+
+type handledRequests struct {
+	coordinationinformers.EvictionRequestInformer
+	informer *handledInformer
+}
+
+func (h handledRequests) Informer() cache.SharedIndexInformer { return h.informer }
+
+type handledNodes struct {
+	coreinformers.NodeInformer
+	informer *handledInformer
+}
+
+func (h handledNodes) Informer() cache.SharedIndexInformer { return h.informer }
+
+type handledPods struct {
+	coreinformers.PodInformer
+	informer *handledInformer
+}
+
+func (h handledPods) Informer() cache.SharedIndexInformer { return h.informer }
+
+// recordedQueue is a queue without time: what has to wait waits until it is released.
+// Methods that the controller does not need are missing and would panic.
+type recordedQueue struct {
+	workqueue.TypedRateLimitingInterface[string]
+	keys, later []string
+}
+
+func newRecordedQueue() *recordedQueue { return &recordedQueue{} }
+
+func (q *recordedQueue) String() string { return fmt.Sprintf("now %v, later %v", q.keys, q.later) }
+
+func (q *recordedQueue) Add(key string) {
+	if !slices.Contains(q.keys, key) {
+		q.keys = append(q.keys, key)
+	}
+}
+
+func (q *recordedQueue) AddAfter(key string, delay time.Duration) {
+	// What is checked once in a long while is no work that a test waits for.
+	if delay <= contestPause && !slices.Contains(q.later, key) {
+		q.later = append(q.later, key)
+	}
+}
+
+func (q *recordedQueue) hasLater() bool { return len(q.later) > 0 }
+
+// release lets go what has to wait.
+func (q *recordedQueue) release() {
+	for _, key := range q.later {
+		q.Add(key)
+	}
+	q.later = nil
+}
+
+func (q *recordedQueue) next() (string, bool) {
+	if len(q.keys) == 0 {
+		return "", false
+	}
+	key := q.keys[0]
+	q.keys = q.keys[1:]
+	return key, true
+}
+
+// shuffle changes the order of the keys.
+func (q *recordedQueue) shuffle(random *rand.Rand) {
+	random.Shuffle(len(q.keys), func(i, j int) { q.keys[i], q.keys[j] = q.keys[j], q.keys[i] })
+}
