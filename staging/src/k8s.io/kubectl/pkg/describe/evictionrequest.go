@@ -34,9 +34,9 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 )
 
-// evictionRequestTextWidth leaves room for the titles, the longest of which takes 21
+// describedTextWidth leaves room for the titles, the longest of which takes 21
 // columns, on a line of 80.
-const evictionRequestTextWidth = 58
+const describedTextWidth = 58
 
 // EvictionRequestDescriber tells how far an EvictionRequest is and what it waits for.
 type EvictionRequestDescriber struct {
@@ -64,7 +64,7 @@ func describeEvictionRequest(now time.Time, request *coordinationv1alpha1.Evicti
 		describeEvictionRequestSpec(w, now, request)
 		describeEvictionRequestState(w, now, request)
 		describeInterceptors(w, now, request)
-		describeEvictionRequestConditions(w, now, request.Status.Conditions)
+		describeMetaConditions(w, now, request.Status.Conditions)
 		if events != nil {
 			DescribeEvents(events, w)
 		}
@@ -230,7 +230,7 @@ func interceptorState(request *coordinationv1alpha1.EvictionRequest, entry *coor
 	return "Timed out"
 }
 
-func describeEvictionRequestConditions(w PrefixWriter, now time.Time, conditions []metav1.Condition) {
+func describeMetaConditions(w PrefixWriter, now time.Time, conditions []metav1.Condition) {
 	if len(conditions) == 0 {
 		w.Write(LEVEL_0, "Conditions:\t<none>\n")
 		return
@@ -269,7 +269,7 @@ func printTextMultiline(w PrefixWriter, level int, title, text string) {
 	for _, line := range strings.Split(text, "\n") {
 		// A tab or form feed would move the columns.
 		line = strings.Join(strings.Fields(line), " ")
-		lines = append(lines, strings.Split(wordwrap.WrapString(line, evictionRequestTextWidth), "\n")...)
+		lines = append(lines, strings.Split(wordwrap.WrapString(line, describedTextWidth), "\n")...)
 	}
 	w.Write(level, "%s:\t%s\n", title, lines[0])
 	for _, line := range lines[1:] {

@@ -1,0 +1,278 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package describe
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientset "k8s.io/client-go/kubernetes"
+)
+
+// maxDescribedValues bounds what a requirement of a node selector prints: it may name
+// every node of a cluster.
+const maxDescribedValues = 10
+
+// NodeMaintenanceDescriber tells how far a NodeMaintenance is and who is in its way.
+type NodeMaintenanceDescriber struct {
+	client clientset.Interface
+}
+
+// Describe tells about one NodeMaintenance: what is wanted first, then how far it is.
+func (d *NodeMaintenanceDescriber) Describe(_, name string, settings DescriberSettings) (string, error) {
+	maintenance, err := d.client.CoordinationV1alpha1().NodeMaintenances().Get(context.TODO(), name, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	var events *corev1.EventList
+	if settings.ShowEvents {
+		// As for every other kind, the object is shown without events when there is no
+		// right to list them.
+		events, _ = searchEvents(d.client.CoreV1(), maintenance, settings.ChunkSize)
+	}
+	return describeNodeMaintenance(time.Now(), maintenance, events)
+}
+
+func describeNodeMaintenance(now time.Time, maintenance *coordinationv1alpha1.NodeMaintenance, events *corev1.EventList) (string, error) {
+	return tabbedString(func(out io.Writer) error {
+		w := NewPrefixWriter(out)
+		describeNodeMaintenanceSpec(w, now, maintenance)
+		describeNodeMaintenanceProgress(w, maintenance)
+		describeMetaConditions(w, now, conditionsBelow(maintenance.Status.Conditions))
+		if events != nil {
+			DescribeEvents(events, w)
+		}
+		return nil
+	})
+}
+
+// describeNodeMaintenanceSpec says which nodes are maintained, and how far and in which
+// order that goes.
+func describeNodeMaintenanceSpec(w PrefixWriter, now time.Time, maintenance *coordinationv1alpha1.NodeMaintenance) {
+	w.Write(LEVEL_0, "Name:\t%s\n", maintenance.Name)
+	printLabelsMultiline(w, "Labels", maintenance.Labels)
+	printAnnotationsMultiline(w, "Annotations", maintenance.Annotations)
+	w.Write(LEVEL_0, "Created:\t%s\n", timeAndAge(now, maintenance.CreationTimestamp))
+	if maintenance.DeletionTimestamp != nil {
+		w.Write(LEVEL_0, "Deleted:\t%s, completes first\n", timeAndAge(now, *maintenance.DeletionTimestamp))
+	}
+	reason := maintenance.Spec.Reason
+	if reason == "" {
+		reason = "<none>"
+	}
+	printTextMultiline(w, LEVEL_0, "Reason", reason)
+	printTextMultiline(w, LEVEL_0, "Node Selector", formatNodeSelector(maintenance.Spec.NodeSelector))
+	describeStages(w, now, maintenance)
+	if len(maintenance.Spec.DrainPlan) == 0 {
+		w.Write(LEVEL_0, "Drain Plan:\t<none>\n")
+		return
+	}
+	w.Write(LEVEL_0, "Drain Plan:\n")
+	printDrainEntries(w, "", maintenance.Spec.DrainPlan)
+}
+
+func describeStages(w PrefixWriter, now time.Time, maintenance *coordinationv1alpha1.NodeMaintenance) {
+	stage := maintenance.Spec.Stage
+	notice := ""
+	if stage != coordinationv1alpha1.NodeMaintenanceStageIdle && !hasStarted(maintenance, stage) {
+		notice = " (not started yet)"
+	}
+	w.Write(LEVEL_0, "Stage:\t%s%s\n", stage, notice)
+	if len(maintenance.Status.StageStatuses) == 0 {
+		return
+	}
+	w.Write(LEVEL_0, "Started:\n")
+	for _, status := range maintenance.Status.StageStatuses {
+		started := "<unknown>"
+		if status.StartTimestamp != nil {
+			started = timeAndAge(now, *status.StartTimestamp)
+		}
+		w.Write(LEVEL_1, "%s:\t%s\n", status.Name, started)
+	}
+}
+
+func hasStarted(maintenance *coordinationv1alpha1.NodeMaintenance, stage coordinationv1alpha1.NodeMaintenanceStage) bool {
+	return slices.ContainsFunc(maintenance.Status.StageStatuses, func(status coordinationv1alpha1.StageStatus) bool { return status.Name == stage })
+}
+
+// describeNodeMaintenanceProgress says what has happened on the nodes, and what the
+// drain waits for.
+func describeNodeMaintenanceProgress(w PrefixWriter, maintenance *coordinationv1alpha1.NodeMaintenance) {
+	drain := maintenance.Status.DrainStatus
+	if !hasStarted(maintenance, coordinationv1alpha1.NodeMaintenanceStageDrain) {
+		w.Write(LEVEL_0, "Nodes:\t%d selected\n", maintenance.Status.SelectedNodes)
+	} else {
+		if drain.DrainPlanPosition != nil {
+			printTextMultiline(w, LEVEL_0, "Plan Entry", formatPosition(maintenance.Spec.DrainPlan, int(*drain.DrainPlanPosition)))
+		}
+		if len(drain.ReachedDrainTargets) > 0 {
+			w.Write(LEVEL_0, "Reached On All Nodes:\n")
+			printDrainEntries(w, "", drain.ReachedDrainTargets)
+		}
+		w.Write(LEVEL_0, "Nodes:\t%d/%d drained\n", drain.DrainedNodes, maintenance.Status.SelectedNodes)
+		w.Write(LEVEL_0, "Pods:\t%s, %d blocked\n", formatPodCounts(drain.PodsPendingEvictionRequest, drain.ActiveEvictionRequests), drain.BlockedPods)
+		if drain.DrainMessage != "" {
+			printTextMultiline(w, LEVEL_0, "Message", drain.DrainMessage)
+		}
+	}
+	if condition := drainedCondition(maintenance.Status.Conditions); condition != nil && saysWhyNot(condition) {
+		printTextMultiline(w, LEVEL_0, notDrainedTitle, sentencePerLine(condition.Message))
+	}
+}
+
+// notDrainedTitle is where the message of the condition Drained stands while it is False.
+const notDrainedTitle = "Not Drained"
+
+func drainedCondition(conditions []metav1.Condition) *metav1.Condition {
+	return meta.FindStatusCondition(conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained))
+}
+
+// saysWhyNot tells whether the condition has the message that is too long for a table: it
+// names the pods that are left, by what keeps them.
+func saysWhyNot(condition *metav1.Condition) bool {
+	return condition.Status == metav1.ConditionFalse && condition.Message != ""
+}
+
+// conditionsBelow returns the conditions for the table, without what stands above it.
+func conditionsBelow(conditions []metav1.Condition) []metav1.Condition {
+	conditions = slices.Clone(conditions)
+	if condition := drainedCondition(conditions); condition != nil && saysWhyNot(condition) {
+		condition.Message = fmt.Sprintf("See %q.", notDrainedTitle)
+	}
+	return conditions
+}
+
+// sentencePerLine begins a line for each of those who are in the way.
+func sentencePerLine(text string) string {
+	return strings.ReplaceAll(text, ". ", ".\n")
+}
+
+// formatPodCounts uses the words of the columns of "kubectl get nodemaintenances".
+func formatPodCounts(pending, active int32) string {
+	return fmt.Sprintf("%d pending, %d evicting", pending, active)
+}
+
+// formatPosition says which entry of the plan is executed.
+func formatPosition(plan []corev1.DrainPlanEntry, position int) string {
+	if position >= len(plan) {
+		return fmt.Sprintf("all %d done", len(plan))
+	}
+	entry := plan[position]
+	return fmt.Sprintf("%d of %d: %s up to %s", position+1, len(plan), entry.PodType, formatPriority(entry))
+}
+
+// printDrainEntries prints a line for each pod type, with the priorities in order.
+func printDrainEntries(w PrefixWriter, titleSuffix string, entries []corev1.DrainPlanEntry) {
+	var podTypes []corev1.PodType
+	priorities := map[corev1.PodType][]string{}
+	for _, entry := range entries {
+		if !slices.Contains(podTypes, entry.PodType) {
+			podTypes = append(podTypes, entry.PodType)
+		}
+		priorities[entry.PodType] = append(priorities[entry.PodType], formatPriority(entry))
+	}
+	for _, podType := range podTypes {
+		printTextMultiline(w, LEVEL_1, string(podType)+titleSuffix, "up to "+strings.Join(priorities[podType], ", "))
+	}
+}
+
+func formatPriority(entry corev1.DrainPlanEntry) string {
+	if entry.PodSelector == nil {
+		return fmt.Sprint(entry.PodPriority)
+	}
+	return fmt.Sprintf("%d (%s)", entry.PodPriority, metav1.FormatLabelSelector(entry.PodSelector))
+}
+
+// formatNodeSelector returns a line for each term: any of them selects a node. Those
+// that only name a node, as most do, share a line.
+func formatNodeSelector(selector *corev1.NodeSelector) string {
+	if selector == nil || len(selector.NodeSelectorTerms) == 0 {
+		return "<none>"
+	}
+	var named corev1.NodeSelectorRequirement
+	var terms []string
+	for _, term := range selector.NodeSelectorTerms {
+		if name, ok := onlyName(term); ok {
+			named.Key, named.Operator = name.Key, name.Operator
+			named.Values = append(named.Values, name.Values...)
+			continue
+		}
+		terms = append(terms, formatNodeSelectorTerm(term))
+	}
+	if len(named.Values) > 0 {
+		terms = slices.Insert(terms, 0, formatRequirement(named))
+	}
+	return strings.Join(terms, "\nor ")
+}
+
+func onlyName(term corev1.NodeSelectorTerm) (corev1.NodeSelectorRequirement, bool) {
+	if len(term.MatchExpressions) > 0 || len(term.MatchFields) != 1 || term.MatchFields[0].Operator != corev1.NodeSelectorOpIn {
+		return corev1.NodeSelectorRequirement{}, false
+	}
+	return term.MatchFields[0], term.MatchFields[0].Key == metav1.ObjectNameField
+}
+
+func formatNodeSelectorTerm(term corev1.NodeSelectorTerm) string {
+	var requirements []string
+	for _, requirement := range slices.Concat(term.MatchExpressions, term.MatchFields) {
+		requirements = append(requirements, formatRequirement(requirement))
+	}
+	if len(requirements) == 0 {
+		return "<nothing>"
+	}
+	return strings.Join(requirements, " and ")
+}
+
+func formatRequirement(requirement corev1.NodeSelectorRequirement) string {
+	text := requirement.Key + " " + strings.ToLower(string(requirement.Operator))
+	values := requirement.Values
+	if len(values) == 0 {
+		return text
+	}
+	more := ""
+	if len(values) > maxDescribedValues {
+		more = fmt.Sprintf(" and %d more", len(values)-maxDescribedValues)
+		values = values[:maxDescribedValues]
+	}
+	return fmt.Sprintf("%s [%s%s]", text, strings.Join(values, ", "), more)
+}
+
+// printMaintenanceStatus says what the maintenances of a node do there, if there are
+// any: other nodes are described as they always were.
+func printMaintenanceStatus(w PrefixWriter, status *corev1.MaintenanceStatus) {
+	if status == nil {
+		return
+	}
+	w.Write(LEVEL_0, "Maintenance:\n")
+	if len(status.DrainTargets) == 0 && status.DrainMessage == "" {
+		w.Write(LEVEL_1, "Drain:\tnot started\n")
+		return
+	}
+	if status.DrainMessage != "" {
+		printTextMultiline(w, LEVEL_1, "Drain", status.DrainMessage)
+	}
+	w.Write(LEVEL_1, "Pods:\t%s\n", formatPodCounts(status.PodsPendingEvictionRequest, status.ActiveEvictionRequests))
+	printDrainEntries(w, " Targets", status.DrainTargets)
+}

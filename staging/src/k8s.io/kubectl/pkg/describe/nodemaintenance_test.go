@@ -1,0 +1,297 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package describe
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+// work builds a maintenance. Its times are minutes before it is described.
+type work struct {
+	*coordinationv1alpha1.NodeMaintenance
+	now time.Time
+}
+
+func (m work) ago(minutes int) metav1.Time {
+	return metav1.Time{Time: m.now.Add(-time.Duration(minutes) * time.Minute)}
+}
+
+// newWork returns a maintenance of the nodes one and two that was created an hour ago.
+func newWork(stage coordinationv1alpha1.NodeMaintenanceStage) work {
+	m := work{&coordinationv1alpha1.NodeMaintenance{}, time.Now()}
+	m.Name = "kernel"
+	m.CreationTimestamp = m.ago(60)
+	m.Spec.Stage = stage
+	m.Spec.Reason = "A new kernel."
+	m.Spec.DrainPlan = maintenance.StandardPlan()
+	m.Status.SelectedNodes = 2
+	return m.selecting(termNamed("one"), termNamed("two"))
+}
+
+func (m work) selecting(terms ...corev1.NodeSelectorTerm) work {
+	m.Spec.NodeSelector = &corev1.NodeSelector{NodeSelectorTerms: terms}
+	return m
+}
+
+func termNamed(node string) corev1.NodeSelectorTerm {
+	return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}
+}
+
+func (m work) started(stages ...coordinationv1alpha1.NodeMaintenanceStage) work {
+	for i, stage := range stages {
+		m.Status.StageStatuses = append(m.Status.StageStatuses, coordinationv1alpha1.StageStatus{Name: stage, StartTimestamp: ptr.To(m.ago(50 - i))})
+	}
+	return m
+}
+
+// executing says how far the drain is.
+func (m work) executing(position int32, message string, reached ...corev1.DrainPlanEntry) work {
+	m.Status.DrainStatus.DrainPlanPosition = &position
+	m.Status.DrainStatus.DrainMessage = message
+	m.Status.DrainStatus.ReachedDrainTargets = reached
+	return m
+}
+
+func (m work) pods(pending, active, blocked, drainedNodes int32) work {
+	drain := &m.Status.DrainStatus
+	drain.PodsPendingEvictionRequest, drain.ActiveEvictionRequests, drain.BlockedPods, drain.DrainedNodes = pending, active, blocked, drainedNodes
+	return m
+}
+
+func (m work) drained(status metav1.ConditionStatus, reason, message string) work {
+	m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{
+		Type: string(coordinationv1alpha1.NodeMaintenanceConditionDrained), Status: status, LastTransitionTime: m.ago(45), Reason: reason, Message: message,
+	})
+	return m
+}
+
+func defaultPods(priority int32) corev1.DrainPlanEntry {
+	return corev1.DrainPlanEntry{PodType: corev1.PodTypeDefault, PodPriority: priority}
+}
+
+func ofApp(app string, entry corev1.DrainPlanEntry) corev1.DrainPlanEntry {
+	entry.PodSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+	return entry
+}
+
+// holdMessage is what the controller writes of 13 pods.
+func holdMessage(now time.Time) string {
+	var holds []maintenance.Hold
+	for i := range 12 {
+		holds = append(holds, maintenance.Hold{Cause: maintenance.HoldDisruptionBudget, Name: "shop/web", Pod: types.NamespacedName{Namespace: "shop", Name: fmt.Sprintf("web-%d", i)}})
+	}
+	holds = append(holds, maintenance.Hold{
+		Cause: maintenance.HoldInterceptor, Name: "vm.example.com", Pod: types.NamespacedName{Namespace: "shop", Name: "vm-1"},
+		Heartbeat: &metav1.Time{Time: now.Add(-2 * time.Minute)}, ETA: &metav1.Time{Time: now.Add(20 * time.Minute)},
+	})
+	return maintenance.HoldMessage(maintenance.GroupHolds(holds))
+}
+
+// works returns one maintenance for each stage, by the name of its golden file.
+func works() map[string]work {
+	const (
+		idle     = coordinationv1alpha1.NodeMaintenanceStageIdle
+		cordon   = coordinationv1alpha1.NodeMaintenanceStageCordon
+		drain    = coordinationv1alpha1.NodeMaintenanceStageDrain
+		complete = coordinationv1alpha1.NodeMaintenanceStageComplete
+	)
+	draining := func() work {
+		m := newWork(drain).started(cordon, drain)
+		m.Spec.DrainPlan = maintenance.CompletePlan([]corev1.DrainPlanEntry{ofApp("db", defaultPods(1000)), defaultPods(1000)})
+		return m
+	}
+	blocked := draining().executing(1, "Draining", defaultPods(1000), ofApp("db", defaultPods(1000))).pods(40, 13, 12, 1)
+	blocked.drained(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonBlocked, holdMessage(blocked.now))
+
+	byLabels := newWork(idle).selecting(
+		corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: "topology.kubernetes.io/zone", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"a", "b"}},
+			{Key: "node-role.kubernetes.io/worker", Operator: corev1.NodeSelectorOpExists},
+		}},
+		termNamed("one"),
+		corev1.NodeSelectorTerm{},
+		corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"two"}}}},
+	)
+	byLabels.Labels = map[string]string{"team": "platform"}
+
+	var terms []corev1.NodeSelectorTerm
+	for i := range 200 {
+		terms = append(terms, termNamed(fmt.Sprintf("node-%d", i)))
+	}
+	crowd := newWork(cordon).started(cordon).selecting(terms...).drained(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonNotDraining, "The stage is Cordon.")
+	crowd.Status.SelectedNodes = 200
+
+	deleted := draining().executing(12, "Drained", append(maintenance.StandardPlan()[3:4], maintenance.StandardPlan()[7])...).pods(0, 0, 0, 2).
+		drained(metav1.ConditionTrue, coordinationv1alpha1.NodeMaintenanceReasonDrained, "")
+	deleted.DeletionTimestamp = ptr.To(deleted.ago(1))
+
+	// Not written by our controller, but possible.
+	bare := newWork(complete).started(drain).executing(99, "").pods(0, 0, 0, 0)
+	bare.Spec.NodeSelector, bare.Spec.DrainPlan, bare.Spec.Reason = nil, nil, ""
+	bare.Status.StageStatuses[0].StartTimestamp = nil
+
+	// What it says must not look like what kubectl says, or write to the terminal.
+	hostile := newWork(idle)
+	hostile.Spec.Reason = "Done.\n\nStage:\tComplete\nEvents:  <none>\x1b[2K\f\n" + strings.Repeat("word ", 20)
+
+	return map[string]work{
+		"idle":      byLabels,
+		"requested": newWork(cordon),
+		"cordon":    crowd,
+		"draining":  draining().executing(0, "Draining (limited by firmware)").pods(53, 0, 0, 0).drained(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonWaiting, "Waiting for firmware."),
+		"blocked":   blocked,
+		"deleted":   deleted,
+		"complete":  newWork(complete).started(cordon, drain, complete).executing(11, "Drained", maintenance.StandardPlan()...).pods(0, 0, 0, 2).drained(metav1.ConditionTrue, coordinationv1alpha1.NodeMaintenanceReasonDrained, "No pod is left."),
+		"bare":      bare,
+		"hostile":   hostile,
+	}
+}
+
+func maintenanceEvents(now time.Time, name string) runtime.Object {
+	return &corev1.EventList{Items: []corev1.Event{{
+		ObjectMeta:     metav1.ObjectMeta{Name: "drained", Namespace: metav1.NamespaceDefault},
+		InvolvedObject: corev1.ObjectReference{Kind: "NodeMaintenance", Name: name},
+		Type:           corev1.EventTypeNormal, Reason: "Drained", Message: "Node one was drained.",
+		Source: corev1.EventSource{Component: "nodemaintenance-controller"}, Count: 1,
+		FirstTimestamp: metav1.Time{Time: now.Add(-6 * time.Minute)}, LastTimestamp: metav1.Time{Time: now.Add(-6 * time.Minute)},
+	}}}
+}
+
+func TestDescribeNodeMaintenance(t *testing.T) {
+	// In the bubble, time stands still at the start of the year 2000.
+	synctest.Test(t, func(t *testing.T) {
+		for name, work := range works() {
+			settings := DescriberSettings{ShowEvents: name != "requested"}
+			objects := []runtime.Object{work.NodeMaintenance}
+			if name == "blocked" {
+				objects = append(objects, maintenanceEvents(work.now, work.Name))
+			}
+			output, err := (&NodeMaintenanceDescriber{fake.NewClientset(objects...)}).Describe("", work.Name, settings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareWithGolden(t, filepath.Join("nodemaintenance", name+".txt"), output)
+		}
+	})
+}
+
+// Everything that this kind prints fits a terminal, except what has no spaces. The object
+// may be printed again.
+func TestDescribedNodeMaintenanceIsNarrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, work := range works() {
+			before := work.DeepCopy()
+			output, err := describeNodeMaintenance(work.now, work.NodeMaintenance, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(before, work.NodeMaintenance); diff != "" {
+				t.Errorf("%s was changed (-before, +after):\n%s", name, diff)
+			}
+			for _, line := range strings.Split(output, "\n") {
+				if len(line) > 80 {
+					t.Errorf("%s: %d columns: %s", name, len(line), line)
+				}
+			}
+		}
+	})
+}
+
+// Only terms that do nothing but name a node share a line.
+func TestFormatNodeSelector(t *testing.T) {
+	labeled := func(term corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
+		term.MatchExpressions = []corev1.NodeSelectorRequirement{{Key: "rack", Operator: corev1.NodeSelectorOpGt, Values: []string{"7"}}}
+		return term
+	}
+	ofField := func(key string, term corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
+		term.MatchFields[0].Key = key
+		return term
+	}
+	for _, tc := range []struct {
+		name  string
+		terms []corev1.NodeSelectorTerm
+		want  string
+	}{
+		{"names", []corev1.NodeSelectorTerm{termNamed("one"), termNamed("two")}, "metadata.name in [one, two]"},
+		{"name and label", []corev1.NodeSelectorTerm{labeled(termNamed("one")), termNamed("two")}, "metadata.name in [two]\nor rack gt [7] and metadata.name in [one]"},
+		{"other field", []corev1.NodeSelectorTerm{ofField("spec.unschedulable", termNamed("true")), termNamed("two")}, "metadata.name in [two]\nor spec.unschedulable in [true]"},
+		{"no term", nil, "<none>"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, formatNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: tc.terms})); diff != "" {
+				t.Errorf("(-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDescribeNodeMaintenanceNotFound(t *testing.T) {
+	describer := &NodeMaintenanceDescriber{fake.NewClientset()}
+	if output, err := describer.Describe("", "kernel", DescriberSettings{}); err == nil {
+		t.Errorf("no error, but\n%s", output)
+	}
+}
+
+func TestNodeMaintenanceDescriberIsRegistered(t *testing.T) {
+	kind := schema.GroupKind{Group: "coordination.k8s.io", Kind: "NodeMaintenance"}
+	describer, found := DescriberFor(kind, &rest.Config{})
+	if _, ok := describer.(*NodeMaintenanceDescriber); !found || !ok {
+		t.Errorf("got %T", describer)
+	}
+}
+
+// TestDescribeMaintainedNode also shows that nothing changes for other nodes: the golden
+// files differ by the section only.
+func TestDescribeMaintainedNode(t *testing.T) {
+	for suffix, status := range map[string]*corev1.MaintenanceStatus{
+		"":          nil,
+		"-cordoned": {},
+		"-waiting":  {DrainMessage: "Waiting for firmware.", PodsPendingEvictionRequest: 7},
+		"-draining": {
+			DrainTargets:               []corev1.DrainPlanEntry{defaultPods(1000), ofApp("db", defaultPods(5000)), {PodType: corev1.PodTypeDaemonSet, PodPriority: 10}},
+			DrainMessage:               "Draining (limited by firmware, kernel)",
+			PodsPendingEvictionRequest: 4, ActiveEvictionRequests: 3,
+		},
+	} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Status: corev1.NodeStatus{
+			Conditions:        []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			MaintenanceStatus: status,
+		}}
+		output, err := (&NodeDescriber{fake.NewClientset(node)}).Describe("", "one", DescriberSettings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		compareWithGolden(t, filepath.Join("nodemaintenance", "node"+suffix+".txt"), output)
+	}
+}
