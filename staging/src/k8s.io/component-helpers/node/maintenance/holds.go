@@ -243,12 +243,15 @@ func MergeGroups(groups ...[]HoldGroup) []HoldGroup {
 		name  string
 	}
 	merged := map[key]*HoldGroup{}
-	for _, group := range slices.Concat(groups...) {
-		k := key{group.Cause, group.Name}
-		if merged[k] == nil {
-			merged[k] = &HoldGroup{Cause: group.Cause, Name: group.Name}
+	for i := range groups {
+		for j := range groups[i] {
+			group := &groups[i][j]
+			k := key{group.Cause, group.Name}
+			if merged[k] == nil {
+				merged[k] = &HoldGroup{Cause: group.Cause, Name: group.Name}
+			}
+			merged[k].add(group)
 		}
-		merged[k].add(group)
 	}
 	var sorted []HoldGroup
 	for _, group := range merged {
@@ -260,15 +263,27 @@ func MergeGroups(groups ...[]HoldGroup) []HoldGroup {
 	return sorted
 }
 
-func (g *HoldGroup) add(other HoldGroup) {
+func (g *HoldGroup) add(other *HoldGroup) {
 	g.Pods += other.Pods
-	first := slices.Concat(g.First, other.First)
-	slices.SortFunc(first, func(a, b types.NamespacedName) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	g.First = first[:min(maxHoldNames, len(first))]
+	for _, pod := range other.First {
+		g.addFirst(pod)
+	}
 	g.Heartbeat, g.Since = oldest(g.Heartbeat, other.Heartbeat), oldest(g.Since, other.Since)
 	g.ETA = latest(g.ETA, other.ETA)
+}
+
+// addFirst keeps the first names in order. Most of those that come are not among them.
+func (g *HoldGroup) addFirst(pod types.NamespacedName) {
+	if n := len(g.First); n == maxHoldNames && comparePods(g.First[n-1], pod) <= 0 {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(g.First, pod, comparePods)
+	g.First = slices.Insert(g.First, at, pod)
+	g.First = g.First[:min(maxHoldNames, len(g.First))]
+}
+
+func comparePods(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 func compareCauses(a, b HoldCause) int {

@@ -483,3 +483,19 @@ func TestHoldMessageIsBounded(t *testing.T) {
 		t.Errorf("the message ends %q, want %q", message[max(0, len(message)-60):], want)
 	}
 }
+
+// A maintenance of the largest clusters is summed up every second.
+func BenchmarkMergeGroups(b *testing.B) {
+	nodes := make([][]HoldGroup, 5000)
+	for node := range nodes {
+		var holds []Hold
+		for i := range 20 {
+			holds = append(holds, Hold{Cause: HoldCauses()[i%5], Name: "shop/web", Pod: podNamed("shop", fmt.Sprintf("web-%d-%d", node, i)), Since: after(node)})
+		}
+		nodes[node] = GroupHolds(holds)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		MergeGroups(nodes...)
+	}
+}
