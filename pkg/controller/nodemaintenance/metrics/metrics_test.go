@@ -39,6 +39,13 @@ func expect(t *testing.T, want string, names ...string) {
 func TestMetrics(t *testing.T) {
 	Register()
 	Register() // A second controller in the same process, as in tests.
+	// What an earlier run of this test has left.
+	drainDuration.Reset()
+	stageTransitions.Reset()
+	contestedCordons.Reset()
+	evictionRequestsCreated.Reset()
+	evictionRequestsWithdrawn.Reset()
+
 	ObserveDrainDuration(v1.PodTypeDaemonSet, 5*time.Second)
 	ObserveDrainDuration(v1.PodTypeDaemonSet, 26*time.Hour)
 	CountStageTransition(coordinationv1alpha1.NodeMaintenanceStageDrain)
