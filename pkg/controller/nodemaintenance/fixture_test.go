@@ -18,6 +18,7 @@ package nodemaintenance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -28,6 +29,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,6 +38,7 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	ref "k8s.io/client-go/tools/reference"
 	"k8s.io/client-go/util/workqueue"
@@ -60,12 +63,16 @@ type fixture struct {
 	// events are what people were told, as "kind name: reason".
 	events []string
 	uids   int
+	// byTest is whether the test itself writes.
+	byTest bool
 }
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	_, ctx := ktesting.NewTestContext(t)
 	f := &fixture{t: t, ctx: ctx, client: fake.NewClientset(), clock: testingclock.NewFakeClock(start)}
+	f.client.PrependReactor("update", "nodemaintenances", f.updateMaintenance)
+	f.client.PrependReactor("patch", "nodes", f.patchNode)
 	f.restart()
 	return f
 }
@@ -96,6 +103,54 @@ func (f *fixture) restart() {
 	f.deliverAll()
 	logger, _ := ktesting.NewTestContext(f.t)
 	c.observeAll(logger)
+}
+
+// updateMaintenance does what the API server does and its fake does not: it refuses what
+// is based on something old, counts generations, and lets an object that is being deleted
+// go with its last finalizer.
+func (f *fixture) updateMaintenance(action clienttesting.Action) (bool, runtime.Object, error) {
+	written := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.NodeMaintenance)
+	object, err := f.client.Tracker().Get(coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenances"), "", written.Name)
+	if err != nil {
+		return true, nil, err
+	}
+	live := object.(*coordinationv1alpha1.NodeMaintenance)
+	if f.byTest {
+		return false, nil, nil
+	}
+	if cached, err := f.maintenanceLister.Get(written.Name); err != nil || !apiequality.Semantic.DeepEqual(cached, live) {
+		return true, nil, apierrors.NewConflict(maintenanceResource, written.Name, errors.New("the cache is behind"))
+	}
+	if !apiequality.Semantic.DeepEqual(written.Spec, live.Spec) {
+		written.Generation++
+	}
+	if live.DeletionTimestamp != nil && len(written.Finalizers) == 0 {
+		err := f.client.Tracker().Delete(coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenances"), "", written.Name)
+		return true, written, err
+	}
+	return false, nil, nil
+}
+
+// patchNode refuses a patch of another node, and one of a status that is based on an old
+// one.
+func (f *fixture) patchNode(action clienttesting.Action) (bool, runtime.Object, error) {
+	patch := action.(clienttesting.PatchAction)
+	object, err := f.client.Tracker().Get(v1.SchemeGroupVersion.WithResource("nodes"), "", patch.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	live := object.(*v1.Node)
+	cached, err := f.nodeLister.Get(patch.GetName())
+	if err != nil || live.UID != cached.UID {
+		return true, nil, apierrors.NewConflict(nodeResource, live.Name, errors.New("another UID"))
+	}
+	// A status may follow upon a cordon of the same sync.
+	before := cached.DeepCopy()
+	before.Spec.Unschedulable, before.ManagedFields = live.Spec.Unschedulable, live.ManagedFields
+	if patch.GetSubresource() == "status" && !apiequality.Semantic.DeepEqual(before, live) {
+		return true, nil, apierrors.NewConflict(nodeResource, live.Name, errors.New("the cache is behind"))
+	}
+	return false, nil, nil
 }
 
 // Eventf makes the fixture an event recorder.
@@ -324,6 +379,8 @@ func (f *fixture) change(name string, change func(*coordinationv1alpha1.NodeMain
 	m := f.maintenance(name)
 	change(m)
 	m.Generation++
+	f.byTest = true
+	defer func() { f.byTest = false }()
 	if _, err := f.client.CoordinationV1alpha1().NodeMaintenances().Update(f.ctx, m, metav1.UpdateOptions{}); err != nil {
 		f.t.Fatalf("changing a maintenance: %v", err)
 	}
@@ -339,7 +396,9 @@ func (f *fixture) deleteMaintenance(name string) {
 	f.t.Helper()
 	if m := f.maintenance(name); len(m.Finalizers) > 0 {
 		if m.DeletionTimestamp == nil {
-			f.change(name, func(m *coordinationv1alpha1.NodeMaintenance) { m.DeletionTimestamp = ptr.To(metav1.NewTime(f.clock.Now())) })
+			f.change(name, func(m *coordinationv1alpha1.NodeMaintenance) {
+				m.DeletionTimestamp = ptr.To(metav1.NewTime(f.clock.Now()))
+			})
 		}
 		return
 	}

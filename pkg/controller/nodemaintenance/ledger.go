@@ -336,7 +336,7 @@ func (l *ledger) countPods(node string, orders []order, pods []*v1.Pod) recount 
 			}
 		}
 		if a.setRemaining(node, remaining) {
-			result.others = append(result.others, slices.Collect(maps.Keys(a.nodes))...)
+			result.others = append(result.others, slices.Sorted(maps.Keys(a.nodes))...)
 		}
 		if o.drains() {
 			result.ready = result.ready && a.ready
@@ -434,7 +434,7 @@ func (l *ledger) record(node, name string, latest nodeCount) (others []string) {
 	}
 	gone, came := a.blame.add(blamed, -1), a.blame.add(now, +1)
 	if gone || came {
-		return slices.Collect(maps.Keys(a.nodes))
+		return slices.Sorted(maps.Keys(a.nodes))
 	}
 	return nil
 }
@@ -477,7 +477,7 @@ func (l *ledger) leave(node string, orders []order) (left, others []string) {
 			a.addRemaining(count, -1)
 		}
 		if a.advance() {
-			others = append(others, slices.Collect(maps.Keys(a.nodes))...)
+			others = append(others, slices.Sorted(maps.Keys(a.nodes))...)
 		}
 	}
 	return left, others

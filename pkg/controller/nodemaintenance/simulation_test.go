@@ -1,0 +1,406 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+const (
+	// simulations is how many random histories a test run goes through, each with a seed
+	// of its own; SIMULATION_SEED repeats one.
+	simulations = 30
+
+	// simulatedSteps is how many things happen in each.
+	simulatedSteps = 120
+)
+
+var (
+	simulatedNodes  = []string{"n0", "n1", "n2", "n3"}
+	simulatedLabels = []string{"a", "b", "c"}
+	simulatedApps   = []string{"db", "web"}
+)
+
+// simulation is a cluster in which things happen at random: administrators and owners of
+// pods act, caches lag behind, the controller is restarted. After everything that the
+// controller writes, the rules are checked that must hold whatever happens.
+type simulation struct {
+	*fixture
+	random *rand.Rand
+	// targets are the last targets of each node, while it was maintained.
+	targets map[string]maintenance.Targets
+}
+
+// TestSimulation checks: targets of a node never step back; they are within what all of
+// its maintenances grant; a pod is requested only when it is within the targets that its
+// node shows; a maintenance is Drained only when nothing is left; a node is uncordoned only
+// when no other maintenance holds it. In the end everything is drained and given back.
+func TestSimulation(t *testing.T) {
+	seeds := make([]uint64, simulations)
+	for i := range seeds {
+		seeds[i] = rand.Uint64()
+	}
+	if repeated, err := strconv.ParseUint(os.Getenv("SIMULATION_SEED"), 10, 64); err == nil {
+		seeds = []uint64{repeated}
+	}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			s := &simulation{fixture: newFixture(t), random: rand.New(rand.NewPCG(seed, 1)), targets: map[string]maintenance.Targets{}}
+			s.client.PrependReactor("*", "*", s.check)
+			for _, name := range simulatedNodes {
+				s.createNode(name, s.randomLabels())
+			}
+			for range simulatedSteps {
+				s.happen()
+			}
+			s.finish()
+		})
+	}
+}
+
+func (s *simulation) randomLabels() map[string]string {
+	labels := map[string]string{}
+	for _, label := range simulatedLabels {
+		if s.random.IntN(2) == 0 {
+			labels[label] = ""
+		}
+	}
+	return labels
+}
+
+// happen does one thing that can happen in a cluster.
+func (s *simulation) happen() {
+	switch s.random.IntN(16) {
+	case 0:
+		s.createRandomMaintenance()
+	case 1:
+		s.changeRandomMaintenance()
+	case 2, 3:
+		s.createRandomPod()
+	case 4, 5, 6:
+		s.endRandomPod()
+	case 7:
+		s.relabelRandomNode()
+	case 8:
+		s.replaceRandomNode()
+	case 9:
+		s.uncordonRandomNode()
+	case 10:
+		if s.random.IntN(4) == 0 {
+			s.restart()
+		}
+	case 11:
+		s.clock.Step(statusInterval)
+		s.nodeQueue.release()
+		s.maintenanceQueue.release()
+	}
+	s.deliverSome(s.random)
+	s.nodeQueue.shuffle(s.random)
+	for range s.random.IntN(6) {
+		if !s.step() {
+			break
+		}
+	}
+}
+
+func (s *simulation) createRandomMaintenance() {
+	name := fmt.Sprintf("m%d", s.random.IntN(4))
+	if _, err := s.client.CoordinationV1alpha1().NodeMaintenances().Get(s.ctx, name, metav1.GetOptions{}); err == nil {
+		return
+	}
+	var plan []v1.DrainPlanEntry
+	for range s.random.IntN(4) {
+		entry := entry([]v1.PodType{v1.PodTypeDefault, v1.PodTypeDefault, v1.PodTypeDaemonSet, v1.PodTypeStatic}[s.random.IntN(4)], s.random.Int32N(5))
+		if s.random.IntN(2) == 0 {
+			entry.PodSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": simulatedApps[s.random.IntN(2)]}}
+		}
+		plan = append(plan, entry)
+	}
+	slices.SortStableFunc(plan, maintenance.CompareEntries)
+	stage := []coordinationv1alpha1.NodeMaintenanceStage{stageIdle, stageCordon, stageDrain, stageDrain}[s.random.IntN(4)]
+	s.createMaintenance(name, stage, simulatedLabels[s.random.IntN(3)], maintenance.CompletePlan(plan)...)
+}
+
+func (s *simulation) changeRandomMaintenance() {
+	list, err := s.client.CoordinationV1alpha1().NodeMaintenances().List(s.ctx, metav1.ListOptions{})
+	if err != nil || len(list.Items) == 0 {
+		return
+	}
+	m := list.Items[s.random.IntN(len(list.Items))]
+	order := []coordinationv1alpha1.NodeMaintenanceStage{stageIdle, stageCordon, stageDrain, stageComplete}
+	switch at := slices.Index(order, m.Spec.Stage); {
+	case s.random.IntN(3) == 0:
+		s.deleteMaintenance(m.Name)
+	case at < len(order)-1:
+		s.setStage(m.Name, order[at+1+s.random.IntN(len(order)-at-1)])
+	}
+}
+
+func (s *simulation) createRandomPod() {
+	option := []func(*v1.Pod){ofApp("db"), ofApp("web"), ofApp("other"), daemon, mirror}[s.random.IntN(5)]
+	s.createPods(1, simulatedNodes[s.random.IntN(len(simulatedNodes))], s.random.Int32N(6), option)
+}
+
+// endRandomPod has a pod go, be it requested or not, or end by itself.
+func (s *simulation) endRandomPod() {
+	list, err := s.client.CoreV1().Pods("default").List(s.ctx, metav1.ListOptions{})
+	if err != nil || len(list.Items) == 0 {
+		return
+	}
+	pod := &list.Items[s.random.IntN(len(list.Items))]
+	if s.random.IntN(4) == 0 {
+		pod.Status.Phase = v1.PodSucceeded
+		if _, err := s.client.CoreV1().Pods("default").Update(s.ctx, pod, metav1.UpdateOptions{}); err != nil {
+			s.t.Fatalf("ending a pod: %v", err)
+		}
+		return
+	}
+	s.deletePods(pod)
+}
+
+func (s *simulation) changeNode(change func(*v1.Node)) {
+	node := s.node(simulatedNodes[s.random.IntN(len(simulatedNodes))])
+	change(node)
+	if _, err := s.client.CoreV1().Nodes().Update(s.ctx, node, metav1.UpdateOptions{}); err != nil {
+		s.t.Fatalf("changing a node: %v", err)
+	}
+}
+
+func (s *simulation) relabelRandomNode() {
+	s.changeNode(func(node *v1.Node) { node.Labels = s.randomLabels() })
+}
+
+func (s *simulation) uncordonRandomNode() {
+	s.changeNode(func(node *v1.Node) { node.Spec.Unschedulable = false })
+}
+
+// replaceRandomNode has a node vanish and come back under its name.
+func (s *simulation) replaceRandomNode() {
+	name := simulatedNodes[s.random.IntN(len(simulatedNodes))]
+	if err := s.client.CoreV1().Nodes().Delete(s.ctx, name, metav1.DeleteOptions{}); err != nil {
+		s.t.Fatalf("deleting a node: %v", err)
+	}
+	delete(s.targets, name)
+	if s.random.IntN(2) == 0 {
+		s.deliverNodes()
+		s.step()
+	}
+	s.createNode(name, s.randomLabels())
+}
+
+// check is called with everything that is written, before it is.
+func (s *simulation) check(action clienttesting.Action) (bool, runtime.Object, error) {
+	switch {
+	case action.Matches("patch", "nodes"):
+		s.checkNode(action.(clienttesting.PatchAction))
+	case action.Matches("patch", "evictionrequests"):
+		s.checkRequest(action.(clienttesting.PatchAction))
+	case action.Matches("update", "nodemaintenances") && action.GetSubresource() == "status":
+		s.checkMaintenance(action.(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.NodeMaintenance))
+	}
+	return false, nil, nil
+}
+
+// checkNode checks a patch of a node against the rules.
+func (s *simulation) checkNode(action clienttesting.PatchAction) {
+	cached, err := s.nodeLister.Get(action.GetName())
+	if err != nil {
+		s.t.Errorf("wrote to the node %s, which is not in the cache", action.GetName())
+		return
+	}
+	if action.GetSubresource() == "status" {
+		s.checkTargets(cached)
+		return
+	}
+	s.checkCordon(cached, string(action.GetPatch()))
+}
+
+// checkCordon checks that a node is uncordoned only if nobody holds it, as far as the
+// caches know.
+func (s *simulation) checkCordon(node *v1.Node, patch string) {
+	for _, o := range s.ledger.selecting(node) {
+		if o.holdsNode() && strings.Contains(patch, `"unschedulable":false`) {
+			s.t.Errorf("uncordoned node %s, which %s holds", node.Name, o.name)
+		}
+	}
+}
+
+// checkTargets checks the targets that are about to be written, which the ledger has.
+func (s *simulation) checkTargets(node *v1.Node) {
+	orders := s.ledger.selecting(node)
+	floor := storedTargets(node)
+	s.ledger.lock.Lock()
+	defer s.ledger.lock.Unlock()
+	for _, o := range orders {
+		a := s.ledger.maintenances[o.name]
+		if a == nil || !o.drains() || a.nodes[node.Name] == nil {
+			continue
+		}
+		allowed := o.plan.TargetsAt(a.position).RaisedTo(floor)
+		if targets := a.nodes[node.Name].targets; !allowed.Reaches(targets) {
+			s.t.Errorf("targets %s of node %s are beyond %s, which %s grants above the floor %s", targets, node.Name, o.plan.TargetsAt(a.position), o.name, floor)
+		}
+	}
+}
+
+// checkRequest checks that a pod is asked only if its node says so.
+func (s *simulation) checkRequest(action clienttesting.PatchAction) {
+	pods, err := s.client.Tracker().List(v1.SchemeGroupVersion.WithResource("pods"), v1.SchemeGroupVersion.WithKind("Pod"), "")
+	if err != nil {
+		s.t.Errorf("listing pods: %v", err)
+		return
+	}
+	for _, pod := range pods.(*v1.PodList).Items {
+		if string(pod.UID) != action.GetName() || !strings.Contains(string(action.GetPatch()), `"requesters":[`) {
+			continue
+		}
+		object, err := s.client.Tracker().Get(v1.SchemeGroupVersion.WithResource("nodes"), "", pod.Spec.NodeName)
+		if err != nil {
+			return // The node has just vanished.
+		}
+		cached, err := s.nodeLister.Get(pod.Spec.NodeName)
+		if node := object.(*v1.Node); err == nil && cached.UID == node.UID && !storedTargets(node).Take(&pod) {
+			s.t.Errorf("asked pod %s to leave node %s, whose targets are only %s", pod.Name, node.Name, storedTargets(node))
+		}
+	}
+}
+
+// checkMaintenance checks that a maintenance is drained only if nothing is left, as far
+// as the caches know.
+func (s *simulation) checkMaintenance(m *coordinationv1alpha1.NodeMaintenance) {
+	if m.Spec.Stage != stageDrain || !isDrained(&m.Status) {
+		return
+	}
+	o, err := newOrder(m)
+	if err != nil {
+		s.t.Errorf("reading %s: %v", m.Name, err)
+		return
+	}
+	selected := 0
+	for _, node := range s.listNodes() {
+		if !o.selector.Match(node) {
+			continue
+		}
+		selected++
+		for _, object := range s.podInformer.GetIndexer().List() {
+			// What has come since the node was looked at is found by the next look.
+			if pod := object.(*v1.Pod); pod.Spec.NodeName == node.Name && maintenance.IsLeft(pod) && !slices.Contains(s.nodeQueue.keys, node.Name) {
+				s.t.Errorf("%s is said to be drained, but pod %s is left on node %s", m.Name, pod.Name, node.Name)
+			}
+		}
+	}
+	if selected == 0 && len(s.nodeQueue.keys) == 0 {
+		s.t.Errorf("%s is said to be drained, but has no nodes", m.Name)
+	}
+}
+
+// observeTargets checks that the targets of nodes never step back.
+func (s *simulation) observeTargets() {
+	for _, name := range simulatedNodes {
+		node, err := s.client.CoreV1().Nodes().Get(s.ctx, name, metav1.GetOptions{})
+		if err != nil || node.Status.MaintenanceStatus == nil || len(node.Status.MaintenanceStatus.DrainTargets) == 0 {
+			delete(s.targets, name)
+			continue
+		}
+		targets := storedTargets(node)
+		if before, ok := s.targets[name]; ok && !targets.Reaches(before) {
+			s.t.Errorf("the targets of node %s stepped back from %s to %s", name, before, targets)
+		}
+		s.targets[name] = targets
+	}
+}
+
+func (s *simulation) step() bool {
+	worked := s.fixture.step()
+	s.observeTargets()
+	return worked
+}
+
+// finish has the world stand still, and checks that all is drained, then given back.
+func (s *simulation) finish() {
+	for range 200 {
+		s.settle()
+		if !s.endRequestedPods() {
+			break
+		}
+	}
+	list, err := s.client.CoordinationV1alpha1().NodeMaintenances().List(s.ctx, metav1.ListOptions{})
+	if err != nil {
+		s.t.Fatalf("listing maintenances: %v", err)
+	}
+	for i := range list.Items {
+		m := &list.Items[i]
+		if m.Spec.Stage == stageDrain && !isDrained(&m.Status) && m.Status.SelectedNodes > 0 {
+			s.t.Errorf("%s does not come to its end: %+v", m.Name, m.Status)
+		}
+		s.deleteMaintenance(m.Name)
+	}
+	s.settle()
+	for _, name := range simulatedNodes {
+		if node := s.node(name); node.Status.MaintenanceStatus != nil || len(ownConditions(node.Status.Conditions)) > 0 {
+			s.t.Errorf("node %s was not given back: %+v", name, node.Status)
+		}
+	}
+	if list, err := s.client.CoordinationV1alpha1().NodeMaintenances().List(s.ctx, metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+		s.t.Errorf("maintenances are left: %v %v", list, err)
+	}
+	s.expectSilence()
+}
+
+// endRequestedPods has the pods go that were asked to, and tells whether there were any.
+func (s *simulation) endRequestedPods() bool {
+	requests, err := s.client.CoordinationV1alpha1().EvictionRequests("default").List(s.ctx, metav1.ListOptions{})
+	if err != nil {
+		s.t.Fatalf("listing requests: %v", err)
+	}
+	ended := false
+	for i := range requests.Items {
+		name := requests.Items[i].Spec.Target.Pod.Name
+		err := s.client.CoreV1().Pods("default").Delete(s.ctx, name, metav1.DeleteOptions{})
+		ended = ended || err == nil
+	}
+	return ended
+}
+
+// expectSilence checks that a look at everything writes nothing when nothing has changed.
+func (s *simulation) expectSilence() {
+	s.client.ClearActions()
+	for _, node := range simulatedNodes {
+		s.nodeQueue.Add(node)
+	}
+	for s.step() {
+	}
+	for _, action := range s.client.Actions() {
+		if !slices.Contains([]string{"get", "list"}, action.GetVerb()) {
+			s.t.Errorf("wrote without a reason: %s %s/%s", action.GetVerb(), action.GetResource().Resource, action.GetSubresource())
+		}
+	}
+}
