@@ -1,0 +1,135 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package drain
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// interceptedPod is a pod of a ReplicaSet, with interceptors in its spec.
+func interceptedPod(name string, interceptors ...string) corev1.Pod {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: "default",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", Controller: ptr.To(true)}},
+	}}
+	for _, interceptor := range interceptors {
+		pod.Spec.EvictionInterceptors = append(pod.Spec.EvictionInterceptors, corev1.EvictionInterceptor{Name: interceptor})
+	}
+	return pod
+}
+
+func registered(pod corev1.Pod, interceptors ...string) corev1.Pod {
+	pod.Annotations = map[string]string{"example.com/other": "annotation"}
+	for _, interceptor := range interceptors {
+		pod.Annotations[coordinationv1alpha1.EvictionInterceptorAnnotationPrefix+interceptor] = "100"
+	}
+	return pod
+}
+
+func TestInterceptors(t *testing.T) {
+	tests := map[string]struct {
+		pod  corev1.Pod
+		want []string
+	}{
+		"none":                    {pod: interceptedPod("p")},
+		"other annotations":       {pod: registered(interceptedPod("p"))},
+		"spec, in its order":      {pod: interceptedPod("p", "b.example.com", "a.example.com"), want: []string{"b.example.com", "a.example.com"}},
+		"annotations, by name":    {pod: registered(interceptedPod("p"), "b.example.com", "a.example.com"), want: []string{"a.example.com", "b.example.com"}},
+		"both, each of them once": {pod: registered(interceptedPod("p", "c.example.com", "a.example.com"), "a.example.com", "b.example.com"), want: []string{"c.example.com", "a.example.com", "b.example.com"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Interceptors(&test.pod)); diff != "" {
+				t.Errorf("unexpected interceptors (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInterceptedPodsStay(t *testing.T) {
+	finished := interceptedPod("finished", "a.example.com")
+	finished.Status.Phase = corev1.PodSucceeded
+	failed := interceptedPod("failed", "a.example.com")
+	failed.Status.Phase = corev1.PodFailed
+	terminating := interceptedPod("terminating", "a.example.com")
+	terminating.DeletionTimestamp = ptr.To(metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+	mirror := interceptedPod("mirror", "a.example.com")
+	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+	// Each would fail the drain if it were to be deleted.
+	bare := interceptedPod("bare", "a.example.com")
+	bare.OwnerReferences = nil
+	local := interceptedPod("local", "a.example.com")
+	local.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	pods := &corev1.PodList{Items: []corev1.Pod{
+		interceptedPod("plain"), interceptedPod("spec", "a.example.com"), registered(interceptedPod("annotated"), "a.example.com"),
+		finished, failed, terminating, mirror, bare, local,
+	}}
+
+	type result struct {
+		Deleted, Intercepted []string
+		Warnings             string
+		Failed               bool
+	}
+	tests := map[string]struct {
+		helper Helper
+		want   result
+	}{
+		"skipped": {
+			helper: Helper{SkipInterceptedPods: true},
+			want: result{
+				Deleted:     []string{"plain", "finished", "failed", "terminating"},
+				Intercepted: []string{"spec", "annotated", "bare", "local"},
+				Warnings: "leaving Pods with eviction interceptors (use --evict-intercepted-pods to evict them nevertheless): " +
+					"default/spec, default/annotated, default/bare, default/local",
+			},
+		},
+		"by default, nobody looks at interceptors": {
+			want: result{Deleted: []string{"plain", "spec", "annotated", "finished", "failed", "terminating"}, Failed: true},
+		},
+		"by default, with force": {
+			helper: Helper{Force: true, DeleteEmptyDirData: true},
+			want: result{
+				Deleted:  []string{"plain", "spec", "annotated", "finished", "failed", "terminating", "bare", "local"},
+				Warnings: "deleting Pods that declare no controller: default/bare",
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			list := filterPods(pods, test.helper.makeFilters())
+			got := result{Deleted: podNames(list.Pods()), Intercepted: podNames(list.Intercepted()), Warnings: list.Warnings(), Failed: len(list.errors()) > 0}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("unexpected result (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func podNames(pods []corev1.Pod) []string {
+	var names []string
+	for _, pod := range pods {
+		names = append(names, pod.Name)
+	}
+	return names
+}
