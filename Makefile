@@ -103,6 +103,12 @@ test-upgrade: control-plane base _output/bin/etcd ## the pristine base and the f
 	@echo '==> upgrade, rollback, upgrade (about 25 seconds)'
 	@_output/bin/upgrade
 
+.PHONY: test-drain
+test-drain: control-plane base _output/bin/etcd ## kubectl drain, cordon and uncordon against those of the pristine base, on its API server and on ours
+	@$(call build-in-tree,./hack/drain)
+	@echo '==> drain, cordon, uncordon (about 30 seconds)'
+	@_output/bin/drain
+
 .PHONY: test-chaos
 test-chaos: control-plane _output/bin/etcd ## kill kube-apiserver and kube-controller-manager again and again during 200 evictions
 	@$(call build-in-tree,./hack/chaos)

@@ -155,7 +155,7 @@ func (c *ControlPlane) Metrics(ctx context.Context) (string, error) {
 	return get(ctx, fmt.Sprintf("https://127.0.0.1:%d/metrics", c.ports.controllerManager))
 }
 
-// AuditLogs are the files in which the API servers recorded the evictions, one for
+// AuditLogs are the files in which the API servers recorded what they record, one for
 // each server: one that is killed may leave half a line.
 func (c *ControlPlane) AuditLogs() []string {
 	var files []string
@@ -163,6 +163,15 @@ func (c *ControlPlane) AuditLogs() []string {
 		files = append(files, filepath.Join(c.dir, "logs", fmt.Sprintf("audit-%d.log", i+1)))
 	}
 	return files
+}
+
+// AuditAll makes the API servers that are started from now on record every request,
+// instead of the evictions only.
+func (c *ControlPlane) AuditAll() error {
+	if err := os.WriteFile(c.credentials.auditPolicyFile, []byte(auditAllPolicy), 0o600); err != nil {
+		return fmt.Errorf("writing the audit policy: %w", err)
+	}
+	return nil
 }
 
 // awaitHealth waits until the URL answers with success. A component that ends

@@ -40,6 +40,14 @@ rules:
 - level: None
 `
 
+// auditAllPolicy records every request once, when it is answered, with what was sent.
+const auditAllPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: Request
+`
+
 // credentials are files by which the components trust one another. They are made for
 // one control plane and worth nothing outside of it.
 type credentials struct {
