@@ -84,13 +84,13 @@ func (c *Controller) writeNode(ctx context.Context, node *v1.Node, orders []orde
 	if err != nil {
 		return err
 	}
-	if len(view.draining) > 0 {
-		if !sameTargets(node, view.targets) {
-			return nil // The node has to say first which pods leave it.
-		}
-		return c.request(ctx, node, facts.requests(view.targets))
+	if len(view.draining) == 0 {
+		err = c.withdraw(ctx, facts.withdrawals())
+	} else if sameTargets(node, view.targets) {
+		// Not before the node itself says which pods leave it.
+		err = c.request(ctx, node, facts.requests(view.targets))
 	}
-	if err := c.withdraw(ctx, facts.withdrawals()); err != nil {
+	if err != nil {
 		return err
 	}
 	if settled {
