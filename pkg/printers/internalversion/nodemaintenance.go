@@ -1,0 +1,134 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package internalversion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/printers"
+)
+
+const (
+	// terminatingStage is printed for a maintenance that is being deleted: its stage is
+	// about to become Complete, or there is nobody to complete it.
+	terminatingStage = "Terminating"
+
+	// maxReasonShown bounds the column, so that the others stay in sight; describe shows
+	// all of it. A server does not know whether a client prints with -o wide.
+	maxReasonShown = 16
+)
+
+func addNodeMaintenanceHandlers(h printers.PrintHandler) {
+	columns := []metav1.TableColumnDefinition{
+		{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]},
+		{Name: "Stage", Type: "string", Description: "Idle, Cordon, Drain or Complete, or Terminating while the maintenance is deleted."},
+		{Name: "Nodes", Type: "string", Description: "How many nodes are selected."},
+		{Name: "Drained", Type: "string", Description: "How many of them have no pod left."},
+		{Name: "Pending", Type: "string", Description: "How many of their pods have not been asked to leave."},
+		{Name: "Evicting", Type: "string", Description: "How many of their pods have been asked to leave."},
+		{Name: "Blocked", Type: "string", Description: "How many of those cannot leave until somebody acts."},
+		{Name: "Reason", Type: "string", Description: "Why the nodes are maintained."},
+		{Name: "Age", Type: "string", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
+		{Name: "Targets", Type: "string", Priority: 1, Description: "The pods that are asked to leave on every selected node."},
+		{Name: "Message", Type: "string", Priority: 1, Description: "What the drain does."},
+	}
+	// TableHandler logs its errors itself.
+	_ = h.TableHandler(columns, printNodeMaintenance)
+	_ = h.TableHandler(columns, printNodeMaintenanceList)
+}
+
+func printNodeMaintenanceList(list *coordination.NodeMaintenanceList, options printers.GenerateOptions) ([]metav1.TableRow, error) {
+	rows := make([]metav1.TableRow, 0, len(list.Items))
+	for i := range list.Items {
+		row, err := printNodeMaintenance(&list.Items[i], options)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row...)
+	}
+	return rows, nil
+}
+
+func printNodeMaintenance(maintenance *coordination.NodeMaintenance, options printers.GenerateOptions) ([]metav1.TableRow, error) {
+	stage, drain := string(maintenance.Spec.Stage), maintenance.Status.DrainStatus
+	if maintenance.DeletionTimestamp != nil {
+		stage = terminatingStage
+	}
+	nodes, drained, pending, evicting, blocked := noValue, noValue, noValue, noValue, noValue
+	if maintenance.Status.ObservedGeneration > 0 {
+		nodes = fmt.Sprint(maintenance.Status.SelectedNodes)
+	}
+	if isDraining(maintenance) {
+		drained = fmt.Sprintf("%d/%d", drain.DrainedNodes, maintenance.Status.SelectedNodes)
+		pending, evicting, blocked = fmt.Sprint(drain.PodsPendingEvictionRequest), fmt.Sprint(drain.ActiveEvictionRequests), fmt.Sprint(drain.BlockedPods)
+	}
+	row := metav1.TableRow{
+		Object: runtime.RawExtension{Object: maintenance},
+		Cells: []any{
+			maintenance.Name, stage, nodes, drained, pending, evicting, blocked,
+			maintenanceReason(maintenance.Spec.Reason), translateTimestampSince(maintenance.CreationTimestamp),
+		},
+	}
+	if options.Wide {
+		row.Cells = append(row.Cells, drainTargets(drain.ReachedDrainTargets), orNoValue(drain.DrainMessage))
+	}
+	return []metav1.TableRow{row}, nil
+}
+
+// isDraining tells whether the counters of the drain say how it is now: the controller
+// has started it, and nobody has ended it.
+func isDraining(maintenance *coordination.NodeMaintenance) bool {
+	return maintenance.DeletionTimestamp == nil && maintenance.Spec.Stage == coordination.NodeMaintenanceStageDrain &&
+		slices.ContainsFunc(maintenance.Status.StageStatuses, func(s coordination.StageStatus) bool {
+			return s.Name == coordination.NodeMaintenanceStageDrain
+		})
+}
+
+// maintenanceReason is the reason in one short line.
+func maintenanceReason(reason string) string {
+	reason = strings.Join(strings.Fields(reason), " ")
+	if characters := []rune(reason); len(characters) > maxReasonShown {
+		reason = strings.TrimRight(string(characters[:maxReasonShown-3]), " ,;.:") + "..."
+	}
+	return orNoValue(reason)
+}
+
+// drainTargets names up to which priority pods are asked to leave, by type and selector.
+func drainTargets(entries []api.DrainPlanEntry) string {
+	var targets []string
+	for _, entry := range entries {
+		target := fmt.Sprintf("%s<=%d", entry.PodType, entry.PodPriority)
+		if selector := entry.PodSelector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
+			target += "{" + metav1.FormatLabelSelector(selector) + "}"
+		}
+		targets = append(targets, target)
+	}
+	return orNoValue(strings.Join(targets, ","))
+}
+
+func orNoValue(text string) string {
+	if text == "" {
+		return noValue
+	}
+	return text
+}

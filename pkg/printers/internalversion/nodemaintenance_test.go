@@ -1,0 +1,129 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package internalversion
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	internalprinters "k8s.io/kubernetes/pkg/printers"
+)
+
+// nodeMaintenances has one maintenance in every stage. now is when they are printed.
+func nodeMaintenances(now time.Time) []coordination.NodeMaintenance {
+	const idle, cordon, drain, complete = coordination.NodeMaintenanceStageIdle, coordination.NodeMaintenanceStageCordon, coordination.NodeMaintenanceStageDrain, coordination.NodeMaintenanceStageComplete
+	started := func(stages ...coordination.NodeMaintenanceStage) (statuses []coordination.StageStatus) {
+		for _, stage := range stages {
+			statuses = append(statuses, coordination.StageStatus{Name: stage})
+		}
+		return statuses
+	}
+	postgres := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "postgres"}}
+	progress := coordination.DrainStatus{
+		ReachedDrainTargets: []api.DrainPlanEntry{
+			{PodType: api.PodTypeDefault, PodPriority: 2147483647}, {PodType: api.PodTypeDefault, PodPriority: 2147483647, PodSelector: postgres},
+			{PodType: api.PodTypeDaemonSet, PodPriority: 1000, PodSelector: &metav1.LabelSelector{}},
+		},
+		PodsPendingEvictionRequest: 12, ActiveEvictionRequests: 4, DrainedNodes: 3, BlockedPods: 2, DrainMessage: "Draining (limited by firmware)",
+	}
+	maintenances := []coordination.NodeMaintenance{
+		{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Spec: coordination.NodeMaintenanceSpec{Stage: drain, Reason: "firmware"}},
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "planned"},
+			Spec:       coordination.NodeMaintenanceSpec{Stage: idle, Reason: "sixteen letters!"},
+			Status:     coordination.NodeMaintenanceStatus{ObservedGeneration: 1, SelectedNodes: 5},
+		},
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "nothing"},
+			Spec:       coordination.NodeMaintenanceSpec{Stage: cordon, Reason: "ünïcödé röüter 2"},
+			Status:     coordination.NodeMaintenanceStatus{ObservedGeneration: 1, StageStatuses: started(cordon)},
+		},
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "asked"},
+			Spec:       coordination.NodeMaintenanceSpec{Stage: drain},
+			Status:     coordination.NodeMaintenanceStatus{ObservedGeneration: 1, SelectedNodes: 5, StageStatuses: started(cordon)},
+		},
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "upgrade"},
+			Spec:       coordination.NodeMaintenanceSpec{Stage: drain, Reason: "kernel\n6.12, as announced on Monday"},
+			Status:     coordination.NodeMaintenanceStatus{ObservedGeneration: 2, SelectedNodes: 5, StageStatuses: started(cordon, drain), DrainStatus: progress},
+		},
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "done"},
+			Spec:       coordination.NodeMaintenanceSpec{Stage: complete},
+			Status:     coordination.NodeMaintenanceStatus{ObservedGeneration: 3, SelectedNodes: 5, StageStatuses: started(cordon, drain, complete), DrainStatus: progress},
+		},
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "deleted", DeletionTimestamp: &metav1.Time{Time: now}},
+			Spec:       coordination.NodeMaintenanceSpec{Stage: drain, Reason: "repair"},
+			Status:     coordination.NodeMaintenanceStatus{ObservedGeneration: 2, SelectedNodes: 1, StageStatuses: started(cordon, drain), DrainStatus: progress},
+		},
+	}
+	for i := range maintenances {
+		maintenances[i].CreationTimestamp = metav1.Time{Time: now.Add(-time.Duration(i) * time.Hour)}
+	}
+	return maintenances
+}
+
+// TestPrintNodeMaintenances compares what "kubectl get nm" and "-o wide" print.
+func TestPrintNodeMaintenances(t *testing.T) {
+	for file, wide := range map[string]bool{"nodemaintenances.txt": false, "nodemaintenances-wide.txt": true} {
+		t.Run(file, func(t *testing.T) {
+			// In the bubble, time stands still while the rows are made.
+			synctest.Test(t, func(t *testing.T) {
+				list := &coordination.NodeMaintenanceList{Items: nodeMaintenances(time.Now())}
+				generator := internalprinters.NewTableGenerator().With(addNodeMaintenanceHandlers)
+				// As a server does, which leaves it to the client to omit columns.
+				table, err := generator.GenerateTable(list, internalprinters.GenerateOptions{Wide: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var output bytes.Buffer
+				if err := printers.NewTablePrinter(printers.PrintOptions{Wide: wide}).PrintObj(table, &output); err != nil {
+					t.Fatal(err)
+				}
+				compareWithGolden(t, file, trimLines(output.String()))
+			})
+		})
+	}
+}
+
+func TestMaintenanceReason(t *testing.T) {
+	long := strings.Repeat("ö", 17)
+	for name, test := range map[string]struct {
+		reason string
+		want   string
+	}{
+		"none":                           {want: "<none>"},
+		"only blanks":                    {reason: " \n\t", want: "<none>"},
+		"several lines":                  {reason: "a\n b\r\n\tc", want: "a b c"},
+		"as long as it may be":           {reason: long[2:], want: long[2:]},
+		"one character more":             {reason: long, want: strings.Repeat("ö", 13) + "..."},
+		"nothing dangles before the cut": {reason: "twelve lette, and more", want: "twelve lette..."},
+	} {
+		if got := maintenanceReason(test.reason); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
