@@ -95,10 +95,11 @@ func validateDrainStatus(drain, old *coordination.DrainStatus, fldPath *field.Pa
 }
 
 // validateDrainPlanPosition keeps the drain from going back: pods that were asked to
-// leave would stay, after all. The position may be that behind the last entry.
+// leave would stay, after all. Only a stored position that the plan does not have may
+// go back into it, because the controller, which has to write one, knows no other.
 func validateDrainPlanPosition(maintenance, old *coordination.NodeMaintenance, fldPath *field.Path) field.ErrorList {
 	position, before := maintenance.Status.DrainStatus.DrainPlanPosition, old.Status.DrainStatus.DrainPlanPosition
-	entries := len(maintenance.Spec.DrainPlan)
+	last := int32(max(len(maintenance.Spec.DrainPlan)-1, 0)) // An empty plan has one position, too.
 	switch {
 	case position == nil && before == nil:
 		return nil
@@ -106,10 +107,10 @@ func validateDrainPlanPosition(maintenance, old *coordination.NodeMaintenance, f
 		return field.ErrorList{field.Required(fldPath, fmt.Sprintf("must not be removed: it is %d already", *before))}
 	case before != nil && *position == *before:
 		return nil
-	case before != nil && *position < *before:
+	case before != nil && *position < min(*before, last):
 		return field.ErrorList{field.Invalid(fldPath, *position, fmt.Sprintf("must not go back: it is %d already", *before))}
-	case int(*position) > entries:
-		return field.ErrorList{field.Invalid(fldPath, *position, fmt.Sprintf("must not be greater than the number of entries of spec.drainPlan, which is %d", entries))}
+	case *position > last:
+		return field.ErrorList{field.Invalid(fldPath, *position, fmt.Sprintf("must not be greater than %d, the index of the last entry of spec.drainPlan", last))}
 	}
 	return nil
 }

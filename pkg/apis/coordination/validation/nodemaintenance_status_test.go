@@ -110,10 +110,11 @@ func TestValidateNodeMaintenanceStatusUpdate(t *testing.T) {
 		"the next position":                         {old: as(position(0)), changed: as(position(1))},
 		"the same position":                         {old: as(position(1)), changed: as(position(1))},
 		"positions are skipped":                     {changed: as(position(1))},
-		"behind the last entry":                     {old: as(position(1)), changed: as(position(2))},
-		"further than that":                         {old: as(position(1)), changed: as(position(3)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not be greater than the number of entries of spec.drainPlan, which is 2")}},
-		"further than that, but stored so":          {old: as(position(7)), changed: as(position(7), message(1))},
-		"further still":                             {old: as(position(7)), changed: as(position(8)), want: field.ErrorList{field.Invalid(positionPath, nil, "which is 2")}},
+		"behind the last entry":                     {old: as(position(1)), changed: as(position(2)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not be greater than 1, the index of the last entry of spec.drainPlan")}},
+		"behind the last entry, but stored so":      {old: as(position(7)), changed: as(position(7), message(1))},
+		"further behind it":                         {old: as(position(7)), changed: as(position(8)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not be greater than 1")}},
+		"from behind the last entry back to it":     {old: as(position(7)), changed: as(position(1))},
+		"from behind the last entry back beyond it": {old: as(position(7)), changed: as(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not go back: it is 7 already")}},
 		"the position before":                       {old: as(position(1)), changed: as(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not go back: it is 1 already")}},
 		"the position goes":                         {old: as(position(0)), want: field.ErrorList{field.Required(positionPath, "must not be removed: it is 0 already")}},
 		"left to the declared rules: below zero":    {changed: as(position(-1))},
@@ -152,7 +153,7 @@ func TestValidateNodeMaintenanceStatusUpdate(t *testing.T) {
 // Without the admission plugin a plan may be empty: the drain of nothing has a position.
 func TestPositionInAnEmptyPlan(t *testing.T) {
 	path := field.NewPath("status", "drainStatus", "drainPlanPosition")
-	for at, want := range map[int32]field.ErrorList{0: nil, 1: {field.Invalid(path, nil, "which is 0")}} {
+	for at, want := range map[int32]field.ErrorList{0: nil, 1: {field.Invalid(path, nil, "must not be greater than 0")}} {
 		old := newMaintenance(inStage(drain))
 		changed := old.DeepCopy()
 		position(at)(&changed.Status)
