@@ -1,0 +1,204 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/informers"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/pkg/auth/nodeidentifier"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+const (
+	// PluginName is the name of the plugin in the flags of kube-apiserver.
+	PluginName = "NodeMaintenance"
+
+	// syncTimeout is how long a request waits for a server that has just begun to know
+	// its nodes. It is what other plugins wait, and well below the timeout of requests.
+	syncTimeout = 10 * time.Second
+)
+
+// Register makes the plugin known.
+func Register(plugins *admission.Plugins) {
+	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return NewPlugin(), nil })
+}
+
+// Plugin completes the drain plan of each NodeMaintenance, and checks each creation,
+// update and deletion against the rights on its nodes.
+type Plugin struct {
+	*admission.Handler
+	enabled        bool
+	inspected      bool
+	authorizer     authorizer.Authorizer
+	nodeIdentifier nodeidentifier.NodeIdentifier
+	nodes          corev1listers.NodeLister
+	nodesSynced    cache.InformerSynced
+	syncTimeout    time.Duration
+}
+
+var (
+	_ admission.MutationInterface                  = &Plugin{}
+	_ admission.ValidationInterface                = &Plugin{}
+	_ initializer.WantsFeatures                    = &Plugin{}
+	_ initializer.WantsAuthorizer                  = &Plugin{}
+	_ initializer.WantsExternalKubeInformerFactory = &Plugin{}
+)
+
+// NewPlugin returns a plugin that still has to be initialized.
+func NewPlugin() *Plugin {
+	return &Plugin{
+		Handler:        admission.NewHandler(admission.Create, admission.Update, admission.Delete),
+		nodeIdentifier: nodeidentifier.NewDefaultNodeIdentifier(),
+		syncTimeout:    syncTimeout,
+	}
+}
+
+// InspectFeatureGates switches the plugin on together with the API.
+func (p *Plugin) InspectFeatureGates(gates featuregate.FeatureGate) {
+	p.enabled = gates.Enabled(features.DeclarativeNodeMaintenance)
+	p.inspected = true
+}
+
+// SetAuthorizer sets who knows the rights of users.
+func (p *Plugin) SetAuthorizer(authorizer authorizer.Authorizer) { p.authorizer = authorizer }
+
+// SetExternalKubeInformerFactory sets where the nodes come from. The gates are inspected
+// before, so that a server with the gate off starts no informer for this.
+func (p *Plugin) SetExternalKubeInformerFactory(factory informers.SharedInformerFactory) {
+	if !p.enabled {
+		return
+	}
+	nodes := factory.Core().V1().Nodes()
+	p.nodes, p.nodesSynced = nodes.Lister(), nodes.Informer().HasSynced
+}
+
+// ValidateInitialization returns an error if something is still missing.
+func (p *Plugin) ValidateInitialization() error {
+	switch {
+	case !p.inspected:
+		return fmt.Errorf("%s has not inspected the feature gates", PluginName)
+	case p.enabled && p.authorizer == nil:
+		return fmt.Errorf("%s has no authorizer", PluginName)
+	case p.enabled && p.nodes == nil:
+		return fmt.Errorf("%s has no informer of nodes", PluginName)
+	}
+	return nil
+}
+
+// Admit completes the drain plan. What is wrong with the object is for Validate, and
+// for the validation of the registry, to say.
+func (p *Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if !p.isMaintenance(a) || a.GetSubresource() != "" {
+		return nil
+	}
+	maintenance, isMaintenance := a.GetObject().(*coordination.NodeMaintenance)
+	old, isOld := a.GetOldObject().(*coordination.NodeMaintenance)
+	switch {
+	case a.GetOperation() == admission.Create && isMaintenance:
+		return completePlan(a, maintenance)
+	case a.GetOperation() == admission.Update && isMaintenance && isOld:
+		return restorePlan(maintenance, old)
+	}
+	return nil
+}
+
+// Validate lets a change through, or returns why not. The deletion of a collection
+// comes here once for each object, with the object but without its name.
+func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if !p.isMaintenance(a) {
+		return nil
+	}
+	if nodeName, isNode := p.nodeIdentifier.NodeIdentity(a.GetUserInfo()); isNode {
+		return validateKubelet(a, nodeName)
+	}
+	if a.GetSubresource() != "" {
+		return nil
+	}
+	maintenance, isMaintenance := a.GetObject().(*coordination.NodeMaintenance)
+	old, isOld := a.GetOldObject().(*coordination.NodeMaintenance)
+	switch {
+	case a.GetOperation() == admission.Create && isMaintenance:
+		return p.validateWrite(ctx, a, maintenance, nil)
+	case a.GetOperation() == admission.Update && isMaintenance && isOld:
+		if isHousekeeping(maintenance, old) {
+			return nil
+		}
+		return p.validateWrite(ctx, a, maintenance, old)
+	case a.GetOperation() == admission.Delete && isOld:
+		return p.validateWrite(ctx, a, nil, old)
+	}
+	return unexpectedObjects(a)
+}
+
+func (p *Plugin) isMaintenance(a admission.Attributes) bool {
+	return p.enabled && a.GetResource().GroupResource() == coordination.Resource("nodemaintenances")
+}
+
+// validateWrite checks the rights of a user on the nodes of a maintenance before and
+// after a change: it has no version before its creation, and none after its deletion.
+func (p *Plugin) validateWrite(ctx context.Context, a admission.Attributes, maintenance, old *coordination.NodeMaintenance) error {
+	if err := p.waitForNodes(ctx); err != nil {
+		return err
+	}
+	selected, err := p.selectionOf(maintenance)
+	if err != nil {
+		return err
+	}
+	oldSelected, err := p.selectionOf(old)
+	if err != nil {
+		return err
+	}
+	if err := p.authorize(ctx, a, maintenance, old, selected.concerned.Union(oldSelected.concerned)); err != nil {
+		return err
+	}
+	if !isWorthWarning(maintenance, old) {
+		return nil
+	}
+	return p.warn(ctx, selected.nodes)
+}
+
+// waitForNodes returns an error if the nodes of the cluster are still unknown.
+func (p *Plugin) waitForNodes(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, p.syncTimeout)
+	defer cancel()
+	if cache.WaitForCacheSync(ctx.Done(), p.nodesSynced) {
+		return nil
+	}
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("admission plugin %s does not know the nodes of the cluster yet, and so not whose rights are needed: try again", PluginName))
+}
+
+func unexpectedObjects(a admission.Attributes) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("%s of a NodeMaintenance with %T as the new and %T as the old object", a.GetOperation(), a.GetObject(), a.GetOldObject()))
+}
+
+// forbidden is admission.NewForbidden, with the name of the object also where the
+// attributes lack it: in the deletion of a collection.
+func forbidden(a admission.Attributes, maintenance *coordination.NodeMaintenance, reason error) error {
+	return apierrors.NewForbidden(a.GetResource().GroupResource(), maintenance.Name, reason)
+}

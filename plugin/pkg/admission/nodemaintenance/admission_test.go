@@ -1,0 +1,406 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	deniedZoneA    = `user "guest" cannot delete nodes "node-a1", "node-a2", selected by spec.nodeSelector`
+	deniedZoneB    = `cannot delete nodes "node-b1", "node-b2", "node-b3", "node-b4", "node-b5" and 2 more, selected`
+	deniedUnknown  = `cannot delete all nodes: spec.nodeSelector selects no node now`
+	ownFinalizer   = coordination.NodeMaintenanceFinalizer
+	otherFinalizer = "example.com/a"
+)
+
+var ownerRef = metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "node", UID: "1"}
+
+// writeTest is a change of a maintenance and what is to be said about it.
+type writeTest struct {
+	user             string // guest if empty
+	maintenance, old *coordination.NodeMaintenance
+	subresource      string
+	errFor           map[string]error
+	wantErr          string // none if empty
+	// wantAsked are the nodes that the authorizer was asked about; "" stands for all.
+	wantAsked []string
+}
+
+func (test writeTest) run(t *testing.T) {
+	rights := newRights()
+	rights.errFor = test.errFor
+	plugin := newPlugin(t, twoZones(), rights)
+	username := test.user
+	if username == "" {
+		username = guest
+	}
+	maintenance, old := test.maintenance.DeepCopy(), test.old.DeepCopy()
+
+	err := plugin.Validate(t.Context(), attributes(operationOf(maintenance, old), userNamed(username), test.subresource, test.maintenance, test.old), nil)
+
+	isInternal := strings.Contains(test.wantErr, "is away")
+	switch {
+	case test.wantErr == "" && err != nil:
+		t.Errorf("unexpected error: %v", err)
+	case test.wantErr != "" && (err == nil || !strings.Contains(err.Error(), test.wantErr)):
+		t.Errorf("error %v, must contain %q", err, test.wantErr)
+	case isInternal && !apierrors.IsInternalError(err):
+		t.Errorf("error %#v, must be an internal one", err)
+	case test.wantErr != "" && !isInternal && !apierrors.IsForbidden(err):
+		t.Errorf("error %#v, must be forbidden", err)
+	}
+	if test.wantAsked == nil {
+		test.wantAsked = []string{}
+	}
+	if diff := cmp.Diff(test.wantAsked, rights.askedNames()); diff != "" {
+		t.Errorf("nodes that were asked about (-want +got):\n%s", diff)
+	}
+	if !cmp.Equal(maintenance, test.maintenance) || !cmp.Equal(old, test.old) {
+		t.Errorf("validation changed an object")
+	}
+}
+
+// Which nodes a change is about, and what it takes.
+func TestValidateNodes(t *testing.T) {
+	all, zoneA := []string{""}, []string{"", "node-a1", "node-a2"}
+	away := errors.New("webhook is away")
+	tests := map[string]writeTest{
+		"create, all rights":                 {user: admin, maintenance: newMaintenance(selecting(everywhere())), wantAsked: all},
+		"create, right on each":              {user: zoneAdmin, maintenance: newMaintenance(), wantAsked: zoneA},
+		"create, no right":                   {maintenance: newMaintenance(), wantErr: deniedZoneA, wantAsked: zoneA},
+		"create in the stage Idle, no right": {maintenance: newMaintenance(inStage(idle)), wantErr: deniedZoneA, wantAsked: zoneA},
+		"create as Complete, no right":       {maintenance: newMaintenance(inStage(complete)), wantErr: deniedZoneA, wantAsked: zoneA},
+		"create, right on some": {
+			user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a", "b"))), wantErr: `user "zone-admin" ` + deniedZoneB,
+			wantAsked: []string{"", "node-a1", "node-a2", "node-b1", "node-b2", "node-b3", "node-b4", "node-b5", "node-b6", "node-b7"},
+		},
+		"create, one node": {
+			maintenance: newMaintenance(selecting(named("node-b1"))), wantErr: `user "guest" cannot delete node "node-b1", selected`, wantAsked: []string{"", "node-b1"},
+		},
+		"create, several names":         {user: zoneAdmin, maintenance: newMaintenance(selecting(named("node-a2"), named("node-a1"))), wantAsked: zoneA},
+		"create, names and labels":      {user: zoneAdmin, maintenance: newMaintenance(selecting(named("node-b1"), zone("a"))), wantErr: `cannot delete node "node-b1"`, wantAsked: append(zoneA, "node-b1")},
+		"create, name with a label":     {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a"), named("node-a1")))), wantAsked: []string{"", "node-a1"}},
+		"create, name that lacks it":    {maintenance: newMaintenance(selecting(both(zone("b"), named("node-a1")))), wantErr: `cannot delete node "node-a1"`, wantAsked: []string{"", "node-a1"}},
+		"create, all but one":           {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a"), notNamed("node-a1")))), wantAsked: []string{"", "node-a2"}},
+		"create, name of a future node": {user: zoneAdmin, maintenance: newMaintenance(selecting(named("node-z"))), wantErr: `cannot delete node "node-z"`, wantAsked: []string{"", "node-z"}},
+		"create, nothing matches":       {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
+		"create, nothing, all rights":   {user: admin, maintenance: newMaintenance(selecting(zone("z"))), wantAsked: all},
+		"create, a field that nodes lack": {
+			user: zoneAdmin, wantErr: deniedUnknown, wantAsked: all,
+			maintenance: newMaintenance(selecting(named("node-a1")), func(m *coordination.NodeMaintenance) {
+				m.Spec.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Key = "metadata.namespace"
+			}),
+		},
+		"create, an empty term": {
+			user: zoneAdmin, maintenance: newMaintenance(selecting(core.NodeSelectorTerm{}, zone("a"))), wantAsked: zoneA,
+		},
+		"create, an invalid term": {
+			user: zoneAdmin, maintenance: newMaintenance(selecting(zone(), zone("a"))), wantAsked: zoneA,
+		},
+		"create without a selector": {maintenance: newMaintenance(func(m *coordination.NodeMaintenance) { m.Spec.NodeSelector = nil }), wantErr: deniedUnknown, wantAsked: all},
+
+		"rights on all unknown, each allowed": {user: zoneAdmin, maintenance: newMaintenance(), errFor: map[string]error{"": away}, wantAsked: zoneA},
+		"rights on one unknown":               {user: zoneAdmin, maintenance: newMaintenance(), errFor: map[string]error{"node-a1": away}, wantErr: "webhook is away", wantAsked: []string{"", "node-a1"}},
+		"rights unknown, nothing matches":     {maintenance: newMaintenance(selecting(zone("z"))), errFor: map[string]error{"": away}, wantErr: "webhook is away", wantAsked: all},
+
+		"widen to nodes without a right":   {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(zone("a", "b"))), wantErr: deniedZoneB, wantAsked: []string{"", "node-a1", "node-a2", "node-b1", "node-b2", "node-b3", "node-b4", "node-b5", "node-b6", "node-b7"}},
+		"take nodes away without a right":  {user: zoneAdmin, old: newMaintenance(selecting(zone("a"), named("node-b1"))), maintenance: newMaintenance(), wantErr: `cannot delete node "node-b1"`, wantAsked: append(zoneA, "node-b1")},
+		"narrow within the right":          {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(named("node-a1"))), wantAsked: zoneA},
+		"one step on, with the right":      {user: zoneAdmin, old: newMaintenance(inStage(cordon)), maintenance: newMaintenance(), wantAsked: zoneA},
+		"one step on, without":             {old: newMaintenance(inStage(cordon)), maintenance: newMaintenance(), wantErr: deniedZoneA, wantAsked: zoneA},
+		"complete, without":                {old: newMaintenance(), maintenance: newMaintenance(inStage(complete)), wantErr: deniedZoneA, wantAsked: zoneA},
+		"change the reason, without":       {old: newMaintenance(), maintenance: newMaintenance(withReason("x")), wantErr: deniedZoneA, wantAsked: zoneA},
+		"change the plan, without":         {old: newMaintenance(), maintenance: newMaintenance(withPlan(core.DrainPlanEntry{PodPriority: 1})), wantErr: deniedZoneA, wantAsked: zoneA},
+		"wait for unknown nodes":           {old: newMaintenance(selecting(zone("y"))), maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
+		"go on waiting for unknown nodes":  {user: zoneAdmin, old: newMaintenance(selecting(zone("z")), inStage(idle)), maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
+		"complete one without nodes":       {old: newMaintenance(selecting(zone("z"))), maintenance: newMaintenance(selecting(zone("z")), inStage(complete))},
+		"move away from all nodes":         {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(zone("z"))), wantAsked: zoneA},
+		"delete, all rights":               {user: admin, old: newMaintenance(), wantAsked: all},
+		"delete, right on each":            {user: zoneAdmin, old: newMaintenance(), wantAsked: zoneA},
+		"delete, no right":                 {old: newMaintenance(), wantErr: deniedZoneA, wantAsked: zoneA},
+		"delete a finished one, no right":  {old: newMaintenance(inStage(complete)), wantErr: deniedZoneA, wantAsked: zoneA},
+		"delete one without nodes":         {old: newMaintenance(selecting(zone("z")))},
+		"delete one of a node that is not": {old: newMaintenance(selecting(named("node-z"))), wantErr: `cannot delete node "node-z"`, wantAsked: []string{"", "node-z"}},
+	}
+	for name, test := range tests {
+		t.Run(name, test.run)
+	}
+}
+
+// What the controller writes, which has no right on nodes, and what only looks like it.
+func TestValidateHousekeeping(t *testing.T) {
+	zoneA := []string{"", "node-a1", "node-a2"}
+	blocking := ownerRef
+	blocking.BlockOwnerDeletion = ptr.To(true)
+	renamed := ownerRef
+	renamed.Name = "other"
+	free := map[string]writeTest{
+		"nothing":                           {old: newMaintenance(), maintenance: newMaintenance(asWritten)},
+		"labels and annotations":            {old: newMaintenance(), maintenance: newMaintenance(withMetadata, asWritten)},
+		"labels and annotations go":         {old: newMaintenance(withMetadata), maintenance: newMaintenance()},
+		"status":                            {subresource: "status", old: newMaintenance(), maintenance: newMaintenance(inStage(complete))},
+		"finalizer comes":                   {old: newMaintenance(), maintenance: newMaintenance(withFinalizers(ownFinalizer), asWritten)},
+		"finalizer comes beside another":    {old: newMaintenance(withFinalizers(otherFinalizer)), maintenance: newMaintenance(withFinalizers(otherFinalizer, ownFinalizer))},
+		"finalizer goes when Complete":      {old: newMaintenance(inStage(complete), withFinalizers(ownFinalizer)), maintenance: newMaintenance(inStage(complete))},
+		"finalizer goes with a deleted one": {old: newMaintenance(inStage(idle), withFinalizers(ownFinalizer), beingDeleted), maintenance: newMaintenance(inStage(idle), beingDeleted)},
+		"finalizers change places":          {old: newMaintenance(withFinalizers(ownFinalizer, otherFinalizer)), maintenance: newMaintenance(withFinalizers(otherFinalizer, ownFinalizer))},
+		"deletion makes it Complete":        {old: newMaintenance(beingDeleted, withFinalizers(ownFinalizer)), maintenance: newMaintenance(beingDeleted, withFinalizers(ownFinalizer), inStage(complete))},
+		"owner goes":                        {old: newMaintenance(withOwners(ownerRef)), maintenance: newMaintenance()},
+		"owner does not wait any more":      {old: newMaintenance(withOwners(blocking)), maintenance: newMaintenance(withOwners(ownerRef))},
+	}
+	for name, test := range free {
+		t.Run("free: "+name, test.run)
+	}
+	denied := map[string]writeTest{
+		"finalizer comes while Idle":                {old: newMaintenance(inStage(idle)), maintenance: newMaintenance(inStage(idle), withFinalizers(ownFinalizer))},
+		"finalizer goes while Idle":                 {old: newMaintenance(inStage(idle), withFinalizers(ownFinalizer)), maintenance: newMaintenance(inStage(idle))},
+		"finalizer goes in mid-drain":               {old: newMaintenance(withFinalizers(ownFinalizer)), maintenance: newMaintenance()},
+		"finalizer goes in mid-drain, deleted":      {old: newMaintenance(withFinalizers(ownFinalizer), beingDeleted), maintenance: newMaintenance(beingDeleted)},
+		"another finalizer comes":                   {old: newMaintenance(), maintenance: newMaintenance(withFinalizers(otherFinalizer))},
+		"another finalizer goes":                    {old: newMaintenance(withFinalizers(otherFinalizer)), maintenance: newMaintenance()},
+		"another finalizer goes when Complete":      {old: newMaintenance(inStage(complete), withFinalizers(ownFinalizer, otherFinalizer)), maintenance: newMaintenance(inStage(complete))},
+		"owner comes":                               {old: newMaintenance(), maintenance: newMaintenance(withOwners(ownerRef))},
+		"owner is replaced":                         {old: newMaintenance(withOwners(ownerRef)), maintenance: newMaintenance(withOwners(renamed))},
+		"Complete without deletion":                 {old: newMaintenance(withFinalizers(ownFinalizer)), maintenance: newMaintenance(withFinalizers(ownFinalizer), inStage(complete))},
+		"deletion with another stage":               {old: newMaintenance(inStage(cordon), beingDeleted), maintenance: newMaintenance(beingDeleted)},
+		"deletion, Complete and another reason":     {old: newMaintenance(beingDeleted), maintenance: newMaintenance(beingDeleted, inStage(complete), withReason("x"))},
+		"deletion, Complete and another selector":   {old: newMaintenance(beingDeleted), maintenance: newMaintenance(beingDeleted, inStage(complete), selecting(named("node-a1")))},
+		"deletion, Complete and another finalizer":  {old: newMaintenance(beingDeleted, withFinalizers(otherFinalizer)), maintenance: newMaintenance(beingDeleted, inStage(complete))},
+		"deletion made up by who writes the object": {old: newMaintenance(), maintenance: newMaintenance(beingDeleted, inStage(complete))},
+		"another selector beside labels":            {old: newMaintenance(), maintenance: newMaintenance(withMetadata, selecting(named("node-a1")))},
+	}
+	for name, test := range denied {
+		test.wantErr, test.wantAsked = deniedZoneA, zoneA
+		t.Run("denied: "+name, test.run)
+	}
+}
+
+// One question must do for a user who may delete all nodes, however many there are.
+func TestQuestions(t *testing.T) {
+	rights := newRights()
+	plugin := newPlugin(t, twoZones(), rights)
+	if err := plugin.Validate(t.Context(), attributes(admission.Create, userNamed(admin), "", newMaintenance(selecting(everywhere())), nil), nil); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	want := []authorizer.Attributes{authorizer.AttributesRecord{User: userNamed(admin), Verb: "delete", APIVersion: "v1", Resource: "nodes", ResourceRequest: true}}
+	if diff := cmp.Diff(want, rights.asked); diff != "" {
+		t.Errorf("questions to the authorizer (-want +got):\n%s", diff)
+	}
+}
+
+// The error must say what is missing, on which nodes, and which object it is about,
+// also in the deletion of a collection.
+func TestForbiddenMessage(t *testing.T) {
+	plugin := newPlugin(t, twoZones(), newRights())
+	err := plugin.Validate(t.Context(), attributes(admission.Delete, userNamed(guest), "", nil, newMaintenance(selecting(zone("b")))), nil)
+	var status *apierrors.StatusError
+	if !errors.As(err, &status) {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	want := metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+		Details: &metav1.StatusDetails{Group: "coordination.k8s.io", Kind: "nodemaintenances", Name: maintenanceName},
+		Message: `nodemaintenances.coordination.k8s.io "firmware" is forbidden: user "guest" cannot delete nodes "node-b1", "node-b2", "node-b3", "node-b4", "node-b5" and 2 more, ` +
+			`selected by spec.nodeSelector: who creates, changes or deletes a NodeMaintenance needs the verb "delete" on each of its nodes`,
+	}
+	if diff := cmp.Diff(want, status.ErrStatus); diff != "" {
+		t.Errorf("unexpected status (-want +got):\n%s", diff)
+	}
+}
+
+func TestNodesNotKnownYet(t *testing.T) {
+	rights := newRights()
+	plugin := newPlugin(t, twoZones(), rights)
+	plugin.nodesSynced, plugin.syncTimeout = func() bool { return false }, 0
+	create := attributes(admission.Create, userNamed(admin), "", newMaintenance(), nil)
+	if err := plugin.Validate(t.Context(), create, nil); !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "does not know the nodes of the cluster yet") {
+		t.Errorf("unexpected error: %v", err)
+	}
+	if len(rights.asked) > 0 {
+		t.Errorf("asked %v", rights.asked)
+	}
+	housekeeping := attributes(admission.Update, userNamed(guest), "", newMaintenance(withMetadata), newMaintenance())
+	if err := plugin.Validate(t.Context(), housekeeping, nil); err != nil {
+		t.Errorf("housekeeping waits for nodes: %v", err)
+	}
+	// The first look finds nothing, a later one does.
+	asked := 0
+	plugin.nodesSynced = func() bool { asked++; return asked > 1 }
+	plugin.syncTimeout = syncTimeout
+	if err := plugin.Validate(t.Context(), create, nil); err != nil {
+		t.Errorf("did not wait: %v", err)
+	}
+}
+
+// What is not about NodeMaintenances, or comes while the gate is off, costs nothing and
+// changes nothing.
+func TestOthersAreLeftAlone(t *testing.T) {
+	node := admission.NewAttributesRecord(&core.Node{}, nil, core.Kind("Node").WithVersion("v1"), "", "node-a1",
+		core.Resource("nodes").WithVersion("v1"), "", admission.Create, nil, false, userNamed(guest))
+	foreign := admission.NewAttributesRecord(newMaintenance(), nil, coordination.Kind("NodeMaintenance").WithVersion("v1"), "", maintenanceName,
+		core.Resource("nodemaintenances").WithVersion("v1"), "", admission.Create, nil, false, userNamed(guest))
+	for name, test := range map[string]struct {
+		disabled   bool
+		attributes admission.Attributes
+	}{
+		"gate off":                {true, attributes(admission.Create, userNamed(guest), "", newMaintenance(), nil)},
+		"gate off, kubelet":       {true, attributes(admission.Create, kubelet("node-b1"), "", newMaintenance(), nil)},
+		"another kind":            {false, node},
+		"a kind of another group": {false, foreign},
+		"status, by a user":       {false, attributes(admission.Update, userNamed(guest), "status", newMaintenance(), newMaintenance())},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rights := newRights()
+			plugin := newPlugin(t, twoZones(), rights)
+			plugin.enabled = !test.disabled
+			before := test.attributes.GetObject().DeepCopyObject()
+			if err := plugin.Admit(t.Context(), test.attributes, nil); err != nil {
+				t.Errorf("unexpected error of Admit: %v", err)
+			}
+			if err := plugin.Validate(t.Context(), test.attributes, nil); err != nil {
+				t.Errorf("unexpected error: %v", err)
+			}
+			if len(rights.asked) > 0 {
+				t.Errorf("asked %v", rights.asked)
+			}
+			if diff := cmp.Diff(before, test.attributes.GetObject()); diff != "" {
+				t.Errorf("the object changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUnexpectedObjects(t *testing.T) {
+	plugin := newPlugin(t, twoZones(), newRights())
+	for _, who := range []string{admin, "system:node:node-a1"} {
+		info := userNamed(who)
+		if who != admin {
+			info = kubelet("node-a1")
+		}
+		for name, unexpected := range map[string]admission.Attributes{
+			"create without an object":     attributes(admission.Create, info, "", nil, nil),
+			"update without an object":     attributes(admission.Update, info, "", nil, newMaintenance(selecting(named("node-a1")))),
+			"update without an old object": attributes(admission.Update, info, "", newMaintenance(selecting(named("node-a1"))), nil),
+			"delete without an old object": attributes(admission.Delete, info, "", nil, nil),
+		} {
+			t.Run(who+" "+name, func(t *testing.T) {
+				if err := plugin.Admit(t.Context(), unexpected, nil); err != nil {
+					t.Errorf("unexpected error of Admit: %v", err)
+				}
+				if err := plugin.Validate(t.Context(), unexpected, nil); !apierrors.IsBadRequest(err) {
+					t.Errorf("error %v, must be a bad request", err)
+				}
+			})
+		}
+	}
+}
+
+func TestValidateInitialization(t *testing.T) {
+	tests := map[string]struct {
+		enabled, inspected bool
+		rights             authorizer.Authorizer
+		factory            informers.SharedInformerFactory
+		wantErr            string
+	}{
+		"complete":                  {enabled: true, inspected: true, rights: newRights(), factory: informers.NewSharedInformerFactory(fake.NewClientset(), 0)},
+		"off needs nothing":         {inspected: true},
+		"gates unknown":             {rights: newRights(), factory: informers.NewSharedInformerFactory(fake.NewClientset(), 0), wantErr: "feature gates"},
+		"on, without an authorizer": {enabled: true, inspected: true, factory: informers.NewSharedInformerFactory(fake.NewClientset(), 0), wantErr: "authorizer"},
+		"on, without an informer":   {enabled: true, inspected: true, rights: newRights(), wantErr: "informer"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
+				features.EvictionRequestAPI: test.enabled, features.DeclarativeNodeMaintenance: test.enabled,
+			})
+			plugin := NewPlugin()
+			if test.inspected {
+				plugin.InspectFeatureGates(utilfeature.DefaultFeatureGate)
+			}
+			if test.rights != nil {
+				plugin.SetAuthorizer(test.rights)
+			}
+			if test.factory != nil {
+				plugin.SetExternalKubeInformerFactory(test.factory)
+			}
+			err := plugin.ValidateInitialization()
+			if test.wantErr == "" && err != nil || test.wantErr != "" && (err == nil || !strings.Contains(err.Error(), test.wantErr)) {
+				t.Errorf("error %v, must be %q", err, test.wantErr)
+			}
+		})
+	}
+}
+
+// A server with the gate off must not watch nodes for nothing.
+func TestNoInformerWithTheGateOff(t *testing.T) {
+	client := fake.NewClientset(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a1"}})
+	factory := informers.NewSharedInformerFactory(client, 0)
+	plugin := NewPlugin()
+	plugin.SetExternalKubeInformerFactory(factory)
+	ctx, cancel := context.WithCancel(t.Context())
+	factory.StartWithContext(ctx)
+	defer factory.Shutdown()
+	defer cancel()
+	if synced := factory.WaitForCacheSync(ctx.Done()); len(synced) > 0 {
+		t.Errorf("started informers: %v", synced)
+	}
+}
+
+// gatesOnly is how a server begins that has the gate off.
+type gatesOnly struct{}
+
+func (gatesOnly) Initialize(plugin admission.Interface) {
+	plugin.(*Plugin).InspectFeatureGates(utilfeature.DefaultFeatureGate)
+}
+
+func TestRegister(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.DeclarativeNodeMaintenance, false)
+	plugins := admission.NewPlugins()
+	Register(plugins)
+	if diff := cmp.Diff([]string{"NodeMaintenance"}, plugins.Registered()); diff != "" {
+		t.Errorf("registered plugins (-want +got):\n%s", diff)
+	}
+	plugin, err := plugins.InitPlugin("NodeMaintenance", nil, admission.PluginInitializers{gatesOnly{}})
+	if err != nil {
+		t.Fatalf("initialization: %v", err)
+	}
+	for operation, want := range map[admission.Operation]bool{admission.Create: true, admission.Update: true, admission.Delete: true, admission.Connect: false} {
+		if got := plugin.Handles(operation); got != want {
+			t.Errorf("handles %s: %t, must be %t", operation, got, want)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"fmt"
+
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/pkg/apis/core"
+)
+
+// validateKubelet lets a kubelet write maintenances of its own node only. It has to
+// name the node: with labels, others would decide what the maintenance is about.
+func validateKubelet(a admission.Attributes, nodeName string) error {
+	if a.GetSubresource() != "" {
+		return admission.NewForbidden(a, fmt.Errorf("node %q cannot write the subresource %q of a NodeMaintenance, which belongs to the node maintenance controller", nodeName, a.GetSubresource()))
+	}
+	maintenance, isMaintenance := a.GetObject().(*coordination.NodeMaintenance)
+	old, isOld := a.GetOldObject().(*coordination.NodeMaintenance)
+	switch a.GetOperation() {
+	case admission.Create:
+		isOld, old = true, nil
+	case admission.Delete:
+		isMaintenance, maintenance = true, nil
+	}
+	if !isMaintenance || !isOld {
+		return unexpectedObjects(a)
+	}
+	for _, version := range []*coordination.NodeMaintenance{old, maintenance} {
+		if version != nil && !selectsOnly(version.Spec.NodeSelector, nodeName) {
+			return forbidden(a, version, fmt.Errorf("node %q can only create, change and delete a NodeMaintenance of itself: spec.nodeSelector must have a single term "+
+				"with nothing but the matchFields requirement \"metadata.name In [%s]\", before and after a change", nodeName, nodeName))
+		}
+	}
+	return nil
+}
+
+// selectsOnly says whether the selector is nothing but the name of the node.
+func selectsOnly(selector *core.NodeSelector, nodeName string) bool {
+	if selector == nil || len(selector.NodeSelectorTerms) != 1 {
+		return false
+	}
+	term := selector.NodeSelectorTerms[0]
+	if len(term.MatchExpressions) != 0 || len(term.MatchFields) != 1 {
+		return false
+	}
+	field := term.MatchFields[0]
+	return field.Key == "metadata.name" && field.Operator == core.NodeSelectorOpIn && len(field.Values) == 1 && field.Values[0] == nodeName
+}

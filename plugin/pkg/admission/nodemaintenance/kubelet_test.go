@@ -1,0 +1,99 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+)
+
+// The kubelet of node-a1 may delete all nodes here: that must not help it.
+func TestValidateKubelet(t *testing.T) {
+	own := func(options ...option) *coordination.NodeMaintenance {
+		return newMaintenance(append([]option{selecting(named("node-a1"))}, options...)...)
+	}
+	foreign := newMaintenance(selecting(named("node-b1")))
+	const denied = `node "node-a1" can only create, change and delete a NodeMaintenance of itself: spec.nodeSelector must have a single term ` +
+		`with nothing but the matchFields requirement "metadata.name In [node-a1]"`
+	tests := map[string]struct {
+		maintenance, old *coordination.NodeMaintenance
+		subresource      string
+		wantErr          string
+	}{
+		"create":                    {maintenance: own()},
+		"create in the stage Idle":  {maintenance: own(inStage(idle))},
+		"change the stage":          {old: own(), maintenance: own(inStage(complete))},
+		"delete":                    {old: own()},
+		"create for another node":   {maintenance: foreign, wantErr: denied},
+		"create for two nodes":      {maintenance: newMaintenance(selecting(named("node-a1"), named("node-b1"))), wantErr: denied},
+		"create twice for itself":   {maintenance: newMaintenance(selecting(named("node-a1"), named("node-a1"))), wantErr: denied},
+		"create with a label":       {maintenance: newMaintenance(selecting(both(zone("a"), named("node-a1")))), wantErr: denied},
+		"create by labels":          {maintenance: newMaintenance(), wantErr: denied},
+		"create for all others":     {maintenance: newMaintenance(selecting(notNamed("node-a1"))), wantErr: denied},
+		"create for nothing":        {maintenance: newMaintenance(selecting()), wantErr: denied},
+		"create without a selector": {maintenance: newMaintenance(func(m *coordination.NodeMaintenance) { m.Spec.NodeSelector = nil }), wantErr: denied},
+		"create with two names": {maintenance: own(func(m *coordination.NodeMaintenance) {
+			m.Spec.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values = []string{"node-a1", "node-b1"}
+		}), wantErr: denied},
+		"create with another field": {maintenance: own(func(m *coordination.NodeMaintenance) {
+			m.Spec.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Key = "metadata.namespace"
+		}), wantErr: denied},
+		"create with the name twice":           {maintenance: newMaintenance(selecting(both(named("node-a1"), named("node-a1")))), wantErr: denied},
+		"change to another node":               {old: own(), maintenance: foreign, wantErr: denied},
+		"take over that of another node":       {old: foreign, maintenance: own(), wantErr: denied},
+		"label that of another node":           {old: foreign, maintenance: newMaintenance(selecting(named("node-b1")), withMetadata), wantErr: denied},
+		"complete that of another, deleted":    {old: newMaintenance(beingDeleted), maintenance: newMaintenance(beingDeleted, inStage(complete)), wantErr: denied},
+		"delete that of another":               {old: foreign, wantErr: denied},
+		"delete one of itself and others":      {old: newMaintenance(), wantErr: denied},
+		"status of its own":                    {subresource: "status", old: own(), maintenance: own(), wantErr: `node "node-a1" cannot write the subresource "status"`},
+		"status of another":                    {subresource: "status", old: foreign, maintenance: foreign, wantErr: `node "node-a1" cannot write the subresource "status"`},
+		"delete one that is deleted by others": {old: newMaintenance(beingDeleted), wantErr: denied},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			rights := newRights()
+			rights.deletableNodes["system:node:node-a1"] = []string{""}
+			plugin := newPlugin(t, twoZones(), rights)
+			err := plugin.Validate(t.Context(), attributes(operationOf(test.maintenance, test.old), kubelet("node-a1"), test.subresource, test.maintenance, test.old), nil)
+			switch {
+			case test.wantErr == "" && err != nil:
+				t.Errorf("unexpected error: %v", err)
+			case test.wantErr != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.wantErr)):
+				t.Errorf("error %v, must be forbidden: %q", err, test.wantErr)
+			}
+			if len(rights.asked) > 0 {
+				t.Errorf("asked for rights: %v", rights.asked)
+			}
+		})
+	}
+}
+
+// A name alone makes no kubelet: such a user is one like others.
+func TestUserWithTheNameOfANode(t *testing.T) {
+	rights := newRights()
+	plugin := newPlugin(t, twoZones(), rights)
+	maintenance := newMaintenance(selecting(named("node-a1")))
+	who := &user.DefaultInfo{Name: "system:node:node-a1"}
+	err := plugin.Validate(t.Context(), attributes(operationOf(maintenance, nil), who, "", maintenance, nil), nil)
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `user "system:node:node-a1" cannot delete node "node-a1"`) {
+		t.Errorf("unexpected error: %v", err)
+	}
+}

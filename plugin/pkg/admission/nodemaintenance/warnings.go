@@ -1,0 +1,82 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+)
+
+// controlPlaneLabel marks the nodes that run the control plane.
+const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+
+// isWorthWarning says whether a change decides anew which nodes are to be maintained, or
+// that it begins. Every other change would only repeat what its author has read.
+func isWorthWarning(maintenance, old *coordination.NodeMaintenance) bool {
+	switch {
+	case maintenance == nil:
+		return false
+	case old == nil:
+		return true
+	case !apiequality.Semantic.DeepEqual(maintenance.Spec.NodeSelector, old.Spec.NodeSelector):
+		return true
+	}
+	return old.Spec.Stage == coordination.NodeMaintenanceStageIdle && maintenance.Spec.Stage != old.Spec.Stage
+}
+
+// warn tells the user when the selected nodes are none, all of the cluster, or all of
+// the control plane. That goes for a cluster of one node, too.
+func (p *Plugin) warn(ctx context.Context, selected sets.Set[string]) error {
+	if len(selected) == 0 {
+		warning.AddWarning(ctx, "", "spec.nodeSelector selects no node now; nodes that match it later will be maintained")
+		return nil
+	}
+	nodes, err := p.nodes.List(labels.Everything())
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("listing the nodes to compare them with spec.nodeSelector: %w", err))
+	}
+	if covers(selected, nodes) {
+		warning.AddWarning(ctx, "", fmt.Sprintf("spec.nodeSelector selects all nodes of the cluster (%d): pods that leave them find no other node, and the cluster may not recover on its own", len(nodes)))
+	}
+	var controlPlane []*v1.Node
+	for _, node := range nodes {
+		if _, labeled := node.Labels[controlPlaneLabel]; labeled {
+			controlPlane = append(controlPlane, node)
+		}
+	}
+	if len(controlPlane) > 0 && covers(selected, controlPlane) {
+		warning.AddWarning(ctx, "", fmt.Sprintf("spec.nodeSelector selects all control-plane nodes (%d): draining them may stop the control plane, and with it the maintenance", len(controlPlane)))
+	}
+	return nil
+}
+
+func covers(selected sets.Set[string], nodes []*v1.Node) bool {
+	for _, node := range nodes {
+		if !selected.Has(node.Name) {
+			return false
+		}
+	}
+	return true
+}
