@@ -1,0 +1,412 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
+	coreapply "k8s.io/client-go/applyconfigurations/core/v1"
+	metaapply "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// TestAdmission has one API server for all cases: each has maintenances of its own, and
+// none changes the nodes.
+func TestAdmission(t *testing.T) {
+	c := newAdmissionCluster(t)
+	tests := []struct {
+		name string
+		run  func(*testing.T, *admissionCluster)
+	}{
+		{"rights on maintenances alone move no node", testAdmissionGuest},
+		{"rights on some nodes", testAdmissionZoneAdmin},
+		{"rights on all nodes as a member of a group", testAdmissionFleetAdmin},
+		{"what the controller writes takes no right on nodes", testAdmissionHousekeeping},
+		{"drain plans are completed", testAdmissionPlans},
+		{"a manifest can be applied again", testAdmissionApply},
+		{"a manifest can be put again", testAdmissionPut},
+		{"warnings", testAdmissionWarnings},
+		{"kubelets have to do with their own node", testAdmissionKubelet},
+		{"kubelets do not write their maintenance status", testAdmissionMaintenanceStatus},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
+	}
+}
+
+// testAdmissionGuest tries all ways to have nodes drained, or to call a drain off.
+func testAdmissionGuest(t *testing.T, c *admissionCluster) {
+	const denied = `user "guest@example.com" cannot delete nodes "worker-1", "worker-2", selected by spec.nodeSelector`
+	maintenances, dryRun := c.maintenancesOf(admissionGuest), []string{metav1.DryRunAll}
+	zoneA := admissionMaintenance("guest-own", admissionZone("a"))
+
+	_, err := maintenances.Create(t.Context(), zoneA, metav1.CreateOptions{})
+	admissionExpectDenied(t, "creating", err, denied, `"guest-own" is forbidden`, `needs the verb "delete" on each of its nodes`)
+	_, err = maintenances.Create(t.Context(), zoneA, metav1.CreateOptions{DryRun: dryRun})
+	admissionExpectDenied(t, "creating, dry run", err, denied)
+	_, err = maintenances.Apply(t.Context(), admissionApplied("guest-own"), metav1.ApplyOptions{FieldManager: "guest"})
+	admissionExpectDenied(t, "creating by apply", err, denied)
+	_, err = maintenances.Create(t.Context(), admissionMaintenance("guest-own", admissionZone("z")), metav1.CreateOptions{})
+	admissionExpectDenied(t, "creating for nodes that may come", err, "cannot delete all nodes", "selects no node now")
+	_, err = maintenances.Create(t.Context(), admissionMaintenance("guest-own", admissionNamed("worker-9")), metav1.CreateOptions{})
+	admissionExpectDenied(t, "creating for a node that may come", err, `cannot delete node "worker-9"`)
+
+	before := c.create(t, admissionMaintenance("guest-foreign", admissionZone("a")))
+	for what, patch := range map[string]string{
+		"completing it":                         `{"spec":{"stage":"Complete"}}`,
+		"pointing it elsewhere":                 `{"spec":{"nodeSelector":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"Exists"}]}]}}}`,
+		"giving another reason":                 `{"spec":{"reason":"mine"}}`,
+		"having it deleted for a missing owner": `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"gone","uid":"1"}]}}`,
+		"holding its deletion up":               `{"metadata":{"finalizers":["example.com/a"]}}`,
+		"completing it beside a label":          `{"metadata":{"labels":{"a":"b"}},"spec":{"stage":"Complete"}}`,
+	} {
+		_, err := maintenances.Patch(t.Context(), before.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		admissionExpectDenied(t, what, err, denied)
+		_, err = maintenances.Patch(t.Context(), before.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: dryRun})
+		admissionExpectDenied(t, what+", dry run", err, denied)
+	}
+	admissionExpectDenied(t, "deleting", maintenances.Delete(t.Context(), before.Name, metav1.DeleteOptions{}), denied)
+	admissionExpectDenied(t, "deleting all", maintenances.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}), denied, `"guest-foreign" is forbidden`)
+	if diff := cmp.Diff(before, c.get(t, before.Name)); diff != "" {
+		t.Errorf("the maintenance changed (-before +after):\n%s", diff)
+	}
+	if list, err := c.maintenances().List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
+		t.Errorf("maintenances after all of that: %v, %v; must be one", list, err)
+	}
+}
+
+func testAdmissionZoneAdmin(t *testing.T, c *admissionCluster) {
+	maintenances := c.maintenancesOf(admissionZoneAdmin)
+	_, err := maintenances.Create(t.Context(), admissionMaintenance("zone-admin", admissionZone("a", "b")), metav1.CreateOptions{})
+	admissionExpectDenied(t, "creating for one node too many", err, `user "zone-admin@example.com" cannot delete node "worker-3", selected`)
+	own, err := maintenances.Create(t.Context(), admissionMaintenance("zone-admin", admissionZone("a")), metav1.CreateOptions{})
+	admissionExpectAllowed(t, "creating", err)
+	c.endWith(t, "zone-admin")
+	own.Spec.NodeSelector.NodeSelectorTerms = append(own.Spec.NodeSelector.NodeSelectorTerms, admissionNamed("worker-3"))
+	_, err = maintenances.Update(t.Context(), own, metav1.UpdateOptions{})
+	admissionExpectDenied(t, "adding a node", err, `cannot delete node "worker-3"`)
+
+	foreign := c.create(t, admissionMaintenance("zone-admin-foreign", admissionZone("a", "b")))
+	foreign.Spec.NodeSelector.NodeSelectorTerms = own.Spec.NodeSelector.NodeSelectorTerms[:1]
+	_, err = maintenances.Update(t.Context(), foreign, metav1.UpdateOptions{})
+	admissionExpectDenied(t, "taking a node out", err, `cannot delete node "worker-3"`)
+
+	// Each object of a collection is looked at on its own.
+	err = maintenances.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=zone-admin-foreign"})
+	admissionExpectDenied(t, "deleting a collection", err, `cannot delete node "worker-3"`, `"zone-admin-foreign" is forbidden`)
+	err = maintenances.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=zone-admin"})
+	admissionExpectAllowed(t, "deleting the own one", err)
+	if _, err := c.maintenances().Get(t.Context(), "zone-admin", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("reading the deleted one: %v", err)
+	}
+	c.get(t, foreign.Name)
+}
+
+func testAdmissionFleetAdmin(t *testing.T, c *admissionCluster) {
+	maintenances := c.maintenancesOf(admissionFleetAdmin)
+	created, err := maintenances.Create(t.Context(), admissionMaintenance("fleet", admissionZone("a", "b", "c")), metav1.CreateOptions{})
+	admissionExpectAllowed(t, "creating", err)
+	c.endWith(t, "fleet")
+	created.Spec.NodeSelector.NodeSelectorTerms = []v1.NodeSelectorTerm{admissionZone("z")}
+	_, err = maintenances.Update(t.Context(), created, metav1.UpdateOptions{})
+	admissionExpectAllowed(t, "pointing it to nodes that may come", err)
+	admissionExpectAllowed(t, "deleting", maintenances.Delete(t.Context(), "fleet", metav1.DeleteOptions{}))
+}
+
+// testAdmissionHousekeeping goes through the life of a maintenance as a controller that
+// has no right on nodes.
+func testAdmissionHousekeeping(t *testing.T, c *admissionCluster) {
+	const name, denied = "housekeeping", `cannot delete nodes "worker-1", "worker-2"`
+	maintenances := c.maintenancesOf(admissionGuest)
+	patch := func(patch string, subresources ...string) error {
+		_, err := maintenances.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+		return err
+	}
+	c.create(t, admissionMaintenance(name, admissionZone("a")))
+	admissionExpectAllowed(t, "adding the finalizer", patch(`{"metadata":{"finalizers":["`+coordinationv1alpha1.NodeMaintenanceFinalizer+`"]}}`))
+	admissionExpectAllowed(t, "labeling", patch(`{"metadata":{"labels":{"a":"b"},"annotations":{"c":"d"}}}`))
+	admissionExpectAllowed(t, "writing the status", patch(`{"status":{"selectedNodes":2}}`, "status"))
+	admissionExpectDenied(t, "removing the finalizer in mid-drain", patch(`{"metadata":{"finalizers":null}}`), denied)
+	admissionExpectDenied(t, "completing", patch(`{"spec":{"stage":"Complete"}}`), denied)
+
+	admissionExpectAllowed(t, "deletion by somebody else", c.maintenances().Delete(t.Context(), name, metav1.DeleteOptions{}))
+	if c.get(t, name).DeletionTimestamp == nil {
+		t.Errorf("the maintenance is not being deleted")
+	}
+	admissionExpectDenied(t, "removing the finalizer before the end", patch(`{"metadata":{"finalizers":null}}`), denied)
+	admissionExpectDenied(t, "completing with another reason", patch(`{"spec":{"stage":"Complete","reason":"mine"}}`), denied)
+	admissionExpectAllowed(t, "completing what is being deleted", patch(`{"spec":{"stage":"Complete"}}`))
+	admissionExpectAllowed(t, "removing the finalizer", patch(`{"metadata":{"finalizers":null}}`))
+	if _, err := c.maintenances().Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("reading the deleted one: %v", err)
+	}
+}
+
+// admissionPlan is a plan as a user gives it: one entry before the standard ones, one
+// between them, and one of them.
+func admissionPlan() []v1.DrainPlanEntry {
+	return []v1.DrainPlanEntry{
+		{PodPriority: 1000, PodType: v1.PodTypeDefault},
+		{PodPriority: 2000000000, PodType: v1.PodTypeDefault},
+		{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "storage"}}, PodPriority: 2000000000, PodType: v1.PodTypeDaemonSet},
+	}
+}
+
+// admissionCompletedPlan is what becomes of it.
+func admissionCompletedPlan() []v1.DrainPlanEntry {
+	standard, plan := maintenance.StandardPlan(), admissionPlan()
+	completed := append([]v1.DrainPlanEntry{plan[0]}, standard[:5]...)
+	return append(append(completed, plan[2]), standard[5:]...)
+}
+
+func testAdmissionPlans(t *testing.T, c *admissionCluster) {
+	for name, test := range map[string]struct{ plan, want []v1.DrainPlanEntry }{
+		"none":  {nil, maintenance.StandardPlan()},
+		"given": {admissionPlan(), admissionCompletedPlan()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			given := admissionMaintenance("plan-"+name, admissionZone("a"))
+			given.Spec.DrainPlan = test.plan
+			if diff := cmp.Diff(test.want, c.create(t, given).Spec.DrainPlan); diff != "" {
+				t.Errorf("drain plan (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.want, c.get(t, given.Name).Spec.DrainPlan); diff != "" {
+				t.Errorf("stored drain plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+	disordered := admissionMaintenance("plan-disordered", admissionZone("a"))
+	disordered.Spec.DrainPlan = []v1.DrainPlanEntry{{PodPriority: 2, PodType: v1.PodTypeStatic}, {PodPriority: 1, PodType: v1.PodTypeStatic}}
+	_, err := c.maintenances().Create(t.Context(), disordered, metav1.CreateOptions{})
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.drainPlan[1]") {
+		t.Errorf("creating with a plan out of order: %v, must name spec.drainPlan[1]", err)
+	}
+}
+
+// admissionApplied is a manifest of worker-1 and worker-2, with the plan given.
+func admissionApplied(name string, plan ...v1.DrainPlanEntry) *coordinationapply.NodeMaintenanceApplyConfiguration {
+	zone := coreapply.NodeSelectorRequirement().WithKey(admissionZoneLabel).WithOperator(v1.NodeSelectorOpIn).WithValues("a")
+	spec := coordinationapply.NodeMaintenanceSpec().
+		WithNodeSelector(coreapply.NodeSelector().WithNodeSelectorTerms(coreapply.NodeSelectorTerm().WithMatchExpressions(zone))).
+		WithStage(coordinationv1alpha1.NodeMaintenanceStageDrain)
+	for _, given := range plan {
+		entry := coreapply.DrainPlanEntry().WithPodPriority(given.PodPriority).WithPodType(given.PodType)
+		if given.PodSelector != nil {
+			entry.WithPodSelector(metaapply.LabelSelector().WithMatchLabels(given.PodSelector.MatchLabels))
+		}
+		spec.WithDrainPlan(entry)
+	}
+	return coordinationapply.NodeMaintenance(name).WithSpec(spec)
+}
+
+func testAdmissionApply(t *testing.T, c *admissionCluster) {
+	options := metav1.ApplyOptions{FieldManager: "administrator"}
+	for name, plan := range map[string][]v1.DrainPlanEntry{"apply-none": nil, "apply-given": admissionPlan()} {
+		t.Run(name, func(t *testing.T) {
+			created, err := c.maintenances().Apply(t.Context(), admissionApplied(name, plan...), options)
+			if err != nil {
+				t.Fatalf("applying: %v", err)
+			}
+			c.endWith(t, name)
+			if diff := cmp.Diff(maintenance.CompletePlan(plan), created.Spec.DrainPlan); diff != "" {
+				t.Errorf("drain plan (-want +got):\n%s", diff)
+			}
+			again, err := c.maintenances().Apply(t.Context(), admissionApplied(name, plan...), options)
+			if err != nil {
+				t.Fatalf("applying again: %v", err)
+			}
+			if diff := cmp.Diff(created, again); diff != "" {
+				t.Errorf("applied again (-first +second):\n%s", diff)
+			}
+			withReason := admissionApplied(name, plan...)
+			withReason.Spec.WithReason("firmware")
+			changed, err := c.maintenances().Apply(t.Context(), withReason, options)
+			if err != nil {
+				t.Fatalf("applying with a reason: %v", err)
+			}
+			want := created.Spec.DeepCopy()
+			want.Reason = "firmware"
+			if diff := cmp.Diff(want, &changed.Spec); diff != "" {
+				t.Errorf("applied with a reason (-want +got):\n%s", diff)
+			}
+			_, err = c.maintenances().Apply(t.Context(), admissionApplied(name, v1.DrainPlanEntry{PodPriority: 7, PodType: v1.PodTypeDefault}), options)
+			admissionExpectImmutable(t, "applying another plan", err)
+		})
+	}
+	_, err := c.maintenances().Apply(t.Context(), admissionApplied("apply-dropped", admissionPlan()...), options)
+	admissionExpectAllowed(t, "applying", err)
+	c.endWith(t, "apply-dropped")
+	_, err = c.maintenances().Apply(t.Context(), admissionApplied("apply-dropped"), options)
+	admissionExpectImmutable(t, "applying without the plan", err)
+}
+
+func testAdmissionPut(t *testing.T, c *admissionCluster) {
+	for name, plan := range map[string][]v1.DrainPlanEntry{"put-none": nil, "put-given": admissionPlan()} {
+		t.Run(name, func(t *testing.T) {
+			manifest := admissionMaintenance(name, admissionZone("a"))
+			manifest.Spec.DrainPlan = plan
+			created := c.create(t, manifest)
+			again, err := c.maintenances().Update(t.Context(), manifest.DeepCopy(), metav1.UpdateOptions{})
+			if err != nil {
+				t.Fatalf("putting the manifest: %v", err)
+			}
+			if diff := cmp.Diff(created, again); diff != "" {
+				t.Errorf("put again (-first +second):\n%s", diff)
+			}
+			_, err = c.maintenances().Update(t.Context(), created.DeepCopy(), metav1.UpdateOptions{})
+			admissionExpectAllowed(t, "putting what was read", err)
+			// As kubectl apply does that compares on the client's side.
+			patch, err := json.Marshal(map[string]any{"spec": manifest.Spec})
+			if err != nil {
+				t.Fatalf("encoding the manifest: %v", err)
+			}
+			_, err = c.maintenances().Patch(t.Context(), name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+			admissionExpectAllowed(t, "merging the manifest", err)
+			other := manifest.DeepCopy()
+			other.Spec.DrainPlan = []v1.DrainPlanEntry{{PodPriority: 7, PodType: v1.PodTypeDefault}}
+			_, err = c.maintenances().Update(t.Context(), other, metav1.UpdateOptions{})
+			admissionExpectImmutable(t, "putting another plan", err)
+			if diff := cmp.Diff(created, c.get(t, name)); diff != "" {
+				t.Errorf("the maintenance changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+	given := admissionMaintenance("put-dropped", admissionZone("a"))
+	given.Spec.DrainPlan = admissionPlan()
+	c.create(t, given)
+	given.Spec.DrainPlan = nil
+	_, err := c.maintenances().Update(t.Context(), given, metav1.UpdateOptions{})
+	admissionExpectImmutable(t, "putting it without the plan", err)
+}
+
+func admissionExpectImmutable(t *testing.T, what string, err error) {
+	t.Helper()
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.drainPlan") || !strings.Contains(err.Error(), "immutable") {
+		t.Errorf("%s: %v, must say that spec.drainPlan is immutable", what, err)
+	}
+}
+
+func testAdmissionWarnings(t *testing.T, c *admissionCluster) {
+	const (
+		none         = "spec.nodeSelector selects no node now; nodes that match it later will be maintained"
+		all          = "spec.nodeSelector selects all nodes of the cluster (4): pods that leave them find no other node, and the cluster may not recover on its own"
+		controlPlane = "spec.nodeSelector selects all control-plane nodes (1): draining them may stop the control plane, and with it the maintenance"
+	)
+	for name, test := range map[string]struct {
+		term v1.NodeSelectorTerm
+		want []string
+	}{
+		"some":          {term: admissionZone("a", "b")},
+		"none":          {term: admissionZone("z"), want: []string{none}},
+		"all":           {term: admissionZone("a", "b", "c"), want: []string{all, controlPlane}},
+		"control-plane": {term: admissionNamed("control-1"), want: []string{controlPlane}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			warnings := &admissionWarnings{}
+			client := c.clientOf(admissionFleetAdmin, warnings).CoordinationV1alpha1().NodeMaintenances()
+			idle := admissionMaintenance("warnings-"+name, test.term)
+			idle.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageIdle
+			current, err := client.Create(t.Context(), idle, metav1.CreateOptions{})
+			if err != nil {
+				t.Fatalf("creating: %v", err)
+			}
+			c.endWith(t, idle.Name)
+			if diff := cmp.Diff(test.want, warnings.texts); diff != "" {
+				t.Errorf("warnings on creation (-want +got):\n%s", diff)
+			}
+			for _, step := range []struct {
+				stage coordinationv1alpha1.NodeMaintenanceStage
+				want  []string
+			}{{coordinationv1alpha1.NodeMaintenanceStageCordon, test.want}, {coordinationv1alpha1.NodeMaintenanceStageDrain, nil}} {
+				warnings.texts = nil
+				// With a resourceVersion, because the server may try a change first on what
+				// its cache has, where the stage can still be the one before.
+				current.Spec.Stage = step.stage
+				if current, err = client.Update(t.Context(), current, metav1.UpdateOptions{}); err != nil {
+					t.Fatalf("moving on to %s: %v", step.stage, err)
+				}
+				if diff := cmp.Diff(step.want, warnings.texts); diff != "" {
+					t.Errorf("warnings on %s (-want +got):\n%s", step.stage, diff)
+				}
+			}
+		})
+	}
+}
+
+func testAdmissionKubelet(t *testing.T, c *admissionCluster) {
+	const denied = `node "worker-1" can only create, change and delete a NodeMaintenance of itself`
+	maintenances := c.maintenancesOf(admissionKubelet)
+	created, err := maintenances.Create(t.Context(), admissionMaintenance("kubelet-own", admissionNamed("worker-1")), metav1.CreateOptions{})
+	admissionExpectAllowed(t, "creating", err)
+	c.endWith(t, "kubelet-own")
+	_, err = maintenances.Create(t.Context(), admissionMaintenance("kubelet-other", admissionNamed("worker-2")), metav1.CreateOptions{})
+	admissionExpectDenied(t, "creating for another node", err, denied)
+	_, err = maintenances.Create(t.Context(), admissionMaintenance("kubelet-other", admissionZone("a")), metav1.CreateOptions{})
+	admissionExpectDenied(t, "creating by labels", err, denied)
+
+	elsewhere := created.DeepCopy()
+	elsewhere.Spec.NodeSelector.NodeSelectorTerms = []v1.NodeSelectorTerm{admissionNamed("worker-2")}
+	_, err = maintenances.Update(t.Context(), elsewhere, metav1.UpdateOptions{})
+	admissionExpectDenied(t, "pointing it elsewhere", err, denied)
+	_, err = maintenances.UpdateStatus(t.Context(), created, metav1.UpdateOptions{})
+	admissionExpectDenied(t, "writing the status", err, `node "worker-1" cannot write the subresource "status"`)
+	done := created.DeepCopy()
+	done.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageComplete
+	_, err = maintenances.Update(t.Context(), done, metav1.UpdateOptions{})
+	admissionExpectAllowed(t, "completing", err)
+
+	foreign := c.create(t, admissionMaintenance("kubelet-foreign", admissionZone("a")))
+	_, err = maintenances.Patch(t.Context(), foreign.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+	admissionExpectDenied(t, "labeling that of others", err, denied)
+	admissionExpectDenied(t, "deleting that of others", maintenances.Delete(t.Context(), foreign.Name, metav1.DeleteOptions{}), denied)
+	admissionExpectDenied(t, "deleting all", maintenances.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}), denied)
+	c.get(t, foreign.Name)
+	if err := maintenances.Delete(t.Context(), "kubelet-own", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		t.Errorf("deleting its own: %v", err) // Deleting all may have come by here.
+	}
+}
+
+func testAdmissionMaintenanceStatus(t *testing.T, c *admissionCluster) {
+	const denied = `node "worker-1" is not allowed to modify status.maintenanceStatus`
+	nodes := c.clientOf(admissionKubelet, nil).CoreV1().Nodes()
+	patch := func(patch string, subresources ...string) error {
+		_, err := nodes.Patch(t.Context(), "worker-1", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+		return err
+	}
+	const setting = `{"status":{"maintenanceStatus":{"drainMessage":"Drained","podsPendingEvictionRequest":0,"activeEvictionRequests":0}}}`
+	admissionExpectDenied(t, "setting it", patch(setting, "status"), denied)
+	if _, err := c.client.CoreV1().Nodes().Patch(t.Context(), "worker-1", types.MergePatchType,
+		[]byte(`{"status":{"maintenanceStatus":{"drainMessage":"Draining","podsPendingEvictionRequest":1,"activeEvictionRequests":0}}}`), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatalf("setting it as the controller would: %v", err)
+	}
+	admissionExpectDenied(t, "changing it", patch(setting, "status"), denied)
+	admissionExpectDenied(t, "removing it", patch(`{"status":{"maintenanceStatus":null}}`, "status"), denied)
+	admissionExpectAllowed(t, "writing another status", patch(`{"status":{"phase":"Running"}}`, "status"))
+	node, err := c.client.CoreV1().Nodes().Get(t.Context(), "worker-1", metav1.GetOptions{})
+	if err != nil || node.Status.MaintenanceStatus == nil || node.Status.MaintenanceStatus.DrainMessage != "Draining" {
+		t.Errorf("maintenance status after all of that: %v, %v", node.Status.MaintenanceStatus, err)
+	}
+}
