@@ -29,7 +29,7 @@ MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 
 CONTROL_PLANE := kube-apiserver kube-controller-manager kube-scheduler kubectl
-COMPONENTS := $(CONTROL_PLANE) kubelet kubemark
+COMPONENTS := $(CONTROL_PLANE) kubectl-maintenance kubelet kubemark
 
 # DBG=1 keeps the symbol tables that a debugger needs.
 STRIP := $(if $(DBG),,-s -w)

@@ -1,0 +1,179 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// changesBetween says in lines what has changed between two views of a maintenance. The
+// old one is nil where it is seen for the first time.
+func changesBetween(old *view, v *view, now time.Time) []string {
+	if old == nil {
+		old = &view{}
+	}
+	var lines []string
+	if old.Stage != v.Stage {
+		lines = append(lines, stageChange(v))
+	}
+	if v.Deleting && !old.Deleting {
+		lines = append(lines, "is being deleted")
+	}
+	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
+		return append(lines, cordonChanges(old, v)...)
+	}
+	if old.DrainMessage != v.DrainMessage && v.DrainMessage != "" && v.Outcome == "" {
+		lines = append(lines, oneLine(v.DrainMessage))
+	}
+	lines = append(lines, nodeChanges(old, v)...)
+	lines = append(lines, blockerChanges(old, v, now)...)
+	if len(v.Unreadable) > 0 && old.Condition != v.Condition && v.Condition != "" {
+		lines = append(lines, oneLine(v.Condition))
+	}
+	if v.Outcome == outcomeDrained && old.Outcome != outcomeDrained {
+		lines = append(lines, "drained: no pod is left on "+counted(v.SelectedNodes, "node", "nodes"))
+	}
+	return lines
+}
+
+func stageChange(v *view) string {
+	text := fmt.Sprintf("stage %s, %s", v.Stage, counted(v.SelectedNodes, "node", "nodes"))
+	if v.SelectedNodes == 0 {
+		text = fmt.Sprintf("stage %s, selects no node", v.Stage)
+	}
+	if v.Reason != "" {
+		text += ": " + oneLine(v.Reason)
+	}
+	return text
+}
+
+func cordonChanges(old, v *view) []string {
+	var lines []string
+	before := nodesByNames(old)
+	for i := range v.Nodes {
+		node := &v.Nodes[i]
+		was, known := before[node.Name]
+		switch {
+		case node.Cordoned && !(known && was.Cordoned):
+			lines = append(lines, node.Name+": cordoned")
+		case !node.Cordoned && known && was.Cordoned:
+			lines = append(lines, node.Name+": schedulable")
+		}
+	}
+	if v.Outcome == outcomeCompleted && old.Outcome != outcomeCompleted {
+		lines = append(lines, "completed: the nodes are given back")
+	}
+	return lines
+}
+
+func nodeChanges(old, v *view) []string {
+	var lines []string
+	before := nodesByNames(old)
+	for i := range v.Nodes {
+		node := &v.Nodes[i]
+		was, known := before[node.Name]
+		switch {
+		case node.Drained && !(known && was.Drained):
+			lines = append(lines, node.Name+": drained")
+		case node.podsLeft() == 0:
+			// Not counted yet, or about to be drained.
+		case !node.Drained && (!known || was.PodsPending != node.PodsPending || was.PodsEvicting != node.PodsEvicting || was.PodsBlocked != node.PodsBlocked):
+			lines = append(lines, node.Name+": "+nodePodsText(node))
+		}
+		delete(before, node.Name)
+	}
+	for i := range old.Nodes {
+		if _, left := before[old.Nodes[i].Name]; left {
+			lines = append(lines, old.Nodes[i].Name+": is not selected any more")
+		}
+	}
+	return lines
+}
+
+func nodePodsText(node *nodeView) string {
+	var parts []string
+	for _, part := range []struct {
+		count int
+		text  string
+	}{{node.PodsPending, "not asked yet"}, {node.PodsEvicting, "asked to leave"}, {node.PodsBlocked, "blocked"}} {
+		if part.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.text))
+		}
+	}
+	return counted(node.podsLeft(), "pod", "pods") + " left, " + strings.Join(parts, ", ")
+}
+
+func nodesByNames(v *view) map[string]*nodeView {
+	nodes := map[string]*nodeView{}
+	for i := range v.Nodes {
+		nodes[v.Nodes[i].Name] = &v.Nodes[i]
+	}
+	return nodes
+}
+
+// blockerChanges names who holds pods up. Evictions under way are what a drain is made
+// of, and heartbeats are expected: neither gets a line.
+func blockerChanges(old, v *view, now time.Time) []string {
+	var lines []string
+	before := map[string]*blockerView{}
+	for i := range old.Blockers {
+		before[old.Blockers[i].key()] = &old.Blockers[i]
+	}
+	for i := range v.Blockers {
+		b := &v.Blockers[i]
+		was := before[b.key()]
+		delete(before, b.key())
+		switch {
+		case !worthALine(v, b):
+		case was == nil || podNames(was) != podNames(b) || !was.ETA.Equal(b.ETA):
+			lines = append(lines, blockerLine(b, now))
+		}
+	}
+	for i := range old.Blockers {
+		b := &old.Blockers[i]
+		if _, gone := before[b.key()]; gone && worthALine(old, b) {
+			lines = append(lines, "no longer waiting for "+blockerText(b))
+		}
+	}
+	return lines
+}
+
+// worthALine also drops a budget without a name: it was deleted a moment ago, unless the
+// user may not read budgets.
+func worthALine(v *view, b *blockerView) bool {
+	if b.Cause == maintenance.HoldDisruptionBudget && b.Name == "" {
+		return slices.Contains(v.Unreadable, "poddisruptionbudgets")
+	}
+	return b.Blocked || b.Name != ""
+}
+
+func blockerLine(b *blockerView, now time.Time) string {
+	text := "waiting for " + blockerText(b)
+	if b.Blocked {
+		text = "blocked by " + blockerText(b)
+	}
+	if b.ETA != nil {
+		text += ", ETA " + timeAndRemainder(now, *b.ETA)
+	}
+	return oneLine(text + ": " + podNames(b))
+}

@@ -1,0 +1,481 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+const (
+	idle     = coordinationv1alpha1.NodeMaintenanceStageIdle
+	cordon   = coordinationv1alpha1.NodeMaintenanceStageCordon
+	drain    = coordinationv1alpha1.NodeMaintenanceStageDrain
+	complete = coordinationv1alpha1.NodeMaintenanceStageComplete
+)
+
+// contains fails unless each of the texts is in it.
+func contains(t *testing.T, got string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(got, text) {
+			t.Errorf("%q is missing in %q", text, got)
+		}
+	}
+}
+
+func (s *server) get(t *testing.T, name string) *coordinationv1alpha1.NodeMaintenance {
+	t.Helper()
+	nm, err := s.CoordinationV1alpha1().NodeMaintenances().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nm
+}
+
+func TestOldServer(t *testing.T) {
+	for _, args := range [][]string{{"start", "node-1"}, {"status"}, {"watch"}, {"complete", "a"}, {"cancel", "a"}} {
+		for name, resources := range map[string][]*metav1.APIResourceList{
+			"no version":         nil,
+			"only the other one": {{GroupVersion: "coordination.k8s.io/v1alpha1", APIResources: []metav1.APIResource{{Name: "evictionrequests"}}}},
+		} {
+			t.Run(args[0]+", "+name, func(t *testing.T) {
+				s := newServer(t, newNode("node-1"))
+				s.Resources = resources
+				s.run(t, args...)
+				contains(t, s.failure, "the server does not serve NodeMaintenance (coordination.k8s.io/v1alpha1)", "DeclarativeNodeMaintenance", `"kubectl drain"`)
+				if s.code != 1 || len(s.writes()) > 0 {
+					t.Errorf("exit code %d, writes %v", s.code, s.writes())
+				}
+			})
+		}
+	}
+}
+
+func TestStartCreates(t *testing.T) {
+	plan := filepath.Join(t.TempDir(), "plan.yaml")
+	if err := os.WriteFile(plan, []byte("- {podType: Default, podPriority: 500, podSelector: {matchLabels: {app: web}}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	byLabels := func(requirements ...corev1.NodeSelectorRequirement) *corev1.NodeSelector {
+		return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: requirements}}}
+	}
+	named := func(prefix, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{GenerateName: prefix, Name: name}
+	}
+	for _, tc := range []struct {
+		name string
+		args []string
+		want coordinationv1alpha1.NodeMaintenance
+		out  string
+	}{
+		{
+			"one node", []string{"node-1", "--reason=why"},
+			coordinationv1alpha1.NodeMaintenance{ObjectMeta: named("node-1-", ""), Spec: coordinationv1alpha1.NodeMaintenanceSpec{NodeSelector: nodesByName([]string{"node-1"}), Stage: drain, Reason: "why"}},
+			"nodemaintenance.coordination.k8s.io/node-1-x7k2p created\n",
+		},
+		{
+			"nodes, one of them twice, a name, a stage", []string{"node-1", "node-2", "node-1", "--name=rack", "--stage=cordon", "-o", "name"},
+			coordinationv1alpha1.NodeMaintenance{ObjectMeta: named("", "rack"), Spec: coordinationv1alpha1.NodeMaintenanceSpec{NodeSelector: nodesByName([]string{"node-1", "node-2"}), Stage: cordon}},
+			"nodemaintenance.coordination.k8s.io/rack\n",
+		},
+		{
+			"labels", []string{"-l", "pool in (b, a),!spot,zone!=z,gpu,cores>4"},
+			coordinationv1alpha1.NodeMaintenance{ObjectMeta: named("nodes-", ""), Spec: coordinationv1alpha1.NodeMaintenanceSpec{Stage: drain, NodeSelector: byLabels(
+				corev1.NodeSelectorRequirement{Key: "cores", Operator: corev1.NodeSelectorOpGt, Values: []string{"4"}},
+				corev1.NodeSelectorRequirement{Key: "gpu", Operator: corev1.NodeSelectorOpExists},
+				corev1.NodeSelectorRequirement{Key: "pool", Operator: corev1.NodeSelectorOpIn, Values: []string{"a", "b"}},
+				corev1.NodeSelectorRequirement{Key: "spot", Operator: corev1.NodeSelectorOpDoesNotExist},
+				corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"z"}})}},
+			"nodemaintenance.coordination.k8s.io/nodes-x7k2p created\n",
+		},
+		{
+			"labels and a name without a flag", []string{"rack", "-l", "topology.kubernetes.io/zone=A_1", "--drain-plan-file", plan},
+			coordinationv1alpha1.NodeMaintenance{ObjectMeta: named("", "rack"), Spec: coordinationv1alpha1.NodeMaintenanceSpec{
+				Stage:        drain,
+				NodeSelector: byLabels(corev1.NodeSelectorRequirement{Key: "topology.kubernetes.io/zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"A_1"}}),
+				DrainPlan:    []corev1.DrainPlanEntry{{PodType: corev1.PodTypeDefault, PodPriority: 500, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}},
+			}},
+			"nodemaintenance.coordination.k8s.io/rack created\n",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, newNode("node-1"), newNode("node-2"))
+			var created *coordinationv1alpha1.NodeMaintenance
+			s.PrependReactor("create", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+				created = action.(clienttesting.CreateAction).GetObject().(*coordinationv1alpha1.NodeMaintenance)
+				stored := created.DeepCopy()
+				if stored.Name == "" {
+					stored.Name = stored.GenerateName + "x7k2p"
+				}
+				return true, stored, nil
+			})
+			out := s.mustRun(t, append([]string{"start"}, tc.args...)...)
+			if created == nil {
+				t.Fatal("nothing was created")
+			}
+			if diff := cmp.Diff(&tc.want, created); diff != "" {
+				t.Errorf("(-want, +got):\n%s", diff)
+			}
+			if out != tc.out {
+				t.Errorf("printed %q, want %q", out, tc.out)
+			}
+		})
+	}
+}
+
+func TestStartRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"a node that does not exist", []string{"node-1", "nod-2", "nod-3"}, "node \"nod-2\" not found\nnode \"nod-3\" not found"},
+		{"neither a node nor a maintenance", []string{"nod-1"}, `node "nod-1" not found`},
+		{"a maintenance among nodes", []string{"old", "node-1"}, `node "old" not found`},
+		{"nothing", nil, "name nodes, or select them with -l"},
+		{"nodes and labels", []string{"node-1", "node-2", "-l", "a=b"}, "cannot be both named"},
+		{"two names", []string{"rack", "-l", "a=b", "--name=other"}, "nothing else can be named"},
+		{"labels that are none", []string{"-l", "a in b"}, "--selector"},
+		{"an unknown stage", []string{"node-1", "--stage=Drian"}, `--stage="Drian": must be one of Idle, Cordon, Drain`},
+		{"the last stage", []string{"node-1", "--stage=Complete"}, `use "kubectl maintenance complete"`},
+		{"waiting for nothing", []string{"node-1", "--stage=Idle", "--wait"}, "nothing to wait for in the stage Idle"},
+		{"waiting for a rehearsal", []string{"node-1", "--dry-run=server", "--wait"}, "nothing to wait for with --dry-run"},
+		{"a timeout without waiting", []string{"node-1", "--timeout=1m"}, "--timeout needs --wait"},
+		{"a negative timeout", []string{"node-1", "--wait", "--timeout=-1m"}, "must not be negative"},
+		{"no such plan", []string{"node-1", "--drain-plan-file=/nowhere"}, "--drain-plan-file: open /nowhere"},
+		{"a name that is taken", []string{"node-1", "--name=old"}, `NodeMaintenance "old" exists already`},
+		{"backwards", []string{"old", "--stage=Idle"}, `is in the stage Cordon and cannot go back to Idle: complete or cancel it`},
+		{"a reason for an old one", []string{"old", "--reason=x"}, "--reason and --drain-plan-file are for a new one"},
+		{"no such maintenance", []string{"--name=none"}, `"none" not found`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, newNode("node-1"), newNode("node-2"), newMaintenance("old", cordon, "node-1"))
+			s.run(t, append([]string{"start"}, tc.args...)...)
+			contains(t, s.failure, tc.want)
+			if s.code != 1 {
+				t.Errorf("exit code %d", s.code)
+			}
+			if writes := s.writes(); len(writes) > 0 && tc.name != "a name that is taken" {
+				t.Errorf("wrote: %v", writes)
+			}
+		})
+	}
+}
+
+func TestStartMovesOn(t *testing.T) {
+	for _, tc := range []struct {
+		name, out string
+		args      []string
+		want      coordinationv1alpha1.NodeMaintenanceStage
+	}{
+		{"by its name", "nodemaintenance.coordination.k8s.io/old moved from Cordon to Drain\n", []string{"old"}, drain},
+		{"by the flag", "nodemaintenance.coordination.k8s.io/old moved from Cordon to Drain\n", []string{"--name=old"}, drain},
+		{"where it is", "nodemaintenance.coordination.k8s.io/old unchanged, in the stage Cordon already\n", []string{"old", "--stage=Cordon"}, cordon},
+		{"a rehearsal", "nodemaintenance.coordination.k8s.io/old moved from Cordon to Drain (dry run)\n", []string{"old", "--dry-run=client"}, cordon},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, newNode("node-1"), newMaintenance("old", cordon, "node-1"))
+			if out := s.mustRun(t, append([]string{"start"}, tc.args...)...); out != tc.out {
+				t.Errorf("printed %q, want %q", out, tc.out)
+			}
+			if stage := s.get(t, "old").Spec.Stage; stage != tc.want {
+				t.Errorf("stage %s, want %s", stage, tc.want)
+			}
+		})
+	}
+}
+
+// TestMoveAfterConflict decides anew: the second time, somebody has completed it.
+func TestMoveAfterConflict(t *testing.T) {
+	s := newServer(t, newMaintenance("old", cordon, "node-1"))
+	var patches []string
+	s.PrependReactor("patch", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patches = append(patches, string(action.(clienttesting.PatchAction).GetPatch()))
+		nm := newMaintenance("old", complete, "node-1").NodeMaintenance
+		if err := s.Tracker().Update(action.GetResource(), nm, ""); err != nil {
+			t.Fatal(err)
+		}
+		return true, nil, apierrors.NewConflict(action.GetResource().GroupResource(), "old", nil)
+	})
+	s.run(t, "start", "old")
+	contains(t, s.failure, "is in the stage Complete and cannot go back to Drain")
+	if diff := cmp.Diff([]string{`{"metadata":{"resourceVersion":"7","uid":"uid-of-old"},"spec":{"stage":"Drain"}}`}, patches); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+}
+
+func TestStartDryRun(t *testing.T) {
+	s := newServer(t, newNode("node-1"))
+	if got, want := s.mustRun(t, "start", "node-1", "--dry-run=client"), "nodemaintenance.coordination.k8s.io/node-1-* created (dry run)\n"; got != want {
+		t.Errorf("printed %q, want %q", got, want)
+	}
+	contains(t, s.mustRun(t, "start", "node-1", "--dry-run=client", "-o", "yaml"), "apiVersion: coordination.k8s.io/v1alpha1", "kind: NodeMaintenance", "generateName: node-1-")
+	if writes := s.writes(); len(writes) > 0 {
+		t.Errorf("wrote: %v", writes)
+	}
+	s.mustRun(t, "start", "node-1", "--name=a", "--dry-run=server")
+	last := s.Actions()[len(s.Actions())-1].(clienttesting.CreateActionImpl)
+	if diff := cmp.Diff([]string{metav1.DryRunAll}, last.CreateOptions.DryRun); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+}
+
+func (s *server) update(t *testing.T, story maintenanceStory) {
+	if err := s.Tracker().Update(coordinationv1alpha1.SchemeGroupVersion.WithResource(resource), story.NodeMaintenance, ""); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStartWaits(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		args    []string
+		change  func(t *testing.T, s *server)
+		code    int
+		out     []string
+		failure string
+	}{
+		{
+			"drained", []string{"--wait"},
+			func(t *testing.T, s *server) {
+				s.update(t, newMaintenance("rack", drain, "node-1").started(0).drained())
+			},
+			0, []string{"created\n", "rack: stage Drain, 1 node\n", "rack: blocked by PodDisruptionBudget default/db: 1 pod: default/db-0\n", "rack: drained: no pod is left on 1 node\n"}, "",
+		},
+		{
+			"ended by somebody", []string{"--wait"},
+			func(t *testing.T, s *server) {
+				s.update(t, newMaintenance("rack", complete, "node-1").started(0).completed())
+			},
+			1, nil, "was ended by somebody before it was done",
+		},
+		{
+			"blocked for too long", []string{"--wait", "--timeout=1h"}, func(_ *testing.T, s *server) { s.end(context.DeadlineExceeded) },
+			3, nil, "timed out while pods were blocked; the maintenance goes on\nrack: blocked by PodDisruptionBudget default/db: 1 pod: default/db-0",
+		},
+		{
+			"interrupted", []string{"--wait"}, func(_ *testing.T, s *server) { s.end(nil) },
+			130, nil, "interrupted; the maintenance goes on",
+		},
+		{
+			"cordoned", []string{"--wait", "--stage=Cordon"},
+			func(t *testing.T, s *server) {
+				if err := s.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), drainingNode("node-1", 0, 0, ""), ""); err != nil {
+					t.Error(err)
+				}
+				s.update(t, newMaintenance("rack", cordon, "node-1").started(0))
+			},
+			0, []string{"rack: node-1: cordoned\n"}, "",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, newNode("node-1"), newPod("db-0", "node-1").asked().blocked(), newBudget("db", "db", 0))
+			s.whenLooked(func() { tc.change(t, s) })
+			out := s.run(t, append([]string{"start", "node-1", "--name=rack"}, tc.args...)...)
+			if s.code != tc.code {
+				t.Errorf("exit code %d, want %d: %s", s.code, tc.code, s.failure)
+			}
+			contains(t, out, tc.out...)
+			contains(t, s.failure, tc.failure)
+		})
+	}
+}
+
+func TestStatus(t *testing.T) {
+	s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute), drainingNode("node-1", 0, 1, "Draining"),
+		newMaintenance("other", idle, "node-2").started(time.Minute), newNode("node-2"),
+		newPod("db-0", "node-1").asked().blocked(), newBudget("db", "db", 0))
+	all := s.mustRun(t, "status")
+	contains(t, all, "other: Idle for 60s, 1 node\n", "rack: Drain for 60s, 0 of 1 node drained\n", "! PodDisruptionBudget default/db: 1 pod (for 3m)\n")
+	if one := s.mustRun(t, "status", "rack"); strings.Contains(one, "other") {
+		t.Errorf("shows what it was not asked for: %s", one)
+	}
+	contains(t, s.mustRun(t, "status", "rack", "-o", "json"), `"name": "default/db"`, `"blocked": true`)
+	s.run(t, "status", "rack", "nobody")
+	contains(t, s.failure, `reading NodeMaintenance "nobody"`)
+	s.run(t, "status", "-o", "wide")
+	contains(t, s.failure, `--output="wide": must be one of [json yaml]`)
+	if writes := s.writes(); len(writes) > 0 {
+		t.Errorf("wrote: %v", writes)
+	}
+	empty := newServer(t)
+	if out := empty.mustRun(t, "status"); out != "" || empty.errOut.String() != "No maintenances found\n" {
+		t.Errorf("printed %q and %q", out, empty.errOut)
+	}
+	contains(t, empty.mustRun(t, "status", "-o", "json"), `"maintenances": []`)
+}
+
+func TestStatusWithoutRights(t *testing.T) {
+	s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute).draining(coordinationv1alpha1.DrainStatus{ActiveEvictionRequests: 2}).
+		condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonBlocked, "2 pods wait for PodDisruptionBudget default/db."), drainingNode("node-1", 0, 1, "Draining"))
+	for _, kind := range []string{"nodes", "pods", "evictionrequests", "poddisruptionbudgets"} {
+		s.forbid(kind)
+	}
+	contains(t, s.mustRun(t, "status"), "Without the right to list nodes, evictionrequests, poddisruptionbudgets", "2 pods wait for PodDisruptionBudget default/db.")
+	// The same while it watches; a watch that is refused would panic.
+	s.whenLooked(func() { s.update(t, newMaintenance("rack", drain, "node-1").started(0).drained()) })
+	contains(t, s.mustRun(t, "watch", "rack"), "rack: 2 pods wait for PodDisruptionBudget default/db.\n", "rack: drained")
+}
+
+func TestWatch(t *testing.T) {
+	s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute), drainingNode("node-1", 0, 1, "Draining"),
+		newMaintenance("ended", complete, "node-2").started(time.Hour).completed(), newNode("node-2"))
+	s.whenLooked(func() {
+		if err := s.Tracker().Delete(coordinationv1alpha1.SchemeGroupVersion.WithResource(resource), "", "rack"); err != nil {
+			t.Error(err)
+		}
+	})
+	out := s.mustRun(t, "watch")
+	contains(t, out, "13:02:25  rack: stage Drain, 1 node\n", "13:02:25  rack: deleted\n")
+	if strings.Contains(out, "ended") {
+		t.Errorf("watches what is completed: %s", out)
+	}
+	s.run(t, "watch", "rack")
+	contains(t, s.failure, `"rack" not found`)
+	contains(t, s.mustRun(t, "watch", "ended"), "completed: the nodes are given back")
+	s.mustRun(t, "watch")
+	contains(t, s.errOut.String(), "No maintenances found that are not completed")
+}
+
+func TestWatchTimesOut(t *testing.T) {
+	s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute), drainingNode("node-1", 0, 1, "Draining"), newPod("web-0", "node-1").asked())
+	s.whenLooked(func() { s.end(context.DeadlineExceeded) })
+	s.run(t, "watch", "--timeout=1h")
+	contains(t, s.failure, "timed out; the maintenance goes on")
+	if s.code != exitTimedOut {
+		t.Errorf("exit code %d", s.code)
+	}
+}
+
+func TestComplete(t *testing.T) {
+	others := newPod("web-0", "node-1").asked()
+	others.request.Spec.Requesters = append(others.request.Spec.Requesters, coordinationv1alpha1.Requester{Name: "drain.example.com"})
+	s := newServer(t, newMaintenance("rack", drain, "node-1"), newMaintenance("ended", complete, "node-1").started(0).completed(), newNode("node-1"),
+		newPod("vm-0", "node-1", migrate).asked().forbidding(), others, newPod("db-0", "node-1").asked(), newPod("idle-0", "node-1"))
+	want := `nodemaintenance/rack is being completed
+1 pod goes on, because an interceptor forbids to call the eviction off: default/vm-0
+1 pod goes on, because somebody else asks for the eviction: default/web-0
+nodemaintenance/ended is completed already
+`
+	if diff := cmp.Diff(want, s.mustRun(t, "complete", "rack", "ended")); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	if stage := s.get(t, "rack").Spec.Stage; stage != complete {
+		t.Errorf("stage %s", stage)
+	}
+	if again := s.mustRun(t, "complete", "rack"); again != "nodemaintenance/rack is being completed already\n" {
+		t.Errorf("the second time: %q", again)
+	}
+	s.run(t, "complete", "nobody", "ended")
+	contains(t, s.failure, `"nobody" not found`)
+	contains(t, s.out.String(), "ended is completed already")
+	s.run(t, "complete")
+	contains(t, s.failure, "at least one NAME is required")
+	s.whenLooked(func() { s.update(t, newMaintenance("rack", complete, "node-1").started(0).completed()) })
+	contains(t, s.mustRun(t, "complete", "rack", "--wait"), "rack: completed: the nodes are given back\n")
+}
+
+func TestCancel(t *testing.T) {
+	s := newServer(t, newMaintenance("rack", drain, "node-1"), newNode("node-1"), newPod("vm-0", "node-1", migrate).asked().forbidding())
+	var options metav1.DeleteOptions
+	s.PrependReactor("delete", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+		options = action.(clienttesting.DeleteActionImpl).DeleteOptions
+		// As the finalizer does, until the test takes it away.
+		return true, nil, nil
+	})
+	s.whenLooked(func() {
+		if err := s.Tracker().Delete(coordinationv1alpha1.SchemeGroupVersion.WithResource(resource), "", "rack"); err != nil {
+			t.Error(err)
+		}
+	})
+	contains(t, s.mustRun(t, "cancel", "rack", "--wait"), "nodemaintenance/rack is called off\n1 pod goes on, because an interceptor forbids", "rack: deleted\n")
+	if diff := cmp.Diff(metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("uid-of-rack")}, options); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	s.run(t, "cancel", "rack")
+	contains(t, s.failure, `"rack" not found`)
+}
+
+func TestParseDrainPlan(t *testing.T) {
+	want := []corev1.DrainPlanEntry{{PodType: corev1.PodTypeStatic, PodPriority: 1}}
+	for name, text := range map[string]string{
+		"a list":   "- podType: Static\n  podPriority: 1\n",
+		"JSON":     `[{"podType": "Static", "podPriority": 1}]`,
+		"a object": "apiVersion: coordination.k8s.io/v1alpha1\nkind: NodeMaintenance\nspec:\n  drainPlan: [{podType: Static, podPriority: 1}]\n",
+	} {
+		plan, err := parseDrainPlan([]byte(text))
+		if diff := cmp.Diff(want, plan); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want, +got):\n%s", name, err, diff)
+		}
+	}
+	for name, text := range map[string]string{
+		"a typo":          "- podTyp: Static\n",
+		"twice":           "- {podType: Static, podType: Default}\n",
+		"something else":  "nothing\n",
+		"a typo, nested":  "spec: {drainPlans: []}\n",
+		"a wrong number":  "- {podPriority: many}\n",
+		"a wrong list":    "- - podType: Static\n",
+		"no YAML, either": "{",
+	} {
+		if plan, err := parseDrainPlan([]byte(text)); err == nil {
+			t.Errorf("%s: %v", name, plan)
+		}
+	}
+}
+
+func TestNamePrefixes(t *testing.T) {
+	for _, tc := range []struct {
+		nodes []string
+		want  string
+	}{
+		{[]string{"node-1"}, "node-1-"},
+		{[]string{"node-1", "node-2", "node-3"}, "node-1-and-2-more-"},
+		{[]string{strings.Repeat("a", 39) + ".example.com"}, strings.Repeat("a", 39) + "-"},
+	} {
+		if got := prefixForNodes(tc.nodes); got != tc.want {
+			t.Errorf("%v: %q, want %q", tc.nodes, got, tc.want)
+		}
+	}
+	for selector, want := range map[string]string{
+		"topology.kubernetes.io/zone=A_1": "zone-a-1-",
+		"!spot":                           "nodes-",
+		"gpu":                             "gpu-",
+		"a=":                              "a-",
+	} {
+		nodes, err := nodesByLabels(selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := prefixForLabels(nodes); got != want {
+			t.Errorf("%s: %q, want %q", selector, got, want)
+		}
+	}
+}

@@ -1,0 +1,394 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mitchellh/go-wordwrap"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+const (
+	// defaultWidth is how wide text may be where no terminal says otherwise.
+	defaultWidth = 80
+
+	// barWidth is how many cells a progress bar has.
+	barWidth = 14
+
+	// maxNameWidth is how long the name of a node may be to share a line with its bar.
+	maxNameWidth = 20
+)
+
+// page collects lines of text of a certain width.
+type page struct {
+	width int
+	lines []string
+}
+
+// add appends a line, which the caller knows to fit.
+func (p *page) add(format string, args ...any) {
+	p.lines = append(p.lines, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+}
+
+// wrapped appends a text behind a prefix. Its further lines are indented as far as the
+// prefix is long.
+func (p *page) wrapped(prefix, text string) {
+	for i, line := range wrap(text, p.width-len(prefix)) {
+		if i > 0 {
+			prefix = strings.Repeat(" ", len(prefix))
+		}
+		p.add("%s%s", prefix, line)
+	}
+}
+
+func (p *page) String() string { return strings.Join(p.lines, "\n") + "\n" }
+
+// wrap breaks a text into lines. What others wrote may hold anything, so blanks are
+// joined, and words that do not fit are broken too.
+func wrap(text string, width int) []string {
+	width = max(width, 1)
+	var lines []string
+	for _, line := range strings.Split(wordwrap.WrapString(oneLine(text), uint(width)), "\n") {
+		for runes := []rune(line); ; {
+			if len(runes) <= width {
+				lines = append(lines, string(runes))
+				break
+			}
+			lines = append(lines, string(runes[:width]))
+			runes = runes[width:]
+		}
+	}
+	return lines
+}
+
+// oneLine takes out line ends, and what could move the cursor of a terminal.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, text)), " ")
+}
+
+// renderStatus returns the text for some maintenances.
+func renderStatus(views []view, now time.Time, width int) string {
+	p := &page{width: width}
+	for i := range views {
+		if i > 0 {
+			p.add("")
+		}
+		p.addView(&views[i], now)
+	}
+	return p.String()
+}
+
+func (p *page) addView(v *view, now time.Time) {
+	p.wrapped("", headline(v, now))
+	p.field("Reason", v.Reason)
+	if v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
+		p.field("Pods", podsText(v))
+		p.field("Targets", targetsText(v.Targets))
+		p.field("Drain", v.DrainMessage)
+		if v.ETA != nil {
+			p.field("ETA", timeAndRemainder(now, *v.ETA))
+		}
+	}
+	if len(v.Nodes) > 0 {
+		p.add("")
+		p.addNodes(v)
+	}
+	p.addBlockers(v, now)
+}
+
+// field appends a line of the head, if there is something to say.
+func (p *page) field(title, text string) {
+	if text != "" {
+		p.wrapped(fmt.Sprintf("  %-9s", title+":"), text)
+	}
+}
+
+// headline says in one line how far the maintenance is.
+func headline(v *view, now time.Time) string {
+	text := fmt.Sprintf("%s: %s", v.Name, v.Stage)
+	if v.StageStarted != nil {
+		text += " for " + elapsed(now, *v.StageStarted)
+	}
+	switch {
+	case v.Outcome == outcomeCompleted:
+		text += ", done, the nodes are given back"
+	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
+		text += ", giving the nodes back"
+	case v.SelectedNodes == 0:
+		text += ", selects no node"
+	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain:
+		text += fmt.Sprintf(", %d of %s drained", v.DrainedNodes, counted(v.SelectedNodes, "node", "nodes"))
+	default:
+		text += ", " + counted(v.SelectedNodes, "node", "nodes")
+	}
+	if v.Deleting {
+		text += ", being deleted"
+	}
+	return text
+}
+
+func podsText(v *view) string {
+	left := v.PodsPending + v.PodsEvicting
+	if left == 0 {
+		return "none left"
+	}
+	text := fmt.Sprintf("%d left: %d not asked yet, %d asked to leave", left, v.PodsPending, v.PodsEvicting)
+	if v.PodsBlocked > 0 {
+		text += fmt.Sprintf(", %d of them blocked", v.PodsBlocked)
+	}
+	return text
+}
+
+// targetsText says up to which priority pods of which type are asked to leave.
+func targetsText(targets []corev1.DrainPlanEntry) string {
+	var texts []string
+	for _, target := range targets {
+		texts = append(texts, entryText(target))
+	}
+	return strings.Join(texts, "; ")
+}
+
+func entryText(entry corev1.DrainPlanEntry) string {
+	text := fmt.Sprintf("%s pods up to priority %d", entry.PodType, entry.PodPriority)
+	if selector := metav1.FormatLabelSelector(entry.PodSelector); entry.PodSelector != nil && selector != "<none>" {
+		text += " with " + selector
+	}
+	return text
+}
+
+// addNodes appends a table. The message takes what is left of the width; a name that is
+// too long for its column gets a line of its own.
+func (p *page) addNodes(v *view) {
+	names := len("NODE")
+	for _, node := range v.Nodes {
+		if len(node.Name) <= maxNameWidth {
+			names = max(names, len(node.Name))
+		}
+	}
+	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
+		p.add("  %-*s  STATE", names, "NODE")
+		for i := range v.Nodes {
+			p.wrapped(p.nodeName(v.Nodes[i].Name, names), nodeState(v, &v.Nodes[i]))
+		}
+		return
+	}
+	const counts = "%-*s  %7s  %8s  %7s  "
+	p.add("  %-*s  "+counts+"STATE", names, "NODE", barWidth+2, "PROGRESS", "PENDING", "EVICTING", "BLOCKED")
+	for i := range v.Nodes {
+		node := &v.Nodes[i]
+		row := p.nodeName(node.Name, names) + fmt.Sprintf(counts, barWidth+2, bar(node, barWidth),
+			fmt.Sprint(node.PodsPending), fmt.Sprint(node.PodsEvicting), fmt.Sprint(node.PodsBlocked))
+		p.wrapped(row, nodeState(v, node))
+	}
+}
+
+// nodeName returns the first column, which is empty below a name that is too long.
+func (p *page) nodeName(name string, width int) string {
+	if len(name) > width {
+		p.add("  %s", name)
+		name = ""
+	}
+	return fmt.Sprintf("  %-*s  ", width, name)
+}
+
+func nodeState(v *view, node *nodeView) string {
+	switch {
+	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && node.Message != "":
+		return node.Message
+	case node.Cordoned:
+		return "Cordoned"
+	}
+	return "Schedulable"
+}
+
+// bar shows the pods of a node: gone #, blocked !, asked to leave >, not asked yet a
+// dot. All # when it is drained, empty when nothing is known.
+func bar(node *nodeView, width int) string {
+	if node.Drained && node.podsLeft() == 0 {
+		return "[" + strings.Repeat("#", width) + "]"
+	}
+	blocked := min(node.PodsBlocked, node.podsLeft())
+	asked := max(0, node.PodsEvicting-blocked)
+	cells := shares(width, node.PodsGone, blocked, asked, node.podsLeft()-blocked-asked)
+	var b strings.Builder
+	for i, sign := range []string{"#", "!", ">", "."} {
+		b.WriteString(strings.Repeat(sign, cells[i]))
+	}
+	return fmt.Sprintf("[%-*s]", width, b.String())
+}
+
+// shares divides cells among counts. Whoever counts at all gets a cell, and the
+// largest gives for it what rounding has left over.
+func shares(cells int, counts ...int) []int {
+	total, largest := 0, 0
+	for i, count := range counts {
+		total += count
+		if count > counts[largest] {
+			largest = i
+		}
+	}
+	shares := make([]int, len(counts))
+	if total == 0 {
+		return shares
+	}
+	rest := cells
+	for i, count := range counts {
+		if count > 0 && i != largest {
+			shares[i] = max(1, count*cells/total)
+			rest -= shares[i]
+		}
+	}
+	shares[largest] = rest
+	return shares
+}
+
+// addBlockers appends what the drain waits for, what needs somebody to act first.
+func (p *page) addBlockers(v *view, now time.Time) {
+	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
+		return
+	}
+	known := true
+	for _, kind := range v.Unreadable {
+		known = known && kind != "pods" && kind != "evictionrequests" && kind != "nodes"
+	}
+	switch {
+	case !known:
+		p.add("")
+		p.wrapped("  ", fmt.Sprintf("Without the right to list %s, all that is known is what the controller says:", strings.Join(v.Unreadable, ", ")))
+		p.wrapped("    ", v.Condition)
+	case len(v.Blockers) == 0 && v.Outcome == "" && v.Condition != "":
+		// Nothing that was read explains why it is not drained.
+		p.add("")
+		p.add("  The controller says:")
+		p.wrapped("    ", v.Condition)
+	case len(v.Blockers) > 0:
+		p.add("")
+		p.add("  WAITING FOR (! stays until somebody acts)")
+		for i := range v.Blockers {
+			p.addBlocker(&v.Blockers[i], now)
+		}
+	}
+}
+
+func (p *page) addBlocker(b *blockerView, now time.Time) {
+	mark := "    "
+	if b.Blocked {
+		mark = "  ! "
+	}
+	text := blockerText(b)
+	if times := blockerTimes(b, now); times != "" {
+		text += " (" + times + ")"
+	}
+	p.wrapped(mark, text)
+	p.wrapped("      ", podNames(b))
+}
+
+// blockerText says in the words of the users what pods wait for.
+func blockerText(b *blockerView) string {
+	pods := counted(b.Pods, "pod", "pods")
+	switch b.Cause {
+	case maintenance.HoldDisruptionBudget:
+		if b.Name == "" {
+			return "a PodDisruptionBudget: " + pods
+		}
+		return fmt.Sprintf("PodDisruptionBudget %s: %s", b.Name, pods)
+	case maintenance.HoldEvictionRefused:
+		return fmt.Sprintf("the API server, which refuses to evict: %s", pods)
+	case maintenance.HoldInterceptor:
+		return fmt.Sprintf("interceptor %s: %s", b.Name, pods)
+	case maintenance.HoldInterceptorUnresponsive:
+		return fmt.Sprintf("interceptor %s, which does not report: %s", b.Name, pods)
+	case maintenance.HoldTerminating:
+		return fmt.Sprintf("the end of the grace period: %s", pods)
+	case maintenance.HoldStuckTerminating:
+		return fmt.Sprintf("the kubelet or a finalizer, long after the grace period: %s", pods)
+	case maintenance.HoldUnhandled:
+		return fmt.Sprintf("somebody who handles %s pods: %s", b.Name, pods)
+	case maintenance.HoldEvicting:
+		return fmt.Sprintf("evictions under way: %s", pods)
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %s", b.Cause, b.Name)) + ": " + pods
+}
+
+// blockerTimes are those that tell whether it is worth waiting.
+func blockerTimes(b *blockerView, now time.Time) string {
+	var times []string
+	switch b.Cause {
+	case maintenance.HoldInterceptor, maintenance.HoldInterceptorUnresponsive:
+		switch {
+		case b.Heartbeat != nil:
+			times = append(times, "last heartbeat "+elapsed(now, *b.Heartbeat)+" ago")
+		case b.Since != nil:
+			times = append(times, "no heartbeat for "+elapsed(now, *b.Since))
+		}
+	case maintenance.HoldEvicting, maintenance.HoldTerminating:
+	default:
+		if b.Since != nil {
+			times = append(times, "for "+elapsed(now, *b.Since))
+		}
+	}
+	if b.ETA != nil {
+		times = append(times, "ETA "+timeAndRemainder(now, *b.ETA))
+	}
+	return strings.Join(times, ", ")
+}
+
+func podNames(b *blockerView) string {
+	text := strings.Join(b.First, ", ")
+	if more := b.Pods - len(b.First); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// elapsed is never negative: the clock of whoever wrote the time may be ahead.
+func elapsed(now time.Time, at metav1.Time) string {
+	return duration.HumanDuration(max(0, now.Sub(at.Time)))
+}
+
+// timeAndRemainder is a point in time, with the date where it is not today.
+func timeAndRemainder(now time.Time, at metav1.Time) string {
+	local := at.In(now.Location())
+	format := time.TimeOnly
+	if local.YearDay() != now.YearDay() || local.Year() != now.Year() {
+		format = time.DateTime
+	}
+	if remainder := at.Sub(now); remainder >= 0 {
+		return fmt.Sprintf("%s, in %s", local.Format(format), duration.HumanDuration(remainder))
+	}
+	return fmt.Sprintf("%s, %s ago", local.Format(format), elapsed(now, at))
+}

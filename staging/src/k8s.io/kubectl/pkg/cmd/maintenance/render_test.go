@@ -1,0 +1,264 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	migrate = "migrate.example.com"
+	backup  = "backup.example.com"
+)
+
+// blockedDrain is a drain of three nodes in which everything happens at once.
+func blockedDrain() *snapshot {
+	return snapshotOf(
+		newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1", "node-2", "node-3").
+			reason("Firmware upgrade, ticket OPS-4711").started(250*time.Second).
+			draining(coordinationv1alpha1.DrainStatus{
+				ReachedDrainTargets:        []corev1.DrainPlanEntry{{PodType: corev1.PodTypeDefault, PodPriority: 1000000000}},
+				PodsPendingEvictionRequest: 3, ActiveEvictionRequests: 7, DrainedNodes: 1, BlockedPods: 4,
+				DrainMessage: "Draining (limited by rack-8)",
+			}).condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonBlocked, "2 pods wait."),
+		drainingNode("node-1", 0, 0, "Drained"),
+		drainingNode("node-2", 3, 4, "Draining"),
+		drainingNode("node-3", 0, 3, "Draining (limited by rack-8)"),
+		newNode("node-4"),
+		newPod("db-0", "node-2").asked().blocked(),
+		newPod("db-1", "node-3").asked().blocked(),
+		newPod("vm-0", "node-2", migrate).asked().reported(20*time.Second, 125*time.Second),
+		newPod("vm-1", "node-2", backup).asked().requestCondition(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue, time.Minute),
+		newPod("web-0", "node-2").asked(),
+		newPod("web-1", "node-3").asked(),
+		newPod("stuck-0", "node-3").asked().terminatingSince(20*time.Minute),
+		// On a node of nobody's maintenance.
+		newPod("db-2", "node-4").asked().blocked(),
+		newBudget("db", "db", 0),
+	)
+}
+
+func TestRenderStatus(t *testing.T) {
+	long := "ip-10-112-233-44.eu-central-1.compute.internal"
+	unreadable := blockedDrain()
+	unreadable.unreadable = []string{"pods", "evictionrequests"}
+	for name, s := range map[string]*snapshot{
+		"blocked": blockedDrain(),
+		"idle": snapshotOf(newMaintenance("announced", coordinationv1alpha1.NodeMaintenanceStageIdle, "node-1").reason("Next week").started(3*24*time.Hour),
+			newNode("node-1")),
+		"cordon":  snapshotOf(newMaintenance("cordoned", coordinationv1alpha1.NodeMaintenanceStageCordon, "node-1", "node-2").started(time.Minute), drainingNode("node-1", 0, 0, ""), newNode("node-2")),
+		"drained": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(time.Hour).drained(), drainingNode("node-1", 0, 0, "Drained")),
+		"completing": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageComplete, "node-1").started(time.Second),
+			newNode("node-1")),
+		"completed": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageComplete, "node-1").started(time.Hour).completed(),
+			newNode("node-1")),
+		"no-nodes":   snapshotOf(newMaintenance("typo", coordinationv1alpha1.NodeMaintenanceStageDrain, "nobody").started(time.Second)),
+		"unseen":     snapshotOf(newMaintenance("fresh", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1"), newNode("node-1")),
+		"unreadable": unreadable,
+		"unexplained": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(time.Minute).
+			draining(coordinationv1alpha1.DrainStatus{PodsPendingEvictionRequest: 2, DrainMessage: "Waiting for rack-8."}).
+			condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonWaiting, "2 pods left on 1 of 1 node. Waiting for rack-8, which is in the stage Cordon and has no drain plan that goes as far."),
+			drainingNode("node-1", 2, 0, "Waiting for rack-8.")),
+		"two": snapshotOf(newMaintenance("b", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(time.Hour).drained(),
+			newMaintenance("a", coordinationv1alpha1.NodeMaintenanceStageCordon, "node-1").started(time.Hour), drainingNode("node-1", 0, 0, "Drained")),
+		"long-names": snapshotOf(
+			newMaintenance(strings.Repeat("very-", 20)+"long", coordinationv1alpha1.NodeMaintenanceStageDrain, long, "node-1").
+				reason(strings.Repeat("because of this and that ", 8)+"\x1b[2J"+strings.Repeat("x", 100)).started(time.Hour),
+			drainingNode(long, 10, 40, "Draining (limited by maintenance-a, maintenance-b, maintenance-c, maintenance-d, maintenance-e and 3 more)"),
+			drainingNode("node-1", 1, 1, "Waiting for other."),
+			newPod("db-"+strings.Repeat("0", 120), long, strings.Repeat("i", 60)+".example.com").asked().reported(time.Hour, -time.Hour),
+		),
+	} {
+		t.Run(name, func(t *testing.T) {
+			golden(t, "status/"+name, renderStatus(viewsOf(s, testNow), testNow, defaultWidth))
+		})
+	}
+}
+
+// TestRenderProgress is what only somebody knows who looks on for a while.
+func TestRenderProgress(t *testing.T) {
+	seen := progress{}
+	seen.apply(viewsOf(blockedDrain(), testNow))
+	later := blockedDrain()
+	later.nodes[1].Status.MaintenanceStatus.PodsPendingEvictionRequest = 0
+	later.nodes[2].Status.MaintenanceStatus.ActiveEvictionRequests = 2
+	views := viewsOf(later, testNow)
+	seen.apply(views)
+	golden(t, "status/progress", renderStatus(views, testNow, defaultWidth))
+}
+
+func TestStatusForScripts(t *testing.T) {
+	var out bytes.Buffer
+	views := viewsOf(blockedDrain(), testNow)
+	if err := printStructured(&out, "yaml", map[string]any{"maintenances": views}); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "status/blocked-yaml", out.String())
+}
+
+func TestBar(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		node nodeView
+		want string
+	}{
+		{"nothing known", nodeView{}, "[          ]"},
+		{"drained", nodeView{Drained: true}, "[##########]"},
+		{"a pod came back", nodeView{Drained: true, PodsPending: 1}, "[..........]"},
+		{"half gone", nodeView{PodsGone: 5, PodsPending: 5}, "[#####.....]"},
+		{"all", nodeView{PodsGone: 2, PodsEvicting: 4, PodsBlocked: 2, PodsPending: 4}, "[##!!>>....]"},
+		{"few among many", nodeView{PodsGone: 1000, PodsEvicting: 2, PodsBlocked: 1, PodsPending: 1}, "[#######!>.]"},
+		// Read at different times, the counts may contradict each other.
+		{"more blocked than left", nodeView{PodsBlocked: 3, PodsEvicting: 2}, "[!!!!!!!!!!]"},
+		{"blocked, as asked too late to count", nodeView{PodsBlocked: 1, PodsPending: 2}, "[!!!!!.....]"},
+	} {
+		if got := bar(&tc.node, 10); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestTimeAndRemainder(t *testing.T) {
+	for _, tc := range []struct {
+		at   time.Duration
+		want string
+	}{
+		{2 * time.Minute, "13:04:25, in 2m"},
+		{-time.Hour, "12:02:25, 60m ago"},
+		{24 * time.Hour, "2026-11-22 13:02:25, in 24h"},
+	} {
+		if got := timeAndRemainder(testNow, ago(-tc.at)); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.at, got, tc.want)
+		}
+	}
+}
+
+func TestChangesBetween(t *testing.T) {
+	look := func(s *snapshot) *view { return &viewsOf(s, testNow)[0] }
+	released := blockedDrain()
+	for _, name := range []string{"uid-of-db-0", "uid-of-db-1"} {
+		released.requests[name].Status.Conditions = nil
+	}
+	released.requests["uid-of-vm-0"].Status.Interceptors[0].ExpectedFinishTime = ptr.To(ago(-10 * time.Minute))
+	released.requests["uid-of-vm-0"].Status.Interceptors[0].HeartbeatTime = ptr.To(ago(0))
+	released.nodes[1].Status.MaintenanceStatus.ActiveEvictionRequests = 3
+	drained := snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1", "node-2").started(time.Hour).drained(),
+		drainingNode("node-1", 0, 0, "Drained"), drainingNode("node-2", 0, 0, "Drained"))
+	completed := snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageComplete, "node-1", "node-2").started(0).completed(),
+		newNode("node-1"), newNode("node-2"))
+	unreadable := blockedDrain()
+	unreadable.unreadable = []string{"pods", "evictionrequests"}
+	deletedBudget, noBudgets := blockedDrain(), blockedDrain()
+	deletedBudget.budgets, noBudgets.budgets = nil, nil
+	noBudgets.unreadable = []string{"poddisruptionbudgets"}
+	noBudgets.maintenances[0].Status.Conditions[0].Message = "2 pods wait for somebody."
+	for _, tc := range []struct {
+		name     string
+		old, new *view
+		want     []string
+	}{
+		{"the first time", nil, look(blockedDrain()), []string{
+			"stage Drain, 3 nodes: Firmware upgrade, ticket OPS-4711",
+			"Draining (limited by rack-8)",
+			"node-1: drained",
+			"node-2: 7 pods left, 3 not asked yet, 4 asked to leave, 2 blocked",
+			"node-3: 3 pods left, 3 asked to leave, 2 blocked",
+			"blocked by PodDisruptionBudget default/db: 2 pods: default/db-0, default/db-1",
+			"blocked by interceptor backup.example.com, which does not report: 1 pod: default/vm-1",
+			"blocked by the kubelet or a finalizer, long after the grace period: 1 pod: default/stuck-0",
+			"waiting for interceptor migrate.example.com: 1 pod, ETA 13:04:30, in 2m5s: default/vm-0",
+		}},
+		{"nothing", look(blockedDrain()), look(blockedDrain()), nil},
+		{"a budget is gone, a new ETA, a heartbeat", look(blockedDrain()), look(released), []string{
+			"node-2: 6 pods left, 3 not asked yet, 3 asked to leave, 1 blocked",
+			"node-3: 3 pods left, 3 asked to leave, 1 blocked",
+			"waiting for interceptor migrate.example.com: 1 pod, ETA 13:12:25, in 10m: default/vm-0",
+			"no longer waiting for PodDisruptionBudget default/db: 2 pods",
+		}},
+		{"drained, a node has left", look(blockedDrain()), look(drained), []string{
+			"node-2: drained",
+			"node-3: is not selected any more",
+			"no longer waiting for PodDisruptionBudget default/db: 2 pods",
+			"no longer waiting for interceptor backup.example.com, which does not report: 1 pod",
+			"no longer waiting for the kubelet or a finalizer, long after the grace period: 1 pod",
+			"no longer waiting for interceptor migrate.example.com: 1 pod",
+			"drained: no pod is left on 2 nodes",
+		}},
+		{"not counted yet", nil, look(snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(0), newNode("node-1"))), []string{
+			"stage Drain, 1 node",
+		}},
+		{"a budget was deleted", look(blockedDrain()), look(deletedBudget), []string{"no longer waiting for PodDisruptionBudget default/db: 2 pods"}},
+		{"no right to read budgets", look(blockedDrain()), look(noBudgets), []string{
+			"blocked by a PodDisruptionBudget: 2 pods: default/db-0, default/db-1",
+			"no longer waiting for PodDisruptionBudget default/db: 2 pods",
+			"2 pods wait for somebody.",
+		}},
+		{"completed", look(drained), look(completed), []string{
+			"stage Complete, 2 nodes", "node-1: schedulable", "node-2: schedulable", "completed: the nodes are given back",
+		}},
+		{"no right to read pods", nil, look(unreadable), []string{
+			"stage Drain, 3 nodes: Firmware upgrade, ticket OPS-4711",
+			"Draining (limited by rack-8)",
+			"node-1: drained",
+			"node-2: 7 pods left, 3 not asked yet, 4 asked to leave",
+			"node-3: 3 pods left, 3 asked to leave",
+			"2 pods wait.",
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, changesBetween(tc.old, tc.new, testNow)); diff != "" {
+				t.Errorf("(-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestScreen(t *testing.T) {
+	var out bytes.Buffer
+	s := &screen{out: &out, size: func() (int, int) { return 10, 4 }}
+	for _, frame := range []struct{ text, want string }{
+		{"one\ntwo\n", "\x1b[?25l\rone\x1b[K\n\rtwo\x1b[K\n\x1b[J"},
+		{"1234567890+\nb\nc\nd\ne\n", "\x1b[?25l\x1b[2A\r1234567890\x1b[K\n\rb\x1b[K\n\r... 3 line\x1b[K\n\x1b[J"},
+		{"end\n", "\x1b[?25l\x1b[3A\rend\x1b[K\n\x1b[J"},
+	} {
+		out.Reset()
+		if err := s.draw(frame.text); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(frame.want, out.String()); diff != "" {
+			t.Errorf("%q (-want, +got):\n%s", frame.text, diff)
+		}
+	}
+	out.Reset()
+	s.close()
+	if out.String() != showCursor {
+		t.Errorf("at the end: %q", out.String())
+	}
+	if newScreen(&out) != nil {
+		t.Error("a buffer passes for a terminal")
+	}
+}

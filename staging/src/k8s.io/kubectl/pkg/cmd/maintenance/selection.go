@@ -1,0 +1,186 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	// maxNodeGets is how many nodes are read one by one. Beyond, one list is cheaper.
+	maxNodeGets = 10
+
+	// maxPrefixLength leaves room for what the server appends, and stays readable.
+	maxPrefixLength = 40
+)
+
+// nodesByName selects nodes by their names. A field selector takes exactly one value
+// per requirement, so each node gets a term; one of them is enough to match.
+func nodesByName(names []string) *corev1.NodeSelector {
+	selector := &corev1.NodeSelector{}
+	for _, name := range names {
+		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, corev1.NodeSelectorTerm{
+			MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{name}}},
+		})
+	}
+	return selector
+}
+
+// nodeOperators translates what -l can say.
+var nodeOperators = map[selection.Operator]corev1.NodeSelectorOperator{
+	selection.In:           corev1.NodeSelectorOpIn,
+	selection.Equals:       corev1.NodeSelectorOpIn,
+	selection.DoubleEquals: corev1.NodeSelectorOpIn,
+	selection.NotIn:        corev1.NodeSelectorOpNotIn,
+	selection.NotEquals:    corev1.NodeSelectorOpNotIn,
+	selection.Exists:       corev1.NodeSelectorOpExists,
+	selection.DoesNotExist: corev1.NodeSelectorOpDoesNotExist,
+	selection.GreaterThan:  corev1.NodeSelectorOpGt,
+	selection.LessThan:     corev1.NodeSelectorOpLt,
+}
+
+// nodesByLabels selects nodes as -l does elsewhere in kubectl.
+func nodesByLabels(text string) (*corev1.NodeSelector, error) {
+	parsed, err := labels.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("--selector=%q: %w", text, err)
+	}
+	requirements, _ := parsed.Requirements()
+	if len(requirements) == 0 {
+		return nil, fmt.Errorf("--selector=%q: is empty; name the labels of the nodes, such as -l pool=a", text)
+	}
+	var term corev1.NodeSelectorTerm
+	for _, r := range requirements {
+		operator, known := nodeOperators[r.Operator()]
+		if !known {
+			return nil, fmt.Errorf("--selector=%q: nodes cannot be selected with %q", text, r.Operator())
+		}
+		requirement := corev1.NodeSelectorRequirement{Key: r.Key(), Operator: operator}
+		if r.Values().Len() > 0 {
+			requirement.Values = r.Values().List()
+		}
+		term.MatchExpressions = append(term.MatchExpressions, requirement)
+	}
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}, nil
+}
+
+// missingNodes returns an error that names the nodes that do not exist. Without the
+// right to read nodes nobody can tell, which is an error too: a typo would select
+// nothing, silently.
+func missingNodes(ctx context.Context, client kubernetes.Interface, names []string) error {
+	existing, err := existingNodes(ctx, client, names)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range names {
+		if !existing.Has(name) {
+			errs = append(errs, fmt.Errorf("node %q not found", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func existingNodes(ctx context.Context, client kubernetes.Interface, names []string) (sets.Set[string], error) {
+	existing := sets.New[string]()
+	if len(names) > maxNodeGets {
+		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return nil, fmt.Errorf("listing nodes: %w", err)
+		}
+		for i := range nodes.Items {
+			existing.Insert(nodes.Items[i].Name)
+		}
+		return existing, nil
+	}
+	for _, name := range names {
+		switch _, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}); {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("reading node %q: %w", name, err)
+		default:
+			existing.Insert(name)
+		}
+	}
+	return existing, nil
+}
+
+// unique drops names that come twice, and keeps the order.
+func unique(names []string) []string {
+	seen := sets.New[string]()
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		if seen.Has(name) {
+			return true
+		}
+		seen.Insert(name)
+		return false
+	})
+}
+
+// prefixForNodes is what the name of a maintenance of these nodes begins with.
+func prefixForNodes(names []string) string {
+	first := namePart(names[0])
+	if len(names) == 1 {
+		return first + "-"
+	}
+	return fmt.Sprintf("%s-and-%d-more-", first, len(names)-1)
+}
+
+// prefixForLabels is what the name of a maintenance of the nodes with these labels
+// begins with: the first value, or the first label where there is none.
+func prefixForLabels(selector *corev1.NodeSelector) string {
+	requirement := selector.NodeSelectorTerms[0].MatchExpressions[0]
+	label := requirement.Key[strings.LastIndex(requirement.Key, "/")+1:]
+	switch requirement.Operator {
+	case corev1.NodeSelectorOpIn:
+		label += "-" + requirement.Values[0]
+	case corev1.NodeSelectorOpExists:
+	default:
+		label = "nodes"
+	}
+	return namePart(label) + "-"
+}
+
+// namePart makes a part of a name of what can be a label.
+func namePart(text string) string {
+	valid := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', '0' <= r && r <= '9', r == '-', r == '.':
+			return r
+		}
+		return '-'
+	}, strings.ToLower(text))
+	if len(valid) > maxPrefixLength {
+		valid = valid[:maxPrefixLength]
+	}
+	if valid = strings.Trim(valid, "-."); valid == "" {
+		return "nodes"
+	}
+	return valid
+}

@@ -1,0 +1,63 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"errors"
+	"fmt"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+)
+
+// resource is NodeMaintenance in URLs and messages.
+const resource = "nodemaintenances"
+
+// errNotServed is what users of a server without the API see.
+var errNotServed = errors.New(`the server does not serve NodeMaintenance (coordination.k8s.io/v1alpha1): ` +
+	`enable its feature gates EvictionRequestAPI and DeclarativeNodeMaintenance in kube-apiserver and kube-controller-manager, ` +
+	`and --runtime-config=coordination.k8s.io/v1alpha1=true in kube-apiserver, or use "kubectl drain"`)
+
+// servedClient returns a client of a server that knows NodeMaintenances.
+func (e *environment) servedClient() (kubernetes.Interface, error) {
+	client, err := e.client()
+	if err != nil {
+		return nil, err
+	}
+	return client, requireServed(client)
+}
+
+// requireServed asks the server itself: what kubectl remembers of it can be hours old.
+// A server that keeps its list to itself is given the benefit of the doubt.
+func requireServed(client kubernetes.Interface) error {
+	resources, err := client.Discovery().ServerResourcesForGroupVersion(coordinationv1alpha1.SchemeGroupVersion.String())
+	switch {
+	case apierrors.IsNotFound(err):
+		return errNotServed
+	case apierrors.IsForbidden(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("asking the server whether it serves NodeMaintenance: %w", err)
+	}
+	for _, served := range resources.APIResources {
+		if served.Name == resource {
+			return nil
+		}
+	}
+	return errNotServed
+}

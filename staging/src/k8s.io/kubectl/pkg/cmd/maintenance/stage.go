@@ -1,0 +1,105 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+)
+
+// fieldManager says in managedFields that a person has moved a maintenance on.
+const fieldManager = "kubectl-maintenance"
+
+// stages in the order in which a maintenance goes through them.
+var stages = []coordinationv1alpha1.NodeMaintenanceStage{
+	coordinationv1alpha1.NodeMaintenanceStageIdle,
+	coordinationv1alpha1.NodeMaintenanceStageCordon,
+	coordinationv1alpha1.NodeMaintenanceStageDrain,
+	coordinationv1alpha1.NodeMaintenanceStageComplete,
+}
+
+// startStages are those that --stage takes: "complete" is a command of its own.
+var startStages = []string{
+	string(coordinationv1alpha1.NodeMaintenanceStageIdle),
+	string(coordinationv1alpha1.NodeMaintenanceStageCordon),
+	string(coordinationv1alpha1.NodeMaintenanceStageDrain),
+}
+
+// parseStage reads --stage, in any case of letters.
+func parseStage(text string) (coordinationv1alpha1.NodeMaintenanceStage, error) {
+	for _, stage := range startStages {
+		if strings.EqualFold(stage, text) {
+			return coordinationv1alpha1.NodeMaintenanceStage(stage), nil
+		}
+	}
+	if strings.EqualFold(text, string(coordinationv1alpha1.NodeMaintenanceStageComplete)) {
+		return "", fmt.Errorf("--stage=%q: use \"kubectl maintenance complete\"", text)
+	}
+	return "", fmt.Errorf("--stage=%q: must be one of %s", text, strings.Join(startStages, ", "))
+}
+
+// moveTo moves a maintenance forward to a stage and returns how it was before. One that
+// is there already is left alone.
+//
+// The patch carries the version that the decision is based on. The controller writes to
+// the status at any time, so a conflict is decided anew.
+func moveTo(ctx context.Context, client kubernetes.Interface, name string, stage coordinationv1alpha1.NodeMaintenanceStage, options metav1.PatchOptions) (before *coordinationv1alpha1.NodeMaintenance, err error) {
+	maintenances := client.CoordinationV1alpha1().NodeMaintenances()
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		nm, err := maintenances.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		before = nm
+		if nm.Spec.Stage == stage {
+			return nil
+		}
+		if err := validateMove(nm, stage); err != nil {
+			return err
+		}
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"uid": nm.UID, "resourceVersion": nm.ResourceVersion},
+			"spec":     map[string]any{"stage": stage},
+		})
+		if err != nil {
+			return err
+		}
+		_, err = maintenances.Patch(ctx, name, types.MergePatchType, patch, options)
+		return err
+	})
+	return before, err
+}
+
+func validateMove(nm *coordinationv1alpha1.NodeMaintenance, stage coordinationv1alpha1.NodeMaintenanceStage) error {
+	if nm.DeletionTimestamp != nil {
+		return fmt.Errorf("NodeMaintenance %q is being deleted: start another one", nm.Name)
+	}
+	// A stage that this kubectl does not know is left to the server.
+	if slices.Index(stages, nm.Spec.Stage) > slices.Index(stages, stage) {
+		return fmt.Errorf("NodeMaintenance %q is in the stage %s and cannot go back to %s: complete or cancel it and start another one", nm.Name, nm.Spec.Stage, stage)
+	}
+	return nil
+}

@@ -1,0 +1,316 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/exec"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/scheme"
+	"k8s.io/kubectl/pkg/util/completion"
+	"k8s.io/kubectl/pkg/util/i18n"
+	"k8s.io/kubectl/pkg/util/templates"
+)
+
+var (
+	startLong = templates.LongDesc(i18n.T(`
+		Start a maintenance of nodes, or move one on to a further stage.
+
+		The nodes are named, or selected with -l: then nodes that get or lose the labels later join
+		or leave. Without --name the maintenance is named after its nodes, and the name is printed.
+
+		With the name of a maintenance and no nodes it is moved forward: from Idle to Cordon or
+		Drain. It never goes back.
+
+		With --wait, whoever holds pods up is named as soon as it does, and the command ends when
+		no pod is left.
+
+		Exit codes: 0 done, 1 after an error or when the maintenance was ended before it was
+		drained, 2 when --timeout has passed, 3 when it has passed while pods were blocked, 130
+		after Ctrl-C. None of them ends the maintenance.`))
+
+	startExample = templates.Examples(i18n.T(`
+		# Drain node "foo"
+		kubectl maintenance start foo --reason="firmware upgrade"
+
+		# Drain all nodes of a pool, and wait up to half an hour
+		kubectl maintenance start --name=pool-a -l pool=a --wait --timeout=30m
+
+		# Announce a maintenance of two nodes, and drain them later
+		kubectl maintenance start --name=rack-7 foo bar --stage=Idle
+		kubectl maintenance start rack-7
+
+		# Drain the pods of one app before the others
+		kubectl maintenance start foo --drain-plan-file=plan.yaml
+
+		# Print what would be created
+		kubectl maintenance start foo --dry-run=server -o yaml`))
+)
+
+type startOptions struct {
+	*environment
+	printFlags *genericclioptions.PrintFlags
+
+	args          []string
+	name          string
+	selector      string
+	reason        string
+	stageText     string
+	drainPlanFile string
+	wait          bool
+	timeout       time.Duration
+
+	stage     coordinationv1alpha1.NodeMaintenanceStage
+	drainPlan []corev1.DrainPlanEntry
+	dryRun    cmdutil.DryRunStrategy
+}
+
+func newCmdStart(env *environment) *cobra.Command {
+	o := &startOptions{
+		environment: env,
+		printFlags:  genericclioptions.NewPrintFlags("").WithTypeSetter(scheme.Scheme),
+		stageText:   string(coordinationv1alpha1.NodeMaintenanceStageDrain),
+	}
+	cmd := &cobra.Command{
+		Use:                   "start (NODE... | -l SELECTOR | NAME) [--name=NAME] [--stage=Idle|Cordon|Drain] [--wait]",
+		DisableFlagsInUseLine: true,
+		Short:                 i18n.T("Start a maintenance of nodes, or move one on"),
+		Long:                  startLong,
+		Example:               startExample,
+		ValidArgsFunction:     completeNodesAndNames(env.factory),
+		Run: func(cmd *cobra.Command, args []string) {
+			cmdutil.CheckErr(o.complete(cmd, args))
+			cmdutil.CheckErr(o.validate(cmd))
+			ctx, stop := untilInterrupted(cmd, o.timeout)
+			defer stop()
+			cmdutil.CheckErr(o.run(ctx))
+		},
+	}
+	o.printFlags.AddFlags(cmd)
+	cmdutil.AddDryRunFlag(cmd)
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", o.selector, "Selector (label query) of the nodes, such as -l pool=a. Nodes may join and leave later.")
+	cmd.Flags().StringVar(&o.name, "name", o.name, "Name of the maintenance. Made from the names of the nodes if it is empty.")
+	cmd.Flags().StringVar(&o.reason, "reason", o.reason, "Why the nodes are maintained, for people.")
+	cmd.Flags().StringVar(&o.stageText, "stage", o.stageText, "How far the maintenance goes: Idle, Cordon or Drain.")
+	cmd.Flags().StringVar(&o.drainPlanFile, "drain-plan-file", o.drainPlanFile, "File with the drain plan in YAML or JSON: a list of entries, or a NodeMaintenance. '-' is stdin. What it lacks of the standard entries is added.")
+	cmd.Flags().BoolVar(&o.wait, "wait", o.wait, "If true, name who holds the pods up, and return when no pod is left (with --stage=Cordon: when all nodes are cordoned).")
+	addTimeoutFlag(cmd, &o.timeout)
+	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("stage", cobra.FixedCompletions(startStages, cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+func completeNodesAndNames(f cmdutil.Factory) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		names := completion.CompGetResource(f, "nodes", toComplete)
+		if len(args) == 0 {
+			names = append(names, completion.CompGetResource(f, resource, toComplete)...)
+		}
+		return cmdutil.Difference(names, args), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func (o *startOptions) complete(cmd *cobra.Command, args []string) error {
+	o.args = unique(args)
+	var err error
+	if o.stage, err = parseStage(o.stageText); err != nil {
+		return err
+	}
+	if o.dryRun, err = cmdutil.GetDryRunStrategy(cmd); err != nil {
+		return err
+	}
+	if o.drainPlanFile != "" {
+		if o.drainPlan, err = readDrainPlan(o.drainPlanFile, o.In); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *startOptions) validate(cmd *cobra.Command) error {
+	switch {
+	case o.selector != "" && len(o.args) > 1:
+		return cmdutil.UsageErrorf(cmd, "nodes cannot be both named (%v) and selected by labels", o.args)
+	case o.selector != "" && len(o.args) == 1 && o.name != "":
+		return cmdutil.UsageErrorf(cmd, "with --selector and --name nothing else can be named, such as %q", o.args[0])
+	case o.selector == "" && len(o.args) == 0 && o.name == "":
+		return cmdutil.UsageErrorf(cmd, "name nodes, or select them with -l, or name a maintenance to move on")
+	case o.wait && o.stage == coordinationv1alpha1.NodeMaintenanceStageIdle:
+		return cmdutil.UsageErrorf(cmd, "--wait: there is nothing to wait for in the stage Idle")
+	case o.wait && o.dryRun != cmdutil.DryRunNone:
+		return cmdutil.UsageErrorf(cmd, "--wait: there is nothing to wait for with --dry-run")
+	case o.timeout != 0 && !o.wait:
+		return cmdutil.UsageErrorf(cmd, "--timeout needs --wait")
+	}
+	return validateTimeout(o.timeout)
+}
+
+func (o *startOptions) run(ctx context.Context) error {
+	client, err := o.servedClient()
+	if err != nil {
+		return err
+	}
+	nm, err := o.newMaintenance(ctx, client)
+	if err != nil {
+		return err
+	}
+	if nm == nil {
+		nm, err = o.moveOn(ctx, client)
+	} else {
+		nm, err = o.create(ctx, client, nm)
+	}
+	if err != nil || !o.wait {
+		return err
+	}
+	return o.waitFor(ctx, client, nm.Name)
+}
+
+// newMaintenance returns what is to be created, or nil if one that exists is to be moved
+// on. Nothing is created for a node that does not exist: it is more likely a typo.
+func (o *startOptions) newMaintenance(ctx context.Context, client kubernetes.Interface) (*coordinationv1alpha1.NodeMaintenance, error) {
+	nm := &coordinationv1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: o.name},
+		Spec:       coordinationv1alpha1.NodeMaintenanceSpec{Stage: o.stage, Reason: o.reason, DrainPlan: o.drainPlan},
+	}
+	if o.selector != "" {
+		var err error
+		if nm.Spec.NodeSelector, err = nodesByLabels(o.selector); err != nil {
+			return nil, err
+		}
+		if len(o.args) == 1 {
+			nm.Name = o.args[0]
+		}
+		if nm.Name == "" {
+			nm.GenerateName = prefixForLabels(nm.Spec.NodeSelector)
+		}
+		return nm, nil
+	}
+	if len(o.args) == 0 {
+		return nil, nil
+	}
+	if err := missingNodes(ctx, client, o.args); err != nil {
+		if len(o.args) > 1 || o.name != "" || !hasMaintenance(ctx, client, o.args[0]) {
+			return nil, err
+		}
+		o.name = o.args[0]
+		return nil, nil
+	}
+	nm.Spec.NodeSelector = nodesByName(o.args)
+	if nm.Name == "" {
+		nm.GenerateName = prefixForNodes(o.args)
+	}
+	return nm, nil
+}
+
+// hasMaintenance tells whether what is no node is a maintenance.
+func hasMaintenance(ctx context.Context, client kubernetes.Interface, name string) bool {
+	_, err := client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
+	return err == nil
+}
+
+func (o *startOptions) create(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) (*coordinationv1alpha1.NodeMaintenance, error) {
+	if o.dryRun == cmdutil.DryRunClient {
+		return nm, o.print(nm, "created")
+	}
+	options := metav1.CreateOptions{FieldManager: fieldManager}
+	if o.dryRun == cmdutil.DryRunServer {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	created, err := client.CoordinationV1alpha1().NodeMaintenances().Create(ctx, nm, options)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return nil, fmt.Errorf("NodeMaintenance %q exists already: choose another name, or move that one on with \"kubectl maintenance start --name=%s\" and no nodes", nm.Name, nm.Name)
+	case err != nil:
+		return nil, err
+	}
+	return created, o.print(created, "created")
+}
+
+// moveOn moves an existing maintenance forward.
+func (o *startOptions) moveOn(ctx context.Context, client kubernetes.Interface) (*coordinationv1alpha1.NodeMaintenance, error) {
+	if o.reason != "" || len(o.drainPlan) > 0 {
+		return nil, fmt.Errorf("NodeMaintenance %q is only moved on when no nodes are given: --reason and --drain-plan-file are for a new one", o.name)
+	}
+	options := metav1.PatchOptions{FieldManager: fieldManager}
+	if o.dryRun == cmdutil.DryRunServer {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	var before *coordinationv1alpha1.NodeMaintenance
+	var err error
+	if o.dryRun == cmdutil.DryRunClient {
+		before, err = client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, o.name, metav1.GetOptions{})
+		if err == nil {
+			err = validateMove(before, o.stage)
+		}
+	} else {
+		before, err = moveTo(ctx, client, o.name, o.stage, options)
+	}
+	if err != nil {
+		return nil, err
+	}
+	operation := fmt.Sprintf("moved from %s to %s", before.Spec.Stage, o.stage)
+	if before.Spec.Stage == o.stage {
+		operation = fmt.Sprintf("unchanged, in the stage %s already", o.stage)
+	}
+	nm := before.DeepCopy()
+	nm.Spec.Stage = o.stage
+	return nm, o.print(nm, operation)
+}
+
+// print tells what was done, in the format that was asked for.
+func (o *startOptions) print(nm *coordinationv1alpha1.NodeMaintenance, operation string) error {
+	o.printFlags.NamePrintFlags.Operation = operation
+	printer, err := cmdutil.PrintFlagsWithDryRunStrategy(o.printFlags, o.dryRun).ToPrinter()
+	if err != nil {
+		return err
+	}
+	if nm.Name == "" {
+		// Only with --dry-run=client: the server makes the name.
+		nm = nm.DeepCopy()
+		if o.printFlags.OutputFormat == nil || *o.printFlags.OutputFormat == "" || *o.printFlags.OutputFormat == "name" {
+			nm.Name = nm.GenerateName + "*"
+		}
+	}
+	return printer.PrintObj(nm, o.Out)
+}
+
+// waitFor names the blockers until the maintenance has done what its stage is for.
+func (o *startOptions) waitFor(ctx context.Context, client kubernetes.Interface, name string) error {
+	out := o.Out
+	if o.printFlags.OutputFormat != nil && *o.printFlags.OutputFormat != "" {
+		// Who asked for an object wants nothing else on stdout.
+		out = o.ErrOut
+	}
+	last, err := follow(ctx, client, []string{name}, o.clock, &lineDisplay{out: out}, isInStage(o.stage))
+	if err != nil {
+		return err
+	}
+	if v := last[name]; v.Outcome == outcomeDeleted || v.Outcome == outcomeCompleted {
+		return exec.CodeExitError{Err: fmt.Errorf("error: NodeMaintenance %q was ended by somebody before it was done", name), Code: cmdutil.DefaultErrorExitCode}
+	}
+	return nil
+}

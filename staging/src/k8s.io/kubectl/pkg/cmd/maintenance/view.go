@@ -1,0 +1,253 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"fmt"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// view is what people and scripts are told of one maintenance. "status -o json" prints
+// it, so that its fields are an interface.
+type view struct {
+	Name  string                                    `json:"name"`
+	Stage coordinationv1alpha1.NodeMaintenanceStage `json:"stage"`
+	// StageStarted is when the controller started the stage; nil if it has not.
+	StageStarted *metav1.Time `json:"stageStarted,omitempty"`
+	Reason       string       `json:"reason,omitempty"`
+	// Deleting tells that the object is going to be deleted.
+	Deleting bool `json:"deleting,omitempty"`
+	// Outcome is Drained or Completed, or empty while there is something to wait for.
+	Outcome       outcome `json:"outcome,omitempty"`
+	SelectedNodes int     `json:"selectedNodes"`
+	DrainedNodes  int     `json:"drainedNodes"`
+	PodsPending   int     `json:"podsPendingEvictionRequest"`
+	PodsEvicting  int     `json:"activeEvictionRequests"`
+	PodsBlocked   int     `json:"blockedPods"`
+	// Targets are the drain targets that all nodes have reached.
+	Targets []corev1.DrainPlanEntry `json:"reachedDrainTargets,omitempty"`
+	// DrainMessage is the controller's, in one line.
+	DrainMessage string `json:"drainMessage,omitempty"`
+	// ETA is the latest time at which an interceptor expects to be done.
+	ETA   *metav1.Time `json:"eta,omitempty"`
+	Nodes []nodeView   `json:"nodes"`
+	// Blockers are what pods wait for, with what needs somebody to act first. Where the
+	// user may not read pods or eviction requests, there are none, and Condition tells.
+	Blockers []blockerView `json:"blockers"`
+	// Condition is the message of the condition Drained, as the controller wrote it.
+	Condition string `json:"condition,omitempty"`
+	// Unreadable are the resources that the user may not list.
+	Unreadable []string `json:"unreadable,omitempty"`
+}
+
+// outcome is how a maintenance ended, as far as a drain is concerned.
+type outcome string
+
+const (
+	outcomeDrained   outcome = "Drained"
+	outcomeCompleted outcome = "Completed"
+	outcomeDeleted   outcome = "Deleted"
+)
+
+// nodeView is one node of a maintenance.
+type nodeView struct {
+	Name     string `json:"name"`
+	Cordoned bool   `json:"cordoned"`
+	Drained  bool   `json:"drained"`
+	// Left tells of pods that are left: not asked to leave, asked to, and, of these,
+	// those that stay until somebody acts. Known in the stage Drain.
+	PodsPending  int `json:"podsPendingEvictionRequest"`
+	PodsEvicting int `json:"activeEvictionRequests"`
+	PodsBlocked  int `json:"blockedPods"`
+	// PodsGone is how many pods have left since somebody looks on: see progress.
+	PodsGone int                     `json:"podsGone,omitempty"`
+	Targets  []corev1.DrainPlanEntry `json:"drainTargets,omitempty"`
+	Message  string                  `json:"drainMessage,omitempty"`
+}
+
+func (n *nodeView) podsLeft() int { return n.PodsPending + n.PodsEvicting }
+
+// blockerView is what pods have in common that wait for the same.
+type blockerView struct {
+	Cause maintenance.HoldCause `json:"cause"`
+	Name  string                `json:"name,omitempty"`
+	// Blocked tells that the pods stay until somebody acts.
+	Blocked bool `json:"blocked"`
+	Pods    int  `json:"pods"`
+	// First are the first of them.
+	First     []string     `json:"firstPods"`
+	Heartbeat *metav1.Time `json:"heartbeat,omitempty"`
+	ETA       *metav1.Time `json:"eta,omitempty"`
+	Since     *metav1.Time `json:"since,omitempty"`
+}
+
+// viewsOf returns the views of all maintenances of a snapshot.
+func viewsOf(s *snapshot, now time.Time) []view {
+	views := []view{}
+	for _, nm := range s.maintenances {
+		views = append(views, viewOf(nm, s, now))
+	}
+	return views
+}
+
+func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot, now time.Time) view {
+	drain := &nm.Status.DrainStatus
+	v := view{
+		Name: nm.Name, Stage: nm.Spec.Stage, Reason: nm.Spec.Reason,
+		Deleting:      nm.DeletionTimestamp != nil,
+		Outcome:       outcomeOf(nm),
+		SelectedNodes: int(nm.Status.SelectedNodes),
+		DrainedNodes:  int(drain.DrainedNodes),
+		PodsPending:   int(drain.PodsPendingEvictionRequest),
+		PodsEvicting:  int(drain.ActiveEvictionRequests),
+		PodsBlocked:   int(drain.BlockedPods),
+		Targets:       drain.ReachedDrainTargets,
+		DrainMessage:  drain.DrainMessage,
+		Nodes:         []nodeView{},
+		Blockers:      []blockerView{},
+		Unreadable:    s.unreadable,
+	}
+	for _, stage := range nm.Status.StageStatuses {
+		if stage.Name == nm.Spec.Stage {
+			v.StageStarted = stage.StartTimestamp
+		}
+	}
+	if condition := meta.FindStatusCondition(nm.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained)); condition != nil {
+		v.Condition = condition.Message
+	}
+	if s.readable("nodes") {
+		v.addNodes(s.selectedNodes(nm.Spec.NodeSelector), s, now)
+	}
+	return v
+}
+
+// outcomeOf returns how the maintenance ended, or nothing while it goes on. What the
+// controller has written counts only if it is about the stage that is wanted now.
+func outcomeOf(nm *coordinationv1alpha1.NodeMaintenance) outcome {
+	if isCompleted(nm) {
+		return outcomeCompleted
+	}
+	drained := meta.IsStatusConditionTrue(nm.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained))
+	if nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && drained && nm.Status.ObservedGeneration == nm.Generation {
+		return outcomeDrained
+	}
+	return ""
+}
+
+// isCompleted tells whether the nodes were given back: the finalizer goes when they are.
+func isCompleted(nm *coordinationv1alpha1.NodeMaintenance) bool {
+	return nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete && nm.Status.ObservedGeneration == nm.Generation && !hasFinalizer(nm)
+}
+
+func hasFinalizer(nm *coordinationv1alpha1.NodeMaintenance) bool {
+	for _, finalizer := range nm.Finalizers {
+		if finalizer == coordinationv1alpha1.NodeMaintenanceFinalizer {
+			return true
+		}
+	}
+	return false
+}
+
+// addNodes adds the nodes, and, in the stage Drain, what their pods wait for.
+func (v *view) addNodes(nodes []*corev1.Node, s *snapshot, now time.Time) {
+	var groups [][]maintenance.HoldGroup
+	for _, node := range nodes {
+		n := nodeViewOf(node)
+		if v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
+			held := maintenance.GroupHolds(holdsOf(node.Name, s, now))
+			for _, group := range held {
+				if group.Cause.Blocked() {
+					n.PodsBlocked += group.Pods
+				}
+			}
+			groups = append(groups, held)
+		}
+		v.Nodes = append(v.Nodes, n)
+	}
+	v.SelectedNodes = len(v.Nodes)
+	for _, group := range maintenance.MergeGroups(groups...) {
+		v.addBlocker(group)
+	}
+}
+
+func nodeViewOf(node *corev1.Node) nodeView {
+	n := nodeView{Name: node.Name, Cordoned: node.Spec.Unschedulable}
+	if status := node.Status.MaintenanceStatus; status != nil {
+		n.PodsPending, n.PodsEvicting = int(status.PodsPendingEvictionRequest), int(status.ActiveEvictionRequests)
+		n.Targets, n.Message = status.DrainTargets, status.DrainMessage
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == coordinationv1alpha1.NodeDrained {
+			n.Drained = condition.Status == corev1.ConditionTrue
+		}
+	}
+	return n
+}
+
+// holdsOf returns what holds the pods of a node. Without the pods or their requests
+// nothing is known.
+func holdsOf(node string, s *snapshot, now time.Time) []maintenance.Hold {
+	if !s.readable("pods") || !s.readable("evictionrequests") {
+		return nil
+	}
+	var holds []maintenance.Hold
+	for _, pod := range s.pods[node] {
+		if hold, held := maintenance.HoldOf(pod, s.requests[string(pod.UID)], s.budgetsOf, now); held {
+			holds = append(holds, hold)
+		}
+	}
+	return holds
+}
+
+func (v *view) addBlocker(group maintenance.HoldGroup) {
+	blocker := blockerView{
+		Cause: group.Cause, Name: group.Name, Blocked: group.Cause.Blocked(), Pods: group.Pods,
+		Heartbeat: group.Heartbeat, ETA: group.ETA, Since: group.Since,
+	}
+	for _, pod := range group.First {
+		blocker.First = append(blocker.First, pod.String())
+	}
+	if group.ETA != nil && (v.ETA == nil || v.ETA.Before(group.ETA)) {
+		v.ETA = group.ETA
+	}
+	v.Blockers = append(v.Blockers, blocker)
+}
+
+// key tells blockers apart.
+func (b *blockerView) key() string { return string(b.Cause) + " " + b.Name }
+
+// progress remembers how many pods each node had, so that a bar can show how many of
+// them are gone: no object tells.
+type progress map[string]int
+
+// apply fills in how many pods have left since this was first called.
+func (p progress) apply(views []view) {
+	for i := range views {
+		for j := range views[i].Nodes {
+			node := &views[i].Nodes[j]
+			key := fmt.Sprintf("%s/%s", views[i].Name, node.Name)
+			p[key] = max(p[key], node.podsLeft())
+			node.PodsGone = p[key] - node.podsLeft()
+		}
+	}
+}
