@@ -14,13 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package maintenance is "kubectl maintenance": it starts, watches and ends
+// Package maintenance is "kubectl maintenance": it plans, starts, watches and ends
 // NodeMaintenances.
 //
 // Each command reads what it needs into a snapshot (snapshot.go, or kept up to date by
-// observer.go), a pure function makes a view of it (view.go), and pure
-// functions turn views into text (render.go, changes.go). What a command
-// writes stands in its own file, and nowhere else.
+// observer.go), pure functions make a view of it (view.go, planview.go), and others
+// turn views into text (render.go, planrender.go, changes.go). What a command writes to
+// the server stands in its own file, and in stage.go.
 package maintenance
 
 import (
@@ -71,6 +71,9 @@ var (
 		    130  interrupted`))
 
 	maintenanceExample = templates.Examples(i18n.T(`
+		# See what a drain of node "foo" would do, and who would be in the way
+		kubectl maintenance plan foo
+
 		# Drain node "foo", name who holds it up, and wait until no pod is left
 		kubectl maintenance start foo --reason="firmware upgrade" --wait
 
@@ -108,6 +111,7 @@ func newCmdMaintenance(env *environment) *cobra.Command {
 		Example:               maintenanceExample,
 		Run:                   cmdutil.DefaultSubCommandRun(env.Out),
 	}
+	cmd.AddCommand(newCmdPlan(env))
 	cmd.AddCommand(newCmdStart(env))
 	cmd.AddCommand(newCmdStatus(env))
 	cmd.AddCommand(newCmdWatch(env))

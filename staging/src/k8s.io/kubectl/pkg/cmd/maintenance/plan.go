@@ -1,0 +1,225 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/node/maintenance"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/completion"
+	"k8s.io/kubectl/pkg/util/i18n"
+	"k8s.io/kubectl/pkg/util/templates"
+	"sigs.k8s.io/yaml"
+)
+
+var (
+	planLong = templates.LongDesc(i18n.T(`
+		Show what a drain would do, and change nothing.
+
+		For each node its pods are listed in the order in which they would be asked to leave,
+		with the step of the drain plan that takes them, the interceptors that act before they are
+		evicted, and what would keep them: budgets that allow no disruption now, and pods that
+		others have to end.
+
+		The plan is of nodes that are named or selected with -l, of a maintenance that exists
+		(--maintenance), or of one in a file (-f).
+
+		Only reads are sent to the server.`))
+
+	planExample = templates.Examples(i18n.T(`
+		# Show what a drain of node "foo" would do
+		kubectl maintenance plan foo
+
+		# Show it for all nodes of a pool, with the pods of one app before the others
+		kubectl maintenance plan -l pool=a --drain-plan-file=plan.yaml
+
+		# Show what is left to do for a maintenance that exists
+		kubectl maintenance plan --maintenance=foo-x7k2p
+
+		# Check a manifest before it is applied
+		kubectl maintenance plan -f maintenance.yaml
+
+		# List the pods that a budget would block now
+		kubectl maintenance plan foo -o json | jq '.nodes[].pods[] | select(.blocked)'`))
+)
+
+// wide is the output format with one line for each pod.
+const wide = "wide"
+
+type planOptions struct {
+	*environment
+	args          []string
+	selector      string
+	maintenance   string
+	filename      string
+	drainPlanFile string
+	output        string
+}
+
+func newCmdPlan(env *environment) *cobra.Command {
+	o := &planOptions{environment: env}
+	cmd := &cobra.Command{
+		Use:                   "plan (NODE... | -l SELECTOR | --maintenance=NAME | -f FILENAME)",
+		DisableFlagsInUseLine: true,
+		Short:                 i18n.T("Show what a drain would do, and change nothing"),
+		Long:                  planLong,
+		Example:               planExample,
+		ValidArgsFunction:     completeNames(env.factory, "nodes"),
+		Run: func(cmd *cobra.Command, args []string) {
+			o.args = unique(args)
+			cmdutil.CheckErr(o.validate(cmd))
+			ctx, stop := untilInterrupted(cmd, 0)
+			defer stop()
+			cmdutil.CheckErr(o.run(ctx))
+		},
+	}
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", o.selector, "Selector (label query) of the nodes, such as -l pool=a.")
+	cmd.Flags().StringVar(&o.maintenance, "maintenance", o.maintenance, "Name of a maintenance that exists.")
+	cmd.Flags().StringVarP(&o.filename, "filename", "f", o.filename, "File with a NodeMaintenance that may not exist yet. '-' is stdin.")
+	cmd.Flags().StringVar(&o.drainPlanFile, "drain-plan-file", o.drainPlanFile, "File with the drain plan, as for \"kubectl maintenance start\".")
+	addOutputFlag(cmd, &o.output, wide)
+	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("maintenance", func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		return completion.CompGetResource(env.factory, resource, toComplete), cobra.ShellCompDirectiveNoFileComp
+	}))
+	return cmd
+}
+
+func (o *planOptions) validate(cmd *cobra.Command) error {
+	given := 0
+	for _, isGiven := range []bool{len(o.args) > 0, o.selector != "", o.maintenance != "", o.filename != ""} {
+		if isGiven {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return cmdutil.UsageErrorf(cmd, "exactly one of NODE..., --selector, --maintenance and --filename is required")
+	case o.drainPlanFile != "" && (o.maintenance != "" || o.filename != ""):
+		return cmdutil.UsageErrorf(cmd, "--drain-plan-file: the maintenance has a drain plan of its own")
+	}
+	return validateOutput(o.output, wide)
+}
+
+func (o *planOptions) run(ctx context.Context) error {
+	client, err := o.servedClient()
+	if err != nil {
+		return err
+	}
+	nm, err := o.target(ctx, client)
+	if err != nil {
+		return err
+	}
+	s, nodes, err := o.read(ctx, client, nm)
+	if err != nil {
+		return err
+	}
+	// As admission completes it: for one that is stored that has happened already.
+	plan, err := planOf(s, nm.Name, nodes, maintenance.CompletePlan(nm.Spec.DrainPlan))
+	if err != nil {
+		return fmt.Errorf("drain plan: %w", err)
+	}
+	switch o.output {
+	case wide:
+		return writeWidePlan(o.Out, plan)
+	case "":
+		_, err := io.WriteString(o.Out, renderPlan(plan, defaultWidth))
+		return err
+	}
+	return printStructured(o.Out, o.output, plan)
+}
+
+// target returns the maintenance that is asked about, be it stored or not.
+func (o *planOptions) target(ctx context.Context, client kubernetes.Interface) (*coordinationv1alpha1.NodeMaintenance, error) {
+	nm := &coordinationv1alpha1.NodeMaintenance{}
+	var err error
+	switch {
+	case o.maintenance != "":
+		nm, err = client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, o.maintenance, metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("reading NodeMaintenance %q: %w", o.maintenance, err)
+		}
+		return nm, nil
+	case o.filename != "":
+		return readManifest(o.filename, o.In)
+	case o.selector != "":
+		nm.Spec.NodeSelector, err = nodesByLabels(o.selector)
+	default:
+		nm.Spec.NodeSelector = nodesByName(o.args)
+		err = missingNodes(ctx, client, o.args)
+	}
+	if err == nil && o.drainPlanFile != "" {
+		nm.Spec.DrainPlan, err = readDrainPlan(o.drainPlanFile, o.In)
+	}
+	return nm, err
+}
+
+func readManifest(name string, in io.Reader) (*coordinationv1alpha1.NodeMaintenance, error) {
+	data, err := readFile(name, in)
+	if err != nil {
+		return nil, fmt.Errorf("--filename: %w", err)
+	}
+	nm := &coordinationv1alpha1.NodeMaintenance{}
+	if err := yaml.UnmarshalStrict(data, nm); err != nil {
+		return nil, fmt.Errorf("--filename=%s: %w", name, err)
+	}
+	if nm.Kind != "NodeMaintenance" || nm.Spec.NodeSelector == nil {
+		return nil, fmt.Errorf("--filename=%s: is no NodeMaintenance with a spec.nodeSelector", name)
+	}
+	return nm, nil
+}
+
+// read reads all that has to do with the nodes. Nodes and pods must be readable: there
+// is no plan without them.
+func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) (*snapshot, []*corev1.Node, error) {
+	s := &snapshot{}
+	maintenances, err := client.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})
+	switch {
+	case s.skip(resource, err):
+	case err != nil:
+		return nil, nil, fmt.Errorf("listing NodeMaintenances: %w", err)
+	default:
+		s.setMaintenances(pointers(maintenances.Items))
+	}
+	if err := s.readNodes(ctx, client); err != nil {
+		return nil, nil, err
+	}
+	nodes := s.selectedNodes(nm.Spec.NodeSelector)
+	var names []string
+	for _, node := range nodes {
+		names = append(names, node.Name)
+	}
+	if err := s.readPods(ctx, client, names); err != nil {
+		return nil, nil, err
+	}
+	for _, needed := range []string{"nodes", "pods"} {
+		if !s.readable(needed) {
+			return nil, nil, apierrors.NewForbidden(corev1.Resource(needed), "", errors.New("a plan needs the right to list them in all namespaces"))
+		}
+	}
+	return s, nodes, nil
+}

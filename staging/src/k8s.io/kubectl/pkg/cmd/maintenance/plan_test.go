@@ -1,0 +1,275 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+func (p podStory) withPriority(priority int32) podStory {
+	p.Spec.Priority = &priority
+	return p
+}
+
+func (p podStory) ownedBy(kind string) podStory {
+	p.OwnerReferences[0].Kind = kind
+	return p
+}
+
+func (p podStory) bare() podStory {
+	p.OwnerReferences = nil
+	return p
+}
+
+func (p podStory) static() podStory {
+	p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+	return p.bare()
+}
+
+func (p podStory) withLocalStorage() podStory {
+	p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	return p
+}
+
+func (p podStory) registering(annotations ...string) podStory {
+	p.Annotations = map[string]string{}
+	for _, annotation := range annotations {
+		name, value, _ := strings.Cut(annotation, "=")
+		p.Annotations[coordinationv1alpha1.EvictionInterceptorAnnotationPrefix+name] = value
+	}
+	return p
+}
+
+func (p podStory) inPhase(phase corev1.PodPhase) podStory {
+	p.Status.Phase = phase
+	return p
+}
+
+func (p podStory) unready() podStory {
+	p.Status.Conditions = nil
+	return p
+}
+
+// busyNodes are two nodes with pods of all kinds, a third one that is not concerned.
+func busyNodes() []any {
+	grouped := newPod("batch-0", "node-2")
+	grouped.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("batch")}
+	foreign := newPod("vm-1", "node-2", migrate).asked()
+	foreign.request.Spec.Requesters = []coordinationv1alpha1.Requester{{Name: "drain.example.com"}}
+	return []any{
+		newNode("node-1"), drainingNode("node-2", 1, 0, "Draining"), newNode("node-3"), newNode("node-4"),
+		newMaintenance("rack-8", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-2"),
+		newMaintenance("next-week", coordinationv1alpha1.NodeMaintenanceStageIdle, "node-1", "node-2"),
+		newMaintenance("over", coordinationv1alpha1.NodeMaintenanceStageComplete, "node-1").started(time.Hour).completed(),
+		newPod("web-5b755df8d7-q8rhn", "node-1"),
+		newPod("db-0", "node-1", migrate, backup).ownedBy("StatefulSet"),
+		newPod("proxy-x", "node-1").ownedBy("DaemonSet").withPriority(2000001000),
+		newPod("done-0", "node-1").inPhase(corev1.PodSucceeded),
+		newPod("critical-0", "node-1").withPriority(2000000000),
+		newPod("etcd-node-2", "node-2").static().withPriority(2000001000),
+		newPod("bare-0", "node-2").bare().withLocalStorage(),
+		newPod("db-1", "node-2").ownedBy("StatefulSet").registering("observe.example.com=20000"),
+		newPod("both-0", "node-2"),
+		newPod("web-5b755df8d7-zzzzz", "node-2").terminatingSince(time.Minute),
+		grouped, foreign,
+		newPod("db-2", "node-4"),
+		newBudget("db", "db", 0), newBudget("web", "web", 1), newBudget("both-a", "both", 1), newBudget("both-b", "both", 1), newBudget("idle", "nobody", 0),
+	}
+}
+
+func mustPlan(t *testing.T, s *snapshot, name string, entries []corev1.DrainPlanEntry, nodes ...string) *plan {
+	t.Helper()
+	p, err := planOf(s, name, s.selectedNodes(nodesByName(nodes)), entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestRenderPlan(t *testing.T) {
+	standard := maintenance.StandardPlan()
+	s := snapshotOf(busyNodes()...)
+	own := []corev1.DrainPlanEntry{{PodType: corev1.PodTypeDefault, PodPriority: 0, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}}}
+	long := snapshotOf(newNode("node-1"), newPod("db-"+strings.Repeat("0", 120), "node-1", strings.Repeat("i", 60)+".example.com"))
+	unreadable := snapshotOf(busyNodes()...)
+	unreadable.unreadable = []string{"poddisruptionbudgets"}
+	for name, p := range map[string]*plan{
+		"busy":       mustPlan(t, s, "", standard, "node-1", "node-2", "node-3"),
+		"stored":     mustPlan(t, s, "rack-8", standard, "node-2"),
+		"own":        mustPlan(t, s, "", maintenance.CompletePlan(own), "node-1"),
+		"incomplete": mustPlan(t, s, "", own, "node-1"),
+		"empty":      mustPlan(t, s, "", standard, "node-3"),
+		"no-node":    mustPlan(t, s, "", standard),
+		"long":       mustPlan(t, long, "", standard, "node-1"),
+		"unreadable": mustPlan(t, unreadable, "", standard, "node-3"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			golden(t, "plan/"+name, renderPlan(p, defaultWidth))
+		})
+	}
+	p := mustPlan(t, s, "", standard, "node-1", "node-2", "node-3")
+	var out bytes.Buffer
+	if err := writeWidePlan(&out, p); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "plan/busy-wide", out.String())
+	out.Reset()
+	if err := printStructured(&out, "yaml", p); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "plan/busy-wide-yaml", out.String())
+}
+
+func TestRefusalOf(t *testing.T) {
+	full, room, unprocessed := newBudget("full", "web", 0), newBudget("room", "web", 1), newBudget("unprocessed", "web", 1)
+	unprocessed.Generation, unprocessed.Status.ObservedGeneration = 2, 1
+	short, always := newBudget("short", "web", 0), newBudget("always", "web", 0)
+	short.Status.CurrentHealthy, always.Status.CurrentHealthy = 1, 1
+	always.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
+	none := newBudget("none", "web", 0)
+	none.Status.DesiredHealthy, none.Status.CurrentHealthy = 0, 0
+	pod := newPod("web-0", "node-1")
+	for _, tc := range []struct {
+		name    string
+		pod     podStory
+		budgets []*policyv1.PodDisruptionBudget
+		want    string
+	}{
+		{"no budget", pod, nil, ""},
+		{"room", pod, []*policyv1.PodDisruptionBudget{room}, ""},
+		{"no room", pod, []*policyv1.PodDisruptionBudget{full}, "PodDisruptionBudget default/full allows no disruption: 3 of 3 healthy pods are needed"},
+		{"two with room", pod, []*policyv1.PodDisruptionBudget{room, room}, "2 PodDisruptionBudgets select it, and the API server evicts no such pod: default/room, default/room"},
+		{"not processed", pod, []*policyv1.PodDisruptionBudget{unprocessed}, "PodDisruptionBudget default/unprocessed was not processed yet"},
+		{"pending pod", newPod("web-0", "node-1").inPhase(corev1.PodPending), []*policyv1.PodDisruptionBudget{full, full}, ""},
+		{"terminating pod", newPod("web-0", "node-1").terminatingSince(0), []*policyv1.PodDisruptionBudget{full}, ""},
+		{"unready pod, healthy budget", newPod("web-0", "node-1").unready(), []*policyv1.PodDisruptionBudget{full}, ""},
+		{"unready pod, unhealthy budget", newPod("web-0", "node-1").unready(), []*policyv1.PodDisruptionBudget{short}, "PodDisruptionBudget default/short allows no disruption: 3 of 1 healthy pods are needed"},
+		{"unready pod, always", newPod("web-0", "node-1").unready(), []*policyv1.PodDisruptionBudget{always}, ""},
+		{"ready pod, always", pod, []*policyv1.PodDisruptionBudget{always}, "PodDisruptionBudget default/always allows no disruption: 3 of 1 healthy pods are needed"},
+		{"unready pod, budget that wants nothing", newPod("web-0", "node-1").unready(), []*policyv1.PodDisruptionBudget{none}, "PodDisruptionBudget default/none allows no disruption: 0 of 0 healthy pods are needed"},
+	} {
+		if got := refusalOf(tc.pod.Pod, tc.budgets); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestInterceptorsOf(t *testing.T) {
+	const last = coordinationv1alpha1.EvictionInterceptorImperative
+	for _, tc := range []struct {
+		name string
+		pod  podStory
+		want []string
+	}{
+		{"nobody", newPod("a", "n"), []string{last}},
+		{"of the spec", newPod("a", "n", "b.example.com", "a.example.com"), []string{"b.example.com", "a.example.com", last}},
+		{"registered around them", newPod("a", "n", "spec.example.com").registering("low.example.com=1", "high.example.com=10001", "controller.example.com=10000/controller"),
+			[]string{"high.example.com", "spec.example.com", "controller.example.com", "low.example.com", last}},
+		{"in both", newPod("a", "n", "a.example.com", "b.example.com").registering("b.example.com=20000"), []string{"a.example.com", "b.example.com", last}},
+		{"two controllers", newPod("a", "n").registering("b.example.com=10000/controller", "a.example.com=10000/controller"), []string{"a.example.com", last}},
+		{"same priority", newPod("a", "n").registering("b.example.com=5", "a.example.com=5/role"), []string{"a.example.com", "b.example.com", last}},
+		{"invalid", newPod("a", "n").registering("a.example.com=-1", "b.example.com=100001", "c.example.com=1/", "one=1", "d.k8s.io=1", "e.example.com.=1", last+"=1", "f.example.com=7/controller"), []string{last}},
+		{"DaemonSet", newPod("a", "n", "a.example.com").ownedBy("DaemonSet"), []string{"a.example.com", "daemonset.apps.k8s.io", last}},
+		{"static", newPod("a", "n").static(), []string{"kubelet.k8s.io", last}},
+		{"DaemonSet, registered", newPod("a", "n", "a.example.com").ownedBy("DaemonSet").registering("daemonset.apps.k8s.io=10000/controller"), []string{"a.example.com", "daemonset.apps.k8s.io", last}},
+	} {
+		if diff := cmp.Diff(tc.want, interceptorsOf(tc.pod.Pod)); diff != "" {
+			t.Errorf("%s (-want, +got):\n%s", tc.name, diff)
+		}
+	}
+}
+
+func TestPlanCommand(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	manifest := file("nm.yaml", `apiVersion: coordination.k8s.io/v1alpha1
+kind: NodeMaintenance
+metadata: {name: next}
+spec:
+  nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [node-2]}]}]}
+`)
+	drainPlan := file("plan.yaml", "- {podType: Default, podPriority: 0, podSelector: {matchLabels: {app: db}}}\n")
+	for _, tc := range []struct {
+		name    string
+		args    []string
+		out     []string
+		failure string
+	}{
+		{name: "nodes", args: []string{"node-1"}, out: []string{"A drain of 1 node. Nothing is changed", "node-1: 4 pods, also maintained by next-week (Idle)\n", "! PodDisruptionBudget default/db allows no", "Summary: 4 pods on 1 node in 3 steps"}},
+		{name: "labels that no node has", args: []string{"-l", "a=b"}, out: []string{"Summary: no node is selected."}},
+		{name: "stored", args: []string{"--maintenance=rack-8"}, out: []string{"NodeMaintenance rack-8, a drain of 1 node.", "cordoned, also maintained by next-week (Idle)\n"}},
+		{name: "a manifest", args: []string{"-f", manifest}, out: []string{"NodeMaintenance next, a drain of 1 node.", "also maintained by next-week (Idle), rack-8 (Drain)\n"}},
+		{name: "an own drain plan", args: []string{"node-1", "--drain-plan-file", drainPlan}, out: []string{"     1  Default pods up to priority 0 with app=db: 1 pod\n"}},
+		{name: "wide", args: []string{"node-1", "-o", "wide"}, out: []string{"NODE", "migrate.example.com,backup.example.com,imperative-eviction.k8s.io"}},
+		{name: "json", args: []string{"node-1", "-o", "json"}, out: []string{`"podsWithLocalStorage": 0`, `"podType": "Static"`, `"step": 1`}},
+		{name: "a node that does not exist", args: []string{"node-1", "nod-2"}, failure: `node "nod-2" not found`},
+		{name: "nothing", failure: "exactly one of NODE..., --selector, --maintenance and --filename is required"},
+		{name: "too much", args: []string{"node-1", "-l", "a=b"}, failure: "exactly one of"},
+		{name: "two plans", args: []string{"--maintenance=rack-8", "--drain-plan-file", drainPlan}, failure: "has a drain plan of its own"},
+		{name: "no such maintenance", args: []string{"--maintenance=none"}, failure: `reading NodeMaintenance "none"`},
+		{name: "no maintenance in the file", args: []string{"-f", file("pod.yaml", "kind: Pod\n")}, failure: "is no NodeMaintenance with a spec.nodeSelector"},
+		{name: "no file", args: []string{"-f", "/nowhere"}, failure: "--filename: open /nowhere"},
+		{name: "an unknown format", args: []string{"node-1", "-o", "xml"}, failure: `--output="xml": must be one of [json yaml wide]`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, busyNodes()...)
+			out := s.run(t, append([]string{"plan"}, tc.args...)...)
+			contains(t, out, tc.out...)
+			contains(t, s.failure, tc.failure)
+			if (s.code != 0) != (tc.failure != "") {
+				t.Errorf("exit code %d: %s", s.code, s.failure)
+			}
+			if writes := s.writes(); len(writes) > 0 {
+				t.Errorf("wrote: %v", writes)
+			}
+		})
+	}
+}
+
+func TestPlanWithoutRights(t *testing.T) {
+	for resource, want := range map[string]string{"pods": "pods is forbidden", "nodes": "nodes is forbidden"} {
+		s := newServer(t, busyNodes()...)
+		s.forbid(resource)
+		s.run(t, "plan", "node-1")
+		contains(t, s.failure, want)
+	}
+	s := newServer(t, busyNodes()...)
+	for _, kind := range []string{"evictionrequests", "poddisruptionbudgets", resource} {
+		s.forbid(kind)
+	}
+	contains(t, s.mustRun(t, "plan", "node-1"), "Without the right to list nodemaintenances, evictionrequests,\npoddisruptionbudgets this plan is incomplete.")
+}

@@ -1,0 +1,203 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"k8s.io/cli-runtime/pkg/printers"
+)
+
+// noteTexts say what a note means.
+var noteTexts = map[podNote]string{
+	noteUnmanaged:       "nobody makes it anew: no controller owns it",
+	noteLocalStorage:    "what is in its emptyDir volumes is lost",
+	noteNeedsDaemonSet:  "stays until the DaemonSet controller ends it: it is not evicted",
+	noteNeedsKubelet:    "stays until its kubelet ends it: it is not evicted",
+	noteSchedulingGroup: "stays: pods of a scheduling group are not evicted one by one",
+	noteTerminating:     "is terminating already",
+}
+
+// stays tells of notes about pods that a drain alone does not take off their node.
+func (n podNote) stays() bool {
+	return n == noteNeedsDaemonSet || n == noteNeedsKubelet || n == noteSchedulingGroup
+}
+
+// renderPlan returns the text of a plan.
+func renderPlan(plan *plan, width int) string {
+	p := &page{width: width}
+	title := "A drain of " + counted(plan.Summary.Nodes, "node", "nodes")
+	if plan.Maintenance != "" {
+		title = fmt.Sprintf("NodeMaintenance %s, a drain of %s", plan.Maintenance, counted(plan.Summary.Nodes, "node", "nodes"))
+	}
+	p.wrapped("", title+". Nothing is changed by this command.")
+	if plan.Summary.Pods > 0 {
+		p.addSteps(plan)
+	}
+	for i := range plan.Nodes {
+		p.add("")
+		p.addNodePlan(&plan.Nodes[i])
+	}
+	if len(plan.Budgets) > 0 {
+		p.addBudgets(plan)
+	}
+	p.add("")
+	p.wrapped("", summaryText(plan))
+	if len(plan.Unreadable) > 0 {
+		p.wrapped("", fmt.Sprintf("Without the right to list %s this plan is incomplete.", strings.Join(plan.Unreadable, ", ")))
+	}
+	return p.String()
+}
+
+// addSteps lists those entries of the drain plan that have something to do.
+func (p *page) addSteps(plan *plan) {
+	p.add("")
+	p.wrapped("", "A step begins when no pod of the steps before it is left on any of the nodes:")
+	for _, step := range plan.Steps {
+		if step.Pods > 0 {
+			p.wrapped(fmt.Sprintf("  %4d  ", step.Step), fmt.Sprintf("%s: %s", entryText(step.DrainPlanEntry), counted(step.Pods, "pod", "pods")))
+		}
+	}
+}
+
+func (p *page) addNodePlan(node *nodePlan) {
+	text := fmt.Sprintf("%s: %s", node.Name, counted(len(node.Pods), "pod", "pods"))
+	if node.Cordoned {
+		text += ", cordoned"
+	}
+	for i, cover := range node.CoveredBy {
+		separator := ", "
+		if i == 0 {
+			separator = ", also maintained by "
+		}
+		text += fmt.Sprintf("%s%s (%s)", separator, cover.Name, cover.Stage)
+	}
+	p.wrapped("", text)
+	if len(node.Pods) == 0 {
+		return
+	}
+	const row = "  %4s  %-9s  %10s  "
+	p.add(row+"POD", "STEP", "TYPE", "PRIORITY")
+	indent := strings.Repeat(" ", len(fmt.Sprintf(row, "", "", "")))
+	for i := range node.Pods {
+		pod := &node.Pods[i]
+		p.wrapped(fmt.Sprintf(row, pod.stepText(), pod.Type, fmt.Sprint(pod.Priority)), pod.Namespace+"/"+pod.Name)
+		for _, detail := range pod.details() {
+			p.wrapped(indent+"  ", detail)
+		}
+	}
+}
+
+func (p *podPlan) stepText() string {
+	if p.Step == 0 {
+		return "-"
+	}
+	return fmt.Sprint(p.Step)
+}
+
+// details are what is not as with every pod. What keeps the pod is marked.
+func (p *podPlan) details() []string {
+	var details []string
+	if p.Step == 0 {
+		details = append(details, "! stays: no entry of the drain plan takes it")
+	}
+	if p.Blocked != "" {
+		details = append(details, "! "+p.Blocked)
+	}
+	if named := p.namedInterceptors(); len(named) > 0 {
+		details = append(details, "first acts "+strings.Join(named, ", then "))
+	}
+	for _, note := range p.Remarks {
+		mark := ""
+		if note.stays() {
+			mark = "! "
+		}
+		details = append(details, mark+noteTexts[note])
+	}
+	if len(p.Requesters) > 0 {
+		details = append(details, "asked to leave already by "+strings.Join(p.Requesters, ", "))
+	}
+	return details
+}
+
+func (p *page) addBudgets(plan *plan) {
+	p.add("")
+	p.add("PodDisruptionBudgets (! allows no disruption now):")
+	for _, budget := range plan.Budgets {
+		mark := "    "
+		if budget.DisruptionsAllowed <= 0 {
+			mark = "  ! "
+		}
+		p.wrapped(mark, fmt.Sprintf("%s: %s, %d may be disrupted at a time", budget.Name, counted(budget.Pods, "pod", "pods"), max(0, budget.DisruptionsAllowed)))
+	}
+}
+
+// summaryText ends a plan with what a person has to know of it.
+func summaryText(plan *plan) string {
+	s := &plan.Summary
+	switch {
+	case s.Nodes == 0:
+		return "Summary: no node is selected."
+	case s.Pods == 0:
+		return "Summary: there is no pod to drain."
+	}
+	var parts []string
+	for _, part := range []struct {
+		count int
+		text  string
+	}{
+		{s.Blocked, "blocked by budgets now"},
+		{s.Intercepted, "with interceptors that act first"},
+		{s.Unhandled, "not evicted, but left to others"},
+		{s.Unmanaged, "not made anew by anybody"},
+		{s.LocalStorage, "with local data that is lost"},
+	} {
+		if part.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.text))
+		}
+	}
+	steps := len(plan.Steps) - len(slices.DeleteFunc(slices.Clone(plan.Steps), func(step stepView) bool { return step.Pods > 0 }))
+	text := fmt.Sprintf("Summary: %s on %s in %s", counted(s.Pods, "pod", "pods"), counted(s.Nodes, "node", "nodes"), counted(steps, "step", "steps"))
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
+	}
+	return text + "."
+}
+
+// writeWidePlan prints one line for each pod, as wide as it takes.
+func writeWidePlan(out io.Writer, plan *plan) error {
+	w := printers.GetNewTabWriter(out)
+	fmt.Fprintln(w, "NODE\tSTEP\tTYPE\tPRIORITY\tNAMESPACE\tPOD\tINTERCEPTORS\tBUDGETS\tREMARKS")
+	for _, node := range plan.Nodes {
+		for i := range node.Pods {
+			pod := &node.Pods[i]
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", node.Name, pod.stepText(), pod.Type, pod.Priority, pod.Namespace, pod.Name,
+				orNone(strings.Join(pod.Interceptors, ",")), orNone(strings.Join(pod.Budgets, ",")), orNone(strings.Join(pod.details(), "; ")))
+		}
+	}
+	return w.Flush()
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "<none>"
+	}
+	return text
+}

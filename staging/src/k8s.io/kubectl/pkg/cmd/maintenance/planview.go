@@ -1,0 +1,291 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"cmp"
+	"slices"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// plan is what a drain would do. "plan -o json" prints it, so that its fields are an
+// interface.
+type plan struct {
+	// Maintenance is the stored one that this is the plan of, if it is of one.
+	Maintenance string     `json:"maintenance,omitempty"`
+	Steps       []stepView `json:"steps"`
+	Nodes       []nodePlan `json:"nodes"`
+	// Budgets are those that have a say in the eviction of one of the pods.
+	Budgets []budgetPlan `json:"budgets"`
+	Summary planSummary  `json:"summary"`
+	// Unreadable are the resources that the user may not list: what follows from them is
+	// missing.
+	Unreadable []string `json:"unreadable,omitempty"`
+}
+
+// stepView is an entry of the drain plan.
+type stepView struct {
+	corev1.DrainPlanEntry `json:",inline"`
+
+	// Step is its number, from 1.
+	Step int `json:"step"`
+	// Pods is how many pods it takes.
+	Pods int `json:"pods"`
+}
+
+// nodePlan is what would happen on one node.
+type nodePlan struct {
+	Name     string `json:"name"`
+	Cordoned bool   `json:"cordoned"`
+	// CoveredBy are the other maintenances of the node that are not completed: the drain
+	// waits for what they do not allow.
+	CoveredBy []coverView `json:"coveredBy,omitempty"`
+	// Pods in the order in which they are asked to leave.
+	Pods []podPlan `json:"pods"`
+}
+
+type coverView struct {
+	Name  string                                    `json:"name"`
+	Stage coordinationv1alpha1.NodeMaintenanceStage `json:"stage"`
+}
+
+// podPlan is what would happen to one pod.
+type podPlan struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Step is the number of the entry of the drain plan that takes the pod; 0 if none does.
+	Step     int            `json:"step"`
+	Type     corev1.PodType `json:"type"`
+	Priority int32          `json:"priority"`
+	// Interceptors get their turn in this order. The last one evicts the pod.
+	Interceptors []string `json:"interceptors"`
+	// Budgets select the pod.
+	Budgets []string `json:"budgets,omitempty"`
+	// Blocked says why the API server would not evict the pod now; empty if it would.
+	Blocked string `json:"blocked,omitempty"`
+	// Requesters ask the pod to leave already.
+	Requesters []string  `json:"requesters,omitempty"`
+	Remarks    []podNote `json:"remarks,omitempty"`
+}
+
+// podNote is what is worth knowing of a pod before it goes.
+type podNote string
+
+const (
+	// noteUnmanaged: nobody makes the pod anew.
+	noteUnmanaged podNote = "Unmanaged"
+	// noteLocalStorage: what is in its emptyDir volumes is lost.
+	noteLocalStorage podNote = "LocalStorage"
+	// noteNeedsDaemonSet, noteNeedsKubelet: nobody else ends pods of this type.
+	noteNeedsDaemonSet podNote = "NeedsDaemonSetController"
+	noteNeedsKubelet   podNote = "NeedsKubelet"
+	// noteSchedulingGroup: a request for its eviction is canceled.
+	noteSchedulingGroup podNote = "SchedulingGroup"
+	// noteTerminating: it leaves already.
+	noteTerminating podNote = "Terminating"
+)
+
+// budgetPlan is a budget and how many of the pods it has a say in.
+type budgetPlan struct {
+	Name               string `json:"name"`
+	DisruptionsAllowed int32  `json:"disruptionsAllowed"`
+	Pods               int    `json:"pods"`
+}
+
+type planSummary struct {
+	Nodes        int `json:"nodes"`
+	Pods         int `json:"pods"`
+	Blocked      int `json:"blockedPods"`
+	Intercepted  int `json:"interceptedPods"`
+	Unmanaged    int `json:"unmanagedPods"`
+	LocalStorage int `json:"podsWithLocalStorage"`
+	// Unhandled are DaemonSet pods, static pods and those of scheduling groups.
+	Unhandled int `json:"podsThatNeedOthers"`
+}
+
+// planOf returns what a drain of the nodes would do, without what the maintenance of
+// that name itself does already.
+func planOf(s *snapshot, name string, nodes []*corev1.Node, entries []corev1.DrainPlanEntry) (*plan, error) {
+	compiled, err := maintenance.NewPlan(entries)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{Maintenance: name, Steps: []stepView{}, Nodes: []nodePlan{}, Budgets: []budgetPlan{}, Unreadable: s.unreadable}
+	for i, entry := range entries {
+		p.Steps = append(p.Steps, stepView{DrainPlanEntry: entry, Step: i + 1})
+	}
+	for _, node := range nodes {
+		n := nodePlan{Name: node.Name, Cordoned: node.Spec.Unschedulable, CoveredBy: coversOf(s, name, node), Pods: []podPlan{}}
+		for _, pod := range s.pods[node.Name] {
+			if maintenance.IsLeft(pod) {
+				n.Pods = append(n.Pods, podPlanOf(s, pod, compiled))
+			}
+		}
+		slices.SortStableFunc(n.Pods, comparePods)
+		p.Nodes = append(p.Nodes, n)
+	}
+	p.sumUp(s)
+	return p, nil
+}
+
+// comparePods puts those last that no entry takes.
+func comparePods(a, b podPlan) int {
+	return cmp.Or(
+		cmp.Compare(uint(a.Step-1), uint(b.Step-1)),
+		cmp.Compare(a.Priority, b.Priority),
+		cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+func coversOf(s *snapshot, name string, node *corev1.Node) []coverView {
+	alone := &snapshot{nodes: []*corev1.Node{node}}
+	var covers []coverView
+	for _, nm := range s.maintenances {
+		if nm.Name != name && !isCompleted(nm) && len(alone.selectedNodes(nm.Spec.NodeSelector)) > 0 {
+			covers = append(covers, coverView{Name: nm.Name, Stage: nm.Spec.Stage})
+		}
+	}
+	return covers
+}
+
+func podPlanOf(s *snapshot, pod *corev1.Pod, compiled *maintenance.Plan) podPlan {
+	budgets := s.budgetsOf(pod)
+	p := podPlan{
+		Namespace: pod.Namespace, Name: pod.Name,
+		Type: maintenance.PodTypeOf(pod), Priority: maintenance.PodPriority(pod),
+		Interceptors: interceptorsOf(pod),
+		Budgets:      budgetNames(budgets),
+		Remarks:      notesOf(pod),
+	}
+	if step := compiled.EntryFor(pod); step < compiled.Len() {
+		p.Step = step + 1
+	}
+	if p.Type == corev1.PodTypeDefault {
+		// The others are not evicted through the API.
+		p.Blocked = refusalOf(pod, budgets)
+	}
+	request := s.requests[string(pod.UID)]
+	if request == nil || isFinal(request) {
+		return p
+	}
+	for _, requester := range request.Spec.Requesters {
+		p.Requesters = append(p.Requesters, requester.Name)
+	}
+	if len(request.Status.TargetInterceptors) > 0 {
+		// The list was made when the request was, and stays.
+		p.Interceptors = nil
+		for _, interceptor := range request.Status.TargetInterceptors {
+			p.Interceptors = append(p.Interceptors, interceptor.Name)
+		}
+	}
+	return p
+}
+
+func notesOf(pod *corev1.Pod) []podNote {
+	var notes []podNote
+	podType := maintenance.PodTypeOf(pod)
+	if pod.DeletionTimestamp != nil {
+		notes = append(notes, noteTerminating)
+	}
+	if pod.Spec.SchedulingGroup != nil {
+		notes = append(notes, noteSchedulingGroup)
+	}
+	switch podType {
+	case corev1.PodTypeDaemonSet:
+		notes = append(notes, noteNeedsDaemonSet)
+	case corev1.PodTypeStatic:
+		notes = append(notes, noteNeedsKubelet)
+	default:
+		if metav1.GetControllerOf(pod) == nil {
+			notes = append(notes, noteUnmanaged)
+		}
+		if slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil }) {
+			notes = append(notes, noteLocalStorage)
+		}
+	}
+	return notes
+}
+
+// sumUp counts, once all pods are known.
+func (p *plan) sumUp(s *snapshot) {
+	budgets := map[string]*budgetPlan{}
+	p.Summary.Nodes = len(p.Nodes)
+	for i := range p.Nodes {
+		for j := range p.Nodes[i].Pods {
+			pod := &p.Nodes[i].Pods[j]
+			p.Summary.add(pod)
+			if pod.Step > 0 {
+				p.Steps[pod.Step-1].Pods++
+			}
+			if pod.Type != corev1.PodTypeDefault {
+				continue
+			}
+			for _, name := range pod.Budgets {
+				if budgets[name] == nil {
+					budgets[name] = &budgetPlan{Name: name}
+				}
+				budgets[name].Pods++
+			}
+		}
+	}
+	for _, inNamespace := range s.budgets {
+		for _, budget := range inNamespace {
+			if planned := budgets[budget.Namespace+"/"+budget.Name]; planned != nil {
+				planned.DisruptionsAllowed = budget.Status.DisruptionsAllowed
+			}
+		}
+	}
+	for _, name := range sortedNames(budgets) {
+		p.Budgets = append(p.Budgets, *budgets[name])
+	}
+}
+
+func (s *planSummary) add(pod *podPlan) {
+	s.Pods++
+	if pod.Blocked != "" {
+		s.Blocked++
+	}
+	if len(pod.namedInterceptors()) > 0 {
+		s.Intercepted++
+	}
+	for _, note := range pod.Remarks {
+		switch note {
+		case noteUnmanaged:
+			s.Unmanaged++
+		case noteLocalStorage:
+			s.LocalStorage++
+		case noteNeedsDaemonSet, noteNeedsKubelet, noteSchedulingGroup:
+			s.Unhandled++
+		}
+	}
+}
+
+// namedInterceptors are those that act before Kubernetes itself ends the pod.
+func (p *podPlan) namedInterceptors() []string {
+	return slices.DeleteFunc(slices.Clone(p.Interceptors), func(name string) bool {
+		switch name {
+		case coordinationv1alpha1.EvictionInterceptorImperative, coordinationv1alpha1.EvictionInterceptorDaemonSet, coordinationv1alpha1.EvictionInterceptorKubelet:
+			return true
+		}
+		return false
+	})
+}
