@@ -54,6 +54,8 @@ type account struct {
 	unknown int
 	// ready is whether every node was counted once: nothing is decided before.
 	ready bool
+	// unrecorded is how many of the counted nodes have not said more yet.
+	unrecorded int
 	// remaining counts, for each entry of the plan, the pods that are left on all nodes.
 	// The last count is of pods that no entry takes.
 	remaining []int
@@ -105,6 +107,8 @@ type nodeCount struct {
 	// draining is whether a pod within the targets is left.
 	draining bool
 	holds    []maintenance.HoldGroup
+	// recorded is whether more is known than what is left.
+	recorded bool
 }
 
 func (c *nodeCount) left() int {
@@ -358,6 +362,7 @@ func (a *account) setRemaining(node string, remaining []int) bool {
 		}
 		count = &nodeCount{}
 		a.nodes[node] = count
+		a.unrecorded++
 		a.addTotals(count, +1)
 	}
 	count.remaining = remaining
@@ -421,7 +426,10 @@ func (l *ledger) record(node, name string, latest nodeCount) (others []string) {
 	count := a.nodes[node]
 	blamed := a.blamed(count)
 	a.addTotals(count, -1)
-	latest.remaining = count.remaining
+	if !count.recorded {
+		a.unrecorded--
+	}
+	latest.remaining, latest.recorded = count.remaining, true
 	*count = latest
 	a.addTotals(count, +1)
 	delete(a.holds, node)
@@ -473,6 +481,9 @@ func (l *ledger) leave(node string, orders []order) (left, others []string) {
 		if count == nil {
 			a.unknown--
 		} else {
+			if !count.recorded {
+				a.unrecorded--
+			}
 			a.addTotals(count, -1)
 			a.addRemaining(count, -1)
 		}
@@ -500,7 +511,7 @@ func (l *ledger) blamedBy(names []string) []string {
 type summary struct {
 	totals
 	nodes int
-	// ready is whether every node was counted.
+	// ready is whether every node was looked at.
 	ready    bool
 	position int
 	// unplanned counts pods that no entry of the plan takes.
@@ -525,7 +536,7 @@ func (l *ledger) summarize(name string) (summary, bool) {
 		targets = append(targets, t.Targets)
 	}
 	return summary{
-		totals: a.totals, nodes: len(a.nodes), ready: a.unknown == 0, position: a.position, unplanned: a.remaining[len(a.remaining)-1],
+		totals: a.totals, nodes: len(a.nodes), ready: a.unknown == 0 && a.unrecorded == 0, position: a.position, unplanned: a.remaining[len(a.remaining)-1],
 		reached: maintenance.LeastPowerful(targets...),
 		state: drainState{
 			left: a.totals.left > 0, draining: a.totals.draining > 0,

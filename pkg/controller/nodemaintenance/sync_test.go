@@ -1,0 +1,481 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+// writes returns what was written since the actions were cleared, as "verb resource".
+func (f *fixture) writes() []string {
+	var writes []string
+	for _, action := range f.client.Actions() {
+		if slices.Contains([]string{"get", "list", "watch"}, action.GetVerb()) {
+			continue
+		}
+		what := action.GetVerb() + " " + action.GetResource().Resource
+		if action.GetSubresource() != "" {
+			what += "/" + action.GetSubresource()
+		}
+		writes = append(writes, what)
+	}
+	return writes
+}
+
+func (f *fixture) expectWrites(what string, want ...string) {
+	f.t.Helper()
+	if diff := cmp.Diff(want, f.writes()); diff != "" {
+		f.t.Errorf("%s: writes (-want, +got):\n%s", what, diff)
+	}
+	f.client.ClearActions()
+}
+
+func TestOrderOfWrites(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.client.ClearActions()
+	f.settle()
+	f.expectWrites("a drain",
+		"update nodemaintenances", // The finalizer.
+		"update nodemaintenances/status",
+		"patch nodes",
+		"patch nodes/status",
+		"patch evictionrequests",
+		"update nodemaintenances/status",
+		"patch nodes/status")
+	f.setStage("m", stageComplete)
+	f.client.ClearActions()
+	f.settle()
+	f.expectWrites("its completion",
+		"patch nodes",
+		"patch evictionrequests",
+		"update nodemaintenances/status", // Both statuses had to wait.
+		"patch nodes/status",
+		"update nodemaintenances")
+	if m := f.maintenance("m"); len(m.Finalizers) > 0 {
+		t.Errorf("finalizers are left: %v", m.Finalizers)
+	}
+}
+
+// A node that is not selected, or whose maintenance is only planned, keeps its spec and pods.
+func TestIdleTouchesNothing(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createNode("other", nil)
+	f.createPods(1, "n", 0)
+	f.createMaintenance("m", stageIdle, "a", maintenance.StandardPlan()...)
+	f.client.ClearActions()
+	f.settle()
+	f.expectWrites("planning", "update nodemaintenances/status", "patch nodes/status")
+	node := f.node("n")
+	if node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
+		t.Errorf("the node was touched: %+v", node)
+	}
+	if planned := node.Status.Conditions[0]; planned.Type != coordinationv1alpha1.NodeMaintenancePlanned || planned.Status != v1.ConditionTrue || planned.Message != "NodeMaintenance m" {
+		t.Errorf("condition %+v", planned)
+	}
+	f.deleteMaintenance("m")
+	f.client.ClearActions()
+	f.settle()
+	f.expectWrites("the end of the plan", "patch nodes/status")
+	if conditions := f.node("n").Status.Conditions; len(conditions) > 0 {
+		t.Errorf("conditions are left: %v", conditions)
+	}
+}
+
+// Nothing is decided on a node before all nodes of its maintenances were counted: pods of
+// the nodes that were not seem to be gone.
+func TestNothingIsDecidedBeforeAllNodesAreCounted(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("first", map[string]string{"a": ""})
+	f.createNode("second", map[string]string{"a": ""})
+	f.createPods(1, "first", 2000)
+	f.createPods(1, "second", 1000)
+	f.createMaintenance("m", stageDrain, "a", maintenance.CompletePlan([]v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1000), entry(v1.PodTypeDefault, 2000)})...)
+	f.settle()
+	if got := f.drains("m")["m"]; got != "1/1 Draining Default<=1000" {
+		t.Fatalf("before the restart: %s", got)
+	}
+	f.restart()
+	f.client.ClearActions()
+	if err := f.syncNode(f.ctx, "first"); err != nil {
+		t.Fatal(err)
+	}
+	f.expectWrites("one node of two")
+	f.settle()
+	f.expectWrites("both")
+}
+
+// A pod of an earlier entry does not take the maintenance back to it.
+func TestPositionNeverGoesBack(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	low := f.createPods(1, "n", 1000)
+	f.createPods(1, "n", 2000)
+	f.createMaintenance("m", stageDrain, "a", maintenance.CompletePlan([]v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1000), entry(v1.PodTypeDefault, 2000)})...)
+	f.settle()
+	f.deletePods(low...)
+	f.settle()
+	f.createPods(1, "n", 999)
+	f.settle()
+	if got := f.drains("m")["m"]; got != "0/2 Draining Default<=2000" {
+		t.Errorf("after a late pod: %s", got)
+	}
+	if position := f.maintenance("m").Status.DrainStatus.DrainPlanPosition; !cmp.Equal(position, ptr.To[int32](1)) {
+		t.Errorf("the position is %v", *position)
+	}
+	f.restart()
+	f.settle()
+	if position := f.maintenance("m").Status.DrainStatus.DrainPlanPosition; !cmp.Equal(position, ptr.To[int32](1)) {
+		t.Errorf("after a restart the position is %v", *position)
+	}
+}
+
+// A node that joins late follows the plan from its beginning, while others are further.
+func TestLateNodeFollowsThePlan(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("early", map[string]string{"a": ""})
+	f.createPods(1, "early", 2000)
+	f.createMaintenance("m", stageDrain, "a", maintenance.CompletePlan([]v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1000), entry(v1.PodTypeDefault, 2000)})...)
+	f.settle()
+	f.createNode("late", map[string]string{"a": ""})
+	low := f.createPods(1, "late", 1000)
+	f.createPods(1, "late", 2000)
+	f.expectDrains("a late node", map[string]string{
+		"early": "0/1 Draining Default<=2000",
+		"late":  "1/1 Draining Default<=1000",
+		"m":     "1/2 Draining Default<=1000",
+	})
+	f.deletePods(low...)
+	f.expectDrains("it catches up", map[string]string{
+		"late": "0/1 Draining Default<=2000",
+		"m":    "0/2 Draining Default<=2000",
+	})
+}
+
+// A maintenance whose finalizer somebody has removed still holds its nodes, also for a
+// controller that has just started.
+func TestLostFinalizer(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageCordon, "a")
+	f.settle()
+	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Finalizers = nil })
+	f.restart()
+	f.client.ClearActions()
+	if err := f.syncNode(f.ctx, "n"); err != nil {
+		t.Fatal(err)
+	}
+	f.expectWrites("before the finalizer is back")
+	f.settle()
+	f.expectWrites("after it", "update nodemaintenances", "update nodemaintenances/status")
+}
+
+// A maintenance that vanishes, because its finalizer was removed by force, leaves nothing
+// behind either.
+func TestVanishedMaintenance(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	if err := f.client.CoordinationV1alpha1().NodeMaintenances().Delete(f.ctx, "m", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.restart()
+	f.settle()
+	if node := f.node("n"); node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil || len(node.Status.Conditions) > 0 {
+		t.Errorf("the node was not given back: %+v", node)
+	}
+	requests, err := f.client.CoordinationV1alpha1().EvictionRequests("default").List(f.ctx, metav1.ListOptions{})
+	if err != nil || len(requests.Items) != 1 || len(requests.Items[0].Spec.Requesters) > 0 {
+		t.Errorf("the pod is still asked to leave: %v %v", requests, err)
+	}
+}
+
+// Completed maintenances are over: what happens to their nodes later is none of theirs.
+func TestCompletedMaintenanceRests(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageComplete, "a")
+	node := f.node("n")
+	node.Spec.Unschedulable = true
+	f.update(node)
+	f.settle()
+	if f.node("n").Spec.Unschedulable {
+		t.Error("Complete has not made the node schedulable")
+	}
+	node = f.node("n")
+	node.Spec.Unschedulable = true
+	f.update(node)
+	f.client.ClearActions()
+	f.settle()
+	f.restart()
+	f.settle()
+	f.expectWrites("a cordon by hand afterwards")
+}
+
+func (f *fixture) update(node *v1.Node) {
+	f.t.Helper()
+	if _, err := f.client.CoreV1().Nodes().Update(f.ctx, node, metav1.UpdateOptions{}); err != nil {
+		f.t.Fatalf("updating a node: %v", err)
+	}
+	f.client.ClearActions()
+}
+
+// Somebody who makes the node schedulable again and again is told, and not raced with.
+func TestContestedCordon(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageCordon, "a")
+	f.settle()
+	for i := range contestLimit + 1 {
+		node := f.node("n")
+		node.Spec.Unschedulable = false
+		f.update(node)
+		f.deliverAll()
+		for f.step() {
+		}
+		want := []string{"patch nodes"}
+		if i >= contestLimit {
+			want = nil
+		}
+		if diff := cmp.Diff(want, f.writes()); diff != "" {
+			t.Errorf("attempt %d (-want, +got):\n%s", i, diff)
+		}
+		f.deliverAll()
+		for f.step() {
+		}
+	}
+	f.expectEvent("Node n: CordonContested: Somebody makes the node schedulable again and again while NodeMaintenance m holds it; it is made unschedulable once a minute now")
+	f.clock.Step(contestPause)
+	f.settle()
+	if !f.node("n").Spec.Unschedulable {
+		t.Error("the node was given up")
+	}
+}
+
+// Statuses are written at most once in a while, however often pods come and go.
+func TestStatusWritesAreSpaced(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pods := f.createPods(5, "n", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	f.clock.Step(statusInterval)
+	f.client.ClearActions()
+	for _, pod := range pods[1:] {
+		f.deletePods(pod)
+		f.deliverAll()
+		for f.step() {
+		}
+	}
+	var statuses []string
+	for _, write := range f.writes() {
+		if strings.HasSuffix(write, "/status") {
+			statuses = append(statuses, write)
+		}
+	}
+	if diff := cmp.Diff([]string{"patch nodes/status", "update nodemaintenances/status"}, statuses); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	f.expectDrains("in the end", map[string]string{"n": "0/1 Draining Default<=1000000000", "m": "0/1 Draining Default<=1000000000"})
+}
+
+// What cannot be called off is left alone.
+func TestForbiddenCancellation(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	request := f.request1(pod)
+	request.Status.EvictionRequestCancellationPolicy = coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
+	if _, err := f.client.CoordinationV1alpha1().EvictionRequests("default").UpdateStatus(f.ctx, request, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.setStage("m", stageComplete)
+	f.settle()
+	if requesters := f.request1(pod).Spec.Requesters; len(requesters) != 1 {
+		t.Errorf("requesters %v", requesters)
+	}
+	if len(f.maintenance("m").Finalizers) > 0 || f.node("n").Spec.Unschedulable {
+		t.Error("the maintenance does not complete")
+	}
+}
+
+func (f *fixture) request1(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
+	f.t.Helper()
+	request, err := f.client.CoordinationV1alpha1().EvictionRequests(pod.Namespace).Get(f.ctx, string(pod.UID), metav1.GetOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return request
+}
+
+// A pod that cannot be asked keeps none of the others from being asked, is told of, and
+// does not let the drain seem over.
+func TestPodThatCannotBeAsked(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pods := f.createPods(3, "n", 0)
+	refused := true
+	f.client.PrependReactor("patch", "evictionrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if refused && action.(clienttesting.PatchAction).GetName() == string(pods[1].UID) {
+			return true, nil, apierrors.NewForbidden(requestResource, string(pods[1].UID), errors.New("no"))
+		}
+		return false, nil, nil
+	})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	for range 20 {
+		f.deliverAll()
+		f.step()
+		f.clock.Step(statusInterval)
+		f.nodeQueue.release()
+		f.maintenanceQueue.release()
+	}
+	if got := f.drains("n")["n"]; got != "1/2 Draining Default<=1000000000" {
+		t.Errorf("the node: %s", got)
+	}
+	if !slices.ContainsFunc(f.events, func(event string) bool {
+		return strings.HasPrefix(event, "Pod "+pods[1].Name+": EvictionRequestFailed: Could not ask the pod to leave its node: ")
+	}) {
+		t.Errorf("events %q", f.events)
+	}
+	refused = false
+	f.expectDrains("in the end", map[string]string{"n": "0/3 Draining Default<=1000000000"})
+}
+
+// A pod whose request was refused for good is not asked again and again.
+func TestRefusedPod(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	request := &coordinationv1alpha1.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: string(pod.UID)},
+		Spec:       coordinationv1alpha1.EvictionRequestSpec{Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}}},
+	}
+	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
+		Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonValidationFailed,
+	})
+	if _, err := f.client.CoordinationV1alpha1().EvictionRequests("default").Create(f.ctx, request, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.client.ClearActions()
+	f.settle()
+	if slices.Contains(f.writes(), "patch evictionrequests") {
+		t.Error("the pod was asked")
+	}
+	status := f.maintenance("m").Status
+	if isDrained(&status) || status.DrainStatus.PodsPendingEvictionRequest != 1 {
+		t.Errorf("status %+v", status)
+	}
+}
+
+func TestDrainedCondition(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		sums summary
+		want metav1.Condition
+	}{
+		{
+			"no nodes", summary{ready: true},
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: "NoNodesSelected", Message: "spec.nodeSelector matches no node."},
+		},
+		{
+			"drained", summary{ready: true, nodes: 2, totals: totals{drained: 2}},
+			metav1.Condition{Status: metav1.ConditionTrue, Reason: "Drained", Message: "No pod is left on 2 nodes."},
+		},
+		{
+			"draining", summary{ready: true, nodes: 2, totals: totals{drained: 1, left: 1}, state: drainState{left: true, draining: true}},
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Draining", Message: "1 pod left on 1 of 2 nodes."},
+		},
+		{
+			"limited", summary{ready: true, nodes: 2, totals: totals{left: 3}, state: drainState{left: true, draining: true, limitedBy: []string{"x"}}},
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Draining", Message: "3 pods left on 2 of 2 nodes. Draining (limited by x)."},
+		},
+		{
+			"waiting", summary{ready: true, nodes: 1, totals: totals{left: 3}, state: drainState{left: true, waitingFor: []string{"y", "x"}}},
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: "WaitingForOtherMaintenances", Message: "3 pods left on 1 of 1 node. Waiting for x, y."},
+		},
+		{
+			"blocked", summary{ready: true, nodes: 1, totals: totals{left: 1, blocked: 1}, state: drainState{left: true, draining: true}, holds: []maintenance.HoldGroup{{Cause: maintenance.HoldEvictionRefused, Pods: 1}}},
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Blocked", Message: "1 pod left on 1 of 1 node. " + maintenance.HoldMessage([]maintenance.HoldGroup{{Cause: maintenance.HoldEvictionRefused, Pods: 1}})},
+		},
+		{
+			"not in the plan", summary{ready: true, nodes: 1, unplanned: 1, totals: totals{left: 1}, state: drainState{left: true}},
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Draining", Message: "1 pod left on 1 of 1 node. 1 pod in no entry of spec.drainPlan: the admission plugin NodeMaintenance adds the standard entries on creation."},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, drainedCondition(&tc.sums)); diff != "" {
+				t.Errorf("(-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestJoinNames(t *testing.T) {
+	if got := joinNames([]string{"c", "a", "b", "a"}); got != "a, b, c" {
+		t.Errorf("got %q", got)
+	}
+	if got := joinNames([]string{"g", "f", "e", "d", "c", "b", "a"}); got != "a, b, c, d, e and 2 more" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestPodTypesDone(t *testing.T) {
+	m := &coordinationv1alpha1.NodeMaintenance{Spec: coordinationv1alpha1.NodeMaintenanceSpec{DrainPlan: maintenance.StandardPlan()}}
+	at := func(position int32, drained metav1.ConditionStatus) *coordinationv1alpha1.NodeMaintenanceStatus {
+		status := &coordinationv1alpha1.NodeMaintenanceStatus{DrainStatus: coordinationv1alpha1.DrainStatus{DrainPlanPosition: &position}}
+		setCondition(status, metav1.Condition{Status: drained}, 1, time.Time{})
+		return status
+	}
+	for _, tc := range []struct {
+		name   string
+		status *coordinationv1alpha1.NodeMaintenanceStatus
+		want   []v1.PodType
+	}{
+		{"not begun", &coordinationv1alpha1.NodeMaintenanceStatus{}, nil},
+		{"default pods", at(3, metav1.ConditionFalse), nil},
+		{"daemon sets", at(4, metav1.ConditionFalse), []v1.PodType{v1.PodTypeDefault}},
+		{"static pods", at(11, metav1.ConditionFalse), []v1.PodType{v1.PodTypeDefault, v1.PodTypeDaemonSet}},
+		{"all", at(11, metav1.ConditionTrue), []v1.PodType{v1.PodTypeDefault, v1.PodTypeDaemonSet, v1.PodTypeStatic}},
+	} {
+		if diff := cmp.Diff(tc.want, podTypesDone(m, tc.status)); diff != "" {
+			t.Errorf("%s (-want, +got):\n%s", tc.name, diff)
+		}
+	}
+}
