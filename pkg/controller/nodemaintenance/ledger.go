@@ -109,6 +109,8 @@ type nodeCount struct {
 	holds    []maintenance.HoldGroup
 	// recorded is whether more is known than what is left.
 	recorded bool
+	// joins is whether the node has come to the maintenance while this controller ran.
+	joins bool
 }
 
 func (c *nodeCount) left() int {
@@ -313,8 +315,6 @@ type recount struct {
 	// ready is whether all of them have all their nodes counted, so that the node can be
 	// decided on.
 	ready bool
-	// joined names the members that see the node for the first time.
-	joined []string
 	// others are nodes that have to be looked at because a maintenance has advanced.
 	others []string
 }
@@ -335,11 +335,14 @@ func (l *ledger) countPods(node string, orders []order, pods []*v1.Pod) recount 
 			for _, pod := range pods {
 				remaining[o.plan.EntryFor(pod)]++
 			}
-			if a.nodes[node] == nil && (a.ready || !o.begun) {
-				result.joined = append(result.joined, o.name)
-			}
 		}
-		if a.setRemaining(node, remaining) {
+		// A restart finds all nodes new, but has nothing new to tell.
+		joins := a.nodes[node] == nil && (a.ready || !o.begun)
+		changed := a.setRemaining(node, remaining)
+		if joins {
+			a.nodes[node].joins = true
+		}
+		if changed {
 			result.others = append(result.others, slices.Sorted(maps.Keys(a.nodes))...)
 		}
 		if o.drains() {
@@ -415,13 +418,14 @@ func (a *account) blamed(count *nodeCount) []string {
 }
 
 // record replaces what a node contributes to a maintenance besides the pods that are
-// left, and tells whether others of its nodes may have something else to say now.
-func (l *ledger) record(node, name string, latest nodeCount) (others []string) {
+// left. It tells whether the node has just joined, and which other nodes may have something
+// else to say now.
+func (l *ledger) record(node, name string, latest nodeCount) (joined bool, others []string) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	a := l.maintenances[name]
 	if a == nil || a.nodes[node] == nil {
-		return nil
+		return false, nil
 	}
 	count := a.nodes[node]
 	blamed := a.blamed(count)
@@ -429,6 +433,7 @@ func (l *ledger) record(node, name string, latest nodeCount) (others []string) {
 	if !count.recorded {
 		a.unrecorded--
 	}
+	joined = count.joins
 	latest.remaining, latest.recorded = count.remaining, true
 	*count = latest
 	a.addTotals(count, +1)
@@ -438,13 +443,13 @@ func (l *ledger) record(node, name string, latest nodeCount) (others []string) {
 	}
 	now := a.blamed(count)
 	if slices.Equal(blamed, now) {
-		return nil
+		return joined, nil
 	}
 	gone, came := a.blame.add(blamed, -1), a.blame.add(now, +1)
 	if gone || came {
-		return slices.Sorted(maps.Keys(a.nodes))
+		return joined, slices.Sorted(maps.Keys(a.nodes))
 	}
-	return nil
+	return joined, nil
 }
 
 // addTotals adds what else was counted on a node, or takes it out.

@@ -19,7 +19,6 @@ package nodemaintenance
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -226,18 +225,16 @@ func (c *Controller) recordNode(node *v1.Node, orders []order, facts *nodeFacts,
 			c.nodes.AddAfter(node.Name, pod.hold.RecheckAt.Sub(c.clock.Now()))
 		}
 	}
-	groups := maintenance.GroupHolds(holds)
+	groups, floor := maintenance.GroupHolds(holds), storedTargets(node)
 	for _, m := range facts.members {
 		limited := limiters(m, facts.members, view.targets)
-		c.enqueueNodes(c.ledger.record(node.Name, m.name, nodeCount{
+		joined, others := c.ledger.record(node.Name, m.name, nodeCount{
 			targets: view.targets, limitedBy: limited, limitedByElders: elders(m, facts.members, limited),
 			pending: view.pending, active: view.active, blocked: blocked,
 			draining: view.state.draining, holds: groups,
-		}))
-	}
-	floor := storedTargets(node)
-	for _, m := range facts.members {
-		if slices.Contains(facts.joined, m.name) && !m.grant.Reaches(floor) {
+		})
+		c.enqueueNodes(others)
+		if joined && !m.grant.Reaches(floor) {
 			c.events.fastForwarded(m.name, node, floor)
 		}
 	}

@@ -36,7 +36,7 @@ import (
 const (
 	// simulations is how many random histories a test run goes through, each with a seed
 	// of its own; SIMULATION_SEED repeats one.
-	simulations = 30
+	simulations = 20
 
 	// simulatedSteps is how many things happen in each.
 	simulatedSteps = 120

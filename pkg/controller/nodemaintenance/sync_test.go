@@ -18,6 +18,7 @@ package nodemaintenance
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -477,5 +478,34 @@ func TestPodTypesDone(t *testing.T) {
 		if diff := cmp.Diff(tc.want, podTypesDone(m, tc.status)); diff != "" {
 			t.Errorf("%s (-want, +got):\n%s", tc.name, diff)
 		}
+	}
+}
+
+// A newcomer is told of every node on which an older maintenance is further, and once.
+func TestFastForwardIsToldOnce(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("one", map[string]string{"a": "", "b": ""})
+	f.createNode("two", map[string]string{"a": "", "b": ""})
+	f.createNode("three", map[string]string{"b": ""})
+	for _, node := range []string{"one", "two", "three"} {
+		f.createPods(1, node, 5000)
+		f.createPods(1, node, 900)
+	}
+	f.createMaintenance("old", stageDrain, "a", maintenance.CompletePlan([]v1.DrainPlanEntry{entry(v1.PodTypeDefault, 5000)})...)
+	f.settle()
+	f.createMaintenance("new", stageDrain, "b", maintenance.CompletePlan([]v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1000)})...)
+	f.settle()
+	f.restart()
+	f.settle()
+	var told []string
+	for _, event := range f.events {
+		if strings.Contains(event, reasonFastForwarded) {
+			told = append(told, event)
+		}
+	}
+	slices.Sort(told)
+	const event = "NodeMaintenance new: DrainFastForwarded: Fast-forwarded on node %s: an older maintenance has drained it up to Default<=5000 already, which is not taken back"
+	if diff := cmp.Diff([]string{fmt.Sprintf(event, "one"), fmt.Sprintf(event, "two")}, told); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
 	}
 }
