@@ -111,25 +111,20 @@ func nodeNameOf(term v1.NodeSelectorTerm) (name string, named bool) {
 	return "", false
 }
 
-// authorize returns an error unless the user may delete all these nodes.
+// authorize returns an error unless the user may delete all these nodes. The error is
+// about the new version of the maintenance, or about the old one if it is deleted.
 func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, maintenance, old *coordination.NodeMaintenance, names sets.Set[string]) error {
-	open := len(names) == 0
-	if open && (maintenance == nil || maintenance.Spec.Stage == coordination.NodeMaintenanceStageComplete) {
-		return nil // No node is there that it could be about, and none will be.
+	if len(names) == 0 {
+		if maintenance == nil || maintenance.Spec.Stage == coordination.NodeMaintenanceStageComplete {
+			return nil // No node is there that it could be about, and none will be.
+		}
+		return p.authorizeUnknown(ctx, a, maintenance)
 	}
-	if decision, err := p.mayDelete(ctx, a, ""); decision == authorizer.DecisionAllow {
+	// An error is no answer yet: the nodes are asked about one by one.
+	if decision, _ := p.mayDelete(ctx, a, ""); decision == authorizer.DecisionAllow {
 		return nil
-	} else if open && err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to delete all nodes: %w", a.GetUserInfo().GetName(), err))
 	}
-	object := maintenance
-	if object == nil {
-		object = old
-	}
-	if open {
-		return forbidden(a, object, fmt.Errorf("user %q cannot delete all nodes: spec.nodeSelector selects no node now, and which nodes it will select is unknown; "+
-			"who creates or changes such a NodeMaintenance needs the verb \"delete\" on all nodes", a.GetUserInfo().GetName()))
-	}
+	user := a.GetUserInfo().GetName()
 	var denied []string
 	for _, name := range sets.List(names) {
 		decision, err := p.mayDelete(ctx, a, name)
@@ -137,15 +132,33 @@ func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, maintena
 			continue
 		}
 		if err != nil {
-			return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to delete node %q, which spec.nodeSelector selects: %w", a.GetUserInfo().GetName(), name, err))
+			return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to delete node %q, which spec.nodeSelector selects: %w", user, name, err))
 		}
 		denied = append(denied, name)
 	}
 	if len(denied) == 0 {
 		return nil
 	}
-	return forbidden(a, object, fmt.Errorf("user %q cannot delete %s, selected by spec.nodeSelector: who creates, changes or deletes a NodeMaintenance "+
-		"needs the verb \"delete\" on each of its nodes", a.GetUserInfo().GetName(), describeNodes(denied)))
+	if maintenance == nil {
+		maintenance = old
+	}
+	return forbidden(a, maintenance, fmt.Errorf("user %q cannot delete %s, selected by spec.nodeSelector: who creates, changes or deletes a NodeMaintenance "+
+		"needs the verb \"delete\" on each of its nodes", user, describeNodes(denied)))
+}
+
+// authorizeUnknown returns an error unless the user may delete all nodes, whichever will
+// be selected.
+func (p *Plugin) authorizeUnknown(ctx context.Context, a admission.Attributes, maintenance *coordination.NodeMaintenance) error {
+	user := a.GetUserInfo().GetName()
+	decision, err := p.mayDelete(ctx, a, "")
+	if decision == authorizer.DecisionAllow {
+		return nil
+	}
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to delete all nodes: %w", user, err))
+	}
+	return forbidden(a, maintenance, fmt.Errorf("user %q cannot delete all nodes: spec.nodeSelector selects no node now, and which nodes it will select is unknown; "+
+		"who creates or changes such a NodeMaintenance needs the verb \"delete\" on all nodes", user))
 }
 
 // mayDelete asks whether the user may delete the node, or all nodes if no name is given.
