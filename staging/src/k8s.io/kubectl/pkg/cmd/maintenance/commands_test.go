@@ -18,6 +18,7 @@ package maintenance
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 )
 
@@ -363,6 +365,27 @@ func TestWatch(t *testing.T) {
 	contains(t, s.mustRun(t, "watch", "ended"), "completed: the nodes are given back")
 	s.mustRun(t, "watch")
 	contains(t, s.errOut.String(), "No maintenances found that are not completed")
+}
+
+func TestWatchLosesTheConnection(t *testing.T) {
+	s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute), drainingNode("node-1", 0, 1, "Draining"))
+	s.PrependWatchReactor("nodes", func(clienttesting.Action) (bool, watch.Interface, error) {
+		return true, nil, errors.New("connection refused")
+	})
+	told := 0
+	s.clock.looked = func() {
+		if strings.Contains(s.out.String(), "may be old") {
+			told++
+		}
+		if told == 3 {
+			s.end(nil)
+		}
+	}
+	out := s.run(t, "watch", "--timeout=1m")
+	contains(t, out, "13:02:25  What is shown may be old, trying again: connection refused\n")
+	if count := strings.Count(out, "may be old"); count != 1 {
+		t.Errorf("told %d times: %s", count, out)
+	}
 }
 
 func TestWatchTimesOut(t *testing.T) {

@@ -31,10 +31,17 @@ import (
 
 // display shows views while they change.
 type display interface {
-	// show is called with all views whenever something has changed, or a second has
-	// passed.
-	show(views []view, now time.Time) error
+	// show is called whenever something has changed, or a second has passed.
+	show(look look) error
 	close()
+}
+
+// look is what there is to see at a time.
+type look struct {
+	views []view
+	now   time.Time
+	// trouble says why the views may be old; usually empty.
+	trouble string
 }
 
 // follower looks at maintenances until each of them has reached its goal.
@@ -52,7 +59,7 @@ type follower struct {
 // with an exit code of its own when ctx ends first.
 func follow(ctx context.Context, client kubernetes.Interface, names []string, clock clock.WithTicker, display display, reached func(v *view) bool) (map[string]view, error) {
 	defer display.close()
-	observer, err := newObserver(ctx, client, names)
+	observer, err := newObserver(ctx, client, names, clock)
 	if err != nil {
 		return nil, interrupted(ctx, err, nil)
 	}
@@ -75,7 +82,7 @@ func (f *follower) run(ctx context.Context) error {
 		views := viewsOf(s, now)
 		seen.apply(views)
 		done := f.remember(views)
-		if err := f.display.show(f.current(views), now); err != nil {
+		if err := f.display.show(look{views: f.current(views), now: now, trouble: f.observer.troubleText(now)}); err != nil {
 			return err
 		}
 		if done {
@@ -178,30 +185,44 @@ type lineDisplay struct {
 	// clocked puts the time before each line.
 	clocked bool
 	old     map[string]view
+	// inTrouble keeps a lost connection from being told again and again.
+	inTrouble bool
 }
 
-func (d *lineDisplay) show(views []view, now time.Time) error {
+func (d *lineDisplay) show(look look) error {
 	if d.old == nil {
 		d.old = map[string]view{}
 	}
-	for i := range views {
-		v := &views[i]
-		old, known := d.old[v.Name]
-		d.old[v.Name] = *v
-		var lines []string
-		switch {
-		case v.Outcome == outcomeDeleted && old.Outcome == outcomeDeleted:
-		case v.Outcome == outcomeDeleted:
-			lines = []string{"deleted"}
-		case known:
-			lines = changesBetween(&old, v, now)
-		default:
-			lines = changesBetween(nil, v, now)
+	if look.trouble != "" && !d.inTrouble {
+		if _, err := fmt.Fprintln(d.out, d.prefix(look.now)+look.trouble); err != nil {
+			return err
 		}
-		for _, line := range lines {
-			if _, err := fmt.Fprintln(d.out, d.prefix(now)+v.Name+": "+line); err != nil {
-				return err
-			}
+	}
+	d.inTrouble = look.trouble != ""
+	for i := range look.views {
+		if err := d.showView(&look.views[i], look.now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *lineDisplay) showView(v *view, now time.Time) error {
+	old, known := d.old[v.Name]
+	d.old[v.Name] = *v
+	var lines []string
+	switch {
+	case v.Outcome == outcomeDeleted && old.Outcome == outcomeDeleted:
+	case v.Outcome == outcomeDeleted:
+		lines = []string{"deleted"}
+	case known:
+		lines = changesBetween(&old, v, now)
+	default:
+		lines = changesBetween(nil, v, now)
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(d.out, d.prefix(now)+v.Name+": "+line); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -221,13 +242,21 @@ type screenDisplay struct {
 	screen *screen
 }
 
-func (d *screenDisplay) show(views []view, now time.Time) error {
+func (d *screenDisplay) show(look look) error {
 	width, _ := d.screen.size()
-	return d.screen.draw(renderStatus(views, now, min(width, maxScreenWidth)) +
-		"\n# gone  ! blocked  > asked to leave  . not asked yet     Ctrl-C ends the view only\n")
+	p := &page{width: min(width, maxScreenWidth)}
+	p.add("")
+	p.add(legend)
+	if look.trouble != "" {
+		p.wrapped("", look.trouble)
+	}
+	return d.screen.draw(renderStatus(look.views, look.now, p.width) + p.String())
 }
 
 func (d *screenDisplay) close() { d.screen.close() }
+
+// legend explains the progress bars.
+const legend = "# gone  ! blocked  > asked to leave  . not asked yet  Ctrl-C ends only the view"
 
 // maxScreenWidth keeps lines readable on a wide terminal.
 const maxScreenWidth = 120

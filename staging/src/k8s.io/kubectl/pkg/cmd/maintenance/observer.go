@@ -18,18 +18,22 @@ package maintenance
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
 // observer keeps snapshots up to date by watches.
@@ -45,11 +49,15 @@ type observer struct {
 	// maintenances have nodes, or one for all pods where these are many.
 	pods       map[string]cache.SharedIndexInformer
 	unreadable []string
+
+	clock clock.PassiveClock
+	// trouble is the last failure of a watch.
+	trouble atomic.Pointer[trouble]
 }
 
 // newObserver starts the watches. They end with ctx.
-func newObserver(ctx context.Context, client kubernetes.Interface, names []string) (*observer, error) {
-	o := &observer{client: client, names: names, changed: make(chan struct{}, 1), pods: map[string]cache.SharedIndexInformer{}}
+func newObserver(ctx context.Context, client kubernetes.Interface, names []string, clock clock.PassiveClock) (*observer, error) {
+	o := &observer{client: client, names: names, clock: clock, changed: make(chan struct{}, 1), pods: map[string]cache.SharedIndexInformer{}}
 	if err := o.findUnreadable(ctx); err != nil {
 		return nil, err
 	}
@@ -137,8 +145,8 @@ func (o *observer) start(ctx context.Context, started ...cache.SharedIndexInform
 			return err
 		}
 		// The reflector connects again by itself; its log would run into the output.
-		if err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
-			klog.FromContext(ctx).V(2).Info("Watch failed", "err", err)
+		if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+			o.noteTrouble(err)
 		}); err != nil {
 			return err
 		}
@@ -149,6 +157,32 @@ func (o *observer) start(ctx context.Context, started ...cache.SharedIndexInform
 		return context.Cause(ctx)
 	}
 	return nil
+}
+
+// noteTrouble notes that a watch has failed. Watches also end without any trouble, and
+// are begun again from where they were, or from the start where that is too long ago.
+func (o *observer) noteTrouble(err error) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return
+	}
+	o.trouble.Store(&trouble{at: o.clock.Now(), err: err})
+	o.notify()
+}
+
+// trouble is a watch that has failed.
+type trouble struct {
+	at  time.Time
+	err error
+}
+
+// troubleText says that what is shown may be old. Failed attempts follow each other
+// within a minute, so an older one has been overcome.
+func (o *observer) troubleText(now time.Time) string {
+	last := o.trouble.Load()
+	if last == nil || now.Sub(last.at) > time.Minute {
+		return ""
+	}
+	return oneLine("What is shown may be old, trying again: " + last.err.Error())
 }
 
 func (o *observer) notify() {

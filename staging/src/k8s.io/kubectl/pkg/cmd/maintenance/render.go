@@ -17,7 +17,9 @@ limitations under the License.
 package maintenance
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +38,10 @@ const (
 
 	// barWidth is how many cells a progress bar has.
 	barWidth = 14
+
+	// maxNodeRows is how many nodes of a maintenance are shown one by one. A script can
+	// ask for all of them.
+	maxNodeRows = 40
 
 	// maxNameWidth is how long the name of a node may be to share a line with its bar.
 	maxNameWidth = 20
@@ -186,27 +192,63 @@ func entryText(entry corev1.DrainPlanEntry) string {
 // addNodes appends a table. The message takes what is left of the width; a name that is
 // too long for its column gets a line of its own.
 func (p *page) addNodes(v *view) {
+	nodes, hidden := nodesToShow(v.Nodes)
 	names := len("NODE")
-	for _, node := range v.Nodes {
+	for _, node := range nodes {
 		if len(node.Name) <= maxNameWidth {
 			names = max(names, len(node.Name))
 		}
 	}
 	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 		p.add("  %-*s  STATE", names, "NODE")
-		for i := range v.Nodes {
-			p.wrapped(p.nodeName(v.Nodes[i].Name, names), nodeState(v, &v.Nodes[i]))
+		for i := range nodes {
+			p.wrapped(p.nodeName(nodes[i].Name, names), nodeState(v, &nodes[i]))
 		}
+		p.addHidden(hidden)
 		return
 	}
 	const counts = "%-*s  %7s  %8s  %7s  "
 	p.add("  %-*s  "+counts+"STATE", names, "NODE", barWidth+2, "PROGRESS", "PENDING", "EVICTING", "BLOCKED")
-	for i := range v.Nodes {
-		node := &v.Nodes[i]
+	for i := range nodes {
+		node := &nodes[i]
 		row := p.nodeName(node.Name, names) + fmt.Sprintf(counts, barWidth+2, bar(node, barWidth),
 			fmt.Sprint(node.PodsPending), fmt.Sprint(node.PodsEvicting), fmt.Sprint(node.PodsBlocked))
 		p.wrapped(row, nodeState(v, node))
 	}
+	p.addHidden(hidden)
+}
+
+// nodesToShow returns all nodes, or of many those where something is to be seen: blocked
+// ones, then others that are not drained.
+func nodesToShow(nodes []nodeView) (shown, hidden []nodeView) {
+	if len(nodes) <= maxNodeRows {
+		return nodes, nil
+	}
+	rank := func(node nodeView) int {
+		switch {
+		case node.PodsBlocked > 0:
+			return 0
+		case !node.Drained:
+			return 1
+		}
+		return 2
+	}
+	sorted := slices.Clone(nodes)
+	slices.SortStableFunc(sorted, func(a, b nodeView) int { return cmp.Compare(rank(a), rank(b)) })
+	return sorted[:maxNodeRows], sorted[maxNodeRows:]
+}
+
+func (p *page) addHidden(hidden []nodeView) {
+	if len(hidden) == 0 {
+		return
+	}
+	drained := 0
+	for _, node := range hidden {
+		if node.Drained {
+			drained++
+		}
+	}
+	p.add("  ... and %s, %d of them drained", counted(len(hidden), "more node", "more nodes"), drained)
 }
 
 // nodeName returns the first column, which is empty below a name that is too long.

@@ -18,6 +18,7 @@ package maintenance
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -66,7 +67,15 @@ func TestRenderStatus(t *testing.T) {
 	long := "ip-10-112-233-44.eu-central-1.compute.internal"
 	unreadable := blockedDrain()
 	unreadable.unreadable = []string{"pods", "evictionrequests"}
+	many := []any{newPod("db-0", "node-99").asked().blocked(), newBudget("db", "db", 0)}
+	var names []string
+	for i := range 100 {
+		names = append(names, fmt.Sprintf("node-%02d", i))
+		// Every other one is drained.
+		many = append(many, drainingNode(names[i], int32(i%2), 0, ""))
+	}
 	for name, s := range map[string]*snapshot{
+		"many":    snapshotOf(append(many, newMaintenance("all", coordinationv1alpha1.NodeMaintenanceStageDrain, names...).started(time.Hour))...),
 		"blocked": blockedDrain(),
 		"idle": snapshotOf(newMaintenance("announced", coordinationv1alpha1.NodeMaintenanceStageIdle, "node-1").reason("Next week").started(3*24*time.Hour),
 			newNode("node-1")),
@@ -258,6 +267,13 @@ func TestScreen(t *testing.T) {
 	if out.String() != showCursor {
 		t.Errorf("at the end: %q", out.String())
 	}
+	out.Reset()
+	s.size = func() (int, int) { return defaultWidth - 1, 100 }
+	display := &screenDisplay{screen: s}
+	if err := display.show(look{views: viewsOf(blockedDrain(), testNow), now: testNow, trouble: "What is shown may be old, trying again: connection refused"}); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, out.String(), "rack-7: Drain", "\r"+legend+clearLineEnd, "\rWhat is shown may be old, trying again: connection refused"+clearLineEnd)
 	if newScreen(&out) != nil {
 		t.Error("a buffer passes for a terminal")
 	}

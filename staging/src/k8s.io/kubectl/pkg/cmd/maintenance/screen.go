@@ -37,7 +37,7 @@ const (
 // overwrites lines instead of clearing them first, so that nothing flickers.
 type screen struct {
 	out io.Writer
-	// size returns the columns and rows of the terminal.
+	// size returns the columns and rows to draw on.
 	size func() (width, height int)
 	// drawn is how many lines the last frame has.
 	drawn int
@@ -52,9 +52,10 @@ func newScreen(out io.Writer) *screen {
 	return &screen{out: out, size: func() (int, int) {
 		size := tty.GetSize()
 		if size == nil || size.Width == 0 || size.Height == 0 {
-			return defaultWidth, 24
+			return defaultWidth - 1, 24
 		}
-		return int(size.Width), int(size.Height)
+		// A terminal clears the last column if that is what the cursor is still on.
+		return int(size.Width) - 1, int(size.Height)
 	}}
 }
 
