@@ -50,6 +50,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/test/integration/framework"
 	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
 
@@ -77,6 +78,8 @@ type cluster struct {
 	config    *rest.Config
 	client    clientset.Interface
 	namespace string
+	// clock is the time of controllers that follow it. It passes while a test waits.
+	clock *testingclock.FakeClock
 }
 
 // startAPIServer starts an API server with the alpha API switched on by flag. It ends
@@ -110,7 +113,7 @@ func newCluster(t *testing.T, config *rest.Config) *cluster {
 	if err != nil {
 		t.Fatalf("creating a namespace: %v", err)
 	}
-	c := &cluster{t: t, config: config, client: client, namespace: namespace.Name}
+	c := &cluster{t: t, config: config, client: client, namespace: namespace.Name, clock: newFakeClock()}
 	t.Cleanup(c.removeAll)
 	return c
 }
@@ -227,12 +230,15 @@ func (c *cluster) run(ctx context.Context, cancel context.CancelFunc, factory in
 }
 
 // eventually polls until the condition is met. It fails the test with the words of
-// the last attempt, which say how far things have come.
+// the last attempt, which say how far things have come. With every look, a second
+// passes for those who go by c.clock.
 func (c *cluster) eventually(what string, condition func(ctx context.Context) (met bool, state string)) {
 	c.t.Helper()
 	state := "unknown"
 	err := wait.PollUntilContextTimeout(c.t.Context(), pollInterval, pollTimeout, true, func(ctx context.Context) (met bool, err error) {
-		met, state = condition(ctx)
+		if met, state = condition(ctx); !met {
+			c.clock.Step(time.Second)
+		}
 		return met, nil
 	})
 	if err != nil {

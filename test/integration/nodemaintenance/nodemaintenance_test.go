@@ -1,0 +1,44 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"testing"
+
+	"k8s.io/kubernetes/test/integration/framework"
+)
+
+// TestNodeMaintenance has one API server for all tests. Each is alone with its nodes
+// and has controllers of its own.
+func TestNodeMaintenance(t *testing.T) {
+	config := startAPIServer(t, framework.SharedEtcd(), true)
+	for _, test := range stageTests {
+		t.Run("stages: "+test.name, func(t *testing.T) { test.run(newCluster(t, config)) })
+	}
+	tests := []struct {
+		name string
+		run  func(*testing.T, *cluster)
+	}{
+		{"stages: an announced maintenance touches nothing", testIdleTouchesNothing},
+		{"stages: the finalizer comes first", testFinalizerFirst},
+		{"stages: the last one who holds a node uncordons it", testLastUncordons},
+		{"stages: a node that somebody cordons later stays cordoned", testManualCordon},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { test.run(t, newCluster(t, config)) })
+	}
+}

@@ -1,0 +1,263 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+)
+
+// stageTest takes a maintenance of node one, with a pod that somebody has to end, from
+// stage to stage. Node two is not selected.
+type stageTest struct {
+	name  string
+	steps []stageStep
+}
+
+// stageStep is what an administrator does, and what it comes to.
+type stageStep struct {
+	// stage is set, or, by the first step, that of the creation.
+	stage coordinationv1alpha1.NodeMaintenanceStage
+	// deleted, podEnds: this happens instead.
+	deleted, podEnds bool
+	// What becomes of them.
+	maintenance, node, request string
+}
+
+const (
+	asked    = "Intercepting by [nodemaintenance.k8s.io]"
+	canceled = "Canceled by []"
+
+	planned  = "schedulable: MaintenancePlanned"
+	cordoned = "unschedulable, held: MaintenanceInProgress"
+	draining = "unschedulable, held: DrainInProgress, MaintenanceInProgress"
+	empty    = "unschedulable, held: Drained, MaintenanceInProgress"
+	free     = "schedulable"
+)
+
+var stageTests = []stageTest{
+	{"one after another", []stageStep{
+		{stage: idle, maintenance: "Idle of 1", node: planned, request: "none"},
+		{stage: cordon, maintenance: "Idle, Cordon of 1, finalizer", node: cordoned, request: "none"},
+		{stage: drained, maintenance: "Idle, Cordon, Drain of 1, finalizer, False: Draining", node: draining, request: asked},
+		{podEnds: true, maintenance: "Idle, Cordon, Drain of 1, finalizer, True: Drained", node: empty, request: "Evicted by [nodemaintenance.k8s.io]"},
+		{stage: complete, maintenance: "Idle, Cordon, Drain, Complete of 1, True: Drained", node: free, request: "Evicted by [nodemaintenance.k8s.io]"},
+		{deleted: true, maintenance: "gone", node: free, request: "Evicted by [nodemaintenance.k8s.io]"},
+	}},
+	{"Idle to Complete", []stageStep{
+		{stage: idle, maintenance: "Idle of 1", node: planned, request: "none"},
+		{stage: complete, maintenance: "Idle, Complete of 1", node: free, request: "none"},
+	}},
+	{"Idle to Drain", []stageStep{
+		{stage: idle, maintenance: "Idle of 1", node: planned, request: "none"},
+		{stage: drained, maintenance: "Idle, Cordon, Drain of 1, finalizer, False: Draining", node: draining, request: asked},
+	}},
+	{"Cordon to Complete", []stageStep{
+		{stage: cordon, maintenance: "Cordon of 1, finalizer", node: cordoned, request: "none"},
+		{stage: complete, maintenance: "Cordon, Complete of 1", node: free, request: "none"},
+	}},
+	{"completed in mid-drain", []stageStep{
+		{stage: drained, maintenance: "Cordon, Drain of 1, finalizer, False: Draining", node: draining, request: asked},
+		{stage: complete, maintenance: "Cordon, Drain, Complete of 1, False: NotDraining", node: free, request: canceled},
+	}},
+	{"complete from the beginning", []stageStep{
+		{stage: complete, maintenance: "Complete of 1", node: free, request: "none"},
+	}},
+	{"deleted in Idle", []stageStep{
+		{stage: idle, maintenance: "Idle of 1", node: planned, request: "none"},
+		{deleted: true, maintenance: "gone", node: free, request: "none"},
+	}},
+	{"deleted in Cordon", []stageStep{
+		{stage: cordon, maintenance: "Cordon of 1, finalizer", node: cordoned, request: "none"},
+		{deleted: true, maintenance: "gone", node: free, request: "none"},
+	}},
+	{"deleted in Drain", []stageStep{
+		{stage: drained, maintenance: "Cordon, Drain of 1, finalizer, False: Draining", node: draining, request: asked},
+		{deleted: true, maintenance: "gone", node: free, request: canceled},
+	}},
+	{"deleted when drained", []stageStep{
+		{stage: drained, maintenance: "Cordon, Drain of 1, finalizer, False: Draining", node: draining, request: asked},
+		{podEnds: true, maintenance: "Cordon, Drain of 1, finalizer, True: Drained", node: empty, request: "Evicted by [nodemaintenance.k8s.io]"},
+		{deleted: true, maintenance: "gone", node: free, request: "Evicted by [nodemaintenance.k8s.io]"},
+	}},
+	{"deleted in Complete", []stageStep{
+		{stage: cordon, maintenance: "Cordon of 1, finalizer", node: cordoned, request: "none"},
+		{stage: complete, maintenance: "Cordon, Complete of 1", node: free, request: "none"},
+		{deleted: true, maintenance: "gone", node: free, request: "none"},
+	}},
+}
+
+func (test *stageTest) run(c *cluster) {
+	c.createNode("one")
+	c.createNode("two")
+	pod := c.createPod(newPod("pod", "one", withInterceptor(stubborn)))
+	other := c.createPod(newPod("other", "two"))
+	history := c.watchAll()
+	_, writes := c.startQuick()
+	for i, step := range test.steps {
+		switch {
+		case i == 0:
+			c.createMaintenance(newMaintenance("m", step.stage, nodesNamed("one"), planOf()...))
+		case step.deleted:
+			c.deleteMaintenance("m")
+		case step.podEnds:
+			c.deletePod(pod)
+		default:
+			c.setStage("m", step.stage)
+		}
+		c.await(fmt.Sprintf("step %d", i), states{
+			"maintenance/m": step.maintenance, "node/one": step.node, "request/pod": step.request, "node/two": free, "request/other": "none",
+		})
+	}
+	c.settle()
+	last := test.steps[len(test.steps)-1]
+	c.expect("afterwards", states{"maintenance/m": last.maintenance, "node/one": last.node, "request/pod": last.request, "node/two": free})
+	c.expectUntouched(other)
+	for _, write := range writes.all() {
+		if strings.Contains(write, "nodes/two") {
+			c.t.Errorf("the controller has written to a node that no maintenance selects: %s", write)
+		}
+	}
+	c.expectInvariants(history)
+}
+
+// testIdleTouchesNothing compares with what was there before, to the last byte where
+// an announcement has no business.
+func testIdleTouchesNothing(t *testing.T, c *cluster) {
+	node := c.createNode("one")
+	pod := c.createPod(newPod("pod", "one"))
+	created := c.createMaintenance(newMaintenance("m", idle, nodesNamed("one"), planOf()...))
+	_, writes := c.startQuick()
+	c.await("the announcement", states{"node/one": planned, "maintenance/m": "Idle of 1"})
+	c.settle()
+
+	c.expectUntouched(pod)
+	now := c.node("one")
+	if diff := cmp.Diff(node.Spec, now.Spec); diff != "" {
+		t.Errorf("spec of the node (-before +now):\n%s", diff)
+	}
+	if now.Status.MaintenanceStatus != nil {
+		t.Errorf("the node has a maintenanceStatus: %+v", now.Status.MaintenanceStatus)
+	}
+	m := c.maintenance("m")
+	if diff := cmp.Diff(created.Finalizers, m.Finalizers) + cmp.Diff(created.Spec, m.Spec); diff != "" {
+		t.Errorf("finalizers and spec of the maintenance (-before +now):\n%s", diff)
+	}
+	got := slices.Compact(slices.Sorted(slices.Values(writes.all())))
+	if diff := cmp.Diff([]string{"PATCH nodes/one/status", "PUT nodemaintenances/m/status"}, got); diff != "" {
+		t.Errorf("what was written (-want +got):\n%s", diff)
+	}
+}
+
+// testFinalizerFirst has the API server refuse the finalizer: no node may be touched
+// before it is there.
+func testFinalizerFirst(t *testing.T, c *cluster) {
+	c.createNode("one")
+	c.createPod(newPod("pod", "one"))
+	c.startEvictionController()
+	writes := &writeLog{}
+	barrier := newBarrier("PUT nodemaintenances/m")
+	c.startController(c.clientThrough(maintenanceUser, func(next http.RoundTripper) http.RoundTripper { return writes.wrap(barrier.wrap(next)) }), c.clock)
+	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf()...))
+	c.eventually("three attempts to add the finalizer", func(context.Context) (bool, string) {
+		n := writes.count("PUT nodemaintenances/m")
+		return n >= 3, fmt.Sprint(n)
+	})
+	c.settle()
+	c.expect("without the finalizer", states{"node/one": free, "request/pod": "none"})
+	barrier.open()
+	c.await("the drain", states{"node/one": empty, "pod/pod": "gone", "maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained"})
+	var order []string
+	for _, write := range writes.all() {
+		if strings.HasPrefix(write, "PATCH evictionrequests/") {
+			write = "PATCH evictionrequests"
+		}
+		if !slices.Contains(order, write) && write != "PUT nodemaintenances/m/status" {
+			order = append(order, write)
+		}
+	}
+	want := []string{"PUT nodemaintenances/m", "PATCH nodes/one", "PATCH nodes/one/status", "PATCH evictionrequests"}
+	if diff := cmp.Diff(want, order); diff != "" {
+		t.Errorf("order of the writes (-want +got):\n%s", diff)
+	}
+}
+
+// testLastUncordons has three maintenances hold one node.
+func testLastUncordons(t *testing.T, c *cluster) {
+	c.createNode("one")
+	c.createPod(newPod("pod", "one", withInterceptor(stubborn)))
+	history := c.watchAll()
+	c.startQuick()
+	c.createMaintenance(newMaintenance("a", drained, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("b", drained, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("c", cordon, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("d", idle, nodesNamed("one"), planOf()...))
+	c.await("the drain", states{"node/one": "unschedulable, held: DrainInProgress, MaintenanceInProgress, MaintenancePlanned", "request/pod": asked})
+
+	c.setStage("a", complete)
+	c.await("the first to complete", states{"maintenance/a": "Cordon, Drain, Complete of 1, False: NotDraining"})
+	c.settle()
+	c.expect("with b and c", states{"node/one": "unschedulable, held: DrainInProgress, MaintenanceInProgress, MaintenancePlanned", "request/pod": asked})
+
+	c.deleteMaintenance("b")
+	c.await("the second to go", states{
+		"maintenance/b": "gone", "request/pod": canceled, "targets/one": "; ",
+		"node/one": "unschedulable, held: MaintenanceInProgress, MaintenancePlanned",
+	})
+
+	c.setStage("c", complete)
+	c.await("the last to complete", states{"maintenance/c": "Cordon, Complete of 1", "node/one": planned, "pod/pod": "here"})
+	c.expectInvariants(history)
+}
+
+// testManualCordon has somebody cordon nodes that are none of the controller's business,
+// or not any more.
+func testManualCordon(t *testing.T, c *cluster) {
+	for _, name := range []string{"held", "announced", "never"} {
+		c.createNode(name)
+	}
+	stop, _ := c.startQuick()
+	c.createMaintenance(newMaintenance("m", cordon, nodesNamed("held"), planOf()...))
+	c.createMaintenance(newMaintenance("announced", idle, nodesNamed("announced"), planOf()...))
+	c.await("the cordon", states{"node/held": cordoned, "node/announced": planned})
+	c.setStage("m", complete)
+	c.await("the end", states{"node/held": free, "maintenance/m": "Cordon, Complete of 1"})
+
+	want := states{"node/held": "unschedulable", "node/never": "unschedulable", "node/announced": "unschedulable: MaintenancePlanned"}
+	for _, name := range []string{"held", "announced", "never"} {
+		c.setSchedulable(name, false)
+	}
+	c.settle()
+	c.expect("nodes that somebody has cordoned", want)
+
+	stop()
+	_, writes := c.startLogged()
+	c.settle()
+	c.expect("the same after a restart", want)
+	c.setStage("announced", complete)
+	c.await("the announcement to be over", states{"maintenance/announced": "Idle, Complete of 1"})
+	if n := writes.count("PATCH nodes/held") + writes.count("PATCH nodes/never") + writes.count("PATCH nodes/held/status"); n != 0 {
+		t.Errorf("a restarted controller has written to nodes without a maintenance %d times: %v", n, writes.all())
+	}
+}
