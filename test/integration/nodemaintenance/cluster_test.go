@@ -60,7 +60,7 @@ const (
 
 	// pollTimeout is far beyond what any state takes, so that only a state that never
 	// comes runs into it.
-	pollTimeout = 60 * time.Second
+	pollTimeout = 12 * time.Second
 
 	// maintenanceUser and evictionUser are who the controllers are within
 	// kube-controller-manager. All tests run them with the rights of their bootstrap roles.
@@ -235,8 +235,9 @@ func (c *cluster) run(ctx context.Context, cancel context.CancelFunc, factory in
 func (c *cluster) eventually(what string, condition func(ctx context.Context) (met bool, state string)) {
 	c.t.Helper()
 	state := "unknown"
-	err := wait.PollUntilContextTimeout(c.t.Context(), pollInterval, pollTimeout, true, func(ctx context.Context) (met bool, err error) {
-		if met, state = condition(ctx); !met {
+	err := wait.PollUntilContextTimeout(c.t.Context(), pollInterval, pollTimeout, true, func(context.Context) (met bool, err error) {
+		// Not with the context of the poll, whose end would be all that there is to say.
+		if met, state = condition(c.t.Context()); !met {
 			c.clock.Step(time.Second)
 		}
 		return met, nil
@@ -327,10 +328,18 @@ func (c *cluster) createPod(pod *v1.Pod) *v1.Pod {
 	if class := pod.Spec.PriorityClassName; class != "" {
 		c.createPriorityClass(class, *pod.Spec.Priority)
 	}
-	created, err := c.client.CoreV1().Pods(c.namespace).Create(c.t.Context(), pod, metav1.CreateOptions{})
-	if err != nil {
-		c.t.Fatalf("creating pod %s: %v", pod.Name, err)
-	}
+	var created *v1.Pod
+	c.eventually("pod "+pod.Name+" to be created", func(ctx context.Context) (bool, string) {
+		var err error
+		created, err = c.client.CoreV1().Pods(c.namespace).Create(ctx, pod, metav1.CreateOptions{})
+		if apierrors.IsForbidden(err) {
+			return false, err.Error() // The API server does not know of the new class yet.
+		}
+		if err != nil {
+			c.t.Fatalf("creating pod %s: %v", pod.Name, err)
+		}
+		return true, ""
+	})
 	return created
 }
 

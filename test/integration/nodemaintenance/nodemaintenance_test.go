@@ -37,6 +37,20 @@ func TestNodeMaintenance(t *testing.T) {
 		{"stages: the finalizer comes first", testFinalizerFirst},
 		{"stages: the last one who holds a node uncordons it", testLastUncordons},
 		{"stages: a node that somebody cordons later stays cordoned", testManualCordon},
+
+		{"two maintenances wait for each other's nodes", testTwoIntersecting},
+		{"the others advance when the one that holds them back completes", testCompletionOfHolder},
+		{"a newcomer is fast-forwarded", testFastForward},
+		{"three maintenances in a ring", testThreeIntersecting},
+
+		{"canceled in mid-drain", testCancelInMidDrain},
+		{"the request of somebody else is joined and left", testForeignRequestJoined},
+		{"an own request", testOwnRequest},
+
+		{"nodes join in mid-drain", testNodeJoins},
+		{"nodes leave in mid-drain", testNodeLeaves},
+		{"a node vanishes and comes back", testNodeVanishes},
+		{"no node is selected", testNoNodes},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newCluster(t, config)) })

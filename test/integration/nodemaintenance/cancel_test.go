@@ -1,0 +1,129 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
+	"k8s.io/utils/ptr"
+)
+
+// testCancelInMidDrain ends a maintenance while interceptors are at work, one of which
+// supports that, one of which does not, and one whose pod somebody else wants gone too.
+func testCancelInMidDrain(t *testing.T, c *cluster) {
+	c.createNode("one")
+	supporting := c.createPod(newPod("supporting", "one", withInterceptor(stubborn)))
+	forbidding := c.createPod(newPod("forbidding", "one", withInterceptor(stubborn)))
+	shared := c.createPod(newPod("shared", "one", withInterceptor(stubborn)))
+	history := c.watchAll()
+	stop, _ := c.startQuick()
+	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf()...))
+	c.await("the interceptors", states{"request/supporting": asked, "request/forbidding": asked, "request/shared": asked})
+	c.report(supporting, coordinationapply.EvictionRequestStatus().WithInterceptors(startedBy(stubborn)))
+	c.report(forbidding, coordinationapply.EvictionRequestStatus().WithInterceptors(startedBy(stubborn)).
+		WithEvictionRequestCancellationPolicy(coordinationv1alpha1.EvictionRequestCancellationPolicyForbid))
+	c.applyRequesters(shared, scaler, scaler)
+
+	c.setStage("m", complete)
+	want := states{
+		"maintenance/m": "Cordon, Drain, Complete of 1, False: NotDraining", "node/one": free,
+		"request/supporting": canceled, "pod/supporting": "here",
+		"request/forbidding": asked, "pod/forbidding": "here",
+		"request/shared": "Intercepting by [" + scaler + "]", "pod/shared": "here",
+	}
+	c.await("the cancellation", want)
+	stop()
+	c.startLogged()
+	c.settle()
+	c.expect("the same after a restart", want)
+	c.expectUntouched(supporting)
+
+	report := startedBy(stubborn).WithCompletionTime(metav1.Now())
+	c.report(forbidding, coordinationapply.EvictionRequestStatus().WithInterceptors(report).
+		WithEvictionRequestCancellationPolicy(coordinationv1alpha1.EvictionRequestCancellationPolicyForbid))
+	c.await("the pod whose eviction could not be called off", states{"pod/forbidding": "gone"})
+	c.expectInvariants(history)
+}
+
+// testForeignRequestJoined has somebody else ask first, with a deadline and labels of
+// their own, which stay; and stay in the request when the maintenance is over.
+func testForeignRequestJoined(t *testing.T, c *cluster) {
+	c.createNode("one")
+	pod := c.createPod(newPod("pod", "one", withInterceptor(stubborn)))
+	foreign := &coordinationv1alpha1.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: string(pod.UID), Labels: map[string]string{"foreign": "label", "pod": "pod"}},
+		Spec: coordinationv1alpha1.EvictionRequestSpec{
+			Target:                   coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}},
+			Requesters:               []coordinationv1alpha1.Requester{{Name: scaler}},
+			HeartbeatDeadlineSeconds: ptr.To[int32](600),
+		},
+	}
+	if _, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Create(t.Context(), foreign, metav1.CreateOptions{FieldManager: scaler}); err != nil {
+		t.Fatalf("creating a foreign request: %v", err)
+	}
+	c.startQuick()
+	c.await("the foreign request", states{"request/pod": "Intercepting by [" + scaler + "]"})
+	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf()...))
+	c.await("the request to be joined", states{"request/pod": "Intercepting by [nodemaintenance.k8s.io " + scaler + "]", "node/one": draining})
+	joined := c.request(pod)
+	if diff := cmp.Diff(foreign.Labels, joined.Labels) + cmp.Diff(foreign.Spec.HeartbeatDeadlineSeconds, joined.Spec.HeartbeatDeadlineSeconds); diff != "" {
+		t.Errorf("labels and deadline of the foreign request (-before +joined):\n%s", diff)
+	}
+
+	c.deleteMaintenance("m")
+	c.await("the maintenance to leave", states{"request/pod": "Intercepting by [" + scaler + "]", "maintenance/m": "gone", "node/one": free})
+	c.expectUntouched(pod)
+}
+
+// testOwnRequest looks at a request of which the controller is the first requester.
+func testOwnRequest(t *testing.T, c *cluster) {
+	c.createNode("one")
+	pod := c.createPod(newPod("pod", "one", withInterceptor(stubborn), withLabel("app", "web")))
+	c.startQuick()
+	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf()...))
+	c.await("the request", states{"request/pod": asked})
+	request := c.request(pod)
+	want := coordinationv1alpha1.EvictionRequestSpec{
+		Target:                   coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}},
+		Requesters:               []coordinationv1alpha1.Requester{{Name: coordinationv1alpha1.NodeMaintenanceRequester}},
+		HeartbeatDeadlineSeconds: ptr.To[int32](1800),
+	}
+	if diff := cmp.Diff(want, request.Spec) + cmp.Diff(pod.Labels, request.Labels); diff != "" {
+		t.Errorf("spec and labels of the request (-want +got):\n%s", diff)
+	}
+	var managers []string
+	for _, entry := range request.ManagedFields {
+		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
+			managers = append(managers, entry.Manager)
+		}
+	}
+	if diff := cmp.Diff([]string{coordinationv1alpha1.NodeMaintenanceRequester}, managers); diff != "" {
+		t.Errorf("who has applied the request (-want +got):\n%s", diff)
+	}
+	// Taken out by hand, it comes back while the drain goes on.
+	patch := fmt.Appendf(nil, `{"spec":{"requesters":[{"name":%q}]}}`, scaler)
+	if _, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Patch(t.Context(), request.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatalf("replacing the requesters: %v", err)
+	}
+	c.await("the controller to ask again", states{"request/pod": "Intercepting by [nodemaintenance.k8s.io " + scaler + "]"})
+}

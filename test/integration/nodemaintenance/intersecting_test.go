@@ -1,0 +1,190 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// targetsOf is what describeDrain says of a node with these targets.
+func targetsOf(c *cluster, message string, entries ...v1.DrainPlanEntry) string {
+	c.t.Helper()
+	targets, err := maintenance.NewTargets(entries)
+	if err != nil {
+		c.t.Fatalf("reading targets: %v", err)
+	}
+	return fmt.Sprintf("%s; %s", targets, message)
+}
+
+// testTwoIntersecting has a and b share node two, where a pod holds both back.
+func testTwoIntersecting(t *testing.T, c *cluster) {
+	for _, name := range []string{"one", "two", "three"} {
+		c.createNode(name)
+		c.createPod(newPod(name+"-low", name, atPriority(1000), withInterceptor(stubborn)))
+		c.createPod(newPod(name+"-high", name, atPriority(5000), withInterceptor(stubborn)))
+	}
+	lowOf := func(node string) []*v1.Pod { return []*v1.Pod{newPod(node+"-low", node)} }
+	history := c.watchAll()
+	c.startQuick()
+	c.createMaintenance(newMaintenance("a", drained, nodesNamed("one", "two"), planOf(defaultPods(1000))...))
+	c.await("the first maintenance", states{"targets/one": targetsOf(c, "Draining", defaultPods(1000)), "targets/two": targetsOf(c, "Draining", defaultPods(1000))})
+	c.createMaintenance(newMaintenance("b", drained, nodesNamed("two", "three"), planOf(defaultPods(1000))...))
+	c.await("both maintenances", states{
+		"targets/three": targetsOf(c, "Draining", defaultPods(1000)),
+		"request/one-low": asked, "request/two-low": asked, "request/three-low": asked,
+		"request/one-high": "none", "request/two-high": "none", "request/three-high": "none",
+	})
+
+	c.deletePods(lowOf("one"))
+	c.deletePods(lowOf("three"))
+	c.await("the others to wait for node two", states{
+		"targets/one":   targetsOf(c, "Waiting for a.", defaultPods(1000)),
+		"targets/two":   targetsOf(c, "Draining", defaultPods(1000)),
+		"targets/three": targetsOf(c, "Waiting for b.", defaultPods(1000)),
+	})
+	c.settle()
+	c.expect("nobody to advance", states{"request/one-high": "none", "request/two-high": "none", "request/three-high": "none"})
+
+	c.setStage("a", complete)
+	c.await("the completion of a", states{
+		"maintenance/a": "Cordon, Drain, Complete of 2, False: NotDraining",
+		"node/one":      free, "targets/one": "none", "pod/one-high": "here",
+		"node/two": draining, "request/two-low": asked, "targets/two": targetsOf(c, "Draining", defaultPods(1000)),
+		"maintenance/b": "Cordon, Drain of 2, finalizer, False: Draining",
+	})
+
+	c.deletePods(lowOf("two"))
+	c.await("b to advance", states{
+		"request/two-high": asked, "request/three-high": asked, "request/one-high": "none",
+		"targets/two": targetsOf(c, "Draining", defaultPods(1000000000)),
+	})
+	c.expectInvariants(history)
+}
+
+// testCompletionOfHolder has the one who holds the others back complete: they advance
+// without it, though the pods for which it waited are still there.
+func testCompletionOfHolder(t *testing.T, c *cluster) {
+	for _, name := range []string{"one", "two"} {
+		c.createNode(name)
+	}
+	c.createPod(newPod("one-high", "one", atPriority(5000), withInterceptor(stubborn)))
+	c.createPod(newPod("two-low", "two", atPriority(1000), withInterceptor(stubborn)))
+	history := c.watchAll()
+	c.startQuick()
+	c.createMaintenance(newMaintenance("holder", drained, nodesNamed("one", "two"), planOf(defaultPods(1000))...))
+	c.await("the holder to drain", states{"request/two-low": asked, "targets/one": targetsOf(c, "Waiting for holder.", defaultPods(1000))})
+	c.createMaintenance(newMaintenance("other", drained, nodesNamed("one"), planOf(defaultPods(1000))...))
+	c.await("the other to wait", states{
+		"maintenance/other": "Cordon, Drain of 1, finalizer, False: WaitingForOtherMaintenances",
+		"targets/one":       targetsOf(c, "Waiting for holder.", defaultPods(1000)),
+	})
+	c.settle()
+	c.expect("the other to wait", states{"request/one-high": "none"})
+
+	c.setStage("holder", complete)
+	c.await("the other to go on", states{
+		"request/one-high": asked, "request/two-low": canceled, "node/one": draining, "node/two": free,
+		"targets/one":       targetsOf(c, "Draining", defaultPods(1000000000)),
+		"maintenance/other": "Cordon, Drain of 1, finalizer, False: Draining",
+	})
+	c.expectInvariants(history)
+}
+
+// testFastForward has a maintenance come to a node that an older one has drained
+// further than it would begin.
+func testFastForward(t *testing.T, c *cluster) {
+	c.createNode("one")
+	c.createNode("two")
+	c.createPod(newPod("high", "one", atPriority(5000), withInterceptor(stubborn)))
+	c.createPod(newPod("low", "two", atPriority(500), withInterceptor(stubborn)))
+	history := c.watchAll()
+	c.startEvictionController()
+	stop, _ := c.startLogged()
+	c.createMaintenance(newMaintenance("old", drained, nodesNamed("one"), planOf(defaultPods(5000))...))
+	c.await("the old one", states{"targets/one": targetsOf(c, "Draining", defaultPods(5000)), "request/high": asked})
+	c.createMaintenance(newMaintenance("new", drained, nodesNamed("one", "two"), planOf(defaultPods(500))...))
+	c.awaitEvent("DrainFastForwarded", "new")
+	c.await("the new one", states{
+		"targets/one": targetsOf(c, "Draining", defaultPods(5000)), "request/high": asked,
+		"targets/two": targetsOf(c, "Draining", defaultPods(500)), "request/low": asked,
+	})
+	c.settle()
+	stop()
+	c.startLogged()
+	c.settle()
+	if n, err := c.countEvents(t.Context(), "DrainFastForwarded", "new"); n != 1 || err != nil {
+		t.Errorf("DrainFastForwarded was told %d times (%v), must be once, also after a restart", n, err)
+	}
+	if n, err := c.countEvents(t.Context(), "DrainFastForwarded", "old"); n != 0 || err != nil {
+		t.Errorf("DrainFastForwarded was told %d times of the maintenance that was there first (%v)", n, err)
+	}
+	c.expectInvariants(history)
+}
+
+// testThreeIntersecting has three maintenances in a ring: each shares a node with each
+// of the others, and all plans differ.
+func testThreeIntersecting(t *testing.T, c *cluster) {
+	for _, name := range []string{"ab", "bc", "ca"} {
+		c.createNode(name)
+		for _, priority := range []int32{1000, 2000, 3000} {
+			c.createPod(newPod(fmt.Sprintf("%s-%d", name, priority), name, atPriority(priority), withInterceptor(stubborn)))
+		}
+	}
+	history := c.watchAll()
+	c.startEvictionController()
+	c.createMaintenance(newMaintenance("a", drained, nodesNamed("ab", "ca"), planOf(defaultPods(1000), defaultPods(3000))...))
+	c.createMaintenance(newMaintenance("b", drained, nodesNamed("ab", "bc"), planOf(defaultPods(2000))...))
+	c.createMaintenance(newMaintenance("c", drained, nodesNamed("bc", "ca"), planOf(defaultPods(3000))...))
+	c.startLogged()
+	c.await("the least that anybody grants", states{
+		"targets/ab": targetsOf(c, "Draining", defaultPods(1000)),
+		"targets/ca": targetsOf(c, "Draining", defaultPods(1000)),
+		"targets/bc": targetsOf(c, "Draining", defaultPods(2000)),
+		"request/bc-2000": asked, "request/bc-3000": "none", "request/ab-2000": "none", "request/ca-2000": "none",
+	})
+	for _, name := range []string{"a", "b", "c"} {
+		if diff := cmp.Diff(int32(2), c.maintenance(name).Status.SelectedNodes); diff != "" {
+			t.Errorf("selected nodes of %s (-want +got):\n%s", name, diff)
+		}
+	}
+
+	c.deletePods([]*v1.Pod{newPod("ab-1000", "ab"), newPod("ca-1000", "ca"), newPod("bc-1000", "bc"), newPod("bc-2000", "bc")})
+	c.await("the next step of a", states{
+		"targets/ab": targetsOf(c, "Draining (limited by b)", defaultPods(2000)),
+		"targets/ca": targetsOf(c, "Draining", defaultPods(3000)),
+		"request/ab-2000": asked, "request/ab-3000": "none", "request/ca-2000": asked, "request/ca-3000": asked,
+	})
+	for _, node := range []string{"ab", "bc", "ca"} {
+		c.deletePods([]*v1.Pod{newPod(node+"-2000", node)})
+	}
+	c.await("the last step", states{"request/ab-3000": asked, "request/bc-3000": asked, "request/ca-3000": asked})
+	for _, node := range []string{"ab", "bc", "ca"} {
+		c.deletePods([]*v1.Pod{newPod(node+"-3000", node)})
+	}
+	c.await("the end", states{
+		"maintenance/a": "Cordon, Drain of 2, finalizer, True: Drained",
+		"maintenance/b": "Cordon, Drain of 2, finalizer, True: Drained",
+		"maintenance/c": "Cordon, Drain of 2, finalizer, True: Drained",
+		"node/ab":       empty, "node/bc": empty, "node/ca": empty,
+	})
+	c.expectInvariants(history)
+}

@@ -1,0 +1,124 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"testing"
+)
+
+// testNodeJoins has nodes come to a drain that is at a later entry of its plan already:
+// by a label, and as new ones. There, the plan begins at its start.
+func testNodeJoins(t *testing.T, c *cluster) {
+	c.createNode("one", "pool=blue")
+	c.createNode("labeled", "pool=green")
+	c.createPod(newPod("high", "one", atPriority(5000), withInterceptor(stubborn)))
+	for _, node := range []string{"labeled", "created"} {
+		c.createPod(newPod(node+"-low", node, atPriority(1000), withInterceptor(stubborn)))
+		c.createPod(newPod(node+"-high", node, atPriority(5000), withInterceptor(stubborn)))
+	}
+	history := c.watchAll()
+	c.startQuick()
+	c.createMaintenance(newMaintenance("m", drained, nodesLabeled("pool", "blue"), planOf(defaultPods(1000), defaultPods(5000))...))
+	c.await("the drain", states{"targets/one": targetsOf(c, "Draining", defaultPods(5000)), "request/high": asked, "node/labeled": free, "request/labeled-low": "none"})
+
+	c.labelNode("labeled", "pool", "blue")
+	c.createNode("created", "pool=blue")
+	want := states{"maintenance/m": "Cordon, Drain of 3, finalizer, False: Draining", "targets/one": targetsOf(c, "Draining", defaultPods(5000))}
+	for _, node := range []string{"labeled", "created"} {
+		want["node/"+node] = draining
+		want["targets/"+node] = targetsOf(c, "Draining", defaultPods(1000))
+		want["request/"+node+"-low"] = asked
+		want["request/"+node+"-high"] = "none"
+	}
+	c.await("the newcomers to begin at the start", want)
+
+	for _, node := range []string{"labeled", "created"} {
+		c.deletePod(newPod(node+"-low", node))
+	}
+	c.await("the newcomers to catch up", states{
+		"targets/labeled": targetsOf(c, "Draining", defaultPods(5000)), "request/labeled-high": asked,
+		"targets/created": targetsOf(c, "Draining", defaultPods(5000)), "request/created-high": asked,
+	})
+	c.expectInvariants(history)
+}
+
+// testNodeLeaves takes the label away by which a node was selected.
+func testNodeLeaves(t *testing.T, c *cluster) {
+	for _, node := range []string{"one", "two", "shared"} {
+		c.createNode(node, "pool=blue")
+		c.createPod(newPod(node, node, withInterceptor(stubborn)))
+	}
+	c.labelNode("shared", "rack", "first")
+	history := c.watchAll()
+	c.startQuick()
+	c.createMaintenance(newMaintenance("m", drained, nodesLabeled("pool", "blue"), planOf()...))
+	c.createMaintenance(newMaintenance("other", cordon, nodesLabeled("rack", "first"), planOf()...))
+	c.await("the drain", states{
+		"request/one": asked, "request/two": asked, "request/shared": asked, "node/two": draining,
+		"maintenance/m": "Cordon, Drain of 3, finalizer, False: Draining",
+	})
+	c.labelNode("two", "pool", "green")
+	c.labelNode("shared", "pool", "green")
+	c.await("the nodes to leave", states{
+		"maintenance/m": "Cordon, Drain of 1, finalizer, False: Draining",
+		"node/one":      draining, "request/one": asked,
+		"node/two": free, "targets/two": "none", "request/two": canceled, "pod/two": "here",
+		"node/shared": cordoned, "targets/shared": "; ", "request/shared": canceled, "pod/shared": "here",
+	})
+	c.deletePod(newPod("one", "one"))
+	c.await("the end without them", states{"maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained"})
+	c.expectInvariants(history)
+}
+
+// testNodeVanishes deletes a node in mid-drain, which then comes back as another one
+// under the same name.
+func testNodeVanishes(t *testing.T, c *cluster) {
+	c.createNode("one", "pool=blue")
+	c.createNode("two", "pool=blue")
+	c.createPod(newPod("low", "one", atPriority(1000), withInterceptor(stubborn)))
+	c.createPod(newPod("high", "two", atPriority(5000), withInterceptor(stubborn)))
+	c.startQuick()
+	c.createMaintenance(newMaintenance("m", drained, nodesLabeled("pool", "blue"), planOf(defaultPods(1000))...))
+	c.await("the drain", states{"request/low": asked, "request/high": "none", "targets/two": targetsOf(c, "Waiting for m.", defaultPods(1000))})
+
+	c.deleteNode("one")
+	c.await("the drain to go on without the node", states{
+		"request/low": canceled, "request/high": asked, "targets/two": targetsOf(c, "Draining", defaultPods(1000000000)),
+		"maintenance/m": "Cordon, Drain of 1, finalizer, False: Draining",
+	})
+	c.createNode("one", "pool=blue")
+	c.await("the new node to be drained from the start", states{
+		"node/one": draining, "targets/one": targetsOf(c, "Draining", defaultPods(1000)), "request/low": asked,
+		"maintenance/m": "Cordon, Drain of 2, finalizer, False: Draining",
+	})
+	c.deleteNode("one")
+	c.deleteMaintenance("m")
+	c.await("the end with one node gone", states{"maintenance/m": "gone", "node/two": free, "request/high": canceled})
+}
+
+// testNoNodes has a maintenance that selects nothing until a node comes.
+func testNoNodes(t *testing.T, c *cluster) {
+	c.startQuick()
+	c.createMaintenance(newMaintenance("m", drained, nodesLabeled("pool", "blue"), planOf()...))
+	c.await("the report", states{"maintenance/m": "Cordon, Drain of 0, finalizer, False: NoNodesSelected"})
+	c.createNode("one", "pool=blue")
+	c.await("the node", states{"maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained", "node/one": empty})
+	c.labelNode("one", "pool", "green")
+	c.await("no node again", states{"maintenance/m": "Cordon, Drain of 0, finalizer, False: NoNodesSelected", "node/one": free})
+	c.setStage("m", complete)
+	c.await("the end", states{"maintenance/m": "Cordon, Drain, Complete of 0, False: NotDraining"})
+}
