@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
@@ -110,14 +111,15 @@ func isBlocked(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
 	return condition != nil && condition.Reason == coordinationv1alpha1.NodeMaintenanceReasonBlocked
 }
 
-// maxNote is the length of the note of an event that the API server takes.
+// maxNote is how many bytes the note of an event may have.
 const maxNote = 1024
 
+// shorten cuts a text that is too long for an event; the whole stands in the condition.
 func shorten(text string) string {
-	if runes := []rune(text); len(runes) > maxNote/4 && len(text) > maxNote {
-		return string(runes[:maxNote/4-3]) + "..."
+	if len(text) <= maxNote {
+		return text
 	}
-	return text
+	return strings.ToValidUTF8(text[:maxNote-len("...")], "") + "..."
 }
 
 func (w *eventWriter) completed(m *coordinationv1alpha1.NodeMaintenance) {

@@ -36,7 +36,8 @@ import (
 // syncNode.
 func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	if !c.writer.isCurrentMaintenance(name) {
-		return nil // The event that brings our last write brings the next sync.
+		c.maintenances.AddAfter(name, staleInterval)
+		return nil
 	}
 	m, err := c.maintenanceLister.Get(name)
 	if apierrors.IsNotFound(err) {
@@ -121,18 +122,23 @@ func (c *Controller) listNodes() []*v1.Node {
 // syncStatus writes the status if it has changed, at most once in a while, and lets a
 // maintenance go that is completed and says so.
 func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, now time.Time) error {
+	wait := c.maintenanceWrites.wait(m.Name, now)
+	if wait > 0 && m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
+		// Every pod that leaves asks for this. What could not be written is not computed.
+		c.maintenances.AddAfter(m.Name, wait)
+		return nil
+	}
 	sums, known := c.ledger.summarize(m.Name)
 	if !known {
 		return nil
 	}
 	status := computeStatus(m, &sums, now)
-	if apiequality.Semantic.DeepEqual(&m.Status, status) {
-		if sums.released {
-			return c.letGo(ctx, m)
-		}
+	switch unchanged := apiequality.Semantic.DeepEqual(&m.Status, status); {
+	case unchanged && sums.released:
+		return c.letGo(ctx, m)
+	case unchanged:
 		return nil
-	}
-	if wait := c.maintenanceWrites.wait(m.Name, now); wait > 0 {
+	case wait > 0:
 		c.maintenances.AddAfter(m.Name, wait)
 		return nil
 	}

@@ -35,7 +35,10 @@ import (
 // a maintenance that never had one is left alone.
 func (c *Controller) syncNode(ctx context.Context, name string) error {
 	if !c.writer.isCurrentNode(name) {
-		return nil // The event that brings our last write brings the next sync.
+		// The event that brings our last write need not bring this node: the pod that it was
+		// about may have gone since.
+		c.nodes.AddAfter(name, staleInterval)
+		return nil
 	}
 	now := c.clock.Now()
 	node, err := c.nodeLister.Get(name)
@@ -58,6 +61,8 @@ func (c *Controller) syncNode(ctx context.Context, name string) error {
 			return err
 		}
 		c.writer.forgetNode(name)
+		c.nodeWrites.forget(name)
+		c.contests.forget(name)
 		c.enqueueMaintenances(c.ledger.release(name))
 		return nil
 	}

@@ -26,6 +26,9 @@ const (
 	// drain changes its counts with every pod.
 	statusInterval = time.Second
 
+	// staleInterval is how long to wait for a cache that lacks an own write.
+	staleInterval = 20 * time.Millisecond
+
 	// contestWindow is how long a node is remembered that had to be cordoned again.
 	contestWindow = 10 * time.Minute
 

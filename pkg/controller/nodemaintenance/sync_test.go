@@ -31,8 +31,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+	"k8s.io/kubernetes/pkg/controller/util/consistency"
 	"k8s.io/utils/ptr"
 )
 
@@ -79,10 +82,10 @@ func TestOrderOfWrites(t *testing.T) {
 	f.client.ClearActions()
 	f.settle()
 	f.expectWrites("its completion",
+		"update nodemaintenances/status",
 		"patch nodes",
-		"patch evictionrequests",
-		"update nodemaintenances/status", // Both statuses had to wait.
 		"patch nodes/status",
+		"patch evictionrequests",
 		"update nodemaintenances")
 	if m := f.maintenance("m"); len(m.Finalizers) > 0 {
 		t.Errorf("finalizers are left: %v", m.Finalizers)
@@ -112,6 +115,54 @@ func TestIdleTouchesNothing(t *testing.T) {
 	f.expectWrites("the end of the plan", "patch nodes/status")
 	if conditions := f.node("n").Status.Conditions; len(conditions) > 0 {
 		t.Errorf("conditions are left: %v", conditions)
+	}
+}
+
+// The metrics count every node and pod once, however many maintenances select them.
+func TestCount(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("one", map[string]string{"a": "", "b": "", "c": ""})
+	f.createNode("two", map[string]string{"b": "", "c": ""})
+	f.createNode("three", map[string]string{"c": ""})
+	f.createPods(2, "one", 1000)
+	f.createPods(1, "one", 2000)
+	blocked := f.createPods(1, "one", 1000)[0]
+	plan := maintenance.CompletePlan([]v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1000)})
+	f.createMaintenance("m1", stageDrain, "a", plan...)
+	f.createMaintenance("m2", stageDrain, "a", plan...)
+	f.createMaintenance("m3", stageCordon, "b")
+	f.createMaintenance("m4", stageIdle, "c")
+	f.settle()
+	request := f.request1(blocked)
+	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
+		Type: string(coordinationv1alpha1.EvictionRequestConditionBlocked), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonEvictionRefused,
+	})
+	if _, err := f.client.CoordinationV1alpha1().EvictionRequests("default").UpdateStatus(f.ctx, request, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.settle()
+	want := metrics.Counts{
+		Maintenances: map[coordinationv1alpha1.NodeMaintenanceStage]int{stageDrain: 2, stageCordon: 1, stageIdle: 1},
+		Nodes:        map[coordinationv1alpha1.NodeMaintenanceStage]int{stageDrain: 1, stageCordon: 1, stageIdle: 1},
+		PendingPods:  1, EvictingPods: 3,
+		BlockedPods: map[maintenance.HoldCause]int{maintenance.HoldEvictionRefused: 1},
+	}
+	if diff := cmp.Diff(want, f.count()); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	status := f.maintenance("m1").Status
+	if findDrained(&status).Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || status.DrainStatus.BlockedPods != 1 {
+		t.Errorf("status %+v", status)
+	}
+}
+
+func TestShorten(t *testing.T) {
+	short, long := strings.Repeat("x", maxNote), strings.Repeat("ä", maxNote)
+	if got := shorten(short); got != short {
+		t.Errorf("shortened to %d bytes", len(got))
+	}
+	if got := shorten(long); len(got) > maxNote || !strings.HasSuffix(got, "ä...") {
+		t.Errorf("got %d bytes: %q", len(got), got)
 	}
 }
 
@@ -508,4 +559,35 @@ func TestFastForwardIsToldOnce(t *testing.T) {
 	if diff := cmp.Diff([]string{fmt.Sprintf(event, "one"), fmt.Sprintf(event, "two")}, told); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
+}
+
+// behind is a cache that lacks an own write, for as long as it is told to.
+type behind struct {
+	consistency.ConsistencyStore
+	lacks bool
+}
+
+func (b *behind) EnsureReady(owner types.NamespacedName) error {
+	if b.lacks {
+		return errors.New("behind")
+	}
+	return b.ConsistencyStore.EnsureReady(owner)
+}
+
+// What was written and is not in the cache yet is waited for, whether or not an event
+// comes: the one that brings it may be about a pod that has gone.
+func TestStaleCachesAreWaitedFor(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	nodes, maintenances := &behind{f.writer.nodes, true}, &behind{f.writer.maintenances, true}
+	f.writer.nodes, f.writer.maintenances = nodes, maintenances
+	f.client.ClearActions()
+	f.deliverAll()
+	for f.step() {
+	}
+	f.expectWrites("with stale caches")
+	nodes.lacks, maintenances.lacks = false, false
+	f.expectDrains("afterwards", map[string]string{"n": "0/1 Draining Default<=1000000000"})
 }
