@@ -64,7 +64,7 @@ func run(ctx context.Context, base, bin string) error {
 	defer plane.Close()
 	t, err := newUpgradeTest(plane, controlplane.Release{Name: "the pristine base", Bin: base}, controlplane.Release{
 		Name: "the fork", Bin: bin,
-		FeatureGates:  "EvictionRequestAPI=true",
+		FeatureGates:  "EvictionRequestAPI=true,DeclarativeNodeMaintenance=true",
 		RuntimeConfig: "coordination.k8s.io/v1alpha1=true",
 	})
 	if err != nil {

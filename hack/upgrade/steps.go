@@ -82,8 +82,10 @@ func (t *upgradeTest) steps() []step {
 		{"4", "Create EvictionRequest B, pod B and a budget with maxUnavailable=0: the metric rises, the message explains, the pod stays.", t.blockB},
 		{"4a", "Create pods that name an interceptor, which begins with one of them.", t.createInterceptedPods},
 		{"4b", "Create a namespace with a pod and its EvictionRequest.", t.createDoomed},
+		{"4c", "Drain a node by a NodeMaintenance; its pod waits for an interceptor.", t.startMaintenance},
 		{"5", "Downgrade to the base.", t.downgrade},
 		{"5a", "Read, write and evict pods that name an interceptor.", t.usePodsUnderBase},
+		{"5b", "Use the node that is being drained, and uncordon it.", t.useNodeUnderBase},
 		{"6", "Delete the budget of pod B: the pod keeps running.", t.releaseBUnderBase},
 		{"6a", "Delete the namespace from step 4b: the base does not know that it holds a request.", t.deleteDoomed},
 		{"7", "Upgrade to the fork again.", t.upgrade},
@@ -92,6 +94,8 @@ func (t *upgradeTest) steps() []step {
 		{"8b", "The interceptor that was active before goes on, within its old deadline, although its pod has lost the field.", t.finishWalk},
 		{"8c", "Request the eviction of the pods that kept and lost the field.", t.requestKeptAndLost},
 		{"8d", "Look at the request whose namespace is gone: it takes no status any more, so the controller deletes it.", t.expectOrphanDeleted},
+		{"8e", "The maintenance of the node goes on: it is cordoned again.", t.expectDraining},
+		{"8f", "Delete the maintenance in the middle of the drain.", t.finishMaintenance},
 	}
 }
 
