@@ -23,8 +23,6 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/component-helpers/node/maintenance"
 )
@@ -49,11 +47,6 @@ type eventWriter struct {
 	recorder events.EventRecorder
 }
 
-// maintenanceRef refers to a maintenance of which only the name is at hand.
-func maintenanceRef(name string) runtime.Object {
-	return &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: name}}
-}
-
 func (w *eventWriter) node(node *v1.Node, eventType, reason, action, text string) {
 	w.recorder.Eventf(node, nil, eventType, reason, action, "%s", text)
 }
@@ -71,8 +64,8 @@ func (w *eventWriter) contested(node *v1.Node, holding []string) {
 		"Somebody makes the node schedulable again and again while NodeMaintenance %s holds it; it is made unschedulable once a minute now", joinNames(holding)))
 }
 
-func (w *eventWriter) fastForwarded(name string, node *v1.Node, floor maintenance.Targets) {
-	w.recorder.Eventf(maintenanceRef(name), node, v1.EventTypeWarning, reasonFastForwarded, "Drain",
+func (w *eventWriter) fastForwarded(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, floor maintenance.Targets) {
+	w.recorder.Eventf(m, node, v1.EventTypeWarning, reasonFastForwarded, "Drain",
 		"Fast-forwarded on node %s: an older maintenance has drained it up to %s already, which is not taken back", node.Name, floor)
 }
 

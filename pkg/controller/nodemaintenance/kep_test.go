@@ -165,6 +165,38 @@ func TestKEPProgression(t *testing.T) {
 	f.expectDrains("the end", map[string]string{"five": "0/0 Drained " + steps[5].want, "m": "0/0 Drained " + steps[5].want})
 }
 
+// Plans that contradict each other do not wait for each other for ever: the elder goes
+// first, and nothing is drained that neither wants yet.
+func TestContradictingPlans(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": "", "b": ""})
+	web, db := f.createPods(1, "n", 0, ofApp("web")), f.createPods(1, "n", 0, ofApp("db"))
+	other := f.createPods(1, "n", 0, ofApp("other"))
+	f.createMaintenance("older", stageDrain, "a", maintenance.CompletePlan([]v1.DrainPlanEntry{entryFor("web", v1.PodTypeDefault, 5000)})...)
+	f.clock.Step(time.Minute)
+	f.createMaintenance("younger", stageDrain, "b", maintenance.CompletePlan([]v1.DrainPlanEntry{entryFor("db", v1.PodTypeDefault, 5000)})...)
+	f.expectDrains("the elder's first entry", map[string]string{
+		"n":       "2/1 Draining Default(app=web)<=5000",
+		"older":   "2/1 Draining Default(app=web)<=5000",
+		"younger": "2/1 Draining (limited by older) Default(app=web)<=5000",
+	})
+	f.deletePods(web...)
+	f.expectDrains("then the younger's", map[string]string{
+		"n":       "1/1 Draining (limited by younger) Default(app=db)<=5000, Default(app=web)<=5000",
+		"older":   "1/1 Draining Default(app=db)<=5000, Default(app=web)<=5000",
+		"younger": "1/1 Draining Default(app=db)<=5000, Default(app=web)<=5000",
+	})
+	f.deletePods(db...)
+	f.expectDrains("then all", map[string]string{
+		"n": "0/1 Draining Default<=1000000000, Default(app=db)<=1000000000, Default(app=web)<=1000000000",
+	})
+	f.deletePods(other...)
+	f.settle()
+	if status := f.maintenance("younger").Status; !isDrained(&status) {
+		t.Errorf("not drained: %+v", status)
+	}
+}
+
 func (f *fixture) expectEvent(want string) {
 	f.t.Helper()
 	for _, event := range f.events {

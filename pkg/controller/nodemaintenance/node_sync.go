@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -182,7 +183,7 @@ func (c *Controller) view(node *v1.Node, orders []order, facts *nodeFacts) *node
 	if len(view.draining) == 0 || len(facts.members) == 0 {
 		return view
 	}
-	view.targets = nodeTargets(facts.members, storedTargets(node))
+	view.targets = nodeTargets(facts.members, storedTargets(node), facts.anyTaken)
 	view.state.left = len(facts.pods) > 0
 	for _, pod := range facts.pods {
 		if pod.request != nil {
@@ -190,8 +191,8 @@ func (c *Controller) view(node *v1.Node, orders []order, facts *nodeFacts) *node
 		} else {
 			view.pending++
 		}
-		view.state.draining = view.state.draining || view.targets.Take(pod.Pod)
 	}
+	view.state.draining = facts.anyTaken(view.targets)
 	view.state.limitedBy = limiters(eldest(facts.members), facts.members, view.targets)
 	view.state.waitingFor = c.ledger.blamedBy(holders(facts.members, view.targets))
 	return view
@@ -240,11 +241,18 @@ func (c *Controller) recordNode(node *v1.Node, orders []order, facts *nodeFacts,
 		})
 		c.enqueueNodes(others)
 		if joined && !m.grant.Reaches(floor) {
-			c.events.fastForwarded(m.name, node, floor)
+			c.fastForwarded(m.name, node, floor)
 		}
 	}
 	for i := range orders {
 		c.maintenances.Add(orders[i].name)
+	}
+}
+
+// fastForwarded tells of a newcomer that finds a node further than it would have it.
+func (c *Controller) fastForwarded(name string, node *v1.Node, floor maintenance.Targets) {
+	if m, err := c.maintenanceLister.Get(name); err == nil {
+		c.events.fastForwarded(m, node, floor)
 	}
 }
 
@@ -311,6 +319,11 @@ func (c *Controller) syncNodeStatus(ctx context.Context, node *v1.Node, view *no
 	c.nodeWrites.wrote(node.Name, now)
 	c.events.nodeChanged(node, conditions)
 	return false, nil
+}
+
+// anyTaken tells whether the targets take one of the pods.
+func (f *nodeFacts) anyTaken(targets maintenance.Targets) bool {
+	return slices.ContainsFunc(f.pods, func(pod podFacts) bool { return targets.Take(pod.Pod) })
 }
 
 // requests returns the pods that have to be asked to leave.

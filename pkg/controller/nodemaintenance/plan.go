@@ -61,12 +61,20 @@ func nextPosition(position int, remaining []int) int {
 
 // nodeTargets are the drain targets of a node: the least that one of its members
 // grants, and never less than what was granted before.
-func nodeTargets(members []member, floor maintenance.Targets) maintenance.Targets {
+//
+// Members whose plans contradict each other, because each begins with pods that the other
+// wants later, would wait for each other for ever: none of them could get what it grants.
+// Then the eldest goes first. takes tells whether targets take a pod that is left.
+func nodeTargets(members []member, floor maintenance.Targets, takes func(maintenance.Targets) bool) maintenance.Targets {
 	grants := make([]maintenance.Targets, 0, len(members))
 	for _, m := range members {
 		grants = append(grants, m.grant)
 	}
-	return maintenance.LeastPowerful(grants...).RaisedTo(floor)
+	least := maintenance.LeastPowerful(grants...).RaisedTo(floor)
+	if len(holders(members, least)) > 0 || takes(least) {
+		return least
+	}
+	return eldest(members).grant.RaisedTo(least)
 }
 
 // limiters are the members that keep a node below what m grants there.
@@ -100,7 +108,8 @@ func eldest(members []member) member {
 	return slices.MinFunc(members, func(a, b member) int { return strings.Compare(a.rank, b.rank) })
 }
 
-// holders are the members that do not let a node go further than its targets.
+// holders are the members that do not let a node go further than its targets: they have
+// all that they grant.
 func holders(members []member, targets maintenance.Targets) []string {
 	var names []string
 	for _, m := range members {

@@ -253,21 +253,32 @@ func (s *simulation) checkCordon(node *v1.Node, patch string) {
 	}
 }
 
-// checkTargets checks the targets that are about to be written, which the ledger has.
+// checkTargets checks the targets that are about to be written, which the ledger has: the
+// least that one of the maintenances grants, or, where none of them would get what it
+// grants, what the eldest does; and never less than before.
 func (s *simulation) checkTargets(node *v1.Node) {
 	orders := s.ledger.selecting(node)
-	floor := storedTargets(node)
 	s.ledger.lock.Lock()
 	defer s.ledger.lock.Unlock()
-	for _, o := range orders {
+	var grants []maintenance.Targets
+	var targets maintenance.Targets
+	for _, o := range orders { // The eldest first.
 		a := s.ledger.maintenances[o.name]
 		if a == nil || !o.drains() || a.nodes[node.Name] == nil {
 			continue
 		}
-		allowed := o.plan.TargetsAt(a.position).RaisedTo(floor)
-		if targets := a.nodes[node.Name].targets; !allowed.Reaches(targets) {
-			s.t.Errorf("targets %s of node %s are beyond %s, which %s grants above the floor %s", targets, node.Name, o.plan.TargetsAt(a.position), o.name, floor)
-		}
+		grants = append(grants, o.plan.TargetsAt(grantedPosition(a.position, a.nodes[node.Name].remaining)))
+		targets = a.nodes[node.Name].targets
+	}
+	if len(grants) == 0 {
+		return
+	}
+	allowed := maintenance.LeastPowerful(grants...).RaisedTo(storedTargets(node))
+	if !slices.ContainsFunc(grants, allowed.Reaches) {
+		allowed = grants[0].RaisedTo(allowed)
+	}
+	if !allowed.Reaches(targets) {
+		s.t.Errorf("targets %s of node %s are beyond %s, which all grants %v allow", targets, node.Name, allowed, grants)
 	}
 }
 

@@ -793,26 +793,7 @@ func Validate_NodeMaintenanceStatus(ctx context.Context, op operation.Operation,
 		}(fldPath.Child("conditions"), obj.Conditions, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceStatus) []metav1.Condition { return oldObj.Conditions }), oldObj != nil)...)
 
 	// field coordinationv1alpha1.NodeMaintenanceStatus.ObservedGeneration has no validation
-
-	// field coordinationv1alpha1.NodeMaintenanceStatus.SelectedNodes
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 0)...)
-			return
-		}(fldPath.Child("selectedNodes"), &obj.SelectedNodes, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceStatus) *int32 { return &oldObj.SelectedNodes }), oldObj != nil)...)
-
+	// field coordinationv1alpha1.NodeMaintenanceStatus.SelectedNodes has no validation
 	return errs
 }
 

@@ -526,10 +526,8 @@ type NodeMaintenanceStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"varint,4,opt,name=observedGeneration"`
 
 	// selectedNodes is how many nodes spec.nodeSelector matches now.
-	// +optional
-	// +k8s:optional
-	// +k8s:minimum=0
-	SelectedNodes int32 `json:"selectedNodes,omitempty" protobuf:"varint,5,opt,name=selectedNodes"`
+	// +required
+	SelectedNodes int32 `json:"selectedNodes" protobuf:"varint,5,opt,name=selectedNodes"`
 }
 
 // StageStatus tells of a stage that was started.
