@@ -273,3 +273,35 @@ func TestPlanWithoutRights(t *testing.T) {
 	}
 	contains(t, s.mustRun(t, "plan", "node-1"), "Without the right to list nodemaintenances, evictionrequests,\npoddisruptionbudgets this plan is incomplete.")
 }
+
+// TestPlanOfPods is about what a look at the pods alone would get wrong.
+func TestPlanOfPods(t *testing.T) {
+	asked := newPod("asked-0", "node-1", migrate).asked()
+	asked.request.Status.TargetInterceptors = []coordinationv1alpha1.Interceptor{{Name: backup}, {Name: coordinationv1alpha1.EvictionInterceptorImperative}}
+	s := snapshotOf(newNode("node-1"), newBudget("db", "db", 0), asked,
+		newPod("high-0", "node-1").withPriority(2000000000),
+		// Of the lowest priority, and yet the last one.
+		newPod("db-0", "node-1").ownedBy("DaemonSet").withPriority(-10))
+	want := []podPlan{
+		{
+			Namespace: "default", Name: "asked-0", Step: 1, Type: corev1.PodTypeDefault, Priority: 0,
+			// As they were when the request was made.
+			Interceptors: []string{backup, coordinationv1alpha1.EvictionInterceptorImperative},
+			Requesters:   []string{coordinationv1alpha1.NodeMaintenanceRequester},
+		},
+		{Namespace: "default", Name: "high-0", Step: 2, Type: corev1.PodTypeDefault, Priority: 2000000000, Interceptors: []string{coordinationv1alpha1.EvictionInterceptorImperative}},
+		{
+			Namespace: "default", Name: "db-0", Step: 5, Type: corev1.PodTypeDaemonSet, Priority: -10,
+			Interceptors: []string{coordinationv1alpha1.EvictionInterceptorDaemonSet, coordinationv1alpha1.EvictionInterceptorImperative},
+			// It is not evicted, so no budget is asked.
+			Budgets: []string{"default/db"}, Remarks: []podNote{noteNeedsDaemonSet},
+		},
+	}
+	p := mustPlan(t, s, "", maintenance.StandardPlan(), "node-1")
+	if diff := cmp.Diff(want, p.Nodes[0].Pods); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	if len(p.Budgets) > 0 {
+		t.Errorf("budgets have a say: %v", p.Budgets)
+	}
+}

@@ -253,7 +253,13 @@ func TestScreen(t *testing.T) {
 		{"one\ntwo\n", "\x1b[?25l\rone\x1b[K\n\rtwo\x1b[K\n\x1b[J"},
 		{"1234567890+\nb\nc\nd\ne\n", "\x1b[?25l\x1b[2A\r1234567890\x1b[K\n\rb\x1b[K\n\r... 3 line\x1b[K\n\x1b[J"},
 		{"end\n", "\x1b[?25l\x1b[3A\rend\x1b[K\n\x1b[J"},
+		{"a\nb\nc\n", "\x1b[?25l\x1b[1A\ra\x1b[K\n\rb\x1b[K\n\rc\x1b[K\n\x1b[J"},
+		// The terminal has been made lower.
+		{"lower\n", "\x1b[?25l\x1b[1A\rlower\x1b[K\n\x1b[J"},
 	} {
+		if frame.text == "lower\n" {
+			s.size = func() (int, int) { return 10, 2 }
+		}
 		out.Reset()
 		if err := s.draw(frame.text); err != nil {
 			t.Fatal(err)

@@ -1,0 +1,245 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+)
+
+func TestOutcomeOf(t *testing.T) {
+	// behind is what the controller has not looked at since the spec changed.
+	behind := func(m maintenanceStory) maintenanceStory {
+		m.Generation++
+		return m
+	}
+	for _, tc := range []struct {
+		name  string
+		story maintenanceStory
+		want  outcome
+	}{
+		{"draining", newMaintenance("a", drain, "n").started(0), ""},
+		{"drained", newMaintenance("a", drain, "n").started(0).drained(), outcomeDrained},
+		{"drained, and then other nodes", behind(newMaintenance("a", drain, "n").started(0).drained()), ""},
+		{"drained, as a former stage left it", newMaintenance("a", cordon, "n").started(0).drained(), ""},
+		{"completing", newMaintenance("a", complete, "n").started(0).drained(), ""},
+		{"completed", newMaintenance("a", complete, "n").started(0).drained().completed(), outcomeCompleted},
+		{"from Idle to Complete, unseen", behind(newMaintenance("a", complete, "n").started(0).completed()), ""},
+	} {
+		if got := outcomeOf(tc.story.NodeMaintenance); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestETA is the latest one, in whatever order the interceptors come.
+func TestETA(t *testing.T) {
+	s := snapshotOf(newMaintenance("rack", drain, "node-1").started(0), drainingNode("node-1", 0, 3, ""),
+		newPod("a-0", "node-1", "a.example.com").asked().reported(0, time.Minute),
+		newPod("b-0", "node-1", "b.example.com").asked().reported(0, time.Hour),
+		newPod("c-0", "node-1", "c.example.com").asked().reported(0, time.Second))
+	if diff := cmp.Diff(ptr.To(ago(-time.Hour)), viewsOf(s, testNow)[0].ETA); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+}
+
+func TestPodSelectors(t *testing.T) {
+	if diff := cmp.Diff([]string{"spec.nodeName=a", "spec.nodeName=b"}, podSelectors([]string{"a", "b"})); diff != "" {
+		t.Errorf("two nodes (-want, +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{""}, podSelectors(make([]string, maxNodesOneByOne+1))); diff != "" {
+		t.Errorf("many nodes (-want, +got):\n%s", diff)
+	}
+	if got := podSelectors(nil); got != nil {
+		t.Errorf("no nodes: %q", got)
+	}
+}
+
+func TestMissingNodes(t *testing.T) {
+	for count, verb := range map[int]string{maxNodeGets: "get", maxNodeGets + 1: "list"} {
+		s := newServer(t, newNode("node-0"))
+		names := make([]string, count)
+		for i := range names {
+			names[i] = "node-0"
+		}
+		if err := missingNodes(t.Context(), s, names); err != nil {
+			t.Errorf("%d nodes: %v", count, err)
+		}
+		for _, action := range s.Actions() {
+			if action.GetVerb() != verb {
+				t.Errorf("%d nodes are read with %s", count, action.GetVerb())
+			}
+		}
+		names[count-1] = "nod-1"
+		if err := missingNodes(t.Context(), s, names); err == nil || err.Error() != `node "nod-1" not found` {
+			t.Errorf("%d nodes, one of which is missing: %v", count, err)
+		}
+	}
+}
+
+// TestServedByASecretiveServer goes on: the request itself will tell.
+func TestServedByASecretiveServer(t *testing.T) {
+	s := newServer(t)
+	s.PrependReactor("get", "resource", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no right to it"))
+	})
+	if err := requireServed(s); err != nil {
+		t.Error(err)
+	}
+	s.PrependReactor("get", "resource", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("connection refused")
+	})
+	if err := requireServed(s); err == nil || errors.Is(err, errNotServed) {
+		t.Errorf("a server that does not answer: %v", err)
+	}
+}
+
+func TestTroubleText(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		err   error
+		after time.Duration
+		want  string
+	}{
+		{"refused", errors.New("connection refused\n"), time.Minute, "What is shown may be old, trying again: connection refused"},
+		{"refused long ago", errors.New("connection refused"), time.Minute + 1, ""},
+		{"the end of a watch", io.EOF, 0, ""},
+		{"cut off", fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), 0, ""},
+		{"too old", apierrors.NewResourceExpired("too old"), 0, ""},
+		{"none", nil, 0, ""},
+	} {
+		o := &observer{clock: testingclock.NewFakePassiveClock(testNow), changed: make(chan struct{}, 1)}
+		if tc.err != nil {
+			o.noteTrouble(tc.err)
+		}
+		if got := o.troubleText(testNow.Add(tc.after)); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestFollowAsksForOneOnly needs no right to read the others.
+func TestFollowAsksForOneOnly(t *testing.T) {
+	s := newServer(t, newMaintenance("rack", drain, "node-1").started(0).drained(), newMaintenance("other", drain, "node-2").started(0), newNode("node-1"))
+	s.mustRun(t, "watch", "rack")
+	for _, action := range s.Actions() {
+		if list, ok := action.(clienttesting.ListActionImpl); ok && list.GetResource().Resource == resource && list.ListOptions.FieldSelector != "metadata.name=rack" {
+			t.Errorf("lists with %q", list.ListOptions.FieldSelector)
+		}
+	}
+}
+
+// TestFollowWaitsForAll ends neither with the first one nor with the last one.
+func TestFollowWaitsForAll(t *testing.T) {
+	for _, late := range []string{"a", "b"} {
+		s := newServer(t, newMaintenance("a", drain, "node-1").started(0).drained(), newMaintenance("b", drain, "node-1").started(0).drained(), newNode("node-1"))
+		s.update(t, newMaintenance(late, drain, "node-1").started(0))
+		s.whenLooked(func() { s.update(t, newMaintenance(late, drain, "node-1").started(0).drained()) })
+		contains(t, s.mustRun(t, "watch"), "a: drained: no pod is left on 1 node\n", "b: drained: no pod is left on 1 node\n")
+	}
+}
+
+func TestTimedOut(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		last map[string]view
+		code int
+		want string
+	}{
+		{"nothing known", nil, exitTimedOut, "timed out; the maintenance goes on"},
+		{"blocked", map[string]view{"b": viewsOf(blockedDrain(), testNow)[0]}, exitBlocked, `timed out while pods were blocked; the maintenance goes on
+b: blocked by PodDisruptionBudget default/db: 2 pods: default/db-0, default/db-1
+b: blocked by interceptor backup.example.com, which does not report: 1 pod: default/vm-1
+b: blocked by the kubelet or a finalizer, long after the grace period: 1 pod: default/stuck-0`},
+		{"by the word of the controller", map[string]view{"b": {PodsBlocked: 1, Unreadable: []string{"pods"}, Condition: "Somebody is\nin the way."}}, exitBlocked,
+			"timed out while pods were blocked; the maintenance goes on\nb: Somebody is in the way."},
+	} {
+		err := timedOut(tc.last)
+		var coded interface{ ExitStatus() int }
+		if !errors.As(err, &coded) || coded.ExitStatus() != tc.code || err.Error() != tc.want {
+			t.Errorf("%s: %v, want code %d and %q", tc.name, err, tc.code, tc.want)
+		}
+	}
+}
+
+func TestStartOnWhatIsBeingDeleted(t *testing.T) {
+	nm := newMaintenance("old", idle, "node-1")
+	nm.DeletionTimestamp = ptr.To(ago(0))
+	s := newServer(t, nm)
+	s.run(t, "start", "--name=old")
+	contains(t, s.failure, `NodeMaintenance "old" is being deleted: start another one`)
+	if writes := s.writes(); len(writes) > 0 {
+		t.Errorf("wrote: %v", writes)
+	}
+}
+
+// TestNoWriteWhereItIs leaves alone what is in the stage already.
+func TestNoWriteWhereItIs(t *testing.T) {
+	s := newServer(t, newNode("node-1"), newMaintenance("old", drain, "node-1"), newMaintenance("ended", complete, "node-1"))
+	s.mustRun(t, "start", "old")
+	s.mustRun(t, "complete", "ended")
+	if writes := s.writes(); len(writes) > 0 {
+		t.Errorf("wrote: %v", writes)
+	}
+	s.mustRun(t, "start", "--name=ended-not", "-l", "a=b", "--dry-run=client")
+	s.mustRun(t, "complete", "old")
+	patch := s.Actions()[len(s.Actions())-1]
+	for _, action := range s.Actions() {
+		if action.GetVerb() == "patch" {
+			patch = action
+		}
+	}
+	if diff := cmp.Diff(metav1.PatchOptions{FieldManager: fieldManager}, patch.(clienttesting.PatchActionImpl).PatchOptions); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+}
+
+// TestMoveOnAsARehearsal sends the patch, and that it is one.
+func TestMoveOnAsARehearsal(t *testing.T) {
+	s := newServer(t, newMaintenance("old", cordon, "node-1"))
+	if out, want := s.mustRun(t, "start", "--name=old", "--dry-run=server"), "nodemaintenance.coordination.k8s.io/old moved from Cordon to Drain (server dry run)\n"; out != want {
+		t.Errorf("printed %q, want %q", out, want)
+	}
+	patch, ok := s.Actions()[len(s.Actions())-1].(clienttesting.PatchActionImpl)
+	if diff := cmp.Diff(metav1.PatchOptions{FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}}, patch.PatchOptions); !ok || diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+}
+
+// TestWhoGoesOn leaves requests out that are over.
+func TestWhoGoesOn(t *testing.T) {
+	over := newPod("vm-1", "node-1", migrate).asked().forbidding().requestCondition(coordinationv1alpha1.EvictionRequestConditionEvicted, coordinationv1alpha1.EvictionRequestReasonPodTerminal, 0)
+	s := snapshotOf(newMaintenance("rack", drain, "node-1"), newNode("node-1"), newPod("vm-0", "node-1", migrate).asked().forbidding(), over)
+	forbidding, others := whoGoesOn(s.maintenances[0], s)
+	if diff := cmp.Diff([]string{"default/vm-0"}, forbidding); diff != "" || others != nil {
+		t.Errorf("others %v (-want, +got):\n%s", others, diff)
+	}
+}
