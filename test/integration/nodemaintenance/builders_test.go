@@ -52,7 +52,9 @@ func newFakeClock() *testingclock.FakeClock {
 }
 
 // planOf is a drain plan with these entries and the standard ones.
-func planOf(entries ...v1.DrainPlanEntry) []v1.DrainPlanEntry { return maintenance.CompletePlan(entries) }
+func planOf(entries ...v1.DrainPlanEntry) []v1.DrainPlanEntry {
+	return maintenance.CompletePlan(entries)
+}
 
 // startQuick starts both controllers, the one for maintenances by c.clock: it need not
 // space its writes by real seconds. It returns how to stop that one, and its writes.

@@ -60,7 +60,7 @@ const (
 
 	// pollTimeout is far beyond what any state takes, so that only a state that never
 	// comes runs into it.
-	pollTimeout = 12 * time.Second
+	pollTimeout = 60 * time.Second
 
 	// maintenanceUser and evictionUser are who the controllers are within
 	// kube-controller-manager. All tests run them with the rights of their bootstrap roles.

@@ -49,7 +49,7 @@ func testTwoIntersecting(t *testing.T, c *cluster) {
 	c.await("the first maintenance", states{"targets/one": targetsOf(c, "Draining", defaultPods(1000)), "targets/two": targetsOf(c, "Draining", defaultPods(1000))})
 	c.createMaintenance(newMaintenance("b", drained, nodesNamed("two", "three"), planOf(defaultPods(1000))...))
 	c.await("both maintenances", states{
-		"targets/three": targetsOf(c, "Draining", defaultPods(1000)),
+		"targets/three":   targetsOf(c, "Draining", defaultPods(1000)),
 		"request/one-low": asked, "request/two-low": asked, "request/three-low": asked,
 		"request/one-high": "none", "request/two-high": "none", "request/three-high": "none",
 	})
@@ -156,9 +156,9 @@ func testThreeIntersecting(t *testing.T, c *cluster) {
 	c.createMaintenance(newMaintenance("c", drained, nodesNamed("bc", "ca"), planOf(defaultPods(3000))...))
 	c.startLogged()
 	c.await("the least that anybody grants", states{
-		"targets/ab": targetsOf(c, "Draining", defaultPods(1000)),
-		"targets/ca": targetsOf(c, "Draining", defaultPods(1000)),
-		"targets/bc": targetsOf(c, "Draining", defaultPods(2000)),
+		"targets/ab":      targetsOf(c, "Draining", defaultPods(1000)),
+		"targets/ca":      targetsOf(c, "Draining", defaultPods(1000)),
+		"targets/bc":      targetsOf(c, "Draining", defaultPods(2000)),
 		"request/bc-2000": asked, "request/bc-3000": "none", "request/ab-2000": "none", "request/ca-2000": "none",
 	})
 	for _, name := range []string{"a", "b", "c"} {
@@ -169,8 +169,8 @@ func testThreeIntersecting(t *testing.T, c *cluster) {
 
 	c.deletePods([]*v1.Pod{newPod("ab-1000", "ab"), newPod("ca-1000", "ca"), newPod("bc-1000", "bc"), newPod("bc-2000", "bc")})
 	c.await("the next step of a", states{
-		"targets/ab": targetsOf(c, "Draining (limited by b)", defaultPods(2000)),
-		"targets/ca": targetsOf(c, "Draining", defaultPods(3000)),
+		"targets/ab":      targetsOf(c, "Draining (limited by b)", defaultPods(2000)),
+		"targets/ca":      targetsOf(c, "Draining", defaultPods(3000)),
 		"request/ab-2000": asked, "request/ab-3000": "none", "request/ca-2000": asked, "request/ca-3000": asked,
 	})
 	for _, node := range []string{"ab", "bc", "ca"} {

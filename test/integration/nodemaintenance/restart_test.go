@@ -1,0 +1,179 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/kubernetes/test/integration/framework"
+)
+
+// TestRestart kills the controller right after each single write of a flow, and starts a
+// new one. What the API server has then is also what it has when a controller is killed
+// before the next write. The flow must come to the same end as without, and never break
+// what must hold at all times.
+func TestRestart(t *testing.T) {
+	config := startAPIServer(t, framework.SharedEtcd(), true)
+	// minWrites is what a controller writes at least in the flow, so that a test that loops
+	// over the writes cannot come down to nothing.
+	const minWrites = 20
+	for n, more := 1, true; more && !t.Failed(); n++ {
+		more = false // Unless this one runs.
+		t.Run(fmt.Sprintf("killed after write %d", n), func(t *testing.T) {
+			more = playFlow(t, config, killFirst(n, afterWrite))
+			if !more && n <= minWrites {
+				t.Errorf("the flow has %d writes, must have at least %d for this test to mean anything", n-1, minWrites)
+			}
+		})
+	}
+	t.Run("killed before the first write", func(t *testing.T) {
+		if !playFlow(t, config, killFirst(1, beforeWrite)) {
+			t.Error("no controller was killed")
+		}
+	})
+	for _, n := range []int{1, 2, 3} {
+		t.Run(fmt.Sprintf("each controller is killed after %d writes", n), func(t *testing.T) {
+			playFlow(t, config, func(int) (int, moment) { return n, afterWrite })
+		})
+	}
+	t.Run("two controllers at once", func(t *testing.T) { playFlowTwice(t, config) })
+}
+
+// killFirst lets the first controller be killed at write n, and no other one.
+func killFirst(n int, when moment) func(instance int) (int, moment) {
+	return func(instance int) (int, moment) {
+		if instance == 0 {
+			return n, when
+		}
+		return 0, when
+	}
+}
+
+// playFlowTwice has two controllers at work, as when one goes on that has lost its lease:
+// what one has done just now, the other has not yet in its cache.
+func playFlowTwice(t *testing.T, config *rest.Config) {
+	c := newCluster(t, config)
+	c.prepareFlow()
+	history := c.watchAll()
+	c.startEvictionController()
+	for range 2 {
+		c.startController(c.clientOf(maintenanceUser), c.clock)
+	}
+	c.playMaintenances()
+	c.expectInvariants(history)
+}
+
+// playFlow plays the life of two maintenances that share a node. deathOf says at which
+// write which controller is killed. It returns whether any of them was.
+func playFlow(t *testing.T, config *rest.Config, deathOf func(instance int) (int, moment)) bool {
+	c := newCluster(t, config)
+	c.prepareFlow()
+	history := c.watchAll()
+	c.startEvictionController()
+	relay := c.startRelay(deathOf)
+	c.playMaintenances()
+	killed := relay.stop() > 1
+	c.expectInvariants(history)
+	return killed
+}
+
+// prepareFlow creates nodes one, shared and two. A pod on the shared one holds all back.
+func (c *cluster) prepareFlow() {
+	c.t.Helper()
+	for _, node := range []string{"one", "shared", "two"} {
+		c.createNode(node)
+	}
+	c.createPod(newPod("one-low", "one", atPriority(1000)))
+	c.createPod(newPod("shared-held", "shared", atPriority(1000), withInterceptor(stubborn)))
+	c.createPod(newPod("one-high", "one", atPriority(5000)))
+	c.createPod(newPod("two-high", "two", atPriority(5000), withInterceptor(stubborn)))
+}
+
+// playMaintenances takes maintenances a and b from their creation to their end. Each
+// state that it waits for is one that lasts, so that no controller can miss it.
+func (c *cluster) playMaintenances() {
+	c.t.Helper()
+	c.createMaintenance(newMaintenance("a", idle, nodesNamed("one", "shared"), planOf(defaultPods(1000))...))
+	c.createMaintenance(newMaintenance("b", drained, nodesNamed("shared", "two"), planOf(defaultPods(1000))...))
+	c.setStage("a", drained)
+	c.await("both to wait for the held pod", states{
+		"pod/one-low": "gone", "request/shared-held": asked, "request/one-high": "none", "request/two-high": "none",
+		"node/one": draining, "node/shared": draining, "node/two": draining,
+		"targets/one": targetsOf(c, "Waiting for a.", defaultPods(1000)),
+		"targets/two": targetsOf(c, "Waiting for b.", defaultPods(1000)),
+	})
+	c.deletePod(newPod("shared-held", "shared"))
+	c.await("one to be drained, two to be on the way", states{
+		"pod/one-high": "gone", "node/one": empty, "node/shared": empty, "request/two-high": asked,
+		"maintenance/b": "Cordon, Drain of 2, finalizer, False: Draining",
+	})
+	c.deleteMaintenance("b")
+	c.await("b to be called off", states{
+		"maintenance/b": "gone", "node/two": free, "request/two-high": canceled, "pod/two-high": "here",
+		"node/one": empty, "node/shared": empty,
+	})
+	c.setStage("a", complete)
+	c.await("a to be over", states{"node/one": free, "node/shared": free, "targets/one": "none"})
+	c.eventually("a to be let go", func(ctx context.Context) (bool, string) {
+		m := c.maintenance("a")
+		return len(m.Finalizers) == 0 && hasStage(m, complete), describeMaintenance(m)
+	})
+	c.deleteMaintenance("a")
+	c.await("the end", states{"maintenance/a": "gone", "node/one": free, "node/shared": free, "node/two": free, "request/two-high": canceled})
+}
+
+// relay keeps one controller at work: when one is killed, the next takes over.
+type relay struct {
+	stop func() (controllers int)
+}
+
+func (c *cluster) startRelay(deathOf func(instance int) (int, moment)) *relay {
+	r := &relay{}
+	started := 0
+	start := func() (*lifeline, func()) {
+		n, when := deathOf(started)
+		started++
+		life := newLifeline(n, when)
+		return life, c.startController(c.clientThrough(maintenanceUser, life.wrap), c.clock)
+	}
+	life, stopController := start()
+	ending := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			select {
+			case <-life.cut:
+				stopController()
+				life, stopController = start()
+			case <-ending:
+				stopController()
+				return
+			}
+		}
+	})
+	r.stop = sync.OnceValue(func() int {
+		close(ending)
+		running.Wait()
+		return started
+	})
+	c.t.Cleanup(func() { r.stop() })
+	return r
+}
