@@ -89,6 +89,8 @@ func startAPIServer(t *testing.T, etcd *storagebackend.Config, gateOn bool, flag
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
 		features.EvictionRequestAPI:         true,
 		features.DeclarativeNodeMaintenance: gateOn,
+		// Pods keep spec.schedulingGroup only with this gate.
+		features.GenericWorkload: true,
 	})
 	flags = append(append(framework.DefaultTestServerFlags(),
 		"--authorization-mode=RBAC",
@@ -179,14 +181,21 @@ func (c *cluster) startController(client clientset.Interface, now clock.WithTick
 // startEvictionController starts the evictionrequest controller.
 func (c *cluster) startEvictionController() (stop func()) {
 	c.t.Helper()
+	return c.startEvictionControllerAt(clock.RealClock{})
+}
+
+// startEvictionControllerAt starts it with a clock of its own, which must be that of the
+// API server too: see setServerTime.
+func (c *cluster) startEvictionControllerAt(now clock.WithTicker) (stop func()) {
+	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
 	client := c.clientOf(evictionUser)
 	factory := informers.NewSharedInformerFactory(client, 0)
-	controller, err := evictionrequest.New(ctx,
+	controller, err := evictionrequest.NewWithClock(ctx,
 		factory.Coordination().V1alpha1().EvictionRequests(),
 		factory.Core().V1().Pods(),
 		factory.Policy().V1().PodDisruptionBudgets(),
-		client, client, time.Hour)
+		client, client, time.Hour, now)
 	if err != nil {
 		c.t.Fatalf("creating the evictionrequest controller: %v", err)
 	}

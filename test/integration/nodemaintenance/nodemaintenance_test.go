@@ -51,6 +51,21 @@ func TestNodeMaintenance(t *testing.T) {
 		{"nodes leave in mid-drain", testNodeLeaves},
 		{"a node vanishes and comes back", testNodeVanishes},
 		{"no node is selected", testNoNodes},
+
+		{"types of pods in order, and nobody handles them", testPodTypes},
+		{"pods of DaemonSets that nobody reports on", testSilentDaemonSet},
+		{"pods that have ended", testTerminalPods},
+		{"pods that come late", testLatePods},
+		{"a pod in a scheduling group", testSchedulingGroup},
+
+		{"blocked by a budget", testBudget},
+		{"blocked by an interceptor at work", testInterceptorAtWork},
+		{"blocked by a pod that is stuck", testStuckTerminating},
+
+		{"deleted while no controller runs", testDeletedWhileDown},
+		{"somebody uncordons again and again", testTugOfWar},
+		{"steady state", testSteadyState},
+		{"no right to ask in one namespace", testPermissionDenied},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newCluster(t, config)) })

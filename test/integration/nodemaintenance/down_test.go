@@ -1,0 +1,67 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// testDeletedWhileDown has maintenances end in all ways while no controller runs.
+func testDeletedWhileDown(t *testing.T, c *cluster) {
+	for _, node := range []string{"unseen", "drained", "draining", "cordoned", "completed"} {
+		c.createNode(node)
+	}
+	c.createPod(newPod("leaves", "drained"))
+	c.createPod(newPod("stays", "draining", withInterceptor(stubborn)))
+	c.createPod(newPod("unseen", "unseen"))
+	history := c.watchAll()
+	stop, _ := c.startQuick()
+	c.createMaintenance(newMaintenance("drained", drained, nodesNamed("drained"), planOf()...))
+	c.createMaintenance(newMaintenance("draining", drained, nodesNamed("draining"), planOf()...))
+	c.createMaintenance(newMaintenance("cordoned", cordon, nodesNamed("cordoned"), planOf()...))
+	c.createMaintenance(newMaintenance("completed", cordon, nodesNamed("completed"), planOf()...))
+	c.await("the drain", states{
+		"maintenance/drained": "Cordon, Drain of 1, finalizer, True: Drained", "request/stays": asked,
+		"node/drained": empty, "node/draining": draining, "node/cordoned": cordoned, "node/completed": cordoned,
+		"maintenance/cordoned": "Cordon of 1, finalizer", "maintenance/completed": "Cordon of 1, finalizer",
+	})
+
+	stop()
+	c.createMaintenance(newMaintenance("unseen", drained, nodesNamed("unseen"), planOf()...))
+	for _, name := range []string{"unseen", "drained", "draining", "cordoned"} {
+		c.deleteMaintenance(name)
+	}
+	c.setStage("completed", complete)
+	c.expect("maintenances with a finalizer to stay", states{
+		"maintenance/unseen": "gone", "node/drained": empty, "node/draining": draining, "node/cordoned": cordoned,
+		"maintenance/drained": "Cordon, Drain of 1, finalizer, True: Drained",
+	})
+
+	_, writes := c.startLogged()
+	c.await("the end", states{
+		"maintenance/drained": "gone", "maintenance/draining": "gone", "maintenance/cordoned": "gone", "maintenance/completed": "Cordon, Complete of 1",
+		"node/unseen": free, "node/drained": free, "node/draining": free, "node/cordoned": free, "node/completed": free,
+		"request/unseen": "none", "request/stays": canceled, "pod/stays": "here", "pod/unseen": "here",
+	})
+	c.settle()
+	if diff := cmp.Diff(0, writes.count("PATCH nodes/unseen")+writes.count("PATCH nodes/unseen/status")); diff != "" {
+		t.Errorf("writes to the node of a maintenance that no controller has seen (-want +got):\n%s", diff)
+	}
+	c.expectInvariants(history)
+}

@@ -1,0 +1,94 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// testTugOfWar has somebody uncordon a held node again and again.
+func testTugOfWar(t *testing.T, c *cluster) {
+	c.createNode("one")
+	_, writes := c.startQuick()
+	c.createMaintenance(newMaintenance("m", cordon, nodesNamed("one"), planOf()...))
+	c.await("the cordon", states{"node/one": cordoned, "maintenance/m": "Cordon of 1, finalizer"})
+	started := c.clock.Now()
+	for range 3 {
+		c.setSchedulable("one", true)
+		c.await("the node to be cordoned again", states{"node/one": cordoned})
+	}
+	c.awaitEvent("CordonContested", "one")
+
+	for range 10 {
+		c.setSchedulable("one", false)
+		c.setSchedulable("one", true)
+	}
+	c.settle()
+	// One write more for each minute that has passed.
+	allowed := 4 + int(c.clock.Since(started)/time.Minute)
+	if got := writes.count("PATCH nodes/one"); got > allowed {
+		t.Errorf("node one was cordoned %d times, must be at most %d times", got, allowed)
+	}
+
+	c.setSchedulable("one", true)
+	c.clock.Step(time.Minute)
+	c.await("the node to be cordoned after a pause", states{"node/one": cordoned})
+	c.deleteMaintenance("m")
+	c.await("the end", states{"node/one": free, "maintenance/m": "gone"})
+}
+
+// testSteadyState looks at the writes while nothing changes that matters: none.
+func testSteadyState(t *testing.T, c *cluster) {
+	nodes := []string{"announced", "cordoned", "drained", "blocked", "waiting", "intercepted", "completed", "other"}
+	for _, node := range nodes {
+		c.createNode(node)
+	}
+	c.startDisruptionController()
+	c.protect(c.createPod(newPod("blocked", "blocked")))
+	c.createPod(newPod("intercepted", "intercepted", atPriority(5000), withInterceptor(stubborn)))
+	c.createPod(newPod("waiting", "waiting", atPriority(5000)))
+	_, writes := c.startQuick()
+	plan := planOf(defaultPods(1000))
+	c.createMaintenance(newMaintenance("announced", idle, nodesNamed("announced", "blocked"), plan...))
+	c.createMaintenance(newMaintenance("cordoned", cordon, nodesNamed("cordoned", "blocked"), plan...))
+	c.createMaintenance(newMaintenance("intercepted", drained, nodesNamed("intercepted", "drained"), plan...))
+	c.createMaintenance(newMaintenance("blocked", drained, nodesNamed("blocked", "waiting"), plan...))
+	c.createMaintenance(newMaintenance("completed", complete, nodesNamed("completed"), plan...))
+	c.await("the steady state", states{
+		"maintenance/announced": "Idle of 2", "maintenance/cordoned": "Cordon of 2, finalizer", "maintenance/completed": "Complete of 1",
+		"maintenance/intercepted": "Cordon, Drain of 2, finalizer, False: Draining", "request/intercepted": asked,
+		"maintenance/blocked": "Cordon, Drain of 2, finalizer, False: Blocked", "targets/waiting": targetsOf(c, "Waiting for blocked.", defaultPods(1000)),
+		"request/waiting": "none", "node/drained": empty,
+	})
+	c.settle()
+	before := writes.all()
+
+	for i := range 20 {
+		for _, node := range nodes {
+			c.labelNode(node, "unrelated", fmt.Sprint(i))
+		}
+		c.clock.Step(time.Minute)
+	}
+	c.settle()
+	if diff := cmp.Diff(before, writes.all()); diff != "" {
+		t.Errorf("what was written (-before +after twenty minutes in which nothing happened):\n%s", diff)
+	}
+}

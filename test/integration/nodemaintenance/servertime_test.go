@@ -1,0 +1,53 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"sync/atomic"
+	"time"
+
+	evictionrequestregistry "k8s.io/kubernetes/pkg/registry/coordination/evictionrequest"
+	"k8s.io/utils/clock"
+)
+
+// serverClock is the clock of the API servers of this package when they check the
+// times in the status of a request. It shows the real time until it follows another.
+var serverClock followingClock
+
+// Set before any server runs, because all servers of a process share the strategy.
+func init() { evictionrequestregistry.StatusStrategy.Clock = &serverClock }
+
+type followingClock struct {
+	followed atomic.Pointer[clock.PassiveClock]
+}
+
+func (f *followingClock) follow(other clock.PassiveClock) { f.followed.Store(&other) }
+
+func (f *followingClock) Now() time.Time {
+	if followed := f.followed.Load(); followed != nil {
+		return (*followed).Now()
+	}
+	return time.Now()
+}
+
+func (f *followingClock) Since(t time.Time) time.Duration { return f.Now().Sub(t) }
+
+// setServerTime has the API server go by that clock until the test ends.
+func (c *cluster) setServerTime(now clock.PassiveClock) {
+	serverClock.follow(now)
+	c.t.Cleanup(func() { serverClock.follow(clock.RealClock{}) })
+}
