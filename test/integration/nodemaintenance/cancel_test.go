@@ -40,7 +40,8 @@ func testCancelInMidDrain(t *testing.T, c *cluster) {
 	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf()...))
 	c.await("the interceptors", states{"request/supporting": asked, "request/forbidding": asked, "request/shared": asked})
 	c.report(supporting, coordinationapply.EvictionRequestStatus().WithInterceptors(startedBy(stubborn)))
-	c.report(forbidding, coordinationapply.EvictionRequestStatus().WithInterceptors(startedBy(stubborn)).
+	report := startedBy(stubborn)
+	c.report(forbidding, coordinationapply.EvictionRequestStatus().WithInterceptors(report).
 		WithEvictionRequestCancellationPolicy(coordinationv1alpha1.EvictionRequestCancellationPolicyForbid))
 	c.applyRequesters(shared, scaler, scaler)
 
@@ -58,8 +59,7 @@ func testCancelInMidDrain(t *testing.T, c *cluster) {
 	c.expect("the same after a restart", want)
 	c.expectUntouched(supporting)
 
-	report := startedBy(stubborn).WithCompletionTime(metav1.Now())
-	c.report(forbidding, coordinationapply.EvictionRequestStatus().WithInterceptors(report).
+	c.report(forbidding, coordinationapply.EvictionRequestStatus().WithInterceptors(report.WithCompletionTime(metav1.Now())).
 		WithEvictionRequestCancellationPolicy(coordinationv1alpha1.EvictionRequestCancellationPolicyForbid))
 	c.await("the pod whose eviction could not be called off", states{"pod/forbidding": "gone"})
 	c.expectInvariants(history)
