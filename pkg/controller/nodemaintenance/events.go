@@ -23,6 +23,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/component-helpers/node/maintenance"
 )
@@ -38,6 +39,7 @@ const (
 	reasonNodeCordoned    = "NodeCordoned"
 	reasonNodeUncordoned  = "NodeUncordoned"
 	reasonCordonContested = "CordonContested"
+	reasonCordonFailed    = "CordonFailed"
 	reasonNodeDrained     = "NodeDrained"
 	reasonRequestFailed   = "EvictionRequestFailed"
 )
@@ -47,8 +49,17 @@ type eventWriter struct {
 	recorder events.EventRecorder
 }
 
+// tell records an event. What is too long for one is cut.
+func (w *eventWriter) tell(regarding, related runtime.Object, eventType, reason, action, text string) {
+	w.recorder.Eventf(regarding, related, eventType, reason, action, "%s", shorten(text))
+}
+
 func (w *eventWriter) node(node *v1.Node, eventType, reason, action, text string) {
-	w.recorder.Eventf(node, nil, eventType, reason, action, "%s", text)
+	w.tell(node, nil, eventType, reason, action, text)
+}
+
+func (w *eventWriter) cordonFailed(node *v1.Node, err error) {
+	w.node(node, v1.EventTypeWarning, reasonCordonFailed, "Cordon", err.Error())
 }
 
 func (w *eventWriter) cordoned(node *v1.Node, holding []string) {
@@ -65,8 +76,8 @@ func (w *eventWriter) contested(node *v1.Node, holding []string) {
 }
 
 func (w *eventWriter) fastForwarded(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, floor maintenance.Targets) {
-	w.recorder.Eventf(m, node, v1.EventTypeWarning, reasonFastForwarded, "Drain",
-		"Fast-forwarded on node %s: an older maintenance has drained it up to %s already, which is not taken back", node.Name, floor)
+	w.tell(m, node, v1.EventTypeWarning, reasonFastForwarded, "Drain",
+		fmt.Sprintf("Fast-forwarded on node %s: an older maintenance has drained it up to %s already, which is not taken back", node.Name, floor))
 }
 
 // nodeChanged tells of a node that has become drained.
@@ -75,12 +86,12 @@ func (w *eventWriter) nodeChanged(node *v1.Node, conditions []v1.NodeCondition) 
 		return c.Type == coordinationv1alpha1.NodeDrained && c.Status == v1.ConditionTrue
 	}
 	if slices.ContainsFunc(conditions, drained) && !slices.ContainsFunc(node.Status.Conditions, drained) {
-		w.node(node, v1.EventTypeNormal, reasonNodeDrained, "Drain", "No pod is left on the node")
+		w.node(node, v1.EventTypeNormal, reasonNodeDrained, "Drain", "Drained the node: no pod is left")
 	}
 }
 
 func (w *eventWriter) requestFailed(pod *v1.Pod, err error) {
-	w.recorder.Eventf(pod, nil, v1.EventTypeWarning, reasonRequestFailed, "Drain", "Could not ask the pod to leave its node: %v", err)
+	w.tell(pod, nil, v1.EventTypeWarning, reasonRequestFailed, "Drain", fmt.Sprintf("Could not ask the pod to leave its node: %v", err))
 }
 
 // maintenanceChanged tells of stages that were started, and of drains that are over or
@@ -88,14 +99,14 @@ func (w *eventWriter) requestFailed(pod *v1.Pod, err error) {
 func (w *eventWriter) maintenanceChanged(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus) {
 	for _, started := range status.StageStatuses {
 		if !hasStarted(&m.Status, started.Name) {
-			w.recorder.Eventf(m, nil, v1.EventTypeNormal, reasonStageStarted, string(started.Name), "Started the stage %s on %s", started.Name, count(int(status.SelectedNodes), "node"))
+			w.tell(m, nil, v1.EventTypeNormal, reasonStageStarted, string(started.Name), fmt.Sprintf("Started the stage %s on %s", started.Name, count(int(status.SelectedNodes), "node")))
 		}
 	}
 	if isDrained(status) && !isDrained(&m.Status) {
-		w.recorder.Eventf(m, nil, v1.EventTypeNormal, reasonDrained, "Drain", "%s", findDrained(status).Message)
+		w.tell(m, nil, v1.EventTypeNormal, reasonDrained, "Drain", fmt.Sprintf("Drained %s: no pod is left", count(int(status.SelectedNodes), "node")))
 	}
 	if isBlocked(status) && !isBlocked(&m.Status) {
-		w.recorder.Eventf(m, nil, v1.EventTypeWarning, reasonDrainBlocked, "Drain", "%s", shorten(findDrained(status).Message))
+		w.tell(m, nil, v1.EventTypeWarning, reasonDrainBlocked, "Drain", findDrained(status).Message)
 	}
 }
 
@@ -116,9 +127,9 @@ func shorten(text string) string {
 }
 
 func (w *eventWriter) completed(m *coordinationv1alpha1.NodeMaintenance) {
-	w.recorder.Eventf(m, nil, v1.EventTypeNormal, reasonCompleted, "Complete", "Completed: the nodes that no other maintenance holds are schedulable")
+	w.tell(m, nil, v1.EventTypeNormal, reasonCompleted, "Complete", "Completed: the nodes that no other maintenance holds are schedulable")
 }
 
 func (w *eventWriter) invalid(m *coordinationv1alpha1.NodeMaintenance, err error) {
-	w.recorder.Eventf(m, nil, v1.EventTypeWarning, reasonInvalid, "Observe", "Nothing is done: %v", err)
+	w.tell(m, nil, v1.EventTypeWarning, reasonInvalid, "Observe", fmt.Sprintf("Nothing is done: %v", err))
 }

@@ -28,7 +28,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 )
 
@@ -41,6 +40,8 @@ import (
 type ledger struct {
 	lock         sync.Mutex
 	maintenances map[string]*account
+	// observed counts what was observed: who looks at a node remembers how far it was then.
+	observed int
 }
 
 // account is what the ledger knows of one maintenance.
@@ -71,6 +72,10 @@ type account struct {
 	unreleased sets.Set[string]
 	// completing is whether unreleased was filled.
 	completing bool
+	// since is the count of the ledger when this was observed.
+	since int
+	// timed are the pod types whose drain was measured.
+	timed sets.Set[v1.PodType]
 }
 
 // order is what the administrator wants, ready to be used.
@@ -83,7 +88,7 @@ type order struct {
 	// effective is whether the maintenance may touch nodes: beyond the stage Idle only
 	// once its finalizer is there.
 	effective bool
-	selector  *nodeaffinity.NodeSelector
+	selector  *nodeMatcher
 	plan      *maintenance.Plan
 	// begun is whether an earlier sync has stored a position already.
 	begun bool
@@ -150,7 +155,7 @@ func newLedger() *ledger {
 
 // newOrder reads what the administrator wants.
 func newOrder(m *coordinationv1alpha1.NodeMaintenance) (order, error) {
-	selector, err := nodeaffinity.NewNodeSelector(m.Spec.NodeSelector)
+	selector, err := newNodeMatcher(m.Spec.NodeSelector)
 	if err != nil {
 		return order{}, fmt.Errorf("reading spec.nodeSelector: %w", err)
 	}
@@ -196,25 +201,23 @@ func (o *order) same(other *order) bool {
 // observe takes note of a maintenance and returns the nodes that have to be looked at
 // because of it; none if nothing has changed. nodes are all nodes of the cluster.
 func (l *ledger) observe(wanted order, storedPosition int, nodes func() []*v1.Node) []string {
+	if l.refresh(&wanted) {
+		return nil
+	}
+	selected := slices.DeleteFunc(slices.Clone(nodes()), func(node *v1.Node) bool { return !wanted.selector.matches(node) })
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	known := l.maintenances[wanted.name]
-	if known != nil && known.same(&wanted) {
-		known.begun = wanted.begun
-		return nil
-	}
 	fresh := newAccount(wanted, storedPosition)
 	affected := sets.New[string]()
 	if known != nil {
 		affected = sets.KeySet(known.nodes).Union(known.unreleased)
 		if known.uid == wanted.uid {
 			fresh.position = max(fresh.position, known.position)
+			fresh.timed = known.timed
 		}
 	}
-	for _, node := range nodes() {
-		if !wanted.selector.Match(node) {
-			continue
-		}
+	for _, node := range selected {
 		affected.Insert(node.Name)
 		fresh.nodes[node.Name] = nil
 		fresh.unknown++
@@ -223,8 +226,22 @@ func (l *ledger) observe(wanted order, storedPosition int, nodes func() []*v1.No
 		}
 	}
 	fresh.completing = wanted.completes()
+	l.observed++
+	fresh.since = l.observed
 	l.maintenances[wanted.name] = fresh
 	return sets.List(affected)
+}
+
+// refresh tells whether the order is known already.
+func (l *ledger) refresh(wanted *order) bool {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	known := l.maintenances[wanted.name]
+	if known == nil || !known.same(wanted) {
+		return false
+	}
+	known.begun = wanted.begun
+	return true
 }
 
 func newAccount(wanted order, storedPosition int) *account {
@@ -237,6 +254,7 @@ func newAccount(wanted order, storedPosition int) *account {
 		limitedBy: nameCounts{}, blame: nameCounts{},
 		holds:      map[string][]maintenance.HoldGroup{},
 		unreleased: sets.New[string](),
+		timed:      sets.New[v1.PodType](),
 	}
 }
 
@@ -252,19 +270,40 @@ func (l *ledger) forget(name string) []string {
 	return sets.List(sets.KeySet(known.nodes).Union(known.unreleased))
 }
 
-// selecting returns the orders that select the node, by rank. A nil node is selected by
-// none.
-func (l *ledger) selecting(node *v1.Node) []order {
+// selecting returns the orders that select the node, by rank, and how far the ledger is.
+// A nil node is selected by none.
+func (l *ledger) selecting(node *v1.Node) (orders []order, observed int) {
+	l.lock.Lock()
+	all := make([]order, 0, len(l.maintenances))
+	for _, account := range l.maintenances {
+		all = append(all, account.order)
+	}
+	observed = l.observed
+	l.lock.Unlock()
+	// Every event of a pod takes the lock: selectors are matched without it.
+	orders = slices.DeleteFunc(all, func(o order) bool { return !o.selector.matches(node) })
+	slices.SortFunc(orders, func(a, b order) int { return strings.Compare(a.rank, b.rank) })
+	return orders, observed
+}
+
+// holds tells whether the ledger knows the maintenance as one that holds its nodes.
+func (l *ledger) holds(name string, uid types.UID) bool {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	var orders []order
-	for _, account := range l.maintenances {
-		if account.selector.Match(node) {
-			orders = append(orders, account.order)
-		}
+	a := l.maintenances[name]
+	return a != nil && a.uid == uid && a.holdsNode()
+}
+
+// timeOnce tells whether this is the first time that the drain of the pod type is over.
+func (l *ledger) timeOnce(name string, podType v1.PodType) bool {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	a := l.maintenances[name]
+	if a == nil || a.timed.Has(podType) {
+		return false
 	}
-	slices.SortFunc(orders, func(a, b order) int { return strings.Compare(a.rank, b.rank) })
-	return orders
+	a.timed.Insert(podType)
+	return true
 }
 
 // isUnreleased tells whether a completing maintenance has yet to give the node back.
@@ -279,14 +318,14 @@ func (l *ledger) isUnreleased(node string) bool {
 	return false
 }
 
-// release notes that the node was given back, and returns the maintenances that have
-// now given back all of theirs.
-func (l *ledger) release(node string) []string {
+// release notes that the node was given back by those maintenances that were observed
+// when it was looked at, and returns those that have now given back all of theirs.
+func (l *ledger) release(node string, observed int) []string {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	var finished []string
 	for name, account := range l.maintenances {
-		if account.unreleased.Has(node) {
+		if account.since <= observed && account.unreleased.Has(node) {
 			account.unreleased.Delete(node)
 			if account.unreleased.Len() == 0 {
 				finished = append(finished, name)
@@ -338,7 +377,8 @@ func (l *ledger) countPods(node string, orders []order, pods []*v1.Pod) recount 
 		}
 		// A restart finds all nodes new, but has nothing new to tell.
 		joins := a.nodes[node] == nil && (a.ready || !o.begun)
-		changed := a.setRemaining(node, remaining)
+		waits := a.blame.names()
+		changed := a.setRemaining(node, remaining) || !slices.Equal(waits, a.blame.names())
 		if joins {
 			a.nodes[node].joins = true
 		}
@@ -481,6 +521,7 @@ func (l *ledger) leave(node string, orders []order) (left, others []string) {
 			continue
 		}
 		left = append(left, name)
+		waits := a.blame.names()
 		delete(a.nodes, node)
 		delete(a.holds, node)
 		if count == nil {
@@ -492,7 +533,7 @@ func (l *ledger) leave(node string, orders []order) (left, others []string) {
 			a.addTotals(count, -1)
 			a.addRemaining(count, -1)
 		}
-		if a.advance() {
+		if a.advance() || !slices.Equal(waits, a.blame.names()) {
 			others = append(others, slices.Sorted(maps.Keys(a.nodes))...)
 		}
 	}

@@ -53,6 +53,14 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	case stepComplete:
 		return c.writer.complete(ctx, m)
 	case stepAddFinalizer:
+		// Nodes learn that it is about to hold them, so that they are not given back in
+		// between. Where only the finalizer was lost, they know already.
+		if !c.ledger.holds(m.Name, m.UID) {
+			if err := c.observe(m); err != nil {
+				c.events.invalid(m, err)
+				return nil
+			}
+		}
 		return c.writer.addFinalizer(ctx, m)
 	case stepNothing:
 		c.enqueueNodes(c.ledger.forget(name))
@@ -148,12 +156,13 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 	}
 	c.maintenanceWrites.wrote(m.Name, now)
 	c.events.maintenanceChanged(m, status)
-	measure(m, status, now)
+	c.measure(m, status, now)
 	return nil
 }
 
 func (c *Controller) letGo(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
-	if err := c.writer.removeFinalizer(ctx, m); err != nil {
+	written, err := c.writer.removeFinalizer(ctx, m)
+	if err != nil || !written {
 		return err
 	}
 	c.events.completed(m)
@@ -161,7 +170,7 @@ func (c *Controller) letGo(ctx context.Context, m *coordinationv1alpha1.NodeMain
 }
 
 // measure updates the metrics for a maintenance that got a new status.
-func measure(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) {
+func (c *Controller) measure(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) {
 	for _, stage := range status.StageStatuses {
 		if !hasStarted(&m.Status, stage.Name) {
 			metrics.CountStageTransition(stage.Name)
@@ -173,7 +182,8 @@ func measure(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alph
 	}
 	before := podTypesDone(m, &m.Status)
 	for _, podType := range podTypesDone(m, status) {
-		if !slices.Contains(before, podType) {
+		// A pod that comes back after the drain does not make it end twice.
+		if !slices.Contains(before, podType) && c.ledger.timeOnce(m.Name, podType) {
 			metrics.ObserveDrainDuration(podType, now.Sub(started.Time))
 		}
 	}

@@ -49,7 +49,7 @@ func (c *Controller) syncNode(ctx context.Context, name string) error {
 	if apierrors.IsNotFound(err) {
 		node = nil
 	}
-	orders := c.ledger.selecting(node)
+	orders, observed := c.ledger.selecting(node)
 	left, others := c.ledger.leave(name, orders)
 	c.enqueueNodes(others)
 	c.enqueueMaintenances(left)
@@ -64,9 +64,10 @@ func (c *Controller) syncNode(ctx context.Context, name string) error {
 		c.writer.forgetNode(name)
 		c.nodeWrites.forget(name)
 		c.contests.forget(name)
-		c.enqueueMaintenances(c.ledger.release(name))
+		c.enqueueMaintenances(c.ledger.release(name, observed))
 		return nil
 	}
+	facts.observed = observed
 	return c.writeNode(ctx, node, orders, facts, now)
 }
 
@@ -77,29 +78,38 @@ func (c *Controller) writeNode(ctx context.Context, node *v1.Node, orders []orde
 	if view.claimed && len(view.holding) == 0 {
 		return nil // Not given back just to be taken again.
 	}
-	node, err := c.syncCordon(ctx, node, view, now)
+	if facts.ready {
+		c.recordNode(node, orders, facts, view)
+	}
+	written, err := c.syncCordon(ctx, node, view, now)
 	if err != nil {
+		c.events.cordonFailed(node, err)
 		return err
 	}
 	if !facts.ready {
 		return nil
 	}
-	c.recordNode(node, orders, facts, view)
+	if written != node {
+		// The node as it is now, not as it was read, says what was granted before.
+		node, view = written, c.view(written, orders, facts)
+		c.recordNode(node, orders, facts, view)
+	}
 	settled, err := c.syncNodeStatus(ctx, node, view, now)
 	if err != nil {
 		return err
 	}
 	if len(view.draining) == 0 {
-		err = c.withdraw(ctx, facts.withdrawals())
-	} else if sameTargets(node, view.targets) {
-		// Not before the node itself says which pods leave it.
-		err = c.request(ctx, node, facts.requests(view.targets))
-	}
-	if err != nil {
-		return err
+		if err := c.withdraw(ctx, facts.withdrawals()); err != nil {
+			return err
+		}
 	}
 	if settled {
-		c.enqueueMaintenances(c.ledger.release(node.Name))
+		// Those that are completed have nothing to do with what others still want.
+		c.enqueueMaintenances(c.ledger.release(node.Name, facts.observed))
+	}
+	if len(view.draining) > 0 && sameTargets(node, view.targets) {
+		// Not before the node itself says which pods leave it.
+		return c.request(ctx, node, facts.requests(view.targets))
 	}
 	return nil
 }
@@ -107,7 +117,9 @@ func (c *Controller) writeNode(ctx context.Context, node *v1.Node, orders []orde
 // nodeFacts is what was found on a node.
 type nodeFacts struct {
 	recount
-	pods []podFacts
+	// observed is how far the ledger was.
+	observed int
+	pods     []podFacts
 }
 
 // podFacts is a pod that is left on a node, with its unfinished request, if it has one.
@@ -145,13 +157,15 @@ func (c *Controller) lookAtPod(pod *v1.Pod, now time.Time) podFacts {
 	facts := podFacts{Pod: pod}
 	request, err := c.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
 	if err == nil {
+		facts.hold, facts.held = maintenance.HoldOf(pod, request, c.budgetsOf, now)
 		if isFinished(request) {
 			facts.refused = isRefused(request)
 		} else {
 			facts.request = request
 		}
+		return facts
 	}
-	facts.hold, facts.held = maintenance.HoldOf(pod, facts.request, c.budgetsOf, now)
+	facts.hold, facts.held = maintenance.HoldOf(pod, nil, c.budgetsOf, now)
 	return facts
 }
 
@@ -245,7 +259,8 @@ func (c *Controller) recordNode(node *v1.Node, orders []order, facts *nodeFacts,
 		}
 	}
 	for i := range orders {
-		c.maintenances.Add(orders[i].name)
+		// Many nodes have something to say at the same time.
+		c.maintenances.AddAfter(orders[i].name, lookInterval)
 	}
 }
 

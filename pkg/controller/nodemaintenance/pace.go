@@ -26,6 +26,10 @@ const (
 	// drain changes its counts with every pod.
 	statusInterval = time.Second
 
+	// lookInterval is how long a maintenance waits for more news of its nodes before it sums
+	// them up: the sums of thousands of nodes take more than a millisecond.
+	lookInterval = 50 * time.Millisecond
+
 	// staleInterval is how long to wait for a cache that lacks an own write.
 	staleInterval = 20 * time.Millisecond
 

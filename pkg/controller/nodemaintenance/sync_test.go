@@ -352,6 +352,9 @@ func TestStatusWritesAreSpaced(t *testing.T) {
 		f.deliverAll()
 		for f.step() {
 		}
+		f.maintenanceQueue.release()
+		for f.step() {
+		}
 	}
 	var statuses []string
 	for _, write := range f.writes() {

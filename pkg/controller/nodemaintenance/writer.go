@@ -187,21 +187,23 @@ func (w *writer) withdraw(ctx context.Context, request *coordinationv1alpha1.Evi
 	return nil
 }
 
-// update writes a spec or finalizers that were changed on a copy.
-func (w *writer) update(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenance) error {
+// update writes a spec or finalizers that were changed on a copy, and tells whether it
+// did.
+func (w *writer) update(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenance) (bool, error) {
 	written, err := w.client.CoordinationV1alpha1().NodeMaintenances().Update(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
-	return w.wrote(ctx, changed, written, err)
+	return err == nil, w.wrote(ctx, changed, written, err)
 }
 
 // addFinalizer keeps the maintenance from going before it was completed.
 func (w *writer) addFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
 	changed := m.DeepCopy()
 	changed.Finalizers = append(changed.Finalizers, coordinationv1alpha1.NodeMaintenanceFinalizer)
-	return w.update(ctx, changed)
+	_, err := w.update(ctx, changed)
+	return err
 }
 
-// removeFinalizer lets the maintenance go.
-func (w *writer) removeFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
+// removeFinalizer lets the maintenance go, and tells whether it did.
+func (w *writer) removeFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) (bool, error) {
 	changed := m.DeepCopy()
 	changed.Finalizers = slices.DeleteFunc(changed.Finalizers, func(name string) bool { return name == coordinationv1alpha1.NodeMaintenanceFinalizer })
 	return w.update(ctx, changed)
@@ -211,7 +213,8 @@ func (w *writer) removeFinalizer(ctx context.Context, m *coordinationv1alpha1.No
 func (w *writer) complete(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
 	changed := m.DeepCopy()
 	changed.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageComplete
-	return w.update(ctx, changed)
+	_, err := w.update(ctx, changed)
+	return err
 }
 
 // setStatus writes the status of a maintenance.

@@ -115,6 +115,7 @@ func TestTrack(t *testing.T) {
 nodemaintenance_controller_blocked_pods{cause="DisruptionBudget"} 8
 nodemaintenance_controller_blocked_pods{cause="EvictionRefused"} 0
 nodemaintenance_controller_blocked_pods{cause="InterceptorUnresponsive"} 0
+nodemaintenance_controller_blocked_pods{cause="RequestRefused"} 0
 nodemaintenance_controller_blocked_pods{cause="StuckTerminating"} 0
 nodemaintenance_controller_blocked_pods{cause="Unhandled"} 7
 # HELP nodemaintenance_controller_maintenances [ALPHA] Number of maintenances by stage: Idle, Cordon, Drain or Complete.

@@ -72,6 +72,8 @@ func (g *HoldGroup) predicate() string {
 			return g.are(podType, "not handled by anybody yet")
 		}
 		return g.wait("for interceptor " + g.Name + ", which does not report")
+	case HoldRequestRefused:
+		return counted(g.Pods, "pod", "pods") + " cannot be evicted by a request"
 	case HoldTerminating:
 		return g.are(v1.PodTypeDefault, "terminating")
 	case HoldStuckTerminating:
@@ -120,7 +122,12 @@ func (g *HoldGroup) details() string {
 	}
 	switch g.Cause {
 	case HoldInterceptor, HoldInterceptorUnresponsive:
-		add("last heartbeat", g.Heartbeat)
+		if g.Heartbeat != nil && g.Cause == HoldInterceptor {
+			// To the minute: with many pods, some interceptor reports every second.
+			details = append(details, "last heartbeat "+g.Heartbeat.UTC().Format("2006-01-02T15:04Z07:00"))
+		} else {
+			add("last heartbeat", g.Heartbeat)
+		}
 		if _, nobody := g.withoutHandler(); nobody {
 			add("no heartbeat of "+g.Name+" since", g.Since)
 		} else if g.Heartbeat == nil {

@@ -45,6 +45,10 @@ const (
 	// reason, such as an admission webhook.
 	HoldEvictionRefused HoldCause = "EvictionRefused"
 
+	// HoldRequestRefused means that the request was given up for good: the pod cannot be
+	// evicted this way, because it belongs to a scheduling group, for example.
+	HoldRequestRefused HoldCause = "RequestRefused"
+
 	// HoldInterceptor means that it is the turn of an interceptor, which the hold
 	// names. It reports, or was activated a moment ago.
 	HoldInterceptor HoldCause = "Interceptor"
@@ -83,7 +87,7 @@ const (
 // name.
 func HoldCauses() []HoldCause {
 	return []HoldCause{
-		HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldStuckTerminating, HoldUnhandled,
+		HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldRequestRefused, HoldStuckTerminating, HoldUnhandled,
 		HoldEvicting, HoldInterceptor, HoldTerminating,
 	}
 }
@@ -91,7 +95,7 @@ func HoldCauses() []HoldCause {
 // Blocked tells whether the pod stays until somebody acts.
 func (c HoldCause) Blocked() bool {
 	switch c {
-	case HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldStuckTerminating, HoldUnhandled:
+	case HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldRequestRefused, HoldStuckTerminating, HoldUnhandled:
 		return true
 	}
 	return false
@@ -133,8 +137,14 @@ func HoldOf(pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, budgets 
 		return Hold{}, false
 	}
 	switch evictionrequest.StateOf(request) {
-	case evictionrequest.StateEvicted, evictionrequest.StateCanceled:
+	case evictionrequest.StateEvicted:
 		return Hold{}, false
+	case evictionrequest.StateCanceled:
+		canceled := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
+		if canceled.Reason != coordinationv1alpha1.EvictionRequestReasonValidationFailed {
+			return Hold{}, false // Somebody may ask again.
+		}
+		hold.Cause, hold.Since = HoldRequestRefused, canceled.LastTransitionTime.DeepCopy()
 	case evictionrequest.StateBlocked:
 		hold.blocked(pod, request, budgets)
 	case evictionrequest.StateIntercepting:

@@ -275,7 +275,7 @@ func TestBlocked(t *testing.T) {
 		got[cause] = cause.Blocked()
 	}
 	want := map[HoldCause]bool{
-		HoldDisruptionBudget: true, HoldEvictionRefused: true, HoldInterceptorUnresponsive: true, HoldStuckTerminating: true, HoldUnhandled: true,
+		HoldDisruptionBudget: true, HoldEvictionRefused: true, HoldRequestRefused: true, HoldInterceptorUnresponsive: true, HoldStuckTerminating: true, HoldUnhandled: true,
 		HoldInterceptor: false, HoldTerminating: false, HoldEvicting: false,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -378,7 +378,7 @@ func TestHoldMessage(t *testing.T) {
 				{Cause: HoldInterceptor, Name: interceptorVM, Pods: 1, First: shop("vm-1"), Heartbeat: after(60), ETA: after(80), Since: after(1)},
 			},
 			"12 pods wait for PodDisruptionBudget shop/web: shop/web-1, shop/web-2, shop/web-3 and 9 more. " +
-				"1 pod waits for interceptor vm.example.com (last heartbeat 2026-11-21T13:00:00Z, expected to finish 2026-11-21T13:20:00Z): shop/vm-1.",
+				"1 pod waits for interceptor vm.example.com (last heartbeat 2026-11-21T13:00Z, expected to finish 2026-11-21T13:20:00Z): shop/vm-1.",
 		},
 		{
 			"one budget",

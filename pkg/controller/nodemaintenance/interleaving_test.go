@@ -1,0 +1,420 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// lagging says that the request cache lags behind a write until it is told otherwise.
+type lagging struct{ wrote, delivered bool }
+
+func (l *lagging) WroteAt(_ types.NamespacedName, _ types.UID, resource schema.GroupResource, _ string) {
+	if resource == requestResource {
+		l.wrote = true
+	}
+}
+func (l *lagging) Clear(types.NamespacedName, types.UID) {}
+func (l *lagging) EnsureReady(types.NamespacedName) error {
+	if l.wrote && !l.delivered {
+		return errors.New("behind")
+	}
+	return nil
+}
+
+// The pod of a request may go before the cache has the request.
+func TestPodGoesBeforeItsRequestIsSeen(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	lag := &lagging{}
+	f.writer.nodes = lag
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	for !lag.wrote {
+		f.deliverNodes()
+		f.deliverMaintenances()
+		f.deliverPods()
+		if !f.step() {
+			f.clock.Step(statusInterval)
+			f.nodeQueue.release()
+			f.maintenanceQueue.release()
+		}
+	}
+	// The pod goes; the watch of pods is faster than that of requests.
+	f.deletePods(pod)
+	for range 5 {
+		f.deliverNodes()
+		f.deliverMaintenances()
+		f.deliverPods()
+		for f.step() {
+		}
+		f.clock.Step(statusInterval)
+		f.nodeQueue.release()
+		f.maintenanceQueue.release()
+	}
+	lag.delivered = true
+	f.settle()
+	if m := f.maintenance("m"); !isDrained(&m.Status) {
+		t.Errorf("never drained: %+v", m.Status)
+	}
+}
+
+// A look at a node that began before the maintenance was completed does not complete it.
+func TestOldLookDoesNotRelease(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0)
+	// While the node worker asks a pod, the administrator completes the maintenance.
+	fired := false
+	f.client.PrependReactor("patch", "evictionrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if !fired {
+			fired = true
+			// What setStage, the informer and syncMaintenance do; the fake client is locked here.
+			resource := coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenances")
+			object, err := f.client.Tracker().Get(resource, "", "m")
+			if err != nil {
+				t.Error(err)
+			}
+			m := object.(*coordinationv1alpha1.NodeMaintenance).DeepCopy()
+			m.Spec.Stage = stageComplete
+			m.Generation++
+			if err := f.client.Tracker().Update(resource, m, ""); err != nil {
+				t.Error(err)
+			}
+			if err := f.maintenanceInformer.GetIndexer().Update(m); err != nil {
+				t.Error(err)
+			}
+			if err := f.observe(m); err != nil {
+				t.Error(err)
+			}
+			sums, _ := f.ledger.summarize("m")
+			m = m.DeepCopy()
+			m.Status = *computeStatus(m, &sums, f.clock.Now())
+			if err := f.client.Tracker().Update(resource, m, ""); err != nil {
+				t.Error(err)
+			}
+			if err := f.maintenanceInformer.GetIndexer().Update(m); err != nil {
+				t.Error(err)
+			}
+			f.maintenanceQueue.Add("m")
+		}
+		return false, nil, nil
+	})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settleOnlyUntilGone(t)
+}
+
+func (f *fixture) settleOnlyUntilGone(t *testing.T) {
+	for range 200 {
+		f.deliverAll()
+		// Maintenances are served by a goroutine of their own: first, as the fixture does.
+		if !f.step() {
+			f.clock.Step(statusInterval)
+			f.nodeQueue.release()
+			f.maintenanceQueue.release()
+		}
+		m := f.maintenance("m")
+		if m.Spec.Stage == stageComplete && len(m.Finalizers) == 0 {
+			if f.node("n").Spec.Unschedulable || f.node("n").Status.MaintenanceStatus != nil {
+				t.Errorf("let go, but the node was not given back: unschedulable %t, events %q", f.node("n").Spec.Unschedulable, f.events)
+			}
+			return
+		}
+	}
+	t.Fatal("never let go")
+}
+
+// A node is not given back in between to a newcomer that has no finalizer yet.
+func TestNewcomerWithoutFinalizerKeepsTheCordon(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("old", stageCordon, "a")
+	f.settle()
+	f.createMaintenance("new", stageCordon, "a")
+	f.setStage("old", stageComplete)
+	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"unschedulable":false`) {
+			t.Error("uncordoned although both the API server and the cache have a maintenance in Cordon")
+		}
+		return false, nil, nil
+	})
+	f.deliverAll()
+	for f.step() {
+	}
+	f.settle()
+}
+
+// A node that cannot be cordoned is told of, and does not keep the others from being counted.
+func TestNodeThatCannotBeCordoned(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("bad", map[string]string{"a": ""})
+	f.createNode("good", map[string]string{"a": ""})
+	f.createPods(1, "good", 0)
+	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.(clienttesting.PatchAction).GetName() == "bad" {
+			return true, nil, apierrors.NewForbidden(nodeResource, "bad", errors.New("a webhook says no"))
+		}
+		return false, nil, nil
+	})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	for range 60 {
+		f.deliverAll()
+		if !f.step() {
+			break
+		}
+		f.clock.Step(statusInterval)
+		f.nodeQueue.release()
+		f.maintenanceQueue.release()
+	}
+	m := f.maintenance("m")
+	if findDrained(&m.Status) == nil {
+		t.Errorf("no condition: %+v; events %q", m.Status, f.events)
+	}
+	f.expectEvent("Node bad: CordonFailed: setting spec.unschedulable of the node to true: nodes \"bad\" is forbidden: a webhook says no")
+}
+
+// Targets that another leader has raised, unseen by the cache, are not lowered.
+func TestTargetsOfAnotherLeader(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	plan := maintenance.CompletePlan([]v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1000), entry(v1.PodTypeDefault, 2000)})
+	f.createPods(1, "n", 1000)
+	f.createMaintenance("m", stageDrain, "a", plan...)
+	// The cache is behind (a list served from a cache that lags): another leader has
+	// cordoned the node and raised its targets already.
+	f.deliverAll()
+	behind := true
+	f.client.ReactionChain = append([]clienttesting.Reactor{&clienttesting.SimpleReactor{Verb: "patch", Resource: "nodes", Reaction: func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := action.(clienttesting.PatchAction)
+		if behind && patch.GetSubresource() == "" {
+			behind = false
+			object, err := f.client.Tracker().Get(v1.SchemeGroupVersion.WithResource("nodes"), "", "n")
+			if err != nil {
+				t.Error(err)
+			}
+			node := object.(*v1.Node).DeepCopy()
+			node.Spec.Unschedulable = true
+			node.Status.MaintenanceStatus = &v1.MaintenanceStatus{DrainTargets: []v1.DrainPlanEntry{entry(v1.PodTypeDefault, 2000)}, DrainMessage: "Draining"}
+			if err := f.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), node, ""); err != nil {
+				t.Error(err)
+			}
+			// The resourceVersion of the returned object is the latest: let the status patch pass as the API server would.
+			f.client.ReactionChain = append([]clienttesting.Reactor{f.client.ReactionChain[0]}, f.withoutPatchNode()...)
+		}
+		return false, nil, nil
+	}}}, f.client.ReactionChain...)
+	for range 30 {
+		f.deliverMaintenances()
+		f.deliverPods()
+		if !f.step() {
+			break
+		}
+		if targets := storedTargets(f.node("n")); !behind && targets.String() != "Default<=2000" {
+			t.Errorf("targets stepped back to %s", targets)
+			return
+		}
+	}
+	if behind {
+		t.Error("never cordoned")
+	}
+}
+
+func (f *fixture) withoutPatchNode() []clienttesting.Reactor {
+	var rest []clienttesting.Reactor
+	for _, r := range f.client.ReactionChain[1:] {
+		if s, ok := r.(*clienttesting.SimpleReactor); ok && s.Verb == "patch" && s.Resource == "nodes" {
+			continue
+		}
+		rest = append(rest, r)
+	}
+	return rest
+}
+
+// A maintenance completes although another one cannot ask a pod of the node.
+func TestCompletesDespiteTheTroubleOfAnother(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("a", stageDrain, "a", maintenance.StandardPlan()...)
+	f.createMaintenance("b", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	f.createPods(1, "n", 0)
+	f.client.PrependReactor("patch", "evictionrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(requestResource, "x", errors.New("no"))
+	})
+	f.setStage("a", stageComplete)
+	for range 60 {
+		f.deliverAll()
+		if !f.step() {
+			break
+		}
+		f.clock.Step(statusInterval)
+		f.nodeQueue.release()
+		f.maintenanceQueue.release()
+	}
+	if m := f.maintenance("a"); len(m.Finalizers) > 0 {
+		t.Errorf("a is not let go: %+v", m.Status)
+	}
+}
+
+// Who is waited for follows from how things are, not from how they came about.
+func TestWaitingForIsUpToDate(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("one", map[string]string{"m": "", "b": ""})
+	f.createNode("two", map[string]string{"m": ""})
+	f.createNode("three", map[string]string{"m": ""})
+	f.createPods(1, "one", 500)
+	f.createPods(1, "one", 1000)
+	own := f.createPods(1, "two", 1000)
+	f.createPods(1, "three", 2000)
+	f.createMaintenance("b", stageDrain, "b", maintenance.CompletePlan([]v1.DrainPlanEntry{entry(v1.PodTypeDefault, 500)})...)
+	f.createMaintenance("m", stageDrain, "m", maintenance.CompletePlan([]v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1000), entry(v1.PodTypeDefault, 2000)})...)
+	f.settle()
+	before := f.node("three").Status.MaintenanceStatus.DrainMessage
+	f.deletePods(own...)
+	f.settle()
+	got := f.node("three").Status.MaintenanceStatus.DrainMessage
+	f.restart()
+	f.settle()
+	if want := f.node("three").Status.MaintenanceStatus.DrainMessage; got != want {
+		t.Errorf("before %q, after %q, and a restart makes it %q", before, got, want)
+	}
+}
+
+// The end is told once, also if the write of it loses against others.
+func TestCompletionIsToldOnce(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageCordon, "a")
+	f.settle()
+	lost := 0
+	f.client.PrependReactor("update", "nodemaintenances", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		m := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.NodeMaintenance)
+		if action.GetSubresource() == "" && len(m.Finalizers) == 0 && lost < 3 && !f.byTest {
+			lost++
+			f.maintenanceQueue.Add("m") // The event.
+			return true, nil, apierrors.NewConflict(maintenanceResource, "m", errors.New("changed"))
+		}
+		return false, nil, nil
+	})
+	f.setStage("m", stageComplete)
+	f.settle()
+	told := 0
+	for _, e := range f.events {
+		if strings.Contains(e, reasonCompleted) {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+}
+
+// Nothing is remembered of nodes that are gone.
+func TestVanishedNodesAreForgotten(t *testing.T) {
+	f := newFixture(t)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	for i := range 20 {
+		name := fmt.Sprintf("n%d", i)
+		f.createNode(name, map[string]string{"a": ""})
+		f.settle()
+		node := f.node(name)
+		node.Spec.Unschedulable = false
+		f.update(node)
+		f.settle()
+		if err := f.client.CoreV1().Nodes().Delete(f.ctx, name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.settle()
+	}
+	if len(f.nodeWrites.last) > 0 || len(f.contests.nodes) > 0 {
+		t.Errorf("remembers %d writes and %d contests of nodes that are gone", len(f.nodeWrites.last), len(f.contests.nodes))
+	}
+}
+
+// A pod whose request was given up for good is named.
+func TestPodThatCannotBeEvictedIsNamed(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	request := f.request1(pod)
+	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
+		Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonValidationFailed,
+	})
+	if _, err := f.client.CoordinationV1alpha1().EvictionRequests("default").UpdateStatus(f.ctx, request, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.settle()
+	status := f.maintenance("m").Status
+	if drained := findDrained(&status); drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || !strings.Contains(drained.Message, "1 pod cannot be evicted by a request: default/"+pod.Name) {
+		t.Errorf("condition %+v", drained)
+	}
+}
+
+func TestNodeMatcher(t *testing.T) {
+	named := func(names ...string) v1.NodeSelectorTerm {
+		return v1.NodeSelectorTerm{MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: names}}}
+	}
+	labeled := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "a", Operator: v1.NodeSelectorOpExists}}}
+	both := named("n")
+	both.MatchExpressions = labeled.MatchExpressions
+	not := named("n")
+	not.MatchFields[0].Operator = v1.NodeSelectorOpNotIn
+	plain, withLabel, other := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": ""}}}, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "o"}}
+	for _, tc := range []struct {
+		name  string
+		terms []v1.NodeSelectorTerm
+		want  []bool // Of plain, withLabel, other and no node.
+	}{
+		{"nothing", nil, []bool{false, false, false, false}},
+		{"empty term", []v1.NodeSelectorTerm{{}}, []bool{false, false, false, false}},
+		{"one name", []v1.NodeSelectorTerm{named("n")}, []bool{true, true, false, false}},
+		{"two names", []v1.NodeSelectorTerm{named("n"), named("o")}, []bool{true, true, true, false}},
+		{"label", []v1.NodeSelectorTerm{labeled}, []bool{false, true, false, false}},
+		{"label or name", []v1.NodeSelectorTerm{labeled, named("o")}, []bool{false, true, true, false}},
+		{"label and name", []v1.NodeSelectorTerm{both}, []bool{false, true, false, false}},
+		{"not the name", []v1.NodeSelectorTerm{not}, []bool{false, false, true, false}},
+	} {
+		matcher, err := newNodeMatcher(&v1.NodeSelector{NodeSelectorTerms: tc.terms})
+		if err != nil {
+			t.Fatalf("%s: %v", tc.name, err)
+		}
+		var got []bool
+		for _, node := range []*v1.Node{plain, withLabel, other, nil} {
+			got = append(got, matcher.matches(node))
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want, +got):\n%s", tc.name, diff)
+		}
+	}
+}
