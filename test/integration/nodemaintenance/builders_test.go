@@ -376,22 +376,26 @@ func (c *cluster) deleteNode(name string) {
 }
 
 // settle returns when the controller has dealt with all that came before it, and with
-// what it had put off: it has to announce a maintenance of a new node, and time passes.
+// what it had put off.
 func (c *cluster) settle() {
 	c.t.Helper()
 	for range 2 {
 		c.clock.Step(2 * time.Second)
-		name := nextMarker()
-		c.createNode(name)
-		c.createMaintenance(newMaintenance(name, idle, nodesNamed(name), planOf()...))
-		c.await("the marker", states{
-			"node/" + name:        "schedulable: MaintenancePlanned",
-			"maintenance/" + name: "Idle of 1",
-		})
-		c.deleteMaintenance(name)
-		c.await("the end of the marker", states{"node/" + name: "schedulable"})
-		c.deleteNode(name)
+		c.awaitMarker()
 	}
+}
+
+// awaitMarker returns when the controller has announced a maintenance of a new node, by
+// when it has seen all that came before it.
+func (c *cluster) awaitMarker() {
+	c.t.Helper()
+	name := nextMarker()
+	c.createNode(name)
+	c.createMaintenance(newMaintenance(name, idle, nodesNamed(name), planOf()...))
+	c.await("the marker", states{"node/" + name: planned, "maintenance/" + name: "Idle of 1"})
+	c.deleteMaintenance(name)
+	c.deleteNode(name)
+	c.await("the end of the marker", states{"node/" + name: "gone", "maintenance/" + name: "gone"})
 }
 
 // markers counts the markers of all tests: names are not used twice.

@@ -80,6 +80,8 @@ type cluster struct {
 	namespace string
 	// clock is the time of controllers that follow it. It passes while a test waits.
 	clock *testingclock.FakeClock
+	// frozen keeps time from passing while a test waits.
+	frozen bool
 }
 
 // startAPIServer starts an API server with the alpha API switched on by flag. It ends
@@ -246,7 +248,7 @@ func (c *cluster) eventually(what string, condition func(ctx context.Context) (m
 	state := "unknown"
 	err := wait.PollUntilContextTimeout(c.t.Context(), pollInterval, pollTimeout, true, func(context.Context) (met bool, err error) {
 		// Not with the context of the poll, whose end would be all that there is to say.
-		if met, state = condition(c.t.Context()); !met {
+		if met, state = condition(c.t.Context()); !met && !c.frozen {
 			c.clock.Step(time.Second)
 		}
 		return met, nil

@@ -64,6 +64,7 @@ func TestNodeMaintenance(t *testing.T) {
 
 		{"deleted while no controller runs", testDeletedWhileDown},
 		{"somebody uncordons again and again", testTugOfWar},
+		{"a node says first which pods leave it", testNodeSaysFirst},
 		{"steady state", testSteadyState},
 		{"no right to ask in one namespace", testPermissionDenied},
 	}

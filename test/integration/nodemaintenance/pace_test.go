@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
 )
 
 // testTugOfWar has somebody uncordon a held node again and again.
@@ -53,6 +54,32 @@ func testTugOfWar(t *testing.T, c *cluster) {
 	c.await("the node to be cordoned after a pause", states{"node/one": cordoned})
 	c.deleteMaintenance("m")
 	c.await("the end", states{"node/one": free, "maintenance/m": "gone"})
+}
+
+// testNodeSaysFirst has the next entry of a plan be due while it is too early to write
+// the status of the node again. No pod is asked before the node says that it may be.
+func testNodeSaysFirst(_ *testing.T, c *cluster) {
+	c.createNode("one")
+	low := c.createPod(newPod("low", "one", atPriority(1000), withInterceptor(stubborn)))
+	c.createPod(newPod("high", "one", atPriority(5000), withInterceptor(stubborn)))
+	history := c.watchAll()
+	c.startQuick()
+	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf(defaultPods(1000))...))
+	c.await("the first entry", states{"request/low": asked, "targets/one": targetsOf(c, "Draining", defaultPods(1000))})
+	c.settle()
+
+	c.frozen = true
+	late := c.createPod(newPod("late", "one", atPriority(1000), withInterceptor(stubborn)))
+	c.awaitDrains("the late pod to be counted", map[string]drain{
+		"one": {pending: 2, active: 1, message: "Draining", targets: []v1.DrainPlanEntry{defaultPods(1000)}},
+	})
+	c.deletePods([]*v1.Pod{low, late})
+	c.awaitMarker()
+	c.expect("no step while time stands still", states{"request/high": "none", "targets/one": targetsOf(c, "Draining", defaultPods(1000))})
+
+	c.frozen = false
+	c.await("the second entry", states{"request/high": asked, "targets/one": targetsOf(c, "Draining", defaultPods(1000000000))})
+	c.expectInvariants(history)
 }
 
 // testSteadyState looks at the writes while nothing changes that matters: none.
