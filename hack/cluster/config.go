@@ -38,6 +38,9 @@ var components = []string{
 	"kwok-controller",
 }
 
+// defaultGates are the gates of the fork: a local cluster is there to try it.
+const defaultGates = "DeclarativeNodeMaintenance=true,EvictionRequestAPI=true"
+
 // options is what the caller of up can choose.
 type options struct {
 	nodes         int

@@ -18,10 +18,14 @@ package main
 
 import (
 	"encoding/json"
+	"io/fs"
 	"net"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -47,6 +51,56 @@ func TestSortSettings(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whoever adds a gate adds patches that name it.
+func TestDefaultGates(t *testing.T) {
+	root := filepath.Join("..", "..")
+	var named []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		// What is generated and the repository of git hold no patch of ours.
+		if entry.IsDir() && path != root && (entry.Name() == "_output" || strings.HasPrefix(entry.Name(), ".")) {
+			return fs.SkipDir
+		}
+		if filepath.Ext(path) != ".patch" {
+			return nil
+		}
+		named = append(named, gatesOfPatch(t, path)...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(named)
+	if got, want := defaultGates, strings.Join(slices.Compact(named), ","); got != want {
+		t.Errorf("defaultGates is %q, the patches name %q", got, want)
+	}
+}
+
+// gatesOfPatch returns the gates in the header of a patch, as settings.
+func gatesOfPatch(t *testing.T, path string) []string {
+	t.Helper()
+	patch, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gates []string
+	for line := range strings.Lines(string(patch)) {
+		list, isHeader := strings.CutPrefix(line, "Gate: ")
+		if !isHeader {
+			continue
+		}
+		for _, gate := range strings.Split(list, ",") {
+			if gate = strings.TrimSpace(gate); gate != "none" {
+				gates = append(gates, gate+"=true")
+			}
+		}
+		break // The rest is the patch.
+	}
+	return gates
 }
 
 func inBin(component string) string { return "/bin/" + component }

@@ -85,7 +85,7 @@ func runUp(ctx context.Context, args []string) error {
 	bin := flags.String("bin", "", "directory of the binaries (default bin in the output directory)")
 	var opts options
 	flags.IntVar(&opts.nodes, "nodes", 3, "number of simulated nodes")
-	flags.StringVar(&opts.gates, "gates", "EvictionRequestAPI=true", "feature gates of the control plane, Name=true,...")
+	flags.StringVar(&opts.gates, "gates", defaultGates, "feature gates of the control plane, Name=true,...")
 	flags.StringVar(&opts.runtimeConfig, "runtime-config", "coordination.k8s.io/v1alpha1=true", "API versions to serve, group/version=true,...")
 	flags.Var(&opts.args, "arg", "a further flag of a component, component:flag=value; can be repeated")
 	flags.DurationVar(&opts.timeout, "timeout", defaultTimeout, "time in which the cluster must be ready for use, the check of the binaries included")
