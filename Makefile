@@ -30,6 +30,7 @@ MAKEFLAGS += --no-print-directory
 
 CONTROL_PLANE := kube-apiserver kube-controller-manager kube-scheduler kubectl
 COMPONENTS := $(CONTROL_PLANE) kubectl-maintenance kubelet kubemark
+DEMO_PACKAGES := ./hack/demo $(addprefix ./staging/src/k8s.io/client-go/examples/,eviction-interceptor eviction-requester)
 
 # DBG=1 keeps the symbol tables that a debugger needs.
 STRIP := $(if $(DBG),,-s -w)
@@ -63,10 +64,16 @@ flag = $(if $(filter undefined,$(origin $(2))),,--$(1) '$($(2))')
 ##@ Run
 
 .PHONY: demo
-demo: up ## build what is missing, start a cluster, show the headline scenario
-	@$(call build-in-tree,./hack/demo ./staging/src/k8s.io/client-go/examples/eviction-interceptor ./staging/src/k8s.io/client-go/examples/eviction-requester)
-	@echo '==> demo (about 15 seconds)'
-	@_output/bin/demo
+demo: up ## build what is missing, start a cluster, drain three nodes with kubectl maintenance
+	@$(call build-in-tree,$(DEMO_PACKAGES))
+	@echo '==> demo (about 25 seconds)'
+	@_output/bin/demo maintenance
+
+.PHONY: demo-evictionrequest
+demo-evictionrequest: up ## the same, but show what a drain is made of: three pods that are asked to leave
+	@$(call build-in-tree,$(DEMO_PACKAGES))
+	@echo '==> demo-evictionrequest (about 15 seconds)'
+	@_output/bin/demo evictionrequest
 
 .PHONY: up
 up: control-plane local-cluster-tools ## start a local cluster: NAME=graceful NODES=3 GATES=... RUNTIME_CONFIG=...
@@ -94,7 +101,7 @@ test-integration: tree _output/bin/gotestsum _output/bin/etcd ## integration tes
 	@hack/test.sh integration $(WHAT)
 
 .PHONY: test-e2e
-test-e2e: test-programs ## the demo, on a cluster of its own
+test-e2e: test-programs ## the demos, on a cluster of their own
 	@hack/test.sh e2e
 
 .PHONY: test-upgrade
@@ -123,7 +130,7 @@ bench: control-plane local-cluster-tools base ## evictions against kubectl drain
 
 .PHONY: test-programs
 test-programs: control-plane local-cluster-tools _output/bin/gotestsum
-	@$(call build-in-tree,./hack/demo ./staging/src/k8s.io/client-go/examples/eviction-interceptor ./staging/src/k8s.io/client-go/examples/eviction-requester)
+	@$(call build-in-tree,$(DEMO_PACKAGES))
 
 ##@ Build
 
@@ -217,4 +224,4 @@ go-and-git:
 .PHONY: help
 help: ## this table
 	@awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } \
-		/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
+		/^[a-z0-9-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' Makefile

@@ -18,7 +18,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,27 +30,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/evictionrequest"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
 // pollInterval is how often the demo looks at an object that it waits for.
 const pollInterval = 200 * time.Millisecond
 
-// cluster is the namespace of the demo. What a user would do, it does with kubectl;
+// demoLabel is on the namespaces and nodes that a demo makes. Its value says which one.
+const demoLabel = "demo"
+
+// cluster is the namespace of a demo. What a user would do, it does with kubectl;
 // what a program that drains would do, with the library; what only the demo wants to
 // know, it reads with the client.
 type cluster struct {
 	client     kubernetes.Interface
-	requester  *evictionrequest.Requester
+	bin        string
 	kubectl    string
 	kubeconfig string
 	namespace  string
 }
 
-func (c *cluster) createNamespace(ctx context.Context) error {
+func (c *cluster) createNamespace(ctx context.Context, demo string) error {
 	namespace, err := c.client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "demo-"},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "demo-", Labels: map[string]string{demoLabel: demo}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("creating a namespace: %w", err)
@@ -66,14 +67,20 @@ func (c *cluster) createNamespace(ctx context.Context) error {
 
 // run runs kubectl in the namespace of the demo, with a manifest on standard input.
 func (c *cluster) run(ctx context.Context, manifest string, args ...string) error {
-	args = append([]string{"--kubeconfig", c.kubeconfig, "--namespace", c.namespace}, args...)
-	command := exec.CommandContext(ctx, c.kubectl, args...)
+	command := c.command(ctx, append([]string{"--namespace", c.namespace}, args...)...)
 	command.Stdin = strings.NewReader(manifest)
 	output, err := command.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args[4:], " "), err, bytes.TrimSpace(output))
+		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(output))
 	}
 	return nil
+}
+
+// command is kubectl on the cluster of the demo.
+func (c *cluster) command(ctx context.Context, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, c.kubectl, args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig)
+	return command
 }
 
 // readyPod waits for a ready pod with the label app=name and returns it.
@@ -124,53 +131,18 @@ func (c *cluster) poll(ctx context.Context, what string, condition wait.Conditio
 	return nil
 }
 
+func pause(ctx context.Context, duration time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(duration):
+		return nil
+	}
+}
+
 func found(err error) (bool, error) {
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// interceptorProcess is the example interceptor, which runs beside the demo.
-type interceptorProcess struct {
-	command *exec.Cmd
-	log     string
-	ended   chan error
-}
-
-func startInterceptor(ctx context.Context, program, kubeconfig string) (*interceptorProcess, error) {
-	log, err := os.CreateTemp("", "eviction-interceptor-*.log")
-	if err != nil {
-		return nil, fmt.Errorf("creating the log of the interceptor: %w", err)
-	}
-	defer log.Close()
-	command := exec.CommandContext(ctx, program, "--kubeconfig", kubeconfig, "--name", interceptorName, "--work", interceptorWork.String())
-	command.Stdout, command.Stderr = log, log
-	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("starting the example interceptor: %w", err)
-	}
-	p := &interceptorProcess{command: command, log: log.Name(), ended: make(chan error, 1)}
-	go func() { p.ended <- command.Wait() }()
-	return p, nil
-}
-
-// alive returns an error when the interceptor has ended by itself.
-func (p *interceptorProcess) alive() error {
-	select {
-	case err := <-p.ended:
-		return fmt.Errorf("the example interceptor ended (%v): see %s", err, p.log)
-	default:
-		return nil
-	}
-}
-
-func (p *interceptorProcess) stop() {
-	if p.alive() != nil {
-		return
-	}
-	err := p.command.Process.Signal(os.Interrupt)
-	if err == nil || errors.Is(err, os.ErrProcessDone) {
-		<-p.ended
-	}
-	os.Remove(p.log)
 }

@@ -13,15 +13,17 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 */
-// Demo shows EvictionRequests at work on a running cluster: a pod that is intercepted
-// before it is evicted, a pod that a PodDisruptionBudget holds back until the budget
-// goes, and a request that is called off. It prints what happens while it happens, and
-// exits with 0 only if all three ended as they must.
+
+// Demo shows this fork at work on a running cluster. The demo "maintenance" drains three
+// nodes with kubectl maintenance: it shows what holds the drain up, helps, and gives the
+// nodes back. The demo "evictionrequest" shows what a drain is made of: a pod that is
+// intercepted before it is evicted, a pod that a PodDisruptionBudget holds back until the
+// budget goes, and a request that is called off. Both print what happens while it happens,
+// and exit with 0 only if everything came as it must.
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -32,27 +34,41 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/evictionrequest"
 )
+
+// demos are what can be shown, by the argument that selects it.
+var demos = map[string]func(ctx context.Context, c *cluster) error{
+	"maintenance":     demoMaintenance,
+	"evictionrequest": demoEvictionRequest,
+}
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", "_output/kubeconfig", "path of the kubeconfig file of the cluster")
 	bin := flag.String("bin", "_output/bin", "directory with kubectl and eviction-interceptor")
 	// A cluster that does not work shows as a failure and not as a hang.
-	timeout := flag.Duration("timeout", 80*time.Second, "time in which everything must have ended as it should")
+	timeout := flag.Duration("timeout", 2*time.Minute, "time in which everything must have come as it should")
+	flag.Usage = func() {
+		fmt.Fprintf(flag.CommandLine.Output(), "usage: demo [flags] maintenance|evictionrequest\n\n")
+		flag.PrintDefaults()
+	}
 	flag.Parse()
+	demo, known := demos[flag.Arg(0)]
+	if !known || flag.NArg() != 1 {
+		flag.Usage()
+		os.Exit(2)
+	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, *timeout)
 	defer cancel()
-	if err := run(ctx, *kubeconfig, *bin); err != nil {
+	if err := run(ctx, demo, *kubeconfig, *bin); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, kubeconfig, bin string) error {
+func run(ctx context.Context, demo func(context.Context, *cluster) error, kubeconfig, bin string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig (is the cluster up? run \"make up\"): %w", err)
@@ -62,53 +78,5 @@ func run(ctx context.Context, kubeconfig, bin string) error {
 	if err != nil {
 		return fmt.Errorf("creating a client: %w", err)
 	}
-	requester, err := evictionrequest.NewRequester(client, requesterName, evictionrequest.RequesterOptions{})
-	if err != nil {
-		return err
-	}
-	cluster := &cluster{client: client, requester: requester, kubectl: bin + "/kubectl", kubeconfig: kubeconfig}
-	if err := cluster.createNamespace(ctx); err != nil {
-		return err
-	}
-	interceptor, err := startInterceptor(ctx, bin+"/eviction-interceptor", kubeconfig)
-	if err != nil {
-		return err
-	}
-	defer interceptor.stop()
-
-	fmt.Printf("Three pods in namespace %s are asked to leave by EvictionRequests.\n\n", cluster.namespace)
-	scenarios := newScenarios(cluster)
-	view := newView(os.Stdout, scenarios)
-	results := play(ctx, scenarios, view)
-	view.close()
-	if err := interceptor.alive(); err != nil {
-		return err
-	}
-	if err := report(os.Stdout, scenarios, results); err != nil {
-		return err
-	}
-	fmt.Printf("\nTo look around while the cluster is up:\n  %s --kubeconfig %s --namespace %s get er -o wide\n",
-		cluster.kubectl, kubeconfig, cluster.namespace)
-	return nil
+	return demo(ctx, &cluster{client: client, kubectl: bin + "/kubectl", bin: bin, kubeconfig: kubeconfig})
 }
-
-// play runs the scenarios side by side and returns the error of each, if any.
-func play(ctx context.Context, scenarios []*scenario, view *view) []error {
-	type result struct {
-		index int
-		err   error
-	}
-	done := make(chan result)
-	for i, s := range scenarios {
-		go func() { done <- result{i, s.play(ctx, view)} }()
-	}
-	results := make([]error, len(scenarios))
-	for range scenarios {
-		r := <-done
-		results[r.index] = r.err
-	}
-	return results
-}
-
-// errFailed is returned when the cluster did something else than it should have.
-var errFailed = errors.New("not every scenario ended as it must: see the table above")

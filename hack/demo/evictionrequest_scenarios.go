@@ -47,19 +47,25 @@ type scenario struct {
 	story    string
 	expected string
 	cluster  *cluster
-	act      func(ctx context.Context, s *scenario, show func(string)) error
+	// requester asks for the eviction of the pod.
+	requester *evictionrequest.Requester
+	act       func(ctx context.Context, s *scenario, show func(string)) error
 
 	// Known when it has been played.
 	outcome string
 	took    time.Duration
 }
 
-func newScenarios(c *cluster) []*scenario {
-	return []*scenario{
-		{name: "intercepted", story: "an interceptor prepares the pod, then it is evicted", expected: "Evicted", cluster: c, act: playIntercepted},
-		{name: "protected", story: "a PodDisruptionBudget forbids it, until it is deleted", expected: "Evicted", cluster: c, act: playProtected},
-		{name: "called-off", story: "the last requester leaves, the pod stays", expected: "Canceled", cluster: c, act: playCalledOff},
+func newScenarios(c *cluster, requester *evictionrequest.Requester) []*scenario {
+	scenarios := []*scenario{
+		{name: "intercepted", story: "an interceptor prepares the pod, then it is evicted", expected: "Evicted", act: playIntercepted},
+		{name: "protected", story: "a PodDisruptionBudget forbids it, until it is deleted", expected: "Evicted", act: playProtected},
+		{name: "called-off", story: "the last requester leaves, the pod stays", expected: "Canceled", act: playCalledOff},
 	}
+	for _, s := range scenarios {
+		s.cluster, s.requester = c, requester
+	}
+	return scenarios
 }
 
 func (s *scenario) play(ctx context.Context, view *view) error {
@@ -138,7 +144,7 @@ func playCalledOff(ctx context.Context, s *scenario, show func(string)) error {
 		return err
 	}
 	show(requesterName + " leaves")
-	if err := s.cluster.requester.Withdraw(ctx, pod); err != nil {
+	if err := s.requester.Withdraw(ctx, pod); err != nil {
 		return err
 	}
 	if err := s.follow(ctx, pod, show, "the end of the request", finished); err != nil {
@@ -158,7 +164,7 @@ func (s *scenario) start(ctx context.Context, show func(string), manifest string
 		return nil, err
 	}
 	show(requesterName + " asks pod " + pod.Name + " to leave")
-	_, err = s.cluster.requester.Request(ctx, pod)
+	_, err = s.requester.Request(ctx, pod)
 	return pod, err
 }
 
@@ -186,15 +192,6 @@ func (s *scenario) expectPod(ctx context.Context, pod *v1.Pod, want bool) error 
 		return fmt.Errorf("the request ended as %s, must be %s", s.outcome, s.expected)
 	}
 	return nil
-}
-
-func pause(ctx context.Context, duration time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(duration):
-		return nil
-	}
 }
 
 func isTrue(request *coordinationv1alpha1.EvictionRequest, condition coordinationv1alpha1.EvictionRequestConditionType) bool {
