@@ -125,8 +125,9 @@ func testSchedulingGroup(t *testing.T, c *cluster) {
 	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf()...))
 	c.await("the others to leave", states{
 		"pod/single": "gone", "pod/grouped": "here", "request/grouped": "Canceled by [nodemaintenance.k8s.io]",
-		"maintenance/m": "Cordon, Drain of 1, finalizer, False: Draining", "node/one": draining,
+		"maintenance/m": "Cordon, Drain of 1, finalizer, False: Blocked", "node/one": draining,
 	})
+	c.awaitDrained("m", blocked("1 pod left on 1 of 1 node. 1 pod cannot be evicted by a request: %s/grouped.", c.namespace), 1)
 	c.settle()
 	before := len(writes.all())
 	c.settle()

@@ -119,7 +119,7 @@ func TestStartCreates(t *testing.T) {
 			"nodemaintenance.coordination.k8s.io/nodes-x7k2p created\n",
 		},
 		{
-			"labels and a name without a flag", []string{"rack", "-l", "topology.kubernetes.io/zone=A_1", "--drain-plan-file", plan},
+			"labels and a name", []string{"--name=rack", "-l", "topology.kubernetes.io/zone=A_1", "--drain-plan-file", plan},
 			coordinationv1alpha1.NodeMaintenance{ObjectMeta: named("", "rack"), Spec: coordinationv1alpha1.NodeMaintenanceSpec{
 				Stage:        drain,
 				NodeSelector: byLabels(corev1.NodeSelectorRequirement{Key: "topology.kubernetes.io/zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"A_1"}}),
@@ -163,8 +163,9 @@ func TestStartRefuses(t *testing.T) {
 		{"neither a node nor a maintenance", []string{"nod-1"}, `node "nod-1" not found`},
 		{"a maintenance among nodes", []string{"old", "node-1"}, `node "old" not found`},
 		{"nothing", nil, "name nodes, or select them with -l"},
-		{"nodes and labels", []string{"node-1", "node-2", "-l", "a=b"}, "cannot be both named"},
-		{"two names", []string{"rack", "-l", "a=b", "--name=other"}, "nothing else can be named"},
+		{"nodes and labels", []string{"node-1", "node-2", "-l", "a=b"}, "name nodes (node-1, node-2) or select them with -l, not both"},
+		{"a node and labels", []string{"node-1", "-l", "a=b"}, "name nodes (node-1) or select them with -l, not both"},
+		{"a node, labels and a name", []string{"node-1", "-l", "a=b", "--name=other"}, "not both"},
 		{"labels that are none", []string{"-l", "a in b"}, "--selector"},
 		{"an unknown stage", []string{"node-1", "--stage=Drian"}, `--stage="Drian": must be one of Idle, Cordon, Drain`},
 		{"the last stage", []string{"node-1", "--stage=Complete"}, `use "kubectl maintenance complete"`},

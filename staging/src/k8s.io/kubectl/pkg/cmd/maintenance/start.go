@@ -19,6 +19,7 @@ package maintenance
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -153,10 +154,9 @@ func (o *startOptions) complete(cmd *cobra.Command, args []string) error {
 
 func (o *startOptions) validate(cmd *cobra.Command) error {
 	switch {
-	case o.selector != "" && len(o.args) > 1:
-		return cmdutil.UsageErrorf(cmd, "nodes cannot be both named (%v) and selected by labels", o.args)
-	case o.selector != "" && len(o.args) == 1 && o.name != "":
-		return cmdutil.UsageErrorf(cmd, "with --selector and --name nothing else can be named, such as %q", o.args[0])
+	case o.selector != "" && len(o.args) > 0:
+		// Not a name for the maintenance either: who means a node would drain others.
+		return cmdutil.UsageErrorf(cmd, "name nodes (%s) or select them with -l, not both; --name names the maintenance", strings.Join(o.args, ", "))
 	case o.selector == "" && len(o.args) == 0 && o.name == "":
 		return cmdutil.UsageErrorf(cmd, "name nodes, or select them with -l, or name a maintenance to move on")
 	case o.wait && o.stage == coordinationv1alpha1.NodeMaintenanceStageIdle:
@@ -200,9 +200,6 @@ func (o *startOptions) newMaintenance(ctx context.Context, client kubernetes.Int
 		var err error
 		if nm.Spec.NodeSelector, err = nodesByLabels(o.selector); err != nil {
 			return nil, err
-		}
-		if len(o.args) == 1 {
-			nm.Name = o.args[0]
 		}
 		if nm.Name == "" {
 			nm.GenerateName = prefixForLabels(nm.Spec.NodeSelector)
