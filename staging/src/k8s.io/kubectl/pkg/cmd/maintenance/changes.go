@@ -74,6 +74,8 @@ func cordonChanges(old, v *view) []string {
 		node := &v.Nodes[i]
 		was, known := before[node.Name]
 		switch {
+		case v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete && node.Cordoned:
+			// About to be given back, or held by another one.
 		case node.Cordoned && !(known && was.Cordoned):
 			lines = append(lines, node.Name+": cordoned")
 		case !node.Cordoned && known && was.Cordoned:
@@ -81,7 +83,11 @@ func cordonChanges(old, v *view) []string {
 		}
 	}
 	if v.Outcome == outcomeCompleted && old.Outcome != outcomeCompleted {
-		lines = append(lines, "completed: the nodes are given back")
+		line := "completed: the nodes are given back"
+		if v.isHeld() {
+			line = "completed"
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }
@@ -145,17 +151,42 @@ func blockerChanges(old, v *view, now time.Time) []string {
 		delete(before, b.key())
 		switch {
 		case !worthALine(v, b):
-		case was == nil || podNames(was) != podNames(b) || !was.ETA.Equal(b.ETA):
+		case was == nil || linePods(was) != linePods(b) || !was.ETA.Equal(b.ETA):
 			lines = append(lines, blockerLine(b, now))
 		}
 	}
 	for i := range old.Blockers {
 		b := &old.Blockers[i]
 		if _, gone := before[b.key()]; gone && worthALine(old, b) {
-			lines = append(lines, "no longer waiting for "+blockerText(b))
+			if released := *b; released.onlyReleased(old, v) {
+				lines = append(lines, releaseLine(&released))
+			}
 		}
 	}
 	return lines
+}
+
+// onlyReleased leaves of the pods of a blocker that is gone those that another line does
+// not name: they were not released, only the cause is another one. False if none is left.
+func (b *blockerView) onlyReleased(old, v *view) bool {
+	named := map[string]bool{}
+	for i := range v.Blockers {
+		named[v.Blockers[i].key()] = worthALine(v, &v.Blockers[i])
+	}
+	b.Pods = 0
+	for pod, key := range old.held {
+		if key == b.key() && !named[v.held[pod]] {
+			b.Pods++
+		}
+	}
+	return b.Pods > 0
+}
+
+func releaseLine(b *blockerView) string {
+	if unhandledText(b) != "" {
+		return "no longer waiting for somebody to handle them: " + counted(b.Pods, "pod", "pods")
+	}
+	return "no longer waiting for " + blockerText(b)
 }
 
 // worthALine also drops a budget without a name: it was deleted a moment ago, unless the
@@ -167,13 +198,26 @@ func worthALine(v *view, b *blockerView) bool {
 	return b.Blocked || b.Name != ""
 }
 
-func blockerLine(b *blockerView, now time.Time) string {
-	text := "waiting for " + blockerText(b)
-	if b.Blocked {
-		text = "blocked by " + blockerText(b)
+// heldText says of pods what they do.
+func heldText(b *blockerView) string {
+	switch unhandled := unhandledText(b) != ""; {
+	case unhandled && b.Blocked:
+		return "blocked: " + blockerText(b)
+	case unhandled:
+		return blockerText(b)
+	case b.Blocked:
+		return "blocked by " + blockerText(b)
 	}
+	return "waiting for " + blockerText(b)
+}
+
+func blockerLine(b *blockerView, now time.Time) string {
+	text := heldText(b)
 	if b.ETA != nil {
 		text += ", ETA " + timeAndRemainder(now, *b.ETA)
 	}
-	return oneLine(text + ": " + podNames(b))
+	return oneLine(text + ": " + linePods(b))
 }
+
+// linePods names few pods: whoever reads lines sees one for each change.
+func linePods(b *blockerView) string { return firstPods(b, 2) }

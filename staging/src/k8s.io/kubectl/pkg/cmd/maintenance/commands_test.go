@@ -427,6 +427,32 @@ nodemaintenance/ended is completed already
 	contains(t, s.mustRun(t, "complete", "rack", "--wait"), "rack: completed: the nodes are given back\n")
 }
 
+func TestCompleteOfHeldNodes(t *testing.T) {
+	s := newServer(t, newMaintenance("rack", drain, "node-1", "node-2", "node-3"), newNode("node-1"), drainingNode("node-2", 0, 0, "Drained"), newNode("node-3"),
+		newMaintenance("node-2-disk", cordon, "node-2").started(time.Hour),
+		newMaintenance("announced", idle, "node-2").started(time.Hour),
+		newMaintenance("ended", complete, "node-2").started(time.Hour).completed())
+	s.whenLooked(func() {
+		s.update(t, newMaintenance("rack", complete, "node-1", "node-2", "node-3").started(0).completed())
+	})
+	want := `nodemaintenance/rack is being completed
+rack: stage Complete, 3 nodes
+rack: completed
+rack: node-2: still held by node-2-disk
+`
+	if diff := cmp.Diff(want, s.mustRun(t, "complete", "rack", "--wait")); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	hint := "The record stays until you delete it: kubectl delete nm rack\n"
+	if diff := cmp.Diff(hint, s.errOut.String()); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	s.mustRun(t, "complete", "rack")
+	if s.errOut.Len() > 0 {
+		t.Errorf("the second time: %q", s.errOut)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	s := newServer(t, newMaintenance("rack", drain, "node-1"), newNode("node-1"), newPod("vm-0", "node-1", migrate).asked().forbidding())
 	var options metav1.DeleteOptions

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,39 +97,70 @@ func (o *completeOptions) run(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	var completing []string
+	var completing, moved []string
 	for _, name := range o.names {
-		if err := o.complete(ctx, client, name); err != nil {
+		before, err := o.complete(ctx, client, name)
+		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		completing = append(completing, name)
+		if before.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageComplete {
+			moved = append(moved, name)
+		}
 	}
 	if o.wait && len(completing) > 0 {
 		_, err := follow(ctx, client, completing, o.clock, &lineDisplay{out: o.Out}, func(v *view) bool { return v.Outcome == outcomeCompleted })
 		if err != nil {
 			return err
 		}
+		o.printStillHeld(ctx, client, completing)
+	}
+	if len(moved) > 0 {
+		fmt.Fprintf(o.ErrOut, "The record stays until you delete it: kubectl delete nm %s\n", strings.Join(moved, " "))
 	}
 	return joined(errs)
 }
 
-func (o *completeOptions) complete(ctx context.Context, client kubernetes.Interface, name string) error {
+// printStillHeld names the nodes that stay cordoned, and by whom. It reads anew: what was
+// followed is only these maintenances, and nodes that may be older. It is a courtesy: what
+// it cannot read, it does not tell.
+func (o *completeOptions) printStillHeld(ctx context.Context, client kubernetes.Interface, names []string) {
+	maintenances, err := getMaintenances(ctx, client, nil)
+	if err != nil {
+		return
+	}
+	s := &snapshot{}
+	s.setMaintenances(maintenances)
+	if err := s.readNodes(ctx, client); err != nil {
+		return
+	}
+	for _, v := range viewsOf(s, o.clock.Now()) {
+		for _, node := range v.Nodes {
+			if len(node.HeldBy) > 0 && slices.Contains(names, v.Name) {
+				fmt.Fprintf(o.Out, "%s: %s: still held by %s\n", v.Name, node.Name, strings.Join(node.HeldBy, ", "))
+			}
+		}
+	}
+}
+
+// complete returns the maintenance as it was before.
+func (o *completeOptions) complete(ctx context.Context, client kubernetes.Interface, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
 	before, err := moveTo(ctx, client, name, coordinationv1alpha1.NodeMaintenanceStageComplete, metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case isCompleted(before):
 		fmt.Fprintf(o.Out, "nodemaintenance/%s is completed already\n", name)
-		return nil
+		return before, nil
 	case before.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
 		fmt.Fprintf(o.Out, "nodemaintenance/%s is being completed already\n", name)
 	default:
 		fmt.Fprintf(o.Out, "nodemaintenance/%s is being completed\n", name)
 	}
 	printWhoGoesOn(ctx, o.environment, client, before)
-	return nil
+	return before, nil
 }
 
 // printWhoGoesOn names the pods that leave although the maintenance ends. It is a

@@ -166,7 +166,7 @@ func timedOut(last map[string]view) error {
 		v := last[name]
 		for i := range v.Blockers {
 			if b := &v.Blockers[i]; b.Blocked {
-				blockers = append(blockers, fmt.Sprintf("%s: blocked by %s: %s", name, blockerText(b), podNames(b)))
+				blockers = append(blockers, fmt.Sprintf("%s: %s: %s", name, heldText(b), linePods(b)))
 			}
 		}
 		if v.PodsBlocked > 0 && len(v.Unreadable) > 0 {
@@ -246,7 +246,7 @@ func (d *screenDisplay) show(look look) error {
 	width, _ := d.screen.size()
 	p := &page{width: min(width, maxScreenWidth)}
 	p.add("")
-	p.add(legend)
+	p.wrapped("", legend)
 	if look.trouble != "" {
 		p.wrapped("", look.trouble)
 	}
@@ -256,7 +256,7 @@ func (d *screenDisplay) show(look look) error {
 func (d *screenDisplay) close() { d.screen.close() }
 
 // legend explains the progress bars.
-const legend = "# gone  ! blocked  > asked to leave  . not asked yet  Ctrl-C ends only the view"
+const legend = "# gone, ! blocked, > asked to leave, . not asked yet. Ctrl-C ends only the view"
 
 // maxScreenWidth keeps lines readable on a wide terminal.
 const maxScreenWidth = 120

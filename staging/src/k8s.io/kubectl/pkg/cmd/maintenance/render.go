@@ -115,10 +115,12 @@ func (p *page) addView(v *view, now time.Time) {
 	p.wrapped("", headline(v, now))
 	p.field("Reason", v.Reason)
 	if v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
-		p.field("Pods", podsText(v))
+		if v.counted {
+			p.field("Pods", podsText(v))
+		}
 		p.field("Targets", targetsText(v.Targets))
 		p.field("Drain", v.DrainMessage)
-		if v.ETA != nil {
+		if v.ETA != nil && !v.ETA.Time.Before(now) {
 			p.field("ETA", timeAndRemainder(now, *v.ETA))
 		}
 	}
@@ -143,6 +145,8 @@ func headline(v *view, now time.Time) string {
 		text += " for " + elapsed(now, *v.StageStarted)
 	}
 	switch {
+	case v.Outcome == outcomeCompleted && v.isHeld():
+		text += ", done"
 	case v.Outcome == outcomeCompleted:
 		text += ", done, the nodes are given back"
 	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
@@ -264,6 +268,8 @@ func nodeState(v *view, node *nodeView) string {
 	switch {
 	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && node.Message != "":
 		return node.Message
+	case len(node.HeldBy) > 0:
+		return "Cordoned, still held by " + strings.Join(node.HeldBy, ", ")
 	case node.Cordoned:
 		return "Cordoned"
 	}
@@ -321,11 +327,14 @@ func (p *page) addBlockers(v *view, now time.Time) {
 		known = known && kind != "pods" && kind != "evictionrequests" && kind != "nodes"
 	}
 	switch {
+	case !known && v.Condition == "":
+		p.add("")
+		p.wrapped("  ", fmt.Sprintf("Without the right to list %s, nothing is known before the controller has counted the pods.", strings.Join(v.Unreadable, ", ")))
 	case !known:
 		p.add("")
 		p.wrapped("  ", fmt.Sprintf("Without the right to list %s, all that is known is what the controller says:", strings.Join(v.Unreadable, ", ")))
 		p.wrapped("    ", v.Condition)
-	case len(v.Blockers) == 0 && v.Outcome == "" && v.Condition != "":
+	case len(v.Blockers) == 0 && v.Outcome == "" && v.Condition != "" && !v.conditionRepeats():
 		// Nothing that was read explains why it is not drained.
 		p.add("")
 		p.add("  The controller says:")
@@ -352,8 +361,49 @@ func (p *page) addBlocker(b *blockerView, now time.Time) {
 	p.wrapped("      ", podNames(b))
 }
 
+// conditionRepeats tells whether the condition says no more than the head does: how many
+// pods are left, and the message of the drain.
+func (v *view) conditionRepeats() bool {
+	left, more, _ := strings.Cut(v.Condition, ". ")
+	more = strings.TrimSuffix(more, ".")
+	return strings.Contains(left, " left on ") && (more == "" || more == strings.TrimSuffix(v.DrainMessage, "."))
+}
+
+// unhandledText says that nobody ends the pods of a type, in the words of the condition
+// Drained. Empty if somebody does, or is expected to.
+//
+// The API server appends the interceptors of these types to each request, whether or not
+// anybody runs them: before the first report nobody can be said to be on the way.
+func unhandledText(b *blockerView) string {
+	kind, yet := b.Name, " yet"
+	switch {
+	case b.Cause == maintenance.HoldUnhandled:
+		yet = ""
+	case b.Heartbeat != nil || b.Cause != maintenance.HoldInterceptor && b.Cause != maintenance.HoldInterceptorUnresponsive:
+		return ""
+	case b.Name == coordinationv1alpha1.EvictionInterceptorDaemonSet:
+		kind = string(corev1.PodTypeDaemonSet)
+	case b.Name == coordinationv1alpha1.EvictionInterceptorKubelet:
+		kind = string(corev1.PodTypeStatic)
+	default:
+		return ""
+	}
+	switch corev1.PodType(kind) {
+	case corev1.PodTypeDaemonSet:
+		kind = "DaemonSet "
+	case corev1.PodTypeStatic:
+		kind = "static "
+	default:
+		kind = ""
+	}
+	return counted(b.Pods, kind+"pod is", kind+"pods are") + " not handled by anybody" + yet
+}
+
 // blockerText says in the words of the users what pods wait for.
 func blockerText(b *blockerView) string {
+	if text := unhandledText(b); text != "" {
+		return text
+	}
 	pods := counted(b.Pods, "pod", "pods")
 	switch b.Cause {
 	case maintenance.HoldDisruptionBudget:
@@ -371,8 +421,6 @@ func blockerText(b *blockerView) string {
 		return fmt.Sprintf("the end of the grace period: %s", pods)
 	case maintenance.HoldStuckTerminating:
 		return fmt.Sprintf("the kubelet or a finalizer, long after the grace period: %s", pods)
-	case maintenance.HoldUnhandled:
-		return fmt.Sprintf("somebody who handles %s pods: %s", b.Name, pods)
 	case maintenance.HoldEvicting:
 		return fmt.Sprintf("evictions under way: %s", pods)
 	}
@@ -402,9 +450,13 @@ func blockerTimes(b *blockerView, now time.Time) string {
 	return strings.Join(times, ", ")
 }
 
-func podNames(b *blockerView) string {
-	text := strings.Join(b.First, ", ")
-	if more := b.Pods - len(b.First); more > 0 {
+func podNames(b *blockerView) string { return firstPods(b, len(b.First)) }
+
+// firstPods names some pods, and counts the others.
+func firstPods(b *blockerView, n int) string {
+	first := b.First[:min(n, len(b.First))]
+	text := strings.Join(first, ", ")
+	if more := b.Pods - len(first); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

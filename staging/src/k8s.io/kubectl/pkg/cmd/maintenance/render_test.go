@@ -19,6 +19,7 @@ package maintenance
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
 )
 
@@ -55,12 +57,20 @@ func blockedDrain() *snapshot {
 		newPod("vm-0", "node-2", migrate).asked().reported(20*time.Second, 125*time.Second),
 		newPod("vm-1", "node-2", backup).asked().requestCondition(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue, time.Minute),
 		newPod("web-0", "node-2").asked(),
+		newPod("cache-0", "node-2"), newPod("cache-1", "node-2"), newPod("cache-2", "node-2"),
 		newPod("web-1", "node-3").asked(),
 		newPod("stuck-0", "node-3").asked().terminatingSince(20*time.Minute),
 		// On a node of nobody's maintenance.
 		newPod("db-2", "node-4").asked().blocked(),
 		newBudget("db", "db", 0),
 	)
+}
+
+// without makes pods leave.
+func (s *snapshot) without(names ...string) {
+	for node, pods := range s.pods {
+		s.pods[node] = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return slices.Contains(names, pod.Name) })
+	}
 }
 
 func TestRenderStatus(t *testing.T) {
@@ -73,7 +83,12 @@ func TestRenderStatus(t *testing.T) {
 		names = append(names, fmt.Sprintf("node-%02d", i))
 		// Every other one is drained.
 		many = append(many, drainingNode(names[i], int32(i%2), 0, ""))
+		if i%2 == 1 && i < 99 {
+			many = append(many, newPod(fmt.Sprintf("web-%d", i), names[i]))
+		}
 	}
+	unseenUnreadable := snapshotOf(newMaintenance("fresh", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(0), newNode("node-1"))
+	unseenUnreadable.unreadable = []string{"pods", "evictionrequests"}
 	for name, s := range map[string]*snapshot{
 		"many":    snapshotOf(append(many, newMaintenance("all", coordinationv1alpha1.NodeMaintenanceStageDrain, names...).started(time.Hour))...),
 		"blocked": blockedDrain(),
@@ -85,20 +100,46 @@ func TestRenderStatus(t *testing.T) {
 			newNode("node-1")),
 		"completed": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageComplete, "node-1").started(time.Hour).completed(),
 			newNode("node-1")),
-		"no-nodes":   snapshotOf(newMaintenance("typo", coordinationv1alpha1.NodeMaintenanceStageDrain, "nobody").started(time.Second)),
-		"unseen":     snapshotOf(newMaintenance("fresh", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1"), newNode("node-1")),
+		"no-nodes": snapshotOf(newMaintenance("typo", coordinationv1alpha1.NodeMaintenanceStageDrain, "nobody").started(time.Second)),
+		"unseen":   snapshotOf(newMaintenance("fresh", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1"), newNode("node-1")),
+		"unseen-pods": snapshotOf(newMaintenance("fresh", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1"), drainingNode("node-1", 0, 0, ""),
+			newPod("web-0", "node-1"), newPod("web-1", "node-1")),
+		"uncounted": unseenUnreadable,
+		// The maintenance was read after its nodes and pods.
+		"drained-since": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1", "node-2").started(time.Hour).drained(),
+			drainingNode("node-1", 0, 2, "Draining"), drainingNode("node-2", 0, 0, "Drained"),
+			newPod("db-0", "node-1").asked().blocked(), newPod("web-0", "node-1").asked(), newBudget("db", "db", 0)),
+		// The node was read a while before its pods.
+		"asked-since": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(time.Second).
+			draining(coordinationv1alpha1.DrainStatus{PodsPendingEvictionRequest: 3, DrainMessage: "Draining"}),
+			drainingNode("node-1", 3, 0, "Draining"),
+			newPod("db-0", "node-1").asked().blocked(), newPod("web-0", "node-1"), newBudget("db", "db", 0),
+			// Nobody asks it any more.
+			newPod("group-0", "node-1").asked().requestCondition(coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonValidationFailed, time.Minute)),
+		"unhandled": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1", "node-2").started(time.Hour), drainingNode("node-1", 0, 2, "Draining"), drainingNode("node-2", 0, 2, "Draining"),
+			newPod("proxy-0", "node-1", coordinationv1alpha1.EvictionInterceptorDaemonSet).asked(),
+			newPod("etcd-0", "node-1", coordinationv1alpha1.EvictionInterceptorKubelet).asked().
+				requestCondition(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue, time.Minute)),
+		"waiting": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(time.Minute).
+			draining(coordinationv1alpha1.DrainStatus{PodsPendingEvictionRequest: 1, DrainMessage: "Waiting for rack-8."}).
+			condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonWaiting, "1 pod left on 1 of 1 node. Waiting for rack-8."),
+			drainingNode("node-1", 1, 0, "Waiting for rack-8."), newPod("web-0", "node-1")),
+		"held": snapshotOf(newMaintenance("a", coordinationv1alpha1.NodeMaintenanceStageComplete, "node-1", "node-2").started(time.Hour).completed(),
+			newMaintenance("b", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-2").started(time.Hour).drained(),
+			newMaintenance("c", coordinationv1alpha1.NodeMaintenanceStageIdle, "node-2").started(time.Hour),
+			newNode("node-1"), drainingNode("node-2", 0, 0, "Drained")),
 		"unreadable": unreadable,
 		"unexplained": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(time.Minute).
 			draining(coordinationv1alpha1.DrainStatus{PodsPendingEvictionRequest: 2, DrainMessage: "Waiting for rack-8."}).
 			condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonWaiting, "2 pods left on 1 of 1 node. Waiting for rack-8, which is in the stage Cordon and has no drain plan that goes as far."),
-			drainingNode("node-1", 2, 0, "Waiting for rack-8.")),
+			drainingNode("node-1", 2, 0, "Waiting for rack-8."), newPod("web-0", "node-1"), newPod("web-1", "node-1")),
 		"two": snapshotOf(newMaintenance("b", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(time.Hour).drained(),
 			newMaintenance("a", coordinationv1alpha1.NodeMaintenanceStageCordon, "node-1").started(time.Hour), drainingNode("node-1", 0, 0, "Drained")),
 		"long-names": snapshotOf(
 			newMaintenance(strings.Repeat("very-", 20)+"long", coordinationv1alpha1.NodeMaintenanceStageDrain, long, "node-1").
 				reason(strings.Repeat("because of this and that ", 8)+"\x1b[2J"+strings.Repeat("x", 100)).started(time.Hour),
 			drainingNode(long, 10, 40, "Draining (limited by maintenance-a, maintenance-b, maintenance-c, maintenance-d, maintenance-e and 3 more)"),
-			drainingNode("node-1", 1, 1, "Waiting for other."),
+			drainingNode("node-1", 1, 1, "Waiting for other."), newPod("web-0", "node-1"), newPod("web-1", "node-1").asked(), newPod("web-2", long),
 			newPod("db-"+strings.Repeat("0", 120), long, strings.Repeat("i", 60)+".example.com").asked().reported(time.Hour, -time.Hour),
 		),
 	} {
@@ -113,8 +154,7 @@ func TestRenderProgress(t *testing.T) {
 	seen := progress{}
 	seen.apply(viewsOf(blockedDrain(), testNow))
 	later := blockedDrain()
-	later.nodes[1].Status.MaintenanceStatus.PodsPendingEvictionRequest = 0
-	later.nodes[2].Status.MaintenanceStatus.ActiveEvictionRequests = 2
+	later.without("cache-0", "cache-1", "cache-2", "web-1")
 	views := viewsOf(later, testNow)
 	seen.apply(views)
 	golden(t, "status/progress", renderStatus(views, testNow, defaultWidth))
@@ -174,7 +214,7 @@ func TestChangesBetween(t *testing.T) {
 	}
 	released.requests["uid-of-vm-0"].Status.Interceptors[0].ExpectedFinishTime = ptr.To(ago(-10 * time.Minute))
 	released.requests["uid-of-vm-0"].Status.Interceptors[0].HeartbeatTime = ptr.To(ago(0))
-	released.nodes[1].Status.MaintenanceStatus.ActiveEvictionRequests = 3
+	released.without("web-0")
 	drained := snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1", "node-2").started(time.Hour).drained(),
 		drainingNode("node-1", 0, 0, "Drained"), drainingNode("node-2", 0, 0, "Drained"))
 	completed := snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageComplete, "node-1", "node-2").started(0).completed(),
@@ -185,6 +225,14 @@ func TestChangesBetween(t *testing.T) {
 	deletedBudget.budgets, noBudgets.budgets = nil, nil
 	noBudgets.unreadable = []string{"poddisruptionbudgets"}
 	noBudgets.maintenances[0].Status.Conditions[0].Message = "2 pods wait for somebody."
+	daemon := newPod("proxy-0", "node-1", coordinationv1alpha1.EvictionInterceptorDaemonSet).asked()
+	rack := newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(0)
+	unhandled := snapshotOf(rack, newNode("node-1"), daemon)
+	longUnhandled := snapshotOf(rack, newNode("node-1"), newPod("proxy-0", "node-1", coordinationv1alpha1.EvictionInterceptorDaemonSet).asked().
+		requestCondition(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue, 0))
+	handled := snapshotOf(rack, newNode("node-1"))
+	completing := snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageComplete, "node-1").started(0), drainingNode("node-1", 0, 0, "Drained"))
+	held := snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageComplete, "node-1").started(0).completed(), drainingNode("node-1", 0, 0, "Drained"))
 	for _, tc := range []struct {
 		name     string
 		old, new *view
@@ -220,10 +268,31 @@ func TestChangesBetween(t *testing.T) {
 		{"not counted yet", nil, look(snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(0), newNode("node-1"))), []string{
 			"stage Drain, 1 node",
 		}},
+		{"an interceptor falls silent", look(intercepted(5, true)), look(intercepted(5, false)), []string{
+			"node-1: 5 pods left, 5 asked to leave, 5 blocked",
+			"blocked by interceptor migrate.example.com, which does not report: 5 pods: default/vm-0, default/vm-1 and 3 more",
+		}},
+		{"an interceptor falls silent, two pods leave", look(intercepted(5, true)), look(intercepted(3, false)), []string{
+			"node-1: 3 pods left, 3 asked to leave, 3 blocked",
+			"blocked by interceptor migrate.example.com, which does not report: 3 pods: default/vm-0, default/vm-1 and 1 more",
+			"no longer waiting for interceptor migrate.example.com: 2 pods",
+		}},
+		{"nobody handles it", nil, look(unhandled), []string{
+			"stage Drain, 1 node",
+			"node-1: 1 pod left, 1 asked to leave",
+			"1 DaemonSet pod is not handled by anybody yet: default/proxy-0",
+		}},
+		{"nobody has handled it for long", look(unhandled), look(longUnhandled), []string{
+			"node-1: 1 pod left, 1 asked to leave, 1 blocked",
+			"blocked: 1 DaemonSet pod is not handled by anybody yet: default/proxy-0",
+		}},
+		{"somebody handled it", look(longUnhandled), look(handled), []string{
+			"no longer waiting for somebody to handle them: 1 pod",
+		}},
+		{"completed, but held by another", look(completing), look(held), []string{"completed"}},
 		{"a budget was deleted", look(blockedDrain()), look(deletedBudget), []string{"no longer waiting for PodDisruptionBudget default/db: 2 pods"}},
 		{"no right to read budgets", look(blockedDrain()), look(noBudgets), []string{
 			"blocked by a PodDisruptionBudget: 2 pods: default/db-0, default/db-1",
-			"no longer waiting for PodDisruptionBudget default/db: 2 pods",
 			"2 pods wait for somebody.",
 		}},
 		{"completed", look(drained), look(completed), []string{
@@ -243,6 +312,53 @@ func TestChangesBetween(t *testing.T) {
 				t.Errorf("(-want, +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// intercepted is a drain of some pods whose interceptor reports, or does not.
+func intercepted(pods int, reports bool) *snapshot {
+	stories := []any{newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(0), newNode("node-1")}
+	for i := range pods {
+		pod := newPod(fmt.Sprintf("vm-%d", i), "node-1", migrate).asked()
+		if !reports {
+			pod = pod.requestCondition(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue, 0)
+		}
+		stories = append(stories, pod)
+	}
+	return snapshotOf(stories...)
+}
+
+// TestUnhandledText keeps the words those of the condition Drained.
+func TestUnhandledText(t *testing.T) {
+	for _, tc := range []struct {
+		cause maintenance.HoldCause
+		name  string
+		want  string
+	}{
+		{maintenance.HoldInterceptorUnresponsive, coordinationv1alpha1.EvictionInterceptorDaemonSet, "2 DaemonSet pods are not handled by anybody yet"},
+		{maintenance.HoldInterceptorUnresponsive, coordinationv1alpha1.EvictionInterceptorKubelet, "2 static pods are not handled by anybody yet"},
+		{maintenance.HoldUnhandled, string(corev1.PodTypeStatic), "2 static pods are not handled by anybody"},
+		{maintenance.HoldUnhandled, string(corev1.PodTypeDaemonSet), "2 DaemonSet pods are not handled by anybody"},
+		{maintenance.HoldUnhandled, string(corev1.PodTypeDefault), "2 pods are not handled by anybody"},
+	} {
+		got := blockerText(&blockerView{Cause: tc.cause, Name: tc.name, Pods: 2})
+		condition := maintenance.HoldMessage([]maintenance.HoldGroup{{Cause: tc.cause, Name: tc.name, Pods: 2}})
+		if got != tc.want || !strings.HasPrefix(condition, tc.want) {
+			t.Errorf("%s %s: %q, want %q as in %q", tc.cause, tc.name, got, tc.want, condition)
+		}
+	}
+	reported := &blockerView{Cause: maintenance.HoldInterceptor, Name: coordinationv1alpha1.EvictionInterceptorDaemonSet, Pods: 1, Heartbeat: ptr.To(ago(0))}
+	if got, want := blockerText(reported), "interceptor daemonset.apps.k8s.io: 1 pod"; got != want {
+		t.Errorf("one that reports: %q, want %q", got, want)
+	}
+}
+
+func TestTimedOutNamesFewPods(t *testing.T) {
+	err := timedOut(map[string]view{"rack-7": viewsOf(intercepted(5, false), testNow)[0]})
+	want := "timed out while pods were blocked; the maintenance goes on\n" +
+		"rack-7: blocked by interceptor migrate.example.com, which does not report: 5 pods: default/vm-0, default/vm-1 and 3 more"
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
 	}
 }
 

@@ -210,6 +210,9 @@ func (s *snapshot) skip(kind string, err error) bool {
 
 func (s *snapshot) readable(kind string) bool { return !slices.Contains(s.unreadable, kind) }
 
+// countsPods tells whether pods, and which of them were asked to leave, can be counted.
+func (s *snapshot) countsPods() bool { return s.readable("pods") && s.readable("evictionrequests") }
+
 func pointers[T any](items []T) []*T {
 	all := make([]*T, 0, len(items))
 	for i := range items {

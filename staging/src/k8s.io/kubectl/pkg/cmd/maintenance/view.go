@@ -18,12 +18,14 @@ package maintenance
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/node/maintenance"
 )
 
@@ -58,6 +60,12 @@ type view struct {
 	Condition string `json:"condition,omitempty"`
 	// Unreadable are the resources that the user may not list.
 	Unreadable []string `json:"unreadable,omitempty"`
+
+	// counted tells that the controller has taken the stage up, and that somebody has
+	// counted the pods since: until then, no pod is known rather than left.
+	counted bool
+	// held is what each pod waits for, as a key of a blocker.
+	held map[types.NamespacedName]string
 }
 
 // outcome is how a maintenance ended, as far as a drain is concerned.
@@ -80,9 +88,17 @@ type nodeView struct {
 	PodsEvicting int `json:"activeEvictionRequests"`
 	PodsBlocked  int `json:"blockedPods"`
 	// PodsGone is how many pods have left since somebody looks on: see progress.
-	PodsGone int                     `json:"podsGone,omitempty"`
-	Targets  []corev1.DrainPlanEntry `json:"drainTargets,omitempty"`
-	Message  string                  `json:"drainMessage,omitempty"`
+	PodsGone int `json:"podsGone,omitempty"`
+	// HeldBy are the other maintenances that keep the node cordoned. Known in the stage
+	// Complete.
+	HeldBy  []string                `json:"heldBy,omitempty"`
+	Targets []corev1.DrainPlanEntry `json:"drainTargets,omitempty"`
+	Message string                  `json:"drainMessage,omitempty"`
+}
+
+// isHeld tells whether a node stays cordoned.
+func (v *view) isHeld() bool {
+	return slices.ContainsFunc(v.Nodes, func(node nodeView) bool { return node.Cordoned })
 }
 
 func (n *nodeView) podsLeft() int { return n.PodsPending + n.PodsEvicting }
@@ -126,6 +142,7 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot, now time.Time
 		Nodes:         []nodeView{},
 		Blockers:      []blockerView{},
 		Unreadable:    s.unreadable,
+		held:          map[types.NamespacedName]string{},
 	}
 	for _, stage := range nm.Status.StageStatuses {
 		if stage.Name == nm.Spec.Stage {
@@ -138,7 +155,28 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot, now time.Time
 	if s.readable("nodes") {
 		v.addNodes(s.selectedNodes(nm.Spec.NodeSelector), s, now)
 	}
+	if v.Outcome == outcomeDrained && (len(v.Nodes) == 0 || int32(len(v.Nodes)) == nm.Status.SelectedNodes) {
+		v.settle()
+	}
+	v.counted = v.StageStarted != nil && nm.Status.ObservedGeneration == nm.Generation &&
+		(s.countsPods() && s.readable("nodes") || drain.DrainMessage != "")
 	return v
+}
+
+// settle makes the rest agree with the controller, which has found that no pod is left:
+// nodes and pods are read apart from the maintenance, and may be older.
+func (v *view) settle() {
+	v.PodsPending, v.PodsEvicting, v.PodsBlocked = 0, 0, 0
+	v.Blockers, v.ETA = []blockerView{}, nil
+	clear(v.held)
+	for i := range v.Nodes {
+		node := &v.Nodes[i]
+		node.Drained, node.Message = true, "Drained"
+		node.PodsPending, node.PodsEvicting, node.PodsBlocked = 0, 0, 0
+	}
+	if len(v.Nodes) > 0 {
+		v.DrainedNodes = len(v.Nodes)
+	}
 }
 
 // outcomeOf returns how the maintenance ended, or nothing while it goes on. What the
@@ -168,26 +206,84 @@ func hasFinalizer(nm *coordinationv1alpha1.NodeMaintenance) bool {
 	return false
 }
 
-// addNodes adds the nodes, and, in the stage Drain, what their pods wait for.
+// addNodes adds the nodes, and, in the stage Drain, what their pods wait for. What can be
+// counted in them replaces what the status of the maintenance says: it is of another time.
 func (v *view) addNodes(nodes []*corev1.Node, s *snapshot, now time.Time) {
 	var groups [][]maintenance.HoldGroup
 	for _, node := range nodes {
 		n := nodeViewOf(node)
-		if v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
-			held := maintenance.GroupHolds(holdsOf(node.Name, s, now))
-			for _, group := range held {
-				if group.Cause.Blocked() {
-					n.PodsBlocked += group.Pods
-				}
+		switch {
+		case v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete && n.Cordoned:
+			n.HeldBy = holdersOf(s, v.Name, node)
+		case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && s.countsPods():
+			holds := holdsOf(node.Name, s, now)
+			n.countPods(s, holds)
+			for _, hold := range holds {
+				v.held[hold.Pod] = blockerKey(hold.Cause, hold.Name)
 			}
-			groups = append(groups, held)
+			groups = append(groups, maintenance.GroupHolds(holds))
 		}
 		v.Nodes = append(v.Nodes, n)
 	}
-	v.SelectedNodes = len(v.Nodes)
+	v.sumUp(s)
 	for _, group := range maintenance.MergeGroups(groups...) {
 		v.addBlocker(group)
 	}
+}
+
+// sumUp makes the head of the view the sum of its nodes.
+func (v *view) sumUp(s *snapshot) {
+	v.SelectedNodes = len(v.Nodes)
+	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
+		return
+	}
+	v.DrainedNodes = 0
+	if s.countsPods() {
+		v.PodsPending, v.PodsEvicting, v.PodsBlocked = 0, 0, 0
+	}
+	for i := range v.Nodes {
+		node := &v.Nodes[i]
+		if node.Drained {
+			v.DrainedNodes++
+		}
+		if s.countsPods() {
+			v.PodsPending += node.PodsPending
+			v.PodsEvicting += node.PodsEvicting
+			v.PodsBlocked += node.PodsBlocked
+		}
+	}
+}
+
+// countPods counts as the controller does, in what was read at the same time as the holds.
+func (n *nodeView) countPods(s *snapshot, holds []maintenance.Hold) {
+	n.PodsPending, n.PodsEvicting, n.PodsBlocked = 0, 0, 0
+	for _, pod := range s.pods[n.Name] {
+		request := s.requests[string(pod.UID)]
+		switch {
+		case !maintenance.IsLeft(pod):
+		case request == nil || isFinal(request):
+			n.PodsPending++
+		default:
+			n.PodsEvicting++
+		}
+	}
+	n.Drained = n.Drained && n.podsLeft() == 0
+	for i := range holds {
+		if holds[i].Cause.Blocked() {
+			n.PodsBlocked++
+		}
+	}
+}
+
+// holdersOf names the other maintenances that keep the node cordoned.
+func holdersOf(s *snapshot, name string, node *corev1.Node) []string {
+	var holders []string
+	for _, cover := range coversOf(s, name, node) {
+		if cover.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon || cover.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
+			holders = append(holders, cover.Name)
+		}
+	}
+	return holders
 }
 
 func nodeViewOf(node *corev1.Node) nodeView {
@@ -204,12 +300,8 @@ func nodeViewOf(node *corev1.Node) nodeView {
 	return n
 }
 
-// holdsOf returns what holds the pods of a node. Without the pods or their requests
-// nothing is known.
+// holdsOf returns what holds the pods of a node.
 func holdsOf(node string, s *snapshot, now time.Time) []maintenance.Hold {
-	if !s.readable("pods") || !s.readable("evictionrequests") {
-		return nil
-	}
 	var holds []maintenance.Hold
 	for _, pod := range s.pods[node] {
 		if hold, held := maintenance.HoldOf(pod, s.requests[string(pod.UID)], s.budgetsOf, now); held {
@@ -234,7 +326,9 @@ func (v *view) addBlocker(group maintenance.HoldGroup) {
 }
 
 // key tells blockers apart.
-func (b *blockerView) key() string { return string(b.Cause) + " " + b.Name }
+func (b *blockerView) key() string { return blockerKey(b.Cause, b.Name) }
+
+func blockerKey(cause maintenance.HoldCause, name string) string { return string(cause) + " " + name }
 
 // progress remembers how many pods each node had, so that a bar can show how many of
 // them are gone: no object tells.
