@@ -32,11 +32,12 @@ import (
 const subsystem = "nodemaintenance_controller"
 
 var (
-	// drainDuration observes how long the pods of one type took to leave a node.
+	// drainDuration observes how long the pods of one type took to leave all nodes of a
+	// maintenance.
 	drainDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: subsystem,
 		Name:      "drain_duration_seconds",
-		Help:      "Seconds that the pods of a type took to leave a node, by pod type: Default, DaemonSet or Static.",
+		Help:      "Seconds from the start of the stage Drain until no pod of a type was left on the nodes of the maintenance, by pod type: Default, DaemonSet or Static.",
 		// From a second, for a few pods without a grace period, to two days, for virtual
 		// machines that are moved one by one, or a budget that nobody looks at.
 		Buckets:        metrics.ExponentialBuckets(1, 3, 12),

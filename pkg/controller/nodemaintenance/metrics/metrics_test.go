@@ -59,7 +59,7 @@ func TestMetrics(t *testing.T) {
 # HELP nodemaintenance_controller_contested_cordons_total [ALPHA] Times that somebody else has made a node schedulable during its maintenance.
 # TYPE nodemaintenance_controller_contested_cordons_total counter
 nodemaintenance_controller_contested_cordons_total 1
-# HELP nodemaintenance_controller_drain_duration_seconds [ALPHA] Seconds that the pods of a type took to leave a node, by pod type: Default, DaemonSet or Static.
+# HELP nodemaintenance_controller_drain_duration_seconds [ALPHA] Seconds from the start of the stage Drain until no pod of a type was left on the nodes of the maintenance, by pod type: Default, DaemonSet or Static.
 # TYPE nodemaintenance_controller_drain_duration_seconds histogram
 nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="1"} 0
 nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="3"} 0

@@ -616,8 +616,8 @@ const (
 	// matches no node.
 	NodeMaintenanceReasonNoNodes = "NoNodesSelected"
 
-	// NodeMaintenanceReasonNotDraining is the reason of Drained before the stage Drain,
-	// and after it if pods were left.
+	// NodeMaintenanceReasonNotDraining is the reason of Drained after the stage Drain if
+	// pods were left. Before that stage there is no such condition.
 	NodeMaintenanceReasonNotDraining = "NotDraining"
 )
 
