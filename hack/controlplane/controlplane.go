@@ -45,6 +45,9 @@ type Release struct {
 	// FeatureGates and RuntimeConfig are the flags of these names; empty means that the
 	// flag is not given.
 	FeatureGates, RuntimeConfig string
+	// APIServerArgs and ControllerManagerArgs are further flags. They come last: of a flag
+	// that is given twice the last value counts, and lists are joined.
+	APIServerArgs, ControllerManagerArgs []string
 }
 
 // healthTimeout is how long a component may take to become healthy. On a busy machine
@@ -229,7 +232,7 @@ func (c *ControlPlane) apiServerArgs(release Release) []string {
 		"--audit-log-path=" + c.AuditLogs()[c.apiServers-1], "--audit-log-mode=blocking",
 		"--audit-policy-file=" + c.credentials.auditPolicyFile,
 	}
-	return slices.Concat(args, release.flags())
+	return slices.Concat(args, release.flags(), release.APIServerArgs)
 }
 
 func (c *ControlPlane) controllerManagerArgs(release Release) []string {
@@ -252,7 +255,7 @@ func (c *ControlPlane) controllerManagerArgs(release Release) []string {
 	if release.FeatureGates != "" {
 		args = append(args, "--feature-gates="+release.FeatureGates)
 	}
-	return args
+	return slices.Concat(args, release.ControllerManagerArgs)
 }
 
 // flags are those of the API server that depend on the release.
