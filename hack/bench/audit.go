@@ -39,8 +39,13 @@ const (
 	agentInterceptor = "bench-interceptor"
 )
 
-// controllerUser is who the evictionrequest-controller is to the API server.
-const controllerUser = "system:serviceaccount:kube-system:evictionrequest-controller"
+// Who our controllers are to the API server.
+const (
+	controllerUsers = "system:serviceaccount:kube-system:"
+
+	controllerUser            = controllerUsers + "evictionrequest-controller"
+	maintenanceControllerUser = controllerUsers + "nodemaintenance-controller"
+)
 
 // auditLog reads the audit log of the API server while it grows. A request is there
 // before its answer is, because the log is written in blocking mode.
@@ -136,9 +141,23 @@ type selector func(*auditv1.Event) bool
 
 func byController(event *auditv1.Event) bool { return event.User.Username == controllerUser }
 
-func byRequesterAndController(event *auditv1.Event) bool {
-	return byController(event) || hasAgent(event, agentRequester)
+func byMaintenanceController(event *auditv1.Event) bool {
+	return event.User.Username == maintenanceControllerUser
 }
+
+// byRequesterAndControllers is whoever takes part in an eviction: without a maintenance
+// its controller is silent.
+func byRequesterAndControllers(event *auditv1.Event) bool {
+	return byController(event) || byMaintenanceController(event) || hasAgent(event, agentRequester)
+}
+
+// byAnyController is a controller of the controller manager.
+func byAnyController(event *auditv1.Event) bool {
+	return strings.HasPrefix(event.User.Username, controllerUsers)
+}
+
+// byAnybody is everybody but those who prepare a measurement and wait for its end.
+func byAnybody(event *auditv1.Event) bool { return !hasAgent(event, agentSetup) }
 
 func byBare(event *auditv1.Event) bool { return hasAgent(event, agentBare) }
 
@@ -156,6 +175,9 @@ type tally struct {
 	// for its end: also those of other controllers, of the simulated nodes and of the
 	// API server itself.
 	All int `json:"allRequests"`
+	// Clients are these by who sends them: "disruption-controller: update
+	// poddisruptionbudgets/status".
+	Clients map[string]int `json:"requestsByClient"`
 	// EvictionCodes are the answers to the eviction calls of the measured.
 	EvictionCodes map[string]int `json:"evictionCodes"`
 	// evictionSeconds is how long these took in the API server.
@@ -164,13 +186,14 @@ type tally struct {
 
 // countRequests counts what an audit log has.
 func countRequests(events []auditv1.Event, measured selector) tally {
-	t := tally{Requests: map[string]int{}, EvictionCodes: map[string]int{}}
+	t := tally{Requests: map[string]int{}, Clients: map[string]int{}, EvictionCodes: map[string]int{}}
 	for i := range events {
 		event := &events[i]
-		if hasAgent(event, agentSetup) || !isAnswered(event) {
+		if !byAnybody(event) || !isAnswered(event) {
 			continue
 		}
 		t.All++
+		t.Clients[client(event)+": "+describe(event)]++
 		if !measured(event) {
 			continue
 		}
@@ -202,6 +225,15 @@ func describe(event *auditv1.Event) string {
 		what += "/" + event.ObjectRef.Subresource
 	}
 	return what
+}
+
+// client names who sent a request: a controller by its user, others by their program.
+func client(event *auditv1.Event) string {
+	if name, ok := strings.CutPrefix(event.User.Username, controllerUsers); ok {
+		return name
+	}
+	name, _, _ := strings.Cut(event.UserAgent, "/")
+	return name
 }
 
 func code(event *auditv1.Event) string {

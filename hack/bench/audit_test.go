@@ -47,8 +47,13 @@ func answered(user, agent, verb, resource, subresource string, code int32, took 
 	}
 }
 
+// Who sends requests besides us and our controllers.
+const (
+	admin   = "kubernetes-admin"
+	manager = "kube-controller-manager/v1.36.3"
+)
+
 func TestCountRequests(t *testing.T) {
-	const admin, manager = "kubernetes-admin", "kube-controller-manager/v1.36.3"
 	early := answered(controllerUser, manager, "create", "pods", "eviction", 0, 0)
 	early.Stage = auditv1.StageRequestReceived
 	events := []auditv1.Event{
@@ -67,7 +72,7 @@ func TestCountRequests(t *testing.T) {
 		// What the API server calls of itself for an eviction.
 		answered("system:apiserver", "kube-apiserver", "update", "poddisruptionbudgets", "status", 409, 0),
 	}
-	got := countRequests(events, byRequesterAndController)
+	got := countRequests(events, byRequesterAndControllers)
 	want := tally{
 		Requests: map[string]int{
 			"create evictionrequests":        1,
@@ -76,7 +81,17 @@ func TestCountRequests(t *testing.T) {
 			"get pods":                       1,
 			"patch events":                   1,
 		},
-		All:             9,
+		All: 9,
+		Clients: map[string]int{
+			"bench-requester: create evictionrequests":                   1,
+			"evictionrequest-controller: update evictionrequests/status": 1,
+			"evictionrequest-controller: create pods/eviction":           2,
+			"evictionrequest-controller: get pods":                       1,
+			"evictionrequest-controller: patch events":                   1,
+			"disruption-controller: update poddisruptionbudgets/status":  1,
+			"kwok: patch pods/status":                                    1,
+			"kube-apiserver: update poddisruptionbudgets/status":         1,
+		},
 		EvictionCodes:   map[string]int{"201": 1, "409": 1},
 		evictionSeconds: []float64{0.5, 0.1},
 	}
@@ -92,22 +107,38 @@ func TestCountRequests(t *testing.T) {
 }
 
 func TestSelectors(t *testing.T) {
-	drain := answered("kubernetes-admin", "kubectl/v1.36.3 (linux/amd64)", "create", "pods", "eviction", 201, 0)
-	bare := answered("kubernetes-admin", agentBare, "create", "pods", "eviction", 201, 0)
-	controller := answered(controllerUser, "kube-controller-manager", "create", "pods", "eviction", 201, 0)
-	for name, selects := range map[string]struct {
+	events := []auditv1.Event{
+		answered(admin, "kubectl/v1.36.3 (linux/amd64)", "create", "pods", "eviction", 201, 0),
+		answered(admin, agentBare, "create", "pods", "eviction", 201, 0),
+		answered(admin, agentRequester, "create", "nodemaintenances", "", 201, 0),
+		answered(controllerUser, manager, "create", "pods", "eviction", 201, 0),
+		answered(maintenanceControllerUser, manager, "patch", "nodes", "status", 200, 0),
+		answered("system:serviceaccount:kube-system:node-controller", manager, "patch", "nodes", "", 200, 0),
+		answered(admin, agentSetup, "create", "pods", "", 201, 0),
+	}
+	for name, tc := range map[string]struct {
 		selector selector
-		want     [3]bool
+		want     []int
 	}{
-		"kubectl":                  {byKubectl, [3]bool{true, false, false}},
-		"bare client":              {byBare, [3]bool{false, true, false}},
-		"controller":               {byController, [3]bool{false, false, true}},
-		"requester and controller": {byRequesterAndController, [3]bool{false, false, true}},
+		"kubectl":                   {byKubectl, []int{0}},
+		"bare client":               {byBare, []int{1}},
+		"controller":                {byController, []int{3}},
+		"maintenance controller":    {byMaintenanceController, []int{4}},
+		"any controller":            {byAnyController, []int{3, 4, 5}},
+		"requester and controllers": {byRequesterAndControllers, []int{2, 3, 4}},
+		"anybody":                   {byAnybody, []int{0, 1, 2, 3, 4, 5}},
 	} {
-		got := [3]bool{selects.selector(&drain), selects.selector(&bare), selects.selector(&controller)}
-		if got != selects.want {
-			t.Errorf("%s selects %v of drain, bare client and controller, want %v", name, got, selects.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			var got []int
+			for i := range events {
+				if tc.selector(&events[i]) {
+					got = append(got, i)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("selected events (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

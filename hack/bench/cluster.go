@@ -43,6 +43,10 @@ const (
 	kubeAPIQPS   = 20
 	kubeAPIBurst = 30
 
+	// What is measured is alpha, and off otherwise.
+	featureGates  = "EvictionRequestAPI=true,DeclarativeNodeMaintenance=true"
+	runtimeConfig = "coordination.k8s.io/v1alpha1=true"
+
 	// auditPolicy records each request when it is answered, without its body. Watches
 	// are no work that an eviction causes.
 	auditPolicy = `apiVersion: audit.k8s.io/v1
@@ -82,32 +86,31 @@ func startCluster(ctx context.Context, opts options) (*cluster, error) {
 }
 
 func (c *cluster) up(ctx context.Context) error {
-	dir := c.opts.resultsDir()
-	policy := filepath.Join(dir, "audit-policy.yaml")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o644); err != nil {
-		return fmt.Errorf("writing the audit policy: %w", err)
+	auditArgs, err := c.auditArgs()
+	if err != nil {
+		return err
 	}
-	if err := os.RemoveAll(c.auditFile()); err != nil {
-		return fmt.Errorf("removing the audit log of an earlier run: %w", err)
+	args := []string{"up", "--name", clusterName, "--output", c.opts.output, "--bin", c.opts.bin, "--nodes", fmt.Sprint(c.opts.nodes),
+		"--gates", featureGates, "--runtime-config", runtimeConfig}
+	for _, arg := range auditArgs {
+		args = append(args, "--arg", "kube-apiserver:"+arg)
 	}
-	args := []string{"up", "--name", clusterName, "--output", c.opts.output, "--bin", c.opts.bin, "--nodes", fmt.Sprint(c.opts.nodes)}
-	for _, arg := range append([]string{
-		"kube-apiserver:audit-policy-file=" + policy,
-		"kube-apiserver:audit-log-path=" + c.auditFile(),
-		// In megabytes: a log that is rotated would be lost for us.
-		"kube-apiserver:audit-log-maxsize=100000",
-		fmt.Sprintf("kube-controller-manager:kube-api-qps=%d", kubeAPIQPS),
-		fmt.Sprintf("kube-controller-manager:kube-api-burst=%d", kubeAPIBurst),
-	}, c.opts.args...) {
+	for _, arg := range managerArgs() {
+		args = append(args, "--arg", "kube-controller-manager:"+arg)
+	}
+	for _, arg := range c.opts.args {
 		args = append(args, "--arg", arg)
 	}
 	if err := c.run(ctx, args...); err != nil {
 		return err
 	}
-	if err := c.connect(); err != nil {
+	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig of the cluster: %w", err)
+	}
+	if err := c.connect(config); err != nil {
 		return err
 	}
-	var err error
 	c.audit, err = openAuditLog(c.auditFile())
 	if err != nil {
 		return err
@@ -117,13 +120,39 @@ func (c *cluster) up(ctx context.Context) error {
 
 func (c *cluster) auditFile() string { return filepath.Join(c.opts.resultsDir(), "audit.log") }
 
+// auditArgs are flags by which an API server writes the audit log anew, as name=value.
+func (c *cluster) auditArgs() ([]string, error) {
+	policy := filepath.Join(c.opts.resultsDir(), "audit-policy.yaml")
+	if err := os.WriteFile(policy, []byte(auditPolicy), 0o644); err != nil {
+		return nil, fmt.Errorf("writing the audit policy: %w", err)
+	}
+	if err := c.removeAuditLog(); err != nil {
+		return nil, err
+	}
+	return []string{
+		"audit-policy-file=" + policy,
+		"audit-log-path=" + c.auditFile(),
+		// In megabytes: a log that is rotated would be lost for us.
+		"audit-log-maxsize=100000",
+	}, nil
+}
+
+func (c *cluster) removeAuditLog() error {
+	if err := os.RemoveAll(c.auditFile()); err != nil {
+		return fmt.Errorf("removing the audit log: %w", err)
+	}
+	return nil
+}
+
+// managerArgs are flags of the controller manager, as name=value.
+func managerArgs() []string {
+	return []string{fmt.Sprintf("kube-api-qps=%d", kubeAPIQPS), fmt.Sprintf("kube-api-burst=%d", kubeAPIBurst)}
+}
+
 // connect makes the clients. They have no limits of their own: what is measured is
 // the server and the controller.
-func (c *cluster) connect() error {
-	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
-	if err != nil {
-		return fmt.Errorf("reading the kubeconfig of the cluster: %w", err)
-	}
+func (c *cluster) connect(config *rest.Config) error {
+	config = rest.CopyConfig(config)
 	config.QPS = -1
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.WarningHandler = rest.NoWarnings{}
@@ -135,6 +164,7 @@ func (c *cluster) connect() error {
 	} {
 		config := rest.CopyConfig(config)
 		config.UserAgent = agent
+		var err error
 		if *client, err = kubernetes.NewForConfig(config); err != nil {
 			return fmt.Errorf("creating a client: %w", err)
 		}
@@ -152,11 +182,7 @@ func (c *cluster) stop(ctx context.Context) error {
 	if c.audit != nil {
 		c.audit.close()
 	}
-	err := c.down(ctx)
-	if removeErr := os.RemoveAll(c.auditFile()); removeErr != nil {
-		err = errors.Join(err, fmt.Errorf("removing the audit log: %w", removeErr))
-	}
-	return err
+	return errors.Join(c.down(ctx), c.removeAuditLog())
 }
 
 func (c *cluster) down(ctx context.Context) error {

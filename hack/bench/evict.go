@@ -20,8 +20,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -40,6 +38,9 @@ const (
 	byRequests   way = "eviction requests"
 	byBareClient way = "bare client"
 	byDrain      way = "kubectl drain"
+
+	byMaintenance way = "one NodeMaintenance"
+	byLabelDrain  way = "kubectl drain -l"
 )
 
 // budgetKind says which budgets the pods have.
@@ -70,22 +71,69 @@ type result struct {
 	tally
 }
 
-// evict makes one measurement, from creating the pods to removing what is left.
-func (c *cluster) evict(ctx context.Context, way way, budget budgetKind) (result, error) {
-	count, node, evict, measured := c.opts.pods, c.spread, c.evictByRequests, selector(byRequesterAndController)
+// method is how pods are evicted one way.
+type method struct {
+	// pods is how many there are, node says where.
+	pods  int
+	node  func(int) string
+	evict func(context.Context, []v1.Pod) error
+	// measured are those whose requests count.
+	measured selector
+}
+
+func (c *cluster) method(way way) method {
 	switch way {
 	case byBareClient:
-		evict, measured = c.evictByBareClient, byBare
+		return method{c.opts.pods, c.spread, c.evictByBareClient, byBare}
 	case byDrain:
-		count, node = c.opts.drainPods, func(int) string { return drainNode }
-		evict, measured = c.drain, byKubectl
+		return method{c.opts.drainPods, func(int) string { return drainNode }, c.drain, byKubectl}
+	case byMaintenance:
+		return method{c.opts.pods, c.spread, c.drainByMaintenance, byRequesterAndControllers}
+	case byLabelDrain:
+		return method{c.opts.pods, c.spread, c.drainByLabel, byKubectl}
 	}
-	pods, err := c.createPods(ctx, count, node)
+	return method{c.opts.pods, c.spread, c.evictByRequests, byRequesterAndControllers}
+}
+
+// measureEvictions compares the ways to evict pods.
+func (c *cluster) measureEvictions(ctx context.Context) ([]result, error) {
+	var results []result
+	for n := 1; n <= c.opts.runs; n++ {
+		for _, budget := range []budgetKind{noBudget, oneBudget} {
+			for _, way := range []way{byRequests, byBareClient, byDrain} {
+				r, err := c.measureWay(ctx, n, way, budget)
+				if err != nil {
+					return nil, err
+				}
+				results = append(results, r)
+			}
+		}
+	}
+	return results, nil
+}
+
+// measureWay makes one measurement and says what it has come to.
+func (c *cluster) measureWay(ctx context.Context, run int, way way, budget budgetKind) (result, error) {
+	fmt.Printf("run %d of %d, %s, %-19s", run, c.opts.runs, budget, way)
+	r, err := c.evict(ctx, way, budget)
+	if err != nil {
+		fmt.Println()
+		return r, fmt.Errorf("%s, %s: %w", way, budget, err)
+	}
+	fmt.Printf("%8.1f pods/s\n", r.PodsPerSecond)
+	r.Run = run
+	return r, nil
+}
+
+// evict makes one measurement, from creating the pods to removing what is left.
+func (c *cluster) evict(ctx context.Context, way way, budget budgetKind) (result, error) {
+	method := c.method(way)
+	pods, err := c.createPods(ctx, method.pods, method.node)
 	if err != nil {
 		return result{}, err
 	}
 	if budget == oneBudget {
-		if err := c.createBudget(ctx, count, 0); err != nil {
+		if err := c.createBudget(ctx, method.pods, 0); err != nil {
 			return result{}, err
 		}
 	}
@@ -93,18 +141,18 @@ func (c *cluster) evict(ctx context.Context, way way, budget budgetKind) (result
 		return result{}, err
 	}
 	start := time.Now()
-	if err := evict(ctx, pods); err != nil {
+	if err := method.evict(ctx, pods); err != nil {
 		return result{}, err
 	}
 	took := time.Since(start)
-	events, err := c.audit.untilQuiet(ctx, measured)
+	events, err := c.audit.untilQuiet(ctx, method.measured)
 	if err != nil {
 		return result{}, err
 	}
 	if err := c.expectNoPods(ctx); err != nil {
 		return result{}, err
 	}
-	r, err := newResult(way, budget, count, took, countRequests(events, measured))
+	r, err := newResult(way, budget, method.pods, took, countRequests(events, method.measured))
 	if err != nil {
 		return result{}, err
 	}
@@ -173,23 +221,20 @@ func isTransient(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
-// drain runs kubectl drain of the pristine base as a user would; --force, because the
-// pods belong to no controller. It returns when kubectl has seen all pods gone.
+// drain drains the one node that has all pods.
 func (c *cluster) drain(ctx context.Context, _ []v1.Pod) error {
-	command := exec.CommandContext(ctx, filepath.Join(c.opts.base, "kubectl"),
-		"drain", drainNode, "--force", "--timeout", stepTimeout.String(),
-		"--kubeconfig", c.kubeconfig, "--cache-dir", filepath.Join(c.opts.resultsDir(), "kubectl-cache"))
-	command.WaitDelay = time.Second
-	if err := runCommand(command); err != nil {
-		// It names every pod that it has evicted until then.
-		message := err.Error()
-		if len(message) > maxErrorLength {
-			message = message[:maxErrorLength/2] + " ... " + message[len(message)-maxErrorLength/2:]
-		}
-		return errors.New(strings.ToValidUTF8(message, ""))
-	}
-	return nil
+	return c.kubectlDrain(ctx, drainNode)
 }
 
 // maxErrorLength is what of the output of a failed command somebody wants to read.
 const maxErrorLength = 2000
+
+// shorten takes out the middle of an error of kubectl, which names every pod that it has
+// evicted until then.
+func shorten(err error) error {
+	message := err.Error()
+	if len(message) <= maxErrorLength {
+		return err
+	}
+	return errors.New(strings.ToValidUTF8(message[:maxErrorLength/2]+" ... "+message[len(message)-maxErrorLength/2:], ""))
+}

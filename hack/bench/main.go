@@ -14,10 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Bench measures what evictions through EvictionRequests cost, on a cluster of its own
-// with simulated nodes, against kubectl drain of the pristine base and against a bare
-// client that calls pods/eviction. All of them are measured in the same run, because
-// only ratios of one run can be compared. It prints a table, writes all figures as
+// Bench measures what evictions through EvictionRequests and drains by NodeMaintenances
+// cost, on a cluster of its own with simulated nodes, against kubectl drain of the
+// pristine base and against a bare client that calls pods/eviction. All of them are
+// measured in the same run, because only ratios of one run can be compared. It prints a table, writes all figures as
 // JSON, and fails if a target is missed.
 //
 // # Reading order
@@ -28,8 +28,10 @@ limitations under the License.
 //	workload.go    pods, budgets and requests: created, waited for, removed
 //	evict.go       the ways to evict pods that are compared
 //	idle.go        what requests cost that only wait
+//	maintenance.go the drain of all nodes by one NodeMaintenance, and by kubectl drain
+//	scale.go       what maintenances cost on a cluster with thousands of nodes
 //	statistics.go  median and percentile
-//	report.go      targets, table, JSON
+//	report.go      targets, tables, JSON
 package main
 
 import (
@@ -40,6 +42,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -50,8 +53,10 @@ import (
 
 // options is what the caller can choose.
 type options struct {
+	parts                 partSet
 	pods, drainPods, idle int
 	runs, parallel, nodes int
+	scaleNodes            int
 	idleTime, timeout     time.Duration
 	bin, base, output     string
 	enforce               bool
@@ -68,6 +73,43 @@ func (a *argList) Set(arg string) error {
 	*a = append(*a, arg)
 	return nil
 }
+
+// part is something that can be measured by itself.
+type part string
+
+const (
+	partEvictions part = "evictions"
+	partIdle      part = "idle"
+	partDrain     part = "drain"
+	partScale     part = "scale"
+)
+
+var allParts = partSet{partEvictions, partIdle, partDrain, partScale}
+
+// partSet are the parts that are measured.
+type partSet []part
+
+func (p *partSet) String() string {
+	var names []string
+	for _, part := range *p {
+		names = append(names, string(part))
+	}
+	return strings.Join(names, ",")
+}
+
+// Set replaces the parts by those of a list with commas.
+func (p *partSet) Set(list string) error {
+	*p = nil
+	for _, name := range strings.Split(list, ",") {
+		if !slices.Contains(allParts, part(name)) {
+			return fmt.Errorf("%q is no part of the benchmark: the parts are %s", name, allParts.String())
+		}
+		*p = append(*p, part(name))
+	}
+	return nil
+}
+
+func (p partSet) has(wanted part) bool { return slices.Contains(p, wanted) }
 
 func main() {
 	opts, err := parseOptions(os.Args[1:])
@@ -89,15 +131,17 @@ func main() {
 }
 
 func parseOptions(args []string) (options, error) {
-	var o options
+	o := options{parts: allParts}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.IntVar(&o.pods, "pods", 500, "pods that are evicted in each measurement, except by drain")
-	flags.IntVar(&o.drainPods, "drain-pods", 100, "pods that kubectl drain evicts in each measurement, about 5 each second")
+	flags.Var(&o.parts, "parts", "what is measured, with commas in between")
+	flags.IntVar(&o.pods, "pods", 500, "pods that are evicted in each measurement, except by the drain of one node")
+	flags.IntVar(&o.drainPods, "drain-pods", 100, "pods that kubectl drain evicts from one node in each measurement, about 5 each second")
 	flags.IntVar(&o.idle, "idle", 1000, "requests that wait while writes are counted; 0 skips this part")
-	flags.IntVar(&o.runs, "runs", 5, "how often everything is measured; the table has the medians")
+	flags.IntVar(&o.scaleNodes, "scale-nodes", 5000, "nodes of the cluster with many nodes; 0 skips this part")
+	flags.IntVar(&o.runs, "runs", 5, "how often everything is measured, except idle and scale, and kubectl drain -l; the tables have the medians")
 	flags.IntVar(&o.parallel, "parallel", 30, "calls that the requester, and the bare client, have in flight; the controller evicts 30 pods at a time")
 	flags.IntVar(&o.nodes, "nodes", 10, "simulated nodes")
-	flags.DurationVar(&o.idleTime, "idle-time", time.Minute, "how long the writes for waiting requests are counted")
+	flags.DurationVar(&o.idleTime, "idle-time", time.Minute, "how long it is measured what is done while nothing happens")
 	flags.DurationVar(&o.timeout, "timeout", time.Hour, "bound of the whole benchmark")
 	flags.StringVar(&o.bin, "bin", "_output/bin", "directory of the binaries to measure")
 	flags.StringVar(&o.base, "base", "_output/base/bin", "directory of the binaries of the pristine base")
@@ -128,6 +172,7 @@ func (o *options) check() error {
 		{"runs", o.runs, 1, 100},
 		{"parallel", o.parallel, 1, 1000},
 		{"nodes", o.nodes, 1, 1000},
+		{"scale-nodes", o.scaleNodes, 0, 100000},
 	} {
 		if bound.value < bound.min || bound.value > bound.max {
 			return fmt.Errorf("--%s is %d: give %d to %d", bound.name, bound.value, bound.min, bound.max)
@@ -180,35 +225,59 @@ func run(ctx context.Context, opts options) error {
 	return nil
 }
 
-// measure starts the cluster, measures everything on it, and takes it down again.
-func measure(ctx context.Context, opts options) (report *report, err error) {
-	c, err := startCluster(ctx, opts)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.stop(ctx)) }()
+// measurements is all that was measured.
+type measurements struct {
+	version string
+	results []result
+	idle    []idleResult
+	scale   *scaleResult
+}
 
-	var results []result
-	for n := 1; n <= opts.runs; n++ {
-		for _, budget := range []budgetKind{noBudget, oneBudget} {
-			for _, way := range []way{byRequests, byBareClient, byDrain} {
-				fmt.Printf("run %d of %d, %s, %-18s", n, opts.runs, budget, way)
-				r, err := c.evict(ctx, way, budget)
-				if err != nil {
-					fmt.Println()
-					return nil, fmt.Errorf("%s, %s: %w", way, budget, err)
-				}
-				fmt.Printf("%8.1f pods/s\n", r.PodsPerSecond)
-				r.Run = n
-				results = append(results, r)
-			}
+// measure measures the parts that were asked for, one after another.
+func measure(ctx context.Context, opts options) (*report, error) {
+	var m measurements
+	if opts.parts.has(partEvictions) || opts.parts.has(partIdle) || opts.parts.has(partDrain) {
+		if err := m.measureOnCluster(ctx, opts); err != nil {
+			return nil, err
 		}
 	}
-	idle, err := c.measureIdle(ctx)
-	if err != nil {
-		return nil, err
+	if opts.parts.has(partScale) && opts.scaleNodes > 0 {
+		var err error
+		if m.scale, err = measureScale(ctx, opts); err != nil {
+			return nil, err
+		}
+		m.version = m.scale.version
 	}
-	return newReport(opts, c.version, results, idle), nil
+	return newReport(opts, m), nil
+}
+
+// measureOnCluster starts the cluster, measures on it what needs pods that become ready,
+// and takes it down again.
+func (m *measurements) measureOnCluster(ctx context.Context, opts options) (err error) {
+	c, err := startCluster(ctx, opts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.stop(ctx)) }()
+	m.version = c.version
+	if opts.parts.has(partEvictions) {
+		if m.results, err = c.measureEvictions(ctx); err != nil {
+			return err
+		}
+	}
+	if opts.parts.has(partIdle) {
+		if m.idle, err = c.measureIdle(ctx); err != nil {
+			return err
+		}
+	}
+	if opts.parts.has(partDrain) {
+		drains, err := c.measureDrains(ctx)
+		if err != nil {
+			return err
+		}
+		m.results = append(m.results, drains...)
+	}
+	return nil
 }
 
 // lock keeps a second benchmark from taking down the cluster of the first. The kernel

@@ -19,71 +19,90 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // measured is a result that meets every target, exactly at the bound where there is one.
 func measured(way way, budget budgetKind) result {
-	r := result{Way: way, Budget: budget, Pods: 100, PodsPerSecond: 100, RequestsPerPod: 5, EvictionP99Seconds: 1}
+	r := result{Way: way, Budget: budget, Pods: 100, Seconds: 1, PodsPerSecond: 100, RequestsPerPod: 5, EvictionP99Seconds: 1}
 	r.EvictionCodes = map[string]int{"201": 100}
-	if way == byDrain {
-		r.PodsPerSecond = 5
+	r.Clients = map[string]int{"evictionrequest-controller: create pods/eviction": 100}
+	if way == byDrain || way == byLabelDrain {
+		r.Seconds, r.PodsPerSecond = 20, 5
 	}
 	return r
 }
 
-func allMeasured() []result {
-	var results []result
+// allMeasured is everything that can be measured, at the bound of every target. The
+// results are those of three ways without a budget, the same with one, a maintenance, and
+// kubectl drain -l.
+func allMeasured() measurements {
+	m := measurements{
+		version: "v1",
+		idle:    []idleResult{{State: stateIntercepting, Waiting: 1000}, {State: stateBlocked, Waiting: 1000}},
+		scale:   &scaleResult{Nodes: 5000, Maintenances: 30, With: steadyResult{CPUSeconds: 0.6}},
+	}
 	for _, budget := range []budgetKind{noBudget, oneBudget} {
 		for _, way := range []way{byRequests, byBareClient, byDrain} {
-			results = append(results, measured(way, budget))
+			m.results = append(m.results, measured(way, budget))
 		}
 	}
-	return results
+	m.results = append(m.results, measured(byMaintenance, noBudget), measured(byLabelDrain, noBudget))
+	return m
 }
 
-var testOptions = options{pods: 100, drainPods: 100, runs: 1, parallel: 30, nodes: 10}
+var testOptions = options{parts: allParts, pods: 100, drainPods: 100, runs: 1, parallel: 30, nodes: 10, scaleNodes: 5000}
 
 func TestTargets(t *testing.T) {
 	for name, tc := range map[string]struct {
-		spoil func(results []result, idle []idleResult)
+		spoil func(*measurements)
 		want  []string
 	}{
-		"all at their bound": {func([]result, []idleResult) {}, nil},
-		"too many requests, no PDB": {func(r []result, _ []idleResult) { r[0].RequestsPerPod = 5.01 },
+		"all at their bound": {func(*measurements) {}, nil},
+		"too many requests, no PDB": {func(m *measurements) { m.results[0].RequestsPerPod = 5.01 },
 			[]string{"API requests per pod, no PDB"}},
-		"too many requests, one PDB": {func(r []result, _ []idleResult) { r[3].RequestsPerPod = 5.01 },
+		"too many requests, one PDB": {func(m *measurements) { m.results[3].RequestsPerPod = 5.01 },
 			[]string{"API requests per pod, one PDB"}},
-		"too slow": {func(r []result, _ []idleResult) { r[0].PodsPerSecond = 99.9 },
+		"too slow": {func(m *measurements) { m.results[0].PodsPerSecond = 99.9 },
 			[]string{"times the pods/s of kubectl drain, no PDB"}},
-		"one conflict": {func(r []result, _ []idleResult) { r[3].EvictionCodes["409"] = 1 },
+		"one conflict": {func(m *measurements) { m.results[3].EvictionCodes["409"] = 1 },
 			[]string{"evictions answered with 409, one PDB, all runs"}},
-		"slow evictions": {func(r []result, _ []idleResult) { r[3].EvictionP99Seconds = 1.01 },
+		"slow evictions": {func(m *measurements) { m.results[3].EvictionP99Seconds = 1.01 },
 			[]string{"p99 of an eviction call in seconds, one PDB"}},
-		"busy while idle": {func(_ []result, idle []idleResult) { idle[0].Writes = 1 },
+		"busy while idle": {func(m *measurements) { m.idle[0].Writes = 1 },
 			[]string{"writes per minute for 1000 idle requests"}},
-		"a slow bare client is no failure": {func(r []result, _ []idleResult) {
-			r[4].EvictionP99Seconds, r[4].RequestsPerPod, r[4].EvictionCodes["409"] = 9, 9, 9
+		"a slow maintenance": {func(m *measurements) { m.results[6].Seconds = 1.01 },
+			[]string{"one NodeMaintenance, share of the wall time of kubectl drain -l"}},
+		"maintenances that write while nothing happens": {func(m *measurements) { m.scale.With.Writes = 1 },
+			[]string{"writes by the nodemaintenance-controller per minute, 5000 nodes, 30 NodeMaintenances"}},
+		"maintenances that are busy while nothing happens": {func(m *measurements) { m.scale.With.CPUSeconds = 0.61 },
+			[]string{"CPU seconds that it adds per minute, 5000 nodes, 30 NodeMaintenances"}},
+		"a slow bare client is no failure": {func(m *measurements) {
+			m.results[4].EvictionP99Seconds, m.results[4].RequestsPerPod, m.results[4].EvictionCodes["409"] = 9, 9, 9
 		}, nil},
-		"retries of blocked requests are no failure": {func(_ []result, idle []idleResult) { idle[1].Writes = 1000 }, nil},
+		"retries of blocked requests are no failure": {func(m *measurements) { m.idle[1].Writes = 1000 }, nil},
+		"what others use is no failure":              {func(m *measurements) { m.scale.Without.CPUSeconds, m.scale.With.CPUSeconds = 10, 10.6 }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			results := allMeasured()
-			idle := []idleResult{{State: stateIntercepting, Waiting: 1000}, {State: stateBlocked, Waiting: 1000}}
-			tc.spoil(results, idle)
-			report := newReport(testOptions, "v1", results, idle)
+			m := allMeasured()
+			tc.spoil(&m)
+			report := newReport(testOptions, m)
 			var missed []string
 			for _, target := range report.Targets {
 				if !target.Met {
 					missed = append(missed, target.Name)
 				}
 			}
-			if strings.Join(missed, ";") != strings.Join(tc.want, ";") {
-				t.Errorf("missed %q, want %q", missed, tc.want)
+			if diff := cmp.Diff(tc.want, missed); diff != "" {
+				t.Errorf("missed targets (-want +got):\n%s", diff)
 			}
 			if report.missed() != len(tc.want) {
 				t.Errorf("missed() = %d, want %d", report.missed(), len(tc.want))
@@ -94,7 +113,7 @@ func TestTargets(t *testing.T) {
 
 // A figure that could not be computed must not pass for a target that is met.
 func TestTargetsWithoutResults(t *testing.T) {
-	report := newReport(testOptions, "v1", nil, nil)
+	report := newReport(testOptions, measurements{})
 	for _, target := range report.Targets {
 		if strings.HasPrefix(target.Name, "evictions answered") {
 			continue // Nothing was answered at all.
@@ -102,6 +121,62 @@ func TestTargetsWithoutResults(t *testing.T) {
 		if target.Met {
 			t.Errorf("%q is met with nothing measured", target.Name)
 		}
+	}
+}
+
+// A part that was not asked for has no targets.
+func TestTargetsOfParts(t *testing.T) {
+	all := allMeasured()
+	for part, tc := range map[part]struct {
+		m    measurements
+		want int
+	}{
+		partEvictions: {measurements{results: all.results[:6]}, 5},
+		partIdle:      {measurements{idle: all.idle}, 1},
+		partDrain:     {measurements{results: all.results[6:]}, 1},
+		partScale:     {measurements{scale: all.scale}, 2},
+	} {
+		t.Run(string(part), func(t *testing.T) {
+			opts := testOptions
+			opts.parts = partSet{part}
+			report := newReport(opts, tc.m)
+			if len(report.Targets) != tc.want || report.missed() != 0 {
+				t.Errorf("%d targets, %d missed, want %d and none: %+v", len(report.Targets), report.missed(), tc.want, report.Targets)
+			}
+			if err := report.writeTable(io.Discard); err != nil {
+				t.Error(err)
+			}
+			if err := report.writeJSON(filepath.Join(t.TempDir(), "report.json")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestSummarizeDrains(t *testing.T) {
+	var results []result
+	for i, seconds := range []float64{4, 9, 5} {
+		r := measured(byMaintenance, noBudget)
+		r.Seconds = seconds
+		r.Clients = map[string]int{"nodemaintenance-controller: patch nodes/status": 10 * (i + 1), "kwok: delete pods": 100}
+		if i == 0 {
+			r.Clients["kube-apiserver: update leases"] = 1
+		}
+		results = append(results, r)
+	}
+	kubectl := measured(byLabelDrain, noBudget)
+	kubectl.Seconds = 100
+	got := summarizeDrains(append(results, kubectl, measured(byRequests, noBudget)))
+	if got.Share != 0.05 || got.Maintenance.Seconds != 5 || got.Maintenance.TimesDrain != 20 || got.Kubectl.Seconds != 100 {
+		t.Errorf("summarizeDrains = %+v, want 5 s of 100 s", got)
+	}
+	want := map[string]float64{
+		"nodemaintenance-controller: patch nodes/status": 0.2,
+		"kwok: delete pods":             1,
+		"kube-apiserver: update leases": 0, // Of three runs, two had none.
+	}
+	if diff := cmp.Diff(want, got.RequestsPerPod); diff != "" {
+		t.Errorf("requests per pod (-want +got):\n%s", diff)
 	}
 }
 
@@ -139,14 +214,18 @@ func TestNewResult(t *testing.T) {
 }
 
 func TestWrite(t *testing.T) {
-	results := allMeasured()
-	results[3].EvictionCodes["409"] = 7
-	report := newReport(testOptions, "v1", results, []idleResult{{State: stateIntercepting, Waiting: 1000}})
+	m := allMeasured()
+	m.results[3].EvictionCodes["409"] = 7
+	report := newReport(testOptions, m)
 	var table bytes.Buffer
 	if err := report.writeTable(&table); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"eviction requests, no PDB", "MISSED", "ok", "--kube-api-qps=20"} {
+	for _, want := range []string{
+		"eviction requests, no PDB", "MISSED", "ok", "--kube-api-qps=20",
+		"1000 requests wait", "one NodeMaintenance", "kubectl drain -l", "1.000  evictionrequest-controller: create pods/eviction",
+		"5000 nodes", "30 NodeMaintenances",
+	} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, table.String())
 		}
@@ -169,10 +248,10 @@ func TestWrite(t *testing.T) {
 	if err := json.Unmarshal(data, &read); err != nil {
 		t.Fatal(err)
 	}
-	if len(read.Results) != 6 || read.Results[3].EvictionCodes["409"] != 7 || read.Results[0].PodsPerSecond != 100 {
+	if len(read.Results) != 8 || read.Results[3].EvictionCodes["409"] != 7 || read.Results[0].PodsPerSecond != 100 {
 		t.Errorf("the file lacks results:\n%s", data)
 	}
-	if len(read.Targets) != 6 || read.Targets[0].Met == nil {
+	if len(read.Targets) != 9 || read.Targets[0].Met == nil {
 		t.Errorf("the file lacks targets:\n%s", data)
 	}
 }
@@ -185,12 +264,19 @@ func TestOtherErrors(t *testing.T) {
 }
 
 func TestOptionsCheck(t *testing.T) {
-	for _, args := range [][]string{{"--pods=0"}, {"--pods=2001"}, {"--runs=0"}, {"--idle=-1"}, {"--nodes=0"}, {"--idle-time=0s"}, {"surplus"}} {
+	for _, args := range [][]string{{"--pods=0"}, {"--pods=2001"}, {"--runs=0"}, {"--idle=-1"}, {"--nodes=0"}, {"--idle-time=0s"}, {"--scale-nodes=-1"}, {"--parts="}, {"--parts=drain,all"}, {"surplus"}} {
 		if _, err := parseOptions(args); err == nil {
 			t.Errorf("%q was accepted", args)
 		}
 	}
-	if _, err := parseOptions([]string{"--pods=2000", "--idle=0"}); err != nil {
+	opts, err := parseOptions([]string{"--pods=2000", "--idle=0", "--scale-nodes=0", "--parts=drain,scale"})
+	if err != nil {
 		t.Errorf("bounds were refused: %v", err)
+	}
+	if diff := cmp.Diff(partSet{partDrain, partScale}, opts.parts); diff != "" {
+		t.Errorf("parts (-want +got):\n%s", diff)
+	}
+	if opts, err = parseOptions(nil); err != nil || !slices.Equal(opts.parts, allParts) {
+		t.Errorf("parts by default = %v, %v, want %v", opts.parts, err, allParts)
 	}
 }

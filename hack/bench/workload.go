@@ -233,9 +233,12 @@ func isEvicted(request *coordinationv1alpha1.EvictionRequest) bool {
 	return findCondition(request, coordinationv1alpha1.EvictionRequestConditionEvicted) != nil
 }
 
-// clean removes what a measurement has left, requests first: without their pods they
-// would have to be finished.
+// clean removes what a measurement has left: maintenances first, which have requests,
+// then these, which would have to be finished without their pods.
 func (c *cluster) clean(ctx context.Context) error {
+	if err := c.endMaintenances(ctx); err != nil {
+		return err
+	}
 	requests := c.setup.CoordinationV1alpha1().EvictionRequests(namespace)
 	budgets := c.setup.PolicyV1().PodDisruptionBudgets(namespace)
 	pods := c.setup.CoreV1().Pods(namespace)
