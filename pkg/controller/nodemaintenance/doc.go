@@ -92,6 +92,7 @@ limitations under the License.
 //	maintenance_status.go          what its status should be; pure functions
 //	plan.go                        positions, targets and messages; pure functions
 //	ledger.go                      the sums over the nodes of a maintenance
+//	node_matcher.go                which nodes a maintenance selects
 //	requests.go                    what the controller reads out of an EvictionRequest
 //	writer.go                      the only place that writes
 //	pace.go                        how often it writes, and cordons again
