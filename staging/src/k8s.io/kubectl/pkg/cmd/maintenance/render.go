@@ -369,14 +369,17 @@ func (v *view) conditionRepeats() bool {
 	return strings.Contains(left, " left on ") && (more == "" || more == strings.TrimSuffix(v.DrainMessage, "."))
 }
 
-// unhandledText says that nobody ends the pods of a type, in the words of the condition
-// Drained. Empty if somebody does, or is expected to.
+// unhandledText says that there is nobody to wait for, in the words of the condition
+// Drained: nobody ends pods of this type, or a request cannot. Empty if somebody does, or
+// is expected to.
 //
 // The API server appends the interceptors of these types to each request, whether or not
 // anybody runs them: before the first report nobody can be said to be on the way.
 func unhandledText(b *blockerView) string {
 	kind, yet := b.Name, " yet"
 	switch {
+	case b.Cause == maintenance.HoldRequestRefused:
+		return counted(b.Pods, "pod", "pods") + " cannot be evicted by a request"
 	case b.Cause == maintenance.HoldUnhandled:
 		yet = ""
 	case b.Heartbeat != nil || b.Cause != maintenance.HoldInterceptor && b.Cause != maintenance.HoldInterceptorUnresponsive:

@@ -337,6 +337,7 @@ func TestUnhandledText(t *testing.T) {
 	}{
 		{maintenance.HoldInterceptorUnresponsive, coordinationv1alpha1.EvictionInterceptorDaemonSet, "2 DaemonSet pods are not handled by anybody yet"},
 		{maintenance.HoldInterceptorUnresponsive, coordinationv1alpha1.EvictionInterceptorKubelet, "2 static pods are not handled by anybody yet"},
+		{maintenance.HoldRequestRefused, "", "2 pods cannot be evicted by a request"},
 		{maintenance.HoldUnhandled, string(corev1.PodTypeStatic), "2 static pods are not handled by anybody"},
 		{maintenance.HoldUnhandled, string(corev1.PodTypeDaemonSet), "2 DaemonSet pods are not handled by anybody"},
 		{maintenance.HoldUnhandled, string(corev1.PodTypeDefault), "2 pods are not handled by anybody"},
