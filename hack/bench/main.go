@@ -207,7 +207,7 @@ func run(ctx context.Context, opts options) error {
 	report, err := measure(ctx, opts)
 	if err != nil {
 		if ctx.Err() != nil {
-			return fmt.Errorf("stopped: %w", context.Cause(ctx))
+			return fmt.Errorf("stopped: %w, in the middle of: %w", context.Cause(ctx), err)
 		}
 		return err
 	}
