@@ -64,7 +64,7 @@ func newCmdCancel(env *environment) *cobra.Command {
 		Example:               cancelExample,
 		ValidArgsFunction:     completeNames(env.factory, resource),
 		Run: func(cmd *cobra.Command, args []string) {
-			o.names = unique(args)
+			o.names = bareNames(args)
 			cmdutil.CheckErr(requireNames(cmd, o.names))
 			cmdutil.CheckErr(validateTimeout(o.timeout))
 			ctx, stop := untilInterrupted(cmd, o.timeout)

@@ -529,3 +529,20 @@ func TestNamePrefixes(t *testing.T) {
 		}
 	}
 }
+
+func TestBareNames(t *testing.T) {
+	got := bareNames([]string{"a", "nm/b", "nodemaintenance.coordination.k8s.io/c", "node/a", "pod/d", "nodemaintenance/b"})
+	if diff := cmp.Diff([]string{"a", "b", "c", "pod/d"}, got); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+}
+
+// Whoever starts a second maintenance of a node learns of the first.
+func TestStartNamesOthers(t *testing.T) {
+	s := newServer(t, newNode("node-1"), newNode("node-2"),
+		newMaintenance("first", drain, "node-1"), newMaintenance("elsewhere", drain, "node-2"))
+	s.mustRun(t, "start", "node/node-1", "--name=second")
+	if got, want := s.errOut.String(), "NodeMaintenance first (Drain) selects some of the same nodes.\n"; got != want {
+		t.Errorf("printed %q, want %q", got, want)
+	}
+}

@@ -50,7 +50,7 @@ func getMaintenances(ctx context.Context, client kubernetes.Interface, names []s
 	}
 	var found []*coordinationv1alpha1.NodeMaintenance
 	var errs []error
-	for _, name := range unique(names) {
+	for _, name := range bareNames(names) {
 		nm, err := client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("reading NodeMaintenance %q: %w", name, err))

@@ -91,7 +91,7 @@ func newCmdPlan(env *environment) *cobra.Command {
 		Example:               planExample,
 		ValidArgsFunction:     completeNames(env.factory, "nodes"),
 		Run: func(cmd *cobra.Command, args []string) {
-			o.args = unique(args)
+			o.args = bareNames(args)
 			cmdutil.CheckErr(o.validate(cmd))
 			ctx, stop := untilInterrupted(cmd, 0)
 			defer stop()

@@ -131,6 +131,21 @@ func existingNodes(ctx context.Context, client kubernetes.Interface, names []str
 	return existing, nil
 }
 
+// typePrefixes may stand before a name: "kubectl get -o name" prints it so.
+var typePrefixes = sets.New("nm", "nodemaintenance", "nodemaintenances", "nodemaintenance.coordination.k8s.io", "nodemaintenances.coordination.k8s.io", "no", "node", "nodes")
+
+// bareNames returns the names of arguments, without the type that may stand before them,
+// each once.
+func bareNames(args []string) []string {
+	names := slices.Clone(args)
+	for i, arg := range args {
+		if prefix, name, found := strings.Cut(arg, "/"); found && typePrefixes.Has(prefix) {
+			names[i] = name
+		}
+	}
+	return unique(names)
+}
+
 // unique drops names that come twice, and keeps the order.
 func unique(names []string) []string {
 	seen := sets.New[string]()

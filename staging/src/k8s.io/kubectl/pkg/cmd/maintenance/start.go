@@ -19,6 +19,8 @@ package maintenance
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,7 +138,7 @@ func completeNodesAndNames(f cmdutil.Factory) func(*cobra.Command, []string, str
 }
 
 func (o *startOptions) complete(cmd *cobra.Command, args []string) error {
-	o.args = unique(args)
+	o.args = bareNames(args)
 	var err error
 	if o.stage, err = parseStage(o.stageText); err != nil {
 		return err
@@ -244,7 +246,37 @@ func (o *startOptions) create(ctx context.Context, client kubernetes.Interface, 
 	case err != nil:
 		return nil, err
 	}
-	return created, o.print(created, "created")
+	if err := o.print(created, "created"); err != nil {
+		return nil, err
+	}
+	if o.dryRun == cmdutil.DryRunNone {
+		o.printOthers(ctx, client, created)
+	}
+	return created, nil
+}
+
+// printOthers names the maintenances that select the same nodes: without them a node
+// does not become schedulable when this one is completed. It is a courtesy: what it
+// cannot read, it does not tell.
+func (o *startOptions) printOthers(ctx context.Context, client kubernetes.Interface, created *coordinationv1alpha1.NodeMaintenance) {
+	maintenances, err := getMaintenances(ctx, client, nil)
+	if err != nil || len(maintenances) < 2 {
+		return
+	}
+	s := &snapshot{}
+	s.setMaintenances(maintenances)
+	if err := s.readNodes(ctx, client); err != nil {
+		return
+	}
+	others := map[string]coordinationv1alpha1.NodeMaintenanceStage{}
+	for _, node := range s.selectedNodes(created.Spec.NodeSelector) {
+		for _, cover := range coversOf(s, created.Name, node) {
+			others[cover.Name] = cover.Stage
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		fmt.Fprintf(o.ErrOut, "NodeMaintenance %s (%s) selects some of the same nodes.\n", name, others[name])
+	}
 }
 
 // moveOn moves an existing maintenance forward.
