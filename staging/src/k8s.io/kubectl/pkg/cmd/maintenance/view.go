@@ -210,11 +210,15 @@ func hasFinalizer(nm *coordinationv1alpha1.NodeMaintenance) bool {
 // counted in them replaces what the status of the maintenance says: it is of another time.
 func (v *view) addNodes(nodes []*corev1.Node, s *snapshot, now time.Time) {
 	var groups [][]maintenance.HoldGroup
+	var holders map[string][]string
+	if v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete {
+		holders = holdersOfNodes(s)
+	}
 	for _, node := range nodes {
 		n := nodeViewOf(node)
 		switch {
 		case v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete && n.Cordoned:
-			n.HeldBy = holdersOf(s, v.Name, node)
+			n.HeldBy = holders[n.Name]
 		case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && s.countsPods():
 			holds := holdsOf(node.Name, s, now)
 			n.countPods(s, holds)
@@ -275,12 +279,16 @@ func (n *nodeView) countPods(s *snapshot, holds []maintenance.Hold) {
 	}
 }
 
-// holdersOf names the other maintenances that keep the node cordoned.
-func holdersOf(s *snapshot, name string, node *corev1.Node) []string {
-	var holders []string
-	for _, cover := range coversOf(s, name, node) {
-		if cover.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon || cover.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
-			holders = append(holders, cover.Name)
+// holdersOfNodes names, by node, the maintenances that keep it cordoned.
+func holdersOfNodes(s *snapshot) map[string][]string {
+	holders := map[string][]string{}
+	for _, nm := range s.maintenances {
+		holds := nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon || nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain
+		if !holds {
+			continue
+		}
+		for _, node := range s.selectedNodes(nm.Spec.NodeSelector) {
+			holders[node.Name] = append(holders[node.Name], nm.Name)
 		}
 	}
 	return holders
