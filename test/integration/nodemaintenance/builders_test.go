@@ -37,10 +37,10 @@ import (
 
 // Short names of the stages.
 const (
-	idle     = coordinationv1alpha1.NodeMaintenanceStageIdle
-	cordon   = coordinationv1alpha1.NodeMaintenanceStageCordon
-	drained  = coordinationv1alpha1.NodeMaintenanceStageDrain
-	complete = coordinationv1alpha1.NodeMaintenanceStageComplete
+	stageIdle     = coordinationv1alpha1.NodeMaintenanceStageIdle
+	stageCordon   = coordinationv1alpha1.NodeMaintenanceStageCordon
+	stageDrain    = coordinationv1alpha1.NodeMaintenanceStageDrain
+	stageComplete = coordinationv1alpha1.NodeMaintenanceStageComplete
 )
 
 // scaler is a requester that has nothing to do with maintenances.
@@ -391,7 +391,7 @@ func (c *cluster) awaitMarker() {
 	c.t.Helper()
 	name := nextMarker()
 	c.createNode(name)
-	c.createMaintenance(newMaintenance(name, idle, nodesNamed(name), planOf()...))
+	c.createMaintenance(newMaintenance(name, stageIdle, nodesNamed(name), planOf()...))
 	c.await("the marker", states{"node/" + name: planned, "maintenance/" + name: "Idle of 1"})
 	c.deleteMaintenance(name)
 	c.deleteNode(name)

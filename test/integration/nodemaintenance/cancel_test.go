@@ -37,7 +37,7 @@ func testCancelInMidDrain(t *testing.T, c *cluster) {
 	shared := c.createPod(newPod("shared", "one", withInterceptor(stubborn)))
 	history := c.watchAll()
 	stop, _ := c.startQuick()
-	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
 	c.await("the interceptors", states{"request/supporting": asked, "request/forbidding": asked, "request/shared": asked})
 	c.report(supporting, coordinationapply.EvictionRequestStatus().WithInterceptors(startedBy(stubborn)))
 	report := startedBy(stubborn)
@@ -45,7 +45,7 @@ func testCancelInMidDrain(t *testing.T, c *cluster) {
 		WithEvictionRequestCancellationPolicy(coordinationv1alpha1.EvictionRequestCancellationPolicyForbid))
 	c.applyRequesters(shared, scaler, scaler)
 
-	c.setStage("m", complete)
+	c.setStage("m", stageComplete)
 	want := states{
 		"maintenance/m": "Cordon, Drain, Complete of 1, False: NotDraining", "node/one": free,
 		"request/supporting": canceled, "pod/supporting": "here",
@@ -83,7 +83,7 @@ func testForeignRequestJoined(t *testing.T, c *cluster) {
 	}
 	c.startQuick()
 	c.await("the foreign request", states{"request/pod": "Intercepting by [" + scaler + "]"})
-	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
 	c.await("the request to be joined", states{"request/pod": "Intercepting by [nodemaintenance.k8s.io " + scaler + "]", "node/one": draining})
 	joined := c.request(pod)
 	if diff := cmp.Diff(foreign.Labels, joined.Labels) + cmp.Diff(foreign.Spec.HeartbeatDeadlineSeconds, joined.Spec.HeartbeatDeadlineSeconds); diff != "" {
@@ -100,7 +100,7 @@ func testOwnRequest(t *testing.T, c *cluster) {
 	c.createNode("one")
 	pod := c.createPod(newPod("pod", "one", withInterceptor(stubborn), withLabel("app", "web")))
 	c.startQuick()
-	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
 	c.await("the request", states{"request/pod": asked})
 	request := c.request(pod)
 	want := coordinationv1alpha1.EvictionRequestSpec{

@@ -32,10 +32,10 @@ func testDeletedWhileDown(t *testing.T, c *cluster) {
 	c.createPod(newPod("unseen", "unseen"))
 	history := c.watchAll()
 	stop, _ := c.startQuick()
-	c.createMaintenance(newMaintenance("drained", drained, nodesNamed("drained"), planOf()...))
-	c.createMaintenance(newMaintenance("draining", drained, nodesNamed("draining"), planOf()...))
-	c.createMaintenance(newMaintenance("cordoned", cordon, nodesNamed("cordoned"), planOf()...))
-	c.createMaintenance(newMaintenance("completed", cordon, nodesNamed("completed"), planOf()...))
+	c.createMaintenance(newMaintenance("drained", stageDrain, nodesNamed("drained"), planOf()...))
+	c.createMaintenance(newMaintenance("draining", stageDrain, nodesNamed("draining"), planOf()...))
+	c.createMaintenance(newMaintenance("cordoned", stageCordon, nodesNamed("cordoned"), planOf()...))
+	c.createMaintenance(newMaintenance("completed", stageCordon, nodesNamed("completed"), planOf()...))
 	c.await("the drain", states{
 		"maintenance/drained": "Cordon, Drain of 1, finalizer, True: Drained", "request/stays": asked,
 		"node/drained": empty, "node/draining": draining, "node/cordoned": cordoned, "node/completed": cordoned,
@@ -43,11 +43,11 @@ func testDeletedWhileDown(t *testing.T, c *cluster) {
 	})
 
 	stop()
-	c.createMaintenance(newMaintenance("unseen", drained, nodesNamed("unseen"), planOf()...))
+	c.createMaintenance(newMaintenance("unseen", stageDrain, nodesNamed("unseen"), planOf()...))
 	for _, name := range []string{"unseen", "drained", "draining", "cordoned"} {
 		c.deleteMaintenance(name)
 	}
-	c.setStage("completed", complete)
+	c.setStage("completed", stageComplete)
 	c.expect("maintenances with a finalizer to stay", states{
 		"maintenance/unseen": "gone", "node/drained": empty, "node/draining": draining, "node/cordoned": cordoned,
 		"maintenance/drained": "Cordon, Drain of 1, finalizer, True: Drained",

@@ -53,8 +53,8 @@ func TestFeatureGate(t *testing.T) {
 		c.createPod(newPod("leaves", "one", withInterceptor(stubborn)))
 		c.createPod(newPod("stays", "one", withInterceptor(stubborn)))
 		stop, _ := c.startQuick()
-		c.createMaintenance(newMaintenance("draining", drained, nodesNamed("one"), planOf()...))
-		c.createMaintenance(newMaintenance("announced", idle, nodesNamed("two"), planOf()...))
+		c.createMaintenance(newMaintenance("draining", stageDrain, nodesNamed("one"), planOf()...))
+		c.createMaintenance(newMaintenance("announced", stageIdle, nodesNamed("two"), planOf()...))
 		c.await("the drain", states{
 			"request/leaves": asked, "request/stays": asked, "node/one": draining, "node/two": planned, "maintenance/announced": "Idle of 1",
 			"maintenance/draining": "Cordon, Drain of 1, finalizer, False: Draining",
@@ -93,7 +93,7 @@ func TestFeatureGate(t *testing.T) {
 // expectNotServed fails if the API server knows of maintenances.
 func (c *cluster) expectNotServed() {
 	c.t.Helper()
-	_, err := c.client.CoordinationV1alpha1().NodeMaintenances().Create(c.t.Context(), newMaintenance("new", idle, nodesNamed("two"), planOf()...), metav1.CreateOptions{})
+	_, err := c.client.CoordinationV1alpha1().NodeMaintenances().Create(c.t.Context(), newMaintenance("new", stageIdle, nodesNamed("two"), planOf()...), metav1.CreateOptions{})
 	if !apierrors.IsNotFound(err) {
 		c.t.Errorf("creating a maintenance with the gate off: %v, must be not found", err)
 	}

@@ -45,9 +45,9 @@ func testTwoIntersecting(t *testing.T, c *cluster) {
 	lowOf := func(node string) []*v1.Pod { return []*v1.Pod{newPod(node+"-low", node)} }
 	history := c.watchAll()
 	c.startQuick()
-	c.createMaintenance(newMaintenance("a", drained, nodesNamed("one", "two"), planOf(defaultPods(1000))...))
+	c.createMaintenance(newMaintenance("a", stageDrain, nodesNamed("one", "two"), planOf(defaultPods(1000))...))
 	c.await("the first maintenance", states{"targets/one": targetsOf(c, "Draining", defaultPods(1000)), "targets/two": targetsOf(c, "Draining", defaultPods(1000))})
-	c.createMaintenance(newMaintenance("b", drained, nodesNamed("two", "three"), planOf(defaultPods(1000))...))
+	c.createMaintenance(newMaintenance("b", stageDrain, nodesNamed("two", "three"), planOf(defaultPods(1000))...))
 	c.await("both maintenances", states{
 		"targets/three":   targetsOf(c, "Draining", defaultPods(1000)),
 		"request/one-low": asked, "request/two-low": asked, "request/three-low": asked,
@@ -64,7 +64,7 @@ func testTwoIntersecting(t *testing.T, c *cluster) {
 	c.settle()
 	c.expect("nobody to advance", states{"request/one-high": "none", "request/two-high": "none", "request/three-high": "none"})
 
-	c.setStage("a", complete)
+	c.setStage("a", stageComplete)
 	c.await("the completion of a", states{
 		"maintenance/a": "Cordon, Drain, Complete of 2, False: NotDraining",
 		"node/one":      free, "targets/one": "none", "pod/one-high": "here",
@@ -90,9 +90,9 @@ func testCompletionOfHolder(t *testing.T, c *cluster) {
 	c.createPod(newPod("two-low", "two", atPriority(1000), withInterceptor(stubborn)))
 	history := c.watchAll()
 	c.startQuick()
-	c.createMaintenance(newMaintenance("holder", drained, nodesNamed("one", "two"), planOf(defaultPods(1000))...))
+	c.createMaintenance(newMaintenance("holder", stageDrain, nodesNamed("one", "two"), planOf(defaultPods(1000))...))
 	c.await("the holder to drain", states{"request/two-low": asked, "targets/one": targetsOf(c, "Waiting for holder.", defaultPods(1000))})
-	c.createMaintenance(newMaintenance("other", drained, nodesNamed("one"), planOf(defaultPods(1000))...))
+	c.createMaintenance(newMaintenance("other", stageDrain, nodesNamed("one"), planOf(defaultPods(1000))...))
 	c.await("the other to wait", states{
 		"maintenance/other": "Cordon, Drain of 1, finalizer, False: WaitingForOtherMaintenances",
 		"targets/one":       targetsOf(c, "Waiting for holder.", defaultPods(1000)),
@@ -100,7 +100,7 @@ func testCompletionOfHolder(t *testing.T, c *cluster) {
 	c.settle()
 	c.expect("the other to wait", states{"request/one-high": "none"})
 
-	c.setStage("holder", complete)
+	c.setStage("holder", stageComplete)
 	c.await("the other to go on", states{
 		"request/one-high": asked, "request/two-low": canceled, "node/one": draining, "node/two": free,
 		"targets/one":       targetsOf(c, "Draining", defaultPods(1000000000)),
@@ -119,9 +119,9 @@ func testFastForward(t *testing.T, c *cluster) {
 	history := c.watchAll()
 	c.startEvictionController()
 	stop, _ := c.startLogged()
-	c.createMaintenance(newMaintenance("old", drained, nodesNamed("one"), planOf(defaultPods(5000))...))
+	c.createMaintenance(newMaintenance("old", stageDrain, nodesNamed("one"), planOf(defaultPods(5000))...))
 	c.await("the old one", states{"targets/one": targetsOf(c, "Draining", defaultPods(5000)), "request/high": asked})
-	c.createMaintenance(newMaintenance("new", drained, nodesNamed("one", "two"), planOf(defaultPods(500))...))
+	c.createMaintenance(newMaintenance("new", stageDrain, nodesNamed("one", "two"), planOf(defaultPods(500))...))
 	c.awaitEvent("DrainFastForwarded", "new")
 	c.await("the new one", states{
 		"targets/one": targetsOf(c, "Draining", defaultPods(5000)), "request/high": asked,
@@ -151,9 +151,9 @@ func testThreeIntersecting(t *testing.T, c *cluster) {
 	}
 	history := c.watchAll()
 	c.startEvictionController()
-	c.createMaintenance(newMaintenance("a", drained, nodesNamed("ab", "ca"), planOf(defaultPods(1000), defaultPods(3000))...))
-	c.createMaintenance(newMaintenance("b", drained, nodesNamed("ab", "bc"), planOf(defaultPods(2000))...))
-	c.createMaintenance(newMaintenance("c", drained, nodesNamed("bc", "ca"), planOf(defaultPods(3000))...))
+	c.createMaintenance(newMaintenance("a", stageDrain, nodesNamed("ab", "ca"), planOf(defaultPods(1000), defaultPods(3000))...))
+	c.createMaintenance(newMaintenance("b", stageDrain, nodesNamed("ab", "bc"), planOf(defaultPods(2000))...))
+	c.createMaintenance(newMaintenance("c", stageDrain, nodesNamed("bc", "ca"), planOf(defaultPods(3000))...))
 	c.startLogged()
 	c.await("the least that anybody grants", states{
 		"targets/ab":      targetsOf(c, "Draining", defaultPods(1000)),

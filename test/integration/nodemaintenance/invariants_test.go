@@ -236,7 +236,7 @@ func isController(node *v1.Node) bool {
 func (w *world) holders(node *v1.Node) []string {
 	var names []string
 	for name, m := range w.maintenances {
-		holds := m.Spec.Stage == cordon || m.Spec.Stage == drained
+		holds := m.Spec.Stage == stageCordon || m.Spec.Stage == stageDrain
 		if holds && slices.Contains(m.Finalizers, coordinationv1alpha1.NodeMaintenanceFinalizer) && selects(m, node) {
 			names = append(names, name)
 		}
@@ -253,8 +253,8 @@ func selects(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) bool {
 // goes only when it holds nothing.
 func (w *world) checkMaintenance(m *coordinationv1alpha1.NodeMaintenance, gone bool) []string {
 	var wrong []string
-	claimed := m.Spec.Stage == drained && drainedCondition(m) != nil && drainedCondition(m).Status == metav1.ConditionTrue
-	finished := m.Spec.Stage == complete && !slices.Contains(m.Finalizers, coordinationv1alpha1.NodeMaintenanceFinalizer) && hasStage(m, complete)
+	claimed := m.Spec.Stage == stageDrain && drainedCondition(m) != nil && drainedCondition(m).Status == metav1.ConditionTrue
+	finished := m.Spec.Stage == stageComplete && !slices.Contains(m.Finalizers, coordinationv1alpha1.NodeMaintenanceFinalizer) && hasStage(m, stageComplete)
 	for _, node := range w.nodes {
 		if !selects(m, node) {
 			continue

@@ -32,7 +32,7 @@ func testNodeJoins(t *testing.T, c *cluster) {
 	}
 	history := c.watchAll()
 	c.startQuick()
-	c.createMaintenance(newMaintenance("m", drained, nodesLabeled("pool", "blue"), planOf(defaultPods(1000), defaultPods(5000))...))
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesLabeled("pool", "blue"), planOf(defaultPods(1000), defaultPods(5000))...))
 	c.await("the drain", states{"targets/one": targetsOf(c, "Draining", defaultPods(5000)), "request/high": asked, "node/labeled": free, "request/labeled-low": "none"})
 
 	c.labelNode("labeled", "pool", "blue")
@@ -65,8 +65,8 @@ func testNodeLeaves(t *testing.T, c *cluster) {
 	c.labelNode("shared", "rack", "first")
 	history := c.watchAll()
 	c.startQuick()
-	c.createMaintenance(newMaintenance("m", drained, nodesLabeled("pool", "blue"), planOf()...))
-	c.createMaintenance(newMaintenance("other", cordon, nodesLabeled("rack", "first"), planOf()...))
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesLabeled("pool", "blue"), planOf()...))
+	c.createMaintenance(newMaintenance("other", stageCordon, nodesLabeled("rack", "first"), planOf()...))
 	c.await("the drain", states{
 		"request/one": asked, "request/two": asked, "request/shared": asked, "node/two": draining,
 		"maintenance/m": "Cordon, Drain of 3, finalizer, False: Draining",
@@ -92,7 +92,7 @@ func testNodeVanishes(t *testing.T, c *cluster) {
 	c.createPod(newPod("low", "one", atPriority(1000), withInterceptor(stubborn)))
 	c.createPod(newPod("high", "two", atPriority(5000), withInterceptor(stubborn)))
 	c.startQuick()
-	c.createMaintenance(newMaintenance("m", drained, nodesLabeled("pool", "blue"), planOf(defaultPods(1000))...))
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesLabeled("pool", "blue"), planOf(defaultPods(1000))...))
 	c.await("the drain", states{"request/low": asked, "request/high": "none", "targets/two": targetsOf(c, "Waiting for m.", defaultPods(1000))})
 
 	c.deleteNode("one")
@@ -113,12 +113,12 @@ func testNodeVanishes(t *testing.T, c *cluster) {
 // testNoNodes has a maintenance that selects nothing until a node comes.
 func testNoNodes(t *testing.T, c *cluster) {
 	c.startQuick()
-	c.createMaintenance(newMaintenance("m", drained, nodesLabeled("pool", "blue"), planOf()...))
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesLabeled("pool", "blue"), planOf()...))
 	c.await("the report", states{"maintenance/m": "Cordon, Drain of 0, finalizer, False: NoNodesSelected"})
 	c.createNode("one", "pool=blue")
 	c.await("the node", states{"maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained", "node/one": empty})
 	c.labelNode("one", "pool", "green")
 	c.await("no node again", states{"maintenance/m": "Cordon, Drain of 0, finalizer, False: NoNodesSelected", "node/one": free})
-	c.setStage("m", complete)
+	c.setStage("m", stageComplete)
 	c.await("the end", states{"maintenance/m": "Cordon, Drain, Complete of 0, False: NotDraining"})
 }

@@ -29,7 +29,7 @@ import (
 func testTugOfWar(t *testing.T, c *cluster) {
 	c.createNode("one")
 	_, writes := c.startQuick()
-	c.createMaintenance(newMaintenance("m", cordon, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("m", stageCordon, nodesNamed("one"), planOf()...))
 	c.await("the cordon", states{"node/one": cordoned, "maintenance/m": "Cordon of 1, finalizer"})
 	started := c.clock.Now()
 	for range 3 {
@@ -64,7 +64,7 @@ func testNodeSaysFirst(_ *testing.T, c *cluster) {
 	c.createPod(newPod("high", "one", atPriority(5000), withInterceptor(stubborn)))
 	history := c.watchAll()
 	c.startQuick()
-	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf(defaultPods(1000))...))
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf(defaultPods(1000))...))
 	c.await("the first entry", states{"request/low": asked, "targets/one": targetsOf(c, "Draining", defaultPods(1000))})
 	c.settle()
 
@@ -94,11 +94,11 @@ func testSteadyState(t *testing.T, c *cluster) {
 	c.createPod(newPod("waiting", "waiting", atPriority(5000)))
 	_, writes := c.startQuick()
 	plan := planOf(defaultPods(1000))
-	c.createMaintenance(newMaintenance("announced", idle, nodesNamed("announced", "blocked"), plan...))
-	c.createMaintenance(newMaintenance("cordoned", cordon, nodesNamed("cordoned", "blocked"), plan...))
-	c.createMaintenance(newMaintenance("intercepted", drained, nodesNamed("intercepted", "drained"), plan...))
-	c.createMaintenance(newMaintenance("blocked", drained, nodesNamed("blocked", "waiting"), plan...))
-	c.createMaintenance(newMaintenance("completed", complete, nodesNamed("completed"), plan...))
+	c.createMaintenance(newMaintenance("announced", stageIdle, nodesNamed("announced", "blocked"), plan...))
+	c.createMaintenance(newMaintenance("cordoned", stageCordon, nodesNamed("cordoned", "blocked"), plan...))
+	c.createMaintenance(newMaintenance("intercepted", stageDrain, nodesNamed("intercepted", "drained"), plan...))
+	c.createMaintenance(newMaintenance("blocked", stageDrain, nodesNamed("blocked", "waiting"), plan...))
+	c.createMaintenance(newMaintenance("completed", stageComplete, nodesNamed("completed"), plan...))
 	c.await("the steady state", states{
 		"maintenance/announced": "Idle of 2", "maintenance/cordoned": "Cordon of 2, finalizer", "maintenance/completed": "Complete of 1",
 		"maintenance/intercepted": "Cordon, Drain of 2, finalizer, False: Draining", "request/intercepted": asked,

@@ -42,7 +42,7 @@ func testPodTypes(t *testing.T, c *cluster) {
 	mirror := c.createPod(newPod("mirror", "one", static))
 	history := c.watchAll()
 	c.startQuick()
-	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
 	c.await("the others to come first", states{"request/default": asked, "request/daemon": "none", "request/mirror": "none"})
 
 	c.deletePod(pod)
@@ -70,7 +70,7 @@ func testSilentDaemonSet(t *testing.T, c *cluster) {
 	c.setServerTime(c.clock)
 	c.startEvictionControllerAt(c.clock)
 	c.startLogged()
-	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
 	c.await("the request", states{"request/daemon": asked})
 	since := c.request(daemon).Status.ActivationTime.UTC().Format(time.RFC3339)
 	c.awaitDrained("m", blocked("1 pod left on 1 of 1 node. 1 DaemonSet pod is not handled by anybody yet (no heartbeat of daemonset.apps.k8s.io since %s): %s/daemon.", since, c.namespace), 1)
@@ -84,7 +84,7 @@ func testTerminalPods(_ *testing.T, c *cluster) {
 	}
 	pod := c.createPod(newPod("running", "one", withInterceptor(stubborn)))
 	c.startQuick()
-	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
 	c.await("the request", states{"request/running": asked, "node/one": draining})
 	c.awaitDrains("only the running pod to count", map[string]drain{
 		"m": {pending: 0, active: 1, message: "Draining", targets: []v1.DrainPlanEntry{defaultPods(1000000000)}},
@@ -103,7 +103,7 @@ func testLatePods(t *testing.T, c *cluster) {
 	pod := c.createPod(newPod("high", "one", atPriority(5000), withInterceptor(stubborn)))
 	history := c.watchAll()
 	c.startQuick()
-	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf(defaultPods(1000), defaultPods(5000))...))
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf(defaultPods(1000), defaultPods(5000))...))
 	c.await("the second entry", states{"request/high": asked, "targets/one": targetsOf(c, "Draining", defaultPods(5000))})
 
 	c.createPod(newPod("low", "one", atPriority(500), withInterceptor(stubborn)))
@@ -122,7 +122,7 @@ func testSchedulingGroup(t *testing.T, c *cluster) {
 	c.createPod(newPod("grouped", "one", func(pod *v1.Pod) { pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &group} }))
 	c.createPod(newPod("single", "one"))
 	_, writes := c.startQuick()
-	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
 	c.await("the others to leave", states{
 		"pod/single": "gone", "pod/grouped": "here", "request/grouped": "Canceled by [nodemaintenance.k8s.io]",
 		"maintenance/m": "Cordon, Drain of 1, finalizer, False: Blocked", "node/one": draining,

@@ -39,7 +39,7 @@ func testPermissionDenied(t *testing.T, c *cluster) {
 	denied.createPod(newPod("denied", "one"))
 	c.startEvictionController()
 	c.startController(c.clientOf(limited), c.clock)
-	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
 	c.await("the others to leave", states{"pod/pod": "gone", "node/one": draining, "maintenance/m": "Cordon, Drain of 1, finalizer, False: Draining"})
 	c.awaitEvent("EvictionRequestFailed", "denied")
 	denied.expect("nobody to ask", states{"pod/denied": "here", "request/denied": "none"})

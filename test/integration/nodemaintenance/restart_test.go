@@ -111,9 +111,9 @@ func (c *cluster) prepareFlow() {
 // state that it waits for is one that lasts, so that no controller can miss it.
 func (c *cluster) playMaintenances() {
 	c.t.Helper()
-	c.createMaintenance(newMaintenance("a", idle, nodesNamed("one", "shared"), planOf(defaultPods(1000))...))
-	c.createMaintenance(newMaintenance("b", drained, nodesNamed("shared", "two"), planOf(defaultPods(1000))...))
-	c.setStage("a", drained)
+	c.createMaintenance(newMaintenance("a", stageIdle, nodesNamed("one", "shared"), planOf(defaultPods(1000))...))
+	c.createMaintenance(newMaintenance("b", stageDrain, nodesNamed("shared", "two"), planOf(defaultPods(1000))...))
+	c.setStage("a", stageDrain)
 	c.await("both to wait for the held pod", states{
 		"pod/one-low": "gone", "request/shared-held": asked, "request/one-high": "none", "request/two-high": "none",
 		"node/one": draining, "node/shared": draining, "node/two": draining,
@@ -130,11 +130,11 @@ func (c *cluster) playMaintenances() {
 		"maintenance/b": "gone", "node/two": free, "request/two-high": canceled, "pod/two-high": "here",
 		"node/one": empty, "node/shared": empty,
 	})
-	c.setStage("a", complete)
+	c.setStage("a", stageComplete)
 	c.await("a to be over", states{"node/one": free, "node/shared": free, "targets/one": "none"})
 	c.eventually("a to be let go", func(ctx context.Context) (bool, string) {
 		m := c.maintenance("a")
-		return len(m.Finalizers) == 0 && hasStage(m, complete), describeMaintenance(m)
+		return len(m.Finalizers) == 0 && hasStage(m, stageComplete), describeMaintenance(m)
 	})
 	c.deleteMaintenance("a")
 	c.await("the end", states{"maintenance/a": "gone", "node/one": free, "node/shared": free, "node/two": free, "request/two-high": canceled})

@@ -58,52 +58,52 @@ const (
 
 var stageTests = []stageTest{
 	{"one after another", []stageStep{
-		{stage: idle, maintenance: "Idle of 1", node: planned, request: "none"},
-		{stage: cordon, maintenance: "Idle, Cordon of 1, finalizer", node: cordoned, request: "none"},
-		{stage: drained, maintenance: "Idle, Cordon, Drain of 1, finalizer, False: Draining", node: draining, request: asked},
+		{stage: stageIdle, maintenance: "Idle of 1", node: planned, request: "none"},
+		{stage: stageCordon, maintenance: "Idle, Cordon of 1, finalizer", node: cordoned, request: "none"},
+		{stage: stageDrain, maintenance: "Idle, Cordon, Drain of 1, finalizer, False: Draining", node: draining, request: asked},
 		{podEnds: true, maintenance: "Idle, Cordon, Drain of 1, finalizer, True: Drained", node: empty, request: "Evicted by [nodemaintenance.k8s.io]"},
-		{stage: complete, maintenance: "Idle, Cordon, Drain, Complete of 1, True: Drained", node: free, request: "Evicted by [nodemaintenance.k8s.io]"},
+		{stage: stageComplete, maintenance: "Idle, Cordon, Drain, Complete of 1, True: Drained", node: free, request: "Evicted by [nodemaintenance.k8s.io]"},
 		{deleted: true, maintenance: "gone", node: free, request: "Evicted by [nodemaintenance.k8s.io]"},
 	}},
 	{"Idle to Complete", []stageStep{
-		{stage: idle, maintenance: "Idle of 1", node: planned, request: "none"},
-		{stage: complete, maintenance: "Idle, Complete of 1", node: free, request: "none"},
+		{stage: stageIdle, maintenance: "Idle of 1", node: planned, request: "none"},
+		{stage: stageComplete, maintenance: "Idle, Complete of 1", node: free, request: "none"},
 	}},
 	{"Idle to Drain", []stageStep{
-		{stage: idle, maintenance: "Idle of 1", node: planned, request: "none"},
-		{stage: drained, maintenance: "Idle, Cordon, Drain of 1, finalizer, False: Draining", node: draining, request: asked},
+		{stage: stageIdle, maintenance: "Idle of 1", node: planned, request: "none"},
+		{stage: stageDrain, maintenance: "Idle, Cordon, Drain of 1, finalizer, False: Draining", node: draining, request: asked},
 	}},
 	{"Cordon to Complete", []stageStep{
-		{stage: cordon, maintenance: "Cordon of 1, finalizer", node: cordoned, request: "none"},
-		{stage: complete, maintenance: "Cordon, Complete of 1", node: free, request: "none"},
+		{stage: stageCordon, maintenance: "Cordon of 1, finalizer", node: cordoned, request: "none"},
+		{stage: stageComplete, maintenance: "Cordon, Complete of 1", node: free, request: "none"},
 	}},
 	{"completed in mid-drain", []stageStep{
-		{stage: drained, maintenance: "Cordon, Drain of 1, finalizer, False: Draining", node: draining, request: asked},
-		{stage: complete, maintenance: "Cordon, Drain, Complete of 1, False: NotDraining", node: free, request: canceled},
+		{stage: stageDrain, maintenance: "Cordon, Drain of 1, finalizer, False: Draining", node: draining, request: asked},
+		{stage: stageComplete, maintenance: "Cordon, Drain, Complete of 1, False: NotDraining", node: free, request: canceled},
 	}},
 	{"complete from the beginning", []stageStep{
-		{stage: complete, maintenance: "Complete of 1", node: free, request: "none"},
+		{stage: stageComplete, maintenance: "Complete of 1", node: free, request: "none"},
 	}},
 	{"deleted in Idle", []stageStep{
-		{stage: idle, maintenance: "Idle of 1", node: planned, request: "none"},
+		{stage: stageIdle, maintenance: "Idle of 1", node: planned, request: "none"},
 		{deleted: true, maintenance: "gone", node: free, request: "none"},
 	}},
 	{"deleted in Cordon", []stageStep{
-		{stage: cordon, maintenance: "Cordon of 1, finalizer", node: cordoned, request: "none"},
+		{stage: stageCordon, maintenance: "Cordon of 1, finalizer", node: cordoned, request: "none"},
 		{deleted: true, maintenance: "gone", node: free, request: "none"},
 	}},
 	{"deleted in Drain", []stageStep{
-		{stage: drained, maintenance: "Cordon, Drain of 1, finalizer, False: Draining", node: draining, request: asked},
+		{stage: stageDrain, maintenance: "Cordon, Drain of 1, finalizer, False: Draining", node: draining, request: asked},
 		{deleted: true, maintenance: "gone", node: free, request: canceled},
 	}},
 	{"deleted when drained", []stageStep{
-		{stage: drained, maintenance: "Cordon, Drain of 1, finalizer, False: Draining", node: draining, request: asked},
+		{stage: stageDrain, maintenance: "Cordon, Drain of 1, finalizer, False: Draining", node: draining, request: asked},
 		{podEnds: true, maintenance: "Cordon, Drain of 1, finalizer, True: Drained", node: empty, request: "Evicted by [nodemaintenance.k8s.io]"},
 		{deleted: true, maintenance: "gone", node: free, request: "Evicted by [nodemaintenance.k8s.io]"},
 	}},
 	{"deleted in Complete", []stageStep{
-		{stage: cordon, maintenance: "Cordon of 1, finalizer", node: cordoned, request: "none"},
-		{stage: complete, maintenance: "Cordon, Complete of 1", node: free, request: "none"},
+		{stage: stageCordon, maintenance: "Cordon of 1, finalizer", node: cordoned, request: "none"},
+		{stage: stageComplete, maintenance: "Cordon, Complete of 1", node: free, request: "none"},
 		{deleted: true, maintenance: "gone", node: free, request: "none"},
 	}},
 }
@@ -147,7 +147,7 @@ func (test *stageTest) run(c *cluster) {
 func testIdleTouchesNothing(t *testing.T, c *cluster) {
 	node := c.createNode("one")
 	pod := c.createPod(newPod("pod", "one"))
-	created := c.createMaintenance(newMaintenance("m", idle, nodesNamed("one"), planOf()...))
+	created := c.createMaintenance(newMaintenance("m", stageIdle, nodesNamed("one"), planOf()...))
 	_, writes := c.startQuick()
 	c.await("the announcement", states{"node/one": planned, "maintenance/m": "Idle of 1"})
 	c.settle()
@@ -179,7 +179,7 @@ func testFinalizerFirst(t *testing.T, c *cluster) {
 	writes := &writeLog{}
 	barrier := newBarrier("PUT nodemaintenances/m")
 	c.startController(c.clientThrough(maintenanceUser, func(next http.RoundTripper) http.RoundTripper { return writes.wrap(barrier.wrap(next)) }), c.clock)
-	c.createMaintenance(newMaintenance("m", drained, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
 	c.eventually("three attempts to add the finalizer", func(context.Context) (bool, string) {
 		n := writes.count("PUT nodemaintenances/m")
 		return n >= 3, fmt.Sprint(n)
@@ -209,13 +209,13 @@ func testLastUncordons(t *testing.T, c *cluster) {
 	c.createPod(newPod("pod", "one", withInterceptor(stubborn)))
 	history := c.watchAll()
 	c.startQuick()
-	c.createMaintenance(newMaintenance("a", drained, nodesNamed("one"), planOf()...))
-	c.createMaintenance(newMaintenance("b", drained, nodesNamed("one"), planOf()...))
-	c.createMaintenance(newMaintenance("c", cordon, nodesNamed("one"), planOf()...))
-	c.createMaintenance(newMaintenance("d", idle, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("a", stageDrain, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("b", stageDrain, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("c", stageCordon, nodesNamed("one"), planOf()...))
+	c.createMaintenance(newMaintenance("d", stageIdle, nodesNamed("one"), planOf()...))
 	c.await("the drain", states{"node/one": "unschedulable, held: DrainInProgress, MaintenanceInProgress, MaintenancePlanned", "request/pod": asked})
 
-	c.setStage("a", complete)
+	c.setStage("a", stageComplete)
 	c.await("the first to complete", states{"maintenance/a": "Cordon, Drain, Complete of 1, False: NotDraining"})
 	c.settle()
 	c.expect("with b and c", states{"node/one": "unschedulable, held: DrainInProgress, MaintenanceInProgress, MaintenancePlanned", "request/pod": asked})
@@ -226,7 +226,7 @@ func testLastUncordons(t *testing.T, c *cluster) {
 		"node/one": "unschedulable, held: MaintenanceInProgress, MaintenancePlanned",
 	})
 
-	c.setStage("c", complete)
+	c.setStage("c", stageComplete)
 	c.await("the last to complete", states{"maintenance/c": "Cordon, Complete of 1", "node/one": planned, "pod/pod": "here"})
 	c.expectInvariants(history)
 }
@@ -238,10 +238,10 @@ func testManualCordon(t *testing.T, c *cluster) {
 		c.createNode(name)
 	}
 	stop, _ := c.startQuick()
-	c.createMaintenance(newMaintenance("m", cordon, nodesNamed("held"), planOf()...))
-	c.createMaintenance(newMaintenance("announced", idle, nodesNamed("announced"), planOf()...))
+	c.createMaintenance(newMaintenance("m", stageCordon, nodesNamed("held"), planOf()...))
+	c.createMaintenance(newMaintenance("announced", stageIdle, nodesNamed("announced"), planOf()...))
 	c.await("the cordon", states{"node/held": cordoned, "node/announced": planned})
-	c.setStage("m", complete)
+	c.setStage("m", stageComplete)
 	c.await("the end", states{"node/held": free, "maintenance/m": "Cordon, Complete of 1"})
 
 	want := states{"node/held": "unschedulable", "node/never": "unschedulable", "node/announced": "unschedulable: MaintenancePlanned"}
@@ -255,7 +255,7 @@ func testManualCordon(t *testing.T, c *cluster) {
 	_, writes := c.startLogged()
 	c.settle()
 	c.expect("the same after a restart", want)
-	c.setStage("announced", complete)
+	c.setStage("announced", stageComplete)
 	c.await("the announcement to be over", states{"maintenance/announced": "Idle, Complete of 1"})
 	if n := writes.count("PATCH nodes/held") + writes.count("PATCH nodes/never") + writes.count("PATCH nodes/held/status"); n != 0 {
 		t.Errorf("a restarted controller has written to nodes without a maintenance %d times: %v", n, writes.all())
