@@ -88,6 +88,10 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 	if err != nil {
 		return nil, err
 	}
+	eventClient, err := newEvictionClient(controllerContext, controllerName)
+	if err != nil {
+		return nil, err
+	}
 	controller, err := nodemaintenance.New(
 		ctx,
 		controllerContext.InformerFactory.Coordination().V1alpha1().NodeMaintenances(),
@@ -96,6 +100,7 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 		controllerContext.InformerFactory.Core().V1().Pods(),
 		controllerContext.InformerFactory.Policy().V1().PodDisruptionBudgets(),
 		client,
+		eventClient,
 	)
 	if err != nil {
 		return nil, fmt.Errorf("creating the %s: %w", controllerName, err)

@@ -88,7 +88,7 @@ func (f *fixture) restart() {
 	f.nodeInformer = &handledInformer{SharedIndexInformer: nodes.Informer()}
 	f.podInformer = &handledInformer{SharedIndexInformer: pods.Informer()}
 	c, err := NewWithClock(f.ctx, handledMaintenances{maintenances, f.maintenanceInformer}, handledRequests{requests, f.requestInformer},
-		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, factory.Policy().V1().PodDisruptionBudgets(), f.client, f.clock)
+		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, factory.Policy().V1().PodDisruptionBudgets(), f.client, f.client, f.clock)
 	if err != nil {
 		f.t.Fatalf("creating the controller: %v", err)
 	}

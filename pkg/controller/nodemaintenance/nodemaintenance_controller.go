@@ -69,8 +69,9 @@ type Controller struct {
 	clock               clock.WithTicker
 }
 
-// New returns a controller that reads from the informers and writes through client,
-// whose rate limits are its own: its calls come in waves.
+// New returns a controller that reads from the informers, writes through client, and tells
+// of events through eventClient. Their rate limits are their own: calls come in waves, and
+// thousands of nodes that are cordoned must not wait for what is told of it.
 func New(
 	ctx context.Context,
 	maintenanceInformer coordinationinformers.NodeMaintenanceInformer,
@@ -78,9 +79,9 @@ func New(
 	nodeInformer coreinformers.NodeInformer,
 	podInformer coreinformers.PodInformer,
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
-	client clientset.Interface,
+	client, eventClient clientset.Interface,
 ) (*Controller, error) {
-	return NewWithClock(ctx, maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer, client, clock.RealClock{})
+	return NewWithClock(ctx, maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer, client, eventClient, clock.RealClock{})
 }
 
 // NewWithClock is New with a clock of the caller's choice.
@@ -91,7 +92,7 @@ func NewWithClock(
 	nodeInformer coreinformers.NodeInformer,
 	podInformer coreinformers.PodInformer,
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
-	client clientset.Interface,
+	client, eventClient clientset.Interface,
 	clock clock.WithTicker,
 ) (*Controller, error) {
 	metrics.Register()
@@ -102,7 +103,7 @@ func NewWithClock(
 	if err != nil {
 		return nil, err
 	}
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: eventClient.EventsV1()})
 	c := &Controller{
 		maintenanceLister: maintenanceInformer.Lister(),
 		requestLister:     requestInformer.Lister(),

@@ -173,7 +173,7 @@ func (c *cluster) startController(client clientset.Interface, now clock.WithTick
 		factory.Core().V1().Nodes(),
 		factory.Core().V1().Pods(),
 		factory.Policy().V1().PodDisruptionBudgets(),
-		client, now)
+		client, client, now)
 	if err != nil {
 		c.t.Fatalf("creating the nodemaintenance controller: %v", err)
 	}
