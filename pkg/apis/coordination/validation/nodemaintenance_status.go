@@ -37,6 +37,9 @@ func ValidateNodeMaintenanceStatusUpdate(maintenance, old *coordination.NodeMain
 	fldPath := field.NewPath("status")
 	errs = append(errs, validateStageStatuses(status, oldStatus, fldPath.Child("stageStatuses"))...)
 	errs = append(errs, validateDrainStatus(&status.DrainStatus, &oldStatus.DrainStatus, fldPath.Child("drainStatus"))...)
+	if status.SelectedNodes != oldStatus.SelectedNodes {
+		errs = append(errs, corevalidation.ValidateNonnegativeField(int64(status.SelectedNodes), fldPath.Child("selectedNodes"))...)
+	}
 	errs = append(errs, validateDrainPlanPosition(maintenance, old, fldPath.Child("drainStatus", "drainPlanPosition"))...)
 	errs = append(errs, validateMaintenanceConditions(status, oldStatus, fldPath.Child("conditions"))...)
 	if observed := status.ObservedGeneration; observed != oldStatus.ObservedGeneration && (observed < oldStatus.ObservedGeneration || observed > maintenance.Generation) {

@@ -319,7 +319,7 @@ func TestValidateStatusUpdate(t *testing.T) {
 		"a position":                 {old: newMaintenance(position(0)), changed: newMaintenance(position(1))},
 		"a position below zero":      {old: newMaintenance(), changed: newMaintenance(position(-1)), want: field.ErrorList{field.Invalid(positionPath, nil, "").WithOrigin("minimum")}},
 		"back":                       {old: newMaintenance(position(1)), changed: newMaintenance(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "").MarkFromImperative()}},
-		"fewer than no nodes":        {old: newMaintenance(), changed: newMaintenance(nodes(-1)), want: field.ErrorList{field.Invalid(status.Child("selectedNodes"), nil, "").WithOrigin("minimum")}},
+		"fewer than no nodes":        {old: newMaintenance(), changed: newMaintenance(nodes(-1)), want: field.ErrorList{field.Invalid(status.Child("selectedNodes"), nil, "").WithOrigin("minimum").MarkFromImperative()}},
 		"as many conditions as fit":  {old: newMaintenance(), changed: newMaintenance(conditions(numbered(100)...))},
 		"one condition too many":     {old: newMaintenance(), changed: newMaintenance(conditions(numbered(101)...)), want: field.ErrorList{field.TooMany(conditionsPath, 101, 100).WithOrigin("maxItems")}},
 		"twice the same condition":   {old: newMaintenance(), changed: newMaintenance(conditions("Drained", "Drained")), want: field.ErrorList{field.Duplicate(conditionsPath.Index(1), nil)}},
