@@ -418,3 +418,26 @@ func TestNodeMatcher(t *testing.T) {
 		}
 	}
 }
+
+// A node that comes while a maintenance is observed is either among the nodes that are
+// listed, or looked at after the maintenance is known: the list is taken under the lock.
+func TestNodesAreListedUnderTheLock(t *testing.T) {
+	f := newFixture(t)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	wanted, err := newOrder(f.maintenance("m"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := false
+	f.ledger.observe(wanted, 0, func() []*v1.Node {
+		listed = true
+		if f.ledger.lock.TryLock() {
+			f.ledger.lock.Unlock()
+			t.Error("a node could be looked at between the list and the maintenance")
+		}
+		return nil
+	})
+	if !listed {
+		t.Error("no nodes were listed")
+	}
+}

@@ -201,13 +201,13 @@ func (o *order) same(other *order) bool {
 // observe takes note of a maintenance and returns the nodes that have to be looked at
 // because of it; none if nothing has changed. nodes are all nodes of the cluster.
 func (l *ledger) observe(wanted order, storedPosition int, nodes func() []*v1.Node) []string {
-	if l.refresh(&wanted) {
-		return nil
-	}
-	selected := slices.DeleteFunc(slices.Clone(nodes()), func(node *v1.Node) bool { return !wanted.selector.matches(node) })
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	known := l.maintenances[wanted.name]
+	if known != nil && known.same(&wanted) {
+		known.begun = wanted.begun
+		return nil
+	}
 	fresh := newAccount(wanted, storedPosition)
 	affected := sets.New[string]()
 	if known != nil {
@@ -217,7 +217,12 @@ func (l *ledger) observe(wanted order, storedPosition int, nodes func() []*v1.No
 			fresh.timed = known.timed
 		}
 	}
-	for _, node := range selected {
+	// Listed under the lock: a node that comes later is looked at later, and finds the
+	// maintenance here.
+	for _, node := range nodes() {
+		if !wanted.selector.matches(node) {
+			continue
+		}
 		affected.Insert(node.Name)
 		fresh.nodes[node.Name] = nil
 		fresh.unknown++
@@ -230,18 +235,6 @@ func (l *ledger) observe(wanted order, storedPosition int, nodes func() []*v1.No
 	fresh.since = l.observed
 	l.maintenances[wanted.name] = fresh
 	return sets.List(affected)
-}
-
-// refresh tells whether the order is known already.
-func (l *ledger) refresh(wanted *order) bool {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	known := l.maintenances[wanted.name]
-	if known == nil || !known.same(wanted) {
-		return false
-	}
-	known.begun = wanted.begun
-	return true
 }
 
 func newAccount(wanted order, storedPosition int) *account {

@@ -26,6 +26,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
@@ -126,10 +127,11 @@ type nodeFacts struct {
 type podFacts struct {
 	*v1.Pod
 	request *coordinationv1alpha1.EvictionRequest
-	// refused is whether a request for the pod was given up for good.
-	refused bool
-	hold    maintenance.Hold
-	held    bool
+	// over is whether asking is of no use: a request for the pod was given up for good, or
+	// says that the pod is gone, which the cache of pods does not know yet.
+	over bool
+	hold maintenance.Hold
+	held bool
 }
 
 // look finds the pods of a node and what keeps them there.
@@ -159,7 +161,7 @@ func (c *Controller) lookAtPod(pod *v1.Pod, now time.Time) podFacts {
 	if err == nil {
 		facts.hold, facts.held = maintenance.HoldOf(pod, request, c.budgetsOf, now)
 		if isFinished(request) {
-			facts.refused = isRefused(request)
+			facts.over = isRefused(request) || evictionrequest.StateOf(request) == evictionrequest.StateEvicted
 		} else {
 			facts.request = request
 		}
@@ -345,7 +347,7 @@ func (f *nodeFacts) anyTaken(targets maintenance.Targets) bool {
 func (f *nodeFacts) requests(targets maintenance.Targets) []*v1.Pod {
 	var pods []*v1.Pod
 	for _, pod := range f.pods {
-		if !pod.refused && !isAsked(pod.request) && targets.Take(pod.Pod) {
+		if !pod.over && !isAsked(pod.request) && targets.Take(pod.Pod) {
 			pods = append(pods, pod.Pod)
 		}
 	}

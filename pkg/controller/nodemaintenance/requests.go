@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/util/workqueue"
 )
 
@@ -50,11 +51,8 @@ func inParallel[T any](ctx context.Context, items []T, do func(context.Context, 
 }
 
 func isFinished(request *coordinationv1alpha1.EvictionRequest) bool {
-	return holds(request, coordinationv1alpha1.EvictionRequestConditionEvicted) || holds(request, coordinationv1alpha1.EvictionRequestConditionCanceled)
-}
-
-func holds(request *coordinationv1alpha1.EvictionRequest, conditionType coordinationv1alpha1.EvictionRequestConditionType) bool {
-	return meta.IsStatusConditionTrue(request.Status.Conditions, string(conditionType))
+	state := evictionrequest.StateOf(request)
+	return state == evictionrequest.StateEvicted || state == evictionrequest.StateCanceled
 }
 
 // isRefused tells whether a canceled request stays canceled, also if somebody asks

@@ -432,30 +432,37 @@ func TestPodThatCannotBeAsked(t *testing.T) {
 	f.expectDrains("in the end", map[string]string{"n": "0/3 Draining Default<=1000000000"})
 }
 
-// A pod whose request was refused for good is not asked again and again.
-func TestRefusedPod(t *testing.T) {
-	f := newFixture(t)
-	f.createNode("n", map[string]string{"a": ""})
-	pod := f.createPods(1, "n", 0)[0]
-	request := &coordinationv1alpha1.EvictionRequest{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: string(pod.UID)},
-		Spec:       coordinationv1alpha1.EvictionRequestSpec{Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}}},
-	}
-	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
-		Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonValidationFailed,
-	})
-	if _, err := f.client.CoordinationV1alpha1().EvictionRequests("default").Create(f.ctx, request, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
-	f.client.ClearActions()
-	f.settle()
-	if slices.Contains(f.writes(), "patch evictionrequests") {
-		t.Error("the pod was asked")
-	}
-	status := f.maintenance("m").Status
-	if isDrained(&status) || status.DrainStatus.PodsPendingEvictionRequest != 1 {
-		t.Errorf("status %+v", status)
+// A pod is not asked again whose request was refused for good, or says that the pod is
+// gone, while the cache of pods is behind.
+func TestPodsThatAreNotAskedAgain(t *testing.T) {
+	for _, condition := range []metav1.Condition{
+		{Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Reason: coordinationv1alpha1.EvictionRequestReasonValidationFailed},
+		{Type: string(coordinationv1alpha1.EvictionRequestConditionEvicted), Reason: coordinationv1alpha1.EvictionRequestReasonPodDeleted},
+	} {
+		t.Run(condition.Type, func(t *testing.T) {
+			f := newFixture(t)
+			f.createNode("n", map[string]string{"a": ""})
+			pod := f.createPods(1, "n", 0)[0]
+			request := &coordinationv1alpha1.EvictionRequest{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: string(pod.UID)},
+				Spec:       coordinationv1alpha1.EvictionRequestSpec{Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}}},
+			}
+			condition.Status = metav1.ConditionTrue
+			meta.SetStatusCondition(&request.Status.Conditions, condition)
+			if _, err := f.client.CoordinationV1alpha1().EvictionRequests("default").Create(f.ctx, request, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+			f.client.ClearActions()
+			f.settle()
+			if slices.Contains(f.writes(), "patch evictionrequests") {
+				t.Error("the pod was asked")
+			}
+			status := f.maintenance("m").Status
+			if isDrained(&status) || status.DrainStatus.PodsPendingEvictionRequest != 1 {
+				t.Errorf("status %+v", status)
+			}
+		})
 	}
 }
 
