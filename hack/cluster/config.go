@@ -39,7 +39,7 @@ var components = []string{
 }
 
 // defaultGates are the gates of the fork: a local cluster is there to try it.
-const defaultGates = "DeclarativeNodeMaintenance=true,EvictionRequestAPI=true"
+const defaultGates = "DeclarativeNodeMaintenance=true,DeploymentPodSurge=true,EvictionRequestAPI=true,NodeMaintenanceAwareDaemonSet=true"
 
 // options is what the caller of up can choose.
 type options struct {

@@ -40,10 +40,10 @@ const (
 // kubernetesNames are the names in the reserved domain that a pod may carry.
 var kubernetesNames = sets.New(
 	coordinationv1alpha1.EvictionInterceptorDaemonSet,
-	"deployment.apps.k8s.io",
+	coordinationv1alpha1.EvictionInterceptorDeployment,
 	"horizontalpodautoscaler.autoscaling.k8s.io",
 	coordinationv1alpha1.EvictionInterceptorKubelet,
-	"replicaset.apps.k8s.io",
+	coordinationv1alpha1.EvictionInterceptorReplicaSet,
 	"statefulset.apps.k8s.io",
 )
 

@@ -31,9 +31,18 @@ const (
 	// pod that a DaemonSet controls, also where the pod does not name it.
 	EvictionInterceptorDaemonSet = "daemonset.apps.k8s.io"
 
+	// EvictionInterceptorDeployment is the Deployment controller. It stands on the pods of
+	// Deployments with a rolling update strategy and a maxSurge (gate DeploymentPodSurge):
+	// it brings up a replacement before such a pod goes.
+	EvictionInterceptorDeployment = "deployment.apps.k8s.io"
+
 	// EvictionInterceptorKubelet is the kubelet. It gets a turn for every mirror pod,
 	// which stands for a static pod that only the kubelet can end.
 	EvictionInterceptorKubelet = "kubelet.k8s.io"
+
+	// EvictionInterceptorReplicaSet is the ReplicaSet controller. It stands behind
+	// EvictionInterceptorDeployment and evicts the pod within its PodDisruptionBudgets.
+	EvictionInterceptorReplicaSet = "replicaset.apps.k8s.io"
 )
 
 // +genclient

@@ -1,0 +1,35 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package app
+
+import (
+	"context"
+	"sync"
+)
+
+// runInterceptor takes the turns of a controller in evictions until the context ends. It
+// is nil where the gate for that is off.
+type runInterceptor func(ctx context.Context)
+
+// start runs it in the background. The caller waits for its end with what is returned.
+func (run runInterceptor) start(ctx context.Context) (wait func()) {
+	var running sync.WaitGroup
+	if run != nil {
+		running.Go(func() { run(ctx) })
+	}
+	return running.Wait
+}

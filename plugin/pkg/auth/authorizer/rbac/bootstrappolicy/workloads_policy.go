@@ -1,0 +1,55 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package bootstrappolicy
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	rbacv1helpers "k8s.io/kubernetes/pkg/apis/rbac/v1"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+// addWorkloadInterceptorRules gives the workload controllers what they need as
+// interceptors of evictions. Watching comes with the shared informers, which are not theirs.
+func addWorkloadInterceptorRules(roles []rbacv1.ClusterRole) {
+	added := map[string][]rbacv1.PolicyRule{}
+	if utilfeature.DefaultFeatureGate.Enabled(features.DeploymentPodSurge) {
+		added["deployment-controller"] = interceptorRules()
+		added["replicaset-controller"] = append(interceptorRules(),
+			// It evicts, so that budgets hold. The right to delete would pass them by.
+			rbacv1helpers.NewRule("create").Groups(legacyGroup).Resources("pods/eviction").RuleOrDie(),
+		)
+	}
+	if utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceAwareDaemonSet) {
+		added["daemon-set-controller"] = interceptorRules()
+	}
+	for i := range roles {
+		for name, rules := range added {
+			if roles[i].Name == saRolePrefix+name {
+				roles[i].Rules = append(roles[i].Rules, rules...)
+			}
+		}
+	}
+}
+
+// interceptorRules is what k8s.io/client-go/tools/evictionrequest asks of an interceptor.
+func interceptorRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		rbacv1helpers.NewRule("get", "list", "watch").Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
+		rbacv1helpers.NewRule("patch").Groups(coordinationGroup).Resources("evictionrequests/status").RuleOrDie(),
+	}
+}
