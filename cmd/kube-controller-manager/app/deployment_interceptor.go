@@ -17,10 +17,36 @@ limitations under the License.
 package app
 
 import (
+	"context"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kubernetes/pkg/controller/deployment"
+	"k8s.io/kubernetes/pkg/features"
 )
 
-// interceptDeploymentEvictions makes the Deployment controller an interceptor, if its gate is on.
-func interceptDeploymentEvictions(_ ControllerContext, _ string, _ *deployment.DeploymentController) (runInterceptor, error) {
-	return nil, nil
+// interceptDeploymentEvictions makes the Deployment controller an interceptor, if its gate
+// is on.
+func interceptDeploymentEvictions(controllerContext ControllerContext, controllerName string, dc *deployment.DeploymentController) (runInterceptor, error) {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.DeploymentPodSurge) {
+		return nil, nil
+	}
+	client, err := newEvictionClient(controllerContext, controllerName)
+	if err != nil {
+		return nil, err
+	}
+	informers := controllerContext.InformerFactory
+	if err := dc.SurgeForEvictions(
+		informers.Coordination().V1alpha1().EvictionRequests(),
+		informers.Apps().V1().Deployments(),
+		informers.Core().V1().Pods(),
+		client,
+	); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) {
+		if err := dc.InterceptEvictions(ctx); err != nil {
+			utilruntime.HandleErrorWithContext(ctx, err, "The Deployment controller does not intercept evictions")
+		}
+	}, nil
 }

@@ -48,6 +48,11 @@ type EvictionSurge struct {
 	// that knows nothing of this, and nothing is extra.
 	Of int32 `json:"of"`
 
+	// Desired is what the annotation DesiredReplicasAnnotation said when this was written.
+	// If it says something else, the Deployment was scaled by a controller manager that knows
+	// nothing of this, and nothing is extra, even if Of happens to be right.
+	Desired int32 `json:"desired"`
+
 	// Since is when the surge began or last made progress.
 	Since metav1.Time `json:"since"`
 
@@ -72,7 +77,7 @@ func EvictionSurgeOf(rs *apps.ReplicaSet) (EvictionSurge, error) {
 	if err := json.Unmarshal([]byte(value), &surge); err != nil {
 		return EvictionSurge{}, fmt.Errorf("annotation %s of ReplicaSet %s/%s: %w", EvictionSurgeAnnotation, rs.Namespace, rs.Name, err)
 	}
-	if surge.Of != *rs.Spec.Replicas {
+	if surge.Of != *rs.Spec.Replicas || surge.Desired != desiredReplicas(rs) {
 		return EvictionSurge{}, nil
 	}
 	if surge.Surge < 0 || surge.Surge > surge.Of {
@@ -81,12 +86,31 @@ func EvictionSurgeOf(rs *apps.ReplicaSet) (EvictionSurge, error) {
 	return surge, nil
 }
 
-// SetEvictionSurge records the surge on a ReplicaSet. One that says nothing is removed.
+// WithEvictionSurge is the way back from WithoutEvictionSurge, after spec.replicas of the
+// view may have changed. It returns a copy.
+func WithEvictionSurge(view *apps.ReplicaSet) *apps.ReplicaSet {
+	var surge EvictionSurge
+	value, ok := view.Annotations[EvictionSurgeAnnotation]
+	if !ok || json.Unmarshal([]byte(value), &surge) != nil {
+		return view
+	}
+	rs := view.DeepCopy()
+	SetEvictionSurge(rs, surge)
+	return rs
+}
+
+// SetEvictionSurge makes so many replicas of a ReplicaSet extra: spec.replicas must be what
+// the Deployment wants of it, and becomes the sum. Of and Desired are filled in. A surge
+// that says nothing is removed.
 func SetEvictionSurge(rs *apps.ReplicaSet, surge EvictionSurge) {
 	if surge.Surge == 0 && len(surge.Leaving) == 0 {
 		delete(rs.Annotations, EvictionSurgeAnnotation)
 		return
 	}
+	replicas := *rs.Spec.Replicas + surge.Surge
+	rs.Spec.Replicas = &replicas
+	surge.Of = replicas
+	surge.Desired = desiredReplicas(rs)
 	value, err := json.Marshal(surge)
 	if err != nil {
 		panic(fmt.Sprintf("an eviction surge has only fields that JSON knows: %v", err))
@@ -95,4 +119,38 @@ func SetEvictionSurge(rs *apps.ReplicaSet, surge EvictionSurge) {
 		rs.Annotations = map[string]string{}
 	}
 	rs.Annotations[EvictionSurgeAnnotation] = string(value)
+}
+
+// WithoutEvictionSurge returns a ReplicaSet as its Deployment wants it, together with the
+// surge that was taken out: spec.replicas is smaller by the surge, and so are the counters
+// of the status where they are beyond that. What a Deployment does with it, it does as if
+// there was no surge. WithEvictionSurge is the way back.
+//
+// The counters do not say which pods are extra. One that counts fewer than are wanted stays
+// as it is: what is missing is missing, whoever the missing pods are.
+func WithoutEvictionSurge(rs *apps.ReplicaSet) (*apps.ReplicaSet, EvictionSurge, error) {
+	if _, ok := rs.Annotations[EvictionSurgeAnnotation]; !ok {
+		return rs, EvictionSurge{}, nil
+	}
+	surge, err := EvictionSurgeOf(rs)
+	view := rs.DeepCopy()
+	if surge.Of == 0 { // Void: nobody must take it for one again.
+		delete(view.Annotations, EvictionSurgeAnnotation)
+		return view, surge, err
+	}
+	*view.Spec.Replicas -= surge.Surge
+	extra := surge.Surge + int32(len(surge.Leaving))
+	for _, count := range []*int32{&view.Status.Replicas, &view.Status.FullyLabeledReplicas, &view.Status.ReadyReplicas, &view.Status.AvailableReplicas} {
+		*count -= min(max(*count-*view.Spec.Replicas, 0), extra)
+	}
+	return view, surge, err
+}
+
+// desiredReplicas returns the value of DesiredReplicasAnnotation, or -1 where there is none
+// that can be read, as on a ReplicaSet that its Deployment has adopted.
+func desiredReplicas(rs *apps.ReplicaSet) int32 {
+	if desired, ok, err := getNonNegativeInt32FromAnnotation(rs, DesiredReplicasAnnotation); ok && err == nil {
+		return desired
+	}
+	return -1
 }

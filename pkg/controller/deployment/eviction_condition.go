@@ -1,0 +1,90 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deployment
+
+import (
+	"fmt"
+
+	apps "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+)
+
+const (
+	// DeploymentEvictionInProgress is True while the Deployment moves pods that are about to
+	// be evicted, and absent otherwise.
+	DeploymentEvictionInProgress apps.DeploymentConditionType = "EvictionInProgress"
+
+	// SurgingReason means that replacements are on their way or there.
+	SurgingReason = "Surging"
+	// WaitingReason means that pods wait for a rollout, or for room.
+	WaitingReason = "Waiting"
+)
+
+// progress is what the condition says of a Deployment.
+type progress struct {
+	// asked is how many pods wait for the Deployment, surge how many replacements there are
+	// to be, and replaced how many of them are available.
+	asked, surge, replaced int
+}
+
+func (p progress) inProgress() bool { return p.asked > 0 || p.surge > 0 }
+
+func (p progress) condition() apps.DeploymentCondition {
+	c := apps.DeploymentCondition{Type: DeploymentEvictionInProgress, Status: v1.ConditionTrue}
+	if p.surge > 0 {
+		c.Reason = SurgingReason
+		c.Message = fmt.Sprintf("Surging %d/%d: pods that should leave go when their replacements are available.", p.replaced, p.surge)
+	} else {
+		c.Reason = WaitingReason
+		c.Message = fmt.Sprintf("Pods that should leave and wait until there is room for a surge: %d.", p.asked)
+	}
+	return c
+}
+
+// setCondition brings the condition of a Deployment up to date in a status that is about to
+// be written. Without a surger it is removed: it could be left from when the gate was on.
+func (s *surger) setCondition(status *apps.DeploymentStatus, d *apps.Deployment) {
+	if s == nil {
+		deploymentutil.RemoveDeploymentCondition(status, DeploymentEvictionInProgress)
+		return
+	}
+	s.lock.Lock()
+	p := s.progress[d.UID]
+	s.lock.Unlock()
+	if !p.inProgress() {
+		deploymentutil.RemoveDeploymentCondition(status, DeploymentEvictionInProgress)
+		return
+	}
+	now := metav1.NewTime(s.clock.Now())
+	condition := p.condition()
+	condition.LastTransitionTime, condition.LastUpdateTime = now, now
+	for i, existing := range status.Conditions {
+		if existing.Type != DeploymentEvictionInProgress {
+			continue
+		}
+		// In its place: the order of the conditions is part of the status.
+		if existing.Reason != condition.Reason || existing.Message != condition.Message {
+			condition.LastTransitionTime = existing.LastTransitionTime
+			status.Conditions[i] = condition
+		}
+		return
+	}
+	status.Conditions = append(status.Conditions, condition)
+}

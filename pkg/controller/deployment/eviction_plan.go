@@ -1,0 +1,176 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deployment
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+)
+
+// brokenAfter is how long a pod must not have been ready to count as broken. A shorter time
+// would give up a pod for one missed readiness probe.
+const brokenAfter = 30 * time.Second
+
+// turn is how far an eviction request of a pod concerns its Deployment.
+type turn int
+
+const (
+	// notAsked: no request, or one where it is not the Deployment's turn yet, or canceled.
+	notAsked turn = iota
+	// ourTurn: the request waits for the Deployment.
+	ourTurn
+	// passedOn: the Deployment had its turn and the pod is still to leave.
+	passedOn
+)
+
+// surgePod is what the surge has to know of a pod that lives: one that neither terminates
+// nor has ended.
+type surgePod struct {
+	uid     types.UID
+	created time.Time
+	// available is as in the status of the ReplicaSet: ready for spec.minReadySeconds.
+	available bool
+	// broken is true if the pod has not been ready for brokenAfter.
+	broken bool
+	turn   turn
+	// since is when the Deployment's turn began; zero if it has not had one.
+	since time.Time
+}
+
+// surgeState is one ReplicaSet as the surge sees it.
+type surgeState struct {
+	// wanted is how many replicas the Deployment wants, without a surge.
+	wanted int
+	// room is how many extra replicas there may be.
+	room int
+	// kept is what is recorded on the ReplicaSet.
+	kept deploymentutil.EvictionSurge
+	// pods are those that live.
+	pods []surgePod
+}
+
+// nextSurge returns what should be recorded on a ReplicaSet. It follows from what is there
+// alone, so that looking twice, or after a restart, changes nothing.
+//
+// There is an extra replica for each pod that is to leave, as far as there is room. Pods
+// leave when their replacements are available: spec.replicas falls, and the pods that the
+// record names go first.
+func nextSurge(now time.Time, s surgeState) deploymentutil.EvictionSurge {
+	leaving := s.leaving()
+	surge := min(s.toLeave()-len(leaving), s.room, s.wanted)
+	if len(leaving) > 0 {
+		// So small that all of them go. More extra replicas come when they have gone.
+		surge = min(surge, len(s.pods)-len(leaving)-s.wanted)
+	}
+	next := deploymentutil.EvictionSurge{Surge: int32(max(surge, 0)), Since: s.kept.Since}
+	for _, pod := range leaving {
+		next.Leaving = append(next.Leaving, pod.uid)
+	}
+	slices.Sort(next.Leaving)
+	begun := s.kept.Surge == 0 && next.Surge > 0
+	progress := slices.ContainsFunc(next.Leaving, func(uid types.UID) bool { return !slices.Contains(s.kept.Leaving, uid) })
+	if begun || progress {
+		next.Since = metav1.NewTime(now.Truncate(time.Second))
+	}
+	return next
+}
+
+// leaving returns the pods that can go now: those without which as many are available as
+// would be without any eviction, and not fewer than are wanted.
+func (s surgeState) leaving() []surgePod {
+	var candidates []surgePod
+	available, broken := 0, 0
+	for _, pod := range s.pods {
+		if pod.available {
+			available++
+		}
+		if pod.turn != ourTurn {
+			continue
+		}
+		candidates = append(candidates, pod)
+		if pod.broken {
+			broken++ // Nobody misses it.
+		}
+	}
+	spare := max(available-(s.wanted-s.brokenOthers()), 0)
+	count := min(len(candidates), len(s.pods)-s.wanted, broken+spare, deploymentutil.MaxLeaving)
+	if count <= 0 {
+		return nil
+	}
+	slices.SortFunc(candidates, func(a, b surgePod) int {
+		return cmp.Or(compareBool(b.broken, a.broken), compareBool(a.available, b.available), a.since.Compare(b.since), cmp.Compare(a.uid, b.uid))
+	})
+	return candidates[:count]
+}
+
+// brokenOthers counts the pods that nobody has asked to leave, that were there before
+// anybody was asked, and that are broken. Whoever waits for them to become available waits
+// for something that an eviction has nothing to do with.
+func (s surgeState) brokenOthers() int {
+	var begun time.Time
+	for _, pod := range s.pods {
+		if pod.turn != notAsked && (begun.IsZero() || pod.since.Before(begun)) {
+			begun = pod.since
+		}
+	}
+	count := 0
+	for _, pod := range s.pods {
+		if pod.turn == notAsked && pod.broken && pod.created.Before(begun) {
+			count++
+		}
+	}
+	return count
+}
+
+// toLeave counts the pods that are to leave, whoever's turn it is. One that was passed on
+// keeps its extra replica, which takes its place when it goes.
+func (s surgeState) toLeave() int {
+	count := 0
+	for _, pod := range s.pods {
+		if pod.turn != notAsked {
+			count++
+		}
+	}
+	return count
+}
+
+// replaced returns how many of the extra replicas have become available.
+func (s surgeState) replaced() int {
+	available := 0
+	for _, pod := range s.pods {
+		if pod.available {
+			available++
+		}
+	}
+	return min(int(s.kept.Surge), max(available-s.wanted+s.brokenOthers(), 0))
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}

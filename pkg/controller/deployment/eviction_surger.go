@@ -1,0 +1,316 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
+	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	clientset "k8s.io/client-go/kubernetes"
+	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"k8s.io/kubernetes/pkg/controller/deployment/metrics"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+)
+
+// maxConcurrentTurns is how many pods may be moved at the same time. A turn is a goroutine
+// that waits; what bounds the work is maxSurge of each Deployment.
+const maxConcurrentTurns = 100000
+
+// surger makes Deployments surge before their pods are evicted: interceptor
+// deployment.apps.k8s.io (KEP-4563, "Pod Surge Example").
+//
+// Its decisions are made in the sync of the Deployment, so that nobody else writes
+// spec.replicas of a ReplicaSet meanwhile: surgeForEvictions looks at all ReplicaSets and
+// their pods, and nextSurge (eviction_plan.go) says what should be. The rest of the sync
+// works on ReplicaSets without their surge, and writeReplicaSet adds it again.
+//
+// What is reported of a pod goes through the turns: takeTurn holds one open for as long as
+// it is the Deployment's, and the sync tells it what to say and when it is over.
+//
+// A nil surger does nothing: the gate DeploymentPodSurge is off.
+type surger struct {
+	dc            *DeploymentController
+	client        clientset.Interface
+	clock         clock.WithTicker
+	requestLister coordinationlisters.EvictionRequestLister
+	interceptor   *evictionrequest.Interceptor
+
+	lock sync.Mutex
+	// moves are the turns that are open, by the UID of the pod.
+	moves map[types.UID]*move
+	// progress is what the condition of a Deployment should say, by its UID. It is there
+	// for Deployments that have something to say.
+	progress map[types.UID]progress
+}
+
+// move is one turn of the Deployment controller.
+type move struct {
+	turn           *evictionrequest.Turn
+	namespace, pod string
+	uid            types.UID
+	// deployment is whose turn it is; only takeTurn writes it, under the lock.
+	deployment types.UID
+	// wake tells that the pod may belong to somebody else by now.
+	wake chan struct{}
+	// over gets how it ended, once.
+	over chan verdict
+}
+
+// SurgeForEvictions makes the controller an interceptor. It is called before Run. The
+// client is for what an eviction waits for: it should have rate limits of its own.
+func (dc *DeploymentController) SurgeForEvictions(requests coordinationinformers.EvictionRequestInformer, deployments appsinformers.DeploymentInformer, pods coreinformers.PodInformer, client clientset.Interface) error {
+	s := &surger{
+		dc:            dc,
+		client:        client,
+		clock:         clock.RealClock{},
+		requestLister: requests.Lister(),
+		moves:         map[types.UID]*move{},
+		progress:      map[types.UID]progress{},
+	}
+	var err error
+	s.interceptor, err = evictionrequest.NewInterceptor(evictionrequest.InterceptorConfig{
+		Client:        client,
+		Name:          coordinationv1alpha1.EvictionInterceptorDeployment,
+		Handle:        s.takeTurn,
+		MaxConcurrent: maxConcurrentTurns,
+		Informer:      requests,
+	})
+	if err != nil {
+		return fmt.Errorf("creating the interceptor %s: %w", coordinationv1alpha1.EvictionInterceptorDeployment, err)
+	}
+	if err := s.watch(requests, deployments, pods); err != nil {
+		return err
+	}
+	metrics.Register()
+	dc.surger = s
+	return nil
+}
+
+// InterceptEvictions takes the turns until the context ends.
+func (dc *DeploymentController) InterceptEvictions(ctx context.Context) error {
+	if !cache.WaitForNamedCacheSyncWithContext(ctx, dc.dListerSynced, dc.rsListerSynced, dc.podListerSynced) {
+		return nil
+	}
+	return dc.surger.interceptor.Run(ctx)
+}
+
+// surgeForEvictions gives each ReplicaSet the surge that it should have, and returns the
+// ReplicaSets as they are without. Each pod whose turn it is hears how it stands.
+func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.Deployment, rsList []*apps.ReplicaSet, podMap map[types.UID][]*v1.Pod) ([]*apps.ReplicaSet, error) {
+	s := dc.surger
+	if s == nil {
+		return rsList, nil
+	}
+	now := s.clock.Now()
+	w := s.observe(ctx, now, d, rsList, podMap)
+	if d.DeletionTimestamp == nil {
+		if err := s.apply(ctx, now, w); err != nil {
+			// The queue gives up after some errors; pods that wait do not.
+			dc.enqueueAfter(d, time.Minute)
+			return nil, err
+		}
+	}
+	s.report(now, w)
+	if next := w.nextLook(now); next > 0 {
+		dc.enqueueAfter(d, next)
+	}
+	return w.views(), nil
+}
+
+// apply writes the surge of each ReplicaSet where it is to change.
+func (s *surger) apply(ctx context.Context, now time.Time, w *workload) error {
+	for _, set := range w.sets {
+		next := nextSurge(now, set.surgeState)
+		_, recorded := set.stored.Annotations[deploymentutil.EvictionSurgeAnnotation]
+		void := recorded && set.kept.Of == 0
+		if !void && next.Surge == set.kept.Surge && slices.Equal(next.Leaving, set.kept.Leaving) {
+			continue
+		}
+		rs := set.view.DeepCopy()
+		deploymentutil.SetEvictionSurge(rs, next)
+		updated, err := s.client.AppsV1().ReplicaSets(rs.Namespace).Update(ctx, rs, metav1.UpdateOptions{})
+		if err != nil {
+			return fmt.Errorf("scaling ReplicaSet %s to %d, %d of them for evictions: %w", klog.KObj(rs), *rs.Spec.Replicas, next.Surge, err)
+		}
+		s.recordSurge(w.deployment, set, next)
+		set.stored = updated
+		if set.view, set.kept, err = deploymentutil.WithoutEvictionSurge(updated); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordSurge tells people of a surge that was written.
+func (s *surger) recordSurge(d *apps.Deployment, set *replicaSet, next deploymentutil.EvictionSurge) {
+	from, to := *set.stored.Spec.Replicas, *set.view.Spec.Replicas+next.Surge
+	if grown := next.Surge - set.kept.Surge; grown > 0 {
+		metrics.SurgesStarted(int(grown))
+	}
+	switch {
+	case to > from:
+		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "EvictionSurge", "Scaled up replica set %s from %d to %d, because %d of its pods should leave their nodes", set.stored.Name, from, to, set.toLeave())
+	case to < from && len(next.Leaving) > 0:
+		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "EvictionSurge", "Scaled down replica set %s from %d to %d: %d pods leave their nodes, their replacements are available", set.stored.Name, from, to, len(next.Leaving))
+	case to < from:
+		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "EvictionSurge", "Scaled down replica set %s from %d to %d: no replacements are needed any more", set.stored.Name, from, to)
+	}
+}
+
+// writeReplicaSet updates a ReplicaSet that surgeForEvictions has returned, and which
+// therefore lacks its surge.
+func (dc *DeploymentController) writeReplicaSet(ctx context.Context, view *apps.ReplicaSet) (*apps.ReplicaSet, error) {
+	if dc.surger == nil {
+		return dc.client.AppsV1().ReplicaSets(view.Namespace).Update(ctx, view, metav1.UpdateOptions{})
+	}
+	updated, err := dc.client.AppsV1().ReplicaSets(view.Namespace).Update(ctx, deploymentutil.WithEvictionSurge(view), metav1.UpdateOptions{})
+	if err != nil {
+		return updated, err
+	}
+	updated, _, err = deploymentutil.WithoutEvictionSurge(updated)
+	return updated, err
+}
+
+// report tells every open turn how it stands, and remembers what the condition should say.
+func (s *surger) report(now time.Time, w *workload) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if p := w.progress(); p.inProgress() {
+		s.progress[w.deployment.UID] = p
+	} else {
+		delete(s.progress, w.deployment.UID)
+	}
+	for _, set := range w.sets {
+		for _, asked := range set.asked {
+			move := s.moves[asked.uid]
+			if move == nil {
+				continue
+			}
+			if verdict := w.verdict(now, set, asked); verdict.outcome != "" {
+				move.finish(verdict)
+			} else {
+				move.turn.SetMessage(verdict.message)
+			}
+		}
+	}
+}
+
+// finish ends the turn. Only the first verdict counts.
+func (m *move) finish(v verdict) {
+	select {
+	case m.over <- v:
+	default:
+	}
+}
+
+// takeTurn holds the turn for one pod open until the Deployment is done with it.
+func (s *surger) takeTurn(ctx context.Context, turn *evictionrequest.Turn) error {
+	m := s.begin(turn)
+	defer s.end(m)
+	for {
+		d, known := s.deploymentOf(ctx, m.namespace, m.pod, m.uid)
+		if known && d == nil {
+			return s.conclude(turn, verdict{metrics.Declined, "No Deployment controls the pod."})
+		}
+		if d != nil {
+			s.assign(m, d)
+		}
+		select {
+		case <-ctx.Done():
+			if outcome := outcomeOf(context.Cause(ctx)); outcome != "" {
+				metrics.TurnOver(outcome, s.clock.Since(turnBegan(turn.Request(), s.clock.Now())))
+			}
+			return context.Cause(ctx)
+		case v := <-m.over:
+			return s.conclude(turn, v)
+		case <-m.wake:
+		}
+	}
+}
+
+// conclude completes a turn with these last words.
+func (s *surger) conclude(turn *evictionrequest.Turn, v verdict) error {
+	metrics.TurnOver(v.outcome, s.clock.Since(turnBegan(turn.Request(), s.clock.Now())))
+	return evictionrequest.Decline(v.message)
+}
+
+// outcomeOf says how a turn has ended that the Deployment has not ended itself. It is empty
+// if the turn goes on elsewhere.
+func outcomeOf(cause error) metrics.Outcome {
+	switch {
+	case errors.Is(cause, evictionrequest.ErrEvicted):
+		return metrics.Completed
+	case errors.Is(cause, evictionrequest.ErrCanceled), errors.Is(cause, evictionrequest.ErrRequestGone):
+		return metrics.Canceled
+	case errors.Is(cause, evictionrequest.ErrTurnLost):
+		return metrics.Lost
+	}
+	return ""
+}
+
+func (s *surger) begin(turn *evictionrequest.Turn) *move {
+	target := turn.Request().Spec.Target.Pod
+	m := &move{
+		turn:      turn,
+		namespace: turn.Request().Namespace,
+		pod:       target.Name,
+		uid:       types.UID(target.UID),
+		wake:      make(chan struct{}, 1),
+		over:      make(chan verdict, 1),
+	}
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.moves[m.uid] = m
+	return m
+}
+
+// assign notes to which Deployment the pod belongs, and has it look.
+func (s *surger) assign(m *move, d *apps.Deployment) {
+	s.lock.Lock()
+	m.deployment = d.UID
+	s.lock.Unlock()
+	s.dc.enqueueDeployment(d)
+}
+
+// end forgets a turn. The Deployment looks once more: what is over may have been canceled.
+func (s *surger) end(m *move) {
+	s.lock.Lock()
+	if s.moves[m.uid] == m { // And not one that was begun since.
+		delete(s.moves, m.uid)
+	}
+	s.lock.Unlock()
+	if d, _ := s.deploymentOf(context.TODO(), m.namespace, m.pod, m.uid); d != nil {
+		s.dc.enqueueDeployment(d)
+	}
+}

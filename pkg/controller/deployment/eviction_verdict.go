@@ -1,0 +1,122 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deployment
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	apps "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/controller/deployment/metrics"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+)
+
+// maxReasonLength bounds what is quoted from elsewhere, in bytes.
+const maxReasonLength = 200
+
+// verdict is what a pod that is asked to leave hears of its Deployment.
+type verdict struct {
+	// outcome is empty while the turn goes on.
+	outcome metrics.Outcome
+	message string
+}
+
+// verdict says how it stands with one pod.
+func (w *workload) verdict(now time.Time, set *replicaSet, asked askedPod) verdict {
+	switch {
+	case w.deployment.DeletionTimestamp != nil:
+		return verdict{metrics.Declined, fmt.Sprintf("%s is being deleted.", w)}
+	case asked.terminating:
+		return verdict{metrics.Completed, "The pod terminates."}
+	case !deploymentutil.IsRollingUpdate(w.deployment):
+		return verdict{metrics.Declined, fmt.Sprintf("%s does not surge: its strategy is %s.", w, w.deployment.Spec.Strategy.Type)}
+	case *w.deployment.Spec.Replicas > 0 && w.maxSurge() == 0:
+		return verdict{metrics.Declined, fmt.Sprintf("%s does not surge: its maxSurge is 0.", w)}
+	}
+	message := w.waiting(set, asked)
+	if !w.turnDeadline(set, asked).After(now) {
+		return verdict{metrics.GivenUp, fmt.Sprintf("Gave up after %v without progress. %s", w.progressDeadline(), message)}
+	}
+	return verdict{message: message}
+}
+
+// waiting says what a pod waits for.
+func (w *workload) waiting(set *replicaSet, asked askedPod) string {
+	surging := fmt.Sprintf("Surging %d/%d: ", set.moved(), set.surging())
+	switch {
+	case slices.Contains(set.kept.Leaving, asked.uid):
+		return surging + "the replacement is available, the pod makes way."
+	case w.rolling:
+		return fmt.Sprintf("Waiting for the rollout of %s, which comes before a surge.", w)
+	case set.surging() == 0:
+		return fmt.Sprintf("Waiting: %s has %d pods and may not have more at the moment.", w, len(set.pods))
+	}
+	replacements := set.replacements()
+	if len(replacements) > 0 {
+		return surging + "waiting for " + describeUnavailable(replacements[0], len(replacements)-1)
+	}
+	if failure := replicaFailure(set.view); failure != "" {
+		return surging + "replacements cannot be created: " + failure
+	}
+	return surging + "waiting for replacements to be created, or for room: other pods go first."
+}
+
+// describeUnavailable says why a pod is not available.
+func describeUnavailable(pod *v1.Pod, others int) string {
+	name := "pod " + pod.Name
+	if others > 0 {
+		name = fmt.Sprintf("pod %s and %d more", pod.Name, others)
+	}
+	if _, scheduled := podutil.GetPodCondition(&pod.Status, v1.PodScheduled); scheduled != nil && scheduled.Status == v1.ConditionFalse {
+		return fmt.Sprintf("%s to be scheduled: %s", name, cut(scheduled.Message))
+	}
+	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if waiting := container.State.Waiting; waiting != nil && waiting.Reason != "" {
+			return fmt.Sprintf("%s: container %s is waiting, %s", name, container.Name, waiting.Reason)
+		}
+	}
+	if podutil.IsPodReady(pod) {
+		return name + " to be available: it is ready."
+	}
+	return name + " to become ready."
+}
+
+// replicaFailure returns why the ReplicaSet cannot create pods, if so.
+func replicaFailure(rs *apps.ReplicaSet) string {
+	for _, condition := range rs.Status.Conditions {
+		if condition.Type == apps.ReplicaSetReplicaFailure && condition.Status == v1.ConditionTrue {
+			return cut(condition.Message)
+		}
+	}
+	return ""
+}
+
+func cut(message string) string {
+	if len(message) <= maxReasonLength {
+		return message
+	}
+	// Not in the middle of a character.
+	end := maxReasonLength
+	for end > 0 && message[end]&0xC0 == 0x80 {
+		end--
+	}
+	return message[:end] + "..."
+}

@@ -1,0 +1,196 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deployment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
+	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/klog/v2"
+
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+)
+
+// watch has Deployments looked at again when something has changed that a surge depends on.
+// What shows in the status of a ReplicaSet wakes them anyway.
+func (s *surger) watch(requests coordinationinformers.EvictionRequestInformer, deployments appsinformers.DeploymentInformer, pods coreinformers.PodInformer) error {
+	if _, err := requests.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { s.requestChanged(nil, obj) },
+		UpdateFunc: func(old, new any) {
+			s.requestChanged(old.(*coordinationv1alpha1.EvictionRequest), new)
+		},
+		DeleteFunc: func(obj any) { s.requestChanged(nil, obj) },
+	}); err != nil {
+		return fmt.Errorf("watching eviction requests: %w", err)
+	}
+	if _, err := deployments.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		DeleteFunc: func(obj any) {
+			if d, ok := withoutTombstone(obj).(*apps.Deployment); ok {
+				s.deploymentGone(d.UID)
+			}
+		},
+	}); err != nil {
+		return fmt.Errorf("watching deployments: %w", err)
+	}
+	if _, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { s.podChanged(nil, obj) },
+		UpdateFunc: func(old, new any) { s.podChanged(old.(*v1.Pod), new) },
+		DeleteFunc: func(obj any) { s.podChanged(nil, obj) },
+	}); err != nil {
+		return fmt.Errorf("watching pods: %w", err)
+	}
+	return nil
+}
+
+// requestChanged looks at the Deployment if a request concerns it otherwise than before.
+func (s *surger) requestChanged(old *coordinationv1alpha1.EvictionRequest, obj any) {
+	request, ok := withoutTombstone(obj).(*coordinationv1alpha1.EvictionRequest)
+	if !ok || request.Spec.Target.Pod == nil {
+		return
+	}
+	deleted := old == nil
+	if !deleted && turnIn(old) == turnIn(request) || deleted && turnIn(request) == notAsked {
+		return
+	}
+	target := request.Spec.Target.Pod
+	if d, _ := s.deploymentOf(context.TODO(), request.Namespace, target.Name, types.UID(target.UID)); d != nil {
+		s.dc.enqueueDeployment(d)
+	}
+}
+
+// podChanged looks at the Deployment of a pod that became ready or unready, ended, or
+// changed its owner, if the pod or its ReplicaSet has to do with a surge.
+func (s *surger) podChanged(old *v1.Pod, obj any) {
+	pod, ok := withoutTombstone(obj).(*v1.Pod)
+	if !ok {
+		return
+	}
+	if old != nil && podutil.IsPodReady(old) == podutil.IsPodReady(pod) && old.Status.Phase == pod.Status.Phase &&
+		(old.DeletionTimestamp == nil) == (pod.DeletionTimestamp == nil) && sameController(old, pod) {
+		return
+	}
+	s.lock.Lock()
+	m := s.moves[pod.UID]
+	s.lock.Unlock()
+	if m != nil {
+		m.wakeUp()
+		return
+	}
+	ref := metav1.GetControllerOf(pod)
+	if ref == nil {
+		return
+	}
+	rs, err := s.dc.rsLister.ReplicaSets(pod.Namespace).Get(ref.Name)
+	if err != nil || rs.UID != ref.UID || rs.Annotations[deploymentutil.EvictionSurgeAnnotation] == "" {
+		return
+	}
+	if ref := metav1.GetControllerOf(rs); ref != nil {
+		if d := s.dc.resolveControllerRef(rs.Namespace, ref); d != nil {
+			s.dc.enqueueDeployment(d)
+		}
+	}
+}
+
+// deploymentGone wakes the turns of a Deployment that does not exist any more. Its pods
+// may, if it was deleted without them.
+func (s *surger) deploymentGone(uid types.UID) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	delete(s.progress, uid)
+	for _, m := range s.moves {
+		if m.deployment == uid {
+			m.wakeUp()
+		}
+	}
+}
+
+func (m *move) wakeUp() {
+	select {
+	case m.wake <- struct{}{}:
+	default: // It is awake already.
+	}
+}
+
+// deploymentOf returns the Deployment of a pod, or nil if it has none. It is unknown while
+// the pod is not in the cache: the pod may be gone, or not have arrived.
+func (s *surger) deploymentOf(ctx context.Context, namespace, name string, uid types.UID) (d *apps.Deployment, known bool) {
+	pod, err := s.dc.podLister.Pods(namespace).Get(name)
+	if err != nil || pod.UID != uid {
+		return nil, false
+	}
+	return s.dc.getDeploymentForPod(klog.FromContext(ctx), pod), true
+}
+
+// turnIn says how far a request concerns the Deployment of its pod. The request may be nil.
+func turnIn(request *coordinationv1alpha1.EvictionRequest) turn {
+	if request == nil {
+		return notAsked
+	}
+	switch evictionrequest.StateOf(request) {
+	case evictionrequest.StateCanceled, evictionrequest.StateEvicted:
+		return notAsked
+	}
+	const own = coordinationv1alpha1.EvictionInterceptorDeployment
+	if slices.Contains(request.Status.ProcessedInterceptors, own) {
+		return passedOn
+	}
+	if active := evictionrequest.ActiveInterceptor(request); active == nil || active.Name != own {
+		return notAsked
+	} else if active.CompletionTime != nil {
+		return passedOn
+	}
+	return ourTurn
+}
+
+// turnBegan returns when the Deployment's turn began: when it first reported or, before
+// that, when it was told.
+func turnBegan(request *coordinationv1alpha1.EvictionRequest, now time.Time) time.Time {
+	for _, entry := range request.Status.Interceptors {
+		if entry.Name == coordinationv1alpha1.EvictionInterceptorDeployment && entry.StartTime != nil {
+			return entry.StartTime.Time
+		}
+	}
+	if activated := request.Status.ActivationTime; activated != nil {
+		return activated.Time
+	}
+	return now
+}
+
+func sameController(a, b *v1.Pod) bool {
+	left, right := metav1.GetControllerOfNoCopy(a), metav1.GetControllerOfNoCopy(b)
+	return left == nil && right == nil || left != nil && right != nil && left.UID == right.UID
+}
+
+func withoutTombstone(obj any) any {
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		return tombstone.Obj
+	}
+	return obj
+}

@@ -1,0 +1,263 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deployment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apps "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/controller"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+)
+
+// defaultProgressDeadline bounds how long pods wait for their replacements where the
+// Deployment says nothing. It is the default of spec.progressDeadlineSeconds.
+const defaultProgressDeadline = 10 * time.Minute
+
+// workload is a Deployment as the surge sees it, at one moment.
+type workload struct {
+	deployment *apps.Deployment
+	sets       []*replicaSet
+	// rolling is true if the Deployment is about to replace its pods, or does so. There is
+	// no surge then: the rollout needs the room for itself, and moves the pods.
+	rolling bool
+}
+
+// replicaSet is one ReplicaSet of it.
+type replicaSet struct {
+	surgeState
+	// stored is the object as the API server has it, view the same without its surge.
+	stored, view *apps.ReplicaSet
+	// asked are the pods whose turn it is, including those that terminate.
+	asked []askedPod
+	// living are the pods that neither terminate nor have ended.
+	living []*v1.Pod
+}
+
+// askedPod is a pod whose eviction request waits for the Deployment.
+type askedPod struct {
+	uid         types.UID
+	since       time.Time
+	terminating bool
+}
+
+// observe reads what there is to know, all of it from caches.
+func (s *surger) observe(ctx context.Context, now time.Time, d *apps.Deployment, rsList []*apps.ReplicaSet, podMap map[types.UID][]*v1.Pod) *workload {
+	w := &workload{deployment: d}
+	for _, rs := range rsList {
+		view, kept, err := deploymentutil.WithoutEvictionSurge(rs)
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Taking the surge of a replica set for none", "replicaSet", klog.KObj(rs))
+		}
+		set := &replicaSet{stored: rs, view: view}
+		set.kept, set.wanted = kept, int(*view.Spec.Replicas)
+		for _, pod := range podMap[rs.UID] {
+			s.observePod(now, set, pod)
+		}
+		w.sets = append(w.sets, set)
+	}
+	w.rolling = isRolling(d, w.views())
+	w.assignRoom()
+	return w
+}
+
+func (s *surger) observePod(now time.Time, set *replicaSet, pod *v1.Pod) {
+	observed := surgePod{
+		uid:       pod.UID,
+		created:   pod.CreationTimestamp.Time,
+		available: podutil.IsPodAvailable(pod, set.view.Spec.MinReadySeconds, metav1.NewTime(now)),
+		broken:    !notReadySince(pod).Add(brokenAfter).After(now),
+	}
+	// The name of a request is the UID of its pod.
+	if request, err := s.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID)); err == nil {
+		if observed.turn = turnIn(request); observed.turn != notAsked {
+			observed.since = turnBegan(request, now)
+		}
+	}
+	if observed.turn == ourTurn {
+		set.asked = append(set.asked, askedPod{uid: pod.UID, since: observed.since, terminating: pod.DeletionTimestamp != nil})
+	}
+	if controller.IsPodActive(pod) {
+		set.pods = append(set.pods, observed)
+		set.living = append(set.living, pod)
+	}
+}
+
+// notReadySince returns when a pod was ready last, or was created if it never was. It
+// returns the distant future for a pod that is ready.
+func notReadySince(pod *v1.Pod) time.Time {
+	if podutil.IsPodReady(pod) {
+		return farAway
+	}
+	if ready := podutil.GetPodReadyCondition(pod.Status); ready != nil && ready.LastTransitionTime.After(pod.CreationTimestamp.Time) {
+		return ready.LastTransitionTime.Time
+	}
+	return pod.CreationTimestamp.Time
+}
+
+// farAway is later than all else, and stays so when something is added to it.
+var farAway = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// isRolling tells whether the Deployment has more than one ReplicaSet with replicas, or is
+// about to. A paused one does not begin anything.
+func isRolling(d *apps.Deployment, views []*apps.ReplicaSet) bool {
+	active := controller.FilterActiveReplicaSets(views)
+	if len(active) > 1 {
+		return true
+	}
+	if d.Spec.Paused {
+		return false
+	}
+	current := deploymentutil.FindNewReplicaSet(d, slices.Clone(views))
+	return current == nil || len(active) == 1 && active[0].UID != current.UID
+}
+
+// assignRoom says how many extra replicas each ReplicaSet may have: together with what the
+// Deployment wants, not more than its strategy allows.
+func (w *workload) assignRoom() {
+	total := 0
+	for _, set := range w.sets {
+		total += set.wanted
+	}
+	replicas := int(*w.deployment.Spec.Replicas)
+	room := max(w.maxSurge()-max(total-replicas, 0), 0)
+	for _, set := range w.sets {
+		// Only one has replicas, if it is not rolling.
+		if !w.rolling && set.wanted > 0 {
+			set.room = room
+		}
+	}
+}
+
+func (w *workload) maxSurge() int {
+	return int(deploymentutil.MaxSurge(*w.deployment))
+}
+
+func (w *workload) views() []*apps.ReplicaSet {
+	views := make([]*apps.ReplicaSet, 0, len(w.sets))
+	for _, set := range w.sets {
+		views = append(views, set.view)
+	}
+	return views
+}
+
+// progress sums up all ReplicaSets.
+func (w *workload) progress() progress {
+	var p progress
+	for _, set := range w.sets {
+		p.surge += set.surging()
+		p.replaced += set.moved()
+		p.asked += len(set.asked)
+	}
+	return p
+}
+
+// surging counts the replacements that there are to be, with those whose pods leave now.
+func (set *replicaSet) surging() int {
+	return int(set.kept.Surge) + len(set.kept.Leaving)
+}
+
+// moved counts those of them that are available.
+func (set *replicaSet) moved() int {
+	return set.replaced() + len(set.kept.Leaving)
+}
+
+// turnDeadline is when a pod has waited for long enough. Whatever gets on postpones it: an
+// earlier pod that was moved, or the rollout that comes first.
+func (w *workload) turnDeadline(set *replicaSet, asked askedPod) time.Time {
+	base := asked.since
+	if set.kept.Since.After(base) {
+		base = set.kept.Since.Time
+	}
+	if w.rolling {
+		if progressing := deploymentutil.GetDeploymentCondition(w.deployment.Status, apps.DeploymentProgressing); progressing != nil && progressing.LastUpdateTime.After(base) {
+			base = progressing.LastUpdateTime.Time
+		}
+	}
+	return base.Add(w.progressDeadline())
+}
+
+func (w *workload) progressDeadline() time.Duration {
+	if !deploymentutil.HasProgressDeadline(w.deployment) {
+		return defaultProgressDeadline
+	}
+	return time.Duration(*w.deployment.Spec.ProgressDeadlineSeconds) * time.Second
+}
+
+// nextLook returns after how long something may have changed that causes no event, or 0.
+func (w *workload) nextLook(now time.Time) time.Duration {
+	next := farAway
+	for _, set := range w.sets {
+		if len(set.asked) == 0 {
+			continue
+		}
+		for _, asked := range set.asked {
+			next = earlier(next, w.turnDeadline(set, asked))
+		}
+		for _, pod := range set.living {
+			if broken := notReadySince(pod).Add(brokenAfter); broken.After(now) {
+				next = earlier(next, broken)
+			}
+			if ready := podutil.GetPodReadyCondition(pod.Status); podutil.IsPodReady(pod) {
+				if available := ready.LastTransitionTime.Add(time.Duration(set.view.Spec.MinReadySeconds) * time.Second); available.After(now) {
+					next = earlier(next, available)
+				}
+			}
+		}
+	}
+	if next.Equal(farAway) {
+		return 0
+	}
+	// A second later, because times in objects have no fractions of one.
+	return max(next.Sub(now), 0) + time.Second
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// replacements returns the pods that are not asked to leave and not available, the newest
+// first: those that everybody waits for.
+func (set *replicaSet) replacements() []*v1.Pod {
+	var waitedFor []*v1.Pod
+	for i, pod := range set.pods {
+		if pod.turn == notAsked && !pod.available {
+			waitedFor = append(waitedFor, set.living[i])
+		}
+	}
+	slices.SortFunc(waitedFor, func(a, b *v1.Pod) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return waitedFor
+}
+
+func (w *workload) String() string {
+	return fmt.Sprintf("Deployment %s", w.deployment.Name)
+}

@@ -1,0 +1,83 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package metrics holds the metrics of evictions that a Deployment surges for. Their labels
+// have fixed values: nothing in them grows with the cluster.
+package metrics
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+)
+
+const subsystem = "deployment_controller"
+
+// Outcome is how a Deployment's turn in the eviction of a pod has ended.
+type Outcome string
+
+const (
+	// Completed: the pod has gone or goes, because its replacement is available.
+	Completed Outcome = "completed"
+	// GivenUp: no replacement became available before the progress deadline.
+	GivenUp Outcome = "given_up"
+	// Declined: the Deployment does not surge for the pod.
+	Declined Outcome = "declined"
+	// Canceled: nobody wants the pod to leave any more.
+	Canceled Outcome = "canceled"
+	// Lost: the controller was away for so long that the turn went to somebody else.
+	Lost Outcome = "lost"
+)
+
+var (
+	surgesStarted = metrics.NewCounter(&metrics.CounterOpts{
+		Subsystem:      subsystem,
+		Name:           "eviction_surges_started_total",
+		Help:           "Extra replicas that were added because a pod is about to be evicted.",
+		StabilityLevel: metrics.ALPHA,
+	})
+
+	surgeDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Subsystem: subsystem,
+		Name:      "eviction_surge_duration_seconds",
+		Help:      "Seconds from the moment when it was the Deployment's turn to move a pod until that was over, by outcome: completed, given_up, declined, canceled or lost. Its count is the number of pods.",
+		// From the start of a small container to a progress deadline of some hours.
+		Buckets:        metrics.ExponentialBuckets(0.5, 2.5, 12),
+		StabilityLevel: metrics.ALPHA,
+	}, []string{"outcome"})
+
+	registerOnce sync.Once
+)
+
+// Register registers the metrics, once.
+func Register() {
+	registerOnce.Do(func() {
+		legacyregistry.MustRegister(surgesStarted, surgeDuration)
+		for _, outcome := range []Outcome{Completed, GivenUp, Declined, Canceled, Lost} {
+			surgeDuration.WithLabelValues(string(outcome)) // So that a rate starts from 0.
+		}
+	})
+}
+
+// SurgesStarted counts extra replicas.
+func SurgesStarted(replicas int) { surgesStarted.Add(float64(replicas)) }
+
+// TurnOver counts a pod whose turn is over, after so long.
+func TurnOver(outcome Outcome, took time.Duration) {
+	surgeDuration.WithLabelValues(string(outcome)).Observe(max(took, 0).Seconds())
+}
