@@ -87,12 +87,18 @@ func nextSurge(now time.Time, s surgeState) deploymentutil.EvictionSurge {
 		next.Leaving = append(next.Leaving, pod.uid)
 	}
 	slices.Sort(next.Leaving)
-	begun := s.kept.Surge == 0 && next.Surge > 0
-	progress := slices.ContainsFunc(next.Leaving, func(uid types.UID) bool { return !slices.Contains(s.kept.Leaving, uid) })
-	if begun || progress {
+	if next.Surge > 0 && s.kept.Surge == 0 && len(s.kept.Leaving) == 0 || s.haveLeft() {
 		next.Since = metav1.NewTime(now.Truncate(time.Second))
 	}
 	return next
+}
+
+// haveLeft tells whether pods that were to make way have all done so. Only that is progress:
+// a surge that comes and goes while nobody leaves must end in giving up.
+func (s surgeState) haveLeft() bool {
+	return len(s.kept.Leaving) > 0 && !slices.ContainsFunc(s.pods, func(pod surgePod) bool {
+		return slices.Contains(s.kept.Leaving, pod.uid)
+	})
 }
 
 // leaving returns the pods that can go now: those without which as many are available as
