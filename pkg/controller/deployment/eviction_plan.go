@@ -101,9 +101,15 @@ func (s surgeState) haveLeft() bool {
 	})
 }
 
-// leaving returns the pods that can go now: those without which as many are available as
-// would be without any eviction, and not fewer than are wanted.
+// leaving returns the pods that can go now: as many as are available beyond what is wanted,
+// and those that nobody misses, because they are broken and their replacements exist.
+//
+// A broken pod that nobody has asked to leave holds the others up, until the deadline of
+// their turns: from the outside it looks like a replacement that is slow to start.
 func (s surgeState) leaving() []surgePod {
+	if s.wanted == 0 {
+		return nil // They go anyway, all of them.
+	}
 	var candidates []surgePod
 	available, broken := 0, 0
 	for _, pod := range s.pods {
@@ -118,7 +124,7 @@ func (s surgeState) leaving() []surgePod {
 			broken++ // Nobody misses it.
 		}
 	}
-	spare := max(available-(s.wanted-s.brokenOthers()), 0)
+	spare := max(available-s.wanted, 0)
 	count := min(len(candidates), len(s.pods)-s.wanted, broken+spare, deploymentutil.MaxLeaving)
 	if count <= 0 {
 		return nil
@@ -127,25 +133,6 @@ func (s surgeState) leaving() []surgePod {
 		return cmp.Or(compareBool(b.broken, a.broken), compareBool(a.available, b.available), a.since.Compare(b.since), cmp.Compare(a.uid, b.uid))
 	})
 	return candidates[:count]
-}
-
-// brokenOthers counts the pods that nobody has asked to leave, that were there before
-// anybody was asked, and that are broken. Whoever waits for them to become available waits
-// for something that an eviction has nothing to do with.
-func (s surgeState) brokenOthers() int {
-	var begun time.Time
-	for _, pod := range s.pods {
-		if pod.turn != notAsked && (begun.IsZero() || pod.since.Before(begun)) {
-			begun = pod.since
-		}
-	}
-	count := 0
-	for _, pod := range s.pods {
-		if pod.turn == notAsked && pod.broken && pod.created.Before(begun) {
-			count++
-		}
-	}
-	return count
 }
 
 // toLeave counts the pods that are to leave, whoever's turn it is. One that was passed on
@@ -168,7 +155,7 @@ func (s surgeState) replaced() int {
 			available++
 		}
 	}
-	return min(int(s.kept.Surge), max(available-s.wanted+s.brokenOthers(), 0))
+	return min(int(s.kept.Surge), max(available-s.wanted, 0))
 }
 
 func compareBool(a, b bool) int {

@@ -154,10 +154,15 @@ func (s *surger) apply(ctx context.Context, now time.Time, w *workload) error {
 		next := nextSurge(now, set.surgeState)
 		_, recorded := set.stored.Annotations[deploymentutil.EvictionSurgeAnnotation]
 		void := recorded && set.kept.Of == 0
-		if !void && next.Surge == set.kept.Surge && slices.Equal(next.Leaving, set.kept.Leaving) {
+		if !void && next.Surge == set.kept.Surge && (slices.Equal(next.Leaving, set.kept.Leaving) || set.lags()) {
 			continue
 		}
 		rs := set.view.DeepCopy()
+		if replicas := *w.deployment.Spec.Replicas; *rs.Spec.Replicas == replicas {
+			// A ReplicaSet that has the right size by accident is never scaled, and so would
+			// look for ever as if that was still to be done.
+			deploymentutil.SetReplicasAnnotations(rs, replicas, replicas+int32(w.maxSurge()))
+		}
 		deploymentutil.SetEvictionSurge(rs, next)
 		updated, err := s.client.AppsV1().ReplicaSets(rs.Namespace).Update(ctx, rs, metav1.UpdateOptions{})
 		if err != nil {

@@ -176,6 +176,12 @@ func (w *workload) progress() progress {
 	return p
 }
 
+// lags tells whether the status of the ReplicaSet still counts pods that have left. While
+// it does, their record is kept: without it the Deployment would count them, too.
+func (set *replicaSet) lags() bool {
+	return set.haveLeft() && set.stored.Status.Replicas > *set.stored.Spec.Replicas
+}
+
 // surging counts the replacements that there are to be, with those whose pods leave now.
 func (set *replicaSet) surging() int {
 	return int(set.kept.Surge) + len(set.kept.Leaving)

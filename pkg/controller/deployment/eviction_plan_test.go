@@ -1,0 +1,169 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deployment
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+)
+
+var (
+	began = time.Date(2026, time.March, 1, 10, 0, 0, 0, time.UTC)
+	later = began.Add(5 * time.Minute)
+)
+
+// pod describes one in a few words: serving, starting, broken; asked, passed.
+func pod(name string, words ...string) surgePod {
+	p := surgePod{uid: types.UID(name), created: began.Add(-time.Hour)}
+	for _, word := range words {
+		switch word {
+		case "serving":
+			p.available = true
+		case "starting":
+		case "broken":
+			p.broken = true
+		case "asked":
+			p.turn, p.since = ourTurn, began
+		case "asked-later":
+			p.turn, p.since = ourTurn, began.Add(time.Minute)
+		case "passed":
+			p.turn, p.since = passedOn, began
+		default:
+			panic(word)
+		}
+	}
+	return p
+}
+
+func kept(surge int32, leaving ...types.UID) deploymentutil.EvictionSurge {
+	return deploymentutil.EvictionSurge{Surge: surge, Leaving: leaving, Since: metav1.NewTime(began)}
+}
+
+func begun(surge int32, leaving ...types.UID) deploymentutil.EvictionSurge {
+	s := kept(surge, leaving...)
+	s.Since = metav1.NewTime(later)
+	return s
+}
+
+func TestNextSurge(t *testing.T) {
+	none := deploymentutil.EvictionSurge{}
+	tests := map[string]struct {
+		wanted, room int
+		kept         deploymentutil.EvictionSurge
+		pods         []surgePod
+		want         deploymentutil.EvictionSurge
+	}{
+		"nobody is asked": {wanted: 1, room: 1, pods: []surgePod{pod("a", "serving")}, want: none},
+
+		// One replica, from the beginning to the end.
+		"one replica is asked to leave":              {wanted: 1, room: 1, pods: []surgePod{pod("a", "serving", "asked")}, want: begun(1)},
+		"its replacement is not there yet":           {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked")}, want: kept(1)},
+		"its replacement starts":                     {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "starting")}, want: kept(1)},
+		"its replacement serves":                     {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: kept(0, "a")},
+		"looking again changes nothing":              {wanted: 1, room: 1, kept: kept(0, "a"), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: kept(0, "a")},
+		"the pod has made way":                       {wanted: 1, room: 1, kept: kept(0, "a"), pods: []surgePod{pod("b", "serving")}, want: begun(0)},
+		"the replacement breaks before the pod goes": {wanted: 1, room: 1, kept: kept(0, "a"), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "starting")}, want: kept(1)},
+		"the replacement was taken instead":          {wanted: 1, room: 1, kept: kept(0, "a"), pods: []surgePod{pod("a", "serving", "asked")}, want: kept(1)},
+
+		// Who may stay.
+		"called off while the replacement starts": {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving"), pod("b", "starting")}, want: kept(0)},
+		"called off while the pod is to go":       {wanted: 1, room: 1, kept: kept(0, "a"), pods: []surgePod{pod("a", "serving"), pod("b", "serving")}, want: kept(0)},
+		"one of two is called off":                {wanted: 2, room: 2, kept: kept(2), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving"), pod("c", "starting"), pod("d", "starting")}, want: kept(1)},
+
+		// Several at once.
+		"more than there is room for": {wanted: 4, room: 2, pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving", "asked"), pod("d", "serving")}, want: begun(2)},
+		"those that were asked first go first": {wanted: 3, room: 1, kept: kept(1),
+			pods: []surgePod{pod("a", "serving", "asked-later"), pod("b", "serving", "asked"), pod("c", "serving"), pod("d", "serving")}, want: kept(0, "b")},
+		"one of two replacements serves: so that one goes, the other does not": {wanted: 2, room: 2, kept: kept(2),
+			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving"), pod("d", "starting")}, want: kept(1, "a")},
+		"one of two replacements serves, the other cannot be created": {wanted: 2, room: 2, kept: kept(2),
+			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving")}, want: kept(0, "a")},
+		"the next one, when the first has gone": {wanted: 2, room: 1, kept: kept(0, "a"),
+			pods: []surgePod{pod("b", "serving", "asked"), pod("c", "serving")}, want: begun(1)},
+		"a pod that starts is among those that are wanted": {wanted: 3, room: 1, kept: kept(1),
+			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving"), pod("c", "starting"), pod("d", "serving")}, want: kept(1)},
+		"the replacement is asked, too": {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked-later")}, want: kept(0, "a")},
+
+		// Broken pods.
+		"a broken pod goes as soon as there is another": {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "broken", "asked"), pod("b", "starting")}, want: kept(0, "a")},
+		"not before":        {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "broken", "asked")}, want: kept(1)},
+		"broken ones first": {wanted: 2, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "broken", "asked-later"), pod("c", "starting")}, want: kept(0, "b")},
+		"a broken one that may stay holds up the others": {wanted: 2, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "broken"), pod("c", "serving")}, want: kept(1)},
+		"not ready for a moment is not broken":           {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "asked"), pod("b", "serving")}, want: kept(1)},
+
+		// Passed on.
+		"a pod that was passed on keeps its replacement":      {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "passed"), pod("b", "starting")}, want: kept(1)},
+		"also when that serves: others evict it":              {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "passed"), pod("b", "serving")}, want: kept(1)},
+		"which takes its place when it has gone":              {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("b", "starting")}, want: kept(0)},
+		"one that was passed on does not keep others waiting": {wanted: 2, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "passed"), pod("b", "serving", "asked"), pod("c", "serving")}, want: kept(0, "b")},
+
+		// What the Deployment wants changes.
+		"no room any more, the replacement starts": {wanted: 1, room: 0, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "starting")}, want: kept(0)},
+		"no room any more, the replacement serves": {wanted: 1, room: 0, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: kept(0, "a")},
+		"scaled down to 0":                         {wanted: 0, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: kept(0)},
+		"scaled down: those that are asked go":     {wanted: 1, room: 1, pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: kept0("a")},
+		"not more extra ones than are wanted":      {wanted: 1, room: 5, pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "passed"), pod("c", "starting")}, want: begun(1, "a")},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := nextSurge(later, surgeState{wanted: tc.wanted, room: tc.room, kept: tc.kept, pods: tc.pods})
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("unexpected surge (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// kept0 is a record that has no beginning: nothing was extra.
+func kept0(leaving ...types.UID) deploymentutil.EvictionSurge {
+	return deploymentutil.EvictionSurge{Leaving: leaving}
+}
+
+func TestNextSurgeIsBounded(t *testing.T) {
+	state := surgeState{wanted: 2 * deploymentutil.MaxLeaving, room: 2 * deploymentutil.MaxLeaving}
+	for range 2 * deploymentutil.MaxLeaving {
+		state.pods = append(state.pods, pod("a", "serving", "asked"), pod("b", "serving"))
+	}
+	if got := len(nextSurge(later, state).Leaving); got != deploymentutil.MaxLeaving {
+		t.Errorf("%d pods leave at once, want %d", got, deploymentutil.MaxLeaving)
+	}
+}
+
+func TestReplaced(t *testing.T) {
+	tests := map[string]struct {
+		state surgeState
+		want  int
+	}{
+		"none yet":            {surgeState{wanted: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "starting")}}, 0},
+		"one of two":          {surgeState{wanted: 2, kept: kept(2), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving")}}, 1},
+		"no more than extra":  {surgeState{wanted: 1, kept: kept(1), pods: []surgePod{pod("a", "serving"), pod("b", "serving"), pod("c", "serving")}}, 1},
+		"not even the wanted": {surgeState{wanted: 3, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked")}}, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.state.replaced(); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}

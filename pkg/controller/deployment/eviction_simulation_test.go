@@ -1,0 +1,661 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deployment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	core "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/controller"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+)
+
+// simulation is a cluster with one Deployment, in which the real syncDeployment runs on
+// caches that lag, and everybody else is played: the ReplicaSet controller, the kubelets,
+// who asks pods to leave, and who changes the Deployment.
+type simulation struct {
+	t      *testing.T
+	random *rand.Rand
+	log    []string
+
+	dc     *DeploymentController
+	caches informers.SharedInformerFactory
+
+	// The API server.
+	version     int
+	deployment  *apps.Deployment
+	replicaSets map[string]*apps.ReplicaSet
+	pods        map[string]*v1.Pod
+	requests    map[string]*coordinationv1alpha1.EvictionRequest
+
+	// calm forbids everything but evictions: the Deployment must not notice any of them.
+	calm bool
+	// sick are pods that never become ready.
+	sick map[string]bool
+	// created counts the pods that were ever there.
+	created int
+	// healed tells that no more pods fall sick.
+	healed bool
+}
+
+func TestSurgeSimulation(t *testing.T) {
+	first, count := int64(1), int64(1000)
+	if seed := os.Getenv("SIMULATION_SEED"); seed != "" {
+		parsed, err := strconv.ParseInt(seed, 10, 64)
+		if err != nil {
+			t.Fatalf("SIMULATION_SEED is %q: %v", seed, err)
+		}
+		first, count = parsed, 1
+	}
+	for seed := first; seed < first+count; seed++ {
+		for _, calm := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSimulation(t, seed, calm)
+				defer s.dc.queue.ShutDown()
+				defer func() {
+					if t.Failed() {
+						t.Fatalf("SIMULATION_SEED=%d, calm %v:\n%s", seed, calm, lines(s.log))
+					}
+				}()
+				for range 250 {
+					s.step()
+				}
+				s.settle()
+			})
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func lines(log []string) string {
+	text := ""
+	for _, line := range log {
+		text += line + "\n"
+	}
+	return text
+}
+
+func newSimulation(t *testing.T, seed int64, calm bool) *simulation {
+	s := &simulation{
+		t: t, calm: calm, random: rand.New(rand.NewSource(seed)),
+		replicaSets: map[string]*apps.ReplicaSet{}, pods: map[string]*v1.Pod{}, requests: map[string]*coordinationv1alpha1.EvictionRequest{}, sick: map[string]bool{},
+	}
+	replicas := int32(1 + s.random.Intn(4))
+	s.deployment = &apps.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "web", Generation: 1, ResourceVersion: "1", CreationTimestamp: metav1.Now()},
+		Spec: apps.DeploymentSpec{
+			Replicas:                &replicas,
+			Selector:                &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			ProgressDeadlineSeconds: ptr.To(int32(600)),
+			RevisionHistoryLimit:    ptr.To(int32(2)),
+			Strategy:                s.strategy(),
+			Template: v1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+				Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "web", Image: "web:1"}}},
+			},
+		},
+	}
+	client := fake.NewClientset()
+	client.PrependReactor("*", "*", s.react)
+	s.caches = informers.NewSharedInformerFactory(client, 0)
+	pods := s.caches.Core().V1().Pods().Informer()
+	if err := controller.AddPodControllerIndexer(pods); err != nil {
+		t.Fatal(err)
+	}
+	s.dc = &DeploymentController{
+		client: client, eventRecorder: &record.FakeRecorder{},
+		dLister: s.caches.Apps().V1().Deployments().Lister(), rsLister: s.caches.Apps().V1().ReplicaSets().Lister(), podLister: s.caches.Core().V1().Pods().Lister(),
+		podIndexer: pods.GetIndexer(), rsControl: controller.RealRSControl{KubeClient: client, Recorder: &record.FakeRecorder{}},
+		queue:             workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
+		enqueueDeployment: func(*apps.Deployment) {},
+	}
+	s.dc.surger = &surger{
+		dc: s.dc, client: client, clock: clock.RealClock{}, requestLister: s.caches.Coordination().V1alpha1().EvictionRequests().Lister(),
+		moves: map[types.UID]*move{}, progress: map[types.UID]progress{},
+	}
+	s.refresh(true)
+	for range 50 { // A Deployment that has come to rest.
+		s.sync()
+		s.replicaSetController()
+		s.kubelet()
+		s.refresh(true)
+	}
+	return s
+}
+
+func (s *simulation) strategy() apps.DeploymentStrategy {
+	surge, unavailable := 1+s.random.Intn(2), s.random.Intn(2)
+	if !s.calm && s.random.Intn(8) == 0 {
+		if s.random.Intn(2) == 0 {
+			return apps.DeploymentStrategy{Type: apps.RecreateDeploymentStrategyType}
+		}
+		surge, unavailable = 0, 1
+	}
+	return apps.DeploymentStrategy{Type: apps.RollingUpdateDeploymentStrategyType, RollingUpdate: &apps.RollingUpdateDeployment{
+		MaxSurge: ptr.To(intstr.FromInt32(int32(surge))), MaxUnavailable: ptr.To(intstr.FromInt32(int32(unavailable))),
+	}}
+}
+
+func (s *simulation) note(format string, args ...any) {
+	s.log = append(s.log, time.Now().Format("15:04:05 ")+fmt.Sprintf(format, args...))
+}
+
+func (s *simulation) nextVersion() string {
+	s.version++
+	return strconv.Itoa(s.version + 1)
+}
+
+// react is the API server, as far as the controller uses it.
+func (s *simulation) react(action core.Action) (bool, runtime.Object, error) {
+	switch a := action.(type) {
+	case core.UpdateActionImpl:
+		switch obj := a.Object.(type) {
+		case *apps.ReplicaSet:
+			return s.updateReplicaSet(obj)
+		case *apps.Deployment:
+			return s.updateDeployment(obj, a.Subresource)
+		}
+	case core.CreateActionImpl:
+		if rs, ok := a.Object.(*apps.ReplicaSet); ok {
+			return s.createReplicaSet(rs)
+		}
+	case core.DeleteActionImpl:
+		if a.GetResource().Resource == "replicasets" {
+			if rs := s.replicaSets[a.GetName()]; rs != nil && s.living(rs.UID) > 0 {
+				s.t.Errorf("ReplicaSet %s is deleted with %d pods", rs.Name, s.living(rs.UID))
+			}
+			delete(s.replicaSets, a.GetName())
+			s.note("deleted %s", a.GetName())
+			return true, nil, nil
+		}
+	}
+	s.t.Errorf("unexpected call: %v", action)
+	return true, nil, fmt.Errorf("unexpected call")
+}
+
+func (s *simulation) updateReplicaSet(rs *apps.ReplicaSet) (bool, runtime.Object, error) {
+	stored := s.replicaSets[rs.Name]
+	if stored == nil || stored.ResourceVersion != rs.ResourceVersion {
+		return true, nil, apierrors.NewConflict(apps.Resource("replicasets"), rs.Name, fmt.Errorf("it has changed"))
+	}
+	before := s.sum()
+	updated := rs.DeepCopy()
+	updated.Status = stored.Status
+	if !apiequality.Semantic.DeepEqual(updated.Spec, stored.Spec) {
+		updated.Generation++
+	}
+	updated.ResourceVersion = s.nextVersion()
+	s.replicaSets[rs.Name] = updated
+	s.note("wrote %s: %d -> %d %s", rs.Name, *stored.Spec.Replicas, *updated.Spec.Replicas, updated.Annotations[deploymentutil.EvictionSurgeAnnotation])
+	s.checkSum(before)
+	return true, updated.DeepCopy(), nil
+}
+
+// checkSum holds that a write makes no more replicas than the strategy allows.
+func (s *simulation) checkSum(before int32) {
+	d := s.cachedDeployment()
+	if !deploymentutil.IsRollingUpdate(d) {
+		return // Recreate looks at nothing but its cache when it creates.
+	}
+	allowed := *d.Spec.Replicas + deploymentutil.MaxSurge(*d)
+	if sum := s.sum(); sum > max(before, allowed) {
+		s.t.Errorf("the ReplicaSets have %d replicas, %d are allowed, %d were there", sum, allowed, before)
+	}
+}
+
+func (s *simulation) cachedDeployment() *apps.Deployment {
+	d, err := s.dc.dLister.Deployments("default").Get("web")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return d
+}
+
+func (s *simulation) sum() int32 {
+	return deploymentutil.GetReplicaCountForReplicaSets(slices.Collect(maps.Values(s.replicaSets)))
+}
+
+func (s *simulation) updateDeployment(d *apps.Deployment, subresource string) (bool, runtime.Object, error) {
+	if d.ResourceVersion != s.deployment.ResourceVersion {
+		return true, nil, apierrors.NewConflict(apps.Resource("deployments"), d.Name, fmt.Errorf("it has changed"))
+	}
+	if subresource != "status" {
+		s.t.Errorf("the spec of the Deployment is written")
+	}
+	if s.calm && len(s.deployment.Status.Conditions) >= 2 {
+		s.checkUnnoticed(d)
+	}
+	updated := s.deployment.DeepCopy()
+	updated.Status, updated.Annotations = d.Status, d.Annotations
+	updated.ResourceVersion = s.nextVersion()
+	s.deployment = updated
+	return true, updated.DeepCopy(), nil
+}
+
+// checkUnnoticed holds that evictions alone change nothing in a Deployment's status but
+// their own condition.
+func (s *simulation) checkUnnoticed(d *apps.Deployment) {
+	for _, conditionType := range []apps.DeploymentConditionType{apps.DeploymentAvailable, apps.DeploymentProgressing} {
+		before := deploymentutil.GetDeploymentCondition(s.deployment.Status, conditionType)
+		after := deploymentutil.GetDeploymentCondition(d.Status, conditionType)
+		settled := before != nil && (conditionType == apps.DeploymentAvailable || before.Reason == deploymentutil.NewRSAvailableReason)
+		if settled && before.Status == v1.ConditionTrue && !apiequality.Semantic.DeepEqual(before, after) {
+			s.t.Errorf("condition %s changes from %v to %v", conditionType, before, after)
+		}
+	}
+}
+
+func (s *simulation) createReplicaSet(rs *apps.ReplicaSet) (bool, runtime.Object, error) {
+	if existing := s.replicaSets[rs.Name]; existing != nil {
+		return true, nil, apierrors.NewAlreadyExists(apps.Resource("replicasets"), rs.Name)
+	}
+	before := s.sum()
+	created := rs.DeepCopy()
+	created.UID, created.ResourceVersion, created.Generation, created.CreationTimestamp = types.UID(rs.Name), s.nextVersion(), 1, metav1.Now()
+	s.replicaSets[rs.Name] = created
+	s.note("created %s with %d", rs.Name, *rs.Spec.Replicas)
+	s.checkSum(before)
+	return true, created.DeepCopy(), nil
+}
+
+// refresh brings caches up to date: all of them, or some.
+func (s *simulation) refresh(all bool) {
+	replace(s, all, s.caches.Apps().V1().Deployments().Informer(), map[string]*apps.Deployment{"web": s.deployment})
+	replace(s, all, s.caches.Apps().V1().ReplicaSets().Informer(), s.replicaSets)
+	replace(s, all, s.caches.Core().V1().Pods().Informer(), s.pods)
+	replace(s, all, s.caches.Coordination().V1alpha1().EvictionRequests().Informer(), s.requests)
+}
+
+func replace[T runtime.Object](s *simulation, all bool, informer cache.SharedIndexInformer, objects map[string]T) {
+	if !all && s.random.Intn(3) == 0 {
+		return
+	}
+	list := make([]any, 0, len(objects))
+	for _, obj := range objects {
+		list = append(list, obj.DeepCopyObject())
+	}
+	if err := informer.GetIndexer().Replace(list, ""); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *simulation) step() {
+	switch s.random.Intn(12) {
+	case 0, 1, 2:
+		s.sync()
+	case 3, 4:
+		s.replicaSetController()
+	case 5, 6:
+		s.kubelet()
+	case 7:
+		s.ask()
+	case 8:
+		s.nextInterceptor()
+	case 9:
+		s.cancel()
+	case 10:
+		time.Sleep(time.Duration(s.random.Intn(90)) * time.Second)
+	case 11:
+		if !s.calm {
+			s.change()
+		}
+	}
+	s.refresh(false)
+}
+
+// sync runs the controller, and then its turns, as the library would.
+func (s *simulation) sync() {
+	ctx := context.Background()
+	if err := s.dc.syncDeployment(ctx, "default/web"); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) {
+		s.t.Errorf("sync: %v", err)
+	}
+	d := s.cachedDeployment()
+	rsList, err := s.dc.getReplicaSetsForDeployment(ctx, d)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	pods, err := s.dc.getPodMapForDeployment(d, rsList)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	w := s.dc.surger.observe(ctx, time.Now(), d, rsList, pods)
+	for _, set := range w.sets {
+		for _, asked := range set.asked {
+			if v := w.verdict(time.Now(), set, asked); v.outcome != "" {
+				s.note("turn for %s is over: %s %s", asked.uid, v.outcome, v.message)
+				s.complete(string(asked.uid))
+			}
+		}
+	}
+}
+
+func (s *simulation) complete(uid string) {
+	if request := s.requests[uid]; request != nil {
+		request.Status.Interceptors[0].CompletionTime = ptr.To(metav1.Now())
+		request.Status.ActiveInterceptors = []string{coordinationv1alpha1.EvictionInterceptorReplicaSet}
+		request.Status.ProcessedInterceptors = []string{coordinationv1alpha1.EvictionInterceptorDeployment}
+	}
+}
+
+func (s *simulation) podsOf(rs types.UID) []*v1.Pod {
+	var pods []*v1.Pod
+	for _, pod := range s.pods {
+		if metav1.GetControllerOf(pod).UID == rs && pod.DeletionTimestamp == nil {
+			pods = append(pods, pod)
+		}
+	}
+	slices.SortFunc(pods, func(a, b *v1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return pods
+}
+
+func (s *simulation) living(rs types.UID) int { return len(s.podsOf(rs)) }
+
+// available counts the pods that serve.
+func (s *simulation) available() int {
+	count := 0
+	for _, pod := range s.pods {
+		if pod.DeletionTimestamp == nil && podutil.IsPodReady(pod) {
+			count++
+		}
+	}
+	return count
+}
+
+// replicaSetController creates and deletes pods as the real one does, with the order of
+// deletion that this fork gives it.
+func (s *simulation) replicaSetController() {
+	for _, name := range slices.Sorted(maps.Keys(s.replicaSets)) {
+		rs := s.replicaSets[name]
+		pods := s.podsOf(rs.UID)
+		for range int(*rs.Spec.Replicas) - len(pods) {
+			s.createPod(rs)
+		}
+		if surplus := len(pods) - int(*rs.Spec.Replicas); surplus > 0 {
+			s.scaleDown(rs, pods, surplus)
+		}
+		s.updateReplicaSetStatus(rs)
+	}
+}
+
+func (s *simulation) updateReplicaSetStatus(rs *apps.ReplicaSet) {
+	updated := rs.DeepCopy()
+	pods := s.podsOf(rs.UID)
+	updated.Status = apps.ReplicaSetStatus{Replicas: int32(len(pods)), FullyLabeledReplicas: int32(len(pods)), ObservedGeneration: rs.Generation}
+	for _, pod := range pods {
+		if podutil.IsPodReady(pod) {
+			updated.Status.ReadyReplicas++
+			updated.Status.AvailableReplicas++
+		}
+	}
+	if !apiequality.Semantic.DeepEqual(updated.Status, rs.Status) {
+		updated.ResourceVersion = s.nextVersion()
+		s.replicaSets[rs.Name] = updated
+	}
+}
+
+func (s *simulation) createPod(rs *apps.ReplicaSet) {
+	name := fmt.Sprintf("pod-%03d", s.nextPod())
+	s.pods[name] = &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "default", UID: types.UID(name), CreationTimestamp: metav1.Now(),
+			Labels: rs.Spec.Template.Labels, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(rs, apps.SchemeGroupVersion.WithKind("ReplicaSet"))},
+		},
+		Status: v1.PodStatus{Phase: v1.PodPending},
+	}
+	s.sick[name] = !s.calm && !s.healed && s.random.Intn(6) == 0
+	s.note("%s creates %s (sick %v)", rs.Name, name, s.sick[name])
+}
+
+func (s *simulation) nextPod() int {
+	s.created++
+	return s.created
+}
+
+func (s *simulation) scaleDown(rs *apps.ReplicaSet, pods []*v1.Pod, surplus int) {
+	surge, _ := deploymentutil.EvictionSurgeOf(rs) // What somebody has made of it may be broken.
+	rank := func(pod *v1.Pod) int {
+		asked := turnIn(s.requests[string(pod.UID)]) != notAsked
+		switch {
+		case asked && slices.Contains(surge.Leaving, pod.UID):
+			return 0
+		case pod.Status.Phase == v1.PodPending:
+			return 1
+		case !podutil.IsPodReady(pod):
+			return 2
+		case asked:
+			return 3
+		}
+		return 4
+	}
+	slices.SortStableFunc(pods, func(a, b *v1.Pod) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Name, a.Name))
+	})
+	for _, pod := range pods[:surplus] {
+		s.note("%s deletes %s (rank %d)", rs.Name, pod.Name, rank(pod))
+		before := s.available()
+		s.terminate(pod)
+		// The Deployment changes only while calm is off; then a rollout has its own rules.
+		if s.calm && s.available() < min(before, int(*s.deployment.Spec.Replicas)) {
+			s.t.Errorf("%d pods are available, the Deployment wants %d", s.available(), *s.deployment.Spec.Replicas)
+		}
+	}
+}
+
+func (s *simulation) terminate(pod *v1.Pod) {
+	updated := pod.DeepCopy()
+	updated.DeletionTimestamp = ptr.To(metav1.Now())
+	s.pods[pod.Name] = updated
+}
+
+// kubelet lets pods become ready, and ends those that terminate.
+func (s *simulation) kubelet() {
+	for _, name := range slices.Sorted(maps.Keys(s.pods)) {
+		pod := s.pods[name]
+		switch {
+		case s.random.Intn(3) == 0:
+		case pod.DeletionTimestamp != nil:
+			delete(s.pods, name)
+			delete(s.requests, string(pod.UID))
+		case pod.Status.Phase == v1.PodPending:
+			updated := pod.DeepCopy()
+			updated.Status.Phase = v1.PodRunning
+			updated.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+			if s.sick[name] {
+				updated.Status.Conditions[0].Status = v1.ConditionFalse
+			}
+			s.pods[name] = updated
+			s.note("%s runs (sick %v)", name, s.sick[name])
+		}
+	}
+}
+
+// ask has somebody want a pod to leave; it is the Deployment's turn.
+func (s *simulation) ask() {
+	pod := s.anyPod(func(pod *v1.Pod) bool {
+		return pod.DeletionTimestamp == nil && pod.Status.Phase == v1.PodRunning && s.requests[string(pod.UID)] == nil
+	})
+	if pod == nil {
+		return
+	}
+	s.note("%s is asked to leave", pod.Name)
+	s.requests[string(pod.UID)] = &coordinationv1alpha1.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: string(pod.UID), Namespace: "default", UID: types.UID("request-" + string(pod.UID))},
+		Status: coordinationv1alpha1.EvictionRequestStatus{
+			ActiveInterceptors: []string{coordinationv1alpha1.EvictionInterceptorDeployment}, ActivationTime: ptr.To(metav1.Now()),
+			Interceptors: []coordinationv1alpha1.InterceptorStatus{{Name: coordinationv1alpha1.EvictionInterceptorDeployment}, {Name: coordinationv1alpha1.EvictionInterceptorReplicaSet}},
+		},
+	}
+}
+
+func (s *simulation) anyPod(suits func(*v1.Pod) bool) *v1.Pod {
+	var pods []*v1.Pod
+	for _, name := range slices.Sorted(maps.Keys(s.pods)) {
+		if suits(s.pods[name]) {
+			pods = append(pods, s.pods[name])
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	return pods[s.random.Intn(len(pods))]
+}
+
+func (s *simulation) cancel() {
+	names := slices.Sorted(maps.Keys(s.requests))
+	if len(names) == 0 || s.random.Intn(4) != 0 {
+		return
+	}
+	name := names[s.random.Intn(len(names))]
+	s.note("%s may stay", name)
+	delete(s.requests, name)
+}
+
+// nextInterceptor evicts a pod that was passed on, within a budget that wants all replicas.
+func (s *simulation) nextInterceptor() {
+	pod := s.anyPod(func(pod *v1.Pod) bool {
+		return pod.DeletionTimestamp == nil && turnIn(s.requests[string(pod.UID)]) == passedOn
+	})
+	if pod == nil || podutil.IsPodReady(pod) && s.available() <= int(*s.deployment.Spec.Replicas) {
+		return
+	}
+	s.note("%s is evicted", pod.Name)
+	s.terminate(pod)
+}
+
+// change is what people do to a Deployment.
+func (s *simulation) change() {
+	d := s.deployment.DeepCopy()
+	d.Generation++
+	d.ResourceVersion = s.nextVersion()
+	switch s.random.Intn(6) {
+	case 0, 1:
+		d.Spec.Replicas = ptr.To(int32(s.random.Intn(5)))
+		s.note("scaled to %d", *d.Spec.Replicas)
+	case 2:
+		d.Spec.Template.Spec.Containers[0].Image = fmt.Sprintf("web:%d", s.random.Intn(3))
+		s.note("image %s", d.Spec.Template.Spec.Containers[0].Image)
+	case 3:
+		d.Spec.Paused = !d.Spec.Paused
+		s.note("paused %v", d.Spec.Paused)
+	case 4:
+		d.Spec.Strategy = s.strategy()
+		s.note("strategy %s, maxSurge %d, maxUnavailable %d", d.Spec.Strategy.Type, deploymentutil.MaxSurge(*d), deploymentutil.MaxUnavailable(*d))
+	case 5: // Somebody else scales a ReplicaSet, or writes what is not theirs.
+		s.tamper()
+		return
+	}
+	s.deployment = d
+}
+
+func (s *simulation) tamper() {
+	names := slices.Sorted(maps.Keys(s.replicaSets))
+	rs := s.replicaSets[names[s.random.Intn(len(names))]].DeepCopy()
+	active := controller.FilterActiveReplicaSets(slices.Collect(maps.Values(s.replicaSets)))
+	// In a rollout upstream's proportional scaling makes any number of that.
+	if len(active) == 1 && active[0].Name == rs.Name && s.random.Intn(2) == 0 {
+		rs.Spec.Replicas = ptr.To(int32(s.random.Intn(5)))
+		rs.Generation++
+		s.note("somebody scales %s to %d", rs.Name, *rs.Spec.Replicas)
+	} else if rs.Annotations != nil {
+		rs.Annotations[deploymentutil.EvictionSurgeAnnotation] = []string{"", "{}", "17", `{"surge":-1,"of":1,"desired":1}`, `{"surge":2147483647,"of":2147483647,"desired":1}`}[s.random.Intn(5)]
+		s.note("somebody annotates %s with %q", rs.Name, rs.Annotations[deploymentutil.EvictionSurgeAnnotation])
+	}
+	rs.ResourceVersion = s.nextVersion()
+	s.replicaSets[rs.Name] = rs
+}
+
+// settle lets everything come to its end: nothing changes any more, all pods are healthy,
+// and who was asked to leave does.
+func (s *simulation) settle() {
+	d := s.deployment.DeepCopy()
+	d.Spec.Paused = false
+	d.Spec.Strategy.Type = apps.RollingUpdateDeploymentStrategyType
+	d.Spec.Strategy.RollingUpdate = &apps.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))}
+	d.Generation++
+	d.ResourceVersion = s.nextVersion()
+	s.deployment = d
+	s.healed = true
+	for name := range s.sick {
+		s.sick[name] = false
+		if pod := s.pods[name]; pod != nil && pod.Status.Phase == v1.PodRunning && !podutil.IsPodReady(pod) {
+			pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+		}
+	}
+	for quiet := 0; quiet < 10; {
+		if quiet++; len(s.log) > 5000 {
+			s.t.Error("it does not come to rest")
+			return
+		}
+		said, version := len(s.log), s.version
+		s.refresh(true)
+		s.sync()
+		s.replicaSetController()
+		s.kubelet()
+		s.nextInterceptor()
+		time.Sleep(90 * time.Second) // Deadlines are ten minutes.
+		if said != len(s.log) || version != s.version {
+			quiet = 0
+		}
+	}
+	if len(s.requests) > 0 {
+		s.t.Errorf("pods have not left: %v", slices.Sorted(maps.Keys(s.requests)))
+	}
+	if s.sum() != *d.Spec.Replicas || len(s.pods) != int(*d.Spec.Replicas) {
+		s.t.Errorf("%d replicas, %d pods, wanted %d", s.sum(), len(s.pods), *d.Spec.Replicas)
+	}
+	for _, rs := range s.replicaSets {
+		if value, ok := rs.Annotations[deploymentutil.EvictionSurgeAnnotation]; ok {
+			s.t.Errorf("%s is still annotated: %s", rs.Name, value)
+		}
+	}
+	if condition := deploymentutil.GetDeploymentCondition(s.deployment.Status, DeploymentEvictionInProgress); condition != nil {
+		s.t.Errorf("condition is still there: %v", condition)
+	}
+	if !deploymentutil.DeploymentComplete(s.deployment, &s.deployment.Status) {
+		s.t.Errorf("the Deployment is not complete: %+v", s.deployment.Status)
+	}
+}

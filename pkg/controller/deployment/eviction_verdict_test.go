@@ -1,0 +1,370 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deployment
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"k8s.io/kubernetes/pkg/controller/deployment/metrics"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+)
+
+// surging is a Deployment with one replica that waits for its replacement.
+func surging() (*workload, *replicaSet, askedPod) {
+	d := &apps.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "web"},
+		Spec: apps.DeploymentSpec{
+			Replicas:                ptr.To(int32(1)),
+			ProgressDeadlineSeconds: ptr.To(int32(300)),
+			Strategy: apps.DeploymentStrategy{
+				Type:          apps.RollingUpdateDeploymentStrategyType,
+				RollingUpdate: &apps.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))},
+			},
+		},
+	}
+	rs := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}, Spec: apps.ReplicaSetSpec{Replicas: ptr.To(int32(1))}}
+	set := &replicaSet{stored: rs, view: rs}
+	set.wanted, set.room = 1, 1
+	set.kept = kept(1)
+	set.kept.Since = metav1.Time{}
+	set.pods = []surgePod{pod("a", "serving", "asked"), pod("b", "starting")}
+	set.living = []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}}}
+	asked := askedPod{uid: "a", since: began}
+	set.asked = []askedPod{asked}
+	return &workload{deployment: d, sets: []*replicaSet{set}}, set, asked
+}
+
+func TestVerdict(t *testing.T) {
+	const starts = "Surging 0/1: waiting for pod b to become ready."
+	tests := map[string]struct {
+		change  func(*workload, *replicaSet, *askedPod)
+		elapsed time.Duration
+		want    verdict
+	}{
+		"the replacement starts": {want: verdict{message: starts}},
+		"it cannot be scheduled": {
+			change: func(_ *workload, set *replicaSet, _ *askedPod) {
+				set.living[1].Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Message: "0/3 nodes are available."}}
+			},
+			want: verdict{message: "Surging 0/1: waiting for pod b to be scheduled: 0/3 nodes are available."},
+		},
+		"its image cannot be pulled": {
+			change: func(_ *workload, set *replicaSet, _ *askedPod) {
+				set.living[1].Status.ContainerStatuses = []v1.ContainerStatus{{Name: "c", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
+			},
+			want: verdict{message: "Surging 0/1: waiting for pod b: container c is waiting, ImagePullBackOff"},
+		},
+		"it is ready, but not for long enough": {
+			change: func(_ *workload, set *replicaSet, _ *askedPod) {
+				set.living[1].Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
+			},
+			want: verdict{message: "Surging 0/1: waiting for pod b to be available: it is ready."},
+		},
+		"several replacements start: the newest is named": {
+			change: func(_ *workload, set *replicaSet, _ *askedPod) {
+				set.pods = append(set.pods, pod("c", "starting"))
+				set.living = append(set.living, &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "c", CreationTimestamp: metav1.NewTime(later)}})
+			},
+			want: verdict{message: "Surging 0/1: waiting for pod c and 1 more to become ready."},
+		},
+		"it cannot be created": {
+			change: func(_ *workload, set *replicaSet, _ *askedPod) {
+				set.pods, set.living = set.pods[:1], set.living[:1]
+				set.view.Status.Conditions = []apps.ReplicaSetCondition{{Type: apps.ReplicaSetReplicaFailure, Status: v1.ConditionTrue, Message: "exceeded quota"}}
+			},
+			want: verdict{message: "Surging 0/1: replacements cannot be created: exceeded quota"},
+		},
+		"it is not there yet": {
+			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.pods, set.living = set.pods[:1], set.living[:1] },
+			want:   verdict{message: "Surging 0/1: waiting for replacements to be created, or for room: other pods go first."},
+		},
+		"the replacement is available": {
+			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.kept = kept0("a") },
+			want:   verdict{message: "Surging 1/1: the replacement is available, the pod makes way."},
+		},
+		"no room": {
+			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.kept = kept0() },
+			want:   verdict{message: "Waiting: Deployment web has 2 pods and may not have more at the moment."},
+		},
+		"a rollout": {
+			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.rolling = true },
+			want:   verdict{message: "Waiting for the rollout of Deployment web, which comes before a surge."},
+		},
+		"terminating": {
+			change: func(_ *workload, _ *replicaSet, asked *askedPod) { asked.terminating = true },
+			want:   verdict{metrics.Completed, "The pod terminates."},
+		},
+		"strategy Recreate": {
+			change: func(w *workload, _ *replicaSet, _ *askedPod) {
+				w.deployment.Spec.Strategy = apps.DeploymentStrategy{Type: apps.RecreateDeploymentStrategyType}
+			},
+			want: verdict{metrics.Declined, "Deployment web does not surge: its strategy is Recreate."},
+		},
+		"maxSurge 0": {
+			change: func(w *workload, _ *replicaSet, _ *askedPod) {
+				w.deployment.Spec.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromInt32(0))
+			},
+			want: verdict{metrics.Declined, "Deployment web does not surge: its maxSurge is 0."},
+		},
+		"a percentage of no replicas is no maxSurge of 0": {
+			change: func(w *workload, set *replicaSet, _ *askedPod) {
+				w.deployment.Spec.Replicas = ptr.To(int32(0))
+				w.deployment.Spec.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromString("25%"))
+			},
+			want: verdict{message: starts},
+		},
+		"the Deployment is being deleted": {
+			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.deployment.DeletionTimestamp = &metav1.Time{} },
+			want:   verdict{metrics.Declined, "Deployment web is being deleted."},
+		},
+
+		"a second before the deadline": {elapsed: 299 * time.Second, want: verdict{message: starts}},
+		"at the deadline":              {elapsed: 300 * time.Second, want: verdict{metrics.GivenUp, "Gave up after 5m0s without progress. " + starts}},
+		"the deadline counts from the last progress": {
+			change: func(_ *workload, set *replicaSet, _ *askedPod) {
+				set.kept.Since = metav1.NewTime(began.Add(time.Second))
+			},
+			elapsed: 300 * time.Second,
+			want:    verdict{message: starts},
+		},
+		"but not from one before the turn": {
+			change: func(_ *workload, set *replicaSet, _ *askedPod) {
+				set.kept.Since = metav1.NewTime(began.Add(-time.Second))
+			},
+			elapsed: 299 * time.Second,
+			want:    verdict{message: starts},
+		},
+		"a rollout that gets on postpones it": {
+			change: func(w *workload, _ *replicaSet, _ *askedPod) {
+				w.rolling = true
+				w.deployment.Status.Conditions = []apps.DeploymentCondition{{Type: apps.DeploymentProgressing, LastUpdateTime: metav1.NewTime(began.Add(time.Second))}}
+			},
+			elapsed: 300 * time.Second,
+			want:    verdict{message: "Waiting for the rollout of Deployment web, which comes before a surge."},
+		},
+		"one that does not get on does not": {
+			change:  func(w *workload, _ *replicaSet, _ *askedPod) { w.rolling = true },
+			elapsed: 300 * time.Second,
+			want:    verdict{metrics.GivenUp, "Gave up after 5m0s without progress. Waiting for the rollout of Deployment web, which comes before a surge."},
+		},
+		"no deadline is ten minutes": {
+			change:  func(w *workload, _ *replicaSet, _ *askedPod) { w.deployment.Spec.ProgressDeadlineSeconds = nil },
+			elapsed: 600 * time.Second,
+			want:    verdict{metrics.GivenUp, "Gave up after 10m0s without progress. " + starts},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w, set, asked := surging()
+			if tc.change != nil {
+				tc.change(w, set, &asked)
+			}
+			got := w.verdict(began.Add(tc.elapsed), set, asked)
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(verdict{})); diff != "" {
+				t.Errorf("unexpected verdict (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCut(t *testing.T) {
+	if got := cut(strings.Repeat("x", maxReasonLength)); strings.HasSuffix(got, ".") {
+		t.Errorf("cut although it fits: %s", got)
+	}
+	// Every character has two bytes, so that the bound is in the middle of one.
+	got := cut("x" + strings.Repeat("ä", maxReasonLength))
+	if want := "x" + strings.Repeat("ä", maxReasonLength/2-1) + "..."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestNextLook(t *testing.T) {
+	ready := func(since time.Time) v1.PodStatus {
+		return v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(since)}}}
+	}
+	tests := map[string]struct {
+		change func(*workload, *replicaSet)
+		want   time.Duration
+	}{
+		"the deadline of the turn": {change: func(_ *workload, set *replicaSet) {
+			set.living[0].Status, set.living[1].Status = ready(began), ready(began)
+		}, want: 301 * time.Second},
+		"when the pod counts as broken": {change: func(_ *workload, set *replicaSet) {
+			set.living[0].Status = ready(began)
+			set.living[1].CreationTimestamp = metav1.NewTime(began.Add(-10 * time.Second))
+		}, want: 21 * time.Second},
+		"when the pod becomes available": {change: func(_ *workload, set *replicaSet) {
+			set.living[0].Status, set.living[1].Status = ready(began.Add(-time.Hour)), ready(began.Add(-3*time.Second))
+			set.view.Spec.MinReadySeconds = 10
+		}, want: 8 * time.Second},
+		"nobody waits": {change: func(_ *workload, set *replicaSet) { set.asked = nil }, want: 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w, set, _ := surging()
+			tc.change(w, set)
+			if got := w.nextLook(began); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestIsRolling(t *testing.T) {
+	template := func(image string) v1.PodTemplateSpec {
+		return v1.PodTemplateSpec{Spec: v1.PodSpec{Containers: []v1.Container{{Image: image}}}}
+	}
+	set := func(image string, replicas int32) *apps.ReplicaSet {
+		return &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{UID: types.UID(image)}, Spec: apps.ReplicaSetSpec{Replicas: ptr.To(replicas), Template: template(image)}}
+	}
+	tests := map[string]struct {
+		paused bool
+		sets   []*apps.ReplicaSet
+		want   bool
+	}{
+		"at rest":                       {sets: []*apps.ReplicaSet{set("old", 0), set("new", 2)}},
+		"scaled to 0":                   {sets: []*apps.ReplicaSet{set("old", 0), set("new", 0)}},
+		"two with replicas":             {sets: []*apps.ReplicaSet{set("old", 1), set("new", 2)}, want: true},
+		"two with replicas, but paused": {paused: true, sets: []*apps.ReplicaSet{set("old", 1), set("new", 2)}, want: true},
+		"about to begin":                {sets: []*apps.ReplicaSet{set("old", 2), set("new", 0)}, want: true},
+		"the new one is missing":        {sets: []*apps.ReplicaSet{set("old", 2)}, want: true},
+		"paused before it began":        {paused: true, sets: []*apps.ReplicaSet{set("old", 2)}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := &apps.Deployment{Spec: apps.DeploymentSpec{Paused: tc.paused, Template: template("new")}}
+			if got := isRolling(d, tc.sets); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTurnIn(t *testing.T) {
+	request := func(change func(*coordinationv1alpha1.EvictionRequestStatus)) *coordinationv1alpha1.EvictionRequest {
+		r := &coordinationv1alpha1.EvictionRequest{Status: coordinationv1alpha1.EvictionRequestStatus{
+			ActiveInterceptors: []string{coordinationv1alpha1.EvictionInterceptorDeployment},
+			Interceptors:       []coordinationv1alpha1.InterceptorStatus{{Name: "other.example.com"}, {Name: coordinationv1alpha1.EvictionInterceptorDeployment}},
+		}}
+		change(&r.Status)
+		return r
+	}
+	over := func(condition string) func(*coordinationv1alpha1.EvictionRequestStatus) {
+		return func(s *coordinationv1alpha1.EvictionRequestStatus) {
+			s.Conditions = []metav1.Condition{{Type: condition, Status: metav1.ConditionTrue}}
+		}
+	}
+	tests := map[string]struct {
+		request *coordinationv1alpha1.EvictionRequest
+		want    turn
+	}{
+		"no request": {want: notAsked},
+		"active":     {request(func(*coordinationv1alpha1.EvictionRequestStatus) {}), ourTurn},
+		"completed, the next one is not active yet": {request(func(s *coordinationv1alpha1.EvictionRequestStatus) {
+			s.Interceptors[1].CompletionTime = &metav1.Time{Time: began}
+		}), passedOn},
+		"somebody else before": {request(func(s *coordinationv1alpha1.EvictionRequestStatus) {
+			s.ActiveInterceptors = []string{"other.example.com"}
+		}), notAsked},
+		"somebody else after": {request(func(s *coordinationv1alpha1.EvictionRequestStatus) {
+			s.ActiveInterceptors = []string{coordinationv1alpha1.EvictionInterceptorImperative}
+			s.ProcessedInterceptors = []string{"other.example.com", coordinationv1alpha1.EvictionInterceptorDeployment}
+		}), passedOn},
+		"canceled": {request(over("Canceled")), notAsked},
+		"evicted":  {request(over("Evicted")), notAsked},
+		"canceled after it was passed on": {request(func(s *coordinationv1alpha1.EvictionRequestStatus) {
+			over("Canceled")(s)
+			s.ActiveInterceptors = nil
+			s.ProcessedInterceptors = []string{coordinationv1alpha1.EvictionInterceptorDeployment}
+		}), notAsked},
+		"new": {&coordinationv1alpha1.EvictionRequest{}, notAsked},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := turnIn(tc.request); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestCondition(t *testing.T) {
+	clock := testingclock.NewFakeClock(began)
+	s := &surger{clock: clock, progress: map[types.UID]progress{}}
+	d := &apps.Deployment{ObjectMeta: metav1.ObjectMeta{UID: "web"}}
+	available := apps.DeploymentCondition{Type: apps.DeploymentAvailable, Status: v1.ConditionTrue}
+	progressing := apps.DeploymentCondition{Type: apps.DeploymentProgressing, Status: v1.ConditionTrue}
+	status := apps.DeploymentStatus{Conditions: []apps.DeploymentCondition{available}}
+	expect := func(what string, want ...apps.DeploymentCondition) {
+		t.Helper()
+		if diff := cmp.Diff(want, status.Conditions); diff != "" {
+			t.Errorf("%s: unexpected conditions (-want, +got):\n%s", what, diff)
+		}
+	}
+	s.setCondition(&status, d)
+	expect("no eviction", available)
+
+	s.progress["web"] = progress{asked: 2}
+	s.setCondition(&status, d)
+	condition := apps.DeploymentCondition{
+		Type: "EvictionInProgress", Status: v1.ConditionTrue, Reason: "Waiting", Message: "Pods that should leave and wait until there is room for a surge: 2.",
+		LastUpdateTime: metav1.NewTime(began), LastTransitionTime: metav1.NewTime(began),
+	}
+	expect("no room", available, condition)
+
+	status.Conditions = append(status.Conditions, progressing)
+	clock.SetTime(later)
+	s.progress["web"] = progress{asked: 2, surge: 1}
+	s.setCondition(&status, d)
+	condition.Reason, condition.LastUpdateTime = "Surging", metav1.NewTime(later)
+	condition.Message = "Surging 0/1: pods that should leave go when their replacements are available."
+	expect("a surge begins, in its place, still the same eviction", available, condition, progressing)
+
+	clock.SetTime(later.Add(time.Minute))
+	s.setCondition(&status, d)
+	expect("nothing new", available, condition, progressing)
+
+	s.progress["web"] = progress{surge: 1, replaced: 1}
+	s.setCondition(&status, d)
+	condition.LastUpdateTime = metav1.NewTime(later.Add(time.Minute))
+	condition.Message = "Surging 1/1: pods that should leave go when their replacements are available."
+	expect("the replacement is there", available, condition, progressing)
+
+	left := *status.DeepCopy()
+	delete(s.progress, "web")
+	s.setCondition(&status, d)
+	expect("it is over", available, progressing)
+
+	status = left
+	(*surger)(nil).setCondition(&status, d)
+	expect("the gate was turned off", available, progressing)
+	if deploymentutil.GetDeploymentCondition(left, DeploymentEvictionInProgress) == nil {
+		t.Error("the condition was not there before: this test shows nothing")
+	}
+}
