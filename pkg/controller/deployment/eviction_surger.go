@@ -151,6 +151,9 @@ func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.D
 // apply writes the surge of each ReplicaSet where it is to change.
 func (s *surger) apply(ctx context.Context, now time.Time, w *workload) error {
 	for _, set := range w.sets {
+		if w.isToScale(set) {
+			continue // Or what is taken away here would be given back a moment later.
+		}
 		next := nextSurge(now, set.surgeState)
 		_, recorded := set.stored.Annotations[deploymentutil.EvictionSurgeAnnotation]
 		void := recorded && set.kept.Of == 0

@@ -153,6 +153,12 @@ func (w *workload) assignRoom() {
 	}
 }
 
+// isToScale tells whether this sync will give a ReplicaSet with a surge another number of
+// replicas. The surge is looked at in the next one.
+func (w *workload) isToScale(set *replicaSet) bool {
+	return !w.rolling && set.kept.Of > 0 && set.wanted > 0 && set.wanted != int(*w.deployment.Spec.Replicas)
+}
+
 func (w *workload) maxSurge() int {
 	return int(deploymentutil.MaxSurge(*w.deployment))
 }
