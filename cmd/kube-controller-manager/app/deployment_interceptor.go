@@ -39,6 +39,7 @@ func interceptDeploymentEvictions(controllerContext ControllerContext, controlle
 	if err := dc.SurgeForEvictions(
 		informers.Coordination().V1alpha1().EvictionRequests(),
 		informers.Apps().V1().Deployments(),
+		informers.Apps().V1().ReplicaSets(),
 		informers.Core().V1().Pods(),
 		client,
 	); err != nil {

@@ -89,7 +89,7 @@ type move struct {
 
 // SurgeForEvictions makes the controller an interceptor. It is called before Run. The
 // client is for what an eviction waits for: it should have rate limits of its own.
-func (dc *DeploymentController) SurgeForEvictions(requests coordinationinformers.EvictionRequestInformer, deployments appsinformers.DeploymentInformer, pods coreinformers.PodInformer, client clientset.Interface) error {
+func (dc *DeploymentController) SurgeForEvictions(requests coordinationinformers.EvictionRequestInformer, deployments appsinformers.DeploymentInformer, replicaSets appsinformers.ReplicaSetInformer, pods coreinformers.PodInformer, client clientset.Interface) error {
 	s := &surger{
 		dc:            dc,
 		client:        client,
@@ -109,7 +109,7 @@ func (dc *DeploymentController) SurgeForEvictions(requests coordinationinformers
 	if err != nil {
 		return fmt.Errorf("creating the interceptor %s: %w", coordinationv1alpha1.EvictionInterceptorDeployment, err)
 	}
-	if err := s.watch(requests, deployments, pods); err != nil {
+	if err := s.watch(requests, deployments, replicaSets, pods); err != nil {
 		return err
 	}
 	metrics.Register()
@@ -135,32 +135,28 @@ func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.D
 	now := s.clock.Now()
 	w := s.observe(ctx, now, d, rsList, podMap)
 	if d.DeletionTimestamp == nil {
-		if err := s.apply(ctx, now, w); err != nil {
-			// The queue gives up after some errors; pods that wait do not.
-			dc.enqueueAfter(d, time.Minute)
-			return nil, err
-		}
+		w.failure = s.apply(ctx, now, w)
 	}
+	// Also after a failure: however long it lasts, pods wait no longer than their deadline.
 	s.report(now, w)
 	if next := w.nextLook(now); next > 0 {
 		dc.enqueueAfter(d, next)
 	}
-	return w.views(), nil
+	return w.views(), w.failure
 }
 
 // apply writes the surge of each ReplicaSet where it is to change.
 func (s *surger) apply(ctx context.Context, now time.Time, w *workload) error {
 	for _, set := range w.sets {
-		if w.isToScale(set) {
-			continue // Or what is taken away here would be given back a moment later.
-		}
 		next := nextSurge(now, set.surgeState)
 		_, recorded := set.stored.Annotations[deploymentutil.EvictionSurgeAnnotation]
 		void := recorded && set.kept.Of == 0
-		if !void && next.Surge == set.kept.Surge && (slices.Equal(next.Leaving, set.kept.Leaving) || set.lags()) {
+		scaled := int(*set.view.Spec.Replicas) != set.wanted
+		if !void && !scaled && next.Surge == set.kept.Surge && (slices.Equal(next.Leaving, set.kept.Leaving) || set.lags()) {
 			continue
 		}
 		rs := set.view.DeepCopy()
+		*rs.Spec.Replicas = int32(set.wanted)
 		if replicas := *w.deployment.Spec.Replicas; *rs.Spec.Replicas == replicas {
 			// A ReplicaSet that has the right size by accident is never scaled, and so would
 			// look for ever as if that was still to be done.
@@ -182,11 +178,13 @@ func (s *surger) apply(ctx context.Context, now time.Time, w *workload) error {
 
 // recordSurge tells people of a surge that was written.
 func (s *surger) recordSurge(d *apps.Deployment, set *replicaSet, next deploymentutil.EvictionSurge) {
-	from, to := *set.stored.Spec.Replicas, *set.view.Spec.Replicas+next.Surge
+	from, to := *set.stored.Spec.Replicas, int32(set.wanted)+next.Surge
 	if grown := next.Surge - set.kept.Surge; grown > 0 {
 		metrics.SurgesStarted(int(grown))
 	}
 	switch {
+	case *set.view.Spec.Replicas != int32(set.wanted):
+		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "ScalingReplicaSet", "Scaled replica set %s from %d to %d, %d of them for pods that should leave their nodes", set.stored.Name, from, to, next.Surge)
 	case to > from:
 		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "EvictionSurge", "Scaled up replica set %s from %d to %d, because %d of its pods should leave their nodes", set.stored.Name, from, to, set.toLeave())
 	case to < from && len(next.Leaving) > 0:

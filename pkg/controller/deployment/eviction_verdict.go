@@ -23,6 +23,7 @@ import (
 
 	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/deployment/metrics"
@@ -62,6 +63,8 @@ func (w *workload) verdict(now time.Time, set *replicaSet, asked askedPod) verdi
 func (w *workload) waiting(set *replicaSet, asked askedPod) string {
 	surging := fmt.Sprintf("Surging %d/%d: ", set.moved(), set.surging())
 	switch {
+	case w.failure != nil && !apierrors.IsConflict(w.failure):
+		return surging + "it fails, and is tried again: " + cut(w.failure.Error())
 	case slices.Contains(set.kept.Leaving, asked.uid):
 		return surging + "the replacement is available, the pod makes way."
 	case w.rolling:

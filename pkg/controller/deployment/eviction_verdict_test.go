@@ -17,6 +17,8 @@ limitations under the License.
 package deployment
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +27,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -115,6 +118,21 @@ func TestVerdict(t *testing.T) {
 		"a rollout": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.rolling = true },
 			want:   verdict{message: "Waiting for the rollout of Deployment web, which comes before a surge."},
+		},
+		"it fails": {
+			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.failure = errors.New("scaling: forbidden") },
+			want:   verdict{message: "Surging 0/1: it fails, and is tried again: scaling: forbidden"},
+		},
+		"a conflict is no failure": {
+			change: func(w *workload, _ *replicaSet, _ *askedPod) {
+				w.failure = fmt.Errorf("scaling: %w", apierrors.NewConflict(apps.Resource("replicasets"), "web-1", nil))
+			},
+			want: verdict{message: starts},
+		},
+		"a failure does not last for ever": {
+			change:  func(w *workload, _ *replicaSet, _ *askedPod) { w.failure = errors.New("scaling: forbidden") },
+			elapsed: 300 * time.Second,
+			want:    verdict{metrics.GivenUp, "Gave up after 5m0s without progress. Surging 0/1: it fails, and is tried again: scaling: forbidden"},
 		},
 		"terminating": {
 			change: func(_ *workload, _ *replicaSet, asked *askedPod) { asked.terminating = true },
@@ -223,6 +241,10 @@ func TestNextLook(t *testing.T) {
 			set.living[0].Status, set.living[1].Status = ready(began.Add(-time.Hour)), ready(began.Add(-3*time.Second))
 			set.view.Spec.MinReadySeconds = 10
 		}, want: 8 * time.Second},
+		"a failure is tried again": {change: func(w *workload, set *replicaSet) {
+			set.living[0].Status, set.living[1].Status = ready(began), ready(began)
+			w.failure = errors.New("forbidden")
+		}, want: 61 * time.Second},
 		"nobody waits": {change: func(_ *workload, set *replicaSet) { set.asked = nil }, want: 0},
 	}
 	for name, tc := range tests {

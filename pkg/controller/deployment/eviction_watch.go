@@ -40,7 +40,7 @@ import (
 
 // watch has Deployments looked at again when something has changed that a surge depends on.
 // What shows in the status of a ReplicaSet wakes them anyway.
-func (s *surger) watch(requests coordinationinformers.EvictionRequestInformer, deployments appsinformers.DeploymentInformer, pods coreinformers.PodInformer) error {
+func (s *surger) watch(requests coordinationinformers.EvictionRequestInformer, deployments appsinformers.DeploymentInformer, replicaSets appsinformers.ReplicaSetInformer, pods coreinformers.PodInformer) error {
 	if _, err := requests.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { s.requestChanged(nil, obj) },
 		UpdateFunc: func(old, new any) {
@@ -53,11 +53,25 @@ func (s *surger) watch(requests coordinationinformers.EvictionRequestInformer, d
 	if _, err := deployments.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		DeleteFunc: func(obj any) {
 			if d, ok := withoutTombstone(obj).(*apps.Deployment); ok {
-				s.deploymentGone(d.UID)
+				s.forget(d.UID)
 			}
 		},
 	}); err != nil {
 		return fmt.Errorf("watching deployments: %w", err)
+	}
+	if _, err := replicaSets.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(old, new any) {
+			if before, after := old.(*apps.ReplicaSet), new.(*apps.ReplicaSet); !sameController(before, after) {
+				s.replicaSetGone(before)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if rs, ok := withoutTombstone(obj).(*apps.ReplicaSet); ok {
+				s.replicaSetGone(rs)
+			}
+		},
+	}); err != nil {
+		return fmt.Errorf("watching replica sets: %w", err)
 	}
 	if _, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { s.podChanged(nil, obj) },
@@ -118,14 +132,28 @@ func (s *surger) podChanged(old *v1.Pod, obj any) {
 	}
 }
 
-// deploymentGone wakes the turns of a Deployment that does not exist any more. Its pods
-// may, if it was deleted without them.
-func (s *surger) deploymentGone(uid types.UID) {
+// forget is called for a Deployment that does not exist any more.
+func (s *surger) forget(deployment types.UID) {
+	s.lock.Lock()
+	delete(s.progress, deployment)
+	s.lock.Unlock()
+	s.wake(deployment)
+}
+
+// replicaSetGone is called for a ReplicaSet that its Deployment has lost.
+func (s *surger) replicaSetGone(rs *apps.ReplicaSet) {
+	if ref := metav1.GetControllerOfNoCopy(rs); ref != nil {
+		s.wake(ref.UID)
+	}
+}
+
+// wake has the turns of a Deployment find out to whom their pods belong: they may outlive
+// those that have made them.
+func (s *surger) wake(deployment types.UID) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	delete(s.progress, uid)
 	for _, m := range s.moves {
-		if m.deployment == uid {
+		if m.deployment == deployment {
 			m.wakeUp()
 		}
 	}
@@ -183,7 +211,7 @@ func turnBegan(request *coordinationv1alpha1.EvictionRequest, now time.Time) tim
 	return now
 }
 
-func sameController(a, b *v1.Pod) bool {
+func sameController(a, b metav1.Object) bool {
 	left, right := metav1.GetControllerOfNoCopy(a), metav1.GetControllerOfNoCopy(b)
 	return left == nil && right == nil || left != nil && right != nil && left.UID == right.UID
 }

@@ -38,6 +38,9 @@ import (
 // Deployment says nothing. It is the default of spec.progressDeadlineSeconds.
 const defaultProgressDeadline = 10 * time.Minute
 
+// retryAfter is how soon a failure is tried again by which the queue has lost patience.
+const retryAfter = time.Minute
+
 // workload is a Deployment as the surge sees it, at one moment.
 type workload struct {
 	deployment *apps.Deployment
@@ -45,6 +48,8 @@ type workload struct {
 	// rolling is true if the Deployment is about to replace its pods, or does so. There is
 	// no surge then: the rollout needs the room for itself, and moves the pods.
 	rolling bool
+	// failure is why the surge could not be brought up to date.
+	failure error
 }
 
 // replicaSet is one ReplicaSet of it.
@@ -81,6 +86,7 @@ func (s *surger) observe(ctx context.Context, now time.Time, d *apps.Deployment,
 		w.sets = append(w.sets, set)
 	}
 	w.rolling = isRolling(d, w.views())
+	w.scale()
 	w.assignRoom()
 	return w
 }
@@ -153,10 +159,15 @@ func (w *workload) assignRoom() {
 	}
 }
 
-// isToScale tells whether this sync will give a ReplicaSet with a surge another number of
-// replicas. The surge is looked at in the next one.
-func (w *workload) isToScale(set *replicaSet) bool {
-	return !w.rolling && set.kept.Of > 0 && set.wanted > 0 && set.wanted != int(*w.deployment.Spec.Replicas)
+// scale lets a ReplicaSet with a surge have the replicas that the Deployment wants by now,
+// which the sync would give it next. Otherwise a surge that is not needed any more would be
+// taken back first, from pods that are wanted again a moment later.
+func (w *workload) scale() {
+	for _, set := range w.sets {
+		if !w.rolling && set.kept.Of > 0 && set.wanted > 0 {
+			set.wanted = int(*w.deployment.Spec.Replicas)
+		}
+	}
 }
 
 func (w *workload) maxSurge() int {
@@ -226,6 +237,9 @@ func (w *workload) nextLook(now time.Time) time.Duration {
 	for _, set := range w.sets {
 		if len(set.asked) == 0 {
 			continue
+		}
+		if w.failure != nil {
+			next = earlier(next, now.Add(retryAfter)) // The queue gives up after some errors.
 		}
 		for _, asked := range set.asked {
 			next = earlier(next, w.turnDeadline(set, asked))

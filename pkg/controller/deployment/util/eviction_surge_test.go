@@ -59,8 +59,8 @@ func TestEvictionSurgeOf(t *testing.T) {
 		"somebody else has scaled the ReplicaSet":                  {rs: annotated(replicaSet(2, "2"), valid)},
 		"somebody else has scaled the Deployment, back to that":    {rs: annotated(replicaSet(3, "3"), valid)},
 		"the ReplicaSet has lost the annotation of its Deployment": {rs: annotated(replicaSet(3, ""), valid)},
-		"it never had one":                                         {rs: annotated(replicaSet(3, ""), `{"surge":1,"of":3,"desired":-1,"since":null}`), want: EvictionSurge{Surge: 1, Of: 3, Desired: -1}},
-		"no replicas":                                              {rs: annotated(&apps.ReplicaSet{}, valid)},
+		"it never had one": {rs: annotated(replicaSet(3, ""), `{"surge":1,"of":3,"desired":-1,"since":null}`), want: EvictionSurge{Surge: 1, Of: 3, Desired: -1}},
+		"no replicas":      {rs: annotated(&apps.ReplicaSet{}, valid)},
 
 		"not JSON": {
 			rs: annotated(replicaSet(3, "2"), "1"), wantErr: "annotation deployment.kubernetes.io/eviction-surge of ReplicaSet default/web: json: cannot unmarshal number into Go value of type util.EvictionSurge",
