@@ -188,7 +188,11 @@ func (w *workload) progress() progress {
 	for _, set := range w.sets {
 		p.surge += set.surging()
 		p.replaced += set.moved()
-		p.asked += len(set.asked)
+		for _, asked := range set.asked {
+			if !asked.terminating {
+				p.asked++
+			}
+		}
 	}
 	return p
 }
