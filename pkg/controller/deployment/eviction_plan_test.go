@@ -122,6 +122,7 @@ func TestNextSurge(t *testing.T) {
 		"no room any more, the replacement serves": {wanted: 1, room: 0, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: kept(0, "a")},
 		"scaled down to 0":                         {wanted: 0, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: kept(0)},
 		"scaled down: those that are asked go":     {wanted: 1, room: 1, pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: kept0("a")},
+		"scaled down by more: so do others":        {wanted: 1, room: 5, pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving"), pod("c", "serving")}, want: kept0("a")},
 		"not more extra ones than are wanted":      {wanted: 1, room: 5, pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "passed"), pod("c", "starting")}, want: begun(1, "a")},
 	}
 	for name, tc := range tests {
