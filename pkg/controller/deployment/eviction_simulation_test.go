@@ -290,6 +290,10 @@ func (s *simulation) checkUnnoticed(d *apps.Deployment) {
 			s.t.Errorf("condition %s changes from %v to %v", conditionType, before, after)
 		}
 	}
+	if d.Status.Replicas > *d.Spec.Replicas {
+		s.note("seen")
+		s.t.Errorf("the status shows the surge: %+v", d.Status)
+	}
 }
 
 func (s *simulation) createReplicaSet(rs *apps.ReplicaSet) (bool, runtime.Object, error) {

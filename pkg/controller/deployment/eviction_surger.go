@@ -20,7 +20,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -149,10 +148,8 @@ func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.D
 func (s *surger) apply(ctx context.Context, now time.Time, w *workload) error {
 	for _, set := range w.sets {
 		next := nextSurge(now, set.surgeState)
-		_, recorded := set.stored.Annotations[deploymentutil.EvictionSurgeAnnotation]
-		void := recorded && set.kept.Of == 0
-		scaled := int(*set.view.Spec.Replicas) != set.wanted
-		if !void && !scaled && next.Surge == set.kept.Surge && (slices.Equal(next.Leaving, set.kept.Leaving) || set.lags()) {
+		next.Going = set.going(next)
+		if set.upToDate(next) {
 			continue
 		}
 		rs := set.view.DeepCopy()

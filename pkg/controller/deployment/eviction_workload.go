@@ -197,10 +197,26 @@ func (w *workload) progress() progress {
 	return p
 }
 
-// lags tells whether the status of the ReplicaSet still counts pods that have left. While
-// it does, their record is kept: without it the Deployment would count them, too.
-func (set *replicaSet) lags() bool {
-	return set.haveLeft() && set.stored.Status.Replicas > *set.stored.Spec.Replicas
+// upToDate tells whether the ReplicaSet is as it should be, with this surge recorded.
+func (set *replicaSet) upToDate(next deploymentutil.EvictionSurge) bool {
+	_, recorded := set.stored.Annotations[deploymentutil.EvictionSurgeAnnotation]
+	void := recorded && set.kept.Of == 0
+	if void || int(*set.view.Spec.Replicas) != set.wanted || next.Surge != set.kept.Surge || next.Going != set.kept.Going {
+		return false
+	}
+	// The names of pods that have left are removed together with what is going.
+	return slices.Equal(next.Leaving, set.kept.Leaving) || set.haveLeft() && len(next.Leaving) == 0 && next.Going > 0
+}
+
+// going returns how many replicas that were extra the status of the ReplicaSet may count
+// although they are not wanted any more, after this surge is recorded. Without them, the
+// Deployment would see the surge in the moment in which it ends.
+func (set *replicaSet) going(next deploymentutil.EvictionSurge) int32 {
+	going := int32(0)
+	if set.stored.Status.Replicas > *set.stored.Spec.Replicas {
+		going = set.kept.Going
+	}
+	return going + max(set.kept.Surge-next.Surge, 0)
 }
 
 // surging counts the replacements that there are to be, with those whose pods leave now.

@@ -56,6 +56,10 @@ type EvictionSurge struct {
 	// Since is when the surge began or last made progress.
 	Since metav1.Time `json:"since"`
 
+	// Going is how many replicas were extra, have been given back, and may still be counted in
+	// the status. Not negative; 0 when the status has caught up.
+	Going int32 `json:"going,omitempty"`
+
 	// Leaving are the UIDs of the pods whose replacements are available. A scale-down takes
 	// them first. At most MaxLeaving.
 	Leaving []types.UID `json:"leaving,omitempty"`
@@ -80,6 +84,9 @@ func EvictionSurgeOf(rs *apps.ReplicaSet) (EvictionSurge, error) {
 	if surge.Of != *rs.Spec.Replicas || surge.Desired != desiredReplicas(rs) {
 		return EvictionSurge{}, nil
 	}
+	if surge.Going < 0 {
+		return EvictionSurge{}, fmt.Errorf("annotation %s of ReplicaSet %s/%s: going is %d, must not be negative", EvictionSurgeAnnotation, rs.Namespace, rs.Name, surge.Going)
+	}
 	if surge.Surge < 0 || surge.Surge > surge.Of {
 		return EvictionSurge{}, fmt.Errorf("annotation %s of ReplicaSet %s/%s: surge is %d, must be from 0 to %d", EvictionSurgeAnnotation, rs.Namespace, rs.Name, surge.Surge, surge.Of)
 	}
@@ -103,7 +110,7 @@ func WithEvictionSurge(view *apps.ReplicaSet) *apps.ReplicaSet {
 // the Deployment wants of it, and becomes the sum. Of and Desired are filled in. A surge
 // that says nothing is removed.
 func SetEvictionSurge(rs *apps.ReplicaSet, surge EvictionSurge) {
-	if surge.Surge == 0 && len(surge.Leaving) == 0 {
+	if surge.Surge == 0 && surge.Going == 0 && len(surge.Leaving) == 0 {
 		delete(rs.Annotations, EvictionSurgeAnnotation)
 		return
 	}
@@ -139,7 +146,7 @@ func WithoutEvictionSurge(rs *apps.ReplicaSet) (*apps.ReplicaSet, EvictionSurge,
 		return view, surge, err
 	}
 	*view.Spec.Replicas -= surge.Surge
-	extra := surge.Surge + int32(len(surge.Leaving))
+	extra := surge.Surge + surge.Going
 	for _, count := range []*int32{&view.Status.Replicas, &view.Status.FullyLabeledReplicas, &view.Status.ReadyReplicas, &view.Status.AvailableReplicas} {
 		*count -= min(max(*count-*view.Spec.Replicas, 0), extra)
 	}

@@ -69,6 +69,10 @@ func TestEvictionSurgeOf(t *testing.T) {
 			rs:      annotated(replicaSet(3, "2"), `{"surge":-1,"of":3,"desired":2,"since":null}`),
 			wantErr: "annotation deployment.kubernetes.io/eviction-surge of ReplicaSet default/web: surge is -1, must be from 0 to 3",
 		},
+		"less than nothing goes": {
+			rs:      annotated(replicaSet(3, "2"), `{"surge":0,"of":3,"desired":2,"since":null,"going":-1}`),
+			wantErr: "annotation deployment.kubernetes.io/eviction-surge of ReplicaSet default/web: going is -1, must not be negative",
+		},
 		"more than there are": {
 			rs:      annotated(replicaSet(3, "2"), `{"surge":4,"of":3,"desired":2,"since":null}`),
 			wantErr: "annotation deployment.kubernetes.io/eviction-surge of ReplicaSet default/web: surge is 4, must be from 0 to 3",
@@ -95,8 +99,8 @@ func TestEvictionSurgeOf(t *testing.T) {
 // does with it, and back again.
 func TestWithoutEvictionSurge(t *testing.T) {
 	rs := replicaSet(2, "2")
-	SetEvictionSurge(rs, EvictionSurge{Surge: 1, Since: surgeBegan, Leaving: []types.UID{"a"}})
-	if got, want := rs.Annotations[EvictionSurgeAnnotation], `{"surge":1,"of":3,"desired":2,"since":"2026-03-01T10:00:00Z","leaving":["a"]}`; got != want {
+	SetEvictionSurge(rs, EvictionSurge{Surge: 1, Going: 1, Since: surgeBegan, Leaving: []types.UID{"a"}})
+	if got, want := rs.Annotations[EvictionSurgeAnnotation], `{"surge":1,"of":3,"desired":2,"since":"2026-03-01T10:00:00Z","going":1,"leaving":["a"]}`; got != want {
 		t.Errorf("annotation is %s, want %s", got, want)
 	}
 	rs.Status = apps.ReplicaSetStatus{Replicas: 4, FullyLabeledReplicas: 3, ReadyReplicas: 2, AvailableReplicas: 1, ObservedGeneration: 7}
@@ -115,7 +119,7 @@ func TestWithoutEvictionSurge(t *testing.T) {
 	if *view.Spec.Replicas != 2 {
 		t.Errorf("the Deployment sees %d replicas, want 2", *view.Spec.Replicas)
 	}
-	// One extra and one that leaves: at most two that it need not know of. Ones that are
+	// One extra and one that goes: at most two that it need not know of. Ones that are
 	// missing stay missing.
 	want := apps.ReplicaSetStatus{Replicas: 2, FullyLabeledReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 1, ObservedGeneration: 7}
 	if diff := cmp.Diff(want, view.Status); diff != "" {
