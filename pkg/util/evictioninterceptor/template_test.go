@@ -1,0 +1,165 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictioninterceptor
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+func TestAddTo(t *testing.T) {
+	const (
+		user       = "user.example.com"
+		deployment = "deployment.apps.k8s.io"
+		replicaSet = "replicaset.apps.k8s.io"
+	)
+	inGroup := &v1.PodSchedulingGroup{PodGroupName: ptr.To("training")}
+	tests := map[string]struct {
+		spec        []string
+		annotations map[string]string
+		group       *v1.PodSchedulingGroup
+		names       []string
+		want        []string
+		wantAll     bool
+	}{
+		"to an empty template": {
+			names: []string{deployment, replicaSet},
+			want:  []string{deployment, replicaSet}, wantAll: true,
+		},
+		"the author's come first": {
+			spec: []string{user}, names: []string{deployment, replicaSet},
+			want: []string{user, deployment, replicaSet}, wantAll: true,
+		},
+		"no names": {
+			spec: []string{user}, want: []string{user}, wantAll: true,
+		},
+		"a name given twice": {
+			names: []string{deployment, deployment}, want: []string{deployment}, wantAll: true,
+		},
+		"the author has the first name": {
+			spec: []string{deployment, user}, names: []string{deployment, replicaSet},
+			want: []string{deployment, user, replicaSet}, wantAll: true,
+		},
+		"the author has the second name": {
+			spec: []string{replicaSet}, names: []string{deployment, replicaSet},
+			want: []string{replicaSet, deployment}, wantAll: true,
+		},
+		"the author has both, in another order": {
+			spec: []string{replicaSet, deployment}, names: []string{deployment, replicaSet},
+			want: []string{replicaSet, deployment}, wantAll: true,
+		},
+		"the author has placed one by annotation": {
+			annotations: annotated(map[string]string{deployment: "20000"}), names: []string{deployment, replicaSet},
+			want: []string{replicaSet}, wantAll: true,
+		},
+		"the author has placed both by annotation": {
+			annotations: annotated(map[string]string{deployment: "20000", replicaSet: "0"}), names: []string{deployment, replicaSet},
+			wantAll: true,
+		},
+		"the last two places in the spec": {
+			spec: numbered("spec", 13), names: []string{deployment, replicaSet},
+			want: append(numbered("spec", 13), deployment, replicaSet), wantAll: true,
+		},
+		"one place in the spec": {
+			spec: numbered("spec", 14), names: []string{deployment, replicaSet},
+			want: numbered("spec", 14),
+		},
+		"one place, and one name is there": {
+			spec: append(numbered("spec", 13), replicaSet), names: []string{deployment, replicaSet},
+			want: append(numbered("spec", 13), replicaSet, deployment), wantAll: true,
+		},
+		"no place, and both names are there": {
+			spec: append(numbered("spec", 13), replicaSet, deployment), names: []string{deployment, replicaSet},
+			want: append(numbered("spec", 13), replicaSet, deployment), wantAll: true,
+		},
+		"the last two places beside annotations": {
+			spec: []string{user}, annotations: falling(100, numbered("r", 12)), names: []string{deployment, replicaSet},
+			want: []string{user, deployment, replicaSet}, wantAll: true,
+		},
+		"one place beside annotations": {
+			spec: []string{user}, annotations: falling(100, numbered("r", 13)), names: []string{deployment, replicaSet},
+			want: []string{user},
+		},
+		"a name in the spec and by annotation takes one place": {
+			spec: numbered("r", 12), annotations: falling(100, numbered("r", 13)), names: []string{deployment, replicaSet},
+			want: append(numbered("r", 12), deployment, replicaSet), wantAll: true,
+		},
+		"a name by annotation takes its place already": {
+			annotations: falling(100, append(numbered("r", 13), deployment)), names: []string{deployment, replicaSet},
+			want: []string{replicaSet}, wantAll: true,
+		},
+		"annotations that are not valid take places": {
+			annotations: falling(-1, numbered("r", 14)), names: []string{deployment, replicaSet},
+		},
+		"too many already": {
+			spec: numbered("spec", 16), names: []string{deployment}, want: numbered("spec", 16),
+		},
+		"a scheduling group": {
+			group: inGroup, names: []string{deployment, replicaSet},
+		},
+		"a scheduling group and both names": {
+			spec: []string{deployment, replicaSet}, group: inGroup, names: []string{deployment, replicaSet},
+			want: []string{deployment, replicaSet}, wantAll: true,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			newTemplate := func(interceptors []string) *v1.PodTemplateSpec {
+				return &v1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations},
+					Spec: v1.PodSpec{
+						NodeName: "node", SchedulingGroup: test.group, EvictionInterceptors: interceptorsNamed(interceptors),
+					},
+				}
+			}
+			template := newTemplate(test.spec)
+			if all := AddTo(template, test.names...); all != test.wantAll {
+				t.Errorf("AddTo() = %v, want %v", all, test.wantAll)
+			}
+			if diff := cmp.Diff(newTemplate(test.want), template); diff != "" {
+				t.Errorf("unexpected template (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A shallow copy of a template shares its list with the original, room at the end included.
+func TestAddToLeavesSharedListsAlone(t *testing.T) {
+	list := interceptorsNamed(numbered("spec", 3))
+	original := v1.PodTemplateSpec{Spec: v1.PodSpec{EvictionInterceptors: list[:1]}}
+	first, second := original, original
+	AddTo(&first, "first.example.com")
+	AddTo(&second, "second.example.com")
+	if diff := cmp.Diff(interceptorsNamed(numbered("spec", 3)), list); diff != "" {
+		t.Errorf("the list behind the original changed (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(interceptorsNamed([]string{"spec-00.example.com", "first.example.com"}), first.Spec.EvictionInterceptors); diff != "" {
+		t.Errorf("the first copy changed with the second (-want +got):\n%s", diff)
+	}
+}
+
+func interceptorsNamed(names []string) []v1.EvictionInterceptor {
+	var interceptors []v1.EvictionInterceptor
+	for _, name := range names {
+		interceptors = append(interceptors, v1.EvictionInterceptor{Name: name})
+	}
+	return interceptors
+}
