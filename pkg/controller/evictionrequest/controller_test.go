@@ -18,7 +18,9 @@ package evictionrequest
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"testing"
 	"time"
@@ -37,8 +39,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
@@ -509,9 +513,30 @@ func TestControllerWaitsForItsCaches(t *testing.T) {
 	}
 }
 
+// countingServer evicts whatever it is asked to, and counts the requests.
+type countingServer struct{ requests []string }
+
+func (s *countingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusCreated)
+	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})
+}
+
+// client returns a client of the server, which runs until the test ends.
+func (s *countingServer) client(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatalf("creating a client: %v", err)
+	}
+	return client
+}
+
 func TestNewEvictsThroughItsEvictionClient(t *testing.T) {
-	server := &answeringServer{code: http.StatusCreated, answer: metav1.Status{Status: metav1.StatusSuccess}}
-	evictionServer := &answeringServer{code: http.StatusCreated, answer: metav1.Status{Status: metav1.StatusSuccess}}
+	server, evictionServer := &countingServer{}, &countingServer{}
 	client, evictionClient := server.client(t), evictionServer.client(t)
 	factory := informers.NewSharedInformerFactory(client, 0)
 	_, ctx := ktesting.NewTestContext(t)

@@ -66,5 +66,6 @@ limitations under the License.
 //	changes.go, events.go          what is told of a write; metrics/ counts it
 //	imperative_controller.go       the built-in last interceptor: read, decide, evict, write
 //	imperative.go, budgets.go      whether and when it evicts; pure functions
+//	podeviction                    the call itself, and what its answer means
 //	pacer.go                       how many evictions of one budget are in flight
 package evictionrequest

@@ -39,6 +39,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
 	"k8s.io/utils/clock"
 )
 
@@ -96,7 +97,7 @@ func NewWithClock(
 	clock clock.WithTicker,
 ) (*Controller, error) {
 	metrics.Register()
-	return newController(ctx, requestInformer, podInformer, budgetInformer, client, newPodEvictor(evictionClient), ttlAfterFinished, clock)
+	return newController(ctx, requestInformer, podInformer, budgetInformer, client, podeviction.NewEvictor(evictionClient), ttlAfterFinished, clock)
 }
 
 func newController(
@@ -105,7 +106,7 @@ func newController(
 	podInformer coreinformers.PodInformer,
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
 	client clientset.Interface,
-	evict podEvictor,
+	evict podeviction.Evictor,
 	ttlAfterFinished time.Duration,
 	clock clock.WithTicker,
 ) (*Controller, error) {

@@ -18,10 +18,7 @@ package evictionrequest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -30,14 +27,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clientset "k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
 	"k8s.io/utils/clock"
 )
 
@@ -48,7 +44,7 @@ type imperativeInterceptor struct {
 	podLister     corelisters.PodLister
 	budgetLister  policylisters.PodDisruptionBudgetLister
 
-	evict  podEvictor
+	evict  podeviction.Evictor
 	writer *requestWriter
 	pacer  *pacer
 	// evicted holds the pods whose eviction succeeded, until their requests finish: the
@@ -60,29 +56,6 @@ type imperativeInterceptor struct {
 
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	clock clock.WithTicker
-}
-
-// podEvictor evicts a pod, if it is as the preconditions say.
-type podEvictor func(ctx context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error
-
-// newPodEvictor returns an evictor that calls the pods/eviction subresource once. The
-// typed client would not do: it sleeps and retries by itself when a budget is in the
-// way, and it takes a failure that the subresource reports in the body of a
-// successful response, such as for two budgets on one pod, for a success.
-func newPodEvictor(client clientset.Interface) podEvictor {
-	return func(ctx context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error {
-		_, err := client.CoreV1().RESTClient().Post().
-			Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
-			VersionedParams(&metav1.CreateOptions{}, scheme.ParameterCodec).
-			Body(&policyv1.Eviction{
-				ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
-				DeleteOptions: &metav1.DeleteOptions{Preconditions: preconditions},
-			}).
-			MaxRetries(0).
-			Do(ctx).
-			Get()
-		return err
-	}
 }
 
 // syncRequest takes the next step for one request.
@@ -105,7 +78,7 @@ func (i *imperativeInterceptor) syncRequest(ctx context.Context, key types.Names
 	if err != nil {
 		return fmt.Errorf("reading pod %s: %w", targetName(request), err)
 	}
-	budgets := i.budgetsOf(pod)
+	budgets := podeviction.BudgetsOf(i.budgetLister, pod)
 
 	now := i.clock.Now()
 	step, lookAgainAfter := nextImperativeStep(now, request, pod, budgetsAllow(pod, budgets))
@@ -152,11 +125,11 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, request *coordinat
 	err := i.evict(ctx, pod, evictionPreconditions(pod, budgets))
 	// The call may have taken seconds: what is recorded carries the time of the answer.
 	now := i.clock.Now()
-	outcome, detail := classifyEviction(err, budgets)
-	if outcome == outcomeBudget && budgetsAllow(pod, budgets) {
+	outcome, detail := podeviction.Classify(err, budgets)
+	if outcome == podeviction.Budget && budgetsAllow(pod, budgets) {
 		// The budget in the cache has room, so the API server knows a newer one, or was
 		// busy with other evictions. That is no state worth reporting.
-		outcome = outcomeRetry
+		outcome = podeviction.Retry
 	}
 	metrics.CountImperativeEviction(outcome.String())
 	seconds, asked := apierrors.SuggestsClientDelay(err)
@@ -165,22 +138,22 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, request *coordinat
 	}
 	status := request.Status.DeepCopy()
 	switch outcome {
-	case outcomeEvicted:
+	case podeviction.Evicted:
 		klog.FromContext(ctx).V(2).Info("Evicted pod", "pod", klog.KObj(pod), "podUID", pod.UID)
 		i.rememberEvicted(request, pod)
 		return nil
-	case outcomeGone:
+	case podeviction.Gone:
 		return nil
-	case outcomeRetry:
+	case podeviction.Retry:
 		if asked {
 			klog.FromContext(ctx).V(2).Info("The API server asked to try again later", "pod", klog.KObj(pod), "err", err)
 			i.queue.AddAfter(types.NamespacedName{Namespace: request.Namespace, Name: request.Name}, time.Duration(seconds)*time.Second)
 			return nil
 		}
 		return fmt.Errorf("evicting pod %s: %w", pod.Name, err)
-	case outcomeBudget:
+	case podeviction.Budget:
 		recordRefusal(now, status, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, detail)
-	case outcomeRefused:
+	case podeviction.Refused:
 		recordRefusal(now, status, coordinationv1alpha1.EvictionRequestReasonEvictionRefused, detail)
 	}
 	return i.writer.setStatus(ctx, request, status)
@@ -208,78 +181,4 @@ func (i *imperativeInterceptor) rememberEvicted(request *coordinationv1alpha1.Ev
 	if _, err := i.requestLister.EvictionRequests(request.Namespace).Get(request.Name); apierrors.IsNotFound(err) {
 		i.evicted.remove(pod.UID)
 	}
-}
-
-// budgetsOf returns the budgets that select the pod, sorted by name.
-func (i *imperativeInterceptor) budgetsOf(pod *v1.Pod) []*policyv1.PodDisruptionBudget {
-	budgets, err := i.budgetLister.GetPodPodDisruptionBudgets(pod)
-	if err != nil {
-		return nil // This is how the lister says that there are none.
-	}
-	slices.SortFunc(budgets, func(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
-	return budgets
-}
-
-// evictionOutcome is what came of an attempt to evict a pod.
-type evictionOutcome int
-
-const (
-	// outcomeEvicted: the pod is being deleted.
-	outcomeEvicted evictionOutcome = iota
-	// outcomeGone: this instance of the pod does not exist any more.
-	outcomeGone
-	// outcomeRetry: the API server could not answer; nothing is known.
-	outcomeRetry
-	// outcomeBudget: the pod's PodDisruptionBudgets are in the way.
-	outcomeBudget
-	// outcomeRefused: something else is in the way.
-	outcomeRefused
-)
-
-// String returns the word for the outcome in the metrics.
-func (o evictionOutcome) String() string {
-	return [...]string{"evicted", "gone", "error", "blocked", "refused"}[o]
-}
-
-// classifyEviction reads the answer of the pods/eviction subresource. The detail is
-// for people.
-func classifyEviction(err error, budgets []*policyv1.PodDisruptionBudget) (evictionOutcome, string) {
-	var status apierrors.APIStatus
-	switch {
-	case err == nil:
-		return outcomeEvicted, ""
-	case apierrors.IsNotFound(err):
-		return outcomeGone, ""
-	case apierrors.IsTooManyRequests(err) && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):
-		return outcomeBudget, budgetDetail(err, budgets)
-	case apierrors.IsConflict(err), // Another instance, or the pod has just changed.
-		apierrors.IsTooManyRequests(err), // The API server is overloaded.
-		apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err):
-		return outcomeRetry, ""
-	case !errors.As(err, &status):
-		return outcomeRetry, "" // No answer at all.
-	case len(budgets) > 1 && apierrors.IsInternalError(err):
-		// So the subresource answers where two budgets select a pod.
-		return outcomeBudget, fmt.Sprintf("PodDisruptionBudgets %s select this pod, and the API server evicts no pod that more than one budget selects: "+
-			"change the selectors so that one of them does.", budgetNames(budgets))
-	}
-	return outcomeRefused, err.Error()
-}
-
-// budgetDetail names the budget that is in the way, first: messages are cut on narrow
-// screens.
-func budgetDetail(err error, budgets []*policyv1.PodDisruptionBudget) string {
-	detail := err.Error()
-	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok && cause.Message != "" {
-		detail += " " + strings.TrimSuffix(cause.Message, ".") + "."
-	}
-	return fmt.Sprintf("PodDisruptionBudget %s: %s", budgetNames(budgets), detail)
-}
-
-func budgetNames(budgets []*policyv1.PodDisruptionBudget) string {
-	var names []string
-	for _, budget := range budgets {
-		names = append(names, budget.Name)
-	}
-	return strings.Join(names, ", ")
 }

@@ -18,11 +18,9 @@ package evictionrequest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -35,10 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2/ktesting"
-	"k8s.io/utils/ptr"
 )
 
 var podResource = schema.GroupResource{Resource: "pods"}
@@ -58,167 +53,6 @@ func twoBudgets() *apierrors.StatusError {
 		Status:   metav1.StatusFailure, Code: http.StatusInternalServerError,
 		Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
 	}}
-}
-
-// answeringServer answers every request in the same way, and counts them.
-type answeringServer struct {
-	code       int
-	retryAfter string
-	answer     metav1.Status
-
-	requests []string
-	body     policyv1.Eviction
-}
-
-func (s *answeringServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
-	s.body = policyv1.Eviction{}
-	if err := json.NewDecoder(r.Body).Decode(&s.body); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if s.retryAfter != "" {
-		w.Header().Set("Retry-After", s.retryAfter)
-	}
-	s.answer.APIVersion, s.answer.Kind = "v1", "Status"
-	w.WriteHeader(s.code)
-	_ = json.NewEncoder(w).Encode(s.answer)
-}
-
-// start lets the server run until the test ends, and returns its address.
-func (s *answeringServer) start(t *testing.T) string {
-	t.Helper()
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
-// client returns a client of the server, which it starts.
-func (s *answeringServer) client(t *testing.T) kubernetes.Interface {
-	t.Helper()
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.start(t)})
-	if err != nil {
-		t.Fatalf("creating a client: %v", err)
-	}
-	return client
-}
-
-func TestPodEvictor(t *testing.T) {
-	blockedAnswer := violation("The disruption budget web needs 3 healthy pods and has 3 currently").ErrStatus
-	tests := map[string]struct {
-		server *answeringServer
-		want   evictionOutcome
-	}{
-		"evicts":                 {server: &answeringServer{code: http.StatusCreated, answer: metav1.Status{Status: metav1.StatusSuccess}}, want: outcomeEvicted},
-		"sees the budget":        {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", answer: blockedAnswer}, want: outcomeBudget},
-		"sees overload":          {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", answer: apierrors.NewTooManyRequestsError("busy").ErrStatus}, want: outcomeRetry},
-		"sees an unready server": {server: &answeringServer{code: http.StatusServiceUnavailable, retryAfter: "1", answer: apierrors.NewServiceUnavailable("starting").ErrStatus}, want: outcomeRetry},
-		"sees another instance":  {server: &answeringServer{code: http.StatusConflict, answer: apierrors.NewConflict(podResource, podName, errUnreachable).ErrStatus}, want: outcomeRetry},
-		"sees that it is gone":   {server: &answeringServer{code: http.StatusNotFound, answer: apierrors.NewNotFound(podResource, podName).ErrStatus}, want: outcomeGone},
-		"sees a webhook":         {server: &answeringServer{code: http.StatusForbidden, answer: apierrors.NewForbidden(podResource, podName, errUnreachable).ErrStatus}, want: outcomeRefused},
-		"does not take a failure in the body of a success for one": {
-			server: &answeringServer{code: http.StatusCreated, answer: twoBudgets().ErrStatus}, want: outcomeRefused,
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			err := newPodEvictor(test.server.client(t))(context.Background(), newPod(), &metav1.Preconditions{UID: ptr.To(podUID)})
-			if got, _ := classifyEviction(err, nil); got != test.want {
-				t.Errorf("got outcome %d of error %v, want %d", got, err, test.want)
-			}
-			// One: the pace of retries is ours, not that of the client.
-			if diff := cmp.Diff([]string{"POST /api/v1/namespaces/prod/pods/web-0/eviction"}, test.server.requests); diff != "" {
-				t.Errorf("unexpected requests (-want, +got):\n%s", diff)
-			}
-			want := policyv1.Eviction{
-				TypeMeta:      metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
-				ObjectMeta:    metav1.ObjectMeta{Namespace: namespace, Name: podName},
-				DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(podUID)}},
-			}
-			if diff := cmp.Diff(want, test.server.body); diff != "" {
-				t.Errorf("unexpected body (-want, +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestPodEvictorStopsWithItsContext(t *testing.T) {
-	server := &answeringServer{code: http.StatusCreated}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := newPodEvictor(server.client(t))(ctx, newPod(), nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("got error %v, want that the context is canceled", err)
-	}
-	if len(server.requests) > 0 {
-		t.Errorf("sent %v after the end of the context", server.requests)
-	}
-}
-
-func TestClassifyEviction(t *testing.T) {
-	one := []*policyv1.PodDisruptionBudget{newBudget("web")}
-	two := []*policyv1.PodDisruptionBudget{newBudget("all"), newBudget("web")}
-	const violated = "Cannot evict pod as it would violate the pod's disruption budget."
-
-	tests := map[string]struct {
-		err     error
-		budgets []*policyv1.PodDisruptionBudget
-		want    evictionOutcome
-		detail  string
-	}{
-		"success":                        {budgets: one, want: outcomeEvicted},
-		"the pod does not exist":         {err: notFound(podName), budgets: two, want: outcomeGone},
-		"another instance of the pod":    {err: apierrors.NewConflict(podResource, podName, errUnreachable), budgets: two, want: outcomeRetry},
-		"an overloaded API server":       {err: apierrors.NewTooManyRequests("busy", 1), budgets: two, want: outcomeRetry},
-		"an API server that is slow":     {err: apierrors.NewServerTimeout(podResource, "create", 1), budgets: two, want: outcomeRetry},
-		"an API server that timed out":   {err: apierrors.NewTimeoutError("slow", 1), budgets: two, want: outcomeRetry},
-		"an API server that is starting": {err: apierrors.NewServiceUnavailable("starting"), budgets: two, want: outcomeRetry},
-		"no API server":                  {err: fmt.Errorf("dial: %w", errUnreachable), budgets: two, want: outcomeRetry},
-		"a budget without room": {
-			err:     violation("The disruption budget web needs 3 healthy pods and has 3 currently"),
-			budgets: one, want: outcomeBudget,
-			detail: "PodDisruptionBudget web: " + violated + " The disruption budget web needs 3 healthy pods and has 3 currently.",
-		},
-		"a budget that is not counted yet": {
-			err: violation("The disruption budget web is still being processed by the server."), budgets: one, want: outcomeBudget,
-			detail: "PodDisruptionBudget web: " + violated + " The disruption budget web is still being processed by the server.",
-		},
-		"a budget without room, no cause given": {
-			err: violation(""), budgets: one, want: outcomeBudget, detail: "PodDisruptionBudget web: " + violated,
-		},
-		"a violation that came wrapped": {
-			err: fmt.Errorf("evicting: %w", violation("")), budgets: one, want: outcomeBudget,
-			detail: "PodDisruptionBudget web: evicting: " + violated,
-		},
-		"two budgets on one pod": {
-			err: twoBudgets(), budgets: two, want: outcomeBudget,
-			detail: "PodDisruptionBudgets all, web select this pod, and the API server evicts no pod that more than one budget selects: " +
-				"change the selectors so that one of them does.",
-		},
-		"a webhook that refuses a pod with two budgets": {
-			err: apierrors.NewForbidden(podResource, podName, errUnreachable), budgets: two, want: outcomeRefused,
-			detail: `pods "web-0" is forbidden: unreachable`,
-		},
-		"a failure of the API server with one budget": {
-			err: apierrors.NewInternalError(errUnreachable), budgets: one, want: outcomeRefused,
-			detail: "Internal error occurred: unreachable",
-		},
-		"a webhook that refuses": {
-			err: apierrors.NewForbidden(podResource, podName, errUnreachable), want: outcomeRefused,
-			detail: `pods "web-0" is forbidden: unreachable`,
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			got, detail := classifyEviction(test.err, test.budgets)
-			if got != test.want {
-				t.Errorf("got outcome %d, want %d", got, test.want)
-			}
-			if detail != test.detail {
-				t.Errorf("got detail %q, want %q", detail, test.detail)
-			}
-		})
-	}
 }
 
 // its is what a request needs for the built-in interceptor to act.
@@ -542,19 +376,5 @@ func TestImperativeSyncRequestErrors(t *testing.T) {
 				t.Errorf("got error %v, want %q that wraps its cause", err, test.want)
 			}
 		})
-	}
-}
-
-func TestBudgetsOf(t *testing.T) {
-	elsewhere := newBudget("elsewhere", func(budget *policyv1.PodDisruptionBudget) { budget.Namespace = "test" })
-	everything := newBudget("everything", func(budget *policyv1.PodDisruptionBudget) { budget.Spec.Selector = &metav1.LabelSelector{} })
-	nothing := newBudget("nothing", func(budget *policyv1.PodDisruptionBudget) { budget.Spec.Selector = nil })
-	f := newFixture(t, newBudget("z"), newBudget("a"), newBudget("m"), newBudget("db", selecting("db")),
-		newBudget("invalid", selectingInvalidly), elsewhere, everything, nothing)
-
-	budgets := f.imperative.budgetsOf(newPod())
-	want := []*policyv1.PodDisruptionBudget{newBudget("a"), everything, newBudget("m"), newBudget("z")}
-	if diff := cmp.Diff(want, budgets); diff != "" {
-		t.Errorf("unexpected budgets (-want, +got):\n%s", diff)
 	}
 }

@@ -1,0 +1,132 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package podeviction evicts pods through the pods/eviction subresource, so that their
+// PodDisruptionBudgets hold, and says in words what came of it. All interceptors of
+// Kubernetes that evict do it in this way.
+package podeviction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	policylisters "k8s.io/client-go/listers/policy/v1"
+)
+
+// Evictor evicts a pod, if it is as the preconditions say.
+type Evictor func(ctx context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error
+
+// NewEvictor returns an Evictor that calls the pods/eviction subresource once. The
+// typed client would not do: it sleeps and retries by itself when a budget is in the
+// way, and it takes a failure that the subresource reports in the body of a
+// successful response, such as for two budgets on one pod, for a success.
+func NewEvictor(client clientset.Interface) Evictor {
+	return func(ctx context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error {
+		_, err := client.CoreV1().RESTClient().Post().
+			Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
+			VersionedParams(&metav1.CreateOptions{}, scheme.ParameterCodec).
+			Body(&policyv1.Eviction{
+				ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+				DeleteOptions: &metav1.DeleteOptions{Preconditions: preconditions},
+			}).
+			MaxRetries(0).
+			Do(ctx).
+			Get()
+		return err
+	}
+}
+
+// BudgetsOf returns the budgets that select the pod, sorted by name.
+func BudgetsOf(lister policylisters.PodDisruptionBudgetLister, pod *v1.Pod) []*policyv1.PodDisruptionBudget {
+	budgets, err := lister.GetPodPodDisruptionBudgets(pod)
+	if err != nil {
+		return nil // This is how the lister says that there are none.
+	}
+	slices.SortFunc(budgets, func(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
+	return budgets
+}
+
+// Outcome is what came of an attempt to evict a pod.
+type Outcome int
+
+const (
+	// Evicted: the pod is being deleted.
+	Evicted Outcome = iota
+	// Gone: this instance of the pod does not exist any more.
+	Gone
+	// Retry: the API server could not answer; nothing is known.
+	Retry
+	// Budget: the pod's PodDisruptionBudgets are in the way.
+	Budget
+	// Refused: something else is in the way.
+	Refused
+)
+
+// String returns the word for the outcome in the metrics.
+func (o Outcome) String() string {
+	return [...]string{"evicted", "gone", "error", "blocked", "refused"}[o]
+}
+
+// Classify reads the answer of the pods/eviction subresource. The detail is for people.
+func Classify(err error, budgets []*policyv1.PodDisruptionBudget) (Outcome, string) {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return Evicted, ""
+	case apierrors.IsNotFound(err):
+		return Gone, ""
+	case apierrors.IsTooManyRequests(err) && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):
+		return Budget, budgetDetail(err, budgets)
+	case apierrors.IsConflict(err), // Another instance, or the pod has just changed.
+		apierrors.IsTooManyRequests(err), // The API server is overloaded.
+		apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err):
+		return Retry, ""
+	case !errors.As(err, &status):
+		return Retry, "" // No answer at all.
+	case len(budgets) > 1 && apierrors.IsInternalError(err):
+		// So the subresource answers where two budgets select a pod.
+		return Budget, fmt.Sprintf("PodDisruptionBudgets %s select this pod, and the API server evicts no pod that more than one budget selects: "+
+			"change the selectors so that one of them does.", budgetNames(budgets))
+	}
+	return Refused, err.Error()
+}
+
+// budgetDetail names the budget that is in the way, first: messages are cut on narrow
+// screens.
+func budgetDetail(err error, budgets []*policyv1.PodDisruptionBudget) string {
+	detail := err.Error()
+	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok && cause.Message != "" {
+		detail += " " + strings.TrimSuffix(cause.Message, ".") + "."
+	}
+	return fmt.Sprintf("PodDisruptionBudget %s: %s", budgetNames(budgets), detail)
+}
+
+func budgetNames(budgets []*policyv1.PodDisruptionBudget) string {
+	var names []string
+	for _, budget := range budgets {
+		names = append(names, budget.Name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,270 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package podeviction
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	policylisters "k8s.io/client-go/listers/policy/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	namespace = "prod"
+	podName   = "web-0"
+	podUID    = types.UID("0f8fad5b-d9cb-469f-a165-70867728950e")
+)
+
+var (
+	podResource    = schema.GroupResource{Resource: "pods"}
+	errUnreachable = errors.New("unreachable")
+)
+
+func newPod() *v1.Pod {
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: podName, UID: podUID, Labels: map[string]string{"app": "web"}}}
+}
+
+func newBudget(name string, changes ...func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
+	budget := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+	}
+	for _, change := range changes {
+		change(budget)
+	}
+	return budget
+}
+
+func selecting(selector *metav1.LabelSelector) func(*policyv1.PodDisruptionBudget) {
+	return func(budget *policyv1.PodDisruptionBudget) { budget.Spec.Selector = selector }
+}
+
+// violation is the answer of the pods/eviction subresource while a budget has no room.
+func violation(cause string) *apierrors.StatusError {
+	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: cause}}
+	return err
+}
+
+// twoBudgets is its answer where two budgets select the pod; it comes in the body of
+// a successful response.
+func twoBudgets() *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure, Code: http.StatusInternalServerError,
+		Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+	}}
+}
+
+// answeringServer answers every request in the same way, and counts them.
+type answeringServer struct {
+	code       int
+	retryAfter string
+	answer     metav1.Status
+
+	requests []string
+	body     policyv1.Eviction
+}
+
+func (s *answeringServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
+	s.body = policyv1.Eviction{}
+	if err := json.NewDecoder(r.Body).Decode(&s.body); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if s.retryAfter != "" {
+		w.Header().Set("Retry-After", s.retryAfter)
+	}
+	s.answer.APIVersion, s.answer.Kind = "v1", "Status"
+	w.WriteHeader(s.code)
+	_ = json.NewEncoder(w).Encode(s.answer)
+}
+
+// client returns a client of the server, which runs until the test ends.
+func (s *answeringServer) client(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatalf("creating a client: %v", err)
+	}
+	return client
+}
+
+func TestEvictor(t *testing.T) {
+	blockedAnswer := violation("The disruption budget web needs 3 healthy pods and has 3 currently").ErrStatus
+	tests := map[string]struct {
+		server *answeringServer
+		want   Outcome
+	}{
+		"evicts":                 {server: &answeringServer{code: http.StatusCreated, answer: metav1.Status{Status: metav1.StatusSuccess}}, want: Evicted},
+		"sees the budget":        {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", answer: blockedAnswer}, want: Budget},
+		"sees overload":          {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", answer: apierrors.NewTooManyRequestsError("busy").ErrStatus}, want: Retry},
+		"sees an unready server": {server: &answeringServer{code: http.StatusServiceUnavailable, retryAfter: "1", answer: apierrors.NewServiceUnavailable("starting").ErrStatus}, want: Retry},
+		"sees another instance":  {server: &answeringServer{code: http.StatusConflict, answer: apierrors.NewConflict(podResource, podName, errUnreachable).ErrStatus}, want: Retry},
+		"sees that it is gone":   {server: &answeringServer{code: http.StatusNotFound, answer: apierrors.NewNotFound(podResource, podName).ErrStatus}, want: Gone},
+		"sees a webhook":         {server: &answeringServer{code: http.StatusForbidden, answer: apierrors.NewForbidden(podResource, podName, errUnreachable).ErrStatus}, want: Refused},
+		"does not take a failure in the body of a success for one": {
+			server: &answeringServer{code: http.StatusCreated, answer: twoBudgets().ErrStatus}, want: Refused,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := NewEvictor(test.server.client(t))(context.Background(), newPod(), &metav1.Preconditions{UID: ptr.To(podUID)})
+			if got, _ := Classify(err, nil); got != test.want {
+				t.Errorf("got outcome %d of error %v, want %d", got, err, test.want)
+			}
+			// One: the pace of retries is ours, not that of the client.
+			if diff := cmp.Diff([]string{"POST /api/v1/namespaces/prod/pods/web-0/eviction"}, test.server.requests); diff != "" {
+				t.Errorf("unexpected requests (-want, +got):\n%s", diff)
+			}
+			want := policyv1.Eviction{
+				TypeMeta:      metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
+				ObjectMeta:    metav1.ObjectMeta{Namespace: namespace, Name: podName},
+				DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(podUID)}},
+			}
+			if diff := cmp.Diff(want, test.server.body); diff != "" {
+				t.Errorf("unexpected body (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEvictorStopsWithItsContext(t *testing.T) {
+	server := &answeringServer{code: http.StatusCreated}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := NewEvictor(server.client(t))(ctx, newPod(), nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v, want that the context is canceled", err)
+	}
+	if len(server.requests) > 0 {
+		t.Errorf("sent %v after the end of the context", server.requests)
+	}
+}
+
+func TestClassify(t *testing.T) {
+	one := []*policyv1.PodDisruptionBudget{newBudget("web")}
+	two := []*policyv1.PodDisruptionBudget{newBudget("all"), newBudget("web")}
+	const violated = "Cannot evict pod as it would violate the pod's disruption budget."
+
+	tests := map[string]struct {
+		err     error
+		budgets []*policyv1.PodDisruptionBudget
+		want    Outcome
+		detail  string
+	}{
+		"success":                        {budgets: one, want: Evicted},
+		"the pod does not exist":         {err: apierrors.NewNotFound(podResource, podName), budgets: two, want: Gone},
+		"another instance of the pod":    {err: apierrors.NewConflict(podResource, podName, errUnreachable), budgets: two, want: Retry},
+		"an overloaded API server":       {err: apierrors.NewTooManyRequests("busy", 1), budgets: two, want: Retry},
+		"an API server that is slow":     {err: apierrors.NewServerTimeout(podResource, "create", 1), budgets: two, want: Retry},
+		"an API server that timed out":   {err: apierrors.NewTimeoutError("slow", 1), budgets: two, want: Retry},
+		"an API server that is starting": {err: apierrors.NewServiceUnavailable("starting"), budgets: two, want: Retry},
+		"no API server":                  {err: fmt.Errorf("dial: %w", errUnreachable), budgets: two, want: Retry},
+		"a budget without room": {
+			err:     violation("The disruption budget web needs 3 healthy pods and has 3 currently"),
+			budgets: one, want: Budget,
+			detail: "PodDisruptionBudget web: " + violated + " The disruption budget web needs 3 healthy pods and has 3 currently.",
+		},
+		"a budget that is not counted yet": {
+			err: violation("The disruption budget web is still being processed by the server."), budgets: one, want: Budget,
+			detail: "PodDisruptionBudget web: " + violated + " The disruption budget web is still being processed by the server.",
+		},
+		"a budget without room, no cause given": {
+			err: violation(""), budgets: one, want: Budget, detail: "PodDisruptionBudget web: " + violated,
+		},
+		"a violation that came wrapped": {
+			err: fmt.Errorf("evicting: %w", violation("")), budgets: one, want: Budget,
+			detail: "PodDisruptionBudget web: evicting: " + violated,
+		},
+		"two budgets on one pod": {
+			err: twoBudgets(), budgets: two, want: Budget,
+			detail: "PodDisruptionBudgets all, web select this pod, and the API server evicts no pod that more than one budget selects: " +
+				"change the selectors so that one of them does.",
+		},
+		"a webhook that refuses a pod with two budgets": {
+			err: apierrors.NewForbidden(podResource, podName, errUnreachable), budgets: two, want: Refused,
+			detail: `pods "web-0" is forbidden: unreachable`,
+		},
+		"a failure of the API server with one budget": {
+			err: apierrors.NewInternalError(errUnreachable), budgets: one, want: Refused,
+			detail: "Internal error occurred: unreachable",
+		},
+		"a webhook that refuses": {
+			err: apierrors.NewForbidden(podResource, podName, errUnreachable), want: Refused,
+			detail: `pods "web-0" is forbidden: unreachable`,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, detail := Classify(test.err, test.budgets)
+			if got != test.want {
+				t.Errorf("got outcome %d, want %d", got, test.want)
+			}
+			if detail != test.detail {
+				t.Errorf("got detail %q, want %q", detail, test.detail)
+			}
+		})
+	}
+}
+
+func TestBudgetsOf(t *testing.T) {
+	elsewhere := newBudget("elsewhere", func(budget *policyv1.PodDisruptionBudget) { budget.Namespace = "test" })
+	everything := newBudget("everything", selecting(&metav1.LabelSelector{}))
+	budgets := []*policyv1.PodDisruptionBudget{
+		newBudget("z"), newBudget("a"), newBudget("m"), elsewhere, everything,
+		newBudget("nothing", selecting(nil)),
+		newBudget("db", selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}})),
+		newBudget("invalid", selecting(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}})),
+	}
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for _, budget := range budgets {
+		if err := indexer.Add(budget); err != nil {
+			t.Fatalf("caching budget %s: %v", budget.Name, err)
+		}
+	}
+	lister := policylisters.NewPodDisruptionBudgetLister(indexer)
+
+	want := []*policyv1.PodDisruptionBudget{newBudget("a"), everything, newBudget("m"), newBudget("z")}
+	if diff := cmp.Diff(want, BudgetsOf(lister, newPod())); diff != "" {
+		t.Errorf("unexpected budgets (-want, +got):\n%s", diff)
+	}
+	stranger := newPod()
+	stranger.Namespace = "nobody"
+	if budgets := BudgetsOf(lister, stranger); len(budgets) > 0 {
+		t.Errorf("a pod elsewhere has the budgets %v", budgets)
+	}
+}
