@@ -17,10 +17,25 @@ limitations under the License.
 package app
 
 import (
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
+	"k8s.io/kubernetes/pkg/features"
 )
 
 // interceptReplicaSetEvictions makes the ReplicaSet controller an interceptor, if its gate is on.
-func interceptReplicaSetEvictions(_ ControllerContext, _ string, _ *replicaset.ReplicaSetController) (runInterceptor, error) {
-	return nil, nil
+func interceptReplicaSetEvictions(controllerContext ControllerContext, controllerName string, rsc *replicaset.ReplicaSetController) (runInterceptor, error) {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.DeploymentPodSurge) {
+		return nil, nil
+	}
+	// Not the client of the controller: creating pods must not wait for evictions.
+	client, err := newEvictionClient(controllerContext, controllerName)
+	if err != nil {
+		return nil, err
+	}
+	return rsc.InterceptEvictions(
+		client,
+		controllerContext.InformerFactory.Apps().V1().Deployments(),
+		controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests(),
+		controllerContext.InformerFactory.Policy().V1().PodDisruptionBudgets(),
+	)
 }

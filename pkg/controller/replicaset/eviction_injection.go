@@ -1,0 +1,77 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package replicaset
+
+import (
+	"context"
+
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	"k8s.io/kubernetes/pkg/controller"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
+)
+
+// interceptedPodControl creates pods that name the Deployment and the ReplicaSet
+// controller as interceptors of their eviction, where the Deployment can surge. For other
+// pods the two could do nothing that the eviction would not do itself.
+type interceptedPodControl struct {
+	controller.PodControlInterface
+	deploymentLister appslisters.DeploymentLister
+}
+
+// CreatePods adds the interceptors to the pods, and not to the template: a template that
+// differs from that of the Deployment would be rolled out.
+func (c interceptedPodControl) CreatePods(ctx context.Context, namespace string, template *v1.PodTemplateSpec, object runtime.Object, controllerRef *metav1.OwnerReference) error {
+	if rs, ok := object.(*apps.ReplicaSet); ok && c.canSurge(rs) {
+		intercepted := *template
+		if evictioninterceptor.AddTo(&intercepted, coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet) {
+			err := c.PodControlInterface.CreatePods(ctx, namespace, &intercepted, object, controllerRef)
+			// Admission plugins may add to a pod what does not go together with these
+			// interceptors. Then it is created as its author has described it.
+			if !apierrors.IsInvalid(err) {
+				return err
+			}
+		}
+	}
+	return c.PodControlInterface.CreatePods(ctx, namespace, template, object, controllerRef)
+}
+
+// canSurge tells whether a Deployment controls the ReplicaSet that may run more pods than
+// it has replicas.
+func (c interceptedPodControl) canSurge(rs *apps.ReplicaSet) bool {
+	ref := metav1.GetControllerOfNoCopy(rs)
+	if ref == nil || !isAppsKind(ref, "Deployment") {
+		return false
+	}
+	deployment, err := c.deploymentLister.Deployments(rs.Namespace).Get(ref.Name)
+	if err != nil || deployment.UID != ref.UID {
+		return false // It is gone, and another one may have its name.
+	}
+	return deploymentutil.MaxSurge(*deployment) > 0
+}
+
+// isAppsKind tells whether an owner is of that kind, in whatever version.
+func isAppsKind(ref *metav1.OwnerReference, kind string) bool {
+	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == schema.GroupKind{Group: apps.GroupName, Kind: kind}
+}

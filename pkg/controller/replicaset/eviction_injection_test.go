@@ -1,0 +1,331 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package replicaset
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apps "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/kubernetes/pkg/controller"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	deploymentInterceptor = "deployment.apps.k8s.io"
+	replicaSetInterceptor = "replicaset.apps.k8s.io"
+	userInterceptor       = "user.example.com"
+
+	deploymentUID types.UID = "d0"
+)
+
+// newDeployment returns a Deployment with one replica that rolls with this maxSurge.
+func newDeployment(maxSurge intstr.IntOrString, changes ...func(*apps.Deployment)) *apps.Deployment {
+	deployment := &apps.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web", UID: deploymentUID},
+		Spec: apps.DeploymentSpec{
+			Replicas: ptr.To[int32](1),
+			Strategy: apps.DeploymentStrategy{
+				Type:          apps.RollingUpdateDeploymentStrategyType,
+				RollingUpdate: &apps.RollingUpdateDeployment{MaxSurge: &maxSurge, MaxUnavailable: ptr.To(intstr.FromInt32(1))},
+			},
+		},
+	}
+	for _, change := range changes {
+		change(deployment)
+	}
+	return deployment
+}
+
+func deploymentRef() metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: deploymentUID, Controller: ptr.To(true)}
+}
+
+func ownedBy(refs ...metav1.OwnerReference) func(*apps.ReplicaSet) {
+	return func(rs *apps.ReplicaSet) { rs.OwnerReferences = refs }
+}
+
+// newReplicaSetOf returns a ReplicaSet of the Deployment.
+func newReplicaSetOf(changes ...func(*apps.ReplicaSet)) *apps.ReplicaSet {
+	rs := newReplicaSet(1, map[string]string{"app": "web"})
+	rs.Name, rs.UID = "web-1", "rs"
+	rs.Spec.Template.Labels = map[string]string{"app": "web"}
+	rs.OwnerReferences = []metav1.OwnerReference{deploymentRef()}
+	for _, change := range changes {
+		change(rs)
+	}
+	return rs
+}
+
+func deploymentLister(t *testing.T, deployments ...*apps.Deployment) appslisters.DeploymentLister {
+	t.Helper()
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for _, deployment := range deployments {
+		if err := indexer.Add(deployment); err != nil {
+			t.Fatalf("caching Deployment %s: %v", deployment.Name, err)
+		}
+	}
+	return appslisters.NewDeploymentLister(indexer)
+}
+
+// creation is a pod that was to be created.
+type creation struct {
+	Namespace string
+	Template  v1.PodTemplateSpec
+	Owner     types.UID
+}
+
+// recordingPodControl records creations, and answers them one after another.
+type recordingPodControl struct {
+	controller.PodControlInterface
+	creations []creation
+	answers   []error
+}
+
+func (c *recordingPodControl) CreatePods(_ context.Context, namespace string, template *v1.PodTemplateSpec, _ runtime.Object, ref *metav1.OwnerReference) error {
+	c.creations = append(c.creations, creation{Namespace: namespace, Template: *template.DeepCopy(), Owner: ref.UID})
+	if len(c.answers) < len(c.creations) {
+		return nil
+	}
+	return c.answers[len(c.creations)-1]
+}
+
+// interceptors returns the names that each of the created pods has.
+func (c *recordingPodControl) interceptors() [][]string {
+	var all [][]string
+	for _, creation := range c.creations {
+		names := []string{}
+		for _, interceptor := range creation.Template.Spec.EvictionInterceptors {
+			names = append(names, interceptor.Name)
+		}
+		all = append(all, names)
+	}
+	return all
+}
+
+func TestInterceptedPodControl(t *testing.T) {
+	one := intstr.FromInt32(1)
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "", nil)
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("quota"))
+	both, none := []string{deploymentInterceptor, replicaSetInterceptor}, []string{}
+	named := func(names ...string) func(*apps.ReplicaSet) {
+		return func(rs *apps.ReplicaSet) {
+			for _, name := range names {
+				rs.Spec.Template.Spec.EvictionInterceptors = append(rs.Spec.Template.Spec.EvictionInterceptors, v1.EvictionInterceptor{Name: name})
+			}
+		}
+	}
+	tests := map[string]struct {
+		deployment *apps.Deployment
+		owner      runtime.Object
+		answers    []error
+		want       [][]string
+		wantErr    error
+	}{
+		"a Deployment that surges": {deployment: newDeployment(one), want: [][]string{both}},
+		"a Deployment that surges by a share of its replicas": {
+			deployment: newDeployment(intstr.FromString("25%")), want: [][]string{both},
+		},
+		"a Deployment that does not surge": {deployment: newDeployment(intstr.FromInt32(0)), want: [][]string{none}},
+		"a Deployment that surges by no share": {
+			deployment: newDeployment(intstr.FromString("0%")), want: [][]string{none},
+		},
+		"a Deployment that recreates": {
+			deployment: newDeployment(one, func(d *apps.Deployment) {
+				d.Spec.Strategy = apps.DeploymentStrategy{Type: apps.RecreateDeploymentStrategyType}
+			}),
+			want: [][]string{none},
+		},
+		"a Deployment of that name only": {
+			deployment: newDeployment(one, func(d *apps.Deployment) { d.UID = "d1" }), want: [][]string{none},
+		},
+		"a Deployment of that name elsewhere": {
+			deployment: newDeployment(one, func(d *apps.Deployment) { d.Namespace = "other" }), want: [][]string{none},
+		},
+		"a Deployment that is gone": {want: [][]string{none}},
+		"a Deployment in an older version": {
+			deployment: newDeployment(one),
+			owner: newReplicaSetOf(func(rs *apps.ReplicaSet) {
+				rs.OwnerReferences[0].APIVersion = "apps/v1beta2"
+			}),
+			want: [][]string{both},
+		},
+		"nobody controls the ReplicaSet": {deployment: newDeployment(one), owner: newReplicaSetOf(ownedBy()), want: [][]string{none}},
+		"a Deployment that owns and does not control": {
+			deployment: newDeployment(one),
+			owner:      newReplicaSetOf(func(rs *apps.ReplicaSet) { rs.OwnerReferences[0].Controller = nil }),
+			want:       [][]string{none},
+		},
+		"another kind controls the ReplicaSet": {
+			deployment: newDeployment(one),
+			owner:      newReplicaSetOf(func(rs *apps.ReplicaSet) { rs.OwnerReferences[0].Kind = "Rollout" }),
+			want:       [][]string{none},
+		},
+		"a Deployment of another group controls the ReplicaSet": {
+			deployment: newDeployment(one),
+			owner:      newReplicaSetOf(func(rs *apps.ReplicaSet) { rs.OwnerReferences[0].APIVersion = "example.com/v1" }),
+			want:       [][]string{none},
+		},
+		"a ReplicationController": {
+			deployment: newDeployment(one),
+			owner: &v1.ReplicationController{ObjectMeta: metav1.ObjectMeta{
+				Namespace: metav1.NamespaceDefault, Name: "web-1", UID: "rs", OwnerReferences: []metav1.OwnerReference{deploymentRef()},
+			}},
+			want: [][]string{none},
+		},
+		"the user's own interceptor comes first": {
+			deployment: newDeployment(one), owner: newReplicaSetOf(named(userInterceptor)),
+			want: [][]string{{userInterceptor, deploymentInterceptor, replicaSetInterceptor}},
+		},
+		"the user has placed them": {
+			deployment: newDeployment(one), owner: newReplicaSetOf(named(replicaSetInterceptor, deploymentInterceptor)),
+			want: [][]string{{replicaSetInterceptor, deploymentInterceptor}},
+		},
+		"a pod in a scheduling group": {
+			deployment: newDeployment(one),
+			owner: newReplicaSetOf(func(rs *apps.ReplicaSet) {
+				rs.Spec.Template.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: ptr.To("training")}
+			}),
+			want: [][]string{none},
+		},
+		"the API server does not take them": {
+			deployment: newDeployment(one), answers: []error{invalid}, want: [][]string{both, none},
+		},
+		"the API server does not take the pod at all": {
+			deployment: newDeployment(one), answers: []error{invalid, forbidden}, want: [][]string{both, none}, wantErr: forbidden,
+		},
+		"the API server refuses": {
+			deployment: newDeployment(one), answers: []error{forbidden}, want: [][]string{both}, wantErr: forbidden,
+		},
+		"the API server refuses a pod without": {
+			answers: []error{invalid}, want: [][]string{none}, wantErr: invalid,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var deployments []*apps.Deployment
+			if test.deployment != nil {
+				deployments = append(deployments, test.deployment)
+			}
+			owner := test.owner
+			if owner == nil {
+				owner = newReplicaSetOf()
+			}
+			template := &v1.PodTemplateSpec{}
+			if rs, ok := owner.(*apps.ReplicaSet); ok {
+				template = &rs.Spec.Template
+			}
+			stored, storedTemplate := owner.DeepCopyObject(), template.DeepCopy()
+			recorder := &recordingPodControl{answers: test.answers}
+			control := interceptedPodControl{PodControlInterface: recorder, deploymentLister: deploymentLister(t, deployments...)}
+
+			err := control.CreatePods(t.Context(), metav1.NamespaceDefault, template, owner, &metav1.OwnerReference{UID: "rs"})
+			if !errors.Is(err, test.wantErr) {
+				t.Errorf("got error %v, want %v", err, test.wantErr)
+			}
+			if diff := cmp.Diff(test.want, recorder.interceptors()); diff != "" {
+				t.Errorf("unexpected interceptors (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(stored, owner); diff != "" {
+				t.Errorf("the owner in the cache changed (-want +got):\n%s", diff)
+			}
+			// Nothing else of the pods is different.
+			for _, created := range recorder.creations {
+				created.Template.Spec.EvictionInterceptors = storedTemplate.Spec.EvictionInterceptors
+				want := creation{Namespace: metav1.NamespaceDefault, Template: *storedTemplate, Owner: "rs"}
+				if diff := cmp.Diff(want, created); diff != "" {
+					t.Errorf("unexpected pod (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// The controller uses all that once it is told to, and only then.
+func TestInjectionBySync(t *testing.T) {
+	for name, test := range map[string]struct {
+		intercepts bool
+		want       [][]string
+	}{
+		"takes part in evictions": {intercepts: true, want: [][]string{{deploymentInterceptor, replicaSetInterceptor}}},
+		"does not":                {want: [][]string{{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newEvictionFixture(t)
+			recorder := &recordingPodControl{}
+			f.rsc.podControl = recorder
+			if test.intercepts {
+				f.intercept(t)
+			}
+			rs := newReplicaSetOf()
+			f.cached(t, newDeployment(intstr.FromInt32(1)), rs)
+			if err := f.rsc.manageReplicas(f.ctx, nil, rs); err != nil {
+				t.Fatalf("unexpected error: %v", err)
+			}
+			if diff := cmp.Diff(test.want, recorder.interceptors()); diff != "" {
+				t.Errorf("unexpected interceptors (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A pod that is created before the Deployments are known would lack its interceptors
+// for as long as it lives. Requests may never be known.
+func TestSyncWaitsForDeployments(t *testing.T) {
+	f := newEvictionFixture(t)
+	rsSynced := false
+	f.rsc.rsListerSynced = func() bool { return rsSynced }
+	f.intercept(t)
+	if f.rsc.rsListerSynced() {
+		t.Error("is ready before anything is known")
+	}
+	rsSynced = true
+	if f.rsc.rsListerSynced() {
+		t.Error("is ready before the Deployments are known")
+	}
+	informer := f.factory.Apps().V1().Deployments().Informer()
+	ctx, stop := context.WithCancel(f.ctx)
+	var running sync.WaitGroup
+	running.Go(func() { informer.RunWithContext(ctx) })
+	defer running.Wait()
+	defer stop()
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		t.Fatal("the Deployments did not come")
+	}
+	if !f.rsc.rsListerSynced() {
+		t.Error("is not ready when all are known")
+	}
+	if f.rsc.evictions.requestsSynced() {
+		t.Error("knows requests that nobody has listed")
+	}
+	rsSynced = false
+	if f.rsc.rsListerSynced() {
+		t.Error("is ready before the ReplicaSets are known")
+	}
+}

@@ -1,0 +1,96 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package replicaset
+
+import (
+	"context"
+	"fmt"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	policylisters "k8s.io/client-go/listers/policy/v1"
+	"k8s.io/client-go/tools/evictionrequest"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
+)
+
+// evictionHandler takes the turns of replicaset.apps.k8s.io: it evicts the pod, once and
+// within its budgets. It never deletes one.
+//
+// Whatever is in the way of that is left to the next interceptors. The last of them tries
+// again, with growing delays, for as long as it takes; to do so here, too, would keep the
+// ones in between from their turns.
+type evictionHandler struct {
+	podLister    corelisters.PodLister
+	budgetLister policylisters.PodDisruptionBudgetLister
+	evict        podeviction.Evictor
+}
+
+func (h evictionHandler) handle(ctx context.Context, turn *evictionrequest.Turn) error {
+	message, err := h.evictTarget(ctx, turn.Request())
+	if err != nil {
+		return err
+	}
+	// In this way it comes with the completion. A message that is set could cost another
+	// write before that.
+	return evictionrequest.Decline(message)
+}
+
+// evictTarget makes one attempt, and says for people what came of it. An error means that
+// nobody knows.
+func (h evictionHandler) evictTarget(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) (message string, err error) {
+	target := request.Spec.Target.Pod
+	pod, err := h.podLister.Pods(request.Namespace).Get(target.Name)
+	if apierrors.IsNotFound(err) || err == nil && string(pod.UID) != target.UID {
+		return "The pod is gone.", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading pod %s: %w", target.Name, err)
+	}
+	if reason := reasonNotToEvict(pod); reason != "" {
+		return reason, nil
+	}
+	budgets := podeviction.BudgetsOf(h.budgetLister, pod)
+	err = h.evict(ctx, pod, &metav1.Preconditions{UID: &pod.UID})
+	outcome, detail := podeviction.Classify(err, budgets)
+	switch outcome {
+	case podeviction.Evicted:
+		return "Evicted the pod.", nil
+	case podeviction.Gone:
+		return "The pod is gone.", nil
+	case podeviction.Retry:
+		return "", fmt.Errorf("evicting pod %s: %w", pod.Name, err)
+	}
+	return "Not evicted: " + detail, nil
+}
+
+// reasonNotToEvict says why there is nothing to do about a pod, or "".
+func reasonNotToEvict(pod *v1.Pod) string {
+	switch ref := metav1.GetControllerOfNoCopy(pod); {
+	case pod.DeletionTimestamp != nil:
+		return "The pod is terminating."
+	case podutil.IsPodPhaseTerminal(pod.Status.Phase):
+		return "The pod has ended."
+	case ref == nil || !isAppsKind(ref, "ReplicaSet"):
+		// Its author has named an interceptor that has no business with it.
+		return "Not evicted: no ReplicaSet controls the pod."
+	}
+	return ""
+}

@@ -1,0 +1,308 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package replicaset
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	policylisters "k8s.io/client-go/listers/policy/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/utils/ptr"
+)
+
+var errUnreachable = errors.New("unreachable")
+
+// controlledPod returns a pod of a ReplicaSet.
+func controlledPod(changes ...func(*v1.Pod)) *v1.Pod {
+	controlled := func(pod *v1.Pod) {
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: "rs", Controller: ptr.To(true)}}
+	}
+	return rankedPod("a", append([]func(*v1.Pod){controlled}, changes...)...)
+}
+
+func budget(name string) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+	}
+}
+
+func budgetViolation() error {
+	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: "The disruption budget web needs 1 healthy pods and has 1 currently"}}
+	return err
+}
+
+func statusError(code int, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Message: message}}
+}
+
+// attempt is a call of the pods/eviction subresource.
+type attempt struct {
+	Pod, UID      string
+	Preconditions metav1.Preconditions
+}
+
+// recordingEvictor records attempts, and answers them all in one way.
+type recordingEvictor struct {
+	attempts []attempt
+	answer   error
+}
+
+func (e *recordingEvictor) evict(_ context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error {
+	e.attempts = append(e.attempts, attempt{Pod: pod.Namespace + "/" + pod.Name, UID: string(pod.UID), Preconditions: *preconditions})
+	return e.answer
+}
+
+type brokenPodLister struct{ corelisters.PodLister }
+
+func (brokenPodLister) Pods(string) corelisters.PodNamespaceLister { return brokenPodNamespaceLister{} }
+
+type brokenPodNamespaceLister struct {
+	corelisters.PodNamespaceLister
+}
+
+func (brokenPodNamespaceLister) Get(string) (*v1.Pod, error) { return nil, errUnreachable }
+
+func TestEvictTarget(t *testing.T) {
+	const violated = "PodDisruptionBudget web: Cannot evict pod as it would violate the pod's disruption budget. " +
+		"The disruption budget web needs 1 healthy pods and has 1 currently."
+	pods := schema.GroupResource{Resource: "pods"}
+	controller := func(change func(*metav1.OwnerReference)) func(*v1.Pod) {
+		return func(pod *v1.Pod) { change(&pod.OwnerReferences[0]) }
+	}
+	tests := map[string]struct {
+		pod     *v1.Pod
+		budgets []runtime.Object
+		answer  error
+		evicts  bool
+		want    string
+		// wantErr is what leads to another call.
+		wantErr error
+	}{
+		"evicts":                   {pod: controlledPod(), evicts: true, want: "Evicted the pod."},
+		"evicts within its budget": {pod: controlledPod(), budgets: []runtime.Object{budget("web")}, evicts: true, want: "Evicted the pod."},
+		"evicts a pod that is not ready": {
+			pod: controlledPod(notReady, phase(v1.PodPending)), evicts: true, want: "Evicted the pod.",
+		},
+		"the pod is gone":          {want: "The pod is gone."},
+		"another pod of that name": {pod: controlledPod(func(pod *v1.Pod) { pod.UID = "a2" }), want: "The pod is gone."},
+		"a pod of that name elsewhere": {
+			pod: controlledPod(func(pod *v1.Pod) { pod.Namespace = "other" }), want: "The pod is gone.",
+		},
+		"the pod is terminating": {
+			pod: controlledPod(func(pod *v1.Pod) { pod.DeletionTimestamp = &orderStart }), want: "The pod is terminating.",
+		},
+		"the pod has succeeded": {pod: controlledPod(phase(v1.PodSucceeded)), want: "The pod has ended."},
+		"the pod has failed":    {pod: controlledPod(phase(v1.PodFailed)), want: "The pod has ended."},
+		"nobody controls the pod": {
+			pod: controlledPod(func(pod *v1.Pod) { pod.OwnerReferences = nil }), want: "Not evicted: no ReplicaSet controls the pod.",
+		},
+		"a ReplicaSet owns and does not control": {
+			pod:  controlledPod(controller(func(ref *metav1.OwnerReference) { ref.Controller = nil })),
+			want: "Not evicted: no ReplicaSet controls the pod.",
+		},
+		"a ReplicationController controls the pod": {
+			pod:  controlledPod(controller(func(ref *metav1.OwnerReference) { ref.APIVersion, ref.Kind = "v1", "ReplicationController" })),
+			want: "Not evicted: no ReplicaSet controls the pod.",
+		},
+		"a ReplicaSet of another group controls the pod": {
+			pod:  controlledPod(controller(func(ref *metav1.OwnerReference) { ref.APIVersion = "example.com/v1" })),
+			want: "Not evicted: no ReplicaSet controls the pod.",
+		},
+		"gone for the API server": {
+			pod: controlledPod(), answer: apierrors.NewNotFound(pods, "a"), evicts: true, want: "The pod is gone.",
+		},
+		"the budget refuses": {
+			pod: controlledPod(), budgets: []runtime.Object{budget("web")}, answer: budgetViolation(), evicts: true,
+			want: "Not evicted: " + violated,
+		},
+		"two budgets": {
+			pod: controlledPod(), budgets: []runtime.Object{budget("web"), budget("all")}, evicts: true,
+			answer: statusError(http.StatusInternalServerError, "This pod has more than one PodDisruptionBudget."),
+			want: "Not evicted: PodDisruptionBudgets all, web select this pod, and the API server evicts no pod that more than one budget selects: " +
+				"change the selectors so that one of them does.",
+		},
+		"a webhook refuses": {
+			pod: controlledPod(), answer: apierrors.NewForbidden(pods, "a", errUnreachable), evicts: true,
+			want: `Not evicted: pods "a" is forbidden: unreachable`,
+		},
+		"the API server does not understand": {
+			pod: controlledPod(), answer: apierrors.NewInvalid(schema.GroupKind{Kind: "Eviction"}, "a", nil), evicts: true,
+			want: `Not evicted: Eviction "a" is invalid`,
+		},
+		"no answer": {
+			pod: controlledPod(), answer: errUnreachable, evicts: true, wantErr: errUnreachable,
+		},
+		"the API server is slow": {
+			pod: controlledPod(), answer: apierrors.NewTimeoutError("slow", 1), evicts: true, wantErr: apierrors.NewTimeoutError("slow", 1),
+		},
+		"the API server is starting": {
+			pod: controlledPod(), answer: apierrors.NewServiceUnavailable("starting"), evicts: true, wantErr: apierrors.NewServiceUnavailable("starting"),
+		},
+		"the API server is overloaded": {
+			pod: controlledPod(), budgets: []runtime.Object{budget("web")}, answer: apierrors.NewTooManyRequestsError("busy"), evicts: true,
+			wantErr: apierrors.NewTooManyRequestsError("busy"),
+		},
+		"another pod for the API server": {
+			pod: controlledPod(), answer: apierrors.NewConflict(pods, "a", errUnreachable), evicts: true, wantErr: apierrors.NewConflict(pods, "a", errUnreachable),
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			objects := test.budgets
+			if test.pod != nil {
+				objects = append(objects, test.pod)
+			}
+			evictor := &recordingEvictor{answer: test.answer}
+			handler := newTestHandler(t, objects...)
+			handler.evict = evictor.evict
+			message, err := handler.evictTarget(t.Context(), requestOf("a"))
+			if message != test.want {
+				t.Errorf("says %q, want %q", message, test.want)
+			}
+			if want := test.wantErr; want == nil && err != nil || want != nil && (err == nil || err.Error() != "evicting pod a: "+want.Error()) {
+				t.Errorf("got error %v, want %v", err, want)
+			}
+			var want []attempt
+			if test.evicts {
+				want = []attempt{{Pod: "default/a", UID: "a", Preconditions: metav1.Preconditions{UID: ptr.To[types.UID]("a")}}}
+			}
+			if diff := cmp.Diff(want, evictor.attempts); diff != "" {
+				t.Errorf("unexpected attempts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEvictTargetWithoutCache(t *testing.T) {
+	evictor := &recordingEvictor{}
+	handler := evictionHandler{podLister: brokenPodLister{}, evict: evictor.evict}
+	message, err := handler.evictTarget(t.Context(), requestOf("a"))
+	if !errors.Is(err, errUnreachable) || err.Error() != "reading pod a: unreachable" || message != "" {
+		t.Errorf("got %q and error %v, want an error that names the pod", message, err)
+	}
+	if len(evictor.attempts) > 0 {
+		t.Errorf("tried %v", evictor.attempts)
+	}
+}
+
+// turnOf returns the request for a pod while it is the turn of the ReplicaSet controller.
+func turnOf(pod string) *coordinationv1alpha1.EvictionRequest {
+	request := requestOf(pod)
+	request.UID = types.UID("uid-of-" + pod)
+	request.Spec.Requesters = []coordinationv1alpha1.Requester{{Name: "drain.example.com"}}
+	request.Status = coordinationv1alpha1.EvictionRequestStatus{
+		TargetInterceptors: []coordinationv1alpha1.Interceptor{{Name: replicaSetInterceptor}},
+		ActiveInterceptors: []string{replicaSetInterceptor},
+		ActivationTime:     ptr.To(metav1.Now().Rfc3339Copy()),
+		Interceptors:       []coordinationv1alpha1.InterceptorStatus{{Name: replicaSetInterceptor}},
+	}
+	return request
+}
+
+// A turn costs two writes beside the eviction, also when the API server takes its time.
+// A failure is shown while it lasts, which is a third.
+func TestTurn(t *testing.T) {
+	for name, test := range map[string]struct {
+		answers []error
+		want    string
+		writes  int
+	}{
+		"the pod goes":                 {answers: []error{nil}, want: "Evicted the pod.", writes: 2},
+		"the pod may not go":           {answers: []error{statusError(http.StatusForbidden, "no")}, want: "Not evicted: no", writes: 2},
+		"the API server does not know": {answers: []error{errUnreachable, nil}, want: "Evicted the pod.", writes: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := fake.NewClientset(turnOf("a"))
+				calls := 0
+				handler := newTestHandler(t, controlledPod())
+				handler.evict = func(context.Context, *v1.Pod, *metav1.Preconditions) error {
+					time.Sleep(3 * time.Second)
+					calls++
+					return test.answers[calls-1]
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() {
+					config := evictionrequest.InterceptorConfig{Client: client, Name: replicaSetInterceptor, Handle: handler.handle}
+					if err := evictionrequest.Run(ctx, config); err != nil {
+						t.Errorf("running: %v", err)
+					}
+				})
+				time.Sleep(time.Minute)
+				stop()
+				running.Wait()
+
+				request, err := client.CoordinationV1alpha1().EvictionRequests(metav1.NamespaceDefault).Get(t.Context(), "a", metav1.GetOptions{})
+				if err != nil {
+					t.Fatalf("reading the request: %v", err)
+				}
+				if entry := request.Status.Interceptors[0]; entry.CompletionTime == nil || entry.Message != test.want {
+					t.Errorf("the entry is %+v, want it complete with %q", entry, test.want)
+				}
+				writes := 0
+				for _, action := range client.Actions() {
+					if action.GetVerb() == "patch" {
+						writes++
+					}
+				}
+				if writes != test.writes || calls != len(test.answers) {
+					t.Errorf("wrote %d times and evicted %d times, want %d and %d", writes, calls, test.writes, len(test.answers))
+				}
+			})
+		})
+	}
+}
+
+// newTestHandler returns a handler that knows these objects.
+func newTestHandler(t *testing.T, objects ...runtime.Object) evictionHandler {
+	t.Helper()
+	newIndexer := func() cache.Indexer {
+		return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	}
+	pods, budgets := newIndexer(), newIndexer()
+	for _, object := range objects {
+		indexer := pods
+		if _, ok := object.(*policyv1.PodDisruptionBudget); ok {
+			indexer = budgets
+		}
+		if err := indexer.Add(object); err != nil {
+			t.Fatalf("caching %T: %v", object, err)
+		}
+	}
+	return evictionHandler{podLister: corelisters.NewPodLister(pods), budgetLister: policylisters.NewPodDisruptionBudgetLister(budgets)}
+}

@@ -1,0 +1,387 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package replicaset
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/metrics/testutil"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+	"k8s.io/kubernetes/pkg/controller/replicaset/metrics"
+	"k8s.io/utils/ptr"
+)
+
+var orderStart = metav1.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// rankedPod returns a pod that has run for an hour, ready, alone on its node. Its name is
+// its UID.
+func rankedPod(name string, changes ...func(*v1.Pod)) *v1.Pod {
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceDefault, Name: name, UID: types.UID(name), CreationTimestamp: orderStart,
+			Labels: map[string]string{"app": "web"},
+		},
+		Spec: v1.PodSpec{NodeName: "node-of-" + name},
+		Status: v1.PodStatus{
+			Phase:             v1.PodRunning,
+			Conditions:        []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: orderStart}},
+			ContainerStatuses: []v1.ContainerStatus{{}},
+		},
+	}
+	for _, change := range changes {
+		change(pod)
+	}
+	return pod
+}
+
+func unassigned(pod *v1.Pod) { pod.Spec.NodeName = "" }
+func notReady(pod *v1.Pod)   { pod.Status.Conditions[0].Status = v1.ConditionFalse }
+func restarted(pod *v1.Pod)  { pod.Status.ContainerStatuses[0].RestartCount = 9 }
+func younger(pod *v1.Pod)    { pod.CreationTimestamp.Time = orderStart.Add(time.Hour) }
+func readySince(pod *v1.Pod) {
+	pod.Status.Conditions[0].LastTransitionTime.Time = orderStart.Add(time.Hour)
+}
+func cheapToDelete(p *v1.Pod)  { p.Annotations = map[string]string{v1.PodDeletionCost: "-9"} }
+func onSharedNode(pod *v1.Pod) { pod.Spec.NodeName = "shared" }
+
+func phase(phase v1.PodPhase) func(*v1.Pod) {
+	return func(pod *v1.Pod) { pod.Status.Phase = phase }
+}
+
+// requestOf returns the request that the pod leaves.
+func requestOf(pod string, conditions ...coordinationv1alpha1.EvictionRequestConditionType) *coordinationv1alpha1.EvictionRequest {
+	request := &coordinationv1alpha1.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: pod},
+		Spec: coordinationv1alpha1.EvictionRequestSpec{
+			Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod, UID: pod}},
+		},
+	}
+	for _, condition := range conditions {
+		request.Status.Conditions = append(request.Status.Conditions, metav1.Condition{Type: string(condition), Status: metav1.ConditionTrue})
+	}
+	return request
+}
+
+const (
+	canceled = coordinationv1alpha1.EvictionRequestConditionCanceled
+	evicted  = coordinationv1alpha1.EvictionRequestConditionEvicted
+	blocked  = coordinationv1alpha1.EvictionRequestConditionBlocked
+)
+
+// letting returns a ReplicaSet of which the Deployment lets these pods go.
+func letting(leaving ...types.UID) *apps.ReplicaSet {
+	return newReplicaSetOf(func(rs *apps.ReplicaSet) {
+		deploymentutil.SetEvictionSurge(rs, deploymentutil.EvictionSurge{Of: *rs.Spec.Replicas, Leaving: leaving})
+	})
+}
+
+// A scale-down takes the first pod of each pair, whatever else speaks for the second.
+func TestScaleDownOrder(t *testing.T) {
+	const a, b = "a", "b"
+	tests := map[string]struct {
+		first, second *v1.Pod
+		requests      []*coordinationv1alpha1.EvictionRequest
+		rs            *apps.ReplicaSet
+		// related shares a node with the pods that are on the shared one.
+		related []*v1.Pod
+		// unknown means that no requests are known yet.
+		unknown bool
+	}{
+		"not assigned before requested": {
+			first: rankedPod(a, unassigned), second: rankedPod(b), requests: requests(requestOf(b)),
+		},
+		"pending before requested": {
+			first: rankedPod(a, phase(v1.PodPending)), second: rankedPod(b), requests: requests(requestOf(b)),
+		},
+		"in an unknown phase before requested": {
+			first: rankedPod(a, phase(v1.PodUnknown)), second: rankedPod(b), requests: requests(requestOf(b)),
+		},
+		"not ready before requested": {
+			first: rankedPod(a, notReady), second: rankedPod(b), requests: requests(requestOf(b)),
+		},
+		"requested before cheap to delete": {
+			first: rankedPod(a), second: rankedPod(b, cheapToDelete), requests: requests(requestOf(a)),
+		},
+		"requested before doubled up": {
+			first: rankedPod(a), second: rankedPod(b, onSharedNode), requests: requests(requestOf(a)),
+			related: []*v1.Pod{rankedPod("c", onSharedNode), rankedPod("d", onSharedNode)},
+		},
+		"requested before ready for a shorter time": {
+			first: rankedPod(a), second: rankedPod(b, readySince), requests: requests(requestOf(a)),
+		},
+		"requested before restarted": {
+			first: rankedPod(a), second: rankedPod(b, restarted), requests: requests(requestOf(a)),
+		},
+		"requested before younger": {
+			first: rankedPod(a), second: rankedPod(b, younger), requests: requests(requestOf(a)),
+		},
+		"not ready and requested before not ready": {
+			first: rankedPod(a, notReady), second: rankedPod(b, notReady, restarted), requests: requests(requestOf(a)),
+		},
+		"pending and requested before pending": {
+			first: rankedPod(a, phase(v1.PodPending), notReady), second: rankedPod(b, phase(v1.PodPending), notReady, younger), requests: requests(requestOf(a)),
+		},
+		"not assigned and requested before not assigned": {
+			first: rankedPod(a, unassigned), second: rankedPod(b, unassigned, younger), requests: requests(requestOf(a)),
+		},
+		"requested and blocked before younger": {
+			first: rankedPod(a), second: rankedPod(b, younger), requests: requests(requestOf(a, blocked)),
+		},
+		"of two requested the younger": {
+			first: rankedPod(a, younger), second: rankedPod(b), requests: requests(requestOf(a), requestOf(b)),
+		},
+		"younger before canceled": {
+			first: rankedPod(a, younger), second: rankedPod(b), requests: requests(requestOf(b, canceled)),
+		},
+		"younger before canceled while blocked": {
+			first: rankedPod(a, younger), second: rankedPod(b), requests: requests(requestOf(b, blocked, canceled)),
+		},
+		"younger before evicted": {
+			first: rankedPod(a, younger), second: rankedPod(b), requests: requests(requestOf(b, evicted)),
+		},
+		"younger before a namesake of the requested": {
+			first: rankedPod(a, younger), second: rankedPod(b),
+			requests: requests(func() *coordinationv1alpha1.EvictionRequest {
+				elsewhere := requestOf(b)
+				elsewhere.Namespace = "other"
+				return elsewhere
+			}()),
+		},
+		"younger before requested under its name": {
+			first: rankedPod(a, younger), second: rankedPod(b, func(pod *v1.Pod) { pod.UID = "b2" }), requests: requests(requestOf(b)),
+		},
+		"leaving before not assigned": {
+			first: rankedPod(a), second: rankedPod(b, unassigned), requests: requests(requestOf(a)), rs: letting(a),
+		},
+		"leaving before pending": {
+			first: rankedPod(a), second: rankedPod(b, phase(v1.PodPending)), requests: requests(requestOf(a)), rs: letting(a),
+		},
+		"leaving before not ready": {
+			first: rankedPod(a), second: rankedPod(b, notReady), requests: requests(requestOf(a)), rs: letting(a),
+		},
+		"leaving before requested": {
+			first: rankedPod(a), second: rankedPod(b, younger), requests: requests(requestOf(a), requestOf(b)), rs: letting(a),
+		},
+		"leaving before requested and not ready": {
+			first: rankedPod(a), second: rankedPod(b, notReady), requests: requests(requestOf(a), requestOf(b)), rs: letting(a),
+		},
+		"of two leaving the one that is not ready": {
+			first: rankedPod(a, notReady), second: rankedPod(b, younger), requests: requests(requestOf(a), requestOf(b)), rs: letting(b, a),
+		},
+		"younger before leaving without a request": {
+			first: rankedPod(a, younger), second: rankedPod(b), rs: letting(b),
+		},
+		"younger before leaving and canceled": {
+			first: rankedPod(a, younger), second: rankedPod(b), requests: requests(requestOf(b, canceled)), rs: letting(b),
+		},
+		"younger before leaving and evicted": {
+			first: rankedPod(a, younger), second: rankedPod(b), requests: requests(requestOf(b, evicted)), rs: letting(b),
+		},
+		"not assigned before leaving, when somebody else has scaled": {
+			first: rankedPod(a, unassigned), second: rankedPod(b), requests: requests(requestOf(b)),
+			rs: func() *apps.ReplicaSet {
+				rs := letting(b)
+				rs.Spec.Replicas = ptr.To(*rs.Spec.Replicas + 1)
+				return rs
+			}(),
+		},
+		"not assigned before leaving by an annotation that cannot be read": {
+			first: rankedPod(a, unassigned), second: rankedPod(b), requests: requests(requestOf(b)),
+			rs: newReplicaSetOf(func(rs *apps.ReplicaSet) {
+				rs.Annotations = map[string]string{deploymentutil.EvictionSurgeAnnotation: `{"of":1,"leaving":["b"]`}
+			}),
+		},
+		"leaving before not assigned, while requests are unknown": {
+			first: rankedPod(a), second: rankedPod(b, unassigned), rs: letting(a), unknown: true,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newEvictionFixture(t)
+			f.intercept(t)
+			f.rsc.evictions.requestsSynced = func() bool { return !test.unknown }
+			for _, request := range test.requests {
+				f.cached(t, request)
+			}
+			rs := test.rs
+			if rs == nil {
+				rs = newReplicaSetOf()
+			}
+			for _, pods := range [][]*v1.Pod{{test.first, test.second}, {test.second, test.first}} {
+				related := slices.Concat(pods, test.related)
+				got := f.rsc.getPodsToDelete(rs, pods, related, 1)
+				if diff := cmp.Diff([]string{test.first.Name}, names(got)); diff != "" {
+					t.Errorf("deletes (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+func requests(requests ...*coordinationv1alpha1.EvictionRequest) []*coordinationv1alpha1.EvictionRequest {
+	return requests
+}
+
+func names(pods []*v1.Pod) []string {
+	var names []string
+	for _, pod := range pods {
+		names = append(names, pod.Name)
+	}
+	return names
+}
+
+// randomPods returns pods that differ in whatever the order looks at, and often do not.
+func randomPods(random *rand.Rand, count int) []*v1.Pod {
+	changes := []func(*v1.Pod){
+		unassigned, notReady, restarted, younger, readySince, cheapToDelete, onSharedNode,
+		phase(v1.PodPending), phase(v1.PodUnknown),
+	}
+	var pods []*v1.Pod
+	for i := range count {
+		pod := rankedPod(fmt.Sprintf("pod-%02d", i))
+		for _, change := range changes {
+			if random.IntN(4) == 0 {
+				change(pod)
+			}
+		}
+		pods = append(pods, pod)
+	}
+	return pods
+}
+
+// Where there are no requests, pods go in the order in which they always went.
+func TestScaleDownOrderWithoutRequests(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for name, setUp := range map[string]func(*testing.T, *evictionFixture){
+		"does not take part in evictions": func(t *testing.T, f *evictionFixture) {
+			for i := range 12 {
+				f.cached(t, requestOf(fmt.Sprintf("pod-%02d", i)))
+			}
+		},
+		"takes part in evictions": func(t *testing.T, f *evictionFixture) {
+			f.intercept(t)
+			f.rsc.evictions.requestsSynced = func() bool { return true }
+			f.cached(t, requestOf("pod-03", canceled), requestOf("pod-04", evicted))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newEvictionFixture(t)
+			setUp(t, f)
+			for range 200 {
+				pods := randomPods(random, 12)
+				for diff := range len(pods) + 1 {
+					want := getPodsToDelete(slices.Clone(pods), pods, diff)
+					got := f.rsc.getPodsToDelete(letting("pod-03", "pod-05"), slices.Clone(pods), pods, diff)
+					if diff := cmp.Diff(names(want), names(got)); diff != "" {
+						t.Fatalf("deletes (-want +got):\n%s", diff)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Sorting needs a strict weak order, and takes whatever follows if it is none.
+func TestScaleDownOrderIsStrictAndWeak(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		f := newEvictionFixture(t)
+		f.intercept(t)
+		f.rsc.evictions.requestsSynced = func() bool { return true }
+		pods := randomPods(random, 12)
+		var leaving []types.UID
+		for _, pod := range pods {
+			if random.IntN(3) == 0 {
+				f.cached(t, requestOf(pod.Name))
+			}
+			if random.IntN(3) == 0 {
+				leaving = append(leaving, pod.UID)
+			}
+		}
+		rs := letting(leaving...)
+		newOrder := func() evictionOrder {
+			ranked := getPodsRankedByRelatedPodsOnSameNode(slices.Clone(pods), pods)
+			// With a time, upstream compares ages by their magnitude, and those of the same
+			// magnitude by UID before it comes to restarts. That alone is no order.
+			ranked.Now = metav1.Time{}
+			return f.rsc.evictions.order(rs, ranked)
+		}
+		expectStrictWeakOrder(t, newOrder())
+		order := newOrder()
+		sort.Sort(order)
+		pods = order.Pods
+		for sorted, i := newOrder(), 1; i < sorted.Len(); i++ {
+			if sorted.Less(i, i-1) {
+				t.Fatalf("%s is sorted before %s, and should come after it", pods[i-1].Name, pods[i].Name)
+			}
+		}
+	}
+}
+
+func expectStrictWeakOrder(t *testing.T, order sort.Interface) {
+	t.Helper()
+	equal := func(i, j int) bool { return !order.Less(i, j) && !order.Less(j, i) }
+	for i := range order.Len() {
+		if order.Less(i, i) {
+			t.Fatalf("%d comes before itself", i)
+		}
+		for j := range order.Len() {
+			if order.Less(i, j) && order.Less(j, i) {
+				t.Fatalf("%d and %d come before each other", i, j)
+			}
+			for k := range order.Len() {
+				if order.Less(i, j) && order.Less(j, k) && !order.Less(i, k) {
+					t.Fatalf("%d comes before %d, that before %d, and the first not before the last", i, j, k)
+				}
+				if equal(i, j) && equal(j, k) && !equal(i, k) {
+					t.Fatalf("%d is like %d, that like %d, and the first not like the last", i, j, k)
+				}
+			}
+		}
+	}
+}
+
+// Ages of deleted pods are counted as they always were.
+func TestScaleDownIsMeasured(t *testing.T) {
+	f := newEvictionFixture(t)
+	f.intercept(t)
+	count := func() uint64 {
+		t.Helper()
+		count, err := testutil.GetHistogramMetricCount(metrics.SortingDeletionAgeRatio.ObserverMetric)
+		if err != nil {
+			t.Fatalf("reading the metric: %v", err)
+		}
+		return count
+	}
+	before := count()
+	pods := []*v1.Pod{rankedPod("a"), rankedPod("b"), rankedPod("c")}
+	f.rsc.getPodsToDelete(newReplicaSetOf(), pods, pods, 2)
+	if got := count() - before; got != 2 {
+		t.Errorf("counted %d pods, want 2", got)
+	}
+}
