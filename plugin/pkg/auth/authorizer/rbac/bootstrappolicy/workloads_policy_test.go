@@ -1,0 +1,92 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package bootstrappolicy
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+// rulesWithWorkloads returns the rules of all cluster roles while EvictionRequests and
+// NodeMaintenances are on and the gates of the workloads are set so.
+func rulesWithWorkloads(t *testing.T, deployments, daemonSets bool) map[string][]rbacv1.PolicyRule {
+	t.Helper()
+	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
+		features.EvictionRequestAPI: true, features.DeclarativeNodeMaintenance: true,
+		features.DeploymentPodSurge: deployments, features.NodeMaintenanceAwareDaemonSet: daemonSets,
+	})
+	return allRules()
+}
+
+// What the gates add is written out here, so that no right slips in unseen: who reports in
+// a request may not change it, and only the ReplicaSet controller evicts.
+func TestWorkloadInterceptorRules(t *testing.T) {
+	const (
+		daemonSet  = "system:controller:daemon-set-controller"
+		deployment = "system:controller:deployment-controller"
+		replicaSet = "system:controller:replicaset-controller"
+	)
+	coordination := []string{"coordination.k8s.io"}
+	reads := rule([]string{"get", "list", "watch"}, coordination, []string{"evictionrequests"})
+	reports := rule([]string{"patch"}, coordination, []string{"evictionrequests/status"})
+	evicts := rule([]string{"create"}, []string{""}, []string{"pods/eviction"})
+	tests := map[string]struct {
+		deployments, daemonSets bool
+		want                    map[string][]rbacv1.PolicyRule
+		wantWriters             []string
+	}{
+		"both off": {want: map[string][]rbacv1.PolicyRule{}},
+		"DeploymentPodSurge": {
+			deployments: true,
+			want:        map[string][]rbacv1.PolicyRule{deployment: {reads, reports}, replicaSet: {reads, reports, evicts}},
+			wantWriters: []string{deployment, replicaSet},
+		},
+		"NodeMaintenanceAwareDaemonSet": {
+			daemonSets:  true,
+			want:        map[string][]rbacv1.PolicyRule{daemonSet: {reads, reports}},
+			wantWriters: []string{daemonSet},
+		},
+		"both on": {
+			deployments: true, daemonSets: true,
+			want:        map[string][]rbacv1.PolicyRule{deployment: {reads, reports}, replicaSet: {reads, reports, evicts}, daemonSet: {reads, reports}},
+			wantWriters: []string{daemonSet, deployment, replicaSet},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			off := rulesWithWorkloads(t, false, false)
+			on := rulesWithWorkloads(t, test.deployments, test.daemonSets)
+			if diff := cmp.Diff(test.want, addedRules(t, off, on)); diff != "" {
+				t.Errorf("unexpected rules that the gates add (-want, +got):\n%s", diff)
+			}
+			if roles := sets.KeySet(on).Difference(sets.KeySet(off)); len(roles) > 0 {
+				t.Errorf("the gates add the roles %v", sets.List(roles))
+			}
+			// The same holds as for the EvictionRequest controller.
+			added := sets.New(statusWriters(on, "evictionrequests/status")...).Difference(sets.New(statusWriters(off, "evictionrequests/status")...))
+			if diff := cmp.Diff(sets.New(test.wantWriters...), added); diff != "" {
+				t.Errorf("unexpected writers of the status (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
