@@ -80,6 +80,8 @@ func startAPIServer(t *testing.T, etcd *storagebackend.Config, gateOn bool) *res
 	t.Helper()
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
 		features.EvictionRequestAPI: gateOn,
+		// It gives the workload controllers their rights as interceptors.
+		features.DeploymentPodSurge: gateOn,
 		// Pods keep spec.schedulingGroup only with this gate.
 		features.GenericWorkload: true,
 	})
