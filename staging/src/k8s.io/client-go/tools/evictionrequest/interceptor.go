@@ -70,6 +70,21 @@ type InterceptorConfig struct {
 	// Handle is called once for each turn, each in its own goroutine.
 	Handle Handler
 
+	// Accept, if it is set, is asked before a turn is begun. Where it returns false the
+	// interceptor stays silent: it reports nothing, not even a start, and its deadline
+	// runs. Return false only to keep out of an eviction that should not happen now; Handle
+	// with Decline is the way to pass a pod on.
+	//
+	// It is asked again whenever the request changes, and after Reconsider. A turn that runs
+	// is not taken back by it, and neither is it asked between two attempts of Handle: what
+	// has to hold for the whole turn is for Handle to look at. A turn that goes on after a
+	// restart of the process is begun anew, so it is asked; the request then has the startTime
+	// of the interceptor.
+	//
+	// One goroutine calls it for all requests, so it must not wait for anything. It must not
+	// modify the request. The default accepts every turn.
+	Accept func(*coordinationv1alpha1.EvictionRequest) bool
+
 	// MaxConcurrent is how many calls of Handle may run at the same time. Turns beyond
 	// that wait, and send heartbeats that say so. The default is DefaultMaxConcurrent.
 	MaxConcurrent int
@@ -215,6 +230,13 @@ func (i *Interceptor) Run(ctx context.Context) error {
 	return nil
 }
 
+// Reconsider has Accept asked again about a request that it has not accepted, because
+// something besides the request has changed. A turn that runs is not affected. It may be
+// called at any time, and for requests that do not exist.
+func (i *Interceptor) Reconsider(namespace, name string) {
+	i.queue.Add(cache.NewObjectName(namespace, name).String())
+}
+
 func (i *Interceptor) givenInformer() cache.SharedIndexInformer {
 	if i.config.Informer == nil {
 		return nil
@@ -274,7 +296,7 @@ func (i *Interceptor) sync(ctx context.Context, key string, request *coordinatio
 		return
 	}
 	delete(i.turns, key)
-	if over != nil || i.ownEntry(request).CompletionTime != nil {
+	if over != nil || i.ownEntry(request).CompletionTime != nil || !i.accepts(request) {
 		i.queue.Forget(key)
 		return
 	}
@@ -284,6 +306,11 @@ func (i *Interceptor) sync(ctx context.Context, key string, request *coordinatio
 		defer i.queue.AddRateLimited(key)
 		turn.run()
 	})
+}
+
+// accepts tells whether to begin a turn that is the interceptor's.
+func (i *Interceptor) accepts(request *coordinationv1alpha1.EvictionRequest) bool {
+	return i.config.Accept == nil || i.config.Accept(request)
 }
 
 // whyOver returns nil if it is the interceptor's turn, and otherwise why it is not.

@@ -165,6 +165,167 @@ func TestNotATurn(t *testing.T) {
 	})
 }
 
+// gatekeeper answers as Accept, and remembers for which requests it was asked.
+type gatekeeper struct {
+	open atomic.Bool
+	asks atomic.Int32
+}
+
+func (g *gatekeeper) accept(*coordinationv1alpha1.EvictionRequest) bool {
+	g.asks.Add(1)
+	return g.open.Load()
+}
+
+// startGuarded runs an interceptor that asks the gatekeeper, and returns it.
+func (w *world) startGuarded(g *gatekeeper, handle Handler) (interceptor *Interceptor, stop func()) {
+	w.t.Helper()
+	interceptor, err := NewInterceptor(InterceptorConfig{Client: w.client, Name: own, Handle: handle, Accept: g.accept})
+	if err != nil {
+		w.t.Fatalf("NewInterceptor: %v", err)
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan error)
+	go func() { done <- interceptor.Run(ctx) }()
+	synctest.Wait()
+	return interceptor, func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Errorf("Run: %v", err)
+		}
+	}
+}
+
+// TestNotAccepted has an interceptor that keeps out of an eviction until something
+// happens.
+func TestNotAccepted(t *testing.T) {
+	cases := map[string]struct {
+		happen    func(*world, *Interceptor)
+		wantTurns int
+	}{
+		"nothing":                  {happen: func(*world, *Interceptor) {}},
+		"reconsidered":             {happen: func(_ *world, i *Interceptor) { i.Reconsider(namespace, "a") }, wantTurns: 1},
+		"another is reconsidered":  {happen: func(_ *world, i *Interceptor) { i.Reconsider(namespace, "b") }},
+		"the request has changed":  {happen: func(w *world, _ *Interceptor) { w.update("a", setTrue("Other", "Other")) }, wantTurns: 1},
+		"not its turn any more":    {happen: func(w *world, i *Interceptor) { w.update("a", activate(other)); i.Reconsider(namespace, "a") }},
+		"the request is gone":      {happen: func(w *world, i *Interceptor) { w.delete("a"); i.Reconsider(namespace, "a") }},
+		"reconsidered three times": {happen: func(_ *world, i *Interceptor) { reconsiderOften(i) }, wantTurns: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w, g := newWorld(t, newRequest("a")), &gatekeeper{}
+				turns := 0
+				interceptor, stop := w.startGuarded(g, func(context.Context, *Turn) error {
+					turns++
+					return nil
+				})
+				time.Sleep(time.Hour)
+				if sent := w.sent(); len(sent) > 0 || turns > 0 {
+					t.Errorf("%d turns and reports %v, want silence", turns, sent)
+				}
+				if got := g.asks.Load(); got != 1 {
+					t.Errorf("Accept was asked %d times while nothing happened, want once", got)
+				}
+				g.open.Store(true)
+				tc.happen(w, interceptor)
+				time.Sleep(time.Hour)
+				stop()
+				if turns != tc.wantTurns {
+					t.Errorf("%d turns, want %d", turns, tc.wantTurns)
+				}
+			})
+		})
+	}
+}
+
+func reconsiderOften(i *Interceptor) {
+	for range 3 {
+		i.Reconsider(namespace, "a")
+		time.Sleep(time.Minute)
+	}
+}
+
+// TestAcceptedTurnIsNotTakenBack closes the gate in mid-turn, where an attempt fails too.
+func TestAcceptedTurnIsNotTakenBack(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w, g := newWorld(t, newRequest("a")), &gatekeeper{}
+		g.open.Store(true)
+		calls := 0
+		interceptor, stop := w.startGuarded(g, func(ctx context.Context, _ *Turn) error {
+			calls++
+			time.Sleep(10 * time.Minute)
+			if calls == 1 {
+				return errUnavailable
+			}
+			return ctx.Err()
+		})
+		g.open.Store(false)
+		interceptor.Reconsider(namespace, "a")
+		w.update("a", setTrue("Other", "Other"))
+		time.Sleep(time.Hour)
+		stop()
+		if entry := w.entry("a"); entry.CompletionTime == nil || calls != 2 {
+			t.Errorf("after %d calls the entry is %v, want it complete after two", calls, entry)
+		}
+		if got := g.asks.Load(); got != 1 {
+			t.Errorf("Accept was asked %d times, want once, before the turn", got)
+		}
+	})
+}
+
+// TestAcceptIsAskedAfterRestart has a turn that a process before has begun.
+func TestAcceptIsAskedAfterRestart(t *testing.T) {
+	for name, accepted := range map[string]bool{"accepted": true, "not accepted": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, newRequest("a", reportedBefore(5*time.Minute, 2*time.Minute)))
+				turns := 0
+				stop := w.start(func(context.Context, *Turn) error {
+					turns++
+					return nil
+				}, func(config *InterceptorConfig) {
+					config.Accept = func(request *coordinationv1alpha1.EvictionRequest) bool {
+						if request.Status.Interceptors[0].StartTime == nil {
+							t.Error("Accept cannot see that the turn was begun before")
+						}
+						return accepted
+					}
+				})
+				time.Sleep(time.Hour)
+				stop()
+				if silent := len(w.sent()) == 0 && turns == 0; silent == accepted {
+					t.Errorf("%d turns and reports %v", turns, w.sent())
+				}
+			})
+		})
+	}
+}
+
+// TestReconsiderAtAnyTime calls it before Run and after it.
+func TestReconsiderAtAnyTime(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a"))
+		calls := 0
+		interceptor, err := NewInterceptor(InterceptorConfig{Client: w.client, Name: own, Handle: func(context.Context, *Turn) error {
+			calls++
+			return nil
+		}})
+		if err != nil {
+			t.Fatalf("NewInterceptor: %v", err)
+		}
+		interceptor.Reconsider(namespace, "a")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := interceptor.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		interceptor.Reconsider(namespace, "a")
+		if calls != 1 {
+			t.Errorf("%d calls, want 1", calls)
+		}
+	})
+}
+
 func TestDecline(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, newRequest("a"))
