@@ -156,6 +156,10 @@ func NewInterceptor(config InterceptorConfig) (*Interceptor, error) {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
+	if config.Informer != nil {
+		// A factory starts only those informers that it was asked for before.
+		config.Informer.Informer()
+	}
 	return &Interceptor{
 		config: config,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(

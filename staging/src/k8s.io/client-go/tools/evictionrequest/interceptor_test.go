@@ -494,17 +494,22 @@ func TestGivenInformer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, newRequest("a"))
 		factory := informers.NewSharedInformerFactory(w.client, 0)
-		informer := factory.Coordination().V1alpha1().EvictionRequests()
-		informer.Informer()
-		ctx, cancel := context.WithCancel(t.Context())
+		interceptor, err := NewInterceptor(InterceptorConfig{
+			Client: w.client, Name: own, Informer: factory.Coordination().V1alpha1().EvictionRequests(),
+			Handle: func(context.Context, *Turn) error { return nil },
+		})
+		if err != nil {
+			t.Fatalf("NewInterceptor: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
 		factory.StartWithContext(ctx)
-		stop := w.start(func(context.Context, *Turn) error { return nil }, func(config *InterceptorConfig) { config.Informer = informer })
-		time.Sleep(time.Minute)
-		stop()
+		if err := interceptor.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
 		if entry := w.entry("a"); entry.CompletionTime == nil {
 			t.Errorf("the entry is %v, want it complete", entry)
 		}
-		cancel()
 		factory.Shutdown()
 	})
 }
