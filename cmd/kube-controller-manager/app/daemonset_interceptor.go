@@ -17,10 +17,34 @@ limitations under the License.
 package app
 
 import (
+	"fmt"
+
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kubernetes/pkg/controller/daemon"
+	"k8s.io/kubernetes/pkg/features"
 )
 
 // interceptDaemonSetEvictions makes the DaemonSet controller an interceptor, if its gate is on.
-func interceptDaemonSetEvictions(_ ControllerContext, _ string, _ *daemon.DaemonSetsController) (runInterceptor, error) {
-	return nil, nil
+func interceptDaemonSetEvictions(controllerContext ControllerContext, controllerName string, dsc *daemon.DaemonSetsController) (runInterceptor, error) {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceAwareDaemonSet) {
+		return nil, nil
+	}
+	// The service account of the controller is not called after it.
+	client, err := newEvictionClient(controllerContext, "daemon-set-controller")
+	if err != nil {
+		return nil, err
+	}
+	interceptor, err := daemon.NewInterceptor(
+		dsc,
+		controllerContext.InformerFactory.Coordination().V1alpha1().NodeMaintenances(),
+		controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests(),
+		controllerContext.InformerFactory.Core().V1().Nodes(),
+		controllerContext.InformerFactory.Core().V1().Pods(),
+		controllerContext.InformerFactory.Scheduling().V1().PriorityClasses(),
+		client,
+	)
+	if err != nil {
+		return nil, fmt.Errorf("creating the interceptor of the %s: %w", controllerName, err)
+	}
+	return interceptor.Run, nil
 }

@@ -1,0 +1,406 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	schedulinginformers "k8s.io/client-go/informers/scheduling/v1"
+	clientset "k8s.io/client-go/kubernetes"
+	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller"
+	"k8s.io/kubernetes/pkg/controller/daemon/metrics"
+	"k8s.io/utils/clock"
+)
+
+// Reasons for DaemonSet events
+const (
+	// MaintenanceDeleteReason is added to an event when a pod of a DaemonSet is deleted for
+	// the maintenance of its node.
+	MaintenanceDeleteReason = "DeletedForMaintenance"
+	// FailedMaintenanceDeleteReason is added to an event when that has failed.
+	FailedMaintenanceDeleteReason = "FailedMaintenanceDelete"
+)
+
+const (
+	// maxTurns is how many pods may be on their way out at the same time. Each only waits
+	// for its kubelet, so none should have to wait for another: it is more than the pods
+	// of DaemonSets in the largest clusters. Calls are paced by the limits of the client.
+	maxTurns = 1000000
+
+	// maxNamedMaintenances and maxReasonLength keep messages readable.
+	maxNamedMaintenances = 3
+	maxReasonLength      = 200
+)
+
+// Interceptor ends pods of DaemonSets when an EvictionRequest asks for it and the pod is
+// within the drain targets of its node: nothing else but a maintenance takes them off.
+// Outside of the targets it does not even report. A request for such a pod should not
+// exist, and an answer would encourage it.
+type Interceptor struct {
+	dsc               *DaemonSetsController
+	client            clientset.Interface
+	maintenanceLister coordinationlisters.NodeMaintenanceLister
+	interceptor       *evictionrequest.Interceptor
+	ends              podEnds
+	clock             clock.PassiveClock
+	cachesSynced      []cache.InformerSynced
+}
+
+// NewInterceptor returns the interceptor for the pods of the DaemonSet controller, which
+// from then on respects the drain targets of nodes. It must be called before the
+// controller runs. The client needs the rights of an interceptor, and to delete pods.
+func NewInterceptor(
+	dsc *DaemonSetsController,
+	maintenanceInformer coordinationinformers.NodeMaintenanceInformer,
+	requestInformer coordinationinformers.EvictionRequestInformer,
+	nodeInformer coreinformers.NodeInformer,
+	podInformer coreinformers.PodInformer,
+	classInformer schedulinginformers.PriorityClassInformer,
+	client clientset.Interface,
+) (*Interceptor, error) {
+	metrics.RegisterMaintenance()
+	i := &Interceptor{
+		dsc:               dsc,
+		client:            client,
+		maintenanceLister: maintenanceInformer.Lister(),
+		ends:              podEnds{awaited: map[types.UID]chan struct{}{}},
+		clock:             clock.RealClock{},
+		cachesSynced: []cache.InformerSynced{
+			maintenanceInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced, podInformer.Informer().HasSynced,
+		},
+	}
+	var err error
+	if i.interceptor, err = evictionrequest.NewInterceptor(evictionrequest.InterceptorConfig{
+		Client:        client,
+		Name:          coordinationv1alpha1.EvictionInterceptorDaemonSet,
+		Accept:        i.accept,
+		Handle:        i.handle,
+		MaxConcurrent: maxTurns,
+		Informer:      requestInformer,
+	}); err != nil {
+		return nil, err
+	}
+	if err := i.addEventHandlers(nodeInformer.Informer(), podInformer.Informer()); err != nil {
+		return nil, fmt.Errorf("adding event handlers: %w", err)
+	}
+	dsc.priorityClassLister = classInformer.Lister()
+	nodesSynced, classesSynced := dsc.nodeStoreSynced, classInformer.Informer().HasSynced
+	// Without the classes, the controller would take every priority for unknown.
+	dsc.nodeStoreSynced = func() bool { return nodesSynced() && classesSynced() }
+	return i, nil
+}
+
+// Run takes part in evictions until the context ends.
+func (i *Interceptor) Run(ctx context.Context) {
+	if !cache.WaitForNamedCacheSyncWithContext(ctx, i.cachesSynced...) {
+		return
+	}
+	if err := i.interceptor.Run(ctx); err != nil {
+		utilruntime.HandleErrorWithContext(ctx, err, "Pods of DaemonSets will not leave nodes under maintenance")
+	}
+}
+
+// addEventHandlers has requests looked at again when something else than the request
+// changes whether the pod is within the drain targets of its node.
+func (i *Interceptor) addEventHandlers(nodes, pods cache.SharedIndexInformer) error {
+	if _, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { i.reconsiderNode(obj.(*v1.Node)) },
+		UpdateFunc: func(old, obj any) {
+			if !sameDaemonSetTargets(old.(*v1.Node), obj.(*v1.Node)) {
+				i.reconsiderNode(obj.(*v1.Node))
+			}
+		},
+	}); err != nil {
+		return fmt.Errorf("watching nodes: %w", err)
+	}
+	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			// The cache of pods may be behind that of the requests.
+			if pod := obj.(*v1.Pod); maintenance.PodTypeOf(pod) == v1.PodTypeDaemonSet && i.isDrained(pod) {
+				i.reconsider(pod)
+			}
+		},
+		UpdateFunc: func(old, obj any) { i.podChanged(old.(*v1.Pod), obj.(*v1.Pod)) },
+		DeleteFunc: i.podDeleted,
+	}); err != nil {
+		return fmt.Errorf("watching pods: %w", err)
+	}
+	return nil
+}
+
+// reconsiderNode looks at the pods of one node, and only at what the targets take there.
+func (i *Interceptor) reconsiderNode(node *v1.Node) {
+	targets := daemonSetTargets(node)
+	if targets.IsEmpty() {
+		return
+	}
+	pods, err := i.dsc.podIndexer.ByIndex(controller.PodNodeNameKeyIndex, node.Name)
+	if err != nil {
+		utilruntime.HandleError(fmt.Errorf("looking up the pods of node %s: %w", node.Name, err))
+		return
+	}
+	for _, obj := range pods {
+		if pod := obj.(*v1.Pod); targets.Take(pod) {
+			i.reconsider(pod)
+		}
+	}
+}
+
+func (i *Interceptor) reconsider(pod *v1.Pod) {
+	i.interceptor.Reconsider(pod.Namespace, string(pod.UID))
+}
+
+func (i *Interceptor) podChanged(old, pod *v1.Pod) {
+	if old.UID != pod.UID {
+		i.ends.tell(old.UID)
+	}
+	if !maintenance.IsLeft(pod) {
+		i.ends.tell(pod.UID)
+	}
+	if changesInterception(old, pod) {
+		i.reconsider(pod)
+	}
+}
+
+func (i *Interceptor) podDeleted(obj any) {
+	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = unknown.Obj
+	}
+	if pod, ok := obj.(*v1.Pod); ok {
+		i.ends.tell(pod.UID)
+	}
+}
+
+// accept tells whether to act on a request. It is also asked about pods that belong to no
+// DaemonSet, such as one whose DaemonSet was deleted without it: handle passes these on.
+func (i *Interceptor) accept(request *coordinationv1alpha1.EvictionRequest) bool {
+	pod := i.livePod(request)
+	return pod != nil && (maintenance.PodTypeOf(pod) != v1.PodTypeDaemonSet || i.isDrained(pod))
+}
+
+// livePod returns the pod that the request is about, or nil if it is gone or has ended.
+func (i *Interceptor) livePod(request *coordinationv1alpha1.EvictionRequest) *v1.Pod {
+	target := request.Spec.Target.Pod
+	if target == nil {
+		return nil
+	}
+	pod, err := i.dsc.podLister.Pods(request.Namespace).Get(target.Name)
+	if err != nil || string(pod.UID) != target.UID || !maintenance.IsLeft(pod) {
+		return nil
+	}
+	return pod
+}
+
+// isDrained tells whether the pod of a DaemonSet is within the drain targets of its node.
+func (i *Interceptor) isDrained(pod *v1.Pod) bool {
+	if pod.Spec.NodeName == "" {
+		return false
+	}
+	node, err := i.dsc.nodeLister.Get(pod.Spec.NodeName)
+	return err == nil && daemonSetTargets(node).Take(pod)
+}
+
+// handle deletes the pod and waits for its end.
+func (i *Interceptor) handle(ctx context.Context, turn *evictionrequest.Turn) error {
+	target := turn.Request().Spec.Target.Pod
+	// Before the pod is looked up, so that its end cannot be missed in between.
+	ended, forget := i.ends.await(types.UID(target.UID))
+	defer forget()
+	pod := i.livePod(turn.Request())
+	if pod == nil {
+		return nil
+	}
+	if maintenance.PodTypeOf(pod) != v1.PodTypeDaemonSet {
+		return evictionrequest.Decline("Passed on: the pod is not controlled by a DaemonSet.")
+	}
+	cause, daemonSet := i.cause(pod.Spec.NodeName), metav1.GetControllerOf(pod).Name
+	turn.SetMessage(fmt.Sprintf("DaemonSet %s terminates the pod for %s.", daemonSet, cause))
+	turn.SetExpectedFinishTime(i.expectedEnd(pod))
+	if pod.DeletionTimestamp == nil {
+		gone, err := i.delete(ctx, pod, cause)
+		if err != nil {
+			return err
+		}
+		if gone {
+			return nil
+		}
+	}
+	select {
+	case <-ended:
+		turn.SetMessage(fmt.Sprintf("DaemonSet %s has terminated the pod for %s.", daemonSet, cause))
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// expectedEnd is when the grace period of the pod ends, if it is deleted now or was before.
+func (i *Interceptor) expectedEnd(pod *v1.Pod) time.Time {
+	if pod.DeletionTimestamp != nil {
+		return pod.DeletionTimestamp.Time
+	}
+	grace := int64(v1.DefaultTerminationGracePeriodSeconds)
+	if pod.Spec.TerminationGracePeriodSeconds != nil {
+		grace = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	return i.clock.Now().Add(time.Duration(grace) * time.Second)
+}
+
+// delete deletes the pod, and tells whether it was gone already.
+func (i *Interceptor) delete(ctx context.Context, pod *v1.Pod, cause string) (gone bool, err error) {
+	if !i.isDrained(pod) {
+		// The turn has begun, so it cannot be refused any more. An error keeps it without a
+		// heartbeat; as a rule the request is canceled in a moment.
+		return false, errors.New("the pod is not within the drain targets of its node any more")
+	}
+	err = i.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+	switch {
+	case err == nil:
+		klog.FromContext(ctx).Info("Deleted a pod of a DaemonSet for a node maintenance", "node", klog.KRef("", pod.Spec.NodeName))
+		metrics.CountMaintenanceDelete(metrics.Deleted)
+		i.tell(pod, v1.EventTypeNormal, MaintenanceDeleteReason, fmt.Sprintf("Deleted pod %s from node %s for %s: no other is created there until the end of it", pod.Name, pod.Spec.NodeName, cause))
+		return false, nil
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		// A conflict means that another pod has the name by now.
+		return true, nil
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	}
+	metrics.CountMaintenanceDelete(metrics.Failed)
+	i.tell(pod, v1.EventTypeWarning, FailedMaintenanceDeleteReason, fmt.Sprintf("Could not delete pod %s from node %s for %s: %v", pod.Name, pod.Spec.NodeName, cause, err))
+	return false, fmt.Errorf("deleting pod %s: %w", klog.KObj(pod), err)
+}
+
+// tell records an event about the DaemonSet of the pod, which is where people look when a
+// pod of it is missing.
+func (i *Interceptor) tell(pod *v1.Pod, eventType, reason, message string) {
+	if ds := i.dsc.resolveControllerRef(pod.Namespace, metav1.GetControllerOf(pod)); ds != nil {
+		i.dsc.eventRecorder.Event(ds, eventType, reason, message)
+	}
+}
+
+// cause names the maintenances that drain the node, with what their authors give as the
+// reason.
+func (i *Interceptor) cause(nodeName string) string {
+	var names []string
+	for _, m := range i.maintenancesOf(nodeName) {
+		name := m.Name
+		if reason := m.Spec.Reason; reason != "" {
+			name = fmt.Sprintf("%s (%s)", name, shorten(reason, maxReasonLength))
+		}
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return "the maintenance of its node" // It is over, or the cache is behind.
+	}
+	slices.Sort(names)
+	if more := len(names) - maxNamedMaintenances; more > 0 {
+		names = append(names[:maxNamedMaintenances], fmt.Sprintf("and %d more", more))
+	}
+	return "node maintenance " + strings.Join(names, ", ")
+}
+
+// maintenancesOf returns the maintenances that drain a node.
+func (i *Interceptor) maintenancesOf(nodeName string) []*coordinationv1alpha1.NodeMaintenance {
+	node, err := i.dsc.nodeLister.Get(nodeName)
+	if err != nil {
+		return nil
+	}
+	all, err := i.maintenanceLister.List(labels.Everything())
+	if err != nil {
+		return nil // A lister of a cache has no errors.
+	}
+	return slices.DeleteFunc(all, func(m *coordinationv1alpha1.NodeMaintenance) bool {
+		return m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain || !selects(m.Spec.NodeSelector, node)
+	})
+}
+
+// selects tells whether the selector selects the node. It reads the terms one by one,
+// without those that name other nodes: kubectl writes a term for each node, and a
+// maintenance may have thousands.
+func selects(selector *v1.NodeSelector, node *v1.Node) bool {
+	return selector != nil && slices.ContainsFunc(selector.NodeSelectorTerms, func(term v1.NodeSelectorTerm) bool {
+		if slices.ContainsFunc(term.MatchFields, func(r v1.NodeSelectorRequirement) bool { return namesOthers(&r, node.Name) }) {
+			return false
+		}
+		matches, err := nodeaffinity.NewLazyErrorNodeSelector(&v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{term}}).Match(node)
+		return err == nil && matches
+	})
+}
+
+func namesOthers(requirement *v1.NodeSelectorRequirement, name string) bool {
+	return requirement.Key == metav1.ObjectNameField && requirement.Operator == v1.NodeSelectorOpIn && !slices.Contains(requirement.Values, name)
+}
+
+// shorten cuts a text between characters.
+func shorten(text string, length int) string {
+	runes := []rune(text)
+	if len(runes) <= length {
+		return text
+	}
+	return string(runes[:length]) + "..."
+}
+
+// podEnds wakes those who wait for the end of a pod.
+type podEnds struct {
+	lock    sync.Mutex
+	awaited map[types.UID]chan struct{}
+}
+
+// await returns what is closed when the pod is told to have ended. Only one may wait for
+// a pod at a time, until forget.
+func (e *podEnds) await(uid types.UID) (ended <-chan struct{}, forget func()) {
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	channel := make(chan struct{})
+	e.awaited[uid] = channel
+	return channel, func() {
+		e.lock.Lock()
+		defer e.lock.Unlock()
+		delete(e.awaited, uid)
+	}
+}
+
+func (e *podEnds) tell(uid types.UID) {
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	if channel, ok := e.awaited[uid]; ok {
+		close(channel)
+		delete(e.awaited, uid)
+	}
+}
