@@ -121,6 +121,12 @@ func (c *cluster) stateOf(ctx context.Context, key string) string {
 	case "targets":
 		node, err := c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		return describeOr(err, func() string { return describeDrain(node) })
+	case "daemonset":
+		ds, err := c.client.AppsV1().DaemonSets(c.namespace).Get(ctx, name, metav1.GetOptions{})
+		return describeOr(err, func() string { return describeDaemonSet(ds) })
+	case "daemon":
+		daemonSet, node, _ := strings.Cut(name, "@")
+		return c.describeDaemons(ctx, daemonSet, node)
 	}
 	return fmt.Sprintf("unknown kind %q", kind)
 }
