@@ -137,6 +137,9 @@ func nodesByNames(v *view) map[string]*nodeView {
 	return nodes
 }
 
+// maxLinePods is how many pods a line names.
+const maxLinePods = 2
+
 // blockerChanges names who holds pods up. Evictions under way are what a drain is made
 // of, and heartbeats are expected: neither gets a line.
 func blockerChanges(old, v *view, now time.Time) []string {
@@ -154,6 +157,7 @@ func blockerChanges(old, v *view, now time.Time) []string {
 		case was == nil || linePods(was) != linePods(b) || !was.ETA.Equal(b.ETA):
 			lines = append(lines, blockerLine(b, now))
 		}
+		lines = append(lines, messageChanges(old, b)...)
 	}
 	for i := range old.Blockers {
 		b := &old.Blockers[i]
@@ -220,4 +224,4 @@ func blockerLine(b *blockerView, now time.Time) string {
 }
 
 // linePods names few pods: whoever reads lines sees one for each change.
-func linePods(b *blockerView) string { return firstPods(b, 2) }
+func linePods(b *blockerView) string { return firstPods(b, maxLinePods) }

@@ -183,6 +183,12 @@ func (p podStory) reported(before, remaining time.Duration) podStory {
 	return p
 }
 
+// saying sets the message of the first interceptor.
+func (p podStory) saying(message string) podStory {
+	p.request.Status.Interceptors[0].Message = message
+	return p
+}
+
 func (p podStory) requestCondition(conditionType coordinationv1alpha1.EvictionRequestConditionType, reason string, before time.Duration) podStory {
 	p.request.Status.Conditions = append(p.request.Status.Conditions, metav1.Condition{
 		Type: string(conditionType), Status: metav1.ConditionTrue, Reason: reason, LastTransitionTime: ago(before),

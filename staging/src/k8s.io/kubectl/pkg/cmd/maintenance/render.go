@@ -358,6 +358,10 @@ func (p *page) addBlocker(b *blockerView, now time.Time) {
 		text += " (" + times + ")"
 	}
 	p.wrapped(mark, text)
+	if len(b.Messages) > 0 {
+		p.addMessages(b)
+		return
+	}
 	p.wrapped("      ", podNames(b))
 }
 
@@ -374,7 +378,8 @@ func (v *view) conditionRepeats() bool {
 // is expected to.
 //
 // The API server appends the interceptors of these types to each request, whether or not
-// anybody runs them: before the first report nobody can be said to be on the way.
+// anybody runs them. The DaemonSet controller may be about to report, until that is overdue;
+// of a kubelet nothing is expected before its first report.
 func unhandledText(b *blockerView) string {
 	kind, yet := b.Name, " yet"
 	switch {
@@ -383,6 +388,8 @@ func unhandledText(b *blockerView) string {
 	case b.Cause == maintenance.HoldUnhandled:
 		yet = ""
 	case b.Heartbeat != nil || b.Cause != maintenance.HoldInterceptor && b.Cause != maintenance.HoldInterceptorUnresponsive:
+		return ""
+	case b.Name == coordinationv1alpha1.EvictionInterceptorDaemonSet && b.Cause == maintenance.HoldInterceptor:
 		return ""
 	case b.Name == coordinationv1alpha1.EvictionInterceptorDaemonSet:
 		kind = string(corev1.PodTypeDaemonSet)
@@ -457,9 +464,12 @@ func podNames(b *blockerView) string { return firstPods(b, len(b.First)) }
 
 // firstPods names some pods, and counts the others.
 func firstPods(b *blockerView, n int) string {
-	first := b.First[:min(n, len(b.First))]
+	return listPods(b.First[:min(n, len(b.First))], b.Pods)
+}
+
+func listPods(first []string, pods int) string {
 	text := strings.Join(first, ", ")
-	if more := b.Pods - len(first); more > 0 {
+	if more := pods - len(first); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

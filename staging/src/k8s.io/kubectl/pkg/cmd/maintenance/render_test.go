@@ -90,6 +90,7 @@ func TestRenderStatus(t *testing.T) {
 	unseenUnreadable := snapshotOf(newMaintenance("fresh", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(0), newNode("node-1"))
 	unseenUnreadable.unreadable = []string{"pods", "evictionrequests"}
 	for name, s := range map[string]*snapshot{
+		"surging": surgingDrain(),
 		"many":    snapshotOf(append(many, newMaintenance("all", coordinationv1alpha1.NodeMaintenanceStageDrain, names...).started(time.Hour))...),
 		"blocked": blockedDrain(),
 		"idle": snapshotOf(newMaintenance("announced", coordinationv1alpha1.NodeMaintenanceStageIdle, "node-1").reason("Next week").started(3*24*time.Hour),
@@ -167,6 +168,11 @@ func TestStatusForScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "status/blocked-yaml", out.String())
+	out.Reset()
+	if err := printStructured(&out, "yaml", viewsOf(surgingDrain(), testNow)[0].Blockers); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "status/surging-wide-yaml", out.String())
 }
 
 func TestBar(t *testing.T) {
@@ -280,7 +286,7 @@ func TestChangesBetween(t *testing.T) {
 		{"nobody handles it", nil, look(unhandled), []string{
 			"stage Drain, 1 node",
 			"node-1: 1 pod left, 1 asked to leave",
-			"1 DaemonSet pod is not handled by anybody yet: default/proxy-0",
+			"waiting for interceptor daemonset.apps.k8s.io: 1 pod: default/proxy-0",
 		}},
 		{"nobody has handled it for long", look(unhandled), look(longUnhandled), []string{
 			"node-1: 1 pod left, 1 asked to leave, 1 blocked",
@@ -288,6 +294,31 @@ func TestChangesBetween(t *testing.T) {
 		}},
 		{"somebody handled it", look(longUnhandled), look(handled), []string{
 			"no longer waiting for somebody to handle them: 1 pod",
+		}},
+		{"a surge begins", nil, look(surging("Surging 0/1: a replacement is not available yet.")), []string{
+			"stage Drain, 1 node",
+			"node-1: 1 pod left, 1 asked to leave",
+			"waiting for interceptor deployment.apps.k8s.io: 1 pod: default/web-0",
+			"deployment.apps.k8s.io says of default/web-0: Surging 0/1: a replacement is not available yet.",
+		}},
+		{"a surge goes on", look(surging("Surging 0/1: a replacement is not available yet.")), look(surging("Surging 1/1: scaling\n down.")), []string{
+			"deployment.apps.k8s.io says of default/web-0: Surging 1/1: scaling down.",
+		}},
+		{"a surge stands still", look(surging("Surging 0/1.")), look(surging("Surging 0/1.")), nil},
+		{"another pod joins the surge, of which the same is said", look(surging("Surging 0/1.")), look(surging("Surging 0/1.", "Surging 0/1.")), []string{
+			"node-1: 2 pods left, 2 asked to leave",
+			"waiting for interceptor deployment.apps.k8s.io: 2 pods: default/web-0, default/web-1",
+		}},
+		{"nothing is said of another pod", look(surging("Surging 0/1.")), look(surging("Surging 0/1.", "")), []string{
+			"node-1: 2 pods left, 2 asked to leave",
+			"waiting for interceptor deployment.apps.k8s.io: 2 pods: default/web-0, default/web-1",
+		}},
+		{"a surge falls silent", look(surging("Surging 0/1.")), look(silent(surging("Surging 0/1."))), []string{
+			"node-1: 1 pod left, 1 asked to leave, 1 blocked",
+			"blocked by interceptor deployment.apps.k8s.io, which does not report: 1 pod: default/web-0",
+		}},
+		{"a surge is at its end", look(surging("Surging 1/1.")), look(handled), []string{
+			"no longer waiting for interceptor deployment.apps.k8s.io: 1 pod",
 		}},
 		{"completed, but held by another", look(completing), look(held), []string{"completed"}},
 		{"a budget was deleted", look(blockedDrain()), look(deletedBudget), []string{"no longer waiting for PodDisruptionBudget default/db: 2 pods"}},
@@ -312,6 +343,61 @@ func TestChangesBetween(t *testing.T) {
 				t.Errorf("(-want, +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// surging is a drain of pods of which their Deployment says something.
+func surging(messages ...string) *snapshot {
+	stories := []any{newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(0), newNode("node-1")}
+	for i, message := range messages {
+		stories = append(stories, newPod(fmt.Sprintf("web-%d", i), "node-1", coordinationv1alpha1.EvictionInterceptorDeployment).asked().saying(message))
+	}
+	return snapshotOf(stories...)
+}
+
+// silent makes all interceptors overdue.
+func silent(s *snapshot) *snapshot {
+	for _, request := range s.requests {
+		request.Status.Conditions = []metav1.Condition{{Type: string(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive), Status: metav1.ConditionTrue}}
+	}
+	return s
+}
+
+// surgingDrain is a drain of pods of several Deployments.
+func surgingDrain() *snapshot {
+	const deployment = coordinationv1alpha1.EvictionInterceptorDeployment
+	one, two := "Surging 0/1: waiting for a replacement to be available.", "Surging 1/2: waiting for replacements to be available."
+	return snapshotOf(
+		newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1", "node-2").started(time.Minute).
+			draining(coordinationv1alpha1.DrainStatus{ActiveEvictionRequests: 8, DrainMessage: "Draining"}),
+		drainingNode("node-1", 0, 4, "Draining"), drainingNode("node-2", 0, 4, "Draining"),
+		// In the order of the pods, whatever their nodes.
+		newPod("api-0", "node-2", deployment).asked().reported(20*time.Second, time.Minute).saying(two),
+		newPod("web-0", "node-1", deployment).asked().reported(10*time.Second, time.Minute).saying(one),
+		newPod("api-1", "node-1", deployment).asked().reported(20*time.Second, time.Minute).saying(two),
+		newPod("blog-0", "node-1", deployment).asked(),
+		newPod("cart-0", "node-2", deployment).asked().saying("Failed,\ttrying again in 5s: \x1b[2J"+strings.Repeat("no ", 200)+"end"),
+		newPod("vm-0", "node-1", migrate).asked().reported(time.Second, time.Hour),
+		newPod("vm-1", "node-2", backup).asked().saying("Copied 3 of 7 volumes.").
+			requestCondition(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue, time.Minute),
+		// It has said something, and terminates now.
+		newPod("old-0", "node-2", deployment).asked().saying(one).terminatingSince(0),
+	)
+}
+
+// TestManyMessages shows some, and counts the pods of the others.
+func TestManyMessages(t *testing.T) {
+	var messages []string
+	for i := range maxMessages + 2 {
+		messages = append(messages, fmt.Sprintf("Surging %d/99.", i))
+	}
+	// In the order of the pods, which have 10 and 11 before 2.
+	text := renderStatus(viewsOf(surging(messages...), testNow), testNow, defaultWidth)
+	contains(t, text, "Surging 7/99.\n        default/web-7\n      ... and 2 more pods\n")
+	for _, hidden := range messages[8:10] {
+		if strings.Contains(text, hidden) {
+			t.Errorf("shows more than %d messages:\n%s", maxMessages, text)
+		}
 	}
 }
 

@@ -115,6 +115,8 @@ type blockerView struct {
 	Heartbeat *metav1.Time `json:"heartbeat,omitempty"`
 	ETA       *metav1.Time `json:"eta,omitempty"`
 	Since     *metav1.Time `json:"since,omitempty"`
+	// Messages are what an interceptor says of its pods, if it says anything.
+	Messages []messageView `json:"messages,omitempty"`
 }
 
 // viewsOf returns the views of all maintenances of a snapshot.
@@ -233,6 +235,7 @@ func (v *view) addNodes(nodes []*corev1.Node, s *snapshot, now time.Time) {
 	for _, group := range maintenance.MergeGroups(groups...) {
 		v.addBlocker(group)
 	}
+	v.addMessages(s)
 }
 
 // sumUp makes the head of the view the sum of its nodes.
