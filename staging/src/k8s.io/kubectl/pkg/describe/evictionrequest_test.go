@@ -163,6 +163,8 @@ func stories() map[string]story {
 		"pending":      newStory(3*time.Second).askedBy("drain.example.com", "descheduler.example.com"),
 		"activated":    newStory(40 * time.Second).taken(migrate).active(39 * time.Second),
 		"intercepting": newStory(6*time.Minute).taken(migrate, backup).active(6*time.Minute).report(0, 6*time.Minute, 2*time.Minute, "Copying 40 of 60 GiB.").eta(0, 8*time.Minute+20*time.Second),
+		"surging": newStory(time.Minute).taken(coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet).active(50*time.Second).
+			report(0, 50*time.Second, 50*time.Second, "Surging 0/1: waiting for pod db-1 to become ready."),
 		"unresponsive": newStory(16*time.Minute).taken(migrate).active(15*time.Minute).report(0, 15*time.Minute, 14*time.Minute, "Copying.").eta(0, -5*time.Minute).
 			condition(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, metav1.ConditionTrue, 13*time.Minute, "HeartbeatMissing", "migrate.example.com has not reported\nsince 12:01."),
 		"silent":    newStory(21 * time.Minute).taken(migrate).active(20 * time.Minute),

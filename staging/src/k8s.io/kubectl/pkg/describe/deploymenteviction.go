@@ -1,0 +1,36 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package describe
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// deploymentEvictionInProgress is True while a Deployment brings up replacements for pods
+// that were asked to leave.
+const deploymentEvictionInProgress appsv1.DeploymentConditionType = "EvictionInProgress"
+
+// printDeploymentEviction says how far the replacements are, below a table of conditions
+// that has no room for messages. Other Deployments are described as they always were.
+func printDeploymentEviction(w PrefixWriter, conditions []appsv1.DeploymentCondition) {
+	for _, condition := range conditions {
+		if condition.Type == deploymentEvictionInProgress && condition.Status == corev1.ConditionTrue && condition.Message != "" {
+			printTextMultiline(w, LEVEL_0, "Eviction In Progress", condition.Message)
+		}
+	}
+}
