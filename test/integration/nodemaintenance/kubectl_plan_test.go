@@ -22,18 +22,22 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -42,6 +46,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/kubectl/pkg/cmd/maintenance"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 	"k8s.io/kubernetes/test/integration/framework"
 	"k8s.io/utils/ptr"
 )
@@ -65,8 +70,8 @@ type planResult struct {
 }
 
 type planPod struct {
-	Name, Blocked string
-	Interceptors  []string
+	Name, Blocked         string
+	Interceptors, Remarks []string
 }
 
 // planRun runs "kubectl maintenance" and returns what it printed.
@@ -280,6 +285,60 @@ func TestPlanKnowsTheBudgets(t *testing.T) {
 	if refused == 0 || refused == len(pods) {
 		t.Errorf("the server refuses %d of %d evictions: nothing was compared", refused, len(pods))
 	}
+}
+
+// TestPlanKnowsTheDeployments compares with the function by which the Deployment controller
+// decides, for strategies as the server has completed them.
+func TestPlanKnowsTheDeployments(t *testing.T) {
+	c := newCluster(t, startAPIServer(t, framework.SharedEtcd(), true))
+	c.createNode("plan-1")
+	rolling := func(surge, unavailable intstr.IntOrString) appsv1.DeploymentStrategy {
+		return appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable}}
+	}
+	want, got := map[string]string{}, map[string]string{}
+	for name, strategy := range map[string]appsv1.DeploymentStrategy{
+		"default":  {},
+		"one":      rolling(intstr.FromInt32(1), intstr.FromInt32(0)),
+		"percent":  rolling(intstr.FromString("1%"), intstr.FromString("1%")),
+		"none":     rolling(intstr.FromInt32(0), intstr.FromInt32(1)),
+		"zero":     rolling(intstr.FromString("0%"), intstr.FromString("100%")),
+		"recreate": {Type: appsv1.RecreateDeploymentStrategyType},
+	} {
+		deployment := c.planDeployment(name, strategy)
+		c.createPod(newPod(name, "plan-1", withLabel("app", name), withInterceptor(coordinationv1alpha1.EvictionInterceptorDeployment), func(pod *v1.Pod) {
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name, UID: types.UID(name), Controller: ptr.To(true)}}
+		}))
+		want[name] = "NotReplacedFirst"
+		if deploymentutil.MaxSurge(*deployment) > 0 {
+			want[name] = "ReplacedFirst"
+		}
+	}
+	for name, pod := range planOfNode(t, c.config, "plan-1") {
+		got[name] = strings.Join(pod.Remarks, ", ")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what the plan remarks (-want, +got):\n%s", diff)
+	}
+	if values := sets.New(slices.Collect(maps.Values(want))...); values.Len() != 2 {
+		t.Errorf("the controller says the same of all strategies: %v", want)
+	}
+}
+
+// planDeployment creates a Deployment of the pods with its name as the label app.
+func (c *cluster) planDeployment(name string, strategy appsv1.DeploymentStrategy) *appsv1.Deployment {
+	c.t.Helper()
+	labels := map[string]string{"app": name}
+	created, err := c.client.AppsV1().Deployments(c.namespace).Create(c.t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels}, Strategy: strategy,
+			Template: v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "main", Image: "main"}}}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatalf("creating Deployment %s: %v", name, err)
+	}
+	return created
 }
 
 // planRehearseEviction returns why the server would not evict the pod, or nothing. The

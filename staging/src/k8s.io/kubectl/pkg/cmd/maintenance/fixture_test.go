@@ -30,6 +30,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -37,6 +38,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
@@ -220,6 +222,20 @@ func newBudget(name, app string, allowed int32) *policyv1.PodDisruptionBudget {
 	}
 }
 
+// newDeployment selects the pods of an app. Its strategy allows one pod more than it has.
+func newDeployment(app string) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: app},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](1),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{
+				MaxUnavailable: ptr.To(intstr.FromString("25%")), MaxSurge: ptr.To(intstr.FromString("25%")),
+			}},
+		},
+	}
+}
+
 // objectsOf returns what a server would have.
 func objectsOf(stories ...any) []runtime.Object {
 	var all []runtime.Object
@@ -249,6 +265,7 @@ func snapshotOf(stories ...any) *snapshot {
 	var pods []*corev1.Pod
 	var requests []*coordinationv1alpha1.EvictionRequest
 	var budgets []*policyv1.PodDisruptionBudget
+	var deployments []*appsv1.Deployment
 	for _, object := range objectsOf(stories...) {
 		switch o := object.(type) {
 		case *coordinationv1alpha1.NodeMaintenance:
@@ -261,6 +278,8 @@ func snapshotOf(stories ...any) *snapshot {
 			requests = append(requests, o)
 		case *policyv1.PodDisruptionBudget:
 			budgets = append(budgets, o)
+		case *appsv1.Deployment:
+			deployments = append(deployments, o)
 		}
 	}
 	s.setMaintenances(nms)
@@ -268,6 +287,7 @@ func snapshotOf(stories ...any) *snapshot {
 	s.setPods(pods)
 	s.setRequests(requests)
 	s.setBudgets(budgets)
+	s.setDeployments(deployments)
 	return s
 }
 

@@ -97,10 +97,10 @@ func registrationsOf(annotations map[string]string) []registration {
 // kubernetesInterceptors are the names in the domain of Kubernetes that a pod may carry.
 var kubernetesInterceptors = []string{
 	coordinationv1alpha1.EvictionInterceptorDaemonSet,
-	"deployment.apps.k8s.io",
+	coordinationv1alpha1.EvictionInterceptorDeployment,
 	"horizontalpodautoscaler.autoscaling.k8s.io",
 	coordinationv1alpha1.EvictionInterceptorKubelet,
-	"replicaset.apps.k8s.io",
+	coordinationv1alpha1.EvictionInterceptorReplicaSet,
 	"statefulset.apps.k8s.io",
 }
 

@@ -129,6 +129,7 @@ func TestRenderPlan(t *testing.T) {
 		"empty":      mustPlan(t, s, "", standard, "node-3"),
 		"no-node":    mustPlan(t, s, "", standard),
 		"long":       mustPlan(t, long, "", standard, "node-1"),
+		"surging":    mustPlan(t, surgingNode(), "", standard, "node-1"),
 		"unreadable": mustPlan(t, unreadable, "", standard, "node-3"),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,15 +29,24 @@ import (
 var noteTexts = map[podNote]string{
 	noteUnmanaged:       "nobody makes it anew: no controller owns it",
 	noteLocalStorage:    "what is in its emptyDir volumes is lost",
-	noteNeedsDaemonSet:  "stays until the DaemonSet controller ends it: it is not evicted",
+	noteReplacedFirst:   "its Deployment brings up a replacement first",
+	noteMayBeReplaced:   "its Deployment brings up a replacement first, if its strategy allows that",
+	noteNotReplaced:     "its Deployment brings up no replacement first: its strategy does not allow that any more",
+	noteNeedsDaemonSet:  "is left to the DaemonSet controller: it is not evicted",
 	noteNeedsKubelet:    "stays until its kubelet ends it: it is not evicted",
 	noteSchedulingGroup: "stays: pods of a scheduling group are not evicted one by one",
 	noteTerminating:     "is terminating already",
 }
 
-// stays tells of notes about pods that a drain alone does not take off their node.
+// stays tells of notes about pods that a drain alone does not take off their node. Whether
+// the DaemonSet controller takes its part is up to a feature gate, and nothing tells.
 func (n podNote) stays() bool {
-	return n == noteNeedsDaemonSet || n == noteNeedsKubelet || n == noteSchedulingGroup
+	return n == noteNeedsKubelet || n == noteSchedulingGroup
+}
+
+// replaces tells of notes about pods that go without an eviction.
+func (n podNote) replaces() bool {
+	return n == noteReplacedFirst || n == noteMayBeReplaced
 }
 
 // renderPlan returns the text of a plan.
@@ -60,10 +69,19 @@ func renderPlan(plan *plan, width int) string {
 	}
 	p.add("")
 	p.wrapped("", summaryText(plan))
+	if plan.has(noteNeedsDaemonSet) {
+		p.wrapped("", "DaemonSet pods stay if the feature gate NodeMaintenanceAwareDaemonSet is off in the cluster.")
+	}
 	if len(plan.Unreadable) > 0 {
 		p.wrapped("", fmt.Sprintf("Without the right to list %s this plan is incomplete.", strings.Join(plan.Unreadable, ", ")))
 	}
 	return p.String()
+}
+
+func (p *plan) has(note podNote) bool {
+	return slices.ContainsFunc(p.Nodes, func(node nodePlan) bool {
+		return slices.ContainsFunc(node.Pods, func(pod podPlan) bool { return slices.Contains(pod.Remarks, note) })
+	})
 }
 
 // addSteps lists those entries of the drain plan that have something to do.
@@ -130,6 +148,9 @@ func (p *podPlan) details() []string {
 			mark = "! "
 		}
 		details = append(details, mark+noteTexts[note])
+		if note.replaces() && p.BlockedUnreplaced != "" {
+			details = append(details, "if that fails, the PodDisruptionBudget keeps it: "+strings.Join(p.Budgets, ", "))
+		}
 	}
 	if len(p.Requesters) > 0 {
 		details = append(details, "asked to leave already by "+strings.Join(p.Requesters, ", "))
@@ -165,6 +186,7 @@ func summaryText(plan *plan) string {
 	}{
 		{s.Blocked, "blocked by budgets now"},
 		{s.Intercepted, "with interceptors that act first"},
+		{s.Replaced, "replaced by their Deployments first"},
 		{s.Unhandled, "not evicted, but left to others"},
 		{s.Unmanaged, "not made anew by anybody"},
 		{s.LocalStorage, "with local data that is lost"},

@@ -79,8 +79,12 @@ type podPlan struct {
 	Interceptors []string `json:"interceptors"`
 	// Budgets select the pod.
 	Budgets []string `json:"budgets,omitempty"`
-	// Blocked says why the API server would not evict the pod now; empty if it would.
+	// Blocked says why the API server would not evict the pod now; empty if it would, and
+	// for a pod that does not wait for that, because it is replaced first.
 	Blocked string `json:"blocked,omitempty"`
+	// BlockedUnreplaced says this of a pod that is replaced first: it counts if no
+	// replacement becomes available.
+	BlockedUnreplaced string `json:"blockedIfNotReplaced,omitempty"`
 	// Requesters ask the pod to leave already.
 	Requesters []string  `json:"requesters,omitempty"`
 	Remarks    []podNote `json:"remarks,omitempty"`
@@ -99,6 +103,12 @@ const (
 	noteNeedsKubelet   podNote = "NeedsKubelet"
 	// noteSchedulingGroup: a request for its eviction is canceled.
 	noteSchedulingGroup podNote = "SchedulingGroup"
+	// noteReplacedFirst: its Deployment surges. The pod goes by the scale-down that follows.
+	noteReplacedFirst podNote = "ReplacedFirst"
+	// noteMayBeReplaced: so it does as far as is known, without a look at the Deployment.
+	noteMayBeReplaced podNote = "MayBeReplacedFirst"
+	// noteNotReplaced: its Deployment did so when it made the pod, and does not any more.
+	noteNotReplaced podNote = "NotReplacedFirst"
 	// noteTerminating: it leaves already.
 	noteTerminating podNote = "Terminating"
 )
@@ -115,6 +125,7 @@ type planSummary struct {
 	Pods         int `json:"pods"`
 	Blocked      int `json:"blockedPods"`
 	Intercepted  int `json:"interceptedPods"`
+	Replaced     int `json:"podsReplacedFirst"`
 	Unmanaged    int `json:"unmanagedPods"`
 	LocalStorage int `json:"podsWithLocalStorage"`
 	// Unhandled are DaemonSet pods, static pods and those of scheduling groups.
@@ -179,8 +190,16 @@ func podPlanOf(s *snapshot, pod *corev1.Pod, compiled *maintenance.Plan) podPlan
 	if step := compiled.EntryFor(pod); step < compiled.Len() {
 		p.Step = step + 1
 	}
-	if p.Type == corev1.PodTypeDefault {
-		// The others are not evicted through the API.
+	surge := s.surgeNoteOf(pod)
+	if surge != "" {
+		p.Remarks = append(p.Remarks, surge)
+	}
+	switch {
+	case p.Type != corev1.PodTypeDefault:
+		// They are not evicted through the API.
+	case surge.replaces():
+		p.BlockedUnreplaced = refusalOf(pod, budgets)
+	default:
 		p.Blocked = refusalOf(pod, budgets)
 	}
 	request := s.requests[string(pod.UID)]
@@ -273,19 +292,25 @@ func (s *planSummary) add(pod *podPlan) {
 			s.Unmanaged++
 		case noteLocalStorage:
 			s.LocalStorage++
+		case noteReplacedFirst, noteMayBeReplaced:
+			s.Replaced++
 		case noteNeedsDaemonSet, noteNeedsKubelet, noteSchedulingGroup:
 			s.Unhandled++
 		}
 	}
 }
 
+// ownInterceptors are those by which Kubernetes itself ends pods of all kinds. What they do
+// stands in the remarks.
+var ownInterceptors = []string{
+	coordinationv1alpha1.EvictionInterceptorDaemonSet,
+	coordinationv1alpha1.EvictionInterceptorDeployment,
+	coordinationv1alpha1.EvictionInterceptorImperative,
+	coordinationv1alpha1.EvictionInterceptorKubelet,
+	coordinationv1alpha1.EvictionInterceptorReplicaSet,
+}
+
 // namedInterceptors are those that act before Kubernetes itself ends the pod.
 func (p *podPlan) namedInterceptors() []string {
-	return slices.DeleteFunc(slices.Clone(p.Interceptors), func(name string) bool {
-		switch name {
-		case coordinationv1alpha1.EvictionInterceptorImperative, coordinationv1alpha1.EvictionInterceptorDaemonSet, coordinationv1alpha1.EvictionInterceptorKubelet:
-			return true
-		}
-		return false
-	})
+	return slices.DeleteFunc(slices.Clone(p.Interceptors), func(name string) bool { return slices.Contains(ownInterceptors, name) })
 }

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -49,6 +50,8 @@ type snapshot struct {
 	requests map[string]*coordinationv1alpha1.EvictionRequest
 	// budgets by namespace.
 	budgets map[string][]*policyv1.PodDisruptionBudget
+	// deployments by namespace. Only a plan reads them.
+	deployments map[string][]*appsv1.Deployment
 	// unreadable are the kinds that the user has no right to list.
 	unreadable []string
 }

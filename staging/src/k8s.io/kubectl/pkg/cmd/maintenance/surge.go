@@ -1,0 +1,127 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+)
+
+// readDeployments reads those of all namespaces, if one of the pods names the Deployment
+// controller: nobody else needs the right to.
+func (s *snapshot) readDeployments(ctx context.Context, client kubernetes.Interface) error {
+	if !s.anyPod(func(pod *corev1.Pod) bool { return s.awaitsSurge(pod) }) {
+		return nil
+	}
+	deployments, err := client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if s.skip("deployments", err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("listing deployments: %w", err)
+	}
+	s.setDeployments(pointers(deployments.Items))
+	return nil
+}
+
+func (s *snapshot) setDeployments(deployments []*appsv1.Deployment) {
+	s.deployments = map[string][]*appsv1.Deployment{}
+	for _, deployment := range deployments {
+		s.deployments[deployment.Namespace] = append(s.deployments[deployment.Namespace], deployment)
+	}
+}
+
+func (s *snapshot) anyPod(is func(*corev1.Pod) bool) bool {
+	for _, pods := range s.pods {
+		if slices.ContainsFunc(pods, is) {
+			return true
+		}
+	}
+	return false
+}
+
+// awaitsSurge tells whether the Deployment controller has its turn before the pod goes, or
+// has had none yet. Its name is on the pod since the pod was made.
+func (s *snapshot) awaitsSurge(pod *corev1.Pod) bool {
+	const name = coordinationv1alpha1.EvictionInterceptorDeployment
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || owner.Kind != "ReplicaSet" || pod.DeletionTimestamp != nil {
+		return false
+	}
+	request := s.requests[string(pod.UID)]
+	if request == nil || isFinal(request) || len(request.Status.TargetInterceptors) == 0 {
+		return slices.Contains(interceptorsOf(pod), name)
+	}
+	// Once it has had its turn, it does no more for this pod.
+	return slices.Contains(request.Status.TargetInterceptors, coordinationv1alpha1.Interceptor{Name: name}) &&
+		!slices.Contains(request.Status.ProcessedInterceptors, name)
+}
+
+// surgeNoteOf tells whether a replacement for the pod is brought up before it goes; empty
+// if its Deployment has no say.
+func (s *snapshot) surgeNoteOf(pod *corev1.Pod) podNote {
+	if !s.awaitsSurge(pod) {
+		return ""
+	}
+	switch deployment := s.deploymentOf(pod); {
+	case deployment == nil:
+		return noteMayBeReplaced
+	case allowsSurge(deployment):
+		return noteReplacedFirst
+	}
+	return noteNotReplaced
+}
+
+// deploymentOf returns the Deployment that selects the pod, or nil if it is not known.
+// Where several do, as they must not, nobody could tell without their ReplicaSets.
+func (s *snapshot) deploymentOf(pod *corev1.Pod) *appsv1.Deployment {
+	var found *appsv1.Deployment
+	for _, deployment := range s.deployments[pod.Namespace] {
+		selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+		if err != nil || selector.Empty() || !selector.Matches(labels.Set(pod.Labels)) {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = deployment
+	}
+	return found
+}
+
+// allowsSurge goes by the strategy, as the Deployment controller does. Percentages round up.
+//
+// The controller decides by a function that this package cannot import;
+// test/integration/nodemaintenance checks that they agree.
+func allowsSurge(deployment *appsv1.Deployment) bool {
+	strategy := &deployment.Spec.Strategy
+	if strategy.Type != appsv1.RollingUpdateDeploymentStrategyType || strategy.RollingUpdate == nil {
+		return false
+	}
+	surge, err := intstr.GetScaledValueFromIntOrPercent(strategy.RollingUpdate.MaxSurge, int(ptr.Deref(deployment.Spec.Replicas, 1)), true)
+	return err == nil && surge > 0
+}

@@ -1,0 +1,152 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// replaced is a pod of a Deployment that surges, as its ReplicaSet makes it.
+func replaced(name, node string, interceptors ...string) podStory {
+	return newPod(name, node, append(interceptors, coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet)...)
+}
+
+// surgingNode has pods whose Deployments surge, do not any more, and are not known.
+func surgingNode() *snapshot {
+	recreated := newDeployment("blog")
+	recreated.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+	return snapshotOf(newNode("node-1"), newDeployment("api"), newDeployment("web"), newDeployment("vm"), recreated,
+		replaced("api-0", "node-1"), replaced("web-0", "node-1"), replaced("blog-0", "node-1"), replaced("lost-0", "node-1"), replaced("vm-0", "node-1", migrate),
+		newPod("plain-0", "node-1"),
+		newBudget("web", "web", 0), newBudget("blog", "blog", 0), newBudget("lost", "lost", 0), newBudget("plain", "plain", 0))
+}
+
+// TestSurgeOfPods is about whose budget does not matter, and whose does.
+func TestSurgeOfPods(t *testing.T) {
+	const deployment, replicaSet, last = coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet, coordinationv1alpha1.EvictionInterceptorImperative
+	const refusal = "PodDisruptionBudget default/web allows no disruption: 3 of 3 healthy pods are needed"
+	strategy := func(surge intstr.IntOrString) *appsv1.Deployment {
+		d := newDeployment("web")
+		d.Spec.Strategy.RollingUpdate.MaxSurge = &surge
+		return d
+	}
+	recreated, unset, elsewhere := newDeployment("web"), newDeployment("web"), newDeployment("web")
+	recreated.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+	unset.Spec.Strategy.RollingUpdate.MaxSurge = nil
+	undefaulted, leftOver := newDeployment("web"), newDeployment("web")
+	undefaulted.Spec.Strategy.RollingUpdate, leftOver.Spec.Strategy.Type = nil, appsv1.RecreateDeploymentStrategyType
+	elsewhere.Namespace = "elsewhere"
+	second := newDeployment("web")
+	second.Name = "second"
+	broad := newDeployment("web")
+	broad.Name, broad.Spec.Selector = "broad", &metav1.LabelSelector{}
+	gaveUp := replaced("web-0", "node-1").asked()
+	gaveUp.request.Status.ProcessedInterceptors, gaveUp.request.Status.ActiveInterceptors = []string{deployment}, []string{replicaSet}
+	earlier := newPod("web-0", "node-1", migrate).asked()
+	earlier.Spec.EvictionInterceptors = append(earlier.Spec.EvictionInterceptors, corev1.EvictionInterceptor{Name: deployment})
+	calledOff := gaveUp
+	calledOff.request = gaveUp.request.DeepCopy()
+	calledOff.requestCondition(coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonNoRequesters, 0)
+
+	type verdict struct {
+		Blocked, Unreplaced string
+		Remarks             []podNote
+	}
+	replacedFirst := verdict{Unreplaced: refusal, Remarks: []podNote{noteReplacedFirst}}
+	notReplaced := verdict{Blocked: refusal, Remarks: []podNote{noteNotReplaced}}
+	mayBeReplaced := verdict{Unreplaced: refusal, Remarks: []podNote{noteMayBeReplaced}}
+	noSay := verdict{Blocked: refusal}
+	for _, tc := range []struct {
+		name        string
+		pod         podStory
+		deployments []*appsv1.Deployment
+		want        verdict
+	}{
+		{"surge by a percentage of one replica", replaced("web-0", "node-1"), []*appsv1.Deployment{newDeployment("web")}, replacedFirst},
+		{"surge by one", replaced("web-0", "node-1"), []*appsv1.Deployment{strategy(intstr.FromInt32(1))}, replacedFirst},
+		{"surge by none", replaced("web-0", "node-1"), []*appsv1.Deployment{strategy(intstr.FromInt32(0))}, notReplaced},
+		{"surge by 0%", replaced("web-0", "node-1"), []*appsv1.Deployment{strategy(intstr.FromString("0%"))}, notReplaced},
+		{"an invalid surge", replaced("web-0", "node-1"), []*appsv1.Deployment{strategy(intstr.FromString("some"))}, notReplaced},
+		{"no surge given", replaced("web-0", "node-1"), []*appsv1.Deployment{unset}, notReplaced},
+		{"a strategy without its parameters", replaced("web-0", "node-1"), []*appsv1.Deployment{undefaulted}, notReplaced},
+		{"parameters of another strategy", replaced("web-0", "node-1"), []*appsv1.Deployment{leftOver}, notReplaced},
+		{"another strategy", replaced("web-0", "node-1"), []*appsv1.Deployment{recreated}, notReplaced},
+		{"no Deployment", replaced("web-0", "node-1"), nil, mayBeReplaced},
+		{"a Deployment of another namespace", replaced("web-0", "node-1"), []*appsv1.Deployment{elsewhere}, mayBeReplaced},
+		{"two Deployments", replaced("web-0", "node-1"), []*appsv1.Deployment{newDeployment("web"), second}, mayBeReplaced},
+		{"a selector that no Deployment may have", replaced("web-0", "node-1"), []*appsv1.Deployment{newDeployment("web"), broad}, replacedFirst},
+		{"the Deployment does not take part", newPod("web-0", "node-1"), []*appsv1.Deployment{newDeployment("web")}, noSay},
+		{"named by hand, on a pod of a StatefulSet", replaced("web-0", "node-1").ownedBy("StatefulSet"), []*appsv1.Deployment{newDeployment("web")}, noSay},
+		{"named by hand, on a pod of nobody", replaced("web-0", "node-1").bare(), []*appsv1.Deployment{newDeployment("web")}, verdict{Blocked: refusal, Remarks: []podNote{noteUnmanaged}}},
+		{"asked, and its turn", replaced("web-0", "node-1").asked(), []*appsv1.Deployment{newDeployment("web")}, replacedFirst},
+		{"asked, and its turn is over", gaveUp, []*appsv1.Deployment{newDeployment("web")}, noSay},
+		{"asked before the Deployment had a say", earlier, []*appsv1.Deployment{newDeployment("web")}, noSay},
+		{"called off after its turn", calledOff, []*appsv1.Deployment{newDeployment("web")}, replacedFirst},
+		{"terminating", replaced("web-0", "node-1").terminatingSince(0), []*appsv1.Deployment{newDeployment("web")}, verdict{Remarks: []podNote{noteTerminating}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := snapshotOf(newNode("node-1"), tc.pod, newBudget("web", "web", 0))
+			s.setDeployments(tc.deployments)
+			pod := mustPlan(t, s, "", maintenance.StandardPlan(), "node-1").Nodes[0].Pods[0]
+			if diff := cmp.Diff(tc.want, verdict{pod.Blocked, pod.BlockedUnreplaced, pod.Remarks}); diff != "" {
+				t.Errorf("(-want, +got):\n%s", diff)
+			}
+			if !slices.Contains(pod.Interceptors, last) {
+				t.Errorf("interceptors %v", pod.Interceptors)
+			}
+		})
+	}
+}
+
+// TestPlanReadsDeployments only for those whose Deployment has a say, and goes on without
+// the right to.
+func TestPlanReadsDeployments(t *testing.T) {
+	lists := func(s *server) bool {
+		return slices.ContainsFunc(s.Actions(), func(action clienttesting.Action) bool { return action.GetResource().Resource == "deployments" })
+	}
+	pod, budget, deployment := replaced("web-0", "node-1"), newBudget("web", "web", 0), newDeployment("web")
+	s := newServer(t, newNode("node-1"), newPod("web-0", "node-1"), budget, deployment)
+	contains(t, s.mustRun(t, "plan", "node-1"), "! PodDisruptionBudget default/web allows no")
+	if lists(s) {
+		t.Error("reads Deployments that have no say")
+	}
+	s = newServer(t, newNode("node-1"), pod, budget, deployment)
+	contains(t, s.mustRun(t, "plan", "node-1"), "its Deployment brings up a replacement first\n", "Summary: 1 pod on 1 node in 1 step: 1 replaced by their Deployments first.\n")
+	if !lists(s) {
+		t.Error("does not read Deployments")
+	}
+	s = newServer(t, newNode("node-1"), pod, budget, deployment)
+	s.forbid("deployments")
+	contains(t, s.mustRun(t, "plan", "node-1"), "first,\n                                 if its strategy allows that\n", "Without the right to list deployments this plan is incomplete.\n")
+	s = newServer(t, newNode("node-1"), pod, budget, deployment)
+	s.PrependReactor("list", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no answer") })
+	s.run(t, "plan", "node-1")
+	contains(t, s.failure, "listing deployments: no answer")
+}
