@@ -24,6 +24,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// workloadInterceptors are put on pods by the controllers that make them. Nobody has asked
+// for a say there, and nothing is lost by an eviction that was not lost before these
+// controllers took part in evictions: a budget protects the pod as ever. Were such pods
+// left, drain would leave most pods of a cluster, and the flag that takes them would be
+// given by habit, also where an interceptor saves data.
+var workloadInterceptors = []string{
+	coordinationv1alpha1.EvictionInterceptorDaemonSet,
+	coordinationv1alpha1.EvictionInterceptorDeployment,
+	coordinationv1alpha1.EvictionInterceptorReplicaSet,
+}
+
 const interceptedWarning = "leaving Pods with eviction interceptors (use --evict-intercepted-pods to evict them nevertheless)"
 
 // Interceptors returns the names of those who want a say in the eviction of the pod:
@@ -52,6 +63,11 @@ func Interceptors(pod *corev1.Pod) []string {
 	return names
 }
 
+// isIntercepted tells whether somebody wants a say, other than the controllers of workloads.
+func isIntercepted(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(Interceptors(pod), func(name string) bool { return !slices.Contains(workloadInterceptors, name) })
+}
+
 // Intercepted returns the pods that are not deleted because they have interceptors.
 func (l *PodDeleteList) Intercepted() []corev1.Pod {
 	var pods []corev1.Pod
@@ -66,7 +82,7 @@ func (l *PodDeleteList) Intercepted() []corev1.Pod {
 // interceptedPodFilter comes before the filters that fail: what happens to the local
 // data of a pod that stays is no concern of drain.
 func (d *Helper) interceptedPodFilter(pod corev1.Pod) PodDeleteStatus {
-	if !d.SkipInterceptedPods || len(Interceptors(&pod)) == 0 {
+	if !d.SkipInterceptedPods || !isIntercepted(&pod) {
 		return MakePodDeleteStatusOkay()
 	}
 	// Any finished pod can be removed.

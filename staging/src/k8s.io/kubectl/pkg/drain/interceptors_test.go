@@ -81,9 +81,12 @@ func TestInterceptedPodsStay(t *testing.T) {
 	bare.OwnerReferences = nil
 	local := interceptedPod("local", "a.example.com")
 	local.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	deployed := interceptedPod("deployed", coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet)
 	pods := &corev1.PodList{Items: []corev1.Pod{
 		interceptedPod("plain"), interceptedPod("spec", "a.example.com"), registered(interceptedPod("annotated"), "a.example.com"),
-		finished, failed, terminating, mirror, bare, local,
+		finished, failed, terminating, mirror, bare, local, deployed,
+		interceptedPod("observed", "a.example.com", coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet),
+		interceptedPod("orphan", coordinationv1alpha1.EvictionInterceptorDaemonSet), interceptedPod("scaled", "statefulset.apps.k8s.io"),
 	}}
 
 	type result struct {
@@ -98,19 +101,19 @@ func TestInterceptedPodsStay(t *testing.T) {
 		"skipped": {
 			helper: Helper{SkipInterceptedPods: true},
 			want: result{
-				Deleted:     []string{"plain", "finished", "failed", "terminating"},
-				Intercepted: []string{"spec", "annotated", "bare", "local"},
+				Deleted:     []string{"plain", "finished", "failed", "terminating", "deployed", "orphan"},
+				Intercepted: []string{"spec", "annotated", "bare", "local", "observed", "scaled"},
 				Warnings: "leaving Pods with eviction interceptors (use --evict-intercepted-pods to evict them nevertheless): " +
-					"default/spec, default/annotated, default/bare, default/local",
+					"default/spec, default/annotated, default/bare, default/local, default/observed, default/scaled",
 			},
 		},
 		"by default, nobody looks at interceptors": {
-			want: result{Deleted: []string{"plain", "spec", "annotated", "finished", "failed", "terminating"}, Failed: true},
+			want: result{Deleted: []string{"plain", "spec", "annotated", "finished", "failed", "terminating", "deployed", "observed", "orphan", "scaled"}, Failed: true},
 		},
 		"by default, with force": {
 			helper: Helper{Force: true, DeleteEmptyDirData: true},
 			want: result{
-				Deleted:  []string{"plain", "spec", "annotated", "finished", "failed", "terminating", "bare", "local"},
+				Deleted:  []string{"plain", "spec", "annotated", "finished", "failed", "terminating", "bare", "local", "deployed", "observed", "orphan", "scaled"},
 				Warnings: "deleting Pods that declare no controller: default/bare",
 			},
 		},

@@ -69,7 +69,11 @@ var (
 		Where the server serves EvictionRequests, 'drain' leaves pods that have eviction
 		interceptors and evicts all others. A node on which such pods are left does not count
 		as drained: the command names them and fails. Use --evict-intercepted-pods to evict
-		them too, without their interceptors having been asked.`))
+		them too, without their interceptors having been asked.
+
+		Pods on which nobody but the controllers of their Deployment, ReplicaSet or DaemonSet
+		are interceptors are evicted as ever. Only kubectl maintenance has a Deployment bring
+		up a replacement before its pod goes.`))
 )
 
 // maintenanceOptions are what the commands need to get along with NodeMaintenances.
@@ -88,7 +92,7 @@ type maintenanceOptions struct {
 
 func (m *maintenanceOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&m.evictInterceptedPods, "evict-intercepted-pods", m.evictInterceptedPods,
-		"Evict pods that have eviction interceptors too, without asking the interceptors. Otherwise such pods stay, and the node does not count as drained. Without effect if the server does not serve EvictionRequests.")
+		"Evict pods that have eviction interceptors of their own too, without asking the interceptors. Otherwise such pods stay, and the node does not count as drained. Without effect if the server does not serve EvictionRequests.")
 }
 
 // complete makes no request: commands ask the server only what they need to know.

@@ -449,6 +449,13 @@ func TestDrainWithInterceptors(t *testing.T) {
 				Fatal: "error: " + dbLeft, Requests: []string{patchNode, evictPlain}, Discoveries: 1,
 			},
 		},
+		"of a Deployment": {
+			served: servesAll, pods: []*corev1.Pod{makePod("plain", coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet)},
+			want: outcome{
+				Out: "node/n1 cordoned\nevicting pod default/plain\npod/plain evicted\nnode/n1 drained\n", Err: startHint + "n1\n",
+				Requests: []string{patchNode, evictPlain}, Discoveries: 1,
+			},
+		},
 		"by annotation": {
 			served: servesAll, pods: []*corev1.Pod{registered(makePod("db"), "a.example.com")},
 			want: outcome{
