@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
 )
 
@@ -262,12 +263,13 @@ func (v *view) sumUp(s *snapshot) {
 }
 
 // countPods counts as the controller does, in what was read at the same time as the holds.
+// A pod that was evicted has left, though its end may be read after that of its request.
 func (n *nodeView) countPods(s *snapshot, holds []maintenance.Hold) {
 	n.PodsPending, n.PodsEvicting, n.PodsBlocked = 0, 0, 0
 	for _, pod := range s.pods[n.Name] {
 		request := s.requests[string(pod.UID)]
 		switch {
-		case !maintenance.IsLeft(pod):
+		case !maintenance.IsLeft(pod) || request != nil && evictionrequest.StateOf(request) == evictionrequest.StateEvicted:
 		case request == nil || isFinal(request):
 			n.PodsPending++
 		default:

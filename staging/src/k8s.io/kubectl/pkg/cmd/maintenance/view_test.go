@@ -71,6 +71,19 @@ func TestETA(t *testing.T) {
 	}
 }
 
+// TestCountPods counts no pod whose request says that it is gone, and one whose request was
+// called off as one that is to be asked.
+func TestCountPods(t *testing.T) {
+	evicted := newPod("web-0", "node-1").asked().requestCondition(coordinationv1alpha1.EvictionRequestConditionEvicted, coordinationv1alpha1.EvictionRequestReasonPodDeleted, 0)
+	calledOff := newPod("web-1", "node-1").asked().requestCondition(coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonNoRequesters, 0)
+	s := snapshotOf(newMaintenance("rack", drain, "node-1").started(0), drainingNode("node-1", 0, 3, ""), evicted, calledOff, newPod("web-2", "node-1").asked().blocked())
+	node := viewsOf(s, testNow)[0].Nodes[0]
+	want := nodeView{Name: "node-1", Cordoned: true, PodsPending: 1, PodsEvicting: 1, PodsBlocked: 1, Targets: node.Targets}
+	if diff := cmp.Diff(want, node); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+}
+
 func TestPodSelectors(t *testing.T) {
 	if diff := cmp.Diff([]string{"spec.nodeName=a", "spec.nodeName=b"}, podSelectors([]string{"a", "b"})); diff != "" {
 		t.Errorf("two nodes (-want, +got):\n%s", diff)
