@@ -70,7 +70,14 @@ func newEvictionRequestController(ctx context.Context, controllerContext Control
 	if err != nil {
 		return nil, fmt.Errorf("creating the %s: %w", controllerName, err)
 	}
+	absent, err := absentInterceptors(client, controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests())
+	if err != nil {
+		return nil, err
+	}
 	return newControllerLoop(func(ctx context.Context) {
+		for _, interceptor := range absent {
+			defer interceptor.start(ctx)()
+		}
 		controller.Run(ctx, int(config.ConcurrentEvictionRequestSyncs), int(config.ConcurrentEvictions))
 	}, controllerName), nil
 }

@@ -47,7 +47,8 @@ func addEvictionRequestControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 			// It copies the labels of the pod, and deletes what is finished. For anything else it
 			// would need the right to delete pods, see plugin/pkg/admission/evictionrequest.
 			rbacv1helpers.NewRule("get", "list", "watch", "patch", "delete").Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
-			rbacv1helpers.NewRule("update").Groups(coordinationGroup).Resources("evictionrequests/status").RuleOrDie(),
+			// It patches in the place of workload controllers whose gates are off.
+			rbacv1helpers.NewRule("update", "patch").Groups(coordinationGroup).Resources("evictionrequests/status").RuleOrDie(),
 			rbacv1helpers.NewRule("get", "list", "watch").Groups(legacyGroup).Resources("pods").RuleOrDie(),
 			rbacv1helpers.NewRule("create").Groups(legacyGroup).Resources("pods/eviction").RuleOrDie(),
 			rbacv1helpers.NewRule("list", "watch").Groups(policyGroup).Resources("poddisruptionbudgets").RuleOrDie(),

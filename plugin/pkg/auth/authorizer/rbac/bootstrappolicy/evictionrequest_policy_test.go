@@ -75,7 +75,7 @@ func TestEvictionRequestRules(t *testing.T) {
 		},
 		evictionRequestController: {
 			rule([]string{"delete", "get", "list", "patch", "watch"}, coordination, []string{"evictionrequests"}),
-			rule([]string{"update"}, coordination, []string{"evictionrequests/status"}),
+			rule([]string{"patch", "update"}, coordination, []string{"evictionrequests/status"}),
 			rule([]string{"get", "list", "watch"}, core, []string{"pods"}),
 			rule([]string{"create"}, core, []string{"pods/eviction"}),
 			rule([]string{"list", "watch"}, []string{"policy"}, []string{"poddisruptionbudgets"}),
