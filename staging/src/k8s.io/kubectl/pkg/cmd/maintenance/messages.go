@@ -136,8 +136,8 @@ func (p *page) addMessages(b *blockerView) {
 		p.wrapped(indent, listPods(message.First, message.Pods))
 	}
 	rest := 0
-	for i := range b.Messages[len(shown):] {
-		rest += b.Messages[len(shown)+i].Pods
+	for _, message := range b.Messages[len(shown):] {
+		rest += message.Pods
 	}
 	if rest > 0 {
 		p.add("      ... and %s", counted(rest, "more pod", "more pods"))

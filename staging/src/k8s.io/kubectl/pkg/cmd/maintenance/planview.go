@@ -300,8 +300,8 @@ func (s *planSummary) add(pod *podPlan) {
 	}
 }
 
-// ownInterceptors are those by which Kubernetes itself ends pods of all kinds. What they do
-// stands in the remarks.
+// ownInterceptors are those of Kubernetes itself. What one should know of them stands in the
+// remarks.
 var ownInterceptors = []string{
 	coordinationv1alpha1.EvictionInterceptorDaemonSet,
 	coordinationv1alpha1.EvictionInterceptorDeployment,

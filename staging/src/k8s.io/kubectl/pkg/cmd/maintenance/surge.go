@@ -31,10 +31,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// readDeployments reads those of all namespaces, if one of the pods names the Deployment
-// controller: nobody else needs the right to.
+// readDeployments reads those of all namespaces, if one of the pods waits for its own. No
+// other plan needs the right to.
 func (s *snapshot) readDeployments(ctx context.Context, client kubernetes.Interface) error {
-	if !s.anyPod(func(pod *corev1.Pod) bool { return s.awaitsSurge(pod) }) {
+	if !s.anyPod(s.awaitsSurge) {
 		return nil
 	}
 	deployments, err := client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
