@@ -26,7 +26,9 @@ import (
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
@@ -40,6 +42,7 @@ import (
 
 	"k8s.io/kubernetes/pkg/controller/deployment/metrics"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+	"k8s.io/kubernetes/pkg/controller/util/consistency"
 )
 
 // maxConcurrentTurns is how many pods may be moved at the same time. A turn is a goroutine
@@ -64,6 +67,10 @@ type surger struct {
 	clock         clock.WithTicker
 	requestLister coordinationlisters.EvictionRequestLister
 	interceptor   *evictionrequest.Interceptor
+
+	// written knows which writes of a surge the cache of ReplicaSets has not seen. Without the
+	// surge, a rollout would take its room.
+	written consistency.ConsistencyStore
 
 	lock sync.Mutex
 	// moves are the turns that are open, by the UID of the pod.
@@ -94,6 +101,7 @@ func (dc *DeploymentController) SurgeForEvictions(requests coordinationinformers
 		client:        client,
 		clock:         clock.RealClock{},
 		requestLister: requests.Lister(),
+		written:       newConsistencyStore(replicaSets),
 		moves:         map[types.UID]*move{},
 		progress:      map[types.UID]progress{},
 	}
@@ -116,6 +124,12 @@ func (dc *DeploymentController) SurgeForEvictions(requests coordinationinformers
 	return nil
 }
 
+func newConsistencyStore(replicaSets appsinformers.ReplicaSetInformer) consistency.ConsistencyStore {
+	return consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
+		apps.Resource("replicasets"): replicaSets.Informer().GetStore(),
+	})
+}
+
 // InterceptEvictions takes the turns until the context ends.
 func (dc *DeploymentController) InterceptEvictions(ctx context.Context) error {
 	if !cache.WaitForNamedCacheSyncWithContext(ctx, dc.dListerSynced, dc.rsListerSynced, dc.podListerSynced) {
@@ -131,11 +145,12 @@ func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.D
 	if s == nil {
 		return rsList, nil
 	}
+	if err := s.written.EnsureReady(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}); err != nil {
+		return nil, err
+	}
 	now := s.clock.Now()
 	w := s.observe(ctx, now, d, rsList, podMap)
-	if d.DeletionTimestamp == nil {
-		w.failure = s.apply(ctx, now, w)
-	}
+	w.failure = s.apply(ctx, now, w)
 	// Also after a failure: however long it lasts, pods wait no longer than their deadline.
 	s.report(now, w)
 	if next := w.nextLook(now); next > 0 {
@@ -164,6 +179,7 @@ func (s *surger) apply(ctx context.Context, now time.Time, w *workload) error {
 		if err != nil {
 			return fmt.Errorf("scaling ReplicaSet %s to %d, %d of them for evictions: %w", klog.KObj(rs), *rs.Spec.Replicas, next.Surge, err)
 		}
+		s.written.WroteAt(types.NamespacedName{Namespace: w.deployment.Namespace, Name: w.deployment.Name}, w.deployment.UID, apps.Resource("replicasets"), updated.ResourceVersion)
 		s.recordSurge(w.deployment, set, next)
 		set.stored = updated
 		if set.view, set.kept, err = deploymentutil.WithoutEvictionSurge(updated); err != nil {
@@ -183,9 +199,9 @@ func (s *surger) recordSurge(d *apps.Deployment, set *replicaSet, next deploymen
 	case *set.view.Spec.Replicas != int32(set.wanted):
 		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "ScalingReplicaSet", "Scaled replica set %s from %d to %d, %d of them for pods that should leave their nodes", set.stored.Name, from, to, next.Surge)
 	case to > from:
-		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "EvictionSurge", "Scaled up replica set %s from %d to %d, because %d of its pods should leave their nodes", set.stored.Name, from, to, set.toLeave())
+		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "EvictionSurge", "Scaled up replica set %s from %d to %d, for the replacement of %s", set.stored.Name, from, to, pods(set.toLeave()))
 	case to < from && len(next.Leaving) > 0:
-		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "EvictionSurge", "Scaled down replica set %s from %d to %d: %d pods leave their nodes, their replacements are available", set.stored.Name, from, to, len(next.Leaving))
+		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "EvictionSurge", "Scaled down replica set %s from %d to %d: replacements are available, so that %s can leave", set.stored.Name, from, to, pods(len(next.Leaving)))
 	case to < from:
 		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "EvictionSurge", "Scaled down replica set %s from %d to %d: no replacements are needed any more", set.stored.Name, from, to)
 	}
@@ -244,6 +260,9 @@ func (s *surger) takeTurn(ctx context.Context, turn *evictionrequest.Turn) error
 	for {
 		d, known := s.deploymentOf(ctx, m.namespace, m.pod, m.uid)
 		if known && d == nil {
+			if err := s.giveBack(ctx, m); err != nil {
+				return err
+			}
 			return s.conclude(turn, verdict{metrics.Declined, "No Deployment controls the pod."})
 		}
 		if d != nil {
@@ -260,6 +279,32 @@ func (s *surger) takeTurn(ctx context.Context, turn *evictionrequest.Turn) error
 		case <-m.wake:
 		}
 	}
+}
+
+// giveBack takes the surge from the ReplicaSet of a pod whose Deployment is gone. It has
+// outlived the Deployment, and nobody else would.
+func (s *surger) giveBack(ctx context.Context, m *move) error {
+	pod, err := s.dc.podLister.Pods(m.namespace).Get(m.pod)
+	if err != nil || pod.UID != m.uid {
+		return nil
+	}
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil {
+		return nil
+	}
+	rs, err := s.dc.rsLister.ReplicaSets(m.namespace).Get(ref.Name)
+	if err != nil || rs.UID != ref.UID || metav1.GetControllerOfNoCopy(rs) != nil || rs.DeletionTimestamp != nil {
+		return nil
+	}
+	view, surge, err := deploymentutil.WithoutEvictionSurge(rs)
+	if err != nil || surge.Of == 0 {
+		return nil
+	}
+	delete(view.Annotations, deploymentutil.EvictionSurgeAnnotation)
+	if _, err := s.client.AppsV1().ReplicaSets(rs.Namespace).Update(ctx, view, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("scaling ReplicaSet %s, which has lost its Deployment, to %d: %w", klog.KObj(rs), *view.Spec.Replicas, err)
+	}
+	return nil
 }
 
 // conclude completes a turn with these last words.
@@ -316,4 +361,11 @@ func (s *surger) end(m *move) {
 	if d, _ := s.deploymentOf(context.TODO(), m.namespace, m.pod, m.uid); d != nil {
 		s.dc.enqueueDeployment(d)
 	}
+}
+
+func pods(count int) string {
+	if count == 1 {
+		return "1 pod"
+	}
+	return fmt.Sprintf("%d pods", count)
 }

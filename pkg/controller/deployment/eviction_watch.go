@@ -53,7 +53,7 @@ func (s *surger) watch(requests coordinationinformers.EvictionRequestInformer, d
 	if _, err := deployments.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		DeleteFunc: func(obj any) {
 			if d, ok := withoutTombstone(obj).(*apps.Deployment); ok {
-				s.forget(d.UID)
+				s.forget(d)
 			}
 		},
 	}); err != nil {
@@ -133,11 +133,12 @@ func (s *surger) podChanged(old *v1.Pod, obj any) {
 }
 
 // forget is called for a Deployment that does not exist any more.
-func (s *surger) forget(deployment types.UID) {
+func (s *surger) forget(d *apps.Deployment) {
+	s.written.Clear(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}, d.UID)
 	s.lock.Lock()
-	delete(s.progress, deployment)
+	delete(s.progress, d.UID)
 	s.lock.Unlock()
-	s.wake(deployment)
+	s.wake(d.UID)
 }
 
 // replicaSetGone is called for a ReplicaSet that its Deployment has lost.

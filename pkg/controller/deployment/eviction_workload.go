@@ -153,18 +153,18 @@ func (w *workload) assignRoom() {
 	room := max(w.maxSurge()-max(total-replicas, 0), 0)
 	for _, set := range w.sets {
 		// Only one has replicas, if it is not rolling.
-		if !w.rolling && set.wanted > 0 {
+		if !w.rolling && set.wanted > 0 && w.deployment.DeletionTimestamp == nil {
 			set.room = room
 		}
 	}
 }
 
-// scale lets a ReplicaSet with a surge have the replicas that the Deployment wants by now,
-// which the sync would give it next. Otherwise a surge that is not needed any more would be
-// taken back first, from pods that are wanted again a moment later.
+// scale lets a ReplicaSet with a surge, or about to have one, have the replicas that the
+// Deployment wants by now, which the sync would give it next. Otherwise a surge that is not
+// needed any more would be taken back first, from pods that are wanted again a moment later.
 func (w *workload) scale() {
 	for _, set := range w.sets {
-		if !w.rolling && set.kept.Of > 0 && set.wanted > 0 {
+		if !w.rolling && set.wanted > 0 && (set.kept.Of > 0 || set.toLeave() > 0) {
 			set.wanted = int(*w.deployment.Spec.Replicas)
 		}
 	}
@@ -213,7 +213,8 @@ func (set *replicaSet) upToDate(next deploymentutil.EvictionSurge) bool {
 // Deployment would see the surge in the moment in which it ends.
 func (set *replicaSet) going(next deploymentutil.EvictionSurge) int32 {
 	going := int32(0)
-	if set.stored.Status.Replicas > *set.stored.Spec.Replicas {
+	// A status from before the spec may have counted too few, and count them later.
+	if status := set.stored.Status; status.ObservedGeneration < set.stored.Generation || status.Replicas > *set.stored.Spec.Replicas {
 		going = set.kept.Going
 	}
 	return going + max(set.kept.Surge-next.Surge, 0)

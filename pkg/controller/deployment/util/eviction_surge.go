@@ -87,8 +87,10 @@ func EvictionSurgeOf(rs *apps.ReplicaSet) (EvictionSurge, error) {
 	if surge.Going < 0 {
 		return EvictionSurge{}, fmt.Errorf("annotation %s of ReplicaSet %s/%s: going is %d, must not be negative", EvictionSurgeAnnotation, rs.Namespace, rs.Name, surge.Going)
 	}
-	if surge.Surge < 0 || surge.Surge > surge.Of {
-		return EvictionSurge{}, fmt.Errorf("annotation %s of ReplicaSet %s/%s: surge is %d, must be from 0 to %d", EvictionSurgeAnnotation, rs.Namespace, rs.Name, surge.Surge, surge.Of)
+	// What is not extra is what the Deployment wants: nobody can have all replicas taken
+	// back by writing that they are extra.
+	if extra := max(surge.Of-max(surge.Desired, 0), 0); surge.Surge < 0 || surge.Surge > extra {
+		return EvictionSurge{}, fmt.Errorf("annotation %s of ReplicaSet %s/%s: surge is %d, must be from 0 to %d", EvictionSurgeAnnotation, rs.Namespace, rs.Name, surge.Surge, extra)
 	}
 	return surge, nil
 }

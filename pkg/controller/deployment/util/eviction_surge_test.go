@@ -67,7 +67,11 @@ func TestEvictionSurgeOf(t *testing.T) {
 		},
 		"negative": {
 			rs:      annotated(replicaSet(3, "2"), `{"surge":-1,"of":3,"desired":2,"since":null}`),
-			wantErr: "annotation deployment.kubernetes.io/eviction-surge of ReplicaSet default/web: surge is -1, must be from 0 to 3",
+			wantErr: "annotation deployment.kubernetes.io/eviction-surge of ReplicaSet default/web: surge is -1, must be from 0 to 1",
+		},
+		"all of it, although the Deployment wants some": {
+			rs:      annotated(replicaSet(3, "3"), `{"surge":3,"of":3,"desired":3,"since":null}`),
+			wantErr: "annotation deployment.kubernetes.io/eviction-surge of ReplicaSet default/web: surge is 3, must be from 0 to 0",
 		},
 		"less than nothing goes": {
 			rs:      annotated(replicaSet(3, "2"), `{"surge":0,"of":3,"desired":2,"since":null,"going":-1}`),
@@ -75,7 +79,7 @@ func TestEvictionSurgeOf(t *testing.T) {
 		},
 		"more than there are": {
 			rs:      annotated(replicaSet(3, "2"), `{"surge":4,"of":3,"desired":2,"since":null}`),
-			wantErr: "annotation deployment.kubernetes.io/eviction-surge of ReplicaSet default/web: surge is 4, must be from 0 to 3",
+			wantErr: "annotation deployment.kubernetes.io/eviction-surge of ReplicaSet default/web: surge is 4, must be from 0 to 1",
 		},
 	}
 	for name, tc := range tests {
