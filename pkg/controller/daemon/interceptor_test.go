@@ -1,0 +1,572 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/ptr"
+)
+
+const work = "work"
+
+// world is an API server with one client and a running interceptor, in a synctest bubble:
+// time passes when everybody waits, and only then.
+type world struct {
+	t        *testing.T
+	client   *fake.Clientset
+	recorder *record.FakeRecorder
+	stop     func()
+
+	lock sync.Mutex
+	// deletes are the preconditions of all deletions of pods, accepted or not.
+	deletes []types.UID
+	// refuse answers deletions.
+	refuse error
+}
+
+// start runs an interceptor over these objects, until the test ends.
+func start(t *testing.T, objects ...runtime.Object) *world {
+	t.Helper()
+	setAwareness(t, true)
+	w := &world{t: t, client: fake.NewClientset(objects...), recorder: record.NewFakeRecorder(100)}
+	w.client.PrependReactor("delete", "pods", w.receiveDelete)
+	ctx, cancel := context.WithCancel(t.Context())
+	factory := informers.NewSharedInformerFactory(w.client, 0)
+	core, coordination := factory.Core().V1(), factory.Coordination().V1alpha1()
+	dsc, err := NewDaemonSetsController(ctx, factory.Apps().V1().DaemonSets(), factory.Apps().V1().ControllerRevisions(),
+		core.Pods(), core.Nodes(), w.client, flowcontrol.NewBackOff(time.Second, time.Minute))
+	if err != nil {
+		t.Fatalf("creating the controller: %v", err)
+	}
+	dsc.eventRecorder = w.recorder
+	interceptor, err := NewInterceptor(dsc, coordination.NodeMaintenances(), coordination.EvictionRequests(),
+		core.Nodes(), core.Pods(), factory.Scheduling().V1().PriorityClasses(), w.client)
+	if err != nil {
+		t.Fatalf("creating the interceptor: %v", err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() { interceptor.Run(ctx) })
+	factory.StartWithContext(ctx)
+	w.settle()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+		factory.Shutdown()
+		// What only Run of the controller would end.
+		dsc.queue.ShutDown()
+		dsc.nodeUpdateQueue.ShutDown()
+		dsc.eventBroadcaster.Shutdown()
+	})
+	return w
+}
+
+// settle lets everything happen that has to, but no heartbeat.
+func (w *world) settle() {
+	time.Sleep(30 * time.Second)
+	synctest.Wait()
+}
+
+// receiveDelete begins the grace period of a pod.
+func (w *world) receiveDelete(action clienttesting.Action) (bool, runtime.Object, error) {
+	deletion := action.(clienttesting.DeleteActionImpl)
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	var uid types.UID
+	if preconditions := deletion.DeleteOptions.Preconditions; preconditions != nil {
+		uid = ptr.Deref(preconditions.UID, "")
+	}
+	w.deletes = append(w.deletes, uid)
+	if w.refuse != nil {
+		return true, nil, w.refuse
+	}
+	obj, err := w.client.Tracker().Get(action.GetResource(), action.GetNamespace(), deletion.Name)
+	if err != nil {
+		return true, nil, err
+	}
+	pod := obj.(*v1.Pod).DeepCopy()
+	pod.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(time.Minute)}
+	return true, nil, w.client.Tracker().Update(action.GetResource(), pod, pod.Namespace)
+}
+
+func (w *world) answerDeletes(err error) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.refuse = err
+}
+
+func (w *world) expectDeletes(want ...types.UID) {
+	w.t.Helper()
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if diff := cmp.Diff(want, w.deletes); diff != "" {
+		w.t.Errorf("deletions by UID (-want +got):\n%s", diff)
+	}
+}
+
+// update is what somebody else writes.
+func (w *world) update(resource string, obj runtime.Object, namespace string) {
+	w.t.Helper()
+	gvr := v1.SchemeGroupVersion.WithResource(resource)
+	if err := w.client.Tracker().Update(gvr, obj, namespace); err != nil {
+		w.t.Fatalf("updating %s: %v", resource, err)
+	}
+	w.settle()
+}
+
+// end is what the kubelet does when the pod has terminated.
+func (w *world) end(pod *v1.Pod) {
+	w.t.Helper()
+	if err := w.client.Tracker().Delete(v1.SchemeGroupVersion.WithResource("pods"), pod.Namespace, pod.Name); err != nil {
+		w.t.Fatalf("ending pod %s: %v", pod.Name, err)
+	}
+	w.settle()
+}
+
+// entry returns what the interceptor has reported.
+func (w *world) entry() coordinationv1alpha1.InterceptorStatus {
+	w.t.Helper()
+	request, err := w.client.CoordinationV1alpha1().EvictionRequests(work).Get(w.t.Context(), "uid", metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatalf("reading the request: %v", err)
+	}
+	return request.Status.Interceptors[0]
+}
+
+// expectSilence fails if anything was reported or done.
+func (w *world) expectSilence() {
+	w.t.Helper()
+	if diff := cmp.Diff(coordinationv1alpha1.InterceptorStatus{Name: coordinationv1alpha1.EvictionInterceptorDaemonSet}, w.entry()); diff != "" {
+		w.t.Errorf("the report (-want +got):\n%s", diff)
+	}
+	w.expectDeletes()
+}
+
+func (w *world) expectEvent(want string) {
+	w.t.Helper()
+	select {
+	case got := <-w.recorder.Events:
+		if !strings.HasPrefix(got, want) {
+			w.t.Errorf("the event is %q, want %q", got, want)
+		}
+	default:
+		w.t.Errorf("no event, want %q", want)
+	}
+}
+
+func agent() *apps.DaemonSet {
+	ds := ofClass("low")
+	ds.Namespace, ds.UID = work, "agent"
+	return ds
+}
+
+// newAgentPod returns a pod of the DaemonSet agent on the node with this name, within
+// targets up to 1000.
+func newAgentPod(options ...func(*v1.Pod)) *v1.Pod {
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: work, Name: "agent-x", UID: "uid", Labels: map[string]string{"type": "production"},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(agent(), controllerKind)},
+		},
+		Spec:   v1.PodSpec{NodeName: "node", Priority: ptr.To[int32](1000), TerminationGracePeriodSeconds: ptr.To[int64](60)},
+		Status: v1.PodStatus{Phase: v1.PodRunning},
+	}
+	for _, option := range options {
+		option(pod)
+	}
+	return pod
+}
+
+func requestFor(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
+	const own = coordinationv1alpha1.EvictionInterceptorDaemonSet
+	return &coordinationv1alpha1.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: string(pod.UID), Namespace: pod.Namespace, UID: "request"},
+		Spec: coordinationv1alpha1.EvictionRequestSpec{
+			Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}},
+		},
+		Status: coordinationv1alpha1.EvictionRequestStatus{
+			TargetInterceptors: []coordinationv1alpha1.Interceptor{{Name: own}},
+			ActiveInterceptors: []string{own},
+			ActivationTime:     &metav1.Time{Time: time.Now().Truncate(time.Second)},
+			Interceptors:       []coordinationv1alpha1.InterceptorStatus{{Name: own}},
+		},
+	}
+}
+
+func newMaintenance(name, reason string, stage coordinationv1alpha1.NodeMaintenanceStage, nodes ...string) *coordinationv1alpha1.NodeMaintenance {
+	m := &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	m.Spec.Reason, m.Spec.Stage, m.Spec.NodeSelector = reason, stage, &v1.NodeSelector{}
+	for _, node := range nodes {
+		m.Spec.NodeSelector.NodeSelectorTerms = append(m.Spec.NodeSelector.NodeSelectorTerms, v1.NodeSelectorTerm{
+			MatchFields: []v1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn, Values: []string{node}}},
+		})
+	}
+	return m
+}
+
+// inBubble runs a test in which time passes as it is needed.
+func inBubble(t *testing.T, objects func() []runtime.Object, test func(*testing.T, *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t, objects()...)
+		defer w.stop()
+		test(t, w)
+	})
+}
+
+// withTargets is the usual world: a pod, its request, and these targets of its node.
+func withTargets(targets []v1.DrainPlanEntry, options ...func(*v1.Pod)) func() []runtime.Object {
+	return func() []runtime.Object {
+		pod := newAgentPod(options...)
+		return []runtime.Object{agent(), pod, requestFor(pod), drained("node", targets),
+			newMaintenance("m", "new disks", coordinationv1alpha1.NodeMaintenanceStageDrain, "node")}
+	}
+}
+
+func TestPodIsEnded(t *testing.T) {
+	inBubble(t, withTargets(targetsUpTo(1000)), func(t *testing.T, w *world) {
+		begin := time.Now().Add(-30 * time.Second).Truncate(time.Second)
+		w.expectDeletes("uid")
+		w.expectEvent("Normal DeletedForMaintenance Deleted pod agent-x from node node for node maintenance m (new disks)")
+		entry := w.entry()
+		want := coordinationv1alpha1.InterceptorStatus{
+			Name: coordinationv1alpha1.EvictionInterceptorDaemonSet, StartTime: ptr.To(metav1.NewTime(begin)), HeartbeatTime: ptr.To(metav1.NewTime(begin)),
+			ExpectedFinishTime: ptr.To(metav1.NewTime(begin.Add(time.Minute))), Message: "DaemonSet agent terminates the pod for node maintenance m (new disks).",
+		}
+		if diff := cmp.Diff(want, entry); diff != "" {
+			t.Errorf("the report (-want +got):\n%s", diff)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if entry := w.entry(); entry.CompletionTime != nil || time.Since(entry.HeartbeatTime.Time) > 3*time.Minute {
+			t.Errorf("while the pod is stuck the report is %v", entry)
+		}
+		w.end(newAgentPod())
+		if entry := w.entry(); entry.CompletionTime == nil || entry.Message != "DaemonSet agent has terminated the pod for node maintenance m (new disks)." {
+			t.Errorf("after the end of the pod the report is %v", entry)
+		}
+		w.expectDeletes("uid")
+	})
+}
+
+func TestTerminatingPodIsAwaited(t *testing.T) {
+	// Times in a bubble begin there.
+	gracePeriodEnds := func(pod *v1.Pod) {
+		pod.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(10 * time.Minute).Truncate(time.Second)}
+	}
+	inBubble(t, withTargets(targetsUpTo(1000), gracePeriodEnds), func(t *testing.T, w *world) {
+		entry, want := w.entry(), time.Now().Add(10*time.Minute-30*time.Second)
+		if entry.ExpectedFinishTime == nil || !entry.ExpectedFinishTime.Time.Equal(want) || entry.CompletionTime != nil {
+			t.Errorf("the report is %v, want it to expect the end at %v", entry, want)
+		}
+		// One that has ended counts as gone, although it is still there.
+		pod := newAgentPod(gracePeriodEnds)
+		pod.Status.Phase = v1.PodFailed
+		w.update("pods", pod, work)
+		if entry := w.entry(); entry.CompletionTime == nil {
+			t.Errorf("the report is %v, want it complete", entry)
+		}
+		w.expectDeletes()
+	})
+}
+
+func TestPodWasGoneAlready(t *testing.T) {
+	pods := v1.Resource("pods")
+	cases := map[string]error{
+		"gone":                apierrors.NewNotFound(pods, "agent-x"),
+		"another of the name": apierrors.NewConflict(pods, "agent-x", errors.New("another UID")),
+	}
+	for name, answer := range cases {
+		t.Run(name, func(t *testing.T) {
+			objects := withTargets(targetsUpTo(999))
+			inBubble(t, objects, func(t *testing.T, w *world) {
+				w.answerDeletes(answer)
+				w.update("nodes", drained("node", targetsUpTo(1000)), "")
+				w.expectDeletes("uid")
+				if entry := w.entry(); entry.CompletionTime == nil {
+					t.Errorf("the report is %v, want it complete", entry)
+				}
+				if len(w.recorder.Events) > 0 {
+					t.Errorf("an event tells of something that did not happen: %s", <-w.recorder.Events)
+				}
+			})
+		})
+	}
+}
+
+func TestDeletionIsRefused(t *testing.T) {
+	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
+		w.answerDeletes(errors.New("no"))
+		w.update("nodes", drained("node", targetsUpTo(1000)), "")
+		w.expectEvent("Warning FailedMaintenanceDelete Could not delete pod agent-x from node node for node maintenance m (new disks): no")
+		if entry := w.entry(); entry.CompletionTime != nil || !strings.Contains(entry.Message, "deleting pod work/agent-x: no") {
+			t.Errorf("the report is %v, want it to tell the error", entry)
+		}
+		w.answerDeletes(nil)
+		time.Sleep(10 * time.Minute)
+		w.end(newAgentPod())
+		if entry := w.entry(); entry.CompletionTime == nil {
+			t.Errorf("the report is %v, want it complete", entry)
+		}
+	})
+}
+
+// TestSilence has nothing happen to the pod until it is within the targets.
+func TestSilence(t *testing.T) {
+	unbound := func(pod *v1.Pod) { pod.Spec.NodeName = "" }
+	labelled := func(pod *v1.Pod) { pod.Labels = map[string]string{"type": "test"} }
+	cases := map[string]struct {
+		objects func() []runtime.Object
+		happen  func(*world)
+		acts    bool
+	}{
+		"no maintenance":       {objects: withTargets(nil), happen: func(w *world) { w.update("nodes", drained("node", targetsUpTo(1000)), "") }, acts: true},
+		"held":                 {objects: withTargets([]v1.DrainPlanEntry{}), happen: func(w *world) { w.update("nodes", drained("node", targetsUpTo(1000)), "") }, acts: true},
+		"above the targets":    {objects: withTargets(targetsUpTo(999)), happen: func(w *world) { w.update("nodes", drained("node", targetsUpTo(1000)), "") }, acts: true},
+		"still above":          {objects: withTargets(targetsUpTo(900)), happen: func(w *world) { w.update("nodes", drained("node", targetsUpTo(999)), "") }},
+		"not selected":         {objects: withTargets(targetsFor("type", "test")), happen: func(w *world) { w.update("pods", newAgentPod(labelled), work) }, acts: true},
+		"not on a node":        {objects: withTargets(targetsUpTo(1000), unbound), happen: func(w *world) { w.update("pods", newAgentPod(), work) }, acts: true},
+		"not in the cache yet": {objects: without("pods", targetsUpTo(1000)), happen: func(w *world) { w.create("pods", newAgentPod(), work) }, acts: true},
+		"node not there yet":   {objects: without("nodes", targetsUpTo(1000)), happen: func(w *world) { w.create("nodes", drained("node", targetsUpTo(1000)), "") }, acts: true},
+		"another pod": {objects: withTargets(targetsUpTo(999)), happen: func(w *world) {
+			w.update("pods", newAgentPod(func(pod *v1.Pod) { pod.UID = "other" }), work)
+			w.update("nodes", drained("node", targetsUpTo(1000)), "")
+		}},
+		"it ends by itself":     {objects: withTargets(targetsUpTo(999)), happen: func(w *world) { w.end(newAgentPod()) }},
+		"it has ended by then":  {objects: withTargets(targetsUpTo(999), func(pod *v1.Pod) { pod.Status.Phase = v1.PodSucceeded }), happen: func(w *world) { w.update("nodes", drained("node", targetsUpTo(1000)), "") }},
+		"targets of other pods": {objects: withTargets(targetsUpTo(999)), happen: func(w *world) { w.update("nodes", drained("node", targetsUpTo(2000)[:1]), "") }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, tc.objects, func(t *testing.T, w *world) {
+				time.Sleep(time.Hour)
+				w.expectSilence()
+				tc.happen(w)
+				if tc.acts {
+					w.expectDeletes("uid")
+				} else {
+					w.expectSilence()
+				}
+			})
+		})
+	}
+}
+
+// without is the usual world without the pod or without the node.
+func without(resource string, targets []v1.DrainPlanEntry) func() []runtime.Object {
+	return func() []runtime.Object {
+		pod := newAgentPod()
+		objects := []runtime.Object{agent(), requestFor(pod)}
+		if resource != "pods" {
+			objects = append(objects, pod)
+		}
+		if resource != "nodes" {
+			objects = append(objects, drained("node", targets))
+		}
+		return objects
+	}
+}
+
+func (w *world) create(resource string, obj runtime.Object, namespace string) {
+	w.t.Helper()
+	if err := w.client.Tracker().Create(v1.SchemeGroupVersion.WithResource(resource), obj, namespace); err != nil {
+		w.t.Fatalf("creating %s: %v", resource, err)
+	}
+	w.settle()
+}
+
+func orphaned(pod *v1.Pod) { pod.OwnerReferences = nil }
+
+func TestPodOfNoDaemonSetIsPassedOn(t *testing.T) {
+	const want = "Passed on: the pod is not controlled by a DaemonSet."
+	t.Run("at once", func(t *testing.T) {
+		inBubble(t, withTargets(nil, orphaned), func(t *testing.T, w *world) {
+			if entry := w.entry(); entry.CompletionTime == nil || entry.Message != want {
+				t.Errorf("the report is %v", entry)
+			}
+			w.expectDeletes()
+		})
+	})
+	t.Run("when it is orphaned", func(t *testing.T) {
+		inBubble(t, withTargets(nil), func(t *testing.T, w *world) {
+			w.expectSilence()
+			w.update("pods", newAgentPod(orphaned), work)
+			if entry := w.entry(); entry.CompletionTime == nil || entry.Message != want {
+				t.Errorf("the report is %v", entry)
+			}
+		})
+	})
+}
+
+// TestTargetsAreGoneBeforeDeletion has the maintenance end between the first report and the
+// deletion, while somebody else wants the pod gone too.
+func TestTargetsAreGoneBeforeDeletion(t *testing.T) {
+	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
+		free := true
+		w.client.PrependReactor("patch", "evictionrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			var request coordinationv1alpha1.EvictionRequest
+			if err := json.Unmarshal(action.(clienttesting.PatchAction).GetPatch(), &request); err != nil {
+				t.Errorf("reading a patch: %v", err)
+			}
+			if free {
+				free = false
+				if err := w.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), drained("node", nil), ""); err != nil {
+					t.Errorf("ending the maintenance: %v", err)
+				}
+				time.Sleep(time.Second) // The cache takes it in.
+			}
+			return false, nil, nil
+		})
+		w.update("nodes", drained("node", targetsUpTo(1000)), "")
+		w.expectDeletes()
+		if entry := w.entry(); entry.CompletionTime != nil || !strings.Contains(entry.Message, "not within the drain targets") {
+			t.Errorf("the report is %v, want it to wait", entry)
+		}
+		beat := w.entry().HeartbeatTime
+		time.Sleep(10 * time.Minute)
+		if entry := w.entry(); !entry.HeartbeatTime.Equal(beat) {
+			t.Errorf("a heartbeat at %v, want none after %v", entry.HeartbeatTime, beat)
+		}
+		w.update("nodes", drained("node", targetsUpTo(1000)), "")
+		time.Sleep(10 * time.Minute)
+		w.expectDeletes("uid")
+	})
+}
+
+func TestCause(t *testing.T) {
+	const drain = coordinationv1alpha1.NodeMaintenanceStageDrain
+	long := strings.Repeat("ä", maxReasonLength)
+	cases := map[string]struct {
+		maintenances []*coordinationv1alpha1.NodeMaintenance
+		want         string
+	}{
+		"none":                 {want: "the maintenance of its node"},
+		"one":                  {maintenances: []*coordinationv1alpha1.NodeMaintenance{newMaintenance("m", "new disks", drain, "other", "node")}, want: "node maintenance m (new disks)"},
+		"without a reason":     {maintenances: []*coordinationv1alpha1.NodeMaintenance{newMaintenance("m", "", drain, "node")}, want: "node maintenance m"},
+		"a long reason":        {maintenances: []*coordinationv1alpha1.NodeMaintenance{newMaintenance("m", long+"x", drain, "node")}, want: "node maintenance m (" + long + "...)"},
+		"as long as it may be": {maintenances: []*coordinationv1alpha1.NodeMaintenance{newMaintenance("m", long, drain, "node")}, want: "node maintenance m (" + long + ")"},
+		"other nodes and stages": {maintenances: []*coordinationv1alpha1.NodeMaintenance{
+			newMaintenance("a", "a", drain, "other"), newMaintenance("b", "b", coordinationv1alpha1.NodeMaintenanceStageCordon, "node"), newMaintenance("c", "c", coordinationv1alpha1.NodeMaintenanceStageComplete, "node"),
+		}, want: "the maintenance of its node"},
+		"three": {maintenances: numbered(3), want: "node maintenance m0, m1, m2"},
+		"five":  {maintenances: numbered(5), want: "node maintenance m0, m1, m2, and 2 more"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+			nodes, maintenances := factory.Core().V1().Nodes(), factory.Coordination().V1alpha1().NodeMaintenances()
+			if err := nodes.Informer().GetStore().Add(newNode("node", nil)); err != nil {
+				t.Fatalf("adding the node: %v", err)
+			}
+			for _, m := range tc.maintenances {
+				if err := maintenances.Informer().GetStore().Add(m); err != nil {
+					t.Fatalf("adding maintenance %s: %v", m.Name, err)
+				}
+			}
+			i := &Interceptor{dsc: &DaemonSetsController{nodeLister: nodes.Lister()}, maintenanceLister: maintenances.Lister()}
+			if got := i.cause("node"); got != tc.want {
+				t.Errorf("the cause is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func numbered(n int) []*coordinationv1alpha1.NodeMaintenance {
+	var all []*coordinationv1alpha1.NodeMaintenance
+	for i := range n {
+		all = append(all, newMaintenance(fmt.Sprintf("m%d", i), "", coordinationv1alpha1.NodeMaintenanceStageDrain, "node"))
+	}
+	return all
+}
+
+func TestSelects(t *testing.T) {
+	node := newNode("node", map[string]string{"rack": "7"})
+	labelTerm := func(value string) v1.NodeSelectorTerm {
+		return v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "rack", Operator: v1.NodeSelectorOpIn, Values: []string{value}}}}
+	}
+	nameTerm := func(operator v1.NodeSelectorOperator, names ...string) v1.NodeSelectorTerm {
+		return v1.NodeSelectorTerm{MatchFields: []v1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: operator, Values: names}}}
+	}
+	both := nameTerm(v1.NodeSelectorOpIn, "node")
+	both.MatchExpressions = labelTerm("8").MatchExpressions
+	cases := map[string]struct {
+		terms []v1.NodeSelectorTerm
+		want  bool
+	}{
+		"no terms":            {},
+		"by name":             {terms: []v1.NodeSelectorTerm{nameTerm(v1.NodeSelectorOpIn, "node")}, want: true},
+		"another name":        {terms: []v1.NodeSelectorTerm{nameTerm(v1.NodeSelectorOpIn, "other")}},
+		"not another name":    {terms: []v1.NodeSelectorTerm{nameTerm(v1.NodeSelectorOpNotIn, "other")}, want: true},
+		"by label":            {terms: []v1.NodeSelectorTerm{nameTerm(v1.NodeSelectorOpIn, "other"), labelTerm("7")}, want: true},
+		"another label":       {terms: []v1.NodeSelectorTerm{labelTerm("8")}},
+		"name, another label": {terms: []v1.NodeSelectorTerm{both}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := selects(&v1.NodeSelector{NodeSelectorTerms: tc.terms}, node); got != tc.want {
+				t.Errorf("selected: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestNothingRunsBeforeTheClasses has the controller wait for what tells priorities.
+func TestNothingRunsBeforeTheClasses(t *testing.T) {
+	setAwareness(t, true)
+	client := fake.NewClientset()
+	factory := informers.NewSharedInformerFactory(client, 0)
+	core, coordination := factory.Core().V1(), factory.Coordination().V1alpha1()
+	dsc, err := NewDaemonSetsController(t.Context(), factory.Apps().V1().DaemonSets(), factory.Apps().V1().ControllerRevisions(),
+		core.Pods(), core.Nodes(), client, flowcontrol.NewBackOff(time.Second, time.Minute))
+	if err != nil {
+		t.Fatalf("creating the controller: %v", err)
+	}
+	dsc.nodeStoreSynced = alwaysReady
+	if _, err := NewInterceptor(dsc, coordination.NodeMaintenances(), coordination.EvictionRequests(),
+		core.Nodes(), core.Pods(), factory.Scheduling().V1().PriorityClasses(), client); err != nil {
+		t.Fatalf("creating the interceptor: %v", err)
+	}
+	if dsc.nodeStoreSynced() {
+		t.Error("ready to run without the priority classes")
+	}
+	factory.StartWithContext(t.Context())
+	factory.WaitForCacheSyncWithContext(t.Context())
+	if !dsc.nodeStoreSynced() {
+		t.Error("not ready to run with all caches")
+	}
+}

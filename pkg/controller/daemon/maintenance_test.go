@@ -1,0 +1,481 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package daemon
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/kubernetes/fake"
+	schedulinglisters "k8s.io/client-go/listers/scheduling/v1"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/kubernetes/pkg/controller"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/test/utils/ktesting"
+)
+
+func setAwareness(t *testing.T, aware bool) {
+	t.Helper()
+	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
+		features.EvictionRequestAPI:            aware,
+		features.DeclarativeNodeMaintenance:    aware,
+		features.NodeMaintenanceAwareDaemonSet: aware,
+	})
+}
+
+// respectMaintenances is what NewInterceptor does to the controller.
+func (m *daemonSetsController) respectMaintenances(t *testing.T, classes ...*schedulingv1.PriorityClass) {
+	t.Helper()
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	for _, class := range classes {
+		if err := indexer.Add(class); err != nil {
+			t.Fatalf("adding class %s: %v", class.Name, err)
+		}
+	}
+	m.priorityClassLister = schedulinglisters.NewPriorityClassLister(indexer)
+}
+
+func newClass(name string, value int32) *schedulingv1.PriorityClass {
+	return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}
+}
+
+func newDefaultClass(name string, value int32) *schedulingv1.PriorityClass {
+	class := newClass(name, value)
+	class.GlobalDefault = true
+	return class
+}
+
+func targetsUpTo(priority int32) []v1.DrainPlanEntry {
+	return []v1.DrainPlanEntry{
+		{PodType: v1.PodTypeDefault, PodPriority: 2147483647},
+		{PodType: v1.PodTypeDaemonSet, PodPriority: priority},
+	}
+}
+
+func targetsFor(key, value string) []v1.DrainPlanEntry {
+	return []v1.DrainPlanEntry{{
+		PodType: v1.PodTypeDaemonSet, PodPriority: 5000, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}},
+	}}
+}
+
+// drained is a node with these targets; nil is one without a maintenance.
+func drained(name string, targets []v1.DrainPlanEntry) *v1.Node {
+	node := newNode(name, nil)
+	if targets != nil {
+		node.Status.MaintenanceStatus = &v1.MaintenanceStatus{DrainTargets: targets}
+	}
+	return node
+}
+
+func ofClass(name string) *apps.DaemonSet {
+	ds := newDaemonSet("agent")
+	ds.Spec.Template.Spec.PriorityClassName = name
+	return ds
+}
+
+func TestIsClosed(t *testing.T) {
+	classes := []*schedulingv1.PriorityClass{newClass("low", 1000), newClass("high", 5000), newDefaultClass("usual", 200), newDefaultClass("other", 100)}
+	cases := map[string]struct {
+		targets []v1.DrainPlanEntry
+		ds      *apps.DaemonSet
+		classes []*schedulingv1.PriorityClass
+		want    bool
+	}{
+		"no maintenance":                {ds: ofClass("low"), classes: classes},
+		"only held":                     {targets: []v1.DrainPlanEntry{}, ds: ofClass("low"), classes: classes},
+		"other pods":                    {targets: targetsUpTo(5000)[:1], ds: ofClass("low"), classes: classes},
+		"below the targets":             {targets: targetsUpTo(4999), ds: ofClass("low"), classes: classes, want: true},
+		"at the targets":                {targets: targetsUpTo(1000), ds: ofClass("low"), classes: classes, want: true},
+		"above the targets":             {targets: targetsUpTo(4999), ds: ofClass("high"), classes: classes},
+		"selected":                      {targets: targetsFor("type", "production"), ds: ofClass("low"), classes: classes, want: true},
+		"not selected":                  {targets: targetsFor("type", "test"), ds: ofClass("low"), classes: classes},
+		"the lowest default class":      {targets: targetsUpTo(100), ds: ofClass(""), classes: classes, want: true},
+		"above with that":               {targets: targetsUpTo(99), ds: ofClass(""), classes: classes},
+		"no default class":              {targets: targetsUpTo(0), ds: ofClass(""), classes: classes[:2], want: true},
+		"no default class, below zero":  {targets: targetsUpTo(-1), ds: ofClass(""), classes: classes[:2]},
+		"a class that does not exist":   {targets: targetsUpTo(5000), ds: ofClass("lost"), classes: classes},
+		"a selector that is not valid":  {targets: []v1.DrainPlanEntry{{PodType: v1.PodTypeDaemonSet, PodPriority: 5000, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"": ""}}}}, ds: ofClass("low"), classes: classes},
+		"targets that take static pods": {targets: append(targetsUpTo(999), v1.DrainPlanEntry{PodType: v1.PodTypeStatic, PodPriority: 5000}), ds: ofClass("low"), classes: classes},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, ctx := ktesting.NewTestContext(t)
+			manager, _, _, err := newTestController(ctx)
+			if err != nil {
+				t.Fatalf("creating the controller: %v", err)
+			}
+			if node := drained("node", tc.targets); manager.isClosed(node, tc.ds) {
+				t.Error("the node is closed to a controller that does not respect maintenances")
+			}
+			manager.respectMaintenances(t, tc.classes...)
+			if got := manager.isClosed(drained("node", tc.targets), tc.ds); got != tc.want {
+				t.Errorf("closed: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestShouldIgnoreTargetUpdate(t *testing.T) {
+	counted := drained("node", targetsUpTo(1000))
+	counted.Status.MaintenanceStatus.ActiveEvictionRequests = 5
+	counted.Status.MaintenanceStatus.DrainMessage = "Draining"
+	other := drained("node", targetsUpTo(1000))
+	other.Status.MaintenanceStatus.DrainTargets[0].PodPriority = 1
+	cases := map[string]struct {
+		old, cur *v1.Node
+		ignored  bool
+	}{
+		"nothing":               {drained("node", targetsUpTo(1000)), drained("node", targetsUpTo(1000)), true},
+		"counters and messages": {drained("node", targetsUpTo(1000)), counted, true},
+		"targets of other pods": {drained("node", targetsUpTo(1000)), other, true},
+		"held":                  {drained("node", nil), drained("node", []v1.DrainPlanEntry{}), true},
+		"reached":               {drained("node", []v1.DrainPlanEntry{}), drained("node", targetsUpTo(1000)), false},
+		"raised":                {drained("node", targetsUpTo(1000)), drained("node", targetsUpTo(5000)), false},
+		"given back":            {drained("node", targetsUpTo(1000)), drained("node", nil), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			setAwareness(t, true)
+			if got := shouldIgnoreNodeUpdate(*tc.old, *tc.cur); got != tc.ignored {
+				t.Errorf("ignored: %t, want %t", got, tc.ignored)
+			}
+			setAwareness(t, false)
+			if !shouldIgnoreNodeUpdate(*tc.old, *tc.cur) {
+				t.Error("not ignored with the gate off")
+			}
+		})
+	}
+}
+
+// closedCase is a DaemonSet on two nodes. One is closed, and has these pods. The other one
+// has a pod that is up to date, and available unless it is missing.
+type closedCase struct {
+	strategy apps.DaemonSetUpdateStrategy
+	pods     []*v1.Pod
+	// stale has the open node have an old pod too; missing has it have none.
+	stale, missing bool
+
+	created int
+	deleted []string
+	status  string
+}
+
+const (
+	oldHash = "old"
+	newHash = "new"
+)
+
+func rolling(surge, unavailable int32) apps.DaemonSetUpdateStrategy {
+	maxSurge, maxUnavailable := intstr.FromInt32(surge), intstr.FromInt32(unavailable)
+	return apps.DaemonSetUpdateStrategy{
+		Type:          apps.RollingUpdateDaemonSetStrategyType,
+		RollingUpdate: &apps.RollingUpdateDaemonSet{MaxSurge: &maxSurge, MaxUnavailable: &maxUnavailable},
+	}
+}
+
+func daemonPod(name, hash string, options ...func(*v1.Pod)) *v1.Pod {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{apps.DefaultDaemonSetUniqueLabelKey: hash}}}
+	pod.Status.Phase = v1.PodRunning
+	markPodReady(pod)
+	for _, option := range options {
+		option(pod)
+	}
+	return pod
+}
+
+func notReady(pod *v1.Pod) { pod.Status.Conditions = nil }
+
+func ended(phase v1.PodPhase) func(*v1.Pod) {
+	return func(pod *v1.Pod) { pod.Status = v1.PodStatus{Phase: phase} }
+}
+
+func terminating(pod *v1.Pod) {
+	now := metav1.NewTime(time.Now())
+	pod.DeletionTimestamp = &now
+}
+
+var closedCases = map[string]closedCase{
+	"no pod":                             {strategy: rolling(0, 1), status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"no pod, surging":                    {strategy: rolling(1, 0), status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"no pod, and none elsewhere":         {strategy: rolling(0, 1), missing: true, created: 1, status: "1 desired, 0 current, 0 ready, 0 updated, 0 misscheduled, 1 unavailable"},
+	"a pod":                              {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash)}, status: "2 desired, 2 current, 2 ready, 2 updated, 0 misscheduled, 0 unavailable"},
+	"a pod that is not ready":            {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash, notReady)}, status: "2 desired, 2 current, 1 ready, 2 updated, 0 misscheduled, 1 unavailable"},
+	"a pod that terminates":              {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash, terminating)}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"surging, and a pod that terminates": {strategy: rolling(1, 0), pods: []*v1.Pod{daemonPod("a", newHash, terminating)}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"a pod that has failed":              {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash, ended(v1.PodFailed))}, deleted: []string{"a"}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"a pod that has succeeded":           {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash, ended(v1.PodSucceeded))}, deleted: []string{"a"}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"surging, and a pod that has failed": {strategy: rolling(1, 0), pods: []*v1.Pod{daemonPod("a", newHash, ended(v1.PodFailed))}, deleted: []string{"a"}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"one pod too many":                   {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash), daemonPod("b", newHash)}, deleted: []string{"b"}, status: "2 desired, 2 current, 2 ready, 2 updated, 0 misscheduled, 0 unavailable"},
+
+	"an old pod":                        {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", oldHash)}, status: "2 desired, 2 current, 2 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"an old pod, on delete":             {strategy: *newOnDeleteStrategy(), pods: []*v1.Pod{daemonPod("a", oldHash)}, status: "2 desired, 2 current, 2 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"an old pod that is not ready":      {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", oldHash, notReady)}, status: "2 desired, 2 current, 1 ready, 1 updated, 0 misscheduled, 1 unavailable"},
+	"an old pod, surging":               {strategy: rolling(1, 0), pods: []*v1.Pod{daemonPod("a", oldHash)}, status: "2 desired, 2 current, 2 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"an old pod not ready, surging":     {strategy: rolling(1, 0), pods: []*v1.Pod{daemonPod("a", oldHash, notReady)}, status: "2 desired, 2 current, 1 ready, 1 updated, 0 misscheduled, 1 unavailable"},
+	"a surge that was on its way":       {strategy: rolling(1, 0), pods: []*v1.Pod{daemonPod("a", oldHash), daemonPod("b", newHash, notReady)}, status: "2 desired, 2 current, 2 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"a surge that has come to its end":  {strategy: rolling(1, 0), pods: []*v1.Pod{daemonPod("a", oldHash), daemonPod("b", newHash)}, deleted: []string{"a"}, status: "2 desired, 2 current, 2 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"the rollout goes on elsewhere":     {strategy: rolling(0, 1), stale: true, deleted: []string{"open"}, status: "1 desired, 1 current, 1 ready, 0 updated, 0 misscheduled, 0 unavailable"},
+	"beside a pod that terminates":      {strategy: rolling(0, 1), stale: true, pods: []*v1.Pod{daemonPod("a", oldHash, terminating)}, deleted: []string{"open"}, status: "1 desired, 1 current, 1 ready, 0 updated, 0 misscheduled, 0 unavailable"},
+	"beside an old pod":                 {strategy: rolling(0, 1), stale: true, pods: []*v1.Pod{daemonPod("a", oldHash)}, deleted: []string{"open"}, status: "2 desired, 2 current, 2 ready, 0 updated, 0 misscheduled, 0 unavailable"},
+	"beside one that is not ready":      {strategy: rolling(0, 1), stale: true, pods: []*v1.Pod{daemonPod("a", oldHash, notReady)}, deleted: []string{"open"}, status: "2 desired, 2 current, 1 ready, 0 updated, 0 misscheduled, 1 unavailable"},
+	"the surge goes on elsewhere":       {strategy: rolling(1, 0), stale: true, created: 1, status: "1 desired, 1 current, 1 ready, 0 updated, 0 misscheduled, 0 unavailable"},
+	"beside an old pod, surging":        {strategy: rolling(1, 0), stale: true, pods: []*v1.Pod{daemonPod("a", oldHash)}, created: 1, status: "2 desired, 2 current, 2 ready, 0 updated, 0 misscheduled, 0 unavailable"},
+	"beside a surge that is on its way": {strategy: rolling(1, 0), stale: true, pods: []*v1.Pod{daemonPod("a", oldHash), daemonPod("b", newHash, notReady)}, created: 1, status: "2 desired, 2 current, 2 ready, 0 updated, 0 misscheduled, 0 unavailable"},
+}
+
+// TestSyncWithClosedNode syncs once.
+func TestSyncWithClosedNode(t *testing.T) {
+	for name, tc := range closedCases {
+		t.Run(name, func(t *testing.T) {
+			setAwareness(t, true)
+			_, ctx := ktesting.NewTestContext(t)
+			ds := ofClass("low")
+			ds.Spec.UpdateStrategy = tc.strategy
+			manager, podControl, client, err := newTestController(ctx, ds)
+			if err != nil {
+				t.Fatalf("creating the controller: %v", err)
+			}
+			manager.respectMaintenances(t, newClass("low", 1000))
+			hash := controller.ComputeHash(&ds.Spec.Template, nil)
+			place := func(pod *v1.Pod, node string) {
+				pod = pod.DeepCopy()
+				pod.Namespace, pod.Spec.NodeName = ds.Namespace, node
+				pod.Labels["name"], pod.Labels["type"] = simpleDaemonSetLabel["name"], simpleDaemonSetLabel["type"]
+				if pod.Labels[apps.DefaultDaemonSetUniqueLabelKey] == newHash {
+					pod.Labels[apps.DefaultDaemonSetUniqueLabelKey] = hash
+				}
+				pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(ds, controllerKind)}
+				if err := manager.podStore.Add(pod); err != nil {
+					t.Fatalf("adding pod %s: %v", pod.Name, err)
+				}
+				podControl.podIDMap[pod.Name] = pod
+			}
+			for _, pod := range tc.pods {
+				place(pod, "closed")
+			}
+			switch {
+			case tc.stale:
+				place(daemonPod("open", oldHash), "open")
+			case !tc.missing:
+				place(daemonPod("open", newHash), "open")
+			}
+			for _, obj := range []*v1.Node{drained("closed", targetsUpTo(1000)), drained("open", nil)} {
+				if err := manager.nodeStore.Add(obj); err != nil {
+					t.Fatalf("adding node %s: %v", obj.Name, err)
+				}
+			}
+			if err := manager.dsStore.Add(ds); err != nil {
+				t.Fatalf("adding the DaemonSet: %v", err)
+			}
+			before := ds.DeepCopy()
+
+			// The status is what it was before the sync has changed anything.
+			nodes := []*v1.Node{drained("closed", targetsUpTo(1000)), drained("open", nil)}
+			if err := manager.updateDaemonSetStatus(ctx, ds, nodes, hash, true); err != nil {
+				t.Fatalf("updating the status: %v", err)
+			}
+			if err := manager.syncHandler(ctx, ds.Namespace+"/"+ds.Name); err != nil {
+				t.Fatalf("syncing: %v", err)
+			}
+			if got := len(podControl.Templates); got != tc.created {
+				t.Errorf("%d pods were created, want %d", got, tc.created)
+			}
+			for _, template := range podControl.Templates {
+				if target := template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values; !slices.Equal(target, []string{"open"}) {
+					t.Errorf("a pod was created for %v", target)
+				}
+			}
+			if diff := cmp.Diff(tc.deleted, podControl.DeletePodName); diff != "" {
+				t.Errorf("pods that were deleted (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, ds); diff != "" {
+				t.Errorf("the DaemonSet in the cache was changed (-before +after):\n%s", diff)
+			}
+			statuses := statusesWritten(client)
+			if len(statuses) == 0 || statuses[0] != tc.status {
+				t.Errorf("the status was written as %q, want %q first", statuses, tc.status)
+			}
+		})
+	}
+}
+
+// TestRollingUpdateLeavesOutClosedNodes has shares of the nodes be shares of those that
+// the update works on.
+func TestRollingUpdateLeavesOutClosedNodes(t *testing.T) {
+	_, ctx := ktesting.NewTestContext(t)
+	ds, half := ofClass("low"), intstr.FromString("50%")
+	ds.Spec.UpdateStrategy = rolling(0, 1)
+	ds.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = &half
+	manager, _, _, err := newTestController(ctx, ds)
+	if err != nil {
+		t.Fatalf("creating the controller: %v", err)
+	}
+	nodes, pods := []*v1.Node{}, map[string][]*v1.Pod{}
+	for i := range 3 {
+		closed, open := fmt.Sprintf("closed-%d", i), fmt.Sprintf("open-%d", i)
+		nodes = append(nodes, drained(closed, targetsUpTo(1000)), drained(open, nil))
+		pods[closed], pods[open] = []*v1.Pod{daemonPod(closed, oldHash)}, []*v1.Pod{daemonPod(open, oldHash)}
+	}
+	for _, tc := range []struct{ wantUnavailable, wantDesired int }{{3, 6}, {2, 3}} {
+		_, unavailable, desired, err := manager.updatedDesiredNodeCounts(ctx, ds, nodes, pods)
+		if err != nil || unavailable != tc.wantUnavailable || desired != tc.wantDesired || len(pods) != tc.wantDesired {
+			t.Errorf("%d may be unavailable of %d, with pods on %d nodes (%v), want %d of %d", unavailable, desired, len(pods), err, tc.wantUnavailable, tc.wantDesired)
+		}
+		manager.respectMaintenances(t, newClass("low", 1000))
+	}
+}
+
+// statusesWritten returns all of them in one line each.
+func statusesWritten(client *fake.Clientset) []string {
+	var statuses []string
+	for _, action := range client.Actions() {
+		update, ok := action.(clienttesting.UpdateAction)
+		if !ok || action.GetResource().Resource != "daemonsets" || action.GetSubresource() != "status" {
+			continue
+		}
+		s := update.GetObject().(*apps.DaemonSet).Status
+		statuses = append(statuses, fmt.Sprintf("%d desired, %d current, %d ready, %d updated, %d misscheduled, %d unavailable",
+			s.DesiredNumberScheduled, s.CurrentNumberScheduled, s.NumberReady, s.UpdatedNumberScheduled, s.NumberMisscheduled, s.NumberUnavailable))
+	}
+	return statuses
+}
+
+// TestNodeUpdateWakes says which changes of a node have a DaemonSet synced, given its pods
+// there.
+func TestNodeUpdateWakes(t *testing.T) {
+	rollout := apps.DaemonSetStatus{DesiredNumberScheduled: 3, UpdatedNumberScheduled: 2}
+	cases := map[string]struct {
+		targets  []v1.DrainPlanEntry
+		pods     int
+		status   apps.DaemonSetStatus
+		unaware  bool
+		enqueued bool
+	}{
+		"open, the pod is missing":              {enqueued: true},
+		"open, the pod is there":                {pods: 1},
+		"open, passed over by a rollout":        {pods: 1, status: rollout, enqueued: true},
+		"the same without maintenances":         {pods: 1, status: rollout, unaware: true},
+		"closed, the pod is there":              {targets: targetsUpTo(1000), pods: 1},
+		"closed, desired while it was not yet":  {targets: targetsUpTo(1000), enqueued: true},
+		"closed, and outside without a rollout": {targets: targetsUpTo(999), pods: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, ctx := ktesting.NewTestContext(t)
+			ds := ofClass("low")
+			ds.Status = tc.status
+			manager, _, _, err := newTestController(ctx, ds)
+			if err != nil {
+				t.Fatalf("creating the controller: %v", err)
+			}
+			if !tc.unaware {
+				manager.respectMaintenances(t, newClass("low", 1000))
+			}
+			if err := manager.nodeStore.Add(drained("node", tc.targets)); err != nil {
+				t.Fatalf("adding the node: %v", err)
+			}
+			if err := manager.dsStore.Add(ds); err != nil {
+				t.Fatalf("adding the DaemonSet: %v", err)
+			}
+			addPods(manager.podStore, "node", simpleDaemonSetLabel, ds, tc.pods)
+			enqueued := false
+			manager.enqueueDaemonSet = func(*apps.DaemonSet) { enqueued = true }
+			if err := manager.syncNodeUpdate(ctx, "node"); err != nil {
+				t.Fatalf("syncing the node: %v", err)
+			}
+			if enqueued != tc.enqueued {
+				t.Errorf("enqueued: %t, want %t", enqueued, tc.enqueued)
+			}
+		})
+	}
+}
+
+func named(names ...string) []v1.EvictionInterceptor {
+	var interceptors []v1.EvictionInterceptor
+	for _, name := range names {
+		interceptors = append(interceptors, v1.EvictionInterceptor{Name: name})
+	}
+	return interceptors
+}
+
+// TestInjection looks at the pods that are created, and at all that must not know of it.
+func TestInjection(t *testing.T) {
+	const own = coordinationv1alpha1.EvictionInterceptorDaemonSet
+	group := "group"
+	cases := map[string]struct {
+		unaware bool
+		change  func(*v1.PodTemplateSpec)
+		want    []v1.EvictionInterceptor
+	}{
+		"none":                    {want: named(own)},
+		"none, with the gate off": {unaware: true},
+		"those of the author":     {change: func(p *v1.PodTemplateSpec) { p.Spec.EvictionInterceptors = named("a.example.com") }, want: named("a.example.com", own)},
+		"placed by the author":    {change: func(p *v1.PodTemplateSpec) { p.Spec.EvictionInterceptors = named(own, "a.example.com") }, want: named(own, "a.example.com")},
+		"in a scheduling group":   {change: func(p *v1.PodTemplateSpec) { p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &group} }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			setAwareness(t, !tc.unaware)
+			_, ctx := ktesting.NewTestContext(t)
+			ds := newDaemonSet("agent")
+			if tc.change != nil {
+				tc.change(&ds.Spec.Template)
+			}
+			manager, podControl, client, err := newTestController(ctx, ds)
+			if err != nil {
+				t.Fatalf("creating the controller: %v", err)
+			}
+			addNodes(manager.nodeStore, 0, 2, nil)
+			if err := manager.dsStore.Add(ds); err != nil {
+				t.Fatalf("adding the DaemonSet: %v", err)
+			}
+			before := ds.DeepCopy()
+			expectSyncDaemonSets(t, manager, ds, podControl, 2, 0, 0)
+			for _, template := range podControl.Templates {
+				if diff := cmp.Diff(tc.want, template.Spec.EvictionInterceptors); diff != "" {
+					t.Errorf("interceptors of the pod (-want +got):\n%s", diff)
+				}
+			}
+			if diff := cmp.Diff(before, ds); diff != "" {
+				t.Errorf("the DaemonSet was changed (-before +after):\n%s", diff)
+			}
+			patch, err := getPatch(before)
+			if err != nil {
+				t.Fatalf("making the patch of a revision: %v", err)
+			}
+			revisions, err := client.AppsV1().ControllerRevisions(ds.Namespace).List(ctx, metav1.ListOptions{})
+			if err != nil || len(revisions.Items) != 1 {
+				t.Fatalf("%d revisions, want one (%v)", len(revisions.Items), err)
+			}
+			if diff := cmp.Diff(string(patch), string(revisions.Items[0].Data.Raw)); diff != "" {
+				t.Errorf("the revision (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
