@@ -107,7 +107,7 @@ test-e2e: test-programs ## the demos, on a cluster of their own
 .PHONY: test-upgrade
 test-upgrade: control-plane base _output/bin/etcd ## the pristine base and the fork in turn on one etcd, step by step as in KEP-4563
 	@$(call build-in-tree,./hack/upgrade)
-	@echo '==> upgrade, rollback, upgrade (about 25 seconds)'
+	@echo '==> upgrade, rollback, upgrade (about a minute)'
 	@_output/bin/upgrade
 
 .PHONY: test-drain

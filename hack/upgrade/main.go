@@ -17,8 +17,9 @@ limitations under the License.
 // Upgrade runs the test of KEP-4563's section "Were upgrade and rollback tested?" by
 // machine: the pristine base and the fork take turns on one etcd, as kube-apiserver
 // first and kube-controller-manager last on the way up and the other way round on the
-// way down. To the KEP's steps it adds pods that name interceptors. It prints each
-// step with what was observed, and exits with 0 only if all was as it must be.
+// way down. To the KEP's steps it adds pods that name interceptors, a NodeMaintenance, and
+// Deployments in the middle of a surge. It prints each step with what was observed, and
+// exits with 0 only if all was as it must be.
 package main
 
 import (
@@ -35,6 +36,12 @@ import (
 
 // timeout bounds the whole test. It takes about a minute.
 const timeout = 10 * time.Minute
+
+const (
+	// gatesBefore are those that the workloads need, without their own.
+	gatesBefore = "EvictionRequestAPI=true,DeclarativeNodeMaintenance=true"
+	gates       = gatesBefore + ",DeploymentPodSurge=true,NodeMaintenanceAwareDaemonSet=true"
+)
 
 func main() {
 	base := flag.String("base", "_output/base/bin", "directory with kube-apiserver and kube-controller-manager of the pristine base")
@@ -64,7 +71,7 @@ func run(ctx context.Context, base, bin string) error {
 	defer plane.Close()
 	t, err := newUpgradeTest(plane, controlplane.Release{Name: "the pristine base", Bin: base}, controlplane.Release{
 		Name: "the fork", Bin: bin,
-		FeatureGates:  "EvictionRequestAPI=true,DeclarativeNodeMaintenance=true",
+		FeatureGates:  gates,
 		RuntimeConfig: "coordination.k8s.io/v1alpha1=true",
 	})
 	if err != nil {

@@ -52,6 +52,12 @@ type upgradeTest struct {
 
 	// pods are those that later steps come back to, by name.
 	pods map[string]*v1.Pod
+	// requested are the pods of Deployments that are asked to leave, by the Deployment.
+	requested map[string][]*v1.Pod
+	// untouched are workloads that nobody is to write, as revisions returned them.
+	untouched map[string][]string
+	// availability watches the Deployments.
+	availability *availability
 	// doomed is a namespace that is deleted under the base.
 	doomed *controlplane.Namespace
 	// activation is when the turn of the interceptor began that lasts through the
@@ -68,24 +74,35 @@ func newUpgradeTest(plane *controlplane.ControlPlane, base, fork controlplane.Re
 		Namespace: &controlplane.Namespace{Client: client, Name: "upgrade"},
 		doomed:    &controlplane.Namespace{Client: client, Name: "doomed"},
 		plane:     plane, base: base, fork: fork,
-		pods: map[string]*v1.Pod{},
+		pods:      map[string]*v1.Pod{},
+		requested: map[string][]*v1.Pod{},
+		untouched: map[string][]string{},
 	}, nil
 }
 
 func (t *upgradeTest) steps() []step {
 	return []step{
 		{"1", "Create a cluster with the base.", t.createCluster},
+		{"1a", "Create Deployments and a DaemonSet.", t.createOldWorkloads},
 		{"2", "Upgrade to the fork.", t.upgrade},
 		{"2a", "Look at the pod from before: nobody has written it.", t.expectOldPodUntouched},
 		{"3", "Create EvictionRequest A and pod A: the pod is evicted, the request ends with Evicted=True.", t.evictA},
 		{"3a", "Request the eviction of the pod from before the upgrade.", t.evictOldPod},
+		{"3b", "Request the eviction of a pod of a Deployment from before the upgrade.", t.evictOldWorkload},
 		{"4", "Create EvictionRequest B, pod B and a budget with maxUnavailable=0: the metric rises, the message explains, the pod stays.", t.blockB},
 		{"4a", "Create pods that name an interceptor, which begins with one of them.", t.createInterceptedPods},
 		{"4b", "Create a namespace with a pod and its EvictionRequest.", t.createDoomed},
 		{"4c", "Drain a node by a NodeMaintenance; its pod waits for an interceptor.", t.startMaintenance},
+		{"4d", "Create Deployments and request the eviction of some of their pods: they surge, and are not done.", t.createFleet},
+		{"4e", "Look at the Deployment and the DaemonSet from before.", t.expectUntouched},
+		{"4f", "Switch the gates of the workloads off in kube-controller-manager: the surges are given back.", t.switchGatesOff},
+		{"4g", "Look at the Deployment and the DaemonSet from before.", t.expectUntouched},
+		{"4h", "Switch the gates on again.", t.switchGatesOn},
 		{"5", "Downgrade to the base.", t.downgrade},
 		{"5a", "Read, write and evict pods that name an interceptor.", t.usePodsUnderBase},
 		{"5b", "Use the node that is being drained, and uncordon it.", t.useNodeUnderBase},
+		{"5c", "Look at the Deployments that surge: they return to their replicas.", t.expectFleetUnderBase},
+		{"5d", "Look at the Deployment and the DaemonSet from before.", t.expectUntouched},
 		{"6", "Delete the budget of pod B: the pod keeps running.", t.releaseBUnderBase},
 		{"6a", "Delete the namespace from step 4b: the base does not know that it holds a request.", t.deleteDoomed},
 		{"7", "Upgrade to the fork again.", t.upgrade},
@@ -96,6 +113,9 @@ func (t *upgradeTest) steps() []step {
 		{"8d", "Look at the request whose namespace is gone: it takes no status any more, so the controller deletes it.", t.expectOrphanDeleted},
 		{"8e", "The maintenance of the node goes on: it is cordoned again.", t.expectDraining},
 		{"8f", "Delete the maintenance in the middle of the drain.", t.finishMaintenance},
+		{"8g", "The drains of the Deployments go on, where they were not called off.", t.finishDrains},
+		{"8h", "Look at the Deployments: nothing is left of the surges.", t.expectNothingLeft},
+		{"8i", "Look at the Deployment and the DaemonSet from before, and at the Deployments with a stale annotation.", t.expectUntouched},
 	}
 }
 
@@ -106,6 +126,7 @@ func (t *upgradeTest) createCluster(ctx context.Context) (string, error) {
 	if err := t.Create(ctx); err != nil {
 		return "", err
 	}
+	t.availability = watchAvailability(ctx, t.Namespace)
 	if err := t.expectServed(false); err != nil {
 		return "", err
 	}
@@ -153,9 +174,13 @@ func (t *upgradeTest) upgrade(ctx context.Context) (string, error) {
 	return "kube-apiserver, then kube-controller-manager are the fork's; EvictionRequests are served.", nil
 }
 
-// downgrade replaces the API server last.
+// downgrade replaces the API server last, and has something happen while there is no
+// controller manager.
 func (t *upgradeTest) downgrade(ctx context.Context) (string, error) {
 	if err := t.plane.StopControllerManager(); err != nil {
+		return "", err
+	}
+	if err := t.changeUnobserved(ctx); err != nil {
 		return "", err
 	}
 	if err := t.plane.StopAPIServer(); err != nil {
