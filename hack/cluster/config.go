@@ -17,6 +17,7 @@ limitations under the License.
 package main
 
 import (
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -96,6 +97,11 @@ func sortSettings(flagName, list string) (string, error) {
 	return strings.Join(settings, ","), nil
 }
 
+// stages are what simulated pods can do beside kwok's default stages.
+//
+//go:embed stages.yaml
+var stages []byte
+
 // ports are the ports of one cluster, all on loopback.
 type ports struct {
 	Etcd              int `json:"etcd"`
@@ -129,6 +135,9 @@ type record struct {
 	Args          argList `json:"args,omitempty"`
 	Ports         ports   `json:"ports"`
 }
+
+// stagesFile is where kwok finds our stages.
+func (c *cluster) stagesFile() string { return filepath.Join(c.dir(), "stages.yaml") }
 
 func (c *cluster) recordFile() string { return filepath.Join(c.dir(), "cluster.json") }
 
@@ -190,8 +199,8 @@ type kwokctlOptions struct {
 }
 
 // kwokctlConfig returns the configuration of a cluster; binary gives the path of
-// a component's program.
-func kwokctlConfig(opts options, p ports, binary func(string) string) kwokctlConfiguration {
+// a component's program, stagesFile is that of our stages.
+func kwokctlConfig(opts options, p ports, binary func(string) string, stagesFile string) kwokctlConfiguration {
 	return kwokctlConfiguration{
 		APIVersion: "config.kwok.x-k8s.io/v1alpha1",
 		Kind:       "KwokctlConfiguration",
@@ -217,11 +226,11 @@ func kwokctlConfig(opts options, p ports, binary func(string) string) kwokctlCon
 			KwokControllerBinary:        binary("kwok-controller"),
 			KubectlBinary:               binary("kubectl"),
 		},
-		ComponentsPatches: append(componentPatches(), argPatches(opts.args)...),
+		ComponentsPatches: append(componentPatches(stagesFile), argPatches(opts.args)...),
 	}
 }
 
-func componentPatches() []componentPatch {
+func componentPatches(stagesFile string) []componentPatch {
 	return []componentPatch{
 		{Name: "etcd", ExtraArgs: []extraArg{
 			// The data does not outlive the cluster; syncing it only costs time.
@@ -251,6 +260,8 @@ func componentPatches() []componentPatch {
 			// Nodes of real kubelets can join; kwok must leave them alone.
 			{Key: "manage-all-nodes", Value: "false", Override: true},
 			{Key: "manage-nodes-with-annotation-selector", Value: simulatedAnnotation + "=" + simulatedValue},
+			// Beside the file of kwokctl, which has the default stages.
+			{Key: "config", Value: stagesFile},
 		}},
 	}
 }

@@ -111,7 +111,7 @@ func inBin(component string) string { return "/bin/" + component }
 func TestKwokctlConfig(t *testing.T) {
 	opts := options{gates: "A=true", runtimeConfig: "g/v1=true"}
 	p := ports{Etcd: 1, EtcdPeer: 2, APIServer: 3, ControllerManager: 4, Scheduler: 5, Kwok: 6}
-	data, err := json.Marshal(kwokctlConfig(opts, p, inBin).Options)
+	data, err := json.Marshal(kwokctlConfig(opts, p, inBin, "/stages").Options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,19 +126,26 @@ func TestKwokctlConfig(t *testing.T) {
 }
 
 func TestComponentPatches(t *testing.T) {
-	patches := kwokctlConfig(options{}, ports{}, inBin).ComponentsPatches
+	patches := kwokctlConfig(options{}, ports{}, inBin, "/stages").ComponentsPatches
 	for _, patch := range patches {
 		if !slices.Contains(components, patch.Name) {
 			t.Errorf("patch for %q, which is no component", patch.Name)
 		}
 	}
-	i := slices.IndexFunc(patches, func(p componentPatch) bool { return p.Name == "kube-controller-manager" })
-	if i < 0 {
-		t.Fatal("no patch for kube-controller-manager")
-	}
-	// Without this all controllers are administrators and RBAC is not tested.
-	if want := (extraArg{Key: "use-service-account-credentials", Value: "true"}); !slices.Contains(patches[i].ExtraArgs, want) {
-		t.Errorf("kube-controller-manager has %v, want %v among them", patches[i].ExtraArgs, want)
+	for component, want := range map[string]extraArg{
+		// Without this all controllers are administrators and RBAC is not tested.
+		"kube-controller-manager": {Key: "use-service-account-credentials", Value: "true"},
+		// Were it to override, the default stages would be gone.
+		"kwok-controller": {Key: "config", Value: "/stages"},
+	} {
+		i := slices.IndexFunc(patches, func(p componentPatch) bool { return p.Name == component })
+		if i < 0 {
+			t.Errorf("no patch for %s", component)
+			continue
+		}
+		if !slices.Contains(patches[i].ExtraArgs, want) {
+			t.Errorf("%s has %v, want %v among them", component, patches[i].ExtraArgs, want)
+		}
 	}
 }
 
@@ -154,7 +161,7 @@ func TestArgList(t *testing.T) {
 			t.Errorf("%q was refused: %v", good, err)
 		}
 	}
-	patches := kwokctlConfig(options{args: args}, ports{}, inBin).ComponentsPatches
+	patches := kwokctlConfig(options{args: args}, ports{}, inBin, "/stages").ComponentsPatches
 	// After our own settings, or those would win.
 	want := []componentPatch{
 		{Name: "kube-apiserver", ExtraArgs: []extraArg{{Key: "audit-log-path", Value: "/a=b:c"}}},

@@ -183,7 +183,10 @@ func (c *cluster) prepare(opts options, rec record) error {
 	if err := writeJSON(c.recordFile(), rec); err != nil {
 		return err
 	}
-	return writeJSON(c.kwokctlFile(), kwokctlConfig(opts, rec.Ports, c.binaryPath))
+	if err := os.WriteFile(c.stagesFile(), stages, 0o644); err != nil {
+		return fmt.Errorf("write the stages of simulated pods: %w", err)
+	}
+	return writeJSON(c.kwokctlFile(), kwokctlConfig(opts, rec.Ports, c.binaryPath, c.stagesFile()))
 }
 
 // linkKwokHome makes the link by which kwokctl finds the output directory.
