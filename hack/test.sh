@@ -109,11 +109,11 @@ run_phase() {
       GOWORK=off run tools "${ROOT}" ./hack/tree ./hack/cluster
       ;;
     unit)
-      select_packages 'cmd hack/bench hack/chaos pkg plugin staging' "$@"
+      select_packages 'cmd hack/availability hack/bench hack/chaos pkg plugin staging' "$@"
       run unit "${TREE}" "${PACKAGES[@]}"
       ;;
     unit-gates)
-      select_packages 'cmd hack/bench hack/chaos pkg plugin staging' "$@"
+      select_packages 'cmd hack/availability hack/bench hack/chaos pkg plugin staging' "$@"
       run unit-gates "${TREE}" -skip "${DEFAULT_GATES_TESTS}" \
         -ldflags "-X k8s.io/kubernetes/pkg/features.enabledByDefault=$(gates)" "${PACKAGES[@]}"
       ;;

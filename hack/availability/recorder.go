@@ -1,0 +1,282 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package availability records from watches how available applications are while
+// something happens to their pods: the ready endpoints of each Service, the pods of each
+// app, and the conditions of each Deployment. Nothing is polled, so that no state is
+// missed, however short: a record has every change, in the order of the API server.
+package availability
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+)
+
+const (
+	// catchUpInterval is how often it is looked whether everything has arrived.
+	catchUpInterval = 20 * time.Millisecond
+	// catchUpTimeout is how long that may take, on a machine that is slow.
+	catchUpTimeout = 30 * time.Second
+)
+
+// Recorder watches one namespace.
+type Recorder struct {
+	streams []*stream
+	cancel  context.CancelFunc
+	ended   sync.WaitGroup
+
+	// lock is held by whoever uses the record.
+	lock   sync.Mutex
+	record *Record
+}
+
+// stream is the watch of one resource.
+type stream struct {
+	resource string
+	client   *cache.ListWatch
+	observe  func(object runtime.Object, deleted bool, moment Moment)
+
+	// versions are those of the objects that are there, last is the one of the last event.
+	versions map[types.UID]string
+	last     string
+	// err is why it ended, unless it was told to.
+	err error
+}
+
+// Start returns when what is there has been noted, and everything that happens from now on
+// will be.
+func Start(ctx context.Context, client kubernetes.Interface, namespace string) (*Recorder, error) {
+	r := &Recorder{record: newRecord()}
+	r.streams = []*stream{
+		newStream("endpointslices", client.DiscoveryV1().EndpointSlices(namespace), func(object runtime.Object, deleted bool, moment Moment) {
+			r.record.observeSlice(object.(*discoveryv1.EndpointSlice), deleted, moment)
+		}),
+		newStream("pods", client.CoreV1().Pods(namespace), func(object runtime.Object, deleted bool, moment Moment) {
+			r.record.observePod(object.(*v1.Pod), deleted, moment)
+		}),
+		newStream("deployments", client.AppsV1().Deployments(namespace), func(object runtime.Object, deleted bool, moment Moment) {
+			r.record.observeDeployment(object.(*appsv1.Deployment), deleted, moment)
+		}),
+	}
+	ctx, r.cancel = context.WithCancel(ctx)
+	for _, s := range r.streams {
+		watcher, err := s.begin(ctx)
+		if err != nil {
+			r.cancel()
+			r.ended.Wait()
+			return nil, err
+		}
+		r.ended.Go(func() { r.follow(ctx, s, watcher) })
+	}
+	return r, nil
+}
+
+// Stop returns what was observed, up to now. It fails if something may be missing.
+func (r *Recorder) Stop(ctx context.Context) (*Record, error) {
+	err := r.catchUp(ctx)
+	r.cancel()
+	r.ended.Wait()
+	return r.record, err
+}
+
+// catchUp returns when everything has arrived that had happened before.
+func (r *Recorder) catchUp(ctx context.Context) error {
+	for _, s := range r.streams {
+		list, err := s.list(ctx)
+		if err != nil {
+			return err
+		}
+		err = wait.PollUntilContextTimeout(ctx, catchUpInterval, catchUpTimeout, true, func(context.Context) (bool, error) {
+			r.lock.Lock()
+			defer r.lock.Unlock()
+			behind, err := s.behind(list)
+			return !behind, errors.Join(err, s.err)
+		})
+		if err != nil {
+			return fmt.Errorf("waiting until all events of %s have arrived: %w", s.resource, err)
+		}
+	}
+	return nil
+}
+
+// lister is a client for one resource.
+type lister[L runtime.Object] interface {
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+func newStream[L runtime.Object](resource string, client lister[L], observe func(runtime.Object, bool, Moment)) *stream {
+	return &stream{
+		resource: resource,
+		observe:  observe,
+		versions: map[types.UID]string{},
+		client: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				return client.List(ctx, options)
+			},
+			WatchFuncWithContext: client.Watch,
+		},
+	}
+}
+
+func (s *stream) list(ctx context.Context) (runtime.Object, error) {
+	list, err := s.client.ListWithContext(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", s.resource, err)
+	}
+	return list, nil
+}
+
+// begin notes what is there, and starts the watch for what comes.
+func (s *stream) begin(ctx context.Context) (*watchtools.RetryWatcher, error) {
+	list, err := s.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	version, err := meta.NewAccessor().ResourceVersion(list)
+	if err != nil {
+		return nil, fmt.Errorf("reading the resource version of %s: %w", s.resource, err)
+	}
+	moment := Moment{At: time.Now(), ResourceVersion: version}
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		object, err := meta.Accessor(item)
+		if err != nil {
+			return err
+		}
+		s.versions[object.GetUID()] = object.GetResourceVersion()
+		s.observe(item, false, moment)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the list of %s: %w", s.resource, err)
+	}
+	s.last = version
+	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, version, s.client)
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", s.resource, err)
+	}
+	return watcher, nil
+}
+
+// follow notes what happens. A connection that breaks is taken up again where it broke; if
+// events are lost for good, the stream ends with an error.
+func (r *Recorder) follow(ctx context.Context, s *stream, watcher *watchtools.RetryWatcher) {
+	defer watcher.Stop()
+	for event := range watcher.ResultChan() {
+		now := time.Now()
+		r.lock.Lock()
+		s.err = s.note(event, now)
+		failed := s.err != nil
+		r.lock.Unlock()
+		if failed {
+			return
+		}
+	}
+	if ctx.Err() == nil {
+		r.lock.Lock()
+		defer r.lock.Unlock()
+		s.err = fmt.Errorf("the watch of %s has ended by itself", s.resource)
+	}
+}
+
+// note notes one event, which must be later than the one before it.
+func (s *stream) note(event watch.Event, now time.Time) error {
+	switch event.Type {
+	case watch.Added, watch.Modified, watch.Deleted:
+	case watch.Bookmark:
+		return nil
+	default:
+		return fmt.Errorf("watching %s: %w", s.resource, apierrors.FromObject(event.Object))
+	}
+	object, err := meta.Accessor(event.Object)
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", s.resource, err)
+	}
+	version := object.GetResourceVersion()
+	order, err := resourceversion.CompareResourceVersion(s.last, version)
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", s.resource, err)
+	}
+	if order >= 0 {
+		return fmt.Errorf("watching %s: resource version %s came after %s", s.resource, version, s.last)
+	}
+	s.last = version
+	deleted := event.Type == watch.Deleted
+	if deleted {
+		delete(s.versions, object.GetUID())
+	} else {
+		s.versions[object.GetUID()] = version
+	}
+	s.observe(event.Object, deleted, Moment{At: now, ResourceVersion: version})
+	return nil
+}
+
+// behind tells whether the list has something that the watch has not told yet.
+func (s *stream) behind(list runtime.Object) (bool, error) {
+	listed := map[types.UID]bool{}
+	behind := false
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		object, err := meta.Accessor(item)
+		if err != nil {
+			return err
+		}
+		listed[object.GetUID()] = true
+		known, found := s.versions[object.GetUID()]
+		if !found {
+			// It may have been seen, and be gone since.
+			order, err := resourceversion.CompareResourceVersion(s.last, object.GetResourceVersion())
+			behind = behind || order <= 0
+			return err
+		}
+		order, err := resourceversion.CompareResourceVersion(known, object.GetResourceVersion())
+		behind = behind || order < 0
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("reading the list of %s: %w", s.resource, err)
+	}
+	version, err := meta.NewAccessor().ResourceVersion(list)
+	if err != nil {
+		return false, fmt.Errorf("reading the resource version of %s: %w", s.resource, err)
+	}
+	for uid, known := range s.versions {
+		order, err := resourceversion.CompareResourceVersion(known, version)
+		if err != nil {
+			return false, fmt.Errorf("reading the resource versions of %s: %w", s.resource, err)
+		}
+		// What is not listed, and no younger than the list, is gone.
+		behind = behind || !listed[uid] && order <= 0
+	}
+	return behind, nil
+}
