@@ -116,6 +116,12 @@ test-drain: control-plane base _output/bin/etcd ## kubectl drain, cordon and unc
 	@echo '==> drain, cordon, uncordon (about 30 seconds)'
 	@_output/bin/drain
 
+.PHONY: test-surge
+test-surge: control-plane local-cluster-tools base ## drain a node with ten single-replica Deployments: not a moment without an endpoint, against kubectl drain of the base
+	@$(call build-in-tree,./hack/surge)
+	@echo '==> surge (about 80 seconds)'
+	@_output/bin/surge
+
 .PHONY: test-chaos
 test-chaos: control-plane _output/bin/etcd ## kill kube-apiserver and kube-controller-manager again and again during 200 evictions
 	@$(call build-in-tree,./hack/chaos)
@@ -145,7 +151,7 @@ control-plane: tree ## what a local cluster runs: the control plane and kubectl
 	@$(call build-in-tree,$(CONTROL_PLANE:%=./cmd/%))
 
 .PHONY: base
-base: tree ## kube-apiserver, kube-controller-manager and kubectl of the pristine base (3 to 7 minutes the first time, then seconds)
+base: tree ## the control plane and kubectl of the pristine base (3 to 7 minutes the first time, then seconds)
 	@echo '==> building the pristine base into _output/base/bin (3 to 7 minutes on two cores the first time, then seconds)'
 	@STRIP='$(STRIP)' hack/base.sh $(BUILD_FLAGS)
 

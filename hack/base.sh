@@ -15,14 +15,16 @@
 # limitations under the License.
 
 # Builds programs of the pristine base, without a patch or a file of ours, into
-# _output/base/bin: what the fork is compared with. The sources are the tag "base"
+# _output/base/bin: what the fork is compared with. What else a local cluster needs is
+# not the base's, and linked there from _output/bin. The sources are the tag "base"
 # of the tree's repository, so nothing is fetched a second time. Arguments: flags
 # of go build. $STRIP holds further flags of the linker.
 
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly PROGRAMS=(kube-apiserver kube-controller-manager kubectl)
+readonly PROGRAMS=(kube-apiserver kube-controller-manager kube-scheduler kubectl)
+readonly TOOLS=(etcd kwok kwokctl)
 BASE=${PWD}/_output/base
 readonly BASE
 readonly SRC=${BASE}/src BIN=${BASE}/bin
@@ -68,3 +70,4 @@ done
 
 # An empty GOWORK selects the go.work of the base.
 CGO_ENABLED=0 GOWORK='' go build -C "${SRC}" "$@" -ldflags "${STRIP:-} ${stamp[*]}" -o "${BIN}/" "${PROGRAMS[@]/#/./cmd/}"
+ln -sf "${TOOLS[@]/#/../../bin/}" "${BIN}/"

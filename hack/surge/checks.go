@@ -1,0 +1,245 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/hack/availability"
+)
+
+// check is something that must hold of a drain. It returns what is not so.
+type check struct {
+	what     string
+	problems func(r *result) []string
+}
+
+// ourChecks are those of the drain by a NodeMaintenance.
+func ourChecks() []check {
+	return []check{
+		{"the node was drained", drained},
+		{"no Service was without a ready endpoint for a moment", gaps},
+		{fmt.Sprintf("no Deployment had more than %d pods", maxPods), tooMany},
+		{fmt.Sprintf("the StatefulSet always had %d ready pods or more", statefulSetBudget), belowBudget},
+		{"all pods have left the node", stillThere},
+		{"the DaemonSet's pod has left last", daemonSetNotLast},
+		{"every Deployment surged, and said so while it did", notSurged},
+		{"no condition Available or Progressing has changed", flipped},
+		{"no Deployment or ReplicaSet is left scaled up", leftScaledUp},
+		{"no Deployment was rolled out", rolledOut},
+		{"the DaemonSet is back after the maintenance", notBack},
+	}
+}
+
+// judge tells what holds, and fails if anything does not.
+func judge(out io.Writer, ours, base *result) error {
+	checks := ourChecks()
+	failed := tell(out, ours, checks)
+	total := len(checks)
+	if base != nil {
+		// Without this, nothing would say that a gap is seen where there is one.
+		measured := []check{{"kubectl drain of the base leaves a gap wherever it takes a pod", noGaps}}
+		failed += tell(out, base, measured)
+		total += len(measured)
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d checks failed: see above", failed, total)
+	}
+	return nil
+}
+
+func tell(out io.Writer, r *result, checks []check) int {
+	failed := 0
+	for _, check := range checks {
+		problems := check.problems(r)
+		if len(problems) == 0 {
+			fmt.Fprintf(out, "  ok: %s\n", check.what)
+			continue
+		}
+		failed++
+		fmt.Fprintf(out, "  FAILED: %s:\n      %s\n", check.what, strings.Join(problems, "\n      "))
+	}
+	return failed
+}
+
+func drained(r *result) []string {
+	if r.complaint != "" {
+		return []string{fmt.Sprintf("not after %.0f s:", r.took.Seconds()), r.complaint}
+	}
+	return nil
+}
+
+// without returns the intervals in which the Service of an app had no ready endpoint.
+func (r *result) without(app string) []availability.Interval {
+	return r.record.ReadyEndpoints[app].Below(1, r.from, r.to)
+}
+
+func gaps(r *result) []string {
+	var problems []string
+	for _, d := range deployments() {
+		for _, gap := range r.without(d.name) {
+			problems = append(problems, fmt.Sprintf("%s: %.3f s, from %.3f s after the start of the drain", d.name, gap.Length().Seconds(), gap.From.Sub(r.from).Seconds()))
+		}
+	}
+	return problems
+}
+
+// noGaps is the counterpart for the base.
+func noGaps(r *result) []string {
+	var problems []string
+	for _, d := range deployments() {
+		gaps := r.without(d.name)
+		if d.held && len(gaps) > 0 {
+			problems = append(problems, fmt.Sprintf("%s: %d gaps, though its budget holds it", d.name, len(gaps)))
+		}
+		if !d.held && availability.Total(gaps) == 0 {
+			problems = append(problems, fmt.Sprintf("%s: no gap", d.name))
+		}
+	}
+	return problems
+}
+
+func tooMany(r *result) []string {
+	var problems []string
+	for _, d := range deployments() {
+		if most := r.record.Apps[d.name].Active.Max(r.from, r.to); most > maxPods {
+			problems = append(problems, fmt.Sprintf("%s: %d", d.name, most))
+		}
+	}
+	return problems
+}
+
+func belowBudget(r *result) []string {
+	var problems []string
+	for _, interval := range r.record.Apps[statefulSet].Ready.Below(statefulSetBudget, r.from, r.to) {
+		problems = append(problems, fmt.Sprintf("not for %.3f s, from %.3f s after the start of the drain", interval.Length().Seconds(), interval.From.Sub(r.from).Seconds()))
+	}
+	return problems
+}
+
+func stillThere(r *result) []string {
+	var problems []string
+	pods := r.record.OnNode(drainedNode)
+	for _, pod := range pods {
+		if pod.Gone == nil {
+			problems = append(problems, pod.Name)
+		}
+	}
+	if want := len(deployments()) + statefulSetReplicas + 1; len(pods) != want {
+		problems = append(problems, fmt.Sprintf("%d pods were ever on the node, want %d", len(pods), want))
+	}
+	return problems
+}
+
+func daemonSetNotLast(r *result) []string {
+	var problems []string
+	pods := r.record.OnNode(drainedNode)
+	for _, own := range pods {
+		if own.App != daemonSet {
+			continue
+		}
+		if own.Terminating == nil {
+			problems = append(problems, own.Name+" was never told to go")
+			continue
+		}
+		for _, other := range pods {
+			if other.App != daemonSet && (other.Gone == nil || other.Gone.At.After(own.Terminating.At)) {
+				problems = append(problems, fmt.Sprintf("%s was told to go before %s was gone", own.Name, other.Name))
+			}
+		}
+	}
+	return problems
+}
+
+func notSurged(r *result) []string {
+	var problems []string
+	for _, d := range deployments() {
+		history := r.record.Conditions[d.name][surging]
+		seen := false
+		for _, condition := range history {
+			seen = seen || condition.Status == v1.ConditionTrue && strings.HasPrefix(condition.Message, "Surging 1/1")
+		}
+		switch {
+		case !seen:
+			problems = append(problems, fmt.Sprintf("%s never had condition %s with Surging 1/1", d.name, surging))
+		case history[len(history)-1].Status != "":
+			problems = append(problems, fmt.Sprintf("%s still has condition %s: %s", d.name, surging, history[len(history)-1].Message))
+		}
+	}
+	return problems
+}
+
+func flipped(r *result) []string {
+	var problems []string
+	for _, d := range deployments() {
+		for _, conditionType := range []appsv1.DeploymentConditionType{appsv1.DeploymentAvailable, appsv1.DeploymentProgressing} {
+			history := r.record.Conditions[d.name][conditionType]
+			if len(history) == 0 {
+				problems = append(problems, fmt.Sprintf("%s never had condition %s", d.name, conditionType))
+				continue
+			}
+			for _, condition := range history {
+				if first := history[0]; condition.Status != first.Status || condition.Reason != first.Reason {
+					problems = append(problems, fmt.Sprintf("%s: %s was %s (%s), then %s (%s: %s)", d.name, conditionType, first.Status, first.Reason, condition.Status, condition.Reason, condition.Message))
+				}
+			}
+		}
+	}
+	return problems
+}
+
+func leftScaledUp(r *result) []string {
+	problems := scaledUp(r.replicaSets)
+	for i := range r.deployments {
+		if d := &r.deployments[i]; *d.Spec.Replicas != 1 {
+			problems = append(problems, fmt.Sprintf("Deployment %s wants %d pods", d.Name, *d.Spec.Replicas))
+		}
+	}
+	if r.restless != nil {
+		problems = append(problems, r.restless.Error())
+	}
+	return problems
+}
+
+// rolledOut compares the ReplicaSets with what ten Deployments have that were never
+// changed.
+func rolledOut(r *result) []string {
+	var problems []string
+	if want := len(deployments()); len(r.deployments) != want || len(r.replicaSets) != want {
+		problems = append(problems, fmt.Sprintf("%d Deployments have %d ReplicaSets, want %d of each", len(r.deployments), len(r.replicaSets), want))
+	}
+	for i := range r.deployments {
+		if d := &r.deployments[i]; d.Generation != 1 {
+			problems = append(problems, fmt.Sprintf("Deployment %s has generation %d", d.Name, d.Generation))
+		}
+	}
+	return problems
+}
+
+func notBack(r *result) []string {
+	if r.complaint != "" {
+		return []string{"the maintenance was not completed: the node was not drained"}
+	}
+	if r.back != nil {
+		return []string{r.back.Error()}
+	}
+	return nil
+}
