@@ -64,9 +64,9 @@ flag = $(if $(filter undefined,$(origin $(2))),,--$(1) '$($(2))')
 ##@ Run
 
 .PHONY: demo
-demo: up ## build what is missing, start a cluster, drain three nodes with kubectl maintenance
+demo: base up ## build what is missing, start a cluster, drain three nodes with kubectl maintenance, against kubectl drain of the base
 	@$(call build-in-tree,$(DEMO_PACKAGES))
-	@echo '==> demo (about 25 seconds)'
+	@echo '==> demo (about 30 seconds)'
 	@_output/bin/demo maintenance
 
 .PHONY: demo-evictionrequest
@@ -135,7 +135,7 @@ bench: control-plane local-cluster-tools base ## evictions and drains against ku
 	@_output/bin/bench $(call flag,parts,PARTS) $(call flag,scale-nodes,SCALE_NODES) $(call flag,pods,PODS) $(call flag,runs,RUNS) $(call flag,drain-pods,DRAIN_PODS) $(call flag,idle,IDLE) $(patsubst %,--enforce=%,$(ENFORCE))
 
 .PHONY: test-programs
-test-programs: control-plane local-cluster-tools _output/bin/gotestsum
+test-programs: control-plane local-cluster-tools base _output/bin/gotestsum
 	@$(call build-in-tree,$(DEMO_PACKAGES))
 
 ##@ Build

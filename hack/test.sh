@@ -141,7 +141,7 @@ run_e2e() {
   local demo failed=0
   if _output/bin/cluster up --name e2e --timeout 6m; then
     for demo in "${demos[@]}"; do
-      _output/bin/demo --kubeconfig _output/clusters/e2e.kubeconfig --timeout 4m "${demo}" </dev/null || ((failed += 1))
+      _output/bin/demo --kubeconfig _output/clusters/e2e.kubeconfig --base-name e2e-base --timeout 4m "${demo}" </dev/null || ((failed += 1))
     done
   else
     failed=${#demos[@]}

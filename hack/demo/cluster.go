@@ -48,6 +48,9 @@ type cluster struct {
 	kubectl    string
 	kubeconfig string
 	namespace  string
+	// base is where the programs of the pristine base are, baseName is the name of its
+	// cluster, output is for the state of that.
+	base, baseName, output string
 }
 
 func (c *cluster) createNamespace(ctx context.Context, demo string) error {

@@ -31,14 +31,15 @@ spec:
 `, name, interceptor, container)
 }
 
-// protectedManifest is an application with one replica and a budget that never
-// lets it go.
+// protectedManifest is an application with one replica, whose strategy allows no second
+// one in its place, and a budget that never lets it go.
 func protectedManifest(name string) string {
 	return fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
 metadata: {name: %[1]s}
 spec:
   replicas: 1
+  strategy: {type: Recreate}
   selector: {matchLabels: {app: %[1]s}}
   template:
     metadata: {labels: {app: %[1]s}}

@@ -15,8 +15,9 @@ limitations under the License.
 */
 
 // Demo shows this fork at work on a running cluster. The demo "maintenance" drains three
-// nodes with kubectl maintenance: it shows what holds the drain up, helps, and gives the
-// nodes back. The demo "evictionrequest" shows what a drain is made of: a pod that is
+// nodes with kubectl maintenance: it shows what holds the drain up, helps, gives the
+// nodes back, and compares how long an application with a single pod was away with what
+// kubectl drain does on a cluster of the pristine base. The demo "evictionrequest" shows what a drain is made of: a pod that is
 // intercepted before it is evicted, a pod that a PodDisruptionBudget holds back until the
 // budget goes, and a request that is called off. Both print what happens while it happens,
 // and exit with 0 only if everything came as it must.
@@ -44,7 +45,10 @@ var demos = map[string]func(ctx context.Context, c *cluster) error{
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", "_output/kubeconfig", "path of the kubeconfig file of the cluster")
-	bin := flag.String("bin", "_output/bin", "directory with kubectl and eviction-interceptor")
+	bin := flag.String("bin", "_output/bin", "directory with kubectl, eviction-interceptor and cluster")
+	base := flag.String("base", "_output/base/bin", "directory with the programs of the pristine base, which the demo maintenance compares with")
+	baseName := flag.String("base-name", "demo-base", "name of the cluster of the base, which is there only while the demo runs")
+	output := flag.String("output", "_output", "directory for the state of the cluster of the base")
 	// A cluster that does not work shows as a failure and not as a hang.
 	timeout := flag.Duration("timeout", 2*time.Minute, "time in which everything must have come as it should")
 	flag.Usage = func() {
@@ -62,21 +66,21 @@ func main() {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, *timeout)
 	defer cancel()
-	if err := run(ctx, demo, *kubeconfig, *bin); err != nil {
+	c := &cluster{kubectl: *bin + "/kubectl", bin: *bin, kubeconfig: *kubeconfig, base: *base, baseName: *baseName, output: *output}
+	if err := run(ctx, demo, c); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, demo func(context.Context, *cluster) error, kubeconfig, bin string) error {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+func run(ctx context.Context, demo func(context.Context, *cluster) error, c *cluster) error {
+	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig (is the cluster up? run \"make up\"): %w", err)
 	}
 	config.WarningHandler = rest.NoWarnings{} // kubectl prints them where they matter.
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
+	if c.client, err = kubernetes.NewForConfig(config); err != nil {
 		return fmt.Errorf("creating a client: %w", err)
 	}
-	return demo(ctx, &cluster{client: client, kubectl: bin + "/kubectl", bin: bin, kubeconfig: kubeconfig})
+	return demo(ctx, c)
 }

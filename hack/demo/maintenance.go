@@ -24,6 +24,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/hack/availability"
 )
 
 const (
@@ -49,6 +50,12 @@ var rackNodes = []string{"rack-7-a", "rack-7-b", "rack-7-c"}
 type maintenanceDemo struct {
 	*cluster
 	story *story
+
+	// beside is the drain that is compared with, watching sees what becomes of the shop in
+	// ours, which is then in shop.
+	beside   *baseDrain
+	watching *availability.Recorder
+	shop     downtime
 }
 
 func demoMaintenance(ctx context.Context, c *cluster) error {
@@ -60,6 +67,8 @@ func demoMaintenance(ctx context.Context, c *cluster) error {
 	d := &maintenanceDemo{cluster: c, story: &story{cluster: c, out: os.Stdout, began: time.Now()}}
 	lifetime, cancel := interceptor.lifetime(ctx)
 	defer cancel()
+	d.beside = startBaseDrain(lifetime, c)
+	defer d.beside.end()
 	if err := d.play(lifetime); err != nil {
 		// Ctrl-C ends the interceptor as well.
 		if died := interceptor.alive(); died != nil && ctx.Err() == nil {
@@ -87,6 +96,7 @@ func (d *maintenanceDemo) play(ctx context.Context) error {
 		{"Who holds it up?", d.nameBlockers},
 		{"Help the one that stays until somebody acts", d.release},
 		{"The firmware is upgraded: give the nodes back", d.complete},
+		{"One replica: how long was shop away?", d.compare},
 	} {
 		d.story.chapter(chapter.title)
 		if err := chapter.play(ctx); err != nil {
@@ -113,12 +123,13 @@ func (d *maintenanceDemo) fillRack(ctx context.Context) error {
 		return err
 	}
 	d.story.say(`The nodes are rack-7-a, -b and -c. In namespace %s:
-  web  6 pods that may go at any time
-  api  2 pods; its PodDisruptionBudget lets none of them go
-  db   2 pods; %s moves their data away first (%s)
-  dns  1 pod that the others need, of priority system-cluster-critical
-`, d.namespace, migratorName, migrationTime)
-	return d.story.expect(ctx, d.onRack(map[string]int{"web": 6, "api": 2, "db": 2, "dns": 1}), d.budgetAllowsNone())
+  web   6 pods that may go at any time
+  shop  1 pod behind a Service; a new one takes %s to become ready
+  api   2 pods; its PodDisruptionBudget lets none of them go, its strategy allows no third
+  db    2 pods; %s moves their data away first (%s)
+  dns   1 pod that the others need, of priority system-cluster-critical
+`, d.namespace, shopStart, migratorName, migrationTime)
+	return d.story.expect(ctx, d.onRack(map[string]int{"web": 6, shop: 1, "api": 2, "db": 2, "dns": 1}), d.budgetAllowsNone(), d.shopIsOpen())
 }
 
 // clearRack removes what an earlier run has left.
@@ -186,11 +197,16 @@ func (d *maintenanceDemo) plan(ctx context.Context) error {
 }
 
 func (d *maintenanceDemo) start(ctx context.Context) error {
+	var err error
+	if d.watching, err = availability.Start(ctx, d.client, d.namespace); err != nil {
+		return err
+	}
+	d.shop.from = time.Now()
 	if _, err := d.story.kubectl(ctx, "maintenance", "start", "--name="+maintenanceName, "-l", rackSelector, "--reason="+maintenanceReason); err != nil {
 		return err
 	}
-	checks := []check{d.cordoned(), d.movedAway("web", 6), d.migrating(), d.heldByBudget(), d.notAsked("dns")}
-	err := d.story.watch(ctx, func(w *watching) error {
+	checks := []check{d.cordoned(), d.movedAway("web", 6), d.movedAway(shop, 1), d.migrating(), d.heldByBudget(), d.notAsked("dns")}
+	err = d.story.watch(ctx, func(w *watching) error {
 		defer w.interrupt()
 		if err := d.story.await(ctx, checks); err != nil {
 			return err
@@ -230,6 +246,10 @@ func (d *maintenanceDemo) release(ctx context.Context) error {
 		return d.run(ctx, "", scale...)
 	}, "maintenance", "watch", maintenanceName)
 	if err != nil {
+		return err
+	}
+	d.shop.to = time.Now()
+	if d.shop.record, err = d.watching.Stop(ctx); err != nil {
 		return err
 	}
 	return d.story.expect(ctx, d.drained(), d.migrated(), d.movedAway("api", 3), d.movedAway("db", 2), d.movedAway("dns", 1))

@@ -18,6 +18,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,11 +80,8 @@ func (d *maintenanceDemo) nodesSchedulable() check {
 			return err
 		}
 		for _, node := range nodes {
-			ready := slices.ContainsFunc(node.Status.Conditions, func(condition v1.NodeCondition) bool {
-				return condition.Type == v1.NodeReady && condition.Status == v1.ConditionTrue
-			})
-			if !ready || node.Spec.Unschedulable || len(node.Spec.Taints) > 0 {
-				return fmt.Errorf("%s: ready %t, unschedulable %t, taints %v", node.Name, ready, node.Spec.Unschedulable, node.Spec.Taints)
+			if !takesPods(&node) {
+				return fmt.Errorf("%s: conditions %v, unschedulable %t, taints %v", node.Name, node.Status.Conditions, node.Spec.Unschedulable, node.Spec.Taints)
 			}
 		}
 		return wantCount("nodes", len(nodes), len(rackNodes))
@@ -102,6 +100,16 @@ func (d *maintenanceDemo) onRack(want map[string]int) check {
 			}
 		}
 		return nil
+	}}
+}
+
+func (d *maintenanceDemo) shopIsOpen() check {
+	return check{"the Service of shop has an endpoint", func(ctx context.Context) error {
+		open, err := d.hasEndpoint(ctx)
+		if err == nil && !open {
+			err = errors.New("it has none that is ready")
+		}
+		return err
 	}}
 }
 

@@ -50,9 +50,36 @@ const prefersRack = `affinity:
           - weight: 100
             preference: {matchExpressions: [{key: rack, operator: In, values: ["7"]}]}`
 
+// shopManifests are an application with a single pod behind a Service. Simulated pods take
+// the time that the annotations say; without them they would start and end at once.
+var shopManifests = fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata:
+      labels: {app: %[1]s}
+      annotations:
+        pod-ready.stage.kwok.x-k8s.io/delay: %[2]s
+        pod-delete.stage.kwok.x-k8s.io/delay: %[3]s
+    spec:
+      %[4]s
+      %[5]s
+---
+apiVersion: v1
+kind: Service
+metadata: {name: %[1]s}
+spec:
+  selector: {app: %[1]s}
+  ports: [{port: 80}]
+`, shop, shopStart, shopEnd, container, prefersRack)
+
 // workloadManifests are the applications on the rack. They differ in how their pods leave
 // it.
-const workloadManifests = `# Any pod may go at any time.
+var workloadManifests = shopManifests + `---
+# Any pod may go at any time.
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
@@ -65,12 +92,14 @@ spec:
       ` + container + `
       ` + prefersRack + `
 ---
-# Both pods must be there: none may go.
+# Both pods must be there, so none may go, and there is no room for a third one while a
+# new pod replaces an old one.
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: api}
 spec:
   replicas: 2
+  strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}
   selector: {matchLabels: {app: api}}
   template:
     metadata: {labels: {app: api}}
