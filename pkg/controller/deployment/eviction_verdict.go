@@ -79,7 +79,10 @@ func (w *workload) waiting(set *replicaSet, asked askedPod) string {
 	if failure := replicaFailure(set.view); failure != "" {
 		return surging + "replacements cannot be created: " + failure
 	}
-	return surging + "waiting for replacements to be created, or for room: other pods go first."
+	if len(set.kept.Leaving) > 0 {
+		return fmt.Sprintf("Waiting: other pods of %s go first.", w)
+	}
+	return surging + "waiting for replacements to be created."
 }
 
 // describeUnavailable says why a pod is not available.

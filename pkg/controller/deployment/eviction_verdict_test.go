@@ -105,7 +105,14 @@ func TestVerdict(t *testing.T) {
 		},
 		"it is not there yet": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.pods, set.living = set.pods[:1], set.living[:1] },
-			want:   verdict{message: "Surging 0/1: waiting for replacements to be created, or for room: other pods go first."},
+			want:   verdict{message: "Surging 0/1: waiting for replacements to be created."},
+		},
+		"others go first": {
+			change: func(_ *workload, set *replicaSet, _ *askedPod) {
+				set.kept = kept0("b")
+				set.pods[1] = pod("b", "serving", "asked")
+			},
+			want: verdict{message: "Waiting: other pods of Deployment web go first."},
 		},
 		"the replacement is available": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.kept = kept0("a") },
