@@ -161,7 +161,8 @@ func newSimulation(t *testing.T, seed int64, calm bool) *simulation {
 	}
 	s.dc.surger = &surger{
 		dc: s.dc, client: client, clock: clock.RealClock{}, requestLister: s.caches.Coordination().V1alpha1().EvictionRequests().Lister(),
-		moves: map[types.UID]*move{}, progress: map[types.UID]progress{}, written: newConsistencyStore(s.caches.Apps().V1().ReplicaSets()),
+		requestsSynced: func() bool { return true },
+		moves:          map[types.UID]*move{}, progress: map[types.UID]progress{}, written: newConsistencyStore(s.caches.Apps().V1().ReplicaSets()),
 	}
 	s.refresh(true)
 	for range 50 { // A Deployment that has come to rest.

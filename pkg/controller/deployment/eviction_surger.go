@@ -49,6 +49,10 @@ import (
 // that waits; what bounds the work is maxSurge of each Deployment.
 const maxConcurrentTurns = 100000
 
+// requestPatience is how long a surge from before a restart is left alone while nothing is
+// known of the requests. After that there are none: the API server does not serve them.
+const requestPatience = 2 * time.Minute
+
 // surger makes Deployments surge before their pods are evicted: interceptor
 // deployment.apps.k8s.io (KEP-4563, "Pod Surge Example").
 //
@@ -66,7 +70,10 @@ type surger struct {
 	client        clientset.Interface
 	clock         clock.WithTicker
 	requestLister coordinationlisters.EvictionRequestLister
-	interceptor   *evictionrequest.Interceptor
+	// requestsSynced is not waited for when the controller starts: that could be for ever.
+	requestsSynced cache.InformerSynced
+	started        time.Time
+	interceptor    *evictionrequest.Interceptor
 
 	// written knows which writes of a surge the cache of ReplicaSets has not seen. Without the
 	// surge, a rollout would take its room.
@@ -97,13 +104,15 @@ type move struct {
 // client is for what an eviction waits for: it should have rate limits of its own.
 func (dc *DeploymentController) SurgeForEvictions(requests coordinationinformers.EvictionRequestInformer, deployments appsinformers.DeploymentInformer, replicaSets appsinformers.ReplicaSetInformer, pods coreinformers.PodInformer, client clientset.Interface) error {
 	s := &surger{
-		dc:            dc,
-		client:        client,
-		clock:         clock.RealClock{},
-		requestLister: requests.Lister(),
-		written:       newConsistencyStore(replicaSets),
-		moves:         map[types.UID]*move{},
-		progress:      map[types.UID]progress{},
+		dc:             dc,
+		client:         client,
+		clock:          clock.RealClock{},
+		requestLister:  requests.Lister(),
+		requestsSynced: requests.Informer().HasSynced,
+		started:        time.Now(),
+		written:        newConsistencyStore(replicaSets),
+		moves:          map[types.UID]*move{},
+		progress:       map[types.UID]progress{},
 	}
 	var err error
 	s.interceptor, err = evictionrequest.NewInterceptor(evictionrequest.InterceptorConfig{
@@ -150,6 +159,12 @@ func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.D
 	}
 	now := s.clock.Now()
 	w := s.observe(ctx, now, d, rsList, podMap)
+	if !s.requestsSynced() && now.Sub(s.started) < requestPatience {
+		if w.hasSurge() {
+			dc.enqueueAfter(d, time.Second)
+		}
+		return w.views(), nil
+	}
 	w.failure = s.apply(ctx, now, w)
 	// Also after a failure: however long it lasts, pods wait no longer than their deadline.
 	s.report(now, w)

@@ -182,6 +182,11 @@ func (w *workload) views() []*apps.ReplicaSet {
 	return views
 }
 
+// hasSurge tells whether any ReplicaSet has a record of one.
+func (w *workload) hasSurge() bool {
+	return slices.ContainsFunc(w.sets, func(set *replicaSet) bool { return set.kept.Of > 0 })
+}
+
 // progress sums up all ReplicaSets.
 func (w *workload) progress() progress {
 	var p progress

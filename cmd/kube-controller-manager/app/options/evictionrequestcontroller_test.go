@@ -61,8 +61,10 @@ func TestEvictionRequestControllerOptionsValidate(t *testing.T) {
 		want   string
 	}{
 		"no sync workers": {
-			change: func(c *evictionrequestconfig.EvictionRequestControllerConfiguration) { c.ConcurrentEvictionRequestSyncs = 0 },
-			want:   "--concurrent-evictionrequest-syncs must be positive, but is 0",
+			change: func(c *evictionrequestconfig.EvictionRequestControllerConfiguration) {
+				c.ConcurrentEvictionRequestSyncs = 0
+			},
+			want: "--concurrent-evictionrequest-syncs must be positive, but is 0",
 		},
 		"no eviction workers": {
 			change: func(c *evictionrequestconfig.EvictionRequestControllerConfiguration) { c.ConcurrentEvictions = -1 },
