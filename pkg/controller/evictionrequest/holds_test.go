@@ -128,19 +128,16 @@ func TestHolds(t *testing.T) {
 				l := newLife(ownedBy("DaemonSet", true))
 				l.passes(0)
 				l.passes(2 * time.Minute)
+				// Nobody behind it could end the pod: it has no deadline.
 				l.passes(20 * time.Minute)
-				l.acts(21*time.Minute, func(status *coordinationv1alpha1.EvictionRequestStatus) {
-					recordDecline(at(21*time.Minute).Time, status, declineReason(l.pod))
-				})
-				l.passes(21 * time.Minute)
+				l.passes(24 * time.Hour)
 				return l
 			},
 			want: []string{
 				"0s: Interceptor daemonset.apps.k8s.io",
 				"2m0s: InterceptorUnresponsive daemonset.apps.k8s.io",
-				"20m0s: Evicting",
-				"21m0s: Evicting",
-				"21m0s: Unhandled DaemonSet",
+				"20m0s: InterceptorUnresponsive daemonset.apps.k8s.io",
+				"24h0m0s: InterceptorUnresponsive daemonset.apps.k8s.io",
 			},
 		},
 		{

@@ -18,6 +18,7 @@ package evictionrequest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -59,7 +60,7 @@ func computeStatus(now time.Time, request *coordinationv1alpha1.EvictionRequest,
 	case !isInitialized(status):
 		initialize(now, status, pod)
 	default:
-		advance(now, request, status)
+		advance(now, request, status, pod)
 	}
 	if isFinished(status) {
 		return status, 0
@@ -100,8 +101,9 @@ func initialize(now time.Time, status *coordinationv1alpha1.EvictionRequestStatu
 }
 
 // advance gives the turn to the next interceptor when the active one has completed
-// or its deadline has passed.
-func advance(now time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) {
+// or its deadline has passed. There is no deadline for those that alone can end the pod:
+// they keep silent until a maintenance wants it, and after them nobody would act.
+func advance(now time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) {
 	active := activeInterceptor(status)
 	if active == "" {
 		return
@@ -109,7 +111,7 @@ func advance(now time.Time, request *coordinationv1alpha1.EvictionRequest, statu
 	entry := interceptorStatus(status, active)
 	completed := entry != nil && entry.CompletionTime != nil
 	deadline, limited := activeDeadline(request, status)
-	silent := limited && !now.Before(deadline)
+	silent := limited && !now.Before(deadline) && !slices.Contains(defaultInterceptors(pod), active)
 	if completed || silent {
 		deactivate(status)
 		activateNext(now, status)
