@@ -366,6 +366,7 @@ func TestSilence(t *testing.T) {
 		"another pod": {objects: withTargets(targetsUpTo(999)), happen: func(w *world) {
 			w.update("pods", newAgentPod(func(pod *v1.Pod) { pod.UID = "other" }), work)
 			w.update("nodes", drained("node", targetsUpTo(1000)), "")
+			w.touchRequest()
 		}},
 		"it ends by itself":     {objects: withTargets(targetsUpTo(999)), happen: func(w *world) { w.end(newAgentPod()) }},
 		"it has ended by then":  {objects: withTargets(targetsUpTo(999), func(pod *v1.Pod) { pod.Status.Phase = v1.PodSucceeded }), happen: func(w *world) { w.update("nodes", drained("node", targetsUpTo(1000)), "") }},
@@ -385,6 +386,21 @@ func TestSilence(t *testing.T) {
 			})
 		})
 	}
+}
+
+// touchRequest has the interceptor look at the request, whatever becomes of its pod.
+func (w *world) touchRequest() {
+	w.t.Helper()
+	requests := w.client.CoordinationV1alpha1().EvictionRequests(work)
+	request, err := requests.Get(w.t.Context(), "uid", metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatalf("reading the request: %v", err)
+	}
+	request.Labels = map[string]string{"touched": "true"}
+	if _, err := requests.Update(w.t.Context(), request, metav1.UpdateOptions{}); err != nil {
+		w.t.Fatalf("touching the request: %v", err)
+	}
+	w.settle()
 }
 
 // without is the usual world without the pod or without the node.
