@@ -70,7 +70,11 @@ func newEvictionRequestController(ctx context.Context, controllerContext Control
 	if err != nil {
 		return nil, fmt.Errorf("creating the %s: %w", controllerName, err)
 	}
-	absent, err := absentInterceptors(client, controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests())
+	reportClient, err := newEvictionClient(controllerContext, controllerName)
+	if err != nil {
+		return nil, err
+	}
+	absent, err := absentInterceptors(reportClient, controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests())
 	if err != nil {
 		return nil, err
 	}

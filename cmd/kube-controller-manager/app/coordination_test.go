@@ -117,8 +117,9 @@ func TestNewEvictionRequestController(t *testing.T) {
 	if got := controller.Name(); got != "evictionrequest-controller" {
 		t.Errorf("the name is %q", got)
 	}
-	// One client for the state, one for evictions, under the name that the role is bound to.
-	if want := []string{"evictionrequest-controller", "evictionrequest-controller"}; !slices.Equal(builder.names, want) {
+	// One client for the state, one for evictions and one for the reports of those who are
+	// not there, under the name that the role is bound to.
+	if want := []string{"evictionrequest-controller", "evictionrequest-controller", "evictionrequest-controller"}; !slices.Equal(builder.names, want) {
 		t.Errorf("asked for the clients %v, want %v", builder.names, want)
 	}
 	stop()

@@ -31,6 +31,10 @@ func interceptDeploymentEvictions(controllerContext ControllerContext, controlle
 	if !utilfeature.DefaultFeatureGate.Enabled(features.DeploymentPodSurge) {
 		return nil, nil
 	}
+	reportClient, err := newEvictionClient(controllerContext, controllerName)
+	if err != nil {
+		return nil, err
+	}
 	client, err := newEvictionClient(controllerContext, controllerName)
 	if err != nil {
 		return nil, err
@@ -41,6 +45,7 @@ func interceptDeploymentEvictions(controllerContext ControllerContext, controlle
 		informers.Apps().V1().Deployments(),
 		informers.Apps().V1().ReplicaSets(),
 		informers.Core().V1().Pods(),
+		reportClient,
 		client,
 	); err != nil {
 		return nil, err

@@ -28,12 +28,17 @@ func interceptReplicaSetEvictions(controllerContext ControllerContext, controlle
 		return nil, nil
 	}
 	// Not the client of the controller: creating pods must not wait for evictions.
-	client, err := newEvictionClient(controllerContext, controllerName)
+	reportClient, err := newEvictionClient(controllerContext, controllerName)
+	if err != nil {
+		return nil, err
+	}
+	evictionClient, err := newEvictionClient(controllerContext, controllerName)
 	if err != nil {
 		return nil, err
 	}
 	return rsc.InterceptEvictions(
-		client,
+		reportClient,
+		evictionClient,
 		controllerContext.InformerFactory.Apps().V1().Deployments(),
 		controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests(),
 		controllerContext.InformerFactory.Policy().V1().PodDisruptionBudgets(),

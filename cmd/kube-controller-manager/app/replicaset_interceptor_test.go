@@ -52,8 +52,8 @@ func TestInterceptReplicaSetEvictions(t *testing.T) {
 		wantKinds   int
 	}{
 		"gate off": {wantKinds: 2},
-		// The client is for evictions, under the name that the role is bound to.
-		"gate on": {enabled: true, wantClients: []string{controllerName}, wantKinds: 5},
+		// One client for reports, one for evictions, under the name that the role is bound to.
+		"gate on": {enabled: true, wantClients: []string{controllerName, controllerName}, wantKinds: 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			setDeploymentPodSurge(t, test.enabled)

@@ -111,6 +111,7 @@ func NewInterceptor(
 		Accept:        i.accept,
 		Handle:        i.handle,
 		MaxConcurrent: maxTurns,
+		Persistent:    true,
 		Informer:      requestInformer,
 	}); err != nil {
 		return nil, err

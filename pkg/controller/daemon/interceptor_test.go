@@ -586,3 +586,28 @@ func TestNothingRunsBeforeTheClasses(t *testing.T) {
 		t.Error("not ready to run with all caches")
 	}
 }
+
+// A webhook refuses the deletion for longer than the heartbeat deadline. Nobody else can end
+// the pod, and the eviction request controller has no deadline for it.
+func TestDeletionThatIsRefusedForLong(t *testing.T) {
+	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
+		w.answerDeletes(errors.New("refused by a webhook"))
+		w.update("nodes", drained("node", targetsUpTo(1000)), "")
+		time.Sleep(30 * time.Minute)
+		w.answerDeletes(nil)
+		w.lock.Lock()
+		before := len(w.deletes)
+		w.lock.Unlock()
+		time.Sleep(6 * time.Hour)
+		w.touchRequest()
+		w.update("nodes", drained("node", nil), "") // Another maintenance, later.
+		w.update("nodes", drained("node", targetsUpTo(1000)), "")
+		time.Sleep(6 * time.Hour)
+		w.lock.Lock()
+		after := len(w.deletes)
+		w.lock.Unlock()
+		if after == before {
+			t.Errorf("12 hours after the webhook was mended the pod is still there, %d attempts before, none after: %q", before, w.entry().Message)
+		}
+	})
+}

@@ -137,7 +137,7 @@ func (dsc *DaemonSetsController) isVacated(node *v1.Node, ds *apps.DaemonSet, po
 // isRollingOut tells whether some pod is not up to date. A node that opens may be the one
 // that the rolling update has passed over, and nothing else would wake it.
 func (dsc *DaemonSetsController) isRollingOut(ds *apps.DaemonSet) bool {
-	return dsc.priorityClassLister != nil && ds.Status.UpdatedNumberScheduled < ds.Status.DesiredNumberScheduled
+	return dsc.priorityClassLister != nil && ds.Spec.UpdateStrategy.Type == apps.RollingUpdateDaemonSetStrategyType && ds.Status.UpdatedNumberScheduled < ds.Status.DesiredNumberScheduled
 }
 
 // templatePriority returns the priority that the API server will give a pod of the

@@ -374,12 +374,14 @@ func TestNodeUpdateWakes(t *testing.T) {
 		targets  []v1.DrainPlanEntry
 		pods     int
 		status   apps.DaemonSetStatus
+		onDelete bool
 		unaware  bool
 		enqueued bool
 	}{
 		"open, the pod is missing":              {enqueued: true},
 		"open, the pod is there":                {pods: 1},
 		"open, passed over by a rollout":        {pods: 1, status: rollout, enqueued: true},
+		"the same, updated by hand alone":       {pods: 1, status: rollout, onDelete: true},
 		"the same without maintenances":         {pods: 1, status: rollout, unaware: true},
 		"closed, the pod is there":              {targets: targetsUpTo(1000), pods: 1},
 		"closed, desired while it was not yet":  {targets: targetsUpTo(1000), enqueued: true},
@@ -390,6 +392,10 @@ func TestNodeUpdateWakes(t *testing.T) {
 			_, ctx := ktesting.NewTestContext(t)
 			ds := ofClass("low")
 			ds.Status = tc.status
+			ds.Spec.UpdateStrategy.Type = apps.RollingUpdateDaemonSetStrategyType
+			if tc.onDelete {
+				ds.Spec.UpdateStrategy.Type = apps.OnDeleteDaemonSetStrategyType
+			}
 			manager, _, _, err := newTestController(ctx, ds)
 			if err != nil {
 				t.Fatalf("creating the controller: %v", err)

@@ -65,6 +65,9 @@ func (s *surger) setCondition(status *apps.DeploymentStatus, d *apps.Deployment)
 		deploymentutil.RemoveDeploymentCondition(status, DeploymentEvictionInProgress)
 		return
 	}
+	if !s.knowsRequests(s.clock.Now()) {
+		return // What stands there is from before a restart, and may well be right.
+	}
 	s.lock.Lock()
 	p := s.progress[d.UID]
 	s.lock.Unlock()

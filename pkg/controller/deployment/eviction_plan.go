@@ -23,6 +23,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
@@ -67,6 +68,8 @@ type surgeState struct {
 	kept deploymentutil.EvictionSurge
 	// pods are those that live.
 	pods []surgePod
+	// coming is how many pods more are about to be created.
+	coming int
 }
 
 // nextSurge returns what should be recorded on a ReplicaSet. It follows from what is there
@@ -80,25 +83,35 @@ func nextSurge(now time.Time, s surgeState) deploymentutil.EvictionSurge {
 	surge := min(s.toLeave()-len(leaving), s.room, s.wanted)
 	if len(leaving) > 0 {
 		// So small that all of them go. More extra replicas come when they have gone.
-		surge = min(surge, len(s.pods)-len(leaving)-s.wanted)
+		surge = min(surge, len(s.pods)+s.coming-len(leaving)-s.wanted)
 	}
 	next := deploymentutil.EvictionSurge{Surge: int32(max(surge, 0)), Since: s.kept.Since}
 	for _, pod := range leaving {
 		next.Leaving = append(next.Leaving, pod.uid)
 	}
 	slices.Sort(next.Leaving)
-	if next.Surge > 0 && s.kept.Surge == 0 && len(s.kept.Leaving) == 0 || s.haveLeft() {
+	if next.Surge > 0 && s.kept.Surge == 0 && len(s.kept.Leaving) == 0 || s.someHaveLeft() {
 		next.Since = metav1.NewTime(now.Truncate(time.Second))
 	}
 	return next
 }
 
-// haveLeft tells whether pods that were to make way have all done so. Only that is progress:
-// a surge that comes and goes while nobody leaves must end in giving up.
-func (s surgeState) haveLeft() bool {
-	return len(s.kept.Leaving) > 0 && !slices.ContainsFunc(s.pods, func(pod surgePod) bool {
-		return slices.Contains(s.kept.Leaving, pod.uid)
-	})
+// someHaveLeft tells whether a pod that was to make way has done so. Only that is progress: a
+// surge that comes and goes while nobody leaves must end in giving up.
+func (s surgeState) someHaveLeft() bool { return s.stillThere() < len(s.kept.Leaving) }
+
+// allHaveLeft tells the same of all of them.
+func (s surgeState) allHaveLeft() bool { return len(s.kept.Leaving) > 0 && s.stillThere() == 0 }
+
+// stillThere counts the pods that were to make way and live.
+func (s surgeState) stillThere() int {
+	leaving, count := sets.New(s.kept.Leaving...), 0
+	for _, pod := range s.pods {
+		if leaving.Has(pod.uid) {
+			count++
+		}
+	}
+	return count
 }
 
 // leaving returns the pods that can go now: as many as are available beyond what is wanted,

@@ -71,6 +71,7 @@ func TestNextSurge(t *testing.T) {
 		wanted, room int
 		kept         deploymentutil.EvictionSurge
 		pods         []surgePod
+		coming       int
 		want         deploymentutil.EvictionSurge
 	}{
 		"nobody is asked": {wanted: 1, room: 1, pods: []surgePod{pod("a", "serving")}, want: none},
@@ -98,6 +99,10 @@ func TestNextSurge(t *testing.T) {
 			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving"), pod("d", "starting")}, want: kept(1, "a")},
 		"one of two replacements serves, the other cannot be created": {wanted: 2, room: 2, kept: kept(2),
 			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving")}, want: kept(0, "a")},
+		"one has gone, the other goes": {wanted: 2, room: 2, kept: kept(0, "a", "b"),
+			pods: []surgePod{pod("b", "serving", "asked"), pod("c", "serving"), pod("d", "serving")}, want: begun(0, "b")},
+		"a replacement that is about to be created stays extra": {wanted: 2, room: 2, kept: kept(2), coming: 1,
+			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving")}, want: kept(1, "a")},
 		"the next one, when the first has gone": {wanted: 2, room: 1, kept: kept(0, "a"),
 			pods: []surgePod{pod("b", "serving", "asked"), pod("c", "serving")}, want: begun(1)},
 		"a pod that starts is among those that are wanted": {wanted: 3, room: 1, kept: kept(1),
@@ -127,7 +132,7 @@ func TestNextSurge(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := nextSurge(later, surgeState{wanted: tc.wanted, room: tc.room, kept: tc.kept, pods: tc.pods})
+			got := nextSurge(later, surgeState{wanted: tc.wanted, room: tc.room, kept: tc.kept, pods: tc.pods, coming: tc.coming})
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("unexpected surge (-want, +got):\n%s", diff)
 			}

@@ -160,7 +160,7 @@ func newSimulation(t *testing.T, seed int64, calm bool) *simulation {
 		enqueueDeployment: func(*apps.Deployment) {},
 	}
 	s.dc.surger = &surger{
-		dc: s.dc, client: client, clock: clock.RealClock{}, requestLister: s.caches.Coordination().V1alpha1().EvictionRequests().Lister(),
+		dc: s.dc, client: client, clock: clock.RealClock{}, requests: s.caches.Coordination().V1alpha1().EvictionRequests().Informer().GetIndexer(),
 		requestsSynced: func() bool { return true },
 		moves:          map[types.UID]*move{}, progress: map[types.UID]progress{}, written: newConsistencyStore(s.caches.Apps().V1().ReplicaSets()),
 	}
@@ -376,12 +376,14 @@ func (s *simulation) sync() {
 		s.t.Fatal(err)
 	}
 	w := s.dc.surger.observe(ctx, time.Now(), d, rsList, pods)
+	verdicts := map[types.UID]verdict{}
 	for _, set := range w.sets {
-		for _, asked := range set.asked {
-			if v := w.verdict(time.Now(), set, asked); v.outcome != "" {
-				s.note("turn for %s is over: %s %s", asked.uid, v.outcome, v.message)
-				s.complete(string(asked.uid))
-			}
+		w.verdicts(time.Now(), set, verdicts)
+	}
+	for _, uid := range slices.Sorted(maps.Keys(verdicts)) {
+		if v := verdicts[uid]; v.outcome != "" {
+			s.note("turn for %s is over: %s %s", uid, v.outcome, v.message)
+			s.complete(string(uid))
 		}
 	}
 }

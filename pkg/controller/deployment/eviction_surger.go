@@ -34,9 +34,9 @@ import (
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	clientset "k8s.io/client-go/kubernetes"
-	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -66,14 +66,20 @@ const requestPatience = 2 * time.Minute
 //
 // A nil surger does nothing: the gate DeploymentPodSurge is off.
 type surger struct {
-	dc            *DeploymentController
-	client        clientset.Interface
-	clock         clock.WithTicker
-	requestLister coordinationlisters.EvictionRequestLister
+	dc *DeploymentController
+	// client is for scaling alone. Turns report with another one: while many do, its limits
+	// make them wait, and a worker of the controller must not wait with them.
+	client clientset.Interface
+	clock  clock.WithTicker
+	// requests is the cache of eviction requests. Most pods have none, and a lister would make
+	// an error for each of them.
+	requests cache.Indexer
 	// requestsSynced is not waited for when the controller starts: that could be for ever.
 	requestsSynced cache.InformerSynced
-	started        time.Time
-	interceptor    *evictionrequest.Interceptor
+	// started is when it was asked for first.
+	started     time.Time
+	starting    sync.Once
+	interceptor *evictionrequest.Interceptor
 
 	// written knows which writes of a surge the cache of ReplicaSets has not seen. Without the
 	// surge, a rollout would take its room.
@@ -94,29 +100,30 @@ type move struct {
 	uid            types.UID
 	// deployment is whose turn it is; only takeTurn writes it, under the lock.
 	deployment types.UID
+	// heard is when the Deployment has said something last. Guarded by the lock of the surger.
+	heard time.Time
 	// wake tells that the pod may belong to somebody else by now.
 	wake chan struct{}
 	// over gets how it ended, once.
 	over chan verdict
 }
 
-// SurgeForEvictions makes the controller an interceptor. It is called before Run. The
-// client is for what an eviction waits for: it should have rate limits of its own.
-func (dc *DeploymentController) SurgeForEvictions(requests coordinationinformers.EvictionRequestInformer, deployments appsinformers.DeploymentInformer, replicaSets appsinformers.ReplicaSetInformer, pods coreinformers.PodInformer, client clientset.Interface) error {
+// SurgeForEvictions makes the controller an interceptor. It is called before Run. One client
+// is for reports and the other for scaling, each with rate limits of its own.
+func (dc *DeploymentController) SurgeForEvictions(requests coordinationinformers.EvictionRequestInformer, deployments appsinformers.DeploymentInformer, replicaSets appsinformers.ReplicaSetInformer, pods coreinformers.PodInformer, reportClient, client clientset.Interface) error {
 	s := &surger{
 		dc:             dc,
 		client:         client,
 		clock:          clock.RealClock{},
-		requestLister:  requests.Lister(),
+		requests:       requests.Informer().GetIndexer(),
 		requestsSynced: requests.Informer().HasSynced,
-		started:        time.Now(),
 		written:        newConsistencyStore(replicaSets),
 		moves:          map[types.UID]*move{},
 		progress:       map[types.UID]progress{},
 	}
 	var err error
 	s.interceptor, err = evictionrequest.NewInterceptor(evictionrequest.InterceptorConfig{
-		Client:        client,
+		Client:        reportClient,
 		Name:          coordinationv1alpha1.EvictionInterceptorDeployment,
 		Handle:        s.takeTurn,
 		MaxConcurrent: maxConcurrentTurns,
@@ -159,7 +166,7 @@ func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.D
 	}
 	now := s.clock.Now()
 	w := s.observe(ctx, now, d, rsList, podMap)
-	if !s.requestsSynced() && now.Sub(s.started) < requestPatience {
+	if !s.knowsRequests(now) {
 		if w.hasSurge() {
 			dc.enqueueAfter(d, time.Second)
 		}
@@ -171,7 +178,17 @@ func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.D
 	if next := w.nextLook(now); next > 0 {
 		dc.enqueueAfter(d, next)
 	}
-	return w.views(), w.failure
+	if apierrors.IsConflict(w.failure) {
+		return nil, w.failure
+	}
+	// Who refuses a surge does not stop the Deployment. The pods hear of it.
+	return w.views(), nil
+}
+
+// knowsRequests tells whether the requests can be believed to be all that there are.
+func (s *surger) knowsRequests(now time.Time) bool {
+	s.starting.Do(func() { s.started = now })
+	return s.requestsSynced() || now.Sub(s.started) >= requestPatience
 }
 
 // apply writes the surge of each ReplicaSet where it is to change.
@@ -211,8 +228,11 @@ func (s *surger) recordSurge(d *apps.Deployment, set *replicaSet, next deploymen
 		metrics.SurgesStarted(int(grown))
 	}
 	switch {
-	case *set.view.Spec.Replicas != int32(set.wanted):
+	case to == from:
+	case *set.view.Spec.Replicas != int32(set.wanted) && next.Surge > 0:
 		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "ScalingReplicaSet", "Scaled replica set %s from %d to %d, %d of them for pods that should leave their nodes", set.stored.Name, from, to, next.Surge)
+	case *set.view.Spec.Replicas != int32(set.wanted):
+		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "ScalingReplicaSet", "Scaled replica set %s from %d to %d", set.stored.Name, from, to)
 	case to > from:
 		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "EvictionSurge", "Scaled up replica set %s from %d to %d, for the replacement of %s", set.stored.Name, from, to, pods(set.toLeave()))
 	case to < from && len(next.Leaving) > 0:
@@ -238,24 +258,29 @@ func (dc *DeploymentController) writeReplicaSet(ctx context.Context, view *apps.
 
 // report tells every open turn how it stands, and remembers what the condition should say.
 func (s *surger) report(now time.Time, w *workload) {
+	verdicts := map[types.UID]verdict{}
+	for _, set := range w.sets {
+		w.verdicts(now, set, verdicts)
+	}
+	moves := map[*move]verdict{}
 	s.lock.Lock()
-	defer s.lock.Unlock()
 	if p := w.progress(); p.inProgress() {
 		s.progress[w.deployment.UID] = p
 	} else {
 		delete(s.progress, w.deployment.UID)
 	}
-	for _, set := range w.sets {
-		for _, asked := range set.asked {
-			move := s.moves[asked.uid]
-			if move == nil {
-				continue
-			}
-			if verdict := w.verdict(now, set, asked); verdict.outcome != "" {
-				move.finish(verdict)
-			} else {
-				move.turn.SetMessage(verdict.message)
-			}
+	for uid, verdict := range verdicts {
+		if m := s.moves[uid]; m != nil {
+			m.heard = now
+			moves[m] = verdict
+		}
+	}
+	s.lock.Unlock()
+	for m, verdict := range moves {
+		if verdict.outcome != "" {
+			m.finish(verdict)
+		} else {
+			m.turn.SetMessage(verdict.message)
 		}
 	}
 }
@@ -272,6 +297,9 @@ func (m *move) finish(v verdict) {
 func (s *surger) takeTurn(ctx context.Context, turn *evictionrequest.Turn) error {
 	m := s.begin(turn)
 	defer s.end(m)
+	// A Deployment that cannot be synced says nothing, and its key is dropped in the end.
+	ticker := s.clock.NewTicker(retryAfter)
+	defer ticker.Stop()
 	for {
 		d, known := s.deploymentOf(ctx, m.namespace, m.pod, m.uid)
 		if known && d == nil {
@@ -292,34 +320,56 @@ func (s *surger) takeTurn(ctx context.Context, turn *evictionrequest.Turn) error
 		case v := <-m.over:
 			return s.conclude(turn, v)
 		case <-m.wake:
+		case <-ticker.C():
+			if silence := s.silence(m); silence >= defaultProgressDeadline {
+				return s.conclude(turn, verdict{metrics.GivenUp, fmt.Sprintf("Gave up: the Deployment could not be looked at for %v.", silence.Round(time.Second))})
+			}
 		}
 	}
 }
 
+// silence returns for how long the Deployment has said nothing about a pod.
+func (s *surger) silence(m *move) time.Duration {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return s.clock.Since(m.heard)
+}
+
 // giveBack takes the surge from the ReplicaSet of a pod whose Deployment is gone. It has
-// outlived the Deployment, and nobody else would.
+// outlived the Deployment, and nobody else would. It looks at the live object: several turns
+// may do so at the same time, and the cache may not know yet that the Deployment is gone.
 func (s *surger) giveBack(ctx context.Context, m *move) error {
 	pod, err := s.dc.podLister.Pods(m.namespace).Get(m.pod)
 	if err != nil || pod.UID != m.uid {
 		return nil
 	}
 	ref := metav1.GetControllerOfNoCopy(pod)
-	if ref == nil {
+	if ref == nil || ref.Kind != "ReplicaSet" {
 		return nil
 	}
-	rs, err := s.dc.rsLister.ReplicaSets(m.namespace).Get(ref.Name)
-	if err != nil || rs.UID != ref.UID || metav1.GetControllerOfNoCopy(rs) != nil || rs.DeletionTimestamp != nil {
-		return nil
-	}
-	view, surge, err := deploymentutil.WithoutEvictionSurge(rs)
-	if err != nil || surge.Of == 0 {
-		return nil
-	}
-	delete(view.Annotations, deploymentutil.EvictionSurgeAnnotation)
-	if _, err := s.client.AppsV1().ReplicaSets(rs.Namespace).Update(ctx, view, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("scaling ReplicaSet %s, which has lost its Deployment, to %d: %w", klog.KObj(rs), *view.Spec.Replicas, err)
-	}
-	return nil
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		rs, err := s.client.AppsV1().ReplicaSets(m.namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading ReplicaSet %s, which has lost its Deployment: %w", ref.Name, err)
+		}
+		view, surge, err := deploymentutil.WithoutEvictionSurge(rs)
+		if rs.UID != ref.UID || rs.DeletionTimestamp != nil || s.isControlled(rs) || err != nil || surge.Of == 0 {
+			return nil
+		}
+		delete(view.Annotations, deploymentutil.EvictionSurgeAnnotation)
+		_, err = s.client.AppsV1().ReplicaSets(m.namespace).Update(ctx, view, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// isControlled tells whether the ReplicaSet has a controller that exists, for all that is
+// known.
+func (s *surger) isControlled(rs *apps.ReplicaSet) bool {
+	ref := metav1.GetControllerOfNoCopy(rs)
+	return ref != nil && (ref.Kind != controllerKind.Kind || s.dc.resolveControllerRef(rs.Namespace, ref) != nil)
 }
 
 // conclude completes a turn with these last words.
@@ -351,6 +401,7 @@ func (s *surger) begin(turn *evictionrequest.Turn) *move {
 		uid:       types.UID(target.UID),
 		wake:      make(chan struct{}, 1),
 		over:      make(chan verdict, 1),
+		heard:     s.clock.Now(),
 	}
 	s.lock.Lock()
 	defer s.lock.Unlock()

@@ -24,6 +24,8 @@ import (
 	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/deployment/metrics"
@@ -40,9 +42,35 @@ type verdict struct {
 	message string
 }
 
-// verdict says how it stands with one pod.
-func (w *workload) verdict(now time.Time, set *replicaSet, asked askedPod) verdict {
+// verdicts adds what each pod of a ReplicaSet hears that is asked to leave.
+func (w *workload) verdicts(now time.Time, set *replicaSet, verdicts map[types.UID]verdict) {
+	if len(set.asked) == 0 {
+		return
+	}
+	next, behind := w.waiting(set), fmt.Sprintf("Waiting: other pods of %s go first.", w)
+	leaving := sets.New(set.kept.Leaving...)
+	inFront := 0
+	for _, asked := range set.asked {
+		message := next
+		switch {
+		case leaving.Has(asked.uid):
+			message = fmt.Sprintf("Surging %d/%d: the replacement is available, the pod makes way.", set.moved(), set.surging())
+		case set.surging() > 0 && inFront >= int(set.kept.Surge) && w.failure == nil:
+			// The same at every step, so that it is not reported anew.
+			message = behind
+		default:
+			inFront++
+		}
+		verdicts[asked.uid] = w.verdict(now, set, asked, message)
+	}
+}
+
+// verdict says how it stands with one pod, which waits for what the message says.
+func (w *workload) verdict(now time.Time, set *replicaSet, asked askedPod, message string) verdict {
+	patient := w.turnDeadline(set, asked).After(now)
 	switch {
+	case w.deployment.DeletionTimestamp != nil && w.hasExtra() && patient:
+		return verdict{message: fmt.Sprintf("%s is being deleted and takes its surge back.", w)}
 	case w.deployment.DeletionTimestamp != nil:
 		return verdict{metrics.Declined, fmt.Sprintf("%s is being deleted.", w)}
 	case asked.terminating:
@@ -51,22 +79,18 @@ func (w *workload) verdict(now time.Time, set *replicaSet, asked askedPod) verdi
 		return verdict{metrics.Declined, fmt.Sprintf("%s does not surge: its strategy is %s.", w, w.deployment.Spec.Strategy.Type)}
 	case *w.deployment.Spec.Replicas > 0 && w.maxSurge() == 0:
 		return verdict{metrics.Declined, fmt.Sprintf("%s does not surge: its maxSurge is 0.", w)}
-	}
-	message := w.waiting(set, asked)
-	if !w.turnDeadline(set, asked).After(now) {
+	case !patient:
 		return verdict{metrics.GivenUp, fmt.Sprintf("Gave up after %v without progress. %s", w.progressDeadline(), message)}
 	}
 	return verdict{message: message}
 }
 
-// waiting says what a pod waits for.
-func (w *workload) waiting(set *replicaSet, asked askedPod) string {
+// waiting says what the pods of a ReplicaSet wait for that are the next to go.
+func (w *workload) waiting(set *replicaSet) string {
 	surging := fmt.Sprintf("Surging %d/%d: ", set.moved(), set.surging())
 	switch {
 	case w.failure != nil && !apierrors.IsConflict(w.failure):
 		return surging + "it fails, and is tried again: " + cut(w.failure.Error())
-	case slices.Contains(set.kept.Leaving, asked.uid):
-		return surging + "the replacement is available, the pod makes way."
 	case w.rolling:
 		return fmt.Sprintf("Waiting for the rollout of %s, which comes before a surge.", w)
 	case set.surging() == 0:
@@ -76,11 +100,8 @@ func (w *workload) waiting(set *replicaSet, asked askedPod) string {
 	if len(replacements) > 0 {
 		return surging + "waiting for " + describeUnavailable(replacements[0], len(replacements)-1)
 	}
-	if failure := replicaFailure(set.view); failure != "" {
+	if failure := replicaFailure(set.stored); failure != "" {
 		return surging + "replacements cannot be created: " + failure
-	}
-	if len(set.kept.Leaving) > 0 {
-		return fmt.Sprintf("Waiting: other pods of %s go first.", w)
 	}
 	return surging + "waiting for replacements to be created."
 }

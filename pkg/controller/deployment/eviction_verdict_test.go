@@ -108,11 +108,8 @@ func TestVerdict(t *testing.T) {
 			want:   verdict{message: "Surging 0/1: waiting for replacements to be created."},
 		},
 		"others go first": {
-			change: func(_ *workload, set *replicaSet, _ *askedPod) {
-				set.kept = kept0("b")
-				set.pods[1] = pod("b", "serving", "asked")
-			},
-			want: verdict{message: "Waiting: other pods of Deployment web go first."},
+			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.kept = kept0("b") },
+			want:   verdict{message: "Waiting: other pods of Deployment web go first."},
 		},
 		"the replacement is available": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.kept = kept0("a") },
@@ -165,8 +162,20 @@ func TestVerdict(t *testing.T) {
 			want: verdict{message: starts},
 		},
 		"the Deployment is being deleted": {
+			change: func(w *workload, set *replicaSet, _ *askedPod) {
+				w.deployment.DeletionTimestamp = &metav1.Time{}
+				set.kept = kept0()
+			},
+			want: verdict{metrics.Declined, "Deployment web is being deleted."},
+		},
+		"the Deployment is being deleted, its surge is still there": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.deployment.DeletionTimestamp = &metav1.Time{} },
-			want:   verdict{metrics.Declined, "Deployment web is being deleted."},
+			want:   verdict{message: "Deployment web is being deleted and takes its surge back."},
+		},
+		"the Deployment is being deleted, its surge stays": {
+			change:  func(w *workload, _ *replicaSet, _ *askedPod) { w.deployment.DeletionTimestamp = &metav1.Time{} },
+			elapsed: 300 * time.Second,
+			want:    verdict{metrics.Declined, "Deployment web is being deleted."},
 		},
 
 		"a second before the deadline": {elapsed: 299 * time.Second, want: verdict{message: starts}},
@@ -210,7 +219,11 @@ func TestVerdict(t *testing.T) {
 			if tc.change != nil {
 				tc.change(w, set, &asked)
 			}
-			got := w.verdict(began.Add(tc.elapsed), set, asked)
+			set.asked = []askedPod{asked}
+			verdicts := map[types.UID]verdict{}
+			w.now = began.Add(tc.elapsed)
+			w.verdicts(w.now, set, verdicts)
+			got := verdicts["a"]
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(verdict{})); diff != "" {
 				t.Errorf("unexpected verdict (-want, +got):\n%s", diff)
 			}
@@ -243,7 +256,16 @@ func TestNextLook(t *testing.T) {
 		"when the pod counts as broken": {change: func(_ *workload, set *replicaSet) {
 			set.living[0].Status = ready(began)
 			set.living[1].CreationTimestamp = metav1.NewTime(began.Add(-10 * time.Second))
+			set.living[1].Status.ContainerStatuses = []v1.ContainerStatus{{RestartCount: 1}}
 		}, want: 21 * time.Second},
+		"when it has had the time to start": {change: func(_ *workload, set *replicaSet) {
+			set.living[0].Status = ready(began)
+			set.living[1].CreationTimestamp = metav1.NewTime(began.Add(-10 * time.Second))
+		}, want: 291 * time.Second},
+		"a deadline that has passed": {change: func(_ *workload, set *replicaSet) {
+			set.living[0].Status, set.living[1].Status = ready(began), ready(began)
+			set.asked[0].since = began.Add(-time.Hour)
+		}, want: 61 * time.Second},
 		"when the pod becomes available": {change: func(_ *workload, set *replicaSet) {
 			set.living[0].Status, set.living[1].Status = ready(began.Add(-time.Hour)), ready(began.Add(-3*time.Second))
 			set.view.Spec.MinReadySeconds = 10
@@ -345,7 +367,7 @@ func TestTurnIn(t *testing.T) {
 
 func TestCondition(t *testing.T) {
 	clock := testingclock.NewFakeClock(began)
-	s := &surger{clock: clock, progress: map[types.UID]progress{}}
+	s := &surger{clock: clock, progress: map[types.UID]progress{}, requestsSynced: func() bool { return true }}
 	d := &apps.Deployment{ObjectMeta: metav1.ObjectMeta{UID: "web"}}
 	available := apps.DeploymentCondition{Type: apps.DeploymentAvailable, Status: v1.ConditionTrue}
 	progressing := apps.DeploymentCondition{Type: apps.DeploymentProgressing, Status: v1.ConditionTrue}

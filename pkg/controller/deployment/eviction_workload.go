@@ -24,6 +24,7 @@ import (
 	"time"
 
 	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,6 +45,7 @@ const retryAfter = time.Minute
 // workload is a Deployment as the surge sees it, at one moment.
 type workload struct {
 	deployment *apps.Deployment
+	now        time.Time
 	sets       []*replicaSet
 	// rolling is true if the Deployment is about to replace its pods, or does so. There is
 	// no surge then: the rollout needs the room for itself, and moves the pods.
@@ -72,17 +74,24 @@ type askedPod struct {
 
 // observe reads what there is to know, all of it from caches.
 func (s *surger) observe(ctx context.Context, now time.Time, d *apps.Deployment, rsList []*apps.ReplicaSet, podMap map[types.UID][]*v1.Pod) *workload {
-	w := &workload{deployment: d}
+	w := &workload{deployment: d, now: now}
 	for _, rs := range rsList {
 		view, kept, err := deploymentutil.WithoutEvictionSurge(rs)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Taking the surge of a replica set for none", "replicaSet", klog.KObj(rs))
 		}
 		set := &replicaSet{stored: rs, view: view}
+		if kept.Since.After(now) { // A clock was ahead. Nobody waits for it.
+			kept.Since = metav1.Time{}
+		}
 		set.kept, set.wanted = kept, int(*view.Spec.Replicas)
 		for _, pod := range podMap[rs.UID] {
-			s.observePod(now, set, pod)
+			s.observePod(now, w, set, pod)
 		}
+		if raw := int(*rs.Spec.Replicas); replicaFailure(rs) == "" {
+			set.coming = max(raw-len(set.pods), 0)
+		}
+		slices.SortFunc(set.asked, func(a, b askedPod) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.uid, b.uid)) })
 		w.sets = append(w.sets, set)
 	}
 	w.rolling = isRolling(d, w.views())
@@ -91,15 +100,16 @@ func (s *surger) observe(ctx context.Context, now time.Time, d *apps.Deployment,
 	return w
 }
 
-func (s *surger) observePod(now time.Time, set *replicaSet, pod *v1.Pod) {
+func (s *surger) observePod(now time.Time, w *workload, set *replicaSet, pod *v1.Pod) {
 	observed := surgePod{
 		uid:       pod.UID,
 		created:   pod.CreationTimestamp.Time,
 		available: podutil.IsPodAvailable(pod, set.view.Spec.MinReadySeconds, metav1.NewTime(now)),
-		broken:    !notReadySince(pod).Add(brokenAfter).After(now),
+		broken:    !brokenSince(pod, w.progressDeadline()).After(now),
 	}
 	// The name of a request is the UID of its pod.
-	if request, err := s.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID)); err == nil {
+	if obj, exists, _ := s.requests.GetByKey(pod.Namespace + "/" + string(pod.UID)); exists {
+		request := obj.(*coordinationv1alpha1.EvictionRequest)
 		if observed.turn = turnIn(request); observed.turn != notAsked {
 			observed.since = turnBegan(request, now)
 		}
@@ -111,6 +121,28 @@ func (s *surger) observePod(now time.Time, set *replicaSet, pod *v1.Pod) {
 		set.pods = append(set.pods, observed)
 		set.living = append(set.living, pod)
 	}
+}
+
+// brokenSince returns from when on a pod counts as broken. One that has no trouble but that it
+// is not ready may be slow to start, and has the time that its Deployment gives.
+func brokenSince(pod *v1.Pod, startup time.Duration) time.Time {
+	since := notReadySince(pod)
+	if since.Equal(farAway) {
+		return farAway
+	}
+	since = since.Add(brokenAfter)
+	if started := pod.CreationTimestamp.Add(startup); !inTrouble(pod) && started.After(since) {
+		return started
+	}
+	return since
+}
+
+// inTrouble tells whether a container has ended or cannot be started.
+func inTrouble(pod *v1.Pod) bool {
+	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(container v1.ContainerStatus) bool {
+		waiting := container.State.Waiting
+		return container.RestartCount > 0 || waiting != nil && !slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, waiting.Reason)
+	})
 }
 
 // notReadySince returns when a pod was ready last, or was created if it never was. It
@@ -187,6 +219,11 @@ func (w *workload) hasSurge() bool {
 	return slices.ContainsFunc(w.sets, func(set *replicaSet) bool { return set.kept.Of > 0 })
 }
 
+// hasExtra tells whether any ReplicaSet has replicas that are extra.
+func (w *workload) hasExtra() bool {
+	return slices.ContainsFunc(w.sets, func(set *replicaSet) bool { return set.kept.Surge > 0 })
+}
+
 // progress sums up all ReplicaSets.
 func (w *workload) progress() progress {
 	var p progress
@@ -210,19 +247,22 @@ func (set *replicaSet) upToDate(next deploymentutil.EvictionSurge) bool {
 		return false
 	}
 	// The names of pods that have left are removed together with what is going.
-	return slices.Equal(next.Leaving, set.kept.Leaving) || set.haveLeft() && len(next.Leaving) == 0 && next.Going > 0
+	return slices.Equal(next.Leaving, set.kept.Leaving) || set.allHaveLeft() && len(next.Leaving) == 0 && next.Going > 0
 }
 
 // going returns how many replicas that were extra the status of the ReplicaSet may count
 // although they are not wanted any more, after this surge is recorded. Without them, the
 // Deployment would see the surge in the moment in which it ends.
 func (set *replicaSet) going(next deploymentutil.EvictionSurge) int32 {
+	if set.wanted == 0 {
+		return 0 // There is no record of nothing.
+	}
 	going := int32(0)
 	// A status from before the spec may have counted too few, and count them later.
 	if status := set.stored.Status; status.ObservedGeneration < set.stored.Generation || status.Replicas > *set.stored.Spec.Replicas {
 		going = set.kept.Going
 	}
-	return going + max(set.kept.Surge-next.Surge, 0)
+	return going + max(min(set.kept.Surge-next.Surge, *set.stored.Spec.Replicas-int32(set.wanted)-next.Surge), 0)
 }
 
 // surging counts the replacements that there are to be, with those whose pods leave now.
@@ -243,7 +283,7 @@ func (w *workload) turnDeadline(set *replicaSet, asked askedPod) time.Time {
 		base = set.kept.Since.Time
 	}
 	if w.rolling {
-		if progressing := deploymentutil.GetDeploymentCondition(w.deployment.Status, apps.DeploymentProgressing); progressing != nil && progressing.LastUpdateTime.After(base) {
+		if progressing := deploymentutil.GetDeploymentCondition(w.deployment.Status, apps.DeploymentProgressing); progressing != nil && progressing.LastUpdateTime.After(base) && !progressing.LastUpdateTime.After(w.now) {
 			base = progressing.LastUpdateTime.Time
 		}
 	}
@@ -268,10 +308,14 @@ func (w *workload) nextLook(now time.Time) time.Duration {
 			next = earlier(next, now.Add(retryAfter)) // The queue gives up after some errors.
 		}
 		for _, asked := range set.asked {
-			next = earlier(next, w.turnDeadline(set, asked))
+			deadline := w.turnDeadline(set, asked)
+			if !deadline.After(now) { // The verdict waits to be delivered.
+				deadline = now.Add(retryAfter)
+			}
+			next = earlier(next, deadline)
 		}
 		for _, pod := range set.living {
-			if broken := notReadySince(pod).Add(brokenAfter); broken.After(now) {
+			if broken := brokenSince(pod, w.progressDeadline()); broken.After(now) {
 				next = earlier(next, broken)
 			}
 			if ready := podutil.GetPodReadyCondition(pod.Status); podutil.IsPodReady(pod) {

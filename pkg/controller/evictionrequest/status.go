@@ -111,11 +111,18 @@ func advance(now time.Time, request *coordinationv1alpha1.EvictionRequest, statu
 	entry := interceptorStatus(status, active)
 	completed := entry != nil && entry.CompletionTime != nil
 	deadline, limited := activeDeadline(request, status)
-	silent := limited && !now.Before(deadline) && !slices.Contains(defaultInterceptors(pod), active)
+	silent := limited && !now.Before(deadline) && !isIndispensable(status, pod, active)
 	if completed || silent {
 		deactivate(status)
 		activateNext(now, status)
 	}
+}
+
+// isIndispensable tells whether nobody but this interceptor can end the pod: after it there
+// is only the eviction, which such pods are exempt from.
+func isIndispensable(status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod, name string) bool {
+	last := len(status.TargetInterceptors) - 2
+	return last >= 0 && status.TargetInterceptors[last].Name == name && slices.Contains(defaultInterceptors(pod), name)
 }
 
 // activateNext activates the first interceptor that had no turn yet, if there is one.

@@ -49,9 +49,10 @@ type evictions struct {
 // DeploymentPodSurge wants it: pods of Deployments that can surge name their controllers
 // as interceptors, a scale-down takes pods first that have to go anyway, and the turns of
 // replicaset.apps.k8s.io are taken by what is returned, while that runs. It is called
-// once, before Run.
+// once, before Run. Evictions have a client of their own: many turns that report would
+// make them wait for its limits.
 func (rsc *ReplicaSetController) InterceptEvictions(
-	client clientset.Interface,
+	reportClient, evictionClient clientset.Interface,
 	deploymentInformer appsinformers.DeploymentInformer,
 	requestInformer coordinationinformers.EvictionRequestInformer,
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
@@ -59,10 +60,10 @@ func (rsc *ReplicaSetController) InterceptEvictions(
 	handler := evictionHandler{
 		podLister:    rsc.podLister,
 		budgetLister: budgetInformer.Lister(),
-		evict:        podeviction.NewEvictor(client),
+		evict:        podeviction.NewEvictor(evictionClient),
 	}
 	interceptor, err := evictionrequest.NewInterceptor(evictionrequest.InterceptorConfig{
-		Client:        client,
+		Client:        reportClient,
 		Name:          coordinationv1alpha1.EvictionInterceptorReplicaSet,
 		Handle:        handler.handle,
 		MaxConcurrent: maxConcurrentEvictions,

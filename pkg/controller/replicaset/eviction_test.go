@@ -52,7 +52,7 @@ func newEvictionFixture(t *testing.T, objects ...runtime.Object) *evictionFixtur
 // intercept is what the controller manager does while the gate is on.
 func (f *evictionFixture) intercept(t *testing.T) {
 	t.Helper()
-	run, err := f.rsc.InterceptEvictions(f.client, f.factory.Apps().V1().Deployments(),
+	run, err := f.rsc.InterceptEvictions(f.client, f.client, f.factory.Apps().V1().Deployments(),
 		f.factory.Coordination().V1alpha1().EvictionRequests(), f.factory.Policy().V1().PodDisruptionBudgets())
 	if err != nil {
 		t.Fatalf("intercepting evictions: %v", err)

@@ -59,7 +59,7 @@ func (c *cluster) startWorkloads(intercepting bool) workloads {
 		clientOf("replicaset-controller"), replicaset.BurstReplicas)
 	work := []func(){func() { replicaSets.Run(ctx, 2) }}
 	if intercepting {
-		run, err := replicaSets.InterceptEvictions(clientOf("replicaset-controller"), factory.Apps().V1().Deployments(),
+		run, err := replicaSets.InterceptEvictions(clientOf("replicaset-controller"), clientOf("replicaset-controller"), factory.Apps().V1().Deployments(),
 			factory.Coordination().V1alpha1().EvictionRequests(), factory.Policy().V1().PodDisruptionBudgets())
 		if err != nil {
 			c.t.Fatalf("intercepting evictions: %v", err)

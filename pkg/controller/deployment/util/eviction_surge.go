@@ -19,6 +19,7 @@ package util
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apps "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -151,6 +152,10 @@ func WithoutEvictionSurge(rs *apps.ReplicaSet) (*apps.ReplicaSet, EvictionSurge,
 	extra := surge.Surge + surge.Going
 	for _, count := range []*int32{&view.Status.Replicas, &view.Status.FullyLabeledReplicas, &view.Status.ReadyReplicas, &view.Status.AvailableReplicas} {
 		*count -= min(max(*count-*view.Spec.Replicas, 0), extra)
+	}
+	if surge.Surge > 0 && view.Status.Replicas >= *view.Spec.Replicas {
+		// What cannot be created is extra. The Deployment has all that it wants.
+		view.Status.Conditions = slices.DeleteFunc(view.Status.Conditions, func(c apps.ReplicaSetCondition) bool { return c.Type == apps.ReplicaSetReplicaFailure })
 	}
 	return view, surge, err
 }

@@ -85,6 +85,12 @@ type InterceptorConfig struct {
 	// modify the request. The default accepts every turn.
 	Accept func(*coordinationv1alpha1.EvictionRequest) bool
 
+	// Persistent is for interceptors that alone can end a pod, such as the controller of a
+	// DaemonSet: nobody takes over from them when they are silent for too long. So their turn
+	// is not lost either, and Handle is called again for as long as it fails. The default is
+	// to stop when the deadline has passed.
+	Persistent bool
+
 	// MaxConcurrent is how many calls of Handle may run at the same time. Turns beyond
 	// that wait, and send heartbeats that say so. The default is DefaultMaxConcurrent.
 	MaxConcurrent int

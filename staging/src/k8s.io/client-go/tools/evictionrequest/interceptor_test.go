@@ -583,3 +583,53 @@ func TestNotConfirmed(t *testing.T) {
 		})
 	}
 }
+
+// The request of a third party for a pod of a DaemonSet is an hour old when a maintenance
+// reaches the pod: there is no deadline for it in the controller, so it is still our turn.
+// The first report meets an API server that is away for a moment.
+func TestOldTurnSurvivesOneFailure(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("old", func(r *coordinationv1alpha1.EvictionRequest) { r.Status.ActivationTime = ago(time.Hour) }))
+		failures := 1
+		w.rejectReports(func(sentReport) error {
+			if failures--; failures >= 0 {
+				return errUnavailable
+			}
+			return nil
+		})
+		handled := false
+		stop := w.start(func(context.Context, *Turn) error { handled = true; return nil }, persistent)
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		stop()
+		if !handled {
+			t.Errorf("a day later, after %d reports, the turn has not begun", len(w.sent()))
+		}
+	})
+}
+
+// Deleting a pod of a DaemonSet is refused for longer than the deadline, and then allowed
+// again. The controller has no deadline for it, so it stays our turn.
+func TestTurnWithoutDeadlineIsTriedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("refused", withDeadline(20*time.Minute)))
+		began, handled := time.Now(), false
+		stop := w.start(func(context.Context, *Turn) error {
+			if time.Since(began) < 40*time.Minute {
+				return errUnavailable
+			}
+			handled = true
+			return nil
+		}, persistent)
+		time.Sleep(time.Hour)
+		w.update("refused", func(r *coordinationv1alpha1.EvictionRequest) { r.Labels = map[string]string{"something": "changed"} })
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		stop()
+		if !handled {
+			t.Errorf("a day later, after %d reports, nobody has tried again; message: %q", len(w.sent()), w.entry("refused").Message)
+		}
+	})
+}
+
+func persistent(config *InterceptorConfig) { config.Persistent = true }

@@ -48,11 +48,16 @@ const (
 	writeTimeout = 15 * time.Second
 )
 
+// never is later than any time that a turn sees.
+var never = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
+
 // pace says when a turn reports. The API server has the same rules: a report that broke
 // them would be rejected.
 type pace struct {
 	// deadline is how long the interceptor may be silent.
 	deadline time.Duration
+	// persistent tells that nobody takes over from a silent interceptor.
+	persistent bool
 	// activation is when the turn began for the controller.
 	activation time.Time
 	// beat is the last heartbeat that the API server has, or zero.
@@ -71,7 +76,12 @@ func (p pace) lastSign() time.Time { return later(p.beat, p.activation) }
 // lostAt is when to stop for lack of a heartbeat. Two participants have clocks: this
 // process may be behind, and the API server allows the next activation earlier by the
 // same amount. Acting beyond that could mean to act beside the next interceptor.
-func (p pace) lostAt() time.Time { return p.lastSign().Add(p.deadline - 2*clockSkew) }
+func (p pace) lostAt() time.Time {
+	if p.persistent {
+		return never
+	}
+	return p.lastSign().Add(p.deadline - 2*clockSkew)
+}
 
 // interval is the time between two heartbeats: two may fail before the deadline, unless
 // it is so short that the least interval does not allow that.

@@ -164,6 +164,8 @@ func (t *Turn) pace() pace {
 		first:    t.accepted.revision == 0,
 		working:  t.wanted.working,
 		since:    t.wanted.since,
+
+		persistent: t.interceptor.config.Persistent,
 	}
 	if activation := t.request.Status.ActivationTime; activation != nil {
 		p.activation = activation.Time
