@@ -91,7 +91,7 @@ func (c *cluster) grant(user string, rules ...rbacv1.PolicyRule) {
 	}, metav1.CreateOptions{}); err != nil {
 		c.t.Fatalf("binding the role of %s: %v", user, err)
 	}
-	c.eventually("the rights of "+user, func(context.Context) (bool, string) {
+	c.Eventually("the rights of "+user, func(context.Context) (bool, string) {
 		verbs := c.mayDo(user, requestsGroup, requestsResource)
 		return verbs != "", verbs
 	})
@@ -103,7 +103,7 @@ func allOnRequests() rbacv1.PolicyRule {
 
 // requestsOf returns the requests of the namespace, seen by that user.
 func (c *cluster) requestsOf(user string) requestclient.EvictionRequestInterface {
-	return c.clientOf(user).CoordinationV1alpha1().EvictionRequests(c.namespace)
+	return c.ClientOf(user).CoordinationV1alpha1().EvictionRequests(c.namespace)
 }
 
 // expectDenied fails unless the admission plugin names the right that is missing: a
@@ -330,7 +330,7 @@ func testNamespaceDeletion(t *testing.T, c *cluster) {
 	if err := namespaces.Delete(t.Context(), c.namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatalf("deleting the namespace: %v", err)
 	}
-	c.eventually("all other pods to go", func(ctx context.Context) (bool, string) {
+	c.Eventually("all other pods to go", func(ctx context.Context) (bool, string) {
 		pods, err := c.client.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{})
 		return err == nil && len(pods.Items) == 1 && pods.Items[0].DeletionTimestamp != nil, fmt.Sprint(pods, err)
 	})
@@ -338,7 +338,7 @@ func testNamespaceDeletion(t *testing.T, c *cluster) {
 	if _, err := c.client.CoreV1().Pods(c.namespace).Patch(t.Context(), lingering.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatalf("letting the last pod go: %v", err)
 	}
-	c.eventually("the namespace to go", func(ctx context.Context) (bool, string) {
+	c.Eventually("the namespace to go", func(ctx context.Context) (bool, string) {
 		namespace, err := namespaces.Get(ctx, c.namespace, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), fmt.Sprint(namespace, err)
 	})
@@ -373,7 +373,7 @@ func testGarbageCollection(t *testing.T, c *cluster) {
 
 func (c *cluster) awaitNoRequest(pod *v1.Pod) {
 	c.t.Helper()
-	c.eventually("the request for pod "+pod.Name+" to go", func(ctx context.Context) (bool, string) {
+	c.Eventually("the request for pod "+pod.Name+" to go", func(ctx context.Context) (bool, string) {
 		request, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Get(ctx, string(pod.UID), metav1.GetOptions{})
 		return apierrors.IsNotFound(err), fmt.Sprint(request, err)
 	})
@@ -394,7 +394,7 @@ func (c *cluster) startNamespaceController() {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	controller := namespacecontroller.NewNamespaceController(ctx, client, metadata.NewForConfigOrDie(config),
 		client.Discovery().ServerPreferredNamespacedResources, factory.Core().V1().Namespaces(), time.Hour, v1.FinalizerKubernetes)
-	c.run(ctx, cancel, factory, func() { controller.Run(ctx, 1) })
+	c.Run(ctx, cancel, factory, func() { controller.Run(ctx, 1) })
 }
 
 // startGarbageCollector starts upstream's controller with the rights of its role.
@@ -411,7 +411,7 @@ func (c *cluster) startGarbageCollector() {
 	if err != nil {
 		c.t.Fatalf("creating the garbage collector: %v", err)
 	}
-	c.run(ctx, cancel, factory, func() {
+	c.Run(ctx, cancel, factory, func() {
 		var running sync.WaitGroup
 		running.Go(func() { collector.Sync(ctx, client.Discovery(), pollInterval) })
 		collector.Run(ctx, 1, pollTimeout)

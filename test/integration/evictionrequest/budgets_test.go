@@ -60,7 +60,7 @@ func (c *cluster) expectReleased(pod *v1.Pod) {
 }
 
 func testBudgetDeleted(t *testing.T, c *cluster) {
-	c.startDisruptionController()
+	c.StartDisruptionController(c.namespace)
 	pod := c.createRunningPod(newPod("protected"), v1.ConditionTrue)
 	c.createBudget("guard", pod, 1, policyv1.IfHealthyBudget)
 
@@ -82,7 +82,7 @@ func testBudgetDeleted(t *testing.T, c *cluster) {
 }
 
 func testBudgetRelaxed(t *testing.T, c *cluster) {
-	c.startDisruptionController()
+	c.StartDisruptionController(c.namespace)
 	pod := c.createRunningPod(newPod("protected"), v1.ConditionTrue)
 	c.createBudget("guard", pod, 1, policyv1.IfHealthyBudget)
 	c.startBlocked(pod)
@@ -94,7 +94,7 @@ func testBudgetRelaxed(t *testing.T, c *cluster) {
 // testTwoBudgets has two budgets that would each let the pod go: the API server
 // refuses to choose between them.
 func testTwoBudgets(t *testing.T, c *cluster) {
-	c.startDisruptionController()
+	c.StartDisruptionController(c.namespace)
 	pod := c.createRunningPod(newPod("protected"), v1.ConditionTrue)
 	c.createBudget("guard", pod, 0, policyv1.IfHealthyBudget)
 	c.createBudget("spare", pod, 0, policyv1.IfHealthyBudget)
@@ -111,7 +111,7 @@ func testTwoBudgets(t *testing.T, c *cluster) {
 }
 
 func testUnhealthyPodAlwaysAllowed(t *testing.T, c *cluster) {
-	c.startDisruptionController()
+	c.StartDisruptionController(c.namespace)
 	pod := c.createRunningPod(newPod("unhealthy"), v1.ConditionFalse)
 	budget := c.createBudget("guard", pod, 1, policyv1.AlwaysAllow)
 	if budget.Status.DisruptionsAllowed != 0 {
@@ -128,7 +128,7 @@ func testUnhealthyPodAlwaysAllowed(t *testing.T, c *cluster) {
 
 // testUnhealthyPodReleased changes nothing but the policy of the budget.
 func testUnhealthyPodReleased(t *testing.T, c *cluster) {
-	c.startDisruptionController()
+	c.StartDisruptionController(c.namespace)
 	pod := c.createRunningPod(newPod("unhealthy"), v1.ConditionFalse)
 	c.createBudget("guard", pod, 1, policyv1.IfHealthyBudget)
 	c.startBlocked(pod)

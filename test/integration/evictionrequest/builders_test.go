@@ -240,7 +240,7 @@ func (c *cluster) createBudget(name string, pod *v1.Pod, minAvailable int32, pol
 		healthy = 1
 	}
 	var budget *policyv1.PodDisruptionBudget
-	c.eventually("the status of budget "+name, func(ctx context.Context) (bool, string) {
+	c.Eventually("the status of budget "+name, func(ctx context.Context) (bool, string) {
 		var err error
 		if budget, err = c.client.PolicyV1().PodDisruptionBudgets(c.namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
 			return false, err.Error()

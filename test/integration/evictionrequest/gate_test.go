@@ -32,6 +32,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/test/integration/framework"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )
@@ -99,7 +100,7 @@ func (c *cluster) publishes(path string) bool {
 	var document struct {
 		Paths map[string]json.RawMessage `json:"paths"`
 	}
-	c.eventually("the OpenAPI document", func(ctx context.Context) (bool, string) {
+	c.Eventually("the OpenAPI document", func(ctx context.Context) (bool, string) {
 		data, err := c.client.Discovery().RESTClient().Get().AbsPath("/openapi/v2").SetHeader("Accept", "application/json").Do(ctx).Raw()
 		if err != nil {
 			return false, err.Error()
@@ -141,12 +142,12 @@ func TestFeatureGate(t *testing.T) {
 		c := newCluster(t, config)
 		c.expectNotServed()
 		c.expectFieldDropped()
-		old := &cluster{t: t, config: config, client: c.client, namespace: namespace}
+		old := clusterIn(testcluster.In(t, config, namespace))
 		old.expectFieldKept(pod, deployment)
 	})
 	t.Run("on again", func(t *testing.T) {
 		config := startAPIServer(t, etcd, true)
-		c := &cluster{t: t, config: config, client: newCluster(t, config).client, namespace: namespace}
+		c := clusterIn(testcluster.In(t, config, namespace))
 		kept, err := c.client.CoordinationV1alpha1().EvictionRequests(namespace).Get(t.Context(), request.Name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatalf("reading the request from before: %v", err)
@@ -265,7 +266,7 @@ func TestFeatureGateInMidFlight(t *testing.T) {
 	})
 	t.Run("off", func(t *testing.T) {
 		config := startAPIServer(t, etcd, false)
-		c := &cluster{t: t, config: config, client: newCluster(t, config).client, namespace: namespace}
+		c := clusterIn(testcluster.In(t, config, namespace))
 		// Without the gate the name is no name of an interceptor, so nothing is wrong with it.
 		if pod := c.createPod(newPod("unvalidated", withInterceptors("Not A Name"))); pod.Spec.EvictionInterceptors != nil {
 			t.Errorf("with the gate off a new pod has the interceptors %v", pod.Spec.EvictionInterceptors)
@@ -276,9 +277,9 @@ func TestFeatureGateInMidFlight(t *testing.T) {
 	})
 	t.Run("on again", func(t *testing.T) {
 		config := startAPIServer(t, etcd, true)
-		c := &cluster{t: t, config: config, client: newCluster(t, config).client, namespace: namespace}
+		c := clusterIn(testcluster.In(t, config, namespace))
 		c.expectInterceptorsValidated()
-		c.startDisruptionController()
+		c.StartDisruptionController(c.namespace)
 		c.startController(clock.RealClock{})
 		c.finishFromEveryState(pods, before)
 	})
@@ -302,7 +303,7 @@ func (c *cluster) startInEveryState(pods map[string]*v1.Pod) map[string]*coordin
 	}
 	pods["evicted"] = c.createPod(newPod("evicted"))
 	pods["blocked"] = c.createRunningPod(newPod("blocked"), v1.ConditionTrue)
-	c.startDisruptionController()
+	c.StartDisruptionController(c.namespace)
 	c.createBudget("guard", pods["blocked"], 1, policyv1.IfHealthyBudget)
 	stop := c.startController(clock.RealClock{})
 	for name, reached := range map[string]func(*coordinationv1alpha1.EvictionRequest) bool{

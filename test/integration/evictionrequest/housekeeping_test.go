@@ -91,7 +91,7 @@ func (c *cluster) patchPod(pod *v1.Pod, patch string) {
 // expectRequestGone waits until no request of that UID exists.
 func (c *cluster) expectRequestGone(request *coordinationv1alpha1.EvictionRequest, step func()) {
 	c.t.Helper()
-	c.eventually("the deletion of the request", func(ctx context.Context) (bool, string) {
+	c.Eventually("the deletion of the request", func(ctx context.Context) (bool, string) {
 		step()
 		current, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Get(ctx, request.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) || (err == nil && current.UID != request.UID) {
@@ -273,7 +273,7 @@ func (c *cluster) patchStatus(pod *v1.Pod, patch string) {
 
 // testEvents reads what people are told, on the request and on the pod.
 func testEvents(t *testing.T, c *cluster) {
-	c.startDisruptionController()
+	c.StartDisruptionController(c.namespace)
 	c.startController(clock.RealClock{})
 	pod := c.createRunningPod(newPod("told", withInterceptors(first)), v1.ConditionTrue)
 	c.createBudget("guard", pod, 1, policyv1.IfHealthyBudget)
@@ -300,7 +300,7 @@ func (c *cluster) expectEvents(kind, name string, reasons ...string) {
 	c.t.Helper()
 	want := sets.New(reasons...)
 	selector := fields.Set{"involvedObject.kind": kind, "involvedObject.name": name}.String()
-	c.eventually(fmt.Sprintf("events %v about %s %s", reasons, kind, name), func(ctx context.Context) (bool, string) {
+	c.Eventually(fmt.Sprintf("events %v about %s %s", reasons, kind, name), func(ctx context.Context) (bool, string) {
 		events, err := c.client.CoreV1().Events(c.namespace).List(ctx, metav1.ListOptions{FieldSelector: selector})
 		if err != nil {
 			return false, err.Error()

@@ -29,6 +29,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
 	"k8s.io/kubernetes/test/integration/framework"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 )
@@ -68,9 +69,9 @@ func TestKEP4563(t *testing.T) {
 }
 
 func (f flow) runUndisturbed(_ *testing.T, c *cluster) {
-	c.startDisruptionController()
-	relay := c.startRelay(clock.RealClock{}, instances(0, afterWrite))
-	f.playAndCheck(c, relay.evictions)
+	c.StartDisruptionController(c.namespace)
+	evictions, _ := c.startRelay(clock.RealClock{}, testcluster.KillFirst(0, testcluster.AfterWrite))
+	f.playAndCheck(c, evictions)
 }
 
 // newFakeClock returns a clock to be turned by hand. The API stores whole seconds.
@@ -189,7 +190,7 @@ func refused(n int32) func(*coordinationv1alpha1.EvictionRequest) bool {
 
 // testBackoff turns the clock by hand: the delay between attempts doubles.
 func testBackoff(t *testing.T, c *cluster) {
-	c.startDisruptionController()
+	c.StartDisruptionController(c.namespace)
 	now := newFakeClock()
 	c.startController(now)
 	pod := c.createRunningPod(newPod("protected"), v1.ConditionTrue)

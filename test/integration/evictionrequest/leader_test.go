@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/kubernetes/test/integration/framework"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
 	"k8s.io/utils/clock"
 )
 
@@ -37,15 +38,15 @@ import (
 func TestLeaderChange(t *testing.T) {
 	config := startAPIServer(t, framework.SharedEtcd(), true)
 	flow := flows[0]
-	undisturbed, _ := flow.run(t, config, instances(0, afterWrite))
+	undisturbed, _ := flow.run(t, config, testcluster.KillFirst(0, testcluster.AfterWrite))
 	t.Run("leader cut off", func(t *testing.T) {
-		flow.runKilledAtEveryWrite(t, afterWrite, undisturbed, func(t *testing.T, n int) (*end, bool) {
+		flow.runKilledAtEveryWrite(t, testcluster.AfterWrite, undisturbed, func(t *testing.T, n int) (*end, bool) {
 			return flow.runWithLeaderCutOff(t, config, n)
 		})
 	})
 	t.Run("two leaders, one flow", func(t *testing.T) {
 		c := newCluster(t, config)
-		c.startDisruptionController()
+		c.StartDisruptionController(c.namespace)
 		expectSameEnd(t, undisturbed, flow.playAndCheck(c, c.startTwoLeaders()))
 	})
 	t.Run("two leaders, many pods", func(t *testing.T) { testTwoLeaders(t, newCluster(t, config)) })
@@ -55,20 +56,20 @@ func TestLeaderChange(t *testing.T) {
 // candidate waits for the lease to run out.
 func (f flow) runWithLeaderCutOff(t *testing.T, config *rest.Config, n int) (*end, bool) {
 	c := newCluster(t, config)
-	c.startDisruptionController()
+	c.StartDisruptionController(c.namespace)
 	evictions := newEvictionCounter()
-	leader := newCandidate("leader", newLifeline(n, afterWrite, evictions))
+	leader := newCandidate("leader", testcluster.NewLifeline(n, testcluster.AfterWrite), evictions)
 	leader.start(c)
 	leader.awaitLeading(c)
-	newCandidate("successor", newLifeline(0, afterWrite, evictions)).start(c)
+	newCandidate("successor", testcluster.NewLifeline(0, testcluster.AfterWrite), evictions).start(c)
 	go func() {
 		select {
-		case <-leader.work.cut:
-			leader.lease.sever()
+		case <-leader.work.Cut():
+			leader.lease.Sever()
 		case <-t.Context().Done():
 		}
 	}()
-	return f.playAndCheck(c, evictions), leader.work.wasCut()
+	return f.playAndCheck(c, evictions), leader.work.WasCut()
 }
 
 // testTwoLeaders has both controllers see the same pods at the same time. What one of
@@ -83,7 +84,7 @@ func testTwoLeaders(t *testing.T, c *cluster) {
 		targets = append(targets, pod)
 	}
 	for _, pod := range targets {
-		c.eventually("pod "+pod.Name+" to terminate", func(ctx context.Context) (bool, string) {
+		c.Eventually("pod "+pod.Name+" to terminate", func(ctx context.Context) (bool, string) {
 			current, err := c.client.CoreV1().Pods(c.namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 			if err != nil {
 				return false, err.Error()
@@ -108,12 +109,12 @@ func testTwoLeaders(t *testing.T, c *cluster) {
 func (c *cluster) startTwoLeaders() *evictionCounter {
 	c.t.Helper()
 	evictions := newEvictionCounter()
-	former := newCandidate("former", newLifeline(0, afterWrite, evictions))
+	former := newCandidate("former", testcluster.NewLifeline(0, testcluster.AfterWrite), evictions)
 	former.oblivious = true
 	former.start(c)
 	former.awaitLeading(c)
-	former.lease.sever()
-	successor := newCandidate("successor", newLifeline(0, afterWrite, evictions))
+	former.lease.Sever()
+	successor := newCandidate("successor", testcluster.NewLifeline(0, testcluster.AfterWrite), evictions)
 	successor.start(c)
 	successor.awaitLeading(c)
 	return evictions
@@ -123,14 +124,15 @@ func (c *cluster) startTwoLeaders() *evictionCounter {
 type candidate struct {
 	name string
 	// work and lease are its connections to the API server.
-	work, lease *lifeline
+	work, lease *testcluster.Lifeline
+	evictions   *evictionCounter
 	// oblivious: it goes on when it has lost the lease.
 	oblivious bool
 	leading   chan struct{} // Closed when it leads.
 }
 
-func newCandidate(name string, work *lifeline) *candidate {
-	return &candidate{name: name, work: work, lease: newLifeline(0, afterWrite, work.evictions), leading: make(chan struct{})}
+func newCandidate(name string, work *testcluster.Lifeline, evictions *evictionCounter) *candidate {
+	return &candidate{name: name, work: work, lease: testcluster.NewLifeline(0, testcluster.AfterWrite), evictions: evictions, leading: make(chan struct{})}
 }
 
 // start has the candidate run for leader until the test ends.
@@ -140,7 +142,7 @@ func (l *candidate) start(c *cluster) {
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: c.namespace, Name: "kube-controller-manager"},
-			Client:     c.clientThrough("", l.lease.wrap).CoordinationV1(),
+			Client:     c.ClientThrough("", l.lease.Wrap).CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: l.name},
 		},
 		// As short as whole seconds allow.
@@ -149,7 +151,7 @@ func (l *candidate) start(c *cluster) {
 		RetryPeriod:   250 * time.Millisecond,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) {
-				stopWork = c.startControllerWith(c.clientThrough(controllerUser, l.work.wrap), clock.RealClock{})
+				stopWork = c.startControllerWith(c.ClientThrough(controllerUser, l.evictions.behind(l.work)), clock.RealClock{})
 				close(l.leading)
 			},
 			OnStoppedLeading: func() {

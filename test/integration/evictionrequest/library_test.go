@@ -290,7 +290,7 @@ func testLibraryCannotBeEvicted(t *testing.T, c *cluster) {
 
 func testLibraryForbidden(t *testing.T, c *cluster) {
 	pod := c.createPod(newPod("wanted"))
-	requester, err := evictionrequest.NewRequester(c.clientOf("nobody"), drainer, evictionrequest.RequesterOptions{})
+	requester, err := evictionrequest.NewRequester(c.ClientOf("nobody"), drainer, evictionrequest.RequesterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

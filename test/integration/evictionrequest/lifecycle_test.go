@@ -69,7 +69,7 @@ func testLastRequesterLeaves(t *testing.T, c *cluster) {
 // testBlockedRequestCanceled withdraws while a budget is in the way. When the budget
 // goes away, nobody must remember.
 func testBlockedRequestCanceled(t *testing.T, c *cluster) {
-	c.startDisruptionController()
+	c.StartDisruptionController(c.namespace)
 	pod := c.createRunningPod(newPod("protected"), v1.ConditionTrue)
 	c.createBudget("guard", pod, 1, policyv1.IfHealthyBudget)
 	c.startBlocked(pod)
@@ -131,7 +131,7 @@ func testPodTerminating(t *testing.T, c *cluster) {
 	pod := c.createPod(newPod("slow", withGracePeriod(3600)))
 	pod = c.setPodStatus(pod, v1.PodStatus{Phase: v1.PodRunning})
 	c.join(pod, drainer)
-	c.eventually("the pod to terminate", func(ctx context.Context) (bool, string) {
+	c.Eventually("the pod to terminate", func(ctx context.Context) (bool, string) {
 		current, err := c.client.CoreV1().Pods(c.namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()
@@ -200,7 +200,7 @@ func testPodReplaced(t *testing.T, c *cluster) {
 // next one finds a request with the imperative interceptor active, and a pod of the
 // right name that nothing protects.
 func testPodReplacedWhileNobodyLooked(t *testing.T, c *cluster) {
-	c.startDisruptionController()
+	c.StartDisruptionController(c.namespace)
 	stop := c.startController(clock.RealClock{})
 	pod := c.createRunningPod(newPod("replaced"), v1.ConditionTrue)
 	c.createBudget("guard", pod, 1, policyv1.IfHealthyBudget)

@@ -18,114 +18,17 @@ package evictionrequest
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
 	"path"
-	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/transport"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
 )
-
-// lifeline is a transport through which a controller can be killed at a chosen write:
-// from there on none of its requests arrives, as when its process was ended by SIGKILL.
-// Nothing that it does on its way out can reach the API server.
-type lifeline struct {
-	// cutAt is the write at which it is cut, counted from 1; 0 is never.
-	cutAt int
-	// moment says on which side of the API server the cut is.
-	moment    moment
-	evictions *evictionCounter
-	// cut is closed when the line is cut.
-	cut chan struct{}
-
-	lock   sync.Mutex
-	writes int
-	dead   bool
-}
-
-// moment is when a controller is killed.
-type moment string
-
-const (
-	// beforeWrite: the API server never gets the write.
-	beforeWrite moment = "before"
-	// afterWrite: the API server has done the write; its answer is lost.
-	afterWrite moment = "after"
-)
-
-var errCut = errors.New("this controller was killed")
-
-func newLifeline(cutAt int, when moment, evictions *evictionCounter) *lifeline {
-	return &lifeline{cutAt: cutAt, moment: when, evictions: evictions, cut: make(chan struct{})}
-}
-
-// wrap returns the lifeline as a transport.
-func (l *lifeline) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		last := l.count(request)
-		if last && l.moment == beforeWrite {
-			l.sever()
-		}
-		if l.isDead() {
-			return nil, errCut
-		}
-		response, err := next.RoundTrip(request)
-		if err == nil && isEviction(request) {
-			err = l.evictions.count(request, response)
-		}
-		if last {
-			l.sever()
-		}
-		if l.isDead() {
-			if response != nil {
-				response.Body.Close()
-			}
-			return nil, errCut
-		}
-		return response, err
-	})
-}
-
-// count tells whether this request is the write at which the line is to be cut.
-// Events are not counted: they are sent late and tell people, not controllers.
-func (l *lifeline) count(request *http.Request) bool {
-	if request.Method == http.MethodGet || strings.Contains(request.URL.Path, "/events") {
-		return false
-	}
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	l.writes++
-	return l.writes == l.cutAt
-}
-
-func (l *lifeline) sever() {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	if !l.dead {
-		l.dead = true
-		close(l.cut)
-	}
-}
-
-func (l *lifeline) isDead() bool {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	return l.dead
-}
-
-// wasCut tells whether the controller ever came to the write.
-func (l *lifeline) wasCut() bool {
-	select {
-	case <-l.cut:
-		return true
-	default:
-		return false
-	}
-}
 
 // evictionCounter counts the evictions that the API server has accepted, by the name
 // of the pod, whoever asked for them.
@@ -135,6 +38,19 @@ type evictionCounter struct {
 }
 
 func newEvictionCounter() *evictionCounter { return &evictionCounter{accepted: map[string]int{}} }
+
+// behind returns a transport that counts what gets through a line.
+func (e *evictionCounter) behind(life *testcluster.Lifeline) transport.WrapperFunc {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return life.Wrap(testcluster.RoundTripper(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if err == nil && isEviction(request) {
+				err = e.count(request, response)
+			}
+			return response, err
+		}))
+	}
+}
 
 // isEviction tells whether the request goes to the eviction subresource of a pod.
 func isEviction(request *http.Request) bool {
@@ -171,7 +87,3 @@ func (e *evictionCounter) of(pod string) int {
 	defer e.lock.Unlock()
 	return e.accepted[pod]
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

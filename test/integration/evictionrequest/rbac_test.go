@@ -79,7 +79,7 @@ func testControllerRole(t *testing.T, c *cluster) {
 		t.Errorf("rights of the controller (-want +got):\n%s", diff)
 	}
 
-	c.startDisruptionController()
+	c.StartDisruptionController(c.namespace)
 	pod := c.createRunningPod(newPod("protected", withInterceptors(first)), v1.ConditionTrue)
 	c.createBudget("guard", pod, 1, policyv1.IfHealthyBudget)
 	c.startController(clock.RealClock{})
@@ -108,7 +108,7 @@ func testUserRoles(t *testing.T, c *cluster) {
 		t.Run(test.role, func(t *testing.T) {
 			user := test.role + "@example.com"
 			c.bind(user, test.role)
-			c.eventually(user+" to get the rights of the role", func(ctx context.Context) (bool, string) {
+			c.Eventually(user+" to get the rights of the role", func(ctx context.Context) (bool, string) {
 				got := c.mayDo(user, "coordination.k8s.io", "evictionrequests")
 				return got == test.wantVerbs, fmt.Sprintf("may %q, must %q", got, test.wantVerbs)
 			})
@@ -117,7 +117,7 @@ func testUserRoles(t *testing.T, c *cluster) {
 			}
 
 			// What is said of the rights is also done.
-			requests := c.clientOf(user).CoordinationV1alpha1().EvictionRequests(c.namespace)
+			requests := c.ClientOf(user).CoordinationV1alpha1().EvictionRequests(c.namespace)
 			pod := c.createPod(newPod("pod-" + test.role))
 			_, err := requests.Create(t.Context(), newRequest(pod), metav1.CreateOptions{})
 			if created := err == nil; created != test.wantCreated || !created && !apierrors.IsForbidden(err) {
@@ -151,5 +151,5 @@ func (c *cluster) aggregateClusterRoles() {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	factory := informers.NewSharedInformerFactory(c.client, 0)
 	controller := clusterroleaggregation.NewClusterRoleAggregation(factory.Rbac().V1().ClusterRoles(), c.client.RbacV1())
-	c.run(ctx, cancel, factory, func() { controller.Run(ctx, 1) })
+	c.Run(ctx, cancel, factory, func() { controller.Run(ctx, 1) })
 }

@@ -143,7 +143,7 @@ func testInjectionTurnedOnAndOff(t *testing.T, c *cluster) {
 // of its only ReplicaSet must not change.
 func (c *cluster) awaitRolledOut(name string, replicas int) *appsv1.ReplicaSet {
 	c.t.Helper()
-	c.eventually("the rollout of "+name, func(ctx context.Context) (bool, string) {
+	c.Eventually("the rollout of "+name, func(ctx context.Context) (bool, string) {
 		deployment, err := c.client.AppsV1().Deployments(c.namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()
@@ -244,7 +244,7 @@ func testReplicaSetPassesTerminatingPod(t *testing.T, c *cluster) {
 }
 
 func testReplicaSetWithinBudget(t *testing.T, c *cluster) {
-	c.startDisruptionController()
+	c.StartDisruptionController(c.namespace)
 	pod := c.startReplicaSetTurn(func(pod *v1.Pod) { c.createBudget("guard", pod, 1, policyv1.IfHealthyBudget) })
 	c.expectReplicaSetSays(pod, "Not evicted: "+budgetMessage)
 	request := c.awaitRequest(pod, "the budget to block the eviction", blocked)
@@ -254,7 +254,7 @@ func testReplicaSetWithinBudget(t *testing.T, c *cluster) {
 	c.expectUntouched(pod)
 	c.deleteBudget("guard")
 	c.awaitPods("web", 1)
-	c.eventually("the eviction", func(ctx context.Context) (bool, string) {
+	c.Eventually("the eviction", func(ctx context.Context) (bool, string) {
 		current, err := c.client.CoreV1().Pods(c.namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		return err == nil && current.DeletionTimestamp != nil, fmt.Sprint(err)
 	})
@@ -262,7 +262,7 @@ func testReplicaSetWithinBudget(t *testing.T, c *cluster) {
 }
 
 func testReplicaSetWithinTwoBudgets(t *testing.T, c *cluster) {
-	c.startDisruptionController()
+	c.StartDisruptionController(c.namespace)
 	pod := c.startReplicaSetTurn(func(pod *v1.Pod) {
 		c.createBudget("guard", pod, 0, policyv1.IfHealthyBudget)
 		c.createBudget("spare", pod, 0, policyv1.IfHealthyBudget)
@@ -323,7 +323,7 @@ func (c *cluster) annotatePod(pod *v1.Pod, key, value string) *v1.Pod {
 // at requests, as they are: what they do next depends on it.
 func (c *cluster) awaitInCaches(controllers workloads, pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, requests bool) {
 	c.t.Helper()
-	c.eventually("the caches", func(context.Context) (bool, string) {
+	c.Eventually("the caches", func(context.Context) (bool, string) {
 		cached, err := controllers.informers.Core().V1().Pods().Lister().Pods(c.namespace).Get(pod.Name)
 		if err != nil || cached.ResourceVersion != pod.ResourceVersion {
 			return false, fmt.Sprintf("pod: %v", err)

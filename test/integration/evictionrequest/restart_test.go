@@ -19,7 +19,6 @@ package evictionrequest
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/test/integration/framework"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
 	"k8s.io/utils/clock"
 )
 
@@ -63,16 +63,16 @@ func TestRestart(t *testing.T) {
 	config := startAPIServer(t, framework.SharedEtcd(), true)
 	for _, flow := range flows {
 		t.Run(flow.name, func(t *testing.T) {
-			undisturbed, _ := flow.run(t, config, instances(0, afterWrite))
-			for _, when := range []moment{beforeWrite, afterWrite} {
+			undisturbed, _ := flow.run(t, config, testcluster.KillFirst(0, testcluster.AfterWrite))
+			for _, when := range []testcluster.Moment{testcluster.BeforeWrite, testcluster.AfterWrite} {
 				flow.runKilledAtEveryWrite(t, when, undisturbed, func(t *testing.T, n int) (*end, bool) {
-					return flow.run(t, config, instances(n, when))
+					return flow.run(t, config, testcluster.KillFirst(n, when))
 				})
 			}
 			// Not of its first: an eviction that is refused must be written down by the one
 			// who got the answer.
 			t.Run("each controller is killed after its second write", func(t *testing.T) {
-				got, _ := flow.run(t, config, func(int) (int, moment) { return 2, afterWrite })
+				got, _ := flow.run(t, config, func(int) (int, testcluster.Moment) { return 2, testcluster.AfterWrite })
 				expectSameEnd(t, undisturbed, got)
 			})
 		})
@@ -81,7 +81,7 @@ func TestRestart(t *testing.T) {
 
 // runKilledAtEveryWrite runs the flow with a controller that is killed at its first
 // write, then at its second, and so on until it does not come to as many.
-func (f flow) runKilledAtEveryWrite(t *testing.T, when moment, undisturbed *end, run func(t *testing.T, n int) (got *end, killed bool)) {
+func (f flow) runKilledAtEveryWrite(t *testing.T, when testcluster.Moment, undisturbed *end, run func(t *testing.T, n int) (got *end, killed bool)) {
 	for n, more := 1, true; more && !t.Failed(); n++ {
 		t.Run(fmt.Sprintf("killed %s write %d", when, n), func(t *testing.T) {
 			got, killed := run(t, n)
@@ -109,29 +109,19 @@ func expectSameEnd(t *testing.T, want, got *end) {
 	}
 }
 
-// instances lets the first controller be killed at write n, and no other one.
-func instances(n int, when moment) func(instance int) (int, moment) {
-	return func(instance int) (int, moment) {
-		if instance == 0 {
-			return n, when
-		}
-		return 0, when
-	}
-}
-
 // run plays the flow in a namespace of its own. deathOf says at which write which
 // controller is killed. It returns whether any of them was.
-func (f flow) run(t *testing.T, config *rest.Config, deathOf func(instance int) (int, moment)) (*end, bool) {
+func (f flow) run(t *testing.T, config *rest.Config, deathOf testcluster.DeathOf) (*end, bool) {
 	c := newCluster(t, config)
-	c.startDisruptionController()
+	c.StartDisruptionController(c.namespace)
 	var now clock.WithTicker = clock.RealClock{}
 	if f.handTurned {
 		c.clock = newFakeClock()
 		now = c.clock
 	}
-	c.setServerTime(now)
-	relay := c.startRelay(now, deathOf)
-	return f.playAndCheck(c, relay.evictions), relay.stop() > 1
+	c.SetServerTime(now)
+	evictions, stop := c.startRelay(now, deathOf)
+	return f.playAndCheck(c, evictions), stop() > 1
 }
 
 // playAndCheck plays the flow with controllers that run already, and checks what must
@@ -191,43 +181,13 @@ func completedBy(name string) func(*coordinationv1alpha1.EvictionRequest) bool {
 	}
 }
 
-// relay keeps one controller at work: when one is killed, the next takes over.
-type relay struct {
-	evictions *evictionCounter
-	stop      func() (controllers int)
-}
-
-func (c *cluster) startRelay(now clock.WithTicker, deathOf func(instance int) (int, moment)) *relay {
-	r := &relay{evictions: newEvictionCounter()}
-	started := 0
-	start := func() (*lifeline, func()) {
-		n, when := deathOf(started)
-		started++
-		life := newLifeline(n, when, r.evictions)
-		return life, c.startControllerWith(c.clientThrough(controllerUser, life.wrap), now)
-	}
-	life, stopController := start()
-	ending := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() {
-		for {
-			select {
-			case <-life.cut:
-				stopController()
-				life, stopController = start()
-			case <-ending:
-				stopController()
-				return
-			}
-		}
+// startRelay keeps one controller at work: when it is killed, the next takes over. The
+// evictions of all of them are counted.
+func (c *cluster) startRelay(now clock.WithTicker, deathOf testcluster.DeathOf) (evictions *evictionCounter, stop func() (controllers int)) {
+	evictions = newEvictionCounter()
+	return evictions, c.StartRelay(deathOf, func(life *testcluster.Lifeline) func() {
+		return c.startControllerWith(c.ClientThrough(controllerUser, evictions.behind(life)), now)
 	})
-	r.stop = sync.OnceValue(func() int {
-		close(ending)
-		running.Wait()
-		return started
-	})
-	c.t.Cleanup(func() { r.stop() })
-	return r
 }
 
 // playBlockedEviction has a budget refuse the eviction until it is deleted, and a pod

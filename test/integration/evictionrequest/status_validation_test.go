@@ -262,7 +262,7 @@ func testHostileStatusWrites(t *testing.T, c *cluster) {
 	for i, test := range hostileWrites {
 		t.Run(test.name, func(t *testing.T) {
 			now := testingclock.NewFakePassiveClock(noon)
-			c.setServerTime(now)
+			c.SetServerTime(now)
 			before := c.createAtStage(fmt.Sprintf("pod-%d", i), test.stage)
 			now.SetTime(noon.Add(time.Duration(test.seconds) * time.Second))
 			_, err := c.writeStatus(before, test.write)
@@ -272,7 +272,7 @@ func testHostileStatusWrites(t *testing.T, c *cluster) {
 	}
 
 	t.Run("whole status replaced", func(t *testing.T) {
-		c.setServerTime(testingclock.NewFakePassiveClock(noon))
+		c.SetServerTime(testingclock.NewFakePassiveClock(noon))
 		before := c.createAtStage("replaced", "first active")
 		forged := before.DeepCopy()
 		for i := range 2 {
@@ -346,7 +346,7 @@ func testHonestStatusWrites(t *testing.T, c *cluster) {
 	for i, test := range honestWrites {
 		t.Run(test.name, func(t *testing.T) {
 			now := testingclock.NewFakePassiveClock(noon)
-			c.setServerTime(now)
+			c.SetServerTime(now)
 			request := c.createAtStage(fmt.Sprintf("pod-%d", i), test.stage)
 			now.SetTime(noon.Add(test.now))
 			written, err := c.writeStatus(request, test.write)
@@ -360,7 +360,7 @@ func testHonestStatusWrites(t *testing.T, c *cluster) {
 	}
 
 	t.Run("canceled before it was taken up", func(t *testing.T) {
-		c.setServerTime(testingclock.NewFakePassiveClock(noon))
+		c.SetServerTime(testingclock.NewFakePassiveClock(noon))
 		request := c.createAtStage("pod", "pending")
 		request.Status.ObservedGeneration = 1
 		request.Status.Conditions = []metav1.Condition{{Type: "Canceled", Status: metav1.ConditionTrue, Reason: "ValidationFailed", LastTransitionTime: metav1.NewTime(noon)}}

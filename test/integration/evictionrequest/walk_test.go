@@ -135,7 +135,7 @@ func (c *cluster) deleteAndReplay(request *coordinationv1alpha1.EvictionRequest,
 // through it, and with one that is replaced whenever something happens. Both must
 // come to the same end.
 func testRestartBetweenStates(t *testing.T, c *cluster) {
-	c.startDisruptionController()
+	c.StartDisruptionController(c.namespace)
 	stop := c.startController(clock.RealClock{})
 	untroubled := c.playEviction(func(happen func()) { happen() })
 	restarted := c.playEviction(func(happen func()) {

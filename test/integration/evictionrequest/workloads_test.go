@@ -53,7 +53,7 @@ func (c *cluster) startWorkloads(intercepting bool) workloads {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	factory := c.informers(c.client)
 	clientOf := func(controller string) clientset.Interface {
-		return c.clientOf("system:serviceaccount:kube-system:" + controller)
+		return c.ClientOf("system:serviceaccount:kube-system:" + controller)
 	}
 	replicaSets := replicaset.NewReplicaSetController(ctx, factory.Apps().V1().ReplicaSets(), factory.Core().V1().Pods(),
 		clientOf("replicaset-controller"), replicaset.BurstReplicas)
@@ -74,7 +74,7 @@ func (c *cluster) startWorkloads(intercepting bool) workloads {
 	replications := replication.NewReplicationManager(ctx, factory.Core().V1().Pods(), factory.Core().V1().ReplicationControllers(),
 		clientOf("replication-controller"), replication.BurstReplicas)
 	work = append(work, func() { deployments.Run(ctx, 2) }, func() { replications.Run(ctx, 2) })
-	return workloads{informers: factory, stop: c.run(ctx, cancel, factory, func() {
+	return workloads{informers: factory, stop: c.Run(ctx, cancel, factory, func() {
 		var running sync.WaitGroup
 		for _, run := range work {
 			running.Go(run)
@@ -162,7 +162,7 @@ func (c *cluster) scaleReplicaSet(name string, replicas int32) {
 func (c *cluster) awaitPods(app string, count int) []*v1.Pod {
 	c.t.Helper()
 	var pods []*v1.Pod
-	c.eventually(fmt.Sprintf("%d pods of %s", count, app), func(ctx context.Context) (bool, string) {
+	c.Eventually(fmt.Sprintf("%d pods of %s", count, app), func(ctx context.Context) (bool, string) {
 		list, err := c.client.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
 		if err != nil {
 			return false, err.Error()

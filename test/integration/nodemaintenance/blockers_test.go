@@ -53,7 +53,7 @@ func (c *cluster) protect(pod *v1.Pod) {
 // testBudget has a budget hold a pod until it is deleted.
 func testBudget(t *testing.T, c *cluster) {
 	c.createNode("one")
-	c.startDisruptionController()
+	c.StartDisruptionController("")
 	c.protect(c.createPod(newPod("pod", "one")))
 	c.createPod(newPod("free", "one"))
 	c.startQuick()

@@ -68,7 +68,7 @@ func (c *cluster) startQuick() (stop func(), writes *writeLog) {
 func (c *cluster) startLogged() (stop func(), writes *writeLog) {
 	c.t.Helper()
 	writes = &writeLog{}
-	return c.startController(c.clientThrough(maintenanceUser, writes.wrap), c.clock), writes
+	return c.StartMaintenanceController(c.ClientThrough(maintenanceUser, writes.wrap), c.clock), writes
 }
 
 // states say in one line each how things are, by "kind/name".
@@ -303,21 +303,6 @@ func (c *cluster) countEvents(ctx context.Context, reason, name string) (int, er
 		}
 	}
 	return n, nil
-}
-
-// applyRequesters is what a requester does: Server-Side Apply of its own entries. The
-// first one creates the request; without its entry, it leaves.
-func (c *cluster) applyRequesters(pod *v1.Pod, manager string, requesters ...string) {
-	c.t.Helper()
-	target := coordinationapply.EvictionTarget().WithPod(coordinationapply.LocalPodReference().WithName(pod.Name).WithUID(string(pod.UID)))
-	spec := coordinationapply.EvictionRequestSpec().WithTarget(target)
-	for _, name := range requesters {
-		spec.WithRequesters(coordinationapply.Requester().WithName(name))
-	}
-	patch := coordinationapply.EvictionRequest(string(pod.UID), c.namespace).WithSpec(spec)
-	if _, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Apply(c.t.Context(), patch, metav1.ApplyOptions{FieldManager: manager}); err != nil {
-		c.t.Fatalf("applying the requesters of %s: %v", manager, err)
-	}
 }
 
 // report applies what an interceptor says of itself in the request for a pod.

@@ -43,7 +43,7 @@ func testCancelInMidDrain(t *testing.T, c *cluster) {
 	report := startedBy(stubborn)
 	c.report(forbidding, coordinationapply.EvictionRequestStatus().WithInterceptors(report).
 		WithEvictionRequestCancellationPolicy(coordinationv1alpha1.EvictionRequestCancellationPolicyForbid))
-	c.applyRequesters(shared, scaler, scaler)
+	c.ApplyRequesters(shared, scaler, scaler)
 
 	c.setStage("m", stageComplete)
 	want := states{

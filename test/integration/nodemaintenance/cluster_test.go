@@ -19,9 +19,7 @@ package nodemaintenance
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -33,22 +31,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	cacheddiscovery "k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/informers"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/scale"
-	"k8s.io/client-go/transport"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
-	kubeapiservertesting "k8s.io/kubernetes/cmd/kube-apiserver/app/testing"
-	"k8s.io/kubernetes/pkg/controller/disruption"
-	"k8s.io/kubernetes/pkg/controller/evictionrequest"
-	"k8s.io/kubernetes/pkg/controller/nodemaintenance"
 	"k8s.io/kubernetes/pkg/features"
-	"k8s.io/kubernetes/test/integration/framework"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -64,8 +51,8 @@ const (
 
 	// maintenanceUser and evictionUser are who the controllers are within
 	// kube-controller-manager. All tests run them with the rights of their bootstrap roles.
-	maintenanceUser = "system:serviceaccount:kube-system:nodemaintenance-controller"
-	evictionUser    = "system:serviceaccount:kube-system:evictionrequest-controller"
+	maintenanceUser = testcluster.MaintenanceUser
+	evictionUser    = testcluster.EvictionUser
 
 	// stubborn is an interceptor that nobody plays: its pods stay until a test ends them.
 	stubborn = "stubborn.example.com"
@@ -74,6 +61,7 @@ const (
 // cluster is an API server, in which one test is alone with the nodes of its name and a
 // namespace.
 type cluster struct {
+	*testcluster.Cluster
 	t         *testing.T
 	config    *rest.Config
 	client    clientset.Interface
@@ -88,38 +76,26 @@ type cluster struct {
 // with the test.
 func startAPIServer(t *testing.T, etcd *storagebackend.Config, gateOn bool, flags ...string) *rest.Config {
 	t.Helper()
-	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
+	return testcluster.StartAPIServer(t, etcd, featuregatetesting.FeatureOverrides{
 		features.EvictionRequestAPI:         true,
 		features.DeclarativeNodeMaintenance: gateOn,
 		// Pods keep spec.schedulingGroup only with this gate.
 		features.GenericWorkload: true,
-	})
-	flags = append(append(framework.DefaultTestServerFlags(),
-		"--authorization-mode=RBAC",
-		"--runtime-config=coordination.k8s.io/v1alpha1=true"), flags...)
-	server := kubeapiservertesting.StartTestServerOrDie(t, nil, flags, etcd)
-	t.Cleanup(server.TearDownFn)
-	config := server.ClientConfig
-	// A test binary has no version, so that the server takes every alpha API for deprecated.
-	config.WarningHandler = rest.NoWarnings{}
-	config.QPS, config.Burst = 1000, 1000
-	return config
+	}, flags...)
 }
 
 // newCluster returns a new namespace of the API server, seen by an administrator. When
 // the test ends, the maintenances and nodes are removed that it has left.
 func newCluster(t *testing.T, config *rest.Config) *cluster {
 	t.Helper()
-	client := clientset.NewForConfigOrDie(config)
-	namespace, err := client.CoreV1().Namespaces().Create(t.Context(), &v1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "nodemaintenance-"},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatalf("creating a namespace: %v", err)
-	}
-	c := &cluster{t: t, config: config, client: client, namespace: namespace.Name, clock: newFakeClock()}
+	c := clusterIn(testcluster.New(t, config, "nodemaintenance"))
 	t.Cleanup(c.removeAll)
 	return c
+}
+
+// clusterIn is the same for a namespace that is there already.
+func clusterIn(c *testcluster.Cluster) *cluster {
+	return &cluster{Cluster: c, t: c.T, config: c.Config, client: c.Client, namespace: c.Namespace, clock: newFakeClock()}
 }
 
 func (c *cluster) removeAll() {
@@ -139,45 +115,12 @@ func (c *cluster) removeAll() {
 	}
 }
 
-// clientOf returns a client with the rights of that user.
-func (c *cluster) clientOf(user string) clientset.Interface {
-	return c.clientThrough(user, func(transport http.RoundTripper) http.RoundTripper { return transport })
-}
-
-// clientThrough returns a client with the rights of that user, all of whose requests
-// go through the given transport.
-func (c *cluster) clientThrough(user string, wrap transport.WrapperFunc) clientset.Interface {
-	config := rest.CopyConfig(c.config)
-	config.Impersonate.UserName = user
-	config.Wrap(wrap)
-	return clientset.NewForConfigOrDie(rest.AddUserAgent(config, "nodemaintenance-test"))
-}
-
 // startControllers starts both controllers and returns how to stop the one for
 // maintenances.
 func (c *cluster) startControllers() (stop func()) {
 	c.t.Helper()
 	c.startEvictionController()
-	return c.startController(c.clientOf(maintenanceUser), clock.RealClock{})
-}
-
-// startController starts the nodemaintenance controller with the given client. Nothing of
-// it runs any more when stop returns, which the end of the test calls too.
-func (c *cluster) startController(client clientset.Interface, now clock.WithTicker) (stop func()) {
-	c.t.Helper()
-	ctx, cancel := context.WithCancel(c.t.Context())
-	factory := informers.NewSharedInformerFactory(client, 0)
-	controller, err := nodemaintenance.NewWithClock(ctx,
-		factory.Coordination().V1alpha1().NodeMaintenances(),
-		factory.Coordination().V1alpha1().EvictionRequests(),
-		factory.Core().V1().Nodes(),
-		factory.Core().V1().Pods(),
-		factory.Policy().V1().PodDisruptionBudgets(),
-		client, client, now)
-	if err != nil {
-		c.t.Fatalf("creating the nodemaintenance controller: %v", err)
-	}
-	return c.run(ctx, cancel, factory, func() { controller.Run(ctx, 4) })
+	return c.StartMaintenanceController(c.ClientOf(maintenanceUser), clock.RealClock{})
 }
 
 // startEvictionController starts the evictionrequest controller.
@@ -187,57 +130,10 @@ func (c *cluster) startEvictionController() (stop func()) {
 }
 
 // startEvictionControllerAt starts it with a clock of its own, which must be that of the
-// API server too: see setServerTime.
+// API server too: see SetServerTime.
 func (c *cluster) startEvictionControllerAt(now clock.WithTicker) (stop func()) {
 	c.t.Helper()
-	ctx, cancel := context.WithCancel(c.t.Context())
-	client := c.clientOf(evictionUser)
-	factory := informers.NewSharedInformerFactory(client, 0)
-	controller, err := evictionrequest.NewWithClock(ctx,
-		factory.Coordination().V1alpha1().EvictionRequests(),
-		factory.Core().V1().Pods(),
-		factory.Policy().V1().PodDisruptionBudgets(),
-		client, client, time.Hour, now)
-	if err != nil {
-		c.t.Fatalf("creating the evictionrequest controller: %v", err)
-	}
-	return c.run(ctx, cancel, factory, func() { controller.Run(ctx, 4, 4) })
-}
-
-// startDisruptionController starts the controller that keeps the status of the
-// PodDisruptionBudgets.
-func (c *cluster) startDisruptionController() {
-	c.t.Helper()
-	ctx, cancel := context.WithCancel(c.t.Context())
-	factory := informers.NewSharedInformerFactory(c.client, 0)
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(cacheddiscovery.NewMemCacheClient(c.client.Discovery()))
-	scaleClient, err := scale.NewForConfig(c.config, mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(c.client.Discovery()))
-	if err != nil {
-		c.t.Fatalf("creating a scale client: %v", err)
-	}
-	controller := disruption.NewDisruptionController(ctx,
-		factory.Core().V1().Pods(),
-		factory.Policy().V1().PodDisruptionBudgets(),
-		factory.Core().V1().ReplicationControllers(),
-		factory.Apps().V1().ReplicaSets(),
-		factory.Apps().V1().Deployments(),
-		factory.Apps().V1().StatefulSets(),
-		c.client, mapper, scaleClient, c.client.Discovery())
-	c.run(ctx, cancel, factory, func() { controller.Run(ctx) })
-}
-
-// run starts a controller with its informers and returns how to stop both.
-func (c *cluster) run(ctx context.Context, cancel context.CancelFunc, factory informers.SharedInformerFactory, work func()) (stop func()) {
-	var running sync.WaitGroup
-	running.Go(work)
-	factory.Start(ctx.Done())
-	stop = sync.OnceFunc(func() {
-		cancel()
-		running.Wait()
-		factory.Shutdown()
-	})
-	c.t.Cleanup(stop)
-	return stop
+	return c.StartEvictionController(c.ClientOf(evictionUser), "", now)
 }
 
 // eventually polls until the condition is met. It fails the test with the words of

@@ -38,6 +38,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/daemon"
 	"k8s.io/kubernetes/pkg/controller/daemon/util"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
 	"k8s.io/utils/ptr"
 )
 
@@ -61,7 +62,7 @@ const (
 func (c *cluster) startDaemonSetController(interception interception) (stop func()) {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
-	client := c.clientOf(daemonSetUser)
+	client := c.ClientOf(daemonSetUser)
 	factory := informers.NewSharedInformerFactory(c.client, 0)
 	core, coordination := factory.Core().V1(), factory.Coordination().V1alpha1()
 	controller, err := daemon.NewDaemonSetsController(ctx, factory.Apps().V1().DaemonSets(), factory.Apps().V1().ControllerRevisions(),
@@ -76,9 +77,9 @@ func (c *cluster) startDaemonSetController(interception interception) (stop func
 		if err != nil {
 			c.t.Fatalf("creating the interceptor of the DaemonSet controller: %v", err)
 		}
-		stopInterceptor = c.run(ctx, cancel, factory, func() { interceptor.Run(ctx) })
+		stopInterceptor = c.Run(ctx, cancel, factory, func() { interceptor.Run(ctx) })
 	}
-	stopController := c.run(ctx, cancel, factory, func() { controller.Run(ctx, 2) })
+	stopController := c.Run(ctx, cancel, factory, func() { controller.Run(ctx, 2) })
 	return func() {
 		stopInterceptor()
 		stopController()
@@ -97,7 +98,7 @@ func (c *cluster) startKubelets() {
 	}); err != nil {
 		c.t.Fatalf("watching pods: %v", err)
 	}
-	c.run(ctx, cancel, factory, func() { <-ctx.Done() })
+	c.Run(ctx, cancel, factory, func() { <-ctx.Done() })
 }
 
 func (c *cluster) advancePod(ctx context.Context, pod *v1.Pod) {
@@ -272,11 +273,11 @@ func describeDaemonSet(ds *appsv1.DaemonSet) string {
 // expectNoneCreatedWithinTargets fails if a pod of a DaemonSet was created for a node whose
 // targets took it at that time. Tests whose DaemonSets have all their pods when a node gets
 // its targets leave no time in which the controller may not know of them yet.
-func (c *cluster) expectNoneCreatedWithinTargets(h *history) {
+func (c *cluster) expectNoneCreatedWithinTargets(h *testcluster.History) {
 	c.t.Helper()
 	nodes, seen, created := map[string]*v1.Node{}, map[types.UID]bool{}, 0
-	for _, change := range h.catchUp(c) {
-		switch object := change.object.(type) {
+	for _, change := range h.CatchUp(c.Cluster) {
+		switch object := change.Object.(type) {
 		case *v1.Node:
 			nodes[object.Name] = object
 		case *v1.Pod:
@@ -292,7 +293,7 @@ func (c *cluster) expectNoneCreatedWithinTargets(h *history) {
 			}
 			targets, err := maintenance.NewTargets(node.Status.MaintenanceStatus.DrainTargets)
 			if err != nil || targets.Take(object) {
-				c.t.Errorf("at version %d: pod %s was created for node %s, whose targets are %s", change.version, object.Name, name, targets)
+				c.t.Errorf("at version %d: pod %s was created for node %s, whose targets are %s", change.Version, object.Name, name, targets)
 			}
 		}
 	}

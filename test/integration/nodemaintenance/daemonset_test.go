@@ -317,7 +317,7 @@ func testDaemonsOutsideMaintenance(t *testing.T, c *cluster) {
 	c.await("the DaemonSets", states{"daemonset/agent": "1 of 1, 1 updated", "daemonset/witness": "1 of 1, 1 updated"})
 	c.startQuick()
 	pod := c.daemon("agent", "one")
-	c.applyRequesters(pod, scaler, scaler)
+	c.ApplyRequesters(pod, scaler, scaler)
 	c.await("the request", states{"daemon/agent@one": "v1 runs, Intercepting"})
 	c.createPod(newPod("first", "one", withInterceptor(stubborn)))
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))

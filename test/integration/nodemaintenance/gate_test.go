@@ -25,15 +25,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/test/integration/framework"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
 )
 
 // withNamespace returns a cluster whose nodes and maintenances are there for others when
 // the test ends.
 func withNamespace(t *testing.T, config *rest.Config, namespace string) *cluster {
-	return &cluster{t: t, config: config, client: clientset.NewForConfigOrDie(config), namespace: namespace, clock: newFakeClock()}
+	return clusterIn(testcluster.In(t, config, namespace))
 }
 
 // TestFeatureGate switches the gate off while maintenances are on their way, and on

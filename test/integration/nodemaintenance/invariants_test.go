@@ -17,129 +17,28 @@ limitations under the License.
 package nodemaintenance
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"sync"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
 )
 
-// history is all that has happened to nodes, maintenances, pods and requests. One etcd
-// has them all, so that their resourceVersions put what happened in order.
-type history struct {
-	lock   sync.Mutex
-	events []change
-	seen   map[string]uint64
-}
-
-// change is an object as it was from that version on; deleted, if it ended then.
-type change struct {
-	version uint64
-	deleted bool
-	object  runtime.Object
-}
-
-// watchAll records what happens from now on until the test ends.
-func (c *cluster) watchAll() *history {
+// watchAll records what happens to nodes, maintenances, pods and requests from now on.
+func (c *cluster) watchAll() *testcluster.History {
 	c.t.Helper()
-	h := &history{seen: map[string]uint64{}}
-	var options metav1.ListOptions
-	for _, start := range []func(context.Context, metav1.ListOptions) (watch.Interface, error){
-		c.client.CoreV1().Nodes().Watch,
-		c.client.CoreV1().Pods(c.namespace).Watch,
-		c.client.CoordinationV1alpha1().NodeMaintenances().Watch,
-		c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Watch,
-	} {
-		watcher, err := start(c.t.Context(), options)
-		if err != nil {
-			c.t.Fatalf("watching: %v", err)
-		}
-		var running sync.WaitGroup
-		running.Go(func() {
-			for event := range watcher.ResultChan() {
-				h.add(event)
-			}
-		})
-		c.t.Cleanup(func() {
-			watcher.Stop()
-			running.Wait()
-		})
-	}
-	return h
-}
-
-func (h *history) add(event watch.Event) {
-	if event.Type == watch.Error || event.Type == watch.Bookmark {
-		return
-	}
-	version, uid := versionOf(event.Object)
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	h.events = append(h.events, change{version: version, deleted: event.Type == watch.Deleted, object: event.Object})
-	h.seen[uid] = version
-}
-
-func versionOf(object runtime.Object) (version uint64, uid string) {
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		return 0, ""
-	}
-	version, err = strconv.ParseUint(accessor.GetResourceVersion(), 10, 64)
-	if err != nil {
-		return 0, ""
-	}
-	return version, string(accessor.GetUID())
-}
-
-// catchUp waits until the history has all that there is now, and returns it in order.
-func (h *history) catchUp(c *cluster) []change {
-	c.t.Helper()
-	c.eventually("the watches to catch up", func(ctx context.Context) (bool, string) {
-		var all []runtime.Object
-		for _, list := range []func(context.Context) (runtime.Object, error){
-			func(ctx context.Context) (runtime.Object, error) {
-				return c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-			},
-			func(ctx context.Context) (runtime.Object, error) {
-				return c.client.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})
-			},
-			func(ctx context.Context) (runtime.Object, error) {
-				return c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).List(ctx, metav1.ListOptions{})
-			},
-		} {
-			found, err := list(ctx)
-			if err != nil {
-				return false, err.Error()
-			}
-			items, err := meta.ExtractList(found)
-			if err != nil {
-				return false, err.Error()
-			}
-			all = append(all, items...)
-		}
-		h.lock.Lock()
-		defer h.lock.Unlock()
-		for _, object := range all {
-			if version, uid := versionOf(object); h.seen[uid] < version {
-				return false, fmt.Sprintf("%T %s at %d, must be at %d", object, uid, h.seen[uid], version)
-			}
-		}
-		return true, ""
-	})
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	slices.SortStableFunc(h.events, func(a, b change) int { return cmp.Compare(a.version, b.version) })
-	return h.events
+	nodes, pods := c.client.CoreV1().Nodes(), c.client.CoreV1().Pods(c.namespace)
+	maintenances, requests := c.client.CoordinationV1alpha1().NodeMaintenances(), c.client.CoordinationV1alpha1().EvictionRequests(c.namespace)
+	return c.Watch(
+		testcluster.KindOf(nodes.List, nodes.Watch),
+		testcluster.KindOf(pods.List, pods.Watch),
+		testcluster.KindOf(maintenances.List, maintenances.Watch),
+		testcluster.KindOf(requests.List, requests.Watch),
+	)
 }
 
 // world is how things were at one time.
@@ -151,16 +50,16 @@ type world struct {
 }
 
 // expectInvariants fails if what must hold at all times did not hold once.
-func (c *cluster) expectInvariants(h *history) {
+func (c *cluster) expectInvariants(h *testcluster.History) {
 	c.t.Helper()
 	w := &world{
 		nodes: map[string]*v1.Node{}, pods: map[string]*v1.Pod{},
 		maintenances: map[string]*coordinationv1alpha1.NodeMaintenance{}, requests: map[string]*coordinationv1alpha1.EvictionRequest{},
 	}
 	checked := 0
-	for _, change := range h.catchUp(c) {
+	for _, change := range h.CatchUp(c.Cluster) {
 		for _, wrong := range w.apply(change) {
-			c.t.Errorf("at version %d: %s", change.version, wrong)
+			c.t.Errorf("at version %d: %s", change.Version, wrong)
 		}
 		checked++
 	}
@@ -170,31 +69,31 @@ func (c *cluster) expectInvariants(h *history) {
 }
 
 // apply takes over a change and returns what it breaks.
-func (w *world) apply(c change) []string {
-	switch object := c.object.(type) {
+func (w *world) apply(c testcluster.Change) []string {
+	switch object := c.Object.(type) {
 	case *v1.Node:
 		before := w.nodes[object.Name]
 		w.nodes[object.Name] = object
-		if c.deleted {
+		if c.Deleted {
 			delete(w.nodes, object.Name)
 		} else if before != nil && before.UID == object.UID {
 			return w.checkNode(before, object)
 		}
 	case *v1.Pod:
 		w.pods[string(object.UID)] = object
-		if c.deleted {
+		if c.Deleted {
 			delete(w.pods, string(object.UID))
 		}
 	case *coordinationv1alpha1.NodeMaintenance:
 		w.maintenances[object.Name] = object
-		if c.deleted {
+		if c.Deleted {
 			delete(w.maintenances, object.Name)
 		}
-		return w.checkMaintenance(object, c.deleted)
+		return w.checkMaintenance(object, c.Deleted)
 	case *coordinationv1alpha1.EvictionRequest:
 		before := w.requests[object.Name]
 		w.requests[object.Name] = object
-		if c.deleted {
+		if c.Deleted {
 			delete(w.requests, object.Name)
 		} else if !isAsking(before) && isAsking(object) {
 			return w.checkRequest(object)

@@ -88,7 +88,7 @@ func testSteadyState(t *testing.T, c *cluster) {
 	for _, node := range nodes {
 		c.createNode(node)
 	}
-	c.startDisruptionController()
+	c.StartDisruptionController("")
 	c.protect(c.createPod(newPod("blocked", "blocked")))
 	c.createPod(newPod("intercepted", "intercepted", atPriority(5000), withInterceptor(stubborn)))
 	c.createPod(newPod("waiting", "waiting", atPriority(5000)))

@@ -67,7 +67,7 @@ func testPodTypes(t *testing.T, c *cluster) {
 func testSilentDaemonSet(t *testing.T, c *cluster) {
 	c.createNode("one")
 	daemon := c.createPod(newPod("daemon", "one", ofDaemonSet("agent")))
-	c.setServerTime(c.clock)
+	c.SetServerTime(c.clock)
 	c.startEvictionControllerAt(c.clock)
 	c.startLogged()
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))

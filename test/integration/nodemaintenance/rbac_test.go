@@ -38,7 +38,7 @@ func testPermissionDenied(t *testing.T, c *cluster) {
 	c.createPod(newPod("pod", "one"))
 	denied.createPod(newPod("denied", "one"))
 	c.startEvictionController()
-	c.startController(c.clientOf(limited), c.clock)
+	c.StartMaintenanceController(c.ClientOf(limited), c.clock)
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
 	c.await("the others to leave", states{"pod/pod": "gone", "node/one": draining, "maintenance/m": "Cordon, Drain of 1, finalizer, False: Draining"})
 	c.awaitEvent("EvictionRequestFailed", "denied")
@@ -79,7 +79,7 @@ func (c *cluster) createLimitedRole(user string) {
 	}, metav1.CreateOptions{}); err != nil {
 		c.t.Fatalf("binding a role: %v", err)
 	}
-	client := c.clientOf(user)
+	client := c.ClientOf(user)
 	c.eventually("the rights of "+user, func(ctx context.Context) (bool, string) {
 		_, err := client.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})
 		return err == nil, fmt.Sprint(err)

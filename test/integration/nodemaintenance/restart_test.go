@@ -19,11 +19,11 @@ package nodemaintenance
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/test/integration/framework"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
 )
 
 // TestRestart kills the controller right after each single write of a flow, and starts a
@@ -38,33 +38,23 @@ func TestRestart(t *testing.T) {
 	for n, more := 1, true; more && !t.Failed(); n++ {
 		more = false // Unless this one runs.
 		t.Run(fmt.Sprintf("killed after write %d", n), func(t *testing.T) {
-			more = playFlow(t, config, killFirst(n, afterWrite))
+			more = playFlow(t, config, testcluster.KillFirst(n, testcluster.AfterWrite))
 			if !more && n <= minWrites {
 				t.Errorf("the flow has %d writes, must have at least %d for this test to mean anything", n-1, minWrites)
 			}
 		})
 	}
 	t.Run("killed before the first write", func(t *testing.T) {
-		if !playFlow(t, config, killFirst(1, beforeWrite)) {
+		if !playFlow(t, config, testcluster.KillFirst(1, testcluster.BeforeWrite)) {
 			t.Error("no controller was killed")
 		}
 	})
 	for _, n := range []int{1, 2, 3} {
 		t.Run(fmt.Sprintf("each controller is killed after %d writes", n), func(t *testing.T) {
-			playFlow(t, config, func(int) (int, moment) { return n, afterWrite })
+			playFlow(t, config, func(int) (int, testcluster.Moment) { return n, testcluster.AfterWrite })
 		})
 	}
 	t.Run("two controllers at once", func(t *testing.T) { playFlowTwice(t, config) })
-}
-
-// killFirst lets the first controller be killed at write n, and no other one.
-func killFirst(n int, when moment) func(instance int) (int, moment) {
-	return func(instance int) (int, moment) {
-		if instance == 0 {
-			return n, when
-		}
-		return 0, when
-	}
 }
 
 // playFlowTwice has two controllers at work, as when one goes on that has lost its lease:
@@ -75,7 +65,7 @@ func playFlowTwice(t *testing.T, config *rest.Config) {
 	history := c.watchAll()
 	c.startEvictionController()
 	for range 2 {
-		c.startController(c.clientOf(maintenanceUser), c.clock)
+		c.StartMaintenanceController(c.ClientOf(maintenanceUser), c.clock)
 	}
 	c.playMaintenances()
 	c.expectInvariants(history)
@@ -83,14 +73,14 @@ func playFlowTwice(t *testing.T, config *rest.Config) {
 
 // playFlow plays the life of two maintenances that share a node. deathOf says at which
 // write which controller is killed. It returns whether any of them was.
-func playFlow(t *testing.T, config *rest.Config, deathOf func(instance int) (int, moment)) bool {
+func playFlow(t *testing.T, config *rest.Config, deathOf testcluster.DeathOf) bool {
 	c := newCluster(t, config)
 	c.prepareFlow()
 	history := c.watchAll()
 	c.startEvictionController()
-	relay := c.startRelay(deathOf)
+	stopRelay := c.startRelay(deathOf)
 	c.playMaintenances()
-	killed := relay.stop() > 1
+	killed := stopRelay() > 1
 	c.expectInvariants(history)
 	return killed
 }
@@ -140,40 +130,9 @@ func (c *cluster) playMaintenances() {
 	c.await("the end", states{"maintenance/a": "gone", "node/one": free, "node/shared": free, "node/two": free, "request/two-high": canceled})
 }
 
-// relay keeps one controller at work: when one is killed, the next takes over.
-type relay struct {
-	stop func() (controllers int)
-}
-
-func (c *cluster) startRelay(deathOf func(instance int) (int, moment)) *relay {
-	r := &relay{}
-	started := 0
-	start := func() (*lifeline, func()) {
-		n, when := deathOf(started)
-		started++
-		life := newLifeline(n, when)
-		return life, c.startController(c.clientThrough(maintenanceUser, life.wrap), c.clock)
-	}
-	life, stopController := start()
-	ending := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() {
-		for {
-			select {
-			case <-life.cut:
-				stopController()
-				life, stopController = start()
-			case <-ending:
-				stopController()
-				return
-			}
-		}
+// startRelay keeps one controller at work: when it is killed, the next takes over.
+func (c *cluster) startRelay(deathOf testcluster.DeathOf) (stop func() (controllers int)) {
+	return c.StartRelay(deathOf, func(life *testcluster.Lifeline) func() {
+		return c.StartMaintenanceController(c.ClientThrough(maintenanceUser, life.Wrap), c.clock)
 	})
-	r.stop = sync.OnceValue(func() int {
-		close(ending)
-		running.Wait()
-		return started
-	})
-	c.t.Cleanup(func() { r.stop() })
-	return r
 }

@@ -178,7 +178,7 @@ func testFinalizerFirst(t *testing.T, c *cluster) {
 	c.startEvictionController()
 	writes := &writeLog{}
 	barrier := newBarrier("PUT nodemaintenances/m")
-	c.startController(c.clientThrough(maintenanceUser, func(next http.RoundTripper) http.RoundTripper { return writes.wrap(barrier.wrap(next)) }), c.clock)
+	c.StartMaintenanceController(c.ClientThrough(maintenanceUser, func(next http.RoundTripper) http.RoundTripper { return writes.wrap(barrier.Wrap(next)) }), c.clock)
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
 	c.eventually("three attempts to add the finalizer", func(context.Context) (bool, string) {
 		n := writes.count("PUT nodemaintenances/m")
@@ -186,7 +186,7 @@ func testFinalizerFirst(t *testing.T, c *cluster) {
 	})
 	c.settle()
 	c.expect("without the finalizer", states{"node/one": free, "request/pod": "none"})
-	barrier.open()
+	barrier.Open()
 	c.await("the drain", states{"node/one": empty, "pod/pod": "gone", "maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained"})
 	var order []string
 	for _, write := range writes.all() {

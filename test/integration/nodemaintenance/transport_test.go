@@ -17,24 +17,13 @@ limitations under the License.
 package nodemaintenance
 
 import (
-	"errors"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 )
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
-
-// isWrite tells whether the request changes what controllers act upon. Events are not
-// counted: they are sent late and tell people.
-func isWrite(request *http.Request) bool {
-	return request.Method != http.MethodGet && !strings.Contains(request.URL.Path, "/events")
-}
 
 // writeLog keeps what a controller has written, as "PATCH nodes/one/status".
 type writeLog struct {
@@ -45,8 +34,8 @@ type writeLog struct {
 var apiPrefix = regexp.MustCompile(`^/apis?/([^/]*\.[^/]*/)?v[^/]*/(namespaces/[^/]*/)?`)
 
 func (l *writeLog) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		if isWrite(request) && !strings.Contains(request.URL.Path, "/marker-") {
+	return testcluster.RoundTripper(func(request *http.Request) (*http.Response, error) {
+		if testcluster.IsWrite(request) && !strings.Contains(request.URL.Path, "/marker-") {
 			l.lock.Lock()
 			l.writes = append(l.writes, describeWrite(request))
 			l.lock.Unlock()
@@ -77,100 +66,9 @@ func (l *writeLog) count(write string) int {
 	return n
 }
 
-// barrier lets one kind of write fail until it is opened.
-type barrier struct {
-	write  string
-	opened atomic.Bool
-}
-
-func newBarrier(write string) *barrier { return &barrier{write: write} }
-
-func (b *barrier) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		if !b.opened.Load() && describeWrite(request) == b.write {
-			return nil, errors.New("the barrier is closed")
-		}
-		return next.RoundTrip(request)
-	})
-}
-
-func (b *barrier) open() { b.opened.Store(true) }
-
-// lifeline is a transport through which a controller can be killed at a chosen write:
-// from there on none of its requests arrives, as when its process was ended by SIGKILL.
-// Nothing that it does on its way out can reach the API server.
-type lifeline struct {
-	// cutAt is the write at which it is cut, counted from 1; 0 is never.
-	cutAt int
-	// moment says on which side of the API server the cut is.
-	moment moment
-	// cut is closed when the line is cut.
-	cut chan struct{}
-
-	lock   sync.Mutex
-	writes int
-	dead   bool
-}
-
-// moment is when a controller is killed.
-type moment string
-
-const (
-	// beforeWrite: the API server never gets the write.
-	beforeWrite moment = "before"
-	// afterWrite: the API server has done the write; its answer is lost.
-	afterWrite moment = "after"
-)
-
-var errCut = errors.New("this controller was killed")
-
-func newLifeline(cutAt int, when moment) *lifeline {
-	return &lifeline{cutAt: cutAt, moment: when, cut: make(chan struct{})}
-}
-
-// wrap returns the lifeline as a transport.
-func (l *lifeline) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		last := isWrite(request) && l.count()
-		if last && l.moment == beforeWrite {
-			l.sever()
-		}
-		if l.isDead() {
-			return nil, errCut
-		}
-		response, err := next.RoundTrip(request)
-		if last {
-			l.sever()
-		}
-		if l.isDead() {
-			if response != nil {
-				response.Body.Close()
-			}
-			return nil, errCut
-		}
-		return response, err
-	})
-}
-
-// count tells whether this write is the one at which the line is to be cut.
-func (l *lifeline) count() bool {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	l.writes++
-	return l.writes == l.cutAt
-}
-
-func (l *lifeline) sever() {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	if !l.dead {
-		l.dead = true
-		close(l.cut)
-	}
-}
-
-func (l *lifeline) isDead() bool {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	return l.dead
+// newBarrier lets one kind of write fail until it is opened.
+func newBarrier(write string) *testcluster.Barrier {
+	barrier := testcluster.NewBarrier(func(request *http.Request) bool { return describeWrite(request) == write })
+	barrier.Close()
+	return barrier
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package testcluster
 
 import (
 	"sync/atomic"
@@ -24,8 +24,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// serverClock is the clock of the API servers of this package when they check the
-// times in the status of a request. It shows the real time until it follows another.
+// serverClock is the clock of all API servers of a process when they check the times in the
+// status of a request. It shows the real time until it is set to follow another clock.
 var serverClock followingClock
 
 // Set before any server runs, because all servers of a process share the strategy.
@@ -46,8 +46,8 @@ func (f *followingClock) Now() time.Time {
 
 func (f *followingClock) Since(t time.Time) time.Duration { return f.Now().Sub(t) }
 
-// setServerTime has the API server go by that clock until the test ends.
-func (c *cluster) setServerTime(now clock.PassiveClock) {
+// SetServerTime has the API server go by that clock until the test ends.
+func (c *Cluster) SetServerTime(now clock.PassiveClock) {
 	serverClock.follow(now)
-	c.t.Cleanup(func() { serverClock.follow(clock.RealClock{}) })
+	c.T.Cleanup(func() { serverClock.follow(clock.RealClock{}) })
 }

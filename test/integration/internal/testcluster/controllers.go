@@ -1,0 +1,97 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package testcluster
+
+import (
+	"context"
+	"time"
+
+	cacheddiscovery "k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/scale"
+	"k8s.io/kubernetes/pkg/controller/disruption"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance"
+	"k8s.io/utils/clock"
+)
+
+// Who the controllers are within kube-controller-manager. Tests run them with the rights
+// of their bootstrap roles.
+const (
+	MaintenanceUser = "system:serviceaccount:kube-system:nodemaintenance-controller"
+	EvictionUser    = "system:serviceaccount:kube-system:evictionrequest-controller"
+)
+
+// StartMaintenanceController starts the nodemaintenance controller with the given client.
+func (c *Cluster) StartMaintenanceController(client clientset.Interface, now clock.WithTicker) (stop func()) {
+	c.T.Helper()
+	ctx, cancel := context.WithCancel(c.T.Context())
+	factory := informers.NewSharedInformerFactory(client, 0)
+	controller, err := nodemaintenance.NewWithClock(ctx,
+		factory.Coordination().V1alpha1().NodeMaintenances(),
+		factory.Coordination().V1alpha1().EvictionRequests(),
+		factory.Core().V1().Nodes(),
+		factory.Core().V1().Pods(),
+		factory.Policy().V1().PodDisruptionBudgets(),
+		client, client, now)
+	if err != nil {
+		c.T.Fatalf("creating the nodemaintenance controller: %v", err)
+	}
+	return c.Run(ctx, cancel, factory, func() { controller.Run(ctx, 4) })
+}
+
+// StartEvictionController starts the evictionrequest controller with the given client. It
+// looks at one namespace, or at all if that is "".
+func (c *Cluster) StartEvictionController(client clientset.Interface, namespace string, now clock.WithTicker) (stop func()) {
+	c.T.Helper()
+	ctx, cancel := context.WithCancel(c.T.Context())
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
+	controller, err := evictionrequest.NewWithClock(ctx,
+		factory.Coordination().V1alpha1().EvictionRequests(),
+		factory.Core().V1().Pods(),
+		factory.Policy().V1().PodDisruptionBudgets(),
+		client, client, time.Hour, now)
+	if err != nil {
+		c.T.Fatalf("creating the evictionrequest controller: %v", err)
+	}
+	return c.Run(ctx, cancel, factory, func() { controller.Run(ctx, 4, 4) })
+}
+
+// StartDisruptionController starts the controller that keeps the status of the
+// PodDisruptionBudgets, of one namespace or of all if that is "".
+func (c *Cluster) StartDisruptionController(namespace string) {
+	c.T.Helper()
+	ctx, cancel := context.WithCancel(c.T.Context())
+	factory := informers.NewSharedInformerFactoryWithOptions(c.Client, 0, informers.WithNamespace(namespace))
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(cacheddiscovery.NewMemCacheClient(c.Client.Discovery()))
+	scaleClient, err := scale.NewForConfig(c.Config, mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(c.Client.Discovery()))
+	if err != nil {
+		c.T.Fatalf("creating a scale client: %v", err)
+	}
+	controller := disruption.NewDisruptionController(ctx,
+		factory.Core().V1().Pods(),
+		factory.Policy().V1().PodDisruptionBudgets(),
+		factory.Core().V1().ReplicationControllers(),
+		factory.Apps().V1().ReplicaSets(),
+		factory.Apps().V1().Deployments(),
+		factory.Apps().V1().StatefulSets(),
+		c.Client, mapper, scaleClient, c.Client.Discovery())
+	c.Run(ctx, cancel, factory, func() { controller.Run(ctx) })
+}

@@ -1,0 +1,162 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package testcluster
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// RoundTripper is a transport in one function.
+type RoundTripper func(*http.Request) (*http.Response, error)
+
+func (f RoundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// IsWrite tells whether the request changes what controllers act upon. Events are not
+// counted: they are sent late and tell people.
+func IsWrite(request *http.Request) bool {
+	return request.Method != http.MethodGet && !strings.Contains(request.URL.Path, "/events")
+}
+
+// Lifeline is a transport through which controllers can be killed at a chosen write: from
+// there on none of their requests arrives, as when their process was ended by SIGKILL.
+// Nothing that they do on their way out can reach the API server.
+type Lifeline struct {
+	// cutAt is the write at which it is cut, counted from 1; 0 is never.
+	cutAt int
+	// moment says on which side of the API server the cut is.
+	moment Moment
+	// cut is closed when the line is cut.
+	cut chan struct{}
+
+	lock   sync.Mutex
+	writes int
+	dead   bool
+}
+
+// Moment is when controllers are killed.
+type Moment string
+
+const (
+	// BeforeWrite: the API server never gets the write.
+	BeforeWrite Moment = "before"
+	// AfterWrite: the API server has done the write; its answer is lost.
+	AfterWrite Moment = "after"
+)
+
+var errCut = errors.New("this controller was killed")
+
+// NewLifeline returns a line that is cut at that write.
+func NewLifeline(cutAt int, when Moment) *Lifeline {
+	return &Lifeline{cutAt: cutAt, moment: when, cut: make(chan struct{})}
+}
+
+// Wrap returns the lifeline as a transport.
+func (l *Lifeline) Wrap(next http.RoundTripper) http.RoundTripper {
+	return RoundTripper(func(request *http.Request) (*http.Response, error) {
+		last := IsWrite(request) && l.count()
+		if last && l.moment == BeforeWrite {
+			l.Sever()
+		}
+		if l.isDead() {
+			return nil, errCut
+		}
+		response, err := next.RoundTrip(request)
+		if last {
+			l.Sever()
+		}
+		if l.isDead() {
+			if response != nil {
+				response.Body.Close()
+			}
+			return nil, errCut
+		}
+		return response, err
+	})
+}
+
+// Cut is closed when the line is cut.
+func (l *Lifeline) Cut() <-chan struct{} { return l.cut }
+
+// WasCut tells whether it ever came to the write.
+func (l *Lifeline) WasCut() bool {
+	select {
+	case <-l.cut:
+		return true
+	default:
+		return false
+	}
+}
+
+// Writes returns how many writes were sent.
+func (l *Lifeline) Writes() int {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return l.writes
+}
+
+// count tells whether this write is the one at which the line is to be cut.
+func (l *Lifeline) count() bool {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.writes++
+	return l.writes == l.cutAt
+}
+
+// Sever cuts it now.
+func (l *Lifeline) Sever() {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if !l.dead {
+		l.dead = true
+		close(l.cut)
+	}
+}
+
+func (l *Lifeline) isDead() bool {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return l.dead
+}
+
+// Barrier lets requests fail that match, until it is opened.
+type Barrier struct {
+	match  func(*http.Request) bool
+	closed atomic.Bool
+}
+
+// NewBarrier returns a barrier that is open.
+func NewBarrier(match func(*http.Request) bool) *Barrier { return &Barrier{match: match} }
+
+// Close lets requests fail from now on, and Open lets them pass again.
+func (b *Barrier) Close() { b.closed.Store(true) }
+func (b *Barrier) Open()  { b.closed.Store(false) }
+
+var errBarrier = errors.New("the barrier is closed")
+
+// Wrap returns the barrier as a transport.
+func (b *Barrier) Wrap(next http.RoundTripper) http.RoundTripper {
+	return RoundTripper(func(request *http.Request) (*http.Response, error) {
+		if b.closed.Load() && b.match(request) {
+			return nil, errBarrier
+		}
+		return next.RoundTrip(request)
+	})
+}
