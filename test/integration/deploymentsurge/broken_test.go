@@ -1,0 +1,63 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deploymentsurge
+
+import (
+	"testing"
+
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+)
+
+// createWithBroken creates a Deployment of two pods, of which the second one, once ready,
+// is broken.
+func (c *cluster) createWithBroken(options ...func(*apps.Deployment)) (healthy, broken *v1.Pod) {
+	c.T.Helper()
+	pods := c.createDeployment(newDeployment(2, options...))
+	c.setUnready(anyOf(pods[1]))
+	c.await("the broken pod", states{"pods": "1 ready, 1 not", "deployment": "1 of 2", "endpoints": "1 ready"})
+	return pods[0], pods[1]
+}
+
+// testBrokenRequested moves a pod that never becomes ready. Nobody misses it: it goes
+// although no more pods are ready then than are wanted.
+func testBrokenRequested(t *testing.T, c *cluster) {
+	c.startControllers()
+	healthy, broken := c.createWithBroken()
+	history := c.watchAll()
+	c.request(broken)
+	// A pod counts as broken after half a minute.
+	c.awaitMoved(2, broken)
+	c.expectLiving(healthy)
+	c.expectMessage(broken, coordinationv1alpha1.EvictionInterceptorDeployment, "The pod terminates.")
+	c.expectBounds(history, bounds{most: 3, least: 1, changes: true})
+}
+
+// testBrokenBeside moves a pod beside which one is broken that nobody has asked to leave. It
+// looks like a replacement that does not come up, and holds the other up until the deadline,
+// not for ever.
+func testBrokenBeside(t *testing.T, c *cluster) {
+	c.startControllers()
+	healthy, broken := c.createWithBroken(withDeadline(3))
+	history := c.watchAll()
+	c.request(healthy)
+	c.await("the pod to be moved", states{string(healthy.UID): "Evicted", "replicaSets": "2", "pods": "1 ready, 1 not", "condition": "none"})
+	c.expectMessage(healthy, coordinationv1alpha1.EvictionInterceptorDeployment, "Gave up after 3s without progress. Surging 0/1: waiting for pod "+broken.Name)
+	c.expectTurn(healthy, coordinationv1alpha1.EvictionInterceptorReplicaSet)
+	c.expectBounds(history, bounds{most: 3, least: 1, changes: true})
+}

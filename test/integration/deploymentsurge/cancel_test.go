@@ -1,0 +1,91 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deploymentsurge
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
+)
+
+// testCanceledBeforeAvailable calls the eviction off while the replacement is not there.
+func testCanceledBeforeAvailable(t *testing.T, c *cluster) {
+	c.startControllers()
+	history := c.watchAll()
+	old := c.startSurge(1)[0]
+	c.withdraw(old)
+	c.await("the surge to be given back", states{
+		string(old.UID): "Canceled", "replicaSets": "1", "pods": "1 ready", "condition": "none", "deployment": "1 of 1: complete",
+	})
+	c.expectLiving(old)
+	c.expectBounds(history, bounds{most: 2, least: 1})
+}
+
+// testCanceledWhenAvailable calls the eviction off when the replacement is available, and
+// nobody has taken notice of that.
+func testCanceledWhenAvailable(t *testing.T, c *cluster) {
+	scaling := newScalingBarrier()
+	c.startControllersThrough(true, scaling.Wrap)
+	old := c.createDeployment(newDeployment(1))[0]
+	history := c.watchAll()
+	c.replaceBehind(scaling, old)
+	c.withdraw(old)
+	c.await("the cancellation", states{string(old.UID): "Canceled"})
+	scaling.Open()
+	c.await("the surge to be given back", states{"replicaSets": "1", "pods": "1 ready", "condition": "none", "deployment": "1 of 1: complete"})
+	c.expectBounds(history, bounds{most: 2, least: 1})
+}
+
+// testCanceledWhileLeaving calls the eviction off when the ReplicaSet is scaled down already
+// and has not deleted the pod yet: it stays, and its replacement goes, which is younger.
+func testCanceledWhileLeaving(t *testing.T, c *cluster) {
+	deletion := testcluster.NewBarrier(func(request *http.Request) bool {
+		return request.Method == http.MethodDelete && strings.Contains(request.URL.Path, "/pods/")
+	})
+	c.startControllersThrough(true, deletion.Wrap)
+	old := c.createDeployment(newDeployment(1))[0]
+	history := c.watchAll()
+	deletion.Close()
+	c.request(old)
+	c.await("the pod to be on its way", states{"replicaSets": "1 (0 extra, 1 leaving)", "pods": "2 ready", "condition": "True Surging: Surging 1/1"})
+	c.withdraw(old)
+	c.await("the cancellation", states{string(old.UID): "Canceled"})
+	deletion.Open()
+	c.await("the surge to be given back", states{"replicaSets": "1", "pods": "1 ready", "condition": "none", "deployment": "1 of 1: complete"})
+	c.expectBounds(history, bounds{most: 2, least: 1, changes: true})
+}
+
+// testOneOfTwoCanceled calls off one of two evictions.
+func testOneOfTwoCanceled(t *testing.T, c *cluster) {
+	c.startControllers()
+	pods := c.createDeployment(newDeployment(3, withMaxSurge(intstr.FromInt32(2))))
+	history := c.watchAll()
+	c.setUnready(except(pods...))
+	c.request(pods[0], pods[1])
+	c.await("the surge", states{"replicaSets": "5 (2 extra, 0 leaving)", "pods": "3 ready, 2 not"})
+	c.withdraw(pods[0])
+	c.await("half of the surge to be given back", states{
+		string(pods[0].UID): "Canceled", "replicaSets": "4 (1 extra, 0 leaving)", "pods": "3 ready, 1 not", "condition": "True Surging: Surging 0/1",
+	})
+	c.setUnready(none)
+	c.awaitMoved(3, pods[1])
+	c.expectLiving(pods[0], pods[2])
+	c.expectBounds(history, bounds{most: 5, least: 3})
+}
