@@ -69,7 +69,7 @@ func testControllerRole(t *testing.T, c *cluster) {
 	}
 	want := map[string]string{
 		"coordination.k8s.io/evictionrequests":        "get list watch patch delete",
-		"coordination.k8s.io/evictionrequests/status": "update",
+		"coordination.k8s.io/evictionrequests/status": "update patch",
 		"/pods":                       "get list watch",
 		"/pods/eviction":              "create",
 		"/pods/status":                "",
