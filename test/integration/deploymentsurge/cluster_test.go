@@ -159,10 +159,10 @@ func (c *cluster) startControllersThrough(gateOn bool, wrap transport.WrapperFun
 	rsc := replicaset.NewReplicaSetController(ctx, replicaSets, pods, replicaSetClient, replicaset.BurstReplicas)
 	work := []func(){func() { dc.Run(ctx, 5) }, func() { rsc.Run(ctx, 5) }}
 	if gateOn {
-		if err := dc.SurgeForEvictions(requests, deployments, replicaSets, pods, deploymentClient); err != nil {
+		if err := dc.SurgeForEvictions(requests, deployments, replicaSets, pods, deploymentClient, deploymentClient); err != nil {
 			c.T.Fatalf("making the deployment controller an interceptor: %v", err)
 		}
-		intercept, err := rsc.InterceptEvictions(replicaSetClient, deployments, requests, factory.Policy().V1().PodDisruptionBudgets())
+		intercept, err := rsc.InterceptEvictions(replicaSetClient, replicaSetClient, deployments, requests, factory.Policy().V1().PodDisruptionBudgets())
 		if err != nil {
 			c.T.Fatalf("making the replicaset controller an interceptor: %v", err)
 		}
