@@ -148,9 +148,8 @@ func newConsistencyStore(replicaSets appsinformers.ReplicaSetInformer) consisten
 
 // InterceptEvictions takes the turns until the context ends.
 func (dc *DeploymentController) InterceptEvictions(ctx context.Context) error {
-	if !cache.WaitForNamedCacheSyncWithContext(ctx, dc.dListerSynced, dc.rsListerSynced, dc.podListerSynced) {
-		return nil
-	}
+	// If that fails, the context has ended, and Run only ends what was begun without it.
+	cache.WaitForNamedCacheSyncWithContext(ctx, dc.dListerSynced, dc.rsListerSynced, dc.podListerSynced)
 	return dc.surger.interceptor.Run(ctx)
 }
 

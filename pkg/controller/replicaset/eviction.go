@@ -83,9 +83,8 @@ func (rsc *ReplicaSetController) InterceptEvictions(
 
 	podsSynced, budgetsSynced := rsc.podListerSynced, budgetInformer.Informer().HasSynced
 	return func(ctx context.Context) {
-		if !cache.WaitForNamedCacheSyncWithContext(ctx, podsSynced, budgetsSynced) {
-			return
-		}
+		// If that fails, the context has ended, and Run only ends what was begun without it.
+		cache.WaitForNamedCacheSyncWithContext(ctx, podsSynced, budgetsSynced)
 		if err := interceptor.Run(ctx); err != nil {
 			utilruntime.HandleErrorWithContext(ctx, err, "ReplicaSets do not intercept evictions")
 		}
