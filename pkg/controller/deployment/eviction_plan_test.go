@@ -90,6 +90,8 @@ func TestNextSurge(t *testing.T) {
 		"called off while the replacement starts": {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving"), pod("b", "starting")}, want: kept(0)},
 		"called off while the pod is to go":       {wanted: 1, room: 1, kept: kept(0, "a"), pods: []surgePod{pod("a", "serving"), pod("b", "serving")}, want: kept(0)},
 		"one of two is called off":                {wanted: 2, room: 2, kept: kept(2), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving"), pod("c", "starting"), pod("d", "starting")}, want: kept(1)},
+		"one of two is called off when both replacements serve": {wanted: 2, room: 2, kept: kept(2),
+			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving"), pod("c", "serving"), pod("d", "serving")}, want: kept(0, "a")},
 
 		// Several at once.
 		"more than there is room for": {wanted: 4, room: 2, pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving", "asked"), pod("d", "serving")}, want: begun(2)},
@@ -111,7 +113,11 @@ func TestNextSurge(t *testing.T) {
 
 		// Broken pods.
 		"a broken pod goes as soon as there is another": {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "broken", "asked"), pod("b", "starting")}, want: kept(0, "a")},
-		"not before":        {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "broken", "asked")}, want: kept(1)},
+		"not before": {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "broken", "asked")}, want: kept(1)},
+		"broken ones before those that are not ready for a moment": {wanted: 2, room: 1, kept: kept(1),
+			pods: []surgePod{pod("a", "asked"), pod("b", "broken", "asked-later"), pod("c", "serving")}, want: kept(0, "b")},
+		"those that do not serve before those that do": {wanted: 2, room: 2, kept: kept(2),
+			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "asked-later"), pod("c", "serving"), pod("d", "serving")}, want: kept(1, "b")},
 		"broken ones first": {wanted: 2, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "broken", "asked-later"), pod("c", "starting")}, want: kept(0, "b")},
 		"a broken one that may stay holds up the others": {wanted: 2, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "broken"), pod("c", "serving")}, want: kept(1)},
 		"not ready for a moment is not broken":           {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "asked"), pod("b", "serving")}, want: kept(1)},

@@ -1,0 +1,346 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deployment
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+)
+
+// surgerWithRequests is one that can do nothing but observe.
+func surgerWithRequests(t *testing.T, requests ...*coordinationv1alpha1.EvictionRequest) *surger {
+	t.Helper()
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for _, request := range requests {
+		if err := indexer.Add(request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &surger{requests: indexer}
+}
+
+func TestObservePod(t *testing.T) {
+	longAgo := bubbleBegins.Add(-time.Hour)
+	unreadySince := func(since time.Time) func(*v1.Pod) {
+		return func(p *v1.Pod) {
+			p.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse, LastTransitionTime: metav1.NewTime(since)}}
+		}
+	}
+	createdAt := func(created time.Time) func(*v1.Pod) {
+		return func(p *v1.Pod) { p.CreationTimestamp = metav1.NewTime(created) }
+	}
+	tests := map[string]struct {
+		changes  []func(*v1.Pod)
+		minReady int32
+		request  *coordinationv1alpha1.EvictionRequest
+		want     []surgePod
+		asked    []askedPod
+	}{
+		"serves":                       {want: []surgePod{{created: longAgo, available: true}}},
+		"ready for as long as it must": {minReady: 3600, want: []surgePod{{created: longAgo, available: true}}},
+		"ready for less":               {minReady: 3601, want: []surgePod{{created: longAgo}}},
+		"not ready for a moment":       {changes: changed(unreadySince(bubbleBegins.Add(-29 * time.Second))), want: []surgePod{{created: longAgo}}},
+		"not ready for half a minute":  {changes: changed(unreadySince(bubbleBegins.Add(-30 * time.Second))), want: []surgePod{{created: longAgo, broken: true}}},
+		"new and not ready": {
+			changes: changed(createdAt(bubbleBegins.Add(-29*time.Second)), unreadySince(longAgo)),
+			want:    []surgePod{{created: bubbleBegins.Add(-29 * time.Second)}},
+		},
+		"pending for as long as the Deployment gives": {
+			changes: changed(starting, createdAt(bubbleBegins.Add(-5*time.Minute))),
+			want:    []surgePod{{created: bubbleBegins.Add(-5 * time.Minute), broken: true}},
+		},
+		"pending for half a minute": {
+			changes: changed(starting, createdAt(bubbleBegins.Add(-30*time.Second))),
+			want:    []surgePod{{created: bubbleBegins.Add(-30 * time.Second)}},
+		},
+		"has ended":  {changes: changed(ended)},
+		"terminates": {changes: changed(terminating)},
+		"asked": {
+			request: asks("a"),
+			want:    []surgePod{{created: longAgo, available: true, turn: ourTurn, since: bubbleBegins}},
+			asked:   []askedPod{{since: bubbleBegins}},
+		},
+		"asked, the turn has begun": {
+			request: asks("a", func(request *coordinationv1alpha1.EvictionRequest) {
+				request.Status.Interceptors[0].StartTime = ptr.To(metav1.NewTime(bubbleBegins.Add(-time.Second)))
+			}),
+			want:  []surgePod{{created: longAgo, available: true, turn: ourTurn, since: bubbleBegins.Add(-time.Second)}},
+			asked: []askedPod{{since: bubbleBegins.Add(-time.Second)}},
+		},
+		"asked, somebody else has begun": {
+			request: asks("a", func(request *coordinationv1alpha1.EvictionRequest) {
+				request.Status.Interceptors = append([]coordinationv1alpha1.InterceptorStatus{{Name: "other.example.com", StartTime: ptr.To(metav1.NewTime(longAgo))}}, request.Status.Interceptors...)
+			}),
+			want:  []surgePod{{created: longAgo, available: true, turn: ourTurn, since: bubbleBegins}},
+			asked: []askedPod{{since: bubbleBegins}},
+		},
+		"asked, nobody knows when": {
+			request: asks("a", func(request *coordinationv1alpha1.EvictionRequest) { request.Status.ActivationTime = nil }),
+			want:    []surgePod{{created: longAgo, available: true, turn: ourTurn, since: bubbleBegins}},
+			asked:   []askedPod{{since: bubbleBegins}},
+		},
+		"asked and terminates": {changes: changed(terminating), request: asks("a"), asked: []askedPod{{since: bubbleBegins, terminating: true}}},
+		"asked and has ended":  {changes: changed(ended), request: asks("a"), asked: []askedPod{{since: bubbleBegins}}},
+		"passed on":            {request: asks("a", passed), want: []surgePod{{created: longAgo, available: true, turn: passedOn, since: bubbleBegins}}},
+		"not our turn":         {request: asks("a", notYet), want: []surgePod{{created: longAgo, available: true}}},
+		"canceled":             {request: asks("a", holding("Canceled")), want: []surgePod{{created: longAgo, available: true}}},
+		"asked in another namespace": {
+			request: asks("a", func(request *coordinationv1alpha1.EvictionRequest) { request.Namespace = "other" }),
+			want:    []surgePod{{created: longAgo, available: true}},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := surgerWithRequests(t)
+			if tc.request != nil {
+				s = surgerWithRequests(t, tc.request)
+			}
+			pod := webPod("a", tc.changes...)
+			set := &replicaSet{view: web1(func(rs *apps.ReplicaSet) { rs.Spec.MinReadySeconds = tc.minReady })}
+			s.observePod(bubbleBegins, &workload{deployment: web()}, set, pod)
+
+			var living []*v1.Pod
+			for i := range tc.want {
+				tc.want[i].uid = pod.UID
+				living = append(living, pod)
+			}
+			for i := range tc.asked {
+				tc.asked[i].uid = pod.UID
+			}
+			if diff := cmp.Diff(tc.want, set.pods, cmp.AllowUnexported(surgePod{})); diff != "" {
+				t.Errorf("unexpected pods (-want, +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.asked, set.asked, cmp.AllowUnexported(askedPod{})); diff != "" {
+				t.Errorf("unexpected pods that are asked (-want, +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(living, set.living); diff != "" {
+				t.Errorf("unexpected living pods (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestObserve(t *testing.T) {
+	// sizes is what a Deployment is found to want of its ReplicaSets web-1 and web-2, and how
+	// many extra replicas these may have.
+	type sizes struct {
+		Rolling bool
+		Wanted  []int
+		Room    []int
+	}
+	surge := annotated(`{"surge":1,"of":3,"desired":2}`)
+	old := func(rs *apps.ReplicaSet) { asWeb2(rs); rs.Spec.Template.Spec.Containers[0].Image = "web:0" }
+	empty := web1(old, sized(0, 2, 3))
+	tests := map[string]struct {
+		deployment func(*apps.Deployment)
+		sets       []*apps.ReplicaSet
+		asked      bool
+		want       sizes
+	}{
+		"at rest":                          {sets: []*apps.ReplicaSet{web1(sized(2, 2, 3)), empty}, want: sizes{Wanted: []int{2, 0}, Room: []int{1, 0}}},
+		"in a surge":                       {sets: []*apps.ReplicaSet{web1(sized(3, 2, 3), surge), empty}, want: sizes{Wanted: []int{2, 0}, Room: []int{1, 0}}},
+		"in a surge that does not hold":    {sets: []*apps.ReplicaSet{web1(sized(4, 2, 3), surge), empty}, want: sizes{Wanted: []int{4, 0}, Room: []int{0, 0}}},
+		"scaled by somebody, and asked":    {sets: []*apps.ReplicaSet{web1(sized(4, 2, 3)), empty}, asked: true, want: sizes{Wanted: []int{2, 0}, Room: []int{1, 0}}},
+		"scaled by somebody, nobody asked": {sets: []*apps.ReplicaSet{web1(sized(4, 2, 3)), empty}, want: sizes{Wanted: []int{4, 0}, Room: []int{0, 0}}},
+		"a scale-up, and asked":            {deployment: withReplicas(5, 2), sets: []*apps.ReplicaSet{web1(sized(2, 2, 3)), empty}, asked: true, want: sizes{Wanted: []int{5, 0}, Room: []int{2, 0}}},
+		"a scale-up, nobody asked":         {deployment: withReplicas(5, 2), sets: []*apps.ReplicaSet{web1(sized(2, 2, 3)), empty}, want: sizes{Wanted: []int{2, 0}, Room: []int{2, 0}}},
+		"a scale-up in a surge":            {deployment: withReplicas(5, 2), sets: []*apps.ReplicaSet{web1(sized(3, 2, 3), surge), empty}, want: sizes{Wanted: []int{5, 0}, Room: []int{2, 0}}},
+		"from nothing, and asked":          {sets: []*apps.ReplicaSet{web1(sized(0, 2, 3)), empty}, asked: true, want: sizes{Wanted: []int{0, 0}, Room: []int{0, 0}}},
+		"a rollout":                        {sets: []*apps.ReplicaSet{web1(sized(1, 2, 3)), web1(old, sized(2, 2, 3))}, asked: true, want: sizes{Rolling: true, Wanted: []int{1, 2}, Room: []int{0, 0}}},
+		"a rollout begins in a surge":      {sets: []*apps.ReplicaSet{web1(old, sized(3, 2, 3), surge)}, asked: true, want: sizes{Rolling: true, Wanted: []int{2}, Room: []int{0}}},
+		"a rollout begins, scaled as well": {deployment: withReplicas(5, 2), sets: []*apps.ReplicaSet{web1(old, sized(3, 2, 3), surge)}, asked: true, want: sizes{Rolling: true, Wanted: []int{2}, Room: []int{0}}},
+		"a surge makes no rollout":         {sets: []*apps.ReplicaSet{web1(sized(3, 2, 3), surge), web1(old, sized(1, 2, 3), annotated(`{"surge":1,"of":1,"desired":0}`))}, want: sizes{Rolling: true, Wanted: []int{2, 1}, Room: []int{0, 0}}},
+		"being deleted": {
+			deployment: func(d *apps.Deployment) { d.DeletionTimestamp = ptr.To(metav1.NewTime(bubbleBegins)) },
+			sets:       []*apps.ReplicaSet{web1(sized(2, 2, 3)), empty}, asked: true,
+			want: sizes{Wanted: []int{2, 0}, Room: []int{0, 0}},
+		},
+		"Recreate": {
+			deployment: func(d *apps.Deployment) {
+				d.Spec.Strategy = apps.DeploymentStrategy{Type: apps.RecreateDeploymentStrategyType}
+			},
+			sets: []*apps.ReplicaSet{web1(sized(2, 2, 3)), empty}, asked: true,
+			want: sizes{Wanted: []int{2, 0}, Room: []int{0, 0}},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := web(withReplicas(2, 1))
+			if tc.deployment != nil {
+				tc.deployment(d)
+			}
+			s := surgerWithRequests(t)
+			if tc.asked {
+				s = surgerWithRequests(t, asks("a"))
+			}
+			pods := map[types.UID][]*v1.Pod{tc.sets[0].UID: {webPod("a")}}
+			w := s.observe(t.Context(), bubbleBegins, d, tc.sets, pods)
+			got := sizes{Rolling: w.rolling}
+			for _, set := range w.sets {
+				got.Wanted, got.Room = append(got.Wanted, set.wanted), append(got.Room, set.room)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("unexpected workload (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUpToDate(t *testing.T) {
+	leaving := []types.UID{"a"}
+	tests := map[string]struct {
+		// kept is what is recorded, on a ReplicaSet of 1 with that surge.
+		kept     deploymentutil.EvictionSurge
+		void     bool
+		wanted   int
+		pods     []surgePod
+		next     deploymentutil.EvictionSurge
+		upToDate bool
+	}{
+		"nothing":                  {wanted: 1, upToDate: true},
+		"void":                     {wanted: 1, void: true},
+		"another size":             {wanted: 2},
+		"begin":                    {wanted: 1, next: deploymentutil.EvictionSurge{Surge: 1}},
+		"as it is":                 {wanted: 1, kept: deploymentutil.EvictionSurge{Surge: 1}, next: deploymentutil.EvictionSurge{Surge: 1}, upToDate: true},
+		"other pods leave":         {wanted: 1, kept: deploymentutil.EvictionSurge{Leaving: leaving}, pods: []surgePod{pod("a"), pod("b")}, next: deploymentutil.EvictionSurge{Leaving: []types.UID{"b"}}},
+		"nobody is to leave":       {wanted: 1, kept: deploymentutil.EvictionSurge{Leaving: leaving}, pods: []surgePod{pod("a"), pod("b")}, next: deploymentutil.EvictionSurge{}},
+		"nobody is to leave, yet":  {wanted: 1, kept: deploymentutil.EvictionSurge{Leaving: leaving, Going: 1}, pods: []surgePod{pod("a"), pod("b")}, next: deploymentutil.EvictionSurge{Going: 1}},
+		"all have left, not seen":  {wanted: 1, kept: deploymentutil.EvictionSurge{Leaving: leaving, Going: 1}, pods: []surgePod{pod("b")}, next: deploymentutil.EvictionSurge{Going: 1}, upToDate: true},
+		"all have left, seen":      {wanted: 1, kept: deploymentutil.EvictionSurge{Leaving: leaving, Going: 1}, pods: []surgePod{pod("b")}, next: deploymentutil.EvictionSurge{}},
+		"all have left, seen long": {wanted: 1, kept: deploymentutil.EvictionSurge{Leaving: leaving}, pods: []surgePod{pod("b")}, next: deploymentutil.EvictionSurge{}},
+		"the next ones leave":      {wanted: 1, kept: deploymentutil.EvictionSurge{Leaving: leaving, Going: 1}, pods: []surgePod{pod("b")}, next: deploymentutil.EvictionSurge{Going: 1, Leaving: []types.UID{"b"}}},
+		"only the time":            {wanted: 1, kept: deploymentutil.EvictionSurge{Surge: 1}, next: deploymentutil.EvictionSurge{Surge: 1, Since: metav1.NewTime(bubbleBegins)}, upToDate: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			stored := web1()
+			deploymentutil.SetEvictionSurge(stored, tc.kept)
+			if tc.void {
+				annotated(`17`)(stored)
+			}
+			view, kept, _ := deploymentutil.WithoutEvictionSurge(stored)
+			set := &replicaSet{stored: stored, view: view, surgeState: surgeState{kept: kept, wanted: tc.wanted, pods: tc.pods}}
+			if got := set.upToDate(tc.next); got != tc.upToDate {
+				t.Errorf("got %v, want %v", got, tc.upToDate)
+			}
+		})
+	}
+}
+
+func TestGoing(t *testing.T) {
+	tests := map[string]struct {
+		kept, next deploymentutil.EvictionSurge
+		// replicas are in the spec, counted in the status, which is behind or not.
+		replicas, counted int32
+		behind            bool
+		want              int32
+	}{
+		"nothing":                              {replicas: 1, counted: 1},
+		"begins":                               {next: deploymentutil.EvictionSurge{Surge: 1}, replicas: 1, counted: 1},
+		"given back":                           {kept: deploymentutil.EvictionSurge{Surge: 2}, next: deploymentutil.EvictionSurge{Surge: 1}, replicas: 3, counted: 3, want: 1},
+		"still counted":                        {kept: deploymentutil.EvictionSurge{Going: 1}, replicas: 1, counted: 2, want: 1},
+		"not counted any more":                 {kept: deploymentutil.EvictionSurge{Going: 1}, replicas: 1, counted: 1},
+		"fewer are counted":                    {kept: deploymentutil.EvictionSurge{Going: 1}, replicas: 2, counted: 1},
+		"counted before the spec changed":      {kept: deploymentutil.EvictionSurge{Going: 1}, replicas: 1, counted: 1, behind: true, want: 1},
+		"still counted, and more given back":   {kept: deploymentutil.EvictionSurge{Surge: 2, Going: 1}, replicas: 3, counted: 4, want: 3},
+		"not counted, and more given back":     {kept: deploymentutil.EvictionSurge{Surge: 2, Going: 1}, replicas: 3, counted: 3, want: 2},
+		"still counted, and the next one here": {kept: deploymentutil.EvictionSurge{Going: 1}, next: deploymentutil.EvictionSurge{Surge: 1}, replicas: 1, counted: 2, want: 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			stored := web1(sized(tc.replicas, 1, 2), counting(tc.counted))
+			if stored.Generation = 2; !tc.behind {
+				stored.Status.ObservedGeneration = 2
+			} else {
+				stored.Status.ObservedGeneration = 1
+			}
+			set := &replicaSet{stored: stored, surgeState: surgeState{kept: tc.kept, wanted: int(tc.replicas - tc.kept.Surge)}}
+			if got := set.going(tc.next); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestProgress(t *testing.T) {
+	w, set, asked := surging()
+	other := &replicaSet{asked: []askedPod{{uid: "c"}, {uid: "d", terminating: true}}}
+	other.wanted = 2
+	other.kept = kept(2, "e")
+	other.pods = []surgePod{pod("c", "serving"), pod("e", "serving"), pod("f", "serving")}
+	w.sets = append(w.sets, other)
+	want := progress{asked: 2, surge: 1 + 3, replaced: 0 + 2}
+	if diff := cmp.Diff(want, w.progress(), cmp.AllowUnexported(progress{})); diff != "" {
+		t.Errorf("unexpected progress (-want, +got):\n%s", diff)
+	}
+
+	asked.terminating = true
+	set.asked, set.kept = []askedPod{asked}, kept(0)
+	w.sets = []*replicaSet{set}
+	if p := w.progress(); p.inProgress() {
+		t.Errorf("in progress although the last pod terminates: %+v", p)
+	}
+}
+
+func TestTurnDeadline(t *testing.T) {
+	progressing := func(at time.Time) func(*workload, *replicaSet) {
+		return func(w *workload, _ *replicaSet) {
+			w.deployment.Status.Conditions = append(w.deployment.Status.Conditions, apps.DeploymentCondition{Type: apps.DeploymentProgressing, LastUpdateTime: metav1.NewTime(at)})
+		}
+	}
+	rolling := func(w *workload, _ *replicaSet) { w.rolling = true }
+	since := func(at time.Time) func(*workload, *replicaSet) {
+		return func(_ *workload, set *replicaSet) { set.kept.Since = metav1.NewTime(at) }
+	}
+	tests := map[string]struct {
+		changes []func(*workload, *replicaSet)
+		// want is after what the deadline counts, which is 5 minutes.
+		want time.Time
+	}{
+		"from the beginning of the turn":               {want: began},
+		"from the last progress":                       {changes: []func(*workload, *replicaSet){since(later)}, want: later},
+		"not from before the turn":                     {changes: []func(*workload, *replicaSet){since(began.Add(-time.Hour))}, want: began},
+		"from the last progress of a rollout":          {changes: []func(*workload, *replicaSet){rolling, progressing(later)}, want: later},
+		"a rollout has got on before the turn":         {changes: []func(*workload, *replicaSet){rolling, progressing(began.Add(-time.Hour))}, want: began},
+		"a rollout has got on before the last pod":     {changes: []func(*workload, *replicaSet){rolling, progressing(began.Add(time.Minute)), since(later)}, want: later},
+		"a Deployment that does not roll has got on":   {changes: []func(*workload, *replicaSet){progressing(later)}, want: began},
+		"a rollout of which nothing is known counts 0": {changes: []func(*workload, *replicaSet){rolling}, want: began},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w, set, asked := surging()
+			w.now = later
+			for _, change := range tc.changes {
+				change(w, set)
+			}
+			if got, want := w.turnDeadline(set, asked), tc.want.Add(5*time.Minute); !got.Equal(want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		})
+	}
+}
