@@ -360,7 +360,13 @@ func (s *surger) giveBack(ctx context.Context, m *move) error {
 		}
 		delete(view.Annotations, deploymentutil.EvictionSurgeAnnotation)
 		_, err = s.client.AppsV1().ReplicaSets(m.namespace).Update(ctx, view, metav1.UpdateOptions{})
-		return err
+		switch {
+		case err == nil, apierrors.IsNotFound(err):
+			return nil
+		case apierrors.IsConflict(err):
+			return err // Read and tried again.
+		}
+		return fmt.Errorf("scaling ReplicaSet %s, which has lost its Deployment, to %d: %w", klog.KObj(view), *view.Spec.Replicas, err)
 	})
 }
 
