@@ -156,6 +156,17 @@ func byAnyController(event *auditv1.Event) bool {
 	return strings.HasPrefix(event.User.Username, controllerUsers)
 }
 
+// ofEvictionRequests is what belongs to evictions alone: all that the controller of requests
+// sends, and what others send to requests or as an eviction call.
+func ofEvictionRequests(event *auditv1.Event) bool {
+	return byController(event) || isEviction(event) || ofResource("evictionrequests")(event)
+}
+
+// ofResource selects the requests to a resource and its subresources, whoever sends them.
+func ofResource(resource string) selector {
+	return func(event *auditv1.Event) bool { return event.ObjectRef != nil && event.ObjectRef.Resource == resource }
+}
+
 // byAnybody is everybody but those who prepare a measurement and wait for its end.
 func byAnybody(event *auditv1.Event) bool { return !hasAgent(event, agentSetup) }
 

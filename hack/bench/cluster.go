@@ -63,6 +63,7 @@ rules:
 // by which the audit log tells them apart.
 type cluster struct {
 	opts       options
+	gates      string
 	kubeconfig string
 	version    string
 	audit      *auditLog
@@ -71,8 +72,8 @@ type cluster struct {
 }
 
 // startCluster starts the cluster anew: leftovers of a killed run would count.
-func startCluster(ctx context.Context, opts options) (*cluster, error) {
-	c := &cluster{opts: opts, kubeconfig: filepath.Join(opts.output, "clusters", clusterName+".kubeconfig")}
+func startCluster(ctx context.Context, opts options, gates string) (*cluster, error) {
+	c := &cluster{opts: opts, gates: gates, kubeconfig: filepath.Join(opts.output, "clusters", clusterName+".kubeconfig")}
 	if _, err := os.Stat(filepath.Join(opts.base, "kubectl")); err != nil {
 		return nil, fmt.Errorf("kubectl of the pristine base is missing (%w): build it with `make base`", err)
 	}
@@ -91,7 +92,7 @@ func (c *cluster) up(ctx context.Context) error {
 		return err
 	}
 	args := []string{"up", "--name", clusterName, "--output", c.opts.output, "--bin", c.opts.bin, "--nodes", fmt.Sprint(c.opts.nodes),
-		"--gates", featureGates, "--runtime-config", runtimeConfig}
+		"--gates", c.gates, "--runtime-config", runtimeConfig}
 	for _, arg := range auditArgs {
 		args = append(args, "--arg", "kube-apiserver:"+arg)
 	}
@@ -108,6 +109,12 @@ func (c *cluster) up(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of the cluster: %w", err)
 	}
+	// The next cluster has other certificates in the same files. Connections are shared by
+	// whoever names the same file.
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return fmt.Errorf("reading the certificates of the cluster: %w", err)
+	}
+	config.CAFile, config.CertFile, config.KeyFile = "", "", ""
 	if err := c.connect(config); err != nil {
 		return err
 	}

@@ -30,8 +30,11 @@ limitations under the License.
 //	idle.go        what requests cost that only wait
 //	maintenance.go the drain of all nodes by one NodeMaintenance, and by kubectl drain
 //	scale.go       what maintenances cost on a cluster with thousands of nodes
+//	surge.go       what it costs that Deployments replace pods before these leave
+//	surge_workload.go  the Deployments for that
 //	statistics.go  median and percentile
 //	report.go      targets, tables, JSON
+//	surge_report.go  those of the surge
 package main
 
 import (
@@ -57,6 +60,7 @@ type options struct {
 	pods, drainPods, idle int
 	runs, parallel, nodes int
 	scaleNodes            int
+	surge, surgeReplicas  int
 	idleTime, timeout     time.Duration
 	bin, base, output     string
 	enforce               bool
@@ -82,9 +86,10 @@ const (
 	partIdle      part = "idle"
 	partDrain     part = "drain"
 	partScale     part = "scale"
+	partSurge     part = "surge"
 )
 
-var allParts = partSet{partEvictions, partIdle, partDrain, partScale}
+var allParts = partSet{partEvictions, partIdle, partDrain, partScale, partSurge}
 
 // partSet are the parts that are measured.
 type partSet []part
@@ -138,7 +143,9 @@ func parseOptions(args []string) (options, error) {
 	flags.IntVar(&o.drainPods, "drain-pods", 100, "pods that kubectl drain evicts from one node in each measurement, about 5 each second")
 	flags.IntVar(&o.idle, "idle", 1000, "requests that wait while writes are counted; 0 skips this part")
 	flags.IntVar(&o.scaleNodes, "scale-nodes", 5000, "nodes of the cluster with many nodes; 0 skips this part")
-	flags.IntVar(&o.runs, "runs", 5, "how often everything is measured, except idle and scale, and kubectl drain -l; the tables have the medians")
+	flags.IntVar(&o.surge, "surge", 200, "Deployments with one replica whose pods are moved; 0 skips this part")
+	flags.IntVar(&o.surgeReplicas, "surge-replicas", 1000, "replicas of the one Deployment a quarter of whose pods is moved; 0 leaves it out")
+	flags.IntVar(&o.runs, "runs", 5, "how often everything is measured, except idle, scale and surge, and kubectl drain -l; the tables have the medians")
 	flags.IntVar(&o.parallel, "parallel", 30, "calls that the requester, and the bare client, have in flight; the controller evicts 30 pods at a time")
 	flags.IntVar(&o.nodes, "nodes", 10, "simulated nodes")
 	flags.DurationVar(&o.idleTime, "idle-time", time.Minute, "how long it is measured what is done while nothing happens")
@@ -161,6 +168,12 @@ func parseOptions(args []string) (options, error) {
 // refuses further evictions.
 const maxPods = 2000
 
+// maxSurge and maxSurgeReplicas are what the nodes have room for, 110 pods each.
+const (
+	maxSurge         = 400
+	maxSurgeReplicas = 1200
+)
+
 func (o *options) check() error {
 	for _, bound := range []struct {
 		name            string
@@ -173,6 +186,8 @@ func (o *options) check() error {
 		{"parallel", o.parallel, 1, 1000},
 		{"nodes", o.nodes, 1, 1000},
 		{"scale-nodes", o.scaleNodes, 0, 100000},
+		{"surge", o.surge, 0, maxSurge},
+		{"surge-replicas", o.surgeReplicas, 0, maxSurgeReplicas},
 	} {
 		if bound.value < bound.min || bound.value > bound.max {
 			return fmt.Errorf("--%s is %d: give %d to %d", bound.name, bound.value, bound.min, bound.max)
@@ -231,6 +246,7 @@ type measurements struct {
 	results []result
 	idle    []idleResult
 	scale   *scaleResult
+	surge   *surgeResult
 }
 
 // measure measures the parts that were asked for, one after another.
@@ -248,13 +264,20 @@ func measure(ctx context.Context, opts options) (*report, error) {
 		}
 		m.version = m.scale.version
 	}
+	if opts.parts.has(partSurge) && opts.surge > 0 {
+		var err error
+		if m.surge, err = measureSurge(ctx, opts); err != nil {
+			return nil, err
+		}
+		m.version = m.surge.version
+	}
 	return newReport(opts, m), nil
 }
 
 // measureOnCluster starts the cluster, measures on it what needs pods that become ready,
 // and takes it down again.
 func (m *measurements) measureOnCluster(ctx context.Context, opts options) (err error) {
-	c, err := startCluster(ctx, opts)
+	c, err := startCluster(ctx, opts, featureGates)
 	if err != nil {
 		return err
 	}

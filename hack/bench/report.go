@@ -39,6 +39,7 @@ type report struct {
 	Idle      []idleResult  `json:"idle,omitempty"`
 	Drain     *drainSummary `json:"drain,omitempty"`
 	Scale     *scaleResult  `json:"scale,omitempty"`
+	Surge     *surgeResult  `json:"surge,omitempty"`
 	Targets   []target      `json:"targets"`
 	Results   []result      `json:"results,omitempty"`
 }
@@ -108,6 +109,7 @@ func newReport(opts options, m measurements) *report {
 		Results: m.results,
 		Idle:    m.idle,
 		Scale:   m.scale,
+		Surge:   m.surge,
 	}
 	if opts.parts.has(partEvictions) {
 		for _, budget := range []budgetKind{noBudget, oneBudget} {
@@ -233,7 +235,7 @@ func (r *report) checkTargets() []target {
 			atMost("CPU seconds that it adds "+what, idleCPUSeconds, s.With.CPUSeconds-s.Without.CPUSeconds),
 		)
 	}
-	return targets
+	return append(targets, r.Surge.targets()...)
 }
 
 func (r *report) missed() int {
@@ -254,7 +256,7 @@ func (r *report) writeTable(out io.Writer) error {
 	if len(p.Args) > 0 {
 		fmt.Fprintf(out, "Further flags: %s\n\n", p.Args.String())
 	}
-	for _, write := range []func(io.Writer) error{r.writeEvictions, r.writeIdle, r.writeDrain, r.writeScale, r.writeTargets} {
+	for _, write := range []func(io.Writer) error{r.writeEvictions, r.writeIdle, r.writeDrain, r.writeScale, r.Surge.write, r.writeTargets} {
 		if err := write(out); err != nil {
 			return err
 		}
