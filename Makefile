@@ -129,10 +129,10 @@ test-chaos: control-plane _output/bin/etcd ## kill kube-apiserver and kube-contr
 	@_output/bin/chaos
 
 .PHONY: bench
-bench: control-plane local-cluster-tools base ## evictions and drains against kubectl drain of the base, 5,000 nodes, and the targets, about 20 minutes: PARTS=evictions,idle,drain,scale PODS=500 RUNS=5 DRAIN_PODS=100 IDLE=1000 SCALE_NODES=5000
+bench: control-plane local-cluster-tools base ## evictions and drains against kubectl drain of the base, 5,000 nodes, the surge of Deployments, and the targets, about 30 minutes: PARTS=evictions,idle,drain,scale,surge PODS=500 RUNS=5 DRAIN_PODS=100 IDLE=1000 SCALE_NODES=5000 SURGE=200 SURGE_REPLICAS=1000
 	@$(call build-in-tree,./hack/bench)
-	@echo '==> benchmark (about 20 minutes)'
-	@_output/bin/bench $(call flag,parts,PARTS) $(call flag,scale-nodes,SCALE_NODES) $(call flag,pods,PODS) $(call flag,runs,RUNS) $(call flag,drain-pods,DRAIN_PODS) $(call flag,idle,IDLE) $(patsubst %,--enforce=%,$(ENFORCE))
+	@echo '==> benchmark (about 30 minutes)'
+	@_output/bin/bench $(call flag,parts,PARTS) $(call flag,scale-nodes,SCALE_NODES) $(call flag,surge,SURGE) $(call flag,surge-replicas,SURGE_REPLICAS) $(call flag,pods,PODS) $(call flag,runs,RUNS) $(call flag,drain-pods,DRAIN_PODS) $(call flag,idle,IDLE) $(patsubst %,--enforce=%,$(ENFORCE))
 
 .PHONY: test-programs
 test-programs: control-plane local-cluster-tools base _output/bin/gotestsum

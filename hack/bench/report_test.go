@@ -49,6 +49,7 @@ func allMeasured() measurements {
 		version: "v1",
 		idle:    []idleResult{{State: stateIntercepting, Waiting: 1000}, {State: stateBlocked, Waiting: 1000}},
 		scale:   &scaleResult{Nodes: 5000, Maintenances: 30, With: steadyResult{CPUSeconds: 0.6}},
+		surge:   surgeMeasured(),
 	}
 	for _, budget := range []budgetKind{noBudget, oneBudget} {
 		for _, way := range []way{byRequests, byBareClient, byDrain} {
@@ -135,6 +136,7 @@ func TestTargetsOfParts(t *testing.T) {
 		partIdle:      {measurements{idle: all.idle}, 1},
 		partDrain:     {measurements{results: all.results[6:]}, 1},
 		partScale:     {measurements{scale: all.scale}, 2},
+		partSurge:     {measurements{surge: all.surge}, 12},
 	} {
 		t.Run(string(part), func(t *testing.T) {
 			opts := testOptions
@@ -224,7 +226,7 @@ func TestWrite(t *testing.T) {
 	for _, want := range []string{
 		"eviction requests, no PDB", "MISSED", "ok", "--kube-api-qps=20",
 		"1000 requests wait", "one NodeMaintenance", "kubectl drain -l", "1.000  evictionrequest-controller: create pods/eviction",
-		"5000 nodes", "30 NodeMaintenances",
+		"5000 nodes", "30 NodeMaintenances", "200 Deployments", "(5) surge of one large Deployment",
 	} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, table.String())
@@ -251,7 +253,7 @@ func TestWrite(t *testing.T) {
 	if len(read.Results) != 8 || read.Results[3].EvictionCodes["409"] != 7 || read.Results[0].PodsPerSecond != 100 {
 		t.Errorf("the file lacks results:\n%s", data)
 	}
-	if len(read.Targets) != 9 || read.Targets[0].Met == nil {
+	if len(read.Targets) != 21 || read.Targets[0].Met == nil {
 		t.Errorf("the file lacks targets:\n%s", data)
 	}
 }
@@ -264,7 +266,7 @@ func TestOtherErrors(t *testing.T) {
 }
 
 func TestOptionsCheck(t *testing.T) {
-	for _, args := range [][]string{{"--pods=0"}, {"--pods=2001"}, {"--runs=0"}, {"--idle=-1"}, {"--nodes=0"}, {"--idle-time=0s"}, {"--scale-nodes=-1"}, {"--parts="}, {"--parts=drain,all"}, {"surplus"}} {
+	for _, args := range [][]string{{"--pods=0"}, {"--pods=2001"}, {"--runs=0"}, {"--idle=-1"}, {"--nodes=0"}, {"--idle-time=0s"}, {"--scale-nodes=-1"}, {"--parts="}, {"--parts=drain,all"}, {"--surge=401"}, {"--surge-replicas=-1"}, {"surplus"}} {
 		if _, err := parseOptions(args); err == nil {
 			t.Errorf("%q was accepted", args)
 		}

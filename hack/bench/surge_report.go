@@ -27,10 +27,10 @@ import (
 )
 
 const (
-	// An eviction costs five requests, and each interceptor that takes part two more. Of
-	// those in a pod of a Deployment it is one, unless it gives up.
-	evictionRequestsPerPod    = 5
-	interceptorRequestsPerPod = 2
+	// An eviction may cost five requests, and two more for each interceptor of the pod: those
+	// of Deployments have two with the gate.
+	evictionBudget = 5
+	surgeBudget    = evictionBudget + 2*2
 )
 
 // drain returns one of the drains, or nil if it was not made.
@@ -65,12 +65,12 @@ func (r *surgeResult) targets() []target {
 				atMost("most pods, "+string(d.Kind), float64(r.LargeReplicas+(r.LargeReplicas+3)/4), float64(d.Most)),
 				atLeast("fewest ready pods, "+string(d.Kind), float64(r.LargeReplicas), float64(d.Fewest)))
 		case surgeOff:
-			targets = append(targets, atMost("requests per eviction, "+string(d.Kind), evictionRequestsPerPod, d.EvictionsPerPod))
+			targets = append(targets, atMost("requests per eviction, "+string(d.Kind), evictionBudget, d.EvictionsPerPod))
 			continue
 		case surgeKubectl:
 			continue
 		}
-		targets = append(targets, atMost("requests per eviction, "+string(d.Kind), evictionRequestsPerPod+interceptorRequestsPerPod, d.EvictionsPerPod))
+		targets = append(targets, atMost("requests per eviction, "+string(d.Kind), surgeBudget, d.EvictionsPerPod))
 	}
 	return targets
 }
@@ -89,6 +89,15 @@ func (r *surgeResult) write(out io.Writer) error {
 	return r.writeComponents(out)
 }
 
+// timesOff compares the time of a drain with that of the same one with the gate off.
+func (r *surgeResult) timesOff(d *surgeDrainResult) string {
+	off := r.drain(surgeOff)
+	if off == nil || d.Kind == surgeLarge {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", d.Seconds/off.Seconds)
+}
+
 func (r *surgeResult) writeDrains(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(table, "\t")
@@ -96,20 +105,13 @@ func (r *surgeResult) writeDrains(out io.Writer) error {
 		fmt.Fprintf(table, "(%d)\t", i+1)
 	}
 	fmt.Fprintln(table)
-	off := r.drain(surgeOff)
 	for _, row := range []struct {
-		name   string
-		format string
-		value  func(d *surgeDrainResult) any
+		name, format string
+		value        func(d *surgeDrainResult) any
 	}{
 		{"pods that leave", "%d", func(d *surgeDrainResult) any { return d.Pods }},
 		{"seconds until drained", "%.1f", func(d *surgeDrainResult) any { return d.Seconds }},
-		{"times as long as (3)", "%.2f", func(d *surgeDrainResult) any {
-			if off == nil || d.Kind == surgeLarge {
-				return 0.0
-			}
-			return d.Seconds / off.Seconds
-		}},
+		{"times as long as (3)", "%s", func(d *surgeDrainResult) any { return r.timesOff(d) }},
 		{"seconds until all are settled", "%.1f", func(d *surgeDrainResult) any { return d.SettledSeconds }},
 		{"request to Evicted, p50, s", "%.2f", func(d *surgeDrainResult) any { return d.EvictedP50Seconds }},
 		{"p99, s", "%.2f", func(d *surgeDrainResult) any { return d.EvictedP99Seconds }},
