@@ -34,11 +34,13 @@ import (
 )
 
 const (
-	surgeGate      = "DeploymentPodSurge"
-	surgeOnGates   = featureGates + "," + surgeGate + "=true,NodeMaintenanceAwareDaemonSet=true"
-	surgeOffGates  = featureGates + "," + surgeGate + "=false,NodeMaintenanceAwareDaemonSet=true"
+	surgeGate     = "DeploymentPodSurge"
+	surgeOnGates  = featureGates + "," + surgeGate + "=true,NodeMaintenanceAwareDaemonSet=true"
+	surgeOffGates = featureGates + "," + surgeGate + "=false,NodeMaintenanceAwareDaemonSet=true"
+
+	// surgeNodes is how many nodes there are, surgeNodeCount how many are drained at a time.
 	surgeNodes     = 16
-	surgeNodeCount = 4 // are drained at a time
+	surgeNodeCount = 4
 )
 
 // nodeRange are nodes with numbers that follow one another.
@@ -274,12 +276,13 @@ func (c *cluster) measureSurgeDrain(ctx context.Context, d surgeDrain) (surgeDra
 		return surgeDrainResult{}, err
 	}
 	r, events, start, err := c.timeSurgeDrain(ctx, d)
-	fmt.Printf(", %d pods: %.1f s\n", len(pods), r.Seconds)
 	// It has to end in any case.
 	record, incomplete := recorder.Stop(ctx)
 	if err := errors.Join(err, incomplete); err != nil {
+		fmt.Println()
 		return r, err
 	}
+	fmt.Printf(", %d pods: %.1f s\n", len(pods), r.Seconds)
 	left, err := c.podsOn(ctx, d.from)
 	if err != nil {
 		return r, err

@@ -98,23 +98,20 @@ func (r *surgeResult) timesOff(d *surgeDrainResult) string {
 	return fmt.Sprintf("%.2f", d.Seconds/off.Seconds)
 }
 
-func (r *surgeResult) writeDrains(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(table, "\t")
-	for i := range r.Drains {
-		fmt.Fprintf(table, "(%d)\t", i+1)
-	}
-	fmt.Fprintln(table)
-	for _, row := range []struct {
-		name, format string
-		value        func(d *surgeDrainResult) any
-	}{
+// row is one figure of all drains.
+type row struct {
+	name, format string
+	value        func(d *surgeDrainResult) any
+}
+
+func (r *surgeResult) rows() []row {
+	return []row{
 		{"pods that leave", "%d", func(d *surgeDrainResult) any { return d.Pods }},
 		{"seconds until drained", "%.1f", func(d *surgeDrainResult) any { return d.Seconds }},
 		{"times as long as (3)", "%s", func(d *surgeDrainResult) any { return r.timesOff(d) }},
 		{"seconds until all are settled", "%.1f", func(d *surgeDrainResult) any { return d.SettledSeconds }},
-		{"request to Evicted, p50, s", "%.2f", func(d *surgeDrainResult) any { return d.EvictedP50Seconds }},
-		{"p99, s", "%.2f", func(d *surgeDrainResult) any { return d.EvictedP99Seconds }},
+		{"request to Evicted, p50, s", "%s", func(d *surgeDrainResult) any { return orNone(d.EvictedP50Seconds) }},
+		{"p99, s", "%s", func(d *surgeDrainResult) any { return orNone(d.EvictedP99Seconds) }},
 		{"most pods of a Deployment", "%d", func(d *surgeDrainResult) any { return d.Most }},
 		{"fewest ready pods", "%d", func(d *surgeDrainResult) any { return d.Fewest }},
 		{"seconds with fewer than its replicas, mean", "%.2f", func(d *surgeDrainResult) any { return d.AwaySeconds }},
@@ -124,7 +121,17 @@ func (r *surgeResult) writeDrains(out io.Writer) error {
 		{"writes to ReplicaSets / pod", "%.2f", func(d *surgeDrainResult) any { return d.ReplicaSetsPerPod }},
 		{"writes to Deployments / pod", "%.2f", func(d *surgeDrainResult) any { return d.DeploymentsPerPod }},
 		{"requests of everybody / pod", "%.2f", func(d *surgeDrainResult) any { return d.AllRequestsPerPod }},
-	} {
+	}
+}
+
+func (r *surgeResult) writeDrains(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(table, "\t")
+	for i := range r.Drains {
+		fmt.Fprintf(table, "(%d)\t", i+1)
+	}
+	fmt.Fprintln(table)
+	for _, row := range r.rows() {
 		fmt.Fprintf(table, "%s\t", row.name)
 		for i := range r.Drains {
 			fmt.Fprintf(table, row.format+"\t", row.value(&r.Drains[i]))
@@ -139,6 +146,14 @@ func (r *surgeResult) writeDrains(out io.Writer) error {
 	}
 	fmt.Fprintln(out)
 	return nil
+}
+
+// orNone is for what is not there without requests.
+func orNone(seconds float64) string {
+	if seconds == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", seconds)
 }
 
 // writeComponents tells who sends how many requests for each pod.
