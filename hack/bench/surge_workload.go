@@ -227,7 +227,7 @@ func (c *cluster) timeRequests(ctx context.Context) (*requestTimer, error) {
 func (t *requestTimer) note(event watch.Event, now time.Time) {
 	request, ok := event.Object.(*coordinationv1alpha1.EvictionRequest)
 	switch {
-	case event.Type == watch.Bookmark || event.Type == watch.Deleted:
+	case event.Type == watch.Bookmark:
 		return
 	case !ok:
 		t.err = fmt.Errorf("watching requests: %w", apierrors.FromObject(event.Object))
