@@ -79,8 +79,8 @@ func (r *surgeResult) write(out io.Writer) error {
 	if r == nil {
 		return nil
 	}
-	fmt.Fprintf(out, "Pods of %d Deployments with one replica on %d nodes, and %d replicas of one on %d nodes, of which %d are drained. Once each;\nthe targets are at the end, what is not there has none.\n\n",
-		r.Deployments, surgeNodeCount, r.LargeReplicas, surgeNodes, surgeNodeCount)
+	fmt.Fprintf(out, "Pods of %d Deployments with one replica on %d nodes, and %d replicas of one on %d nodes, of which %d are drained.\nA pod is ready at once, and takes %s to end. Once each; the targets are at the end, what is not there has none.\n\n",
+		r.Deployments, surgeNodeCount, r.LargeReplicas, surgeNodes, surgeNodeCount, surgeEndDelay)
 	fmt.Fprintf(out, "At rest, per minute: gate on %g writes by all controllers, %.2f s CPU of kube-controller-manager; %s off %g writes, %.2f s.\n\n",
 		r.IdleOn.Writes, r.IdleOn.CPUSeconds, surgeGate, r.IdleOff.Writes, r.IdleOff.CPUSeconds)
 	if err := r.writeDrains(out); err != nil {

@@ -41,8 +41,12 @@ import (
 
 func deploymentName(index int) string { return fmt.Sprintf("app-%d", index) }
 
+// surgeEndDelay is how long a pod takes to end. Who reports of it meanwhile would not show
+// with pods that are gone at once.
+const surgeEndDelay = 2 * time.Second
+
 // newDeployment has the strategy that everybody has who says nothing. Its pods become
-// ready, and end, at once.
+// ready at once.
 func newDeployment(index int, replicas int32) *appsv1.Deployment {
 	labels := map[string]string{"app": deploymentName(index)}
 	return &appsv1.Deployment{
@@ -51,9 +55,12 @@ func newDeployment(index int, replicas int32) *appsv1.Deployment {
 			Replicas: ptr.To(replicas),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: v1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				ObjectMeta: metav1.ObjectMeta{
+					Labels:      labels,
+					Annotations: map[string]string{"pod-delete.stage.kwok.x-k8s.io/delay": surgeEndDelay.String()},
+				},
 				Spec: v1.PodSpec{
-					TerminationGracePeriodSeconds: ptr.To[int64](0),
+					TerminationGracePeriodSeconds: ptr.To[int64](30),
 					AutomountServiceAccountToken:  ptr.To(false),
 					Containers:                    []v1.Container{{Name: "app", Image: "registry.k8s.io/pause"}},
 				},
