@@ -21,6 +21,7 @@ import (
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubernetes/pkg/controller/deployment"
 	"k8s.io/kubernetes/pkg/features"
 )
@@ -55,4 +56,14 @@ func interceptDeploymentEvictions(controllerContext ControllerContext, controlle
 			utilruntime.HandleErrorWithContext(ctx, err, "The Deployment controller does not intercept evictions")
 		}
 	}, nil
+}
+
+// newSurgeClient returns the client of a controller that surges belong to. With the gate on,
+// drains make it work in waves, for which the limits of everybody are too low: a pod that
+// moves takes about ten calls of it, and 20 in a second are allowed.
+func newSurgeClient(controllerContext ControllerContext, controllerName string) (kubernetes.Interface, error) {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.DeploymentPodSurge) {
+		return controllerContext.NewClient(controllerName)
+	}
+	return newEvictionClient(controllerContext, controllerName)
 }

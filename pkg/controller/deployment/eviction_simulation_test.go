@@ -363,7 +363,7 @@ func (s *simulation) step() {
 func (s *simulation) sync() {
 	ctx := context.Background()
 	var behind *consistency.ConsistencyError
-	if err := s.dc.syncDeployment(ctx, "default/web"); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && !errors.As(err, &behind) {
+	if err := s.dc.syncDeployment(ctx, "default/web"); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && !errors.As(err, &behind) && !errors.Is(err, errSurgeGoing) {
 		s.t.Errorf("sync: %v", err)
 	}
 	d := s.cachedDeployment()

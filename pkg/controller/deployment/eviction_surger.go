@@ -53,6 +53,11 @@ const maxConcurrentTurns = 100000
 // known of the requests. After that there are none: the API server does not serve them.
 const requestPatience = 2 * time.Minute
 
+// errSurgeGoing has a rollout wait until the pods of a surge are gone that was given back for
+// it. Until then there would be more pods than the strategy allows. The status of the
+// ReplicaSet, when it shows that, brings the next look.
+var errSurgeGoing = errors.New("waiting for the replicas to go that were extra, before the rollout")
+
 // surger makes Deployments surge before their pods are evicted: interceptor
 // deployment.apps.k8s.io (KEP-4563, "Pod Surge Example").
 //
@@ -180,6 +185,9 @@ func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.D
 	if apierrors.IsConflict(w.failure) {
 		return nil, w.failure
 	}
+	if w.rolling && w.isGoing() {
+		return nil, errSurgeGoing
+	}
 	// Who refuses a surge does not stop the Deployment. The pods hear of it.
 	return w.views(), nil
 }
@@ -194,7 +202,9 @@ func (s *surger) knowsRequests(now time.Time) bool {
 func (s *surger) apply(ctx context.Context, now time.Time, w *workload) error {
 	for _, set := range w.sets {
 		next := nextSurge(now, set.surgeState)
-		next.Going = set.going(next)
+		if w.deployment.DeletionTimestamp == nil { // Nobody looks at its counters any more.
+			next.Going = set.going(next)
+		}
 		if set.upToDate(next) {
 			continue
 		}

@@ -273,7 +273,7 @@ func TestNextLook(t *testing.T) {
 		"a failure is tried again": {change: func(w *workload, set *replicaSet) {
 			set.living[0].Status, set.living[1].Status = ready(began), ready(began)
 			w.failure = errors.New("forbidden")
-		}, want: 61 * time.Second},
+		}, want: 6 * time.Second},
 		"nobody waits": {change: func(_ *workload, set *replicaSet) { set.asked = nil }, want: 0},
 	}
 	for name, tc := range tests {

@@ -39,8 +39,14 @@ import (
 // Deployment says nothing. It is the default of spec.progressDeadlineSeconds.
 const defaultProgressDeadline = 10 * time.Minute
 
-// retryAfter is how soon a failure is tried again by which the queue has lost patience.
-const retryAfter = time.Minute
+const (
+	// failureRetryAfter is how soon a surge is tried again that was refused. What refuses it,
+	// such as a webhook or missing rights, rarely changes its mind at once.
+	failureRetryAfter = 5 * time.Second
+
+	// retryAfter is how soon is looked again at what should have come to its end by itself.
+	retryAfter = time.Minute
+)
 
 // workload is a Deployment as the surge sees it, at one moment.
 type workload struct {
@@ -224,6 +230,11 @@ func (w *workload) hasExtra() bool {
 	return slices.ContainsFunc(w.sets, func(set *replicaSet) bool { return set.kept.Surge > 0 })
 }
 
+// isGoing tells whether replicas that were given back may still be there.
+func (w *workload) isGoing() bool {
+	return slices.ContainsFunc(w.sets, func(set *replicaSet) bool { return set.kept.Going > 0 })
+}
+
 // progress sums up all ReplicaSets.
 func (w *workload) progress() progress {
 	var p progress
@@ -301,11 +312,11 @@ func (w *workload) progressDeadline() time.Duration {
 func (w *workload) nextLook(now time.Time) time.Duration {
 	next := farAway
 	for _, set := range w.sets {
+		if w.failure != nil {
+			next = earlier(next, now.Add(failureRetryAfter))
+		}
 		if len(set.asked) == 0 {
 			continue
-		}
-		if w.failure != nil {
-			next = earlier(next, now.Add(retryAfter)) // The queue gives up after some errors.
 		}
 		for _, asked := range set.asked {
 			deadline := w.turnDeadline(set, asked)

@@ -40,6 +40,7 @@ func said(f *fixture) []string {
 func TestChangesAndEvents(t *testing.T) {
 	const deleted = "Target Pod web-0 was deleted."
 	both := func(text string) []string { return []string{"EvictionRequest: " + text, "Pod: " + text} }
+	once := func(text string) []string { return []string{"EvictionRequest: " + text} }
 	blockedBecause := func(reason string) func(*coordinationv1alpha1.EvictionRequestStatus) {
 		return condition(blocked, metav1.ConditionTrue, reason, "PodDisruptionBudget web: no room", 0)
 	}
@@ -56,15 +57,15 @@ func TestChangesAndEvents(t *testing.T) {
 		"the first of some interceptors is activated": {
 			old: newStatus(), updated: newStatus(targets(first), active(first, 0)),
 			want:   []change{{kind: changeInitialized}, {kind: changeActivated, interceptor: first}},
-			events: both("Normal InterceptorActivated: It is the turn of interceptor first.example.com."),
+			events: once("Normal InterceptorActivated: It is the turn of interceptor first.example.com."),
 		},
 		"an interceptor has completed": {
 			old:     newStatus(targets(first), active(first, 0), reporting(done(first, 0))),
 			updated: newStatus(targets(first), processed(first), active(builtIn, 0), reporting(done(first, 0))),
 			want: []change{{kind: changeProcessed, interceptor: first, outcome: "completed"},
 				{kind: changeActivated, interceptor: builtIn}},
-			events: append(both("Normal InterceptorCompleted: Interceptor first.example.com has completed."),
-				both("Normal InterceptorActivated: It is the turn of interceptor imperative-eviction.k8s.io.")...),
+			events: append(once("Normal InterceptorCompleted: Interceptor first.example.com has completed."),
+				once("Normal InterceptorActivated: It is the turn of interceptor imperative-eviction.k8s.io.")...),
 		},
 		"an interceptor was silent": {
 			old:     newStatus(targets(first, second), active(first, 0)),
@@ -72,7 +73,7 @@ func TestChangesAndEvents(t *testing.T) {
 			want: []change{{kind: changeProcessed, interceptor: first, outcome: "timed_out"},
 				{kind: changeActivated, interceptor: second}},
 			events: append(both("Warning InterceptorTimedOut: Interceptor first.example.com was silent for too long and has lost its turn."),
-				both("Normal InterceptorActivated: It is the turn of interceptor second.example.com.")...),
+				once("Normal InterceptorActivated: It is the turn of interceptor second.example.com.")...),
 		},
 		"an interceptor is overdue": {
 			old: newStatus(targets(first), active(first, 0)),
@@ -110,7 +111,7 @@ func TestChangesAndEvents(t *testing.T) {
 			updated: newStatus(targets(first), processed(first), reporting(done(first, 0)), condition(evicted, metav1.ConditionTrue, "PodDeleted", deleted, 0)),
 			want: []change{{kind: changeProcessed, interceptor: first, outcome: "completed"},
 				{kind: changeEvicted, reason: "PodDeleted", message: deleted}},
-			events: append(both("Normal InterceptorCompleted: Interceptor first.example.com has completed."),
+			events: append(once("Normal InterceptorCompleted: Interceptor first.example.com has completed."),
 				"EvictionRequest: Normal Evicted: "+deleted),
 		},
 		"nobody asks any more": {

@@ -50,7 +50,7 @@ const maxNoteLength = 1024
 type event struct {
 	eventType, reason, action, note string
 	// once says it on the request alone, with the pod as the related object: the pod is
-	// gone, nobody looks at it any more, and one event per pod and node drain is saved.
+	// gone and nobody looks at it any more, or all goes well. A drain has many of them.
 	once bool
 }
 
@@ -63,12 +63,12 @@ func describeChange(c change, status *coordinationv1alpha1.EvictionRequestStatus
 			return event{}, false
 		}
 		return event{v1.EventTypeNormal, eventInterceptorActivated, "Activate",
-			fmt.Sprintf("It is the turn of interceptor %s.", c.interceptor), false}, true
+			fmt.Sprintf("It is the turn of interceptor %s.", c.interceptor), true}, true
 	case changeProcessed:
 		switch c.outcome {
 		case outcomeCompleted:
 			return event{v1.EventTypeNormal, eventInterceptorCompleted, "Complete",
-				fmt.Sprintf("Interceptor %s has completed.", c.interceptor), false}, true
+				fmt.Sprintf("Interceptor %s has completed.", c.interceptor), true}, true
 		case outcomeTimedOut:
 			return event{v1.EventTypeWarning, eventInterceptorTimedOut, "Complete",
 				fmt.Sprintf("Interceptor %s was silent for too long and has lost its turn.", c.interceptor), false}, true

@@ -109,14 +109,18 @@ func activeDeadline(request *coordinationv1alpha1.EvictionRequest, status *coord
 }
 
 // reportOverdue returns when the silence of the active interceptor of the status is
-// worth a condition. None is expected where there is no deadline. Nobody who has
-// completed is active any more when this is asked.
+// worth a condition. None is expected where there is no deadline, nor of one who has
+// completed and is active because the pod terminates.
 func reportOverdue(request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) (overdue time.Time, expected bool) {
 	if _, limited := activeDeadline(request, status); !limited {
 		return time.Time{}, false
 	}
 	patience := firstReportPatience
-	if entry := interceptorStatus(status, activeInterceptor(status)); entry != nil && entry.HeartbeatTime != nil {
+	entry := interceptorStatus(status, activeInterceptor(status))
+	if entry != nil && entry.CompletionTime != nil {
+		return time.Time{}, false
+	}
+	if entry != nil && entry.HeartbeatTime != nil {
 		patience = min(nextReportPatience, evictionrequesttools.HeartbeatDeadline(request)*3/4)
 	}
 	return lastSignOfLife(request, status).Add(patience), true

@@ -110,6 +110,9 @@ func advance(now time.Time, request *coordinationv1alpha1.EvictionRequest, statu
 	}
 	entry := interceptorStatus(status, active)
 	completed := entry != nil && entry.CompletionTime != nil
+	if completed && pod.DeletionTimestamp != nil {
+		return // It is on its way out: nobody behind could do any more for it.
+	}
 	deadline, limited := activeDeadline(request, status)
 	silent := limited && !now.Before(deadline) && !isIndispensable(status, pod, active)
 	if completed || silent {

@@ -136,7 +136,6 @@ func TestSetStatus(t *testing.T) {
 	request, pod := "EvictionRequest "+string(podUID), "Pod web-0"
 	want := []recordedEvent{
 		{request, pod, "Normal", "InterceptorActivated", turn},
-		{pod, request, "Normal", "InterceptorActivated", turn},
 	}
 	if diff := cmp.Diff(want, f.events); diff != "" {
 		t.Errorf("unexpected events (-want, +got):\n%s", diff)

@@ -196,6 +196,10 @@ func (k *kubelet) withStatus(pod *v1.Pod, ready bool) *v1.Pod {
 		pod.Status.PodIPs = []v1.PodIP{{IP: pod.Status.PodIP}}
 		pod.Status.StartTime = &now
 	}
+	if status != v1.ConditionTrue && podutil.IsPodReady(pod) {
+		// One that was ready and is not has had trouble. A new one may be slow to start.
+		pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", RestartCount: 1}}
+	}
 	podutil.UpdatePodCondition(&pod.Status, &v1.PodCondition{Type: v1.PodReady, Status: status, LastTransitionTime: now})
 	return pod
 }
