@@ -181,6 +181,26 @@ func TestComputeStatus(t *testing.T) {
 			pod:     newPod(),
 			want:    newStatus(targets(), active(builtIn, 0)),
 		},
+		"nobody else has a turn where one has completed and the pod terminates": {
+			after:     time.Hour,
+			request:   newRequest(having(targets(first, second), active(first, 0), reporting(done(first, 0)))),
+			pod:       newPod(terminatingSince(0)),
+			want:      newStatus(targets(first, second), active(first, 0), reporting(done(first, 0))),
+			lookAgain: -40 * time.Minute,
+		},
+		"who alone can end the pod has no deadline": {
+			after:   600 * time.Second,
+			request: newRequest(deadlineOf(600), having(targets(coordinationv1alpha1.EvictionInterceptorDaemonSet), active(coordinationv1alpha1.EvictionInterceptorDaemonSet, 0), condition(unresponsive, metav1.ConditionTrue, "HeartbeatOverdue", "daemonset.apps.k8s.io has not reported since it was activated at "+at(0).UTC().Format(time.RFC3339)+".", 60*time.Second))),
+			pod:     newPod(ownedBy("DaemonSet", true)),
+			want:    newStatus(targets(coordinationv1alpha1.EvictionInterceptorDaemonSet), active(coordinationv1alpha1.EvictionInterceptorDaemonSet, 0), condition(unresponsive, metav1.ConditionTrue, "HeartbeatOverdue", "daemonset.apps.k8s.io has not reported since it was activated at "+at(0).UTC().Format(time.RFC3339)+".", 60*time.Second)),
+		},
+		"who is followed by somebody has one, also on such a pod": {
+			after:     600 * time.Second,
+			request:   newRequest(deadlineOf(600), having(targets(coordinationv1alpha1.EvictionInterceptorDaemonSet, second), active(coordinationv1alpha1.EvictionInterceptorDaemonSet, 0))),
+			pod:       newPod(ownedBy("DaemonSet", true)),
+			want:      newStatus(targets(coordinationv1alpha1.EvictionInterceptorDaemonSet, second), processed(coordinationv1alpha1.EvictionInterceptorDaemonSet), active(second, 600*time.Second)),
+			lookAgain: time.Minute,
+		},
 		"nobody is activated after the last one has completed": {
 			after:   time.Second,
 			request: newRequest(having(targets(), active(builtIn, 0), reporting(done(builtIn, 0)))),

@@ -285,7 +285,7 @@ func testEvents(t *testing.T, c *cluster) {
 	c.awaitRequest(pod, "the end", evicted)
 
 	c.expectEvents("EvictionRequest", string(pod.UID), "InterceptorActivated", "InterceptorCompleted", "EvictionBlocked", "Evicted")
-	c.expectEvents("Pod", pod.Name, "InterceptorActivated", "InterceptorCompleted", "EvictionBlocked")
+	c.expectEvents("Pod", pod.Name, "EvictionBlocked")
 
 	// A pod without interceptors is not worth more than one.
 	plain := c.createPod(newPod("plain"))
