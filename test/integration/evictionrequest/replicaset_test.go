@@ -47,7 +47,7 @@ func TestReplicaSet(t *testing.T) {
 		{"pod is evicted", testReplicaSetEvicts},
 		{"pod that names it by hand is evicted", testReplicaSetNamedByHand},
 		{"pod that names it and has no ReplicaSet is passed on", testReplicaSetNamedByStranger},
-		{"pod that terminates is passed on", testReplicaSetPassesTerminatingPod},
+		{"nobody else for a pod that terminates", testNobodyElseForTerminatingPod},
 		{"budget holds and is named", testReplicaSetWithinBudget},
 		{"two budgets hold and are named", testReplicaSetWithinTwoBudgets},
 		{"scale-down takes the requested pod first", testScaleDownTakesRequestedPod},
@@ -182,15 +182,11 @@ func alone(*v1.Pod) {}
 // expectReplicaSetSays waits for the end of its turn.
 func (c *cluster) expectReplicaSetSays(pod *v1.Pod, want string) {
 	c.t.Helper()
-	request := c.awaitRequest(pod, "the turn of the built-in interceptor", active(imperative))
+	request := c.awaitRequest(pod, "the end of the ReplicaSet's turn", completedBy(replicaSetInterceptor))
 	for _, entry := range request.Status.Interceptors {
-		if entry.Name == replicaSetInterceptor && (entry.CompletionTime == nil || entry.Message != want) {
-			c.t.Errorf("the ReplicaSet says %q (complete: %v), want %q", entry.Message, entry.CompletionTime != nil, want)
+		if entry.Name == replicaSetInterceptor && entry.Message != want {
+			c.t.Errorf("the ReplicaSet says %q, want %q", entry.Message, want)
 		}
-	}
-	processed := request.Status.ProcessedInterceptors
-	if len(processed) == 0 || processed[len(processed)-1] != replicaSetInterceptor {
-		c.t.Errorf("%v had their turn, want %s as the last of them", processed, replicaSetInterceptor)
 	}
 }
 
@@ -234,13 +230,20 @@ func testReplicaSetNamedByStranger(t *testing.T, c *cluster) {
 	c.expectReplicaSetSays(pod, "Not evicted: no ReplicaSet controls the pod.")
 }
 
-func testReplicaSetPassesTerminatingPod(t *testing.T, c *cluster) {
+// testNobodyElseForTerminatingPod has the Deployment complete for a pod that terminates: the
+// ReplicaSet could do nothing for it, and is not asked.
+func testNobodyElseForTerminatingPod(t *testing.T, c *cluster) {
 	pod := c.startReplicaSetTurn(func(pod *v1.Pod) {
 		if err := c.client.CoreV1().Pods(c.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
 			t.Fatalf("deleting pod %s: %v", pod.Name, err)
 		}
 	})
-	c.expectReplicaSetSays(pod, "The pod is terminating.")
+	c.awaitRequest(pod, "the end of the Deployment's turn", completedBy(deploymentInterceptor))
+	c.deletePod(pod)
+	request := c.awaitRequest(pod, "the end", evicted)
+	if got := request.Status.ProcessedInterceptors; len(got) != 1 {
+		t.Errorf("%v had their turn, want the Deployment alone", got)
+	}
 }
 
 func testReplicaSetWithinBudget(t *testing.T, c *cluster) {
