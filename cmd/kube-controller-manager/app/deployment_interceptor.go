@@ -32,11 +32,7 @@ func interceptDeploymentEvictions(controllerContext ControllerContext, controlle
 	if !utilfeature.DefaultFeatureGate.Enabled(features.DeploymentPodSurge) {
 		return nil, nil
 	}
-	reportClient, err := newEvictionClient(controllerContext, controllerName)
-	if err != nil {
-		return nil, err
-	}
-	client, err := newEvictionClient(controllerContext, controllerName)
+	reportClient, client, err := newInterceptorClients(controllerContext, controllerName)
 	if err != nil {
 		return nil, err
 	}

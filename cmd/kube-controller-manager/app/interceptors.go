@@ -19,6 +19,8 @@ package app
 import (
 	"context"
 	"sync"
+
+	"k8s.io/client-go/kubernetes"
 )
 
 // runInterceptor takes the turns of a controller in evictions until the context ends. It
@@ -32,4 +34,14 @@ func (run runInterceptor) start(ctx context.Context) (wait func()) {
 		running.Go(func() { run(ctx) })
 	}
 	return running.Wait
+}
+
+// newInterceptorClients returns a client for the reports of an interceptor and one for its
+// work, which must not wait while many turns report.
+func newInterceptorClients(controllerContext ControllerContext, controllerName string) (reports, work kubernetes.Interface, err error) {
+	if reports, err = newEvictionClient(controllerContext, controllerName); err != nil {
+		return nil, nil, err
+	}
+	work, err = newEvictionClient(controllerContext, controllerName)
+	return reports, work, err
 }

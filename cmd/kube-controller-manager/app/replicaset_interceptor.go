@@ -28,11 +28,7 @@ func interceptReplicaSetEvictions(controllerContext ControllerContext, controlle
 		return nil, nil
 	}
 	// Not the client of the controller: creating pods must not wait for evictions.
-	reportClient, err := newEvictionClient(controllerContext, controllerName)
-	if err != nil {
-		return nil, err
-	}
-	evictionClient, err := newEvictionClient(controllerContext, controllerName)
+	reportClient, evictionClient, err := newInterceptorClients(controllerContext, controllerName)
 	if err != nil {
 		return nil, err
 	}
