@@ -95,12 +95,13 @@ func Classify(err error, budgets []*policyv1.PodDisruptionBudget) (Outcome, stri
 	switch {
 	case err == nil:
 		return Evicted, ""
-	case apierrors.IsNotFound(err):
+	case isPodNotFound(err):
 		return Gone, ""
-	case apierrors.IsTooManyRequests(err) && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):
+	case isBudgetRefusal(err):
 		return Budget, budgetDetail(err, budgets)
-	case apierrors.IsConflict(err), // Another instance, or the pod has just changed.
-		apierrors.IsTooManyRequests(err), // The API server is overloaded.
+	case isOverload(err),
+		apierrors.IsNotFound(err), // Of something else, such as a budget that was just deleted.
+		apierrors.IsConflict(err), // Another instance, or the pod has just changed.
 		apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err):
 		return Retry, ""
 	case !errors.As(err, &status):
@@ -111,6 +112,53 @@ func Classify(err error, budgets []*policyv1.PodDisruptionBudget) (Outcome, stri
 			"change the selectors so that one of them does.", budgetNames(budgets))
 	}
 	return Refused, err.Error()
+}
+
+// isPodNotFound reports whether the pod does not exist. The subresource also answers
+// NotFound when the budget of the pod is deleted during the call, and a proxy may answer so
+// for reasons of its own.
+func isPodNotFound(err error) bool {
+	details := detailsOf(err)
+	return apierrors.IsNotFound(err) && details != nil && details.Group == "" && details.Kind == "pods" && !isForeign(err)
+}
+
+// isBudgetRefusal reports whether the budget does not allow the eviction: it has no room,
+// which is a 429 with a cause, or it cannot be counted with, which is a Forbidden about the
+// budget: its allowance is negative, or too many evictions are unconfirmed.
+func isBudgetRefusal(err error) bool {
+	if apierrors.IsTooManyRequests(err) {
+		return apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause)
+	}
+	details := detailsOf(err)
+	// The subresource uses the singular.
+	return apierrors.IsForbidden(err) && details != nil &&
+		details.Group == policyv1.GroupName && strings.TrimSuffix(details.Kind, "s") == "poddisruptionbudget"
+}
+
+// isOverload reports whether the API server was too busy to answer. It says then when to
+// come back. A 429 that does not is a refusal: admission webhooks answer so for pods that
+// are moved by other means.
+func isOverload(err error) bool {
+	if !apierrors.IsTooManyRequests(err) {
+		return false
+	}
+	_, delayed := apierrors.SuggestsClientDelay(err)
+	return delayed || isForeign(err)
+}
+
+// isForeign reports whether the answer is not one of an API server, but of something on
+// the way to it.
+func isForeign(err error) bool {
+	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// detailsOf returns what the answer is about, or nil.
+func detailsOf(err error) *metav1.StatusDetails {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return nil
+	}
+	return status.Status().Details
 }
 
 // budgetDetail names the budget that is in the way, first: messages are cut on narrow

@@ -86,11 +86,24 @@ func twoBudgets() *apierrors.StatusError {
 	}}
 }
 
+// refusing429 is the answer of an admission webhook that moves pods by other means.
+func refusing429() *apierrors.StatusError {
+	return apierrors.NewTooManyRequestsError("admission webhook denied the request: the virtual machine is migrated first")
+}
+
+// unusableBudget is the answer of the subresource where the status of a budget makes no
+// sense, or is full.
+func unusableBudget(reason string) *apierrors.StatusError {
+	return apierrors.NewForbidden(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudget"}, "web", errors.New(reason))
+}
+
 // answeringServer answers every request in the same way, and counts them.
 type answeringServer struct {
 	code       int
 	retryAfter string
 	answer     metav1.Status
+	// text is sent instead of the answer, as by a proxy.
+	text string
 
 	requests []string
 	body     policyv1.Eviction
@@ -103,10 +116,14 @@ func (s *answeringServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
 	if s.retryAfter != "" {
 		w.Header().Set("Retry-After", s.retryAfter)
 	}
+	if s.text != "" {
+		http.Error(w, s.text, s.code)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
 	s.answer.APIVersion, s.answer.Kind = "v1", "Status"
 	w.WriteHeader(s.code)
 	_ = json.NewEncoder(w).Encode(s.answer)
@@ -132,7 +149,11 @@ func TestEvictor(t *testing.T) {
 	}{
 		"evicts":                 {server: &answeringServer{code: http.StatusCreated, answer: metav1.Status{Status: metav1.StatusSuccess}}, want: Evicted},
 		"sees the budget":        {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", answer: blockedAnswer}, want: Budget},
-		"sees overload":          {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", answer: apierrors.NewTooManyRequestsError("busy").ErrStatus}, want: Retry},
+		"sees overload":          {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", answer: apierrors.NewTooManyRequests("busy", 1).ErrStatus}, want: Retry},
+		"sees a webhook that answers 429": {server: &answeringServer{code: http.StatusTooManyRequests, answer: refusing429().ErrStatus}, want: Refused},
+		"sees overload, from a filter":    {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", text: "Too many requests, please try again later."}, want: Retry},
+		"sees a busy proxy":               {server: &answeringServer{code: http.StatusTooManyRequests, text: "slow down"}, want: Retry},
+		"sees a lost proxy":               {server: &answeringServer{code: http.StatusNotFound, text: "no backend"}, want: Retry},
 		"sees an unready server": {server: &answeringServer{code: http.StatusServiceUnavailable, retryAfter: "1", answer: apierrors.NewServiceUnavailable("starting").ErrStatus}, want: Retry},
 		"sees another instance":  {server: &answeringServer{code: http.StatusConflict, answer: apierrors.NewConflict(podResource, podName, errUnreachable).ErrStatus}, want: Retry},
 		"sees that it is gone":   {server: &answeringServer{code: http.StatusNotFound, answer: apierrors.NewNotFound(podResource, podName).ErrStatus}, want: Gone},
@@ -188,6 +209,27 @@ func TestClassify(t *testing.T) {
 	}{
 		"success":                        {budgets: one, want: Evicted},
 		"the pod does not exist":         {err: apierrors.NewNotFound(podResource, podName), budgets: two, want: Gone},
+		"the budget vanished during the call": {
+			err: apierrors.NewNotFound(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, "web"), budgets: one, want: Retry,
+		},
+		"pods of another group": {
+			err: apierrors.NewNotFound(schema.GroupResource{Group: "metrics.k8s.io", Resource: "pods"}, podName), budgets: one, want: Retry,
+		},
+		"something unnamed is not found": {
+			err: &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}}, budgets: one, want: Retry,
+		},
+		"a budget with a negative allowance": {
+			err: unusableBudget("pdb disruptions allowed is negative"), budgets: one, want: Budget,
+			detail: `PodDisruptionBudget web: poddisruptionbudget.policy "web" is forbidden: pdb disruptions allowed is negative`,
+		},
+		"a budget with too many disrupted pods": {
+			err: fmt.Errorf("evicting: %w", unusableBudget("DisruptedPods map too big")), budgets: one, want: Budget,
+			detail: `PodDisruptionBudget web: evicting: poddisruptionbudget.policy "web" is forbidden: DisruptedPods map too big`,
+		},
+		"a webhook that refuses with 429": {
+			err: refusing429(), budgets: one, want: Refused,
+			detail: "admission webhook denied the request: the virtual machine is migrated first",
+		},
 		"another instance of the pod":    {err: apierrors.NewConflict(podResource, podName, errUnreachable), budgets: two, want: Retry},
 		"an overloaded API server":       {err: apierrors.NewTooManyRequests("busy", 1), budgets: two, want: Retry},
 		"an API server that is slow":     {err: apierrors.NewServerTimeout(podResource, "create", 1), budgets: two, want: Retry},
@@ -222,6 +264,10 @@ func TestClassify(t *testing.T) {
 		"a failure of the API server with one budget": {
 			err: apierrors.NewInternalError(errUnreachable), budgets: one, want: Refused,
 			detail: "Internal error occurred: unreachable",
+		},
+		"a forbidden budget of another group": {
+			err: apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "poddisruptionbudget"}, "web", errUnreachable), want: Refused,
+			detail: `poddisruptionbudget.example.com "web" is forbidden: unreachable`,
 		},
 		"a webhook that refuses": {
 			err: apierrors.NewForbidden(podResource, podName, errUnreachable), want: Refused,
