@@ -40,7 +40,7 @@ var components = []string{
 }
 
 // defaultGates are the gates of the fork: a local cluster is there to try it.
-const defaultGates = "DeclarativeNodeMaintenance=true,DeploymentPodSurge=true,EvictionRequestAPI=true,NodeMaintenanceAwareDaemonSet=true"
+const defaultGates = "DeclarativeNodeMaintenance=true,DeploymentPodSurge=true,EvictionRequestAPI=true,NodeMaintenanceAwareDaemonSet=true,StatefulSetEvictionPacing=true"
 
 // options is what the caller of up can choose.
 type options struct {

@@ -41,10 +41,10 @@ const (
 var kubernetesNames = sets.New(
 	coordinationv1alpha1.EvictionInterceptorDaemonSet,
 	coordinationv1alpha1.EvictionInterceptorDeployment,
-	"horizontalpodautoscaler.autoscaling.k8s.io",
+	coordinationv1alpha1.EvictionInterceptorHorizontalPodAutoscaler,
 	coordinationv1alpha1.EvictionInterceptorKubelet,
 	coordinationv1alpha1.EvictionInterceptorReplicaSet,
-	"statefulset.apps.k8s.io",
+	coordinationv1alpha1.EvictionInterceptorStatefulSet,
 )
 
 // ValidateName checks a name that somebody wants to intercept evictions under.

@@ -37,6 +37,9 @@ func addWorkloadInterceptorRules(roles []rbacv1.ClusterRole) {
 	if utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceAwareDaemonSet) {
 		added["daemon-set-controller"] = interceptorRules()
 	}
+	if utilfeature.DefaultFeatureGate.Enabled(features.StatefulSetEvictionPacing) {
+		added["statefulset-controller"] = interceptorRules()
+	}
 	for i := range roles {
 		for name, rules := range added {
 			if roles[i].Name == saRolePrefix+name {

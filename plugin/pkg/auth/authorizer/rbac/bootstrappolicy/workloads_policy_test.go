@@ -29,11 +29,12 @@ import (
 
 // rulesWithWorkloads returns the rules of all cluster roles while EvictionRequests and
 // NodeMaintenances are on and the gates of the workloads are set so.
-func rulesWithWorkloads(t *testing.T, deployments, daemonSets bool) map[string][]rbacv1.PolicyRule {
+func rulesWithWorkloads(t *testing.T, deployments, daemonSets, statefulSets bool) map[string][]rbacv1.PolicyRule {
 	t.Helper()
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
 		features.EvictionRequestAPI: true, features.DeclarativeNodeMaintenance: true,
 		features.DeploymentPodSurge: deployments, features.NodeMaintenanceAwareDaemonSet: daemonSets,
+		features.StatefulSetEvictionPacing: statefulSets,
 	})
 	return allRules()
 }
@@ -42,20 +43,21 @@ func rulesWithWorkloads(t *testing.T, deployments, daemonSets bool) map[string][
 // a request may not change it, and only the ReplicaSet controller evicts.
 func TestWorkloadInterceptorRules(t *testing.T) {
 	const (
-		daemonSet  = "system:controller:daemon-set-controller"
-		deployment = "system:controller:deployment-controller"
-		replicaSet = "system:controller:replicaset-controller"
+		daemonSet   = "system:controller:daemon-set-controller"
+		deployment  = "system:controller:deployment-controller"
+		replicaSet  = "system:controller:replicaset-controller"
+		statefulSet = "system:controller:statefulset-controller"
 	)
 	coordination := []string{"coordination.k8s.io"}
 	reads := rule([]string{"get", "list", "watch"}, coordination, []string{"evictionrequests"})
 	reports := rule([]string{"patch"}, coordination, []string{"evictionrequests/status"})
 	evicts := rule([]string{"create"}, []string{""}, []string{"pods/eviction"})
 	tests := map[string]struct {
-		deployments, daemonSets bool
-		want                    map[string][]rbacv1.PolicyRule
-		wantWriters             []string
+		deployments, daemonSets, statefulSets bool
+		want                                  map[string][]rbacv1.PolicyRule
+		wantWriters                           []string
 	}{
-		"both off": {want: map[string][]rbacv1.PolicyRule{}},
+		"all off": {want: map[string][]rbacv1.PolicyRule{}},
 		"DeploymentPodSurge": {
 			deployments: true,
 			want:        map[string][]rbacv1.PolicyRule{deployment: {reads, reports}, replicaSet: {reads, reports, evicts}},
@@ -66,16 +68,23 @@ func TestWorkloadInterceptorRules(t *testing.T) {
 			want:        map[string][]rbacv1.PolicyRule{daemonSet: {reads, reports}},
 			wantWriters: []string{daemonSet},
 		},
-		"both on": {
-			deployments: true, daemonSets: true,
-			want:        map[string][]rbacv1.PolicyRule{deployment: {reads, reports}, replicaSet: {reads, reports, evicts}, daemonSet: {reads, reports}},
-			wantWriters: []string{daemonSet, deployment, replicaSet},
+		"StatefulSetEvictionPacing": {
+			statefulSets: true,
+			want:         map[string][]rbacv1.PolicyRule{statefulSet: {reads, reports}},
+			wantWriters:  []string{statefulSet},
+		},
+		"all on": {
+			deployments: true, daemonSets: true, statefulSets: true,
+			want: map[string][]rbacv1.PolicyRule{
+				deployment: {reads, reports}, replicaSet: {reads, reports, evicts}, daemonSet: {reads, reports}, statefulSet: {reads, reports},
+			},
+			wantWriters: []string{daemonSet, deployment, replicaSet, statefulSet},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			off := rulesWithWorkloads(t, false, false)
-			on := rulesWithWorkloads(t, test.deployments, test.daemonSets)
+			off := rulesWithWorkloads(t, false, false, false)
+			on := rulesWithWorkloads(t, test.deployments, test.daemonSets, test.statefulSets)
 			if diff := cmp.Diff(test.want, addedRules(t, off, on)); diff != "" {
 				t.Errorf("unexpected rules that the gates add (-want, +got):\n%s", diff)
 			}

@@ -36,6 +36,10 @@ const (
 	// it brings up a replacement before such a pod goes.
 	EvictionInterceptorDeployment = "deployment.apps.k8s.io"
 
+	// EvictionInterceptorHorizontalPodAutoscaler is reserved for the HorizontalPodAutoscaler
+	// controller, which does not act yet: its turns are passed on at once.
+	EvictionInterceptorHorizontalPodAutoscaler = "horizontalpodautoscaler.autoscaling.k8s.io"
+
 	// EvictionInterceptorKubelet is the kubelet. It gets a turn for every mirror pod,
 	// which stands for a static pod that only the kubelet can end.
 	EvictionInterceptorKubelet = "kubelet.k8s.io"
@@ -43,6 +47,12 @@ const (
 	// EvictionInterceptorReplicaSet is the ReplicaSet controller. It stands behind
 	// EvictionInterceptorDeployment and evicts the pod within its PodDisruptionBudgets.
 	EvictionInterceptorReplicaSet = "replicaset.apps.k8s.io"
+
+	// EvictionInterceptorStatefulSet is the StatefulSet controller. It stands on the pods of
+	// StatefulSets with a rolling update strategy and several replicas (gate
+	// StatefulSetEvictionPacing): it passes them on one after another, so that no more than
+	// maxUnavailable of them are away at a time.
+	EvictionInterceptorStatefulSet = "statefulset.apps.k8s.io"
 )
 
 // +genclient
