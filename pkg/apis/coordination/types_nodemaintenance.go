@@ -131,8 +131,81 @@ type DrainStatus struct {
 	// DrainedNodes is how many nodes have no pod left.
 	DrainedNodes int32
 
-	// BlockedPods is how many pods cannot leave until somebody acts.
+	// BlockedPods is how many pods cannot leave without an intervention.
 	BlockedPods int32
+
+	// Blockers lists what keeps pods on the selected nodes, the worst first.
+	// +optional
+	Blockers []DrainBlocker
+
+	// BlockerCount is how many blockers there are, listed or not.
+	BlockerCount int32
+}
+
+// DrainBlockerCause says why pods stay on a node that is drained.
+type DrainBlockerCause string
+
+// DrainBlocker is one reason why pods stay on nodes that are drained, with the pods that
+// it keeps there.
+type DrainBlocker struct {
+	// Cause says what kind of blocker it is.
+	Cause DrainBlockerCause
+
+	// Name tells blockers of the same cause apart.
+	// +optional
+	Name string
+
+	// Object is the object to inspect.
+	// +optional
+	Object *DrainBlockerObject
+
+	// PodCount is how many pods are kept.
+	PodCount int32
+
+	// NodeCount is how many nodes are concerned.
+	NodeCount int32
+
+	// Pods are the first of the pods.
+	// +optional
+	Pods []DrainBlockerPod
+
+	// SinceTime is when the first of the pods or nodes was first kept.
+	// +optional
+	SinceTime *metav1.Time
+
+	// ExpectedFinishTime is when the last of the pods is expected to be gone.
+	// +optional
+	ExpectedFinishTime *metav1.Time
+
+	// Message tells people what keeps the pods.
+	// +optional
+	Message string
+}
+
+// DrainBlockerObject refers to the object that keeps pods on a node.
+type DrainBlockerObject struct {
+	// APIGroup of the object, empty for the core group.
+	// +optional
+	APIGroup string
+
+	// Kind of the object.
+	Kind string
+
+	// Namespace of the object, empty for an object that has none.
+	// +optional
+	Namespace string
+
+	// Name of the object.
+	Name string
+}
+
+// DrainBlockerPod names a pod.
+type DrainBlockerPod struct {
+	// Namespace of the pod.
+	Namespace string
+
+	// Name of the pod.
+	Name string
 }
 
 // NodeMaintenanceConditionType is a type of condition of a NodeMaintenance.

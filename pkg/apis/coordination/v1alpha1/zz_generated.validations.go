@@ -61,6 +61,256 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 	return nil
 }
 
+// Validate_DrainBlocker validates an instance of DrainBlocker according
+// to declarative validation rules in the API schema.
+func Validate_DrainBlocker(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.DrainBlocker) (errs field.ErrorList) {
+	// field coordinationv1alpha1.DrainBlocker.Cause
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.DrainBlockerCause, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64)...)
+			return
+		}(fldPath.Child("cause"), &obj.Cause, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlocker) *coordinationv1alpha1.DrainBlockerCause {
+			return &oldObj.Cause
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.DrainBlocker.Name
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024)...)
+			return
+		}(fldPath.Child("name"), &obj.Name, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlocker) *string { return &oldObj.Name }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.DrainBlocker.Object
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.DrainBlockerObject, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_DrainBlockerObject(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}(fldPath.Child("object"), obj.Object, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlocker) *coordinationv1alpha1.DrainBlockerObject {
+			return oldObj.Object
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.DrainBlocker.PodCount has no validation
+	// field coordinationv1alpha1.DrainBlocker.NodeCount has no validation
+
+	// field coordinationv1alpha1.DrainBlocker.Pods
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.DrainBlockerPod, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 5); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_DrainBlockerPod)...)
+			return
+		}(fldPath.Child("pods"), obj.Pods, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlocker) []coordinationv1alpha1.DrainBlockerPod {
+			return oldObj.Pods
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.DrainBlocker.SinceTime has no validation
+	// field coordinationv1alpha1.DrainBlocker.ExpectedFinishTime has no validation
+
+	// field coordinationv1alpha1.DrainBlocker.Message
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024)...)
+			return
+		}(fldPath.Child("message"), &obj.Message, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlocker) *string { return &oldObj.Message }), oldObj != nil)...)
+
+	return errs
+}
+
+// Validate_DrainBlockerObject validates an instance of DrainBlockerObject according
+// to declarative validation rules in the API schema.
+func Validate_DrainBlockerObject(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.DrainBlockerObject) (errs field.ErrorList) {
+	// field coordinationv1alpha1.DrainBlockerObject.APIGroup
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253)...)
+			return
+		}(fldPath.Child("apiGroup"), &obj.APIGroup, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlockerObject) *string { return &oldObj.APIGroup }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.DrainBlockerObject.Kind
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 63)...)
+			return
+		}(fldPath.Child("kind"), &obj.Kind, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlockerObject) *string { return &oldObj.Kind }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.DrainBlockerObject.Namespace
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 63)...)
+			return
+		}(fldPath.Child("namespace"), &obj.Namespace, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlockerObject) *string { return &oldObj.Namespace }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.DrainBlockerObject.Name
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253)...)
+			return
+		}(fldPath.Child("name"), &obj.Name, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlockerObject) *string { return &oldObj.Name }), oldObj != nil)...)
+
+	return errs
+}
+
+// Validate_DrainBlockerPod validates an instance of DrainBlockerPod according
+// to declarative validation rules in the API schema.
+func Validate_DrainBlockerPod(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.DrainBlockerPod) (errs field.ErrorList) {
+	// field coordinationv1alpha1.DrainBlockerPod.Namespace
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 63)...)
+			return
+		}(fldPath.Child("namespace"), &obj.Namespace, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlockerPod) *string { return &oldObj.Namespace }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.DrainBlockerPod.Name
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253)...)
+			return
+		}(fldPath.Child("name"), &obj.Name, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlockerPod) *string { return &oldObj.Name }), oldObj != nil)...)
+
+	return errs
+}
+
 // Validate_DrainStatus validates an instance of DrainStatus according
 // to declarative validation rules in the API schema.
 func Validate_DrainStatus(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.DrainStatus) (errs field.ErrorList) {
@@ -107,6 +357,34 @@ func Validate_DrainStatus(ctx context.Context, op operation.Operation, fldPath *
 
 	// field coordinationv1alpha1.DrainStatus.DrainedNodes has no validation
 	// field coordinationv1alpha1.DrainStatus.BlockedPods has no validation
+
+	// field coordinationv1alpha1.DrainStatus.Blockers
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.DrainBlocker, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 20); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_DrainBlocker)...)
+			return
+		}(fldPath.Child("blockers"), obj.Blockers, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainStatus) []coordinationv1alpha1.DrainBlocker {
+			return oldObj.Blockers
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.DrainStatus.BlockerCount has no validation
 	return errs
 }
 

@@ -81,6 +81,13 @@ func validateDrainStatus(drain, old *coordination.DrainStatus, fldPath *field.Pa
 	if drain.DrainMessage != old.DrainMessage {
 		errs = append(errs, corevalidation.ValidateDrainMessage(drain.DrainMessage, fldPath.Child("drainMessage"))...)
 	}
+	if !apiequality.Semantic.DeepEqual(drain.Blockers, old.Blockers) {
+		for i := range drain.Blockers {
+			blockerPath := fldPath.Child("blockers").Index(i)
+			errs = append(errs, corevalidation.ValidateNonnegativeField(int64(drain.Blockers[i].PodCount), blockerPath.Child("podCount"))...)
+			errs = append(errs, corevalidation.ValidateNonnegativeField(int64(drain.Blockers[i].NodeCount), blockerPath.Child("nodeCount"))...)
+		}
+	}
 	for _, counter := range []struct {
 		name       string
 		value, old int32
@@ -89,6 +96,7 @@ func validateDrainStatus(drain, old *coordination.DrainStatus, fldPath *field.Pa
 		{"activeEvictionRequests", drain.ActiveEvictionRequests, old.ActiveEvictionRequests},
 		{"drainedNodes", drain.DrainedNodes, old.DrainedNodes},
 		{"blockedPods", drain.BlockedPods, old.BlockedPods},
+		{"blockerCount", drain.BlockerCount, old.BlockerCount},
 	} {
 		if counter.value != counter.old {
 			errs = append(errs, corevalidation.ValidateNonnegativeField(int64(counter.value), fldPath.Child(counter.name))...)

@@ -82,6 +82,10 @@ func TestValidateNodeMaintenanceStatusUpdate(t *testing.T) {
 	negative := drained(func(d *coordination.DrainStatus) {
 		d.PodsPendingEvictionRequest, d.ActiveEvictionRequests, d.DrainedNodes, d.BlockedPods = -1, -2, -3, -4
 	})
+	negativeBlocker := drained(func(d *coordination.DrainStatus) {
+		d.BlockerCount = -1
+		d.Blockers = []coordination.DrainBlocker{{Cause: "Evicting", PodCount: 1, NodeCount: 1}, {Cause: "Unhandled", PodCount: -1, NodeCount: -1}}
+	})
 	noReason := drainedCondition(func(c *metav1.Condition) { c.Reason = "" })
 	unknown := podsOf("Job", 1)
 
@@ -128,6 +132,12 @@ func TestValidateNodeMaintenanceStatusUpdate(t *testing.T) {
 			field.Invalid(drainPath.Child("drainedNodes"), nil, "must be greater than or equal to 0"),
 			field.Invalid(drainPath.Child("blockedPods"), nil, "must be greater than or equal to 0"),
 		}},
+		"blockers below zero": {changed: as(negativeBlocker), want: field.ErrorList{
+			field.Invalid(drainPath.Child("blockers").Index(1).Child("podCount"), nil, "must be greater than or equal to 0"),
+			field.Invalid(drainPath.Child("blockers").Index(1).Child("nodeCount"), nil, "must be greater than or equal to 0"),
+			field.Invalid(drainPath.Child("blockerCount"), nil, "must be greater than or equal to 0"),
+		}},
+		"blockers below zero, but stored so": {old: as(negativeBlocker), changed: as(negativeBlocker, message(1))},
 		"counters below zero, but stored so": {old: as(negative), changed: as(negative, message(1))},
 
 		"another condition, too":                    {old: as(drainedCondition(func(*metav1.Condition) {})), changed: as(drainedCondition(func(*metav1.Condition) {}), drainedCondition(func(c *metav1.Condition) { c.Type = "example.com/Checked" }))},

@@ -525,9 +525,11 @@ type NodeMaintenanceStatus struct {
 	// +optional
 	DrainStatus DrainStatus `json:"drainStatus,omitempty" protobuf:"bytes,2,opt,name=drainStatus"`
 
-	// conditions of the maintenance. Drained is True when the stage is Drain and no pod
-	// is left on any selected node. Its message otherwise names what is in the way. At
-	// most 100.
+	// conditions of the maintenance. Drained is True when the stage is Drain, every
+	// selected node is cordoned, and no pod is left on any of them. Its message otherwise
+	// names what is blocking. A program may trust it if the observedGeneration of the
+	// condition equals metadata.generation; after the stage Drain it keeps what the drain
+	// had reached, with the observedGeneration of that time. At most 100.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -539,12 +541,15 @@ type NodeMaintenanceStatus struct {
 	// +k8s:maxItems=100
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,3,rep,name=conditions"`
 
-	// observedGeneration is the metadata.generation that the rest of the status is
-	// about.
+	// observedGeneration is the metadata.generation that selectedNodes and, in the stage
+	// Drain, drainStatus and the condition Drained are about. It stays behind, and they
+	// stay as they were, until the controller has examined every node that the new
+	// generation selects.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"varint,4,opt,name=observedGeneration"`
 
-	// selectedNodes is how many nodes spec.nodeSelector matches now.
+	// selectedNodes is how many nodes spec.nodeSelector matches, as of
+	// observedGeneration.
 	// +required
 	SelectedNodes int32 `json:"selectedNodes" protobuf:"varint,5,opt,name=selectedNodes"`
 }
@@ -596,23 +601,190 @@ type DrainStatus struct {
 	// +k8s:minimum=0
 	DrainPlanPosition *int32 `json:"drainPlanPosition,omitempty" protobuf:"varint,5,opt,name=drainPlanPosition"`
 
-	// drainedNodes is how many of the selected nodes have no pod left.
+	// drainedNodes is how many of the selected nodes are cordoned and have no pod left.
 	// +required
 	DrainedNodes int32 `json:"drainedNodes" protobuf:"varint,6,opt,name=drainedNodes"`
 
-	// blockedPods is how many of the pods that were asked to leave cannot, until
-	// somebody acts: a PodDisruptionBudget or an admission webhook refuses, their
-	// interceptor is silent, they are terminating for too long, or nobody handles them.
+	// blockedPods is how many pods within the drain targets cannot leave without an
+	// intervention: a PodDisruptionBudget or an admission webhook refuses, the API server
+	// refuses their EvictionRequest, their interceptor is silent, they are terminating
+	// for too long, or nothing handles them. See blockers.
 	// +required
 	BlockedPods int32 `json:"blockedPods" protobuf:"varint,7,opt,name=blockedPods"`
+
+	// blockers lists what keeps pods on the selected nodes that were asked to leave, or
+	// should be, and which nodes cannot be cordoned. Pods with the same cause and name are
+	// one blocker. Those that need an intervention come first, then in order of cause and
+	// name. At most 20; blockerCount counts all of them. Empty outside of the stage Drain.
+	// +optional
+	// +listType=atomic
+	// +k8s:optional
+	// +k8s:listType=atomic
+	// +k8s:maxItems=20
+	Blockers []DrainBlocker `json:"blockers,omitempty" protobuf:"bytes,8,rep,name=blockers"`
+
+	// blockerCount is how many blockers there are, including those that blockers has no
+	// room for.
+	// +required
+	BlockerCount int32 `json:"blockerCount" protobuf:"varint,9,opt,name=blockerCount"`
+}
+
+// DrainBlockerCause says why pods stay on a node that is drained. Clients have to expect
+// values that they do not know.
+type DrainBlockerCause string
+
+const (
+	// DrainBlockerCordonFailed means that the API server refuses to make nodes
+	// unschedulable, because of an admission webhook or a policy, for example. Needs an
+	// intervention.
+	DrainBlockerCordonFailed DrainBlockerCause = "CordonFailed"
+
+	// DrainBlockerDisruptionBudget means that PodDisruptionBudgets do not allow the
+	// eviction. The blocker's name is theirs. Needs an intervention, unless pods become
+	// ready.
+	DrainBlockerDisruptionBudget DrainBlockerCause = "DisruptionBudget"
+
+	// DrainBlockerEvictionRefused means that the API server refuses the eviction for
+	// another reason, such as an admission webhook. Needs an intervention.
+	DrainBlockerEvictionRefused DrainBlockerCause = "EvictionRefused"
+
+	// DrainBlockerInterceptorUnresponsive means that the report of the interceptor that
+	// the blocker names is overdue. Needs an intervention.
+	DrainBlockerInterceptorUnresponsive DrainBlockerCause = "InterceptorUnresponsive"
+
+	// DrainBlockerRequestFailed means that the API server refuses to create or change the
+	// EvictionRequests of pods, because of a quota, an admission webhook or a policy, for
+	// example. The blocker's name is that of the namespace. Needs an intervention.
+	DrainBlockerRequestFailed DrainBlockerCause = "RequestFailed"
+
+	// DrainBlockerRequestRefused means that the EvictionRequest was given up for good: the
+	// pod cannot be evicted this way. Needs an intervention.
+	DrainBlockerRequestRefused DrainBlockerCause = "RequestRefused"
+
+	// DrainBlockerStuckTerminating means that the pods are still there after their grace
+	// period. Needs an intervention.
+	DrainBlockerStuckTerminating DrainBlockerCause = "StuckTerminating"
+
+	// DrainBlockerUnhandled means that all interceptors had their turn, and the pods run
+	// on: DaemonSet pods or static pods that nothing handles. The blocker's name is the
+	// pod type. Needs an intervention.
+	DrainBlockerUnhandled DrainBlockerCause = "Unhandled"
+
+	// DrainBlockerEvicting means that the eviction is on its way.
+	DrainBlockerEvicting DrainBlockerCause = "Evicting"
+
+	// DrainBlockerInterceptor means that the interceptor that the blocker names acts.
+	DrainBlockerInterceptor DrainBlockerCause = "Interceptor"
+
+	// DrainBlockerTerminating means that the pods are within their grace period.
+	DrainBlockerTerminating DrainBlockerCause = "Terminating"
+)
+
+// DrainBlocker is one reason why pods stay on nodes that are drained, with the pods that
+// it keeps there.
+type DrainBlocker struct {
+	// cause says what kind of blocker it is. At most 64 characters.
+	// +required
+	// +k8s:required
+	// +k8s:maxLength=64
+	Cause DrainBlockerCause `json:"cause" protobuf:"bytes,1,opt,name=cause,casttype=DrainBlockerCause"`
+
+	// name tells blockers of the same cause apart: the interceptor, the namespaced names
+	// of the PodDisruptionBudgets, the namespace, or the pod type. Empty for causes of
+	// which there is only one blocker. At most 1024 characters.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxLength=1024
+	Name string `json:"name,omitempty" protobuf:"bytes,2,opt,name=name"`
+
+	// object is the object to inspect: a PodDisruptionBudget, a Namespace, or the first
+	// node that cannot be cordoned. Not set where no single object is the cause.
+	// +optional
+	// +k8s:optional
+	Object *DrainBlockerObject `json:"object,omitempty" protobuf:"bytes,3,opt,name=object"`
+
+	// podCount is how many pods are kept. 0 if nodes cannot be cordoned.
+	// +required
+	PodCount int32 `json:"podCount" protobuf:"varint,4,opt,name=podCount"`
+
+	// nodeCount is how many nodes are concerned.
+	// +required
+	NodeCount int32 `json:"nodeCount" protobuf:"varint,5,opt,name=nodeCount"`
+
+	// pods are the first of the pods, by namespace and name. At most 5.
+	// +optional
+	// +listType=atomic
+	// +k8s:optional
+	// +k8s:listType=atomic
+	// +k8s:maxItems=5
+	Pods []DrainBlockerPod `json:"pods,omitempty" protobuf:"bytes,6,rep,name=pods"`
+
+	// sinceTime is when the first of the pods or nodes was first kept.
+	// +optional
+	SinceTime *metav1.Time `json:"sinceTime,omitempty" protobuf:"bytes,7,opt,name=sinceTime"`
+
+	// expectedFinishTime is when the last of the pods is expected to be gone: an
+	// interceptor says so, or their grace periods end.
+	// +optional
+	ExpectedFinishTime *metav1.Time `json:"expectedFinishTime,omitempty" protobuf:"bytes,8,opt,name=expectedFinishTime"`
+
+	// message tells people what keeps the pods and, where the API server refuses
+	// something, what it says. It may change in any release. At most 1024 characters.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxLength=1024
+	Message string `json:"message,omitempty" protobuf:"bytes,9,opt,name=message"`
+}
+
+// DrainBlockerObject refers to the object that keeps pods on a node.
+type DrainBlockerObject struct {
+	// apiGroup of the object. Empty for the core group. At most 253 characters.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxLength=253
+	APIGroup string `json:"apiGroup,omitempty" protobuf:"bytes,1,opt,name=apiGroup"`
+
+	// kind of the object. At most 63 characters.
+	// +required
+	// +k8s:required
+	// +k8s:maxLength=63
+	Kind string `json:"kind" protobuf:"bytes,2,opt,name=kind"`
+
+	// namespace of the object. Empty for an object that has none. At most 63 characters.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxLength=63
+	Namespace string `json:"namespace,omitempty" protobuf:"bytes,3,opt,name=namespace"`
+
+	// name of the object. At most 253 characters.
+	// +required
+	// +k8s:required
+	// +k8s:maxLength=253
+	Name string `json:"name" protobuf:"bytes,4,opt,name=name"`
+}
+
+// DrainBlockerPod names a pod.
+type DrainBlockerPod struct {
+	// namespace of the pod. At most 63 characters.
+	// +required
+	// +k8s:required
+	// +k8s:maxLength=63
+	Namespace string `json:"namespace" protobuf:"bytes,1,opt,name=namespace"`
+
+	// name of the pod. At most 253 characters.
+	// +required
+	// +k8s:required
+	// +k8s:maxLength=253
+	Name string `json:"name" protobuf:"bytes,2,opt,name=name"`
 }
 
 // NodeMaintenanceConditionType is a type of condition of a NodeMaintenance.
 type NodeMaintenanceConditionType string
 
 const (
-	// NodeMaintenanceConditionDrained is True when the stage is Drain and no pod is
-	// left on any selected node.
+	// NodeMaintenanceConditionDrained is True when the stage is Drain, every selected
+	// node is cordoned, and no pod is left on any of them. It is about the generation in
+	// its own observedGeneration.
 	NodeMaintenanceConditionDrained NodeMaintenanceConditionType = "Drained"
 )
 
@@ -624,7 +796,7 @@ const (
 	NodeMaintenanceReasonDraining = "Draining"
 
 	// NodeMaintenanceReasonBlocked is the reason of Drained while at least one pod
-	// cannot leave until somebody acts.
+	// cannot leave, or one node cannot be cordoned, without an intervention.
 	NodeMaintenanceReasonBlocked = "Blocked"
 
 	// NodeMaintenanceReasonWaiting is the reason of Drained while other maintenances of
@@ -655,8 +827,8 @@ const (
 	// node and pods are left on it.
 	NodeDrainInProgress corev1.NodeConditionType = "DrainInProgress"
 
-	// NodeDrained is True while a maintenance in the stage Drain selects the node and
-	// no pod is left on it.
+	// NodeDrained is True while a maintenance in the stage Drain selects the node, it is
+	// cordoned, and no pod is left on it.
 	NodeDrained corev1.NodeConditionType = "Drained"
 )
 

@@ -22,6 +22,21 @@ limitations under the License.
 package v1alpha1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrainBlocker) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.DrainBlocker"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrainBlockerObject) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.DrainBlockerObject"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrainBlockerPod) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.DrainBlockerPod"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DrainStatus) OpenAPIModelName() string {
 	return "io.k8s.api.coordination.v1alpha1.DrainStatus"
 }

@@ -45,12 +45,21 @@ type DrainStatusApplyConfiguration struct {
 	// executed: no pod of those before it was left when it was taken. It never goes
 	// back, also when such pods appear later.
 	DrainPlanPosition *int32 `json:"drainPlanPosition,omitempty"`
-	// drainedNodes is how many of the selected nodes have no pod left.
+	// drainedNodes is how many of the selected nodes are cordoned and have no pod left.
 	DrainedNodes *int32 `json:"drainedNodes,omitempty"`
-	// blockedPods is how many of the pods that were asked to leave cannot, until
-	// somebody acts: a PodDisruptionBudget or an admission webhook refuses, their
-	// interceptor is silent, they are terminating for too long, or nobody handles them.
+	// blockedPods is how many pods within the drain targets cannot leave without an
+	// intervention: a PodDisruptionBudget or an admission webhook refuses, the API server
+	// refuses their EvictionRequest, their interceptor is silent, they are terminating
+	// for too long, or nothing handles them. See blockers.
 	BlockedPods *int32 `json:"blockedPods,omitempty"`
+	// blockers lists what keeps pods on the selected nodes that were asked to leave, or
+	// should be, and which nodes cannot be cordoned. Pods with the same cause and name are
+	// one blocker. Those that need an intervention come first, then in order of cause and
+	// name. At most 20; blockerCount counts all of them. Empty outside of the stage Drain.
+	Blockers []DrainBlockerApplyConfiguration `json:"blockers,omitempty"`
+	// blockerCount is how many blockers there are, including those that blockers has no
+	// room for.
+	BlockerCount *int32 `json:"blockerCount,omitempty"`
 }
 
 // DrainStatusApplyConfiguration constructs a declarative configuration of the DrainStatus type for use with
@@ -117,5 +126,26 @@ func (b *DrainStatusApplyConfiguration) WithDrainedNodes(value int32) *DrainStat
 // If called multiple times, the BlockedPods field is set to the value of the last call.
 func (b *DrainStatusApplyConfiguration) WithBlockedPods(value int32) *DrainStatusApplyConfiguration {
 	b.BlockedPods = &value
+	return b
+}
+
+// WithBlockers adds the given value to the Blockers field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Blockers field.
+func (b *DrainStatusApplyConfiguration) WithBlockers(values ...*DrainBlockerApplyConfiguration) *DrainStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithBlockers")
+		}
+		b.Blockers = append(b.Blockers, *values[i])
+	}
+	return b
+}
+
+// WithBlockerCount sets the BlockerCount field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the BlockerCount field is set to the value of the last call.
+func (b *DrainStatusApplyConfiguration) WithBlockerCount(value int32) *DrainStatusApplyConfiguration {
+	b.BlockerCount = &value
 	return b
 }

@@ -32,14 +32,19 @@ type NodeMaintenanceStatusApplyConfiguration struct {
 	// drainStatus is the progress of the drain over all selected nodes. Zero before
 	// the stage Drain; kept as it was after it.
 	DrainStatus *DrainStatusApplyConfiguration `json:"drainStatus,omitempty"`
-	// conditions of the maintenance. Drained is True when the stage is Drain and no pod
-	// is left on any selected node. Its message otherwise names what is in the way. At
-	// most 100.
+	// conditions of the maintenance. Drained is True when the stage is Drain, every
+	// selected node is cordoned, and no pod is left on any of them. Its message otherwise
+	// names what is blocking. A program may trust it if the observedGeneration of the
+	// condition equals metadata.generation; after the stage Drain it keeps what the drain
+	// had reached, with the observedGeneration of that time. At most 100.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// observedGeneration is the metadata.generation that the rest of the status is
-	// about.
+	// observedGeneration is the metadata.generation that selectedNodes and, in the stage
+	// Drain, drainStatus and the condition Drained are about. It stays behind, and they
+	// stay as they were, until the controller has examined every node that the new
+	// generation selects.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// selectedNodes is how many nodes spec.nodeSelector matches now.
+	// selectedNodes is how many nodes spec.nodeSelector matches, as of
+	// observedGeneration.
 	SelectedNodes *int32 `json:"selectedNodes,omitempty"`
 }
 
