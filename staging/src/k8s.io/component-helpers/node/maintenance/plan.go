@@ -20,10 +20,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 )
 
 // standardPriorities end the classes of priorities that Kubernetes knows: those that
@@ -86,7 +88,7 @@ func generality(entry v1.DrainPlanEntry) int {
 }
 
 // selectorKey tells selectors apart. A selector without requirements selects all pods,
-// as a missing one does.
+// as a missing one does, and "app=web" the same pods as "app in (web)".
 func selectorKey(selector *metav1.LabelSelector) string {
 	if selector == nil {
 		return ""
@@ -96,7 +98,17 @@ func selectorKey(selector *metav1.LabelSelector) string {
 		// Not to be met in what the API server has let through: equal only to itself.
 		return metav1.FormatLabelSelector(selector)
 	}
-	return compiled.String()
+	var keys []string
+	requirements, _ := compiled.Requirements()
+	for i := range requirements {
+		key := requirements[i].String()
+		if values := requirements[i].ValuesUnsorted(); requirements[i].Operator() == selection.In && len(values) == 1 {
+			key = requirements[i].Key() + "=" + values[0]
+		}
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return strings.Join(slices.Compact(keys), ",")
 }
 
 // PodTypeOf returns who runs the pod, in the sense of a drain plan.

@@ -212,3 +212,38 @@ func TestInvalidSelector(t *testing.T) {
 		t.Error("no error for targets")
 	}
 }
+
+// TestSelectorKey finds selectors that select the same pods, however they are written.
+func TestSelectorKey(t *testing.T) {
+	label := func(labels map[string]string, expressions ...metav1.LabelSelectorRequirement) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: labels, MatchExpressions: expressions}
+	}
+	expression := func(key string, operator metav1.LabelSelectorOperator, values ...string) metav1.LabelSelectorRequirement {
+		return metav1.LabelSelectorRequirement{Key: key, Operator: operator, Values: values}
+	}
+	web := map[string]string{"app": "web"}
+	in := expression("app", metav1.LabelSelectorOpIn, "web")
+	for _, tc := range []struct {
+		name     string
+		selector *metav1.LabelSelector
+		want     string
+	}{
+		{"none", nil, ""},
+		{"no requirement", label(nil), ""},
+		{"a label", label(web), "app=web"},
+		{"an expression of one value", label(nil, in), "app=web"},
+		{"the same twice", label(web, in, in), "app=web"},
+		{"several values", label(nil, expression("app", metav1.LabelSelectorOpIn, "web", "db")), "app in (db,web)"},
+		{"not", label(nil, expression("app", metav1.LabelSelectorOpNotIn, "web")), "app notin (web)"},
+		{"in another order", label(nil, expression("b", metav1.LabelSelectorOpExists), in), "app=web,b"},
+	} {
+		if got := selectorKey(tc.selector); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+	targets := []v1.DrainPlanEntry{{PodType: v1.PodTypeDefault, PodPriority: 5, PodSelector: label(web)}}
+	same := []v1.DrainPlanEntry{{PodType: v1.PodTypeDefault, PodPriority: 5, PodSelector: label(nil, in)}}
+	if !sameSelection(targets[0], same[0]) {
+		t.Error("entries that differ in writing only count as different")
+	}
+}
