@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/plaintext"
 )
 
 // describedTextWidth leaves room for the titles, the longest of which takes 21
@@ -60,31 +61,29 @@ func (d *EvictionRequestDescriber) Describe(namespace, name string, settings Des
 
 func describeEvictionRequest(now time.Time, request *coordinationv1alpha1.EvictionRequest, events *corev1.EventList) (string, error) {
 	return tabbedString(func(out io.Writer) error {
-		w := NewPrefixWriter(out)
+		w := newPlainWriter(out)
 		describeEvictionRequestSpec(w, now, request)
 		describeEvictionRequestState(w, now, request)
 		describeInterceptors(w, now, request)
 		describeMetaConditions(w, now, request.Status.Conditions)
-		if events != nil {
-			DescribeEvents(events, w)
-		}
+		describePlainEvents(events, w)
 		return nil
 	})
 }
 
 // describeEvictionRequestSpec says who wants which pod to leave.
 func describeEvictionRequestSpec(w PrefixWriter, now time.Time, request *coordinationv1alpha1.EvictionRequest) {
-	w.Write(LEVEL_0, "Name:\t%s\n", request.Name)
-	w.Write(LEVEL_0, "Namespace:\t%s\n", request.Namespace)
-	printLabelsMultiline(w, "Labels", request.Labels)
+	w.Write(LEVEL_0, "Name:\t%s\n", plaintext.Line(request.Name))
+	w.Write(LEVEL_0, "Namespace:\t%s\n", plaintext.Line(request.Namespace))
+	printLabelsMultiline(w, "Labels", plainLabels(request.Labels))
 	printAnnotationsMultiline(w, "Annotations", request.Annotations)
 	w.Write(LEVEL_0, "Created:\t%s\n", timeAndAge(now, request.CreationTimestamp))
 	if request.DeletionTimestamp != nil {
 		w.Write(LEVEL_0, "Deleted:\t%s\n", timeAndAge(now, *request.DeletionTimestamp))
 	}
 	if pod := request.Spec.Target.Pod; pod != nil {
-		w.Write(LEVEL_0, "Target Pod:\t%s\n", pod.Name)
-		w.Write(LEVEL_0, "Target UID:\t%s\n", pod.UID)
+		w.Write(LEVEL_0, "Target Pod:\t%s\n", plaintext.Line(pod.Name))
+		w.Write(LEVEL_0, "Target UID:\t%s\n", plaintext.Line(pod.UID))
 	}
 	var requesters []string
 	for _, requester := range request.Spec.Requesters {
@@ -179,7 +178,7 @@ func describeInterceptors(w PrefixWriter, now time.Time, request *coordinationv1
 }
 
 func describeInterceptor(w PrefixWriter, now time.Time, request *coordinationv1alpha1.EvictionRequest, entry *coordinationv1alpha1.InterceptorStatus) {
-	w.Write(LEVEL_1, "%s:\n", entry.Name)
+	w.Write(LEVEL_1, "%s:\n", plaintext.Line(entry.Name))
 	w.Write(LEVEL_2, "State:\t%s\n", interceptorState(request, entry))
 	isActive := slices.Contains(request.Status.ActiveInterceptors, entry.Name)
 	if activated := request.Status.ActivationTime; isActive && activated != nil {
@@ -238,7 +237,7 @@ func describeMetaConditions(w PrefixWriter, now time.Time, conditions []metav1.C
 	w.Write(LEVEL_0, "Conditions:\n  Type\tStatus\tSince\tReason\tMessage\n")
 	w.Write(LEVEL_1, "----\t------\t-----\t------\t-------\n")
 	for _, c := range conditions {
-		w.Write(LEVEL_1, "%s\t%s\t%s\t%s\t%s\n", c.Type, c.Status, elapsed(now, c.LastTransitionTime), c.Reason, strings.Join(strings.Fields(c.Message), " "))
+		w.Write(LEVEL_1, "%s\t%s\t%s\t%s\t%s\n", plaintext.Line(c.Type), plaintext.Line(string(c.Status)), elapsed(now, c.LastTransitionTime), plaintext.Line(c.Reason), plaintext.Line(c.Message))
 	}
 }
 
@@ -259,7 +258,7 @@ func printNamesMultiline(w PrefixWriter, title string, names []string) {
 	if len(names) == 0 {
 		names = []string{"<none>"}
 	}
-	w.Write(LEVEL_0, "%s:\t%s\n", title, strings.Join(names, "\n\t"))
+	w.Write(LEVEL_0, "%s:\t%s\n", title, strings.Join(plaintext.Lines(names), "\n\t"))
 }
 
 // printTextMultiline wraps a text that others wrote. Every line of it is indented, so
@@ -268,7 +267,7 @@ func printTextMultiline(w PrefixWriter, level int, title, text string) {
 	var lines []string
 	for _, line := range strings.Split(text, "\n") {
 		// A tab or form feed would move the columns.
-		line = strings.Join(strings.Fields(line), " ")
+		line = plaintext.Line(line)
 		lines = append(lines, strings.Split(wordwrap.WrapString(line, describedTextWidth), "\n")...)
 	}
 	w.Write(level, "%s:\t%s\n", title, lines[0])

@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/plaintext"
 )
 
 // maxDescribedValues bounds what a requirement of a node selector prints: it may name
@@ -57,13 +58,11 @@ func (d *NodeMaintenanceDescriber) Describe(_, name string, settings DescriberSe
 
 func describeNodeMaintenance(now time.Time, maintenance *coordinationv1alpha1.NodeMaintenance, events *corev1.EventList) (string, error) {
 	return tabbedString(func(out io.Writer) error {
-		w := NewPrefixWriter(out)
+		w := newPlainWriter(out)
 		describeNodeMaintenanceSpec(w, now, maintenance)
 		describeNodeMaintenanceProgress(w, maintenance)
 		describeMetaConditions(w, now, conditionsBelow(maintenance.Status.Conditions))
-		if events != nil {
-			DescribeEvents(events, w)
-		}
+		describePlainEvents(events, w)
 		return nil
 	})
 }
@@ -71,8 +70,8 @@ func describeNodeMaintenance(now time.Time, maintenance *coordinationv1alpha1.No
 // describeNodeMaintenanceSpec says which nodes are maintained, and how far and in which
 // order that goes.
 func describeNodeMaintenanceSpec(w PrefixWriter, now time.Time, maintenance *coordinationv1alpha1.NodeMaintenance) {
-	w.Write(LEVEL_0, "Name:\t%s\n", maintenance.Name)
-	printLabelsMultiline(w, "Labels", maintenance.Labels)
+	w.Write(LEVEL_0, "Name:\t%s\n", plaintext.Line(maintenance.Name))
+	printLabelsMultiline(w, "Labels", plainLabels(maintenance.Labels))
 	printAnnotationsMultiline(w, "Annotations", maintenance.Annotations)
 	w.Write(LEVEL_0, "Created:\t%s\n", timeAndAge(now, maintenance.CreationTimestamp))
 	if maintenance.DeletionTimestamp != nil {
@@ -99,7 +98,7 @@ func describeStages(w PrefixWriter, now time.Time, maintenance *coordinationv1al
 	if stage != coordinationv1alpha1.NodeMaintenanceStageIdle && !hasStarted(maintenance, stage) {
 		notice = " (not started yet)"
 	}
-	w.Write(LEVEL_0, "Stage:\t%s%s\n", stage, notice)
+	w.Write(LEVEL_0, "Stage:\t%s%s\n", plaintext.Line(string(stage)), notice)
 	if len(maintenance.Status.StageStatuses) == 0 {
 		return
 	}
@@ -109,7 +108,7 @@ func describeStages(w PrefixWriter, now time.Time, maintenance *coordinationv1al
 		if status.StartTimestamp != nil {
 			started = timeAndAge(now, *status.StartTimestamp)
 		}
-		w.Write(LEVEL_1, "%s:\t%s\n", status.Name, started)
+		w.Write(LEVEL_1, "%s:\t%s\n", plaintext.Line(string(status.Name)), started)
 	}
 }
 
@@ -194,7 +193,7 @@ func printDrainEntries(w PrefixWriter, titleSuffix string, entries []corev1.Drai
 		priorities[entry.PodType] = append(priorities[entry.PodType], formatPriority(entry))
 	}
 	for _, podType := range podTypes {
-		printTextMultiline(w, LEVEL_1, string(podType)+titleSuffix, "up to "+strings.Join(priorities[podType], ", "))
+		printTextMultiline(w, LEVEL_1, plaintext.Line(string(podType))+titleSuffix, "up to "+strings.Join(priorities[podType], ", "))
 	}
 }
 
