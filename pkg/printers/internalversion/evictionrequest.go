@@ -99,6 +99,7 @@ func printEvictionRequest(internal *coordination.EvictionRequest, options printe
 	if options.Wide {
 		row.Cells = append(row.Cells, evictionRequestMessage(request))
 	}
+	row.Cells = plainCells(row.Cells)
 	return []metav1.TableRow{row}, nil
 }
 

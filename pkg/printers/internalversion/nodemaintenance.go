@@ -23,6 +23,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/printers"
@@ -92,6 +93,7 @@ func printNodeMaintenance(maintenance *coordination.NodeMaintenance, options pri
 	if options.Wide {
 		row.Cells = append(row.Cells, drainTargets(drain.ReachedDrainTargets), orNoValue(drain.DrainMessage))
 	}
+	row.Cells = plainCells(row.Cells)
 	return []metav1.TableRow{row}, nil
 }
 
@@ -106,7 +108,7 @@ func isDraining(maintenance *coordination.NodeMaintenance) bool {
 
 // maintenanceReason is the reason in one short line.
 func maintenanceReason(reason string) string {
-	reason = strings.Join(strings.Fields(reason), " ")
+	reason = plaintext.Line(reason)
 	if characters := []rune(reason); len(characters) > maxReasonShown {
 		reason = strings.TrimRight(string(characters[:maxReasonShown-3]), " ,;.:") + "..."
 	}
