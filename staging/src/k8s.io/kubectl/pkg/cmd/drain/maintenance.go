@@ -35,6 +35,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/drain"
@@ -220,7 +221,7 @@ func (h *holders) command(subcommand string) string {
 	if h.err != nil {
 		command += fmt.Sprintf(" (the name is not known: %v)", h.err)
 	}
-	return command
+	return plaintext.Line(command)
 }
 
 // draining returns those that drain the node, and nil if none does. One that is not
@@ -336,7 +337,7 @@ func (o *DrainCmdOptions) interceptedPodsLeft(info *resource.Info, list *drain.P
 	}
 	var left []string
 	for _, pod := range list.Intercepted() {
-		left = append(left, fmt.Sprintf("%s/%s (%s)", pod.Namespace, pod.Name, strings.Join(drain.Interceptors(&pod), ", ")))
+		left = append(left, plaintext.Line(fmt.Sprintf("%s/%s (%s)", pod.Namespace, pod.Name, strings.Join(drain.Interceptors(&pod), ", "))))
 	}
 	if len(left) == 0 {
 		return nil

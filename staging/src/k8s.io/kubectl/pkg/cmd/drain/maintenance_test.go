@@ -36,6 +36,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/client-go/rest/fake"
+	plaintexttesting "k8s.io/component-helpers/plaintext/testing"
 	cmdtesting "k8s.io/kubectl/pkg/cmd/testing"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/drain"
@@ -624,5 +625,38 @@ func TestDrainUnderMaintenance(t *testing.T) {
 				t.Errorf("unexpected outcome (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestHostileNames keeps what others have written from the terminal.
+func TestHostileNames(t *testing.T) {
+	hostile := plaintexttesting.Text
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: nodeMaintenances}, "", errors.New(hostile))
+	for name, tc := range map[string]struct {
+		cluster *cluster
+		command func(cmdutil.Factory, genericiooptions.IOStreams) *cobra.Command
+		failure string
+	}{
+		"the server refuses": {
+			&cluster{nodes: []*corev1.Node{cordoned(maintained(makeNode("n1")))}, listError: forbidden}, NewCmdUncordon, "",
+		},
+		"maintenances": {
+			&cluster{nodes: []*corev1.Node{cordoned(maintained(makeNode("n1")))}, maintenances: []*coordinationv1alpha1.NodeMaintenance{makeMaintenance("m"+hostile, stageDrain, "n1")}},
+			NewCmdUncordon, "",
+		},
+		"interceptors": {
+			&cluster{nodes: []*corev1.Node{cordoned(makeNode("n1"))}, pods: []*corev1.Pod{makePod("db", "a.example.com"+hostile)}}, NewCmdDrain,
+			"Pods with eviction interceptors are left",
+		},
+	} {
+		got := run(tc.cluster, servesAll, tc.command, "n1")
+		if !strings.Contains(got.Fatal, tc.failure) {
+			t.Errorf("%s: failed with %q, want %q", name, got.Fatal, tc.failure)
+		}
+		text := got.Out + got.Err + got.Fatal
+		if !strings.Contains(text, plaintexttesting.Forged) {
+			t.Errorf("%s: nothing hostile in %q", name, text)
+		}
+		plaintexttesting.Check(t, name, text)
 	}
 }
