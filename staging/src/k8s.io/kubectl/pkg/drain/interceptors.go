@@ -33,6 +33,7 @@ var workloadInterceptors = []string{
 	coordinationv1alpha1.EvictionInterceptorDaemonSet,
 	coordinationv1alpha1.EvictionInterceptorDeployment,
 	coordinationv1alpha1.EvictionInterceptorReplicaSet,
+	coordinationv1alpha1.EvictionInterceptorStatefulSet,
 }
 
 const interceptedWarning = "leaving Pods with eviction interceptors (use --evict-intercepted-pods to evict them nevertheless)"

@@ -86,7 +86,7 @@ func TestInterceptedPodsStay(t *testing.T) {
 		interceptedPod("plain"), interceptedPod("spec", "a.example.com"), registered(interceptedPod("annotated"), "a.example.com"),
 		finished, failed, terminating, mirror, bare, local, deployed,
 		interceptedPod("observed", "a.example.com", coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet),
-		interceptedPod("orphan", coordinationv1alpha1.EvictionInterceptorDaemonSet), interceptedPod("scaled", "statefulset.apps.k8s.io"),
+		interceptedPod("orphan", coordinationv1alpha1.EvictionInterceptorDaemonSet), interceptedPod("scaled", coordinationv1alpha1.EvictionInterceptorStatefulSet),
 	}}
 
 	type result struct {
@@ -101,10 +101,10 @@ func TestInterceptedPodsStay(t *testing.T) {
 		"skipped": {
 			helper: Helper{SkipInterceptedPods: true},
 			want: result{
-				Deleted:     []string{"plain", "finished", "failed", "terminating", "deployed", "orphan"},
-				Intercepted: []string{"spec", "annotated", "bare", "local", "observed", "scaled"},
+				Deleted:     []string{"plain", "finished", "failed", "terminating", "deployed", "orphan", "scaled"},
+				Intercepted: []string{"spec", "annotated", "bare", "local", "observed"},
 				Warnings: "leaving Pods with eviction interceptors (use --evict-intercepted-pods to evict them nevertheless): " +
-					"default/spec, default/annotated, default/bare, default/local, default/observed, default/scaled",
+					"default/spec, default/annotated, default/bare, default/local, default/observed",
 			},
 		},
 		"by default, nobody looks at interceptors": {

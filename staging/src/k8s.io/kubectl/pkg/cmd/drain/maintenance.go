@@ -72,8 +72,8 @@ var (
 		as drained: the command names them and fails. Use --evict-intercepted-pods to evict
 		them too, without their interceptors having been asked.
 
-		Pods on which nobody but the controllers of their Deployment, ReplicaSet or DaemonSet
-		are interceptors are evicted as ever. Only kubectl maintenance has a Deployment bring
+		Pods on which nobody but the controllers of their workload (Deployment, ReplicaSet,
+		StatefulSet, DaemonSet) are interceptors are evicted as ever. Only kubectl maintenance has a Deployment bring
 		up a replacement before its pod goes.`))
 )
 
