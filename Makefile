@@ -104,6 +104,10 @@ test-integration: tree _output/bin/gotestsum _output/bin/etcd ## integration tes
 test-e2e: test-programs ## the demos, on a cluster of their own
 	@hack/test.sh e2e
 
+.PHONY: test-simulation
+test-simulation: tree ## all simulations, with random seeds: SEEDS=10000 WHAT=k8s.io/kubernetes/pkg/controller/deployment
+	@SIMULATION_SEEDS='$(or $(SEEDS),10000)' hack/test.sh simulation $(WHAT)
+
 .PHONY: test-upgrade
 test-upgrade: control-plane base _output/bin/etcd ## the pristine base and the fork in turn on one etcd, step by step as in KEP-4563
 	@$(call build-in-tree,./hack/upgrade)

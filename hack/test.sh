@@ -41,6 +41,7 @@ Phases:
   integration  our integration tests, and upstream's that a patch touches
   e2e          the demos, on a cluster of their own
   all          all of these, in this order
+  simulation   the simulations alone, with SIMULATION_SEEDS random seeds each; no part of all
 
 PACKAGE, such as ./pkg/controller/evictionrequest/..., replaces the list.
 USAGE
@@ -109,11 +110,11 @@ run_phase() {
       GOWORK=off run tools "${ROOT}" ./hack/tree ./hack/cluster
       ;;
     unit)
-      select_packages 'cmd hack/availability hack/bench hack/chaos pkg plugin staging' "$@"
+      select_packages 'cmd hack/availability hack/bench hack/chaos pkg plugin staging test/utils' "$@"
       run unit "${TREE}" "${PACKAGES[@]}"
       ;;
     unit-gates)
-      select_packages 'cmd hack/availability hack/bench hack/chaos pkg plugin staging' "$@"
+      select_packages 'cmd hack/availability hack/bench hack/chaos pkg plugin staging test/utils' "$@"
       run unit-gates "${TREE}" -skip "${DEFAULT_GATES_TESTS}" \
         -ldflags "-X k8s.io/kubernetes/pkg/features.enabledByDefault=$(gates)" "${PACKAGES[@]}"
       ;;
@@ -151,6 +152,31 @@ run_e2e() {
   _output/bin/cluster down --name e2e
 }
 
+# The simulations, a package at a time: each uses all processors, and the first that fails
+# ends the run. What they print says which seeds they ran and how long it took; what the
+# code under test logs is in a file.
+run_simulations() {
+  export SIMULATION_SEEDS=${SIMULATION_SEEDS:-10000}
+  [[ $# -gt 0 ]] || mapfile -t PACKAGES < <(simulated)
+  local package name
+  for package in "${@:-${PACKAGES[@]}}"; do
+    name=$(basename "${package}")
+    echo "==> simulations of ${package}"
+    go test -C "${TREE}" "${TEST_FLAGS[@]}" -c -o "${RESULTS}/${name}.test" "${package}"
+    # No deadline: the number of seeds decides how long it takes.
+    "${RESULTS}/${name}.test" -test.run Simulation 2>"${RESULTS}/${name}.log" || {
+      echo "FAILED: ${package} (logs are in ${RESULTS#"${ROOT}"/}/${name}.log)"
+      return 1
+    }
+  done
+}
+
+# The packages whose tests run simulations.
+simulated() {
+  git ls-files --cached --others --exclude-standard -- '*_test.go' |
+    xargs grep -l '"k8s.io/kubernetes/test/utils/simulation"$' | sed 's#/[^/]*$##; s#^#k8s.io/kubernetes/#' | sort -u
+}
+
 totals() {
   local total=0 failed=0 skipped=0 errors=0 t f s e
   for file in "${RESULTS}"/*.totals; do
@@ -175,6 +201,10 @@ main() {
   mkdir -p "${RESULTS}"
   case ${phase} in
     all) for phase in tools unit unit-gates integration e2e; do run_phase "${phase}"; done ;;
+    simulation)
+      run_simulations "$@"
+      return
+      ;;
     tools | unit | unit-gates | integration | e2e) run_phase "${phase}" "$@" ;;
     *) usage; exit 2 ;;
   esac

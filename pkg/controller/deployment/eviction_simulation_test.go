@@ -23,7 +23,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -52,6 +51,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
+	testsimulation "k8s.io/kubernetes/test/utils/simulation"
 )
 
 // simulation is a cluster with one Deployment, in which the real syncDeployment runs on
@@ -87,22 +87,14 @@ type simulation struct {
 }
 
 func TestSurgeSimulation(t *testing.T) {
-	first, count := int64(1), int64(40)
-	if seed := os.Getenv("SIMULATION_SEED"); seed != "" {
-		parsed, err := strconv.ParseInt(seed, 10, 64)
-		if err != nil {
-			t.Fatalf("SIMULATION_SEED is %q: %v", seed, err)
-		}
-		first, count = parsed, 1
-	}
-	for seed := first; seed < first+count; seed++ {
+	testsimulation.Run(t, 20, func(t *testing.T, seed uint64) {
 		for _, calm := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
-				s := newSimulation(t, seed, calm)
+				s := newSimulation(t, int64(seed), calm)
 				defer s.dc.queue.ShutDown()
 				defer func() {
 					if t.Failed() {
-						t.Fatalf("SIMULATION_SEED=%d, calm %v:\n%s", seed, calm, lines(s.log))
+						t.Fatalf("calm %v:\n%s", calm, lines(s.log))
 					}
 				}()
 				for range 250 {
@@ -111,10 +103,7 @@ func TestSurgeSimulation(t *testing.T) {
 				s.settle()
 			})
 		}
-		if t.Failed() {
-			return
-		}
-	}
+	})
 }
 
 func lines(log []string) string {

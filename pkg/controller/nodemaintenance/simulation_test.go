@@ -19,9 +19,7 @@ package nodemaintenance
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -31,12 +29,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+
+	testsimulation "k8s.io/kubernetes/test/utils/simulation"
 )
 
 const (
-	// simulations is how many random histories a test run goes through, each with a seed
-	// of its own; SIMULATION_SEED repeats one.
-	simulations = 20
+	// simulations is how many fixed histories a test run goes through, and how many random
+	// ones: see k8s.io/kubernetes/test/utils/simulation.
+	simulations = 10
 
 	// simulatedSteps is how many things happen in each.
 	simulatedSteps = 120
@@ -63,27 +63,17 @@ type simulation struct {
 // node shows; a maintenance is Drained only when nothing is left; a node is uncordoned only
 // when no other maintenance holds it. In the end everything is drained and given back.
 func TestSimulation(t *testing.T) {
-	seeds := make([]uint64, simulations)
-	for i := range seeds {
-		seeds[i] = rand.Uint64()
-	}
-	if repeated, err := strconv.ParseUint(os.Getenv("SIMULATION_SEED"), 10, 64); err == nil {
-		seeds = []uint64{repeated}
-	}
-	for _, seed := range seeds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			s := &simulation{fixture: newFixture(t), random: rand.New(rand.NewPCG(seed, 1)), targets: map[string]maintenance.Targets{}}
-			s.client.PrependReactor("*", "*", s.check)
-			for _, name := range simulatedNodes {
-				s.createNode(name, s.randomLabels())
-			}
-			for range simulatedSteps {
-				s.happen()
-			}
-			s.finish()
-		})
-	}
+	testsimulation.Run(t, simulations, func(t *testing.T, seed uint64) {
+		s := &simulation{fixture: newFixture(t), random: rand.New(rand.NewPCG(seed, 1)), targets: map[string]maintenance.Targets{}}
+		s.client.PrependReactor("*", "*", s.check)
+		for _, name := range simulatedNodes {
+			s.createNode(name, s.randomLabels())
+		}
+		for range simulatedSteps {
+			s.happen()
+		}
+		s.finish()
+	})
 }
 
 func (s *simulation) randomLabels() map[string]string {
