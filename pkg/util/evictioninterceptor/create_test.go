@@ -1,0 +1,134 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictioninterceptor
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+var (
+	errInvalid     = apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "", nil)
+	errForbidden   = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("admission webhook \"names.example.com\" denied the request"))
+	errQuota       = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("exceeded quota"))
+	errUnavailable = apierrors.NewServiceUnavailable("starting")
+)
+
+func errTerminating() error {
+	err := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("namespace is being terminated"))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: v1.NamespaceTerminatingCause}}
+	return err
+}
+
+// attempts answers creations one after another, and keeps how many names each pod had.
+type attempts struct {
+	answers []error
+	names   []int
+}
+
+func (a *attempts) create(template *v1.PodTemplateSpec) error {
+	a.names = append(a.names, len(template.Spec.EvictionInterceptors))
+	if len(a.names) > len(a.answers) {
+		return nil
+	}
+	return a.answers[len(a.names)-1]
+}
+
+func TestCreate(t *testing.T) {
+	const name = "deployment.apps.k8s.io"
+	terminating := errTerminating()
+	tests := map[string]struct {
+		spec      []string
+		group     *v1.PodSchedulingGroup
+		answers   []error
+		wantNames []int
+		wantErr   error
+	}{
+		"created":                             {wantNames: []int{1}},
+		"the names are invalid":               {answers: []error{errInvalid}, wantNames: []int{1, 0}},
+		"a webhook forbids the names":         {answers: []error{errForbidden}, wantNames: []int{1, 0}},
+		"the quota is full":                   {answers: []error{errQuota, errForbidden}, wantNames: []int{1, 0}, wantErr: errQuota},
+		"a policy refuses":                    {answers: []error{errInvalid, errQuota}, wantNames: []int{1, 0}, wantErr: errInvalid},
+		"forbidden, and then unavailable":     {answers: []error{errQuota, errUnavailable}, wantNames: []int{1, 0}, wantErr: errQuota},
+		"unavailable":                         {answers: []error{errUnavailable}, wantNames: []int{1}, wantErr: errUnavailable},
+		"the namespace terminates":            {answers: []error{terminating}, wantNames: []int{1}, wantErr: terminating},
+		"the author has named it":             {spec: []string{name}, answers: []error{errForbidden}, wantNames: []int{1}, wantErr: errForbidden},
+		"the author's stay":                   {spec: []string{"user.example.com"}, answers: []error{errForbidden}, wantNames: []int{2, 1}},
+		"cannot be added":                     {group: &v1.PodSchedulingGroup{}, wantNames: []int{0}},
+		"cannot be added, and is refused too": {group: &v1.PodSchedulingGroup{}, answers: []error{errForbidden}, wantNames: []int{0}, wantErr: errForbidden},
+	}
+	for testName, test := range tests {
+		t.Run(testName, func(t *testing.T) {
+			template := &v1.PodTemplateSpec{Spec: v1.PodSpec{EvictionInterceptors: interceptorsNamed(test.spec), SchedulingGroup: test.group}}
+			before := template.DeepCopy()
+			a := &attempts{answers: test.answers}
+			creator := NewCreator(testingclock.NewFakePassiveClock(time.Now()))
+			if err := creator.Create("owner", template, a.create, name); err != test.wantErr {
+				t.Errorf("got error %v, want %v", err, test.wantErr)
+			}
+			if diff := cmp.Diff(test.wantNames, a.names); diff != "" {
+				t.Errorf("names of the pods that were tried (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, template); diff != "" {
+				t.Errorf("the template changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A quota that is full for an hour must not cost twice the calls for an hour.
+func TestCreateDoesNotTryTwiceForEver(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Now())
+	creator := NewCreator(clock)
+	calls := func(owner types.UID, answers ...error) int {
+		a := &attempts{answers: answers}
+		_ = creator.Create(owner, &v1.PodTemplateSpec{}, a.create, "deployment.apps.k8s.io")
+		return len(a.names)
+	}
+	if got := calls("full", errQuota, errQuota); got != 2 {
+		t.Errorf("the first pod is tried %d times, want 2", got)
+	}
+	for range 10 {
+		if got := calls("full", errQuota, errQuota); got != 1 {
+			t.Errorf("the next pod is tried %d times, want 1", got)
+		}
+	}
+	if got := calls("other", errForbidden); got != 2 {
+		t.Errorf("a pod of another owner is tried %d times, want 2", got)
+	}
+	if got := calls("other", errForbidden); got != 2 {
+		t.Errorf("the next one, where the names alone are refused, is tried %d times, want 2", got)
+	}
+	clock.SetTime(clock.Now().Add(refusalMemory))
+	if got := calls("full", errQuota, errQuota); got != 2 {
+		t.Errorf("a minute later a pod is tried %d times, want 2", got)
+	}
+	clock.SetTime(clock.Now().Add(refusalMemory))
+	calls("another", errQuota, errQuota)
+	if got := len(creator.refused); got != 1 {
+		t.Errorf("%d owners are remembered, want those of the last minute alone", got)
+	}
+}
