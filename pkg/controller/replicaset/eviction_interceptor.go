@@ -53,8 +53,8 @@ func (h evictionHandler) handle(ctx context.Context, turn *evictionrequest.Turn)
 	return evictionrequest.Decline(message)
 }
 
-// evictTarget makes one attempt, and says for people what came of it. An error means that
-// nobody knows.
+// evictTarget makes one attempt, and says for people what came of it. An error means that the
+// controller stops, or could not try.
 func (h evictionHandler) evictTarget(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) (message string, err error) {
 	target := request.Spec.Target.Pod
 	pod, err := h.podLister.Pods(request.Namespace).Get(target.Name)
@@ -76,7 +76,10 @@ func (h evictionHandler) evictTarget(ctx context.Context, request *coordinationv
 	case podeviction.Gone:
 		return "The pod is gone.", nil
 	case podeviction.Retry:
-		return "", fmt.Errorf("evicting pod %s: %w", pod.Name, err)
+		if ctx.Err() != nil {
+			return "", fmt.Errorf("evicting pod %s: %w", pod.Name, err)
+		}
+		detail = err.Error() // It has no better words for what another attempt may cure.
 	}
 	return "Not evicted: " + detail, nil
 }
