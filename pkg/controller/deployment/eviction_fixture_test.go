@@ -18,6 +18,7 @@ package deployment
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -28,6 +29,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,6 +40,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	core "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -135,6 +138,9 @@ func (f *surgeFixture) write(action core.Action) (bool, runtime.Object, error) {
 		return true, nil, f.refuse
 	}
 	stored := f.stored(rs.Name)
+	if rs.ResourceVersion != stored.ResourceVersion || rs.UID != stored.UID {
+		return true, nil, apierrors.NewConflict(apps.Resource("replicasets"), rs.Name, fmt.Errorf("version %s of %s is written, stored is %s of %s", rs.ResourceVersion, rs.UID, stored.ResourceVersion, stored.UID))
+	}
 	f.version++
 	rs.ResourceVersion = strconv.Itoa(f.version)
 	rs.Status = apps.ReplicaSetStatus{}
@@ -505,8 +511,18 @@ func notYet(request *coordinationv1alpha1.EvictionRequest) {
 
 // passed is a request where the turn went from the Deployment to the next one.
 func passed(request *coordinationv1alpha1.EvictionRequest) {
-	request.Status.ActiveInterceptors = []string{coordinationv1alpha1.EvictionInterceptorReplicaSet}
-	request.Status.ProcessedInterceptors = []string{coordinationv1alpha1.EvictionInterceptorDeployment}
+	passedTo(coordinationv1alpha1.EvictionInterceptorReplicaSet)(request)
+}
+
+// passedTo is a request where the turn went from the Deployment to this interceptor.
+func passedTo(interceptor string) func(*coordinationv1alpha1.EvictionRequest) {
+	return func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Status.ActiveInterceptors = []string{interceptor}
+		request.Status.ProcessedInterceptors = []string{coordinationv1alpha1.EvictionInterceptorDeployment}
+		if evictionrequest.ActiveInterceptor(request) == nil {
+			request.Status.Interceptors = append(request.Status.Interceptors, coordinationv1alpha1.InterceptorStatus{Name: interceptor})
+		}
+	}
 }
 
 // holding is a request with a condition that says that it is over.

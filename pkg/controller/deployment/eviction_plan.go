@@ -23,7 +23,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
@@ -40,8 +39,11 @@ const (
 	notAsked turn = iota
 	// ourTurn: the request waits for the Deployment.
 	ourTurn
-	// passedOn: the Deployment had its turn and the pod is still to leave.
+	// passedOn: the Deployment had its turn, and another interceptor works on the pod.
 	passedOn
+	// evicting: the Deployment had its turn, and all that is left is the eviction. The pod may
+	// go at any moment.
+	evicting
 )
 
 // surgePod is what the surge has to know of a pod that lives: one that neither terminates
@@ -70,10 +72,12 @@ type surgeState struct {
 	pods []surgePod
 	// coming is how many pods more are about to be created.
 	coming int
+	// behind is true if the status may count pods that are not there any more, or not yet.
+	behind bool
 }
 
 // nextSurge returns what should be recorded on a ReplicaSet. It follows from what is there
-// alone, so that looking twice, or after a restart, changes nothing.
+// alone, so that a second sync, or one after a restart, changes nothing.
 //
 // There is an extra replica for each pod that is to leave, as far as there is room. Pods
 // leave when their replacements are available: spec.replicas falls, and the pods that the
@@ -89,36 +93,42 @@ func nextSurge(now time.Time, s surgeState) deploymentutil.EvictionSurge {
 	for _, pod := range leaving {
 		next.Leaving = append(next.Leaving, pod.uid)
 	}
+	begins := next.Surge > 0 && s.kept.Surge == 0 && s.kept.Since.IsZero()
+	left := s.left()
+	if s.behind {
+		// They stay in the record until they are not counted any more: the Deployment sees the
+		// counters without those that leave.
+		next.Leaving = append(next.Leaving, left[:min(len(left), deploymentutil.MaxLeaving-len(next.Leaving))]...)
+		left = nil
+	}
 	slices.Sort(next.Leaving)
-	if next.Surge > 0 && s.kept.Surge == 0 && len(s.kept.Leaving) == 0 || s.someHaveLeft() {
+	// Only a pod that has made way is progress: a surge that comes and goes while no pod leaves
+	// must end in giving up.
+	if begins || len(left) > 0 {
 		next.Since = metav1.NewTime(now.Truncate(time.Second))
 	}
 	return next
 }
 
-// someHaveLeft tells whether a pod that was to make way has done so. Only that is progress: a
-// surge that comes and goes while nobody leaves must end in giving up.
-func (s surgeState) someHaveLeft() bool { return s.stillThere() < len(s.kept.Leaving) }
-
-// allHaveLeft tells the same of all of them.
-func (s surgeState) allHaveLeft() bool { return len(s.kept.Leaving) > 0 && s.stillThere() == 0 }
+// left returns the pods that were to make way and have done so.
+func (s surgeState) left() []types.UID {
+	return slices.DeleteFunc(slices.Clone(s.kept.Leaving), s.isLiving)
+}
 
 // stillThere counts the pods that were to make way and live.
-func (s surgeState) stillThere() int {
-	leaving, count := sets.New(s.kept.Leaving...), 0
-	for _, pod := range s.pods {
-		if leaving.Has(pod.uid) {
-			count++
-		}
-	}
-	return count
+func (s surgeState) stillThere() int { return len(s.kept.Leaving) - len(s.left()) }
+
+func (s surgeState) isLiving(uid types.UID) bool {
+	return slices.ContainsFunc(s.pods, func(pod surgePod) bool { return pod.uid == uid })
 }
 
 // leaving returns the pods that can go now: as many as are available beyond what is wanted,
-// and those that nobody misses, because they are broken and their replacements exist.
+// and broken ones whose replacements exist. A pod that the Deployment has given up goes as
+// well, when its replacement becomes available late; but not while another interceptor works
+// on it.
 //
-// A broken pod that nobody has asked to leave holds the others up, until the deadline of
-// their turns: from the outside it looks like a replacement that is slow to start.
+// A broken pod that is not asked to leave holds the others up, until the deadline of their
+// turns: from the outside it looks like a replacement that is slow to start.
 func (s surgeState) leaving() []surgePod {
 	if s.wanted == 0 {
 		return nil // They go anyway, all of them.
@@ -129,12 +139,12 @@ func (s surgeState) leaving() []surgePod {
 		if pod.available {
 			available++
 		}
-		if pod.turn != ourTurn {
+		if pod.turn != ourTurn && pod.turn != evicting {
 			continue
 		}
 		candidates = append(candidates, pod)
 		if pod.broken {
-			broken++ // Nobody misses it.
+			broken++ // It does not serve.
 		}
 	}
 	spare := max(available-s.wanted, 0)
@@ -148,8 +158,8 @@ func (s surgeState) leaving() []surgePod {
 	return candidates[:count]
 }
 
-// toLeave counts the pods that are to leave, whoever's turn it is. One that was passed on
-// keeps its extra replica, which takes its place when it goes.
+// toLeave counts the pods that are to leave, from the Deployment's turn on. One that was
+// passed on keeps its extra replica, which takes its place when it goes.
 func (s surgeState) toLeave() int {
 	count := 0
 	for _, pod := range s.pods {

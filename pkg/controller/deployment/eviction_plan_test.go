@@ -48,6 +48,8 @@ func pod(name string, words ...string) surgePod {
 			p.turn, p.since = ourTurn, began.Add(time.Minute)
 		case "passed":
 			p.turn, p.since = passedOn, began
+		case "evicting":
+			p.turn, p.since = evicting, began
 		default:
 			panic(word)
 		}
@@ -124,7 +126,11 @@ func TestNextSurge(t *testing.T) {
 
 		// Passed on.
 		"a pod that was passed on keeps its replacement":      {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "passed"), pod("b", "starting")}, want: kept(1)},
-		"also when that serves: others evict it":              {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "passed"), pod("b", "serving")}, want: kept(1)},
+		"also when that serves: another interceptor works":    {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "passed"), pod("b", "serving")}, want: kept(1)},
+		"one that waits for its eviction has its replacement": {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "evicting"), pod("b", "starting")}, want: kept(1)},
+		"and goes when that serves":                           {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "evicting"), pod("b", "serving")}, want: kept(0, "a")},
+		"and goes broken as soon as that exists":              {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "broken", "evicting"), pod("b", "starting")}, want: kept(0, "a")},
+		"before those that were asked later":                  {wanted: 2, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked-later"), pod("b", "serving", "evicting"), pod("c", "serving")}, want: kept(0, "b")},
 		"which takes its place when it has gone":              {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("b", "starting")}, want: kept(0)},
 		"one that was passed on does not keep others waiting": {wanted: 2, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "passed"), pod("b", "serving", "asked"), pod("c", "serving")}, want: kept(0, "b")},
 

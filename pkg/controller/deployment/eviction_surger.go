@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -36,7 +37,6 @@ import (
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -52,11 +52,6 @@ const maxConcurrentTurns = 100000
 // requestPatience is how long a surge from before a restart is left alone while nothing is
 // known of the requests. After that there are none: the API server does not serve them.
 const requestPatience = 2 * time.Minute
-
-// errSurgeGoing has a rollout wait until the pods of a surge are gone that was given back for
-// it. Until then there would be more pods than the strategy allows. The status of the
-// ReplicaSet, when it shows that, brings the next look.
-var errSurgeGoing = errors.New("waiting for the replicas to go that were extra, before the rollout")
 
 // surger makes Deployments surge before their pods are evicted: interceptor
 // deployment.apps.k8s.io (KEP-4563, "Pod Surge Example").
@@ -160,6 +155,9 @@ func (dc *DeploymentController) InterceptEvictions(ctx context.Context) error {
 
 // surgeForEvictions gives each ReplicaSet the surge that it should have, and returns the
 // ReplicaSets as they are without. Each pod whose turn it is hears how it stands.
+//
+// What it returns is an error only where the rest of the sync could do nothing either: the
+// cache is behind, or has been overtaken. Whatever else fails concerns the surge alone.
 func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.Deployment, rsList []*apps.ReplicaSet, podMap map[types.UID][]*v1.Pod) ([]*apps.ReplicaSet, error) {
 	s := dc.surger
 	if s == nil {
@@ -170,25 +168,18 @@ func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.D
 	}
 	now := s.clock.Now()
 	w := s.observe(ctx, now, d, rsList, podMap)
-	if !s.knowsRequests(now) {
-		if w.hasSurge() {
-			dc.enqueueAfter(d, time.Second)
-		}
-		return w.views(), nil
+	w.blind = !s.knowsRequests(now)
+	w.failure = s.apply(ctx, w)
+	if !w.blind {
+		// Also after a failure: however long it lasts, pods wait no longer than their deadline.
+		s.report(now, w)
 	}
-	w.failure = s.apply(ctx, now, w)
-	// Also after a failure: however long it lasts, pods wait no longer than their deadline.
-	s.report(now, w)
 	if next := w.nextLook(now); next > 0 {
 		dc.enqueueAfter(d, next)
 	}
 	if apierrors.IsConflict(w.failure) {
 		return nil, w.failure
 	}
-	if w.rolling && w.isGoing() {
-		return nil, errSurgeGoing
-	}
-	// Who refuses a surge does not stop the Deployment. The pods hear of it.
 	return w.views(), nil
 }
 
@@ -199,23 +190,16 @@ func (s *surger) knowsRequests(now time.Time) bool {
 }
 
 // apply writes the surge of each ReplicaSet where it is to change.
-func (s *surger) apply(ctx context.Context, now time.Time, w *workload) error {
+func (s *surger) apply(ctx context.Context, w *workload) error {
 	for _, set := range w.sets {
-		next := nextSurge(now, set.surgeState)
-		if w.deployment.DeletionTimestamp == nil { // Nobody looks at its counters any more.
-			next.Going = set.going(next)
-		}
-		if set.upToDate(next) {
+		next := w.next(set)
+		if set.isAtRest(next) {
 			continue
 		}
-		rs := set.view.DeepCopy()
-		*rs.Spec.Replicas = int32(set.wanted)
-		if replicas := *w.deployment.Spec.Replicas; *rs.Spec.Replicas == replicas {
-			// A ReplicaSet that has the right size by accident is never scaled, and so would
-			// look for ever as if that was still to be done.
-			deploymentutil.SetReplicasAnnotations(rs, replicas, replicas+int32(w.maxSurge()))
+		rs := w.target(set, next)
+		if isUpToDate(set.stored, rs) {
+			continue
 		}
-		deploymentutil.SetEvictionSurge(rs, next)
 		updated, err := s.client.AppsV1().ReplicaSets(rs.Namespace).Update(ctx, rs, metav1.UpdateOptions{})
 		if err != nil {
 			return fmt.Errorf("scaling ReplicaSet %s to %d, %d of them for evictions: %w", klog.KObj(rs), *rs.Spec.Replicas, next.Surge, err)
@@ -223,7 +207,7 @@ func (s *surger) apply(ctx context.Context, now time.Time, w *workload) error {
 		s.written.WroteAt(types.NamespacedName{Namespace: w.deployment.Namespace, Name: w.deployment.Name}, w.deployment.UID, apps.Resource("replicasets"), updated.ResourceVersion)
 		s.recordSurge(w.deployment, set, next)
 		set.stored = updated
-		if set.view, set.kept, err = deploymentutil.WithoutEvictionSurge(updated); err != nil {
+		if set.view, set.kept, err = deploymentutil.WithoutEvictionSurge(updated, int(next.Surge)); err != nil {
 			return err
 		}
 	}
@@ -261,7 +245,8 @@ func (dc *DeploymentController) writeReplicaSet(ctx context.Context, view *apps.
 	if err != nil {
 		return updated, err
 	}
-	updated, _, err = deploymentutil.WithoutEvictionSurge(updated)
+	// The bound of a surge was held when it was read.
+	updated, _, err = deploymentutil.WithoutEvictionSurge(updated, math.MaxInt)
 	return updated, err
 }
 
@@ -312,9 +297,6 @@ func (s *surger) takeTurn(ctx context.Context, turn *evictionrequest.Turn) error
 	for {
 		d, known := s.deploymentOf(ctx, m.namespace, m.pod, m.uid)
 		if known && d == nil {
-			if err := s.giveBack(ctx, m); err != nil {
-				return err
-			}
 			return s.conclude(turn, verdict{metrics.Declined, "No Deployment controls the pod."})
 		}
 		if d != nil {
@@ -342,49 +324,6 @@ func (s *surger) silence(m *move) time.Duration {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	return s.clock.Since(m.heard)
-}
-
-// giveBack takes the surge from the ReplicaSet of a pod whose Deployment is gone. It has
-// outlived the Deployment, and nobody else would. It looks at the live object: several turns
-// may do so at the same time, and the cache may not know yet that the Deployment is gone.
-func (s *surger) giveBack(ctx context.Context, m *move) error {
-	pod, err := s.dc.podLister.Pods(m.namespace).Get(m.pod)
-	if err != nil || pod.UID != m.uid {
-		return nil
-	}
-	ref := metav1.GetControllerOfNoCopy(pod)
-	if ref == nil || ref.Kind != "ReplicaSet" {
-		return nil
-	}
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		rs, err := s.client.AppsV1().ReplicaSets(m.namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("reading ReplicaSet %s, which has lost its Deployment: %w", ref.Name, err)
-		}
-		view, surge, err := deploymentutil.WithoutEvictionSurge(rs)
-		if rs.UID != ref.UID || rs.DeletionTimestamp != nil || s.isControlled(rs) || err != nil || surge.Of == 0 {
-			return nil
-		}
-		delete(view.Annotations, deploymentutil.EvictionSurgeAnnotation)
-		_, err = s.client.AppsV1().ReplicaSets(m.namespace).Update(ctx, view, metav1.UpdateOptions{})
-		switch {
-		case err == nil, apierrors.IsNotFound(err):
-			return nil
-		case apierrors.IsConflict(err):
-			return err // Read and tried again.
-		}
-		return fmt.Errorf("scaling ReplicaSet %s, which has lost its Deployment, to %d: %w", klog.KObj(view), *view.Spec.Replicas, err)
-	})
-}
-
-// isControlled tells whether the ReplicaSet has a controller that exists, for all that is
-// known.
-func (s *surger) isControlled(rs *apps.ReplicaSet) bool {
-	ref := metav1.GetControllerOfNoCopy(rs)
-	return ref != nil && (ref.Kind != controllerKind.Kind || s.dc.resolveControllerRef(rs.Namespace, ref) != nil)
 }
 
 // conclude completes a turn with these last words.

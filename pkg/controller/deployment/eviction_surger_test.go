@@ -18,7 +18,7 @@ package deployment
 
 import (
 	"errors"
-	"strings"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,7 +69,6 @@ func TestSurgeForEvictions(t *testing.T) {
 		replicaSet []func(*apps.ReplicaSet)
 		others     []runtime.Object
 		want       *wantWrite
-		wantErr    error
 		wantView   int32
 		wantEvents []string
 		wantSurges int
@@ -117,23 +116,23 @@ func TestSurgeForEvictions(t *testing.T) {
 		"the replacement is available": {
 			replicaSet: []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,` + since + `}`)},
 			others:     []runtime.Object{webPod("a"), webPod("b"), asks("a")},
-			want:       &wantWrite{1, "1", "2", `{"surge":0,"of":1,"desired":1,` + since + `,"going":1,"leaving":["a-uid"]}`},
+			want:       &wantWrite{1, "1", "2", `{"surge":0,"of":1,"desired":1,` + since + `,"leaving":["a-uid"]}`},
 			wantView:   1,
 			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: replacements are available, so that 1 pod can leave"},
 		},
 		"the pod leaves, the status does not know yet": {
-			replicaSet: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"going":1,"leaving":["a-uid"]}`), counting(2)},
+			replicaSet: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"leaving":["a-uid"]}`), counting(2)},
 			others:     []runtime.Object{webPod("a", terminating), webPod("b"), asks("a")},
 			wantView:   1,
 		},
 		"the status knows": {
-			replicaSet: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"going":1,"leaving":["a-uid"]}`)},
+			replicaSet: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"leaving":["a-uid"]}`)},
 			others:     []runtime.Object{webPod("a", terminating), webPod("b"), asks("a")},
 			want:       &wantWrite{1, "1", "2", ""},
 			wantView:   1,
 		},
 		"the status is from before": {
-			replicaSet: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"going":1,"leaving":["a-uid"]}`), func(rs *apps.ReplicaSet) {
+			replicaSet: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"leaving":["a-uid"]}`), func(rs *apps.ReplicaSet) {
 				rs.Generation, rs.Status.ObservedGeneration = 3, 2
 			}},
 			others:   []runtime.Object{webPod("a", terminating), webPod("b"), asks("a")},
@@ -142,7 +141,7 @@ func TestSurgeForEvictions(t *testing.T) {
 		"called off": {
 			replicaSet: []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,` + since + `}`)},
 			others:     []runtime.Object{webPod("a"), webPod("b", starting), asks("a", holding("Canceled"))},
-			want:       &wantWrite{1, "1", "2", `{"surge":0,"of":1,"desired":1,` + since + `,"going":1}`},
+			want:       &wantWrite{1, "1", "2", ""},
 			wantView:   1,
 			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: no replacements are needed any more"},
 		},
@@ -150,9 +149,21 @@ func TestSurgeForEvictions(t *testing.T) {
 			others:   []runtime.Object{webPod("a"), asks("a", notYet)},
 			wantView: 1,
 		},
-		"passed on: the replacement stays": {
+		"passed on, and the replacement starts": {
+			replicaSet: []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,` + since + `}`)},
+			others:     []runtime.Object{webPod("a"), webPod("b", starting), asks("a", passed)},
+			wantView:   1,
+		},
+		"passed on, and the replacement is available": {
 			replicaSet: []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,` + since + `}`)},
 			others:     []runtime.Object{webPod("a"), webPod("b"), asks("a", passed)},
+			want:       &wantWrite{1, "1", "2", `{"surge":0,"of":1,"desired":1,` + since + `,"leaving":["a-uid"]}`},
+			wantView:   1,
+			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: replacements are available, so that 1 pod can leave"},
+		},
+		"passed on to an interceptor of the pod": {
+			replicaSet: []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,` + since + `}`)},
+			others:     []runtime.Object{webPod("a"), webPod("b"), asks("a", passedTo("saver.example.com"))},
 			wantView:   1,
 		},
 		"the request is for another pod of the same name": {
@@ -203,6 +214,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			want:       &wantWrite{4, "3", "4", `{"surge":1,"of":4,"desired":3,` + since + `}`},
 			wantView:   3,
 			wantEvents: []string{"Normal ScalingReplicaSet Scaled replica set web-1 from 2 to 4, 1 of them for pods that should leave their nodes"},
+			wantSurges: 1,
 		},
 		"scaled to nothing": {
 			deployment: withReplicas(0, 1),
@@ -230,7 +242,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			deployment: withReplicas(1, 0),
 			replicaSet: []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,` + since + `}`)},
 			others:     []runtime.Object{webPod("a"), webPod("b", starting), asks("a")},
-			want:       &wantWrite{1, "1", "1", `{"surge":0,"of":1,"desired":1,` + since + `,"going":1}`},
+			want:       &wantWrite{1, "1", "1", ""},
 			wantView:   1,
 			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: no replacements are needed any more"},
 		},
@@ -244,16 +256,15 @@ func TestSurgeForEvictions(t *testing.T) {
 			wantView:   1,
 			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: no replacements are needed any more"},
 		},
-		"a rollout": {
+		"a rollout takes over what is extra": {
 			deployment: func(d *apps.Deployment) {
 				withReplicas(3, 2)(d)
 				d.Spec.Template.Spec.Containers[0].Image = "web:2"
 			},
 			replicaSet: []func(*apps.ReplicaSet){sized(4, 3, 5), annotated(`{"surge":1,"of":4,"desired":3,` + since + `}`)},
 			others:     []runtime.Object{webPod("a"), webPod("b"), webPod("c"), webPod("d", starting), asks("a"), asks("b")},
-			want:       &wantWrite{3, "3", "5", `{"surge":0,"of":3,"desired":3,` + since + `,"going":1}`},
-			wantErr:    errSurgeGoing,
-			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 4 to 3: no replacements are needed any more"},
+			want:       &wantWrite{4, "3", "5", ""},
+			wantView:   4,
 		},
 		"a rollout of a Deployment that was scaled does not scale here": {
 			deployment: func(d *apps.Deployment) {
@@ -262,9 +273,8 @@ func TestSurgeForEvictions(t *testing.T) {
 			},
 			replicaSet: []func(*apps.ReplicaSet){sized(4, 3, 5), annotated(`{"surge":1,"of":4,"desired":3,` + since + `}`)},
 			others:     []runtime.Object{webPod("a"), webPod("b"), webPod("c"), webPod("d", starting), asks("a"), web1(web2, sized(0, 3, 5))},
-			want:       &wantWrite{3, "3", "5", `{"surge":0,"of":3,"desired":3,` + since + `,"going":1}`},
-			wantErr:    errSurgeGoing,
-			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 4 to 3: no replacements are needed any more"},
+			want:       &wantWrite{4, "3", "5", ""},
+			wantView:   4,
 		},
 	}
 	for name, tc := range tests {
@@ -276,8 +286,8 @@ func TestSurgeForEvictions(t *testing.T) {
 			withSurger(t, append(tc.others, d, rs), func(t *testing.T, f *surgeFixture) {
 				surges := surgesStarted(t)
 				views, err := f.surge()
-				if !errors.Is(err, tc.wantErr) {
-					t.Fatalf("got error %v, want %v", err, tc.wantErr)
+				if err != nil {
+					t.Fatal(err)
 				}
 				if diff := cmp.Diff(tc.want.of(rs, "101"), f.writes()); diff != "" {
 					t.Errorf("unexpected writes (-want, +got):\n%s", diff)
@@ -285,11 +295,8 @@ func TestSurgeForEvictions(t *testing.T) {
 				if diff := cmp.Diff(tc.wantEvents, f.recorded()); diff != "" {
 					t.Errorf("unexpected events (-want, +got):\n%s", diff)
 				}
-				if tc.wantErr != nil {
-					return // The sync does not go on.
-				}
 				// What the sync goes on with is what is stored, through the lens.
-				view, _, _ := deploymentutil.WithoutEvictionSurge(f.stored("web-1"))
+				view, _, _ := deploymentutil.WithoutEvictionSurge(f.stored("web-1"), math.MaxInt)
 				if diff := cmp.Diff(view, views[0]); diff != "" {
 					t.Errorf("unexpected view (-want, +got):\n%s", diff)
 				}
@@ -521,8 +528,8 @@ func TestWriteReplicaSet(t *testing.T) {
 			want:   &wantWrite{4, "3", "4", `{"surge":1,"of":4,"desired":3,` + since + `}`},
 		},
 		"while pods leave": {
-			stored: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"going":1,"leaving":["a-uid"]}`)},
-			want:   &wantWrite{3, "3", "4", `{"surge":0,"of":3,"desired":3,` + since + `,"going":1,"leaving":["a-uid"]}`},
+			stored: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"leaving":["a-uid"]}`)},
+			want:   &wantWrite{3, "3", "4", `{"surge":0,"of":3,"desired":3,` + since + `,"leaving":["a-uid"]}`},
 		},
 		"with what is no surge": {
 			stored: []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":5,"desired":1,` + since + `}`)},
@@ -533,7 +540,7 @@ func TestWriteReplicaSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rs := web1(tc.stored...)
 			withSurger(t, []runtime.Object{rs}, func(t *testing.T, f *surgeFixture) {
-				view, _, err := deploymentutil.WithoutEvictionSurge(rs)
+				view, _, err := deploymentutil.WithoutEvictionSurge(rs, math.MaxInt)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -548,7 +555,7 @@ func TestWriteReplicaSet(t *testing.T) {
 				if diff := cmp.Diff(tc.want.of(rs, "101"), f.writes()); diff != "" {
 					t.Errorf("unexpected writes (-want, +got):\n%s", diff)
 				}
-				if want, _, _ := deploymentutil.WithoutEvictionSurge(f.stored("web-1")); cmp.Diff(want, got) != "" || *got.Spec.Replicas != 3 {
+				if want, _, _ := deploymentutil.WithoutEvictionSurge(f.stored("web-1"), math.MaxInt); cmp.Diff(want, got) != "" || *got.Spec.Replicas != 3 {
 					t.Errorf("the sync goes on with %d replicas, unexpected ReplicaSet (-want, +got):\n%s", *got.Spec.Replicas, cmp.Diff(want, got))
 				}
 
@@ -559,6 +566,7 @@ func TestWriteReplicaSet(t *testing.T) {
 				}
 				f.refuseWrites(nil)
 
+				view.ResourceVersion = got.ResourceVersion
 				withoutGate := &DeploymentController{client: f.client}
 				if got, err = withoutGate.writeReplicaSet(f.ctx, view); err != nil {
 					t.Fatal(err)
@@ -738,103 +746,6 @@ func TestTurnHears(t *testing.T) {
 		}
 		if diff := cmp.Diff(map[metrics.Outcome]turnOver{metrics.Completed: {1, 60}}, turnsOverSince(t, before)); diff != "" {
 			t.Errorf("unexpected count (-want, +got):\n%s", diff)
-		}
-	})
-}
-
-// TestGiveBack has a pod that is to leave and has no Deployment (any more).
-func TestGiveBack(t *testing.T) {
-	surge := []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,"since":"1999-12-31T23:00:00Z"}`)}
-	ownedBy := func(owner metav1.Object, kind string) func(*apps.ReplicaSet) {
-		return func(rs *apps.ReplicaSet) {
-			rs.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, apps.SchemeGroupVersion.WithKind(kind))}
-		}
-	}
-	tests := map[string]struct {
-		pod        func(*v1.Pod)
-		replicaSet []func(*apps.ReplicaSet)
-		want       *wantWrite
-	}{
-		"orphaned": {replicaSet: append(surge, orphaned), want: &wantWrite{1, "1", "2", ""}},
-		"orphaned, while its pods leave": {
-			replicaSet: []func(*apps.ReplicaSet){annotated(`{"surge":0,"of":1,"desired":1,"since":"1999-12-31T23:00:00Z","going":1,"leaving":["a-uid"]}`), orphaned},
-			want:       &wantWrite{1, "1", "2", ""},
-		},
-		"orphaned, nothing is extra": {replicaSet: []func(*apps.ReplicaSet){orphaned}},
-		"orphaned, and scaled by somebody": {
-			replicaSet: append(surge, orphaned, func(rs *apps.ReplicaSet) { rs.Spec.Replicas = ptr.To(int32(3)) }),
-		},
-		"orphaned, and being deleted": {
-			replicaSet: append(surge, orphaned, func(rs *apps.ReplicaSet) {
-				rs.DeletionTimestamp, rs.Finalizers = ptr.To(metav1.NewTime(bubbleBegins)), []string{"test"}
-			}),
-		},
-		"it is somebody else's":                        {replicaSet: append(surge, ownedBy(web(), "Rollout"))},
-		"its Deployment is another one":                {replicaSet: append(surge, ownedBy(web(func(d *apps.Deployment) { d.UID = "old-web-uid" }), "Deployment")), want: &wantWrite{1, "1", "2", ""}},
-		"the pod belongs to another, of the same name": {replicaSet: append(surge, orphaned, func(rs *apps.ReplicaSet) { rs.UID = "new-web-1-uid" })},
-		"the pod belongs to nobody":                    {replicaSet: append(surge, orphaned), pod: alone},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			rs, pod := web1(tc.replicaSet...), webPod("a")
-			if tc.pod != nil {
-				tc.pod(pod)
-			}
-			withSurger(t, []runtime.Object{web(), rs, pod, asks("a")}, func(t *testing.T, f *surgeFixture) {
-				defer f.intercept()()
-				time.Sleep(time.Second)
-				if diff := cmp.Diff(tc.want.of(rs, "101"), f.writes()); diff != "" {
-					t.Errorf("unexpected writes (-want, +got):\n%s", diff)
-				}
-				if entry := f.entry("a-uid"); entry.CompletionTime == nil || entry.Message != "No Deployment controls the pod." {
-					t.Errorf("the entry is %v, want it complete", entry)
-				}
-			})
-		})
-	}
-}
-
-// TestGiveBackOfAnotherPod has the pod go and another come while the turn looks.
-func TestGiveBackOfAnotherPod(t *testing.T) {
-	rs := web1(sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,"since":"1999-12-31T23:00:00Z"}`), orphaned)
-	for name, objects := range map[string][]runtime.Object{"gone": {rs}, "another": {rs, webPod("a", renewed)}} {
-		t.Run(name, func(t *testing.T) {
-			withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
-				if err := f.dc.surger.giveBack(f.ctx, &move{namespace: metav1.NamespaceDefault, pod: "a", uid: "a-uid"}); err != nil {
-					t.Error(err)
-				}
-				if written := f.writes(); len(written) > 0 {
-					t.Errorf("written for a pod that is gone: %v", written)
-				}
-			})
-		})
-	}
-}
-
-func TestGiveBackFails(t *testing.T) {
-	rs := web1(sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,"since":"1999-12-31T23:00:00Z"}`), orphaned)
-	withSurger(t, []runtime.Object{rs, webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
-		before := turnsOver(t)
-		f.refuseWrites(errors.New("refused"))
-		defer f.intercept()()
-		time.Sleep(time.Second)
-		if entry := f.entry("a-uid"); entry.CompletionTime != nil || !strings.Contains(entry.Message, "refused") {
-			t.Errorf("the entry is %v, want it to tell of the failure, and go on", entry)
-		}
-		if over := turnsOverSince(t, before); len(over) > 0 {
-			t.Errorf("counted are %v, before the turn is over", over)
-		}
-		f.refuseWrites(nil)
-		time.Sleep(time.Minute)
-		if entry := f.entry("a-uid"); entry.CompletionTime == nil || *f.stored("web-1").Spec.Replicas != 1 {
-			t.Errorf("the entry is %v with %d replicas, want it complete with 1", entry, *f.stored("web-1").Spec.Replicas)
-		}
-	})
-	withSurger(t, []runtime.Object{webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
-		defer f.intercept()()
-		time.Sleep(time.Second)
-		if entry := f.entry("a-uid"); entry.CompletionTime == nil {
-			t.Errorf("the entry is %v, want it complete: there is nothing to give back", entry)
 		}
 	})
 }

@@ -17,11 +17,11 @@ limitations under the License.
 package deployment
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
-	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,6 +48,7 @@ func (w *workload) verdicts(now time.Time, set *replicaSet, verdicts map[types.U
 		return
 	}
 	next, behind := w.waiting(set), fmt.Sprintf("Waiting: other pods of %s go first.", w)
+	spare := w.spare()
 	leaving := sets.New(set.kept.Leaving...)
 	inFront := 0
 	for _, asked := range set.asked {
@@ -61,8 +62,46 @@ func (w *workload) verdicts(now time.Time, set *replicaSet, verdicts map[types.U
 		default:
 			inFront++
 		}
-		verdicts[asked.uid] = w.verdict(now, set, asked, message)
+		v := w.verdict(now, set, asked, message)
+		if v.outcome == "" && spare.Has(asked.uid) {
+			v = verdict{metrics.Declined, fmt.Sprintf("%s is paused in a rollout, which has taken the room for a surge, and has its replicas without the pod.", w)}
+		}
+		verdicts[asked.uid] = v
 	}
+}
+
+// spare returns the pods without which a Deployment that is paused in a rollout has its
+// replicas. It cannot surge for them: the rollout has taken the room, and keeps it for as long
+// as the pause lasts. But what a rollout has beyond spec.replicas is as good as a surge.
+func (w *workload) spare() sets.Set[types.UID] {
+	if !w.rolling || !w.deployment.Spec.Paused {
+		return nil
+	}
+	beyond := -int(*w.deployment.Spec.Replicas)
+	var asked []surgePod
+	for _, set := range w.sets {
+		for _, pod := range set.pods {
+			if pod.available && (pod.turn == notAsked || pod.turn == ourTurn) {
+				beyond++ // A pod that was passed on may go at any moment.
+			}
+			if pod.turn == ourTurn {
+				asked = append(asked, pod)
+			}
+		}
+	}
+	// Always in the same order: the turns of those before may not show as over yet.
+	slices.SortFunc(asked, func(a, b surgePod) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.uid, b.uid)) })
+	spare := sets.New[types.UID]()
+	for _, pod := range asked {
+		switch {
+		case pod.broken:
+			spare.Insert(pod.uid)
+		case pod.available && beyond > 0:
+			spare.Insert(pod.uid)
+			beyond--
+		}
+	}
+	return spare
 }
 
 // verdict says how it stands with one pod, which waits for what the message says.
@@ -91,6 +130,8 @@ func (w *workload) waiting(set *replicaSet) string {
 	switch {
 	case w.failure != nil && !apierrors.IsConflict(w.failure):
 		return surging + "it fails, and is tried again: " + cut(w.failure.Error())
+	case w.rolling && w.deployment.Spec.Paused:
+		return fmt.Sprintf("Waiting: %s is paused in a rollout and has no available pod to spare.", w)
 	case w.rolling:
 		return fmt.Sprintf("Waiting for the rollout of %s, which comes before a surge.", w)
 	case set.surging() == 0:
@@ -100,8 +141,8 @@ func (w *workload) waiting(set *replicaSet) string {
 	if len(replacements) > 0 {
 		return surging + "waiting for " + describeUnavailable(replacements[0], len(replacements)-1)
 	}
-	if failure := replicaFailure(set.stored); failure != "" {
-		return surging + "replacements cannot be created: " + failure
+	if failure := deploymentutil.CreateFailureOf(set.stored); failure != nil {
+		return surging + "replacements cannot be created: " + cut(failure.Message)
 	}
 	return surging + "waiting for replacements to be created."
 }
@@ -124,16 +165,6 @@ func describeUnavailable(pod *v1.Pod, others int) string {
 		return name + " to be available: it is ready."
 	}
 	return name + " to become ready."
-}
-
-// replicaFailure returns why the ReplicaSet cannot create pods, if so.
-func replicaFailure(rs *apps.ReplicaSet) string {
-	for _, condition := range rs.Status.Conditions {
-		if condition.Type == apps.ReplicaSetReplicaFailure && condition.Status == v1.ConditionTrue {
-			return cut(condition.Message)
-		}
-	}
-	return ""
 }
 
 func cut(message string) string {

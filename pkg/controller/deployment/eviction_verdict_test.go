@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
@@ -31,6 +32,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
@@ -99,7 +101,7 @@ func TestVerdict(t *testing.T) {
 		"it cannot be created": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) {
 				set.pods, set.living = set.pods[:1], set.living[:1]
-				set.view.Status.Conditions = []apps.ReplicaSetCondition{{Type: apps.ReplicaSetReplicaFailure, Status: v1.ConditionTrue, Message: "exceeded quota"}}
+				set.view.Status.Conditions = []apps.ReplicaSetCondition{{Type: apps.ReplicaSetReplicaFailure, Status: v1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota"}}
 			},
 			want: verdict{message: "Surging 0/1: replacements cannot be created: exceeded quota"},
 		},
@@ -122,6 +124,32 @@ func TestVerdict(t *testing.T) {
 		"a rollout": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.rolling = true },
 			want:   verdict{message: "Waiting for the rollout of Deployment web, which comes before a surge."},
+		},
+		"paused in a rollout": {
+			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.rolling, w.deployment.Spec.Paused = true, true },
+			want:   verdict{message: "Waiting: Deployment web is paused in a rollout and has no available pod to spare."},
+		},
+		"paused in a rollout, with a pod to spare": {
+			change: func(w *workload, set *replicaSet, _ *askedPod) {
+				w.rolling, w.deployment.Spec.Paused = true, true
+				set.pods[1].available = true
+			},
+			want: verdict{metrics.Declined, "Deployment web is paused in a rollout, which has taken the room for a surge, and has its replicas without the pod."},
+		},
+		"a rollout that is not paused, with a pod to spare": {
+			change: func(w *workload, set *replicaSet, _ *askedPod) {
+				w.rolling = true
+				set.pods[1].available = true
+			},
+			want: verdict{message: "Waiting for the rollout of Deployment web, which comes before a surge."},
+		},
+		"paused, and no rollout": {
+			change: func(w *workload, set *replicaSet, _ *askedPod) {
+				w.deployment.Spec.Paused = true
+				set.pods = append(set.pods, pod("c", "serving"))
+				set.living = append(set.living, &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "c"}})
+			},
+			want: verdict{message: "Surging 1/1: waiting for pod b to become ready."},
 		},
 		"it fails": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.failure = errors.New("scaling: forbidden") },
@@ -230,6 +258,36 @@ func TestVerdict(t *testing.T) {
 		})
 	}
 }
+
+// TestSpare has a Deployment of two paused in a rollout, with two ReplicaSets.
+func TestSpare(t *testing.T) {
+	tests := map[string]struct {
+		first, second []surgePod
+		want          []types.UID
+	}{
+		"nothing beyond its replicas":            {[]surgePod{pod("a", "serving", "asked")}, []surgePod{pod("b", "serving")}, nil},
+		"one beyond":                             {[]surgePod{pod("a", "serving", "asked")}, []surgePod{pod("b", "serving"), pod("c", "serving")}, uids("a")},
+		"one beyond that is not available":       {[]surgePod{pod("a", "serving", "asked")}, []surgePod{pod("b", "serving"), pod("c", "starting")}, nil},
+		"the one that was asked first":           {[]surgePod{pod("a", "serving", "asked-later")}, []surgePod{pod("b", "serving", "asked"), pod("c", "serving")}, uids("b")},
+		"two beyond":                             {[]surgePod{pod("a", "serving", "asked-later"), pod("d", "serving")}, []surgePod{pod("b", "serving", "asked"), pod("c", "serving")}, uids("a", "b")},
+		"one that was passed on may go any time": {[]surgePod{pod("a", "serving", "passed")}, []surgePod{pod("b", "serving", "asked"), pod("c", "serving")}, nil},
+		"so may one that is being evicted":       {[]surgePod{pod("a", "serving", "evicting")}, []surgePod{pod("b", "serving", "asked"), pod("c", "serving")}, nil},
+		"a broken one":                           {[]surgePod{pod("a", "broken", "asked")}, []surgePod{pod("b", "serving", "asked-later")}, uids("a")},
+		"not ready for a moment":                 {[]surgePod{pod("a", "starting", "asked"), pod("d", "serving")}, []surgePod{pod("b", "serving"), pod("c", "serving")}, nil},
+		"not asked":                              {[]surgePod{pod("a", "serving"), pod("d", "broken")}, []surgePod{pod("b", "serving"), pod("c", "serving")}, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := web(withReplicas(2, 1), func(d *apps.Deployment) { d.Spec.Paused = true })
+			w := &workload{deployment: d, rolling: true, sets: []*replicaSet{{surgeState: surgeState{pods: tc.first}}, {surgeState: surgeState{pods: tc.second}}}}
+			if diff := cmp.Diff(tc.want, sets.List(w.spare()), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("unexpected pods to spare (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func uids(uids ...types.UID) []types.UID { return uids }
 
 func TestCut(t *testing.T) {
 	if got := cut(strings.Repeat("x", maxReasonLength)); strings.HasSuffix(got, ".") {
@@ -343,9 +401,21 @@ func TestTurnIn(t *testing.T) {
 		"somebody else before": {request(func(s *coordinationv1alpha1.EvictionRequestStatus) {
 			s.ActiveInterceptors = []string{"other.example.com"}
 		}), notAsked},
-		"somebody else after": {request(func(s *coordinationv1alpha1.EvictionRequestStatus) {
+		"the eviction after": {request(func(s *coordinationv1alpha1.EvictionRequestStatus) {
 			s.ActiveInterceptors = []string{coordinationv1alpha1.EvictionInterceptorImperative}
 			s.ProcessedInterceptors = []string{"other.example.com", coordinationv1alpha1.EvictionInterceptorDeployment}
+		}), evicting},
+		"the ReplicaSet after": {request(func(s *coordinationv1alpha1.EvictionRequestStatus) {
+			s.ActiveInterceptors = []string{coordinationv1alpha1.EvictionInterceptorReplicaSet}
+			s.ProcessedInterceptors = []string{coordinationv1alpha1.EvictionInterceptorDeployment}
+		}), evicting},
+		"all had their turn": {request(func(s *coordinationv1alpha1.EvictionRequestStatus) {
+			s.ActiveInterceptors = nil
+			s.ProcessedInterceptors = []string{coordinationv1alpha1.EvictionInterceptorDeployment}
+		}), evicting},
+		"somebody else after": {request(func(s *coordinationv1alpha1.EvictionRequestStatus) {
+			s.ActiveInterceptors = []string{"other.example.com"}
+			s.ProcessedInterceptors = []string{coordinationv1alpha1.EvictionInterceptorDeployment}
 		}), passedOn},
 		"canceled": {request(over("Canceled")), notAsked},
 		"evicted":  {request(over("Evicted")), notAsked},

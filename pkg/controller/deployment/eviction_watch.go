@@ -38,8 +38,8 @@ import (
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// watch has Deployments looked at again when something has changed that a surge depends on.
-// What shows in the status of a ReplicaSet wakes them anyway.
+// watch has Deployments synced when something has changed that a surge depends on. What shows
+// in the status of a ReplicaSet wakes them anyway.
 func (s *surger) watch(requests coordinationinformers.EvictionRequestInformer, deployments appsinformers.DeploymentInformer, replicaSets appsinformers.ReplicaSetInformer, pods coreinformers.PodInformer) error {
 	if _, err := requests.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { s.requestChanged(nil, obj) },
@@ -62,12 +62,12 @@ func (s *surger) watch(requests coordinationinformers.EvictionRequestInformer, d
 	if _, err := replicaSets.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(old, new any) {
 			if before, after := old.(*apps.ReplicaSet), new.(*apps.ReplicaSet); !sameController(before, after) {
-				s.replicaSetGone(before)
+				s.replicaSetLost(before)
 			}
 		},
 		DeleteFunc: func(obj any) {
 			if rs, ok := withoutTombstone(obj).(*apps.ReplicaSet); ok {
-				s.replicaSetGone(rs)
+				s.replicaSetLost(rs)
 			}
 		},
 	}); err != nil {
@@ -141,8 +141,8 @@ func (s *surger) forget(d *apps.Deployment) {
 	s.wake(d.UID)
 }
 
-// replicaSetGone is called for a ReplicaSet that its Deployment has lost.
-func (s *surger) replicaSetGone(rs *apps.ReplicaSet) {
+// replicaSetLost is called for a ReplicaSet that its Deployment has lost.
+func (s *surger) replicaSetLost(rs *apps.ReplicaSet) {
 	if ref := metav1.GetControllerOfNoCopy(rs); ref != nil {
 		s.wake(ref.UID)
 	}
@@ -177,7 +177,7 @@ func (s *surger) deploymentOf(ctx context.Context, namespace, name string, uid t
 	return s.dc.getDeploymentForPod(klog.FromContext(ctx), pod), true
 }
 
-// turnIn says how far a request concerns the Deployment of its pod. The request may be nil.
+// turnIn returns how far a request concerns the Deployment of its pod. The request may be nil.
 func turnIn(request *coordinationv1alpha1.EvictionRequest) turn {
 	if request == nil {
 		return notAsked
@@ -188,26 +188,36 @@ func turnIn(request *coordinationv1alpha1.EvictionRequest) turn {
 	}
 	const own = coordinationv1alpha1.EvictionInterceptorDeployment
 	if slices.Contains(request.Status.ProcessedInterceptors, own) {
-		return passedOn
+		evictors := []string{coordinationv1alpha1.EvictionInterceptorReplicaSet, coordinationv1alpha1.EvictionInterceptorImperative}
+		if others := request.Status.ActiveInterceptors; len(others) > 0 && !slices.Contains(evictors, others[0]) {
+			return passedOn
+		}
+		return evicting
 	}
-	if active := evictionrequest.ActiveInterceptor(request); active == nil || active.Name != own {
+	switch active := evictionrequest.ActiveInterceptor(request); {
+	case active == nil || active.Name != own:
 		return notAsked
-	} else if active.CompletionTime != nil {
-		return passedOn
+	case active.CompletionTime != nil:
+		return passedOn // It is not known yet to whom.
 	}
 	return ourTurn
 }
 
 // turnBegan returns when the Deployment's turn began: when it first reported or, before
-// that, when it was told.
+// that, when it was told. A time in the future is of a clock that was ahead, and would put
+// the deadline off: the one before it counts.
 func turnBegan(request *coordinationv1alpha1.EvictionRequest, now time.Time) time.Time {
+	var times []*metav1.Time
 	for _, entry := range request.Status.Interceptors {
-		if entry.Name == coordinationv1alpha1.EvictionInterceptorDeployment && entry.StartTime != nil {
-			return entry.StartTime.Time
+		if entry.Name == coordinationv1alpha1.EvictionInterceptorDeployment {
+			times = append(times, entry.StartTime)
 		}
 	}
-	if activated := request.Status.ActivationTime; activated != nil {
-		return activated.Time
+	times = append(times, request.Status.ActivationTime)
+	for _, began := range times {
+		if began != nil && !began.After(now) {
+			return began.Time
+		}
 	}
 	return now
 }

@@ -53,9 +53,12 @@ type workload struct {
 	deployment *apps.Deployment
 	now        time.Time
 	sets       []*replicaSet
-	// rolling is true if the Deployment is about to replace its pods, or does so. There is
-	// no surge then: the rollout needs the room for itself, and moves the pods.
+	// rolling is true if the Deployment is about to replace its pods, or does so, also where it
+	// is paused in between. There is no surge then: the rollout needs the room for itself, and
+	// moves the pods. What was extra becomes part of it.
 	rolling bool
+	// blind is true while not all requests are known. Surges only become smaller then.
+	blind bool
 	// failure is why the surge could not be brought up to date.
 	failure error
 }
@@ -81,29 +84,48 @@ type askedPod struct {
 // observe reads what there is to know, all of it from caches.
 func (s *surger) observe(ctx context.Context, now time.Time, d *apps.Deployment, rsList []*apps.ReplicaSet, podMap map[types.UID][]*v1.Pod) *workload {
 	w := &workload{deployment: d, now: now}
+	beyond := deploymentutil.ReplicasBeyond(d, rsList)
 	for _, rs := range rsList {
-		view, kept, err := deploymentutil.WithoutEvictionSurge(rs)
+		view, kept, err := deploymentutil.WithoutEvictionSurge(rs, beyond)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Taking the surge of a replica set for none", "replicaSet", klog.KObj(rs))
 		}
-		set := &replicaSet{stored: rs, view: view}
-		if kept.Since.After(now) { // A clock was ahead. Nobody waits for it.
+		beyond -= int(kept.Surge)
+		if kept.Since.After(now) { // A clock was ahead. It must not put off the deadline.
 			kept.Since = metav1.Time{}
 		}
+		set := &replicaSet{stored: rs, view: view}
 		set.kept, set.wanted = kept, int(*view.Spec.Replicas)
 		for _, pod := range podMap[rs.UID] {
 			s.observePod(now, w, set, pod)
 		}
-		if raw := int(*rs.Spec.Replicas); replicaFailure(rs) == "" {
+		if raw := int(*rs.Spec.Replicas); deploymentutil.CreateFailureOf(rs) == nil {
 			set.coming = max(raw-len(set.pods), 0)
 		}
+		set.behind = rs.Status.ObservedGeneration < rs.Generation || int(rs.Status.Replicas) > len(set.pods)
 		slices.SortFunc(set.asked, func(a, b askedPod) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.uid, b.uid)) })
 		w.sets = append(w.sets, set)
 	}
-	w.rolling = isRolling(d, w.views())
+	w.rolling = d.DeletionTimestamp == nil && isRolling(d, w.views())
+	if w.rolling {
+		w.handOver()
+	}
 	w.scale()
 	w.assignRoom()
 	return w
+}
+
+// handOver leaves all replicas to the rollout, those that were extra too: it counts them
+// within maxSurge, and takes them from where it can do without. Were they taken back here, it
+// would have to wait until their pods have gone, or there would be too many.
+func (w *workload) handOver() {
+	for _, set := range w.sets {
+		if _, recorded := set.stored.Annotations[deploymentutil.EvictionSurgeAnnotation]; recorded {
+			set.view = set.stored.DeepCopy()
+			delete(set.view.Annotations, deploymentutil.EvictionSurgeAnnotation)
+		}
+		set.kept, set.wanted = deploymentutil.EvictionSurge{}, int(*set.view.Spec.Replicas)
+	}
 }
 
 func (s *surger) observePod(now time.Time, w *workload, set *replicaSet, pod *v1.Pod) {
@@ -166,7 +188,7 @@ func notReadySince(pod *v1.Pod) time.Time {
 // farAway is later than all else, and stays so when something is added to it.
 var farAway = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// isRolling tells whether the Deployment has more than one ReplicaSet with replicas, or is
+// isRolling reports whether the Deployment has more than one ReplicaSet with replicas, or is
 // about to. A paused one does not begin anything.
 func isRolling(d *apps.Deployment, views []*apps.ReplicaSet) bool {
 	active := controller.FilterActiveReplicaSets(views)
@@ -230,11 +252,6 @@ func (w *workload) hasExtra() bool {
 	return slices.ContainsFunc(w.sets, func(set *replicaSet) bool { return set.kept.Surge > 0 })
 }
 
-// isGoing tells whether replicas that were given back may still be there.
-func (w *workload) isGoing() bool {
-	return slices.ContainsFunc(w.sets, func(set *replicaSet) bool { return set.kept.Going > 0 })
-}
-
 // progress sums up all ReplicaSets.
 func (w *workload) progress() progress {
 	var p progress
@@ -250,40 +267,55 @@ func (w *workload) progress() progress {
 	return p
 }
 
-// upToDate tells whether the ReplicaSet is as it should be, with this surge recorded.
-func (set *replicaSet) upToDate(next deploymentutil.EvictionSurge) bool {
-	_, recorded := set.stored.Annotations[deploymentutil.EvictionSurgeAnnotation]
-	void := recorded && set.kept.Of == 0
-	if void || int(*set.view.Spec.Replicas) != set.wanted || next.Surge != set.kept.Surge || next.Going != set.kept.Going {
-		return false
+// next returns what should be recorded on a ReplicaSet.
+func (w *workload) next(set *replicaSet) deploymentutil.EvictionSurge {
+	switch {
+	case w.rolling, set.wanted == 0:
+		return deploymentutil.EvictionSurge{}
+	case w.blind:
+		next := set.kept
+		next.Surge = int32(min(int(next.Surge), set.room, set.wanted))
+		return next
 	}
-	// The names of pods that have left are removed together with what is going.
-	return slices.Equal(next.Leaving, set.kept.Leaving) || set.allHaveLeft() && len(next.Leaving) == 0 && next.Going > 0
+	return nextSurge(w.now, set.surgeState)
 }
 
-// going returns how many replicas that were extra the status of the ReplicaSet may count
-// although they are not wanted any more, after this surge is recorded. Without them, the
-// Deployment would see the surge in the moment in which it ends.
-func (set *replicaSet) going(next deploymentutil.EvictionSurge) int32 {
-	if set.wanted == 0 {
-		return 0 // There is no record of nothing.
+// target returns the ReplicaSet as it should be, with this surge recorded.
+func (w *workload) target(set *replicaSet, next deploymentutil.EvictionSurge) *apps.ReplicaSet {
+	rs := set.view.DeepCopy()
+	*rs.Spec.Replicas = int32(set.wanted)
+	if replicas := *w.deployment.Spec.Replicas; *rs.Spec.Replicas == replicas {
+		// A ReplicaSet that has the right size by accident is never scaled, and so would
+		// look for ever as if that was still to be done.
+		deploymentutil.SetReplicasAnnotations(rs, replicas, replicas+int32(w.maxSurge()))
 	}
-	going := int32(0)
-	// A status from before the spec may have counted too few, and count them later.
-	if status := set.stored.Status; status.ObservedGeneration < set.stored.Generation || status.Replicas > *set.stored.Spec.Replicas {
-		going = set.kept.Going
-	}
-	return going + max(min(set.kept.Surge-next.Surge, *set.stored.Spec.Replicas-int32(set.wanted)-next.Surge), 0)
+	deploymentutil.SetEvictionSurge(rs, next)
+	return rs
+}
+
+// isAtRest reports whether there is nothing to write, without making a copy: most ReplicaSets
+// have no surge, and are to have none.
+func (set *replicaSet) isAtRest(next deploymentutil.EvictionSurge) bool {
+	_, recorded := set.stored.Annotations[deploymentutil.EvictionSurgeAnnotation]
+	return !recorded && next.Surge == 0 && len(next.Leaving) == 0 && int(*set.stored.Spec.Replicas) == set.wanted
+}
+
+// isUpToDate reports whether a ReplicaSet has the size and the record of its target.
+func isUpToDate(stored, target *apps.ReplicaSet) bool {
+	const key = deploymentutil.EvictionSurgeAnnotation
+	value, recorded := stored.Annotations[key]
+	wanted, wants := target.Annotations[key]
+	return *stored.Spec.Replicas == *target.Spec.Replicas && recorded == wants && value == wanted
 }
 
 // surging counts the replacements that there are to be, with those whose pods leave now.
 func (set *replicaSet) surging() int {
-	return int(set.kept.Surge) + len(set.kept.Leaving)
+	return int(set.kept.Surge) + set.stillThere()
 }
 
 // moved counts those of them that are available.
 func (set *replicaSet) moved() int {
-	return set.replaced() + len(set.kept.Leaving)
+	return set.replaced() + set.stillThere()
 }
 
 // turnDeadline is when a pod has waited for long enough. Whatever gets on postpones it: an
@@ -311,11 +343,17 @@ func (w *workload) progressDeadline() time.Duration {
 // nextLook returns after how long something may have changed that causes no event, or 0.
 func (w *workload) nextLook(now time.Time) time.Duration {
 	next := farAway
-	for _, set := range w.sets {
-		if w.failure != nil {
-			next = earlier(next, now.Add(failureRetryAfter))
+	if w.failure != nil {
+		next = now.Add(failureRetryAfter)
+	}
+	if w.blind {
+		if w.hasSurge() {
+			return time.Second
 		}
-		if len(set.asked) == 0 {
+		return 0
+	}
+	for _, set := range w.sets {
+		if len(set.asked) == 0 && set.toLeave() == 0 {
 			continue
 		}
 		for _, asked := range set.asked {

@@ -29,7 +29,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
-	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
 // surgerWithRequests is one that can do nothing but observe.
@@ -106,7 +105,7 @@ func TestObservePod(t *testing.T) {
 		},
 		"asked and terminates": {changes: changed(terminating), request: asks("a"), asked: []askedPod{{since: bubbleBegins, terminating: true}}},
 		"asked and has ended":  {changes: changed(ended), request: asks("a"), asked: []askedPod{{since: bubbleBegins}}},
-		"passed on":            {request: asks("a", passed), want: []surgePod{{created: longAgo, available: true, turn: passedOn, since: bubbleBegins}}},
+		"passed on":            {request: asks("a", passed), want: []surgePod{{created: longAgo, available: true, turn: evicting, since: bubbleBegins}}},
 		"not our turn":         {request: asks("a", notYet), want: []surgePod{{created: longAgo, available: true}}},
 		"canceled":             {request: asks("a", holding("Canceled")), want: []surgePod{{created: longAgo, available: true}}},
 		"asked in another namespace": {
@@ -172,9 +171,9 @@ func TestObserve(t *testing.T) {
 		"a scale-up in a surge":            {deployment: withReplicas(5, 2), sets: []*apps.ReplicaSet{web1(sized(3, 2, 3), surge), empty}, want: sizes{Wanted: []int{5, 0}, Room: []int{2, 0}}},
 		"from nothing, and asked":          {sets: []*apps.ReplicaSet{web1(sized(0, 2, 3)), empty}, asked: true, want: sizes{Wanted: []int{0, 0}, Room: []int{0, 0}}},
 		"a rollout":                        {sets: []*apps.ReplicaSet{web1(sized(1, 2, 3)), web1(old, sized(2, 2, 3))}, asked: true, want: sizes{Rolling: true, Wanted: []int{1, 2}, Room: []int{0, 0}}},
-		"a rollout begins in a surge":      {sets: []*apps.ReplicaSet{web1(old, sized(3, 2, 3), surge)}, asked: true, want: sizes{Rolling: true, Wanted: []int{2}, Room: []int{0}}},
-		"a rollout begins, scaled as well": {deployment: withReplicas(5, 2), sets: []*apps.ReplicaSet{web1(old, sized(3, 2, 3), surge)}, asked: true, want: sizes{Rolling: true, Wanted: []int{2}, Room: []int{0}}},
-		"a surge makes no rollout":         {sets: []*apps.ReplicaSet{web1(sized(3, 2, 3), surge), web1(old, sized(1, 2, 3), annotated(`{"surge":1,"of":1,"desired":0}`))}, want: sizes{Rolling: true, Wanted: []int{2, 1}, Room: []int{0, 0}}},
+		"a rollout begins in a surge":      {sets: []*apps.ReplicaSet{web1(old, sized(3, 2, 3), surge)}, asked: true, want: sizes{Rolling: true, Wanted: []int{3}, Room: []int{0}}},
+		"a rollout begins, scaled as well": {deployment: withReplicas(5, 2), sets: []*apps.ReplicaSet{web1(old, sized(3, 2, 3), surge)}, asked: true, want: sizes{Rolling: true, Wanted: []int{3}, Room: []int{0}}},
+		"a surge makes no rollout":         {sets: []*apps.ReplicaSet{web1(sized(3, 2, 3), surge), web1(old, sized(1, 2, 3), annotated(`{"surge":1,"of":1,"desired":0}`))}, want: sizes{Rolling: true, Wanted: []int{3, 1}, Room: []int{0, 0}}},
 		"being deleted": {
 			deployment: func(d *apps.Deployment) { d.DeletionTimestamp = ptr.To(metav1.NewTime(bubbleBegins)) },
 			sets:       []*apps.ReplicaSet{web1(sized(2, 2, 3)), empty}, asked: true,
@@ -206,82 +205,6 @@ func TestObserve(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("unexpected workload (-want, +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestUpToDate(t *testing.T) {
-	leaving := []types.UID{"a"}
-	tests := map[string]struct {
-		// kept is what is recorded, on a ReplicaSet of 1 with that surge.
-		kept     deploymentutil.EvictionSurge
-		void     bool
-		wanted   int
-		pods     []surgePod
-		next     deploymentutil.EvictionSurge
-		upToDate bool
-	}{
-		"nothing":                  {wanted: 1, upToDate: true},
-		"void":                     {wanted: 1, void: true},
-		"another size":             {wanted: 2},
-		"begin":                    {wanted: 1, next: deploymentutil.EvictionSurge{Surge: 1}},
-		"as it is":                 {wanted: 1, kept: deploymentutil.EvictionSurge{Surge: 1}, next: deploymentutil.EvictionSurge{Surge: 1}, upToDate: true},
-		"other pods leave":         {wanted: 1, kept: deploymentutil.EvictionSurge{Leaving: leaving}, pods: []surgePod{pod("a"), pod("b")}, next: deploymentutil.EvictionSurge{Leaving: []types.UID{"b"}}},
-		"nobody is to leave":       {wanted: 1, kept: deploymentutil.EvictionSurge{Leaving: leaving}, pods: []surgePod{pod("a"), pod("b")}, next: deploymentutil.EvictionSurge{}},
-		"nobody is to leave, yet":  {wanted: 1, kept: deploymentutil.EvictionSurge{Leaving: leaving, Going: 1}, pods: []surgePod{pod("a"), pod("b")}, next: deploymentutil.EvictionSurge{Going: 1}},
-		"all have left, not seen":  {wanted: 1, kept: deploymentutil.EvictionSurge{Leaving: leaving, Going: 1}, pods: []surgePod{pod("b")}, next: deploymentutil.EvictionSurge{Going: 1}, upToDate: true},
-		"all have left, seen":      {wanted: 1, kept: deploymentutil.EvictionSurge{Leaving: leaving, Going: 1}, pods: []surgePod{pod("b")}, next: deploymentutil.EvictionSurge{}},
-		"all have left, seen long": {wanted: 1, kept: deploymentutil.EvictionSurge{Leaving: leaving}, pods: []surgePod{pod("b")}, next: deploymentutil.EvictionSurge{}},
-		"the next ones leave":      {wanted: 1, kept: deploymentutil.EvictionSurge{Leaving: leaving, Going: 1}, pods: []surgePod{pod("b")}, next: deploymentutil.EvictionSurge{Going: 1, Leaving: []types.UID{"b"}}},
-		"only the time":            {wanted: 1, kept: deploymentutil.EvictionSurge{Surge: 1}, next: deploymentutil.EvictionSurge{Surge: 1, Since: metav1.NewTime(bubbleBegins)}, upToDate: true},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			stored := web1()
-			deploymentutil.SetEvictionSurge(stored, tc.kept)
-			if tc.void {
-				annotated(`17`)(stored)
-			}
-			view, kept, _ := deploymentutil.WithoutEvictionSurge(stored)
-			set := &replicaSet{stored: stored, view: view, surgeState: surgeState{kept: kept, wanted: tc.wanted, pods: tc.pods}}
-			if got := set.upToDate(tc.next); got != tc.upToDate {
-				t.Errorf("got %v, want %v", got, tc.upToDate)
-			}
-		})
-	}
-}
-
-func TestGoing(t *testing.T) {
-	tests := map[string]struct {
-		kept, next deploymentutil.EvictionSurge
-		// replicas are in the spec, counted in the status, which is behind or not.
-		replicas, counted int32
-		behind            bool
-		want              int32
-	}{
-		"nothing":                              {replicas: 1, counted: 1},
-		"begins":                               {next: deploymentutil.EvictionSurge{Surge: 1}, replicas: 1, counted: 1},
-		"given back":                           {kept: deploymentutil.EvictionSurge{Surge: 2}, next: deploymentutil.EvictionSurge{Surge: 1}, replicas: 3, counted: 3, want: 1},
-		"still counted":                        {kept: deploymentutil.EvictionSurge{Going: 1}, replicas: 1, counted: 2, want: 1},
-		"not counted any more":                 {kept: deploymentutil.EvictionSurge{Going: 1}, replicas: 1, counted: 1},
-		"fewer are counted":                    {kept: deploymentutil.EvictionSurge{Going: 1}, replicas: 2, counted: 1},
-		"counted before the spec changed":      {kept: deploymentutil.EvictionSurge{Going: 1}, replicas: 1, counted: 1, behind: true, want: 1},
-		"still counted, and more given back":   {kept: deploymentutil.EvictionSurge{Surge: 2, Going: 1}, replicas: 3, counted: 4, want: 3},
-		"not counted, and more given back":     {kept: deploymentutil.EvictionSurge{Surge: 2, Going: 1}, replicas: 3, counted: 3, want: 2},
-		"still counted, and the next one here": {kept: deploymentutil.EvictionSurge{Going: 1}, next: deploymentutil.EvictionSurge{Surge: 1}, replicas: 1, counted: 2, want: 1},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			stored := web1(sized(tc.replicas, 1, 2), counting(tc.counted))
-			if stored.Generation = 2; !tc.behind {
-				stored.Status.ObservedGeneration = 2
-			} else {
-				stored.Status.ObservedGeneration = 1
-			}
-			set := &replicaSet{stored: stored, surgeState: surgeState{kept: tc.kept, wanted: int(tc.replicas - tc.kept.Surge)}}
-			if got := set.going(tc.next); got != tc.want {
-				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})
 	}

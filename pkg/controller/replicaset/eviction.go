@@ -26,10 +26,12 @@ import (
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	policyinformers "k8s.io/client-go/informers/policy/v1"
 	clientset "k8s.io/client-go/kubernetes"
+	appslisters "k8s.io/client-go/listers/apps/v1"
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
+	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 )
 
 // maxConcurrentEvictions is how many pods the ReplicaSet controller evicts at a time. One
@@ -41,13 +43,15 @@ const maxConcurrentEvictions = 8
 // evictions is what the ReplicaSet controller knows of pods that are asked to leave. It
 // is nil where the controller takes no part in evictions, as for ReplicationControllers.
 type evictions struct {
-	requestLister  coordinationlisters.EvictionRequestLister
-	requestsSynced cache.InformerSynced
+	deploymentLister appslisters.DeploymentLister
+	requestLister    coordinationlisters.EvictionRequestLister
+	requestsSynced   cache.InformerSynced
 }
 
 // InterceptEvictions makes the controller take part in the eviction of its pods, as
 // DeploymentPodSurge wants it: pods of Deployments that can surge name their controllers
-// as interceptors, a scale-down takes pods first that have to go anyway, and the turns of
+// as interceptors, no pod is created in the place of an extra one that is not needed any more,
+// a scale-down takes pods first that have to go anyway, and the turns of
 // replicaset.apps.k8s.io are taken by what is returned, while that runs. It is called
 // once, before Run. Evictions have a client of their own: many turns that report would
 // make them wait for its limits.
@@ -73,13 +77,13 @@ func (rsc *ReplicaSetController) InterceptEvictions(
 		return nil, fmt.Errorf("intercepting evictions of ReplicaSets: %w", err)
 	}
 
-	rsc.podControl = interceptedPodControl{PodControlInterface: rsc.podControl, deploymentLister: deploymentInformer.Lister()}
+	rsc.podControl = interceptedPodControl{PodControlInterface: rsc.podControl, deploymentLister: deploymentInformer.Lister(), creator: evictioninterceptor.NewCreator(rsc.clock)}
 	// Before the Deployments are known, pods would be created without their interceptors.
 	// EvictionRequests are not waited for: where the API server does not serve them, that
 	// would be for ever.
 	rsListerSynced, deploymentsSynced := rsc.rsListerSynced, deploymentInformer.Informer().HasSynced
 	rsc.rsListerSynced = func() bool { return rsListerSynced() && deploymentsSynced() }
-	rsc.evictions = &evictions{requestLister: requestInformer.Lister(), requestsSynced: requestInformer.Informer().HasSynced}
+	rsc.evictions = &evictions{deploymentLister: deploymentInformer.Lister(), requestLister: requestInformer.Lister(), requestsSynced: requestInformer.Informer().HasSynced}
 
 	podsSynced, budgetsSynced := rsc.podListerSynced, budgetInformer.Informer().HasSynced
 	return func(ctx context.Context) {

@@ -22,7 +22,6 @@ import (
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,40 +37,29 @@ import (
 type interceptedPodControl struct {
 	controller.PodControlInterface
 	deploymentLister appslisters.DeploymentLister
+	creator          *evictioninterceptor.Creator
 }
 
 // CreatePods adds the interceptors to the pods, and not to the template: a template that
 // differs from that of the Deployment would be rolled out.
 func (c interceptedPodControl) CreatePods(ctx context.Context, namespace string, template *v1.PodTemplateSpec, object runtime.Object, controllerRef *metav1.OwnerReference) error {
-	if rs, ok := object.(*apps.ReplicaSet); ok && c.canSurge(rs) {
-		intercepted := *template
-		if evictioninterceptor.AddTo(&intercepted, coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet) {
-			err := c.PodControlInterface.CreatePods(ctx, namespace, &intercepted, object, controllerRef)
-			// Admission plugins may add to a pod what does not go together with these
-			// interceptors. Then it is created as its author has described it.
-			if !apierrors.IsInvalid(err) {
-				return err
-			}
-		}
+	create := func(template *v1.PodTemplateSpec) error {
+		return c.PodControlInterface.CreatePods(ctx, namespace, template, object, controllerRef)
 	}
-	return c.PodControlInterface.CreatePods(ctx, namespace, template, object, controllerRef)
+	if rs, ok := object.(*apps.ReplicaSet); ok && c.canSurge(rs) {
+		return c.creator.Create(rs.UID, template, create, coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet)
+	}
+	return create(template)
 }
 
-// canSurge tells whether a Deployment controls the ReplicaSet that may run more pods than
+// canSurge reports whether a Deployment controls the ReplicaSet that may run more pods than
 // it has replicas.
 func (c interceptedPodControl) canSurge(rs *apps.ReplicaSet) bool {
-	ref := metav1.GetControllerOfNoCopy(rs)
-	if ref == nil || !isAppsKind(ref, "Deployment") {
-		return false
-	}
-	deployment, err := c.deploymentLister.Deployments(rs.Namespace).Get(ref.Name)
-	if err != nil || deployment.UID != ref.UID {
-		return false // It is gone, and another one may have its name.
-	}
-	return deploymentutil.MaxSurge(*deployment) > 0
+	deployment := deploymentOf(c.deploymentLister, rs)
+	return deployment != nil && deploymentutil.MaxSurge(*deployment) > 0
 }
 
-// isAppsKind tells whether an owner is of that kind, in whatever version.
+// isAppsKind reports whether an owner is of that kind, in whatever version.
 func isAppsKind(ref *metav1.OwnerReference, kind string) bool {
 	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == schema.GroupKind{Group: apps.GroupName, Kind: kind}
 }

@@ -34,6 +34,8 @@ import (
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/kubernetes/pkg/controller"
+	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )
 
@@ -106,6 +108,12 @@ type recordingPodControl struct {
 	controller.PodControlInterface
 	creations []creation
 	answers   []error
+	deletions []string
+}
+
+func (c *recordingPodControl) DeletePod(_ context.Context, _, name string, _ runtime.Object) error {
+	c.deletions = append(c.deletions, name)
+	return nil
 }
 
 func (c *recordingPodControl) CreatePods(_ context.Context, namespace string, template *v1.PodTemplateSpec, _ runtime.Object, ref *metav1.OwnerReference) error {
@@ -218,10 +226,10 @@ func TestInterceptedPodControl(t *testing.T) {
 			deployment: newDeployment(one), answers: []error{invalid}, want: [][]string{both, none},
 		},
 		"the API server does not take the pod at all": {
-			deployment: newDeployment(one), answers: []error{invalid, forbidden}, want: [][]string{both, none}, wantErr: forbidden,
+			deployment: newDeployment(one), answers: []error{forbidden, invalid}, want: [][]string{both, none}, wantErr: forbidden,
 		},
-		"the API server refuses": {
-			deployment: newDeployment(one), answers: []error{forbidden}, want: [][]string{both}, wantErr: forbidden,
+		"a webhook forbids them": {
+			deployment: newDeployment(one), answers: []error{forbidden}, want: [][]string{both, none},
 		},
 		"the API server refuses a pod without": {
 			answers: []error{invalid}, want: [][]string{none}, wantErr: invalid,
@@ -243,7 +251,7 @@ func TestInterceptedPodControl(t *testing.T) {
 			}
 			stored, storedTemplate := owner.DeepCopyObject(), template.DeepCopy()
 			recorder := &recordingPodControl{answers: test.answers}
-			control := interceptedPodControl{PodControlInterface: recorder, deploymentLister: deploymentLister(t, deployments...)}
+			control := interceptedPodControl{PodControlInterface: recorder, deploymentLister: deploymentLister(t, deployments...), creator: evictioninterceptor.NewCreator(clock.RealClock{})}
 
 			err := control.CreatePods(t.Context(), metav1.NamespaceDefault, template, owner, &metav1.OwnerReference{UID: "rs"})
 			if !errors.Is(err, test.wantErr) {

@@ -17,11 +17,12 @@ limitations under the License.
 package replicaset
 
 import (
+	"slices"
 	"sort"
 
 	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/evictionrequest"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller"
@@ -33,7 +34,11 @@ func (rsc *ReplicaSetController) getPodsToDelete(rs *apps.ReplicaSet, filteredPo
 	if rsc.evictions == nil || diff >= len(filteredPods) {
 		return getPodsToDelete(filteredPods, relatedPods, diff)
 	}
-	sort.Sort(rsc.evictions.order(rs, getPodsRankedByRelatedPodsOnSameNode(filteredPods, relatedPods)))
+	order := rsc.evictions.order(metav1.NewTime(rsc.clock.Now()), rs, getPodsRankedByRelatedPodsOnSameNode(filteredPods, relatedPods))
+	if !slices.Contains(order.requested, true) && !slices.Contains(order.leaving, true) {
+		return getPodsToDelete(filteredPods, relatedPods, diff)
+	}
+	sort.Sort(order)
 	reportSortingDeletionAgeRatioMetric(filteredPods, diff)
 	return filteredPods[:diff]
 }
@@ -43,34 +48,58 @@ func (rsc *ReplicaSetController) getPodsToDelete(rs *apps.ReplicaSet, filteredPo
 //
 //   - Pods that the Deployment lets go come first, ready or not: their replacements are
 //     available, and other pods may be such replacements.
-//   - Of two pods that are in the same phase and both ready or both not, one that is
-//     asked to leave comes first. A pod that is not ready comes before, so that no
-//     scale-down takes a ready pod more than it would without requests.
+//   - Of two pods that are in the same phase and both ready or both not, one that is not
+//     available comes first, and then one that is asked to leave. So no scale-down takes an
+//     available pod for the reason that it is asked to leave while another one could go.
 type evictionOrder struct {
 	controller.ActivePodsWithRanks
 	leaving   []bool
 	requested []bool
+	available []bool
 	// bare are the pods with nothing but node, phase and readiness.
 	bare controller.ActivePods
 }
 
 // order returns the order of these pods, which it does not sort yet.
-func (e *evictions) order(rs *apps.ReplicaSet, ranked controller.ActivePodsWithRanks) evictionOrder {
-	// An annotation that cannot be read has no effect. The Deployment controller, which
-	// writes it, says what is wrong.
-	surge, _ := deploymentutil.EvictionSurgeOf(rs)
-	leaving := sets.New(surge.Leaving...)
+func (e *evictions) order(now metav1.Time, rs *apps.ReplicaSet, ranked controller.ActivePodsWithRanks) evictionOrder {
 	order := evictionOrder{ActivePodsWithRanks: ranked}
 	for _, pod := range ranked.Pods {
-		requested := e.isRequested(pod)
-		order.requested = append(order.requested, requested)
-		order.leaving = append(order.leaving, leaving.Has(pod.UID) && (requested || !e.requestsSynced()))
+		order.requested = append(order.requested, e.isRequested(pod))
+		order.available = append(order.available, podutil.IsPodAvailable(pod, rs.Spec.MinReadySeconds, now))
 		order.bare = append(order.bare, barePod(pod))
 	}
+	order.leaving = e.leaving(rs, order)
 	return order
 }
 
-// isRequested tells whether the pod is asked to leave, and nobody has called that off.
+// leaving returns which pods the Deployment lets go. An available one is let go only if as many
+// others are available as there are to be: the replacement may have broken since the Deployment
+// decided, or its decision may be forged.
+func (e *evictions) leaving(rs *apps.ReplicaSet, order evictionOrder) []bool {
+	// An annotation that cannot be read has no effect. The Deployment controller, which
+	// writes it, says what is wrong. How many replicas are extra does not matter here.
+	surge, _ := deploymentutil.EvictionSurgeOf(rs, 0)
+	spare := -int(*rs.Spec.Replicas)
+	for _, available := range order.available {
+		if available {
+			spare++
+		}
+	}
+	leaving := make([]bool, len(order.Pods))
+	for _, uid := range surge.Leaving {
+		i := slices.IndexFunc(order.Pods, func(pod *v1.Pod) bool { return pod.UID == uid })
+		if i < 0 || leaving[i] || e.requestsSynced() && !order.requested[i] || order.available[i] && spare <= 0 {
+			continue
+		}
+		leaving[i] = true
+		if order.available[i] {
+			spare--
+		}
+	}
+	return leaving
+}
+
+// isRequested reports whether the pod is asked to leave, and that was not called off.
 func (e *evictions) isRequested(pod *v1.Pod) bool {
 	// The name of a request is the UID of its pod.
 	request, err := e.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
@@ -94,16 +123,21 @@ func barePod(pod *v1.Pod) *v1.Pod {
 func (o evictionOrder) Swap(i, j int) {
 	o.ActivePodsWithRanks.Swap(i, j)
 	o.bare.Swap(i, j)
-	o.leaving[i], o.leaving[j] = o.leaving[j], o.leaving[i]
-	o.requested[i], o.requested[j] = o.requested[j], o.requested[i]
+	for _, facts := range [][]bool{o.leaving, o.requested, o.available} {
+		facts[i], facts[j] = facts[j], facts[i]
+	}
 }
 
 func (o evictionOrder) Less(i, j int) bool {
 	switch {
 	case o.leaving[i] != o.leaving[j]:
 		return o.leaving[i]
-	case o.requested[i] == o.requested[j], o.bare.Less(i, j), o.bare.Less(j, i):
-		return o.ActivePodsWithRanks.Less(i, j)
+	case o.bare.Less(i, j), o.bare.Less(j, i):
+		return o.bare.Less(i, j)
+	case o.available[i] != o.available[j]:
+		return o.available[j]
+	case o.requested[i] != o.requested[j]:
+		return o.requested[i]
 	}
-	return o.requested[i]
+	return o.ActivePodsWithRanks.Less(i, j)
 }

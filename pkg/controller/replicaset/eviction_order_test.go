@@ -69,6 +69,15 @@ func readySince(pod *v1.Pod) {
 func cheapToDelete(p *v1.Pod)  { p.Annotations = map[string]string{v1.PodDeletionCost: "-9"} }
 func onSharedNode(pod *v1.Pod) { pod.Spec.NodeName = "shared" }
 
+// justReady is a pod that is ready since now.
+func justReady(pod *v1.Pod) { pod.Status.Conditions[0].LastTransitionTime = metav1.Now() }
+
+// slowly returns the ReplicaSet, whose pods are available an hour after they are ready.
+func slowly(rs *apps.ReplicaSet) *apps.ReplicaSet {
+	rs.Spec.MinReadySeconds = 3600
+	return rs
+}
+
 func phase(phase v1.PodPhase) func(*v1.Pod) {
 	return func(pod *v1.Pod) { pod.Status.Phase = phase }
 }
@@ -181,14 +190,35 @@ func TestScaleDownOrder(t *testing.T) {
 		"leaving before pending": {
 			first: rankedPod(a), second: rankedPod(b, phase(v1.PodPending)), requests: requests(requestOf(a)), rs: letting(a),
 		},
-		"leaving before not ready": {
-			first: rankedPod(a), second: rankedPod(b, notReady), requests: requests(requestOf(a)), rs: letting(a),
+		"not ready before leaving, where no other is available": {
+			first: rankedPod(a, notReady), second: rankedPod(b), requests: requests(requestOf(b)), rs: letting(b),
+		},
+		"not available before leaving, where no other is available": {
+			first: rankedPod(a, justReady), second: rankedPod(b), requests: requests(requestOf(b)), rs: slowly(letting(b)),
+		},
+		"leaving and broken before not assigned": {
+			first: rankedPod(a, notReady), second: rankedPod(b, unassigned, notReady), requests: requests(requestOf(a)), rs: letting(a),
+		},
+		"not available before requested": {
+			first: rankedPod(a, justReady), second: rankedPod(b), requests: requests(requestOf(b)), rs: slowly(newReplicaSetOf()),
+		},
+		"not available before requested, also where that is cheap to delete": {
+			first: rankedPod(a, justReady), second: rankedPod(b, cheapToDelete), requests: requests(requestOf(b)), rs: slowly(newReplicaSetOf()),
+		},
+		"not available and requested before not available": {
+			first: rankedPod(a, justReady), second: rankedPod(b, justReady, younger), requests: requests(requestOf(a)), rs: slowly(newReplicaSetOf()),
+		},
+		"available for as long as it must, and requested": {
+			first: rankedPod(a), second: rankedPod(b, justReady), requests: requests(requestOf(a)),
+		},
+		"not ready before not available": {
+			first: rankedPod(a, notReady), second: rankedPod(b, justReady), requests: requests(requestOf(b)), rs: slowly(newReplicaSetOf()),
 		},
 		"leaving before requested": {
 			first: rankedPod(a), second: rankedPod(b, younger), requests: requests(requestOf(a), requestOf(b)), rs: letting(a),
 		},
-		"leaving before requested and not ready": {
-			first: rankedPod(a), second: rankedPod(b, notReady), requests: requests(requestOf(a), requestOf(b)), rs: letting(a),
+		"requested and not ready before leaving, where no other is available": {
+			first: rankedPod(a, notReady), second: rankedPod(b), requests: requests(requestOf(a), requestOf(b)), rs: letting(b),
 		},
 		"of two leaving the one that is not ready": {
 			first: rankedPod(a, notReady), second: rankedPod(b, younger), requests: requests(requestOf(a), requestOf(b)), rs: letting(b, a),
@@ -324,12 +354,13 @@ func TestScaleDownOrderIsStrictAndWeak(t *testing.T) {
 			}
 		}
 		rs := letting(leaving...)
+		rs.Spec.MinReadySeconds = 5400 // So that those with readySince are not available.
 		newOrder := func() evictionOrder {
 			ranked := getPodsRankedByRelatedPodsOnSameNode(slices.Clone(pods), pods)
 			// With a time, upstream compares ages by their magnitude, and those of the same
 			// magnitude by UID before it comes to restarts. That alone is no order.
 			ranked.Now = metav1.Time{}
-			return f.rsc.evictions.order(rs, ranked)
+			return f.rsc.evictions.order(metav1.NewTime(orderStart.Add(2*time.Hour)), rs, ranked)
 		}
 		expectStrictWeakOrder(t, newOrder())
 		order := newOrder()
@@ -366,10 +397,30 @@ func expectStrictWeakOrder(t *testing.T, order sort.Interface) {
 	}
 }
 
+// As many pods are let go as are available beyond those that are to be, in the order of the
+// record, and not for what it says twice.
+func TestLeavingIsBounded(t *testing.T) {
+	f := newEvictionFixture(t)
+	f.intercept(t)
+	f.rsc.evictions.requestsSynced = func() bool { return true }
+	for _, name := range []string{"a", "b", "c"} {
+		f.cached(t, requestOf(name))
+	}
+	rs := letting("c", "c", "gone", "b", "a")
+	rs.Spec.Replicas = ptr.To[int32](2)
+	deploymentutil.SetEvictionSurge(rs, deploymentutil.EvictionSurge{Leaving: []types.UID{"c", "c", "gone", "b", "a"}})
+	pods := []*v1.Pod{rankedPod("a"), rankedPod("b"), rankedPod("c"), rankedPod("d"), rankedPod("e", notReady)}
+	order := f.rsc.evictions.order(metav1.Now(), rs, getPodsRankedByRelatedPodsOnSameNode(pods, nil))
+	if diff := cmp.Diff([]bool{false, true, true, false, false}, order.leaving); diff != "" {
+		t.Errorf("unexpected pods are let go (-want +got):\n%s", diff)
+	}
+}
+
 // Ages of deleted pods are counted as they always were.
 func TestScaleDownIsMeasured(t *testing.T) {
 	f := newEvictionFixture(t)
 	f.intercept(t)
+	f.cached(t, requestOf("a"))
 	count := func() uint64 {
 		t.Helper()
 		count, err := testutil.GetHistogramMetricCount(metrics.SortingDeletionAgeRatio.ObserverMetric)

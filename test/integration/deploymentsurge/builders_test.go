@@ -20,6 +20,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -322,10 +323,8 @@ func describeReplicaSets(sets []apps.ReplicaSet) string {
 			continue
 		}
 		text := fmt.Sprint(*rs.Spec.Replicas)
-		if surge, err := deploymentutil.EvictionSurgeOf(rs); err != nil || recorded && surge.Of == 0 {
+		if surge, err := deploymentutil.EvictionSurgeOf(rs, math.MaxInt); err != nil || recorded && surge.Of == 0 {
 			text += " (void)"
-		} else if recorded && surge.Surge == 0 && len(surge.Leaving) == 0 {
-			text += " (ending)"
 		} else if recorded {
 			text += fmt.Sprintf(" (%d extra, %d leaving)", surge.Surge, len(surge.Leaving))
 		}

@@ -38,6 +38,7 @@ var hostileTests = []struct{ name, value string }{
 	{"one replica is extra", `{"surge":1,"of":2,"desired":2}`},
 	{"all pods are leaving", `{"surge":0,"of":2,"desired":2,"leaving":[PODS]}`},
 	{"all replicas are extra and all pods leaving", `{"surge":2,"of":2,"desired":2,"leaving":[PODS]}`},
+	{"all replicas are extra, and the Deployment wants none", `{"surge":2,"of":2,"desired":0}`},
 	{"in the future", `{"surge":1,"of":2,"desired":2,"since":"2999-01-01T00:00:00Z"}`},
 }
 

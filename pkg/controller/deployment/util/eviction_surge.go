@@ -19,9 +19,11 @@ package util
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 
 	apps "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -45,7 +47,7 @@ type EvictionSurge struct {
 	Surge int32 `json:"surge"`
 
 	// Of is spec.replicas as it was written together with this. If it differs from
-	// spec.replicas, somebody else has scaled the ReplicaSet, such as a controller manager
+	// spec.replicas, another client has scaled the ReplicaSet, such as a controller manager
 	// that knows nothing of this, and nothing is extra.
 	Of int32 `json:"of"`
 
@@ -57,10 +59,6 @@ type EvictionSurge struct {
 	// Since is when the surge began or last made progress.
 	Since metav1.Time `json:"since"`
 
-	// Going is how many replicas were extra, have been given back, and may still be counted in
-	// the status. Not negative; 0 when the status has caught up.
-	Going int32 `json:"going,omitempty"`
-
 	// Leaving are the UIDs of the pods whose replacements are available. A scale-down takes
 	// them first. At most MaxLeaving.
 	Leaving []types.UID `json:"leaving,omitempty"`
@@ -70,10 +68,31 @@ type EvictionSurge struct {
 // deletes no more pods at a time.
 const MaxLeaving = 500
 
+// failedCreate is the reason of the condition ReplicaFailure of a ReplicaSet whose pods
+// cannot be created.
+const failedCreate = "FailedCreate"
+
+// ReplicasBeyond returns how many replicas the ReplicaSets of a Deployment have together
+// beyond its size. No more than that can be extra, whatever a ReplicaSet says: without this
+// bound, whoever may annotate a ReplicaSet could have all of its pods deleted.
+func ReplicasBeyond(d *apps.Deployment, replicaSets []*apps.ReplicaSet) int {
+	if d.Spec.Replicas == nil {
+		return 0
+	}
+	beyond := -int(*d.Spec.Replicas)
+	for _, rs := range replicaSets {
+		if rs.Spec.Replicas != nil {
+			beyond += int(*rs.Spec.Replicas)
+		}
+	}
+	return max(beyond, 0)
+}
+
 // EvictionSurgeOf returns the surge of a ReplicaSet, which is zero if it has none, or none
-// that holds. The error says what is wrong with an annotation that cannot be read; it has
-// no effect then.
-func EvictionSurgeOf(rs *apps.ReplicaSet) (EvictionSurge, error) {
+// that holds. The surge is at most beyond, which is what ReplicasBeyond returns, less what
+// other ReplicaSets have of that. The error says what is wrong with an annotation that cannot
+// be read; it has no effect then.
+func EvictionSurgeOf(rs *apps.ReplicaSet, beyond int) (EvictionSurge, error) {
 	value, ok := rs.Annotations[EvictionSurgeAnnotation]
 	if !ok || rs.Spec.Replicas == nil {
 		return EvictionSurge{}, nil
@@ -85,14 +104,10 @@ func EvictionSurgeOf(rs *apps.ReplicaSet) (EvictionSurge, error) {
 	if surge.Of != *rs.Spec.Replicas || surge.Desired != desiredReplicas(rs) {
 		return EvictionSurge{}, nil
 	}
-	if surge.Going < 0 {
-		return EvictionSurge{}, fmt.Errorf("annotation %s of ReplicaSet %s/%s: going is %d, must not be negative", EvictionSurgeAnnotation, rs.Namespace, rs.Name, surge.Going)
+	if surge.Surge < 0 || surge.Surge > surge.Of {
+		return EvictionSurge{}, fmt.Errorf("annotation %s of ReplicaSet %s/%s: surge is %d, must be from 0 to %d", EvictionSurgeAnnotation, rs.Namespace, rs.Name, surge.Surge, surge.Of)
 	}
-	// What is not extra is what the Deployment wants: nobody can have all replicas taken
-	// back by writing that they are extra.
-	if extra := max(surge.Of-max(surge.Desired, 0), 0); surge.Surge < 0 || surge.Surge > extra {
-		return EvictionSurge{}, fmt.Errorf("annotation %s of ReplicaSet %s/%s: surge is %d, must be from 0 to %d", EvictionSurgeAnnotation, rs.Namespace, rs.Name, surge.Surge, extra)
-	}
+	surge.Surge = int32(min(int(surge.Surge), max(beyond, 0)))
 	return surge, nil
 }
 
@@ -105,6 +120,9 @@ func WithEvictionSurge(view *apps.ReplicaSet) *apps.ReplicaSet {
 		return view
 	}
 	rs := view.DeepCopy()
+	if *rs.Spec.Replicas == 0 {
+		surge = EvictionSurge{} // Nothing is to be replaced.
+	}
 	SetEvictionSurge(rs, surge)
 	return rs
 }
@@ -113,13 +131,19 @@ func WithEvictionSurge(view *apps.ReplicaSet) *apps.ReplicaSet {
 // the Deployment wants of it, and becomes the sum. Of and Desired are filled in. A surge
 // that says nothing is removed.
 func SetEvictionSurge(rs *apps.ReplicaSet, surge EvictionSurge) {
-	if surge.Surge == 0 && surge.Going == 0 && len(surge.Leaving) == 0 {
+	surge.Surge = min(surge.Surge, math.MaxInt32-*rs.Spec.Replicas)
+	replicas := *rs.Spec.Replicas + surge.Surge
+	rs.Spec.Replicas = &replicas
+	recordEvictionSurge(rs, surge)
+}
+
+// recordEvictionSurge writes down that so many of the replicas that there are are extra.
+func recordEvictionSurge(rs *apps.ReplicaSet, surge EvictionSurge) {
+	if surge.Surge == 0 && len(surge.Leaving) == 0 {
 		delete(rs.Annotations, EvictionSurgeAnnotation)
 		return
 	}
-	replicas := *rs.Spec.Replicas + surge.Surge
-	rs.Spec.Replicas = &replicas
-	surge.Of = replicas
+	surge.Of = *rs.Spec.Replicas
 	surge.Desired = desiredReplicas(rs)
 	value, err := json.Marshal(surge)
 	if err != nil {
@@ -132,32 +156,52 @@ func SetEvictionSurge(rs *apps.ReplicaSet, surge EvictionSurge) {
 }
 
 // WithoutEvictionSurge returns a ReplicaSet as its Deployment wants it, together with the
-// surge that was taken out: spec.replicas is smaller by the surge, and so are the counters
-// of the status where they are beyond that. What a Deployment does with it, it does as if
-// there was no surge. WithEvictionSurge is the way back.
+// surge that was taken out, which is at most beyond, as for EvictionSurgeOf: spec.replicas is
+// smaller by the surge, and so are the counters of the status where they are beyond that.
+// What a Deployment does with it, it does as if there was no surge. WithEvictionSurge is the
+// way back.
 //
 // The counters do not say which pods are extra. One that counts fewer than are wanted stays
 // as it is: what is missing is missing, whoever the missing pods are.
-func WithoutEvictionSurge(rs *apps.ReplicaSet) (*apps.ReplicaSet, EvictionSurge, error) {
+func WithoutEvictionSurge(rs *apps.ReplicaSet, beyond int) (*apps.ReplicaSet, EvictionSurge, error) {
 	if _, ok := rs.Annotations[EvictionSurgeAnnotation]; !ok {
-		return rs, EvictionSurge{}, nil
+		return withoutOldFailure(rs), EvictionSurge{}, nil
 	}
-	surge, err := EvictionSurgeOf(rs)
+	surge, err := EvictionSurgeOf(rs, beyond)
 	view := rs.DeepCopy()
-	if surge.Of == 0 { // Void: nobody must take it for one again.
-		delete(view.Annotations, EvictionSurgeAnnotation)
-		return view, surge, err
-	}
+	// Also where the annotation is void, or says more than it may: nobody must read it again.
+	recordEvictionSurge(view, surge)
 	*view.Spec.Replicas -= surge.Surge
-	extra := surge.Surge + surge.Going
+	// Pods that leave are counted until the ReplicaSet has deleted them.
+	extra := int(surge.Surge) + len(surge.Leaving)
 	for _, count := range []*int32{&view.Status.Replicas, &view.Status.FullyLabeledReplicas, &view.Status.ReadyReplicas, &view.Status.AvailableReplicas} {
-		*count -= min(max(*count-*view.Spec.Replicas, 0), extra)
+		*count -= int32(min(max(int(*count)-int(*view.Spec.Replicas), 0), extra))
 	}
-	if surge.Surge > 0 && view.Status.Replicas >= *view.Spec.Replicas {
-		// What cannot be created is extra. The Deployment has all that it wants.
-		view.Status.Conditions = slices.DeleteFunc(view.Status.Conditions, func(c apps.ReplicaSetCondition) bool { return c.Type == apps.ReplicaSetReplicaFailure })
+	return withoutOldFailure(view), surge, err
+}
+
+// withoutOldFailure returns the ReplicaSet without the failure to create pods that are not
+// wanted: extra ones, or ones that are not extra any more and still in the status. The
+// Deployment has all that it wants.
+func withoutOldFailure(rs *apps.ReplicaSet) *apps.ReplicaSet {
+	if rs.Spec.Replicas == nil || rs.Status.Replicas < *rs.Spec.Replicas || CreateFailureOf(rs) == nil {
+		return rs
 	}
-	return view, surge, err
+	view := rs.DeepCopy()
+	view.Status.Conditions = slices.DeleteFunc(view.Status.Conditions, isCreateFailure)
+	return view
+}
+
+// CreateFailureOf returns the condition of a ReplicaSet that cannot create pods, or nil.
+func CreateFailureOf(rs *apps.ReplicaSet) *apps.ReplicaSetCondition {
+	if i := slices.IndexFunc(rs.Status.Conditions, isCreateFailure); i >= 0 {
+		return &rs.Status.Conditions[i]
+	}
+	return nil
+}
+
+func isCreateFailure(c apps.ReplicaSetCondition) bool {
+	return c.Type == apps.ReplicaSetReplicaFailure && c.Status == v1.ConditionTrue && c.Reason == failedCreate
 }
 
 // desiredReplicas returns the value of DesiredReplicasAnnotation, or -1 where there is none

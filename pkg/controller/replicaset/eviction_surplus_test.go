@@ -1,0 +1,182 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package replicaset
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apps "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/workqueue"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+	"k8s.io/utils/ptr"
+)
+
+// surging returns a ReplicaSet with so many replicas, some of them extra.
+func surging(wanted, surge int32, changes ...func(*apps.ReplicaSet)) *apps.ReplicaSet {
+	return newReplicaSetOf(append([]func(*apps.ReplicaSet){func(rs *apps.ReplicaSet) {
+		rs.Spec.Replicas = ptr.To(wanted)
+		deploymentutil.SetReplicasAnnotations(rs, wanted, wanted+surge)
+		deploymentutil.SetEvictionSurge(rs, deploymentutil.EvictionSurge{Surge: surge})
+	}}, changes...)...)
+}
+
+// No pod is created in the place of an extra one that no pod is to leave for any more. How many
+// are missing otherwise, and how many are too many, is as ever.
+func TestSurplus(t *testing.T) {
+	two := func(d *apps.Deployment) { d.Spec.Replicas = ptr.To[int32](2) }
+	pods := func(names ...string) []*v1.Pod {
+		var pods []*v1.Pod
+		for _, name := range names {
+			pods = append(pods, rankedPod(name))
+		}
+		return pods
+	}
+	other := func(replicas int32) *apps.ReplicaSet {
+		return newReplicaSetOf(func(rs *apps.ReplicaSet) {
+			rs.Name, rs.UID, rs.Spec.Replicas = "web-0", "rs0", ptr.To(replicas)
+		})
+	}
+	tests := map[string]struct {
+		deployment *apps.Deployment
+		rs         *apps.ReplicaSet
+		others     []*apps.ReplicaSet
+		pods       []*v1.Pod
+		requests   []string
+		unknown    bool
+		off        bool
+		want       int
+	}{
+		"nothing is extra":                               {rs: surging(2, 0), pods: pods("a"), want: -1},
+		"too many":                                       {rs: surging(2, 0), pods: pods("a", "b", "c"), want: 1},
+		"the pod is to leave":                            {rs: surging(2, 1), pods: pods("a", "b"), requests: []string{"a"}, want: -1},
+		"it has gone":                                    {rs: surging(2, 1), pods: pods("b", "c"), want: 0},
+		"it has gone, and another one":                   {rs: surging(2, 1), pods: pods("c"), want: -1},
+		"one of two has gone":                            {rs: surging(2, 2), pods: pods("a", "c"), requests: []string{"a"}, want: -1},
+		"both are to leave":                              {rs: surging(2, 2), pods: pods("a", "b"), requests: []string{"a", "b"}, want: -2},
+		"all have gone":                                  {rs: surging(2, 2), pods: pods("c", "d"), want: 0},
+		"more than wanted are there":                     {rs: surging(2, 2), pods: pods("b", "c", "d"), want: 0},
+		"more than asked are there: none is deleted":     {rs: surging(2, 1), pods: pods("b", "c", "d"), want: 0},
+		"a pod is to leave and more than enough go":      {rs: surging(2, 1), pods: pods("a", "b", "c", "d"), requests: []string{"a"}, want: 1},
+		"requests are not known":                         {rs: surging(2, 1), pods: pods("b", "c"), unknown: true, want: -1},
+		"does not take part in evictions":                {rs: surging(2, 1), pods: pods("b", "c"), off: true, want: -1},
+		"the Deployment wants more by now":               {deployment: newDeployment(intstr.FromInt32(1), func(d *apps.Deployment) { d.Spec.Replicas = ptr.To[int32](3) }), rs: surging(2, 1), pods: pods("b", "c"), want: -1},
+		"the Deployment wants more, another has as many": {deployment: newDeployment(intstr.FromInt32(1), func(d *apps.Deployment) { d.Spec.Replicas = ptr.To[int32](3) }), rs: surging(2, 1), others: []*apps.ReplicaSet{other(1)}, pods: pods("b", "c"), want: 0},
+		"another Deployment has the name":                {deployment: newDeployment(intstr.FromInt32(1), two, func(d *apps.Deployment) { d.UID = "d1" }), rs: surging(2, 1), pods: pods("b", "c"), want: -1},
+		"it belongs to nobody":                           {rs: surging(2, 1, ownedBy()), pods: pods("b", "c"), want: -1},
+		"everything is said to be extra": {rs: newReplicaSetOf(func(rs *apps.ReplicaSet) {
+			rs.Spec.Replicas = ptr.To[int32](2)
+			rs.Annotations = map[string]string{deploymentutil.EvictionSurgeAnnotation: `{"surge":2,"of":2,"desired":-1}`}
+		}), want: -2},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newEvictionFixture(t)
+			queue := &delayedQueue{}
+			f.rsc.queue = queue
+			if !test.off {
+				f.intercept(t)
+				f.rsc.evictions.requestsSynced = func() bool { return !test.unknown }
+			}
+			if test.deployment == nil {
+				test.deployment = newDeployment(intstr.FromInt32(1), two)
+			}
+			f.cached(t, test.deployment, test.rs)
+			for _, rs := range test.others {
+				f.cached(t, rs)
+			}
+			for _, request := range test.requests {
+				f.cached(t, requestOf(request))
+			}
+			got := f.rsc.surplus(f.ctx, test.pods, test.rs)
+			if got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+			// What is left out is looked at again, without an event.
+			var delayed []string
+			if leftOut := got != len(test.pods)-int(*test.rs.Spec.Replicas); leftOut {
+				delayed = []string{"default/web-1 after 5s"}
+			}
+			if diff := cmp.Diff(delayed, queue.delayed); diff != "" {
+				t.Errorf("synced again (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// delayedQueue records what is added to it with a delay.
+type delayedQueue struct {
+	workqueue.TypedRateLimitingInterface[string]
+	delayed []string
+}
+
+func (q *delayedQueue) AddAfter(key string, after time.Duration) {
+	q.delayed = append(q.delayed, fmt.Sprintf("%s after %v", key, after))
+}
+
+// The sync asks surplus before it creates pods.
+func TestNoNeedlessPods(t *testing.T) {
+	for name, test := range map[string]struct {
+		requested bool
+		want      int
+	}{
+		"the pod is to leave": {requested: true, want: 1},
+		"it has gone":         {want: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newEvictionFixture(t)
+			recorder := &recordingPodControl{}
+			f.rsc.podControl = recorder
+			f.intercept(t)
+			f.rsc.evictions.requestsSynced = func() bool { return true }
+			rs := surging(1, 1)
+			f.cached(t, newDeployment(intstr.FromInt32(1)), rs)
+			if test.requested {
+				f.cached(t, requestOf("a"))
+			}
+			if err := f.rsc.manageReplicas(f.ctx, []*v1.Pod{rankedPod("a")}, rs); err != nil {
+				t.Fatal(err)
+			}
+			if got := len(recorder.creations); got != test.want {
+				t.Errorf("%d pods are created, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+// The sync asks ours which pods to delete: the replacement is ready, but not available yet.
+func TestSyncDeletesInOurOrder(t *testing.T) {
+	f := newEvictionFixture(t)
+	recorder := &recordingPodControl{}
+	f.rsc.podControl = recorder
+	f.intercept(t)
+	f.rsc.evictions.requestsSynced = func() bool { return true }
+	rs := slowly(newReplicaSetOf())
+	f.cached(t, newDeployment(intstr.FromInt32(1)), rs, requestOf("a"))
+	dear := func(pod *v1.Pod) { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.PodDeletionCost, "9") }
+	if err := f.rsc.manageReplicas(f.ctx, []*v1.Pod{rankedPod("a"), rankedPod("replacement", justReady, dear)}, rs); err != nil {
+		t.Fatal(err)
+	}
+	if len(recorder.deletions) != 1 || recorder.deletions[0] != "replacement" {
+		t.Errorf("deleted %v, want the replacement: no other pod is available", recorder.deletions)
+	}
+}
