@@ -122,7 +122,7 @@ func serveNodes(t *testing.T, f *fakeNodes, existing ...int) *apiClient {
 }
 
 func TestEnsureNodes(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	f := &fakeNodes{}
 	api := serveNodes(t, f, 1, 7)

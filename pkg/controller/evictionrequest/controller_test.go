@@ -434,7 +434,7 @@ func TestRun(t *testing.T) {
 	factory.Start(ctx.Done())
 	// A change before the watch begins would be lost: the fake keeps no history.
 	for range 3 {
-		<-watching
+		receive(t, "a watch to begin", watching)
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -451,11 +451,11 @@ func TestRun(t *testing.T) {
 	if diff := cmp.Diff([]string{first, builtIn}, request.Status.ProcessedInterceptors); diff != "" {
 		t.Errorf("unexpected processed interceptors (-want, +got):\n%s", diff)
 	}
-	if uid := <-evictions; uid != podUID || len(evictions) > 0 {
+	if uid := receive(t, "the eviction", evictions); uid != podUID || len(evictions) > 0 {
 		t.Errorf("evicted %s, and %d more", uid, len(evictions))
 	}
 	stop()
-	<-ended
+	receive(t, "the controller to end", ended)
 	if !controller.queue.ShuttingDown() || !controller.imperative.queue.ShuttingDown() {
 		t.Error("a queue still runs after the controller has ended")
 	}
@@ -474,6 +474,18 @@ func countWatches(client *fake.Clientset) <-chan struct{} {
 		return true, watcher, err
 	})
 	return watching
+}
+
+// receive receives from the channel, or fails the test after a while.
+func receive[T any](t *testing.T, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case received := <-from:
+		return received
+	case <-time.After(wait.ForeverTestTimeout):
+		t.Fatalf("waited %v for %s", wait.ForeverTestTimeout, what)
+		panic("unreachable")
+	}
 }
 
 func waitFor(ctx context.Context, t *testing.T, what string, condition func() bool) {

@@ -39,9 +39,8 @@ const (
 	// pollInterval is short, because the tests have hundreds of states to wait for.
 	pollInterval = 20 * time.Millisecond
 
-	// pollTimeout is far beyond what any state takes, so that only a state that never
-	// comes runs into it.
-	pollTimeout = 30 * time.Second
+	// pollTimeout is how long a test waits for a state.
+	pollTimeout = testcluster.PollTimeout
 
 	// controllerUser is who the evictionrequest-controller is within
 	// kube-controller-manager. All tests run it with no other rights than those of its

@@ -25,6 +25,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
 	"k8s.io/utils/clock"
 )
 
@@ -44,7 +45,7 @@ func testConcurrentWriters(t *testing.T, c *cluster) {
 		writers.Go(func() { c.joinMany(pod, writes) })
 		writers.Go(func() { c.reportMany(pod, writes) })
 	}
-	writers.Wait()
+	testcluster.Join(t, "the writers", &writers)
 
 	wantMessage := fmt.Sprintf("report %d", writes)
 	for _, pod := range targets {

@@ -267,5 +267,5 @@ func (c *cluster) atOnce(names []string, act func(name string) error) {
 			}
 		})
 	}
-	acting.Wait()
+	testcluster.Join(c.t, "those who act at once", &acting)
 }

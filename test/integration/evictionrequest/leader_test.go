@@ -138,7 +138,8 @@ func newCandidate(name string, work *testcluster.Lifeline, evictions *evictionCo
 // start has the candidate run for leader until the test ends.
 func (l *candidate) start(c *cluster) {
 	c.t.Helper()
-	var stopWork func()
+	var working sync.Mutex
+	announce := sync.OnceFunc(func() { close(l.leading) })
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: c.namespace, Name: "kube-controller-manager"},
@@ -150,19 +151,19 @@ func (l *candidate) start(c *cluster) {
 		RenewDeadline: 1500 * time.Millisecond,
 		RetryPeriod:   250 * time.Millisecond,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) {
-				stopWork = c.startControllerWith(c.ClientThrough(controllerUser, l.evictions.behind(l.work)), clock.RealClock{})
-				close(l.leading)
-			},
-			OnStoppedLeading: func() {
-				select {
-				case <-l.leading:
-					if !l.oblivious {
-						stopWork()
-					}
-				default: // It never led.
+			OnStartedLeading: func(leading context.Context) {
+				working.Lock()
+				defer working.Unlock()
+				stop := c.startControllerWith(c.ClientThrough(controllerUser, l.evictions.behind(l.work)), clock.RealClock{})
+				announce()
+				if l.oblivious {
+					<-c.t.Context().Done()
+				} else {
+					<-leading.Done()
 				}
+				stop()
 			},
+			OnStoppedLeading: func() {},
 		},
 	})
 	if err != nil {
@@ -170,18 +171,19 @@ func (l *candidate) start(c *cluster) {
 	}
 	ctx, cancel := context.WithCancel(c.t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { elector.Run(ctx) })
+	running.Go(func() {
+		// On a machine that is busy a leader may lose the lease in the middle of the test.
+		for ctx.Err() == nil {
+			elector.Run(ctx)
+		}
+	})
 	c.t.Cleanup(func() {
 		cancel()
-		running.Wait()
+		testcluster.Join(c.t, "candidate "+l.name, &running)
 	})
 }
 
 func (l *candidate) awaitLeading(c *cluster) {
 	c.t.Helper()
-	select {
-	case <-l.leading:
-	case <-time.After(pollTimeout):
-		c.t.Fatalf("candidate %s does not become the leader", l.name)
-	}
+	testcluster.Receive(c.t, "candidate "+l.name+" to become the leader", l.leading)
 }

@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/test/integration/framework"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
 	"k8s.io/utils/clock"
 )
 
@@ -121,7 +122,7 @@ func (c *cluster) intercept(handle evictionrequest.Handler) (stop func()) {
 	})
 	stop = sync.OnceFunc(func() {
 		cancel()
-		running.Wait()
+		testcluster.Join(c.t, "the interceptor", &running)
 	})
 	c.t.Cleanup(stop)
 	return stop
@@ -251,7 +252,7 @@ func testLibraryDeletionInFlight(t *testing.T, c *cluster) {
 	if _, err := requests.Patch(t.Context(), old.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatalf("taking the finalizer off: %v", err)
 	}
-	running.Wait()
+	testcluster.Join(t, "the requester", &running)
 	request := c.awaitRequest(pod, "a new request", func(request *coordinationv1alpha1.EvictionRequest) bool { return request.UID != old.UID })
 	if request.DeletionTimestamp != nil {
 		t.Error("the new request is being deleted, too")
@@ -337,8 +338,11 @@ func testLibraryTurn(t *testing.T, c *cluster) {
 		if err := turn.ForbidCancellation(ctx); err != nil { // Does not wait for the next report.
 			return err
 		}
-		<-proceed
-		turn.SetMessage("Prepared.")
+		select {
+		case <-proceed:
+			turn.SetMessage("Prepared.")
+		case <-ctx.Done(): // The test has failed.
+		}
 		return nil
 	})
 	request := c.awaitRequest(pod, "an ETA", func(request *coordinationv1alpha1.EvictionRequest) bool {
@@ -381,7 +385,7 @@ func testLibraryCalledOff(t *testing.T, c *cluster) {
 		return len(request.Status.Interceptors) > 0 && request.Status.Interceptors[0].StartTime != nil
 	})
 	c.withdraw(one, pod)
-	if cause := <-causes; !errors.Is(cause, evictionrequest.ErrCanceled) {
+	if cause := testcluster.Receive(t, "the end of the turn", causes); !errors.Is(cause, evictionrequest.ErrCanceled) {
 		t.Errorf("the cause is %v, must be %v", cause, evictionrequest.ErrCanceled)
 	}
 	c.expectEnd(pod, canceledAs(2, "NoRequesters", "The last requester has left."), "active= processed=first first=started Canceled=NoRequesters")
@@ -392,17 +396,21 @@ func testLibraryRestart(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("wanted", withInterceptors(first, second)))
 	c.request(c.requester(drainer, evictionrequest.RequesterOptions{}), pod, evictionrequest.Created)
+	// The status shows the report before the interceptor has the answer to its write. Stopped
+	// in between, it would report that its context was canceled.
+	reported := make(chan error, 1)
 	stop := c.intercept(func(ctx context.Context, turn *evictionrequest.Turn) error {
-		if err := turn.ForbidCancellation(ctx); err != nil {
-			t.Errorf("ForbidCancellation: %v", err)
-		}
+		reported <- turn.ForbidCancellation(ctx)
 		<-ctx.Done()
 		return nil
 	})
+	if err := testcluster.Receive(t, "the report", reported); err != nil {
+		t.Fatalf("ForbidCancellation: %v", err)
+	}
+	stop()
 	before := c.awaitRequest(pod, "the report", func(request *coordinationv1alpha1.EvictionRequest) bool {
 		return request.Status.EvictionRequestCancellationPolicy != ""
 	})
-	stop()
 
 	c.intercept(func(context.Context, *evictionrequest.Turn) error { return nil })
 	after := c.awaitRequest(pod, "the turn of the second", active(second))
@@ -441,12 +449,12 @@ func testLibraryConcurrent(t *testing.T, c *cluster) {
 	// It keeps the request alive.
 	c.request(c.requester(drainer, evictionrequest.RequesterOptions{}), pod, evictionrequest.Created)
 	c.awaitRequest(pod, "the turn of the first", active(first))
-	comings := make(chan struct{})
+	allGone := make(chan struct{})
 	c.intercept(func(ctx context.Context, turn *evictionrequest.Turn) error {
 		// Each of these is a write at once.
 		for i := 0; ; i++ {
 			select {
-			case <-comings:
+			case <-allGone:
 				turn.SetMessage("All have come and gone.")
 				<-ctx.Done()
 				return nil
@@ -463,18 +471,20 @@ func testLibraryConcurrent(t *testing.T, c *cluster) {
 	for i := range 3 {
 		requester := c.requester(fmt.Sprintf("requester-%d.example.com", i), evictionrequest.RequesterOptions{HeartbeatDeadlineSeconds: 600})
 		requesters.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), pollTimeout)
+			defer cancel()
 			for range rounds {
-				if _, err := requester.Request(t.Context(), pod); err != nil {
+				if _, err := requester.Request(ctx, pod); err != nil {
 					t.Errorf("Request: %v", err)
 				}
-				if err := requester.Withdraw(t.Context(), pod); err != nil {
+				if err := requester.Withdraw(ctx, pod); err != nil {
 					t.Errorf("Withdraw: %v", err)
 				}
 			}
 		})
 	}
-	requesters.Wait()
-	close(comings)
+	testcluster.Join(t, "the requesters", &requesters)
+	close(allGone)
 	request := c.awaitRequest(pod, "a look at the last change", func(request *coordinationv1alpha1.EvictionRequest) bool {
 		return request.Status.ObservedGeneration == request.Generation && request.Status.Interceptors[0].Message == "All have come and gone."
 	})

@@ -22,7 +22,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -161,8 +160,8 @@ func (c *admissionCluster) awaitNodes() {
 func (c *admissionCluster) eventually(what string, condition func(ctx context.Context) (met bool, state string)) {
 	c.t.Helper()
 	state := "unknown"
-	err := wait.PollUntilContextTimeout(c.t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (met bool, err error) {
-		met, state = condition(ctx)
+	err := wait.PollUntilContextTimeout(c.t.Context(), pollInterval, pollTimeout, true, func(context.Context) (met bool, err error) {
+		met, state = condition(c.t.Context())
 		return met, nil
 	})
 	if err != nil {

@@ -45,9 +45,8 @@ const (
 	// pollInterval is short, because the tests have hundreds of states to wait for.
 	pollInterval = 20 * time.Millisecond
 
-	// pollTimeout is far beyond what any state takes, so that only a state that never
-	// comes runs into it.
-	pollTimeout = 60 * time.Second
+	// pollTimeout is how long a test waits for a state.
+	pollTimeout = testcluster.PollTimeout
 
 	// maintenanceUser and evictionUser are who the controllers are within
 	// kube-controller-manager. All tests run them with the rights of their bootstrap roles.

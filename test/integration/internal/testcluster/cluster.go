@@ -48,8 +48,7 @@ type Cluster struct {
 	Config    *rest.Config
 	Client    clientset.Interface
 	Namespace string
-	// PollTimeout is far beyond what any state takes, so that only a state that never
-	// comes runs into it.
+	// PollTimeout is how long Eventually waits.
 	PollTimeout time.Duration
 }
 
@@ -86,7 +85,7 @@ func New(t *testing.T, config *rest.Config, prefix string) *Cluster {
 
 // In returns a namespace that is there already.
 func In(t *testing.T, config *rest.Config, namespace string) *Cluster {
-	return &Cluster{T: t, Config: config, Client: clientset.NewForConfigOrDie(config), Namespace: namespace, PollTimeout: time.Minute}
+	return &Cluster{T: t, Config: config, Client: clientset.NewForConfigOrDie(config), Namespace: namespace, PollTimeout: PollTimeout}
 }
 
 // ClientOf returns a client with the rights of that user.
@@ -113,7 +112,7 @@ func (c *Cluster) Run(ctx context.Context, cancel context.CancelFunc, factory in
 	factory.Start(ctx.Done())
 	stop = sync.OnceFunc(func() {
 		cancel()
-		running.Wait()
+		Join(c.T, "the controller", &running)
 		factory.Shutdown()
 	})
 	c.T.Cleanup(stop)

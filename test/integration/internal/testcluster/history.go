@@ -79,7 +79,7 @@ func (c *Cluster) Watch(kinds ...Kind) *History {
 		})
 		c.T.Cleanup(func() {
 			watcher.Stop()
-			running.Wait()
+			Join(c.T, "a watch", &running)
 		})
 	}
 	return h

@@ -58,7 +58,7 @@ func (c *Cluster) StartRelay(deathOf DeathOf, start func(life *Lifeline) (stop f
 	})
 	stop = sync.OnceValue(func() int {
 		close(ending)
-		running.Wait()
+		Join(c.T, "the relay of controllers", &running)
 		return started
 	})
 	c.T.Cleanup(func() { stop() })

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -254,8 +256,14 @@ func TestUpdateStatusNeverCreates(t *testing.T) {
 
 func TestListWatchAndDelete(t *testing.T) {
 	e := newEndpoints(t)
+	// A watch from version 0 begins at a time of its own choice, which may be after what
+	// follows; one from a version that was listed has all changes since.
+	before, err := e.List(requestContext("list", ""), &metainternalversion.ListOptions{})
+	if err != nil {
+		t.Fatalf("listing: %v", err)
+	}
 	watcher, err := e.Watch(requestContext("watch", ""), &metainternalversion.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", "upgrade"), ResourceVersion: "0"})
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", "upgrade"), ResourceVersion: before.(*coordination.NodeMaintenanceList).ResourceVersion})
 	if err != nil {
 		t.Fatalf("watching: %v", err)
 	}
@@ -277,11 +285,22 @@ func TestListWatchAndDelete(t *testing.T) {
 		t.Errorf("got error %v when reading a deleted maintenance, want NotFound", err)
 	}
 	for _, want := range []watch.EventType{watch.Added, watch.Deleted} {
-		event := <-watcher.ResultChan()
+		event := nextEvent(t, watcher)
 		maintenance, ok := event.Object.(*coordination.NodeMaintenance)
 		if event.Type != want || !ok || maintenance.Name != "upgrade" {
 			t.Errorf("got event %s of %v, want %s of the second maintenance", event.Type, event.Object, want)
 		}
+	}
+}
+
+func nextEvent(t *testing.T, watcher watch.Interface) watch.Event {
+	t.Helper()
+	select {
+	case event := <-watcher.ResultChan():
+		return event
+	case <-time.After(wait.ForeverTestTimeout):
+		t.Fatalf("no event came within %v", wait.ForeverTestTimeout)
+		return watch.Event{}
 	}
 }
 

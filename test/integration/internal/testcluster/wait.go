@@ -1,0 +1,55 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package testcluster
+
+import (
+	"sync"
+	"testing"
+	"time"
+)
+
+// PollTimeout is far beyond what any state takes, also on a machine that is busy with other
+// work, so that only a state that never comes runs into it.
+const PollTimeout = 2 * time.Minute
+
+// Receive returns what comes out of the channel. It fails the test when nothing comes.
+func Receive[T any](t testing.TB, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case received := <-from:
+		return received
+	case <-time.After(PollTimeout):
+		t.Fatalf("waited %v for %s", PollTimeout, what)
+		panic("unreachable")
+	}
+}
+
+// Join waits for all goroutines of the group. It fails the test when one of them does not end,
+// and then returns all the same, since it is also called to clean up.
+func Join(t testing.TB, what string, group *sync.WaitGroup) {
+	t.Helper()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		group.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(PollTimeout):
+		t.Errorf("waited %v for %s to end", PollTimeout, what)
+	}
+}
