@@ -104,6 +104,11 @@ test-integration: tree _output/bin/gotestsum _output/bin/etcd ## integration tes
 test-e2e: test-programs ## the demos, on a cluster of their own
 	@hack/test.sh e2e
 
+.PHONY: test-race
+test-race: tree _output/bin/gotestsum _output/bin/etcd ## our tests, unit and integration, under the race detector (needs gcc): WHAT=k8s.io/kubernetes/pkg/...
+	@echo '==> testing for races (about an hour on two cores the first time)'
+	@hack/test.sh race $(WHAT)
+
 .PHONY: test-simulation
 test-simulation: tree ## all simulations, with random seeds: SEEDS=10000 WHAT=k8s.io/kubernetes/pkg/controller/deployment
 	@SIMULATION_SEEDS='$(or $(SEEDS),10000)' hack/test.sh simulation $(WHAT)

@@ -14,7 +14,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Checks that the tools named as arguments are there: go, git. Says what is
+# Checks that the tools named as arguments are there: go, git, cgo. Says what is
 # missing and how to get it, before a long build fails half way.
 
 set -o errexit -o nounset -o pipefail
@@ -42,6 +42,11 @@ failed=0
 for tool in "$@"; do
   case ${tool} in
     go) check_go ;;
+    cgo)
+      # What the race detector is linked with.
+      echo 'int main(void) { return 0; }' | "${CC:-gcc}" -x c -include stdlib.h -o /dev/null - 2>/dev/null ||
+        missing 'a C compiler, with the headers of the C library' 'Debian, Ubuntu: apt-get install gcc libc6-dev; Fedora: dnf install gcc glibc-devel'
+      ;;
     git) command -v git >/dev/null || missing git "Debian, Ubuntu: apt-get install git; Fedora: dnf install git" ;;
     *) echo "hack/prerequisites.sh: unknown tool ${tool}" >&2; exit 2 ;;
   esac

@@ -41,6 +41,7 @@ Phases:
   integration  our integration tests, and upstream's that a patch touches
   e2e          the demos, on a cluster of their own
   all          all of these, in this order
+  race         tests of ours under the race detector, unit and integration; no part of all
   simulation   the simulations alone, with SIMULATION_SEEDS random seeds each; no part of all
 
 PACKAGE, such as ./pkg/controller/evictionrequest/..., replaces the list.
@@ -67,6 +68,9 @@ gates() {
 # Tests that compare with what a server has whose gates are at their defaults: our
 # own test beside them says what the gates add.
 readonly DEFAULT_GATES_TESTS='^(TestBootstrapClusterRoles|TestBootstrapControllerRoles|TestBootstrapControllerRoleBindings)$'
+
+# What phases of unit tests run.
+readonly UNIT_DIRS='cmd hack/availability hack/bench hack/chaos pkg plugin staging test/utils'
 
 # gotestsum prints a line for each package and every failure; what it counts is
 # added to the totals. Arguments: name, directory, flags and packages of go test.
@@ -110,27 +114,49 @@ run_phase() {
       GOWORK=off run tools "${ROOT}" ./hack/tree ./hack/cluster
       ;;
     unit)
-      select_packages 'cmd hack/availability hack/bench hack/chaos pkg plugin staging test/utils' "$@"
+      select_packages "${UNIT_DIRS}" "$@"
       run unit "${TREE}" "${PACKAGES[@]}"
       ;;
     unit-gates)
-      select_packages 'cmd hack/availability hack/bench hack/chaos pkg plugin staging test/utils' "$@"
+      select_packages "${UNIT_DIRS}" "$@"
       run unit-gates "${TREE}" -skip "${DEFAULT_GATES_TESTS}" \
         -ldflags "-X k8s.io/kubernetes/pkg/features.enabledByDefault=$(gates)" "${PACKAGES[@]}"
       ;;
     integration)
       select_packages test/integration "$@"
-      # Upstream's test server looks for its certificates beside its source, whose
-      # path -trimpath has taken out; where it is, Bazel's variables tell.
-      mkdir -p _output/src/k8s.io
-      ln -sfn ../../kubernetes _output/src/k8s.io/kubernetes
-      export TEST_SRCDIR=${ROOT}/_output/src TEST_WORKSPACE=.
+      locate_sources
       # One package at a time: each starts API servers, and they share two cores. Never
       # from the cache: what they start, such as etcd, is no part of the cached key.
       run integration "${TREE}" -count 1 -p 1 -timeout 20m "${PACKAGES[@]}"
       ;;
     e2e) run_e2e ;;
+    race) run_race "$@" ;;
   esac
+}
+
+# Upstream's test server looks for its certificates beside its source, whose path
+# -trimpath has taken out; where it is, Bazel's variables tell.
+locate_sources() {
+  mkdir -p _output/src/k8s.io
+  ln -sfn ../../kubernetes _output/src/k8s.io/kubernetes
+  export TEST_SRCDIR=${ROOT}/_output/src TEST_WORKSPACE=.
+}
+
+# The race detector needs cgo, and every package a second time. Packages that only a
+# patch touches are left to upstream, which runs it over them. Simulations run their
+# fixed seeds only: what they exercise is one goroutine.
+run_race() {
+  hack/prerequisites.sh cgo
+  locate_sources
+  export CGO_ENABLED=1
+  if [[ $# -gt 0 ]]; then
+    PACKAGES=("$@")
+  else
+    local dir dirs=()
+    for dir in ${UNIT_DIRS} test/integration; do dirs+=("${dir}/*_test.go"); done
+    mapfile -t PACKAGES < <(packages "${dirs[@]}")
+  fi
+  SIMULATION_SEEDS=0 run race "${TREE}" -race -count 1 -p 1 -timeout 60m "${PACKAGES[@]}"
 }
 
 # The demos check themselves; their cluster has a name of its own, so that one that
@@ -205,7 +231,7 @@ main() {
       run_simulations "$@"
       return
       ;;
-    tools | unit | unit-gates | integration | e2e) run_phase "${phase}" "$@" ;;
+    tools | unit | unit-gates | integration | e2e | race) run_phase "${phase}" "$@" ;;
     *) usage; exit 2 ;;
   esac
   totals

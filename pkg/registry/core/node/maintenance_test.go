@@ -95,6 +95,8 @@ func TestValidateMaintenanceStatus(t *testing.T) {
 	invalidWithLabel.Labels = map[string]string{"pool": "old"}
 	heartbeat := invalid.DeepCopy()
 	heartbeat.Status.Conditions = []api.NodeCondition{{Type: api.NodeReady, Status: api.ConditionTrue}}
+	another := nodeWith("Draining")
+	another.UID = "another"
 	want := field.ErrorList{field.Invalid(field.NewPath("status", "maintenanceStatus", "activeEvictionRequests"), nil, "")}
 
 	for name, test := range map[string]struct{ got, want field.ErrorList }{
@@ -103,9 +105,13 @@ func TestValidateMaintenanceStatus(t *testing.T) {
 		"valid status":                     {got: StatusStrategy.ValidateUpdate(ctx, valid, nodeWith(""))},
 		"invalid status":                   {got: StatusStrategy.ValidateUpdate(ctx, invalid, valid), want: want},
 		"invalid status of a node without": {got: StatusStrategy.ValidateUpdate(ctx, invalid, nodeWith("")), want: want},
-		"stored so, and labelled":          {got: Strategy.ValidateUpdate(ctx, invalidWithLabel, invalid)},
-		"stored so, and a heartbeat":       {got: StatusStrategy.ValidateUpdate(ctx, heartbeat, invalid)},
-		"stored so, and removed":           {got: StatusStrategy.ValidateUpdate(ctx, nodeWith(""), invalid)},
+		"what upstream refuses": {
+			got:  StatusStrategy.ValidateUpdate(ctx, another, valid),
+			want: field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), nil, "")},
+		},
+		"stored so, and labelled":    {got: Strategy.ValidateUpdate(ctx, invalidWithLabel, invalid)},
+		"stored so, and a heartbeat": {got: StatusStrategy.ValidateUpdate(ctx, heartbeat, invalid)},
+		"stored so, and removed":     {got: StatusStrategy.ValidateUpdate(ctx, nodeWith(""), invalid)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			field.ErrorMatcher{}.ByType().ByField().Test(t, test.want, test.got)
