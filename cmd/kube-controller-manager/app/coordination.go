@@ -112,6 +112,7 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 		controllerContext.InformerFactory.Policy().V1().PodDisruptionBudgets(),
 		client,
 		eventClient,
+		unservedInterceptors(controllerContext),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("creating the %s: %w", controllerName, err)

@@ -122,6 +122,7 @@ func podNeedsLook(old, pod *v1.Pod) bool {
 	return old.UID != pod.UID ||
 		old.Spec.NodeName != pod.Spec.NodeName ||
 		maintenance.IsLeft(old) != maintenance.IsLeft(pod) ||
+		maintenance.PodTypeOf(old) != maintenance.PodTypeOf(pod) ||
 		!apiequality.Semantic.DeepEqual(old.DeletionTimestamp, pod.DeletionTimestamp) ||
 		!maps.Equal(old.Labels, pod.Labels)
 }

@@ -19,7 +19,6 @@ package nodemaintenance
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
@@ -118,13 +117,9 @@ func isBlocked(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
 // maxNote is how many bytes the note of an event may have.
 const maxNote = 1024
 
-// shorten cuts a text that is too long for an event; the whole stands in the condition.
-func shorten(text string) string {
-	if len(text) <= maxNote {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxNote-len("...")], "") + "..."
-}
+// shorten makes a text fit for an event: the whole stands in the condition. It may repeat what
+// a webhook says, which goes to terminals.
+func shorten(text string) string { return maintenance.Printable(text, maxNote) }
 
 func (w *eventWriter) completed(m *coordinationv1alpha1.NodeMaintenance) {
 	w.tell(m, nil, v1.EventTypeNormal, reasonCompleted, "Complete", "Completed: the nodes that no other maintenance holds are schedulable")

@@ -18,8 +18,8 @@ package nodemaintenance
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -29,7 +29,6 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,26 +52,27 @@ var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // hands: nothing runs in the background. Its caches know what was delivered.
 type fixture struct {
 	*Controller
-	t      testing.TB
-	ctx    context.Context
-	client *fake.Clientset
-	clock  *testingclock.FakeClock
+	t       testing.TB
+	ctx     context.Context
+	client  *fake.Clientset
+	tracker *versionedTracker
+	clock   *testingclock.FakeClock
 
 	maintenanceInformer, requestInformer, nodeInformer, podInformer *handledInformer
 	nodeQueue, maintenanceQueue                                     *recordedQueue
 	// events are what people were told, as "kind name: reason".
 	events []string
 	uids   int
-	// byTest is whether the test itself writes.
-	byTest bool
+	// disabled are the interceptors that the process does not run.
+	disabled map[string]string
 }
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	_, ctx := ktesting.NewTestContext(t)
-	f := &fixture{t: t, ctx: ctx, client: fake.NewClientset(), clock: testingclock.NewFakeClock(start)}
-	f.client.PrependReactor("update", "nodemaintenances", f.updateMaintenance)
-	f.client.PrependReactor("patch", "nodes", f.patchNode)
+	client, tracker := newVersionedClient()
+	f := &fixture{t: t, ctx: ctx, client: client, tracker: tracker, clock: testingclock.NewFakeClock(start)}
+	f.client.PrependReactor("update", "nodemaintenances", f.letGo)
 	f.restart()
 	return f
 }
@@ -88,7 +88,7 @@ func (f *fixture) restart() {
 	f.nodeInformer = &handledInformer{SharedIndexInformer: nodes.Informer()}
 	f.podInformer = &handledInformer{SharedIndexInformer: pods.Informer()}
 	c, err := NewWithClock(f.ctx, handledMaintenances{maintenances, f.maintenanceInformer}, handledRequests{requests, f.requestInformer},
-		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, factory.Policy().V1().PodDisruptionBudgets(), f.client, f.client, f.clock)
+		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, factory.Policy().V1().PodDisruptionBudgets(), f.client, f.client, f.disabled, f.clock)
 	if err != nil {
 		f.t.Fatalf("creating the controller: %v", err)
 	}
@@ -97,7 +97,7 @@ func (f *fixture) restart() {
 	// The real queues run in the background.
 	c.nodes.ShutDown()
 	c.maintenances.ShutDown()
-	f.nodeQueue, f.maintenanceQueue = newRecordedQueue(), newRecordedQueue()
+	f.nodeQueue, f.maintenanceQueue = newRecordedQueue(f.clock), newRecordedQueue(f.clock)
 	c.nodes, c.maintenances = f.nodeQueue, f.maintenanceQueue
 	f.Controller = c
 	f.deliverAll()
@@ -105,52 +105,17 @@ func (f *fixture) restart() {
 	c.observeAll(logger)
 }
 
-// updateMaintenance does what the API server does and its fake does not: it refuses what
-// is based on something old, counts generations, and lets an object that is being deleted
-// go with its last finalizer.
-func (f *fixture) updateMaintenance(action clienttesting.Action) (bool, runtime.Object, error) {
+// letGo lets a maintenance that is being deleted go with its last finalizer, as the API server
+// does.
+func (f *fixture) letGo(action clienttesting.Action) (bool, runtime.Object, error) {
 	written := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.NodeMaintenance)
-	object, err := f.client.Tracker().Get(coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenances"), "", written.Name)
-	if err != nil {
-		return true, nil, err
-	}
-	live := object.(*coordinationv1alpha1.NodeMaintenance)
-	if f.byTest {
+	if action.GetSubresource() != "" || written.DeletionTimestamp == nil || len(written.Finalizers) > 0 {
 		return false, nil, nil
 	}
-	if cached, err := f.maintenanceLister.Get(written.Name); err != nil || !apiequality.Semantic.DeepEqual(cached, live) {
-		return true, nil, apierrors.NewConflict(maintenanceResource, written.Name, errors.New("the cache is behind"))
-	}
-	if !apiequality.Semantic.DeepEqual(written.Spec, live.Spec) {
-		written.Generation++
-	}
-	if live.DeletionTimestamp != nil && len(written.Finalizers) == 0 {
-		err := f.client.Tracker().Delete(coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenances"), "", written.Name)
-		return true, written, err
-	}
-	return false, nil, nil
-}
-
-// patchNode refuses a patch of another node, and one of a status that is based on an old
-// one.
-func (f *fixture) patchNode(action clienttesting.Action) (bool, runtime.Object, error) {
-	patch := action.(clienttesting.PatchAction)
-	object, err := f.client.Tracker().Get(v1.SchemeGroupVersion.WithResource("nodes"), "", patch.GetName())
-	if err != nil {
+	if err := f.tracker.check(maintenances, "", written.Name, string(written.UID), written.ResourceVersion); err != nil {
 		return true, nil, err
 	}
-	live := object.(*v1.Node)
-	cached, err := f.nodeLister.Get(patch.GetName())
-	if err != nil || live.UID != cached.UID {
-		return true, nil, apierrors.NewConflict(nodeResource, live.Name, errors.New("another UID"))
-	}
-	// A status may follow upon a cordon of the same sync.
-	before := cached.DeepCopy()
-	before.Spec.Unschedulable, before.ManagedFields = live.Spec.Unschedulable, live.ManagedFields
-	if patch.GetSubresource() == "status" && !apiequality.Semantic.DeepEqual(before, live) {
-		return true, nil, apierrors.NewConflict(nodeResource, live.Name, errors.New("the cache is behind"))
-	}
-	return false, nil, nil
+	return true, written, f.tracker.Delete(maintenances, "", written.Name)
 }
 
 // Eventf makes the fixture an event recorder.
@@ -241,27 +206,71 @@ func deliver[T metav1.Object](f *fixture, informer *handledInformer, objects []T
 		}
 		informer.handler.OnDelete(cached)
 	}
+	indexer.Bookmark(strconv.Itoa(f.tracker.version))
 }
 
+// settleHorizon is how far ahead settle looks for something that is due.
+const settleHorizon = contestPause
+
 // settle has the controller work, with caches that are up to date, until it has nothing
-// more to do now or later.
+// more to do now or soon.
 func (f *fixture) settle() {
 	f.t.Helper()
-	for range 1000 {
+	for range 2000 {
 		f.deliverAll()
-		if !f.step() {
-			if !f.nodeQueue.hasLater() && !f.maintenanceQueue.hasLater() {
-				return
-			}
-			f.clock.Step(statusInterval)
-			f.nodeQueue.release()
-			f.maintenanceQueue.release()
+		if f.step() {
+			continue
 		}
+		due, ok := f.nextDue()
+		if !ok || due.Sub(f.clock.Now()) > settleHorizon {
+			return
+		}
+		f.advanceTo(due)
 	}
 	f.t.Fatalf("the controller does not come to rest; queues: %v %v", f.nodeQueue, f.maintenanceQueue)
 }
 
-// step has the controller handle one key, and tells whether there was one.
+// run has the controller work, with caches that are up to date, for a while.
+func (f *fixture) run(duration time.Duration) {
+	f.t.Helper()
+	end := f.clock.Now().Add(duration)
+	for range 100000 {
+		f.deliverAll()
+		if f.step() {
+			continue
+		}
+		due, ok := f.nextDue()
+		if !ok || due.After(end) {
+			f.advanceTo(end)
+			return
+		}
+		f.advanceTo(due)
+	}
+	f.t.Fatalf("the controller works without a pause; queues: %v %v", f.nodeQueue, f.maintenanceQueue)
+}
+
+// nextDue returns when the next key is due that has to wait.
+func (f *fixture) nextDue() (time.Time, bool) {
+	var next time.Time
+	for _, queue := range []*recordedQueue{f.nodeQueue, f.maintenanceQueue} {
+		for _, due := range queue.later {
+			if next.IsZero() || due.Before(next) {
+				next = due
+			}
+		}
+	}
+	return next, !next.IsZero()
+}
+
+func (f *fixture) advanceTo(due time.Time) {
+	if due.After(f.clock.Now()) {
+		f.clock.SetTime(due)
+	}
+	f.nodeQueue.release()
+	f.maintenanceQueue.release()
+}
+
+// step has the controller handle one key, and reports whether there was one.
 func (f *fixture) step() bool {
 	f.t.Helper()
 	if name, ok := f.maintenanceQueue.next(); ok {
@@ -277,7 +286,7 @@ func (f *fixture) step() bool {
 
 func (f *fixture) try(err error, queue *recordedQueue, name string) {
 	if err != nil {
-		queue.Add(name)
+		queue.AddAfter(name, minBackoff)
 	}
 }
 
@@ -373,14 +382,11 @@ func (f *fixture) maintenance(name string) *coordinationv1alpha1.NodeMaintenance
 	return m
 }
 
-// change changes the spec of a maintenance, as the API server would: with a generation.
+// change changes a maintenance.
 func (f *fixture) change(name string, change func(*coordinationv1alpha1.NodeMaintenance)) {
 	f.t.Helper()
 	m := f.maintenance(name)
 	change(m)
-	m.Generation++
-	f.byTest = true
-	defer func() { f.byTest = false }()
 	if _, err := f.client.CoordinationV1alpha1().NodeMaintenances().Update(f.ctx, m, metav1.UpdateOptions{}); err != nil {
 		f.t.Fatalf("changing a maintenance: %v", err)
 	}
@@ -404,6 +410,15 @@ func (f *fixture) deleteMaintenance(name string) {
 	}
 	if err := f.client.CoordinationV1alpha1().NodeMaintenances().Delete(f.ctx, name, metav1.DeleteOptions{}); err != nil {
 		f.t.Fatalf("deleting a maintenance: %v", err)
+	}
+}
+
+func (f *fixture) relabel(name string, labels map[string]string) {
+	f.t.Helper()
+	node := f.node(name)
+	node.Labels = labels
+	if _, err := f.client.CoreV1().Nodes().Update(f.ctx, node, metav1.UpdateOptions{}); err != nil {
+		f.t.Fatalf("changing the labels of a node: %v", err)
 	}
 }
 
@@ -447,14 +462,19 @@ type handledPods struct {
 
 func (h handledPods) Informer() cache.SharedIndexInformer { return h.informer }
 
-// recordedQueue is a queue without time: what has to wait waits until it is released.
-// Methods that the controller does not need are missing and would panic.
+// recordedQueue is a queue whose keys wait on the clock of the test. Methods that the
+// controller does not need are missing and would panic.
 type recordedQueue struct {
 	workqueue.TypedRateLimitingInterface[string]
-	keys, later []string
+	clock *testingclock.FakeClock
+	keys  []string
+	// later has, for each key that waits, when it is due.
+	later map[string]time.Time
 }
 
-func newRecordedQueue() *recordedQueue { return &recordedQueue{} }
+func newRecordedQueue(clock *testingclock.FakeClock) *recordedQueue {
+	return &recordedQueue{clock: clock, later: map[string]time.Time{}}
+}
 
 func (q *recordedQueue) String() string { return fmt.Sprintf("now %v, later %v", q.keys, q.later) }
 
@@ -464,21 +484,26 @@ func (q *recordedQueue) Add(key string) {
 	}
 }
 
+// AddAfter keeps the earliest time, as the real queue does.
 func (q *recordedQueue) AddAfter(key string, delay time.Duration) {
-	// What is checked once in a long while is no work that a test waits for.
-	if delay <= contestPause && !slices.Contains(q.later, key) {
-		q.later = append(q.later, key)
+	if delay <= 0 {
+		q.Add(key)
+		return
+	}
+	due := q.clock.Now().Add(delay)
+	if known, ok := q.later[key]; !ok || due.Before(known) {
+		q.later[key] = due
 	}
 }
 
-func (q *recordedQueue) hasLater() bool { return len(q.later) > 0 }
-
-// release lets go what has to wait.
+// release lets go what is due.
 func (q *recordedQueue) release() {
-	for _, key := range q.later {
-		q.Add(key)
+	for _, key := range slices.Sorted(maps.Keys(q.later)) {
+		if !q.later[key].After(q.clock.Now()) {
+			delete(q.later, key)
+			q.Add(key)
+		}
 	}
-	q.later = nil
 }
 
 func (q *recordedQueue) next() (string, bool) {

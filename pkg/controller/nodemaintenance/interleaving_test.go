@@ -100,14 +100,14 @@ func TestOldLookDoesNotRelease(t *testing.T) {
 			fired = true
 			// What setStage, the informer and syncMaintenance do; the fake client is locked here.
 			resource := coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenances")
-			object, err := f.client.Tracker().Get(resource, "", "m")
+			object, err := f.tracker.Get(resource, "", "m")
 			if err != nil {
 				t.Error(err)
 			}
 			m := object.(*coordinationv1alpha1.NodeMaintenance).DeepCopy()
 			m.Spec.Stage = stageComplete
 			m.Generation++
-			if err := f.client.Tracker().Update(resource, m, ""); err != nil {
+			if err := f.tracker.Update(resource, m, ""); err != nil {
 				t.Error(err)
 			}
 			if err := f.maintenanceInformer.GetIndexer().Update(m); err != nil {
@@ -119,7 +119,7 @@ func TestOldLookDoesNotRelease(t *testing.T) {
 			sums, _ := f.ledger.summarize("m")
 			m = m.DeepCopy()
 			m.Status = *computeStatus(m, &sums, f.clock.Now())
-			if err := f.client.Tracker().Update(resource, m, ""); err != nil {
+			if err := f.tracker.Update(resource, m, ""); err != nil {
 				t.Error(err)
 			}
 			if err := f.maintenanceInformer.GetIndexer().Update(m); err != nil {
@@ -217,14 +217,14 @@ func TestTargetsOfAnotherLeader(t *testing.T) {
 		patch := action.(clienttesting.PatchAction)
 		if behind && patch.GetSubresource() == "" {
 			behind = false
-			object, err := f.client.Tracker().Get(v1.SchemeGroupVersion.WithResource("nodes"), "", "n")
+			object, err := f.tracker.Get(v1.SchemeGroupVersion.WithResource("nodes"), "", "n")
 			if err != nil {
 				t.Error(err)
 			}
 			node := object.(*v1.Node).DeepCopy()
 			node.Spec.Unschedulable = true
 			node.Status.MaintenanceStatus = &v1.MaintenanceStatus{DrainTargets: []v1.DrainPlanEntry{entry(v1.PodTypeDefault, 2000)}, DrainMessage: "Draining"}
-			if err := f.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), node, ""); err != nil {
+			if err := f.tracker.Update(v1.SchemeGroupVersion.WithResource("nodes"), node, ""); err != nil {
 				t.Error(err)
 			}
 			// The resourceVersion of the returned object is the latest: let the status patch pass as the API server would.
@@ -318,7 +318,7 @@ func TestCompletionIsToldOnce(t *testing.T) {
 	lost := 0
 	f.client.PrependReactor("update", "nodemaintenances", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		m := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.NodeMaintenance)
-		if action.GetSubresource() == "" && len(m.Finalizers) == 0 && lost < 3 && !f.byTest {
+		if action.GetSubresource() == "" && len(m.Finalizers) == 0 && lost < 3 {
 			lost++
 			f.maintenanceQueue.Add("m") // The event.
 			return true, nil, apierrors.NewConflict(maintenanceResource, "m", errors.New("changed"))

@@ -55,19 +55,12 @@ type account struct {
 	unknown int
 	// ready is whether every node was counted once: nothing is decided before.
 	ready bool
-	// unrecorded is how many of the counted nodes have not said more yet.
-	unrecorded int
 	// remaining counts, for each entry of the plan, the pods that are left on all nodes.
 	// The last count is of pods that no entry takes.
 	remaining []int
-	totals    totals
-	// targets counts the nodes with the same targets, by their text.
-	targets map[string]*targetCount
-	// limitedBy and blame count the nodes that give the name of another maintenance as
-	// the reason why this one gets no further.
-	limitedBy, blame nameCounts
-	// holds are the groups of held pods of the nodes that have some.
-	holds map[string][]maintenance.HoldGroup
+	// blame counts the nodes that give the name of a maintenance as the reason why this one
+	// gets no further.
+	blame nameCounts
 	// unreleased are the nodes that the stage Complete has not dealt with yet.
 	unreleased sets.Set[string]
 	// completing is whether unreleased was filled.
@@ -85,8 +78,7 @@ type order struct {
 	generation int64
 	rank       string
 	stage      coordinationv1alpha1.NodeMaintenanceStage
-	// effective is whether the maintenance may touch nodes: beyond the stage Idle only
-	// once its finalizer is there.
+	// effective is whether the maintenance may touch nodes: see isEffective.
 	effective bool
 	selector  *nodeMatcher
 	plan      *maintenance.Plan
@@ -94,28 +86,27 @@ type order struct {
 	begun bool
 }
 
-// totals are sums over the nodes of a maintenance.
-type totals struct {
-	// left counts pods, drained and draining nodes.
-	left, drained, draining  int
-	pending, active, blocked int
-}
-
 // nodeCount is what one node contributes to one maintenance.
 type nodeCount struct {
+	nodeRecord
 	remaining []int
-	targets   maintenance.Targets
-	// limitedBy names the maintenances that hold this one back on the node, and
-	// limitedByElders those of them that are older.
-	limitedBy, limitedByElders []string
-	pending, active, blocked   int
-	// draining is whether a pod within the targets is left.
-	draining bool
-	holds    []maintenance.HoldGroup
 	// recorded is whether more is known than what is left.
 	recorded bool
 	// joins is whether the node has come to the maintenance while this controller ran.
 	joins bool
+}
+
+// nodeRecord is what was decided on a node.
+type nodeRecord struct {
+	targets maintenance.Targets
+	// limitedBy names the maintenances that hold this one back on the node, and
+	// limitedByElders those of them that are older.
+	limitedBy, limitedByElders []string
+	pending, active, blocked   int
+	// draining is whether a pod within the targets is left, and cordoned whether it is
+	// stored that the node is unschedulable.
+	draining, cordoned bool
+	holds              []maintenance.HoldGroup
 }
 
 func (c *nodeCount) left() int {
@@ -124,11 +115,6 @@ func (c *nodeCount) left() int {
 		left += n
 	}
 	return left
-}
-
-type targetCount struct {
-	maintenance.Targets
-	nodes int
 }
 
 // nameCounts counts how often a name was given.
@@ -167,11 +153,28 @@ func newOrder(m *coordinationv1alpha1.NodeMaintenance) (order, error) {
 		name: m.Name, uid: m.UID, generation: m.Generation,
 		rank:      m.CreationTimestamp.UTC().Format("2006-01-02T15:04:05") + "/" + m.Name,
 		stage:     m.Spec.Stage,
-		effective: m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageIdle || slices.Contains(m.Finalizers, coordinationv1alpha1.NodeMaintenanceFinalizer),
+		effective: isEffective(m),
 		selector:  selector,
 		plan:      plan,
 		begun:     m.Status.DrainStatus.DrainPlanPosition != nil,
 	}, nil
+}
+
+// isEffective reports whether a maintenance may touch nodes: with its finalizer, or where only
+// the finalizer was lost, so that its stage was started before.
+func isEffective(m *coordinationv1alpha1.NodeMaintenance) bool {
+	switch m.Spec.Stage {
+	case coordinationv1alpha1.NodeMaintenanceStageIdle:
+		return true
+	case coordinationv1alpha1.NodeMaintenanceStageComplete:
+		return hasFinalizer(m)
+	default:
+		return hasFinalizer(m) || hasStarted(&m.Status, m.Spec.Stage)
+	}
+}
+
+func hasFinalizer(m *coordinationv1alpha1.NodeMaintenance) bool {
+	return slices.Contains(m.Finalizers, coordinationv1alpha1.NodeMaintenanceFinalizer)
 }
 
 func (o *order) holdsNode() bool {
@@ -239,13 +242,11 @@ func (l *ledger) observe(wanted order, storedPosition int, nodes func() []*v1.No
 
 func newAccount(wanted order, storedPosition int) *account {
 	return &account{
-		order:     wanted,
-		position:  min(storedPosition, max(wanted.plan.Len()-1, 0)),
-		nodes:     map[string]*nodeCount{},
-		remaining: make([]int, wanted.plan.Len()+1),
-		targets:   map[string]*targetCount{},
-		limitedBy: nameCounts{}, blame: nameCounts{},
-		holds:      map[string][]maintenance.HoldGroup{},
+		order:      wanted,
+		position:   min(storedPosition, max(wanted.plan.Len()-1, 0)),
+		nodes:      map[string]*nodeCount{},
+		remaining:  make([]int, wanted.plan.Len()+1),
+		blame:      nameCounts{},
 		unreleased: sets.New[string](),
 		timed:      sets.New[v1.PodType](),
 	}
@@ -277,14 +278,6 @@ func (l *ledger) selecting(node *v1.Node) (orders []order, observed int) {
 	orders = slices.DeleteFunc(all, func(o order) bool { return !o.selector.matches(node) })
 	slices.SortFunc(orders, func(a, b order) int { return strings.Compare(a.rank, b.rank) })
 	return orders, observed
-}
-
-// holds tells whether the ledger knows the maintenance as one that holds its nodes.
-func (l *ledger) holds(name string, uid types.UID) bool {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	a := l.maintenances[name]
-	return a != nil && a.uid == uid && a.holdsNode()
 }
 
 // timeOnce tells whether this is the first time that the drain of the pod type is over.
@@ -398,8 +391,6 @@ func (a *account) setRemaining(node string, remaining []int) bool {
 		}
 		count = &nodeCount{}
 		a.nodes[node] = count
-		a.unrecorded++
-		a.addTotals(count, +1)
 	}
 	count.remaining = remaining
 	a.addRemaining(count, +1)
@@ -410,11 +401,6 @@ func (a *account) setRemaining(node string, remaining []int) bool {
 func (a *account) addRemaining(count *nodeCount, by int) {
 	for i := range count.remaining {
 		a.remaining[i] += by * count.remaining[i]
-	}
-	left := count.left()
-	a.totals.left += by * left
-	if left == 0 {
-		a.totals.drained += by
 	}
 	a.blame.add(a.blamed(count), by)
 }
@@ -450,10 +436,9 @@ func (a *account) blamed(count *nodeCount) []string {
 	return []string{a.name}
 }
 
-// record replaces what a node contributes to a maintenance besides the pods that are
-// left. It tells whether the node has just joined, and which other nodes may have something
-// else to say now.
-func (l *ledger) record(node, name string, latest nodeCount) (joined bool, others []string) {
+// record replaces what was decided on a node for a maintenance. It reports whether the node
+// has just joined, and which other nodes may have something else to say now.
+func (l *ledger) record(node, name string, latest nodeRecord) (joined bool, others []string) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	a := l.maintenances[name]
@@ -461,69 +446,35 @@ func (l *ledger) record(node, name string, latest nodeCount) (joined bool, other
 		return false, nil
 	}
 	count := a.nodes[node]
+	joined, count.joins = count.joins, false
 	blamed := a.blamed(count)
-	a.addTotals(count, -1)
-	if !count.recorded {
-		a.unrecorded--
-	}
-	joined = count.joins
-	latest.remaining, latest.recorded = count.remaining, true
-	*count = latest
-	a.addTotals(count, +1)
-	delete(a.holds, node)
-	if len(latest.holds) > 0 {
-		a.holds[node] = latest.holds
-	}
+	count.nodeRecord, count.recorded = latest, true
 	now := a.blamed(count)
-	if slices.Equal(blamed, now) {
-		return joined, nil
-	}
 	gone, came := a.blame.add(blamed, -1), a.blame.add(now, +1)
-	if gone || came {
+	if (gone || came) && !slices.Equal(blamed, now) {
 		return joined, slices.Sorted(maps.Keys(a.nodes))
 	}
 	return joined, nil
 }
 
-// addTotals adds what else was counted on a node, or takes it out.
-func (a *account) addTotals(count *nodeCount, by int) {
-	a.totals.pending += by * count.pending
-	a.totals.active += by * count.active
-	a.totals.blocked += by * count.blocked
-	if count.draining {
-		a.totals.draining += by
-	}
-	a.limitedBy.add(count.limitedByElders, by)
-	key := count.targets.String()
-	if a.targets[key] == nil {
-		a.targets[key] = &targetCount{Targets: count.targets}
-	}
-	if a.targets[key].nodes += by; a.targets[key].nodes == 0 {
-		delete(a.targets, key)
-	}
-}
-
-// leave takes a node out of all maintenances that do not select it any more, and returns
-// their names, and nodes that have to be looked at because one has advanced.
-func (l *ledger) leave(node string, orders []order) (left, others []string) {
+// leave takes a node out of those maintenances that do not select it any more, and returns
+// their names, and nodes that have to be looked at because one has advanced. Which ones
+// select it was found out when the ledger was as far as observed: what came later selects
+// nodes of its own, and has this one looked at again.
+func (l *ledger) leave(node string, orders []order, observed int) (left, others []string) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	for name, a := range l.maintenances {
 		count, ok := a.nodes[node]
-		if !ok || slices.ContainsFunc(orders, func(o order) bool { return o.name == name }) {
+		if !ok || a.since > observed || slices.ContainsFunc(orders, func(o order) bool { return o.name == name }) {
 			continue
 		}
 		left = append(left, name)
 		waits := a.blame.names()
 		delete(a.nodes, node)
-		delete(a.holds, node)
 		if count == nil {
 			a.unknown--
 		} else {
-			if !count.recorded {
-				a.unrecorded--
-			}
-			a.addTotals(count, -1)
 			a.addRemaining(count, -1)
 		}
 		if a.advance() || !slices.Equal(waits, a.blame.names()) {
@@ -548,8 +499,12 @@ func (l *ledger) blamedBy(names []string) []string {
 
 // summary is what the status of a maintenance is made of.
 type summary struct {
-	totals
 	nodes int
+	// left counts pods, and drained the nodes that are done with.
+	left, drained int
+	// uncordoned counts nodes that are not stored as unschedulable.
+	uncordoned               int
+	pending, active, blocked int
 	// ready is whether every node was looked at.
 	ready    bool
 	position int
@@ -562,7 +517,8 @@ type summary struct {
 	released bool
 }
 
-// summarize returns the sums of a maintenance, and false if it is not known.
+// summarize returns the sums of a maintenance, and false if it is not known. It goes over all
+// nodes, which is why a status is computed at most once a second.
 func (l *ledger) summarize(name string) (summary, bool) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -570,20 +526,46 @@ func (l *ledger) summarize(name string) (summary, bool) {
 	if a == nil {
 		return summary{}, false
 	}
-	var targets []maintenance.Targets
-	for _, t := range a.targets {
-		targets = append(targets, t.Targets)
-	}
-	return summary{
-		totals: a.totals, nodes: len(a.nodes), ready: a.unknown == 0 && a.unrecorded == 0, position: a.position, unplanned: a.remaining[len(a.remaining)-1],
-		reached: maintenance.LeastPowerful(targets...),
-		state: drainState{
-			left: a.totals.left > 0, draining: a.totals.draining > 0,
-			limitedBy: a.limitedBy.names(), waitingFor: a.blame.names(),
-		},
-		holds:    maintenance.MergeGroups(slices.Collect(maps.Values(a.holds))...),
+	sums := summary{
+		nodes: len(a.nodes), ready: true, position: a.position, unplanned: a.remaining[len(a.remaining)-1],
 		released: a.completing && a.unreleased.Len() == 0,
-	}, true
+	}
+	targets, holds := map[string]maintenance.Targets{}, [][]maintenance.HoldGroup{}
+	limitedBy := sets.New[string]()
+	for _, count := range a.nodes {
+		if count == nil || !count.recorded {
+			sums.ready = false
+			continue
+		}
+		sums.add(count)
+		// As a rule all nodes have the same targets.
+		targets[count.targets.String()] = count.targets
+		limitedBy.Insert(count.limitedByElders...)
+		holds = append(holds, count.holds)
+	}
+	sums.reached = maintenance.LeastPowerful(slices.Collect(maps.Values(targets))...)
+	sums.holds = maintenance.MergeGroups(holds...)
+	sums.state.left, sums.state.cordoned = sums.left > 0, sums.uncordoned == 0
+	// What keeps it from draining nodes of its own is among the blockers.
+	sums.state.limitedBy = sets.List(limitedBy)
+	sums.state.waitingFor = slices.DeleteFunc(a.blame.names(), func(other string) bool { return other == name })
+	return sums, true
+}
+
+// add adds what a node contributes.
+func (s *summary) add(count *nodeCount) {
+	left := count.left()
+	s.left += left
+	s.pending += count.pending
+	s.active += count.active
+	s.blocked += count.blocked
+	s.state.draining = s.state.draining || count.draining
+	switch {
+	case !count.cordoned:
+		s.uncordoned++
+	case left == 0:
+		s.drained++
+	}
 }
 
 // stageOrder ranks the stages by how much they do to a node.
@@ -600,12 +582,11 @@ func (l *ledger) count() metrics.Counts {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	stages, drained := map[string]int{}, map[string]*nodeCount{}
-	blocked := map[string][]maintenance.HoldGroup{}
 	for _, a := range l.maintenances {
 		for node, count := range a.nodes {
 			stages[node] = max(stages[node], slices.Index(stageOrder, a.stage))
 			if count != nil && a.drains() {
-				drained[node], blocked[node] = count, a.holds[node]
+				drained[node] = count
 			}
 		}
 	}
@@ -613,11 +594,13 @@ func (l *ledger) count() metrics.Counts {
 	for _, stage := range stages {
 		counts.Nodes[stageOrder[stage]]++
 	}
-	for node, count := range drained {
+	for _, count := range drained {
 		counts.PendingPods += count.pending
 		counts.EvictingPods += count.active
-		for _, group := range blocked[node] {
-			if group.Cause.Blocked() {
+		for _, group := range count.holds {
+			if group.Cause == maintenance.HoldCordonFailed {
+				counts.UncordonableNodes += group.Nodes
+			} else if group.Cause.Blocked() {
 				counts.BlockedPods[group.Cause] += group.Pods
 			}
 		}

@@ -39,28 +39,32 @@ var stagesOf = map[coordinationv1alpha1.NodeMaintenanceStage][]coordinationv1alp
 	coordinationv1alpha1.NodeMaintenanceStageComplete: {coordinationv1alpha1.NodeMaintenanceStageComplete},
 }
 
-// computeStatus returns what the status of a maintenance should be.
+// computeStatus returns what the status of a maintenance should be. As long as a drain has not
+// counted all of its nodes, what is there stays, with the generation that it is about: who
+// reads a new generation beside an old Drained would take nodes for drained that are not.
 func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now time.Time) *coordinationv1alpha1.NodeMaintenanceStatus {
 	status := m.Status.DeepCopy()
-	status.ObservedGeneration = m.Generation
-	status.SelectedNodes = int32(sums.nodes)
 	for _, stage := range stagesOf[m.Spec.Stage] {
 		if !hasStarted(status, stage) {
 			status.StageStatuses = append(status.StageStatuses, coordinationv1alpha1.StageStatus{Name: stage, StartTimestamp: ptr.To(metav1.NewTime(now))})
 		}
 	}
+	if m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && !sums.ready {
+		return status
+	}
+	status.ObservedGeneration = m.Generation
+	status.SelectedNodes = int32(sums.nodes)
 	switch m.Spec.Stage {
 	case coordinationv1alpha1.NodeMaintenanceStageDrain:
-		if sums.ready {
-			status.DrainStatus = computeDrainStatus(sums)
-			setCondition(status, drainedCondition(sums), m.Generation, now)
-		}
+		status.DrainStatus = computeDrainStatus(sums)
+		setCondition(status, drainedCondition(sums), m.Generation, now)
 	case coordinationv1alpha1.NodeMaintenanceStageComplete:
-		// What the drain had reached stays there to read.
+		// What the drain had reached stays there to read; nothing is blocked any more.
+		status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = nil, 0
 		if drained := findDrained(status); drained != nil && drained.Status != metav1.ConditionTrue {
 			setCondition(status, metav1.Condition{
 				Status: metav1.ConditionFalse, Reason: coordinationv1alpha1.NodeMaintenanceReasonNotDraining,
-				Message: "The maintenance was completed before all pods had left.",
+				Message: "The maintenance was completed before its nodes were drained.",
 			}, m.Generation, now)
 		}
 	}
@@ -90,13 +94,14 @@ func computeDrainStatus(sums *summary) coordinationv1alpha1.DrainStatus {
 		DrainedNodes:               int32(sums.drained),
 		BlockedPods:                int32(sums.blocked),
 	}
+	status.Blockers, status.BlockerCount = maintenance.Blockers(sums.holds)
 	if sums.nodes > 0 {
 		status.DrainMessage = sums.state.message()
 	}
 	return status
 }
 
-// drainedCondition says whether all pods have left, and otherwise what is in the way.
+// drainedCondition says whether the nodes are drained, and otherwise what is blocking.
 func drainedCondition(sums *summary) metav1.Condition {
 	if sums.nodes == 0 {
 		return metav1.Condition{
@@ -104,19 +109,32 @@ func drainedCondition(sums *summary) metav1.Condition {
 			Message: "spec.nodeSelector matches no node.",
 		}
 	}
-	if !sums.state.left {
+	if sums.state.isDrained() {
 		return metav1.Condition{
 			Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.NodeMaintenanceReasonDrained,
 			Message: fmt.Sprintf("No pod is left on %s.", count(sums.nodes, "node")),
 		}
 	}
-	sentences := []string{fmt.Sprintf("%s left on %d of %s.", count(sums.left, "pod"), sums.nodes-sums.drained, count(sums.nodes, "node"))}
-	reason := coordinationv1alpha1.NodeMaintenanceReasonDraining
+	return metav1.Condition{Status: metav1.ConditionFalse, Reason: drainReason(sums), Message: strings.Join(drainSentences(sums), " ")}
+}
+
+func drainReason(sums *summary) string {
 	switch {
-	case sums.blocked > 0:
-		reason = coordinationv1alpha1.NodeMaintenanceReasonBlocked
+	case slices.ContainsFunc(sums.holds, func(g maintenance.HoldGroup) bool { return g.Cause.Blocked() }):
+		return coordinationv1alpha1.NodeMaintenanceReasonBlocked
 	case !sums.state.draining && len(sums.state.waitingFor) > 0:
-		reason = coordinationv1alpha1.NodeMaintenanceReasonWaiting
+		return coordinationv1alpha1.NodeMaintenanceReasonWaiting
+	}
+	return coordinationv1alpha1.NodeMaintenanceReasonDraining
+}
+
+func drainSentences(sums *summary) []string {
+	var sentences []string
+	if sums.state.left {
+		sentences = append(sentences, fmt.Sprintf("%s left on %d of %s.", count(sums.left, "pod"), sums.nodes-sums.drained, count(sums.nodes, "node")))
+	}
+	if sums.uncordoned > 0 {
+		sentences = append(sentences, fmt.Sprintf("%d of %s not cordoned.", sums.uncordoned, count(sums.nodes, "node")))
 	}
 	if message := sums.state.message(); message != messageDraining {
 		sentences = append(sentences, strings.TrimSuffix(message, ".")+".")
@@ -127,7 +145,7 @@ func drainedCondition(sums *summary) metav1.Condition {
 	if holds := maintenance.HoldMessage(sums.holds); holds != "" {
 		sentences = append(sentences, holds)
 	}
-	return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: strings.Join(sentences, " ")}
+	return sentences
 }
 
 func count(n int, what string) string {

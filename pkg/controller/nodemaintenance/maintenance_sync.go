@@ -53,15 +53,16 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	case stepComplete:
 		return c.writer.complete(ctx, m)
 	case stepAddFinalizer:
-		// Nodes learn that it is about to hold them, so that they are not given back in
-		// between. Where only the finalizer was lost, they know already.
-		if !c.ledger.holds(m.Name, m.UID) {
-			if err := c.observe(m); err != nil {
-				c.events.invalid(m, err)
-				return nil
-			}
+		// Nodes learn that it is about to hold them, so that they are not made schedulable in
+		// between.
+		if err := c.observe(m); err != nil {
+			c.events.invalid(m, err)
+			return nil
 		}
 		return c.writer.addFinalizer(ctx, m)
+	case stepRemoveFinalizer:
+		_, err := c.writer.removeFinalizer(ctx, m)
+		return err
 	case stepNothing:
 		c.enqueueNodes(c.ledger.forget(name))
 		return nil
@@ -81,6 +82,7 @@ const (
 	stepObserve step = iota
 	stepComplete
 	stepAddFinalizer
+	stepRemoveFinalizer
 	stepNothing
 )
 
@@ -89,8 +91,12 @@ const (
 func nextStep(m *coordinationv1alpha1.NodeMaintenance) step {
 	idle := m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageIdle
 	complete := m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete
-	guarded := slices.Contains(m.Finalizers, coordinationv1alpha1.NodeMaintenanceFinalizer)
+	guarded := hasFinalizer(m)
 	switch deleted := m.DeletionTimestamp != nil; {
+	case deleted && idle && guarded:
+		// Restored from a backup, for example. It has touched nothing: completing it would make
+		// nodes schedulable that others have cordoned.
+		return stepRemoveFinalizer
 	case deleted && !idle && !complete:
 		return stepComplete
 	case idle || guarded:

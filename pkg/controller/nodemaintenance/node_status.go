@@ -33,9 +33,13 @@ type nodeView struct {
 	// planning, holding and draining name the maintenances in the stage Idle, in Cordon
 	// or Drain, and in Drain.
 	planning, holding, draining []string
-	// claimed is whether a maintenance that has yet to get its finalizer is about to hold
-	// the node.
-	claimed         bool
+	// keepsCordon is whether only a maintenance that has yet to get its finalizer is about to
+	// hold the node, which would be made schedulable without it.
+	keepsCordon bool
+	// cordonRefused is whether the API server has refused to cordon the node.
+	cordonRefused bool
+	// cordonHold is what the status says of that.
+	cordonHold      *maintenance.Hold
 	targets         maintenance.Targets
 	state           drainState
 	pending, active int
@@ -45,6 +49,9 @@ type nodeView struct {
 // for a node that no maintenance holds.
 func computeMaintenanceStatus(view *nodeView) *v1.MaintenanceStatus {
 	switch {
+	case view.keepsCordon:
+		// So that the cordon ends with the claim, too, if the claim comes to nothing.
+		return &v1.MaintenanceStatus{}
 	case len(view.holding) == 0:
 		return nil
 	case len(view.draining) == 0:
@@ -76,8 +83,8 @@ func computeConditions(view *nodeView, current []v1.NodeCondition, now time.Time
 	desired := []v1.NodeCondition{
 		condition(coordinationv1alpha1.NodeMaintenancePlanned, len(view.planning) > 0, "MaintenancePlanned", view.planning, "NoMaintenancePlanned"),
 		condition(coordinationv1alpha1.NodeMaintenanceInProgress, len(view.holding) > 0, "MaintenanceInProgress", view.holding, "NoMaintenanceInProgress"),
-		condition(coordinationv1alpha1.NodeDrainInProgress, draining && view.state.left, "PodsLeft", view.draining, "NoDrainInProgress"),
-		condition(coordinationv1alpha1.NodeDrained, draining && !view.state.left, "NoPodsLeft", view.draining, "NotDrained"),
+		condition(coordinationv1alpha1.NodeDrainInProgress, draining && !view.state.isDrained(), inProgressReason(view), view.draining, "NoDrainInProgress"),
+		condition(coordinationv1alpha1.NodeDrained, draining && view.state.isDrained(), "NoPodsLeft", view.draining, "NotDrained"),
 	}
 	for i := range desired {
 		at := slices.IndexFunc(current, func(c v1.NodeCondition) bool { return c.Type == desired[i].Type })
@@ -91,6 +98,13 @@ func computeConditions(view *nodeView, current []v1.NodeCondition, now time.Time
 		}
 	}
 	return desired
+}
+
+func inProgressReason(view *nodeView) string {
+	if view.state.left {
+		return "PodsLeft"
+	}
+	return "NotCordoned"
 }
 
 func condition(conditionType v1.NodeConditionType, holds bool, reason string, names []string, otherwise string) v1.NodeCondition {

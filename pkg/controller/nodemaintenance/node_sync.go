@@ -18,6 +18,7 @@ package nodemaintenance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -26,10 +27,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+	"k8s.io/utils/ptr"
 )
 
 // syncNode reads one node and its pods, decides, and writes: first whether the node
@@ -51,7 +55,7 @@ func (c *Controller) syncNode(ctx context.Context, name string) error {
 		node = nil
 	}
 	orders, observed := c.ledger.selecting(node)
-	left, others := c.ledger.leave(name, orders)
+	left, others := c.ledger.leave(name, orders, observed)
 	c.enqueueNodes(others)
 	c.enqueueMaintenances(left)
 	facts, err := c.look(name, orders, now)
@@ -65,6 +69,7 @@ func (c *Controller) syncNode(ctx context.Context, name string) error {
 		c.writer.forgetNode(name)
 		c.nodeWrites.forget(name)
 		c.contests.forget(name)
+		c.failures.keep(name, nil)
 		c.enqueueMaintenances(c.ledger.release(name, observed))
 		return nil
 	}
@@ -76,39 +81,35 @@ func (c *Controller) syncNode(ctx context.Context, name string) error {
 // returns without an error is in the queue, or brought by an event.
 func (c *Controller) writeNode(ctx context.Context, node *v1.Node, orders []order, facts *nodeFacts, now time.Time) error {
 	view := c.view(node, orders, facts)
-	if view.claimed && len(view.holding) == 0 {
-		return nil // Not given back just to be taken again.
-	}
+	c.failures.keep(node.Name, attempted(node, view, facts))
 	if facts.ready {
 		c.recordNode(node, orders, facts, view)
 	}
-	written, err := c.syncCordon(ctx, node, view, now)
-	if err != nil {
-		c.events.cordonFailed(node, err)
+	node, changed, err := c.syncCordon(ctx, node, view, now)
+	if !facts.ready {
 		return err
 	}
-	if !facts.ready {
-		return nil
-	}
-	if written != node {
+	if changed {
 		// The node as it is now, not as it was read, says what was granted before.
-		node, view = written, c.view(written, orders, facts)
+		view = c.view(node, orders, facts)
 		c.recordNode(node, orders, facts, view)
 	}
-	settled, err := c.syncNodeStatus(ctx, node, view, now)
-	if err != nil {
-		return err
+	settled := false
+	if err == nil {
+		// While the node cannot be made schedulable, its status remembers that it has to be.
+		settled, err = c.syncNodeStatus(ctx, node, view, now)
 	}
 	if len(view.draining) == 0 {
-		if err := c.withdraw(ctx, facts.withdrawals()); err != nil {
-			return err
-		}
+		err = errors.Join(err, c.withdraw(ctx, facts.withdrawals()))
+	}
+	if err != nil {
+		return err
 	}
 	if settled {
 		// Those that are completed have nothing to do with what others still want.
 		c.enqueueMaintenances(c.ledger.release(node.Name, facts.observed))
 	}
-	if len(view.draining) > 0 && sameTargets(node, view.targets) {
+	if len(view.draining) > 0 && !view.cordonRefused && sameTargets(node, view.targets) {
 		// Not before the node itself says which pods leave it.
 		return c.request(ctx, node, facts.requests(view.targets))
 	}
@@ -158,17 +159,43 @@ func (c *Controller) look(name string, orders []order, now time.Time) (*nodeFact
 func (c *Controller) lookAtPod(pod *v1.Pod, now time.Time) podFacts {
 	facts := podFacts{Pod: pod}
 	request, err := c.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
-	if err == nil {
-		facts.hold, facts.held = maintenance.HoldOf(pod, request, c.budgetsOf, now)
-		if isFinished(request) {
-			facts.over = isRefused(request) || evictionrequest.StateOf(request) == evictionrequest.StateEvicted
-		} else {
-			facts.request = request
-		}
-		return facts
+	switch {
+	case err != nil:
+		request = nil // A lister of a cache has no errors but that there is none.
+	case isFinished(request):
+		facts.over = isRefused(request) || evictionrequest.StateOf(request) == evictionrequest.StateEvicted
+	default:
+		facts.request = request
 	}
-	facts.hold, facts.held = maintenance.HoldOf(pod, nil, c.budgetsOf, now)
+	facts.hold, facts.held = maintenance.HoldOf(pod, request, c.budgetsOf, now)
+	switch {
+	case facts.held:
+		c.explain(&facts.hold)
+	case facts.request == nil && !facts.over:
+		if failed, ok := c.failures.get(pod.Spec.NodeName, pod.UID); ok && failed.blocks() {
+			facts.hold, facts.held = maintenance.FailedRequest(pod, failed.message, failed.since), true
+		}
+	}
 	return facts
+}
+
+// explain says of a pod whose interceptor this process would run, but does not, that there is
+// nothing to wait for.
+func (c *Controller) explain(hold *maintenance.Hold) {
+	name := hold.Name
+	if hold.Cause == maintenance.HoldUnhandled && hold.Name == string(v1.PodTypeDaemonSet) {
+		name = coordinationv1alpha1.EvictionInterceptorDaemonSet
+	}
+	why, disabled := c.disabled[name]
+	if !disabled || hold.Heartbeat != nil {
+		return
+	}
+	switch hold.Cause {
+	case maintenance.HoldInterceptor, maintenance.HoldInterceptorUnresponsive:
+		hold.Cause, hold.Message = maintenance.HoldInterceptorUnresponsive, why
+	case maintenance.HoldUnhandled:
+		hold.Message = why
+	}
 }
 
 // budgetsOf returns the budgets that select the pod; none on an error, which only says
@@ -180,15 +207,13 @@ func (c *Controller) budgetsOf(pod *v1.Pod) []*policyv1.PodDisruptionBudget {
 
 // view sums up what the status of the node says.
 func (c *Controller) view(node *v1.Node, orders []order, facts *nodeFacts) *nodeView {
-	view := &nodeView{}
+	view, claimed := &nodeView{}, false
 	for i := range orders {
 		o := &orders[i]
 		if o.plans() {
 			view.planning = append(view.planning, o.name)
 		}
-		if o.claims() {
-			view.claimed = true
-		}
+		claimed = claimed || o.claims()
 		if o.holdsNode() {
 			view.holding = append(view.holding, o.name)
 		}
@@ -196,11 +221,21 @@ func (c *Controller) view(node *v1.Node, orders []order, facts *nodeFacts) *node
 			view.draining = append(view.draining, o.name)
 		}
 	}
+	view.keepsCordon = claimed && len(view.holding) == 0 && c.isOwnCordon(node)
+	failed, ok := c.failures.get(node.Name, node.UID)
+	view.cordonRefused = ok && !node.Spec.Unschedulable
 	if len(view.draining) == 0 || len(facts.members) == 0 {
 		return view
 	}
 	view.targets = nodeTargets(facts.members, storedTargets(node), facts.anyTaken)
-	view.state.left = len(facts.pods) > 0
+	if view.cordonRefused {
+		// No pod is asked to leave a node that takes new ones.
+		view.targets = storedTargets(node)
+		if failed.blocks() {
+			view.cordonHold = ptr.To(maintenance.FailedCordon(node.Name, failed.message, failed.since))
+		}
+	}
+	view.state.left, view.state.cordoned = len(facts.pods) > 0, node.Spec.Unschedulable
 	for _, pod := range facts.pods {
 		if pod.request != nil {
 			view.active++
@@ -210,8 +245,16 @@ func (c *Controller) view(node *v1.Node, orders []order, facts *nodeFacts) *node
 	}
 	view.state.draining = facts.anyTaken(view.targets)
 	view.state.limitedBy = limiters(eldest(facts.members), facts.members, view.targets)
-	view.state.waitingFor = c.ledger.blamedBy(holders(facts.members, view.targets))
+	if !view.cordonRefused {
+		view.state.waitingFor = c.ledger.blamedBy(holders(facts.members, view.targets))
+	}
 	return view
+}
+
+// isOwnCordon reports whether the node is unschedulable and has to become schedulable when no
+// maintenance holds it: one has held it, or one that completes says so.
+func (c *Controller) isOwnCordon(node *v1.Node) bool {
+	return node.Spec.Unschedulable && (node.Status.MaintenanceStatus != nil || c.ledger.isUnreleased(node.Name))
 }
 
 // storedTargets are the targets that the node has in the cache: the floor under the next
@@ -247,13 +290,16 @@ func (c *Controller) recordNode(node *v1.Node, orders []order, facts *nodeFacts,
 			c.nodes.AddAfter(node.Name, pod.hold.RecheckAt.Sub(c.clock.Now()))
 		}
 	}
+	if view.cordonHold != nil {
+		holds = append(holds, *view.cordonHold)
+	}
 	groups, floor := maintenance.GroupHolds(holds), storedTargets(node)
 	for _, m := range facts.members {
 		limited := limiters(m, facts.members, view.targets)
-		joined, others := c.ledger.record(node.Name, m.name, nodeCount{
+		joined, others := c.ledger.record(node.Name, m.name, nodeRecord{
 			targets: view.targets, limitedBy: limited, limitedByElders: elders(m, facts.members, limited),
 			pending: view.pending, active: view.active, blocked: blocked,
-			draining: view.state.draining, holds: groups,
+			draining: view.state.draining, cordoned: view.state.cordoned, holds: groups,
 		})
 		c.enqueueNodes(others)
 		if joined && !m.grant.Reaches(floor) {
@@ -275,47 +321,66 @@ func (c *Controller) fastForwarded(name string, node *v1.Node, floor maintenance
 
 // syncCordon makes the node unschedulable while a maintenance holds it, and schedulable
 // once when the last one is over. A node that none ever held is left as it is. It returns
-// the node as it is then.
-func (c *Controller) syncCordon(ctx context.Context, node *v1.Node, view *nodeView, now time.Time) (*v1.Node, error) {
+// the node as it is then, and whether that has changed
+// what is known of it.
+func (c *Controller) syncCordon(ctx context.Context, node *v1.Node, view *nodeView, now time.Time) (latest *v1.Node, changed bool, err error) {
 	held := len(view.holding) > 0
 	switch {
 	case held && !node.Spec.Unschedulable:
 		return c.cordon(ctx, node, view, now)
-	case !held && node.Spec.Unschedulable && (node.Status.MaintenanceStatus != nil || c.ledger.isUnreleased(node.Name)):
+	case !held && !view.keepsCordon && c.isOwnCordon(node):
 		written, err := c.writer.setUnschedulable(ctx, node, false)
 		if err != nil {
-			return nil, err
+			c.events.cordonFailed(node, err)
+			return node, true, err
 		}
 		c.contests.forget(node.Name)
 		c.events.uncordoned(node)
-		return written, nil
+		return written, true, nil
 	}
-	return node, nil
+	return node, false, nil
 }
 
 // cordon makes the node unschedulable. Where somebody makes it schedulable again and
 // again, this ends in an event and a pause instead of a race.
-func (c *Controller) cordon(ctx context.Context, node *v1.Node, view *nodeView, now time.Time) (*v1.Node, error) {
-	again := node.Status.MaintenanceStatus != nil
+func (c *Controller) cordon(ctx context.Context, node *v1.Node, view *nodeView, now time.Time) (latest *v1.Node, changed bool, err error) {
+	// A node that could not be cordoned yet is not contested.
+	again := node.Status.MaintenanceStatus != nil && !view.cordonRefused
+	wait := c.failures.wait(node.Name, node.UID, now)
 	if again {
-		if wait := c.contests.wait(node.Name, now); wait > 0 {
-			c.nodes.AddAfter(node.Name, wait)
-			return node, nil
-		}
+		wait = max(wait, c.contests.wait(node.Name, now))
+	}
+	if wait > 0 {
+		c.nodes.AddAfter(node.Name, wait)
+		return node, false, nil
 	}
 	written, err := c.writer.setUnschedulable(ctx, node, true)
 	if err != nil {
-		return nil, err
+		return node, true, c.cordonFailed(ctx, node, err)
 	}
+	c.failures.succeeded(node.Name, node.UID)
 	if !again {
 		c.events.cordoned(node, view.holding)
-		return written, nil
+		return written, true, nil
 	}
 	metrics.CountContestedCordon()
 	if c.contests.wrote(node.Name, now) {
 		c.events.contested(node, view.holding)
 	}
-	return written, nil
+	return written, true, nil
+}
+
+// cordonFailed notes that the node cannot be cordoned, which is tried again later. It returns
+// the error where it says nothing about that: the node has changed or gone, or the controller
+// stops.
+func (c *Controller) cordonFailed(ctx context.Context, node *v1.Node, err error) error {
+	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return err
+	}
+	c.failures.failed(node.Name, node.UID, err, c.clock.Now())
+	c.events.cordonFailed(node, err)
+	c.nodes.AddAfter(node.Name, c.failures.wait(node.Name, node.UID, c.clock.Now()))
+	return nil
 }
 
 // syncNodeStatus writes the status if it has changed, at most once in a while, and tells
@@ -366,15 +431,49 @@ func (f *nodeFacts) withdrawals() []*coordinationv1alpha1.EvictionRequest {
 	return requests
 }
 
-// request asks the pods to leave. One that cannot be asked keeps none of the others
-// from being asked.
-func (c *Controller) request(ctx context.Context, node *v1.Node, pods []*v1.Pod) error {
-	return inParallel(ctx, pods, func(ctx context.Context, pod *v1.Pod) error {
-		err := c.writer.request(ctx, node, pod)
-		if err != nil && ctx.Err() == nil {
-			c.events.requestFailed(pod, err)
+// attempted returns the objects of the node for which a write may have failed that is still
+// wanted: the node itself, and pods that have not been asked to leave.
+func attempted(node *v1.Node, view *nodeView, facts *nodeFacts) sets.Set[types.UID] {
+	uids := sets.New[types.UID]()
+	if len(view.holding) > 0 && !node.Spec.Unschedulable {
+		uids.Insert(node.UID)
+	}
+	if len(view.draining) == 0 {
+		return uids
+	}
+	for _, pod := range facts.pods {
+		if !isAsked(pod.request) {
+			uids.Insert(pod.UID)
 		}
-		return err
+	}
+	return uids
+}
+
+// request asks the pods to leave. One that cannot be asked keeps none of the others
+// from being asked, and is tried again later.
+func (c *Controller) request(ctx context.Context, node *v1.Node, pods []*v1.Pod) error {
+	var due []*v1.Pod
+	for _, pod := range pods {
+		if wait := c.failures.wait(node.Name, pod.UID, c.clock.Now()); wait > 0 {
+			c.nodes.AddAfter(node.Name, wait)
+			continue
+		}
+		due = append(due, pod)
+	}
+	return inParallel(ctx, due, func(ctx context.Context, pod *v1.Pod) error {
+		err := c.writer.request(ctx, node, pod)
+		switch {
+		case err == nil:
+			c.failures.succeeded(node.Name, pod.UID)
+			return nil
+		case ctx.Err() != nil:
+			return err
+		}
+		c.failures.failed(node.Name, pod.UID, err, c.clock.Now())
+		c.events.requestFailed(pod, err)
+		// The next sync has the failure in the status, and waits for the next attempt.
+		c.nodes.Add(node.Name)
+		return nil
 	})
 }
 

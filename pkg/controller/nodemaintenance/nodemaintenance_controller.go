@@ -61,6 +61,10 @@ type Controller struct {
 	// nodeWrites and maintenanceWrites space the writes of statuses.
 	nodeWrites, maintenanceWrites *writeTimes
 	contests                      *contests
+	// failures are the cordons and requests that the API server has refused.
+	failures *failures
+	// disabled says of interceptors why nothing runs them.
+	disabled map[string]string
 
 	broadcaster  events.EventBroadcaster
 	cachesSynced []cache.InformerSynced
@@ -71,7 +75,8 @@ type Controller struct {
 
 // New returns a controller that reads from the informers, writes through client, and tells
 // of events through eventClient. Their rate limits are their own: calls come in waves, and
-// thousands of nodes that are cordoned must not wait for what is told of it.
+// thousands of nodes that are cordoned must not wait for what is told of it. disabled says of
+// interceptors that this process would run why it does not: blockers repeat it.
 func New(
 	ctx context.Context,
 	maintenanceInformer coordinationinformers.NodeMaintenanceInformer,
@@ -80,8 +85,9 @@ func New(
 	podInformer coreinformers.PodInformer,
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
 	client, eventClient clientset.Interface,
+	disabled map[string]string,
 ) (*Controller, error) {
-	return NewWithClock(ctx, maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer, client, eventClient, clock.RealClock{})
+	return NewWithClock(ctx, maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer, client, eventClient, disabled, clock.RealClock{})
 }
 
 // NewWithClock is New with a clock of the caller's choice.
@@ -93,6 +99,7 @@ func NewWithClock(
 	podInformer coreinformers.PodInformer,
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
 	client, eventClient clientset.Interface,
+	disabled map[string]string,
 	clock clock.WithTicker,
 ) (*Controller, error) {
 	metrics.Register()
@@ -117,6 +124,8 @@ func NewWithClock(
 		nodeWrites:        newWriteTimes(),
 		maintenanceWrites: newWriteTimes(),
 		contests:          newContests(),
+		failures:          newFailures(),
+		disabled:          disabled,
 		broadcaster:       broadcaster,
 		nodes:             newQueue("nodemaintenance_nodes", clock),
 		maintenances:      newQueue("nodemaintenance", clock),
@@ -132,10 +141,14 @@ func NewWithClock(
 	return c, nil
 }
 
+// minBackoff is the first wait of a key whose sync failed: most often the kubelet was faster.
+const minBackoff = 10 * time.Millisecond
+
 // newQueue returns a queue of names that waits on the given clock.
 func newQueue(name string, clock clock.WithTicker) workqueue.TypedRateLimitingInterface[string] {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.DefaultTypedControllerRateLimiter[string](),
+		// Each key for itself: many that fail must not delay the first retry of another one.
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](minBackoff, maxRetry),
 		workqueue.TypedRateLimitingQueueConfig[string]{Name: name, Clock: clock},
 	)
 }

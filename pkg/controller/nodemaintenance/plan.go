@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,19 +63,32 @@ func nextPosition(position int, remaining []int) int {
 // nodeTargets are the drain targets of a node: the least that one of its members
 // grants, and never less than what was granted before.
 //
-// Members whose plans contradict each other, because each begins with pods that the other
-// wants later, would wait for each other for ever: none of them could get what it grants.
-// Then the eldest goes first. takes tells whether targets take a pod that is left.
+// Where no pod is left that all members grant, the one with the least progress gets what it
+// grants. Plans may contradict each other, because each begins with pods that another one
+// wants later, and a maintenance also waits for its other nodes: around such a circle each
+// would wait for the next one for ever. With a total order of progress none can close. The
+// member with the least progress either drains this node, or waits for a node on which it
+// has no more progress than here; if another member has less progress there, the same
+// applies to that one, and so on down to one that drains a node.
+//
+// takes reports whether targets take a pod that is left.
 func nodeTargets(members []member, floor maintenance.Targets, takes func(maintenance.Targets) bool) maintenance.Targets {
 	grants := make([]maintenance.Targets, 0, len(members))
 	for _, m := range members {
 		grants = append(grants, m.grant)
 	}
 	least := maintenance.LeastPowerful(grants...).RaisedTo(floor)
-	if len(holders(members, least)) > 0 || takes(least) {
+	if takes(least) {
 		return least
 	}
-	return eldest(members).grant.RaisedTo(least)
+	return least.RaisedTo(slices.MinFunc(members, compareProgress).grant)
+}
+
+// compareProgress orders members by how far they are on a node: by the last pod type that
+// they grant, the highest priority of that type, and the number of entries; then by age. All
+// three only ever grow with the position of a maintenance.
+func compareProgress(a, b member) int {
+	return cmp.Or(maintenance.CompareProgress(a.grant, b.grant), strings.Compare(a.rank, b.rank))
 }
 
 // limiters are the members that keep a node below what m grants there.
@@ -130,17 +144,23 @@ const (
 
 // drainState is what a message tells.
 type drainState struct {
-	// left is whether a pod is left, draining whether one within the targets is.
-	left, draining bool
-	limitedBy      []string
-	waitingFor     []string
+	// left is whether a pod is left, draining whether one within the targets is, and cordoned
+	// whether every node is stored as unschedulable.
+	left, draining, cordoned bool
+	limitedBy                []string
+	waitingFor               []string
 }
+
+// isDrained reports whether the drain is over. New pods may come to a node that is not cordoned.
+func (s drainState) isDrained() bool { return !s.left && s.cordoned }
 
 // message puts the state of a drain in the words of the KEP.
 func (s drainState) message() string {
 	switch {
-	case !s.left:
+	case s.isDrained():
 		return messageDrained
+	case !s.left:
+		return messageDraining
 	case s.draining && len(s.limitedBy) > 0:
 		return fmt.Sprintf("%s (limited by %s)", messageDraining, joinNames(s.limitedBy))
 	case s.draining || len(s.waitingFor) == 0:

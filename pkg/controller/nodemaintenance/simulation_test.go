@@ -265,7 +265,7 @@ func (s *simulation) checkTargets(node *v1.Node) {
 		return
 	}
 	// A cordon of the same look may have shown that the node is further than in the cache.
-	live, err := s.client.Tracker().Get(v1.SchemeGroupVersion.WithResource("nodes"), "", node.Name)
+	live, err := s.tracker.Get(v1.SchemeGroupVersion.WithResource("nodes"), "", node.Name)
 	if err != nil {
 		return
 	}
@@ -280,7 +280,7 @@ func (s *simulation) checkTargets(node *v1.Node) {
 
 // checkRequest checks that a pod is asked only if its node says so.
 func (s *simulation) checkRequest(action clienttesting.PatchAction) {
-	pods, err := s.client.Tracker().List(v1.SchemeGroupVersion.WithResource("pods"), v1.SchemeGroupVersion.WithKind("Pod"), "")
+	pods, err := s.tracker.List(v1.SchemeGroupVersion.WithResource("pods"), v1.SchemeGroupVersion.WithKind("Pod"), "")
 	if err != nil {
 		s.t.Errorf("listing pods: %v", err)
 		return
@@ -289,7 +289,7 @@ func (s *simulation) checkRequest(action clienttesting.PatchAction) {
 		if string(pod.UID) != action.GetName() || !strings.Contains(string(action.GetPatch()), `"requesters":[`) {
 			continue
 		}
-		object, err := s.client.Tracker().Get(v1.SchemeGroupVersion.WithResource("nodes"), "", pod.Spec.NodeName)
+		object, err := s.tracker.Get(v1.SchemeGroupVersion.WithResource("nodes"), "", pod.Spec.NodeName)
 		if err != nil {
 			return // The node has just vanished.
 		}
@@ -383,15 +383,15 @@ func (s *simulation) finish() {
 }
 
 // endRequestedPods has the pods go that were asked to, and tells whether there were any.
-func (s *simulation) endRequestedPods() bool {
-	requests, err := s.client.CoordinationV1alpha1().EvictionRequests("default").List(s.ctx, metav1.ListOptions{})
+func (f *fixture) endRequestedPods() bool {
+	requests, err := f.client.CoordinationV1alpha1().EvictionRequests("default").List(f.ctx, metav1.ListOptions{})
 	if err != nil {
-		s.t.Fatalf("listing requests: %v", err)
+		f.t.Fatalf("listing requests: %v", err)
 	}
 	ended := false
 	for i := range requests.Items {
 		name := requests.Items[i].Spec.Target.Pod.Name
-		err := s.client.CoreV1().Pods("default").Delete(s.ctx, name, metav1.DeleteOptions{})
+		err := f.client.CoreV1().Pods("default").Delete(f.ctx, name, metav1.DeleteOptions{})
 		ended = ended || err == nil
 	}
 	return ended

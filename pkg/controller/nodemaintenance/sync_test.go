@@ -251,7 +251,7 @@ func TestLostFinalizer(t *testing.T) {
 	}
 	f.expectWrites("before the finalizer is back")
 	f.settle()
-	f.expectWrites("after it", "update nodemaintenances", "update nodemaintenances/status")
+	f.expectWrites("after it", "update nodemaintenances")
 }
 
 // A maintenance that vanishes, because its finalizer was removed by force, leaves nothing
@@ -352,6 +352,7 @@ func TestStatusWritesAreSpaced(t *testing.T) {
 		f.deliverAll()
 		for f.step() {
 		}
+		f.clock.Step(lookInterval)
 		f.maintenanceQueue.release()
 		for f.step() {
 		}
@@ -477,27 +478,27 @@ func TestDrainedCondition(t *testing.T) {
 			metav1.Condition{Status: metav1.ConditionFalse, Reason: "NoNodesSelected", Message: "spec.nodeSelector matches no node."},
 		},
 		{
-			"drained", summary{ready: true, nodes: 2, totals: totals{drained: 2}},
+			"drained", summary{ready: true, nodes: 2, drained: 2, state: drainState{cordoned: true}},
 			metav1.Condition{Status: metav1.ConditionTrue, Reason: "Drained", Message: "No pod is left on 2 nodes."},
 		},
 		{
-			"draining", summary{ready: true, nodes: 2, totals: totals{drained: 1, left: 1}, state: drainState{left: true, draining: true}},
+			"draining", summary{ready: true, nodes: 2, drained: 1, left: 1, state: drainState{left: true, draining: true}},
 			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Draining", Message: "1 pod left on 1 of 2 nodes."},
 		},
 		{
-			"limited", summary{ready: true, nodes: 2, totals: totals{left: 3}, state: drainState{left: true, draining: true, limitedBy: []string{"x"}}},
+			"limited", summary{ready: true, nodes: 2, left: 3, state: drainState{left: true, draining: true, limitedBy: []string{"x"}}},
 			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Draining", Message: "3 pods left on 2 of 2 nodes. Draining (limited by x)."},
 		},
 		{
-			"waiting", summary{ready: true, nodes: 1, totals: totals{left: 3}, state: drainState{left: true, waitingFor: []string{"y", "x"}}},
+			"waiting", summary{ready: true, nodes: 1, left: 3, state: drainState{left: true, waitingFor: []string{"y", "x"}}},
 			metav1.Condition{Status: metav1.ConditionFalse, Reason: "WaitingForOtherMaintenances", Message: "3 pods left on 1 of 1 node. Waiting for x, y."},
 		},
 		{
-			"blocked", summary{ready: true, nodes: 1, totals: totals{left: 1, blocked: 1}, state: drainState{left: true, draining: true}, holds: []maintenance.HoldGroup{{Cause: maintenance.HoldEvictionRefused, Pods: 1}}},
+			"blocked", summary{ready: true, nodes: 1, left: 1, blocked: 1, state: drainState{left: true, draining: true}, holds: []maintenance.HoldGroup{{Cause: maintenance.HoldEvictionRefused, Pods: 1}}},
 			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Blocked", Message: "1 pod left on 1 of 1 node. " + maintenance.HoldMessage([]maintenance.HoldGroup{{Cause: maintenance.HoldEvictionRefused, Pods: 1}})},
 		},
 		{
-			"not in the plan", summary{ready: true, nodes: 1, unplanned: 1, totals: totals{left: 1}, state: drainState{left: true}},
+			"not in the plan", summary{ready: true, nodes: 1, unplanned: 1, left: 1, state: drainState{left: true}},
 			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Draining", Message: "1 pod left on 1 of 1 node. 1 pod in no entry of spec.drainPlan: the admission plugin NodeMaintenance adds the standard entries on creation."},
 		},
 	} {

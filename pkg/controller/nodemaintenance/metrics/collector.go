@@ -34,9 +34,11 @@ type Counts struct {
 	// PendingPods is the number of pods, on nodes that are drained, that were not asked to
 	// leave yet, EvictingPods that of those that were.
 	PendingPods, EvictingPods int
-	// BlockedPods is how many of the latter stay until somebody acts, by what they wait
-	// for. Other causes are not shown.
+	// BlockedPods is how many pods within the drain targets stay until somebody acts, by what
+	// they wait for. Other causes are not shown.
 	BlockedPods map[maintenance.HoldCause]int
+	// UncordonableNodes is how many nodes the API server refuses to make unschedulable.
+	UncordonableNodes int
 }
 
 // stages are the values of the label stage.
@@ -66,8 +68,11 @@ var (
 		"Number of pods on nodes that are drained, by state: pending (not asked to leave yet) or evicting.",
 		[]string{"state"}, nil, metrics.ALPHA, "")
 	blockedPodsByCause = metrics.NewDesc(subsystem+"_blocked_pods",
-		"Number of pods that were asked to leave and stay until somebody acts, by cause.",
+		"Number of pods within the drain targets that stay until somebody acts, by cause.",
 		[]string{"cause"}, nil, metrics.ALPHA, "")
+	uncordonableNodes = metrics.NewDesc(subsystem+"_uncordonable_nodes",
+		"Number of nodes in the stage Drain that the API server refuses to make unschedulable.",
+		nil, nil, metrics.ALPHA, "")
 
 	maintenances = &collector{}
 )
@@ -85,6 +90,7 @@ func (c *collector) DescribeWithStability(descriptions chan<- *metrics.Desc) {
 	descriptions <- nodesByStage
 	descriptions <- podsByState
 	descriptions <- blockedPodsByCause
+	descriptions <- uncordonableNodes
 }
 
 // CollectWithStability counts. Every value of a label has its series also where it is
@@ -95,8 +101,8 @@ func (c *collector) CollectWithStability(samples chan<- metrics.Metric) {
 		return
 	}
 	counts := (*count)()
-	gauge := func(description *metrics.Desc, value int, label string) {
-		samples <- metrics.NewLazyConstMetric(description, metrics.GaugeValue, float64(value), label)
+	gauge := func(description *metrics.Desc, value int, labels ...string) {
+		samples <- metrics.NewLazyConstMetric(description, metrics.GaugeValue, float64(value), labels...)
 	}
 	for _, stage := range stages {
 		gauge(maintenancesByStage, counts.Maintenances[stage], string(stage))
@@ -105,8 +111,9 @@ func (c *collector) CollectWithStability(samples chan<- metrics.Metric) {
 	gauge(podsByState, counts.PendingPods, "pending")
 	gauge(podsByState, counts.EvictingPods, "evicting")
 	for _, cause := range maintenance.HoldCauses() {
-		if cause.Blocked() {
+		if cause.Blocked() && cause != maintenance.HoldCordonFailed {
 			gauge(blockedPodsByCause, counts.BlockedPods[cause], string(cause))
 		}
 	}
+	gauge(uncordonableNodes, counts.UncordonableNodes)
 }

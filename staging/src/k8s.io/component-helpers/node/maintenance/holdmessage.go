@@ -20,16 +20,25 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxMessageGroups bounds a message of holds. A group takes at most about 2000
+// maxMessageGroups bounds a message of holds. A group takes at most about 2500
 // characters, where all names are as long as they may be, and a condition has room for
 // 32768.
 const maxMessageGroups = 10
+
+const (
+	// maxRefusal bounds what is repeated of an error of the API server.
+	maxRefusal = 512
+
+	ellipsis = "..."
+)
 
 // HoldMessage says in sentences what keeps pods on their nodes. Its times are absolute:
 // it changes only when something happens. Empty if nothing is held.
@@ -53,9 +62,41 @@ func HoldMessage(groups []HoldGroup) string {
 func (g *HoldGroup) sentence() string {
 	var names []string
 	for _, pod := range g.First {
-		names = append(names, pod.String())
+		names = append(names, nameOf(pod))
 	}
-	return fmt.Sprintf("%s%s: %s.", g.predicate(), g.details(), listNames(names, g.Pods))
+	total := g.Pods
+	if g.Cause == HoldCordonFailed {
+		total = g.Nodes
+	}
+	return fmt.Sprintf("%s: %s.", g.summary(), listNames(names, total))
+}
+
+// summary is the sentence without the names.
+func (g *HoldGroup) summary() string { return g.predicate() + g.details() }
+
+// nameOf returns the name of a pod with its namespace, or that of a node.
+func nameOf(pod types.NamespacedName) string {
+	if pod.Namespace == "" {
+		return pod.Name
+	}
+	return pod.String()
+}
+
+// Printable returns a foreign text in one line that a terminal can show, with at most so
+// many bytes.
+func Printable(text string, limit int) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	text = strings.TrimSpace(text)
+	if len(text) <= limit {
+		return text
+	}
+	// A character that is cut in the middle goes, too.
+	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
 }
 
 // predicate says what the pods of the group do.
@@ -72,6 +113,10 @@ func (g *HoldGroup) predicate() string {
 			return g.are(podType, "not handled by anybody yet")
 		}
 		return g.wait("for interceptor " + g.Name + ", which does not report")
+	case HoldCordonFailed:
+		return counted(g.Nodes, "node", "nodes") + " cannot be cordoned"
+	case HoldRequestFailed:
+		return counted(g.Pods, "pod", "pods") + " in namespace " + g.Name + " cannot be asked to leave"
 	case HoldRequestRefused:
 		return counted(g.Pods, "pod", "pods") + " cannot be evicted by a request"
 	case HoldTerminating:
@@ -139,6 +184,11 @@ func (g *HoldGroup) details() string {
 		add("grace period ends", g.ETA)
 	case HoldUnhandled:
 		details = append(details, "all interceptors had their turn")
+	case HoldCordonFailed, HoldRequestFailed:
+		add("since", g.Since)
+	}
+	if g.Message != "" {
+		details = append(details, g.Message)
 	}
 	if len(details) == 0 {
 		return ""

@@ -37,6 +37,10 @@ import (
 type HoldCause string
 
 const (
+	// HoldCordonFailed means that the API server refuses to make the node unschedulable. It
+	// is about the node: no pod of it is asked to leave before that.
+	HoldCordonFailed HoldCause = "CordonFailed"
+
 	// HoldDisruptionBudget means that PodDisruptionBudgets do not allow the eviction.
 	// The name of the hold is theirs.
 	HoldDisruptionBudget HoldCause = "DisruptionBudget"
@@ -44,6 +48,11 @@ const (
 	// HoldEvictionRefused means that the API server refuses the eviction for another
 	// reason, such as an admission webhook.
 	HoldEvictionRefused HoldCause = "EvictionRefused"
+
+	// HoldRequestFailed means that the API server refuses the request: the pod cannot be asked
+	// to leave. The name of the hold is that of the namespace, which often has the reason, such
+	// as a quota. Only the controller that asks knows of it.
+	HoldRequestFailed HoldCause = "RequestFailed"
 
 	// HoldRequestRefused means that the request was given up for good: the pod cannot be
 	// evicted this way, because it belongs to a scheduling group, for example.
@@ -76,8 +85,12 @@ const (
 const terminationPatience = 30 * time.Second
 
 const (
-	// maxHoldNames is how many pods of a group, and how many budgets of a pod, are named.
+	// maxHoldNames is how many pods of a group, and how many budgets of a pod, a message
+	// names.
 	maxHoldNames = 3
+
+	// maxFirst is how many pods of a group are kept.
+	maxFirst = 5
 
 	// nameSeparator stands between the budgets of a pod. No name contains it.
 	nameSeparator = ", "
@@ -87,7 +100,8 @@ const (
 // name.
 func HoldCauses() []HoldCause {
 	return []HoldCause{
-		HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldRequestRefused, HoldStuckTerminating, HoldUnhandled,
+		HoldCordonFailed, HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldRequestFailed, HoldRequestRefused,
+		HoldStuckTerminating, HoldUnhandled,
 		HoldEvicting, HoldInterceptor, HoldTerminating,
 	}
 }
@@ -95,7 +109,8 @@ func HoldCauses() []HoldCause {
 // Blocked tells whether the pod stays until somebody acts.
 func (c HoldCause) Blocked() bool {
 	switch c {
-	case HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldRequestRefused, HoldStuckTerminating, HoldUnhandled:
+	case HoldCordonFailed, HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldRequestFailed, HoldRequestRefused,
+		HoldStuckTerminating, HoldUnhandled:
 		return true
 	}
 	return false
@@ -106,8 +121,11 @@ type Hold struct {
 	Cause HoldCause
 	// Name says who it is, where the cause has a name.
 	Name string
+	// Pod is empty where a node is held: see HoldCordonFailed.
 	Pod  types.NamespacedName
 	Node string
+	// Message is what the API server said, or what else is known about the cause.
+	Message string
 	// Heartbeat is when the interceptor has reported last.
 	Heartbeat *metav1.Time
 	// ETA is when the interceptor expects to be done, or when the grace period of a
@@ -220,13 +238,31 @@ func (h *Hold) pending(pod *v1.Pod, request *coordinationv1alpha1.EvictionReques
 	}
 }
 
+// FailedRequest returns the hold of a pod that cannot be asked to leave, and why.
+func FailedRequest(pod *v1.Pod, message string, since time.Time) Hold {
+	return Hold{
+		Cause: HoldRequestFailed, Name: pod.Namespace,
+		Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Node: pod.Spec.NodeName,
+		Message: Printable(message, maxRefusal), Since: &metav1.Time{Time: since},
+	}
+}
+
+// FailedCordon returns the hold of a node that cannot be made unschedulable, and why.
+func FailedCordon(node, message string, since time.Time) Hold {
+	return Hold{Cause: HoldCordonFailed, Node: node, Message: Printable(message, maxRefusal), Since: &metav1.Time{Time: since}}
+}
+
 // HoldGroup is what pods have in common that are held by the same cause and name.
 type HoldGroup struct {
 	Cause HoldCause
 	Name  string
-	// Pods is how many they are, First names the first three of them.
-	Pods  int
-	First []types.NamespacedName
+	// Pods is how many they are, Nodes on how many nodes, First names the first five of them.
+	// Where nodes are held, Pods is 0, and First names nodes.
+	Pods, Nodes int
+	First       []types.NamespacedName
+	// Message is that of the first of them that has one, which is MessageOf.
+	Message   string
+	MessageOf types.NamespacedName
 	// Heartbeat and Since are the oldest, ETA is the latest among the pods.
 	Heartbeat, ETA, Since *metav1.Time
 }
@@ -234,19 +270,43 @@ type HoldGroup struct {
 // GroupHolds sums holds up: what is blocked first, then by cause and name. The result
 // does not depend on the order of the holds.
 func GroupHolds(holds []Hold) []HoldGroup {
+	type place struct {
+		cause      HoldCause
+		name, node string
+	}
+	counted := map[place]bool{}
 	groups := make([]HoldGroup, 0, len(holds))
-	for _, hold := range holds {
-		groups = append(groups, HoldGroup{
-			Cause: hold.Cause, Name: hold.Name,
-			Pods: 1, First: []types.NamespacedName{hold.Pod},
+	for i := range holds {
+		hold := &holds[i]
+		group := HoldGroup{
+			Cause: hold.Cause, Name: hold.Name, First: []types.NamespacedName{hold.first()},
 			Heartbeat: hold.Heartbeat, ETA: hold.ETA, Since: hold.Since,
-		})
+		}
+		if hold.Pod.Name != "" {
+			group.Pods = 1
+		}
+		if hold.Message != "" {
+			group.Message, group.MessageOf = hold.Message, hold.first()
+		}
+		// Each node counts once in a group.
+		if at := (place{hold.Cause, hold.Name, hold.Node}); !counted[at] {
+			counted[at], group.Nodes = true, 1
+		}
+		groups = append(groups, group)
 	}
 	return MergeGroups(groups)
 }
 
+// first returns what stands for the hold in its group.
+func (h *Hold) first() types.NamespacedName {
+	if h.Pod.Name == "" {
+		return types.NamespacedName{Name: h.Node}
+	}
+	return h.Pod
+}
+
 // MergeGroups returns the groups that all holds together have, so that those of each
-// node can be kept.
+// node can be kept. A node must not be in two of the arguments.
 func MergeGroups(groups ...[]HoldGroup) []HoldGroup {
 	type key struct {
 		cause HoldCause
@@ -275,6 +335,11 @@ func MergeGroups(groups ...[]HoldGroup) []HoldGroup {
 
 func (g *HoldGroup) add(other *HoldGroup) {
 	g.Pods += other.Pods
+	g.Nodes += other.Nodes
+	// Always that of the same pod, so that the message changes only when something does.
+	if other.Message != "" && (g.Message == "" || comparePods(other.MessageOf, g.MessageOf) < 0) {
+		g.Message, g.MessageOf = other.Message, other.MessageOf
+	}
 	for _, pod := range other.First {
 		g.addFirst(pod)
 	}
@@ -284,12 +349,12 @@ func (g *HoldGroup) add(other *HoldGroup) {
 
 // addFirst keeps the first names in order. Most of those that come are not among them.
 func (g *HoldGroup) addFirst(pod types.NamespacedName) {
-	if n := len(g.First); n == maxHoldNames && comparePods(g.First[n-1], pod) <= 0 {
+	if n := len(g.First); n == maxFirst && comparePods(g.First[n-1], pod) <= 0 {
 		return
 	}
 	at, _ := slices.BinarySearchFunc(g.First, pod, comparePods)
 	g.First = slices.Insert(g.First, at, pod)
-	g.First = g.First[:min(maxHoldNames, len(g.First))]
+	g.First = g.First[:min(maxFirst, len(g.First))]
 }
 
 func comparePods(a, b types.NamespacedName) int {

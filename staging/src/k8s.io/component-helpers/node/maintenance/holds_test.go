@@ -275,6 +275,7 @@ func TestBlocked(t *testing.T) {
 		got[cause] = cause.Blocked()
 	}
 	want := map[HoldCause]bool{
+		HoldCordonFailed: true, HoldRequestFailed: true,
 		HoldDisruptionBudget: true, HoldEvictionRefused: true, HoldRequestRefused: true, HoldInterceptorUnresponsive: true, HoldStuckTerminating: true, HoldUnhandled: true,
 		HoldInterceptor: false, HoldTerminating: false, HoldEvicting: false,
 	}
@@ -289,25 +290,34 @@ func podNamed(namespace, name string) types.NamespacedName {
 
 func TestGroupHolds(t *testing.T) {
 	holds := []Hold{
-		{Cause: HoldTerminating, Pod: podNamed("shop", "a"), Since: after(3), ETA: after(4)},
-		{Cause: HoldInterceptor, Name: "a.example.com", Pod: podNamed("shop", "b"), Heartbeat: after(3), ETA: after(9), Since: after(1)},
-		{Cause: HoldInterceptor, Name: "a.example.com", Pod: podNamed("shop", "d"), Heartbeat: after(2), ETA: after(11), Since: after(2)},
-		{Cause: HoldInterceptor, Name: "a.example.com", Pod: podNamed("bank", "z"), Heartbeat: after(4), ETA: after(10), Since: after(3)},
-		{Cause: HoldInterceptor, Name: "a.example.com", Pod: podNamed("shop", "c")},
+		{Cause: HoldTerminating, Pod: podNamed("shop", "a"), Node: "n1", Since: after(3), ETA: after(4)},
+		{Cause: HoldInterceptor, Name: "a.example.com", Pod: podNamed("shop", "b"), Node: "n1", Heartbeat: after(3), ETA: after(9), Since: after(1)},
+		{Cause: HoldInterceptor, Name: "a.example.com", Pod: podNamed("shop", "d"), Node: "n2", Message: "second", Heartbeat: after(2), ETA: after(11), Since: after(2)},
+		{Cause: HoldInterceptor, Name: "a.example.com", Pod: podNamed("bank", "z"), Node: "n1", Heartbeat: after(4), ETA: after(10), Since: after(3)},
+		{Cause: HoldInterceptor, Name: "a.example.com", Pod: podNamed("shop", "c"), Node: "n1", Message: "first"},
+		{Cause: HoldInterceptor, Name: "a.example.com", Pod: podNamed("shop", "e"), Node: "n1", Message: "third"},
+		{Cause: HoldInterceptor, Name: "a.example.com", Pod: podNamed("shop", "f"), Node: "n1"},
+		FailedCordon("n2", "no\n\u009bway", after(5).Time),
+		FailedCordon("n1", "no", after(6).Time),
 		{Cause: HoldUnhandled, Name: "Static", Pod: podNamed("kube-system", "proxy")},
 		{Cause: HoldDisruptionBudget, Name: "shop/web", Pod: podNamed("shop", "f")},
 		{Cause: HoldDisruptionBudget, Name: "shop/db", Pod: podNamed("shop", "g")},
 	}
 	want := []HoldGroup{
-		{Cause: HoldDisruptionBudget, Name: "shop/db", Pods: 1, First: []types.NamespacedName{podNamed("shop", "g")}},
-		{Cause: HoldDisruptionBudget, Name: "shop/web", Pods: 1, First: []types.NamespacedName{podNamed("shop", "f")}},
-		{Cause: HoldUnhandled, Name: "Static", Pods: 1, First: []types.NamespacedName{podNamed("kube-system", "proxy")}},
 		{
-			Cause: HoldInterceptor, Name: "a.example.com", Pods: 4,
-			First:     []types.NamespacedName{podNamed("bank", "z"), podNamed("shop", "b"), podNamed("shop", "c")},
+			Cause: HoldCordonFailed, Nodes: 2, First: []types.NamespacedName{podNamed("", "n1"), podNamed("", "n2")},
+			Message: "no", MessageOf: podNamed("", "n1"), Since: after(5),
+		},
+		{Cause: HoldDisruptionBudget, Name: "shop/db", Pods: 1, Nodes: 1, First: []types.NamespacedName{podNamed("shop", "g")}},
+		{Cause: HoldDisruptionBudget, Name: "shop/web", Pods: 1, Nodes: 1, First: []types.NamespacedName{podNamed("shop", "f")}},
+		{Cause: HoldUnhandled, Name: "Static", Pods: 1, Nodes: 1, First: []types.NamespacedName{podNamed("kube-system", "proxy")}},
+		{
+			Cause: HoldInterceptor, Name: "a.example.com", Pods: 6, Nodes: 2,
+			First:   []types.NamespacedName{podNamed("bank", "z"), podNamed("shop", "b"), podNamed("shop", "c"), podNamed("shop", "d"), podNamed("shop", "e")},
+			Message: "first", MessageOf: podNamed("shop", "c"),
 			Heartbeat: after(2), ETA: after(11), Since: after(1),
 		},
-		{Cause: HoldTerminating, Pods: 1, First: []types.NamespacedName{podNamed("shop", "a")}, Since: after(3), ETA: after(4)},
+		{Cause: HoldTerminating, Pods: 1, Nodes: 1, First: []types.NamespacedName{podNamed("shop", "a")}, Since: after(3), ETA: after(4)},
 	}
 	if diff := cmp.Diff(want, GroupHolds(holds)); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
@@ -334,17 +344,20 @@ func TestGroupsDoNotDependOnOrder(t *testing.T) {
 			holds = append(holds, Hold{
 				Cause: causes[random.IntN(len(causes))], Name: fmt.Sprintf("name-%d", random.IntN(3)),
 				Pod:       podNamed(fmt.Sprintf("namespace-%d", random.IntN(3)), fmt.Sprintf("pod-%d", i)),
+				Node:      fmt.Sprintf("node-%d", random.IntN(4)),
+				Message:   []string{"", fmt.Sprintf("message %d", i)}[random.IntN(2)],
 				Heartbeat: maybe(), ETA: maybe(), Since: maybe(),
 			})
 		}
 		want := GroupHolds(holds)
 		random.Shuffle(len(holds), func(i, j int) { holds[i], holds[j] = holds[j], holds[i] })
-		nodes := make([][]HoldGroup, 1+random.IntN(5))
-		for rest := holds; len(rest) > 0; {
-			n := 1 + random.IntN(len(rest))
-			node := random.IntN(len(nodes))
-			nodes[node] = MergeGroups(nodes[node], GroupHolds(rest[:n]))
-			rest = rest[n:]
+		byNode := map[string][]Hold{}
+		for _, hold := range holds {
+			byNode[hold.Node] = append(byNode[hold.Node], hold)
+		}
+		var nodes [][]HoldGroup
+		for _, held := range byNode {
+			nodes = append(nodes, GroupHolds(held))
 		}
 		for range 2 {
 			if diff := cmp.Diff(want, MergeGroups(nodes...)); diff != "" {
@@ -384,6 +397,15 @@ func TestHoldMessage(t *testing.T) {
 			"one budget",
 			[]HoldGroup{{Cause: HoldDisruptionBudget, Name: "shop/web", Pods: 1, First: shop("web-1")}},
 			"1 pod waits for PodDisruptionBudget shop/web: shop/web-1.",
+		},
+		{
+			"what the API server refuses",
+			[]HoldGroup{
+				{Cause: HoldCordonFailed, Nodes: 4, First: []types.NamespacedName{podNamed("", "n1"), podNamed("", "n2"), podNamed("", "n3"), podNamed("", "n4")}, Message: "a webhook says no", Since: after(1)},
+				{Cause: HoldRequestFailed, Name: "shop", Pods: 1, Nodes: 1, First: shop("web-1"), Message: "exceeded quota", Since: after(2)},
+			},
+			"4 nodes cannot be cordoned (since 2026-11-21T12:01:00Z, a webhook says no): n1, n2, n3 and 1 more. " +
+				"1 pod in namespace shop cannot be asked to leave (since 2026-11-21T12:02:00Z, exceeded quota): shop/web-1.",
 		},
 		{
 			"several budgets on one pod",

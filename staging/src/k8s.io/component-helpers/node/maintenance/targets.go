@@ -19,6 +19,7 @@ package maintenance
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -133,6 +134,30 @@ func (t Targets) Reaches(others Targets) bool {
 
 // Equal tells whether two targets grant the same.
 func (t Targets) Equal(others Targets) bool { return t.Reaches(others) && others.Reaches(t) }
+
+// CompareProgress orders targets by how far a drain has come: by the last pod type, then by
+// the highest priority that is granted for it, then by the number of entries. Targets at a
+// later position of the same plan are never less.
+func CompareProgress(a, b Targets) int {
+	aType, aPriority := a.last()
+	bType, bPriority := b.last()
+	return cmp.Or(cmp.Compare(aType, bType), cmp.Compare(aPriority, bPriority), cmp.Compare(len(a.entries), len(b.entries)))
+}
+
+// last returns the place of the last pod type among all, -1 if there is none, and its highest
+// priority.
+func (t Targets) last() (podType int, priority int32) {
+	podType, priority = -1, math.MinInt32
+	for _, entry := range t.entries {
+		switch at := slices.Index(podTypes, entry.PodType); {
+		case at > podType:
+			podType, priority = at, entry.PodPriority
+		case at == podType:
+			priority = max(priority, entry.PodPriority)
+		}
+	}
+	return podType, priority
+}
 
 // LeastPowerful returns what all of these targets grant: for every type and selector
 // that one of them names, the lowest priority. Where two selectors match the same pod,

@@ -1,0 +1,455 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+// refusal has the API server refuse writes of one kind as long as err returns an error for
+// the name of the object, and counts the attempts.
+type refusal struct {
+	err      func(name string) error
+	attempts []time.Time
+}
+
+func (f *fixture) refuse(verb, resource, subresource string, err func(name string) error) *refusal {
+	r := &refusal{err: err}
+	f.client.PrependReactor(verb, resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.GetSubresource() != subresource {
+			return false, nil, nil
+		}
+		var name string
+		switch action := action.(type) {
+		case clienttesting.PatchAction:
+			name = action.GetName()
+		case clienttesting.UpdateAction:
+			name = action.GetObject().(metav1.Object).GetName()
+		}
+		if err := r.err(name); err != nil {
+			r.attempts = append(r.attempts, f.clock.Now())
+			return true, nil, err
+		}
+		return false, nil, nil
+	})
+	return r
+}
+
+func quota(name string) error {
+	return apierrors.NewForbidden(requestResource, name, errors.New("exceeded\nquota"))
+}
+
+func webhook(name string) error {
+	return apierrors.NewForbidden(nodeResource, name, errors.New("a webhook says no"))
+}
+
+func allowed(string) error { return nil }
+
+// A pod that the API server does not let be asked is a blocker, until it can be asked.
+func TestRefusedRequestIsABlocker(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pods := f.createPods(2, "n", 0)
+	refused := f.refuse("patch", "evictionrequests", "", func(name string) error {
+		if name == string(pods[0].UID) {
+			return quota(name)
+		}
+		return nil
+	})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(5 * time.Second)
+	status := f.maintenance("m").Status
+	since := status.DrainStatus.Blockers[0].SinceTime
+	want := []coordinationv1alpha1.DrainBlocker{{
+		Cause: coordinationv1alpha1.DrainBlockerRequestFailed, Name: "default", Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Namespace", Name: "default"},
+		PodCount: 1, NodeCount: 1, Pods: []coordinationv1alpha1.DrainBlockerPod{{Namespace: "default", Name: pods[0].Name}}, SinceTime: since,
+		Message: fmt.Sprintf("1 pod in namespace default cannot be asked to leave (since %s, requesting the eviction of pod default/%s as nodemaintenance.k8s.io: evictionrequests.coordination.k8s.io %q is forbidden: exceeded quota)",
+			since.UTC().Format(time.RFC3339), pods[0].Name, pods[0].UID),
+	}, {
+		Cause: coordinationv1alpha1.DrainBlockerEvicting, PodCount: 1, NodeCount: 1, Pods: []coordinationv1alpha1.DrainBlockerPod{{Namespace: "default", Name: pods[1].Name}},
+		SinceTime: status.DrainStatus.Blockers[1].SinceTime, Message: "1 pod is being evicted",
+	}}
+	if diff := cmp.Diff(want, status.DrainStatus.Blockers); diff != "" {
+		t.Errorf("blockers (-want, +got):\n%s", diff)
+	}
+	drained := findDrained(&status)
+	if status.DrainStatus.BlockedPods != 1 || status.DrainStatus.BlockerCount != 2 || drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked ||
+		!strings.Contains(drained.Message, "cannot be asked to leave") {
+		t.Errorf("status %+v, condition %+v", status.DrainStatus, drained)
+	}
+	if got := f.ledger.count().BlockedPods; got[maintenance.HoldRequestFailed] != 1 {
+		t.Errorf("metrics %v", got)
+	}
+	if since.Sub(start) > 2*time.Second || since.Nanosecond() != 0 {
+		t.Errorf("since %v", since)
+	}
+	// While nothing changes nothing is written, whatever is tried.
+	f.client.ClearActions()
+	f.run(5 * time.Minute)
+	if got := f.writes(); slices.ContainsFunc(got, func(w string) bool { return w != "patch evictionrequests" }) {
+		t.Errorf("writes %q", got)
+	}
+	expectRetries(t, refused.attempts)
+	refused.err = allowed
+	f.run(maxRetry)
+	status = f.maintenance("m").Status
+	if status.DrainStatus.BlockedPods != 0 || status.DrainStatus.ActiveEvictionRequests != 2 || len(f.failures.nodes) > 0 {
+		t.Errorf("afterwards: %+v, remembered: %v", status.DrainStatus, f.failures.nodes)
+	}
+}
+
+// expectRetries checks the times of attempts: they become rarer up to half a minute.
+func expectRetries(t *testing.T, attempts []time.Time) {
+	t.Helper()
+	var gaps []time.Duration
+	for i := 1; i < len(attempts); i++ {
+		gaps = append(gaps, attempts[i].Sub(attempts[i-1]))
+	}
+	want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second}
+	if len(gaps) < len(want) || !slices.Equal(gaps[:len(want)], want) || slices.Max(gaps) > maxRetry {
+		t.Errorf("attempts %v apart, want %v", gaps, want)
+	}
+}
+
+// A failure that may pass is a blocker only if it does not.
+func TestTransientFailureOfARequest(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0)
+	f.refuse("patch", "evictionrequests", "", func(name string) error { return apierrors.NewServerTimeout(requestResource, "patch", 1) })
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(2500 * time.Millisecond)
+	if got := f.maintenance("m").Status.DrainStatus; got.BlockedPods != 0 {
+		t.Errorf("after two attempts: %+v", got)
+	}
+	f.run(5 * time.Second)
+	if got := f.maintenance("m").Status.DrainStatus; got.BlockedPods != 1 {
+		t.Errorf("after three: %+v", got)
+	}
+}
+
+func TestIsTransient(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want bool
+	}{
+		{webhook("n"), false},
+		{apierrors.NewInvalid(v1.SchemeGroupVersion.WithKind("Node").GroupKind(), "n", nil), false},
+		{apierrors.NewInternalError(errors.New("failed calling webhook")), false},
+		{apierrors.NewConflict(nodeResource, "n", errors.New("changed")), true},
+		{apierrors.NewAlreadyExists(nodeResource, "n"), true},
+		{apierrors.NewNotFound(nodeResource, "n"), true},
+		{apierrors.NewTimeoutError("slow", 1), true},
+		{apierrors.NewServerTimeout(nodeResource, "patch", 1), true},
+		{apierrors.NewTooManyRequests("busy", 1), true},
+		{apierrors.NewServiceUnavailable("away"), true},
+		{errors.New("connection refused"), true},
+		{fmt.Errorf("%w: %w", webhook("n"), context.DeadlineExceeded), true},
+		{fmt.Errorf("asking: %w", webhook("n")), false},
+	} {
+		if got := isTransient(tc.err); got != tc.want {
+			t.Errorf("%v: got %t", tc.err, got)
+		}
+	}
+}
+
+func TestFailures(t *testing.T) {
+	f := newFailures()
+	now := start.Add(500 * time.Millisecond)
+	f.failed("n", "1", errors.New("away"), now)
+	first, _ := f.get("n", "1")
+	if want := (failure{message: "away", since: start, attempts: 1, retryAt: now.Add(time.Second)}); first != want || first.blocks() {
+		t.Errorf("got %+v", first)
+	}
+	f.failed("n", "1", webhook("n"), now.Add(time.Second))
+	f.failed("n", "1", errors.New("away again"), now.Add(3*time.Second))
+	f.failed("n", "2", errors.New("away"), now)
+	f.failed("o", "1", errors.New("away"), now)
+	third, _ := f.get("n", "1")
+	if want := (failure{message: "away again", since: start, attempts: 3, retryAt: now.Add(7 * time.Second), refused: true}); third != want || !third.blocks() {
+		t.Errorf("got %+v", third)
+	}
+	if got := f.wait("n", "1", now.Add(6*time.Second)); got != time.Second {
+		t.Errorf("waits %v", got)
+	}
+	if got := f.wait("n", "1", now.Add(8*time.Second)); got != 0 {
+		t.Errorf("waits %v", got)
+	}
+	f.succeeded("n", "1")
+	if _, ok := f.get("n", "1"); ok || f.wait("n", "1", now) != 0 {
+		t.Error("remembers what succeeded")
+	}
+	f.keep("n", sets.New[types.UID]("2"))
+	if _, ok := f.get("n", "2"); !ok {
+		t.Error("forgets what is kept")
+	}
+	f.keep("n", nil)
+	f.keep("o", nil)
+	if len(f.nodes) > 0 {
+		t.Errorf("remembers %v", f.nodes)
+	}
+}
+
+// A node whose cordon is refused is not drained, says why, and no pod of it is asked.
+func TestRefusedCordonIsABlocker(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"bad", "good", "worse"} {
+		f.createNode(name, map[string]string{"a": ""})
+	}
+	f.createPods(1, "worse", 0)
+	refused := f.refuse("patch", "nodes", "", func(name string) error {
+		if name == "good" {
+			return nil
+		}
+		return webhook(name)
+	})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(5 * time.Minute)
+	status := f.maintenance("m").Status
+	since := status.DrainStatus.Blockers[0].SinceTime
+	message := fmt.Sprintf("2 nodes cannot be cordoned (since %s, setting spec.unschedulable of the node to true: nodes \"bad\" is forbidden: a webhook says no)", since.UTC().Format(time.RFC3339))
+	want := coordinationv1alpha1.DrainStatus{
+		PodsPendingEvictionRequest: 1, DrainMessage: "Draining", DrainPlanPosition: ptr.To[int32](0), DrainedNodes: 1, BlockerCount: 1,
+		Blockers: []coordinationv1alpha1.DrainBlocker{{
+			Cause: coordinationv1alpha1.DrainBlockerCordonFailed, NodeCount: 2, SinceTime: since, Message: message,
+			Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: "bad"},
+		}},
+	}
+	if diff := cmp.Diff(want, status.DrainStatus); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	drained := findDrained(&status)
+	if drained.Status != metav1.ConditionFalse || drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || !strings.HasSuffix(drained.Message, message+": bad, worse.") ||
+		!strings.Contains(drained.Message, "2 of 3 nodes not cordoned.") {
+		t.Errorf("condition %+v", drained)
+	}
+	if c := nodeCondition(f.node("bad"), coordinationv1alpha1.NodeDrained); c.Status != v1.ConditionFalse {
+		t.Errorf("node condition %+v", c)
+	}
+	if c := nodeCondition(f.node("bad"), coordinationv1alpha1.NodeDrainInProgress); c.Status != v1.ConditionTrue || c.Reason != "NotCordoned" {
+		t.Errorf("node condition %+v", c)
+	}
+	if got := f.ledger.count(); got.UncordonableNodes != 2 || got.BlockedPods[maintenance.HoldCordonFailed] != 0 {
+		t.Errorf("metrics %+v", got)
+	}
+	if l, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{}); err != nil || len(l.Items) > 0 {
+		t.Errorf("asked pods of a node that is schedulable: %v %v", l.Items, err)
+	}
+	if targets := storedTargets(f.node("worse")); !targets.IsEmpty() {
+		t.Errorf("targets %s", targets)
+	}
+	f.expectNoEvent(reasonCordonContested)
+	// Both nodes are tried at the same times.
+	expectRetries(t, slices.Compact(refused.attempts))
+	refused.err = allowed
+	f.run(maxRetry)
+	f.expectDrains("afterwards", map[string]string{"worse": "0/1 Draining Default<=1000000000"})
+	if len(f.failures.nodes) > 0 || len(f.contests.nodes) > 0 {
+		t.Errorf("remembers %v %v", f.failures.nodes, f.contests.nodes)
+	}
+}
+
+func nodeCondition(node *v1.Node, conditionType v1.NodeConditionType) v1.NodeCondition {
+	for _, c := range node.Status.Conditions {
+		if c.Type == conditionType {
+			return c
+		}
+	}
+	return v1.NodeCondition{}
+}
+
+// A node that was drained and is schedulable again is not drained while it cannot be cordoned.
+func TestDrainedNodeThatCannotBeCordonedAgain(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	if m := f.maintenance("m"); !isDrained(&m.Status) {
+		t.Fatalf("not drained: %+v", m.Status)
+	}
+	refused := f.refuse("patch", "nodes", "", webhook)
+	node := f.node("n")
+	node.Spec.Unschedulable = false
+	f.update(node)
+	f.createPods(1, "n", 0)
+	f.run(time.Minute)
+	if m := f.maintenance("m"); isDrained(&m.Status) || m.Status.DrainStatus.Blockers[0].Cause != coordinationv1alpha1.DrainBlockerCordonFailed {
+		t.Errorf("maintenance %+v", m.Status)
+	}
+	if c := nodeCondition(f.node("n"), coordinationv1alpha1.NodeDrained); c.Status != v1.ConditionFalse {
+		t.Errorf("node condition %+v", c)
+	}
+	if l, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{}); err != nil || len(l.Items) > 0 {
+		t.Errorf("asked pods of a node that takes new ones: %v %v", l.Items, err)
+	}
+	refused.err = allowed
+	f.run(maxRetry)
+	if status := f.node("n").Status.MaintenanceStatus; status.ActiveEvictionRequests != 1 {
+		t.Errorf("afterwards: %+v", status)
+	}
+}
+
+// While somebody makes the node schedulable again and again, it is not drained either.
+func TestContestedNodeIsNotDrained(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	for range contestLimit + 1 {
+		node := f.node("n")
+		node.Spec.Unschedulable = false
+		f.update(node)
+		f.run(2 * time.Second)
+	}
+	m := f.maintenance("m")
+	if isDrained(&m.Status) || findDrained(&m.Status).Message != "1 of 1 node not cordoned." || m.Status.DrainStatus.DrainMessage != "Draining" {
+		t.Errorf("status %+v", m.Status)
+	}
+	f.settle()
+	if m := f.maintenance("m"); !isDrained(&m.Status) {
+		t.Errorf("in the end: %+v", m.Status)
+	}
+}
+
+// A maintenance completes although another one cannot cordon the node.
+func TestCompletesDespiteTheCordonOfAnother(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("a", stageDrain, "a", maintenance.StandardPlan()...)
+	f.createMaintenance("b", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	f.refuse("patch", "nodes", "", webhook)
+	node := f.node("n")
+	node.Spec.Unschedulable = false
+	f.update(node)
+	f.setStage("a", stageComplete)
+	f.run(time.Minute)
+	if m := f.maintenance("a"); len(m.Finalizers) > 0 {
+		t.Errorf("a is not let go: %+v", m.Status)
+	}
+}
+
+// Requests are withdrawn also from a node that cannot be made schedulable, which is tried
+// again until it succeeds.
+func TestRefusedUncordon(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	refused := f.refuse("patch", "nodes", "", webhook)
+	f.setStage("m", stageComplete)
+	f.run(time.Second)
+	if requesters := f.request1(pod).Spec.Requesters; len(requesters) > 0 {
+		t.Errorf("the pod is still asked to leave by %v", requesters)
+	}
+	if m := f.maintenance("m"); len(m.Finalizers) == 0 || f.node("n").Status.MaintenanceStatus == nil {
+		t.Errorf("let go of a node that is not given back: %+v", m)
+	}
+	f.expectEvent("Node n: CordonFailed: setting spec.unschedulable of the node to false: nodes \"n\" is forbidden: a webhook says no")
+	refused.err = allowed
+	f.settle()
+	if m := f.maintenance("m"); len(m.Finalizers) > 0 || f.node("n").Spec.Unschedulable || f.node("n").Status.MaintenanceStatus != nil {
+		t.Errorf("not given back: %+v", f.node("n"))
+	}
+}
+
+// What cannot be withdrawn keeps the maintenance.
+func TestRefusedWithdrawal(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	refused := f.refuse("patch", "evictionrequests", "", quota)
+	f.setStage("m", stageComplete)
+	f.run(time.Second)
+	if m := f.maintenance("m"); len(m.Finalizers) == 0 {
+		t.Error("let go of a pod that is still asked to leave")
+	}
+	if f.node("n").Spec.Unschedulable {
+		t.Error("the node waits for its pods")
+	}
+	refused.err = allowed
+	f.settle()
+	if m := f.maintenance("m"); len(m.Finalizers) > 0 {
+		t.Error("not let go")
+	}
+}
+
+// Pods whose interceptor this process does not run are blocked, and it is said why.
+func TestInterceptorThatIsDisabled(t *testing.T) {
+	const why = "feature gate X is off"
+	f := newFixture(t)
+	f.disabled = map[string]string{coordinationv1alpha1.EvictionInterceptorDaemonSet: why}
+	f.restart()
+	f.createNode("n", map[string]string{"a": ""})
+	pods := f.createPods(3, "n", 0, daemon)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	for i, change := range []func(*coordinationv1alpha1.EvictionRequestStatus){
+		func(s *coordinationv1alpha1.EvictionRequestStatus) {
+			s.ActiveInterceptors = []string{coordinationv1alpha1.EvictionInterceptorDaemonSet}
+		},
+		func(s *coordinationv1alpha1.EvictionRequestStatus) {
+			s.ActiveInterceptors = nil
+			s.Interceptors = []coordinationv1alpha1.InterceptorStatus{{Name: coordinationv1alpha1.EvictionInterceptorDaemonSet, CompletionTime: ptr.To(metav1.NewTime(start))}}
+		},
+		func(s *coordinationv1alpha1.EvictionRequestStatus) {
+			s.ActiveInterceptors = []string{"other.example.com"}
+		},
+	} {
+		request := f.request1(pods[i])
+		request.Status.TargetInterceptors = []coordinationv1alpha1.Interceptor{{Name: coordinationv1alpha1.EvictionInterceptorDaemonSet}, {Name: "other.example.com"}}
+		change(&request.Status)
+		if _, err := f.client.CoordinationV1alpha1().EvictionRequests("default").UpdateStatus(f.ctx, request, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.settle()
+	got := map[string]string{}
+	for _, b := range f.maintenance("m").Status.DrainStatus.Blockers {
+		got[string(b.Cause)+" "+b.Name] = b.Message
+	}
+	for key, said := range map[string]bool{
+		"InterceptorUnresponsive " + coordinationv1alpha1.EvictionInterceptorDaemonSet: true,
+		"Unhandled DaemonSet":           true,
+		"Interceptor other.example.com": false,
+	} {
+		if message, ok := got[key]; !ok || strings.Contains(message, why) != said {
+			t.Errorf("%s: %t %q among %q", key, ok, message, got)
+		}
+	}
+}

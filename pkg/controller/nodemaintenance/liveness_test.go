@@ -1,0 +1,346 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// drainAll has the pods go that are asked to, until none is.
+func (f *fixture) drainAll() {
+	f.t.Helper()
+	for range 100 {
+		f.settle()
+		if !f.endRequestedPods() {
+			return
+		}
+	}
+	f.t.Fatal("pods are asked to leave without an end")
+}
+
+func (f *fixture) expectDrained(names ...string) {
+	f.t.Helper()
+	for _, name := range names {
+		if m := f.maintenance(name); !isDrained(&m.Status) {
+			f.t.Errorf("%s is not drained: %+v", name, m.Status)
+		}
+	}
+}
+
+func plan(entries ...v1.DrainPlanEntry) []v1.DrainPlanEntry { return maintenance.CompletePlan(entries) }
+
+// Three maintenances, each of which begins with pods that the next one wants later, on three
+// nodes that each share two of them: whoever goes first by age alone waits for the next.
+func TestCircleOfContradictingPlans(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("ab", map[string]string{"a": "", "b": ""})
+	f.createNode("bc", map[string]string{"b": "", "c": ""})
+	f.createNode("ca", map[string]string{"c": "", "a": ""})
+	f.createPods(1, "ab", 0, ofApp("db"))
+	f.createPods(1, "bc", 0, ofApp("web"))
+	f.createPods(1, "ca", 3, ofApp("web"))
+	f.createMaintenance("a", stageDrain, "a", plan(entryFor("web", v1.PodTypeDefault, 5))...)
+	f.clock.Step(time.Minute)
+	f.createMaintenance("b", stageDrain, "b", plan(entryFor("db", v1.PodTypeDefault, 5))...)
+	f.clock.Step(time.Minute)
+	f.createMaintenance("c", stageDrain, "c", plan(entryFor("web", v1.PodTypeDefault, 1))...)
+	f.drainAll()
+	f.expectDrained("a", "b", "c")
+}
+
+// Two maintenances that come to share their nodes when each has begun.
+func TestPlansThatContradictLater(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n1", map[string]string{"a": ""})
+	f.createNode("n2", map[string]string{"b": ""})
+	web := f.createPods(1, "n1", 0, ofApp("web"))
+	f.createPods(1, "n1", 0, ofApp("db"))
+	db := f.createPods(1, "n2", 0, ofApp("db"))
+	f.createPods(1, "n2", 0, ofApp("web"))
+	f.createMaintenance("x", stageDrain, "a", plan(entryFor("web", v1.PodTypeDefault, 5))...)
+	f.clock.Step(time.Minute)
+	f.createMaintenance("y", stageDrain, "b", plan(entryFor("db", v1.PodTypeDefault, 5))...)
+	f.settle()
+	f.relabel("n1", map[string]string{"a": "", "b": ""})
+	f.relabel("n2", map[string]string{"a": "", "b": ""})
+	f.settle()
+	f.deletePods(append(web, db...)...)
+	f.drainAll()
+	f.expectDrained("x", "y")
+}
+
+// A maintenance with less progress goes first, whatever its age, and the order is total.
+func TestCompareProgress(t *testing.T) {
+	at := func(name string, entries ...v1.DrainPlanEntry) member {
+		targets, err := maintenance.NewTargets(entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return member{name: name, rank: name, grant: targets}
+	}
+	const pod, daemon = v1.PodTypeDefault, v1.PodTypeDaemonSet
+	sorted := []member{
+		at("9"),
+		at("8", entryFor("web", pod, 1)),
+		at("6", entryFor("web", pod, 5)),
+		at("7", entryFor("db", pod, 5)),
+		at("5", entryFor("db", pod, 2), entryFor("web", pod, 5)),
+		at("4", entry(pod, 6)),
+		at("3", entry(daemon, 1)),
+		at("2", entry(pod, 9), entry(daemon, 1)),
+		at("1", entry(daemon, 3)),
+	}
+	for i := range sorted {
+		for j := range sorted {
+			if got := compareProgress(sorted[i], sorted[j]); (got < 0) != (i < j) || (got == 0) != (i == j) {
+				t.Errorf("%s (%s) against %s (%s): %d", sorted[i].name, sorted[i].grant, sorted[j].name, sorted[j].grant, got)
+			}
+		}
+	}
+}
+
+// The place of a maintenance in the order never falls as it goes through its plan.
+func TestProgressGrowsWithThePosition(t *testing.T) {
+	plan, err := maintenance.NewPlan(plan(entryFor("web", v1.PodTypeDefault, 5), entryFor("db", v1.PodTypeDefault, 5), entry(v1.PodTypeDefault, 5),
+		entryFor("web", v1.PodTypeDefault, 2000000000), entryFor("db", v1.PodTypeDaemonSet, 7), entryFor("db", v1.PodTypeStatic, 7)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 1; i < plan.Len(); i++ {
+		if before, now := plan.TargetsAt(i-1), plan.TargetsAt(i); maintenance.CompareProgress(before, now) > 0 {
+			t.Errorf("%s at position %d comes after %s", before, i-1, now)
+		}
+	}
+}
+
+// A maintenance in Cordon that cannot get its finalizer keeps the cordon of another one that
+// is called off, and nothing else of it. What it keeps ends with it.
+func TestClaimKeepsOnlyTheCordon(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	f.createMaintenance("old", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	f.refuse("update", "nodemaintenances", "", func(name string) error {
+		if name == "new" {
+			return apierrors.NewForbidden(maintenanceResource, "new", nil)
+		}
+		return nil
+	})
+	f.createMaintenance("new", stageCordon, "a")
+	f.run(time.Minute)
+	f.deleteMaintenance("old")
+	f.run(time.Minute)
+	if requesters := f.request1(pod).Spec.Requesters; len(requesters) > 0 {
+		t.Errorf("called off, but the pod is still asked to leave by %v", requesters)
+	}
+	if _, err := f.client.CoordinationV1alpha1().NodeMaintenances().Get(f.ctx, "old", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("old is still there: %v", err)
+	}
+	node := f.node("n")
+	if !node.Spec.Unschedulable || node.Status.MaintenanceStatus == nil || len(node.Status.MaintenanceStatus.DrainTargets) > 0 || len(ownConditions(node.Status.Conditions)) > 0 {
+		t.Errorf("node %+v", node)
+	}
+	f.deleteMaintenance("new")
+	f.settle()
+	if node := f.node("n"); node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
+		t.Errorf("the cordon outlives the claim: %+v", node)
+	}
+}
+
+// A claim keeps the cordon also of a node that was never held by another, but would be made
+// schedulable by one that completes.
+func TestClaimKeepsTheCordonOfACompletion(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	node := f.node("n")
+	node.Spec.Unschedulable = true
+	f.update(node)
+	f.refuse("update", "nodemaintenances", "", func(name string) error {
+		if name == "new" {
+			return apierrors.NewForbidden(maintenanceResource, "new", nil)
+		}
+		return nil
+	})
+	f.createMaintenance("new", stageCordon, "a")
+	f.run(time.Second)
+	f.createMaintenance("done", stageComplete, "a")
+	f.run(time.Minute)
+	if !f.node("n").Spec.Unschedulable || len(f.maintenance("done").Finalizers) > 0 {
+		t.Errorf("node %+v, maintenance %+v", f.node("n"), f.maintenance("done"))
+	}
+	f.deleteMaintenance("new")
+	f.settle()
+	if f.node("n").Spec.Unschedulable {
+		t.Error("the cordon outlives the claim")
+	}
+}
+
+// A claim does nothing to a node that nothing has touched.
+func TestClaimTouchesNothing(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0)
+	f.refuse("update", "nodemaintenances", "", func(name string) error { return apierrors.NewForbidden(maintenanceResource, name, nil) })
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.client.ClearActions()
+	f.run(time.Minute)
+	for _, write := range f.writes() {
+		if write != "update nodemaintenances" {
+			t.Errorf("wrote: %s", write)
+		}
+	}
+}
+
+// A deleted maintenance in the stage Idle with our finalizer, from a backup for example, goes,
+// and leaves nodes alone that others have cordoned.
+func TestIdleMaintenanceWithFinalizerGoes(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageIdle, "a")
+	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
+		m.Finalizers = []string{coordinationv1alpha1.NodeMaintenanceFinalizer}
+	})
+	node := f.node("n")
+	node.Spec.Unschedulable = true
+	f.update(node)
+	f.settle()
+	f.deleteMaintenance("m")
+	f.settle()
+	if m, err := f.client.CoordinationV1alpha1().NodeMaintenances().Get(f.ctx, "m", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("still there: %+v %v", m, err)
+	}
+	if node := f.node("n"); !node.Spec.Unschedulable || len(ownConditions(node.Status.Conditions)) > 0 {
+		t.Errorf("node %+v", node)
+	}
+}
+
+// A pod that a DaemonSet leaves behind is an ordinary one, and asked to leave as such.
+func TestOrphanedPodIsAsked(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0)
+	orphan := f.createPods(1, "n", 0, daemon)[0]
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.expectDrains("at first", map[string]string{"n": "1/1 Draining Default<=1000000000"})
+	orphan.OwnerReferences = nil
+	if _, err := f.client.CoreV1().Pods("default").Update(f.ctx, orphan, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.expectDrains("orphaned", map[string]string{"n": "0/2 Draining Default<=1000000000"})
+}
+
+// A look at a node that began before the selector of its maintenance has changed does not take
+// the node out of the new account: with it gone, the position could jump.
+func TestOldLookDoesNotLeave(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n1", map[string]string{"a": ""})
+	f.createNode("n2", map[string]string{"b": ""})
+	f.createPods(1, "n1", 0, daemon)
+	ordinary := f.createPods(1, "n1", 0)
+	f.createPods(1, "n2", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	f.selectAlso("m", "b")
+	f.deletePods(ordinary...)
+	n2, err := f.nodeLister.Get("n2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// One worker looks at n2; meanwhile the selector changes, and another worker counts n1.
+	orders, observed := f.ledger.selecting(n2)
+	f.deliverAll()
+	if err := f.syncMaintenance(f.ctx, "m"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.syncNode(f.ctx, "n1"); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := f.ledger.leave("n2", orders, observed); len(left) > 0 {
+		t.Errorf("left %v", left)
+	}
+	f.expectDrains("then", map[string]string{
+		"n1": "1/0 Waiting for m. Default<=1000000000",
+		"n2": "0/1 Draining Default<=1000000000",
+	})
+}
+
+func (f *fixture) selectAlso(name, label string) {
+	f.t.Helper()
+	f.change(name, func(m *coordinationv1alpha1.NodeMaintenance) {
+		m.Spec.NodeSelector.NodeSelectorTerms = append(m.Spec.NodeSelector.NodeSelectorTerms, v1.NodeSelectorTerm{
+			MatchExpressions: []v1.NodeSelectorRequirement{{Key: label, Operator: v1.NodeSelectorOpExists}},
+		})
+	})
+}
+
+// A status has a new generation only when all that it says is about it.
+func TestStatusIsAboutOneGeneration(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n1", map[string]string{"a": ""})
+	f.createNode("n2", map[string]string{"b": ""})
+	f.createPods(1, "n2", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	f.expectDrained("m")
+	before := f.maintenance("m").Status
+	f.clock.Step(time.Minute)
+	f.selectAlso("m", "b")
+	f.deliverAll()
+	if err := f.syncMaintenance(f.ctx, "m"); err != nil {
+		t.Fatal(err)
+	}
+	if status := f.maintenance("m").Status; status.ObservedGeneration != before.ObservedGeneration || status.SelectedNodes != before.SelectedNodes {
+		t.Errorf("before the new node was examined: %+v", status)
+	}
+	f.settle()
+	m := f.maintenance("m")
+	if drained := findDrained(&m.Status); m.Status.ObservedGeneration != m.Generation || drained.ObservedGeneration != m.Generation ||
+		m.Status.SelectedNodes != 2 || isDrained(&m.Status) || m.Status.DrainStatus.ActiveEvictionRequests != 1 {
+		t.Errorf("afterwards: %+v", m.Status)
+	}
+}
+
+// After the drain the condition keeps the generation that it is about.
+func TestConditionAfterTheDrain(t *testing.T) {
+	for _, drained := range []bool{true, false} {
+		f := newFixture(t)
+		f.createNode("n", map[string]string{"a": ""})
+		if !drained {
+			f.createPods(1, "n", 0)
+		}
+		f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+		f.settle()
+		f.setStage("m", stageComplete)
+		f.settle()
+		m := f.maintenance("m")
+		condition := findDrained(&m.Status)
+		if m.Status.ObservedGeneration != m.Generation || isDrained(&m.Status) != drained || len(m.Status.DrainStatus.Blockers) > 0 || m.Status.DrainStatus.BlockerCount != 0 {
+			t.Errorf("drained %t: %+v", drained, m.Status)
+		}
+		if drained == (condition.ObservedGeneration == m.Generation) {
+			t.Errorf("drained %t: the condition is about generation %d of %d", drained, condition.ObservedGeneration, m.Generation)
+		}
+	}
+}

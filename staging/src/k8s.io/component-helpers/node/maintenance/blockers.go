@@ -1,0 +1,95 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"strings"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	policyv1 "k8s.io/api/policy/v1"
+)
+
+const (
+	// maxBlockers is how many blockers a status has room for.
+	maxBlockers = 20
+
+	// maxBlockerText bounds the name and the message of a blocker.
+	maxBlockerText = 1024
+)
+
+// Blockers returns the groups as the status of a maintenance lists them, in the same order,
+// and how many there are in all. Where they are too many, each cause keeps at least its
+// first: what is rare must not be hidden by what is frequent.
+func Blockers(groups []HoldGroup) (blockers []coordinationv1alpha1.DrainBlocker, total int32) {
+	listed := make([]bool, len(groups))
+	room := maxBlockers
+	seen := map[HoldCause]bool{}
+	for i := range groups {
+		if !seen[groups[i].Cause] && room > 0 {
+			seen[groups[i].Cause], listed[i] = true, true
+			room--
+		}
+	}
+	for i := range groups {
+		if !listed[i] && room > 0 {
+			listed[i] = true
+			room--
+		}
+	}
+	for i := range groups {
+		if listed[i] {
+			blockers = append(blockers, groups[i].blocker())
+		}
+	}
+	return blockers, int32(len(groups))
+}
+
+func (g *HoldGroup) blocker() coordinationv1alpha1.DrainBlocker {
+	blocker := coordinationv1alpha1.DrainBlocker{
+		Cause:     coordinationv1alpha1.DrainBlockerCause(g.Cause),
+		Name:      Printable(g.Name, maxBlockerText),
+		Object:    g.object(),
+		PodCount:  int32(g.Pods),
+		NodeCount: int32(g.Nodes),
+		Message:   Printable(g.summary(), maxBlockerText),
+		SinceTime: g.Since.DeepCopy(), ExpectedFinishTime: g.ETA.DeepCopy(),
+	}
+	if g.Cause == HoldCordonFailed {
+		return blocker
+	}
+	for _, pod := range g.First {
+		blocker.Pods = append(blocker.Pods, coordinationv1alpha1.DrainBlockerPod{Namespace: pod.Namespace, Name: pod.Name})
+	}
+	return blocker
+}
+
+// object returns what an administrator has to inspect; nil where that is not one object.
+func (g *HoldGroup) object() *coordinationv1alpha1.DrainBlockerObject {
+	switch g.Cause {
+	case HoldDisruptionBudget:
+		// Several budgets are one name with separators between them.
+		namespace, name, found := strings.Cut(g.Name, "/")
+		if found && !strings.Contains(g.Name, nameSeparator) {
+			return &coordinationv1alpha1.DrainBlockerObject{APIGroup: policyv1.GroupName, Kind: "PodDisruptionBudget", Namespace: namespace, Name: name}
+		}
+	case HoldRequestFailed:
+		return &coordinationv1alpha1.DrainBlockerObject{Kind: "Namespace", Name: g.Name}
+	case HoldCordonFailed:
+		return &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: g.First[0].Name}
+	}
+	return nil
+}

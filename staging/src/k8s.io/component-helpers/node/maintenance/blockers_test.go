@@ -1,0 +1,124 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestBlockers(t *testing.T) {
+	first := []types.NamespacedName{podNamed("shop", "web-1"), podNamed("shop", "web-2")}
+	pods := []coordinationv1alpha1.DrainBlockerPod{{Namespace: "shop", Name: "web-1"}, {Namespace: "shop", Name: "web-2"}}
+	got, total := Blockers([]HoldGroup{
+		{Cause: HoldCordonFailed, Nodes: 2, First: []types.NamespacedName{podNamed("", "n1"), podNamed("", "n2")}, Message: "no", Since: after(1)},
+		{Cause: HoldDisruptionBudget, Name: "shop/web", Pods: 12, Nodes: 3, First: first, Since: after(2), ETA: after(3)},
+		{Cause: HoldDisruptionBudget, Name: "shop/all, shop/web", Pods: 2, Nodes: 1, First: first},
+		{Cause: HoldDisruptionBudget, Pods: 2, Nodes: 1, First: first},
+		{Cause: HoldRequestFailed, Name: "shop", Pods: 2, Nodes: 1, First: first, Message: "quota"},
+		{Cause: HoldInterceptor, Name: "vm.example.com", Pods: 2, Nodes: 1, First: first},
+	})
+	want := []coordinationv1alpha1.DrainBlocker{
+		{
+			Cause: "CordonFailed", Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: "n1"}, NodeCount: 2,
+			SinceTime: after(1), Message: "2 nodes cannot be cordoned (since 2026-11-21T12:01:00Z, no)",
+		},
+		{
+			Cause: "DisruptionBudget", Name: "shop/web", Object: &coordinationv1alpha1.DrainBlockerObject{APIGroup: "policy", Kind: "PodDisruptionBudget", Namespace: "shop", Name: "web"},
+			PodCount: 12, NodeCount: 3, Pods: pods, SinceTime: after(2), ExpectedFinishTime: after(3),
+			Message: "12 pods wait for PodDisruptionBudget shop/web",
+		},
+		{
+			Cause: "DisruptionBudget", Name: "shop/all, shop/web", PodCount: 2, NodeCount: 1, Pods: pods,
+			Message: "2 pods wait because several PodDisruptionBudgets apply (shop/all, shop/web)",
+		},
+		{Cause: "DisruptionBudget", PodCount: 2, NodeCount: 1, Pods: pods, Message: "2 pods wait for a PodDisruptionBudget"},
+		{
+			Cause: "RequestFailed", Name: "shop", Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Namespace", Name: "shop"},
+			PodCount: 2, NodeCount: 1, Pods: pods, Message: "2 pods in namespace shop cannot be asked to leave (quota)",
+		},
+		{Cause: "Interceptor", Name: "vm.example.com", PodCount: 2, NodeCount: 1, Pods: pods, Message: "2 pods wait for interceptor vm.example.com"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	if total != 6 {
+		t.Errorf("got %d in all", total)
+	}
+	if got, total := Blockers(nil); got != nil || total != 0 {
+		t.Errorf("of nothing: %v, %d", got, total)
+	}
+}
+
+// A cause that is rare is listed beside one that is frequent, and the order stays.
+func TestBlockersAreBounded(t *testing.T) {
+	var groups []HoldGroup
+	for i := range 50 {
+		groups = append(groups, HoldGroup{Cause: HoldDisruptionBudget, Name: fmt.Sprintf("shop/web-%02d", i), Pods: 1})
+	}
+	groups = append(groups, HoldGroup{Cause: HoldRequestFailed, Name: "shop", Pods: 1}, HoldGroup{Cause: HoldTerminating, Pods: 1})
+	got, total := Blockers(groups)
+	if total != 52 || len(got) != 20 {
+		t.Fatalf("%d of %d", len(got), total)
+	}
+	var names []string
+	for _, blocker := range got {
+		names = append(names, string(blocker.Cause)+" "+blocker.Name)
+	}
+	if names[0] != "DisruptionBudget shop/web-00" || names[17] != "DisruptionBudget shop/web-17" || names[18] != "RequestFailed shop" || names[19] != "Terminating " {
+		t.Errorf("got %q", names)
+	}
+}
+
+// The texts of blockers fit the API, whatever the API server says.
+func TestBlockerTexts(t *testing.T) {
+	long := strings.Repeat("é", 3000)
+	got, _ := Blockers(GroupHolds([]Hold{FailedCordon("n", long, after(0).Time), {Cause: HoldInterceptor, Name: long, Pod: podNamed("a", "b"), Message: long}}))
+	for _, blocker := range got {
+		for _, text := range []string{blocker.Name, blocker.Message} {
+			if len(text) > maxBlockerText || !utf8.ValidString(text) {
+				t.Errorf("%d bytes, valid %t", len(text), utf8.ValidString(text))
+			}
+		}
+	}
+	if n := len(got[0].Message); n < maxRefusal || n > maxRefusal+100 {
+		t.Errorf("a refusal takes %d bytes", n)
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain":         "plain",
+		"a\nb\tc\x1b[m": "a b c [m",
+		"a\u009bb":      "a b",
+		"bad \xff":      "bad ?",
+		" around\r\n":   "around",
+		"0123456789":    "0123456789",
+		"01234567890":   "0123456...",
+		"012345é7890":   "012345...",
+	} {
+		if got := Printable(text, 10); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
