@@ -334,6 +334,12 @@ const (
 	// while the active interceptor has not reported in time.
 	EvictionRequestReasonHeartbeatOverdue = "HeartbeatOverdue"
 
+	// EvictionRequestReasonNotStarted is the reason of InterceptorUnresponsive while the
+	// active interceptor has not started, and is one that keeps silent until a maintenance
+	// reaches the pod and has no deadline: daemonset.apps.k8s.io on pods of DaemonSets and
+	// kubelet.k8s.io on static ones.
+	EvictionRequestReasonNotStarted = "NotStarted"
+
 	// EvictionRequestReasonHeartbeatInTime is the reason of InterceptorUnresponsive when
 	// it is not True any more.
 	EvictionRequestReasonHeartbeatInTime = "HeartbeatInTime"

@@ -17,10 +17,14 @@ limitations under the License.
 package evictionrequest
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // State sums up the status of an EvictionRequest in one word, for people. No field
@@ -82,13 +86,45 @@ func ActiveInterceptor(request *coordinationv1alpha1.EvictionRequest) *coordinat
 	return nil
 }
 
-// ActiveDeadline returns when the active interceptor loses its turn if it stays
-// silent. limited is false when it cannot: it is nobody's turn, or that of
-// imperative-eviction.k8s.io, from which nobody could take over.
-func ActiveDeadline(request *coordinationv1alpha1.EvictionRequest) (deadline time.Time, limited bool) {
-	if len(request.Status.ActiveInterceptors) == 0 || request.Status.ActiveInterceptors[0] == coordinationv1alpha1.EvictionInterceptorImperative {
+// DefaultInterceptors returns the interceptors that every request for such a pod has,
+// whether or not the pod names them: nothing else can end the pod, because it is exempt from
+// API-initiated eviction.
+func DefaultInterceptors(pod *v1.Pod) []string {
+	if _, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]; mirror {
+		return []string{coordinationv1alpha1.EvictionInterceptorKubelet}
+	}
+	owner := metav1.GetControllerOf(pod)
+	if owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/") {
+		return []string{coordinationv1alpha1.EvictionInterceptorDaemonSet}
+	}
+	return nil
+}
+
+// ActiveDeadline returns when the active interceptor loses its turn if it stays silent.
+// limited is false when it cannot: no interceptor is active, or it is one that no other
+// could take over from, which are imperative-eviction.k8s.io and the default interceptors of
+// the pod, wherever they stand in the list. The pod is the target of the request, or nil if
+// the caller does not have it: the names of default interceptors then count as default.
+func ActiveDeadline(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) (deadline time.Time, limited bool) {
+	if len(request.Status.ActiveInterceptors) == 0 || !hasDeadline(request.Status.ActiveInterceptors[0], pod) {
 		return time.Time{}, false
 	}
+	return LastSignOfLife(request).Add(HeartbeatDeadline(request)), true
+}
+
+func hasDeadline(name string, pod *v1.Pod) bool {
+	switch name {
+	case coordinationv1alpha1.EvictionInterceptorImperative:
+		return false
+	case coordinationv1alpha1.EvictionInterceptorDaemonSet, coordinationv1alpha1.EvictionInterceptorKubelet:
+		return pod != nil && !slices.Contains(DefaultInterceptors(pod), name)
+	}
+	return true
+}
+
+// LastSignOfLife returns when the active interceptor has reported last, or was activated, if
+// that is later. The deadline counts from there.
+func LastSignOfLife(request *coordinationv1alpha1.EvictionRequest) time.Time {
 	lastSign := request.CreationTimestamp.Time
 	if activated := request.Status.ActivationTime; activated != nil {
 		lastSign = activated.Time
@@ -96,7 +132,7 @@ func ActiveDeadline(request *coordinationv1alpha1.EvictionRequest) (deadline tim
 	if entry := ActiveInterceptor(request); entry != nil && entry.HeartbeatTime != nil && entry.HeartbeatTime.After(lastSign) {
 		lastSign = entry.HeartbeatTime.Time
 	}
-	return lastSign.Add(HeartbeatDeadline(request)), true
+	return lastSign
 }
 
 // HeartbeatDeadline returns how long an active interceptor may be silent before the

@@ -17,10 +17,12 @@ limitations under the License.
 package evictionrequest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
@@ -91,13 +93,54 @@ func TestActiveInterceptor(t *testing.T) {
 	}
 }
 
+const (
+	daemonSet = coordinationv1alpha1.EvictionInterceptorDaemonSet
+	kubelet   = coordinationv1alpha1.EvictionInterceptorKubelet
+)
+
+// ownedPod returns a pod with an owner.
+func ownedPod(apiVersion, kind string, controller bool) *v1.Pod {
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: apiVersion, Kind: kind, Name: "owner", Controller: &controller},
+	}}}
+}
+
+func mirrored(pod *v1.Pod) *v1.Pod {
+	pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash"}
+	return pod
+}
+
+func TestDefaultInterceptors(t *testing.T) {
+	tests := map[string]struct {
+		pod  *v1.Pod
+		want []string
+	}{
+		"a plain pod":                        {pod: &v1.Pod{}},
+		"a pod of a DaemonSet":               {pod: ownedPod("apps/v1", "DaemonSet", true), want: []string{daemonSet}},
+		"a pod that a DaemonSet merely owns": {pod: ownedPod("apps/v1", "DaemonSet", false)},
+		"a pod of another group's DaemonSet": {pod: ownedPod("apps.example.com/v1", "DaemonSet", true)},
+		"a pod of a ReplicaSet":              {pod: ownedPod("apps/v1", "ReplicaSet", true)},
+		"a mirror pod":                       {pod: mirrored(&v1.Pod{}), want: []string{kubelet}},
+		"a mirror pod of a DaemonSet":        {pod: mirrored(ownedPod("apps/v1", "DaemonSet", true)), want: []string{kubelet}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := DefaultInterceptors(test.pod); !slices.Equal(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
 func TestActiveDeadline(t *testing.T) {
+	daemonSetPod, mirrorPod := ownedPod("apps/v1", "DaemonSet", true), mirrored(&v1.Pod{})
 	created := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	minute := func(minutes int) *metav1.Time {
 		return &metav1.Time{Time: created.Add(time.Duration(minutes) * time.Minute)}
 	}
 	tests := map[string]struct {
 		active     []string
+		pod        *v1.Pod
 		activation *metav1.Time
 		heartbeat  *metav1.Time
 		seconds    *int32
@@ -109,6 +152,13 @@ func TestActiveDeadline(t *testing.T) {
 		"silent since activation":   {active: []string{migrate}, activation: minute(5), want: minute(25)},
 		"heartbeat":                 {active: []string{migrate}, activation: minute(5), heartbeat: minute(9), want: minute(29)},
 		"activated after heartbeat": {active: []string{migrate}, activation: minute(9), heartbeat: minute(5), want: minute(29)},
+		"a DaemonSet":               {active: []string{daemonSet}, pod: daemonSetPod, activation: minute(5)},
+		"a DaemonSet, unknown pod":  {active: []string{daemonSet}, activation: minute(5)},
+		"a DaemonSet, another pod":  {active: []string{daemonSet}, pod: &v1.Pod{}, activation: minute(5), want: minute(25)},
+		"a kubelet":                 {active: []string{kubelet}, pod: mirrorPod, activation: minute(5)},
+		"a kubelet, unknown pod":    {active: []string{kubelet}, activation: minute(5)},
+		"a kubelet, another pod":    {active: []string{kubelet}, pod: daemonSetPod, activation: minute(5), want: minute(25)},
+		"before the DaemonSet":      {active: []string{migrate}, pod: daemonSetPod, activation: minute(5), want: minute(25)},
 		"deadline of its own":       {active: []string{migrate}, activation: minute(5), seconds: ptr.To[int32](120), want: minute(7)},
 	}
 	for name, test := range tests {
@@ -118,7 +168,7 @@ func TestActiveDeadline(t *testing.T) {
 			request.Spec.HeartbeatDeadlineSeconds = test.seconds
 			request.Status.ActivationTime = test.activation
 			request.Status.Interceptors[0].HeartbeatTime = test.heartbeat
-			got, limited := ActiveDeadline(request)
+			got, limited := ActiveDeadline(request, test.pod)
 			if limited != (test.want != nil) {
 				t.Fatalf("limited is %t", limited)
 			}

@@ -56,14 +56,27 @@ func (d *EvictionRequestDescriber) Describe(namespace, name string, settings Des
 		// right to list them.
 		events, _ = searchEvents(d.client.CoreV1(), request, settings.ChunkSize)
 	}
-	return describeEvictionRequest(time.Now(), request, events)
+	return describeEvictionRequest(time.Now(), request, d.targetPod(request), events)
 }
 
-func describeEvictionRequest(now time.Time, request *coordinationv1alpha1.EvictionRequest, events *corev1.EventList) (string, error) {
+// targetPod returns the pod that the request is about, or nil where it cannot be read.
+func (d *EvictionRequestDescriber) targetPod(request *coordinationv1alpha1.EvictionRequest) *corev1.Pod {
+	target := request.Spec.Target.Pod
+	if target == nil {
+		return nil
+	}
+	pod, err := d.client.CoreV1().Pods(request.Namespace).Get(context.TODO(), target.Name, metav1.GetOptions{})
+	if err != nil || string(pod.UID) != target.UID {
+		return nil
+	}
+	return pod
+}
+
+func describeEvictionRequest(now time.Time, request *coordinationv1alpha1.EvictionRequest, pod *corev1.Pod, events *corev1.EventList) (string, error) {
 	return tabbedString(func(out io.Writer) error {
 		w := newPlainWriter(out)
 		describeEvictionRequestSpec(w, now, request)
-		describeEvictionRequestState(w, now, request)
+		describeEvictionRequestState(w, now, request, pod)
 		describeInterceptors(w, now, request)
 		describeMetaConditions(w, now, request.Status.Conditions)
 		describePlainEvents(events, w)
@@ -101,11 +114,11 @@ func describeEvictionRequestSpec(w PrefixWriter, now time.Time, request *coordin
 }
 
 // describeEvictionRequestState says what the request waits for, or how it ended.
-func describeEvictionRequestState(w PrefixWriter, now time.Time, request *coordinationv1alpha1.EvictionRequest) {
+func describeEvictionRequestState(w PrefixWriter, now time.Time, request *coordinationv1alpha1.EvictionRequest, pod *corev1.Pod) {
 	state := evictionrequest.StateOf(request)
 	w.Write(LEVEL_0, "State:\t%s\n", state)
 	if !isFinal(state) {
-		printTextMultiline(w, LEVEL_0, "Waits For", waitsFor(now, request, state))
+		printTextMultiline(w, LEVEL_0, "Waits For", waitsFor(now, request, pod, state))
 		return
 	}
 	condition := meta.FindStatusCondition(request.Status.Conditions, string(state))
@@ -119,12 +132,12 @@ func isFinal(state evictionrequest.State) bool {
 }
 
 // waitsFor says in plain words who has to act next, and until when.
-func waitsFor(now time.Time, request *coordinationv1alpha1.EvictionRequest, state evictionrequest.State) string {
+func waitsFor(now time.Time, request *coordinationv1alpha1.EvictionRequest, pod *corev1.Pod, state evictionrequest.State) string {
 	const controller = "evictionrequest-controller, "
 	status := &request.Status
 	mayBeCanceled := status.EvictionRequestCancellationPolicy != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
 	active := evictionrequest.ActiveInterceptor(request)
-	deadline, limited := evictionrequest.ActiveDeadline(request)
+	deadline, limited := evictionrequest.ActiveDeadline(request, pod)
 	switch {
 	case mayBeCanceled && (len(request.Spec.Requesters) == 0 || request.DeletionTimestamp != nil):
 		return controller + "which cancels the request: nobody asks for it any more"
@@ -140,6 +153,8 @@ func waitsFor(now time.Time, request *coordinationv1alpha1.EvictionRequest, stat
 		return controller + "which ends the turn of " + active.Name + ": it is silent"
 	case limited:
 		return fmt.Sprintf("%s, %s, loses its turn in %s", active.Name, lastSign(now, status, active), duration.HumanDuration(deadline.Sub(now)))
+	case active.Name != coordinationv1alpha1.EvictionInterceptorImperative:
+		return fmt.Sprintf("%s, %s; it has no deadline: nothing else can end the pod", active.Name, lastSign(now, status, active))
 	case state == evictionrequest.StateBlocked:
 		condition := meta.FindStatusCondition(status.Conditions, string(state))
 		return fmt.Sprintf("%s, refused %s, which tries again: %s", active.Name, times(active.Retries), condition.Message)
@@ -214,10 +229,14 @@ func interceptorState(request *coordinationv1alpha1.EvictionRequest, entry *coor
 	case entry.CompletionTime != nil:
 		return "Completed"
 	case slices.Contains(status.ActiveInterceptors, entry.Name):
-		if meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive)) {
-			return "Active, overdue"
+		overdue := meta.FindStatusCondition(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive))
+		switch {
+		case overdue == nil || overdue.Status != metav1.ConditionTrue:
+			return "Active"
+		case overdue.Reason == coordinationv1alpha1.EvictionRequestReasonNotStarted:
+			return "Active, not started"
 		}
-		return "Active"
+		return "Active, overdue"
 	case turn < 0 && isFinal(state):
 		return "Skipped"
 	case turn < 0:

@@ -44,6 +44,7 @@ const (
 	backup     = "backup.example.com"
 	migrate    = "migrate.example.com"
 	imperative = coordinationv1alpha1.EvictionInterceptorImperative
+	daemonSet  = coordinationv1alpha1.EvictionInterceptorDaemonSet
 )
 
 // story builds a request. Its times are minutes and seconds before it is described.
@@ -167,12 +168,17 @@ func stories() map[string]story {
 			report(0, 50*time.Second, 50*time.Second, "Surging 0/1: waiting for pod db-1 to become ready."),
 		"unresponsive": newStory(16*time.Minute).taken(migrate).active(15*time.Minute).report(0, 15*time.Minute, 14*time.Minute, "Copying.").eta(0, -5*time.Minute).
 			condition(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, metav1.ConditionTrue, 13*time.Minute, "HeartbeatMissing", "migrate.example.com has not reported\nsince 12:01."),
-		"silent":    newStory(21 * time.Minute).taken(migrate).active(20 * time.Minute),
-		"handover":  newStory(9*time.Minute).taken(migrate).active(9*time.Minute).report(0, 9*time.Minute, time.Second, "Migrated.").eta(0, time.Minute).completed(0, time.Second),
-		"timed-out": newStory(21 * time.Minute).taken(migrate).processed(1).active(time.Second),
-		"evicting":  migrated().report(1, 11*time.Minute, 11*time.Minute, "The pod is terminating."),
-		"blocked":   blocked,
-		"declined":  newStory(2*time.Minute).taken().report(0, 2*time.Minute, 2*time.Minute, "Not evicted: the DaemonSet would create the pod again on the same node.").completed(0, 2*time.Minute).processed(1),
+		"daemonset": newStory(40*time.Minute).taken(daemonSet).active(39*time.Minute).
+			condition(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, metav1.ConditionTrue, 38*time.Minute,
+				coordinationv1alpha1.EvictionRequestReasonNotStarted, "daemonset.apps.k8s.io has not started since it was activated at 2000-01-01T00:00:00Z."),
+		"daemonset-reporting": newStory(40*time.Minute).taken(daemonSet).active(39*time.Minute).report(0, 38*time.Minute, 30*time.Minute, "DaemonSet db terminates the pod."),
+		"daemonset-stray":     newStory(40 * time.Minute).taken(daemonSet).active(10 * time.Minute),
+		"silent":              newStory(21 * time.Minute).taken(migrate).active(20 * time.Minute),
+		"handover":            newStory(9*time.Minute).taken(migrate).active(9*time.Minute).report(0, 9*time.Minute, time.Second, "Migrated.").eta(0, time.Minute).completed(0, time.Second),
+		"timed-out":           newStory(21 * time.Minute).taken(migrate).processed(1).active(time.Second),
+		"evicting":            migrated().report(1, 11*time.Minute, 11*time.Minute, "The pod is terminating."),
+		"blocked":             blocked,
+		"declined":            newStory(2*time.Minute).taken().report(0, 2*time.Minute, 2*time.Minute, "Not evicted: the DaemonSet would create the pod again on the same node.").completed(0, 2*time.Minute).processed(1),
 		"evicted": newStory(30*time.Minute).taken(migrate, backup).report(0, 29*time.Minute, 28*time.Minute, "").eta(0, -20*time.Minute).
 			report(1, 12*time.Minute, 11*time.Minute, "").eta(1, time.Minute).processed(2).
 			condition(coordinationv1alpha1.EvictionRequestConditionEvicted, metav1.ConditionTrue, 10*time.Minute, coordinationv1alpha1.EvictionRequestReasonPodDeleted, "Target Pod db-0 was deleted."),
@@ -208,6 +214,13 @@ func TestDescribeEvictionRequest(t *testing.T) {
 			objects := []runtime.Object{story.EvictionRequest}
 			if name == "intercepting" {
 				objects = append(objects, requestEvents(story.now, story.EvictionRequest))
+			}
+			switch name {
+			case "daemonset-reporting": // The pod of "daemonset" cannot be read.
+				objects = append(objects, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db-0", UID: podUID,
+					OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "db", Controller: ptr.To(true)}}}})
+			case "daemonset-stray": // A pod that names the interceptor, and belongs to no DaemonSet.
+				objects = append(objects, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db-0", UID: podUID}})
 			}
 			describer := &EvictionRequestDescriber{fake.NewClientset(objects...)}
 			output, err := describer.Describe(story.Namespace, story.Name, settings)
