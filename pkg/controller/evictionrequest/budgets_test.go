@@ -17,10 +17,12 @@ limitations under the License.
 package evictionrequest
 
 import (
+	"fmt"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestBudgetsAllow(t *testing.T) {
@@ -79,6 +81,41 @@ func TestBudgetsAllow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := budgetsAllow(test.pod, test.budgets); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+// What is used up counts for healthy pods only, and a budget that the API server cannot
+// count with has no room.
+func TestRoomOf(t *testing.T) {
+	unconfirmed := func(pods int) func(*policyv1.PodDisruptionBudget) {
+		return func(budget *policyv1.PodDisruptionBudget) {
+			budget.Status.DisruptedPods = map[string]metav1.Time{}
+			for i := range pods {
+				budget.Status.DisruptedPods[fmt.Sprint(i)] = metav1.Time{}
+			}
+		}
+	}
+	sick := healthy(2, 3)
+	tests := map[string]struct {
+		budget *policyv1.PodDisruptionBudget
+		used   int
+		want   room
+	}{
+		"none":                       {budget: newBudget("b", sick), want: room{}},
+		"some":                       {budget: newBudget("b", sick, allowing(1)), want: room{healthy: true, unhealthy: true}},
+		"all used up":                {budget: newBudget("b", sick, allowing(1)), used: 1, want: room{}},
+		"one left":                   {budget: newBudget("b", sick, allowing(2)), used: 1, want: room{healthy: true, unhealthy: true}},
+		"negative":                   {budget: newBudget("b", sick, allowing(-1)), want: room{}},
+		"used up, for healthy pods":  {budget: newBudget("b", allowing(1)), used: 1, want: room{unhealthy: true}},
+		"many unconfirmed evictions": {budget: newBudget("b", sick, allowing(1), unconfirmed(2000)), want: room{healthy: true, unhealthy: true}},
+		"too many":                   {budget: newBudget("b", sick, allowing(1), unconfirmed(2001)), want: room{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := roomOf(test.budget, test.used); got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
 	}

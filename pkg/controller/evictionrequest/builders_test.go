@@ -45,6 +45,8 @@ const (
 	second  = "second.example.com"
 	builtIn = coordinationv1alpha1.EvictionInterceptorImperative
 
+	daemonSet = coordinationv1alpha1.EvictionInterceptorDaemonSet
+
 	canceled = coordinationv1alpha1.EvictionRequestConditionCanceled
 	evicted  = coordinationv1alpha1.EvictionRequestConditionEvicted
 	blocked  = coordinationv1alpha1.EvictionRequestConditionBlocked
@@ -268,6 +270,10 @@ func newBudget(name string, changes ...func(*policyv1.PodDisruptionBudget)) *pol
 
 func allowing(disruptions int32) func(*policyv1.PodDisruptionBudget) {
 	return func(budget *policyv1.PodDisruptionBudget) { budget.Status.DisruptionsAllowed = disruptions }
+}
+
+func withVersion(version string) func(*policyv1.PodDisruptionBudget) {
+	return func(budget *policyv1.PodDisruptionBudget) { budget.ResourceVersion = version }
 }
 
 func healthy(current, desired int32) func(*policyv1.PodDisruptionBudget) {

@@ -19,6 +19,7 @@ package evictionrequest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -39,11 +40,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
+	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
@@ -240,14 +244,19 @@ func (w *world) nextPerson() {
 	person.act(w)
 }
 
-// work lets the controller do all that it wants to do now. What failed is tried once
-// more: its delay has passed.
+// work lets the controller do all that it wants to do now. For what is to be tried again
+// soon, time passes.
 func (w *world) work() {
 	w.decisions.keys, w.decisions.limited = append(w.decisions.keys, w.decisions.limited...), nil
-	w.evictions.keys, w.evictions.limited = append(w.evictions.keys, w.evictions.limited...), nil
+	for item, delay := range w.evictions.after {
+		if delay < 10*time.Second {
+			w.clock.Step(w.evictions.waits(item))
+			w.evictions.Add(item)
+		}
+	}
 	for len(w.decisions.keys)+len(w.evictions.keys) > 0 {
-		work(w.ctx, w.decisions, w.syncRequest)
-		work(w.ctx, w.evictions, w.imperative.syncRequest)
+		w.Controller.work(w.ctx)
+		w.imperative.work(w.ctx)
 	}
 	if status := w.request().Status; len(status.ActiveInterceptors) > 1 || len(status.ActiveInterceptors)+len(status.ProcessedInterceptors) > len(status.TargetInterceptors) {
 		w.t.Fatalf("impossible status after %v: %+v", w.story, status)
@@ -266,8 +275,15 @@ func (w *world) outcome() outcome {
 	return outcome{
 		Canceled: reason(canceled), Evicted: reason(evicted), Blocked: reason(blocked),
 		Active: status.ActiveInterceptors, Processed: status.ProcessedInterceptors,
-		EvictedPods: w.successful, Remembered: w.seen.uids.Len() + w.imperative.evicted.uids.Len() + len(w.imperative.retryAfter.times),
+		EvictedPods: w.successful, Remembered: w.remembered(),
 	}
+}
+
+// remembered counts what is still kept in memory.
+func (f *fixture) remembered() int {
+	i := f.imperative
+	return f.seen.uids.Len() + len(i.evicted.times) + len(i.retryAfter.times) + i.changed.uids.Len() +
+		len(i.waiting.queues) + len(i.waiting.budgets) + len(i.waiting.taken)
 }
 
 // announce queues the event of a change.
@@ -503,7 +519,7 @@ func TestRunEndsWithoutCaches(t *testing.T) {
 	_, ctx := ktesting.NewTestContext(t)
 	ctx, stop := context.WithCancel(ctx)
 	stop()
-	f.queue, f.imperative.queue = newQueue("decisions", f.clock), newQueue("evictions", f.clock)
+	f.queue, f.imperative.queue = newQueue(f.clock), newEvictionQueue(f.clock)
 	f.queue.Add(requestKeyOfPod)
 	f.Run(ctx, 1, 1)
 	f.expectWrites(t)
@@ -570,11 +586,18 @@ func TestNewEvictsThroughItsEvictionClient(t *testing.T) {
 	}
 }
 
-// Two controllers cannot share an informer: the second one is told so.
+// brokenRequests are requests that cannot be watched.
+type brokenRequests struct {
+	coordinationinformers.EvictionRequestInformer
+	informer *handledInformer
+}
+
+func (b brokenRequests) Informer() cache.SharedIndexInformer { return brokenInformer{b.informer} }
+
 func TestNewReportsBrokenInformers(t *testing.T) {
 	f := newFixture(t)
 	factory := informers.NewSharedInformerFactory(f.client, 0)
-	requests := handledRequests{factory.Coordination().V1alpha1().EvictionRequests(), f.requests}
+	requests := brokenRequests{factory.Coordination().V1alpha1().EvictionRequests(), f.requests}
 	_, ctx := ktesting.NewTestContext(t)
 	if _, err := New(ctx, requests, factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), f.client, f.client, ttl); err == nil {
 		t.Error("got no error")
@@ -582,38 +605,91 @@ func TestNewReportsBrokenInformers(t *testing.T) {
 }
 
 func TestWork(t *testing.T) {
-	good, bad := types.NamespacedName{Name: "good"}, types.NamespacedName{Name: "bad"}
-	queue := newRecordedQueue()
-	queue.Add(bad)
-	queue.Add(good)
-	var synced []types.NamespacedName
-	work(klog.NewContext(context.Background(), logr.Discard()), queue, func(_ context.Context, key types.NamespacedName) error {
-		synced = append(synced, key)
-		if key == bad {
-			return errUnreachable
-		}
-		return nil
+	good, bad := newRequest(version("1")), newRequest(version("1"), func(request *coordinationv1alpha1.EvictionRequest) { request.Name = string(otherUID) })
+	bad.Spec.Target.Pod.UID = bad.Name
+	badKey := types.NamespacedName{Namespace: namespace, Name: bad.Name}
+	f := newFixture(t, good, bad)
+	f.Controller.pods = func(context.Context, string, string) (*v1.Pod, error) { return newPod(), nil }
+	f.client.PrependReactor("update", "evictionrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		name := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.EvictionRequest).Name
+		return name == bad.Name, nil, errUnreachable
 	})
+	f.decisions.Add(badKey)
+	f.decisions.Add(requestKeyOfPod)
+	f.Controller.work(klog.NewContext(context.Background(), logr.Discard()))
 	for what, got := range map[string][2][]types.NamespacedName{
-		"handled":              {synced, {bad, good}},
-		"retried with a delay": {queue.limited, {bad}},
-		"forgotten":            {queue.forgotten, {good}},
-		"done":                 {queue.finished, {bad, good}},
+		"retried with a delay": {f.decisions.limited, {badKey}},
+		"forgotten":            {f.decisions.forgotten, {requestKeyOfPod}},
+		"done":                 {f.decisions.finished, {badKey, requestKeyOfPod}},
 	} {
 		if diff := cmp.Diff(got[1], got[0]); diff != "" {
 			t.Errorf("unexpected keys %s (-want, +got):\n%s", what, diff)
 		}
 	}
+	if got, want := f.outages.noTimeoutBefore(), start.Add(timeoutGracePeriod); !got.Equal(want) {
+		t.Errorf("no timeouts before %s after a call failed, want %s", got, want)
+	}
 }
 
 // A queue on another clock would wait for real minutes.
-func TestQueueWaitsOnItsClock(t *testing.T) {
+func TestQueuesWaitOnTheirClock(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
-	queue := newQueue("test", fakeClock)
+	queue, evictions := newQueue(fakeClock), newEvictionQueue(fakeClock)
 	defer queue.ShutDown()
+	defer evictions.ShutDown()
 	queue.AddAfter(requestKeyOfPod, 20*time.Minute)
-	waitFor(context.Background(), t, "the key", func() bool {
+	evictions.AddAfter(itemOf(requestKeyOfPod), 20*time.Minute)
+	waitFor(context.Background(), t, "the keys", func() bool {
 		fakeClock.Step(20 * time.Minute)
-		return queue.Len() == 1
+		return queue.Len() == 1 && evictions.Len() == 1
+	})
+}
+
+// Requests that fail must not delay the first retry of another one, and one that fails
+// for long is still tried.
+func TestRetriesDelayOnlyThemselves(t *testing.T) {
+	f := newFixture(t)
+	// The limiter of the queue has no other way to be asked.
+	decisions := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetryDelay, maxDecisionRetryDelay)
+	for name, test := range map[string]struct {
+		limiter workqueue.TypedRateLimiter[types.NamespacedName]
+		longest time.Duration
+	}{
+		"decisions": {decisions, 5 * time.Minute},
+		"evictions": {f.imperative.backoff, 15 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range 5000 {
+				if got := test.limiter.When(types.NamespacedName{Name: fmt.Sprint(i)}); got != time.Second {
+					t.Fatalf("the first retry of request %d waits %s, want a second", i, got)
+				}
+			}
+			if got := test.limiter.When(types.NamespacedName{Name: "0"}); got != 2*time.Second {
+				t.Errorf("the second retry waits %s, want 2 seconds", got)
+			}
+			for range 100 {
+				test.limiter.When(types.NamespacedName{Name: "0"})
+			}
+			if got := test.limiter.When(types.NamespacedName{Name: "0"}); got != test.longest {
+				t.Errorf("the last retry waits %s, want %s", got, test.longest)
+			}
+		})
+	}
+}
+
+// The real queue of decisions, where thousands fail.
+func TestDecisionsAreRetriedSoon(t *testing.T) {
+	fakeClock := testingclock.NewFakeClock(start)
+	queue := newQueue(fakeClock)
+	defer queue.ShutDown()
+	for i := range 5000 {
+		queue.AddRateLimited(types.NamespacedName{Name: fmt.Sprint(i)})
+	}
+	waitFor(context.Background(), t, "the queue to wait", func() bool { return fakeClock.HasWaiters() })
+	waitFor(context.Background(), t, "all keys within a second", func() bool {
+		if fakeClock.Now().Equal(start) {
+			fakeClock.Step(time.Second)
+		}
+		return queue.Len() == 5000
 	})
 }

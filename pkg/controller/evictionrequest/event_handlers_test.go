@@ -18,16 +18,17 @@ package evictionrequest
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2/ktesting"
@@ -39,12 +40,12 @@ func deletedUnseen(obj any) cache.DeletedFinalStateUnknown {
 }
 
 // expectQueued compares what is in both queues, and empties them.
-func (f *fixture) expectQueued(t testing.TB, decisions, evictions []types.NamespacedName) {
+func (f *fixture) expectQueued(t testing.TB, decisions []types.NamespacedName, evictions []evictionItem) {
 	t.Helper()
 	if diff := cmp.Diff(decisions, f.decisions.taken()); diff != "" {
 		t.Errorf("unexpected queue of decisions (-want, +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(evictions, f.evictions.taken()); diff != "" {
+	if diff := cmp.Diff(evictions, f.evictions.taken(), cmp.AllowUnexported(evictionItem{})); diff != "" {
 		t.Errorf("unexpected queue of evictions (-want, +got):\n%s", diff)
 	}
 }
@@ -53,12 +54,13 @@ func TestRequestEvents(t *testing.T) {
 	it := []types.NamespacedName{requestKeyOfPod}
 	finished := newRequest(having(targets(), active(builtIn, 0), condition(evicted, metav1.ConditionTrue, "PodDeleted", "", 0)))
 	tests := map[string]struct {
-		request              *coordinationv1alpha1.EvictionRequest
-		decisions, evictions []types.NamespacedName
+		request   *coordinationv1alpha1.EvictionRequest
+		decisions []types.NamespacedName
+		evictions []evictionItem
 	}{
 		"a new request": {request: newRequest(), decisions: it},
 		"a request with another active interceptor": {request: newRequest(having(targets(first), active(first, 0))), decisions: it},
-		"a request for the built-in interceptor":    {request: newRequest(its()), decisions: it, evictions: it},
+		"a request for the built-in interceptor":    {request: newRequest(its()), decisions: it, evictions: items(it...)},
 		"a finished request":                        {request: finished, decisions: it},
 	}
 	for name, test := range tests {
@@ -96,8 +98,11 @@ func TestRequestsAreForgotten(t *testing.T) {
 			f := newFixture(t, newPod())
 			for _, uid := range []types.UID{podUID, otherUID} {
 				f.seen.add(uid)
-				f.imperative.evicted.add(uid)
+				f.imperative.evicted.set(uid, start)
 				f.imperative.retryAfter.set(uid, start)
+				f.imperative.changed.add(uid)
+				f.imperative.waiting.place(types.NamespacedName{Namespace: namespace, Name: string(uid)}, named("web"), nil)
+				f.imperative.backoff.When(types.NamespacedName{Namespace: namespace, Name: string(uid)})
 			}
 			if test.finished {
 				f.cached(t, finished)
@@ -106,12 +111,18 @@ func TestRequestsAreForgotten(t *testing.T) {
 			}
 			test.event(f.requests.handler)
 			_, ctx := ktesting.NewTestContext(t)
-			work(ctx, f.decisions, f.syncRequest)
-			if f.seen.has(podUID) != test.kept || f.imperative.evicted.has(podUID) != test.kept || len(f.imperative.retryAfter.times) == 2 != test.kept {
-				t.Errorf("remembers the pod %t, its eviction %t, and %d times, want %t",
-					f.seen.has(podUID), f.imperative.evicted.has(podUID), len(f.imperative.retryAfter.times), test.kept)
+			f.Controller.work(ctx)
+			want := 6 // Five of each pod, and the queue of the budget.
+			if test.kept {
+				want = 11
 			}
-			if !f.seen.has(otherUID) || !f.imperative.evicted.has(otherUID) || len(f.imperative.retryAfter.times) == 0 {
+			if got := f.remembered(); got != want {
+				t.Errorf("remembers %d things, want %d", got, want)
+			}
+			if got := f.imperative.backoff.NumRequeues(requestKeyOfPod); (got == 1) != test.kept {
+				t.Errorf("remembers %d failures of the request", got)
+			}
+			if other := (types.NamespacedName{Namespace: namespace, Name: string(otherUID)}); f.imperative.backoff.NumRequeues(other) != 1 || !f.seen.has(otherUID) {
 				t.Error("another pod was forgotten")
 			}
 		})
@@ -134,17 +145,19 @@ func TestPodEvents(t *testing.T) {
 	tests := map[string]struct {
 		event  func(cache.ResourceEventHandler)
 		queued bool
+		// changes means that the next attempt to evict the pod comes early.
+		changes bool
 	}{
 		"the pod is seen":                    {event: add(newPod()), queued: true},
 		"another pod of its name is seen":    {event: add(newPod(podUIDIs(otherUID)))},
 		"a change without consequence":       {event: update(newPod(), newPod(heartbeat))},
-		"its phase changes":                  {event: update(newPod(), newPod(inPhase(v1.PodFailed))), queued: true},
-		"it begins to terminate":             {event: update(newPod(), newPod(terminatingSince(0))), queued: true},
+		"its phase changes":                  {event: update(newPod(), newPod(inPhase(v1.PodFailed))), queued: true, changes: true},
+		"it begins to terminate":             {event: update(newPod(), newPod(terminatingSince(0))), queued: true, changes: true},
 		"its grace period changes":           {event: update(newPod(terminatingSince(0)), newPod(terminatingSince(1)))},
-		"it becomes unhealthy":               {event: update(newPod(), newPod(notReady)), queued: true},
-		"it becomes healthy":                 {event: update(newPod(notReady), newPod()), queued: true},
-		"its labels change":                  {event: update(newPod(), newPod(podLabels(map[string]string{"app": "db"}))), queued: true},
-		"it loses a label":                   {event: update(newPod(), newPod(podLabels(nil))), queued: true},
+		"it becomes unhealthy":               {event: update(newPod(), newPod(notReady)), queued: true, changes: true},
+		"it becomes healthy":                 {event: update(newPod(notReady), newPod()), queued: true, changes: true},
+		"its labels change":                  {event: update(newPod(), newPod(podLabels(map[string]string{"app": "db"}))), queued: true, changes: true},
+		"it loses a label":                   {event: update(newPod(), newPod(podLabels(nil))), queued: true, changes: true},
 		"it is deleted":                      {event: remove(newPod()), queued: true},
 		"its deletion was missed":            {event: remove(deletedUnseen(newPod())), queued: true},
 		"another pod of its name is deleted": {event: remove(newPod(podUIDIs(otherUID)))},
@@ -157,11 +170,14 @@ func TestPodEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, newRequest(its()))
 			test.event(f.pods.handler)
-			var want []types.NamespacedName
 			if test.queued {
-				want = it
+				f.expectQueued(t, it, items(it...))
+			} else {
+				f.expectQueued(t, nil, nil)
 			}
-			f.expectQueued(t, want, want)
+			if f.imperative.changed.has(podUID) != test.changes {
+				t.Errorf("remembers a change of the pod: %t", !test.changes)
+			}
 		})
 	}
 }
@@ -182,43 +198,6 @@ func TestPodOfFinishedRequestIsDeleted(t *testing.T) {
 	f.expectQueued(t, []types.NamespacedName{requestKeyOfPod}, nil)
 }
 
-// blockedRequest returns a request that waits for a budget, and its pod.
-func blockedRequest(name string, created time.Duration, changes ...func(*v1.Pod)) (*coordinationv1alpha1.EvictionRequest, *v1.Pod) {
-	pod := newPod(changes...)
-	pod.Name, pod.UID = "pod-"+name, types.UID(name)
-	request := newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0)), func(request *coordinationv1alpha1.EvictionRequest) {
-		request.Name, request.CreationTimestamp = name, *at(created)
-		request.Spec.Target.Pod = &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: name}
-	})
-	return request, pod
-}
-
-// blockedRequests are, oldest first: oldest, a, b (of one age), youngest. The others
-// wait for no budget that selects app=web.
-func blockedRequests() []runtime.Object {
-	var objects []runtime.Object
-	add := func(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) {
-		objects = append(objects, request, pod)
-	}
-	add(blockedRequest("youngest", 3*time.Second))
-	add(blockedRequest("b", 2*time.Second))
-	add(blockedRequest("oldest", time.Second))
-	add(blockedRequest("a", 2*time.Second))
-	add(blockedRequest("unselected", 0, podLabels(map[string]string{"app": "db"})))
-
-	refused, refusedPod := blockedRequest("refused-otherwise", 0)
-	refused.Status.Conditions[0].Reason = coordinationv1alpha1.EvictionRequestReasonEvictionRefused
-	add(refused, refusedPod)
-	free, freePod := blockedRequest("not-blocked-any-more", 0)
-	free.Status.Conditions[0].Status = metav1.ConditionFalse
-	add(free, freePod)
-	replaced, successor := blockedRequest("replaced", 0)
-	successor.UID = otherUID
-	add(replaced, successor)
-	podless, _ := blockedRequest("podless", 0)
-	return append(objects, podless)
-}
-
 func keys(names ...string) []types.NamespacedName {
 	var keys []types.NamespacedName
 	for _, name := range names {
@@ -227,6 +206,11 @@ func keys(names ...string) []types.NamespacedName {
 	return keys
 }
 
+// named is keys under another name: those of budgets.
+func named(names ...string) []types.NamespacedName { return keys(names...) }
+
+// A change of a budget wakes it, if it may free a pod; who waits for it is decided again
+// only where its selector may have changed.
 func TestBudgetEvents(t *testing.T) {
 	update := func(old, budget *policyv1.PodDisruptionBudget) func(cache.ResourceEventHandler) {
 		return func(h cache.ResourceEventHandler) { h.OnUpdate(old, budget) }
@@ -235,74 +219,61 @@ func TestBudgetEvents(t *testing.T) {
 		return func(h cache.ResourceEventHandler) { h.OnDelete(obj) }
 	}
 	newer := func(budget *policyv1.PodDisruptionBudget) { budget.Generation = 2 }
+	another := func(budget *policyv1.PodDisruptionBudget) { budget.UID = "another" }
 	labelled := func(budget *policyv1.PodDisruptionBudget) { budget.Labels = map[string]string{"new": "label"} }
 	elsewhere := func(budget *policyv1.PodDisruptionBudget) { budget.Namespace = "test" }
 	counted := func(budget *policyv1.PodDisruptionBudget) { budget.Status.ObservedGeneration = 2 }
+	confirmed := func(budget *policyv1.PodDisruptionBudget) {
+		budget.Status.DisruptedPods = map[string]metav1.Time{"web-9": {}}
+	}
 	full := newBudget("web")
+	woken := []evictionItem{budgetItem("web")}
+	placed := items(keys("single", "double")...)
 
 	tests := map[string]struct {
 		event func(cache.ResourceEventHandler)
-		want  []types.NamespacedName
+		want  []evictionItem
 	}{
-		"a new budget can only hinder":               {event: func(h cache.ResourceEventHandler) { h.OnAdd(newBudget("web", allowing(9)), false) }},
-		"room for none":                              {event: update(newBudget("web", allowing(1)), full)},
-		"room for one":                               {event: update(full, newBudget("web", allowing(1))), want: keys("oldest")},
-		"room for three":                             {event: update(full, newBudget("web", allowing(3))), want: keys("oldest", "a", "b")},
-		"room for as many as wait":                   {event: update(full, newBudget("web", allowing(4))), want: keys("oldest", "a", "b", "youngest")},
-		"room for more than wait":                    {event: update(full, newBudget("web", allowing(9))), want: keys("oldest", "a", "b", "youngest")},
-		"no change of its status":                    {event: update(newBudget("web", allowing(1)), newBudget("web", allowing(1), labelled))},
-		"a change of its status that leaves no room": {event: update(full, newBudget("web", counted))},
-		"health changed, which helps unhealthy pods": {event: update(full, newBudget("web", healthy(2, 3))), want: keys("oldest", "a", "b", "youngest")},
-		"health changed, and there is room for one":  {event: update(full, newBudget("web", healthy(4, 3), allowing(1))), want: keys("oldest")},
-		"room in another namespace":                  {event: update(newBudget("web", elsewhere), newBudget("web", elsewhere, allowing(9)))},
-		"room for other pods":                        {event: update(newBudget("db", selecting("none")), newBudget("db", selecting("none"), allowing(9)))},
-		"its selector lets pods go":                  {event: update(full, newBudget("web", selecting("none"), newer)), want: keys("oldest", "a", "b", "youngest")},
-		"its selector takes pods in":                 {event: update(newBudget("web", selecting("none")), newBudget("web", newer))},
-		"its selector takes pods in and has room":    {event: update(newBudget("web", selecting("none")), newBudget("web", newer, allowing(1))), want: keys("oldest")},
-		"its selector was invalid":                   {event: update(newBudget("web", selectingInvalidly), newBudget("web", selectingInvalidly, allowing(9)))},
-		"it is deleted":                              {event: remove(full), want: keys("oldest", "a", "b", "youngest")},
-		"its deletion was missed":                    {event: remove(deletedUnseen(full)), want: keys("oldest", "a", "b", "youngest")},
-		"another budget is deleted":                  {event: remove(newBudget("db", selecting("none")))},
-		"something else is deleted":                  {event: remove(newPod())},
+		"it is seen":                 {event: func(h cache.ResourceEventHandler) { h.OnAdd(full, false) }, want: placed},
+		"room for one":               {event: update(full, newBudget("web", allowing(1))), want: woken},
+		"room for none":              {event: update(newBudget("web", allowing(1)), full), want: woken},
+		"no change of its status":    {event: update(newBudget("web", allowing(1)), newBudget("web", allowing(1), labelled))},
+		"it is counted":              {event: update(full, newBudget("web", counted)), want: woken},
+		"evictions are confirmed":    {event: update(newBudget("web", confirmed), full), want: woken},
+		"fewer pods are healthy":     {event: update(full, newBudget("web", healthy(2, 3))), want: woken},
+		"fewer have to be healthy":   {event: update(full, newBudget("web", healthy(3, 2))), want: woken},
+		"room in another namespace":  {event: update(newBudget("web", elsewhere), newBudget("web", elsewhere, allowing(9)))},
+		"room in another budget":     {event: update(newBudget("db"), newBudget("db", allowing(9)))},
+		"its spec changes":           {event: update(full, newBudget("web", newer)), want: append(slices.Clone(placed), woken...)},
+		"another one takes its name": {event: update(full, newBudget("web", another)), want: placed},
+		"it is deleted":              {event: remove(full), want: placed},
+		"its deletion was missed":    {event: remove(deletedUnseen(full)), want: placed},
+		"another budget is deleted":  {event: remove(newBudget("db"))},
+		"something else is deleted":  {event: remove(newPod())},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, blockedRequests()...)
+			f := newFixture(t)
+			single, double := keys("single")[0], keys("double")[0]
+			f.imperative.waiting.place(single, named("web"), &candidate{request: single})
+			f.imperative.waiting.place(double, named("web", "spare"), nil)
 			test.event(f.budgets.handler)
-			f.expectQueued(t, nil, test.want)
+			got := f.evictions.taken()
+			less := func(a, b evictionItem) bool { return fmt.Sprint(a) < fmt.Sprint(b) }
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(evictionItem{}), cmpopts.SortSlices(less)); diff != "" {
+				t.Errorf("unexpected queue of evictions (-want, +got):\n%s", diff)
+			}
+			f.expectQueued(t, nil, nil)
 		})
 	}
 }
 
-func TestIndexBlockedByBudget(t *testing.T) {
-	tests := map[string]struct {
-		obj  any
-		want []string
-	}{
-		"a request that waits for a budget": {obj: newRequest(its(blockedByBudget(0))), want: []string{namespace}},
-		"a request that is not blocked":     {obj: newRequest(its())},
-		"a request that was refused":        {obj: newRequest(its(refusedOtherwise(0)))},
-		"something else":                    {obj: newPod()},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			got, err := indexBlockedByBudget(test.obj)
-			if err != nil {
-				t.Fatalf("unexpected error: %v", err)
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("unexpected index values (-want, +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// An index that is missing wakes nobody, but must not crash the informer.
-func TestEnqueueBlockedWithoutIndex(t *testing.T) {
-	f := newFixture(t, blockedRequests()...)
-	logger, _ := ktesting.NewTestContext(t)
-	plain := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	f.enqueueBlocked(logger, plain, newBudget("web"), noLimit)
+// Nothing is woken where nothing waits: a budget changes with each of its pods.
+func TestBudgetEventsWithoutWaiting(t *testing.T) {
+	f := newFixture(t)
+	f.budgets.handler.OnAdd(newBudget("web"), false)
+	f.budgets.handler.OnUpdate(newBudget("web"), newBudget("web", allowing(1)))
+	f.budgets.handler.OnDelete(newBudget("web"))
 	f.expectQueued(t, nil, nil)
 }
 
@@ -317,21 +288,12 @@ func TestAddEventHandlersErrors(t *testing.T) {
 			want:     "watching eviction requests: broken",
 		},
 		"pods": {
-			handlers: func(f *fixture) (_, _, _ cache.SharedIndexInformer) {
-				return unindexed{f.requests}, broken(f.pods), f.budgets
-			},
-			want: "watching pods: broken",
+			handlers: func(f *fixture) (_, _, _ cache.SharedIndexInformer) { return f.requests, broken(f.pods), f.budgets },
+			want:     "watching pods: broken",
 		},
 		"budgets": {
-			handlers: func(f *fixture) (_, _, _ cache.SharedIndexInformer) {
-				return unindexed{f.requests}, f.pods, broken(f.budgets)
-			},
-			want: "watching pod disruption budgets: broken",
-		},
-		"the index": {
-			// The fixture has added it already.
-			handlers: func(f *fixture) (_, _, _ cache.SharedIndexInformer) { return f.requests, f.pods, f.budgets },
-			want:     "indexing eviction requests: indexer conflict",
+			handlers: func(f *fixture) (_, _, _ cache.SharedIndexInformer) { return f.requests, f.pods, broken(f.budgets) },
+			want:     "watching pod disruption budgets: broken",
 		},
 	}
 	for name, test := range tests {
@@ -347,15 +309,8 @@ func TestAddEventHandlersErrors(t *testing.T) {
 	}
 }
 
-// unindexed is an informer without the index, which it accepts.
-type unindexed struct{ *handledInformer }
-
-func (unindexed) AddIndexers(cache.Indexers) error { return nil }
-
 // brokenInformer accepts no handler.
 type brokenInformer struct{ *handledInformer }
-
-func (brokenInformer) AddIndexers(cache.Indexers) error { return nil }
 
 func (brokenInformer) AddEventHandler(cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	return nil, errors.New("broken")

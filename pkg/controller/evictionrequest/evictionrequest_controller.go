@@ -54,6 +54,7 @@ type Controller struct {
 
 	writer     *requestWriter
 	imperative *imperativeInterceptor
+	outages    *outages
 	// seen holds the pods of open requests that were in the cache once: if one is not
 	// there any more, it was deleted.
 	seen *podSet
@@ -112,14 +113,17 @@ func newController(
 ) (*Controller, error) {
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
 	writer := newRequestWriter(client, broadcaster.NewRecorder(scheme.Scheme, fieldManager), requestInformer.Informer().GetStore())
+	away := &outages{clock: clock}
+	away.watchThrough(klog.FromContext(ctx), requestInformer.Informer())
 	c := &Controller{
 		requestLister: requestInformer.Lister(),
 		podLister:     podInformer.Lister(),
 		pods:          newPodGetter(client),
 		writer:        writer,
+		outages:       away,
 		broadcaster:   broadcaster,
 		seen:          newPodSet(),
-		queue:         newQueue("evictionrequest", clock),
+		queue:         newQueue(clock),
 		clock:         clock,
 
 		ttlAfterFinished: ttlAfterFinished,
@@ -130,12 +134,15 @@ func newController(
 		budgetLister:  budgetInformer.Lister(),
 		evict:         evict,
 		writer:        writer,
-		evicted:       newPodSet(),
+		outages:       away,
+		waiting:       newBudgetQueues(defaultEvictionsPerBudget),
+		evicted:       newPodTimes(),
 		retryAfter:    newPodTimes(),
-		queue:         newQueue("evictionrequest_imperative", clock),
+		changed:       newPodSet(),
+		queue:         newEvictionQueue(clock),
+		backoff:       workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetryDelay, maxRetryDelay),
 		clock:         clock,
 	}
-	c.imperative.pacer = newPacer(func(request types.NamespacedName) { c.imperative.queue.Add(request) })
 	c.cachesSynced = []cache.InformerSynced{
 		requestInformer.Informer().HasSynced,
 		podInformer.Informer().HasSynced,
@@ -147,12 +154,29 @@ func newController(
 	return c, nil
 }
 
-// newQueue returns a queue of requests that waits on the given clock.
-func newQueue(name string, clock clock.WithTicker) workqueue.TypedRateLimitingInterface[types.NamespacedName] {
+const (
+	// firstRetryDelay separates the first two attempts of something that fails. It doubles
+	// with each failure of the same request; requests do not delay each other.
+	firstRetryDelay = time.Second
+
+	// maxDecisionRetryDelay bounds it where the status of a request cannot be written. It is
+	// within the time that an interceptor may be silent, so that no turn ends much too late.
+	maxDecisionRetryDelay = 5 * time.Minute
+)
+
+// newQueue returns a queue of requests to decide on, which waits on the given clock. Its
+// name is the one of KEP-4563 (Monitoring Requirements).
+func newQueue(clock clock.WithTicker) workqueue.TypedRateLimitingInterface[types.NamespacedName] {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName](),
-		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: name, Clock: clock},
+		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetryDelay, maxDecisionRetryDelay),
+		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "evictionrequests", Clock: clock},
 	)
+}
+
+// newEvictionQueue returns a queue of evictions, which waits on the given clock.
+func newEvictionQueue(clock clock.WithTicker) workqueue.TypedDelayingInterface[evictionItem] {
+	return workqueue.NewTypedDelayingQueueWithConfig(
+		workqueue.TypedDelayingQueueConfig[evictionItem]{Name: "evictionrequests_imperative", Clock: clock})
 }
 
 // Run works until ctx ends. workers is how many requests are decided on at a time,
@@ -178,14 +202,16 @@ func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
 		utilruntime.HandleErrorWithContext(ctx, err, "No events will be recorded")
 	}
 	defer metrics.Track(c.countRequests)()
+	// Nobody knows whether interceptors could report while this controller did not run.
+	c.outages.note()
 	for range workers {
 		running.Go(func() {
-			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.queue, c.syncRequest) }, time.Second)
+			wait.UntilWithContext(ctx, c.work, time.Second)
 		})
 	}
 	for range evictionWorkers {
 		running.Go(func() {
-			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.imperative.queue, c.imperative.syncRequest) }, time.Second)
+			wait.UntilWithContext(ctx, c.imperative.work, time.Second)
 		})
 	}
 	<-ctx.Done()
@@ -212,19 +238,32 @@ func (c *Controller) countRequests() metrics.Counts {
 	return counts
 }
 
-// work handles the keys of a queue until it shuts down.
-func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[types.NamespacedName], sync func(context.Context, types.NamespacedName) error) {
+// work decides on requests until the queue shuts down.
+func (c *Controller) work(ctx context.Context) {
 	for {
-		key, shutdown := queue.Get()
+		key, shutdown := c.queue.Get()
 		if shutdown {
 			return
 		}
-		if err := sync(ctx, key); err != nil {
+		if err := c.syncRequest(ctx, key); err != nil {
+			c.outages.observe(err)
 			utilruntime.HandleErrorWithContext(ctx, err, "Will retry the eviction request", "evictionRequest", key)
-			queue.AddRateLimited(key)
+			c.queue.AddRateLimited(key)
 		} else {
-			queue.Forget(key)
+			c.queue.Forget(key)
 		}
-		queue.Done(key)
+		c.queue.Done(key)
+	}
+}
+
+// work evicts pods until the queue shuts down.
+func (i *imperativeInterceptor) work(ctx context.Context) {
+	for {
+		item, shutdown := i.queue.Get()
+		if shutdown {
+			return
+		}
+		i.sync(ctx, item)
+		i.queue.Done(item)
 	}
 }

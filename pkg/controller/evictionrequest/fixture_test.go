@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
@@ -40,6 +41,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	ref "k8s.io/client-go/tools/reference"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	testingclock "k8s.io/utils/clock/testing"
 )
@@ -52,7 +54,8 @@ type fixture struct {
 	clock  *testingclock.FakeClock
 
 	requests, pods, budgets *handledInformer
-	decisions, evictions    *recordedQueue
+	decisions               *recordedQueue[types.NamespacedName]
+	evictions               *recordedQueue[evictionItem]
 
 	// events are what people were told.
 	events []recordedEvent
@@ -76,7 +79,7 @@ func newFixture(t testing.TB, objects ...runtime.Object) *fixture {
 // newFixtureFor returns a fixture with empty caches.
 func newFixtureFor(t testing.TB, client *fake.Clientset, clock *testingclock.FakeClock) *fixture {
 	t.Helper()
-	f := &fixture{client: client, clock: clock, decisions: newRecordedQueue(), evictions: newRecordedQueue()}
+	f := &fixture{client: client, clock: clock, decisions: newRecordedQueue[types.NamespacedName](), evictions: newRecordedQueue[evictionItem]()}
 	factory := informers.NewSharedInformerFactory(f.client, 0)
 	requests := factory.Coordination().V1alpha1().EvictionRequests()
 	pods, budgets := factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets()
@@ -248,20 +251,21 @@ func (h handledBudgets) Informer() cache.SharedIndexInformer { return h.informer
 
 // recordedQueue is a queue without time: it records what is added to it, and when.
 // Methods that the controller does not need are missing and would panic.
-type recordedQueue struct {
-	workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	keys      []types.NamespacedName
-	after     map[types.NamespacedName]time.Duration
-	limited   []types.NamespacedName
-	forgotten []types.NamespacedName
-	finished  []types.NamespacedName
+type recordedQueue[T comparable] struct {
+	workqueue.TypedRateLimitingInterface[T]
+	keys []T
+	// after has the shortest delay of each key, without the jitter of safetyDelay.
+	after     map[T]time.Duration
+	limited   []T
+	forgotten []T
+	finished  []T
 }
 
-func newRecordedQueue() *recordedQueue {
-	return &recordedQueue{after: map[types.NamespacedName]time.Duration{}}
+func newRecordedQueue[T comparable]() *recordedQueue[T] {
+	return &recordedQueue[T]{after: map[T]time.Duration{}}
 }
 
-func (q *recordedQueue) Add(key types.NamespacedName) {
+func (q *recordedQueue[T]) Add(key T) {
 	for _, waiting := range q.keys {
 		if waiting == key {
 			return // As in the real queue.
@@ -270,29 +274,70 @@ func (q *recordedQueue) Add(key types.NamespacedName) {
 	q.keys = append(q.keys, key)
 }
 
-func (q *recordedQueue) AddAfter(key types.NamespacedName, delay time.Duration) { q.after[key] = delay }
+func (q *recordedQueue[T]) AddAfter(key T, delay time.Duration) {
+	if delay >= safetyInterval && delay <= safetyInterval*6/5 {
+		delay = safetyInterval
+	}
+	if known, found := q.after[key]; !found || delay < known {
+		q.after[key] = delay
+	}
+}
 
-func (q *recordedQueue) AddRateLimited(key types.NamespacedName) { q.limited = append(q.limited, key) }
+func (q *recordedQueue[T]) AddRateLimited(key T) { q.limited = append(q.limited, key) }
 
-func (q *recordedQueue) Forget(key types.NamespacedName) { q.forgotten = append(q.forgotten, key) }
+func (q *recordedQueue[T]) Forget(key T) { q.forgotten = append(q.forgotten, key) }
 
-func (q *recordedQueue) Done(key types.NamespacedName) { q.finished = append(q.finished, key) }
+func (q *recordedQueue[T]) Done(key T) { q.finished = append(q.finished, key) }
 
 // Get shuts down when the queue is empty, so that the worker returns.
-func (q *recordedQueue) Get() (types.NamespacedName, bool) {
+func (q *recordedQueue[T]) Get() (key T, shutdown bool) {
 	if len(q.keys) == 0 {
-		return types.NamespacedName{}, true
+		return key, true
 	}
-	key := q.keys[0]
+	key = q.keys[0]
 	q.keys = q.keys[1:]
 	return key, false
 }
 
 // taken empties the queue and returns what was in it.
-func (q *recordedQueue) taken() []types.NamespacedName {
+func (q *recordedQueue[T]) taken() []T {
 	keys := q.keys
 	q.keys = nil
 	return keys
+}
+
+// waits returns the delay of a key and forgets it.
+func (q *recordedQueue[T]) waits(key T) time.Duration {
+	delay := q.after[key]
+	delete(q.after, key)
+	return delay
+}
+
+// items are the eviction items of requests.
+func items(requests ...types.NamespacedName) []evictionItem {
+	var items []evictionItem
+	for _, request := range requests {
+		items = append(items, itemOf(request))
+	}
+	return items
+}
+
+// budgetItem is the eviction item of a budget.
+func budgetItem(name string) evictionItem {
+	return evictionItem{budget: types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
+// evicts lets the eviction workers do all that is in their queue, as far as no time passes.
+func (f *fixture) evicts(t testing.TB) {
+	t.Helper()
+	f.imperative.work(klog.NewContext(context.Background(), logr.Discard()))
+}
+
+// syncsEviction takes the next step for a request, and evicts if that comes of it.
+func (f *fixture) syncsEviction(t testing.TB, request types.NamespacedName) {
+	t.Helper()
+	f.evictions.Add(itemOf(request))
+	f.evicts(t)
 }
 
 var evictionRequestResource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "evictionrequests"}

@@ -37,17 +37,17 @@ const (
 )
 
 // decideGarbage decides about a finished request. Its history is kept for ttl; zero
-// keeps it until somebody else deletes it. The duration is how long to wait.
+// keeps it until another client deletes it. The duration is how long to wait.
 //
-// A canceled request stands in the way of a new one for the same pod, whose name is
-// the same. So it goes at once when somebody asks again: whoever added themselves to
-// the dead request wants a living one.
-func decideGarbage(now time.Time, request *coordinationv1alpha1.EvictionRequest, ttl time.Duration) (garbageDecision, time.Duration) {
+// A canceled request blocks a new one for the same pod, whose name is the same. So it goes
+// at once when a requester is added, who wants a living one, and when it is misnamed: it
+// was never about the pod whose UID is its name.
+func decideGarbage(now time.Time, request *coordinationv1alpha1.EvictionRequest, ttl time.Duration, misnamed bool) (garbageDecision, time.Duration) {
 	finished := finalCondition(&request.Status)
 	switch {
 	case finished == nil || request.DeletionTimestamp != nil:
 		return garbageKeep, 0 // Only the finalizers of others are left.
-	case isRevived(request, finished):
+	case isRevived(request, finished), misnamed:
 		return garbageDelete, 0
 	case ttl == 0:
 		return garbageKeep, 0
@@ -58,7 +58,7 @@ func decideGarbage(now time.Time, request *coordinationv1alpha1.EvictionRequest,
 	return garbageDelete, 0
 }
 
-// isRevived tells whether a requester has joined since the request was canceled. The
+// isRevived reports whether a requester has joined since the request was canceled. The
 // generation counts changes of the spec, and requesters are all that may change there.
 func isRevived(request *coordinationv1alpha1.EvictionRequest, finished *metav1.Condition) bool {
 	return finished.Type == string(coordinationv1alpha1.EvictionRequestConditionCanceled) &&

@@ -33,8 +33,10 @@ func TestDecideGarbage(t *testing.T) {
 		after   time.Duration
 		request *coordinationv1alpha1.EvictionRequest
 		forever bool
-		want    garbageDecision
-		wait    time.Duration
+		// misnamed: the request has the name that belongs to another pod.
+		misnamed bool
+		want     garbageDecision
+		wait     time.Duration
 	}{
 		"a request that goes on":         {after: time.Hour, request: newRequest(having(targets(), active(builtIn, 0))), want: garbageKeep},
 		"a condition that is not True":   {after: time.Hour, request: newRequest(having(condition(evicted, metav1.ConditionFalse, "", "", 0))), want: garbageKeep},
@@ -51,6 +53,9 @@ func TestDecideGarbage(t *testing.T) {
 		"its pod is there now":           {request: newRequest(generation(2), invalid), want: garbageDelete},
 		"who joins the evicted is late":  {after: time.Minute, request: newRequest(generation(2), evictedThen), want: garbageWait, wait: time.Hour},
 		"Forbid has no meaning any more": {after: 2 * time.Hour, request: newRequest(evictedThen, cancellationForbidden), want: garbageDelete},
+		"misnamed, it goes at once":      {request: newRequest(invalid), misnamed: true, want: garbageDelete},
+		"misnamed, and TTL is off":       {request: newRequest(invalid), forever: true, misnamed: true, want: garbageDelete},
+		"misnamed, and going":            {request: newRequest(beingDeleted, invalid), misnamed: true, want: garbageKeep},
 		"a clock that was turned back":   {after: -time.Hour, request: newRequest(evictedThen), want: garbageWait, wait: 2*time.Hour + time.Minute},
 	}
 	for name, test := range tests {
@@ -59,7 +64,7 @@ func TestDecideGarbage(t *testing.T) {
 			if test.forever {
 				keep = 0
 			}
-			decision, wait := decideGarbage(start.Add(test.after), test.request, keep)
+			decision, wait := decideGarbage(start.Add(test.after), test.request, keep, test.misnamed)
 			if decision != test.want || wait != test.wait {
 				t.Errorf("got decision %d and wait %s, want %d and %s", decision, wait, test.want, test.wait)
 			}

@@ -42,14 +42,14 @@ func newLife(changes ...func(*v1.Pod)) *life {
 
 // passes lets the controller look at the request at a time after its creation.
 func (l *life) passes(offset time.Duration) {
-	status, _ := computeStatus(at(offset).Time, l.request, l.pod)
+	status, _ := computeStatus(at(offset).Time, time.Time{}, l.request, l.pod)
 	l.request.Status = *status
 	l.look(offset)
 }
 
 // ends lets the controller notice that the pod is gone; others may still see it.
 func (l *life) ends(offset time.Duration) {
-	status, _ := computeStatus(at(offset).Time, l.request, nil)
+	status, _ := computeStatus(at(offset).Time, time.Time{}, l.request, nil)
 	l.request.Status, l.pod.DeletionTimestamp = *status, nil
 	l.look(offset)
 }

@@ -56,16 +56,19 @@ const (
 	stepWait imperativeStep = iota
 	// stepEvict calls the pods/eviction subresource.
 	stepEvict
+	// stepAwaitBudget is stepEvict as soon as the budget of the pod allows it, or when time
+	// has passed.
+	stepAwaitBudget
 	// stepDecline completes without an eviction: this kind of pod is not evicted.
 	stepDecline
 	// stepReportTermination says that the pod is on its way out.
 	stepReportTermination
 )
 
-// nextImperativeStep decides for a request and its pod. The duration says when to
-// look again; zero leaves that to the next event. budgetsAllow brings a retry forward
-// that a budget is holding up.
-func nextImperativeStep(now time.Time, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod, budgetsAllow bool) (imperativeStep, time.Duration) {
+// nextImperativeStep decides for a request and its pod. The duration says when time alone
+// changes the step; zero leaves that to the next event. podChanged is whether the pod has
+// changed since the last attempt, which may have freed it of what refused that.
+func nextImperativeStep(now time.Time, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod, podChanged bool) (imperativeStep, time.Duration) {
 	status := &request.Status
 	entry := interceptorStatus(status, coordinationv1alpha1.EvictionInterceptorImperative)
 	switch {
@@ -83,13 +86,17 @@ func nextImperativeStep(now time.Time, request *coordinationv1alpha1.EvictionReq
 		return stepDecline, 0
 	case entry.HeartbeatTime == nil:
 		return stepEvict, 0
-	case budgetsAllow && isBlockedBy(status, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget):
+	}
+	wait := entry.HeartbeatTime.Add(retryDelay(entry.Retries)).Sub(now)
+	switch {
+	case wait <= 0:
+		return stepEvict, 0
+	case isBlockedBy(status, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget):
+		return stepAwaitBudget, wait
+	case podChanged:
 		return stepEvict, 0
 	}
-	if wait := entry.HeartbeatTime.Add(retryDelay(entry.Retries)).Sub(now); wait > 0 {
-		return stepWait, wait
-	}
-	return stepEvict, 0
+	return stepWait, wait
 }
 
 // nextTerminationStep decides for a pod that is terminating already.

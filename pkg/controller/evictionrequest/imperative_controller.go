@@ -19,6 +19,7 @@ package evictionrequest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -27,136 +28,350 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
 	"k8s.io/utils/clock"
 )
 
+// evictionItem is what an eviction worker takes on: the next step for a request, or the
+// next eviction under a budget. As the queue hands out each item once at a time, a budget
+// has as many evictions in flight as it has slots.
+type evictionItem struct {
+	// request is set for the step of a request, and empty for an eviction under a budget.
+	request types.NamespacedName
+	budget  types.NamespacedName
+	slot    int
+}
+
+func itemOf(request types.NamespacedName) evictionItem { return evictionItem{request: request} }
+
+const (
+	// contentionPause is how long no eviction under a budget is tried after the API server
+	// has refused one for which the cached budget has room: there is a newer one, and its
+	// event ends the pause. The requests would only be refused one after another.
+	contentionPause = time.Second
+
+	// maxContentionDelay bounds the delay of a request that is refused so again and again.
+	// Others under the same budget go first meanwhile.
+	maxContentionDelay = time.Minute
+)
+
 // imperativeInterceptor is imperative-eviction.k8s.io. It has a queue of its own,
-// because its calls may take long: the API server serializes evictions per budget.
+// because its calls may take long: the API server serializes evictions per budget. A
+// request whose pod has one budget waits for its eviction in the queue of that budget, of
+// which the oldest that may go is evicted; all others are evicted for themselves.
 type imperativeInterceptor struct {
 	requestLister coordinationlisters.EvictionRequestLister
 	podLister     corelisters.PodLister
 	budgetLister  policylisters.PodDisruptionBudgetLister
 
-	evict  podeviction.Evictor
-	writer *requestWriter
-	pacer  *pacer
-	// evicted holds the pods whose eviction succeeded, until their requests finish: the
-	// cache may still show them as they were.
-	evicted *podSet
+	evict   podeviction.Evictor
+	writer  *requestWriter
+	outages *outages
+	waiting *budgetQueues
+	// evicted holds until when pods whose eviction succeeded are left alone: the cache may
+	// still show them as they were.
+	evicted *podTimes
 	// retryAfter holds the times before which the API server does not want to be asked
 	// again about a pod.
 	retryAfter *podTimes
+	// changed holds the pods that have changed since the last attempt.
+	changed *podSet
 
-	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	clock clock.WithTicker
+	queue workqueue.TypedDelayingInterface[evictionItem]
+	// backoff says how long a request waits that fails again and again.
+	backoff workqueue.TypedRateLimiter[types.NamespacedName]
+	clock   clock.WithTicker
 }
 
-// syncRequest takes the next step for one request.
-func (i *imperativeInterceptor) syncRequest(ctx context.Context, key types.NamespacedName) error {
-	defer i.pacer.pass(key)
+// sync handles an item. What fails is tried again with an increasing delay of its own.
+func (i *imperativeInterceptor) sync(ctx context.Context, item evictionItem) {
+	request, err := item.request, error(nil)
+	if item.request == (types.NamespacedName{}) {
+		request, err = i.syncBudget(ctx, item)
+	} else {
+		err = i.syncRequest(ctx, request)
+	}
+	if err != nil {
+		i.outages.observe(err)
+		utilruntime.HandleErrorWithContext(ctx, err, "Will retry the eviction", "evictionRequest", request)
+		i.queue.AddAfter(itemOf(request), i.backoff.When(request))
+	}
+}
+
+// eviction is what the caches say of a request, its pod and its budgets.
+type eviction struct {
+	request *coordinationv1alpha1.EvictionRequest
+	pod     *v1.Pod
+	budgets []*policyv1.PodDisruptionBudget
+}
+
+func (e *eviction) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: e.request.Namespace, Name: e.request.Name}
+}
+
+// budgetKeys names the budgets that select the pod.
+func (e *eviction) budgetKeys() []types.NamespacedName {
+	var keys []types.NamespacedName
+	for _, budget := range e.budgets {
+		keys = append(keys, types.NamespacedName{Namespace: budget.Namespace, Name: budget.Name})
+	}
+	return keys
+}
+
+// governedBy returns the budget in whose queue the pod waits, or nil: it has none, or
+// several, of which the API server would ask none.
+func (e *eviction) governedBy() *policyv1.PodDisruptionBudget {
+	if budgets := governing(e.pod, e.budgets); len(budgets) == 1 {
+		return budgets[0]
+	}
+	return nil
+}
+
+// read returns what the caches say of a request, or nil when it or its pod is not there, or
+// the cache is older than the last own write.
+func (i *imperativeInterceptor) read(key types.NamespacedName) (*eviction, error) {
 	if !i.writer.isCurrent(key) {
-		return nil // The event that brings our own last write brings the next sync.
+		return nil, nil
 	}
 	request, err := i.requestLister.EvictionRequests(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading the request: %w", err)
+		return nil, fmt.Errorf("reading the request: %w", err)
 	}
 	pod, err := i.podLister.Pods(key.Namespace).Get(targetName(request))
-	if apierrors.IsNotFound(err) || (err == nil && string(pod.UID) != key.Name) {
-		return nil // Gone, or not seen yet: its event brings the next sync.
+	if apierrors.IsNotFound(err) || err == nil && string(pod.UID) != key.Name {
+		return nil, nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading pod %s: %w", targetName(request), err)
+		return nil, fmt.Errorf("reading pod %s: %w", targetName(request), err)
 	}
-	budgets := podeviction.BudgetsOf(i.budgetLister, pod)
+	return &eviction{request, pod, podeviction.BudgetsOf(i.budgetLister, pod)}, nil
+}
 
-	now := i.clock.Now()
-	step, lookAgainAfter := nextImperativeStep(now, request, pod, budgetsAllow(pod, budgets))
-	if lookAgainAfter > 0 {
-		i.queue.AddAfter(key, lookAgainAfter)
+// syncRequest takes the next step for one request. Where that is an eviction under a
+// budget, the request joins the queue of the budget.
+func (i *imperativeInterceptor) syncRequest(ctx context.Context, key types.NamespacedName) error {
+	request, err := i.requestLister.EvictionRequests(key.Namespace).Get(key.Name)
+	if apierrors.IsNotFound(err) || err == nil && !isItsTurn(request) {
+		i.forget(key)
+		return nil
 	}
-	status := request.Status.DeepCopy()
+	e, err := i.read(key)
+	if err != nil {
+		return err
+	}
+	if e == nil {
+		// The event of the own write or of the pod should bring the next sync.
+		i.queue.AddAfter(itemOf(key), safetyDelay())
+		return nil
+	}
+	now := i.clock.Now()
+	step, wait := i.nextStep(now, e)
+	i.queue.AddAfter(itemOf(key), earliest(wait, safetyDelay()))
+	if taken := i.place(now, e, step, wait); taken {
+		return nil // It comes again when its eviction has an answer.
+	}
+	status := e.request.Status.DeepCopy()
 	switch step {
 	case stepEvict:
-		return i.evictInTurn(ctx, request, pod, budgets)
+		if e.governedBy() == nil {
+			return i.evictPod(ctx, e)
+		}
+		return nil
 	case stepDecline:
-		recordDecline(now, status, declineReason(pod))
+		recordDecline(now, status, declineReason(e.pod))
 	case stepReportTermination:
 		recordTermination(now, status)
 	}
-	return i.writer.setStatus(ctx, request, status)
+	return i.writer.setStatus(ctx, e.request, status)
 }
 
-// evictInTurn makes an attempt when the API server wants one: not before the time that
-// it has named, and not while enough others go on under the same budget.
-func (i *imperativeInterceptor) evictInTurn(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget) error {
-	key := types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
-	if i.evicted.has(pod.UID) {
-		return nil // Its termination is on its way into the cache.
+// isItsTurn reports whether the built-in interceptor has anything to do for the request.
+func isItsTurn(request *coordinationv1alpha1.EvictionRequest) bool {
+	return !isFinished(&request.Status) && activeInterceptor(&request.Status) == coordinationv1alpha1.EvictionInterceptorImperative
+}
+
+// nextStep is nextImperativeStep with what this process remembers.
+func (i *imperativeInterceptor) nextStep(now time.Time, e *eviction) (imperativeStep, time.Duration) {
+	step, wait := nextImperativeStep(now, e.request, e.pod, i.changed.has(e.pod.UID))
+	if step != stepEvict && step != stepAwaitBudget {
+		return step, wait
 	}
-	if wait := i.retryAfter.remaining(pod.UID, i.clock.Now()); wait > 0 {
-		i.queue.AddAfter(key, wait)
-		return nil
-	}
-	// Two budgets on one pod are refused without a write to either.
-	if len(budgets) == 1 {
-		budget := types.NamespacedName{Namespace: budgets[0].Namespace, Name: budgets[0].Name}
-		if !i.pacer.enter(budget, key) {
-			return nil
+	for _, notBefore := range []*podTimes{i.evicted, i.retryAfter} {
+		if wait := notBefore.remaining(e.pod.UID, now); wait > 0 {
+			return stepWait, wait
 		}
-		defer i.pacer.leave(budget)
 	}
-	return i.evictPod(ctx, request, pod, budgets)
+	if step == stepAwaitBudget && len(governing(e.pod, e.budgets)) == 0 {
+		return stepEvict, 0 // What it has waited for is gone.
+	}
+	return step, wait
+}
+
+// place has the request wait in the queue of its budget if that is the step, and returns
+// whether it is being evicted at this moment.
+func (i *imperativeInterceptor) place(now time.Time, e *eviction, step imperativeStep, wait time.Duration) (taken bool) {
+	var c *candidate
+	budget := e.governedBy()
+	if budget != nil && (step == stepEvict || step == stepAwaitBudget) {
+		c = &candidate{request: e.key(), created: e.request.CreationTimestamp.Time, healthy: podutil.IsPodReady(e.pod), dueAt: now.Add(wait)}
+	}
+	keys := e.budgetKeys()
+	taken = i.waiting.place(e.key(), keys, c)
+	if c != nil {
+		i.wake(types.NamespacedName{Namespace: budget.Namespace, Name: budget.Name})
+	}
+	// Who handled the event of a budget before the request was placed has not found it.
+	again := eviction{e.request, e.pod, podeviction.BudgetsOf(i.budgetLister, e.pod)}
+	if !slices.Equal(keys, again.budgetKeys()) {
+		i.queue.Add(itemOf(e.key()))
+	}
+	return taken
+}
+
+// wake has an eviction tried under the budget, if a request waits for it.
+func (i *imperativeInterceptor) wake(budget types.NamespacedName) {
+	if !i.waiting.has(budget) {
+		return
+	}
+	for slot := range i.waiting.perBudget {
+		i.queue.Add(evictionItem{budget: budget, slot: slot})
+	}
+}
+
+// noteChange remembers that a pod has changed, if an attempt to evict it may follow: what
+// has refused it before, such as a webhook, may not do so any more.
+func (i *imperativeInterceptor) noteChange(pod *v1.Pod) {
+	request, err := i.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
+	if err == nil && isItsTurn(request) {
+		i.changed.add(pod.UID)
+	}
+}
+
+// placeAgain decides again for all requests whose pods the budget selected: its selector has
+// changed, or it is gone.
+func (i *imperativeInterceptor) placeAgain(budget types.NamespacedName) {
+	for _, request := range i.waiting.relatedTo(budget) {
+		i.queue.Add(itemOf(request))
+	}
+}
+
+// syncBudget evicts the oldest pod under a budget that may go now, and returns its request.
+func (i *imperativeInterceptor) syncBudget(ctx context.Context, item evictionItem) (types.NamespacedName, error) {
+	budget, err := i.budgetLister.PodDisruptionBudgets(item.budget.Namespace).Get(item.budget.Name)
+	if err != nil {
+		i.placeAgain(item.budget)
+		return types.NamespacedName{}, nil
+	}
+	now := i.clock.Now()
+	room := roomOf(budget, i.waiting.used(item.budget, budget.ResourceVersion))
+	key, found, wait := i.waiting.next(item.budget, budget.ResourceVersion, now, room)
+	if !found {
+		if wait > 0 {
+			i.queue.AddAfter(item, wait)
+		}
+		return types.NamespacedName{}, nil
+	}
+	// Whatever becomes of this one, it is the turn of the next then.
+	defer i.queue.Add(item)
+	defer func() {
+		if again := i.waiting.done(item.budget, key); again {
+			i.queue.Add(itemOf(key))
+		}
+	}()
+	return key, i.evictNext(ctx, now, key, budget, room)
+}
+
+// evictNext evicts the pod of a request that was taken out of the queue of a budget, if all
+// is still as it was when the request was placed there.
+func (i *imperativeInterceptor) evictNext(ctx context.Context, now time.Time, key types.NamespacedName, budget *policyv1.PodDisruptionBudget, room room) error {
+	e, err := i.read(key)
+	if err != nil {
+		return err
+	}
+	if e != nil && e.governedBy() != nil && e.governedBy().UID == budget.UID {
+		step, _ := i.nextStep(now, e)
+		if step == stepEvict || step == stepAwaitBudget && room.allows(podutil.IsPodReady(e.pod)) {
+			return i.evictPod(ctx, e)
+		}
+	}
+	i.queue.Add(itemOf(key))
+	return nil
 }
 
 // evictPod makes one attempt. Only a refusal is written down: after a success, the
 // end of the pod speaks for itself.
-func (i *imperativeInterceptor) evictPod(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget) error {
-	err := i.evict(ctx, pod, evictionPreconditions(pod, budgets))
+func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error {
+	i.changed.remove(e.pod.UID)
+	err := i.evict(ctx, e.pod, evictionPreconditions(e.pod, e.budgets))
 	// The call may have taken seconds: what is recorded carries the time of the answer.
 	now := i.clock.Now()
-	outcome, detail := podeviction.Classify(err, budgets)
-	if outcome == podeviction.Budget && budgetsAllow(pod, budgets) {
+	outcome, detail := podeviction.Classify(err, e.budgets)
+	contended := outcome == podeviction.Budget && budgetsAllow(e.pod, e.budgets)
+	if contended {
 		// The budget in the cache has room, so the API server knows a newer one, or was
 		// busy with other evictions. That is no state worth reporting.
 		outcome = podeviction.Retry
 	}
 	metrics.CountImperativeEviction(outcome.String())
+	i.queue.AddAfter(itemOf(e.key()), safetyDelay())
 	seconds, asked := apierrors.SuggestsClientDelay(err)
 	if asked {
-		i.retryAfter.set(pod.UID, now.Add(time.Duration(seconds)*time.Second))
+		i.retryAfter.set(e.pod.UID, now.Add(time.Duration(seconds)*time.Second))
 	}
-	status := request.Status.DeepCopy()
+	if outcome == podeviction.Retry {
+		return i.retry(ctx, now, e, err, contended)
+	}
+	i.backoff.Forget(e.key())
+	status := e.request.Status.DeepCopy()
 	switch outcome {
 	case podeviction.Evicted:
-		klog.FromContext(ctx).V(2).Info("Evicted pod", "pod", klog.KObj(pod), "podUID", pod.UID)
-		i.rememberEvicted(request, pod)
+		klog.FromContext(ctx).V(2).Info("Evicted pod", "pod", klog.KObj(e.pod), "podUID", e.pod.UID)
+		i.rememberEvicted(now, e)
 		return nil
 	case podeviction.Gone:
 		return nil
-	case podeviction.Retry:
-		if asked {
-			klog.FromContext(ctx).V(2).Info("The API server asked to try again later", "pod", klog.KObj(pod), "err", err)
-			i.queue.AddAfter(types.NamespacedName{Namespace: request.Namespace, Name: request.Name}, time.Duration(seconds)*time.Second)
-			return nil
-		}
-		return fmt.Errorf("evicting pod %s: %w", pod.Name, err)
 	case podeviction.Budget:
 		recordRefusal(now, status, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, detail)
 	case podeviction.Refused:
 		recordRefusal(now, status, coordinationv1alpha1.EvictionRequestReasonEvictionRefused, detail)
 	}
-	return i.writer.setStatus(ctx, request, status)
+	return i.writer.setStatus(ctx, e.request, status)
+}
+
+// retry has the eviction tried again after an answer that says nothing of the pod: when
+// the API server has asked to, or after a delay that increases.
+func (i *imperativeInterceptor) retry(ctx context.Context, now time.Time, e *eviction, err error, contended bool) error {
+	item, budget := itemOf(e.key()), e.governedBy()
+	seconds, asked := apierrors.SuggestsClientDelay(err)
+	delay := time.Duration(seconds) * time.Second
+	if !asked && !contended {
+		return fmt.Errorf("evicting pod %s: %w", e.pod.Name, err)
+	}
+	klog.FromContext(ctx).V(2).Info("The eviction is tried again later", "pod", klog.KObj(e.pod), "err", err)
+	if budget != nil {
+		key := types.NamespacedName{Namespace: budget.Namespace, Name: budget.Name}
+		if contended {
+			i.waiting.pause(key, now.Add(contentionPause), budget.ResourceVersion)
+		} else {
+			i.waiting.pause(key, now.Add(delay), "")
+		}
+	}
+	if !asked {
+		delay = min(i.backoff.When(e.key()), maxContentionDelay)
+	}
+	i.queue.AddAfter(item, delay)
+	return nil
 }
 
 // evictionPreconditions makes sure that this instance of the pod is evicted and no
@@ -176,9 +391,22 @@ func evictionPreconditions(pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget)
 // rememberEvicted keeps the pod from being evicted again before the cache shows that
 // it terminates. When its request was deleted during the call, no event will come to
 // forget it.
-func (i *imperativeInterceptor) rememberEvicted(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) {
-	i.evicted.add(pod.UID)
-	if _, err := i.requestLister.EvictionRequests(request.Namespace).Get(request.Name); apierrors.IsNotFound(err) {
-		i.evicted.remove(pod.UID)
+func (i *imperativeInterceptor) rememberEvicted(now time.Time, e *eviction) {
+	if budget := e.governedBy(); budget != nil && podutil.IsPodReady(e.pod) {
+		i.waiting.spend(types.NamespacedName{Namespace: budget.Namespace, Name: budget.Name}, budget.ResourceVersion)
 	}
+	i.evicted.set(e.pod.UID, now.Add(safetyInterval))
+	if _, err := i.requestLister.EvictionRequests(e.request.Namespace).Get(e.request.Name); apierrors.IsNotFound(err) {
+		i.evicted.remove(e.pod.UID)
+	}
+}
+
+// forget drops what is remembered of a request that is over.
+func (i *imperativeInterceptor) forget(key types.NamespacedName) {
+	uid := types.UID(key.Name)
+	i.waiting.forget(key)
+	i.evicted.remove(uid)
+	i.retryAfter.remove(uid)
+	i.changed.remove(uid)
+	i.backoff.Forget(key)
 }

@@ -55,6 +55,16 @@ func twoBudgets() *apierrors.StatusError {
 	}}
 }
 
+// budgetNotFound is its answer where the budget is deleted during the call.
+func budgetNotFound() error {
+	return apierrors.NewNotFound(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, "web")
+}
+
+// negativeBudget is its answer where the status of the budget makes no sense.
+func negativeBudget() error {
+	return apierrors.NewForbidden(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudget"}, "web", errors.New("pdb disruptions allowed is negative"))
+}
+
 // its is what a request needs for the built-in interceptor to act.
 func its(words ...func(*coordinationv1alpha1.EvictionRequestStatus)) func(*coordinationv1alpha1.EvictionRequest) {
 	return having(append([]func(*coordinationv1alpha1.EvictionRequestStatus){targets(), active(builtIn, 0)}, words...)...)
@@ -80,19 +90,34 @@ func TestImperativeSyncRequest(t *testing.T) {
 		answer    error
 		evictions int
 		want      []*coordinationv1alpha1.EvictionRequestStatus
-		lookAgain time.Duration
-		err       error
+		// nextSync is safetyInterval where it is zero.
+		nextSync time.Duration
+		never    bool
 	}{
-		"a request that is gone":                     {objects: []runtime.Object{newPod()}},
+		"a request that is gone":                     {objects: []runtime.Object{newPod()}, never: true},
 		"a pod that is gone":                         {objects: []runtime.Object{newRequest(its())}},
 		"a pod that has the name of the target only": {objects: []runtime.Object{newRequest(its()), newPod(podUIDIs(otherUID))}},
 		"somebody else's turn": {
-			objects: []runtime.Object{newRequest(having(targets(first), active(first, 0))), newPod()},
+			objects: []runtime.Object{newRequest(having(targets(first), active(first, 0))), newPod()}, never: true,
+		},
+		"a finished request": {
+			objects: []runtime.Object{newRequest(its(condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0))), newPod()}, never: true,
 		},
 		"a success is not written":          {objects: []runtime.Object{newRequest(its()), newPod()}, evictions: 1},
 		"a pod that is gone is not written": {objects: []runtime.Object{newRequest(its()), newPod()}, answer: notFound(podName), evictions: 1},
 		"no answer is an error": {
-			objects: []runtime.Object{newRequest(its()), newPod()}, answer: errUnreachable, evictions: 1, err: errUnreachable,
+			objects: []runtime.Object{newRequest(its()), newPod()}, answer: errUnreachable, evictions: 1, nextSync: time.Second,
+		},
+		"a budget that vanishes during the call says nothing of the pod": {
+			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("web")}, answer: budgetNotFound(), evictions: 1, nextSync: time.Second,
+		},
+		"a budget whose status makes no sense": {
+			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("web", allowing(-1))}, answer: negativeBudget(), evictions: 1,
+			want: []*coordinationv1alpha1.EvictionRequestStatus{refusalStatus(1, "DisruptionBudget", "PodDisruptionBudget web: "+negativeBudget().Error())},
+		},
+		"a webhook that refuses with 429": {
+			objects: []runtime.Object{newRequest(its()), newPod()}, answer: apierrors.NewTooManyRequestsError("migrating"), evictions: 1,
+			want: []*coordinationv1alpha1.EvictionRequestStatus{refusalStatus(1, "EvictionRefused", apierrors.NewTooManyRequestsError("migrating").Error())},
 		},
 		"a refusal of the budget is written": {
 			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("web")}, answer: violation(""), evictions: 1,
@@ -109,19 +134,40 @@ func TestImperativeSyncRequest(t *testing.T) {
 		// Contention: the API server is busy with other evictions, which is no state of this one.
 		"a refusal while the budget has room is retried, not written": {
 			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("web", allowing(1))}, answer: violation(""), evictions: 1,
-			err: violation(""),
+			nextSync: time.Second,
 		},
 		"a refusal while no budget is known is retried, not written": {
 			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("db", selecting("db"))}, answer: violation(""), evictions: 1,
-			err: violation(""),
+			nextSync: time.Second,
 		},
 		"a blocked pod waits": {
-			objects:   []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(), newBudget("web")},
-			lookAgain: time.Minute,
+			objects:  []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(), newBudget("web")},
+			nextSync: time.Minute,
+		},
+		"a blocked pod that a webhook refuses waits for itself": {
+			objects:  []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), refusedOtherwise(0))), newPod(), newBudget("web", allowing(1))},
+			nextSync: time.Minute,
+		},
+		"a blocked pod that does not run asks no budget": {
+			objects:   []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(inPhase(v1.PodPending)), newBudget("web")},
+			evictions: 1,
+		},
+		"a pod with two budgets waits for room in neither": {
+			objects: []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(),
+				newBudget("web", allowing(1)), newBudget("all", allowing(1))},
+			nextSync: time.Minute,
+		},
+		"an unhealthy pod goes when its budget does not need it": {
+			objects:   []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(notReady), newBudget("web")},
+			evictions: 1, nextSync: time.Minute,
+		},
+		"an unhealthy pod stays while its budget lacks healthy ones": {
+			objects:  []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(notReady), newBudget("web", healthy(2, 3))},
+			nextSync: time.Minute,
 		},
 		"a blocked pod goes when its budget has room": {
 			objects:   []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(), newBudget("web", allowing(1))},
-			evictions: 1,
+			evictions: 1, nextSync: time.Minute,
 		},
 		"a blocked pod goes when its last budget is gone": {
 			objects:   []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod()},
@@ -132,8 +178,8 @@ func TestImperativeSyncRequest(t *testing.T) {
 			want:    []*coordinationv1alpha1.EvictionRequestStatus{newStatus(targets(), active(builtIn, 0), reporting(declined))},
 		},
 		"a termination is reported after a while": {
-			objects:   []runtime.Object{newRequest(its()), newPod(terminatingSince(0))},
-			lookAgain: 10 * time.Second,
+			objects:  []runtime.Object{newRequest(its()), newPod(terminatingSince(0))},
+			nextSync: 10 * time.Second,
 		},
 		"a long termination is reported": {
 			objects: []runtime.Object{newRequest(its()), newPod(terminatingSince(-10 * time.Second))},
@@ -148,19 +194,19 @@ func TestImperativeSyncRequest(t *testing.T) {
 			if request, ok := test.objects[0].(*coordinationv1alpha1.EvictionRequest); ok {
 				unchanged = request.DeepCopy()
 			}
-			_, ctx := ktesting.NewTestContext(t)
-			err := f.imperative.syncRequest(ctx, requestKeyOfPod)
-			if test.err == nil && err != nil || test.err != nil && (err == nil || err.Error() != "evicting pod web-0: "+test.err.Error()) {
-				t.Errorf("got error %v, want %v", err, test.err)
-			}
-			if len(f.Controller.imperative.evicted.uids) > 0 != (test.answer == nil && test.evictions > 0) {
-				t.Errorf("remembers %v as evicted", f.imperative.evicted.uids)
+			f.syncsEviction(t, requestKeyOfPod)
+			if len(f.imperative.evicted.times) > 0 != (test.answer == nil && test.evictions > 0) {
+				t.Errorf("remembers %v as evicted", f.imperative.evicted.times)
 			}
 			if len(f.evicted) != test.evictions {
 				t.Errorf("tried %d evictions, want %d", len(f.evicted), test.evictions)
 			}
-			if got := f.evictions.after[requestKeyOfPod]; got != test.lookAgain {
-				t.Errorf("looks again after %s, want %s", got, test.lookAgain)
+			nextSync := test.nextSync
+			if nextSync == 0 && !test.never {
+				nextSync = safetyInterval
+			}
+			if got := f.evictions.after[itemOf(requestKeyOfPod)]; got != nextSync {
+				t.Errorf("the next sync is after %s, want %s", got, nextSync)
 			}
 			f.expectWrites(t, test.want...)
 			if unchanged != nil {
@@ -182,10 +228,7 @@ func TestEvictionPreconditions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, newRequest(its()), newPod(func(pod *v1.Pod) { pod.ResourceVersion = version }), test.budget)
-			_, ctx := ktesting.NewTestContext(t)
-			if err := f.imperative.syncRequest(ctx, requestKeyOfPod); err != nil {
-				t.Fatalf("unexpected error: %v", err)
-			}
+			f.syncsEviction(t, requestKeyOfPod)
 			if diff := cmp.Diff([]*metav1.Preconditions{test.want}, f.preconditions); diff != "" {
 				t.Errorf("unexpected preconditions (-want, +got):\n%s", diff)
 			}
@@ -197,34 +240,32 @@ func TestEvictionPreconditions(t *testing.T) {
 // at again meanwhile. The time of a refusal and the identity of the pod must be right.
 func TestEvictPodOnce(t *testing.T) {
 	f := newFixture(t, newRequest(its()), newPod())
-	_, ctx := ktesting.NewTestContext(t)
 	for range 3 {
-		if err := f.imperative.syncRequest(ctx, requestKeyOfPod); err != nil {
-			t.Fatalf("unexpected error: %v", err)
-		}
+		f.syncsEviction(t, requestKeyOfPod)
 	}
 	if diff := cmp.Diff([]*v1.Pod{newPod()}, f.evicted); diff != "" {
 		t.Errorf("unexpected evictions (-want, +got):\n%s", diff)
 	}
 	f.expectWrites(t)
+	// What should have happened long ago has not: the success was none, or was undone.
+	f.clock.Step(safetyInterval)
+	f.syncsEviction(t, requestKeyOfPod)
+	if len(f.evicted) != 2 {
+		t.Errorf("tried %d evictions of a pod that does not terminate, want 2", len(f.evicted))
+	}
 }
 
 // A success is remembered for that instance only: its successor is another pod.
 func TestEvictPodAgainForSuccessor(t *testing.T) {
 	f := newFixture(t, newRequest(its()), newPod())
-	_, ctx := ktesting.NewTestContext(t)
-	if err := f.imperative.syncRequest(ctx, requestKeyOfPod); err != nil {
-		t.Fatalf("unexpected error: %v", err)
-	}
+	f.syncsEviction(t, requestKeyOfPod)
 	next := newRequest(its(), func(request *coordinationv1alpha1.EvictionRequest) {
 		request.Name, request.Spec.Target.Pod.UID = string(otherUID), string(otherUID)
 	})
 	successor := newPod(podUIDIs(otherUID))
 	f.cached(t, next)
 	f.cached(t, successor)
-	if err := f.imperative.syncRequest(ctx, types.NamespacedName{Namespace: namespace, Name: string(otherUID)}); err != nil {
-		t.Fatalf("unexpected error: %v", err)
-	}
+	f.syncsEviction(t, types.NamespacedName{Namespace: namespace, Name: string(otherUID)})
 	if diff := cmp.Diff([]*v1.Pod{newPod(), successor}, f.evicted); diff != "" {
 		t.Errorf("unexpected evictions (-want, +got):\n%s", diff)
 	}
@@ -250,31 +291,26 @@ func TestEvictionObeysRetryAfter(t *testing.T) {
 			}
 			f := newFixture(t, objects...)
 			f.evictErr = test.answer
-			_, ctx := ktesting.NewTestContext(t)
-			sync := func() {
-				t.Helper()
-				if err := f.imperative.syncRequest(ctx, requestKeyOfPod); err != nil {
-					t.Fatalf("unexpected error: %v", err)
-				}
-			}
-			sync()
+			f.syncsEviction(t, requestKeyOfPod)
 			f.evictErr = nil
 			f.clock.Step(test.lookAgain - time.Second)
 			f.cached(t, newRequest(its(reporting(retrying(0, 0, 0)), blockedByBudget(0))))
-			f.cached(t, newBudget("web", allowing(1))) // Not even this counts.
-			sync()
-			if len(f.evicted) != 1 || f.evictions.after[requestKeyOfPod] != time.Second {
-				t.Errorf("tried %d times and looks again after %s, want once and a second", len(f.evicted), f.evictions.after[requestKeyOfPod])
+			f.delivers(t, newBudget("web", allowing(1), withVersion("2"))) // Not even this counts.
+			f.evictions.waits(itemOf(requestKeyOfPod))
+			f.syncsEviction(t, requestKeyOfPod)
+			if got := f.evictions.waits(itemOf(requestKeyOfPod)); len(f.evicted) != 1 || got != time.Second {
+				t.Errorf("tried %d times and again after %s, want once and a second", len(f.evicted), got)
 			}
 			f.clock.Step(time.Second)
-			sync()
+			f.syncsEviction(t, requestKeyOfPod)
 			if len(f.evicted) != 2 {
 				t.Errorf("tried %d times, want twice", len(f.evicted))
 			}
 			f.deliversEnd(t, newRequest())
-			work(ctx, f.decisions, f.syncRequest)
-			if len(f.imperative.retryAfter.times) > 0 {
-				t.Error("remembers a pod whose request is gone")
+			_, ctx := ktesting.NewTestContext(t)
+			f.Controller.work(ctx)
+			if got := f.remembered(); got > 0 {
+				t.Errorf("remembers %d things of a request that is gone", got)
 			}
 		})
 	}
@@ -286,49 +322,6 @@ func delayedViolation(seconds int32) error {
 	return err
 }
 
-// While an eviction under a budget is in flight, the next one waits for its turn and
-// for nothing else.
-func TestEvictionsArePacedPerBudget(t *testing.T) {
-	waiting := newPod(podUIDIs(otherUID), func(pod *v1.Pod) { pod.Name = "web-2" })
-	request := newRequest(its(), func(request *coordinationv1alpha1.EvictionRequest) {
-		request.Name = string(otherUID)
-		request.Spec.Target.Pod = &coordinationv1alpha1.LocalPodReference{Name: "web-2", UID: string(otherUID)}
-	})
-	f := newFixture(t, request, waiting, newBudget("web", allowing(2)))
-	budget := types.NamespacedName{Namespace: namespace, Name: "web"}
-	f.imperative.pacer.enter(budget, named("a"))
-	_, ctx := ktesting.NewTestContext(t)
-	key := types.NamespacedName{Namespace: namespace, Name: string(otherUID)}
-	if err := f.imperative.syncRequest(ctx, key); err != nil || len(f.evicted) != 0 {
-		t.Fatalf("evicted %d pods, %v, while another one is in flight", len(f.evicted), err)
-	}
-	f.imperative.pacer.leave(budget)
-	f.expectQueued(t, nil, []types.NamespacedName{key})
-	if err := f.imperative.syncRequest(ctx, key); err != nil || len(f.evicted) != 1 {
-		t.Fatalf("evicted %d pods, %v, when it was its turn", len(f.evicted), err)
-	}
-	// It has left, too: nobody would come in any more.
-	if len(f.imperative.pacer.budgets) != 0 {
-		t.Error("its eviction still counts as in flight")
-	}
-}
-
-// A request that was woken and does not evict any more gives its place to the next.
-func TestEvictionPassesItsPlaceOn(t *testing.T) {
-	f := newFixture(t, newRequest(its())) // Its pod is gone.
-	budget, next := named("web"), named("next")
-	f.imperative.pacer.enter(budget, named("a"))
-	f.imperative.pacer.enter(budget, requestKeyOfPod)
-	f.imperative.pacer.enter(budget, next)
-	f.imperative.pacer.leave(budget)
-	f.expectQueued(t, nil, []types.NamespacedName{requestKeyOfPod})
-	_, ctx := ktesting.NewTestContext(t)
-	if err := f.imperative.syncRequest(ctx, requestKeyOfPod); err != nil {
-		t.Fatalf("unexpected error: %v", err)
-	}
-	f.expectQueued(t, nil, []types.NamespacedName{next})
-}
-
 // No event will come to forget a pod whose request is deleted during the call.
 func TestEvictionOutlivesItsRequest(t *testing.T) {
 	f := newFixture(t, newRequest(its()), newPod())
@@ -336,11 +329,8 @@ func TestEvictionOutlivesItsRequest(t *testing.T) {
 		f.deliversEnd(t, newRequest(its()))
 		return nil
 	}
-	_, ctx := ktesting.NewTestContext(t)
-	if err := f.imperative.syncRequest(ctx, requestKeyOfPod); err != nil {
-		t.Fatalf("unexpected error: %v", err)
-	}
-	if f.imperative.evicted.has(podUID) {
+	f.syncsEviction(t, requestKeyOfPod)
+	if len(f.imperative.evicted.times) > 0 {
 		t.Error("remembers the pod for ever")
 	}
 }

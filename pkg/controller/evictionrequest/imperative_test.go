@@ -43,12 +43,12 @@ func TestNextImperativeStep(t *testing.T) {
 	refusedOnce := having(targets(), active(builtIn, 0), reporting(retrying(1, 0, 0)), blockedByBudget(0))
 
 	tests := map[string]struct {
-		after        time.Duration
-		request      *coordinationv1alpha1.EvictionRequest
-		pod          *v1.Pod
-		budgetsAllow bool
-		want         imperativeStep
-		lookAgain    time.Duration
+		after      time.Duration
+		request    *coordinationv1alpha1.EvictionRequest
+		pod        *v1.Pod
+		podChanged bool
+		want       imperativeStep
+		lookAgain  time.Duration
 	}{
 		"evicts when its turn comes": {
 			request: newRequest(itsTurn), pod: newPod(), want: stepEvict,
@@ -91,31 +91,35 @@ func TestNextImperativeStep(t *testing.T) {
 			request: newRequest(itsTurn), pod: newPod(ownedBy("DaemonSet", true)), want: stepDecline,
 		},
 		"waits one more second before the first retry": {
-			after: 59 * time.Second, request: newRequest(refusedOnce), pod: newPod(), want: stepWait, lookAgain: time.Second,
+			after: 59 * time.Second, request: newRequest(refusedOnce), pod: newPod(), want: stepAwaitBudget, lookAgain: time.Second,
 		},
 		"retries a minute after the first refusal": {
 			after: 60 * time.Second, request: newRequest(refusedOnce), pod: newPod(), want: stepEvict,
 		},
-		"retries at once when the budget has room": {
-			after: time.Second, request: newRequest(refusedOnce), pod: newPod(), budgetsAllow: true, want: stepEvict,
+		"a change of the pod does not help where a budget blocks": {
+			after: time.Second, request: newRequest(refusedOnce), pod: newPod(), podChanged: true, want: stepAwaitBudget, lookAgain: 59 * time.Second,
 		},
-		"a budget with room does not help where something else is in the way": {
-			after:        time.Second,
-			request:      newRequest(having(targets(), active(builtIn, 0), reporting(retrying(3, 0, 0)), refusedOtherwise(0))),
-			pod:          newPod(),
-			budgetsAllow: true, want: stepWait, lookAgain: 4*time.Minute - time.Second,
+		"no room in a budget matters where something else refuses": {
+			after:   time.Second,
+			request: newRequest(having(targets(), active(builtIn, 0), reporting(retrying(3, 0, 0)), refusedOtherwise(0))),
+			pod:     newPod(), want: stepWait, lookAgain: 4*time.Minute - time.Second,
 		},
-		"a budget with room does not hurry what is not blocked any more": {
+		"a change of the pod brings the next attempt forward there": {
+			after:   time.Second,
+			request: newRequest(having(targets(), active(builtIn, 0), reporting(retrying(3, 0, 0)), refusedOtherwise(0))),
+			pod:     newPod(), podChanged: true, want: stepEvict,
+		},
+		"waits for itself when it is not blocked any more": {
 			after: time.Second,
 			request: newRequest(having(targets(), active(builtIn, 0), reporting(retrying(1, 0, 0)),
 				condition(blocked, metav1.ConditionFalse, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, "", 0))),
-			pod:          newPod(),
-			budgetsAllow: true, want: stepWait, lookAgain: 59 * time.Second,
+			pod:  newPod(),
+			want: stepWait, lookAgain: 59 * time.Second,
 		},
 		"waits twice as long after the second refusal": {
 			after:   time.Minute,
 			request: newRequest(having(targets(), active(builtIn, 0), reporting(retrying(2, 0, 0)), blockedByBudget(0))),
-			pod:     newPod(), want: stepWait, lookAgain: time.Minute,
+			pod:     newPod(), want: stepAwaitBudget, lookAgain: time.Minute,
 		},
 		"a pod that terminates is given time to end": {
 			after:   9 * time.Second,
@@ -145,7 +149,7 @@ func TestNextImperativeStep(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, lookAgain := nextImperativeStep(start.Add(test.after), test.request, test.pod, test.budgetsAllow)
+			got, lookAgain := nextImperativeStep(start.Add(test.after), test.request, test.pod, test.podChanged)
 			if got != test.want {
 				t.Errorf("got step %d, want %d", got, test.want)
 			}

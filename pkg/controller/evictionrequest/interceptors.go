@@ -17,26 +17,12 @@ limitations under the License.
 package evictionrequest
 
 import (
-	"strings"
-	"time"
+	"slices"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
-)
-
-const (
-	// firstReportPatience is how long an interceptor may take to take up its turn before
-	// it counts as unresponsive: one that runs at all answers within seconds.
-	firstReportPatience = time.Minute
-
-	// nextReportPatience is how long it may be silent afterwards. Interceptors are
-	// advised to report every three minutes (KEP-4563, Interceptor), and the condition
-	// must not come and go with each report of a healthy one. With a short heartbeat
-	// deadline it is three quarters of that.
-	nextReportPatience = 5 * time.Minute
 )
 
 // computeTargetInterceptors returns who gets a turn in the eviction of the pod, in
@@ -48,35 +34,20 @@ func computeTargetInterceptors(pod *v1.Pod) []coordinationv1alpha1.Interceptor {
 		named = append(named, interceptor.Name)
 	}
 	var interceptors []coordinationv1alpha1.Interceptor
-	for _, name := range evictioninterceptor.TargetNames(named, pod.Annotations, defaultInterceptors(pod)) {
+	for _, name := range evictioninterceptor.TargetNames(named, pod.Annotations, evictionrequesttools.DefaultInterceptors(pod)) {
 		interceptors = append(interceptors, coordinationv1alpha1.Interceptor{Name: name})
 	}
 	return interceptors
 }
 
-// defaultInterceptors returns who can end a pod that is not evicted through the API.
-// They get a turn also where the pod does not name them, such as one that is older
-// than the feature.
-func defaultInterceptors(pod *v1.Pod) []string {
-	switch {
-	case isMirrorPod(pod):
-		return []string{coordinationv1alpha1.EvictionInterceptorKubelet}
-	case isDaemonSetPod(pod):
-		return []string{coordinationv1alpha1.EvictionInterceptorDaemonSet}
-	}
-	return nil
-}
-
-// isMirrorPod tells whether the pod only shows a static pod of the kubelet.
+// isMirrorPod reports whether the pod only shows a static pod of the kubelet.
 func isMirrorPod(pod *v1.Pod) bool {
-	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
-	return mirror
+	return slices.Contains(evictionrequesttools.DefaultInterceptors(pod), coordinationv1alpha1.EvictionInterceptorKubelet)
 }
 
-// isDaemonSetPod tells whether a DaemonSet controls the pod.
+// isDaemonSetPod reports whether a DaemonSet controls the pod.
 func isDaemonSetPod(pod *v1.Pod) bool {
-	owner := metav1.GetControllerOf(pod)
-	return owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/")
+	return slices.Contains(evictionrequesttools.DefaultInterceptors(pod), coordinationv1alpha1.EvictionInterceptorDaemonSet)
 }
 
 // activeInterceptor returns the name of the interceptor whose turn it is, or "".
@@ -95,47 +66,4 @@ func interceptorStatus(status *coordinationv1alpha1.EvictionRequestStatus, name 
 		}
 	}
 	return nil
-}
-
-// activeDeadline returns when the active interceptor of the status loses its turn if
-// it stays silent. The built-in interceptor has no deadline: nobody could take over
-// from it.
-func activeDeadline(request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) (deadline time.Time, limited bool) {
-	switch activeInterceptor(status) {
-	case "", coordinationv1alpha1.EvictionInterceptorImperative:
-		return time.Time{}, false
-	}
-	return lastSignOfLife(request, status).Add(evictionrequesttools.HeartbeatDeadline(request)), true
-}
-
-// reportOverdue returns when the silence of the active interceptor of the status is
-// worth a condition. None is expected where there is no deadline, nor of one who has
-// completed and is active because the pod terminates.
-func reportOverdue(request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) (overdue time.Time, expected bool) {
-	if _, limited := activeDeadline(request, status); !limited {
-		return time.Time{}, false
-	}
-	patience := firstReportPatience
-	entry := interceptorStatus(status, activeInterceptor(status))
-	if entry != nil && entry.CompletionTime != nil {
-		return time.Time{}, false
-	}
-	if entry != nil && entry.HeartbeatTime != nil {
-		patience = min(nextReportPatience, evictionrequesttools.HeartbeatDeadline(request)*3/4)
-	}
-	return lastSignOfLife(request, status).Add(patience), true
-}
-
-// lastSignOfLife returns when the active interceptor of the status has reported last,
-// or was activated, if that is later.
-func lastSignOfLife(request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) time.Time {
-	lastSign := request.CreationTimestamp.Time
-	if status.ActivationTime != nil {
-		lastSign = status.ActivationTime.Time
-	}
-	entry := interceptorStatus(status, activeInterceptor(status))
-	if entry != nil && entry.HeartbeatTime != nil && entry.HeartbeatTime.After(lastSign) {
-		lastSign = entry.HeartbeatTime.Time
-	}
-	return lastSign
 }

@@ -18,7 +18,6 @@ package evictionrequest
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -87,55 +86,5 @@ func TestInterceptorStatus(t *testing.T) {
 	}
 	if entry := interceptorStatus(status, "unknown.example.com"); entry != nil {
 		t.Errorf("got %v for an unknown interceptor", entry)
-	}
-}
-
-func TestActiveDeadline(t *testing.T) {
-	tests := map[string]struct {
-		request *coordinationv1alpha1.EvictionRequest
-		want    time.Duration
-		never   bool
-	}{
-		"counts from the activation": {
-			request: newRequest(deadlineOf(120), having(targets(first), active(first, 10*time.Second))),
-			want:    130 * time.Second,
-		},
-		"counts from a heartbeat after the activation": {
-			request: newRequest(deadlineOf(120), having(targets(first), active(first, 10*time.Second), reporting(alive(first, 11*time.Second, 11*time.Second)))),
-			want:    131 * time.Second,
-		},
-		"counts from the activation when the heartbeat is older": {
-			request: newRequest(deadlineOf(120), having(targets(first), active(first, 10*time.Second), reporting(alive(first, 9*time.Second, 9*time.Second)))),
-			want:    130 * time.Second,
-		},
-		"the heartbeat of somebody else does not count": {
-			request: newRequest(deadlineOf(120), having(targets(first, second), active(first, 10*time.Second), reporting(alive(second, 11*time.Second, 11*time.Second)))),
-			want:    130 * time.Second,
-		},
-		"counts from the creation when no activation was recorded": {
-			request: newRequest(deadlineOf(120), having(targets(first), active(first, 0), func(status *coordinationv1alpha1.EvictionRequestStatus) {
-				status.ActivationTime = nil
-			})),
-			want: 120 * time.Second,
-		},
-		"is 20 minutes by default": {
-			request: newRequest(having(targets(first), active(first, 0))),
-			want:    20 * time.Minute,
-		},
-		"does not exist for the built-in interceptor": {
-			request: newRequest(deadlineOf(120), having(targets(), active(builtIn, 0))),
-			never:   true,
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			deadline, limited := activeDeadline(test.request, &test.request.Status)
-			if limited == test.never {
-				t.Fatalf("limited is %t, want %t", limited, !test.never)
-			}
-			if limited && !deadline.Equal(start.Add(test.want)) {
-				t.Errorf("the deadline is %s after the creation, want %s", deadline.Sub(start), test.want)
-			}
-		})
 	}
 }

@@ -25,18 +25,20 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
 // computeStatus returns the status that a request should have, given its pod, which
-// is nil when it is gone, and how long to wait before looking again when nothing
-// happens; zero means that only an event can change anything.
-func computeStatus(now time.Time, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) (*coordinationv1alpha1.EvictionRequestStatus, time.Duration) {
+// is nil when it is gone, and how long to wait before the next sync when nothing
+// happens; zero means that only an event can change anything. No interceptor loses its turn
+// before noTimeoutBefore.
+func computeStatus(now, noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) (*coordinationv1alpha1.EvictionRequestStatus, time.Duration) {
 	status := request.Status.DeepCopy()
+	status.ObservedGeneration = request.Generation
 	if isFinished(status) {
 		return status, 0
 	}
-	status.ObservedGeneration = request.Generation
 
 	switch {
 	case pod == nil && !isInitialized(status):
@@ -60,27 +62,27 @@ func computeStatus(now time.Time, request *coordinationv1alpha1.EvictionRequest,
 	case !isInitialized(status):
 		initialize(now, status, pod)
 	default:
-		advance(now, request, status, pod)
+		advance(now, noTimeoutBefore, request, status, pod)
 	}
 	if isFinished(status) {
 		return status, 0
 	}
-	reportSilence(now, request, status)
-	return status, untilNextLook(now, request, status)
+	reportSilence(now, request, status, pod)
+	return status, untilNextSync(now, noTimeoutBefore, request, status, pod)
 }
 
-// isFinished tells whether the request has reached a final state.
+// isFinished reports whether the request has reached a final state.
 func isFinished(status *coordinationv1alpha1.EvictionRequestStatus) bool {
 	return meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionEvicted)) ||
 		meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
 }
 
-// isInitialized tells whether the controller has taken the request up.
+// isInitialized reports whether the controller has taken the request up.
 func isInitialized(status *coordinationv1alpha1.EvictionRequestStatus) bool {
 	return len(status.TargetInterceptors) > 0
 }
 
-// isWanted tells whether somebody still asks for the eviction, or it is too late to
+// isWanted reports whether a requester still asks for the eviction, or it is too late to
 // call it off. Deleting the request withdraws it like leaving it does: that shows
 // when a finalizer keeps the object.
 func isWanted(request *coordinationv1alpha1.EvictionRequest) bool {
@@ -101,9 +103,9 @@ func initialize(now time.Time, status *coordinationv1alpha1.EvictionRequestStatu
 }
 
 // advance gives the turn to the next interceptor when the active one has completed
-// or its deadline has passed. There is no deadline for those that alone can end the pod:
-// they keep silent until a maintenance wants it, and after them nobody would act.
-func advance(now time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) {
+// or its deadline has passed. A timeout is written over the version of the request that was
+// read, so it is lost where the interceptor has reported meanwhile.
+func advance(now, noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) {
 	active := activeInterceptor(status)
 	if active == "" {
 		return
@@ -111,21 +113,13 @@ func advance(now time.Time, request *coordinationv1alpha1.EvictionRequest, statu
 	entry := interceptorStatus(status, active)
 	completed := entry != nil && entry.CompletionTime != nil
 	if completed && pod.DeletionTimestamp != nil {
-		return // It is on its way out: nobody behind could do any more for it.
+		return // It is on its way out: no other interceptor could do any more for it.
 	}
-	deadline, limited := activeDeadline(request, status)
-	silent := limited && !now.Before(deadline) && !isIndispensable(status, pod, active)
-	if completed || silent {
+	deadline, limited := turnDeadline(noTimeoutBefore, request, status, pod)
+	if completed || limited && !now.Before(deadline) {
 		deactivate(status)
 		activateNext(now, status)
 	}
-}
-
-// isIndispensable tells whether nobody but this interceptor can end the pod: after it there
-// is only the eviction, which such pods are exempt from.
-func isIndispensable(status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod, name string) bool {
-	last := len(status.TargetInterceptors) - 2
-	return last >= 0 && status.TargetInterceptors[last].Name == name && slices.Contains(defaultInterceptors(pod), name)
 }
 
 // activateNext activates the first interceptor that had no turn yet, if there is one.
@@ -181,8 +175,8 @@ func clearCondition(now time.Time, status *coordinationv1alpha1.EvictionRequestS
 }
 
 // reportSilence names an active interceptor whose report is overdue, so that people
-// see who is in the way long before the deadline passes.
-func reportSilence(now time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) {
+// see what the request waits for long before the deadline passes.
+func reportSilence(now time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) {
 	name := activeInterceptor(status)
 	overdue, expected := reportOverdue(request, status)
 	if !expected || now.Before(overdue) {
@@ -190,26 +184,42 @@ func reportSilence(now time.Time, request *coordinationv1alpha1.EvictionRequest,
 			coordinationv1alpha1.EvictionRequestReasonHeartbeatInTime, "No interceptor is overdue.")
 		return
 	}
-	lastSign := lastSignOfLife(request, status).UTC().Format(time.RFC3339)
+	lastSign := evictionrequesttools.LastSignOfLife(withStatus(request, status)).UTC().Format(time.RFC3339)
+	reason := coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue
 	message := fmt.Sprintf("%s has not reported since it was activated at %s.", name, lastSign)
-	if entry := interceptorStatus(status, name); entry != nil && entry.HeartbeatTime != nil {
+	entry := interceptorStatus(status, name)
+	switch {
+	case entry != nil && entry.HeartbeatTime != nil:
 		message = fmt.Sprintf("%s has last reported at %s.", name, lastSign)
+	case pod != nil && slices.Contains(evictionrequesttools.DefaultInterceptors(pod), name):
+		// Its silence is no failure: it waits for a maintenance, and need not say so.
+		reason = coordinationv1alpha1.EvictionRequestReasonNotStarted
+		message = fmt.Sprintf("%s has not started since it was activated at %s. It acts only in a maintenance of the node, and keeps its turn: "+
+			"nothing else can end the pod.", name, lastSign)
 	}
-	setCondition(now, status, coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, metav1.ConditionTrue,
-		coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue, message)
+	setCondition(now, status, coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, metav1.ConditionTrue, reason, message)
 }
 
-// untilNextLook returns when time alone changes something: the active interceptor
+// untilNextSync returns when time alone changes something: the active interceptor
 // becomes overdue, or loses its turn. Zero means that it never does.
-func untilNextLook(now time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) time.Duration {
-	next, limited := activeDeadline(request, status)
-	if !limited {
-		return 0
+func untilNextSync(now, noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) time.Duration {
+	var next time.Duration
+	if deadline, limited := turnDeadline(noTimeoutBefore, request, status, pod); limited {
+		next = deadline.Sub(now)
 	}
-	if overdue, expected := reportOverdue(request, status); expected && now.Before(overdue) {
-		next = overdue // Always before the deadline.
+	if overdue, expected := reportOverdue(request, status); expected {
+		next = earliest(next, overdue.Sub(now))
 	}
-	return next.Sub(now)
+	return max(0, next)
+}
+
+// earliest returns the shorter of two delays, of which those that are not positive do not
+// count.
+func earliest(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // targetName returns the name of the pod that the request is about.

@@ -44,6 +44,10 @@ func TestComputeStatus(t *testing.T) {
 		return condition(unresponsive, metav1.ConditionTrue, overdue,
 			"first.example.com has not reported since it was activated at 2026-05-04T10:00:00Z.", since)
 	}
+	notStarted := func(name string, since time.Duration) func(*coordinationv1alpha1.EvictionRequestStatus) {
+		return condition(unresponsive, metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonNotStarted, name+
+			" has not started since it was activated at 2026-05-04T10:00:00Z. It acts only in a maintenance of the node, and keeps its turn: nothing else can end the pod.", since)
+	}
 	ended := func(name string, offset time.Duration, message string) coordinationv1alpha1.InterceptorStatus {
 		entry := done(name, offset)
 		entry.Message = message
@@ -57,6 +61,8 @@ func TestComputeStatus(t *testing.T) {
 		pod       *v1.Pod
 		want      *coordinationv1alpha1.EvictionRequestStatus
 		lookAgain time.Duration
+
+		noTimeoutBefore time.Duration
 	}{
 		"a new request is initialised and its first interceptor activated": {
 			after:     3 * time.Second,
@@ -182,24 +188,81 @@ func TestComputeStatus(t *testing.T) {
 			want:    newStatus(targets(), active(builtIn, 0)),
 		},
 		"nobody else has a turn where one has completed and the pod terminates": {
-			after:     time.Hour,
-			request:   newRequest(having(targets(first, second), active(first, 0), reporting(done(first, 0)))),
-			pod:       newPod(terminatingSince(0)),
-			want:      newStatus(targets(first, second), active(first, 0), reporting(done(first, 0))),
-			lookAgain: -40 * time.Minute,
+			after:   time.Hour,
+			request: newRequest(having(targets(first, second), active(first, 0), reporting(done(first, 0)))),
+			pod:     newPod(terminatingSince(0)),
+			want:    newStatus(targets(first, second), active(first, 0), reporting(done(first, 0))),
 		},
-		"who alone can end the pod has no deadline": {
-			after:   600 * time.Second,
-			request: newRequest(deadlineOf(600), having(targets(coordinationv1alpha1.EvictionInterceptorDaemonSet), active(coordinationv1alpha1.EvictionInterceptorDaemonSet, 0), condition(unresponsive, metav1.ConditionTrue, "HeartbeatOverdue", "daemonset.apps.k8s.io has not reported since it was activated at "+at(0).UTC().Format(time.RFC3339)+".", 60*time.Second))),
+		"what alone can end the pod has no deadline": {
+			after:   24 * time.Hour,
+			request: newRequest(deadlineOf(600), having(targets(daemonSet), active(daemonSet, 0), notStarted(daemonSet, 60*time.Second))),
 			pod:     newPod(ownedBy("DaemonSet", true)),
-			want:    newStatus(targets(coordinationv1alpha1.EvictionInterceptorDaemonSet), active(coordinationv1alpha1.EvictionInterceptorDaemonSet, 0), condition(unresponsive, metav1.ConditionTrue, "HeartbeatOverdue", "daemonset.apps.k8s.io has not reported since it was activated at "+at(0).UTC().Format(time.RFC3339)+".", 60*time.Second)),
+			want:    newStatus(targets(daemonSet), active(daemonSet, 0), notStarted(daemonSet, 60*time.Second)),
 		},
-		"who is followed by somebody has one, also on such a pod": {
+		"what alone can end the pod has no deadline, wherever it stands": {
+			after:   24 * time.Hour,
+			request: newRequest(deadlineOf(600), having(targets(daemonSet, second), active(daemonSet, 0), notStarted(daemonSet, 60*time.Second))),
+			pod:     newPod(ownedBy("DaemonSet", true)),
+			want:    newStatus(targets(daemonSet, second), active(daemonSet, 0), notStarted(daemonSet, 60*time.Second)),
+		},
+		"what alone can end a pod is one among others on other pods": {
 			after:     600 * time.Second,
-			request:   newRequest(deadlineOf(600), having(targets(coordinationv1alpha1.EvictionInterceptorDaemonSet, second), active(coordinationv1alpha1.EvictionInterceptorDaemonSet, 0))),
-			pod:       newPod(ownedBy("DaemonSet", true)),
-			want:      newStatus(targets(coordinationv1alpha1.EvictionInterceptorDaemonSet, second), processed(coordinationv1alpha1.EvictionInterceptorDaemonSet), active(second, 600*time.Second)),
+			request:   newRequest(deadlineOf(600), having(targets(daemonSet, second), active(daemonSet, 0))),
+			pod:       newPod(),
+			want:      newStatus(targets(daemonSet, second), processed(daemonSet), active(second, 600*time.Second)),
 			lookAgain: time.Minute,
+		},
+		"who stands before it has a deadline": {
+			after:     600 * time.Second,
+			request:   newRequest(deadlineOf(600), having(targets(first, daemonSet), active(first, 0))),
+			pod:       newPod(ownedBy("DaemonSet", true)),
+			want:      newStatus(targets(first, daemonSet), processed(first), active(daemonSet, 600*time.Second)),
+			lookAgain: time.Minute,
+		},
+		"silence before the start is no failure of what waits for a maintenance": {
+			after:   60 * time.Second,
+			request: newRequest(having(targets(daemonSet), active(daemonSet, 0))),
+			pod:     newPod(ownedBy("DaemonSet", true)),
+			want:    newStatus(targets(daemonSet), active(daemonSet, 0), notStarted(daemonSet, 60*time.Second)),
+		},
+		"silence after the start is": {
+			after:   7 * time.Minute,
+			request: newRequest(having(targets(daemonSet), active(daemonSet, 0), reporting(alive(daemonSet, 2*time.Minute, 2*time.Minute)))),
+			pod:     newPod(ownedBy("DaemonSet", true)),
+			want: newStatus(targets(daemonSet), active(daemonSet, 0), reporting(alive(daemonSet, 2*time.Minute, 2*time.Minute)),
+				condition(unresponsive, metav1.ConditionTrue, overdue, "daemonset.apps.k8s.io has last reported at 2026-05-04T10:02:00Z.", 7*time.Minute)),
+		},
+		"no turn ends by silence right after an outage": {
+			after:           time.Hour,
+			noTimeoutBefore: time.Hour + time.Second,
+			request:         newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), silent(60*time.Second))),
+			pod:             newPod(),
+			want:            newStatus(targets(first, second), active(first, 0), silent(60*time.Second)),
+			lookAgain:       time.Second,
+		},
+		"a turn ends by silence some time after an outage": {
+			after:           time.Hour,
+			noTimeoutBefore: time.Hour,
+			request:         newRequest(deadlineOf(600), having(targets(first, second), active(first, 0))),
+			pod:             newPod(),
+			want:            newStatus(targets(first, second), processed(first), active(second, time.Hour)),
+			lookAgain:       time.Minute,
+		},
+		"the deadline counts where the outage is long ago": {
+			after:           599 * time.Second,
+			noTimeoutBefore: time.Second,
+			request:         newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), silent(60*time.Second))),
+			pod:             newPod(),
+			want:            newStatus(targets(first, second), active(first, 0), silent(60*time.Second)),
+			lookAgain:       time.Second,
+		},
+		"a completed turn ends at once, also after an outage": {
+			after:           time.Second,
+			noTimeoutBefore: time.Hour,
+			request:         newRequest(having(targets(first, second), active(first, 0), reporting(done(first, 0)))),
+			pod:             newPod(),
+			want:            newStatus(targets(first, second), processed(first), active(second, time.Second), reporting(done(first, 0))),
+			lookAgain:       time.Minute,
 		},
 		"nobody is activated after the last one has completed": {
 			after:   time.Second,
@@ -280,7 +343,7 @@ func TestComputeStatus(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			unchanged := test.request.DeepCopy()
-			got, lookAgain := computeStatus(start.Add(test.after), test.request, test.pod)
+			got, lookAgain := computeStatus(start.Add(test.after), start.Add(test.noTimeoutBefore), test.request, test.pod)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("unexpected status (-want, +got):\n%s", diff)
 			}
@@ -294,7 +357,8 @@ func TestComputeStatus(t *testing.T) {
 	}
 }
 
-// What is final stays as it is, whatever becomes of the pod and the requesters.
+// What is final stays as it is, whatever becomes of the pod and the requesters. That the
+// spec was seen is all that is written.
 func TestComputeStatusLeavesFinishedRequestsAlone(t *testing.T) {
 	pods := map[string]*v1.Pod{"running": newPod(), "gone": nil, "failed": newPod(inPhase(v1.PodFailed))}
 	for _, conditionType := range []coordinationv1alpha1.EvictionRequestConditionType{canceled, evicted} {
@@ -302,8 +366,10 @@ func TestComputeStatusLeavesFinishedRequestsAlone(t *testing.T) {
 			t.Run(string(conditionType)+" with the pod "+name, func(t *testing.T) {
 				request := newRequest(generation(7), withoutRequesters,
 					having(targets(first), active(first, 0), condition(conditionType, metav1.ConditionTrue, "Reason", "", 0)))
-				got, lookAgain := computeStatus(start.Add(1000*time.Hour), request, pod)
-				if diff := cmp.Diff(&request.Status, got); diff != "" {
+				got, lookAgain := computeStatus(start.Add(1000*time.Hour), time.Time{}, request, pod)
+				want := request.Status.DeepCopy()
+				want.ObservedGeneration = 7
+				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("unexpected status (-want, +got):\n%s", diff)
 				}
 				if lookAgain != 0 {

@@ -19,6 +19,7 @@ package evictionrequest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,15 +27,28 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientset "k8s.io/client-go/kubernetes"
 )
+
+// safetyInterval is how long a request may be left without a sync while an event should
+// bring the next one. Should that event be lost, or have been misjudged, nothing waits for
+// ever. The sync reads caches only: it costs no API call where nothing has changed.
+const safetyInterval = 5 * time.Minute
+
+// safetyDelay returns when to check on a request that waits for an event. The jitter keeps
+// the requests of a drain, which begin together, from coming back together.
+func safetyDelay() time.Duration { return wait.Jitter(safetyInterval, 0.2) }
 
 // syncRequest takes the next step for one request.
 func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) error {
 	if !c.writer.isCurrent(key) {
-		return nil // The event that brings our own last write brings the next sync.
+		// The event that brings our own last write should bring the next sync.
+		c.queue.AddAfter(key, safetyDelay())
+		return nil
 	}
 	request, err := c.requestLister.EvictionRequests(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
@@ -47,7 +61,7 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	}
 	if isFinished(&request.Status) {
 		c.forget(key)
-		return c.collectGarbage(ctx, request)
+		return c.syncFinished(ctx, request)
 	}
 	pod, err := c.targetPod(ctx, request)
 	if err != nil {
@@ -56,44 +70,65 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	var labelsErr error
 	if pod != nil {
 		// First, so that an interceptor that selects requests by label sees this one
-		// before, or when, it is activated. Where somebody refuses the labels, the
+		// before, or when, it is activated. Where a webhook refuses the labels, the
 		// eviction goes on without them.
 		var labeled *coordinationv1alpha1.EvictionRequest
 		labeled, labelsErr = c.writer.setLabels(ctx, request, missingLabels(request, pod))
 		switch {
 		case labeled != nil:
 			request = labeled
-		case labelsErr == nil:
-			return nil // The request has changed otherwise meanwhile.
+		case labelsErr == nil: // The request has changed otherwise meanwhile.
+			c.queue.AddAfter(key, safetyDelay())
+			return nil
 		}
 	}
-	status, lookAgainAfter := computeStatus(c.clock.Now(), request, pod)
+	status, nextSync := computeStatus(c.clock.Now(), c.outages.noTimeoutBefore(), request, pod)
 	if err := c.writer.setStatus(ctx, request, status); err != nil {
 		return err
 	}
-	if lookAgainAfter > 0 {
-		c.queue.AddAfter(key, lookAgainAfter)
-	}
+	c.queue.AddAfter(key, earliest(nextSync, safetyDelay()))
 	return labelsErr
 }
 
 // forget drops what is remembered of the pod of a request that is over.
 func (c *Controller) forget(key types.NamespacedName) {
 	c.seen.remove(types.UID(key.Name))
-	c.imperative.evicted.remove(types.UID(key.Name))
-	c.imperative.retryAfter.remove(types.UID(key.Name))
+	c.imperative.forget(key)
 }
 
-// collectGarbage deletes a finished request when its time has come.
-func (c *Controller) collectGarbage(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) error {
-	decision, wait := decideGarbage(c.clock.Now(), request, c.ttlAfterFinished)
+// syncFinished deletes a finished request when its time has come, and observes what
+// becomes of its spec until then.
+func (c *Controller) syncFinished(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) error {
+	key := types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
+	now := c.clock.Now()
+	decision, wait := decideGarbage(now, request, c.ttlAfterFinished, c.isMisnamed(request))
 	switch decision {
 	case garbageWait:
-		c.queue.AddAfter(types.NamespacedName{Namespace: request.Namespace, Name: request.Name}, wait)
+		c.queue.AddAfter(key, wait)
 	case garbageDelete:
+		c.queue.AddAfter(key, safetyDelay()) // Another writer may have been faster.
 		return c.writer.remove(ctx, request)
 	}
-	return nil
+	status, _ := computeStatus(now, time.Time{}, request, nil)
+	return c.writer.setStatus(ctx, request, status)
+}
+
+// isMisnamed reports whether the request has the name that belongs to the request for
+// another pod: it ended because its target was not found, and a pod of another name has the
+// UID that the target should have. It goes by the cache: when the cache is behind, the
+// event of the pod brings the next sync.
+func (c *Controller) isMisnamed(request *coordinationv1alpha1.EvictionRequest) bool {
+	finished := finalCondition(&request.Status)
+	if isInitialized(&request.Status) || finished.Reason != coordinationv1alpha1.EvictionRequestReasonValidationFailed {
+		return false
+	}
+	pods, err := c.podLister.Pods(request.Namespace).List(labels.Everything())
+	if err != nil {
+		return false // A lister of a cache has no errors.
+	}
+	return slices.ContainsFunc(pods, func(pod *v1.Pod) bool {
+		return string(pod.UID) == request.Name && pod.Name != targetName(request)
+	})
 }
 
 // targetPod returns the pod of a request, or nil when it is gone. The cache may be

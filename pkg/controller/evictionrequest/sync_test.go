@@ -54,6 +54,12 @@ func TestSyncRequest(t *testing.T) {
 		"a request that is gone needs nothing": {
 			objects: []runtime.Object{newPod()},
 		},
+		"a finished request observes its spec": {
+			objects: []runtime.Object{newRequest(generation(2), withoutRequesters, finished)},
+			want: []*coordinationv1alpha1.EvictionRequestStatus{newStatus(targets(), processed(builtIn), condition(evicted, metav1.ConditionTrue, "PodDeleted", "", 0),
+				func(status *coordinationv1alpha1.EvictionRequestStatus) { status.ObservedGeneration = 2 })},
+			lookAgain: time.Hour,
+		},
 		"a finished request is kept for its time": {
 			after:     10 * time.Minute,
 			objects:   []runtime.Object{newRequest(finished)},
@@ -88,6 +94,9 @@ func TestSyncRequest(t *testing.T) {
 				t.Fatalf("unexpected error: %v", err)
 			}
 			f.expectWrites(t, test.want...)
+			if test.lookAgain == 0 && len(test.objects) > 1 {
+				test.lookAgain = safetyInterval
+			}
 			if got := f.decisions.after[requestKeyOfPod]; got != test.lookAgain {
 				t.Errorf("looks again after %s, want %s", got, test.lookAgain)
 			}
@@ -126,6 +135,9 @@ func TestSyncRequestStopsAfterLostLabels(t *testing.T) {
 		t.Fatalf("unexpected error: %v", err)
 	}
 	f.expectWrites(t)
+	if got := f.decisions.after[requestKeyOfPod]; got != safetyInterval {
+		t.Errorf("the next sync is after %s, want %s", got, safetyInterval)
+	}
 }
 
 // Labels that somebody refuses, such as an admission webhook, must not keep a pod on
@@ -351,6 +363,63 @@ func TestPodGetter(t *testing.T) {
 	}
 	if _, err := newPodGetter(f.client)(context.Background(), namespace, "web-1"); !apierrors.IsNotFound(err) {
 		t.Errorf("got error %v for a pod that does not exist, want NotFound", err)
+	}
+}
+
+// A request that has the name of the request for another pod must not keep that pod from
+// being evicted. It goes when both are in the cache, in whatever order they come.
+func TestMisnamedRequestVanishes(t *testing.T) {
+	const validationFailed = coordinationv1alpha1.EvictionRequestReasonValidationFailed
+	owner := newPod(func(pod *v1.Pod) { pod.Name = "web-1" })
+	elsewhere := newPod(func(pod *v1.Pod) { pod.Namespace = "test" })
+	unknown := newRequest(having(condition(canceled, metav1.ConditionTrue, validationFailed, "not found", 0)))
+	tests := map[string]struct {
+		request *coordinationv1alpha1.EvictionRequest
+		pods    []*v1.Pod
+		deleted bool
+	}{
+		"another pod has the UID":      {request: unknown, pods: []*v1.Pod{newPod(podUIDIs(otherUID)), owner}, deleted: true},
+		"no pod has the UID":           {request: unknown, pods: []*v1.Pod{newPod(podUIDIs(otherUID))}},
+		"the target itself has come":   {request: unknown, pods: []*v1.Pod{newPod()}},
+		"a pod of another namespace":   {request: unknown, pods: []*v1.Pod{elsewhere}},
+		"it ended for another reason":  {request: newRequest(having(condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0))), pods: []*v1.Pod{owner}},
+		"it was initialized":           {request: newRequest(having(targets(), processed(builtIn), condition(canceled, metav1.ConditionTrue, validationFailed, "", 0))), pods: []*v1.Pod{owner}},
+		"finalizers of others keep it": {request: newRequest(beingDeleted, having(condition(canceled, metav1.ConditionTrue, validationFailed, "", 0))), pods: []*v1.Pod{owner}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, test.request)
+			_, ctx := ktesting.NewTestContext(t)
+			for _, pod := range test.pods {
+				f.delivers(t, pod)
+			}
+			f.decisions.Add(requestKeyOfPod)
+			f.Controller.work(ctx)
+			if got := countActions(f.client.Actions(), "delete", "evictionrequests"); got > 0 != test.deleted {
+				t.Errorf("deleted it %d times", got)
+			}
+		})
+	}
+}
+
+// The whole way: a new request for a pod of the wrong UID ends and goes, and the event of
+// the pod that it has blocked is enough.
+func TestMisnamedRequestVanishesAtOnce(t *testing.T) {
+	f := newFixture(t, newRequest(version("1")), newPod(podUIDIs(otherUID)))
+	_, ctx := ktesting.NewTestContext(t)
+	f.decisions.Add(requestKeyOfPod)
+	f.Controller.work(ctx)
+	canceledRequest := newRequest(version("2"))
+	canceledRequest.Status = f.writes(t)[0]
+	f.delivers(t, canceledRequest)
+	f.Controller.work(ctx)
+	if got := countActions(f.client.Actions(), "delete", "evictionrequests"); got != 0 {
+		t.Fatalf("deleted it %d times while no pod has its name", got)
+	}
+	f.delivers(t, newPod(func(pod *v1.Pod) { pod.Name = "web-1" }))
+	f.Controller.work(ctx)
+	if got := countActions(f.client.Actions(), "delete", "evictionrequests"); got != 1 {
+		t.Errorf("deleted it %d times, want once", got)
 	}
 }
 

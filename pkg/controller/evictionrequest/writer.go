@@ -20,6 +20,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -48,7 +49,11 @@ type requestWriter struct {
 	client   kubernetes.Interface
 	recorder events.EventRecorder
 	// written remembers the last own write of each request until the cache has it:
-	// deciding on older data would end in a conflict, or in the same step again.
+	// deciding on older data would end in a conflict, or in the same step again. The lock is
+	// for all its calls: two queues work on the same request at a time, and the store loses
+	// a write that is recorded while another goroutine asks for the one before. It is not
+	// held across API calls.
+	lock    sync.Mutex
 	written consistency.ConsistencyStore
 }
 
@@ -62,8 +67,10 @@ func newRequestWriter(client kubernetes.Interface, recorder events.EventRecorder
 	}
 }
 
-// isCurrent tells whether the cache has this controller's last write of the request.
+// isCurrent reports whether the cache has this controller's last write of the request.
 func (w *requestWriter) isCurrent(key types.NamespacedName) bool {
+	w.lock.Lock()
+	defer w.lock.Unlock()
 	return w.written.EnsureReady(key) == nil
 }
 
@@ -129,10 +136,14 @@ func (w *requestWriter) remove(ctx context.Context, request *coordinationv1alpha
 
 // forget drops what is remembered of a request that is gone.
 func (w *requestWriter) forget(key types.NamespacedName) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
 	w.written.Clear(key, "")
 }
 
 func (w *requestWriter) wrote(request *coordinationv1alpha1.EvictionRequest) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
 	w.written.WroteAt(types.NamespacedName{Namespace: request.Namespace, Name: request.Name}, request.UID, requestResource, request.ResourceVersion)
 }
 

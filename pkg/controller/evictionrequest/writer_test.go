@@ -18,6 +18,7 @@ package evictionrequest
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -190,6 +191,7 @@ func TestWriterWaitsForItsCache(t *testing.T) {
 	f := newFixture(t, newRequest())
 	store := &versionedStore{version: "17"}
 	w := newRequestWriter(f.client, f, store)
+	f.cached(t, newRequest(its()))
 	f.client.PrependReactor("update", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, newRequest(version("18")), nil
 	})
@@ -203,6 +205,9 @@ func TestWriterWaitsForItsCache(t *testing.T) {
 	f.writer, f.imperative.writer = w, w
 	if err := errors.Join(f.syncRequest(ctx, requestKeyOfPod), f.imperative.syncRequest(ctx, requestKeyOfPod)); err != nil {
 		t.Fatalf("unexpected error: %v", err)
+	}
+	if f.decisions.waits(requestKeyOfPod) != safetyInterval || f.evictions.waits(itemOf(requestKeyOfPod)) != safetyInterval {
+		t.Error("nothing but an event brings the next sync")
 	}
 	if got := countActions(f.client.Actions(), "update", "evictionrequests"); got != 1 {
 		t.Errorf("wrote %d times, want once", got)
@@ -218,5 +223,35 @@ func TestWriterWaitsForItsCache(t *testing.T) {
 	f.writer.forget(requestKeyOfPod)
 	if !w.isCurrent(requestKeyOfPod) {
 		t.Error("remembers a request that is gone")
+	}
+}
+
+// Two queues work on one request at the same time: what one writes must not be lost while
+// the other asks whether the cache has the write before.
+func TestWriterRemembersWritesOfTwoQueues(t *testing.T) {
+	const rounds = 50000
+	store := &versionedStore{}
+	w := newRequestWriter(nil, nil, store)
+	start, ended := make(chan string), make(chan struct{})
+	go func() {
+		for newer := range start {
+			w.wrote(newRequest(version(newer)))
+			ended <- struct{}{}
+		}
+	}()
+	defer close(start)
+	lost := 0
+	for round := range rounds {
+		store.version = strconv.Itoa(2*round + 2)
+		w.wrote(newRequest(version(store.version)))
+		start <- strconv.Itoa(2*round + 3)
+		w.isCurrent(requestKeyOfPod)
+		<-ended
+		if w.isCurrent(requestKeyOfPod) {
+			lost++
+		}
+	}
+	if lost > 0 {
+		t.Errorf("lost %d of %d writes", lost, rounds)
 	}
 }

@@ -147,17 +147,17 @@ func TestEvictor(t *testing.T) {
 		server *answeringServer
 		want   Outcome
 	}{
-		"evicts":                 {server: &answeringServer{code: http.StatusCreated, answer: metav1.Status{Status: metav1.StatusSuccess}}, want: Evicted},
-		"sees the budget":        {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", answer: blockedAnswer}, want: Budget},
-		"sees overload":          {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", answer: apierrors.NewTooManyRequests("busy", 1).ErrStatus}, want: Retry},
+		"evicts":                          {server: &answeringServer{code: http.StatusCreated, answer: metav1.Status{Status: metav1.StatusSuccess}}, want: Evicted},
+		"sees the budget":                 {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", answer: blockedAnswer}, want: Budget},
+		"sees overload":                   {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", answer: apierrors.NewTooManyRequests("busy", 1).ErrStatus}, want: Retry},
 		"sees a webhook that answers 429": {server: &answeringServer{code: http.StatusTooManyRequests, answer: refusing429().ErrStatus}, want: Refused},
 		"sees overload, from a filter":    {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", text: "Too many requests, please try again later."}, want: Retry},
 		"sees a busy proxy":               {server: &answeringServer{code: http.StatusTooManyRequests, text: "slow down"}, want: Retry},
 		"sees a lost proxy":               {server: &answeringServer{code: http.StatusNotFound, text: "no backend"}, want: Retry},
-		"sees an unready server": {server: &answeringServer{code: http.StatusServiceUnavailable, retryAfter: "1", answer: apierrors.NewServiceUnavailable("starting").ErrStatus}, want: Retry},
-		"sees another instance":  {server: &answeringServer{code: http.StatusConflict, answer: apierrors.NewConflict(podResource, podName, errUnreachable).ErrStatus}, want: Retry},
-		"sees that it is gone":   {server: &answeringServer{code: http.StatusNotFound, answer: apierrors.NewNotFound(podResource, podName).ErrStatus}, want: Gone},
-		"sees a webhook":         {server: &answeringServer{code: http.StatusForbidden, answer: apierrors.NewForbidden(podResource, podName, errUnreachable).ErrStatus}, want: Refused},
+		"sees an unready server":          {server: &answeringServer{code: http.StatusServiceUnavailable, retryAfter: "1", answer: apierrors.NewServiceUnavailable("starting").ErrStatus}, want: Retry},
+		"sees another instance":           {server: &answeringServer{code: http.StatusConflict, answer: apierrors.NewConflict(podResource, podName, errUnreachable).ErrStatus}, want: Retry},
+		"sees that it is gone":            {server: &answeringServer{code: http.StatusNotFound, answer: apierrors.NewNotFound(podResource, podName).ErrStatus}, want: Gone},
+		"sees a webhook":                  {server: &answeringServer{code: http.StatusForbidden, answer: apierrors.NewForbidden(podResource, podName, errUnreachable).ErrStatus}, want: Refused},
 		"does not take a failure in the body of a success for one": {
 			server: &answeringServer{code: http.StatusCreated, answer: twoBudgets().ErrStatus}, want: Refused,
 		},
@@ -207,8 +207,8 @@ func TestClassify(t *testing.T) {
 		want    Outcome
 		detail  string
 	}{
-		"success":                        {budgets: one, want: Evicted},
-		"the pod does not exist":         {err: apierrors.NewNotFound(podResource, podName), budgets: two, want: Gone},
+		"success":                {budgets: one, want: Evicted},
+		"the pod does not exist": {err: apierrors.NewNotFound(podResource, podName), budgets: two, want: Gone},
 		"the budget vanished during the call": {
 			err: apierrors.NewNotFound(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, "web"), budgets: one, want: Retry,
 		},
