@@ -214,8 +214,9 @@ func (b *budgetQueues) done(budget, request types.NamespacedName) (again bool) {
 	return again
 }
 
-// spend notes that an eviction used up some room of that version of the budget.
-func (b *budgetQueues) spend(budget types.NamespacedName, version string) {
+// spend notes that an eviction used up some room of that version of the budget, and returns
+// how many have.
+func (b *budgetQueues) spend(budget types.NamespacedName, version string) int {
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	queue := b.queue(budget)
@@ -223,6 +224,7 @@ func (b *budgetQueues) spend(budget types.NamespacedName, version string) {
 		queue.spent, queue.spentVersion = 0, version
 	}
 	queue.spent++
+	return queue.spent
 }
 
 // pause lets no request under the budget go for a while, or until the budget has another

@@ -250,12 +250,14 @@ func blockedPair(name string, created time.Duration, changes ...func(*v1.Pod)) (
 	return request, pod
 }
 
-// holding puts pairs into the caches and has each take its place.
-func (f *fixture) holding(t *testing.T, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) {
-	t.Helper()
-	f.cached(t, pod)
-	f.cached(t, request)
-	f.imperative.queue.Add(itemOf(keyOf(request)))
+// holding puts a request and its pod into the caches and has the request take its place.
+func (f *fixture) holding(t *testing.T) func(*coordinationv1alpha1.EvictionRequest, *v1.Pod) {
+	return func(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) {
+		t.Helper()
+		f.cached(t, pod)
+		f.cached(t, request)
+		f.imperative.queue.Add(itemOf(keyOf(request)))
+	}
 }
 
 func (f *fixture) expectEvicted(t *testing.T, want ...string) {
@@ -274,16 +276,16 @@ func (f *fixture) expectEvicted(t *testing.T, want ...string) {
 func blockedFixture(t *testing.T, budget *policyv1.PodDisruptionBudget) *fixture {
 	t.Helper()
 	f := newFixture(t, budget)
-	f.holding(t, (blockedPair("youngest", 3*time.Second)))
-	f.holding(t, (blockedPair("b", 2*time.Second)))
-	f.holding(t, (blockedPair("oldest", time.Second)))
-	f.holding(t, (blockedPair("a", 2*time.Second)))
+	f.holding(t)(blockedPair("youngest", 3*time.Second))
+	f.holding(t)(blockedPair("b", 2*time.Second))
+	f.holding(t)(blockedPair("oldest", time.Second))
+	f.holding(t)(blockedPair("a", 2*time.Second))
 	refused, pod := blockedPair("refused-otherwise", 0)
 	refused.Status.Conditions[0].Reason = coordinationv1alpha1.EvictionRequestReasonEvictionRefused
-	f.holding(t, refused, pod)
+	f.holding(t)(refused, pod)
 	replaced, successor := blockedPair("replaced", 0)
 	successor.UID = otherUID
-	f.holding(t, replaced, successor)
+	f.holding(t)(replaced, successor)
 	f.evicts(t)
 	f.expectEvicted(t)
 	return f
@@ -351,8 +353,8 @@ func TestOtherWaysToFreePods(t *testing.T) {
 	for name, free := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, newBudget("web", healthy(2, 3)))
-			f.holding(t, (blockedPair("older", -time.Second)))
-			f.holding(t, (blockedPair("sick", 0, notReady)))
+			f.holding(t)(blockedPair("older", -time.Second))
+			f.holding(t)(blockedPair("sick", 0, notReady))
 			f.evicts(t)
 			f.expectEvicted(t)
 			free(t, f)
@@ -362,7 +364,7 @@ func TestOtherWaysToFreePods(t *testing.T) {
 	}
 	t.Run("it becomes unhealthy", func(t *testing.T) {
 		f := newFixture(t, newBudget("web"))
-		f.holding(t, (blockedPair("sick", 0)))
+		f.holding(t)(blockedPair("sick", 0))
 		f.evicts(t)
 		f.expectEvicted(t)
 		_, pod := blockedPair("sick", 0, notReady)
@@ -374,7 +376,7 @@ func TestOtherWaysToFreePods(t *testing.T) {
 		f := newFixture(t)
 		request, pod := pair("refused", 0)
 		its(reporting(retrying(3, 0, 0)), refusedOtherwise(0))(request)
-		f.holding(t, request, pod)
+		f.holding(t)(request, pod)
 		f.evicts(t)
 		f.expectEvicted(t)
 		_, changed := pair("refused", 0, notReady)
@@ -402,8 +404,8 @@ func TestPodsOfTwoBudgets(t *testing.T) {
 	f.cached(t, newBudget("all", func(budget *policyv1.PodDisruptionBudget) {
 		budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "both"}}
 	}))
-	f.holding(t, (blockedPair("double", 0, both)))
-	f.holding(t, (blockedPair("single", time.Second)))
+	f.holding(t)(blockedPair("double", 0, both))
+	f.holding(t)(blockedPair("single", time.Second))
 	f.evicts(t)
 	f.expectEvicted(t)
 	f.delivers(t, newBudget("web", in, allowing(1), withVersion("2")))
@@ -439,7 +441,7 @@ func TestRefusedPodKeepsNobody(t *testing.T) {
 				return nil
 			}
 			for i, name := range []string{"a", "b", "c"} {
-				f.holding(t, (pair(name, time.Duration(i)*time.Second)))
+				f.holding(t)(pair(name, time.Duration(i)*time.Second))
 			}
 			f.evicts(t)
 			if test.pause > 0 {
@@ -464,7 +466,7 @@ func TestContentionEndsWithTheNewBudget(t *testing.T) {
 	f := newFixture(t, newBudget("web", allowing(5), withVersion("1")))
 	f.evictErr = violation("")
 	for i := range 10 {
-		f.holding(t, (pair(fmt.Sprint(i), time.Duration(i)*time.Second)))
+		f.holding(t)(pair(fmt.Sprint(i), time.Duration(i)*time.Second))
 	}
 	f.evicts(t)
 	f.expectEvicted(t, "0")
@@ -481,7 +483,7 @@ func TestContentionDelayIsBounded(t *testing.T) {
 	f.evictErr = violation("")
 	request, pod := pair("a", 0)
 	var delays []time.Duration
-	f.holding(t, request, pod)
+	f.holding(t)(request, pod)
 	for range 8 {
 		f.evicts(t)
 		delay := f.evictions.waits(itemOf(keyOf(request)))
@@ -510,7 +512,7 @@ func TestNewsDuringTheCall(t *testing.T) {
 		}
 		return nil
 	}
-	f.holding(t, request, pod)
+	f.holding(t)(request, pod)
 	f.evicts(t)
 	f.expectEvicted(t, "a", "a")
 }

@@ -113,15 +113,13 @@ type eviction struct {
 	budgets []*policyv1.PodDisruptionBudget
 }
 
-func (e *eviction) key() types.NamespacedName {
-	return types.NamespacedName{Namespace: e.request.Namespace, Name: e.request.Name}
-}
+func (e *eviction) key() types.NamespacedName { return keyOf(e.request) }
 
 // budgetKeys names the budgets that select the pod.
 func (e *eviction) budgetKeys() []types.NamespacedName {
 	var keys []types.NamespacedName
 	for _, budget := range e.budgets {
-		keys = append(keys, types.NamespacedName{Namespace: budget.Namespace, Name: budget.Name})
+		keys = append(keys, keyOf(budget))
 	}
 	return keys
 }
@@ -229,7 +227,7 @@ func (i *imperativeInterceptor) place(now time.Time, e *eviction, step imperativ
 	keys := e.budgetKeys()
 	taken = i.waiting.place(e.key(), keys, c)
 	if c != nil {
-		i.wake(types.NamespacedName{Namespace: budget.Namespace, Name: budget.Name})
+		i.wake(keyOf(budget))
 	}
 	// Who handled the event of a budget before the request was placed has not found it.
 	again := eviction{e.request, e.pod, podeviction.BudgetsOf(i.budgetLister, e.pod)}
@@ -360,11 +358,10 @@ func (i *imperativeInterceptor) retry(ctx context.Context, now time.Time, e *evi
 	}
 	klog.FromContext(ctx).V(2).Info("The eviction is tried again later", "pod", klog.KObj(e.pod), "err", err)
 	if budget != nil {
-		key := types.NamespacedName{Namespace: budget.Namespace, Name: budget.Name}
 		if contended {
-			i.waiting.pause(key, now.Add(contentionPause), budget.ResourceVersion)
+			i.waiting.pause(keyOf(budget), now.Add(contentionPause), budget.ResourceVersion)
 		} else {
-			i.waiting.pause(key, now.Add(delay), "")
+			i.waiting.pause(keyOf(budget), now.Add(delay), "")
 		}
 	}
 	if !asked {
@@ -393,7 +390,11 @@ func evictionPreconditions(pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget)
 // forget it.
 func (i *imperativeInterceptor) rememberEvicted(now time.Time, e *eviction) {
 	if budget := e.governedBy(); budget != nil && podutil.IsPodReady(e.pod) {
-		i.waiting.spend(types.NamespacedName{Namespace: budget.Namespace, Name: budget.Name}, budget.ResourceVersion)
+		key, version := keyOf(budget), budget.ResourceVersion
+		if spent := i.waiting.spend(key, version); !roomOf(budget, spent).healthy {
+			// The API server has just written that there is no room any more.
+			i.waiting.pause(key, now.Add(contentionPause), version)
+		}
 	}
 	i.evicted.set(e.pod.UID, now.Add(safetyInterval))
 	if _, err := i.requestLister.EvictionRequests(e.request.Namespace).Get(e.request.Name); apierrors.IsNotFound(err) {

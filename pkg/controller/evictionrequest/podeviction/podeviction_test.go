@@ -228,7 +228,7 @@ func TestClassify(t *testing.T) {
 		},
 		"a webhook that refuses with 429": {
 			err: refusing429(), budgets: one, want: Refused,
-			detail: "admission webhook denied the request: the virtual machine is migrated first",
+			detail: "Too many requests: admission webhook denied the request: the virtual machine is migrated first",
 		},
 		"another instance of the pod":    {err: apierrors.NewConflict(podResource, podName, errUnreachable), budgets: two, want: Retry},
 		"an overloaded API server":       {err: apierrors.NewTooManyRequests("busy", 1), budgets: two, want: Retry},

@@ -89,7 +89,7 @@ func describeAdditions(seed uint64) (string, error) {
 func TestDescribeKeepsEvents(t *testing.T) {
 	events := requestEvents(time.Now(), &coordinationv1alpha1.EvictionRequest{}).(*corev1.EventList)
 	events.Items[0].Message = "a\nb"
-	if _, err := describeEvictionRequest(time.Now(), newStory(0).EvictionRequest, events); err != nil {
+	if _, err := describeEvictionRequest(time.Now(), newStory(0).EvictionRequest, nil, events); err != nil {
 		t.Fatal(err)
 	}
 	if got := events.Items[0].Message; got != "a\nb" {
