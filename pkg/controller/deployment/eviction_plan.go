@@ -72,8 +72,9 @@ type surgeState struct {
 	pods []surgePod
 	// coming is how many pods more are about to be created.
 	coming int
-	// behind is true if the status may count pods that are not there any more, or not yet.
-	behind bool
+	// behind is true if the status may count pods that are not there any more, or not yet, and
+	// shrinking if it may count more than there are to be.
+	behind, shrinking bool
 }
 
 // nextSurge returns what should be recorded on a ReplicaSet. It follows from what is there
@@ -93,11 +94,12 @@ func nextSurge(now time.Time, s surgeState) deploymentutil.EvictionSurge {
 	for _, pod := range leaving {
 		next.Leaving = append(next.Leaving, pod.uid)
 	}
+	next.Ending = next.Surge < s.kept.Surge || s.kept.Ending && s.shrinking
 	begins := next.Surge > 0 && s.kept.Surge == 0 && s.kept.Since.IsZero()
 	left := s.left()
 	if s.behind {
-		// They stay in the record until they are not counted any more: the Deployment sees the
-		// counters without those that leave.
+		// They stay in the record until they are not counted any more, to be removed together
+		// with Ending.
 		next.Leaving = append(next.Leaving, left[:min(len(left), deploymentutil.MaxLeaving-len(next.Leaving))]...)
 		left = nil
 	}

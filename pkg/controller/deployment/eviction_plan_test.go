@@ -17,10 +17,13 @@ limitations under the License.
 package deployment
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -145,10 +148,59 @@ func TestNextSurge(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := nextSurge(later, surgeState{wanted: tc.wanted, room: tc.room, kept: tc.kept, pods: tc.pods, coming: tc.coming})
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(deploymentutil.EvictionSurge{}, "Ending")); diff != "" {
+				t.Errorf("unexpected surge (-want, +got):\n%s", diff)
+			}
+			if less := got.Surge < tc.kept.Surge; got.Ending != less {
+				t.Errorf("ending is %v, want %v", got.Ending, less)
+			}
+		})
+	}
+}
+
+// What was extra is ending until the status does not count it any more. A pod that has left
+// stays in the record until it is not counted, and only then is progress.
+func TestEnding(t *testing.T) {
+	ending := func(s deploymentutil.EvictionSurge) deploymentutil.EvictionSurge {
+		s.Ending = true
+		return s
+	}
+	left, asked := []surgePod{pod("b", "serving")}, []surgePod{pod("b", "serving", "asked")}
+	tests := map[string]struct {
+		kept              deploymentutil.EvictionSurge
+		behind, shrinking bool
+		pods              []surgePod
+		want              deploymentutil.EvictionSurge
+	}{
+		"given back":           {kept: kept(1), pods: left, want: ending(kept(0))},
+		"still counted":        {kept: ending(kept(0)), shrinking: true, pods: left, want: ending(kept(0))},
+		"not counted any more": {kept: ending(kept(0)), pods: left, want: kept(0)},
+		"too many are counted for another reason": {kept: kept(0), shrinking: true, pods: left, want: kept(0)},
+		"a pod has left, and is counted":          {kept: ending(kept(0, "a")), behind: true, shrinking: true, pods: left, want: ending(kept(0, "a"))},
+		"it is not counted any more":              {kept: ending(kept(0, "a")), pods: left, want: begun(0)},
+		"it is not counted, another one is":       {kept: ending(kept(0, "a")), shrinking: true, pods: left, want: ending(begun(0))},
+		"a pod has left, the next one is to":      {kept: ending(kept(0, "a")), behind: true, shrinking: true, pods: asked, want: ending(kept(1, "a"))},
+		"it is not counted, the next one is to":   {kept: ending(kept(0, "a")), pods: asked, want: begun(1)},
+		"counted, and called off":                 {kept: ending(kept(0, "a")), behind: true, shrinking: true, pods: []surgePod{pod("a", "serving"), pod("b", "serving")}, want: ending(kept(0))},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := nextSurge(later, surgeState{wanted: 1, room: 1, kept: tc.kept, pods: tc.pods, behind: tc.behind, shrinking: tc.shrinking})
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("unexpected surge (-want, +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The names of pods that have left take no place of those that are to leave.
+func TestLeftPodsAreBounded(t *testing.T) {
+	state := surgeState{wanted: 1, room: 1, behind: true, pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}}
+	for i := range deploymentutil.MaxLeaving {
+		state.kept.Leaving = append(state.kept.Leaving, types.UID(fmt.Sprint(i)))
+	}
+	if got := nextSurge(later, state).Leaving; len(got) != deploymentutil.MaxLeaving || !slices.Contains(got, "a") {
+		t.Errorf("%d pods are recorded, want %d with the one that is to leave", len(got), deploymentutil.MaxLeaving)
 	}
 }
 

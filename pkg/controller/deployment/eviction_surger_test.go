@@ -116,23 +116,23 @@ func TestSurgeForEvictions(t *testing.T) {
 		"the replacement is available": {
 			replicaSet: []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,` + since + `}`)},
 			others:     []runtime.Object{webPod("a"), webPod("b"), asks("a")},
-			want:       &wantWrite{1, "1", "2", `{"surge":0,"of":1,"desired":1,` + since + `,"leaving":["a-uid"]}`},
+			want:       &wantWrite{1, "1", "2", `{"surge":0,"of":1,"desired":1,` + since + `,"ending":true,"leaving":["a-uid"]}`},
 			wantView:   1,
 			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: replacements are available, so that 1 pod can leave"},
 		},
 		"the pod leaves, the status does not know yet": {
-			replicaSet: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"leaving":["a-uid"]}`), counting(2)},
+			replicaSet: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"ending":true,"leaving":["a-uid"]}`), counting(2)},
 			others:     []runtime.Object{webPod("a", terminating), webPod("b"), asks("a")},
 			wantView:   1,
 		},
 		"the status knows": {
-			replicaSet: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"leaving":["a-uid"]}`)},
+			replicaSet: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"ending":true,"leaving":["a-uid"]}`)},
 			others:     []runtime.Object{webPod("a", terminating), webPod("b"), asks("a")},
 			want:       &wantWrite{1, "1", "2", ""},
 			wantView:   1,
 		},
 		"the status is from before": {
-			replicaSet: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"leaving":["a-uid"]}`), func(rs *apps.ReplicaSet) {
+			replicaSet: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"ending":true,"leaving":["a-uid"]}`), func(rs *apps.ReplicaSet) {
 				rs.Generation, rs.Status.ObservedGeneration = 3, 2
 			}},
 			others:   []runtime.Object{webPod("a", terminating), webPod("b"), asks("a")},
@@ -141,7 +141,7 @@ func TestSurgeForEvictions(t *testing.T) {
 		"called off": {
 			replicaSet: []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,` + since + `}`)},
 			others:     []runtime.Object{webPod("a"), webPod("b", starting), asks("a", holding("Canceled"))},
-			want:       &wantWrite{1, "1", "2", ""},
+			want:       &wantWrite{1, "1", "2", `{"surge":0,"of":1,"desired":1,` + since + `,"ending":true}`},
 			wantView:   1,
 			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: no replacements are needed any more"},
 		},
@@ -157,7 +157,7 @@ func TestSurgeForEvictions(t *testing.T) {
 		"passed on, and the replacement is available": {
 			replicaSet: []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,` + since + `}`)},
 			others:     []runtime.Object{webPod("a"), webPod("b"), asks("a", passed)},
-			want:       &wantWrite{1, "1", "2", `{"surge":0,"of":1,"desired":1,` + since + `,"leaving":["a-uid"]}`},
+			want:       &wantWrite{1, "1", "2", `{"surge":0,"of":1,"desired":1,` + since + `,"ending":true,"leaving":["a-uid"]}`},
 			wantView:   1,
 			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: replacements are available, so that 1 pod can leave"},
 		},
@@ -242,7 +242,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			deployment: withReplicas(1, 0),
 			replicaSet: []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,` + since + `}`)},
 			others:     []runtime.Object{webPod("a"), webPod("b", starting), asks("a")},
-			want:       &wantWrite{1, "1", "1", ""},
+			want:       &wantWrite{1, "1", "1", `{"surge":0,"of":1,"desired":1,` + since + `,"ending":true}`},
 			wantView:   1,
 			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: no replacements are needed any more"},
 		},
@@ -528,8 +528,8 @@ func TestWriteReplicaSet(t *testing.T) {
 			want:   &wantWrite{4, "3", "4", `{"surge":1,"of":4,"desired":3,` + since + `}`},
 		},
 		"while pods leave": {
-			stored: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"leaving":["a-uid"]}`)},
-			want:   &wantWrite{3, "3", "4", `{"surge":0,"of":3,"desired":3,` + since + `,"leaving":["a-uid"]}`},
+			stored: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"ending":true,"leaving":["a-uid"]}`)},
+			want:   &wantWrite{3, "3", "4", `{"surge":0,"of":3,"desired":3,` + since + `,"ending":true,"leaving":["a-uid"]}`},
 		},
 		"with what is no surge": {
 			stored: []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":5,"desired":1,` + since + `}`)},

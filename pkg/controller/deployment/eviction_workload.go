@@ -102,11 +102,13 @@ func (s *surger) observe(ctx context.Context, now time.Time, d *apps.Deployment,
 		if raw := int(*rs.Spec.Replicas); deploymentutil.CreateFailureOf(rs) == nil {
 			set.coming = max(raw-len(set.pods), 0)
 		}
-		set.behind = rs.Status.ObservedGeneration < rs.Generation || int(rs.Status.Replicas) > len(set.pods)
+		old := rs.Status.ObservedGeneration < rs.Generation
+		set.behind, set.shrinking = old || int(rs.Status.Replicas) > len(set.pods), old || rs.Status.Replicas > *rs.Spec.Replicas
 		slices.SortFunc(set.asked, func(a, b askedPod) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.uid, b.uid)) })
 		w.sets = append(w.sets, set)
 	}
-	w.rolling = d.DeletionTimestamp == nil && isRolling(d, w.views())
+	// By what is stored: a ReplicaSet beside another one has no surge, whatever it says.
+	w.rolling = d.DeletionTimestamp == nil && isRolling(d, rsList)
 	if w.rolling {
 		w.handOver()
 	}
@@ -190,15 +192,15 @@ var farAway = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // isRolling reports whether the Deployment has more than one ReplicaSet with replicas, or is
 // about to. A paused one does not begin anything.
-func isRolling(d *apps.Deployment, views []*apps.ReplicaSet) bool {
-	active := controller.FilterActiveReplicaSets(views)
+func isRolling(d *apps.Deployment, rsList []*apps.ReplicaSet) bool {
+	active := controller.FilterActiveReplicaSets(rsList)
 	if len(active) > 1 {
 		return true
 	}
 	if d.Spec.Paused {
 		return false
 	}
-	current := deploymentutil.FindNewReplicaSet(d, slices.Clone(views))
+	current := deploymentutil.FindNewReplicaSet(d, slices.Clone(rsList))
 	return current == nil || len(active) == 1 && active[0].UID != current.UID
 }
 
@@ -275,9 +277,14 @@ func (w *workload) next(set *replicaSet) deploymentutil.EvictionSurge {
 	case w.blind:
 		next := set.kept
 		next.Surge = int32(min(int(next.Surge), set.room, set.wanted))
+		next.Ending = next.Surge < set.kept.Surge || next.Ending
 		return next
 	}
-	return nextSurge(w.now, set.surgeState)
+	next := nextSurge(w.now, set.surgeState)
+	if w.deployment.DeletionTimestamp != nil {
+		next.Ending = false // Its counters do not matter any more.
+	}
+	return next
 }
 
 // target returns the ReplicaSet as it should be, with this surge recorded.
@@ -297,7 +304,7 @@ func (w *workload) target(set *replicaSet, next deploymentutil.EvictionSurge) *a
 // have no surge, and are to have none.
 func (set *replicaSet) isAtRest(next deploymentutil.EvictionSurge) bool {
 	_, recorded := set.stored.Annotations[deploymentutil.EvictionSurgeAnnotation]
-	return !recorded && next.Surge == 0 && len(next.Leaving) == 0 && int(*set.stored.Spec.Replicas) == set.wanted
+	return !recorded && next.IsEmpty() && int(*set.stored.Spec.Replicas) == set.wanted
 }
 
 // isUpToDate reports whether a ReplicaSet has the size and the record of its target.

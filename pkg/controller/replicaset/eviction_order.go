@@ -17,6 +17,7 @@ limitations under the License.
 package replicaset
 
 import (
+	"context"
 	"slices"
 	"sort"
 
@@ -30,11 +31,11 @@ import (
 )
 
 // getPodsToDelete returns as many pods as diff says, which are not more than there are.
-func (rsc *ReplicaSetController) getPodsToDelete(rs *apps.ReplicaSet, filteredPods, relatedPods []*v1.Pod, diff int) []*v1.Pod {
+func (rsc *ReplicaSetController) getPodsToDelete(ctx context.Context, rs *apps.ReplicaSet, filteredPods, relatedPods []*v1.Pod, diff int) []*v1.Pod {
 	if rsc.evictions == nil || diff >= len(filteredPods) {
 		return getPodsToDelete(filteredPods, relatedPods, diff)
 	}
-	order := rsc.evictions.order(metav1.NewTime(rsc.clock.Now()), rs, getPodsRankedByRelatedPodsOnSameNode(filteredPods, relatedPods))
+	order := rsc.evictions.order(metav1.NewTime(rsc.clock.Now()), rs, rsc.surgeOf(ctx, rs), getPodsRankedByRelatedPodsOnSameNode(filteredPods, relatedPods))
 	if !slices.Contains(order.requested, true) && !slices.Contains(order.leaving, true) {
 		return getPodsToDelete(filteredPods, relatedPods, diff)
 	}
@@ -61,25 +62,22 @@ type evictionOrder struct {
 }
 
 // order returns the order of these pods, which it does not sort yet.
-func (e *evictions) order(now metav1.Time, rs *apps.ReplicaSet, ranked controller.ActivePodsWithRanks) evictionOrder {
+func (e *evictions) order(now metav1.Time, rs *apps.ReplicaSet, surge deploymentutil.EvictionSurge, ranked controller.ActivePodsWithRanks) evictionOrder {
 	order := evictionOrder{ActivePodsWithRanks: ranked}
 	for _, pod := range ranked.Pods {
 		order.requested = append(order.requested, e.isRequested(pod))
 		order.available = append(order.available, podutil.IsPodAvailable(pod, rs.Spec.MinReadySeconds, now))
 		order.bare = append(order.bare, barePod(pod))
 	}
-	order.leaving = e.leaving(rs, order)
+	order.leaving = e.leaving(rs, surge, order)
 	return order
 }
 
 // leaving returns which pods the Deployment lets go. An available one is let go only if as many
-// others are available as there are to be: the replacement may have broken since the Deployment
+// others are available as the Deployment wants: the replacement may have broken since it
 // decided, or its decision may be forged.
-func (e *evictions) leaving(rs *apps.ReplicaSet, order evictionOrder) []bool {
-	// An annotation that cannot be read has no effect. The Deployment controller, which
-	// writes it, says what is wrong. How many replicas are extra does not matter here.
-	surge, _ := deploymentutil.EvictionSurgeOf(rs, 0)
-	spare := -int(*rs.Spec.Replicas)
+func (e *evictions) leaving(rs *apps.ReplicaSet, surge deploymentutil.EvictionSurge, order evictionOrder) []bool {
+	spare := int(surge.Surge) - int(*rs.Spec.Replicas)
 	for _, available := range order.available {
 		if available {
 			spare++

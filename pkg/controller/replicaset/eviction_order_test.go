@@ -30,6 +30,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/component-base/metrics/testutil"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 	"k8s.io/kubernetes/pkg/controller/replicaset/metrics"
@@ -264,7 +265,7 @@ func TestScaleDownOrder(t *testing.T) {
 			}
 			for _, pods := range [][]*v1.Pod{{test.first, test.second}, {test.second, test.first}} {
 				related := slices.Concat(pods, test.related)
-				got := f.rsc.getPodsToDelete(rs, pods, related, 1)
+				got := f.rsc.getPodsToDelete(f.ctx, rs, pods, related, 1)
 				if diff := cmp.Diff([]string{test.first.Name}, names(got)); diff != "" {
 					t.Errorf("deletes (-want +got):\n%s", diff)
 				}
@@ -326,7 +327,7 @@ func TestScaleDownOrderWithoutRequests(t *testing.T) {
 				pods := randomPods(random, 12)
 				for diff := range len(pods) + 1 {
 					want := getPodsToDelete(slices.Clone(pods), pods, diff)
-					got := f.rsc.getPodsToDelete(letting("pod-03", "pod-05"), slices.Clone(pods), pods, diff)
+					got := f.rsc.getPodsToDelete(f.ctx, letting("pod-03", "pod-05"), slices.Clone(pods), pods, diff)
 					if diff := cmp.Diff(names(want), names(got)); diff != "" {
 						t.Fatalf("deletes (-want +got):\n%s", diff)
 					}
@@ -360,7 +361,7 @@ func TestScaleDownOrderIsStrictAndWeak(t *testing.T) {
 			// With a time, upstream compares ages by their magnitude, and those of the same
 			// magnitude by UID before it comes to restarts. That alone is no order.
 			ranked.Now = metav1.Time{}
-			return f.rsc.evictions.order(metav1.NewTime(orderStart.Add(2*time.Hour)), rs, ranked)
+			return f.rsc.evictions.order(metav1.NewTime(orderStart.Add(2*time.Hour)), rs, f.rsc.surgeOf(f.ctx, rs), ranked)
 		}
 		expectStrictWeakOrder(t, newOrder())
 		order := newOrder()
@@ -406,14 +407,40 @@ func TestLeavingIsBounded(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		f.cached(t, requestOf(name))
 	}
-	rs := letting("c", "c", "gone", "b", "a")
-	rs.Spec.Replicas = ptr.To[int32](2)
-	deploymentutil.SetEvictionSurge(rs, deploymentutil.EvictionSurge{Leaving: []types.UID{"c", "c", "gone", "b", "a"}})
 	pods := []*v1.Pod{rankedPod("a"), rankedPod("b"), rankedPod("c"), rankedPod("d"), rankedPod("e", notReady)}
-	order := f.rsc.evictions.order(metav1.Now(), rs, getPodsRankedByRelatedPodsOnSameNode(pods, nil))
-	if diff := cmp.Diff([]bool{false, true, true, false, false}, order.leaving); diff != "" {
-		t.Errorf("unexpected pods are let go (-want +got):\n%s", diff)
+	for name, test := range map[string]struct {
+		wanted, extra int32
+		want          []bool
+	}{
+		"two wanted":                               {wanted: 2, want: []bool{false, true, true, false, false}},
+		"two wanted, one that starts is extra":     {wanted: 2, extra: 1, want: []bool{false, true, true, false, false}},
+		"as many as are available":                 {wanted: 4, want: []bool{false, false, false, false, false}},
+		"one less":                                 {wanted: 3, want: []bool{false, false, true, false, false}},
+		"one less, where more is said to be extra": {wanted: 3, extra: 2, want: []bool{false, false, true, false, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rs := surging(test.wanted, test.extra, func(rs *apps.ReplicaSet) {
+				*rs.Spec.Replicas = test.wanted
+				deploymentutil.SetEvictionSurge(rs, deploymentutil.EvictionSurge{Surge: test.extra, Leaving: []types.UID{"c", "c", "gone", "b", "a"}})
+			})
+			f.cached(t, newDeployment(intstr.FromInt32(1), func(d *apps.Deployment) { d.Spec.Replicas = &test.wanted }), rs)
+			order := f.rsc.evictions.order(metav1.Now(), rs, f.rsc.surgeOf(f.ctx, rs), getPodsRankedByRelatedPodsOnSameNode(pods, nil))
+			if diff := cmp.Diff(test.want, order.leaving); diff != "" {
+				t.Errorf("unexpected pods are let go (-want +got):\n%s", diff)
+			}
+		})
 	}
+	t.Run("a Deployment that has no more than it wants", func(t *testing.T) {
+		rs := surging(1, 2, func(rs *apps.ReplicaSet) {
+			*rs.Spec.Replicas = 1
+			deploymentutil.SetEvictionSurge(rs, deploymentutil.EvictionSurge{Surge: 3, Leaving: []types.UID{"c"}})
+		})
+		f.cached(t, newDeployment(intstr.FromInt32(1), func(d *apps.Deployment) { d.Spec.Replicas = ptr.To[int32](4) }), rs)
+		order := f.rsc.evictions.order(metav1.Now(), rs, f.rsc.surgeOf(f.ctx, rs), getPodsRankedByRelatedPodsOnSameNode(pods, nil))
+		if slices.Contains(order.leaving, true) {
+			t.Errorf("pods are let go for a forged surge: %v", order.leaving)
+		}
+	})
 }
 
 // Ages of deleted pods are counted as they always were.
@@ -431,7 +458,7 @@ func TestScaleDownIsMeasured(t *testing.T) {
 	}
 	before := count()
 	pods := []*v1.Pod{rankedPod("a"), rankedPod("b"), rankedPod("c")}
-	f.rsc.getPodsToDelete(newReplicaSetOf(), pods, pods, 2)
+	f.rsc.getPodsToDelete(f.ctx, newReplicaSetOf(), pods, pods, 2)
 	if got := count() - before; got != 2 {
 		t.Errorf("counted %d pods, want 2", got)
 	}

@@ -59,12 +59,7 @@ func (rsc *ReplicaSetController) needlessReplicas(ctx context.Context, activePod
 	if _, recorded := rs.Annotations[deploymentutil.EvictionSurgeAnnotation]; !recorded || !rsc.evictions.requestsSynced() {
 		return 0
 	}
-	deployment := deploymentOf(rsc.evictions.deploymentLister, rs)
-	if deployment == nil {
-		return 0
-	}
-	beyond := deploymentutil.ReplicasBeyond(deployment, rsc.getReplicaSetsWithSameController(klog.FromContext(ctx), rs))
-	surge, _ := deploymentutil.EvictionSurgeOf(rs, beyond)
+	surge := rsc.surgeOf(ctx, rs)
 	needless := int(surge.Surge)
 	for _, pod := range activePods {
 		if rsc.evictions.isRequested(pod) {
@@ -72,6 +67,18 @@ func (rsc *ReplicaSetController) needlessReplicas(ctx context.Context, activePod
 		}
 	}
 	return max(needless, 0)
+}
+
+// surgeOf returns the surge of a ReplicaSet, which is at most what its Deployment has beyond its
+// size. An annotation that cannot be read has no effect: the Deployment controller, which writes
+// it, says what is wrong.
+func (rsc *ReplicaSetController) surgeOf(ctx context.Context, rs *apps.ReplicaSet) deploymentutil.EvictionSurge {
+	beyond := 0
+	if deployment := deploymentOf(rsc.evictions.deploymentLister, rs); deployment != nil {
+		beyond = deploymentutil.ReplicasBeyond(deployment, rsc.getReplicaSetsWithSameController(klog.FromContext(ctx), rs))
+	}
+	surge, _ := deploymentutil.EvictionSurgeOf(rs, beyond)
+	return surge
 }
 
 // deploymentOf returns the Deployment that controls a ReplicaSet, or nil.

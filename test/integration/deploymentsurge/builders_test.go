@@ -325,6 +325,8 @@ func describeReplicaSets(sets []apps.ReplicaSet) string {
 		text := fmt.Sprint(*rs.Spec.Replicas)
 		if surge, err := deploymentutil.EvictionSurgeOf(rs, math.MaxInt); err != nil || recorded && surge.Of == 0 {
 			text += " (void)"
+		} else if recorded && surge.Surge == 0 && len(surge.Leaving) == 0 {
+			text += " (ending)"
 		} else if recorded {
 			text += fmt.Sprintf(" (%d extra, %d leaving)", surge.Surge, len(surge.Leaving))
 		}

@@ -59,10 +59,17 @@ type EvictionSurge struct {
 	// Since is when the surge began or last made progress.
 	Since metav1.Time `json:"since"`
 
+	// Ending is true from when replicas that were extra are not any more until the ReplicaSet
+	// has deleted their pods, and its status does not count them.
+	Ending bool `json:"ending,omitempty"`
+
 	// Leaving are the UIDs of the pods whose replacements are available. A scale-down takes
 	// them first. At most MaxLeaving.
 	Leaving []types.UID `json:"leaving,omitempty"`
 }
+
+// IsEmpty reports whether there is nothing to record.
+func (s EvictionSurge) IsEmpty() bool { return s.Surge == 0 && !s.Ending && len(s.Leaving) == 0 }
 
 // MaxLeaving bounds the list of leaving pods, and with it the annotation. A ReplicaSet
 // deletes no more pods at a time.
@@ -139,7 +146,7 @@ func SetEvictionSurge(rs *apps.ReplicaSet, surge EvictionSurge) {
 
 // recordEvictionSurge writes down that so many of the replicas that there are are extra.
 func recordEvictionSurge(rs *apps.ReplicaSet, surge EvictionSurge) {
-	if surge.Surge == 0 && len(surge.Leaving) == 0 {
+	if surge.IsEmpty() {
 		delete(rs.Annotations, EvictionSurgeAnnotation)
 		return
 	}
@@ -174,6 +181,9 @@ func WithoutEvictionSurge(rs *apps.ReplicaSet, beyond int) (*apps.ReplicaSet, Ev
 	*view.Spec.Replicas -= surge.Surge
 	// Pods that leave are counted until the ReplicaSet has deleted them.
 	extra := int(surge.Surge) + len(surge.Leaving)
+	if surge.Ending {
+		extra = math.MaxInt32
+	}
 	for _, count := range []*int32{&view.Status.Replicas, &view.Status.FullyLabeledReplicas, &view.Status.ReadyReplicas, &view.Status.AvailableReplicas} {
 		*count -= int32(min(max(int(*count)-int(*view.Spec.Replicas), 0), extra))
 	}
