@@ -83,6 +83,14 @@ func withSurger(t *testing.T, objects []runtime.Object, test func(*testing.T, *s
 	synctest.Test(t, func(t *testing.T) {
 		f := &surgeFixture{t: t, client: fake.NewClientset(objects...), events: record.NewFakeRecorder(100), version: 100}
 		f.client.PrependReactor("update", "replicasets", f.write)
+		f.client.PrependReactor("create", "replicasets", func(action core.Action) (bool, runtime.Object, error) {
+			rs := action.(core.CreateAction).GetObject().(*apps.ReplicaSet)
+			f.lock.Lock()
+			defer f.lock.Unlock()
+			f.version++
+			rs.UID, rs.ResourceVersion = types.UID(rs.Name+"-uid"), strconv.Itoa(f.version)
+			return false, nil, nil // The tracker creates it.
+		})
 		f.caches = informers.NewSharedInformerFactory(f.client, 0)
 		f.newController()
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
@@ -417,7 +425,7 @@ func withReplicas(replicas, maxSurge int32) func(*apps.Deployment) {
 func web1(changes ...func(*apps.ReplicaSet)) *apps.ReplicaSet {
 	rs := &apps.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "web-1", Namespace: metav1.NamespaceDefault, UID: "web-1-uid", ResourceVersion: "10",
+			Name: "web-1", Namespace: metav1.NamespaceDefault, UID: "web-1-uid", ResourceVersion: "10", Labels: webTemplate().Labels,
 			Annotations:     map[string]string{deploymentutil.DesiredReplicasAnnotation: "1", deploymentutil.MaxReplicasAnnotation: "2"},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(web(), controllerKind)},
 		},

@@ -1,0 +1,370 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deployment
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apps "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	core "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+)
+
+// These tests run upstream's sync, and see that it asks ours where it is patched.
+
+// sync syncs the Deployment web as a worker does.
+func (f *surgeFixture) sync() error {
+	f.t.Helper()
+	synctest.Wait() // The caches are up to date.
+	err := f.dc.syncDeployment(f.ctx, "default/web")
+	synctest.Wait()
+	return err
+}
+
+// mustSync syncs until it succeeds: upstream's sync overtakes itself where a ReplicaSet lacks
+// the annotations that it wants.
+func (f *surgeFixture) mustSync() {
+	f.t.Helper()
+	err := f.sync()
+	for range 3 {
+		if apierrors.IsConflict(err) {
+			err = f.sync()
+		}
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// size is how many replicas the ReplicaSet has, and what is recorded of them.
+func (f *surgeFixture) size(name string) string {
+	rs := f.stored(name)
+	return fmt.Sprint(*rs.Spec.Replicas, " ", rs.Annotations[deploymentutil.EvictionSurgeAnnotation])
+}
+
+func (f *surgeFixture) expectSize(name, want string) {
+	f.t.Helper()
+	if got := f.size(name); got != want {
+		f.t.Errorf("ReplicaSet %s has %s, want %s", name, got, want)
+	}
+}
+
+const surge1of2 = `{"surge":1,"of":2,"desired":1,"since":"2000-01-01T00:00:00Z"}`
+
+// inMidSurge is a Deployment whose only pod waits for its replacement.
+func inMidSurge(changes ...func(*apps.Deployment)) []runtime.Object {
+	return []runtime.Object{web(changes...), web1(sized(2, 1, 2), annotated(surge1of2)), webPod("a"), webPod("b", starting), asks("a")}
+}
+
+func paused(d *apps.Deployment) { d.Spec.Paused = true }
+
+func rolledOut(d *apps.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "web:2" }
+
+func TestSyncSurges(t *testing.T) {
+	for name, pause := range map[string]func(*apps.Deployment){"": func(*apps.Deployment) {}, "paused": paused} {
+		t.Run(name, func(t *testing.T) {
+			withSurger(t, []runtime.Object{web(pause), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
+				f.mustSync()
+				f.expectSize("web-1", "2 "+surge1of2)
+				f.mustSync()
+				d, err := f.client.AppsV1().Deployments(metav1.NamespaceDefault).Get(f.ctx, "web", metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if condition := deploymentutil.GetDeploymentCondition(d.Status, DeploymentEvictionInProgress); condition == nil || condition.Message != "Surging 0/1: pods that should leave go when their replacements are available." {
+					t.Errorf("the condition is %v", condition)
+				}
+				if d.Status.Replicas != 1 {
+					t.Errorf("%d replicas are in the status, want 1", d.Status.Replicas)
+				}
+				f.remove(asks("a"))
+				f.mustSync()
+				f.expectSize("web-1", `1 {"surge":0,"of":1,"desired":1,"since":"2000-01-01T00:00:00Z","ending":true}`)
+			})
+		})
+	}
+}
+
+// The sync must not go on with ReplicaSets of which another client has just written one.
+func TestSyncBeginsAgainAfterConflict(t *testing.T) {
+	withSurger(t, []runtime.Object{web(rolledOut), web1(sized(2, 1, 2), annotated(surge1of2)), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
+		f.refuseWrites(apierrors.NewConflict(apps.Resource("replicasets"), "web-1", fmt.Errorf("it has changed")))
+		if err := f.sync(); !apierrors.IsConflict(err) {
+			t.Errorf("the error is %v, want the conflict", err)
+		}
+		if sets, _ := f.client.AppsV1().ReplicaSets(metav1.NamespaceDefault).List(f.ctx, metav1.ListOptions{}); len(sets.Items) != 1 {
+			t.Errorf("the rollout has begun: %v", sets.Items)
+		}
+	})
+}
+
+// What upstream writes about a ReplicaSet in mid-surge leaves the surge.
+func TestSyncWritesTemplateInMidSurge(t *testing.T) {
+	withSurger(t, inMidSurge(func(d *apps.Deployment) { d.Spec.MinReadySeconds = 7 }), func(t *testing.T, f *surgeFixture) {
+		f.mustSync()
+		if got := f.stored("web-1").Spec.MinReadySeconds; got != 7 {
+			t.Errorf("minReadySeconds is %d, want 7: this test shows nothing", got)
+		}
+		f.expectSize("web-1", "2 "+surge1of2)
+	})
+}
+
+// The surge cannot be written for once, and upstream scales right after that.
+func TestSyncScalesAfterFailedSurge(t *testing.T) {
+	rs := web1(sized(4, 3, 4), annotated(`{"surge":1,"of":4,"desired":3,"since":"2000-01-01T00:00:00Z"}`), func(rs *apps.ReplicaSet) {
+		rs.Annotations[deploymentutil.RevisionAnnotation] = "1" // So that nothing else is to be written.
+	})
+	objects := []runtime.Object{web(withReplicas(2, 1)), rs, webPod("a"), webPod("b"), webPod("c"), webPod("d", starting), asks("a")}
+	withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+		f.failOnce(apierrors.NewTimeoutError("slow", 1))
+		if err := f.sync(); err != nil {
+			t.Fatal(err)
+		}
+		const scaled = `3 {"surge":1,"of":3,"desired":2,"since":"2000-01-01T00:00:00Z"}`
+		f.expectSize("web-1", scaled)
+		f.put(webPod("c", terminating))
+		f.mustSync()
+		f.expectSize("web-1", scaled)
+	})
+}
+
+// failOnce refuses one write of a ReplicaSet.
+func (f *surgeFixture) failOnce(err error) {
+	failed := false
+	f.client.PrependReactor("update", "replicasets", func(core.Action) (bool, runtime.Object, error) {
+		fails := !failed
+		failed = true
+		return fails, nil, err
+	})
+}
+
+// A write is done, but its answer is lost.
+func TestAnswerIsLost(t *testing.T) {
+	withSurger(t, []runtime.Object{web(), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
+		lost := false
+		f.client.PrependReactor("update", "replicasets", func(action core.Action) (bool, runtime.Object, error) {
+			if lost {
+				return false, nil, nil
+			}
+			lost = true
+			_, _, _ = f.write(action)
+			return true, nil, apierrors.NewTimeoutError("slow", 1)
+		})
+		_ = f.sync()
+		for range 3 {
+			f.mustSync()
+			f.expectSize("web-1", "2 "+surge1of2)
+		}
+	})
+}
+
+// A pod that was extra cannot be deleted. That concerns neither a rollout nor the status.
+func TestRolloutBesideStuckPod(t *testing.T) {
+	stuck := web1(annotated(`{"surge":0,"of":1,"desired":1,"since":"1999-12-31T23:00:00Z","ending":true}`), func(rs *apps.ReplicaSet) {
+		rs.Status = apps.ReplicaSetStatus{Replicas: 2, ReadyReplicas: 2, AvailableReplicas: 2}
+	})
+	withSurger(t, []runtime.Object{web(rolledOut, func(d *apps.Deployment) { d.Generation = 5 }), stuck, webPod("a"), webPod("b")}, func(t *testing.T, f *surgeFixture) {
+		for range 3 {
+			f.mustSync()
+		}
+		sets, err := f.client.AppsV1().ReplicaSets(metav1.NamespaceDefault).List(f.ctx, metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(sets.Items) != 2 {
+			t.Fatalf("the rollout has not begun: %v", sets.Items)
+		}
+		d, err := f.client.AppsV1().Deployments(metav1.NamespaceDefault).Get(f.ctx, "web", metav1.GetOptions{})
+		if err != nil || d.Status.ObservedGeneration != 5 {
+			t.Errorf("generation %d is observed (%v), want 5", d.Status.ObservedGeneration, err)
+		}
+	})
+}
+
+// A restart in mid-surge, and a rollout before the requests are known: extra replicas count
+// within maxSurge.
+func TestRolloutAfterRestart(t *testing.T) {
+	withSurger(t, inMidSurge(rolledOut), func(t *testing.T, f *surgeFixture) {
+		f.dc.surger.requestsSynced = func() bool { return false }
+		for range 5 {
+			f.mustSync()
+			sum := int32(0)
+			sets, err := f.client.AppsV1().ReplicaSets(metav1.NamespaceDefault).List(f.ctx, metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, rs := range sets.Items {
+				sum += *rs.Spec.Replicas
+			}
+			if sum > 2 {
+				t.Fatalf("%d replicas, at most 2 are allowed", sum)
+			}
+		}
+	})
+}
+
+// While requests are not known, a surge only becomes smaller.
+func TestBlind(t *testing.T) {
+	tests := map[string]struct {
+		deployment func(*apps.Deployment)
+		replicaSet []func(*apps.ReplicaSet)
+		want       string
+	}{
+		"it stays":          {func(*apps.Deployment) {}, []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(surge1of2)}, "2 " + surge1of2},
+		"there is none":     {func(*apps.Deployment) {}, []func(*apps.ReplicaSet){sized(1, 1, 2)}, "1 "},
+		"no room any more":  {withReplicas(1, 0), []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(surge1of2)}, `1 {"surge":0,"of":1,"desired":1,"since":"2000-01-01T00:00:00Z","ending":true}`},
+		"scaled to nothing": {withReplicas(0, 1), []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(surge1of2)}, "0 "},
+		"scaled down": {withReplicas(1, 2), []func(*apps.ReplicaSet){sized(5, 3, 5), annotated(`{"surge":2,"of":5,"desired":3,"since":"2000-01-01T00:00:00Z"}`)},
+			`2 {"surge":1,"of":2,"desired":1,"since":"2000-01-01T00:00:00Z","ending":true}`},
+		"pods that leave are still named": {func(*apps.Deployment) {}, []func(*apps.ReplicaSet){annotated(`{"surge":0,"of":1,"desired":1,"since":"2000-01-01T00:00:00Z","ending":true,"leaving":["a-uid"]}`)},
+			`1 {"surge":0,"of":1,"desired":1,"since":"2000-01-01T00:00:00Z","ending":true,"leaving":["a-uid"]}`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			withSurger(t, []runtime.Object{web(tc.deployment), web1(tc.replicaSet...), webPod("a"), webPod("b", starting), asks("a")}, func(t *testing.T, f *surgeFixture) {
+				f.dc.surger.requestsSynced = func() bool { return false }
+				for range 2 {
+					f.mustSync()
+					f.expectSize("web-1", tc.want)
+				}
+			})
+		})
+	}
+}
+
+// Whoever may annotate a ReplicaSet takes none of its pods.
+func TestForgedOutage(t *testing.T) {
+	desired := func(value string) func(*apps.ReplicaSet) {
+		return func(rs *apps.ReplicaSet) { rs.Annotations[deploymentutil.DesiredReplicasAnnotation] = value }
+	}
+	for name, forged := range map[string][]func(*apps.ReplicaSet){
+		"nothing is desired":  {desired("0"), annotated(`{"surge":10,"of":10,"desired":0}`)},
+		"one is desired":      {desired("1"), annotated(`{"surge":9,"of":10,"desired":1}`)},
+		"nobody knows":        {func(rs *apps.ReplicaSet) { delete(rs.Annotations, deploymentutil.DesiredReplicasAnnotation) }, annotated(`{"surge":10,"of":10,"desired":-1}`)},
+		"all are leaving":     {annotated(`{"surge":0,"of":10,"desired":10,"leaving":["a-uid","b-uid"]}`)},
+		"going, as it was":    {annotated(`{"surge":0,"of":10,"desired":10,"going":2147483647}`)},
+		"more than there are": {annotated(`{"surge":2147483647,"of":10,"desired":10}`)},
+	} {
+		for _, paused := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, paused %v", name, paused), func(t *testing.T) {
+				rs := web1(append([]func(*apps.ReplicaSet){sized(10, 10, 13)}, forged...)...)
+				d := web(withReplicas(10, 3), func(d *apps.Deployment) { d.Spec.Paused = paused })
+				withSurger(t, []runtime.Object{d, rs, webPod("a"), webPod("b"), asks("a")}, func(t *testing.T, f *surgeFixture) {
+					for range 3 {
+						f.mustSync()
+						if got := *f.stored("web-1").Spec.Replicas; got < 10 || got > 13 {
+							t.Fatalf("%d replicas, want 10 to 13", got)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// A time in the future neither begins a surge nor puts its deadline off.
+func TestTimesInTheFuture(t *testing.T) {
+	future := ptr.To(metav1.NewTime(bubbleBegins.Add(1000 * time.Hour)))
+	startsLater := asks("a")
+	startsLater.Status.Interceptors[0].StartTime = future
+	tests := map[string][]runtime.Object{
+		"of the surge": {web(), web1(sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,"since":"2999-01-01T00:00:00Z"}`)), webPod("a"), webPod("b", starting), asks("a")},
+		"of the turn":  {web(), web1(sized(2, 1, 2), annotated(surge1of2)), webPod("a"), webPod("b", starting), startsLater},
+		"of the rollout": {web(rolledOut, func(d *apps.Deployment) {
+			d.Status.Conditions = []apps.DeploymentCondition{{Type: apps.DeploymentProgressing, Status: v1.ConditionTrue, LastUpdateTime: *future}}
+		}), web1(), webPod("a"), asks("a")},
+	}
+	for name, objects := range tests {
+		t.Run(name, func(t *testing.T) {
+			withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+				defer f.intercept()()
+				for _, want := range []bool{false, true} {
+					if _, err := f.surge(); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(20 * time.Second) // Reports are paced.
+					if complete := f.entry("a-uid").CompletionTime != nil; complete != want {
+						t.Fatalf("after %v the turn is over: %v, want %v", time.Since(bubbleBegins), complete, want)
+					}
+					time.Sleep(5 * time.Minute)
+				}
+			})
+		})
+	}
+}
+
+// Pods that move one after another take longer than the deadline of each.
+func TestLongSurge(t *testing.T) {
+	names := []string{"a", "b", "c", "d"}
+	objects := []runtime.Object{web(withReplicas(4, 1)), web1(sized(4, 4, 5))}
+	for _, name := range names {
+		objects = append(objects, webPod(name), asks(name))
+	}
+	withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+		defer f.intercept()()
+		look := func() {
+			t.Helper()
+			if _, err := f.surge(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, name := range names {
+			look()
+			replacement := webPod(fmt.Sprint("new-", name), starting, func(p *v1.Pod) { p.CreationTimestamp = metav1.Now() })
+			f.put(replacement)
+			for range 4 {
+				time.Sleep(time.Minute)
+				look()
+			}
+			f.put(webPod(replacement.Name))
+			look()
+			if diff := cmp.Diff([]string{name + "-uid"}, f.leaving()); diff != "" {
+				t.Fatalf("after %v, leaving (-want, +got):\n%s", time.Since(bubbleBegins), diff)
+			}
+			f.remove(webPod(name))
+			f.remove(asks(name))
+			for _, waiting := range names[i+1:] {
+				if entry := f.entry(waiting + "-uid"); entry.CompletionTime != nil {
+					t.Fatalf("after %v, pod %s is given up: %v", time.Since(bubbleBegins), waiting, entry)
+				}
+			}
+		}
+	})
+}
+
+// leaving returns the pods that are named on the ReplicaSet.
+func (f *surgeFixture) leaving() []string {
+	surge, err := deploymentutil.EvictionSurgeOf(f.stored("web-1"), 0)
+	if err != nil {
+		f.t.Error(err)
+	}
+	var names []string
+	for _, uid := range surge.Leaving {
+		names = append(names, string(uid))
+	}
+	return names
+}
