@@ -23,9 +23,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
 )
@@ -65,11 +65,11 @@ func newCmdCancel(env *environment) *cobra.Command {
 		ValidArgsFunction:     completeNames(env.factory, resource),
 		Run: func(cmd *cobra.Command, args []string) {
 			o.names = bareNames(args)
-			cmdutil.CheckErr(requireNames(cmd, o.names))
-			cmdutil.CheckErr(validateTimeout(o.timeout))
+			checkErr(requireNames(cmd, o.names))
+			checkErr(validateTimeout(o.timeout))
 			ctx, stop := untilInterrupted(cmd, o.timeout)
 			defer stop()
-			cmdutil.CheckErr(o.run(ctx))
+			checkErr(o.run(ctx))
 		},
 	}
 	cmd.Flags().BoolVar(&o.wait, "wait", o.wait, "If true, return when the maintenances are gone.")
@@ -83,13 +83,14 @@ func (o *cancelOptions) run(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	var deleting []string
+	var deleting []*coordinationv1alpha1.NodeMaintenance
 	for _, name := range o.names {
-		if err := o.cancel(ctx, client, name); err != nil {
+		nm, err := o.cancel(ctx, client, name)
+		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		deleting = append(deleting, name)
+		deleting = append(deleting, nm)
 	}
 	if o.wait && len(deleting) > 0 {
 		if _, err := follow(ctx, client, deleting, o.clock, &lineDisplay{out: o.Out}, func(*view) bool { return false }); err != nil {
@@ -100,17 +101,17 @@ func (o *cancelOptions) run(ctx context.Context) error {
 }
 
 // cancel deletes this very maintenance, not one that somebody has made under the same
-// name since.
-func (o *cancelOptions) cancel(ctx context.Context, client kubernetes.Interface, name string) error {
+// name since, and returns it as it was before.
+func (o *cancelOptions) cancel(ctx context.Context, client kubernetes.Interface, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
 	nm, err := client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("reading NodeMaintenance %q: %w", name, err)
+		return nil, fmt.Errorf("reading NodeMaintenance %q: %w", name, err)
 	}
 	err = client.CoordinationV1alpha1().NodeMaintenances().Delete(ctx, name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(nm.UID))})
 	if err != nil {
-		return fmt.Errorf("deleting NodeMaintenance %q: %w", name, err)
+		return nil, fmt.Errorf("deleting NodeMaintenance %q: %w", name, err)
 	}
 	fmt.Fprintf(o.Out, "nodemaintenance/%s is called off\n", name)
 	printWhoGoesOn(ctx, o.environment, client, nm)
-	return nil
+	return nm, nil
 }

@@ -24,6 +24,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/component-helpers/plaintext"
 )
 
 // changesBetween says in lines what has changed between two views of a maintenance. The
@@ -43,12 +44,12 @@ func changesBetween(old *view, v *view, now time.Time) []string {
 		return append(lines, cordonChanges(old, v)...)
 	}
 	if old.DrainMessage != v.DrainMessage && v.DrainMessage != "" && v.Outcome == "" {
-		lines = append(lines, oneLine(v.DrainMessage))
+		lines = append(lines, plaintext.Line(v.DrainMessage))
 	}
 	lines = append(lines, nodeChanges(old, v)...)
 	lines = append(lines, blockerChanges(old, v, now)...)
 	if len(v.Unreadable) > 0 && old.Condition != v.Condition && v.Condition != "" {
-		lines = append(lines, oneLine(v.Condition))
+		lines = append(lines, plaintext.Line(v.Condition))
 	}
 	if v.Outcome == outcomeDrained && old.Outcome != outcomeDrained {
 		lines = append(lines, "drained: no pod is left on "+counted(v.SelectedNodes, "node", "nodes"))
@@ -62,7 +63,7 @@ func stageChange(v *view) string {
 		text = fmt.Sprintf("stage %s, selects no node", v.Stage)
 	}
 	if v.Reason != "" {
-		text += ": " + oneLine(v.Reason)
+		text += ": " + plaintext.Line(v.Reason)
 	}
 	return text
 }
@@ -220,7 +221,7 @@ func blockerLine(b *blockerView, now time.Time) string {
 	if b.ETA != nil {
 		text += ", ETA " + timeAndRemainder(now, *b.ETA)
 	}
-	return oneLine(text + ": " + linePods(b))
+	return plaintext.Line(text + ": " + linePods(b))
 }
 
 // linePods names few pods: whoever reads lines sees one for each change.

@@ -72,11 +72,11 @@ func newCmdComplete(env *environment) *cobra.Command {
 		ValidArgsFunction:     completeNames(env.factory, resource),
 		Run: func(cmd *cobra.Command, args []string) {
 			o.names = bareNames(args)
-			cmdutil.CheckErr(requireNames(cmd, o.names))
-			cmdutil.CheckErr(validateTimeout(o.timeout))
+			checkErr(requireNames(cmd, o.names))
+			checkErr(validateTimeout(o.timeout))
 			ctx, stop := untilInterrupted(cmd, o.timeout)
 			defer stop()
-			cmdutil.CheckErr(o.run(ctx))
+			checkErr(o.run(ctx))
 		},
 	}
 	cmd.Flags().BoolVar(&o.wait, "wait", o.wait, "If true, return when the nodes are given back.")
@@ -97,14 +97,15 @@ func (o *completeOptions) run(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	var completing, moved []string
+	var completing []*coordinationv1alpha1.NodeMaintenance
+	var moved []string
 	for _, name := range o.names {
 		before, err := o.complete(ctx, client, name)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		completing = append(completing, name)
+		completing = append(completing, before)
 		if before.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageComplete {
 			moved = append(moved, name)
 		}
@@ -125,7 +126,7 @@ func (o *completeOptions) run(ctx context.Context) error {
 // printStillHeld names the nodes that stay cordoned, and by whom. It reads anew: what was
 // followed is only these maintenances, and nodes that may be older. It is a courtesy: what
 // it cannot read, it does not tell.
-func (o *completeOptions) printStillHeld(ctx context.Context, client kubernetes.Interface, names []string) {
+func (o *completeOptions) printStillHeld(ctx context.Context, client kubernetes.Interface, completed []*coordinationv1alpha1.NodeMaintenance) {
 	maintenances, err := getMaintenances(ctx, client, nil)
 	if err != nil {
 		return
@@ -137,7 +138,8 @@ func (o *completeOptions) printStillHeld(ctx context.Context, client kubernetes.
 	}
 	for _, v := range viewsOf(s, o.clock.Now()) {
 		for _, node := range v.Nodes {
-			if len(node.HeldBy) > 0 && slices.Contains(names, v.Name) {
+			isOurs := slices.ContainsFunc(completed, func(nm *coordinationv1alpha1.NodeMaintenance) bool { return nm.UID == v.uid })
+			if len(node.HeldBy) > 0 && isOurs {
 				fmt.Fprintf(o.Out, "%s: %s: still held by %s\n", v.Name, node.Name, strings.Join(node.HeldBy, ", "))
 			}
 		}

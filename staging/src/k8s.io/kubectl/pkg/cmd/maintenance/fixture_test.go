@@ -94,7 +94,7 @@ func (m maintenanceStory) draining(drain coordinationv1alpha1.DrainStatus) maint
 
 func (m maintenanceStory) condition(status metav1.ConditionStatus, reason, message string) maintenanceStory {
 	m.Status.Conditions = []metav1.Condition{{
-		Type: string(coordinationv1alpha1.NodeMaintenanceConditionDrained), Status: status, Reason: reason, Message: message,
+		Type: string(coordinationv1alpha1.NodeMaintenanceConditionDrained), Status: status, Reason: reason, Message: message, ObservedGeneration: m.Generation,
 	}}
 	return m
 }
@@ -304,6 +304,7 @@ type server struct {
 	code    int
 }
 
+// newServer makes maintenances as a server does: with a name, a UID and a generation.
 func newServer(t *testing.T, stories ...any) *server {
 	t.Helper()
 	client := fake.NewClientset(objectsOf(stories...)...)
@@ -311,6 +312,14 @@ func newServer(t *testing.T, stories ...any) *server {
 		GroupVersion: coordinationv1alpha1.SchemeGroupVersion.String(),
 		APIResources: []metav1.APIResource{{Name: "evictionrequests"}, {Name: resource}},
 	}}
+	client.PrependReactor("create", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+		created := action.(clienttesting.CreateAction).GetObject().(*coordinationv1alpha1.NodeMaintenance)
+		if created.Name == "" {
+			created.Name = created.GenerateName + "x7k2p"
+		}
+		created.UID, created.Generation = types.UID("uid-of-"+created.Name), 1
+		return false, nil, nil
+	})
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
 	clock := &fixedClock{FakeClock: testingclock.NewFakeClock(testNow)}
 	factory := cmdtesting.NewTestFactory()

@@ -21,11 +21,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/exec"
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/utils/clock"
 )
 
@@ -42,7 +47,13 @@ type look struct {
 	now   time.Time
 	// trouble says why the views may be old; usually empty.
 	trouble string
+	// unobserved names the maintenances on which no controller acts; usually empty.
+	unobserved string
 }
+
+// controllerPatience is how long a controller may take to act on a maintenance before it
+// is asked whether there is one.
+const controllerPatience = 30 * time.Second
 
 // follower looks at maintenances until each of them has reached its goal.
 type follower struct {
@@ -51,21 +62,28 @@ type follower struct {
 	display  display
 	// reached tells whether there is nothing more to wait for.
 	reached func(v *view) bool
+	// uids are those of the maintenances, by name: others that are created under their
+	// names were not asked about.
+	uids map[string]types.UID
 	// last are the views that were shown last, by name, also of what is deleted.
 	last map[string]view
+	// unobserved is since when no controller has acted on a maintenance, by name.
+	unobserved map[string]time.Time
 }
 
 // follow returns how the maintenances looked in the end, by name. It returns an error
 // with an exit code of its own when ctx ends first.
-func follow(ctx context.Context, client kubernetes.Interface, names []string, clock clock.WithTicker, display display, reached func(v *view) bool) (map[string]view, error) {
+func follow(ctx context.Context, client kubernetes.Interface, maintenances []*coordinationv1alpha1.NodeMaintenance, clock clock.WithTicker, display display, reached func(v *view) bool) (map[string]view, error) {
 	defer display.close()
-	observer, err := newObserver(ctx, client, names, clock)
-	if err != nil {
-		return nil, interrupted(ctx, err, nil)
+	f := &follower{clock: clock, display: display, reached: reached, uids: map[string]types.UID{}, last: map[string]view{}, unobserved: map[string]time.Time{}}
+	for _, nm := range maintenances {
+		f.uids[nm.Name] = nm.UID
 	}
-	f := &follower{observer: observer, clock: clock, display: display, reached: reached, last: map[string]view{}}
-	err = f.run(ctx)
-	return f.last, interrupted(ctx, err, f.last)
+	var err error
+	if f.observer, err = newObserver(ctx, client, sortedNames(f.uids), clock); err == nil {
+		err = f.run(ctx)
+	}
+	return f.last, f.interrupted(ctx, err)
 }
 
 func (f *follower) run(ctx context.Context) error {
@@ -79,10 +97,11 @@ func (f *follower) run(ctx context.Context) error {
 			return err
 		}
 		now := f.clock.Now()
-		views := viewsOf(s, now)
+		views := f.followed(viewsOf(s, now))
 		seen.apply(views)
 		done := f.remember(views)
-		if err := f.display.show(look{views: f.current(views), now: now, trouble: f.observer.troubleText(now)}); err != nil {
+		shown := look{views: f.current(views), now: now, trouble: f.observer.troubleText(now), unobserved: f.unobservedText(views, now)}
+		if err := f.display.show(shown); err != nil {
 			return err
 		}
 		if done {
@@ -112,6 +131,27 @@ func (f *follower) pause(ctx context.Context, seconds clock.Ticker) error {
 	return nil
 }
 
+// followed leaves out those that were created under the name of one that was deleted.
+func (f *follower) followed(views []view) []view {
+	return slices.DeleteFunc(views, func(v view) bool {
+		replaced := v.uid != f.uids[v.Name]
+		if replaced {
+			f.goneAs(v.Name, outcomeReplaced)
+		}
+		return replaced
+	})
+}
+
+// goneAs notes that a maintenance does not exist any more. Of one that was gone before it
+// was ever seen only the name is known.
+func (f *follower) goneAs(name string, as outcome) {
+	v := f.last[name]
+	if !v.isGone() {
+		v.Name, v.Outcome = name, as
+		f.last[name] = v
+	}
+}
+
 // remember notes the views, and which maintenances are gone. It returns whether there
 // is nothing more to wait for.
 func (f *follower) remember(views []view) bool {
@@ -122,61 +162,84 @@ func (f *follower) remember(views []view) bool {
 		f.last[views[i].Name] = views[i]
 		done = done && f.reached(&views[i])
 	}
-	for name, v := range f.last {
+	for name := range f.uids {
 		if !present[name] {
-			v.Outcome = outcomeDeleted
-			f.last[name] = v
-		}
-	}
-	// Of a maintenance that was there when this began, and is not when it looks, only
-	// the name is known.
-	for _, name := range f.observer.names {
-		if _, known := f.last[name]; !known {
-			f.last[name] = view{Name: name, Outcome: outcomeDeleted}
+			f.goneAs(name, outcomeDeleted)
 		}
 	}
 	return done
 }
 
-// current returns the views and those of what is deleted.
+// current returns the views and those of what is gone.
 func (f *follower) current(views []view) []view {
-	for _, v := range f.last {
-		if v.Outcome == outcomeDeleted {
+	for _, name := range sortedNames(f.last) {
+		if v := f.last[name]; v.isGone() {
 			views = append(views, v)
 		}
 	}
 	return views
 }
 
+// unobservedText asks whether there is a controller, where it has done nothing for long.
+func (f *follower) unobservedText(views []view, now time.Time) string {
+	var names []string
+	for i := range views {
+		name := views[i].Name
+		if views[i].observed {
+			delete(f.unobserved, name)
+			continue
+		}
+		if _, known := f.unobserved[name]; !known {
+			f.unobserved[name] = now
+		}
+		if now.Sub(f.unobserved[name]) >= controllerPatience {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return plaintext.Line(fmt.Sprintf("No controller has acted on %s for %s: is the feature gate DeclarativeNodeMaintenance enabled in kube-controller-manager?",
+		strings.Join(names, ", "), duration.HumanDuration(controllerPatience)))
+}
+
 // interrupted says in an error with a code of its own why ctx has ended.
-func interrupted(ctx context.Context, err error, last map[string]view) error {
+func (f *follower) interrupted(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case err == nil || ctx.Err() == nil:
 		return err
 	case errors.Is(cause, context.DeadlineExceeded):
-		return timedOut(last)
+		trouble := ""
+		if f.observer != nil {
+			trouble = f.observer.troubleText(f.clock.Now())
+		}
+		return timedOut(f.last, trouble)
 	}
 	return exec.CodeExitError{Err: errors.New("interrupted; the maintenance goes on"), Code: exitInterrupted}
 }
 
 // timedOut names who is in the way.
-func timedOut(last map[string]view) error {
+func timedOut(last map[string]view, trouble string) error {
 	var blockers []string
 	for _, name := range sortedNames(last) {
 		v := last[name]
 		for i := range v.Blockers {
 			if b := &v.Blockers[i]; b.Blocked {
-				blockers = append(blockers, fmt.Sprintf("%s: %s: %s", name, heldText(b), linePods(b)))
+				blockers = append(blockers, plaintext.Line(fmt.Sprintf("%s: %s: %s", name, heldText(b), linePods(b))))
 			}
 		}
 		if v.PodsBlocked > 0 && len(v.Unreadable) > 0 {
-			blockers = append(blockers, name+": "+oneLine(v.Condition))
+			blockers = append(blockers, name+": "+plaintext.Line(v.Condition))
 		}
 	}
+	text, code := "timed out; the maintenance goes on", exitTimedOut
 	if len(blockers) > 0 {
-		return exec.CodeExitError{Err: fmt.Errorf("timed out while pods were blocked; the maintenance goes on\n%s", strings.Join(blockers, "\n")), Code: exitBlocked}
+		text, code = "timed out while pods were blocked; the maintenance goes on", exitBlocked
 	}
-	return exec.CodeExitError{Err: errors.New("timed out; the maintenance goes on"), Code: exitTimedOut}
+	if trouble != "" {
+		blockers = append(blockers, trouble)
+	}
+	return exec.CodeExitError{Err: errors.New(strings.Join(append([]string{text}, blockers...), "\n")), Code: code}
 }
 
 // lineDisplay prints a line for each change, for logs and pipes.
@@ -185,20 +248,26 @@ type lineDisplay struct {
 	// clocked puts the time before each line.
 	clocked bool
 	old     map[string]view
-	// inTrouble keeps a lost connection from being told again and again.
-	inTrouble bool
+	// inTrouble keeps a lost connection from being told again and again, unobserved the
+	// absence of a controller.
+	inTrouble, unobserved bool
 }
 
 func (d *lineDisplay) show(look look) error {
 	if d.old == nil {
 		d.old = map[string]view{}
 	}
-	if look.trouble != "" && !d.inTrouble {
-		if _, err := fmt.Fprintln(d.out, d.prefix(look.now)+look.trouble); err != nil {
-			return err
+	for _, notice := range []struct {
+		text string
+		told *bool
+	}{{look.trouble, &d.inTrouble}, {look.unobserved, &d.unobserved}} {
+		if notice.text != "" && !*notice.told {
+			if _, err := fmt.Fprintln(d.out, d.prefix(look.now)+notice.text); err != nil {
+				return err
+			}
 		}
+		*notice.told = notice.text != ""
 	}
-	d.inTrouble = look.trouble != ""
 	for i := range look.views {
 		if err := d.showView(&look.views[i], look.now); err != nil {
 			return err
@@ -212,7 +281,9 @@ func (d *lineDisplay) showView(v *view, now time.Time) error {
 	d.old[v.Name] = *v
 	var lines []string
 	switch {
-	case v.Outcome == outcomeDeleted && old.Outcome == outcomeDeleted:
+	case v.isGone() && old.isGone():
+	case v.Outcome == outcomeReplaced:
+		lines = []string{"deleted; another maintenance has its name now"}
 	case v.Outcome == outcomeDeleted:
 		lines = []string{"deleted"}
 	case known:
@@ -221,7 +292,7 @@ func (d *lineDisplay) showView(v *view, now time.Time) error {
 		lines = changesBetween(nil, v, now)
 	}
 	for _, line := range lines {
-		if _, err := fmt.Fprintln(d.out, d.prefix(now)+v.Name+": "+line); err != nil {
+		if _, err := fmt.Fprintln(d.out, d.prefix(now)+plaintext.Line(v.Name+": "+line)); err != nil {
 			return err
 		}
 	}
@@ -247,8 +318,10 @@ func (d *screenDisplay) show(look look) error {
 	p := &page{width: min(width, maxScreenWidth)}
 	p.add("")
 	p.wrapped("", legend)
-	if look.trouble != "" {
-		p.wrapped("", look.trouble)
+	for _, notice := range []string{look.trouble, look.unobserved} {
+		if notice != "" {
+			p.wrapped("", notice)
+		}
 	}
 	return d.screen.draw(renderStatus(look.views, look.now, p.width) + p.String())
 }

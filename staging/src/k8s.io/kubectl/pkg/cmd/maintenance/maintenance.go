@@ -26,6 +26,7 @@ package maintenance
 import (
 	"context"
 	"fmt"
+	"io"
 	"os/signal"
 	"syscall"
 	"time"
@@ -34,6 +35,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/plaintext"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
@@ -90,6 +92,10 @@ type environment struct {
 	factory cmdutil.Factory
 	client  func() (kubernetes.Interface, error)
 	clock   clock.WithTicker
+
+	// terminal is Out before it was made to print plain text only: whoever redraws the
+	// screen writes control sequences.
+	terminal io.Writer
 }
 
 // NewCmdMaintenance returns the command "maintenance" with its subcommands.
@@ -102,7 +108,11 @@ func NewCmdMaintenance(f cmdutil.Factory, streams genericiooptions.IOStreams) *c
 	})
 }
 
-func newCmdMaintenance(env *environment) *cobra.Command {
+func newCmdMaintenance(base *environment) *cobra.Command {
+	plain := *base
+	env := &plain
+	env.terminal = env.Out
+	env.Out, env.ErrOut = plaintext.NewWriter(env.Out), plaintext.NewWriter(env.ErrOut)
 	cmd := &cobra.Command{
 		Use:                   "maintenance SUBCOMMAND",
 		DisableFlagsInUseLine: true,

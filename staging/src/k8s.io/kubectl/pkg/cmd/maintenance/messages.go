@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/component-helpers/plaintext"
 )
 
 const (
@@ -88,7 +89,7 @@ func messageOf(request *coordinationv1alpha1.EvictionRequest) string {
 	if report == nil {
 		return ""
 	}
-	return oneLine(report.Message)
+	return plaintext.Line(report.Message)
 }
 
 // saying is what the interceptor of one pod says.

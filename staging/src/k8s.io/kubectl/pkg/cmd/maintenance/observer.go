@@ -33,6 +33,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/utils/clock"
 )
 
@@ -182,7 +183,7 @@ func (o *observer) troubleText(now time.Time) string {
 	if last == nil || now.Sub(last.at) > time.Minute {
 		return ""
 	}
-	return oneLine("What is shown may be old, trying again: " + last.err.Error())
+	return plaintext.Line("What is shown may be old, trying again: " + last.err.Error())
 }
 
 func (o *observer) notify() {

@@ -93,10 +93,10 @@ func newCmdPlan(env *environment) *cobra.Command {
 		ValidArgsFunction:     completeNames(env.factory, "nodes"),
 		Run: func(cmd *cobra.Command, args []string) {
 			o.args = bareNames(args)
-			cmdutil.CheckErr(o.validate(cmd))
+			checkErr(o.validate(cmd))
 			ctx, stop := untilInterrupted(cmd, 0)
 			defer stop()
-			cmdutil.CheckErr(o.run(ctx))
+			checkErr(o.run(ctx))
 		},
 	}
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", o.selector, "Selector (label query) of the nodes, such as -l pool=a.")

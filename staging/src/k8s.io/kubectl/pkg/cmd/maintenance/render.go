@@ -30,6 +30,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/component-helpers/plaintext"
 )
 
 const (
@@ -55,7 +56,7 @@ type page struct {
 
 // add appends a line, which the caller knows to fit.
 func (p *page) add(format string, args ...any) {
-	p.lines = append(p.lines, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+	p.lines = append(p.lines, strings.TrimRight(plaintext.Escape(fmt.Sprintf(format, args...)), " "))
 }
 
 // wrapped appends a text behind a prefix. Its further lines are indented as far as the
@@ -76,7 +77,7 @@ func (p *page) String() string { return strings.Join(p.lines, "\n") + "\n" }
 func wrap(text string, width int) []string {
 	width = max(width, 1)
 	var lines []string
-	for _, line := range strings.Split(wordwrap.WrapString(oneLine(text), uint(width)), "\n") {
+	for _, line := range strings.Split(wordwrap.WrapString(plaintext.Line(text), uint(width)), "\n") {
 		for runes := []rune(line); ; {
 			if len(runes) <= width {
 				lines = append(lines, string(runes))
@@ -87,16 +88,6 @@ func wrap(text string, width int) []string {
 		}
 	}
 	return lines
-}
-
-// oneLine takes out line ends, and what could move the cursor of a terminal.
-func oneLine(text string) string {
-	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, text)), " ")
 }
 
 // renderStatus returns the text for some maintenances.

@@ -32,7 +32,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/exec"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/scheme"
 	"k8s.io/kubectl/pkg/util/completion"
@@ -107,11 +106,11 @@ func newCmdStart(env *environment) *cobra.Command {
 		Example:               startExample,
 		ValidArgsFunction:     completeNodesAndNames(env.factory),
 		Run: func(cmd *cobra.Command, args []string) {
-			cmdutil.CheckErr(o.complete(cmd, args))
-			cmdutil.CheckErr(o.validate(cmd))
+			checkErr(o.complete(cmd, args))
+			checkErr(o.validate(cmd))
 			ctx, stop := untilInterrupted(cmd, o.timeout)
 			defer stop()
-			cmdutil.CheckErr(o.run(ctx))
+			checkErr(o.run(ctx))
 		},
 	}
 	o.printFlags.AddFlags(cmd)
@@ -188,7 +187,7 @@ func (o *startOptions) run(ctx context.Context) error {
 	if err != nil || !o.wait {
 		return err
 	}
-	return o.waitFor(ctx, client, nm.Name)
+	return o.waitFor(ctx, client, nm)
 }
 
 // newMaintenance returns what is to be created, or nil if one that exists is to be moved
@@ -328,18 +327,23 @@ func (o *startOptions) print(nm *coordinationv1alpha1.NodeMaintenance, operation
 }
 
 // waitFor names the blockers until the maintenance has done what its stage is for.
-func (o *startOptions) waitFor(ctx context.Context, client kubernetes.Interface, name string) error {
+func (o *startOptions) waitFor(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) error {
 	out := o.Out
 	if o.printFlags.OutputFormat != nil && *o.printFlags.OutputFormat != "" {
 		// Who asked for an object wants nothing else on stdout.
 		out = o.ErrOut
 	}
-	last, err := follow(ctx, client, []string{name}, o.clock, &lineDisplay{out: out}, isInStage(o.stage))
+	last, err := follow(ctx, client, []*coordinationv1alpha1.NodeMaintenance{nm}, o.clock, &lineDisplay{out: out}, isInStage(o.stage))
 	if err != nil {
 		return err
 	}
-	if v := last[name]; v.Outcome == outcomeDeleted || v.Outcome == outcomeCompleted {
-		return exec.CodeExitError{Err: fmt.Errorf("error: NodeMaintenance %q was ended by somebody before it was done", name), Code: cmdutil.DefaultErrorExitCode}
+	v := last[nm.Name]
+	switch {
+	case o.stage != coordinationv1alpha1.NodeMaintenanceStageCordon || isEnded(&v):
+	case v.isCordoned():
+		return nil
+	default:
+		return failed("without the right to list nodes, kubectl cannot tell when they are cordoned; the maintenance goes on")
 	}
-	return nil
+	return undrained([]*coordinationv1alpha1.NodeMaintenance{nm}, last)
 }

@@ -65,10 +65,10 @@ func newCmdStatus(env *environment) *cobra.Command {
 		ValidArgsFunction:     completeNames(env.factory, resource),
 		Run: func(cmd *cobra.Command, args []string) {
 			o.names = args
-			cmdutil.CheckErr(validateOutput(o.output))
+			checkErr(validateOutput(o.output))
 			ctx, stop := untilInterrupted(cmd, 0)
 			defer stop()
-			cmdutil.CheckErr(o.run(ctx))
+			checkErr(o.run(ctx))
 		},
 	}
 	addOutputFlag(cmd, &o.output)

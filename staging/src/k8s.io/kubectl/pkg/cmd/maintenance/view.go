@@ -62,6 +62,14 @@ type view struct {
 	// Unreadable are the resources that the user may not list.
 	Unreadable []string `json:"unreadable,omitempty"`
 
+	// uid tells it from another one that was created under the same name.
+	uid types.UID
+	// selector is what selects the nodes.
+	selector *corev1.NodeSelector
+	// observed reports whether the controller has acted on what is wanted now.
+	observed bool
+	// wasDrained reports whether no pod was left when a completed one was drained.
+	wasDrained bool
 	// counted tells that the controller has taken the stage up, and that somebody has
 	// counted the pods since: until then, no pod is known rather than left.
 	counted bool
@@ -76,7 +84,12 @@ const (
 	outcomeDrained   outcome = "Drained"
 	outcomeCompleted outcome = "Completed"
 	outcomeDeleted   outcome = "Deleted"
+	// outcomeReplaced is deleted, too: one of the same name is another one.
+	outcomeReplaced outcome = "Replaced"
 )
+
+// isGone reports whether the maintenance that was followed does not exist any more.
+func (v *view) isGone() bool { return v.Outcome == outcomeDeleted || v.Outcome == outcomeReplaced }
 
 // nodeView is one node of a maintenance.
 type nodeView struct {
@@ -145,6 +158,9 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot, now time.Time
 		Nodes:         []nodeView{},
 		Blockers:      []blockerView{},
 		Unreadable:    s.unreadable,
+		uid:           nm.UID,
+		selector:      nm.Spec.NodeSelector,
+		observed:      nm.Status.ObservedGeneration == nm.Generation,
 		held:          map[types.NamespacedName]string{},
 	}
 	for _, stage := range nm.Status.StageStatuses {
@@ -154,6 +170,7 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot, now time.Time
 	}
 	if condition := meta.FindStatusCondition(nm.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained)); condition != nil {
 		v.Condition = condition.Message
+		v.wasDrained = condition.Status == metav1.ConditionTrue
 	}
 	if s.readable("nodes") {
 		v.addNodes(s.selectedNodes(nm.Spec.NodeSelector), s, now)
@@ -161,7 +178,7 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot, now time.Time
 	if v.Outcome == outcomeDrained && (len(v.Nodes) == 0 || int32(len(v.Nodes)) == nm.Status.SelectedNodes) {
 		v.settle()
 	}
-	v.counted = v.StageStarted != nil && nm.Status.ObservedGeneration == nm.Generation &&
+	v.counted = v.StageStarted != nil && v.observed &&
 		(s.countsPods() && s.readable("nodes") || drain.DrainMessage != "")
 	return v
 }
@@ -182,17 +199,25 @@ func (v *view) settle() {
 	}
 }
 
-// outcomeOf returns how the maintenance ended, or nothing while it goes on. What the
-// controller has written counts only if it is about the stage that is wanted now.
+// outcomeOf returns how the maintenance ended, or nothing while it goes on.
 func outcomeOf(nm *coordinationv1alpha1.NodeMaintenance) outcome {
-	if isCompleted(nm) {
+	switch {
+	case isCompleted(nm):
 		return outcomeCompleted
-	}
-	drained := meta.IsStatusConditionTrue(nm.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained))
-	if nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && drained && nm.Status.ObservedGeneration == nm.Generation {
+	case isDrained(nm):
 		return outcomeDrained
 	}
 	return ""
+}
+
+// isDrained reports whether no pod is left on the nodes that are selected now. Scripts
+// reboot nodes on its word: a condition that was written for another stage or another
+// selector says nothing of them, and one that is being deleted gives its nodes back.
+func isDrained(nm *coordinationv1alpha1.NodeMaintenance) bool {
+	condition := meta.FindStatusCondition(nm.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained))
+	return nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && nm.DeletionTimestamp == nil &&
+		nm.Status.ObservedGeneration == nm.Generation &&
+		condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == nm.Generation
 }
 
 // isCompleted tells whether the nodes were given back: the finalizer goes when they are.

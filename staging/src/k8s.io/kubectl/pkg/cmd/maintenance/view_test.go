@@ -182,20 +182,22 @@ func TestFollowWaitsForAll(t *testing.T) {
 
 func TestTimedOut(t *testing.T) {
 	for _, tc := range []struct {
-		name string
-		last map[string]view
-		code int
-		want string
+		name    string
+		last    map[string]view
+		trouble string
+		code    int
+		want    string
 	}{
-		{"nothing known", nil, exitTimedOut, "timed out; the maintenance goes on"},
-		{"blocked", map[string]view{"b": viewsOf(blockedDrain(), testNow)[0]}, exitBlocked, `timed out while pods were blocked; the maintenance goes on
+		{"the connection is lost", nil, "What is shown may be old.", exitTimedOut, "timed out; the maintenance goes on\nWhat is shown may be old."},
+		{"nothing known", nil, "", exitTimedOut, "timed out; the maintenance goes on"},
+		{"blocked", map[string]view{"b": viewsOf(blockedDrain(), testNow)[0]}, "", exitBlocked, `timed out while pods were blocked; the maintenance goes on
 b: blocked by PodDisruptionBudget default/db: 2 pods: default/db-0, default/db-1
 b: blocked by interceptor backup.example.com, which does not report: 1 pod: default/vm-1
 b: blocked by the kubelet or a finalizer, long after the grace period: 1 pod: default/stuck-0`},
-		{"by the word of the controller", map[string]view{"b": {PodsBlocked: 1, Unreadable: []string{"pods"}, Condition: "Somebody is\nin the way."}}, exitBlocked,
+		{"by the word of the controller", map[string]view{"b": {PodsBlocked: 1, Unreadable: []string{"pods"}, Condition: "Somebody is\nin the way."}}, "", exitBlocked,
 			"timed out while pods were blocked; the maintenance goes on\nb: Somebody is in the way."},
 	} {
-		err := timedOut(tc.last)
+		err := timedOut(tc.last, tc.trouble)
 		var coded interface{ ExitStatus() int }
 		if !errors.As(err, &coded) || coded.ExitStatus() != tc.code || err.Error() != tc.want {
 			t.Errorf("%s: %v, want code %d and %q", tc.name, err, tc.code, tc.want)

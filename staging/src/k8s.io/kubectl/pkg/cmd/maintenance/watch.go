@@ -18,28 +18,29 @@ package maintenance
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
 )
 
 var (
 	watchLong = templates.LongDesc(i18n.T(`
-		Watch maintenances until each of them is drained, completed or deleted.
+		Watch maintenances until each of them is drained, or cannot become drained any more.
 
 		On a terminal the overview of "kubectl maintenance status" is kept up to date, with
 		progress bars that fill as pods leave; anywhere else a line is printed for each change.
 		Without a name all maintenances that are not completed are watched.
 
-		Exit codes: 0 when all are drained, completed or deleted, 1 after an error, 2 when
-		--timeout has passed, 3 when it has passed while pods were blocked, 130 after Ctrl-C.
-		None of them ends the maintenance.`))
+		Exit codes: 0 only when all are drained, so that "kubectl maintenance watch foo && reboot"
+		is safe. 1 when one was deleted, replaced or completed, when its selector was changed, when
+		there is none to watch, or after an error. 2 when --timeout has passed, 3 when it has passed
+		while pods were blocked, 130 after Ctrl-C. A maintenance that selects no node is not drained,
+		and a lost connection is tried again. None of this ends the maintenance.`))
 
 	watchExample = templates.Examples(i18n.T(`
 		# Watch all maintenances
@@ -66,10 +67,10 @@ func newCmdWatch(env *environment) *cobra.Command {
 		ValidArgsFunction:     completeNames(env.factory, resource),
 		Run: func(cmd *cobra.Command, args []string) {
 			o.names = args
-			cmdutil.CheckErr(validateTimeout(o.timeout))
+			checkErr(validateTimeout(o.timeout))
 			ctx, stop := untilInterrupted(cmd, o.timeout)
 			defer stop()
-			cmdutil.CheckErr(o.run(ctx))
+			checkErr(o.run(ctx))
 		},
 	}
 	addTimeoutFlag(cmd, &o.timeout)
@@ -90,38 +91,38 @@ func (o *watchOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var names []string
-	for _, nm := range maintenances {
-		if len(o.names) > 0 || !isCompleted(nm) {
-			names = append(names, nm.Name)
-		}
+	if len(o.names) == 0 {
+		maintenances = slices.DeleteFunc(maintenances, isCompleted)
 	}
-	if len(names) == 0 {
-		_, err := fmt.Fprintln(o.ErrOut, "No maintenances found that are not completed")
-		return err
+	if len(maintenances) == 0 {
+		// Nobody who waits for a drain may take this for one.
+		return failed("no maintenances found that are not completed")
 	}
 	var shown display = &lineDisplay{out: o.Out, clocked: true}
-	if screen := newScreen(o.Out); screen != nil {
+	if screen := newScreen(o.terminal); screen != nil {
 		shown = &screenDisplay{screen: screen}
 	}
-	_, err = follow(ctx, client, names, o.clock, shown, isOver)
-	return err
+	last, err := follow(ctx, client, maintenances, o.clock, shown, isEnded)
+	if err != nil {
+		return err
+	}
+	return undrained(maintenances, last)
 }
-
-// isOver tells whether there is nothing more to watch.
-func isOver(v *view) bool { return v.Outcome != "" }
 
 // isInStage returns whether a maintenance has done what its stage is for.
 func isInStage(stage coordinationv1alpha1.NodeMaintenanceStage) func(v *view) bool {
 	return func(v *view) bool {
-		if v.Outcome == outcomeCompleted || stage != coordinationv1alpha1.NodeMaintenanceStageCordon {
-			return isOver(v)
+		if isEnded(v) || stage != coordinationv1alpha1.NodeMaintenanceStageCordon {
+			return isEnded(v)
 		}
-		for _, node := range v.Nodes {
-			if !node.Cordoned {
-				return false
-			}
-		}
-		return v.StageStarted != nil
+		// Whoever may not list nodes never sees it: the caller says so.
+		return v.isCordoned() || slices.Contains(v.Unreadable, "nodes")
 	}
+}
+
+// isCordoned reports whether the controller has started, and all nodes are cordoned. With
+// no node to be seen there is nothing that is.
+func (v *view) isCordoned() bool {
+	schedulable := slices.ContainsFunc(v.Nodes, func(node nodeView) bool { return !node.Cordoned })
+	return v.StageStarted != nil && v.observed && len(v.Nodes) > 0 && !schedulable
 }
