@@ -24,6 +24,7 @@ import (
 	"github.com/spf13/cobra"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubectl/pkg/util/i18n"
@@ -37,7 +38,8 @@ var (
 		The controller completes them first: nodes become schedulable again, unless another
 		maintenance holds them, and pods that were asked to leave may stay. Two kinds of pods go
 		on leaving, and are named: those whose interceptor forbids to call the eviction off, and
-		those that somebody else asks to leave.`))
+		those that somebody else asks to leave. Instead of the maintenance its node may be named, if
+		it has no other.`))
 
 	cancelExample = templates.Examples(i18n.T(`
 		# Call a maintenance off
@@ -86,6 +88,11 @@ func (o *cancelOptions) run(ctx context.Context) error {
 	var deleting []*coordinationv1alpha1.NodeMaintenance
 	for _, name := range o.names {
 		nm, err := o.cancel(ctx, client, name)
+		if apierrors.IsNotFound(err) {
+			if name, err = o.findOwn(ctx, client, name, "cancel", err); err == nil {
+				nm, err = o.cancel(ctx, client, name)
+			}
+		}
 		if err != nil {
 			errs = append(errs, err)
 			continue

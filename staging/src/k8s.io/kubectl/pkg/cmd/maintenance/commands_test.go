@@ -109,7 +109,7 @@ func TestStartCreates(t *testing.T) {
 			"nodemaintenance.coordination.k8s.io/rack\n",
 		},
 		{
-			"labels", []string{"-l", "pool in (b, a),!spot,zone!=z,gpu,cores>4"},
+			"labels", []string{"--allow-no-nodes", "-l", "pool in (b, a),!spot,zone!=z,gpu,cores>4"},
 			coordinationv1alpha1.NodeMaintenance{ObjectMeta: named("nodes-", ""), Spec: coordinationv1alpha1.NodeMaintenanceSpec{Stage: drain, NodeSelector: byLabels(
 				corev1.NodeSelectorRequirement{Key: "cores", Operator: corev1.NodeSelectorOpGt, Values: []string{"4"}},
 				corev1.NodeSelectorRequirement{Key: "gpu", Operator: corev1.NodeSelectorOpExists},
@@ -119,7 +119,7 @@ func TestStartCreates(t *testing.T) {
 			"nodemaintenance.coordination.k8s.io/nodes-x7k2p created\n",
 		},
 		{
-			"labels and a name", []string{"--name=rack", "-l", "topology.kubernetes.io/zone=A_1", "--drain-plan-file", plan},
+			"labels and a name", []string{"--name=rack", "--allow-no-nodes", "-l", "topology.kubernetes.io/zone=A_1", "--drain-plan-file", plan},
 			coordinationv1alpha1.NodeMaintenance{ObjectMeta: named("", "rack"), Spec: coordinationv1alpha1.NodeMaintenanceSpec{
 				Stage:        drain,
 				NodeSelector: byLabels(corev1.NodeSelectorRequirement{Key: "topology.kubernetes.io/zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"A_1"}}),
@@ -174,7 +174,7 @@ func TestStartRefuses(t *testing.T) {
 		{"a timeout without waiting", []string{"node-1", "--timeout=1m"}, "--timeout needs --wait"},
 		{"a negative timeout", []string{"node-1", "--wait", "--timeout=-1m"}, "must not be negative"},
 		{"no such plan", []string{"node-1", "--drain-plan-file=/nowhere"}, "--drain-plan-file: open /nowhere"},
-		{"a name that is taken", []string{"node-1", "--name=old"}, `NodeMaintenance "old" exists already`},
+		{"a name that is taken", []string{"node-2", "--name=old"}, `NodeMaintenance "old" exists already`},
 		{"backwards", []string{"old", "--stage=Idle"}, `is in the stage Cordon and cannot go back to Idle: complete or cancel it`},
 		{"a reason for an old one", []string{"old", "--reason=x"}, "--reason and --drain-plan-file are for a new one"},
 		{"no such maintenance", []string{"--name=none"}, `"none" not found`},
@@ -342,7 +342,7 @@ func TestStatusWithoutRights(t *testing.T) {
 	for _, kind := range []string{"nodes", "pods", "evictionrequests", "poddisruptionbudgets"} {
 		s.forbid(kind)
 	}
-	contains(t, s.mustRun(t, "status"), "Without the right to list nodes, evictionrequests, poddisruptionbudgets", "2 pods wait for PodDisruptionBudget default/db.")
+	contains(t, s.mustRun(t, "status"), "Without the right to list nodes, all that is known", "2 pods wait for PodDisruptionBudget default/db.")
 	// The same while it watches; a watch that is refused would panic.
 	s.whenLooked(func() { s.update(t, newMaintenance("rack", drain, "node-1").started(0).drained()) })
 	contains(t, s.mustRun(t, "watch", "rack"), "rack: 2 pods wait for PodDisruptionBudget default/db.\n", "rack: drained")

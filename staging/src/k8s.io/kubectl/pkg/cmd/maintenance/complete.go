@@ -27,6 +27,7 @@ import (
 	"github.com/spf13/cobra"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/evictionrequest"
@@ -44,7 +45,8 @@ var (
 		their interceptor forbids to call the eviction off. The object stays as a record; delete
 		it when you like.
 
-		Completing what is completed is no error.`))
+		Completing what is completed is no error. Instead of the maintenance its node may be named,
+		if it has no other.`))
 
 	completeExample = templates.Examples(i18n.T(`
 		# Give the nodes back
@@ -101,6 +103,11 @@ func (o *completeOptions) run(ctx context.Context) error {
 	var moved []string
 	for _, name := range o.names {
 		before, err := o.complete(ctx, client, name)
+		if apierrors.IsNotFound(err) {
+			if name, err = o.findOwn(ctx, client, name, "complete", err); err == nil {
+				before, err = o.complete(ctx, client, name)
+			}
+		}
 		if err != nil {
 			errs = append(errs, err)
 			continue

@@ -18,14 +18,17 @@ package maintenance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
@@ -58,9 +61,82 @@ func getMaintenances(ctx context.Context, client kubernetes.Interface, names []s
 		}
 		found = append(found, nm)
 	}
-	return found, errors.Join(errs...)
+	return found, joined(errs)
 }
 
 func sortedNames[T any](byName map[string]T) []string {
 	return slices.Sorted(maps.Keys(byName))
+}
+
+// findMaintenances reads maintenances by their names or, where there is none of a name but
+// a node, those that are open and select it. It says which.
+func (e *environment) findMaintenances(ctx context.Context, client kubernetes.Interface, names []string) ([]*coordinationv1alpha1.NodeMaintenance, error) {
+	if len(names) == 0 {
+		return getMaintenances(ctx, client, nil)
+	}
+	var found []*coordinationv1alpha1.NodeMaintenance
+	var errs []error
+	for _, name := range bareNames(names) {
+		maintenances, err := getMaintenances(ctx, client, []string{name})
+		if notFound := err; apierrors.IsNotFound(notFound) {
+			if maintenances, err = maintenancesOfNode(ctx, client, name, notFound); err == nil {
+				fmt.Fprintf(e.ErrOut, "%q is a node under maintenance: %s\n", name, strings.Join(namesOf(maintenances), ", "))
+			}
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, nm := range maintenances {
+			if !slices.Contains(namesOf(found), nm.Name) {
+				found = append(found, nm)
+			}
+		}
+	}
+	return found, joined(errs)
+}
+
+// findOwn returns the name of the maintenance that is meant by what is no name of one, but
+// that of a node: the only open one that selects it, if it selects nothing else by name.
+// To end one that has other nodes too, it has to be named.
+func (e *environment) findOwn(ctx context.Context, client kubernetes.Interface, node, subcommand string, notFound error) (string, error) {
+	maintenances, err := maintenancesOfNode(ctx, client, node, notFound)
+	if err != nil {
+		return "", err
+	}
+	names := namesOf(maintenances)
+	if len(names) == 1 && apiequality.Semantic.DeepEqual(maintenances[0].Spec.NodeSelector, nodesByName([]string{node})) {
+		fmt.Fprintf(e.ErrOut, "%q is a node under maintenance: %s\n", node, names[0])
+		return names[0], nil
+	}
+	return "", failed("%q is a node. To %s what it is maintained by, use: kubectl maintenance %s %s", node, subcommand, subcommand, strings.Join(names, " "))
+}
+
+// maintenancesOfNode returns the open maintenances of a node. Without such a node, the
+// error is the given one.
+func maintenancesOfNode(ctx context.Context, client kubernetes.Interface, name string, notFound error) ([]*coordinationv1alpha1.NodeMaintenance, error) {
+	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, notFound
+	}
+	all, err := getMaintenances(ctx, client, nil)
+	if err != nil {
+		return nil, err
+	}
+	s := &snapshot{nodes: []*corev1.Node{node}}
+	selecting := slices.DeleteFunc(all, func(nm *coordinationv1alpha1.NodeMaintenance) bool {
+		return isCompleted(nm) || len(s.selectedNodes(nm.Spec.NodeSelector)) == 0
+	})
+	if len(selecting) == 0 {
+		return nil, failed("%q is a node, and no open maintenance selects it", name)
+	}
+	return selecting, nil
+}
+
+func namesOf(maintenances []*coordinationv1alpha1.NodeMaintenance) []string {
+	var names []string
+	for _, nm := range maintenances {
+		names = append(names, nm.Name)
+	}
+	return names
 }

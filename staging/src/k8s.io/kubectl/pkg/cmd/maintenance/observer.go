@@ -30,6 +30,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -46,9 +47,8 @@ type observer struct {
 	changed chan struct{}
 
 	maintenances, nodes, requests, budgets cache.SharedIndexInformer
-	// pods by the field selector that they are read under. There are as many as the
-	// maintenances have nodes, or one for all pods where these are many.
-	pods       map[string]cache.SharedIndexInformer
+	// pods by their node.
+	pods       map[string]podWatch
 	unreadable []string
 
 	clock clock.PassiveClock
@@ -56,9 +56,15 @@ type observer struct {
 	trouble atomic.Pointer[trouble]
 }
 
+// podWatch watches the pods of a node until it is stopped.
+type podWatch struct {
+	cache.SharedIndexInformer
+	stop context.CancelFunc
+}
+
 // newObserver starts the watches. They end with ctx.
 func newObserver(ctx context.Context, client kubernetes.Interface, names []string, clock clock.PassiveClock) (*observer, error) {
-	o := &observer{client: client, names: names, clock: clock, changed: make(chan struct{}, 1), pods: map[string]cache.SharedIndexInformer{}}
+	o := &observer{client: client, names: names, clock: clock, changed: make(chan struct{}, 1), pods: map[string]podWatch{}}
 	if err := o.findUnreadable(ctx); err != nil {
 		return nil, err
 	}
@@ -98,7 +104,11 @@ func (o *observer) findUnreadable(ctx context.Context) error {
 		list func() error
 	}{
 		{"nodes", func() error { _, err := o.client.CoreV1().Nodes().List(ctx, one); return err }},
-		{"pods", func() error { _, err := o.client.CoreV1().Pods("").List(ctx, one); return err }},
+		{"pods", func() error {
+			// The right to it is what counts: no node has this name.
+			_, err := o.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{Limit: 1, FieldSelector: podsOfNode("-")})
+			return err
+		}},
 		{"evictionrequests", func() error {
 			_, err := o.client.CoordinationV1alpha1().EvictionRequests("").List(ctx, one)
 			return err
@@ -135,24 +145,39 @@ func forgetUnused(object any) (any, error) {
 
 // start runs informers and waits until they have read everything once.
 func (o *observer) start(ctx context.Context, started ...cache.SharedIndexInformer) error {
+	var errs []error
 	var synced []cache.InformerSynced
 	for _, informer := range started {
-		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(any) { o.notify() },
-			UpdateFunc: func(_, _ any) { o.notify() },
-			DeleteFunc: func(any) { o.notify() },
-		})
-		if err != nil {
-			return err
-		}
-		// The reflector connects again by itself; its log would run into the output.
-		if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-			o.noteTrouble(err)
-		}); err != nil {
-			return err
-		}
-		go informer.RunWithContext(ctx)
-		synced = append(synced, registration.HasSynced)
+		hasSynced, err := o.run(ctx, informer)
+		errs, synced = append(errs, err), append(synced, hasSynced)
+	}
+	return o.waitFor(ctx, synced, errs...)
+}
+
+// run runs an informer until ctx ends, and returns what reports whether it has read
+// everything once.
+func (o *observer) run(ctx context.Context, informer cache.SharedIndexInformer) (cache.InformerSynced, error) {
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { o.notify() },
+		UpdateFunc: func(_, _ any) { o.notify() },
+		DeleteFunc: func(any) { o.notify() },
+	})
+	if err != nil {
+		return nil, err
+	}
+	// The reflector connects again by itself; its log would run into the output.
+	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		o.noteTrouble(err)
+	}); err != nil {
+		return nil, err
+	}
+	go informer.RunWithContext(ctx)
+	return registration.HasSynced, nil
+}
+
+func (o *observer) waitFor(ctx context.Context, synced []cache.InformerSynced, errs ...error) error {
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return context.Cause(ctx)
@@ -209,32 +234,37 @@ func (o *observer) snapshot(ctx context.Context) (*snapshot, error) {
 		}
 	}
 	var pods []*corev1.Pod
-	for _, informer := range o.pods {
+	s.nodesRead = sets.New[string]()
+	for node, informer := range o.pods {
+		s.nodesRead.Insert(node)
 		pods = append(pods, objects[corev1.Pod](informer)...)
 	}
 	s.setPods(pods)
 	return s, nil
 }
 
-// watchPods starts to watch the pods of nodes that are new in a drain. Those of nodes
-// that have left it stay: few, and of no consequence.
+// watchPods starts to watch the pods of nodes that are new among those to be read, and
+// ends the watches of others, so that they do not become many.
 func (o *observer) watchPods(ctx context.Context, s *snapshot) error {
-	var nodes []string
-	for _, nm := range s.maintenances {
-		if nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
-			for _, node := range s.selectedNodes(nm.Spec.NodeSelector) {
-				nodes = append(nodes, node.Name)
-			}
+	wanted := sets.New(s.nodesToRead(s.maintenances)...)
+	for node, watched := range o.pods {
+		if !wanted.Has(node) {
+			watched.stop()
+			delete(o.pods, node)
 		}
 	}
-	var started []cache.SharedIndexInformer
-	for _, selector := range podSelectors(unique(nodes)) {
-		if o.pods[selector] == nil && o.pods[""] == nil {
-			o.pods[selector] = o.factory(selector).Core().V1().Pods().Informer()
-			started = append(started, o.pods[selector])
+	var errs []error
+	var synced []cache.InformerSynced
+	for node := range wanted {
+		if _, watched := o.pods[node]; watched {
+			continue
 		}
+		watching, stop := context.WithCancel(ctx)
+		o.pods[node] = podWatch{o.factory(podsOfNode(node)).Core().V1().Pods().Informer(), stop}
+		hasSynced, err := o.run(watching, o.pods[node])
+		errs, synced = append(errs, err), append(synced, hasSynced)
 	}
-	return o.start(ctx, started...)
+	return o.waitFor(ctx, synced, errs...)
 }
 
 // objects returns what an informer has, or nothing where there is none.

@@ -214,7 +214,7 @@ func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm 
 	for _, node := range nodes {
 		names = append(names, node.Name)
 	}
-	if err := s.readPods(ctx, client, names); err != nil {
+	if err := s.readPods(ctx, client, podSelectors(names)); err != nil {
 		return nil, nil, err
 	}
 	if err := s.readDeployments(ctx, client); err != nil {

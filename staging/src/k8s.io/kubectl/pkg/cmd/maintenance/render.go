@@ -325,7 +325,7 @@ func (p *page) addBlockers(v *view, now time.Time) {
 		p.add("")
 		p.wrapped("  ", fmt.Sprintf("Without the right to list %s, all that is known is what the controller says:", strings.Join(v.Unreadable, ", ")))
 		p.wrapped("    ", v.Condition)
-	case len(v.Blockers) == 0 && v.Outcome == "" && v.Condition != "" && !v.conditionRepeats():
+	case len(v.Blockers) == 0 && v.NodesNotRead == 0 && v.Outcome == "" && v.Condition != "" && !v.conditionRepeats():
 		// Nothing that was read explains why it is not drained.
 		p.add("")
 		p.add("  The controller says:")
@@ -336,6 +336,11 @@ func (p *page) addBlockers(v *view, now time.Time) {
 		for i := range v.Blockers {
 			p.addBlocker(&v.Blockers[i], now)
 		}
+	}
+	if known && v.NodesNotRead > 0 && v.Outcome == "" {
+		p.add("")
+		p.wrapped("  ", fmt.Sprintf("The pods of %s were not read. The controller says of all:", counted(v.NodesNotRead, "node", "nodes")))
+		p.wrapped("    ", v.Condition)
 	}
 }
 

@@ -30,12 +30,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// maxNodesOneByOne is for how many nodes the pods are read node by node. Beyond, all
-// pods of the cluster are read at once.
+// maxNodesOneByOne is for how many nodes a plan reads the pods node by node. Beyond, it
+// reads all pods of the cluster at once, because it shows each of them.
 const maxNodesOneByOne = 50
 
 // snapshot is what the server said, for views to be made of. What the user may not read
@@ -46,6 +47,8 @@ type snapshot struct {
 	nodes []*corev1.Node
 	// pods by the name of their node.
 	pods map[string][]*corev1.Pod
+	// nodesRead are the nodes whose pods were read; nil if all were.
+	nodesRead sets.Set[string]
 	// requests by the UID of their pod, which is their name.
 	requests map[string]*coordinationv1alpha1.EvictionRequest
 	// budgets by namespace.
@@ -132,13 +135,16 @@ func readSnapshot(ctx context.Context, client kubernetes.Interface, maintenances
 	if err := s.readNodes(ctx, client); err != nil {
 		return nil, err
 	}
-	var nodes []string
-	for _, maintenance := range maintenances {
-		for _, node := range s.selectedNodes(maintenance.Spec.NodeSelector) {
-			nodes = append(nodes, node.Name)
-		}
+	nodes := s.nodesToRead(maintenances)
+	s.nodesRead = sets.New(nodes...)
+	if len(nodes) == 0 {
+		return s, nil
 	}
-	return s, s.readPods(ctx, client, unique(nodes))
+	var selectors []string
+	for _, node := range nodes {
+		selectors = append(selectors, podsOfNode(node))
+	}
+	return s, s.readPods(ctx, client, selectors)
 }
 
 func (s *snapshot) readNodes(ctx context.Context, client kubernetes.Interface) error {
@@ -153,10 +159,11 @@ func (s *snapshot) readNodes(ctx context.Context, client kubernetes.Interface) e
 	return nil
 }
 
-// readPods reads the pods of these nodes, and the requests and budgets of all pods.
-func (s *snapshot) readPods(ctx context.Context, client kubernetes.Interface, nodes []string) error {
+// readPods reads the pods that field selectors select, and the requests and budgets of all
+// pods.
+func (s *snapshot) readPods(ctx context.Context, client kubernetes.Interface, selectors []string) error {
 	var pods []*corev1.Pod
-	for _, selector := range podSelectors(nodes) {
+	for _, selector := range selectors {
 		list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: selector})
 		if s.skip("pods", err) {
 			break
@@ -186,7 +193,7 @@ func (s *snapshot) readPods(ctx context.Context, client kubernetes.Interface, no
 	return nil
 }
 
-// podSelectors returns the field selectors under which the pods of the nodes are read.
+// podSelectors returns the field selectors under which a plan reads the pods of the nodes.
 func podSelectors(nodes []string) []string {
 	if len(nodes) > maxNodesOneByOne {
 		return []string{""}

@@ -47,14 +47,16 @@ var (
 		or leave. Without --name the maintenance is named after its nodes, and the name is printed.
 
 		With the name of a maintenance and no nodes it is moved forward: from Idle to Cordon or
-		Drain. It never goes back.
+		Drain. It never goes back. Where an open maintenance selects the same nodes in the same way,
+		that one is moved forward instead of starting a second one, unless --name names another.
 
 		With --wait, whoever holds pods up is named as soon as it does, and the command ends when
 		no pod is left.
 
-		Exit codes: 0 done, 1 after an error or when the maintenance was ended before it was
-		drained, 2 when --timeout has passed, 3 when it has passed while pods were blocked, 130
-		after Ctrl-C. None of them ends the maintenance.`))
+		Exit codes: 0 done; with --wait only when all nodes are drained. 1 after an error, and when
+		the maintenance was deleted, replaced or completed, or its selector was changed, before that.
+		2 when --timeout has passed, 3 when it has passed while pods were blocked, 130 after Ctrl-C.
+		None of them ends the maintenance.`))
 
 	startExample = templates.Examples(i18n.T(`
 		# Drain node "foo"
@@ -84,6 +86,7 @@ type startOptions struct {
 	reason        string
 	stageText     string
 	drainPlanFile string
+	allowNoNodes  bool
 	wait          bool
 	timeout       time.Duration
 
@@ -120,6 +123,7 @@ func newCmdStart(env *environment) *cobra.Command {
 	cmd.Flags().StringVar(&o.reason, "reason", o.reason, "Why the nodes are maintained, for people.")
 	cmd.Flags().StringVar(&o.stageText, "stage", o.stageText, "How far the maintenance goes: Idle, Cordon or Drain.")
 	cmd.Flags().StringVar(&o.drainPlanFile, "drain-plan-file", o.drainPlanFile, "File with the drain plan in YAML or JSON: a list of entries, or a NodeMaintenance. '-' is stdin. What it lacks of the standard entries is added.")
+	cmd.Flags().BoolVar(&o.allowNoNodes, "allow-no-nodes", o.allowNoNodes, "If true, start the maintenance although no node has the labels of --selector yet.")
 	cmd.Flags().BoolVar(&o.wait, "wait", o.wait, "If true, name who holds the pods up, and return when no pod is left (with --stage=Cordon: when all nodes are cordoned).")
 	addTimeoutFlag(cmd, &o.timeout)
 	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("stage", cobra.FixedCompletions(startStages, cobra.ShellCompDirectiveNoFileComp)))
@@ -164,6 +168,8 @@ func (o *startOptions) validate(cmd *cobra.Command) error {
 		return cmdutil.UsageErrorf(cmd, "--wait: there is nothing to wait for in the stage Idle")
 	case o.wait && o.dryRun != cmdutil.DryRunNone:
 		return cmdutil.UsageErrorf(cmd, "--wait: there is nothing to wait for with --dry-run")
+	case o.allowNoNodes && o.selector == "":
+		return cmdutil.UsageErrorf(cmd, "--allow-no-nodes needs --selector: nodes that are named have to exist")
 	case o.timeout != 0 && !o.wait:
 		return cmdutil.UsageErrorf(cmd, "--timeout needs --wait")
 	}
@@ -182,7 +188,7 @@ func (o *startOptions) run(ctx context.Context) error {
 	if nm == nil {
 		nm, err = o.moveOn(ctx, client)
 	} else {
-		nm, err = o.create(ctx, client, nm)
+		nm, err = o.createOrResume(ctx, client, nm)
 	}
 	if err != nil || !o.wait {
 		return err
@@ -201,6 +207,11 @@ func (o *startOptions) newMaintenance(ctx context.Context, client kubernetes.Int
 		var err error
 		if nm.Spec.NodeSelector, err = nodesByLabels(o.selector); err != nil {
 			return nil, err
+		}
+		if !o.allowNoNodes {
+			if err := requireNodes(ctx, client, o.selector); err != nil {
+				return nil, err
+			}
 		}
 		if nm.Name == "" {
 			nm.GenerateName = prefixForLabels(nm.Spec.NodeSelector)
@@ -228,6 +239,16 @@ func (o *startOptions) newMaintenance(ctx context.Context, client kubernetes.Int
 func hasMaintenance(ctx context.Context, client kubernetes.Interface, name string) bool {
 	_, err := client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
 	return err == nil
+}
+
+func (o *startOptions) createOrResume(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) (*coordinationv1alpha1.NodeMaintenance, error) {
+	switch open, err := openMaintenance(ctx, client, nm); {
+	case err != nil:
+		return nil, err
+	case open != nil:
+		return o.resume(ctx, client, open)
+	}
+	return o.create(ctx, client, nm)
 }
 
 func (o *startOptions) create(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) (*coordinationv1alpha1.NodeMaintenance, error) {
@@ -283,6 +304,10 @@ func (o *startOptions) moveOn(ctx context.Context, client kubernetes.Interface) 
 	if o.reason != "" || len(o.drainPlan) > 0 {
 		return nil, fmt.Errorf("NodeMaintenance %q is only moved on when no nodes are given: --reason and --drain-plan-file are for a new one", o.name)
 	}
+	return o.move(ctx, client, o.name)
+}
+
+func (o *startOptions) move(ctx context.Context, client kubernetes.Interface, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
 	options := metav1.PatchOptions{FieldManager: fieldManager}
 	if o.dryRun == cmdutil.DryRunServer {
 		options.DryRun = []string{metav1.DryRunAll}
@@ -290,12 +315,12 @@ func (o *startOptions) moveOn(ctx context.Context, client kubernetes.Interface) 
 	var before *coordinationv1alpha1.NodeMaintenance
 	var err error
 	if o.dryRun == cmdutil.DryRunClient {
-		before, err = client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, o.name, metav1.GetOptions{})
+		before, err = client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
 			err = validateMove(before, o.stage)
 		}
 	} else {
-		before, err = moveTo(ctx, client, o.name, o.stage, options)
+		before, err = moveTo(ctx, client, name, o.stage, options)
 	}
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +33,9 @@ import (
 
 var (
 	statusLong = templates.LongDesc(i18n.T(`
-		Show how far maintenances are, node by node, and what they wait for.
+		Show how far maintenances are, node by node, and what they wait for. Completed ones are
+		shown only by name or with --all. Instead of a maintenance a node may be named: then those
+		that select it are shown.
 
 		In a progress bar, "!" stands for pods that stay until somebody acts, ">" for pods that
 		were asked to leave, "." for pods that were not asked yet. A bar of "#" is a drained node.
@@ -41,8 +44,11 @@ var (
 		list them, what the controller says of the maintenance is shown instead.`))
 
 	statusExample = templates.Examples(i18n.T(`
-		# Show all maintenances
+		# Show all maintenances that are not completed
 		kubectl maintenance status
+
+		# Show those of node "foo"
+		kubectl maintenance status foo
 
 		# Show one, and who holds it up, for a script
 		kubectl maintenance status foo-x7k2p -o json`))
@@ -51,13 +57,14 @@ var (
 type statusOptions struct {
 	*environment
 	names  []string
+	all    bool
 	output string
 }
 
 func newCmdStatus(env *environment) *cobra.Command {
 	o := &statusOptions{environment: env}
 	cmd := &cobra.Command{
-		Use:                   "status [NAME...]",
+		Use:                   "status [NAME... | NODE...] [--all]",
 		DisableFlagsInUseLine: true,
 		Short:                 i18n.T("Show how far maintenances are, and what they wait for"),
 		Long:                  statusLong,
@@ -72,6 +79,7 @@ func newCmdStatus(env *environment) *cobra.Command {
 		},
 	}
 	addOutputFlag(cmd, &o.output)
+	cmd.Flags().BoolVar(&o.all, "all", o.all, "If true, show completed maintenances too.")
 	return cmd
 }
 
@@ -80,10 +88,15 @@ func (o *statusOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	maintenances, err := getMaintenances(ctx, client, o.names)
+	maintenances, err := o.findMaintenances(ctx, client, o.names)
 	if err != nil {
 		return err
 	}
+	found := len(maintenances)
+	if len(o.names) == 0 && !o.all {
+		maintenances = slices.DeleteFunc(maintenances, isCompleted)
+	}
+	completed := found - len(maintenances)
 	s, err := readSnapshot(ctx, client, maintenances)
 	if err != nil {
 		return err
@@ -93,11 +106,18 @@ func (o *statusOptions) run(ctx context.Context) error {
 	if o.output != "" {
 		return printStructured(o.Out, o.output, map[string]any{"maintenances": views})
 	}
-	if len(views) == 0 {
+	if len(views) == 0 && completed == 0 {
 		_, err := fmt.Fprintln(o.ErrOut, "No maintenances found")
 		return err
 	}
-	_, err = io.WriteString(o.Out, renderStatus(views, now, defaultWidth))
+	if len(views) > 0 {
+		if _, err = io.WriteString(o.Out, renderStatus(views, now, defaultWidth)); err != nil {
+			return err
+		}
+	}
+	if completed > 0 {
+		_, err = fmt.Fprintf(o.ErrOut, "%s not shown, see --all\n", counted(completed, "completed maintenance is", "completed maintenances are"))
+	}
 	return err
 }
 

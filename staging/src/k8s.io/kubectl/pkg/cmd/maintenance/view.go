@@ -61,6 +61,9 @@ type view struct {
 	Condition string `json:"condition,omitempty"`
 	// Unreadable are the resources that the user may not list.
 	Unreadable []string `json:"unreadable,omitempty"`
+	// NodesNotRead is of how many nodes no pod was read, because the nodes are many: their
+	// counts are those of the controller, and Condition has what their pods wait for.
+	NodesNotRead int `json:"nodesNotRead,omitempty"`
 
 	// uid tells it from another one that was created under the same name.
 	uid types.UID
@@ -247,6 +250,8 @@ func (v *view) addNodes(nodes []*corev1.Node, s *snapshot, now time.Time) {
 		switch {
 		case v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete && n.Cordoned:
 			n.HeldBy = holders[n.Name]
+		case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && s.countsPods() && !s.readsPodsOf(node.Name):
+			v.NodesNotRead++
 		case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && s.countsPods():
 			holds := holdsOf(node.Name, s, now)
 			n.countPods(s, holds)
@@ -271,6 +276,7 @@ func (v *view) sumUp(s *snapshot) {
 		return
 	}
 	v.DrainedNodes = 0
+	blocked := v.PodsBlocked
 	if s.countsPods() {
 		v.PodsPending, v.PodsEvicting, v.PodsBlocked = 0, 0, 0
 	}
@@ -284,6 +290,10 @@ func (v *view) sumUp(s *snapshot) {
 			v.PodsEvicting += node.PodsEvicting
 			v.PodsBlocked += node.PodsBlocked
 		}
+	}
+	if v.NodesNotRead > 0 {
+		// Only the controller has counted those of all nodes.
+		v.PodsBlocked = max(v.PodsBlocked, blocked)
 	}
 }
 

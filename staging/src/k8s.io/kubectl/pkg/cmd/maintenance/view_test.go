@@ -224,7 +224,7 @@ func TestNoWriteWhereItIs(t *testing.T) {
 	if writes := s.writes(); len(writes) > 0 {
 		t.Errorf("wrote: %v", writes)
 	}
-	s.mustRun(t, "start", "--name=ended-not", "-l", "a=b", "--dry-run=client")
+	s.mustRun(t, "start", "--name=ended-not", "-l", "a=b", "--allow-no-nodes", "--dry-run=client")
 	s.mustRun(t, "complete", "old")
 	patch := s.Actions()[len(s.Actions())-1]
 	for _, action := range s.Actions() {

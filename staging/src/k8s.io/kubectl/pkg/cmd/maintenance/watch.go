@@ -59,7 +59,7 @@ type watchOptions struct {
 func newCmdWatch(env *environment) *cobra.Command {
 	o := &watchOptions{environment: env}
 	cmd := &cobra.Command{
-		Use:                   "watch [NAME...]",
+		Use:                   "watch [NAME... | NODE...]",
 		DisableFlagsInUseLine: true,
 		Short:                 i18n.T("Watch maintenances until they are drained"),
 		Long:                  watchLong,
@@ -87,7 +87,7 @@ func (o *watchOptions) run(ctx context.Context) error {
 		return err
 	}
 	// A name that does not exist is an error now, and the end of the watch later.
-	maintenances, err := getMaintenances(ctx, client, o.names)
+	maintenances, err := o.findMaintenances(ctx, client, o.names)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,69 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"errors"
+	"strings"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/component-helpers/plaintext"
+)
+
+// undrained returns an error that ends the program with 1 and names the maintenances that
+// are not drained at the end, or nil if all are. "watch x && reboot" relies on it: success
+// means that the nodes which were selected all the time have no pod left, and are kept so.
+func undrained(maintenances []*coordinationv1alpha1.NodeMaintenance, last map[string]view) error {
+	var reasons []string
+	for _, nm := range maintenances {
+		v := last[nm.Name]
+		if reason := undrainedReason(&v, nm.Spec.NodeSelector); reason != "" {
+			reasons = append(reasons, plaintext.Line("NodeMaintenance "+nm.Name+" "+reason))
+		}
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	return failed("%w", errors.New(strings.Join(reasons, "\n")))
+}
+
+// undrainedReason says why the nodes of a maintenance do not count as drained; empty if
+// they do. The selector is that of the beginning.
+func undrainedReason(v *view, selector *corev1.NodeSelector) string {
+	switch {
+	case v.Outcome == outcomeDeleted:
+		return "was deleted before it was drained"
+	case v.Outcome == outcomeReplaced:
+		return "was deleted before it was drained; another one has its name now"
+	case v.Deleting:
+		return "is being deleted: its nodes are given back"
+	case v.Outcome == outcomeCompleted && v.wasDrained:
+		return "was drained and then completed: its nodes are given back, and may run pods again"
+	case v.Outcome == outcomeCompleted:
+		return "was completed before it was drained: its nodes are given back"
+	case v.Outcome != outcomeDrained:
+		return "is not drained"
+	case !apiequality.Semantic.DeepEqual(v.selector, selector):
+		return "is drained, but selects other nodes than at the beginning: nodes that it does not select any more are given back"
+	}
+	return ""
+}
+
+// isEnded reports whether a maintenance cannot become drained any more, or is.
+func isEnded(v *view) bool { return v.Outcome != "" || v.Deleting }

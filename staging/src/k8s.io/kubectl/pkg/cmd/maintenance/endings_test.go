@@ -1,0 +1,293 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+)
+
+// ofGeneration is a later version of a maintenance, which the controller has acted on.
+func (m maintenanceStory) ofGeneration(generation int64) maintenanceStory {
+	m.Generation, m.Status.ObservedGeneration = generation, generation
+	return m
+}
+
+// conditionOf sets the generation for which the conditions were written.
+func (m maintenanceStory) conditionOf(generation int64) maintenanceStory {
+	for i := range m.Status.Conditions {
+		m.Status.Conditions[i].ObservedGeneration = generation
+	}
+	return m
+}
+
+// another is one that was created under the same name.
+func (m maintenanceStory) another() maintenanceStory {
+	m.UID = "uid-of-another"
+	return m
+}
+
+func (m maintenanceStory) deletedNow() maintenanceStory {
+	m.DeletionTimestamp = ptr.To(ago(0))
+	return m
+}
+
+// deleteRack deletes the maintenance "rack".
+func deleteRack(t *testing.T, s *server) {
+	if err := s.Tracker().Delete(coordinationv1alpha1.SchemeGroupVersion.WithResource(resource), "", "rack"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEndings lists all ways in which a wait for a drain ends. "watch rack && reboot" is
+// safe only if success means that the nodes are drained now.
+func TestEndings(t *testing.T) {
+	began := func() maintenanceStory {
+		return newMaintenance("rack", drain, "node-1").started(time.Minute).condition(metav1.ConditionFalse, "Draining", "1 pod left on 1 of 1 node.")
+	}
+	drained := func(nodes ...string) maintenanceStory {
+		return newMaintenance("rack", drain, nodes...).started(time.Minute).drained()
+	}
+	end := func(cause error) func(*testing.T, *server) {
+		return func(_ *testing.T, s *server) { s.end(cause) }
+	}
+	becomes := func(stories ...maintenanceStory) func(*testing.T, *server) {
+		return func(t *testing.T, s *server) {
+			for _, story := range stories {
+				s.update(t, story)
+			}
+		}
+	}
+	for _, tc := range []struct {
+		name    string
+		change  func(*testing.T, *server)
+		code    int
+		failure string
+	}{
+		{"drained", becomes(drained("node-1")), 0, ""},
+		{"deleted", deleteRack, 1, "error: NodeMaintenance rack was deleted before it was drained"},
+		{"recreated, and drained", func(t *testing.T, s *server) {
+			deleteRack(t, s)
+			if err := s.Tracker().Create(coordinationv1alpha1.SchemeGroupVersion.WithResource(resource), drained("node-1").another().NodeMaintenance, ""); err != nil {
+				t.Error(err)
+			}
+		}, 1, "was deleted before it was drained; another one has its name now"},
+		{"replaced in one go", becomes(drained("node-1").another()), 1, "was deleted before it was drained; another one has its name now"},
+		{"completed before it was drained", becomes(newMaintenance("rack", complete, "node-1").started(0).completed().
+			condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonNotDraining, "The maintenance was completed before all pods had left.")),
+			1, "was completed before it was drained: its nodes are given back"},
+		{"completed after it was drained", becomes(newMaintenance("rack", complete, "node-1").started(0).drained().completed()),
+			1, "was drained and then completed: its nodes are given back, and may run pods again"},
+		{"canceled", becomes(began().deletedNow()), 1, "is being deleted: its nodes are given back"},
+		{"canceled when it was drained", becomes(drained("node-1").deletedNow()), 1, "is being deleted: its nodes are given back"},
+		{"other nodes are selected, and drained", becomes(drained("node-2").ofGeneration(2).conditionOf(2)), 1, "is drained, but selects other nodes than at the beginning"},
+		{"a node less is selected, and drained", becomes(drained().ofGeneration(2).conditionOf(2)), 1, "is drained, but selects other nodes than at the beginning"},
+		{"drained for an older generation", func(t *testing.T, s *server) {
+			// The status is new, but its condition is not: the timeout ends the wait.
+			s.update(t, drained("node-1").ofGeneration(2).conditionOf(1))
+			s.whenLooked(func() { s.end(context.DeadlineExceeded) })
+		}, exitTimedOut, "timed out; the maintenance goes on"},
+		{"drained, but the controller has not seen the change", func(t *testing.T, s *server) {
+			story := drained("node-1").conditionOf(2)
+			story.Generation = 2
+			s.update(t, story)
+			s.whenLooked(func() { s.end(context.DeadlineExceeded) })
+		}, exitTimedOut, "timed out; the maintenance goes on"},
+		{"no node is selected", func(t *testing.T, s *server) {
+			s.update(t, began().condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonNoNodes, "spec.nodeSelector matches no node."))
+			s.whenLooked(func() { s.end(context.DeadlineExceeded) })
+		}, exitTimedOut, "timed out; the maintenance goes on"},
+		{"timeout", end(context.DeadlineExceeded), exitTimedOut, "timed out; the maintenance goes on"},
+		{"Ctrl-C", end(nil), exitInterrupted, "interrupted; the maintenance goes on"},
+	} {
+		for _, command := range [][]string{{"watch", "rack"}, {"start", "--name=rack", "--wait"}} {
+			t.Run(command[0]+": "+tc.name, func(t *testing.T) {
+				s := newServer(t, began(), drainingNode("node-1", 0, 1, "Draining"), newNode("node-2"), newPod("web-0", "node-1").asked())
+				s.whenLooked(func() { tc.change(t, s) })
+				s.run(t, command...)
+				if s.code != tc.code {
+					t.Errorf("exit code %d, want %d: %s", s.code, tc.code, s.failure)
+				}
+				contains(t, s.failure, tc.failure)
+			})
+		}
+	}
+}
+
+// TestEndingsBlocked has another code where somebody has to act.
+func TestEndingsBlocked(t *testing.T) {
+	s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute), drainingNode("node-1", 0, 1, "Draining"), newPod("db-0", "node-1").asked().blocked(), newBudget("db", "db", 0))
+	s.whenLooked(func() { s.end(context.DeadlineExceeded) })
+	s.run(t, "watch", "rack")
+	contains(t, s.failure, "timed out while pods were blocked", "PodDisruptionBudget default/db")
+	if s.code != exitBlocked {
+		t.Errorf("exit code %d", s.code)
+	}
+}
+
+// TestEndingsLostConnection never takes a lost connection for an end, and says in the end
+// that there was one.
+func TestEndingsLostConnection(t *testing.T) {
+	s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute), drainingNode("node-1", 0, 1, "Draining"))
+	s.PrependWatchReactor(resource, func(clienttesting.Action) (bool, watch.Interface, error) {
+		return true, nil, errors.New("connection refused")
+	})
+	s.clock.looked = func() {
+		if strings.Contains(s.out.String(), "may be old") {
+			s.end(context.DeadlineExceeded)
+		}
+	}
+	s.run(t, "watch", "rack")
+	contains(t, s.failure, "timed out; the maintenance goes on\nWhat is shown may be old, trying again: connection refused")
+	if s.code != exitTimedOut {
+		t.Errorf("exit code %d", s.code)
+	}
+}
+
+// TestEndingsOfSeveral fails if one of them is not drained, and names it.
+func TestEndingsOfSeveral(t *testing.T) {
+	one := newMaintenance("one", drain, "node-1").started(time.Minute).drained()
+	two := newMaintenance("two", complete, "node-1").started(time.Minute).completed()
+	s := newServer(t, one, two, newNode("node-1"))
+	s.run(t, "watch", "one", "two")
+	if want := "error: NodeMaintenance two was completed before it was drained: its nodes are given back"; s.failure != want || s.code != 1 {
+		t.Errorf("exit code %d, %q, want 1, %q", s.code, s.failure, want)
+	}
+	s.mustRun(t, "watch")
+	nothing := newServer(t, two, newNode("node-1"))
+	nothing.run(t, "watch")
+	if want := "error: no maintenances found that are not completed"; nothing.failure != want || nothing.code != 1 {
+		t.Errorf("nothing to watch: exit code %d, %q, want 1, %q", nothing.code, nothing.failure, want)
+	}
+}
+
+// TestCompleteWaitsForTheSameOne does not wait for one that has the name now.
+func TestCompleteWaitsForTheSameOne(t *testing.T) {
+	for _, command := range []string{"complete", "cancel"} {
+		s := newServer(t, newMaintenance("rack", complete, "node-1").started(0), newNode("node-1"))
+		s.PrependReactor("delete", resource, ignoreDelete)
+		s.whenLooked(func() { s.update(t, newMaintenance("rack", drain, "node-1").started(0).another()) })
+		contains(t, s.mustRun(t, command, "rack", "--wait"), "rack: deleted; another maintenance has its name now\n")
+	}
+}
+
+// TestNoController asks for it once it has done nothing for long, and only once.
+func TestNoController(t *testing.T) {
+	const question = "No controller has acted on node-1-x7k2p for 30s: is the feature gate DeclarativeNodeMaintenance enabled in kube-controller-manager?\n"
+	s := newServer(t, newNode("node-1"))
+	looks := 0
+	s.clock.looked = func() {
+		switch looks++; {
+		case looks == 1 && strings.Contains(s.out.String(), "No controller"):
+			t.Error("asks at once")
+		case looks == 1:
+			s.clock.Step(controllerPatience - 1)
+		case looks == 2 && strings.Contains(s.out.String(), "No controller"):
+			t.Error("asks too early")
+		case looks == 2:
+			s.clock.Step(1)
+		case looks == 5:
+			s.end(nil)
+		}
+	}
+	out := s.run(t, "start", "node-1", "--wait")
+	if count := strings.Count(out, question); count != 1 {
+		t.Errorf("asks %d times: %s", count, out)
+	}
+}
+
+// TestNoControllerForgets does not ask once a controller has acted.
+func TestNoControllerForgets(t *testing.T) {
+	f := &follower{unobserved: map[string]time.Time{}}
+	unseen, seen := view{Name: "rack"}, view{Name: "rack", observed: true}
+	for i, step := range []struct {
+		view  view
+		after time.Duration
+		asks  bool
+	}{{unseen, 0, false}, {unseen, controllerPatience, true}, {seen, controllerPatience, false}, {unseen, controllerPatience, false}, {unseen, 2 * controllerPatience, true}} {
+		if text := f.unobservedText([]view{step.view}, testNow.Add(step.after)); (text != "") != step.asks {
+			t.Errorf("step %d: %q", i, text)
+		}
+	}
+}
+
+// TestCordonWaits neither ends before all nodes are cordoned, nor where that cannot be
+// seen, without saying so.
+func TestCordonWaits(t *testing.T) {
+	cordonNode := func(t *testing.T, s *server, name string) {
+		if err := s.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), drainingNode(name, 0, 0, ""), ""); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, tc := range []struct {
+		name    string
+		change  func(t *testing.T, s *server)
+		forbid  bool
+		code    int
+		failure string
+	}{
+		{"cordoned", func(t *testing.T, s *server) {
+			cordonNode(t, s, "node-1")
+			cordonNode(t, s, "node-2")
+			s.update(t, newMaintenance("rack", cordon, "node-1", "node-2").started(0))
+		}, false, 0, ""},
+		{"one of them", func(t *testing.T, s *server) {
+			cordonNode(t, s, "node-1")
+			s.update(t, newMaintenance("rack", cordon, "node-1", "node-2").started(0))
+			s.whenLooked(func() { s.end(context.DeadlineExceeded) })
+		}, false, exitTimedOut, "timed out"},
+		{"before, and the controller has not started", func(t *testing.T, s *server) {
+			cordonNode(t, s, "node-1")
+			cordonNode(t, s, "node-2")
+			s.whenLooked(func() { s.end(context.DeadlineExceeded) })
+		}, false, exitTimedOut, "timed out"},
+		{"the nodes vanish", func(t *testing.T, s *server) {
+			for _, name := range []string{"node-1", "node-2"} {
+				if err := s.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("nodes"), "", name); err != nil {
+					t.Error(err)
+				}
+			}
+			s.update(t, newMaintenance("rack", cordon, "node-1", "node-2").started(0))
+			s.whenLooked(func() { s.end(context.DeadlineExceeded) })
+		}, false, exitTimedOut, "timed out"},
+		{"deleted", deleteRack, false, 1, "was deleted before it was drained"},
+		{"without the right to list nodes", func(*testing.T, *server) {}, true, 1, "without the right to list nodes, kubectl cannot tell when they are cordoned; the maintenance goes on"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, newNode("node-1"), newNode("node-2"))
+			if tc.forbid {
+				s.forbid("nodes")
+			}
+			s.whenLooked(func() { tc.change(t, s) })
+			s.run(t, "start", "node-1", "node-2", "--name=rack", "--stage=Cordon", "--wait")
+			if s.code != tc.code {
+				t.Errorf("exit code %d, want %d: %s", s.code, tc.code, s.failure)
+			}
+			contains(t, s.failure, tc.failure)
+		})
+	}
+}

@@ -1,0 +1,95 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/util/exec"
+	"k8s.io/component-helpers/plaintext"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+)
+
+// checkErr ends the program with an error, as every command of kubectl does. What is
+// printed is plain text: servers, and webhooks behind them, echo what others wrote.
+func checkErr(err error) { cmdutil.CheckErr(plainError(err)) }
+
+// plainError keeps the kinds of errors that cmdutil.CheckErr tells apart.
+func plainError(err error) error {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *apierrors.StatusError:
+		return plainStatus(e)
+	case exec.CodeExitError:
+		return exec.CodeExitError{Err: plainError(e.Err), Code: e.Code}
+	case utilerrors.Aggregate:
+		var all []error
+		for _, one := range e.Errors() {
+			all = append(all, plainError(one))
+		}
+		return utilerrors.NewAggregate(all)
+	}
+	text := err.Error()
+	for _, status := range statusesIn(err) {
+		text = strings.ReplaceAll(text, status.Error(), plainStatus(status).Error())
+	}
+	if text = plaintext.Escape(text); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
+}
+
+// plainStatus keeps what the server says on a line, so that none can pass for another.
+func plainStatus(err *apierrors.StatusError) *apierrors.StatusError {
+	plain := &apierrors.StatusError{ErrStatus: *err.ErrStatus.DeepCopy()}
+	plain.ErrStatus.Message = plaintext.Line(plain.ErrStatus.Message)
+	if details := plain.ErrStatus.Details; details != nil {
+		details.Kind, details.Name = plaintext.Line(details.Kind), plaintext.Line(details.Name)
+		for i := range details.Causes {
+			cause := &details.Causes[i]
+			cause.Field, cause.Message = plaintext.Line(cause.Field), plaintext.Line(cause.Message)
+		}
+	}
+	return plain
+}
+
+// statusesIn returns what servers said of all that an error is made of.
+func statusesIn(err error) []*apierrors.StatusError {
+	switch e := err.(type) {
+	case *apierrors.StatusError:
+		return []*apierrors.StatusError{e}
+	case interface{ Unwrap() error }:
+		return statusesIn(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var all []*apierrors.StatusError
+		for _, one := range e.Unwrap() {
+			all = append(all, statusesIn(one)...)
+		}
+		return all
+	}
+	return nil
+}
+
+// failed returns an error that is printed as it is and ends the program with 1.
+func failed(format string, args ...any) error {
+	return exec.CodeExitError{Err: fmt.Errorf("error: "+format, args...), Code: cmdutil.DefaultErrorExitCode}
+}

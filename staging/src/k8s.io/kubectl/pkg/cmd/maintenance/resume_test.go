@@ -1,0 +1,231 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+func (m maintenanceStory) created(before time.Duration) maintenanceStory {
+	m.CreationTimestamp = ago(before)
+	return m
+}
+
+func (m maintenanceStory) plan(entries ...corev1.DrainPlanEntry) maintenanceStory {
+	m.Spec.DrainPlan = maintenance.CompletePlan(entries)
+	return m
+}
+
+func pooled(name, pool string) *corev1.Node {
+	node := newNode(name)
+	node.Labels = map[string]string{"pool": pool}
+	return node
+}
+
+// TestStartTwice resumes the open maintenance of the same nodes, and says so.
+func TestStartTwice(t *testing.T) {
+	const goesOn = " of these nodes is open: it goes on. To start another one beside it, give it a --name.\n"
+	forPoolA, err := nodesByLabels("pool=a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	byLabels := newMaintenance("labels", cordon)
+	byLabels.Spec.NodeSelector = forPoolA
+	entry := corev1.DrainPlanEntry{PodType: corev1.PodTypeDefault, PodPriority: 5}
+	for _, tc := range []struct {
+		name                 string
+		stories              []any
+		args                 []string
+		out, errOut, failure string
+	}{
+		{"one node", []any{newMaintenance("old", cordon, "node-1")}, []string{"node-1"}, "old moved from Cordon to Drain\n", "NodeMaintenance old" + goesOn, ""},
+		{"in the stage already", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1"}, "old unchanged, in the stage Drain already\n", "NodeMaintenance old" + goesOn, ""},
+		{"its name, too", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--name=old"}, "old unchanged", "NodeMaintenance old" + goesOn, ""},
+		{"the same name for a script", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "-o", "name"}, "nodemaintenance.coordination.k8s.io/old\n", "NodeMaintenance old" + goesOn, ""},
+		{"nodes in another order", []any{newMaintenance("old", idle, "node-1", "node-2")}, []string{"node-2", "node-1"}, "old moved from Idle to Drain\n", "NodeMaintenance old" + goesOn, ""},
+		{"labels", []any{byLabels}, []string{"-l", "pool in (a)"}, "labels moved from Cordon to Drain\n", "NodeMaintenance labels" + goesOn, ""},
+		{"the oldest of several", []any{newMaintenance("a", drain, "node-1").created(time.Hour), newMaintenance("b", drain, "node-1").created(3 * time.Hour), newMaintenance("c", drain, "node-1").created(2 * time.Hour)},
+			[]string{"node-1"}, "/b unchanged", "NodeMaintenance b" + goesOn, ""},
+		{"a rehearsal", []any{newMaintenance("old", cordon, "node-1")}, []string{"node-1", "--dry-run=client"}, "old moved from Cordon to Drain (dry run)\n", "NodeMaintenance old" + goesOn, ""},
+		{"another reason", []any{newMaintenance("old", drain, "node-1").reason("a")}, []string{"node-1", "--reason=b"}, "old unchanged", goesOn + "NodeMaintenance old keeps its reason.\n", ""},
+		{"the same plan", []any{newMaintenance("old", drain, "node-1").plan(entry)}, []string{"node-1", "--drain-plan-file=-"}, "old unchanged", "NodeMaintenance old" + goesOn, ""},
+		{"another plan", []any{newMaintenance("old", drain, "node-1").plan()}, []string{"node-1", "--drain-plan-file=-"}, "", "", `NodeMaintenance "old" of these nodes is open and has another drain plan`},
+		{"not back", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--stage=Cordon"}, "", "NodeMaintenance old" + goesOn, "is in the stage Drain and cannot go back to Cordon"},
+		{"completing", []any{newMaintenance("old", complete, "node-1")}, []string{"node-1"}, "node-1-x7k2p created\n", "NodeMaintenance old (Complete) selects some of the same nodes.\n", ""},
+		{"being deleted", []any{newMaintenance("old", drain, "node-1").deletedNow()}, []string{"node-1"}, "node-1-x7k2p created\n", "NodeMaintenance old (Drain) selects some of the same nodes.\n", ""},
+		{"a node more", []any{newMaintenance("old", drain, "node-1", "node-2")}, []string{"node-1"}, "node-1-x7k2p created\n", "NodeMaintenance old (Drain) selects some of the same nodes.\n", ""},
+		{"another name", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--name=new"}, "new created\n", "NodeMaintenance old (Drain) selects some of the same nodes.\n", ""},
+		{"the name of one of other nodes", []any{newMaintenance("old", drain, "node-2")}, []string{"node-1", "--name=old"}, "", "", `NodeMaintenance "old" exists already`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, append(tc.stories, pooled("node-1", "a"), pooled("node-2", "b"))...)
+			s.environment.In = strings.NewReader("- {podType: Default, podPriority: 5}\n")
+			out := s.run(t, append([]string{"start"}, tc.args...)...)
+			contains(t, out, tc.out)
+			contains(t, s.failure, tc.failure)
+			contains(t, s.errOut.String(), tc.errOut)
+			if tc.errOut == "" && s.errOut.Len() > 0 {
+				t.Errorf("printed %q", s.errOut)
+			}
+			if failed := s.code != 0; failed != (tc.failure != "") {
+				t.Errorf("exit code %d: %s", s.code, s.failure)
+			}
+		})
+	}
+}
+
+// TestStartTwiceWithoutRights creates where nobody can tell.
+func TestStartTwiceWithoutRights(t *testing.T) {
+	s := newServer(t, newNode("node-1"), newMaintenance("old", drain, "node-1"))
+	s.forbid(resource)
+	contains(t, s.mustRun(t, "start", "node-1"), "node-1-x7k2p created\n")
+}
+
+func TestSameNodes(t *testing.T) {
+	selector := func(terms ...corev1.NodeSelectorTerm) *corev1.NodeSelector {
+		return &corev1.NodeSelector{NodeSelectorTerms: terms}
+	}
+	in := func(key string, values ...string) corev1.NodeSelectorRequirement {
+		return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+	}
+	label := func(requirements ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
+		return corev1.NodeSelectorTerm{MatchExpressions: requirements}
+	}
+	field := func(requirements ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
+		return corev1.NodeSelectorTerm{MatchFields: requirements}
+	}
+	notIn := in("a", "b")
+	notIn.Operator = corev1.NodeSelectorOpNotIn
+	for _, tc := range []struct {
+		name string
+		a, b *corev1.NodeSelector
+		want bool
+	}{
+		{"the order of values, requirements and terms", selector(label(in("a", "b", "c"), in("d", "e")), field(in("f", "g"))), selector(field(in("f", "g")), label(in("d", "e"), in("a", "c", "b"))), true},
+		{"twice", selector(label(in("a", "b", "b")), label(in("a", "b"), in("a", "b"))), selector(label(in("a", "b"))), true},
+		{"other values", selector(label(in("a", "b"))), selector(label(in("a", "c"))), false},
+		{"other keys", selector(label(in("a", "b"))), selector(label(in("b", "b"))), false},
+		{"other operators", selector(label(in("a", "b"))), selector(label(notIn)), false},
+		{"a field and a label", selector(label(in("a", "b"))), selector(field(in("a", "b"))), false},
+		{"a requirement more", selector(label(in("a", "b"))), selector(label(in("a", "b"), in("c", "d"))), false},
+		{"or and and", selector(label(in("a", "b"), in("c", "d"))), selector(label(in("a", "b")), label(in("c", "d"))), false},
+		{"none", nil, nil, false},
+		{"one", nil, selector(label(in("a", "b"))), false},
+	} {
+		if got := sameNodes(tc.a, tc.b); got != tc.want {
+			t.Errorf("%s: %t", tc.name, got)
+		}
+		if got := sameNodes(tc.b, tc.a); got != tc.want {
+			t.Errorf("%s, the other way round: %t", tc.name, got)
+		}
+	}
+}
+
+func TestStartWithoutNodes(t *testing.T) {
+	s := newServer(t, pooled("node-1", "a"))
+	s.run(t, "start", "-l", "pool=typo")
+	if want := `error: no node matches --selector="pool=typo"; with --allow-no-nodes the maintenance waits for nodes that do`; s.failure != want || s.code != 1 || len(s.writes()) > 0 {
+		t.Errorf("exit code %d, %q, writes %v, want %q", s.code, s.failure, s.writes(), want)
+	}
+	contains(t, s.mustRun(t, "start", "-l", "pool=typo", "--allow-no-nodes"), "pool-typo-x7k2p created\n")
+	contains(t, s.mustRun(t, "start", "-l", "pool=a"), "pool-a-x7k2p created\n")
+	s.run(t, "start", "node-1", "--allow-no-nodes")
+	contains(t, s.failure, "--allow-no-nodes needs --selector")
+	s.forbid("nodes")
+	s.run(t, "start", "-l", "pool=b")
+	contains(t, s.failure, "listing nodes, which --allow-no-nodes makes superfluous")
+	contains(t, s.mustRun(t, "start", "-l", "pool=b", "--allow-no-nodes"), "pool-b-x7k2p created\n")
+}
+
+// TestNodesForMaintenances finds the maintenance of a node that was named instead.
+func TestNodesForMaintenances(t *testing.T) {
+	own := newMaintenance("own-1", drain, "own").started(0)
+	stories := []any{
+		newNode("own"), own, newMaintenance("own-0", complete, "own").started(0).completed(),
+		newNode("shared"), newNode("other"), newMaintenance("pair", drain, "shared", "other").started(0),
+		newNode("twice"), newMaintenance("twice-1", drain, "twice").started(0), newMaintenance("twice-2", cordon, "twice").started(0),
+		newNode("free"),
+	}
+	for _, tc := range []struct {
+		args                 []string
+		out, errOut, failure string
+	}{
+		{[]string{"status", "own"}, "own-1: Drain", "\"own\" is a node under maintenance: own-1\n", ""},
+		{[]string{"status", "node/own", "own-1", "shared"}, "pair: Drain", "\"shared\" is a node under maintenance: pair\n", ""},
+		{[]string{"status", "twice"}, "twice-2: Cordon", "\"twice\" is a node under maintenance: twice-1, twice-2\n", ""},
+		{[]string{"status", "free"}, "", "", `error: "free" is a node, and no open maintenance selects it`},
+		{[]string{"status", "nobody"}, "", "", `"nobody" not found`},
+		{[]string{"complete", "own"}, "nodemaintenance/own-1 is being completed\n", "\"own\" is a node under maintenance: own-1\n", ""},
+		{[]string{"cancel", "own"}, "nodemaintenance/own-1 is called off\n", "\"own\" is a node under maintenance: own-1\n", ""},
+		{[]string{"complete", "shared"}, "", "", `error: "shared" is a node. To complete what it is maintained by, use: kubectl maintenance complete pair`},
+		{[]string{"cancel", "twice"}, "", "", `error: "twice" is a node. To cancel what it is maintained by, use: kubectl maintenance cancel twice-1 twice-2`},
+		{[]string{"complete", "free"}, "", "", `error: "free" is a node, and no open maintenance selects it`},
+		{[]string{"cancel", "nobody"}, "", "", `"nobody" not found`},
+	} {
+		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
+			s := newServer(t, stories...)
+			contains(t, s.run(t, tc.args...), tc.out)
+			contains(t, s.errOut.String(), tc.errOut)
+			contains(t, s.failure, tc.failure)
+			if failed := s.code != 0; failed != (tc.failure != "") {
+				t.Errorf("exit code %d: %s", s.code, s.failure)
+			}
+			if tc.failure != "" && len(s.writes()) > 0 {
+				t.Errorf("wrote: %v", s.writes())
+			}
+		})
+	}
+	s := newServer(t, stories...)
+	s.mustRun(t, "complete", "own")
+	if stage := s.get(t, "own-1").Spec.Stage; stage != complete {
+		t.Errorf("stage %s", stage)
+	}
+	watching := newServer(t, newNode("own"), newMaintenance("own-1", drain, "own").started(0).drained())
+	contains(t, watching.mustRun(t, "watch", "own"), "own-1: drained")
+}
+
+// TestStatusShowsOpenOnes leaves completed records out, unless they are asked for.
+func TestStatusShowsOpenOnes(t *testing.T) {
+	s := newServer(t, newNode("node-1"), newMaintenance("now", drain, "node-1").started(0), newMaintenance("old", complete, "node-1").started(0).completed(),
+		newMaintenance("older", complete, "node-1").started(0).completed(), newMaintenance("ending", complete, "node-1").started(0))
+	open := s.mustRun(t, "status")
+	contains(t, open, "now: Drain", "ending: Complete")
+	if strings.Contains(open, "old") {
+		t.Errorf("shows what is completed:\n%s", open)
+	}
+	if diff := cmp.Diff("2 completed maintenances are not shown, see --all\n", s.errOut.String()); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	contains(t, s.mustRun(t, "status", "--all"), "old: Complete", "older: Complete", "now: Drain")
+	if s.errOut.Len() > 0 {
+		t.Errorf("printed %q", s.errOut)
+	}
+	contains(t, s.mustRun(t, "status", "old"), "old: Complete")
+	if out := s.mustRun(t, "status", "-o", "json"); strings.Contains(out, `"old"`) {
+		t.Errorf("a script gets what is completed:\n%s", out)
+	}
+	only := newServer(t, newMaintenance("old", complete, "node-1").started(0).completed())
+	if out := only.mustRun(t, "status"); out != "" || only.errOut.String() != "1 completed maintenance is not shown, see --all\n" {
+		t.Errorf("printed %q and %q", out, only.errOut)
+	}
+}
