@@ -314,7 +314,7 @@ type screenDisplay struct {
 }
 
 func (d *screenDisplay) show(look look) error {
-	width, _ := d.screen.size()
+	width, height := d.screen.size()
 	p := &page{width: min(width, maxScreenWidth)}
 	p.add("")
 	p.wrapped("", legend)
@@ -323,7 +323,8 @@ func (d *screenDisplay) show(look look) error {
 			p.wrapped("", notice)
 		}
 	}
-	return d.screen.draw(renderStatus(look.views, look.now, p.width) + p.String())
+	// The cursor stands on a line of its own below.
+	return d.screen.draw(renderScreen(look.views, look.now, p.width, height-1-len(p.lines)) + p.String())
 }
 
 func (d *screenDisplay) close() { d.screen.close() }

@@ -23,6 +23,7 @@ import (
 	"strings"
 
 	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/component-helpers/plaintext"
 )
 
 // noteTexts say what a note means.
@@ -210,8 +211,11 @@ func writeWidePlan(out io.Writer, plan *plan) error {
 	for _, node := range plan.Nodes {
 		for i := range node.Pods {
 			pod := &node.Pods[i]
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", node.Name, pod.stepText(), pod.Type, pod.Priority, pod.Namespace, pod.Name,
-				orNone(strings.Join(pod.Interceptors, ",")), orNone(strings.Join(pod.Budgets, ",")), orNone(strings.Join(pod.details(), "; ")))
+			cells := plaintext.Lines([]string{
+				node.Name, pod.stepText(), string(pod.Type), fmt.Sprint(pod.Priority), pod.Namespace, pod.Name,
+				orNone(strings.Join(pod.Interceptors, ",")), orNone(strings.Join(pod.Budgets, ",")), orNone(strings.Join(pod.details(), "; ")),
+			})
+			fmt.Fprintln(w, strings.Join(cells, "\t"))
 		}
 	}
 	return w.Flush()

@@ -92,34 +92,54 @@ func wrap(text string, width int) []string {
 
 // renderStatus returns the text for some maintenances.
 func renderStatus(views []view, now time.Time, width int) string {
-	p := &page{width: width}
-	for i := range views {
-		if i > 0 {
-			p.add("")
-		}
-		p.addView(&views[i], now)
-	}
-	return p.String()
+	return renderPage(views, now, width, fullLayout(views)).String()
 }
 
-func (p *page) addView(v *view, now time.Time) {
+func renderPage(views []view, now time.Time, width int, layout layout) *page {
+	p := &page{width: width}
+	for i := range views {
+		if i > 0 && !layout.headlinesOnly {
+			p.add("")
+		}
+		p.addView(&views[i], now, layout)
+	}
+	return p
+}
+
+func (p *page) addView(v *view, now time.Time, layout layout) {
 	p.wrapped("", headline(v, now))
-	p.field("Reason", v.Reason)
-	if v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
-		if v.counted {
-			p.field("Pods", podsText(v))
-		}
-		p.field("Targets", targetsText(v.Targets))
-		p.field("Drain", v.DrainMessage)
-		if v.ETA != nil && !v.ETA.Time.Before(now) {
-			p.field("ETA", timeAndRemainder(now, *v.ETA))
-		}
+	if layout.headlinesOnly {
+		return
+	}
+	if !layout.noHead {
+		p.addHead(v, now)
+	}
+	if layout.blockersFirst {
+		p.addBlockers(v, now, layout)
 	}
 	if len(v.Nodes) > 0 {
 		p.add("")
-		p.addNodes(v)
+		p.addNodes(v, layout.nodeRows)
 	}
-	p.addBlockers(v, now)
+	if !layout.blockersFirst {
+		p.addBlockers(v, now, layout)
+	}
+}
+
+// addHead appends what is known of the maintenance as a whole.
+func (p *page) addHead(v *view, now time.Time) {
+	p.field("Reason", v.Reason)
+	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
+		return
+	}
+	if v.counted {
+		p.field("Pods", podsText(v))
+	}
+	p.field("Targets", targetsText(v.Targets))
+	p.field("Drain", v.DrainMessage)
+	if v.ETA != nil && !v.ETA.Time.Before(now) {
+		p.field("ETA", timeAndRemainder(now, *v.ETA))
+	}
 }
 
 // field appends a line of the head, if there is something to say.
@@ -186,8 +206,12 @@ func entryText(entry corev1.DrainPlanEntry) string {
 
 // addNodes appends a table. The message takes what is left of the width; a name that is
 // too long for its column gets a line of its own.
-func (p *page) addNodes(v *view) {
-	nodes, hidden := nodesToShow(v.Nodes)
+func (p *page) addNodes(v *view, rows int) {
+	nodes, hidden := nodesToShow(v.Nodes, rows)
+	if len(nodes) == 0 {
+		p.addHidden(hidden)
+		return
+	}
 	names := len("NODE")
 	for _, node := range nodes {
 		if len(node.Name) <= maxNameWidth {
@@ -215,8 +239,8 @@ func (p *page) addNodes(v *view) {
 
 // nodesToShow returns all nodes, or of many those where something is to be seen: blocked
 // ones, then others that are not drained.
-func nodesToShow(nodes []nodeView) (shown, hidden []nodeView) {
-	if len(nodes) <= maxNodeRows {
+func nodesToShow(nodes []nodeView, rows int) (shown, hidden []nodeView) {
+	if len(nodes) <= rows {
 		return nodes, nil
 	}
 	rank := func(node nodeView) int {
@@ -230,7 +254,7 @@ func nodesToShow(nodes []nodeView) (shown, hidden []nodeView) {
 	}
 	sorted := slices.Clone(nodes)
 	slices.SortStableFunc(sorted, func(a, b nodeView) int { return cmp.Compare(rank(a), rank(b)) })
-	return sorted[:maxNodeRows], sorted[maxNodeRows:]
+	return sorted[:rows], sorted[rows:]
 }
 
 func (p *page) addHidden(hidden []nodeView) {
@@ -309,7 +333,7 @@ func shares(cells int, counts ...int) []int {
 }
 
 // addBlockers appends what the drain waits for, what needs somebody to act first.
-func (p *page) addBlockers(v *view, now time.Time) {
+func (p *page) addBlockers(v *view, now time.Time, layout layout) {
 	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 		return
 	}
@@ -333,9 +357,7 @@ func (p *page) addBlockers(v *view, now time.Time) {
 	case len(v.Blockers) > 0:
 		p.add("")
 		p.add("  WAITING FOR (! stays until somebody acts)")
-		for i := range v.Blockers {
-			p.addBlocker(&v.Blockers[i], now)
-		}
+		p.listBlockers(v.Blockers, now, layout)
 	}
 	if known && v.NodesNotRead > 0 && v.Outcome == "" {
 		p.add("")
@@ -344,7 +366,19 @@ func (p *page) addBlockers(v *view, now time.Time) {
 	}
 }
 
-func (p *page) addBlocker(b *blockerView, now time.Time) {
+// listBlockers appends some of the blockers, and counts the others.
+func (p *page) listBlockers(blockers []blockerView, now time.Time, layout layout) {
+	shown := min(layout.blockers, len(blockers))
+	for i := range blockers[:shown] {
+		p.addBlocker(&blockers[i], now, layout.details)
+	}
+	if hidden := blockers[shown:]; len(hidden) > 0 {
+		acting := len(hidden) - len(slices.DeleteFunc(slices.Clone(hidden), func(b blockerView) bool { return b.Blocked }))
+		p.add("  ... and %d more, %d of them marked !", len(hidden), acting)
+	}
+}
+
+func (p *page) addBlocker(b *blockerView, now time.Time, details details) {
 	mark := "    "
 	if b.Blocked {
 		mark = "  ! "
@@ -354,11 +388,13 @@ func (p *page) addBlocker(b *blockerView, now time.Time) {
 		text += " (" + times + ")"
 	}
 	p.wrapped(mark, text)
-	if len(b.Messages) > 0 {
+	switch {
+	case !details.include(b):
+	case len(b.Messages) > 0:
 		p.addMessages(b)
-		return
+	default:
+		p.wrapped("      ", podNames(b))
 	}
-	p.wrapped("      ", podNames(b))
 }
 
 // conditionRepeats tells whether the condition says no more than the head does: how many
