@@ -31,6 +31,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/plaintext"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
@@ -185,11 +186,11 @@ func printWhoGoesOn(ctx context.Context, env *environment, client kubernetes.Int
 	forbidding, others := whoGoesOn(nm, s)
 	if len(forbidding) > 0 {
 		fmt.Fprintf(env.Out, "%s on, because an interceptor forbids to call the eviction off: %s\n",
-			counted(len(forbidding), "pod goes", "pods go"), strings.Join(forbidding, ", "))
+			counted(len(forbidding), "pod goes", "pods go"), plaintext.Line(strings.Join(forbidding, ", ")))
 	}
 	if len(others) > 0 {
 		fmt.Fprintf(env.Out, "%s on, because somebody else asks for the eviction: %s\n",
-			counted(len(others), "pod goes", "pods go"), strings.Join(others, ", "))
+			counted(len(others), "pod goes", "pods go"), plaintext.Line(strings.Join(others, ", ")))
 	}
 }
 

@@ -154,7 +154,9 @@ func TestHostileCommands(t *testing.T) {
 		s.whenLooked(func() { s.end(nil) })
 		out := s.run(t, args...)
 		plaintexttesting.Check(t, fmt.Sprint(args), out+s.errOut.String()+s.failure)
-		if !strings.Contains(out, plaintexttesting.Forged) && args[0] != "start" {
+		// Text that is not UTF-8, which no server sends, cannot be put into YAML.
+		isYAML := args[len(args)-1] == "yaml"
+		if !strings.Contains(out, plaintexttesting.Forged) && args[0] != "start" && !isYAML {
 			t.Errorf("%v: nothing was poisoned: %s", args, out)
 		}
 	}

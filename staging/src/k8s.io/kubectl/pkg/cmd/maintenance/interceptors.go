@@ -101,7 +101,7 @@ var kubernetesInterceptors = []string{
 	"horizontalpodautoscaler.autoscaling.k8s.io",
 	coordinationv1alpha1.EvictionInterceptorKubelet,
 	coordinationv1alpha1.EvictionInterceptorReplicaSet,
-	"statefulset.apps.k8s.io",
+	coordinationv1alpha1.EvictionInterceptorStatefulSet,
 }
 
 func isInterceptorName(name string) bool {

@@ -44,7 +44,8 @@ var (
 		For each node its pods are listed in the order in which they would be asked to leave,
 		with the step of the drain plan that takes them, the interceptors that act before they are
 		evicted, and what would keep them: budgets that allow no disruption now, and pods that
-		others have to end. A pod whose Deployment brings up a replacement first is not kept by
+		others have to end. Workloads whose ready pods would all leave together are named, and
+		Jobs that would fail. A pod whose Deployment brings up a replacement first is not kept by
 		its budgets: it goes when the replacement is available.
 
 		The plan is of nodes that are named or selected with -l, of a maintenance that exists
@@ -218,6 +219,9 @@ func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm 
 		return nil, nil, err
 	}
 	if err := s.readDeployments(ctx, client); err != nil {
+		return nil, nil, err
+	}
+	if err := s.readWorkloads(ctx, client); err != nil {
 		return nil, nil, err
 	}
 	for _, needed := range []string{"nodes", "pods"} {

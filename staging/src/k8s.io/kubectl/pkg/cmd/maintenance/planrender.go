@@ -68,6 +68,9 @@ func renderPlan(plan *plan, width int) string {
 	if len(plan.Budgets) > 0 {
 		p.addBudgets(plan)
 	}
+	if len(plan.Warnings) > 0 {
+		p.addWarnings(plan.Warnings)
+	}
 	p.add("")
 	p.wrapped("", summaryText(plan))
 	if plan.has(noteNeedsDaemonSet) {
@@ -169,6 +172,28 @@ func (p *page) addBudgets(plan *plan) {
 		}
 		p.wrapped(mark, fmt.Sprintf("%s: %s, %d may be disrupted at a time", budget.Name, counted(budget.Pods, "pod", "pods"), max(0, budget.DisruptionsAllowed)))
 	}
+}
+
+// addWarnings says what no budget and no controller prevents.
+func (p *page) addWarnings(warnings []warning) {
+	p.add("")
+	p.add("Warnings (a PodDisruptionBudget would prevent most of them):")
+	for i := range warnings {
+		p.wrapped("  ! ", warnings[i].text())
+	}
+}
+
+func (w *warning) text() string {
+	name := fmt.Sprintf("%s %s/%s", w.Kind, w.Namespace, w.Name)
+	switch {
+	case w.FailuresAllowed != nil && *w.FailuresAllowed == 0:
+		return fmt.Sprintf("%s: %s in step %d, and none may fail any more under its backoffLimit", name, counted(w.Pods, "pod leaves", "pods leave"), w.Step)
+	case w.FailuresAllowed != nil:
+		return fmt.Sprintf("%s: %d pods leave in step %d, and only %d more may fail under its backoffLimit", name, w.Pods, w.Step, *w.FailuresAllowed)
+	case w.Pods == 1:
+		return fmt.Sprintf("%s: its only ready pod leaves in step %d", name, w.Step)
+	}
+	return fmt.Sprintf("%s: all %d ready pods leave together in step %d", name, w.Pods, w.Step)
 }
 
 // summaryText ends a plan with what a person has to know of it.

@@ -35,7 +35,9 @@ type plan struct {
 	Nodes       []nodePlan `json:"nodes"`
 	// Budgets are those that have a say in the eviction of one of the pods.
 	Budgets []budgetPlan `json:"budgets"`
-	Summary planSummary  `json:"summary"`
+	// Warnings are of workloads that would be down, and of Jobs that would fail.
+	Warnings []warning   `json:"warnings"`
+	Summary  planSummary `json:"summary"`
 	// Unreadable are the resources that the user may not list: what follows from them is
 	// missing.
 	Unreadable []string `json:"unreadable,omitempty"`
@@ -139,7 +141,7 @@ func planOf(s *snapshot, name string, nodes []*corev1.Node, entries []corev1.Dra
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{Maintenance: name, Steps: []stepView{}, Nodes: []nodePlan{}, Budgets: []budgetPlan{}, Unreadable: s.unreadable}
+	p := &plan{Maintenance: name, Steps: []stepView{}, Nodes: []nodePlan{}, Budgets: []budgetPlan{}, Warnings: []warning{}, Unreadable: s.unreadable}
 	for i, entry := range entries {
 		p.Steps = append(p.Steps, stepView{DrainPlanEntry: entry, Step: i + 1})
 	}
@@ -154,7 +156,12 @@ func planOf(s *snapshot, name string, nodes []*corev1.Node, entries []corev1.Dra
 		p.Nodes = append(p.Nodes, n)
 	}
 	p.sumUp(s)
+	p.addWarnings(s)
 	return p, nil
+}
+
+func compareWarnings(a, b warning) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Step, b.Step))
 }
 
 // comparePods puts those last that no entry takes.
@@ -308,6 +315,7 @@ var ownInterceptors = []string{
 	coordinationv1alpha1.EvictionInterceptorImperative,
 	coordinationv1alpha1.EvictionInterceptorKubelet,
 	coordinationv1alpha1.EvictionInterceptorReplicaSet,
+	coordinationv1alpha1.EvictionInterceptorStatefulSet,
 }
 
 // namedInterceptors are those that act before Kubernetes itself ends the pod.

@@ -55,6 +55,8 @@ type snapshot struct {
 	budgets map[string][]*policyv1.PodDisruptionBudget
 	// deployments by namespace. Only a plan reads them.
 	deployments map[string][]*appsv1.Deployment
+	// workloads are the owners of the pods. Only a plan reads them.
+	workloads *workloads
 	// unreadable are the kinds that the user has no right to list.
 	unreadable []string
 }

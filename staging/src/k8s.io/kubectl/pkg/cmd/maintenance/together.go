@@ -1,0 +1,282 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// A drain of several nodes asks all pods of a step to leave at once, where "kubectl drain"
+// goes node by node. Without a budget, and with nothing that paces it, a workload whose
+// pods are all there is down until it has others. A plan warns of that.
+
+// jobIndexFailures is the annotation that counts, on the pod of an index of a Job, how
+// often this index has failed before.
+const jobIndexFailures = batchv1.JobIndexFailureCountAnnotation
+
+// workload controls pods, and names what a user would look for: the Deployment of a
+// ReplicaSet, not that.
+type workload struct {
+	kind, namespace, name string
+}
+
+// workloads is what the owners of pods are, as far as plans have to know.
+type workloads struct {
+	// ready is how many pods of a StatefulSet, ReplicaSet or Deployment are ready.
+	ready map[workload]int
+	// deploymentOf names the Deployment of a ReplicaSet.
+	deploymentOf map[workload]string
+	jobs         map[workload]*batchv1.Job
+}
+
+// warning says what a drain would do to a workload.
+type warning struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Step is the one in which the pods leave.
+	Step int `json:"step"`
+	// Pods is how many ready pods leave together: all of a workload, or more than the
+	// backoffLimit of a Job allows to fail.
+	Pods int `json:"pods"`
+	// FailuresAllowed is how many pods of a Job may fail before it does.
+	FailuresAllowed *int `json:"failuresAllowed,omitempty"`
+}
+
+// readWorkloads reads the owners of the pods, of those kinds that some pod has.
+func (s *snapshot) readWorkloads(ctx context.Context, client kubernetes.Interface) error {
+	all := metav1.ListOptions{}
+	for _, kind := range []struct {
+		name, resource string
+		read           func() error
+	}{
+		{"StatefulSet", "statefulsets", func() error {
+			list, err := client.AppsV1().StatefulSets(metav1.NamespaceAll).List(ctx, all)
+			if err == nil {
+				s.addStatefulSets(pointers(list.Items))
+			}
+			return err
+		}},
+		{"ReplicaSet", "replicasets", func() error {
+			list, err := client.AppsV1().ReplicaSets(metav1.NamespaceAll).List(ctx, all)
+			if err == nil {
+				s.addReplicaSets(pointers(list.Items))
+			}
+			return err
+		}},
+		{"Job", "jobs", func() error {
+			list, err := client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, all)
+			if err == nil {
+				s.addJobs(pointers(list.Items))
+			}
+			return err
+		}},
+	} {
+		if !s.anyPod(func(pod *corev1.Pod) bool { return ownerKind(pod) == kind.name }) {
+			continue
+		}
+		if err := kind.read(); !s.skip(kind.resource, err) && err != nil {
+			return fmt.Errorf("listing %s: %w", kind.resource, err)
+		}
+	}
+	return nil
+}
+
+func ownerKind(pod *corev1.Pod) string {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		return owner.Kind
+	}
+	return ""
+}
+
+func (s *snapshot) addStatefulSets(sets []*appsv1.StatefulSet) {
+	for _, set := range sets {
+		s.owners().ready[workload{"StatefulSet", set.Namespace, set.Name}] = int(set.Status.ReadyReplicas)
+	}
+}
+
+// addReplicaSets counts the ready pods of a Deployment over all of its ReplicaSets.
+func (s *snapshot) addReplicaSets(sets []*appsv1.ReplicaSet) {
+	for _, set := range sets {
+		own := workload{"ReplicaSet", set.Namespace, set.Name}
+		if owner := metav1.GetControllerOf(set); owner != nil && owner.Kind == "Deployment" {
+			s.owners().deploymentOf[own] = owner.Name
+		}
+		s.owners().ready[s.userFacing(own)] += int(set.Status.ReadyReplicas)
+	}
+}
+
+func (s *snapshot) addJobs(jobs []*batchv1.Job) {
+	for _, job := range jobs {
+		s.owners().jobs[workload{"Job", job.Namespace, job.Name}] = job
+	}
+}
+
+func (s *snapshot) owners() *workloads {
+	if s.workloads == nil {
+		s.workloads = &workloads{ready: map[workload]int{}, deploymentOf: map[workload]string{}, jobs: map[workload]*batchv1.Job{}}
+	}
+	return s.workloads
+}
+
+// userFacing replaces a ReplicaSet by its Deployment.
+func (s *snapshot) userFacing(own workload) workload {
+	if deployment := s.owners().deploymentOf[own]; deployment != "" {
+		return workload{"Deployment", own.namespace, deployment}
+	}
+	return own
+}
+
+// workloadOf returns what controls the pod.
+func (s *snapshot) workloadOf(pod *corev1.Pod) (workload, bool) {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return workload{}, false
+	}
+	return s.userFacing(workload{owner.Kind, pod.Namespace, owner.Name}), true
+}
+
+// leaving are pods of a workload that are asked to leave in the same step.
+type leaving struct {
+	pods []*corev1.Pod
+	// unpaced is how many of the ready ones nothing keeps from leaving at the same time.
+	unpaced int
+	// budgeted counts ready ones by the budget that lets them leave only some at a time.
+	budgeted map[string]int
+}
+
+// add counts a pod, unless it leaves in its own time.
+func (l *leaving) add(pod *corev1.Pod, planned *podPlan) {
+	l.pods = append(l.pods, pod)
+	switch {
+	case !isReady(pod) || isPaced(planned) || len(planned.Budgets) > 1:
+		// With several budgets the API server evicts it never.
+	case len(planned.Budgets) == 1:
+		l.budgeted[planned.Budgets[0]]++
+	default:
+		l.unpaced++
+	}
+}
+
+// isPaced reports whether the controller of the pod lets it go only when others are ready.
+func isPaced(planned *podPlan) bool {
+	return slices.ContainsFunc(planned.Remarks, podNote.replaces) ||
+		slices.Contains(planned.Interceptors, coordinationv1alpha1.EvictionInterceptorStatefulSet)
+}
+
+// atOnce is how many ready pods may leave at the same time.
+func (l *leaving) atOnce(allowed map[string]int) int {
+	count := l.unpaced
+	for budget, pods := range l.budgeted {
+		count += min(pods, allowed[budget])
+	}
+	return count
+}
+
+// addWarnings adds the workloads whose ready pods would all leave together, and the Jobs
+// that would fail.
+func (p *plan) addWarnings(s *snapshot) {
+	type key struct {
+		workload
+		step int
+	}
+	var order []key
+	groups := map[key]*leaving{}
+	for i := range p.Nodes {
+		planned := map[string]*podPlan{}
+		for j := range p.Nodes[i].Pods {
+			planned[p.Nodes[i].Pods[j].Namespace+"/"+p.Nodes[i].Pods[j].Name] = &p.Nodes[i].Pods[j]
+		}
+		for _, pod := range s.pods[p.Nodes[i].Name] {
+			plan := planned[pod.Namespace+"/"+pod.Name]
+			own, owned := s.workloadOf(pod)
+			if plan == nil || !owned || plan.Step == 0 || plan.Type != corev1.PodTypeDefault {
+				continue
+			}
+			k := key{own, plan.Step}
+			if groups[k] == nil {
+				groups[k] = &leaving{budgeted: map[string]int{}}
+				order = append(order, k)
+			}
+			groups[k].add(pod, plan)
+		}
+	}
+	allowed := map[string]int{}
+	for _, budget := range p.Budgets {
+		allowed[budget.Name] = int(max(0, budget.DisruptionsAllowed))
+	}
+	for _, k := range order {
+		warned := warning{Kind: k.kind, Namespace: k.namespace, Name: k.name, Step: k.step}
+		if job := s.owners().jobs[k.workload]; job != nil {
+			warned.ofJob(job, groups[k])
+		} else if ready := s.owners().ready[k.workload]; ready > 0 && groups[k].atOnce(allowed) >= ready {
+			warned.Pods = ready
+		}
+		if warned.Pods > 0 {
+			p.Warnings = append(p.Warnings, warned)
+		}
+	}
+	slices.SortStableFunc(p.Warnings, compareWarnings)
+}
+
+// ofJob counts the pods of a Job if more of them would fail than its limits allow.
+func (w *warning) ofJob(job *batchv1.Job, group *leaving) {
+	if toleratesDisruption(job) {
+		return
+	}
+	if limit := job.Spec.BackoffLimitPerIndex; limit != nil {
+		failing := 0
+		for _, pod := range group.pods {
+			if before, _ := strconv.Atoi(pod.Annotations[jobIndexFailures]); before >= int(*limit) {
+				failing++
+			}
+		}
+		allowed := 0
+		w.Pods, w.FailuresAllowed = failing, &allowed
+		return
+	}
+	const defaultBackoffLimit = 6
+	limit := defaultBackoffLimit
+	if job.Spec.BackoffLimit != nil {
+		limit = int(*job.Spec.BackoffLimit)
+	}
+	if allowed := max(0, limit-int(job.Status.Failed)); len(group.pods) > allowed {
+		w.Pods, w.FailuresAllowed = len(group.pods), &allowed
+	}
+}
+
+// toleratesDisruption reports whether evictions of its pods do not count as failures.
+func toleratesDisruption(job *batchv1.Job) bool {
+	if job.Spec.PodFailurePolicy == nil {
+		return false
+	}
+	return slices.ContainsFunc(job.Spec.PodFailurePolicy.Rules, func(rule batchv1.PodFailurePolicyRule) bool {
+		return rule.Action == batchv1.PodFailurePolicyActionIgnore && slices.ContainsFunc(rule.OnPodConditions, func(pattern batchv1.PodFailurePolicyOnPodConditionsPattern) bool {
+			return pattern.Type == corev1.DisruptionTarget && (pattern.Status == "" || pattern.Status == corev1.ConditionTrue)
+		})
+	})
+}
