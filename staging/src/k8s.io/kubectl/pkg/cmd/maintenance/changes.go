@@ -225,4 +225,4 @@ func blockerLine(b *blockerView, now time.Time) string {
 }
 
 // linePods names few pods: whoever reads lines sees one for each change.
-func linePods(b *blockerView) string { return firstPods(b, maxLinePods) }
+func linePods(b *blockerView) string { return heldNames(b, maxLinePods) }

@@ -388,12 +388,17 @@ func (p *page) addBlocker(b *blockerView, now time.Time, details details) {
 		text += " (" + times + ")"
 	}
 	p.wrapped(mark, text)
+	if b.Says != "" && !isPublishedOnly(coordinationv1alpha1.DrainBlockerCause(b.Cause)) {
+		p.wrapped("      ", "The controller says: "+b.Says)
+	}
 	switch {
 	case !details.include(b):
 	case len(b.Messages) > 0:
 		p.addMessages(b)
 	default:
-		p.wrapped("      ", podNames(b))
+		if names := podNames(b); names != "" {
+			p.wrapped("      ", names)
+		}
 	}
 }
 
@@ -417,6 +422,8 @@ func unhandledText(b *blockerView) string {
 	switch {
 	case b.Cause == maintenance.HoldRequestRefused:
 		return counted(b.Pods, "pod", "pods") + " cannot be evicted by a request"
+	case isPublishedOnly(coordinationv1alpha1.DrainBlockerCause(b.Cause)):
+		return cmp.Or(b.Says, string(b.Cause)+" "+b.Name)
 	case b.Cause == maintenance.HoldUnhandled:
 		yet = ""
 	case b.Heartbeat != nil || b.Cause != maintenance.HoldInterceptor && b.Cause != maintenance.HoldInterceptorUnresponsive:
@@ -492,7 +499,7 @@ func blockerTimes(b *blockerView, now time.Time) string {
 	return strings.Join(times, ", ")
 }
 
-func podNames(b *blockerView) string { return firstPods(b, len(b.First)) }
+func podNames(b *blockerView) string { return heldNames(b, len(b.First)) }
 
 // firstPods names some pods, and counts the others.
 func firstPods(b *blockerView, n int) string {

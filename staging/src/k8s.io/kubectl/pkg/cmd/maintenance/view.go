@@ -127,6 +127,12 @@ type blockerView struct {
 	// Blocked tells that the pods stay until somebody acts.
 	Blocked bool `json:"blocked"`
 	Pods    int  `json:"pods"`
+	// Nodes is how many nodes are concerned, and Object what to inspect, where only the
+	// controller knows.
+	Nodes  int    `json:"nodes,omitempty"`
+	Object string `json:"object,omitempty"`
+	// Says is what the controller says of it, where that is more than the rest says.
+	Says string `json:"says,omitempty"`
 	// First are the first of them.
 	First     []string     `json:"firstPods"`
 	Heartbeat *metav1.Time `json:"heartbeat,omitempty"`
@@ -178,6 +184,7 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot, now time.Time
 	if s.readable("nodes") {
 		v.addNodes(s.selectedNodes(nm.Spec.NodeSelector), s, now)
 	}
+	v.addPublished(drain)
 	if v.Outcome == outcomeDrained && (len(v.Nodes) == 0 || int32(len(v.Nodes)) == nm.Status.SelectedNodes) {
 		v.settle()
 	}

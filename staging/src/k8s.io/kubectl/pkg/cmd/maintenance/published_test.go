@@ -1,0 +1,102 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+// refusedDrain is one in which the API server refuses a cordon and requests.
+func refusedDrain() []any {
+	rack := newMaintenance("rack", drain, "node-1", "node-2").started(time.Hour).draining(coordinationv1alpha1.DrainStatus{
+		PodsPendingEvictionRequest: 2, ActiveEvictionRequests: 1, BlockedPods: 3, DrainMessage: "Draining",
+		Blockers: []coordinationv1alpha1.DrainBlocker{
+			{Cause: coordinationv1alpha1.DrainBlockerCordonFailed, Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: "node-2"}, NodeCount: 2, SinceTime: ptr.To(ago(10 * time.Minute)),
+				Message: "2 nodes cannot be cordoned (admission webhook \"nodes.example.com\" denied the request)"},
+			{Cause: coordinationv1alpha1.DrainBlockerDisruptionBudget, Name: "default/db", PodCount: 7, NodeCount: 1, Message: "7 pods wait for PodDisruptionBudget default/db"},
+			{Cause: coordinationv1alpha1.DrainBlockerInterceptorUnresponsive, Name: coordinationv1alpha1.EvictionInterceptorDaemonSet, PodCount: 1, NodeCount: 1,
+				Message: "1 DaemonSet pod is not handled by anybody yet (feature gate NodeMaintenanceAwareDaemonSet of the kube-controller-manager is off)"},
+			{Cause: coordinationv1alpha1.DrainBlockerRequestFailed, Name: "shop", PodCount: 2, NodeCount: 1, SinceTime: ptr.To(ago(5 * time.Minute)),
+				Pods:    []coordinationv1alpha1.DrainBlockerPod{{Namespace: "shop", Name: "web-0"}, {Namespace: "shop", Name: "web-1"}},
+				Message: "2 pods in namespace shop cannot be asked to leave (exceeded quota:\nrequests)"},
+			{Cause: "Later", Name: "later", PodCount: 1, Message: "1 pod waits for something new"},
+		},
+	})
+	agent := newPod("agent-0", "node-1").of("DaemonSet", "agent").asked().
+		requestCondition(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue, 0)
+	agent.request.Status.ActiveInterceptors = []string{coordinationv1alpha1.EvictionInterceptorDaemonSet}
+	return []any{
+		rack, drainingNode("node-1", 2, 2, "Draining"), newNode("node-2"),
+		newPod("web-0", "node-1"), newPod("web-1", "node-1"), newPod("db-0", "node-1").asked().blocked(), newBudget("db", "db", 0), agent,
+	}
+}
+
+// TestPublishedBlockers shows what only the controller knows beside what pods tell.
+func TestPublishedBlockers(t *testing.T) {
+	s := snapshotOf(refusedDrain()...)
+	golden(t, "status/refused", renderStatus(viewsOf(s, testNow), testNow, defaultWidth))
+	v := viewsOf(s, testNow)[0]
+	var keys []string
+	for i := range v.Blockers {
+		keys = append(keys, v.Blockers[i].key())
+	}
+	want := []string{"CordonFailed ", "DisruptionBudget default/db", "InterceptorUnresponsive daemonset.apps.k8s.io", "RequestFailed shop", "Later later"}
+	if diff := cmp.Diff(want, keys); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	if v.PodsBlocked != 4 {
+		t.Errorf("%d pods are blocked, want those that pods tell of and those that cannot be asked", v.PodsBlocked)
+	}
+	refused := snapshotOf(newMaintenance("rack", drain, "node-1").started(0).drained().draining(s.maintenances[0].Status.DrainStatus), drainingNode("node-1", 0, 0, "Drained"))
+	if blockers := viewsOf(refused, testNow)[0].Blockers; len(blockers) > 0 {
+		t.Errorf("drained, but waits for %v", blockers)
+	}
+	s.maintenances[0].Spec.Stage = complete
+	if blockers := viewsOf(s, testNow)[0].Blockers; len(blockers) > 0 {
+		t.Errorf("completing, but waits for %v", blockers)
+	}
+}
+
+// TestPublishedBlockersInLines names them in the log, and when the time is over.
+func TestPublishedBlockersInLines(t *testing.T) {
+	s := newServer(t, refusedDrain()...)
+	s.whenLooked(func() { s.end(context.DeadlineExceeded) })
+	out := s.run(t, "watch", "rack")
+	contains(t, out,
+		"rack: blocked: 2 nodes cannot be cordoned (admission webhook \"nodes.example.com\" denied the request): Node node-2 and 1 more\n",
+		"rack: blocked: 2 pods in namespace shop cannot be asked to leave (exceeded quota: requests): shop/web-0, shop/web-1\n")
+	contains(t, s.failure, "rack: blocked: 2 pods in namespace shop cannot be asked to leave")
+	if s.code != exitBlocked {
+		t.Errorf("exit code %d", s.code)
+	}
+}
+
+func TestPublishedOnly(t *testing.T) {
+	for _, cause := range maintenance.HoldCauses() {
+		want := cause == maintenance.HoldCordonFailed || cause == maintenance.HoldRequestFailed
+		if got := isPublishedOnly(coordinationv1alpha1.DrainBlockerCause(cause)); got != want {
+			t.Errorf("%s: %t", cause, got)
+		}
+	}
+}
