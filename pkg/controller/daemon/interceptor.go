@@ -289,6 +289,10 @@ func (i *Interceptor) delete(ctx context.Context, pod *v1.Pod, cause string) (go
 		// heartbeat; as a rule the request is canceled in a moment.
 		return false, errors.New("the pod is not within the drain targets of its node any more")
 	}
+	// Before, because the next sync may follow at once.
+	if ds := i.dsc.resolveControllerRef(pod.Namespace, metav1.GetControllerOf(pod)); ds != nil {
+		i.dsc.admitted.remember(ds, pod)
+	}
 	err = i.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
 	switch {
 	case err == nil:

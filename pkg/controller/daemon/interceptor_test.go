@@ -40,6 +40,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 )
 
@@ -51,6 +52,7 @@ type world struct {
 	t        *testing.T
 	client   *fake.Clientset
 	recorder *record.FakeRecorder
+	dsc      *DaemonSetsController
 	stop     func()
 
 	lock sync.Mutex
@@ -75,6 +77,7 @@ func start(t *testing.T, objects ...runtime.Object) *world {
 		t.Fatalf("creating the controller: %v", err)
 	}
 	dsc.eventRecorder = w.recorder
+	w.dsc = dsc
 	interceptor, err := NewInterceptor(dsc, coordination.NodeMaintenances(), coordination.EvictionRequests(),
 		core.Nodes(), core.Pods(), factory.Scheduling().V1().PriorityClasses(), w.client)
 	if err != nil {
@@ -281,6 +284,25 @@ func TestPodIsEnded(t *testing.T) {
 			t.Errorf("after the end of the pod the report is %v", entry)
 		}
 		w.expectDeletes("uid")
+	})
+}
+
+// TestDeletedPodIsNotCreatedAgain: a webhook has lowered the priority of the pod. By its
+// template, the node is open to the DaemonSet, which would create a pod there to be deleted
+// again, without end.
+func TestDeletedPodIsNotCreatedAgain(t *testing.T) {
+	lowered := func(pod *v1.Pod) { pod.Spec.Priority = ptr.To[int32](500) }
+	inBubble(t, withTargets(targetsUpTo(500), lowered), func(t *testing.T, w *world) {
+		w.expectDeletes("uid")
+		w.end(newAgentPod())
+		ds, node := agent(), drained("node", targetsUpTo(500))
+		if create, remove := w.dsc.podsShouldBeOnNode(klog.Background(), node, nil, ds, "hash"); len(create) > 0 || len(remove) > 0 {
+			t.Errorf("creates pods on %v and deletes %v", create, remove)
+		}
+		// At the end of the maintenance it comes back.
+		if create, _ := w.dsc.podsShouldBeOnNode(klog.Background(), drained("node", nil), nil, ds, "hash"); len(create) != 1 {
+			t.Errorf("creates pods on %v after the maintenance", create)
+		}
 	})
 }
 

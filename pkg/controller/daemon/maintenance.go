@@ -19,6 +19,7 @@ package daemon
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -27,12 +28,14 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/apis/scheduling"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
+	"k8s.io/utils/lru"
 )
 
 // This file is what the DaemonSet controller knows of node maintenances (KEP-4212), and
@@ -43,7 +46,11 @@ import (
 // back before. While a node is closed:
 //
 //   - No pod is created there. One that is outside the targets still is, also where it was
-//     deleted in mid-drain.
+//     deleted in mid-drain. What decides is the pod of the template, and the one that was
+//     deleted there before: admission may have changed it, so that the targets take it, and
+//     another would be deleted in the same way, without end.
+//   - A pod that waits to be scheduled there is deleted. Nobody asks for it, since it is on no
+//     node yet, and it would start after the drain.
 //   - A pod that runs there leaves by its EvictionRequest and by nothing else, unless it
 //     would have to go without a maintenance too: it does not tolerate the node any more,
 //     has ended, or is one too many.
@@ -104,7 +111,7 @@ func (dsc *DaemonSetsController) nodeShouldRunDaemonPod(logger klog.Logger, node
 	return shouldRun && !dsc.isClosed(node, ds), shouldContinueRunning
 }
 
-// isClosed tells whether a pod of the DaemonSet would be within the drain targets of the
+// isClosed reports whether a pod of the DaemonSet would be within the drain targets of the
 // node.
 func (dsc *DaemonSetsController) isClosed(node *v1.Node, ds *apps.DaemonSet) bool {
 	if dsc.priorityClassLister == nil {
@@ -112,7 +119,11 @@ func (dsc *DaemonSetsController) isClosed(node *v1.Node, ds *apps.DaemonSet) boo
 	}
 	targets := daemonSetTargets(node)
 	if targets.IsEmpty() {
+		dsc.admitted.forget(ds, node.Name)
 		return false
+	}
+	if pod := dsc.admitted.of(ds, node.Name); pod != nil && targets.Take(pod) {
+		return true
 	}
 	priority, known := dsc.templatePriority(&ds.Spec.Template)
 	if !known {
@@ -128,9 +139,33 @@ func (dsc *DaemonSetsController) isClosed(node *v1.Node, ds *apps.DaemonSet) boo
 	})
 }
 
+// withoutPendingPods splits the pods of a node into those that stay for now, and the names of
+// those to delete: where the node is closed, pods that are meant for it and not bound to it.
+// The scheduler may bind one at the same moment. The maintenance would delete it then.
+func (dsc *DaemonSetsController) withoutPendingPods(node *v1.Node, ds *apps.DaemonSet, pods []*v1.Pod) (stay []*v1.Pod, names []string) {
+	if !slices.ContainsFunc(pods, isUnbound) || !dsc.isClosed(node, ds) {
+		return pods, nil
+	}
+	for _, pod := range pods {
+		if isUnbound(pod) {
+			names = append(names, pod.Name)
+		} else {
+			stay = append(stay, pod)
+		}
+	}
+	return stay, names
+}
+
+// isUnbound reports whether a pod is not bound to its node yet, and not deleted either.
+func isUnbound(pod *v1.Pod) bool {
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil
+}
+
 // isVacated tells whether the node is closed, and has no pod left that stays for now.
 func (dsc *DaemonSetsController) isVacated(node *v1.Node, ds *apps.DaemonSet, pods []*v1.Pod) bool {
-	stays := func(pod *v1.Pod) bool { return pod.DeletionTimestamp == nil && maintenance.IsLeft(pod) }
+	stays := func(pod *v1.Pod) bool {
+		return pod.DeletionTimestamp == nil && maintenance.IsLeft(pod) && !isUnbound(pod)
+	}
 	return !slices.ContainsFunc(pods, stays) && dsc.isClosed(node, ds)
 }
 
@@ -169,4 +204,68 @@ func changesInterception(old, pod *v1.Pod) bool {
 	return old.Spec.NodeName != pod.Spec.NodeName ||
 		!maps.Equal(old.Labels, pod.Labels) ||
 		maintenance.PodTypeOf(old) != maintenance.PodTypeOf(pod)
+}
+
+// maxAdmittedPods bounds what is remembered. It is far more than the pods that a maintenance
+// would delete again and again; one that is forgotten is deleted once more.
+const maxAdmittedPods = 10000
+
+// admittedPods remembers the pods that were deleted for a maintenance, as they were after
+// admission: what a webhook makes of a pod cannot be seen in its template. The memory is lost
+// with the process, which then learns it again by one deletion.
+type admittedPods struct {
+	lock sync.Mutex
+	pods *lru.Cache
+}
+
+// placeOfPod is where a DaemonSet has at most one pod.
+type placeOfPod struct {
+	daemonSet types.UID
+	node      string
+}
+
+// admittedPod is a pod that was made from a generation of the DaemonSet.
+type admittedPod struct {
+	generation int64
+	pod        *v1.Pod
+}
+
+// remember keeps what the drain targets of a node look at.
+func (a *admittedPods) remember(ds *apps.DaemonSet, pod *v1.Pod) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	if a.pods == nil {
+		a.pods = lru.New(maxAdmittedPods)
+	}
+	a.pods.Add(placeOfPod{ds.UID, pod.Spec.NodeName}, admittedPod{
+		generation: ds.Generation,
+		pod: &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, OwnerReferences: pod.OwnerReferences},
+			Spec:       v1.PodSpec{Priority: pod.Spec.Priority},
+		},
+	})
+}
+
+// of returns the pod that was deleted from the node, or nil. One that may have been made from
+// another template does not count: it says nothing of the next one.
+func (a *admittedPods) of(ds *apps.DaemonSet, node string) *v1.Pod {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	if a.pods == nil {
+		return nil
+	}
+	value, found := a.pods.Get(placeOfPod{ds.UID, node})
+	if !found || value.(admittedPod).generation != ds.Generation {
+		return nil
+	}
+	return value.(admittedPod).pod
+}
+
+// forget is called where nothing is drained: at the next maintenance, webhooks may be others.
+func (a *admittedPods) forget(ds *apps.DaemonSet, node string) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	if a.pods != nil {
+		a.pods.Remove(placeOfPod{ds.UID, node})
+	}
 }

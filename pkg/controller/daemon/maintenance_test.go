@@ -35,9 +35,12 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
+	"k8s.io/kubernetes/pkg/controller/daemon/util"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/test/utils/ktesting"
+	"k8s.io/utils/ptr"
 )
 
 func setAwareness(t *testing.T, aware bool) {
@@ -215,6 +218,12 @@ func ended(phase v1.PodPhase) func(*v1.Pod) {
 	return func(pod *v1.Pod) { pod.Status = v1.PodStatus{Phase: phase} }
 }
 
+// unbound pods wait for the scheduler, which may only take them to their node.
+func unbound(pod *v1.Pod) {
+	pod.Spec.Affinity = util.ReplaceDaemonSetPodNodeNameNodeAffinity(nil, "closed")
+	pod.Status = v1.PodStatus{Phase: v1.PodPending}
+}
+
 func terminating(pod *v1.Pod) {
 	now := metav1.NewTime(time.Now())
 	pod.DeletionTimestamp = &now
@@ -232,6 +241,13 @@ var closedCases = map[string]closedCase{
 	"a pod that has succeeded":           {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash, ended(v1.PodSucceeded))}, deleted: []string{"a"}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
 	"surging, and a pod that has failed": {strategy: rolling(1, 0), pods: []*v1.Pod{daemonPod("a", newHash, ended(v1.PodFailed))}, deleted: []string{"a"}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
 	"one pod too many":                   {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash), daemonPod("b", newHash)}, deleted: []string{"b"}, status: "2 desired, 2 current, 2 ready, 2 updated, 0 misscheduled, 0 unavailable"},
+
+	"a pod that is not bound":         {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash, unbound)}, deleted: []string{"a"}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"not bound, on delete":            {strategy: *newOnDeleteStrategy(), pods: []*v1.Pod{daemonPod("a", oldHash, unbound)}, deleted: []string{"a"}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"not bound, surging":              {strategy: rolling(1, 0), pods: []*v1.Pod{daemonPod("a", newHash, unbound)}, deleted: []string{"a"}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"two that are not bound":          {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash, unbound), daemonPod("b", newHash, unbound)}, deleted: []string{"a", "b"}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"not bound, beside one that runs": {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash), daemonPod("b", newHash, unbound)}, deleted: []string{"b"}, status: "2 desired, 2 current, 2 ready, 2 updated, 0 misscheduled, 0 unavailable"},
+	"not bound, and deleted already":  {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash, unbound, terminating)}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
 
 	"an old pod":                        {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", oldHash)}, status: "2 desired, 2 current, 2 ready, 1 updated, 0 misscheduled, 0 unavailable"},
 	"an old pod, on delete":             {strategy: *newOnDeleteStrategy(), pods: []*v1.Pod{daemonPod("a", oldHash)}, status: "2 desired, 2 current, 2 ready, 1 updated, 0 misscheduled, 0 unavailable"},
@@ -265,7 +281,10 @@ func TestSyncWithClosedNode(t *testing.T) {
 			hash := controller.ComputeHash(&ds.Spec.Template, nil)
 			place := func(pod *v1.Pod, node string) {
 				pod = pod.DeepCopy()
-				pod.Namespace, pod.Spec.NodeName = ds.Namespace, node
+				pod.Namespace = ds.Namespace
+				if pod.Spec.Affinity == nil {
+					pod.Spec.NodeName = node
+				}
 				pod.Labels["name"], pod.Labels["type"] = simpleDaemonSetLabel["name"], simpleDaemonSetLabel["type"]
 				if pod.Labels[apps.DefaultDaemonSetUniqueLabelKey] == newHash {
 					pod.Labels[apps.DefaultDaemonSetUniqueLabelKey] = hash
@@ -311,6 +330,7 @@ func TestSyncWithClosedNode(t *testing.T) {
 					t.Errorf("a pod was created for %v", target)
 				}
 			}
+			slices.Sort(podControl.DeletePodName) // Several are deleted at the same time.
 			if diff := cmp.Diff(tc.deleted, podControl.DeletePodName); diff != "" {
 				t.Errorf("pods that were deleted (-want +got):\n%s", diff)
 			}
@@ -320,6 +340,90 @@ func TestSyncWithClosedNode(t *testing.T) {
 			statuses := statusesWritten(client)
 			if len(statuses) == 0 || statuses[0] != tc.status {
 				t.Errorf("the status was written as %q, want %q first", statuses, tc.status)
+			}
+		})
+	}
+}
+
+// TestUnboundPodOnOpenNode: where nothing is drained, the scheduler decides.
+func TestUnboundPodOnOpenNode(t *testing.T) {
+	for name, tc := range map[string]struct {
+		targets []v1.DrainPlanEntry
+		unaware bool
+	}{
+		"no maintenance":             {},
+		"the drain is not there":     {targets: targetsUpTo(999)},
+		"maintenances are not known": {targets: targetsUpTo(1000), unaware: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, ctx := ktesting.NewTestContext(t)
+			manager, _, _, err := newTestController(ctx)
+			if err != nil {
+				t.Fatalf("creating the controller: %v", err)
+			}
+			if !tc.unaware {
+				manager.respectMaintenances(t, newClass("low", 1000))
+			}
+			logger, node, pod := klog.FromContext(ctx), drained("closed", tc.targets), daemonPod("a", newHash, unbound)
+			create, remove := manager.podsShouldBeOnNode(logger, node, map[string][]*v1.Pod{"closed": {pod}}, ofClass("low"), newHash)
+			if len(create) > 0 || len(remove) > 0 {
+				t.Errorf("creates pods on %v and deletes %v", create, remove)
+			}
+		})
+	}
+}
+
+// TestAdmittedPods: what decides is the pod that was deleted there, which admission may have
+// changed, as long as another would be made in the same way.
+func TestAdmittedPods(t *testing.T) {
+	outside := func() *v1.Node { return drained("node", targetsUpTo(999)) }
+	newSet := func() *apps.DaemonSet {
+		ds := ofClass("low")
+		ds.UID, ds.Generation = "agent", 3
+		return ds
+	}
+	admitted := func() *v1.Pod { return newAgentPod(func(pod *v1.Pod) { pod.Spec.Priority = ptr.To[int32](999) }) }
+	cases := map[string]struct {
+		change func(*daemonSetsController, *apps.DaemonSet, *v1.Node)
+		pod    func(*v1.Pod)
+		want   bool
+	}{
+		"deleted before": {want: true},
+		"deleted by its label": {change: func(_ *daemonSetsController, _ *apps.DaemonSet, node *v1.Node) {
+			node.Status.MaintenanceStatus.DrainTargets = targetsFor("zone", "a")
+		}, pod: func(pod *v1.Pod) { pod.Labels = map[string]string{"zone": "a"} }, want: true},
+		"outside after all": {pod: func(pod *v1.Pod) { pod.Spec.Priority = ptr.To[int32](1000) }},
+		"another node":      {pod: func(pod *v1.Pod) { pod.Spec.NodeName = "other" }},
+		"another DaemonSet": {change: func(_ *daemonSetsController, ds *apps.DaemonSet, _ *v1.Node) { ds.UID = "other" }},
+		"another template":  {change: func(_ *daemonSetsController, ds *apps.DaemonSet, _ *v1.Node) { ds.Generation++ }},
+		"after the maintenance": {change: func(manager *daemonSetsController, ds *apps.DaemonSet, _ *v1.Node) {
+			manager.isClosed(drained("node", nil), ds)
+		}},
+		"after that of another node": {change: func(manager *daemonSetsController, ds *apps.DaemonSet, _ *v1.Node) {
+			manager.isClosed(drained("other", nil), ds)
+		}, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, ctx := ktesting.NewTestContext(t)
+			manager, _, _, err := newTestController(ctx)
+			if err != nil {
+				t.Fatalf("creating the controller: %v", err)
+			}
+			manager.respectMaintenances(t, newClass("low", 1000))
+			ds, node, pod := newSet(), outside(), admitted()
+			if manager.isClosed(node, ds) {
+				t.Fatal("closed, although nothing is known of the pod")
+			}
+			if tc.pod != nil {
+				tc.pod(pod)
+			}
+			manager.admitted.remember(ds, pod)
+			if tc.change != nil {
+				tc.change(manager, ds, node)
+			}
+			if got := manager.isClosed(node, ds); got != tc.want {
+				t.Errorf("closed: %t, want %t", got, tc.want)
 			}
 		})
 	}
