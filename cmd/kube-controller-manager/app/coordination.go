@@ -74,7 +74,7 @@ func newEvictionRequestController(ctx context.Context, controllerContext Control
 	if err != nil {
 		return nil, err
 	}
-	absent, err := absentInterceptors(reportClient, controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests())
+	absent, err := absentInterceptors(controllerContext, reportClient)
 	if err != nil {
 		return nil, err
 	}

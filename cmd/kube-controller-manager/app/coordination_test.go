@@ -23,10 +23,13 @@ import (
 	"strings"
 	"testing"
 
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/component-base/featuregate"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/controller-manager/pkg/clientbuilder"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/kubernetes/pkg/features"
@@ -56,10 +59,34 @@ func (b *recordedClientBuilder) Config(name string) (*restclient.Config, error) 
 func withClients(change func(*recordedClientBuilder)) (ControllerContext, *recordedClientBuilder) {
 	builder := &recordedClientBuilder{config: &restclient.Config{Host: "https://127.0.0.1:1", QPS: 20, Burst: 30}}
 	change(builder)
-	return ControllerContext{ClientBuilder: builder, InformerFactory: informers.NewSharedInformerFactory(fake.NewClientset(), 0)}, builder
+	controllerContext := ControllerContext{ClientBuilder: builder, InformerFactory: informers.NewSharedInformerFactory(fake.NewClientset(), 0)}
+	controllerContext.ComponentConfig.Generic.Controllers = []string{"*"}
+	return controllerContext, builder
 }
 
 func asTheyAre(*recordedClientBuilder) {}
+
+// Client returns a client with the config of that name.
+func (b *recordedClientBuilder) Client(name string) (kubernetes.Interface, error) {
+	config, err := b.Config(name)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+// setGates switches these gates on, and all others off that the workload controllers know of.
+func setGates(t *testing.T, on ...featuregate.Feature) {
+	t.Helper()
+	gates := featuregatetesting.FeatureOverrides{}
+	for _, gate := range []featuregate.Feature{
+		features.EvictionRequestAPI, features.DeploymentPodSurge, features.StatefulSetEvictionPacing,
+		features.DeclarativeNodeMaintenance, features.NodeMaintenanceAwareDaemonSet,
+	} {
+		gates[gate] = slices.Contains(on, gate)
+	}
+	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, gates)
+}
 
 // Without its gate the controller would watch a resource that is not served.
 func TestEvictionRequestControllerNeedsItsGate(t *testing.T) {
@@ -107,6 +134,7 @@ func TestEvictionRequestClientHasLimitsOfItsOwn(t *testing.T) {
 }
 
 func TestNewEvictionRequestController(t *testing.T) {
+	setGates(t)
 	_, ctx := ktesting.NewTestContext(t)
 	ctx, stop := context.WithCancel(ctx)
 	controllerContext, builder := withClients(asTheyAre)
@@ -128,9 +156,12 @@ func TestNewEvictionRequestController(t *testing.T) {
 
 func TestNewEvictionRequestControllerErrors(t *testing.T) {
 	broken := errors.New("no credentials")
+	setGates(t, features.EvictionRequestAPI, features.DeploymentPodSurge)
 	tests := map[string]func(*recordedClientBuilder){
 		"no config":         func(b *recordedClientBuilder) { b.err = broken },
 		"no second config":  func(b *recordedClientBuilder) { b.err, b.errAfter = broken, 1 },
+		"no third config":   func(b *recordedClientBuilder) { b.err, b.errAfter = broken, 2 },
+		"no fourth config":  func(b *recordedClientBuilder) { b.err, b.errAfter = broken, 3 },
 		"an invalid config": func(b *recordedClientBuilder) { b.config.Host = "https://host:port:port" },
 	}
 	for name, change := range tests {

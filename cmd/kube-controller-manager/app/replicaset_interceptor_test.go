@@ -22,9 +22,7 @@ import (
 	"slices"
 	"testing"
 
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/kubernetes/fake"
-	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
 	"k8s.io/kubernetes/pkg/features"
@@ -32,9 +30,11 @@ import (
 
 func setDeploymentPodSurge(t *testing.T, enabled bool) {
 	t.Helper()
-	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
-		features.EvictionRequestAPI: enabled, features.DeploymentPodSurge: enabled, features.DeclarativeNodeMaintenance: false, features.NodeMaintenanceAwareDaemonSet: false,
-	})
+	if enabled {
+		setGates(t, features.EvictionRequestAPI, features.DeploymentPodSurge)
+		return
+	}
+	setGates(t)
 }
 
 func newTestReplicaSetController(ctx context.Context, controllerContext ControllerContext) *replicaset.ReplicaSetController {

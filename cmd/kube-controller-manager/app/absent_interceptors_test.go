@@ -1,0 +1,436 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+// allGates is what all interceptors need.
+var allGates = []featuregate.Feature{
+	features.EvictionRequestAPI, features.DeploymentPodSurge, features.StatefulSetEvictionPacing,
+	features.DeclarativeNodeMaintenance, features.NodeMaintenanceAwareDaemonSet,
+}
+
+func TestWhyAbsent(t *testing.T) {
+	const (
+		deployment  = "deployment.apps.k8s.io"
+		replicaSet  = "replicaset.apps.k8s.io"
+		statefulSet = "statefulset.apps.k8s.io"
+		daemonSet   = "daemonset.apps.k8s.io"
+		autoscaler  = "horizontalpodautoscaler.autoscaling.k8s.io"
+
+		unserved = "No controller of the kube-controller-manager acts under this name yet."
+	)
+	off := func(gate string) string {
+		return "The feature gate " + gate + " of the kube-controller-manager is off."
+	}
+	disabled := func(controller string) string {
+		return "The " + controller + " is switched off: see --controllers of the kube-controller-manager."
+	}
+	tests := map[string]struct {
+		gates       []featuregate.Feature
+		controllers []string
+		want        map[string]string
+	}{
+		"all on": {gates: allGates, controllers: []string{"*"}, want: map[string]string{autoscaler: unserved}},
+		"all off": {controllers: []string{"*"}, want: map[string]string{
+			deployment: off("DeploymentPodSurge"), replicaSet: off("DeploymentPodSurge"), statefulSet: off("StatefulSetEvictionPacing"),
+			daemonSet: off("NodeMaintenanceAwareDaemonSet"), autoscaler: unserved,
+		}},
+		"no Deployments": {gates: allGates, controllers: []string{"*", "-deployment-controller"}, want: map[string]string{
+			deployment: disabled("deployment-controller"), autoscaler: unserved,
+		}},
+		"nothing but EvictionRequests": {gates: allGates, controllers: []string{"evictionrequest-controller"}, want: map[string]string{
+			deployment: disabled("deployment-controller"), replicaSet: disabled("replicaset-controller"), statefulSet: disabled("statefulset-controller"),
+			daemonSet: disabled("daemonset-controller"), autoscaler: unserved,
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			setGates(t, test.gates...)
+			controllerContext, _ := withClients(asTheyAre)
+			controllerContext.ComponentConfig.Generic.Controllers = test.controllers
+			got := map[string]string{}
+			for _, interceptor := range workloadInterceptors {
+				if reason := interceptor.whyAbsent(controllerContext); reason != "" {
+					got[interceptor.name] = reason
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("interceptors that are absent (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// requestFor returns a request for which it is the turn of the interceptor.
+func requestFor(interceptor string) *coordinationv1alpha1.EvictionRequest {
+	uid := strings.ReplaceAll(interceptor, ".", "-")
+	return &coordinationv1alpha1.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: uid, UID: "request"},
+		Spec: coordinationv1alpha1.EvictionRequestSpec{
+			Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: "web-0", UID: uid}},
+		},
+		Status: coordinationv1alpha1.EvictionRequestStatus{
+			TargetInterceptors: []coordinationv1alpha1.Interceptor{{Name: interceptor}},
+			ActiveInterceptors: []string{interceptor},
+			ActivationTime:     &metav1.Time{Time: time.Now().Truncate(time.Second)},
+			Interceptors:       []coordinationv1alpha1.InterceptorStatus{{Name: interceptor}},
+		},
+	}
+}
+
+// What the stand-ins say, and whether they pass the pods on.
+func TestAbsentInterceptors(t *testing.T) {
+	tests := map[string]struct {
+		gates       []featuregate.Feature
+		controllers []string
+		interceptor string
+		want        string
+		holds       bool
+	}{
+		"gate off": {interceptor: "deployment.apps.k8s.io", want: "The feature gate DeploymentPodSurge of the kube-controller-manager is off."},
+		"nobody":   {interceptor: "horizontalpodautoscaler.autoscaling.k8s.io", want: "No controller of the kube-controller-manager acts under this name yet."},
+		"switched off": {
+			gates: allGates, controllers: []string{"*", "-statefulset-controller"}, interceptor: "statefulset.apps.k8s.io",
+			want: "The statefulset-controller is switched off: see --controllers of the kube-controller-manager.",
+		},
+		// Nobody could take over from it.
+		"DaemonSets switched off": {
+			gates: allGates, controllers: []string{"*", "-daemonset-controller"}, interceptor: "daemonset.apps.k8s.io", holds: true,
+			want: "The daemonset-controller is switched off: see --controllers of the kube-controller-manager.",
+		},
+		"DaemonSets with their gate off": {interceptor: "daemonset.apps.k8s.io", holds: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			setGates(t, test.gates...)
+			synctest.Test(t, func(t *testing.T) {
+				client := fake.NewClientset(requestFor(test.interceptor))
+				controllerContext, _ := withClients(asTheyAre)
+				controllerContext.InformerFactory = informers.NewSharedInformerFactory(client, 0)
+				if test.controllers != nil {
+					controllerContext.ComponentConfig.Generic.Controllers = test.controllers
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				for _, interceptor := range workloadInterceptors {
+					reason := interceptor.whyAbsent(controllerContext)
+					if interceptor.name != test.interceptor || reason == "" || interceptor.onlyEnd && !slices.Contains(test.gates, interceptor.gate) {
+						continue
+					}
+					run, err := interceptor.standIn(controllerContext, client, reason)
+					if err != nil {
+						t.Fatalf("creating the stand-in: %v", err)
+					}
+					running.Go(func() { run(ctx) })
+				}
+				controllerContext.InformerFactory.Start(ctx.Done())
+				time.Sleep(30 * time.Second)
+				synctest.Wait()
+				request, err := client.CoordinationV1alpha1().EvictionRequests("default").Get(ctx, requestFor(test.interceptor).Name, metav1.GetOptions{})
+				if err != nil {
+					t.Fatalf("reading the request: %v", err)
+				}
+				entry := request.Status.Interceptors[0]
+				if !strings.HasSuffix(entry.Message, test.want) || entry.Message == "" != (test.want == "") {
+					t.Errorf("it says %q, want %q", entry.Message, test.want)
+				}
+				if (entry.CompletionTime == nil) != test.holds {
+					t.Errorf("the turn is held: %t, want %t", entry.CompletionTime == nil, test.holds)
+				}
+				stop()
+				running.Wait()
+				controllerContext.InformerFactory.Shutdown()
+			})
+		})
+	}
+}
+
+// Which stand-ins there are, and whose rights are checked.
+func TestAbsentInterceptorsOfAll(t *testing.T) {
+	accounts := []string{"deployment-controller", "replicaset-controller", "statefulset-controller", "daemon-set-controller"}
+	tests := map[string]struct {
+		gates       []featuregate.Feature
+		controllers []string
+		wantRuns    int
+		wantClients []string
+	}{
+		"all off":          {controllers: []string{"*"}, wantRuns: 4},
+		"all on":           {gates: allGates, controllers: []string{"*"}, wantRuns: 5, wantClients: accounts},
+		"all switched off": {gates: allGates, controllers: []string{"evictionrequest-controller"}, wantRuns: 5},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			setGates(t, test.gates...)
+			controllerContext, builder := withClients(asTheyAre)
+			controllerContext.ComponentConfig.Generic.Controllers = test.controllers
+			runs, err := absentInterceptors(controllerContext, fake.NewClientset())
+			if err != nil || len(runs) != test.wantRuns {
+				t.Errorf("got %d stand-ins and error %v, want %d", len(runs), err, test.wantRuns)
+			}
+			if !slices.Equal(builder.names, test.wantClients) {
+				t.Errorf("asked for the clients %v, want %v", builder.names, test.wantClients)
+			}
+		})
+	}
+}
+
+// A controller that lacks its rights is stood in for, but not at once: an API server that has
+// just started denies everything.
+func TestStandInWhileDenied(t *testing.T) {
+	const minute = time.Minute
+	tests := map[string]struct {
+		// answers are from the first check on, one every 15 seconds; the last one stays.
+		answers []string
+		after   time.Duration
+		want    bool
+	}{
+		"allowed":                     {answers: []string{"yes"}, after: time.Hour},
+		"denied":                      {answers: []string{"no"}, after: minute + time.Second, want: true},
+		"denied, not for long":        {answers: []string{"no"}, after: minute - time.Second},
+		"denied, with an error":       {answers: []string{"no", "no", "error", "no"}, after: minute + time.Second},
+		"denied for long after that":  {answers: []string{"no", "no", "error", "no"}, after: minute + 46*time.Second, want: true},
+		"denied at first":             {answers: []string{"no", "no", "yes", "no"}, after: time.Hour},
+		"denied until it is allowed":  {answers: []string{"no", "no", "no", "no", "no", "no", "yes"}, after: time.Hour},
+		"still denied in that moment": {answers: []string{"no", "no", "no", "no", "no", "no", "yes"}, after: minute + 29*time.Second, want: true},
+		"no answer":                   {answers: []string{"error"}, after: time.Hour},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := fake.NewClientset()
+				asked := 0
+				client.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					answer := test.answers[min(asked, len(test.answers)-1)]
+					asked++
+					review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview)
+					want := &authorizationv1.ResourceAttributes{Verb: "patch", Group: "coordination.k8s.io", Resource: "evictionrequests", Subresource: "status"}
+					if diff := cmp.Diff(want, review.Spec.ResourceAttributes); diff != "" {
+						t.Errorf("asks for other rights (-want +got):\n%s", diff)
+					}
+					if answer == "error" {
+						return true, nil, errors.New("busy")
+					}
+					review.Status.Allowed = answer == "yes"
+					return true, review, nil
+				})
+				standing, began := false, 0
+				run := runInterceptor(func(ctx context.Context) {
+					standing, began = true, began+1
+					<-ctx.Done()
+					standing = false
+				})
+				ctx, stop := context.WithCancel(t.Context())
+				wait := run.whileDenied(client, "web.example.com").start(ctx)
+				time.Sleep(test.after)
+				synctest.Wait()
+				if standing != test.want || began > 1 {
+					t.Errorf("stands in: %t, begun %d times, want %t", standing, began, test.want)
+				}
+				stop()
+				wait()
+				if standing {
+					t.Error("does not end with the context")
+				}
+			})
+		})
+	}
+}
+
+// interceptedController is a controller that takes part in evictions.
+type interceptedController struct {
+	construct         ControllerConstructor
+	name, interceptor string
+	gates             []featuregate.Feature
+	// clients are those that it asks for, and plain those without its gate.
+	clients, plain []string
+}
+
+var interceptedControllers = []interceptedController{{
+	construct: newDaemonSetController, name: names.DaemonSetController, interceptor: "daemonset.apps.k8s.io",
+	gates:   []featuregate.Feature{features.EvictionRequestAPI, features.DeclarativeNodeMaintenance, features.NodeMaintenanceAwareDaemonSet},
+	clients: []string{"daemon-set-controller", "daemon-set-controller"}, plain: []string{"daemon-set-controller"},
+}, {
+	construct: newStatefulSetController, name: names.StatefulSetController, interceptor: "statefulset.apps.k8s.io",
+	gates:   []featuregate.Feature{features.EvictionRequestAPI, features.StatefulSetEvictionPacing},
+	clients: []string{"statefulset-controller", "statefulset-controller"}, plain: []string{"statefulset-controller"},
+}, {
+	construct: newReplicaSetController, name: names.ReplicaSetController, interceptor: "replicaset.apps.k8s.io",
+	gates:   []featuregate.Feature{features.EvictionRequestAPI, features.DeploymentPodSurge},
+	clients: []string{"replicaset-controller", "replicaset-controller", "replicaset-controller"}, plain: []string{"replicaset-controller"},
+}, {
+	construct: newDeploymentController, name: names.DeploymentController, interceptor: "deployment.apps.k8s.io",
+	gates:   []featuregate.Feature{features.EvictionRequestAPI, features.DeploymentPodSurge},
+	clients: []string{"deployment-controller", "deployment-controller", "deployment-controller"}, plain: []string{"deployment-controller"},
+}}
+
+// recordingServer answers nothing, and records what it was asked for.
+type recordingServer struct {
+	*httptest.Server
+	lock  sync.Mutex
+	calls []string
+}
+
+func startServer(t *testing.T) *recordingServer {
+	t.Helper()
+	s := &recordingServer{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		s.calls = append(s.calls, r.Method+" "+r.URL.Path)
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *recordingServer) await(t *testing.T, call string) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		return slices.Contains(s.calls, call), nil
+	}); err != nil {
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		t.Fatalf("waiting for %s: %v; it was asked for %v", call, err, s.calls)
+	}
+}
+
+// The controllers that the manager makes take their turns, for as long as they run.
+func TestControllersIntercept(t *testing.T) {
+	for _, test := range interceptedControllers {
+		t.Run(test.name, func(t *testing.T) {
+			setGates(t, test.gates...)
+			server := startServer(t)
+			request := requestFor(test.interceptor)
+			controllerContext, builder := withClients(func(b *recordedClientBuilder) { b.config.Host = server.URL })
+			controllerContext.InformerFactory = informers.NewSharedInformerFactory(fake.NewClientset(request, targetOf(request)), 0)
+			_, ctx := ktesting.NewTestContext(t)
+			ctx, stop := context.WithCancel(ctx)
+			controller, err := test.construct(ctx, controllerContext, test.name)
+			if err != nil {
+				t.Fatalf("creating the controller: %v", err)
+			}
+			if !slices.Equal(builder.names, test.clients) {
+				t.Errorf("asked for the clients %v, want %v", builder.names, test.clients)
+			}
+			controllerContext.InformerFactory.Start(ctx.Done())
+			var running sync.WaitGroup
+			running.Go(func() { controller.Run(ctx) })
+			server.await(t, "PATCH /apis/coordination.k8s.io/v1alpha1/namespaces/default/evictionrequests/"+request.Name+"/status")
+			stop()
+			running.Wait()
+			controllerContext.InformerFactory.Shutdown()
+		})
+	}
+}
+
+// targetOf returns the pod that the request is about.
+func targetOf(request *coordinationv1alpha1.EvictionRequest) *v1.Pod {
+	target := request.Spec.Target.Pod
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: request.Namespace, Name: target.Name, UID: types.UID(target.UID)}}
+}
+
+// Without their gate, they are upstream's.
+func TestControllersWithoutGates(t *testing.T) {
+	setGates(t)
+	for _, test := range interceptedControllers {
+		t.Run(test.name, func(t *testing.T) {
+			controllerContext, builder := withClients(asTheyAre)
+			_, ctx := ktesting.NewTestContext(t)
+			ctx, stop := context.WithCancel(ctx)
+			controller, err := test.construct(ctx, controllerContext, test.name)
+			if err != nil {
+				t.Fatalf("creating the controller: %v", err)
+			}
+			if !slices.Equal(builder.names, test.plain) {
+				t.Errorf("asked for the clients %v, want %v", builder.names, test.plain)
+			}
+			stop()
+			controller.Run(ctx)
+		})
+	}
+}
+
+// A controller that cannot intercept, although it should, does not run.
+func TestControllersNeedTheirInterceptors(t *testing.T) {
+	broken := errors.New("no credentials")
+	for _, test := range interceptedControllers {
+		t.Run(test.name, func(t *testing.T) {
+			setGates(t, test.gates...)
+			_, ctx := ktesting.NewTestContext(t)
+			controllerContext, _ := withClients(func(b *recordedClientBuilder) { b.err, b.errAfter = broken, 1 })
+			if controller, err := test.construct(ctx, controllerContext, test.name); !errors.Is(err, broken) || controller != nil {
+				t.Errorf("got controller %v and error %v, want an error only that wraps its cause", controller, err)
+			}
+		})
+	}
+}
+
+// The EvictionRequest controller runs the stand-ins, and has the rights of the others checked.
+func TestEvictionRequestControllerStandsIn(t *testing.T) {
+	setGates(t, features.EvictionRequestAPI, features.StatefulSetEvictionPacing)
+	server := startServer(t)
+	request := requestFor("horizontalpodautoscaler.autoscaling.k8s.io")
+	controllerContext, builder := withClients(func(b *recordedClientBuilder) { b.config.Host = server.URL })
+	controllerContext.InformerFactory = informers.NewSharedInformerFactory(fake.NewClientset(request, targetOf(request)), 0)
+	_, ctx := ktesting.NewTestContext(t)
+	ctx, stop := context.WithCancel(ctx)
+	controller, err := newEvictionRequestController(ctx, controllerContext, "evictionrequest-controller")
+	if err != nil {
+		t.Fatalf("creating the controller: %v", err)
+	}
+	if want := []string{"evictionrequest-controller", "evictionrequest-controller", "evictionrequest-controller", "statefulset-controller"}; !slices.Equal(builder.names, want) {
+		t.Errorf("asked for the clients %v, want %v", builder.names, want)
+	}
+	controllerContext.InformerFactory.Start(ctx.Done())
+	var running sync.WaitGroup
+	running.Go(func() { controller.Run(ctx) })
+	server.await(t, "PATCH /apis/coordination.k8s.io/v1alpha1/namespaces/default/evictionrequests/"+request.Name+"/status")
+	server.await(t, "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+	stop()
+	running.Wait()
+	controllerContext.InformerFactory.Shutdown()
+}

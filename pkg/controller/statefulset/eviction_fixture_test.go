@@ -1,0 +1,248 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package statefulset
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/controller"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	ownInterceptor        = "statefulset.apps.k8s.io"
+	imperativeInterceptor = "imperative-eviction.k8s.io"
+	pacedKey              = "default/web"
+)
+
+// pacingEpoch is when the tests begin.
+var pacingEpoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// pacedSet returns a StatefulSet that rolls its pods.
+func pacedSet(replicas int32, options ...func(*apps.StatefulSet)) *apps.StatefulSet {
+	set := &apps.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web", UID: "set"},
+		Spec: apps.StatefulSetSpec{
+			Replicas: &replicas,
+			UpdateStrategy: apps.StatefulSetUpdateStrategy{
+				Type:          apps.RollingUpdateStatefulSetStrategyType,
+				RollingUpdate: &apps.RollingUpdateStatefulSetStrategy{Partition: ptr.To[int32](0)},
+			},
+		},
+	}
+	for _, option := range options {
+		option(set)
+	}
+	return set
+}
+
+// pacedPod returns a pod of that set which is available for an hour.
+func pacedPod(ordinal int, options ...func(*v1.Pod)) *v1.Pod {
+	name := fmt.Sprintf("web-%d", ordinal)
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceDefault, Name: name, UID: types.UID(name),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(pacedSet(1), controllerKind)},
+		},
+		Status: v1.PodStatus{
+			Phase:      v1.PodRunning,
+			Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(pacingEpoch.Add(-time.Hour))}},
+		},
+	}
+	for _, option := range options {
+		option(pod)
+	}
+	return pod
+}
+
+func unready(pod *v1.Pod) { pod.Status.Conditions = nil }
+
+func going(pod *v1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: pacingEpoch} }
+
+func inPhase(phase v1.PodPhase) func(*v1.Pod) {
+	return func(pod *v1.Pod) { pod.Status = v1.PodStatus{Phase: phase} }
+}
+
+func readySince(ago time.Duration) func(*v1.Pod) {
+	return func(pod *v1.Pod) { pod.Status.Conditions[0].LastTransitionTime = metav1.NewTime(pacingEpoch.Add(-ago)) }
+}
+
+// pacedRequest returns a request for the pod for which it is the turn of the set.
+func pacedRequest(pod *v1.Pod, options ...func(*coordinationv1alpha1.EvictionRequest)) *coordinationv1alpha1.EvictionRequest {
+	request := &coordinationv1alpha1.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: string(pod.UID), UID: "request-" + pod.UID},
+		Spec: coordinationv1alpha1.EvictionRequestSpec{
+			Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}},
+		},
+		Status: coordinationv1alpha1.EvictionRequestStatus{
+			TargetInterceptors: []coordinationv1alpha1.Interceptor{{Name: "first.example.com"}, {Name: ownInterceptor}, {Name: imperativeInterceptor}},
+			ActiveInterceptors: []string{ownInterceptor},
+			ActivationTime:     &metav1.Time{Time: pacingEpoch},
+			Interceptors:       []coordinationv1alpha1.InterceptorStatus{{Name: "first.example.com"}, {Name: ownInterceptor}, {Name: imperativeInterceptor}},
+		},
+	}
+	for _, option := range options {
+		option(request)
+	}
+	return request
+}
+
+func completedAt(at time.Time) func(*coordinationv1alpha1.EvictionRequest) {
+	return func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Status.Interceptors[1].CompletionTime = &metav1.Time{Time: at}
+	}
+}
+
+func activeIs(name string, processed ...string) func(*coordinationv1alpha1.EvictionRequest) {
+	return func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Status.ActiveInterceptors, request.Status.ProcessedInterceptors = []string{name}, processed
+	}
+}
+
+func endedAs(condition coordinationv1alpha1.EvictionRequestConditionType, at time.Time) func(*coordinationv1alpha1.EvictionRequest) {
+	return func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Status.Conditions = []metav1.Condition{{Type: string(condition), Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)}}
+	}
+}
+
+// pacing is a pacer over caches that tests fill. Nothing of it runs by itself.
+type pacing struct {
+	t        *testing.T
+	clock    *testingclock.FakeClock
+	factory  informers.SharedInformerFactory
+	pacer    *evictionPacer
+	recorder *record.FakeRecorder
+	// said is what the turn of each pod reports.
+	said map[types.UID]string
+}
+
+func newPacing(t *testing.T, objects ...runtime.Object) *pacing {
+	t.Helper()
+	p := &pacing{
+		t: t, clock: testingclock.NewFakeClock(pacingEpoch), factory: informers.NewSharedInformerFactory(fake.NewClientset(), 0),
+		recorder: record.NewFakeRecorder(100), said: map[types.UID]string{},
+	}
+	if err := controller.AddPodControllerIndexer(p.factory.Core().V1().Pods().Informer()); err != nil {
+		t.Fatalf("indexing pods: %v", err)
+	}
+	p.restart()
+	for _, object := range objects {
+		p.store(object)
+	}
+	return p
+}
+
+// restart makes a pacer that knows only what the caches have.
+func (p *pacing) restart() {
+	p.t.Helper()
+	pods, sets, requests := p.factory.Core().V1().Pods(), p.factory.Apps().V1().StatefulSets(), p.factory.Coordination().V1alpha1().EvictionRequests()
+	ssc := &StatefulSetController{podIndexer: pods.Informer().GetIndexer(), podLister: pods.Lister(), setLister: sets.Lister()}
+	if p.pacer != nil {
+		p.pacer.queue.ShutDown()
+		p.pacer = copyOfPacer(p.pacer)
+		p.pacer.ssc = ssc
+		return
+	}
+	pacer, err := newEvictionPacer(ssc, requests, p.clock)
+	if err != nil {
+		p.t.Fatalf("creating the pacer: %v", err)
+	}
+	pacer.recorder = p.recorder
+	p.pacer = pacer
+	p.t.Cleanup(func() { p.pacer.queue.ShutDown() })
+}
+
+// copyOfPacer has the caches of another pacer, and nothing that it remembers.
+func copyOfPacer(old *evictionPacer) *evictionPacer {
+	return &evictionPacer{
+		requestLister: old.requestLister, requests: old.requests, recorder: old.recorder, clock: old.clock,
+		queue: newEvictionQueue(old.clock), turns: map[string]map[types.UID]*evictionTurn{}, verdicts: map[string]map[types.UID]*evictionVerdict{},
+	}
+}
+
+func (p *pacing) indexerOf(object runtime.Object) cache.Indexer {
+	p.t.Helper()
+	switch object.(type) {
+	case *v1.Pod:
+		return p.factory.Core().V1().Pods().Informer().GetIndexer()
+	case *apps.StatefulSet:
+		return p.factory.Apps().V1().StatefulSets().Informer().GetIndexer()
+	case *coordinationv1alpha1.EvictionRequest:
+		return p.factory.Coordination().V1alpha1().EvictionRequests().Informer().GetIndexer()
+	}
+	p.t.Fatalf("there is no cache of %T", object)
+	return nil
+}
+
+func (p *pacing) store(object runtime.Object) {
+	p.t.Helper()
+	if err := p.indexerOf(object).Add(object); err != nil {
+		p.t.Fatalf("caching %T: %v", object, err)
+	}
+}
+
+func (p *pacing) remove(object runtime.Object) {
+	p.t.Helper()
+	if err := p.indexerOf(object).Delete(object); err != nil {
+		p.t.Fatalf("removing %T: %v", object, err)
+	}
+}
+
+// begin is what the library does for a request whose turn it is.
+func (p *pacing) begin(request *coordinationv1alpha1.EvictionRequest) *evictionTurn {
+	target := request.Spec.Target.Pod
+	turn := &evictionTurn{
+		key: evictionKey(request.Namespace, target.Name), request: request.UID,
+		pod: types.NamespacedName{Namespace: request.Namespace, Name: target.Name}, uid: types.UID(target.UID),
+		began: p.clock.Now(), over: make(chan string, 1),
+	}
+	turn.report = func(message string) { p.said[turn.uid] = message }
+	p.pacer.begin(turn)
+	return turn
+}
+
+func (p *pacing) sync() {
+	p.t.Helper()
+	_, ctx := ktesting.NewTestContext(p.t)
+	if err := p.pacer.sync(ctx, pacedKey); err != nil {
+		p.t.Fatalf("syncing: %v", err)
+	}
+}
+
+// said returns what a turn was ended with, or "" while it waits.
+func overWith(turn *evictionTurn) string {
+	select {
+	case message := <-turn.over:
+		return message
+	default:
+		return ""
+	}
+}

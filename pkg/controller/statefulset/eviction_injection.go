@@ -1,0 +1,56 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package statefulset
+
+import (
+	"context"
+
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
+)
+
+// interceptedPods creates pods that name the StatefulSet controller as an interceptor of
+// their eviction, where there is something to pace. Everything else passes through.
+type interceptedPods struct {
+	StatefulPodControlObjectManager
+}
+
+// CreatePod adds the interceptor to the pod, and not to the template: a template that
+// differs from the one that was recorded would be a new revision, and be rolled out.
+func (m interceptedPods) CreatePod(ctx context.Context, pod *v1.Pod, set *apps.StatefulSet) error {
+	template := v1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}
+	if isPaced(set) && evictioninterceptor.AddTo(&template, coordinationv1alpha1.EvictionInterceptorStatefulSet) {
+		intercepted := *pod
+		intercepted.Spec = template.Spec
+		err := m.StatefulPodControlObjectManager.CreatePod(ctx, &intercepted, set)
+		// Admission plugins may refuse the pod for its interceptors. Then it is created as its
+		// author has described it.
+		if !apierrors.IsInvalid(err) {
+			return err
+		}
+	}
+	return m.StatefulPodControlObjectManager.CreatePod(ctx, pod, set)
+}
+
+// isPaced reports whether the pods of a StatefulSet leave one after another: a single pod
+// waits for no other, and with OnDelete the user alone decides which pods are replaced.
+func isPaced(set *apps.StatefulSet) bool {
+	return replicasOf(set) > 1 && set.Spec.UpdateStrategy.Type == apps.RollingUpdateStatefulSetStrategyType
+}

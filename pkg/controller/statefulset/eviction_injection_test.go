@@ -1,0 +1,127 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package statefulset
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apps "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+)
+
+// recordedPods records the pods that were to be created, and answers one after another.
+type recordedPods struct {
+	StatefulPodControlObjectManager
+	created []*v1.Pod
+	answers []error
+}
+
+func (r *recordedPods) CreatePod(_ context.Context, pod *v1.Pod, _ *apps.StatefulSet) error {
+	r.created = append(r.created, pod.DeepCopy())
+	if len(r.answers) < len(r.created) {
+		return nil
+	}
+	return r.answers[len(r.created)-1]
+}
+
+func (r *recordedPods) interceptors() [][]string {
+	var all [][]string
+	for _, pod := range r.created {
+		names := []string{}
+		for _, interceptor := range pod.Spec.EvictionInterceptors {
+			names = append(names, interceptor.Name)
+		}
+		all = append(all, names)
+	}
+	return all
+}
+
+func TestInterceptedPods(t *testing.T) {
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "", nil)
+	unavailable := apierrors.NewServiceUnavailable("busy")
+	own, none := []string{ownInterceptor}, []string{}
+	tests := map[string]struct {
+		set     *apps.StatefulSet
+		change  func(*v1.Pod)
+		answers []error
+		want    [][]string
+		wantErr error
+	}{
+		"several replicas":      {set: pacedSet(2), want: [][]string{own}},
+		"one replica":           {set: pacedSet(1), want: [][]string{none}},
+		"replicas by default":   {set: pacedSet(1, func(s *apps.StatefulSet) { s.Spec.Replicas = nil }), want: [][]string{none}},
+		"on delete":             {set: pacedSet(2, onDelete), want: [][]string{none}},
+		"those of the author":   {set: pacedSet(2), change: naming("a.example.com"), want: [][]string{{"a.example.com", ownInterceptor}}},
+		"placed by the author":  {set: pacedSet(2), change: naming(ownInterceptor, "a.example.com"), want: [][]string{{ownInterceptor, "a.example.com"}}},
+		"in a scheduling group": {set: pacedSet(2), change: func(p *v1.Pod) { p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: ptr.To("g")} }, want: [][]string{none}},
+		"placed by annotation": {set: pacedSet(2), change: func(p *v1.Pod) {
+			p.Annotations = map[string]string{"interceptor.evictionrequest.coordination.k8s.io/priority_" + ownInterceptor: "10000/controller"}
+		}, want: [][]string{none}},
+		"refused for it":              {set: pacedSet(2), answers: []error{invalid}, want: [][]string{own, none}},
+		"refused at all":              {set: pacedSet(2), answers: []error{invalid, invalid}, want: [][]string{own, none}, wantErr: invalid},
+		"not answered":                {set: pacedSet(2), answers: []error{unavailable}, want: [][]string{own}, wantErr: unavailable},
+		"refused where it is not put": {set: pacedSet(1), answers: []error{invalid}, want: [][]string{none}, wantErr: invalid},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			pod := newStatefulSetPod(test.set, 0)
+			if test.change != nil {
+				test.change(pod)
+			}
+			before, setBefore := pod.DeepCopy(), test.set.DeepCopy()
+			recorder := &recordedPods{answers: test.answers}
+			err := interceptedPods{recorder}.CreatePod(t.Context(), pod, test.set)
+			if !errors.Is(err, test.wantErr) {
+				t.Errorf("got error %v, want %v", err, test.wantErr)
+			}
+			if diff := cmp.Diff(test.want, recorder.interceptors()); diff != "" {
+				t.Errorf("interceptors of the pods (-want +got):\n%s", diff)
+			}
+			// Nothing else is different, and neither is what the caller has.
+			for _, created := range recorder.created {
+				created.Spec.EvictionInterceptors = before.Spec.EvictionInterceptors
+				if diff := cmp.Diff(before, created); diff != "" {
+					t.Errorf("the pod that was created (-want +got):\n%s", diff)
+				}
+			}
+			if diff := cmp.Diff(before, pod); diff != "" {
+				t.Errorf("the pod of the caller has changed (-before +after):\n%s", diff)
+			}
+			if diff := cmp.Diff(setBefore, test.set); diff != "" {
+				t.Errorf("the StatefulSet has changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func onDelete(set *apps.StatefulSet) {
+	set.Spec.UpdateStrategy = apps.StatefulSetUpdateStrategy{Type: apps.OnDeleteStatefulSetStrategyType}
+}
+
+func naming(names ...string) func(*v1.Pod) {
+	return func(pod *v1.Pod) {
+		for _, name := range names {
+			pod.Spec.EvictionInterceptors = append(pod.Spec.EvictionInterceptors, v1.EvictionInterceptor{Name: name})
+		}
+	}
+}

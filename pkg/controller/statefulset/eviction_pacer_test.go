@@ -1,0 +1,522 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package statefulset
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/component-base/metrics/testutil"
+	"k8s.io/kubernetes/pkg/controller/statefulset/metrics"
+)
+
+const passedOn = "Passed on: StatefulSet web can do without the pod now."
+
+func waitsFor(what string, replicas int) string {
+	return fmt.Sprintf("Waiting for %s: at most 1 of the %d pods of StatefulSet web may be unavailable at a time.", what, replicas)
+}
+
+func expectOver(t *testing.T, turn *evictionTurn, want string) {
+	t.Helper()
+	if got := overWith(turn); got != want {
+		t.Errorf("the turn of %s ended with %q, want %q", turn.pod.Name, got, want)
+	}
+}
+
+func (p *pacing) expectEvents(want ...string) {
+	p.t.Helper()
+	var got []string
+	for len(p.recorder.Events) > 0 {
+		got = append(got, <-p.recorder.Events)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		p.t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// counted returns the metric by outcome, of those turns that ended since.
+func counted(t *testing.T) func() map[metrics.EvictionOutcome]uint64 {
+	t.Helper()
+	metrics.RegisterEvictions()
+	read := func() map[metrics.EvictionOutcome]uint64 {
+		counts := map[metrics.EvictionOutcome]uint64{}
+		for _, outcome := range []metrics.EvictionOutcome{"released", "given_up", "declined", "gone", "canceled", "lost"} {
+			vec, err := testutil.GetHistogramVecFromGatherer(legacyregistry.DefaultGatherer, "statefulset_controller_eviction_wait_duration_seconds", map[string]string{"outcome": string(outcome)})
+			if err != nil {
+				t.Fatalf("reading the metric: %v", err)
+			}
+			counts[outcome] = vec.GetAggregatedSampleCount()
+		}
+		return counts
+	}
+	before := read()
+	return func() map[metrics.EvictionOutcome]uint64 {
+		since := map[metrics.EvictionOutcome]uint64{}
+		for outcome, count := range read() {
+			if count > before[outcome] {
+				since[outcome] = count - before[outcome]
+			}
+		}
+		return since
+	}
+}
+
+func expectCounts(t *testing.T, since func() map[metrics.EvictionOutcome]uint64, want map[metrics.EvictionOutcome]uint64) {
+	t.Helper()
+	if diff := cmp.Diff(want, since()); diff != "" {
+		t.Errorf("turns that were counted (-want +got):\n%s", diff)
+	}
+}
+
+// One after another: the second goes when the replacement of the first is available.
+func TestPacing(t *testing.T) {
+	setMaxUnavailable(t, false)
+	since := counted(t)
+	low, high := pacedPod(0), pacedPod(1)
+	p := newPacing(t, pacedSet(2), low, high, pacedRequest(low), pacedRequest(high))
+	first := p.begin(pacedRequest(low))
+	p.sync()
+	expectOver(t, first, "") // The other one goes first, as soon as its turn has begun.
+	second := p.begin(pacedRequest(high))
+	p.sync()
+	expectOver(t, second, passedOn)
+	expectOver(t, first, "")
+	p.expectEvents() // It is not reported yet.
+
+	waits := func(state, what string) {
+		t.Helper()
+		p.sync()
+		expectOver(t, first, "")
+		if got, want := p.said["web-0"], waitsFor(what, 2); got != want {
+			t.Errorf("%s: it says %q, want %q", state, got, want)
+		}
+	}
+	waits("on its way", "pod web-1 to leave")
+	p.pacer.end(second)
+	waits("not in the cache", "pod web-1 to leave")
+	p.store(pacedRequest(high, completedAt(p.clock.Now())))
+	waits("passed on", "pod web-1 to leave")
+	p.expectEvents("Normal EvictionReleased Pod web-1, which was asked to leave, may be evicted now")
+	expectCounts(t, since, map[metrics.EvictionOutcome]uint64{"released": 1})
+	p.store(pacedRequest(high, completedAt(p.clock.Now()), activeIs(imperativeInterceptor, ownInterceptor)))
+	waits("evicting", "pod web-1 to leave")
+	p.store(pacedPod(1, going))
+	waits("terminating", "pod web-1 to terminate")
+	p.store(pacedRequest(high, completedAt(p.clock.Now()), endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, p.clock.Now())))
+	p.store(high)
+	waits("evicted, with an older pod in the cache", "pod web-1 to leave")
+	p.remove(high)
+	waits("gone", "pod web-1 to be created")
+	p.store(pacedPod(1, unready, func(pod *v1.Pod) { pod.UID = "next" }))
+	waits("starting", "pod web-1 to become available")
+	p.store(pacedPod(1, func(pod *v1.Pod) { pod.UID = "next" }))
+	p.sync()
+	expectOver(t, first, passedOn)
+	p.expectEvents()
+	if p.pacer.turns[pacedKey]["web-1"] != nil || len(p.pacer.verdicts[pacedKey]) != 1 {
+		t.Errorf("remembers %v and %v", p.pacer.turns, p.pacer.verdicts)
+	}
+}
+
+// What is over is forgotten, whatever became of it.
+func TestVerdictsAreConfirmed(t *testing.T) {
+	setMaxUnavailable(t, false)
+	evicted, canceled := coordinationv1alpha1.EvictionRequestConditionEvicted, coordinationv1alpha1.EvictionRequestConditionCanceled
+	pod := pacedPod(1)
+	tests := map[string]struct {
+		request *coordinationv1alpha1.EvictionRequest
+		want    metrics.EvictionOutcome
+		event   bool
+		goes    bool
+	}{
+		"not reported":        {request: pacedRequest(pod)},
+		"reported":            {request: pacedRequest(pod, completedAt(pacingEpoch)), want: "released", event: true},
+		"reported, and gone":  {request: pacedRequest(pod, completedAt(pacingEpoch), endedAs(evicted, pacingEpoch)), want: "released", event: true},
+		"evicted before":      {request: pacedRequest(pod, endedAs(evicted, pacingEpoch)), want: "gone"},
+		"canceled":            {request: pacedRequest(pod, endedAs(canceled, pacingEpoch)), want: "canceled", goes: true},
+		"canceled afterwards": {request: pacedRequest(pod, completedAt(pacingEpoch), endedAs(canceled, pacingEpoch)), want: "canceled", goes: true},
+		"deleted":             {want: "canceled", goes: true},
+		"made again":          {request: pacedRequest(pod, func(r *coordinationv1alpha1.EvictionRequest) { r.UID = "next" }), want: "canceled"},
+		"lost":                {request: pacedRequest(pod, activeIs(imperativeInterceptor, ownInterceptor)), want: "lost"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			since := counted(t)
+			other := pacedPod(0)
+			p := newPacing(t, pacedSet(2), pod, other, pacedRequest(pod), pacedRequest(other))
+			turn, waiting := p.begin(pacedRequest(pod)), p.begin(pacedRequest(other))
+			p.sync()
+			expectOver(t, turn, passedOn)
+			p.pacer.end(turn)
+			p.remove(pacedRequest(pod))
+			if test.request != nil {
+				p.store(test.request)
+			}
+			p.sync()
+			if test.want == "" {
+				expectCounts(t, since, map[metrics.EvictionOutcome]uint64{})
+			} else {
+				expectCounts(t, since, map[metrics.EvictionOutcome]uint64{test.want: 1})
+			}
+			if kept := p.pacer.verdicts[pacedKey]["web-1"] != nil; kept != (test.want == "") {
+				t.Errorf("remembers it: %t", kept)
+			}
+			if test.event {
+				p.expectEvents("Normal EvictionReleased Pod web-1, which was asked to leave, may be evicted now")
+			} else {
+				p.expectEvents()
+			}
+			if goes := overWith(waiting) == passedOn; goes != test.goes {
+				t.Errorf("the other pod goes: %t, want %t", goes, test.goes)
+			}
+		})
+	}
+}
+
+// The library begins a turn again that it could not report the end of.
+func TestVerdictStands(t *testing.T) {
+	setMaxUnavailable(t, false)
+	pod := pacedPod(1)
+	p := newPacing(t, pacedSet(2), pod, pacedPod(0), pacedRequest(pod))
+	turn := p.begin(pacedRequest(pod))
+	p.sync()
+	expectOver(t, turn, passedOn)
+	p.pacer.end(turn)
+	p.store(pacedPod(0, unready)) // By now, it might not be passed on.
+	expectOver(t, p.begin(pacedRequest(pod)), passedOn)
+	again := p.begin(pacedRequest(pod, func(r *coordinationv1alpha1.EvictionRequest) { r.UID = "next" }))
+	expectOver(t, again, "")
+}
+
+func TestNothingToPace(t *testing.T) {
+	tests := map[string]struct {
+		set  *apps.StatefulSet
+		pod  *v1.Pod
+		want string
+	}{
+		"orphan":                  {set: pacedSet(2), pod: pacedPod(0, func(p *v1.Pod) { p.OwnerReferences = nil }), want: "Passed on: no StatefulSet controls the pod."},
+		"owned, not controlled":   {set: pacedSet(2), pod: pacedPod(0, func(p *v1.Pod) { p.OwnerReferences[0].Controller = nil }), want: "Passed on: no StatefulSet controls the pod."},
+		"of another kind":         {set: pacedSet(2), pod: pacedPod(0, func(p *v1.Pod) { p.OwnerReferences[0].Kind = "ReplicaSet" }), want: "Passed on: no StatefulSet controls the pod."},
+		"of an earlier set":       {set: pacedSet(2), pod: pacedPod(0, func(p *v1.Pod) { p.OwnerReferences[0].UID = "earlier" }), want: "Passed on: no StatefulSet controls the pod."},
+		"the set is gone":         {pod: pacedPod(0), want: "Passed on: no StatefulSet controls the pod."},
+		"the set is deleted":      {set: pacedSet(2, func(s *apps.StatefulSet) { s.DeletionTimestamp = &metav1.Time{Time: pacingEpoch} }), pod: pacedPod(0), want: "Passed on: StatefulSet web is being deleted."},
+		"on delete":               {set: pacedSet(2, onDelete), pod: pacedPod(0), want: "Passed on: the update strategy of StatefulSet web is OnDelete."},
+		"terminating":             {set: pacedSet(2), pod: pacedPod(0, going), want: "The pod terminates."},
+		"failed":                  {set: pacedSet(2), pod: pacedPod(0, inPhase(v1.PodFailed)), want: "The pod has ended."},
+		"succeeded":               {set: pacedSet(2), pod: pacedPod(0, inPhase(v1.PodSucceeded)), want: "The pod has ended."},
+		"one of the others waits": {set: pacedSet(2), pod: pacedPod(0)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			setMaxUnavailable(t, false)
+			objects := []runtime.Object{test.pod, pacedRequest(test.pod), pacedPod(1, unready)}
+			if test.set != nil {
+				objects = append(objects, test.set)
+			}
+			p := newPacing(t, objects...)
+			turn := p.begin(pacedRequest(test.pod))
+			p.sync()
+			expectOver(t, turn, test.want)
+		})
+	}
+}
+
+// A pod of another shape of name belongs to no set.
+func TestPodOfNoSet(t *testing.T) {
+	pod := pacedPod(0, func(p *v1.Pod) { p.Name = "web" })
+	p := newPacing(t, pod, pacedRequest(pod))
+	turn := p.begin(pacedRequest(pod))
+	if err := p.pacer.sync(t.Context(), "default/"); err != nil {
+		t.Fatalf("syncing: %v", err)
+	}
+	expectOver(t, turn, "Passed on: no StatefulSet controls the pod.")
+}
+
+// A pod that the cache lacks, or has another one for, may be gone, or the cache is behind.
+func TestUnknownPod(t *testing.T) {
+	for name, cached := range map[string]*v1.Pod{"gone": nil, "another one of the name": pacedPod(0, func(p *v1.Pod) { p.UID = "next" })} {
+		t.Run(name, func(t *testing.T) {
+			setMaxUnavailable(t, false)
+			pod := pacedPod(0)
+			p := newPacing(t, pacedSet(2), pacedPod(1), pacedRequest(pod))
+			if cached != nil {
+				p.store(cached)
+			}
+			turn := p.begin(pacedRequest(pod))
+			p.sync()
+			expectOver(t, turn, "")
+			p.clock.Step(evictionProgressDeadline - time.Second)
+			p.sync()
+			expectOver(t, turn, "")
+			p.clock.Step(time.Second)
+			p.sync()
+			expectOver(t, turn, "Passed on: the pod is not found.")
+		})
+	}
+}
+
+// Pods of a set of the same name in another namespace, and pods that are not of the set, do
+// not count.
+func TestOnlyPodsOfTheSetCount(t *testing.T) {
+	setMaxUnavailable(t, false)
+	pod := pacedPod(0)
+	elsewhere := pacedPod(2, unready, func(p *v1.Pod) { p.Namespace = "other" })
+	foreign := pacedPod(3, unready, func(p *v1.Pod) { p.OwnerReferences[0].UID = "foreign" })
+	p := newPacing(t, pacedSet(2), pod, pacedPod(1), elsewhere, foreign, pacedRequest(pod))
+	turn := p.begin(pacedRequest(pod))
+	p.sync()
+	expectOver(t, turn, passedOn)
+}
+
+// After a restart, what was passed on before is known from the requests.
+func TestRestart(t *testing.T) {
+	setMaxUnavailable(t, false)
+	low, high := pacedPod(0), pacedPod(1)
+	p := newPacing(t, pacedSet(2), low, high, pacedRequest(low), pacedRequest(high))
+	p.begin(pacedRequest(low))
+	turn := p.begin(pacedRequest(high))
+	p.sync()
+	expectOver(t, turn, passedOn)
+	p.store(pacedRequest(high, completedAt(p.clock.Now())))
+	p.restart()
+	again := p.begin(pacedRequest(low))
+	p.sync()
+	expectOver(t, again, "")
+}
+
+// A restart after a long time is no reason to give up at once.
+func TestRestartStartsTheDeadline(t *testing.T) {
+	setMaxUnavailable(t, false)
+	pod := pacedPod(0)
+	p := newPacing(t, pacedSet(2), pod, pacedPod(1, unready), pacedRequest(pod))
+	p.clock.Step(time.Hour)
+	turn := p.begin(pacedRequest(pod))
+	p.sync()
+	expectOver(t, turn, "")
+}
+
+// Without progress the next one is passed on, and only one.
+func TestGivingUp(t *testing.T) {
+	setMaxUnavailable(t, false)
+	since := counted(t)
+	low, high, broken := pacedPod(0), pacedPod(1), pacedPod(2, unready)
+	p := newPacing(t, pacedSet(3), low, high, broken, pacedRequest(low), pacedRequest(high))
+	first, second := p.begin(pacedRequest(low)), p.begin(pacedRequest(high))
+	p.clock.Step(evictionProgressDeadline - time.Second)
+	p.sync()
+	expectOver(t, second, "")
+	p.clock.Step(time.Second)
+	p.sync()
+	gaveUp := "Gave up after 10m0s without progress. " + waitsFor("pod web-2 to become available", 3)
+	expectOver(t, second, gaveUp)
+	expectOver(t, first, "")
+	if want := waitsFor("pod web-1 to leave, pod web-2 to become available", 3); p.said["web-0"] != want {
+		t.Errorf("the other one says %q, want %q", p.said["web-0"], want)
+	}
+	p.pacer.end(second)
+	p.store(pacedRequest(high, completedAt(p.clock.Now())))
+	p.clock.Step(evictionProgressDeadline - time.Second)
+	p.sync()
+	expectOver(t, first, "")
+	p.expectEvents("Warning EvictionPacingGivenUp Pod web-1 may be evicted now, although too many pods are unavailable: " + gaveUp)
+	expectCounts(t, since, map[metrics.EvictionOutcome]uint64{"given_up": 1})
+
+	// It has left, which is progress.
+	p.remove(high)
+	p.store(pacedRequest(high, completedAt(pacingEpoch.Add(evictionProgressDeadline)), endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, p.clock.Now())))
+	p.clock.Step(evictionProgressDeadline - time.Second)
+	p.sync()
+	expectOver(t, first, "")
+	p.clock.Step(time.Second)
+	p.sync()
+	if got := overWith(first); !strings.HasPrefix(got, "Gave up after 10m0s without progress. ") {
+		t.Errorf("the turn ended with %q, want to have given up", got)
+	}
+}
+
+// A pod that becomes ready and unready again and again is no progress, and neither are
+// requests of other sets, ones that do not name the interceptor, or times that are ahead.
+func TestWhatIsNoProgress(t *testing.T) {
+	const almost = evictionProgressDeadline - time.Second
+	evicted := endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, pacingEpoch.Add(almost))
+	gone := pacedPod(5)
+	tests := map[string]runtime.Object{
+		"a pod that flaps": pacedPod(1, unready, func(p *v1.Pod) {
+			p.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse, LastTransitionTime: metav1.NewTime(pacingEpoch.Add(almost))}}
+		}),
+		"a pod of another set": pacedRequest(gone, evicted, func(r *coordinationv1alpha1.EvictionRequest) { r.Spec.Target.Pod.Name = "db-1" }),
+		"another namespace":    pacedRequest(gone, evicted, func(r *coordinationv1alpha1.EvictionRequest) { r.Namespace = "other" }),
+		"not named": pacedRequest(gone, evicted, func(r *coordinationv1alpha1.EvictionRequest) {
+			r.Status.TargetInterceptors = r.Status.TargetInterceptors[:1]
+		}),
+		"no target":                  pacedRequest(gone, evicted, func(r *coordinationv1alpha1.EvictionRequest) { r.Spec.Target.Pod = nil }),
+		"a time that is ahead":       pacedRequest(gone, endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, pacingEpoch.Add(time.Hour))),
+		"canceled":                   pacedRequest(gone, endedAs(coordinationv1alpha1.EvictionRequestConditionCanceled, pacingEpoch.Add(almost))),
+		"not evicted":                pacedRequest(gone, evicted, func(r *coordinationv1alpha1.EvictionRequest) { r.Status.Conditions[0].Status = metav1.ConditionFalse }),
+		"a turn that was not closed": pacedRequest(gone),
+	}
+	for name, object := range tests {
+		t.Run(name, func(t *testing.T) {
+			setMaxUnavailable(t, false)
+			pod := pacedPod(0)
+			p := newPacing(t, pacedSet(2), pod, pacedPod(1, unready), pacedRequest(pod))
+			turn := p.begin(pacedRequest(pod))
+			p.clock.Step(almost)
+			p.store(object)
+			p.sync()
+			expectOver(t, turn, "")
+			p.clock.Step(time.Second)
+			p.sync()
+			if got := overWith(turn); !strings.HasPrefix(got, "Gave up after 10m0s") {
+				t.Errorf("the turn ended with %q, want to have given up", got)
+			}
+		})
+	}
+}
+
+// When to look again, if nothing happens.
+func TestNextLook(t *testing.T) {
+	setMaxUnavailable(t, false)
+	pod := pacedPod(0)
+	tests := map[string]struct {
+		set   *apps.StatefulSet
+		other *v1.Pod
+		after time.Duration
+		want  time.Duration
+	}{
+		"the deadline":      {set: pacedSet(2), other: pacedPod(1, unready), want: evictionProgressDeadline},
+		"in mid-deadline":   {set: pacedSet(2), other: pacedPod(1, unready), after: 4 * time.Minute, want: 6 * time.Minute},
+		"nobody waits":      {set: pacedSet(2), other: pacedPod(1), want: evictionProgressDeadline},
+		"available by time": {set: pacedSet(2, minReady(60)), other: pacedPod(1, readySince(20*time.Second)), want: 40 * time.Second},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := newPacing(t, test.set, pod, test.other, pacedRequest(pod))
+			p.begin(pacedRequest(pod))
+			p.clock.Step(test.after)
+			p.pacer.lock.Lock()
+			defer p.pacer.lock.Unlock()
+			if got := p.pacer.pace(pacedKey, test.set, []*v1.Pod{pod, test.other}, p.clock.Now()); got != test.want {
+				t.Errorf("looks again after %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// Whatever ends a turn from outside is counted, once.
+func TestCanceledTurns(t *testing.T) {
+	tests := map[string]struct {
+		cause error
+		want  map[metrics.EvictionOutcome]uint64
+	}{
+		"evicted":  {evictionrequest.ErrEvicted, map[metrics.EvictionOutcome]uint64{"gone": 1}},
+		"canceled": {evictionrequest.ErrCanceled, map[metrics.EvictionOutcome]uint64{"canceled": 1}},
+		"deleted":  {evictionrequest.ErrRequestGone, map[metrics.EvictionOutcome]uint64{"canceled": 1}},
+		"lost":     {fmt.Errorf("late: %w", evictionrequest.ErrTurnLost), map[metrics.EvictionOutcome]uint64{"lost": 1}},
+		"restart":  {cause: fmt.Errorf("stopping"), want: map[metrics.EvictionOutcome]uint64{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			since := counted(t)
+			pod := pacedPod(0)
+			p := newPacing(t, pacedSet(2), pod, pacedPod(1), pacedRequest(pod))
+			turn := p.begin(pacedRequest(pod))
+			p.pacer.canceled(turn, test.cause)
+			expectCounts(t, since, test.want)
+			p.sync()
+			expectOver(t, turn, passedOn)
+			p.pacer.canceled(turn, test.cause) // The request will say what became of that.
+			expectCounts(t, since, test.want)
+		})
+	}
+}
+
+// Sets are decided on when something has changed there, if anything waits.
+func TestWakeUps(t *testing.T) {
+	pod := pacedPod(0)
+	tests := map[string]struct {
+		object any
+		want   bool
+	}{
+		"its pod":                      {pod, true},
+		"another pod of the set":       {pacedPod(7), true},
+		"a pod that was deleted":       {cache.DeletedFinalStateUnknown{Obj: pod}, true},
+		"a pod of another set":         {pacedPod(0, func(p *v1.Pod) { p.Name = "db-0" }), false},
+		"a pod of another namespace":   {pacedPod(0, func(p *v1.Pod) { p.Namespace = "other" }), false},
+		"the set":                      {pacedSet(2), true},
+		"the set was deleted":          {cache.DeletedFinalStateUnknown{Obj: pacedSet(2)}, true},
+		"another set":                  {pacedSet(2, func(s *apps.StatefulSet) { s.Name = "db" }), false},
+		"a request of the set":         {pacedRequest(pacedPod(7)), true},
+		"a request of another set":     {pacedRequest(pacedPod(0, func(p *v1.Pod) { p.Name = "db-0" })), false},
+		"a request without a target":   {&coordinationv1alpha1.EvictionRequest{}, false},
+		"something else":               {&v1.Node{}, false},
+		"a tombstone without anything": {cache.DeletedFinalStateUnknown{}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			setMaxUnavailable(t, false)
+			p := newPacing(t, pacedSet(2), pod, pacedPod(1), pacedRequest(pod))
+			p.pacer.changed(test.object)
+			if woken := p.pacer.queue.Len(); woken != 0 {
+				t.Errorf("woken, although nothing waits: %d", woken)
+			}
+			turn := p.begin(pacedRequest(pod))
+			for p.pacer.queue.Len() > 0 {
+				p.pacer.processNext(t.Context())
+			}
+			expectOver(t, turn, passedOn)
+			p.pacer.lock.Lock()
+			delete(p.pacer.turns, pacedKey) // What was decided waits for its report, too.
+			p.pacer.lock.Unlock()
+			p.pacer.changed(test.object)
+			if woken := p.pacer.queue.Len() > 0; woken != test.want {
+				t.Errorf("woken: %t, want %t", woken, test.want)
+			}
+		})
+	}
+}
+
+// The end of a turn wakes the set, and leaves one alone that was begun since.
+func TestEndOfTurn(t *testing.T) {
+	pod := pacedPod(0)
+	p := newPacing(t, pacedRequest(pod))
+	old := p.begin(pacedRequest(pod))
+	next := p.begin(pacedRequest(pod))
+	for p.pacer.queue.Len() > 0 {
+		key, _ := p.pacer.queue.Get()
+		p.pacer.queue.Done(key)
+	}
+	p.pacer.end(old)
+	if p.pacer.turns[pacedKey]["web-0"] != next || p.pacer.queue.Len() != 1 {
+		t.Errorf("the turn that was begun since is %v, %d in the queue", p.pacer.turns, p.pacer.queue.Len())
+	}
+	p.pacer.end(next)
+	if len(p.pacer.turns) != 0 || p.pacer.isTracked(pacedKey) {
+		t.Errorf("remembers %v", p.pacer.turns)
+	}
+}

@@ -1,0 +1,69 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package metrics
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+)
+
+// EvictionOutcome is how a StatefulSet's turn in the eviction of a pod has ended.
+type EvictionOutcome string
+
+const (
+	// EvictionReleased: the set can do without the pod, which may be evicted.
+	EvictionReleased EvictionOutcome = "released"
+	// EvictionGivenUp: too many pods of the set were unavailable for too long.
+	EvictionGivenUp EvictionOutcome = "given_up"
+	// EvictionDeclined: there is nothing to pace for the pod.
+	EvictionDeclined EvictionOutcome = "declined"
+	// EvictionGone: the pod has left, or terminates, without having waited to the end.
+	EvictionGone EvictionOutcome = "gone"
+	// EvictionCanceled: nobody wants the pod to leave any more.
+	EvictionCanceled EvictionOutcome = "canceled"
+	// EvictionLost: the controller was away for so long that another interceptor took over.
+	EvictionLost EvictionOutcome = "lost"
+)
+
+var evictionWait = metrics.NewHistogramVec(&metrics.HistogramOpts{
+	Subsystem: StatefulSetControllerSubsystem,
+	Name:      "eviction_wait_duration_seconds",
+	Help:      "Seconds for which the eviction of a pod has waited for other pods of its StatefulSet, by outcome: released, given_up, declined, gone, canceled or lost. Its count is the number of pods.",
+	// From a decision to a set of many pods that start slowly.
+	Buckets:        metrics.ExponentialBuckets(0.5, 2.5, 12),
+	StabilityLevel: metrics.ALPHA,
+}, []string{"outcome"})
+
+var registerEvictions sync.Once
+
+// RegisterEvictions registers the metrics of evictions, once.
+func RegisterEvictions() {
+	registerEvictions.Do(func() {
+		legacyregistry.MustRegister(evictionWait)
+		for _, outcome := range []EvictionOutcome{EvictionReleased, EvictionGivenUp, EvictionDeclined, EvictionGone, EvictionCanceled, EvictionLost} {
+			evictionWait.WithLabelValues(string(outcome)) // So that a rate starts from 0.
+		}
+	})
+}
+
+// EvictionTurnOver counts a pod whose turn is over, after so long.
+func EvictionTurnOver(outcome EvictionOutcome, took time.Duration) {
+	evictionWait.WithLabelValues(string(outcome)).Observe(max(took, 0).Seconds())
+}
