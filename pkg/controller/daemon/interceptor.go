@@ -44,6 +44,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/daemon/metrics"
+	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 	"k8s.io/utils/clock"
 )
 
@@ -119,6 +120,7 @@ func NewInterceptor(
 	if err := i.addEventHandlers(nodeInformer.Informer(), podInformer.Informer()); err != nil {
 		return nil, fmt.Errorf("adding event handlers: %w", err)
 	}
+	dsc.podControl = interceptedPodControl{dsc.podControl, evictioninterceptor.NewCreator(i.clock)}
 	dsc.priorityClassLister = classInformer.Lister()
 	nodesSynced, classesSynced := dsc.nodeStoreSynced, classInformer.Informer().HasSynced
 	// Without the classes, the controller would take every priority for unknown.

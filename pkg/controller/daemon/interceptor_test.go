@@ -306,6 +306,32 @@ func TestDeletedPodIsNotCreatedAgain(t *testing.T) {
 	})
 }
 
+// TestCreatedPodsAreIntercepted: pods that admission refuses for that are created without.
+func TestCreatedPodsAreIntercepted(t *testing.T) {
+	inBubble(t, func() []runtime.Object { return []runtime.Object{agent()} }, func(t *testing.T, w *world) {
+		var created [][]v1.EvictionInterceptor
+		w.client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			pod := action.(clienttesting.CreateAction).GetObject().(*v1.Pod)
+			created = append(created, pod.Spec.EvictionInterceptors)
+			if len(created) == 2 {
+				return true, nil, apierrors.NewForbidden(v1.Resource("pods"), "", errors.New("by a webhook"))
+			}
+			return true, pod, nil
+		})
+		ds := agent()
+		ds.Spec.Template.Labels = simpleDaemonSetLabel
+		for range 2 {
+			if err := w.dsc.podControl.CreatePods(t.Context(), work, &ds.Spec.Template, ds, metav1.NewControllerRef(ds, controllerKind)); err != nil {
+				t.Errorf("creating a pod: %v", err)
+			}
+		}
+		own := named(coordinationv1alpha1.EvictionInterceptorDaemonSet)
+		if diff := cmp.Diff([][]v1.EvictionInterceptor{own, own, nil}, created); diff != "" {
+			t.Errorf("interceptors of the pods (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestTerminatingPodIsAwaited(t *testing.T) {
 	// Times in a bubble begin there.
 	gracePeriodEnds := func(pod *v1.Pod) {

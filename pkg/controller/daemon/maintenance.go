@@ -17,6 +17,7 @@ limitations under the License.
 package daemon
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -28,11 +29,13 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/apis/scheduling"
+	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 	"k8s.io/utils/lru"
@@ -62,14 +65,21 @@ import (
 //     After that it is not desired any more. So nothing is missing or misscheduled during
 //     a maintenance, and waiting for a rollout does not wait for the end of it.
 
-// addEvictionInterceptor makes this controller an interceptor of the pods that are
-// created from the template, which must be a copy: the template of the DaemonSet, and so
-// its hash, stay as they are. Where it cannot be added, the eviction request controller
-// still takes it for an interceptor of all pods of DaemonSets.
-func addEvictionInterceptor(template *v1.PodTemplateSpec) {
-	if utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceAwareDaemonSet) {
-		evictioninterceptor.AddTo(template, coordinationv1alpha1.EvictionInterceptorDaemonSet)
+// interceptedPodControl creates pods that name this controller as an interceptor. It adds the
+// name to them, and not to the template of the DaemonSet, whose hash stays as it is. Where the
+// name cannot be added, the eviction request controller still takes this controller for an
+// interceptor of all pods of DaemonSets.
+type interceptedPodControl struct {
+	controller.PodControlInterface
+	creator *evictioninterceptor.Creator
+}
+
+// CreatePods creates a pod for a DaemonSet.
+func (c interceptedPodControl) CreatePods(ctx context.Context, namespace string, template *v1.PodTemplateSpec, object runtime.Object, controllerRef *metav1.OwnerReference) error {
+	create := func(template *v1.PodTemplateSpec) error {
+		return c.PodControlInterface.CreatePods(ctx, namespace, template, object, controllerRef)
 	}
+	return c.creator.Create(controllerRef.UID, template, create, coordinationv1alpha1.EvictionInterceptorDaemonSet)
 }
 
 // sameDaemonSetTargets tells whether the same pods of DaemonSets are drained from the

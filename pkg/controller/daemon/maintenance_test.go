@@ -39,7 +39,9 @@ import (
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/daemon/util"
 	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 	"k8s.io/kubernetes/test/utils/ktesting"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )
 
@@ -560,6 +562,9 @@ func TestInjection(t *testing.T) {
 			manager, podControl, client, err := newTestController(ctx, ds)
 			if err != nil {
 				t.Fatalf("creating the controller: %v", err)
+			}
+			if !tc.unaware {
+				manager.podControl = interceptedPodControl{manager.podControl, evictioninterceptor.NewCreator(clock.RealClock{})}
 			}
 			addNodes(manager.nodeStore, 0, 2, nil)
 			if err := manager.dsStore.Add(ds); err != nil {

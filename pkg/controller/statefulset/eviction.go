@@ -36,6 +36,7 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/kubernetes/pkg/controller/statefulset/metrics"
+	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 	"k8s.io/utils/clock"
 )
 
@@ -82,7 +83,7 @@ func (ssc *StatefulSetController) InterceptEvictions(
 		return nil, fmt.Errorf("intercepting evictions of StatefulSets: %w", err)
 	}
 	metrics.RegisterEvictions()
-	control.podControl.objectMgr = interceptedPods{control.podControl.objectMgr}
+	control.podControl.objectMgr = interceptedPods{control.podControl.objectMgr, evictioninterceptor.NewCreator(clock.RealClock{})}
 	requestsSynced := requestInformer.Informer().HasSynced
 	return func(ctx context.Context) {
 		// A decision from half of the pods would take the others for missing, and one without

@@ -22,7 +22,6 @@ import (
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 )
 
@@ -30,23 +29,22 @@ import (
 // their eviction, where there is something to pace. Everything else passes through.
 type interceptedPods struct {
 	StatefulPodControlObjectManager
+	creator *evictioninterceptor.Creator
 }
 
 // CreatePod adds the interceptor to the pod, and not to the template: a template that
 // differs from the one that was recorded would be a new revision, and be rolled out.
 func (m interceptedPods) CreatePod(ctx context.Context, pod *v1.Pod, set *apps.StatefulSet) error {
-	template := v1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}
-	if isPaced(set) && evictioninterceptor.AddTo(&template, coordinationv1alpha1.EvictionInterceptorStatefulSet) {
-		intercepted := *pod
-		intercepted.Spec = template.Spec
-		err := m.StatefulPodControlObjectManager.CreatePod(ctx, &intercepted, set)
-		// Admission plugins may refuse the pod for its interceptors. Then it is created as its
-		// author has described it.
-		if !apierrors.IsInvalid(err) {
-			return err
-		}
+	if !isPaced(set) {
+		return m.StatefulPodControlObjectManager.CreatePod(ctx, pod, set)
 	}
-	return m.StatefulPodControlObjectManager.CreatePod(ctx, pod, set)
+	create := func(template *v1.PodTemplateSpec) error {
+		created := *pod
+		created.Spec = template.Spec
+		return m.StatefulPodControlObjectManager.CreatePod(ctx, &created, set)
+	}
+	template := v1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}
+	return m.creator.Create(set.UID, &template, create, coordinationv1alpha1.EvictionInterceptorStatefulSet)
 }
 
 // isPaced reports whether the pods of a StatefulSet leave one after another: a single pod

@@ -26,6 +26,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )
 
@@ -58,6 +60,7 @@ func (r *recordedPods) interceptors() [][]string {
 
 func TestInterceptedPods(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "", nil)
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("by a webhook"))
 	unavailable := apierrors.NewServiceUnavailable("busy")
 	own, none := []string{ownInterceptor}, []string{}
 	tests := map[string]struct {
@@ -78,6 +81,7 @@ func TestInterceptedPods(t *testing.T) {
 			p.Annotations = map[string]string{"interceptor.evictionrequest.coordination.k8s.io/priority_" + ownInterceptor: "10000/controller"}
 		}, want: [][]string{none}},
 		"refused for it":              {set: pacedSet(2), answers: []error{invalid}, want: [][]string{own, none}},
+		"forbidden for it":            {set: pacedSet(2), answers: []error{forbidden}, want: [][]string{own, none}},
 		"refused at all":              {set: pacedSet(2), answers: []error{invalid, invalid}, want: [][]string{own, none}, wantErr: invalid},
 		"not answered":                {set: pacedSet(2), answers: []error{unavailable}, want: [][]string{own}, wantErr: unavailable},
 		"refused where it is not put": {set: pacedSet(1), answers: []error{invalid}, want: [][]string{none}, wantErr: invalid},
@@ -90,7 +94,7 @@ func TestInterceptedPods(t *testing.T) {
 			}
 			before, setBefore := pod.DeepCopy(), test.set.DeepCopy()
 			recorder := &recordedPods{answers: test.answers}
-			err := interceptedPods{recorder}.CreatePod(t.Context(), pod, test.set)
+			err := interceptedPods{recorder, evictioninterceptor.NewCreator(clock.RealClock{})}.CreatePod(t.Context(), pod, test.set)
 			if !errors.Is(err, test.wantErr) {
 				t.Errorf("got error %v, want %v", err, test.wantErr)
 			}
