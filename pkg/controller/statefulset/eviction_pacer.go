@@ -27,9 +27,11 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	"k8s.io/client-go/tools/cache"
@@ -275,7 +277,8 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 		}
 		return evictionStageOf(p.requestOf(pod))
 	}
-	plan := planEvictions(set, pods, stageOf, now)
+	progress, replaced := p.lookBack(key)
+	plan := planEvictions(set, evictionMembers(set, pods, stageOf, func(name string) bool { return replaced.Has(name) }, now))
 	for _, member := range plan.next {
 		p.decide(key, member.pod.UID, metrics.EvictionReleased, fmt.Sprintf("Passed on: StatefulSet %s can do without the pod now.", set.Name), now)
 	}
@@ -283,7 +286,6 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 	if check := controller.FindMinNextPodAvailabilityCheck(pods, set.Spec.MinReadySeconds, now, p.clock); check != nil {
 		next = min(next, *check)
 	}
-	progress := p.lastProgress(key)
 	for _, member := range plan.waiting {
 		turn := p.turns[key][member.pod.UID]
 		if turn == nil {
@@ -307,30 +309,34 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 	return next
 }
 
-// lastProgress returns when a pod of the set was passed on or has left for the last time.
-// Each pod counts for that once: one that becomes ready and unready for ever makes nobody
-// wait for ever. It is called with the lock.
-func (p *evictionPacer) lastProgress(key string) time.Time {
-	var last time.Time
+// lookBack returns when a pod of the set was passed on or has left for the last time, and the
+// names of those that were passed on: the pod that has such a name now may be another one,
+// whatever the caches know of the end of the first. Each pod counts once: one that becomes
+// ready and unready for ever is no progress, so that it makes nobody wait for ever. It is
+// called with the lock.
+func (p *evictionPacer) lookBack(key string) (progress time.Time, replaced sets.Set[string]) {
+	replaced = sets.New[string]()
 	for _, verdict := range p.verdicts[key] {
-		last = laterOf(last, verdict.at)
+		progress = laterOf(progress, verdict.at)
 	}
 	requests, err := p.requests.ByIndex(statefulSetIndex, key)
 	if err != nil {
-		return last // The index was added when the pacer was made.
+		return progress, replaced // The index was added when the pacer was made.
 	}
 	for _, obj := range requests {
 		request := obj.(*coordinationv1alpha1.EvictionRequest)
-		if completed := ownCompletion(request); completed != nil {
-			last = laterOf(last, *completed)
+		completed := ownCompletion(request)
+		if completed != nil {
+			progress = laterOf(progress, *completed)
 		}
-		for _, condition := range request.Status.Conditions {
-			if condition.Type == string(coordinationv1alpha1.EvictionRequestConditionEvicted) && condition.Status == metav1.ConditionTrue {
-				last = laterOf(last, condition.LastTransitionTime.Time)
-			}
+		if passedOn := completed != nil || p.verdicts[key][types.UID(request.Name)] != nil; passedOn && evictionStageOf(request) != stays {
+			replaced.Insert(request.Spec.Target.Pod.Name)
+		}
+		if evicted := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionEvicted)); evicted != nil && evicted.Status == metav1.ConditionTrue {
+			progress = laterOf(progress, evicted.LastTransitionTime.Time)
 		}
 	}
-	return last
+	return progress, replaced
 }
 
 // requestOf returns the request about a pod, or nil. It has the UID of the pod as its name.

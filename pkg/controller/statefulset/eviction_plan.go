@@ -88,10 +88,16 @@ type evictionMember struct {
 	stage   evictionStage
 	// available is what the pod is now, wherever its eviction stands.
 	available bool
+	// replaced is whether this pod or one before it was passed on by the set.
+	replaced bool
 }
 
 // away reports whether the set has to do without the pod, now or from one moment to the next.
 func (m *evictionMember) away() bool { return !m.available || m.stage == released }
+
+// leaving reports whether the set has passed the pod on, or the one before it, and waits for
+// one that is available.
+func (m *evictionMember) leaving() bool { return m.stage == released || m.replaced && m.away() }
 
 // need says what has to happen until the pod is not away any more.
 func (m *evictionMember) need() string {
@@ -119,17 +125,18 @@ type evictionPlan struct {
 // planEvictions decides which of the pods that are asked may go. At most maxUnavailable
 // pods of the set are away, whatever the reason: as long as more are, no available pod
 // goes. Pods that are not available go first, since nobody misses them, but no more
-// than maxUnavailable of them at a time either: they may be about to become available.
+// than maxUnavailable of them at a time either: they may be about to become available. One
+// that was passed on counts for that until its replacement is available.
 // Pods that the set has beyond its replicas count like the others until they are gone.
-func planEvictions(set *apps.StatefulSet, pods []*v1.Pod, stageOf func(*v1.Pod) evictionStage, now time.Time) evictionPlan {
-	plan := evictionPlan{members: evictionMembers(set, pods, stageOf, now), limit: maxUnavailableOf(set)}
+func planEvictions(set *apps.StatefulSet, members []*evictionMember) evictionPlan {
+	plan := evictionPlan{members: members, limit: maxUnavailableOf(set)}
 	var candidates []*evictionMember
 	away, leaving := 0, 0
 	for _, member := range plan.members {
 		if member.away() {
 			away++
 		}
-		if member.stage == released {
+		if member.leaving() {
 			leaving++
 		}
 		if member.stage == asked {
@@ -146,23 +153,28 @@ func planEvictions(set *apps.StatefulSet, pods []*v1.Pod, stageOf func(*v1.Pod) 
 		return cmp.Compare(b.ordinal, a.ordinal)
 	})
 	for _, member := range candidates {
+		others := leaving
+		if member.leaving() {
+			others--
+		}
 		switch {
 		case member.available && away < plan.limit:
 			away++
-		case !member.available && leaving < plan.limit:
+		case !member.available && others < plan.limit:
 		default:
 			plan.waiting = append(plan.waiting, member)
 			continue
 		}
-		leaving++
+		leaving = others + 1
 		member.stage = released
 		plan.next = append(plan.next, member)
 	}
 	return plan
 }
 
-// evictionMembers returns the pods that exist, and the places of those that should.
-func evictionMembers(set *apps.StatefulSet, pods []*v1.Pod, stageOf func(*v1.Pod) evictionStage, now time.Time) []*evictionMember {
+// evictionMembers returns the pods that exist, and the places of those that should. Replaced
+// says of a name whether the set has passed a pod of it on.
+func evictionMembers(set *apps.StatefulSet, pods []*v1.Pod, stageOf func(*v1.Pod) evictionStage, replaced func(name string) bool, now time.Time) []*evictionMember {
 	missing := map[int]bool{}
 	for ordinal := getStartOrdinal(set); ordinal < getStartOrdinal(set)+replicasOf(set); ordinal++ {
 		missing[ordinal] = true
@@ -176,10 +188,12 @@ func evictionMembers(set *apps.StatefulSet, pods []*v1.Pod, stageOf func(*v1.Pod
 			pod:       pod,
 			stage:     stageOf(pod),
 			available: !isUnavailable(pod, set.Spec.MinReadySeconds, now),
+			replaced:  replaced(pod.Name),
 		})
 	}
 	for ordinal := range missing {
-		members = append(members, &evictionMember{name: getPodName(set, ordinal), ordinal: ordinal})
+		name := getPodName(set, ordinal)
+		members = append(members, &evictionMember{name: name, ordinal: ordinal, replaced: replaced(name)})
 	}
 	slices.SortFunc(members, func(a, b *evictionMember) int { return cmp.Compare(a.ordinal, b.ordinal) })
 	return members

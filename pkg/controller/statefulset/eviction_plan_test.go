@@ -18,6 +18,7 @@ package statefulset
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -72,11 +73,13 @@ func TestPlanEvictions(t *testing.T) {
 	const wait, stay, gone = asked, stays, released
 	type pods map[*v1.Pod]evictionStage
 	tests := map[string]struct {
-		set     *apps.StatefulSet
-		gate    bool
-		pods    pods
-		next    []string
-		waiting []string
+		set  *apps.StatefulSet
+		gate bool
+		pods pods
+		// replaced are the names of pods that were passed on before, and have left.
+		replaced []string
+		next     []string
+		waiting  []string
 	}{
 		"nobody is asked":                       {set: pacedSet(2), pods: pods{pacedPod(0): stay, pacedPod(1): stay}},
 		"the highest ordinal first":             {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1): wait, pacedPod(2): wait}, next: []string{"web-2"}, waiting: []string{"web-1", "web-0"}},
@@ -87,6 +90,12 @@ func TestPlanEvictions(t *testing.T) {
 		"an unavailable one beside another":     {set: pacedSet(3), pods: pods{pacedPod(0, unready): wait, pacedPod(1, unready): stay, pacedPod(2): stay}, next: []string{"web-0"}},
 		"an unavailable one after one released": {set: pacedSet(3), pods: pods{pacedPod(0, unready): wait, pacedPod(1): gone, pacedPod(2): stay}, waiting: []string{"web-0"}},
 		"another one is unavailable":            {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1, unready): stay, pacedPod(2): stay}, waiting: []string{"web-0"}},
+		"unavailable beside a replacement":      {set: pacedSet(3), replaced: []string{"web-1"}, pods: pods{pacedPod(0, unready): wait, pacedPod(1, unready): stay, pacedPod(2): stay}, waiting: []string{"web-0"}},
+		"unavailable, no replacement yet":       {set: pacedSet(3), replaced: []string{"web-1"}, pods: pods{pacedPod(0, unready): wait, pacedPod(2): stay}, waiting: []string{"web-0"}},
+		"unavailable, the replacement is there": {set: pacedSet(3), replaced: []string{"web-1"}, pods: pods{pacedPod(0, unready): wait, pacedPod(1): stay, pacedPod(2): stay}, next: []string{"web-0"}},
+		"the replacement itself":                {set: pacedSet(3), replaced: []string{"web-0"}, pods: pods{pacedPod(0, unready): wait, pacedPod(1): wait, pacedPod(2): stay}, next: []string{"web-0"}, waiting: []string{"web-1"}},
+		"an available replacement":              {set: pacedSet(3), replaced: []string{"web-0"}, pods: pods{pacedPod(0): wait, pacedPod(1, unready): stay, pacedPod(2): stay}, waiting: []string{"web-0"}},
+		"two replacements of two":               {set: pacedSet(4, atMost(intstr.FromInt32(2))), gate: true, replaced: []string{"web-0", "web-1"}, pods: pods{pacedPod(0, unready): wait, pacedPod(1, unready): wait, pacedPod(2, unready): wait, pacedPod(3): stay}, next: []string{"web-1", "web-0"}, waiting: []string{"web-2"}},
 		"another one terminates":                {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1, going): stay, pacedPod(2): stay}, waiting: []string{"web-0"}},
 		"another one is released":               {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1): gone, pacedPod(2): stay}, waiting: []string{"web-0"}},
 		"another one is missing":                {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1): stay}, waiting: []string{"web-0"}},
@@ -120,7 +129,7 @@ func TestPlanEvictions(t *testing.T) {
 				all = append(all, pod)
 				stages[pod] = stage
 			}
-			plan := planEvictions(test.set, all, func(pod *v1.Pod) evictionStage { return stages[pod] }, pacingEpoch)
+			plan := planEvictions(test.set, evictionMembers(test.set, all, func(pod *v1.Pod) evictionStage { return stages[pod] }, func(name string) bool { return slices.Contains(test.replaced, name) }, pacingEpoch))
 			if diff := cmp.Diff([][]string{test.next, test.waiting}, [][]string{namesOf(plan.next), namesOf(plan.waiting)}); diff != "" {
 				t.Errorf("pods that go, and that wait (-want +got):\n%s", diff)
 			}
@@ -144,6 +153,8 @@ func setMaxUnavailable(t *testing.T, enabled bool) {
 	t.Helper()
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.MaxUnavailableStatefulSet, enabled)
 }
+
+func never(string) bool { return false }
 
 func namesOf(members []*evictionMember) []string {
 	var names []string
@@ -183,7 +194,7 @@ func TestWaitingFor(t *testing.T) {
 			for pod := range stages {
 				pods = append(pods, pod)
 			}
-			plan := planEvictions(test.set, pods, func(pod *v1.Pod) evictionStage { return stages[pod] }, pacingEpoch)
+			plan := planEvictions(test.set, evictionMembers(test.set, pods, func(pod *v1.Pod) evictionStage { return stages[pod] }, never, pacingEpoch))
 			if len(plan.waiting) != 1 {
 				t.Fatalf("%v wait, want one", namesOf(plan.waiting))
 			}
@@ -198,7 +209,7 @@ func TestWaitingFor(t *testing.T) {
 func TestWaitingForOthers(t *testing.T) {
 	setMaxUnavailable(t, false)
 	stages := map[string]evictionStage{"web-0": asked, "web-1": released}
-	plan := planEvictions(pacedSet(2), []*v1.Pod{pacedPod(0, unready), pacedPod(1)}, func(pod *v1.Pod) evictionStage { return stages[pod.Name] }, pacingEpoch)
+	plan := planEvictions(pacedSet(2), evictionMembers(pacedSet(2), []*v1.Pod{pacedPod(0, unready), pacedPod(1)}, func(pod *v1.Pod) evictionStage { return stages[pod.Name] }, never, pacingEpoch))
 	want := "Waiting for pod web-1 to leave: at most 1 of the 2 pods of StatefulSet web may be unavailable at a time."
 	if got := plan.waitingFor(pacedSet(2), plan.waiting[0]); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
