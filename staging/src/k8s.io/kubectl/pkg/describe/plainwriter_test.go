@@ -51,7 +51,7 @@ func TestDescribeHostile(t *testing.T) {
 			events := requestEvents(story.now, request).(*corev1.EventList)
 			plaintexttesting.Poison(seed, request)
 			plaintexttesting.Poison(seed, events)
-			text, err := describeEvictionRequest(story.now, request, events)
+			text, err := describeEvictionRequest(story.now, request, nil, events)
 			describe("EvictionRequest "+name, seed, text, err)
 		}
 		for name, work := range works() {
