@@ -413,7 +413,9 @@ func (a *account) advance() bool {
 	}
 	news := !a.ready
 	a.ready = true
-	if next := nextPosition(a.position, a.remaining); a.drains() && next != a.position {
+	// Without a node nothing is over: a selector that matches none for a while must not let
+	// those that come later begin at the end.
+	if next := nextPosition(a.position, a.remaining); a.drains() && len(a.nodes) > 0 && next != a.position {
 		news = true
 		a.position = next
 		a.blame = nameCounts{}

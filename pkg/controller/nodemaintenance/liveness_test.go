@@ -344,3 +344,18 @@ func TestConditionAfterTheDrain(t *testing.T) {
 		}
 	}
 }
+
+// A selector that matches no node for a while does not take the drain to its end.
+func TestPositionStaysWithoutNodes(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0)
+	f.createMaintenance("m", stageDrain, "a", plan()...)
+	f.settle()
+	f.relabel("n", nil)
+	f.settle()
+	m := f.maintenance("m")
+	if position := *m.Status.DrainStatus.DrainPlanPosition; position != 0 || findDrained(&m.Status).Reason != coordinationv1alpha1.NodeMaintenanceReasonNoNodes {
+		t.Errorf("position %d, status %+v", position, m.Status)
+	}
+}

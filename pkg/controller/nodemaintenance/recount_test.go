@@ -1,0 +1,228 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"cmp"
+	"slices"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// cluster is what the API server has, sorted by what it is about.
+type cluster struct {
+	nodes        []v1.Node
+	maintenances []coordinationv1alpha1.NodeMaintenance
+	// pods are those that are left on each node, requested those with a request of this
+	// controller, and active those with one of anybody, or from which all have withdrawn.
+	pods              map[string][]*v1.Pod
+	requested, active sets.Set[types.UID]
+}
+
+func (f *fixture) cluster() *cluster {
+	f.t.Helper()
+	nodes, err := f.client.CoreV1().Nodes().List(f.ctx, metav1.ListOptions{})
+	if err != nil {
+		f.t.Fatalf("listing nodes: %v", err)
+	}
+	maintenances, err := f.client.CoordinationV1alpha1().NodeMaintenances().List(f.ctx, metav1.ListOptions{})
+	if err != nil {
+		f.t.Fatalf("listing maintenances: %v", err)
+	}
+	pods, err := f.client.CoreV1().Pods("").List(f.ctx, metav1.ListOptions{})
+	if err != nil {
+		f.t.Fatalf("listing pods: %v", err)
+	}
+	requests, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{})
+	if err != nil {
+		f.t.Fatalf("listing requests: %v", err)
+	}
+	c := &cluster{nodes: nodes.Items, maintenances: maintenances.Items, pods: map[string][]*v1.Pod{}, requested: sets.New[types.UID](), active: sets.New[types.UID]()}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; pod.Status.Phase != v1.PodSucceeded && pod.Status.Phase != v1.PodFailed {
+			c.pods[pod.Spec.NodeName] = append(c.pods[pod.Spec.NodeName], pod)
+		}
+	}
+	for i := range requests.Items {
+		c.active.Insert(types.UID(requests.Items[i].Name))
+		if isAsked(&requests.Items[i]) {
+			c.requested.Insert(types.UID(requests.Items[i].Name))
+		}
+	}
+	return c
+}
+
+// in returns the names of the maintenances of a node in these stages.
+func (c *cluster) in(node *v1.Node, stages ...coordinationv1alpha1.NodeMaintenanceStage) []string {
+	var names []string
+	for i := range c.maintenances {
+		m := &c.maintenances[i]
+		_, selected := node.Labels[m.Spec.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0].Key]
+		if selected && slices.Contains(stages, m.Spec.Stage) {
+			names = append(names, m.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// recount counts from scratch, by the API alone, what nodes and maintenances should say when
+// nothing is left to do, and compares it with what they do say.
+func (f *fixture) recount() {
+	f.t.Helper()
+	c := f.cluster()
+	for i := range c.nodes {
+		f.recountNode(c, &c.nodes[i])
+	}
+	for i := range c.maintenances {
+		f.recountMaintenance(c, &c.maintenances[i])
+	}
+	if want := f.drainsSomewhere(c); want && c.requested.Len() == 0 {
+		f.t.Errorf("no pod is asked to leave, although drains are not over")
+	}
+}
+
+// drainsSomewhere reports whether a pod is left on a node that is drained.
+func (f *fixture) drainsSomewhere(c *cluster) bool {
+	return slices.ContainsFunc(c.nodes, func(node v1.Node) bool { return len(c.in(&node, stageDrain)) > 0 && len(c.pods[node.Name]) > 0 })
+}
+
+func (f *fixture) recountNode(c *cluster, node *v1.Node) {
+	f.t.Helper()
+	holding, draining := c.in(node, stageCordon, stageDrain), c.in(node, stageDrain)
+	var want *v1.MaintenanceStatus
+	if len(holding) > 0 {
+		want = &v1.MaintenanceStatus{}
+		if !node.Spec.Unschedulable {
+			f.t.Errorf("node %s is not cordoned for %v", node.Name, holding)
+		}
+	}
+	targets := maintenance.Targets{}
+	if len(draining) > 0 {
+		// Targets depend on what came before: see checkTargets. The rest follows from them.
+		targets = storedTargets(node)
+		want.DrainTargets = targets.Entries()
+		if got := node.Status.MaintenanceStatus; got != nil {
+			want.DrainMessage = got.DrainMessage
+		}
+	}
+	for _, pod := range c.pods[node.Name] {
+		requested := c.requested.Has(pod.UID)
+		if len(draining) > 0 && c.active.Has(pod.UID) {
+			want.ActiveEvictionRequests++
+		} else if len(draining) > 0 {
+			want.PodsPendingEvictionRequest++
+		}
+		if requested != (len(draining) > 0 && targets.Take(pod)) && (len(draining) == 0 || !requested) {
+			f.t.Errorf("pod %s of node %s, whose targets are %s: requested %t", pod.Name, node.Name, targets, requested)
+		}
+	}
+	if diff := gocmp.Diff(want, node.Status.MaintenanceStatus); diff != "" {
+		f.t.Errorf("status of node %s (-recount, +got):\n%s", node.Name, diff)
+	}
+	left := len(c.pods[node.Name]) > 0
+	if (node.Status.MaintenanceStatus != nil && node.Status.MaintenanceStatus.DrainMessage == messageDrained) != (len(draining) > 0 && !left) {
+		f.t.Errorf("node %s with %d pods says %+v", node.Name, len(c.pods[node.Name]), node.Status.MaintenanceStatus)
+	}
+	planning := c.in(node, stageIdle)
+	wantConditions := map[v1.NodeConditionType]bool{}
+	if len(planning)+len(holding) > 0 {
+		wantConditions = map[v1.NodeConditionType]bool{
+			coordinationv1alpha1.NodeMaintenancePlanned: len(planning) > 0, coordinationv1alpha1.NodeMaintenanceInProgress: len(holding) > 0,
+			coordinationv1alpha1.NodeDrainInProgress: len(draining) > 0 && left, coordinationv1alpha1.NodeDrained: len(draining) > 0 && !left,
+		}
+	}
+	got := map[v1.NodeConditionType]bool{}
+	for _, condition := range ownConditions(node.Status.Conditions) {
+		got[condition.Type] = condition.Status == v1.ConditionTrue
+	}
+	if diff := gocmp.Diff(wantConditions, got); diff != "" {
+		f.t.Errorf("conditions of node %s (-recount, +got):\n%s", node.Name, diff)
+	}
+}
+
+func (f *fixture) recountMaintenance(c *cluster, m *coordinationv1alpha1.NodeMaintenance) {
+	f.t.Helper()
+	over := m.Spec.Stage == stageComplete && len(m.Finalizers) == 0
+	if (m.Spec.Stage == stageCordon || m.Spec.Stage == stageDrain) != (len(m.Finalizers) > 0) {
+		f.t.Errorf("%s in the stage %s has finalizers %v", m.Name, m.Spec.Stage, m.Finalizers)
+	}
+	if m.Status.ObservedGeneration != m.Generation && !over {
+		f.t.Errorf("%s: generation %d, observed %d", m.Name, m.Generation, m.Status.ObservedGeneration)
+	}
+	if m.Spec.Stage != stageDrain {
+		return
+	}
+	plan, err := maintenance.NewPlan(m.Spec.DrainPlan)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	got := m.Status.DrainStatus
+	want := coordinationv1alpha1.DrainStatus{DrainMessage: got.DrainMessage, DrainPlanPosition: got.DrainPlanPosition}
+	var reached []maintenance.Targets
+	nodes, first := int32(0), plan.Len()-1
+	var uids []types.UID
+	for i := range c.nodes {
+		node := &c.nodes[i]
+		if !slices.Contains(c.in(node, stageDrain), m.Name) {
+			continue
+		}
+		nodes++
+		reached = append(reached, storedTargets(node))
+		if len(c.pods[node.Name]) == 0 {
+			want.DrainedNodes++
+		}
+		for _, pod := range c.pods[node.Name] {
+			first = min(first, plan.EntryFor(pod))
+			if c.active.Has(pod.UID) {
+				want.ActiveEvictionRequests++
+				uids = append(uids, pod.UID)
+			} else {
+				want.PodsPendingEvictionRequest++
+			}
+		}
+	}
+	want.ReachedDrainTargets = maintenance.LeastPowerful(reached...).Entries()
+	want.Blockers, want.BlockerCount = got.Blockers, int32(len(got.Blockers))
+	if diff := gocmp.Diff(want, got); diff != "" {
+		f.t.Errorf("status of %s (-recount, +got):\n%s", m.Name, diff)
+	}
+	blocked := int32(0)
+	for _, blocker := range got.Blockers {
+		blocked += blocker.PodCount
+	}
+	if blocked != int32(len(uids)) {
+		f.t.Errorf("%s: %d pods are asked to leave, and blockers are about %d: %+v", m.Name, len(uids), blocked, got.Blockers)
+	}
+	if position := got.DrainPlanPosition; nodes > 0 && (position == nil || int(*position) < first) {
+		f.t.Errorf("%s: the first pod left belongs to entry %d, and it is at %+v", m.Name, first, got)
+	}
+	drained := findDrained(&m.Status)
+	if m.Status.SelectedNodes != nodes || drained == nil || drained.ObservedGeneration != m.Generation ||
+		(drained.Status == metav1.ConditionTrue) != (nodes > 0 && want.DrainedNodes == nodes) {
+		f.t.Errorf("%s with %d nodes, %d of them drained, says %+v", m.Name, nodes, want.DrainedNodes, m.Status)
+	}
+	if (got.DrainMessage == messageDrained) != (cmp.Compare(nodes, 0) > 0 && want.DrainedNodes == nodes) {
+		f.t.Errorf("%s with %d nodes, %d of them drained: message %q", m.Name, nodes, want.DrainedNodes, got.DrainMessage)
+	}
+}
