@@ -45,8 +45,9 @@ limitations under the License.
 // a pod is left on any of its nodes. What it grants on a node is all that the plan takes
 // up to there; on a node that joined late, up to the first entry with a pod there. The
 // targets of a node are the least that one of its maintenances grants, and at least what
-// the node has stored already; where plans contradict each other, so that nobody would get
-// on, what the eldest grants. A maintenance advances when the pods of its entry have left
+// the node has stored already; where that takes no pod that is left, what the maintenance
+// with the least progress grants, so that plans that contradict each other cannot wait for
+// each other for ever. A maintenance advances when the pods of its entry have left
 // all of its nodes, also those that another maintenance holds back.
 //
 // # Who writes what
@@ -63,14 +64,18 @@ limitations under the License.
 //
 // # Invariants
 //
-//   - Nothing is touched before the finalizer is there, so that nothing is left behind.
+//   - Nothing is touched before the finalizer is there, so that nothing is left behind. A
+//     maintenance without it only keeps nodes from being made schedulable.
 //   - A position never goes back. It is kept in status.drainStatus.drainPlanPosition.
 //   - Targets of a node never step back while a maintenance drains it. They are kept in
 //     the node, and written under its resourceVersion.
 //   - A pod is asked only when the stored targets of its node take it.
 //   - A request is never left while a maintenance drains the node, and never where its
 //     interceptor forbids to call the eviction off.
-//   - Drained is True only when no pod is left on any selected node, and one is selected.
+//   - Drained is True only when no pod is left on any selected node, each is stored as
+//     unschedulable, and one is selected. It is about the generation that it names.
+//   - What the API server refuses is a blocker in the status, and tried again within 30
+//     seconds. A node that cannot be cordoned keeps its targets, and no pod of it is asked.
 //   - A node is made schedulable only by the end of the last maintenance that holds it.
 //   - An event costs the same whatever the number of other nodes. Nothing lists all pods.
 //   - The status of an object is written at most once a second, and not if it is the same.
@@ -78,9 +83,11 @@ limitations under the License.
 // # Memory
 //
 // The objects are the memory: position, targets and stages stand there. The ledger is
-// derived from them and from the caches. It keeps, for every maintenance, sums over its
-// nodes, and counts one node at a time; the sums follow by the difference. After a
-// restart nothing is decided on a node until all nodes of its maintenances were counted.
+// derived from them and from the caches. It keeps, for every maintenance, what is left on
+// its nodes for each entry of its plan, and counts one node at a time; the sums follow by the
+// difference. After a restart nothing is decided on a node until all nodes of its
+// maintenances were counted. Failed writes are remembered only to space their attempts and
+// to tell of them; after a restart they are tried at once.
 //
 // # Reading order
 //
@@ -96,8 +103,9 @@ limitations under the License.
 //	requests.go                    what the controller reads out of an EvictionRequest
 //	writer.go                      the only place that writes
 //	pace.go                        how often it writes, and cordons again
+//	failures.go                    which writes failed, and when they are tried again
 //	events.go, metrics/            what is told and counted
 //
 // k8s.io/component-helpers/node/maintenance holds what the controller shares with
-// others: the standard plan, which entry takes a pod, targets, and what holds a pod up.
+// others: the standard plan, which entry takes a pod, targets, and blockers.
 package nodemaintenance

@@ -165,8 +165,8 @@ func TestKEPProgression(t *testing.T) {
 	f.expectDrains("the end", map[string]string{"five": "0/0 Drained " + steps[5].want, "m": "0/0 Drained " + steps[5].want})
 }
 
-// Plans that contradict each other do not wait for each other for ever: the elder goes
-// first, and nothing is drained that neither wants yet.
+// Plans that contradict each other do not wait for each other for ever: with the same progress
+// the older one goes first, and nothing is drained that neither wants yet.
 func TestContradictingPlans(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": "", "b": ""})
