@@ -90,14 +90,16 @@ type LocalPodReference struct {
 // Requester is somebody who wants the target evicted.
 type Requester struct {
 	// name is a fully qualified domain name in lower case with at most 253
-	// characters, such as drain.example.com. Unique among the requesters.
+	// characters, such as drain.example.com, or a domain-prefixed key, such as
+	// example.com/drain. Unique among the requesters.
 	Name string
 }
 
 // Interceptor is somebody who takes a part in the eviction before the pod goes.
 type Interceptor struct {
 	// name is a fully qualified domain name in lower case with at most 253
-	// characters, such as migrate.example.com. Unique among the interceptors.
+	// characters, such as migrate.example.com, or a domain-prefixed key, such as
+	// example.com/migrate. Unique among the interceptors.
 	Name string
 }
 
@@ -123,7 +125,7 @@ type EvictionRequestStatus struct {
 	// conditions of the request. Canceled and Evicted are written by the eviction
 	// request controller and are final once True; at most one of them is.
 	// InterceptorUnresponsive is True while the active interceptor is overdue, Blocked
-	// while the pod cannot be evicted. At most 100.
+	// while the pod cannot be evicted. At most 100 besides these four.
 	Conditions []metav1.Condition
 
 	// targetInterceptors are all interceptors of this request, in the order in which

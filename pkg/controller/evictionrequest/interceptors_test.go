@@ -37,10 +37,10 @@ func TestComputeTargetInterceptors(t *testing.T) {
 			pod:  newPod(interceptedBy(second, first)),
 			want: []coordinationv1alpha1.Interceptor{{Name: second}, {Name: first}, {Name: builtIn}},
 		},
-		"registered by annotation, around those of the pod": {
+		"registered by annotation, after those of the pod": {
 			pod: newPod(interceptedBy(first), registered("early.example.com", "10001"), registered("late.example.com", "9999")),
 			want: []coordinationv1alpha1.Interceptor{
-				{Name: "early.example.com"}, {Name: first}, {Name: "late.example.com"}, {Name: builtIn},
+				{Name: first}, {Name: "early.example.com"}, {Name: "late.example.com"}, {Name: builtIn},
 			},
 		},
 		"the DaemonSet controller for its pods": {

@@ -35,6 +35,9 @@ const (
 
 	// reservedDomain is kept for components of Kubernetes itself.
 	reservedDomain = ".k8s.io"
+	// reservedKeyDomain is reserved besides it in domain-prefixed keys, which Kubernetes
+	// 1.37 accepts as names: there it is reserved, too.
+	reservedKeyDomain = ".kubernetes.io"
 )
 
 // kubernetesNames are the names in the reserved domain that a pod may carry.
@@ -52,10 +55,13 @@ func ValidateName(name string, fldPath *field.Path) field.ErrorList {
 	if errs := ValidateParticipantName(name, fldPath); len(errs) > 0 {
 		return errs
 	}
+	domain, _, isKey := strings.Cut(name, "/")
 	switch {
 	case name == imperative:
 		return field.ErrorList{field.Invalid(fldPath, name, "is added to every eviction request by Kubernetes: leave it out")}
-	case strings.HasSuffix("."+name, reservedDomain) && !kubernetesNames.Has(name):
+	case isKey && strings.HasSuffix("."+domain, reservedKeyDomain):
+		return field.ErrorList{field.Invalid(fldPath, name, fmt.Sprintf("names in the domain %s are reserved: use a domain of your own", strings.TrimPrefix(reservedKeyDomain, ".")))}
+	case strings.HasSuffix("."+domain, reservedDomain) && !kubernetesNames.Has(name):
 		return field.ErrorList{field.Invalid(fldPath, name, fmt.Sprintf("names that end in %s are reserved: use a domain of your own, or one of %s",
 			reservedDomain, strings.Join(sets.List(kubernetesNames), ", ")))}
 	}
@@ -63,8 +69,12 @@ func ValidateName(name string, fldPath *field.Path) field.ErrorList {
 }
 
 // ValidateParticipantName checks the form that the names of requesters and of
-// interceptors share.
+// interceptors share: a fully qualified domain name, or a domain-prefixed key, such as
+// example.com/migrate. The KEP has the former, and the API of Kubernetes 1.37 the latter.
 func ValidateParticipantName(name string, fldPath *field.Path) field.ErrorList {
+	if strings.Contains(name, "/") {
+		return validation.IsDomainPrefixedKey(fldPath, name)
+	}
 	// A final dot is part of a domain name's absolute form. Here it would make a second
 	// name for the same participant, which also gets round the reserved names.
 	if strings.HasSuffix(name, ".") {

@@ -20,7 +20,6 @@ import (
 	"cmp"
 	"slices"
 
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
@@ -33,8 +32,10 @@ const (
 )
 
 // TargetNames returns the interceptors of a pod in the order in which they get their
-// turn: those registered above the priority of a controller, those of the spec, the
-// other registered ones, the defaults for that kind of pod, and the built-in one.
+// turn: those of the spec, those registered by annotation, the defaults for that kind of
+// pod, and the built-in one. Registered ones never precede those of the spec, whatever
+// their priority: annotations can be set by many more clients than the author of the pod,
+// by each that writes its status for example, and every silent one takes its deadline.
 //
 // Pods stored while nobody checked their annotations can hold anything, so what is not
 // valid is skipped. If there are too many for one request, registered ones stay out
@@ -45,8 +46,7 @@ func TargetNames(specNames []string, annotations map[string]string, defaults []s
 	named := firstSeen(specNames, seen, maxTargets-1)
 	appended := firstSeen(defaults, seen, maxTargets-1-len(named))
 	room := maxTargets - 1 - len(named) - len(appended)
-
-	var early, late []string
+	var registered []string
 	for _, registration := range validRegistrations(annotations) {
 		if i := slices.Index(appended, registration.Name); i >= 0 {
 			appended = slices.Delete(appended, i, i+1) // It moves, and takes its room along.
@@ -55,13 +55,9 @@ func TargetNames(specNames []string, annotations map[string]string, defaults []s
 		} else {
 			room--
 		}
-		if registration.Priority > coordinationv1alpha1.EvictionInterceptorControllerPriority {
-			early = append(early, registration.Name)
-		} else {
-			late = append(late, registration.Name)
-		}
+		registered = append(registered, registration.Name)
 	}
-	return slices.Concat(early, named, late, appended, []string{imperative})
+	return slices.Concat(named, registered, appended, []string{imperative})
 }
 
 // firstSeen returns the names that are new, up to that many, and adds them to seen.

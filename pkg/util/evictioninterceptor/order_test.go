@@ -67,16 +67,16 @@ func TestTargetNames(t *testing.T) {
 	}{
 		"nobody":        {want: []string{builtIn}},
 		"the spec only": {spec: []string{b, a}, want: []string{b, a, builtIn}},
-		"early, spec, late, default": {
+		"spec, registered, default": {
 			spec:        []string{b},
 			annotations: annotated(map[string]string{c: "10001", a: "10000", d: "0/fallback"}),
 			defaults:    []string{daemonSet},
-			want:        []string{c, b, a, d, daemonSet, builtIn},
+			want:        []string{b, c, a, d, daemonSet, builtIn},
 		},
-		"the highest first, on both sides of the spec": {
+		"the highest first, but none before the spec": {
 			spec:        []string{"spec.example.com"},
 			annotations: annotated(map[string]string{a: "9998", b: "9999", c: "10002", d: "100000"}),
-			want:        []string{d, c, "spec.example.com", b, a, builtIn},
+			want:        []string{"spec.example.com", d, c, b, a, builtIn},
 		},
 		"compared as numbers": {annotations: annotated(map[string]string{a: "9", b: "10"}), want: []string{b, a, builtIn}},
 		"ties by name":        {annotations: annotated(map[string]string{b: "7", c: "7", a: "7"}), want: []string{a, b, c, builtIn}},
@@ -89,7 +89,7 @@ func TestTargetNames(t *testing.T) {
 			spec:        []string{a},
 			annotations: annotated(map[string]string{daemonSet: "20000"}),
 			defaults:    []string{daemonSet, kubelet},
-			want:        []string{daemonSet, a, kubelet, builtIn},
+			want:        []string{a, daemonSet, kubelet, builtIn},
 		},
 		"a default in the spec stays there": {spec: []string{kubelet, a}, defaults: []string{kubelet}, want: []string{kubelet, a, builtIn}},
 		"the built-in one is last, whoever names it": {
@@ -121,10 +121,10 @@ func TestTargetNames(t *testing.T) {
 		"the lowest of too many stays out": {
 			annotations: falling(100, numbered("r", 16)), want: append(numbered("r", 15), builtIn),
 		},
-		"early ones do not push out the spec": {
+		"annotations do not push out the spec": {
 			spec:        []string{a, b},
 			annotations: falling(100000, numbered("r", 40)),
-			want:        slices.Concat(numbered("r", 13), []string{a, b, builtIn}),
+			want:        slices.Concat([]string{a, b}, numbered("r", 13), []string{builtIn}),
 		},
 		"nor a default": {
 			spec:        []string{a},

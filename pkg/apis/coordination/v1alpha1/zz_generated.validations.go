@@ -532,7 +532,7 @@ func Validate_EvictionRequestStatus(ctx context.Context, op operation.Operation,
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 104); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}

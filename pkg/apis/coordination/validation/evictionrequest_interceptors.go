@@ -155,9 +155,9 @@ func (r *report) validateHeartbeatTime() field.ErrorList {
 			fmt.Sprintf("must not be more than %s after the server's time, which is %s: check the clock", clockSkew, format(r.now)))}
 	case r.entry.CompletionTime != nil:
 		return nil // The last words need not wait.
-	case heartbeat.Sub(old.Time) < minHeartbeatInterval:
+	case heartbeat.Sub(old.Time) < MinHeartbeatInterval:
 		return field.ErrorList{field.Invalid(fldPath, format(heartbeat.Time), fmt.Sprintf("must be at least %d seconds after the heartbeat before, %s: leave that until then",
-			int(minHeartbeatInterval.Seconds()), format(old.Time)))}
+			int(MinHeartbeatInterval.Seconds()), format(old.Time)))}
 	}
 	return nil
 }

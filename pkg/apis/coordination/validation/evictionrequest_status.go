@@ -19,6 +19,7 @@ package validation
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -26,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
@@ -37,13 +39,17 @@ const (
 	// server, may be apart.
 	clockSkew = 10 * time.Second
 
-	// minHeartbeatInterval bounds how often an interceptor may say that it is at work:
+	// MinHeartbeatInterval bounds how often an interceptor may say that it is at work:
 	// every heartbeat is a write that all watchers see.
-	minHeartbeatInterval = 60 * time.Second
+	MinHeartbeatInterval = 60 * time.Second
 
 	// defaultHeartbeatDeadline is the default of spec.heartbeatDeadlineSeconds, for
 	// requests that were stored without it.
 	defaultHeartbeatDeadline = 1200 * time.Second
+
+	// maxForeignConditions is how many conditions others than the eviction request
+	// controller may add.
+	maxForeignConditions = 100
 
 	imperativeInterceptor = coordinationv1alpha1.EvictionInterceptorImperative
 )
@@ -51,6 +57,14 @@ const (
 var (
 	statusPath = field.NewPath("status")
 
+	// ownConditions are those that the eviction request controller writes. The declared
+	// bound of status.conditions has room for them beside maxForeignConditions others.
+	ownConditions = sets.New(
+		string(coordination.EvictionRequestConditionBlocked),
+		string(coordination.EvictionRequestConditionCanceled),
+		string(coordination.EvictionRequestConditionEvicted),
+		string(coordination.EvictionRequestConditionInterceptorUnresponsive),
+	)
 	// finalConditions end a request when one of them is True.
 	finalConditions = []string{string(coordination.EvictionRequestConditionCanceled), string(coordination.EvictionRequestConditionEvicted)}
 )
@@ -141,10 +155,15 @@ func (u *statusUpdate) validateObservedGeneration() field.ErrorList {
 	return nil
 }
 
-// validateConditions checks the form of every condition that changes. That each type
-// stands there once is declared.
+// validateConditions checks the form of every condition that changes, and that those of
+// others leave room for those that end the request. That each type stands there once is
+// declared.
 func (u *statusUpdate) validateConditions() field.ErrorList {
 	var errs field.ErrorList
+	if foreign := foreignConditions(u.status); foreign > maxForeignConditions && foreign > foreignConditions(u.old) {
+		errs = append(errs, field.Forbidden(statusPath.Child("conditions"), fmt.Sprintf(
+			"must not have more than %d conditions besides %s: remove others first", maxForeignConditions, strings.Join(sets.List(ownConditions), ", "))))
+	}
 	for i, condition := range u.status.Conditions {
 		old := meta.FindStatusCondition(u.old.Conditions, condition.Type)
 		if !apiequality.Semantic.DeepEqual(old, &condition) {
@@ -152,6 +171,17 @@ func (u *statusUpdate) validateConditions() field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// foreignConditions counts the conditions that are not the controller's.
+func foreignConditions(status *coordination.EvictionRequestStatus) int {
+	foreign := 0
+	for _, condition := range status.Conditions {
+		if !ownConditions.Has(condition.Type) {
+			foreign++
+		}
+	}
+	return foreign
 }
 
 // validateFinalConditions holds on to the end of a request: who was told that a pod is

@@ -75,6 +75,37 @@ func TestValidateEvictionInterceptors(t *testing.T) {
 		"all of the project": {pod: podtest.MakePod("web", interceptedBy(interceptors(
 			"daemonset.apps.k8s.io", "deployment.apps.k8s.io", "horizontalpodautoscaler.autoscaling.k8s.io",
 			"kubelet.k8s.io", "replicaset.apps.k8s.io", "statefulset.apps.k8s.io")))},
+		"domain-prefixed keys, as in Kubernetes 1.37": {pod: podtest.MakePod("web", interceptedBy(interceptors(
+			"example.com/migrate", "storage/v1.Backup_x", "notkubernetes.io/x", "migrate.example.com")))},
+		"the longest key": {pod: podtest.MakePod("web", interceptedBy(interceptors(longest+"/"+strings.Repeat("n", 63))))},
+		"a key that is too long": {
+			pod:  podtest.MakePod("web", interceptedBy(interceptors("example.com/"+strings.Repeat("n", 64)))),
+			want: field.ErrorList{field.Invalid(name(0), "example.com/"+strings.Repeat("n", 64), "63")},
+		},
+		"two slashes": {
+			pod:  podtest.MakePod("web", interceptedBy(interceptors("example.com/a/b"))),
+			want: field.ErrorList{field.Invalid(name(0), "example.com/a/b", "")},
+		},
+		"a key without a domain": {
+			pod:  podtest.MakePod("web", interceptedBy(interceptors("/migrate"))),
+			want: field.ErrorList{field.Invalid(name(0), "/migrate", "")},
+		},
+		"a key without a name": {
+			pod:  podtest.MakePod("web", interceptedBy(interceptors("example.com/"))),
+			want: field.ErrorList{field.Invalid(name(0), "example.com/", "name part must be non-empty"), field.Invalid(name(0), "example.com/", "name part must consist of")},
+		},
+		"a key in the reserved domain": {
+			pod:  podtest.MakePod("web", interceptedBy(interceptors("imperative-eviction.k8s.io/evictor"))),
+			want: field.ErrorList{field.Invalid(name(0), "imperative-eviction.k8s.io/evictor", "names that end in .k8s.io are reserved")},
+		},
+		"a key of a name of the project": {
+			pod:  podtest.MakePod("web", interceptedBy(interceptors("kubelet.k8s.io/x"))),
+			want: field.ErrorList{field.Invalid(name(0), "kubelet.k8s.io/x", "names that end in .k8s.io are reserved")},
+		},
+		"a key in the other reserved domain": {
+			pod:  podtest.MakePod("web", interceptedBy(interceptors("kubernetes.io/x", "a.kubernetes.io/x"))),
+			want: field.ErrorList{field.Invalid(name(0), "kubernetes.io/x", "names in the domain kubernetes.io are reserved"), field.Invalid(name(1), "a.kubernetes.io/x", "names in the domain kubernetes.io are reserved")},
+		},
 		"one too many": {
 			pod:  podtest.MakePod("web", interceptedBy(numbered(16))),
 			want: field.ErrorList{field.TooMany(path, 16, 15)},

@@ -391,7 +391,12 @@ func TestValidateStatusUpdate(t *testing.T) {
 		"cancellation forbidden":           {old: begun, changed: newRequest(initialized(a, imperative), turnOf(a), policy("Forbid"))},
 		"another cancellation policy":      {old: begun, changed: newRequest(initialized(a, imperative), turnOf(a), policy("Maybe")), want: field.ErrorList{field.NotSupported[string](status.Child("evictionRequestCancellationPolicy"), "Maybe", nil)}},
 		"as many conditions as fit":        {old: newRequest(), changed: newRequest(conditions(numbered(100)...))},
-		"one condition too many":           {old: newRequest(), changed: newRequest(conditions(numbered(101)...)), want: field.ErrorList{tooMany(status.Child("conditions"), 101, 100)}},
+		"one condition of others too many": {old: newRequest(), changed: newRequest(conditions(numbered(101)...)), want: field.ErrorList{field.Forbidden(status.Child("conditions"), "").MarkFromImperative()}},
+		"full of conditions, blocked":      {old: newRequest(conditions(numbered(100)...)), changed: newRequest(conditions(append(numbered(100), "Blocked", "InterceptorUnresponsive")...))},
+		"full of conditions, and the end":  {old: newRequest(conditions(numbered(100)...)), changed: newRequest(conditions(append(numbered(100), "Blocked", "InterceptorUnresponsive", "Evicted")...))},
+		"more than full, and the end":      {old: newRequest(conditions(numbered(101)...)), changed: newRequest(conditions(append(numbered(101), "Evicted")...))},
+		"more than full, and one more":     {old: newRequest(conditions(numbered(101)...)), changed: newRequest(conditions(numbered(102)...)), want: field.ErrorList{field.Forbidden(status.Child("conditions"), "").MarkFromImperative()}},
+		"far too many conditions":          {old: newRequest(), changed: newRequest(conditions(numbered(105)...)), want: field.ErrorList{tooMany(status.Child("conditions"), 105, 104), field.Forbidden(status.Child("conditions"), "").MarkFromImperative()}},
 		"twice the same condition":         {old: newRequest(), changed: newRequest(conditions("Example", "Example")), want: field.ErrorList{field.Duplicate(status.Child("conditions").Index(1), nil)}},
 		"a condition without a valid type": {old: newRequest(), changed: newRequest(conditions("not valid")), want: field.ErrorList{field.Invalid(status.Child("conditions").Index(0).Child("type"), nil, "").WithOrigin("format=k8s-label-key").MarkFromImperative()}},
 	}

@@ -38,11 +38,11 @@ const (
 	EvictionInterceptorAnnotationPrefix = "interceptor.evictionrequest.coordination.k8s.io/priority_"
 
 	// EvictionInterceptorMaxPriority is the highest priority; the lowest is 0. Those with
-	// a higher priority get their turn earlier, those of the same one by their names.
+	// a higher priority get their turn earlier, those of the same one by their names. All
+	// of them come after those of spec.evictionInterceptors.
 	EvictionInterceptorMaxPriority = 100000
 
 	// EvictionInterceptorControllerPriority is the priority of the controller of the pod.
-	// Only interceptors with a higher one come before those of spec.evictionInterceptors.
 	EvictionInterceptorControllerPriority = 10000
 
 	// EvictionInterceptorControllerRole is the role of the controller that made the pod,

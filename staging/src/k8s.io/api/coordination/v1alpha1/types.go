@@ -159,7 +159,8 @@ type LocalPodReference struct {
 // +structType=atomic
 type Requester struct {
 	// name is a fully qualified domain name in lower case with at most 253
-	// characters, such as drain.example.com. Unique among the requesters.
+	// characters, such as drain.example.com, or a domain-prefixed key, such as
+	// example.com/drain. Unique among the requesters.
 	// +required
 	// +k8s:required
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
@@ -169,7 +170,8 @@ type Requester struct {
 // +structType=atomic
 type Interceptor struct {
 	// name is a fully qualified domain name in lower case with at most 253
-	// characters, such as migrate.example.com. Unique among the interceptors.
+	// characters, such as migrate.example.com, or a domain-prefixed key, such as
+	// example.com/migrate. Unique among the interceptors.
 	// +required
 	// +k8s:required
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
@@ -200,7 +202,7 @@ type EvictionRequestStatus struct {
 	// conditions of the request. Canceled and Evicted are written by the eviction
 	// request controller and are final once True; at most one of them is.
 	// InterceptorUnresponsive is True while the report of the active interceptor is
-	// overdue, Blocked while the pod cannot be evicted. At most 100.
+	// overdue, Blocked while the pod cannot be evicted. At most 100 besides these four.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -209,7 +211,7 @@ type EvictionRequestStatus struct {
 	// +k8s:optional
 	// +k8s:listType=map
 	// +k8s:listMapKey=type
-	// +k8s:maxItems=100
+	// +k8s:maxItems=104
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,2,rep,name=conditions"`
 
 	// targetInterceptors are all interceptors of this request, in the order in which
@@ -494,7 +496,8 @@ type NodeMaintenanceSpec struct {
 	// drainPlan orders the pods in the stage Drain: an entry is taken when no pod of
 	// those before it is left on any selected node. Pod types come in the order Default,
 	// DaemonSet, Static; priorities ascend within a type; at equal priority entries with
-	// a podSelector come first. No duplicates. At most 100 entries. On creation the
+	// a podSelector come first. No duplicates. At most 100 entries; a selector has at most
+	// 10 requirements with 20 values each, and all of them together 8192 characters. On creation the
 	// admission plugin NodeMaintenance adds what is missing of the standard entries:
 	// the priorities 1000000000, 2000000000, 2000001000 and 2147483647 for each pod
 	// type. Immutable.

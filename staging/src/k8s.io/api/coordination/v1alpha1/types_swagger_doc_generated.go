@@ -118,7 +118,7 @@ func (EvictionRequestSpec) SwaggerDoc() map[string]string {
 var map_EvictionRequestStatus = map[string]string{
 	"":                                  "EvictionRequestStatus is how far the eviction is.",
 	"observedGeneration":                "observedGeneration is the metadata.generation that the controller acted upon last. Written by the eviction request controller; it only grows.",
-	"conditions":                        "conditions of the request. Canceled and Evicted are written by the eviction request controller and are final once True; at most one of them is. InterceptorUnresponsive is True while the report of the active interceptor is overdue, Blocked while the pod cannot be evicted. At most 100.",
+	"conditions":                        "conditions of the request. Canceled and Evicted are written by the eviction request controller and are final once True; at most one of them is. InterceptorUnresponsive is True while the report of the active interceptor is overdue, Blocked while the pod cannot be evicted. At most 100 besides these four.",
 	"targetInterceptors":                "targetInterceptors are all interceptors of this request, in the order in which they get their turn: those that the pod names, then the built-in ones, the last of which is imperative-eviction.k8s.io. Written once by the eviction request controller, then immutable. At most 16.",
 	"activeInterceptors":                "activeInterceptors names the interceptor whose turn it is: it may act on the pod, and has to report in its entry of status.interceptors. Written by the eviction request controller. At most 1; empty before the first and after the last turn.",
 	"processedInterceptors":             "processedInterceptors names the interceptors that had their turn, in order: they completed, fell silent, or were stopped by a cancellation. Written by the eviction request controller; it only grows. At most 16.",
@@ -142,7 +142,7 @@ func (EvictionTarget) SwaggerDoc() map[string]string {
 
 var map_Interceptor = map[string]string{
 	"":     "Interceptor is somebody who takes a part in the eviction before the pod goes.",
-	"name": "name is a fully qualified domain name in lower case with at most 253 characters, such as migrate.example.com. Unique among the interceptors.",
+	"name": "name is a fully qualified domain name in lower case with at most 253 characters, such as migrate.example.com, or a domain-prefixed key, such as example.com/migrate. Unique among the interceptors.",
 }
 
 func (Interceptor) SwaggerDoc() map[string]string {
@@ -199,7 +199,7 @@ var map_NodeMaintenanceSpec = map[string]string{
 	"":             "NodeMaintenanceSpec is what the administrator wants.",
 	"nodeSelector": "nodeSelector selects the nodes, by labels or by the field metadata.name. It may change: nodes then join and leave. At least one term; a selector that matches nothing is allowed.",
 	"stage":        "stage is how far the maintenance should go: Idle, Cordon, Drain or Complete, in this order. Stages may be skipped, and never go back. Default Idle.",
-	"drainPlan":    "drainPlan orders the pods in the stage Drain: an entry is taken when no pod of those before it is left on any selected node. Pod types come in the order Default, DaemonSet, Static; priorities ascend within a type; at equal priority entries with a podSelector come first. No duplicates. At most 100 entries. On creation the admission plugin NodeMaintenance adds what is missing of the standard entries: the priorities 1000000000, 2000000000, 2000001000 and 2147483647 for each pod type. Immutable.",
+	"drainPlan":    "drainPlan orders the pods in the stage Drain: an entry is taken when no pod of those before it is left on any selected node. Pod types come in the order Default, DaemonSet, Static; priorities ascend within a type; at equal priority entries with a podSelector come first. No duplicates. At most 100 entries; a selector has at most 10 requirements with 20 values each, and all of them together 8192 characters. On creation the admission plugin NodeMaintenance adds what is missing of the standard entries: the priorities 1000000000, 2000000000, 2000001000 and 2147483647 for each pod type. Immutable.",
 	"reason":       "reason tells people why the nodes are maintained. At most 1024 characters.",
 }
 
@@ -222,7 +222,7 @@ func (NodeMaintenanceStatus) SwaggerDoc() map[string]string {
 
 var map_Requester = map[string]string{
 	"":     "Requester is somebody who wants the target evicted.",
-	"name": "name is a fully qualified domain name in lower case with at most 253 characters, such as drain.example.com. Unique among the requesters.",
+	"name": "name is a fully qualified domain name in lower case with at most 253 characters, such as drain.example.com, or a domain-prefixed key, such as example.com/drain. Unique among the requesters.",
 }
 
 func (Requester) SwaggerDoc() map[string]string {

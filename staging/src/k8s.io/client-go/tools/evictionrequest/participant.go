@@ -21,6 +21,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -50,7 +51,11 @@ func FieldManager(name string) string {
 // validateName checks the name of a requester or interceptor as the API server does,
 // but when the program starts, and not when it meets the first pod.
 func validateName(name string) error {
-	errs := validation.IsFullyQualifiedDomainName(field.NewPath("name"), name)
+	validate := validation.IsFullyQualifiedDomainName
+	if strings.Contains(name, "/") {
+		validate = validation.IsDomainPrefixedKey
+	}
+	errs := validate(field.NewPath("name"), name)
 	if err := errs.ToAggregate(); err != nil {
 		return fmt.Errorf("%w: use a domain name in lower case that is yours, such as drain.example.com", err)
 	}

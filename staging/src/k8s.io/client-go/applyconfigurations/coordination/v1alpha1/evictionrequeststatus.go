@@ -35,7 +35,7 @@ type EvictionRequestStatusApplyConfiguration struct {
 	// conditions of the request. Canceled and Evicted are written by the eviction
 	// request controller and are final once True; at most one of them is.
 	// InterceptorUnresponsive is True while the report of the active interceptor is
-	// overdue, Blocked while the pod cannot be evicted. At most 100.
+	// overdue, Blocked while the pod cannot be evicted. At most 100 besides these four.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// targetInterceptors are all interceptors of this request, in the order in which
 	// they get their turn: those that the pod names, then the built-in ones, the last

@@ -24,7 +24,8 @@ package v1alpha1
 // Interceptor is somebody who takes a part in the eviction before the pod goes.
 type InterceptorApplyConfiguration struct {
 	// name is a fully qualified domain name in lower case with at most 253
-	// characters, such as migrate.example.com. Unique among the interceptors.
+	// characters, such as migrate.example.com, or a domain-prefixed key, such as
+	// example.com/migrate. Unique among the interceptors.
 	Name *string `json:"name,omitempty"`
 }
 

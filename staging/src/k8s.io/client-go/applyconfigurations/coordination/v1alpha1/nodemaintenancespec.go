@@ -38,7 +38,8 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	// drainPlan orders the pods in the stage Drain: an entry is taken when no pod of
 	// those before it is left on any selected node. Pod types come in the order Default,
 	// DaemonSet, Static; priorities ascend within a type; at equal priority entries with
-	// a podSelector come first. No duplicates. At most 100 entries. On creation the
+	// a podSelector come first. No duplicates. At most 100 entries; a selector has at most
+	// 10 requirements with 20 values each, and all of them together 8192 characters. On creation the
 	// admission plugin NodeMaintenance adds what is missing of the standard entries:
 	// the priorities 1000000000, 2000000000, 2000001000 and 2147483647 for each pod
 	// type. Immutable.

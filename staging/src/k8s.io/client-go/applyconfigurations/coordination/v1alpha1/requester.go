@@ -24,7 +24,8 @@ package v1alpha1
 // Requester is somebody who wants the target evicted.
 type RequesterApplyConfiguration struct {
 	// name is a fully qualified domain name in lower case with at most 253
-	// characters, such as drain.example.com. Unique among the requesters.
+	// characters, such as drain.example.com, or a domain-prefixed key, such as
+	// example.com/drain. Unique among the requesters.
 	Name *string `json:"name,omitempty"`
 }
 

@@ -24,7 +24,8 @@ package v1
 // EvictionInterceptor names somebody who takes a part in the eviction of a pod.
 type EvictionInterceptorApplyConfiguration struct {
 	// name is a fully qualified domain name in lower case with at most 253
-	// characters, such as migrate.example.com. Names that end in .k8s.io are reserved.
+	// characters, such as migrate.example.com, or a domain-prefixed key, such as
+	// example.com/migrate. Names that end in .k8s.io are reserved.
 	// Unique in the pod.
 	Name *string `json:"name,omitempty"`
 }

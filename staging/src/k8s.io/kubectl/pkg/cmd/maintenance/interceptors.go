@@ -30,34 +30,28 @@ import (
 )
 
 // interceptorsOf returns who would get a turn in the eviction of the pod, in order: those
-// registered by annotation above the priority of a controller, those of the spec, the
-// other registered ones, the one that handles pods of this type, and the one that evicts.
+// of the spec, those registered by annotation, the one that handles pods of this type, and
+// the one that evicts.
 //
 // The server decides by pkg/util/evictioninterceptor, which this package cannot import;
 // test/integration/nodemaintenance checks that they agree. Pods that are older than
 // validation may hold more interceptors than a request takes: this shows them all.
 func interceptorsOf(pod *corev1.Pod) []string {
-	var early, named, late, appended []string
-	for _, registered := range registrationsOf(pod.Annotations) {
-		if registered.priority > coordinationv1alpha1.EvictionInterceptorControllerPriority {
-			early = append(early, registered.name)
-		} else {
-			late = append(late, registered.name)
-		}
-	}
+	var names []string
 	for _, interceptor := range pod.Spec.EvictionInterceptors {
-		named = append(named, interceptor.Name)
+		names = append(names, interceptor.Name)
+	}
+	for _, registered := range registrationsOf(pod.Annotations) {
+		names = append(names, registered.name)
 	}
 	switch maintenance.PodTypeOf(pod) {
 	case corev1.PodTypeDaemonSet:
-		appended = []string{coordinationv1alpha1.EvictionInterceptorDaemonSet}
+		names = append(names, coordinationv1alpha1.EvictionInterceptorDaemonSet)
 	case corev1.PodTypeStatic:
-		appended = []string{coordinationv1alpha1.EvictionInterceptorKubelet}
+		names = append(names, coordinationv1alpha1.EvictionInterceptorKubelet)
 	}
-	// Who is named in the spec keeps that place, whatever is registered.
-	early = slices.DeleteFunc(early, func(name string) bool { return slices.Contains(named, name) })
 	last := coordinationv1alpha1.EvictionInterceptorImperative
-	names := slices.DeleteFunc(slices.Concat(early, named, late, appended), func(name string) bool { return name == last })
+	names = slices.DeleteFunc(names, func(name string) bool { return name == last })
 	return append(unique(names), last)
 }
 

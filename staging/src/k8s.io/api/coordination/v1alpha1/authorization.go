@@ -1,0 +1,43 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+package v1alpha1
+
+// The status of an EvictionRequest has many writers. Besides update or patch on
+// evictionrequests/status, which lets a client write to the endpoint, a client needs a
+// permission for the fields that it changes:
+//
+//	fields                                          permission, in the namespace of the request
+//	the entry of an interceptor in                  EvictionInterceptVerb on EvictionInterceptorResource,
+//	status.interceptors                             with the name of that interceptor
+//	status.evictionRequestCancellationPolicy        the same, with the name of the active interceptor
+//	all others; entries that are added or removed   EvictionRequestControlVerb on evictionrequests/status
+//
+// EvictionRequestControlVerb allows to change every field. It is for controllers only.
+const (
+	// EvictionInterceptorResource is a virtual resource of the API group
+	// coordination.k8s.io, like signers of certificates.k8s.io: no objects of it are
+	// served. It exists in authorization only, where its resource names are the names of
+	// interceptors.
+	EvictionInterceptorResource = "evictioninterceptors"
+
+	// EvictionInterceptVerb allows to report as an interceptor. Whoever has it without
+	// resource names may report as every interceptor.
+	EvictionInterceptVerb = "intercept"
+
+	// EvictionRequestControlVerb, on evictionrequests/status, allows to change every
+	// field of the status: to activate interceptors and to decide when a request is over.
+	EvictionRequestControlVerb = "control"
+)
