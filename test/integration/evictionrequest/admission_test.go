@@ -68,6 +68,8 @@ func TestAdmission(t *testing.T) {
 		{"finished requests can be deleted without rights on pods", testDeletionOfFinishedRequest},
 		{"the controller may follow labels and no more", testControllerWrites},
 		{"Forbid holds until the pod is gone", testForbid},
+		{"an interceptor changes what is its own and no more", testStatusAuthorization},
+		{"an interceptor of the library needs no more than that", testLibraryPermissions},
 		{"namespace deletion finishes", testNamespaceDeletion},
 		{"garbage collection of a request follows its owner", testGarbageCollection},
 	}

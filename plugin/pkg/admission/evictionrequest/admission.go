@@ -14,23 +14,30 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package evictionrequest is the admission plugin that says who may ask for the
+// Package evictionrequest is the admission plugin that decides who may request the
 // eviction of a pod, and who may call that off: those who may delete the pod. Rights
 // on EvictionRequests alone move no pod.
+//
+// It also decides who may change which field of the status: an interceptor only what
+// is its own, see k8s.io/api/coordination/v1alpha1.EvictionInterceptVerb.
 package evictionrequest
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/features"
@@ -45,24 +52,27 @@ func Register(plugins *admission.Plugins) {
 }
 
 // Plugin checks each creation, update and deletion of an EvictionRequest against the
-// rights on its target pod. Updates of the status are not its business: they need a
-// right of their own, evictionrequests/status.
+// rights on its target pod, and each update of the status against the rights on the
+// fields that it changes.
 //
 // It keeps nothing between two calls. Where the pod matters it reads it from the API
-// server, because a cache can still lack a pod or have one that is gone.
+// server, because a cache can still lack a pod or have one that is gone. Only for a
+// creation the cache suffices if it has the pod, so that a request costs no read.
 type Plugin struct {
 	*admission.Handler
 	enabled    bool
 	inspected  bool
 	authorizer authorizer.Authorizer
 	client     kubernetes.Interface
+	pods       corelisters.PodLister
 }
 
 var (
-	_ admission.ValidationInterface          = &Plugin{}
-	_ initializer.WantsFeatures              = &Plugin{}
-	_ initializer.WantsAuthorizer            = &Plugin{}
-	_ initializer.WantsExternalKubeClientSet = &Plugin{}
+	_ admission.ValidationInterface                = &Plugin{}
+	_ initializer.WantsFeatures                    = &Plugin{}
+	_ initializer.WantsAuthorizer                  = &Plugin{}
+	_ initializer.WantsExternalKubeClientSet       = &Plugin{}
+	_ initializer.WantsExternalKubeInformerFactory = &Plugin{}
 )
 
 // NewPlugin returns a plugin that still has to be initialized.
@@ -82,6 +92,14 @@ func (p *Plugin) SetAuthorizer(authorizer authorizer.Authorizer) { p.authorizer 
 // SetExternalKubeClientSet sets the client that reads pods.
 func (p *Plugin) SetExternalKubeClientSet(client kubernetes.Interface) { p.client = client }
 
+// SetExternalKubeInformerFactory sets where pods are looked up. The informer, which
+// other plugins have too, is started only where the API is on.
+func (p *Plugin) SetExternalKubeInformerFactory(factory informers.SharedInformerFactory) {
+	if p.enabled {
+		p.pods = factory.Core().V1().Pods().Lister()
+	}
+}
+
 // ValidateInitialization returns an error if something is still missing.
 func (p *Plugin) ValidateInitialization() error {
 	switch {
@@ -91,6 +109,8 @@ func (p *Plugin) ValidateInitialization() error {
 		return fmt.Errorf("%s has no authorizer", PluginName)
 	case p.enabled && p.client == nil:
 		return fmt.Errorf("%s has no client", PluginName)
+	case p.enabled && p.pods == nil:
+		return fmt.Errorf("%s has no informer of pods", PluginName)
 	}
 	return nil
 }
@@ -98,20 +118,70 @@ func (p *Plugin) ValidateInitialization() error {
 // Validate lets a change through, or returns why not. The deletion of a collection
 // comes here once for each object, with the object but without its name.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !p.enabled || a.GetResource().GroupResource() != coordination.Resource("evictionrequests") || a.GetSubresource() != "" {
+	if !p.enabled || a.GetResource().GroupResource() != coordination.Resource("evictionrequests") {
 		return nil
 	}
 	request, isRequest := a.GetObject().(*coordination.EvictionRequest)
 	old, isOld := a.GetOldObject().(*coordination.EvictionRequest)
 	switch {
+	case a.GetSubresource() == "status" && a.GetOperation() == admission.Update && isRequest && isOld:
+		return p.validateStatusUpdate(ctx, a, request, old)
+	case a.GetSubresource() != "":
+		// There is no other one. Refused, not let through: a status that is written in a
+		// way that nothing above foresees must not go unchecked.
 	case a.GetOperation() == admission.Create && isRequest:
-		return p.authorize(ctx, a, request)
+		return p.validateCreate(ctx, a, request)
 	case a.GetOperation() == admission.Update && isRequest && isOld:
 		return p.validateUpdate(ctx, a, request, old)
 	case a.GetOperation() == admission.Delete && isOld:
 		return p.validateDelete(ctx, a, old)
 	}
 	return apierrors.NewBadRequest(fmt.Sprintf("%s of an EvictionRequest with %T as the new and %T as the old object", a.GetOperation(), a.GetObject(), a.GetOldObject()))
+}
+
+// validateCreate checks the rights on the pod of that name, and that it is this pod: the
+// UID, by which all others find the request, is only claimed. With the right on one pod
+// the request of every other one could be occupied otherwise.
+//
+// A pod that is gone has no such request any more: the controller cancels it.
+func (p *Plugin) validateCreate(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest) error {
+	if err := p.authorize(ctx, a, request); err != nil {
+		return err
+	}
+	target := targetOf(request)
+	if target.Name == "" {
+		return nil
+	}
+	if pod, err := p.pods.Pods(a.GetNamespace()).Get(target.Name); err == nil && string(pod.UID) == target.UID {
+		return nil
+	}
+	// The cache may be behind, or still be empty.
+	pod, err := p.client.CoreV1().Pods(a.GetNamespace()).Get(ctx, target.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return p.refuseForeignUID(a, request)
+	case err != nil:
+		return unreadable(a, target.Name, err)
+	case string(pod.UID) == target.UID:
+		return nil
+	}
+	return forbidden(a, request, fmt.Errorf("pod %q in namespace %q has the UID %q, not %q as in spec.target.pod.uid: "+
+		"read the pod again, and name the request by the UID of the pod that is to be evicted", target.Name, a.GetNamespace(), pod.UID, target.UID))
+}
+
+// refuseForeignUID returns an error if another pod of the namespace has the UID of a
+// target that is gone. What the cache lacks the controller finds.
+func (p *Plugin) refuseForeignUID(a admission.Attributes, request *coordination.EvictionRequest) error {
+	target := targetOf(request)
+	pods, err := p.pods.Pods(a.GetNamespace()).List(labels.Everything())
+	if err != nil {
+		return unreadable(a, target.Name, err)
+	}
+	if !slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return string(pod.UID) == target.UID }) {
+		return nil
+	}
+	return forbidden(a, request, fmt.Errorf("there is no pod %q in namespace %q, and the UID %q is that of another pod: "+
+		"set spec.target.pod to the name and the UID of one pod", target.Name, a.GetNamespace(), target.UID))
 }
 
 func (p *Plugin) validateUpdate(ctx context.Context, a admission.Attributes, request, old *coordination.EvictionRequest) error {
@@ -162,16 +232,15 @@ func (p *Plugin) validateDelete(ctx context.Context, a admission.Attributes, old
 // authorize returns an error unless the user may delete the target of the request.
 func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest) error {
 	user, pod := a.GetUserInfo(), targetOf(request)
-	decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User:            user,
-		Verb:            "delete",
-		Namespace:       a.GetNamespace(),
-		APIVersion:      "v1",
-		Resource:        "pods",
-		Name:            pod.Name,
-		ResourceRequest: true,
+	allowed, err := p.isAllowed(ctx, authorizer.AttributesRecord{
+		User:       user,
+		Verb:       "delete",
+		Namespace:  a.GetNamespace(),
+		APIVersion: "v1",
+		Resource:   "pods",
+		Name:       pod.Name,
 	})
-	if decision == authorizer.DecisionAllow {
+	if allowed {
 		return nil
 	}
 	if err != nil {
@@ -179,6 +248,16 @@ func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, request 
 	}
 	return forbidden(a, request, fmt.Errorf("user %q cannot delete pod %q in namespace %q: who requests the eviction of a pod, or calls it off, "+
 		"needs the verb \"delete\" on that pod", user.GetName(), pod.Name, a.GetNamespace()))
+}
+
+// isAllowed asks the authorizer about a resource. An error says why it could not decide.
+func (p *Plugin) isAllowed(ctx context.Context, attributes authorizer.AttributesRecord) (bool, error) {
+	attributes.ResourceRequest = true
+	decision, _, err := p.authorizer.Authorize(ctx, attributes)
+	if decision == authorizer.DecisionAllow {
+		return true, nil
+	}
+	return false, err
 }
 
 // livePod returns the target of the request, or nil if that pod is gone.
@@ -192,12 +271,16 @@ func (p *Plugin) livePod(ctx context.Context, a admission.Attributes, request *c
 		return nil, nil
 	}
 	if err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("reading pod %q in namespace %q, the target of the eviction request: %w", target.Name, a.GetNamespace(), err))
+		return nil, unreadable(a, target.Name, err)
 	}
 	if string(pod.UID) != target.UID {
 		return nil, nil
 	}
 	return pod, nil
+}
+
+func unreadable(a admission.Attributes, podName string, err error) error {
+	return apierrors.NewInternalError(fmt.Errorf("reading pod %q in namespace %q, the target of the eviction request: %w", podName, a.GetNamespace(), err))
 }
 
 // forbidden is admission.NewForbidden, with the name of the object also where the

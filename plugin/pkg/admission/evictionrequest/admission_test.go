@@ -33,6 +33,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
@@ -143,9 +144,11 @@ func newPod(uid string, labels map[string]string) *v1.Pod {
 
 // cluster is what the plugin sees: one pod or none, and the rights of its users.
 type cluster struct {
-	pod     *v1.Pod
-	readErr error
-	authErr error
+	pod      *v1.Pod
+	cached   *v1.Pod // In the informer; pod if nil.
+	uncached bool    // The informer has no pod.
+	readErr  error
+	authErr  error
 }
 
 // newPlugin returns the plugin and counters of what it asks.
@@ -164,10 +167,27 @@ func (c cluster) newPlugin(t *testing.T, enabled bool) (*Plugin, *rights, *fake.
 	plugin.InspectFeatureGates(utilfeature.DefaultFeatureGate)
 	plugin.SetAuthorizer(rights)
 	plugin.SetExternalKubeClientSet(client)
+	plugin.SetExternalKubeInformerFactory(c.informers(t))
 	if err := plugin.ValidateInitialization(); err != nil {
 		t.Fatalf("initialization: %v", err)
 	}
 	return plugin, rights, client
+}
+
+// informers have what the plugin finds without a call.
+func (c cluster) informers(t *testing.T) informers.SharedInformerFactory {
+	t.Helper()
+	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	cached := c.cached
+	if cached == nil {
+		cached = c.pod
+	}
+	if cached != nil && !c.uncached {
+		if err := factory.Core().V1().Pods().Informer().GetStore().Add(cached); err != nil {
+			t.Fatalf("filling the informer: %v", err)
+		}
+	}
+	return factory
 }
 
 // attributes are those of a call by the user. Interfaces must stay nil without an object.
@@ -197,6 +217,8 @@ func TestValidate(t *testing.T) {
 	ownerRef := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "node", UID: "1"}
 	blocking := ownerRef
 	blocking.BlockOwnerDeletion = ptr.To(true)
+	renamedPod := newPod(podUID, nil)
+	renamedPod.Name = "db-0"
 	renamed := ownerRef
 	renamed.Name = "other"
 
@@ -211,6 +233,12 @@ func TestValidate(t *testing.T) {
 		"create with the right":              {cluster: alive, user: owner, request: newRequest()},
 		"create without the right":           {cluster: alive, request: newRequest(), wantErr: denied},
 		"create for a pod that is not there": {cluster: gone, request: newRequest(), wantErr: denied},
+		"create for a pod that is gone":      {cluster: gone, user: owner, request: newRequest(), wantReads: 1},
+		"create for the UID of another pod":  {cluster: replaced, user: owner, request: newRequest(), wantErr: `pod "web-0" in namespace "shop" has the UID "` + otherUID + `", not "` + podUID + `"`, wantReads: 1},
+		"create, the UID is of another name": {cluster: cluster{cached: renamedPod}, user: owner, request: newRequest(), wantErr: "is that of another pod", wantReads: 1},
+		"create, the cache lacks the pod":    {cluster: cluster{pod: alive.pod, uncached: true}, user: owner, request: newRequest(), wantReads: 1},
+		"create, the cache has an old pod":   {cluster: cluster{pod: alive.pod, cached: replaced.pod}, user: owner, request: newRequest(), wantReads: 1},
+		"create, the pod cannot be read":     {cluster: unreadable, user: owner, request: newRequest(), wantErr: "etcd is away", wantReads: 1},
 		"create for another pod":             {cluster: alive, user: owner, request: newRequest(withTarget("db-0")), wantErr: `cannot delete pod "db-0"`},
 		"create without a target":            {cluster: alive, user: owner, request: newRequest(withoutTarget), wantErr: `cannot delete pod ""`},
 		"create when rights are unknown":     {cluster: unauthorizable, user: owner, request: newRequest(), wantErr: "webhook is away"},
@@ -228,7 +256,13 @@ func TestValidate(t *testing.T) {
 		"update when rights are unknown":        {cluster: unauthorizable, user: owner, old: newRequest(), request: newRequest(withRequesters()), wantErr: "webhook is away"},
 
 		"change nothing":                      {cluster: alive, old: newRequest(), request: newRequest(asWritten)},
-		"add a finalizer":                     {cluster: alive, old: newRequest(), request: newRequest(withFinalizers("a/b"), asWritten)},
+		"add a finalizer":                     {cluster: alive, old: newRequest(), request: newRequest(withFinalizers("a/b"), asWritten), wantErr: denied},
+		"add a finalizer, with the right":     {cluster: alive, user: owner, old: newRequest(), request: newRequest(withFinalizers("a/b"), asWritten)},
+		"add a finalizer after the end":       {cluster: alive, old: newRequest(withCondition(canceled, metav1.ConditionTrue)), request: newRequest(withCondition(canceled, metav1.ConditionTrue), withFinalizers("a/b")), wantErr: denied},
+		"replace a finalizer":                 {cluster: alive, old: newRequest(withFinalizers("a/b")), request: newRequest(withFinalizers("a/c")), wantErr: denied},
+		"add a finalizer to another":          {cluster: alive, old: newRequest(withFinalizers("a/b")), request: newRequest(withFinalizers("a/b", "a/c")), wantErr: denied},
+		"remove one of two finalizers":        {cluster: alive, old: newRequest(withFinalizers("a/b", "a/c")), request: newRequest(withFinalizers("a/c"))},
+		"reorder finalizers":                  {cluster: alive, old: newRequest(withFinalizers("a/b", "a/c")), request: newRequest(withFinalizers("a/c", "a/b"))},
 		"remove a finalizer":                  {cluster: alive, old: newRequest(withFinalizers("a/b")), request: newRequest(asWritten)},
 		"remove an owner":                     {cluster: alive, old: newRequest(withOwners(ownerRef)), request: newRequest(asWritten)},
 		"owner does not wait any more":        {cluster: alive, old: newRequest(withOwners(blocking)), request: newRequest(withOwners(ownerRef))},
@@ -236,7 +270,7 @@ func TestValidate(t *testing.T) {
 		"add an owner, with the right":        {cluster: alive, user: owner, old: newRequest(), request: newRequest(withOwners(ownerRef))},
 		"replace an owner":                    {cluster: alive, old: newRequest(withOwners(ownerRef)), request: newRequest(withOwners(renamed)), wantErr: denied},
 		"add an owner while following labels": {cluster: alive, old: newRequest(), request: newRequest(withOwners(ownerRef), withLabels(map[string]string{"app": "web"})), wantErr: denied},
-		"status":                              {cluster: alive, subresource: "status", old: newRequest(), request: newRequest(withPolicy("Forbid"))},
+		"status":                              {cluster: alive, subresource: "status", old: newRequest(), request: newRequest(withPolicy("Forbid")), wantErr: "cannot change status.evictionRequestCancellationPolicy"},
 
 		"add a label of the pod": {
 			cluster: alive, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web"}), asWritten), wantReads: 1,
@@ -248,8 +282,11 @@ func TestValidate(t *testing.T) {
 		"remove a label that the pod lacks": {
 			cluster: alive, old: newRequest(withLabels(map[string]string{"app": "web", "mine": "1"})), request: newRequest(withLabels(map[string]string{"app": "web"})), wantReads: 1,
 		},
-		"labels and a finalizer": {
-			cluster: alive, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web"}), withFinalizers("a/b")), wantReads: 1,
+		"labels and a finalizer that goes": {
+			cluster: alive, old: newRequest(withFinalizers("a/b")), request: newRequest(withLabels(map[string]string{"app": "web"})), wantReads: 1,
+		},
+		"labels and a finalizer that is added": {
+			cluster: alive, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web"}), withFinalizers("a/b")), wantErr: denied,
 		},
 		"add a label that the pod lacks": {
 			cluster: alive, old: newRequest(), request: newRequest(withLabels(map[string]string{"mine": ""})), wantErr: denied, wantReads: 1,
@@ -405,13 +442,15 @@ func TestValidateInitialization(t *testing.T) {
 		enabled, inspected bool
 		rights             authorizer.Authorizer
 		client             *fake.Clientset
+		informers          bool
 		wantErr            string
 	}{
-		"complete":                  {enabled: true, inspected: true, rights: &rights{}, client: fake.NewClientset()},
+		"complete":                  {enabled: true, inspected: true, rights: &rights{}, client: fake.NewClientset(), informers: true},
 		"off needs nothing":         {inspected: true},
 		"gates unknown":             {rights: &rights{}, client: fake.NewClientset(), wantErr: "feature gates"},
 		"on, without an authorizer": {enabled: true, inspected: true, client: fake.NewClientset(), wantErr: "authorizer"},
 		"on, without a client":      {enabled: true, inspected: true, rights: &rights{}, wantErr: "client"},
+		"on, without an informer":   {enabled: true, inspected: true, rights: &rights{}, client: fake.NewClientset(), wantErr: "informer"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -425,6 +464,9 @@ func TestValidateInitialization(t *testing.T) {
 			}
 			if test.client != nil {
 				plugin.SetExternalKubeClientSet(test.client)
+			}
+			if test.informers {
+				plugin.SetExternalKubeInformerFactory(cluster{}.informers(t))
 			}
 			err := plugin.ValidateInitialization()
 			if test.wantErr == "" && err != nil || test.wantErr != "" && (err == nil || !strings.Contains(err.Error(), test.wantErr)) {
@@ -455,6 +497,21 @@ func TestRegister(t *testing.T) {
 	for operation, want := range map[admission.Operation]bool{admission.Create: true, admission.Update: true, admission.Delete: true, admission.Connect: false} {
 		if got := plugin.Handles(operation); got != want {
 			t.Errorf("handles %s: %t, must be %t", operation, got, want)
+		}
+	}
+}
+
+// With the gate off no informer is started that would not be without the plugin.
+func TestNoInformerWithoutTheGate(t *testing.T) {
+	for enabled, want := range map[bool]bool{false: false, true: true} {
+		featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, enabled)
+		factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+		plugin := NewPlugin()
+		plugin.InspectFeatureGates(utilfeature.DefaultFeatureGate)
+		plugin.SetExternalKubeInformerFactory(factory)
+		factory.Start(t.Context().Done())
+		if got := len(factory.WaitForCacheSync(t.Context().Done())) > 0; got != want {
+			t.Errorf("gate %t: informer started: %t, must be %t", enabled, got, want)
 		}
 	}
 }

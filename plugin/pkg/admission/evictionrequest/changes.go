@@ -41,17 +41,25 @@ func isFinished(request *coordination.EvictionRequest) bool {
 		meta.IsStatusConditionTrue(request.Status.Conditions, string(coordination.EvictionRequestConditionCanceled))
 }
 
-// isHousekeeping says whether an update changes nothing that an eviction depends on:
-// at most finalizers, or it lets go of owners. Garbage collection and those who wait
-// for the deletion of a request do that. An owner that is added is different: if it
-// does not exist, the garbage collector deletes the request, with all its rights.
+// isHousekeeping reports whether an update changes nothing that an eviction depends on:
+// at most it lets go of finalizers and owners, as garbage collection does, and those who
+// wait for the deletion of a request. What is added is different. An owner that does not
+// exist has the garbage collector delete the request, with all its rights; a finalizer
+// that nobody removes keeps a canceled one, whose name no other request for the pod can
+// have.
 func isHousekeeping(request, old *coordination.EvictionRequest) bool {
-	if !apiequality.Semantic.DeepEqual(withoutHousekeeping(request), withoutHousekeeping(old)) {
-		return false
-	}
-	return !slices.ContainsFunc(request.OwnerReferences, func(owner metav1.OwnerReference) bool {
+	return apiequality.Semantic.DeepEqual(withoutHousekeeping(request), withoutHousekeeping(old)) &&
+		!addsOwner(request, old) && !addsFinalizer(request, old)
+}
+
+func addsOwner(request, old *coordination.EvictionRequest) bool {
+	return slices.ContainsFunc(request.OwnerReferences, func(owner metav1.OwnerReference) bool {
 		return !slices.ContainsFunc(old.OwnerReferences, func(oldOwner metav1.OwnerReference) bool { return isSameOwner(owner, oldOwner) })
 	})
+}
+
+func addsFinalizer(request, old *coordination.EvictionRequest) bool {
+	return slices.ContainsFunc(request.Finalizers, func(finalizer string) bool { return !slices.Contains(old.Finalizers, finalizer) })
 }
 
 // isSameOwner ignores whether the owner waits, which the garbage collector resets.
@@ -60,8 +68,8 @@ func isSameOwner(owner, other metav1.OwnerReference) bool {
 	return apiequality.Semantic.DeepEqual(owner, other)
 }
 
-// changesLabelsOnly says whether labels are all that an update changes, apart from
-// finalizers.
+// changesLabelsOnly reports whether labels are all that an update changes, apart from
+// housekeeping.
 func changesLabelsOnly(request, old *coordination.EvictionRequest) bool {
 	relabeled := request.DeepCopy()
 	relabeled.Labels = old.Labels

@@ -17,6 +17,7 @@ limitations under the License.
 package bootstrappolicy
 
 import (
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -47,12 +48,33 @@ func addEvictionRequestControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 			// It copies the labels of the pod, and deletes what is finished. For anything else it
 			// would need the right to delete pods, see plugin/pkg/admission/evictionrequest.
 			rbacv1helpers.NewRule("get", "list", "watch", "patch", "delete").Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
-			// It patches in the place of workload controllers whose gates are off.
-			rbacv1helpers.NewRule("update", "patch").Groups(coordinationGroup).Resources("evictionrequests/status").RuleOrDie(),
+			// It patches in the place of workload controllers whose gates are off. With control it
+			// may write all of the status, also the reports of these.
+			rbacv1helpers.NewRule("update", "patch", coordinationv1alpha1.EvictionRequestControlVerb).Groups(coordinationGroup).Resources("evictionrequests/status").RuleOrDie(),
 			rbacv1helpers.NewRule("get", "list", "watch").Groups(legacyGroup).Resources("pods").RuleOrDie(),
 			rbacv1helpers.NewRule("create").Groups(legacyGroup).Resources("pods/eviction").RuleOrDie(),
 			rbacv1helpers.NewRule("list", "watch").Groups(policyGroup).Resources("poddisruptionbudgets").RuleOrDie(),
 			eventsRule(),
 		},
 	})
+}
+
+// interceptorRules is what k8s.io/client-go/tools/evictionrequest needs to act as the
+// interceptors of these names.
+func interceptorRules(names ...string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		rbacv1helpers.NewRule("get", "list", "watch").Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
+		rbacv1helpers.NewRule("patch").Groups(coordinationGroup).Resources("evictionrequests/status").RuleOrDie(),
+		interceptRule(names...),
+	}
+}
+
+// interceptRule allows to report as the interceptors of these names, and as no other:
+// the admission plugin EvictionRequest asks for it when their entries change.
+func interceptRule(names ...string) rbacv1.PolicyRule {
+	if len(names) == 0 {
+		panic("a rule without resource names is one for all interceptors")
+	}
+	return rbacv1helpers.NewRule(coordinationv1alpha1.EvictionInterceptVerb).Groups(coordinationGroup).
+		Resources(coordinationv1alpha1.EvictionInterceptorResource).Names(names...).RuleOrDie()
 }

@@ -75,7 +75,7 @@ func TestEvictionRequestRules(t *testing.T) {
 		},
 		evictionRequestController: {
 			rule([]string{"delete", "get", "list", "patch", "watch"}, coordination, []string{"evictionrequests"}),
-			rule([]string{"patch", "update"}, coordination, []string{"evictionrequests/status"}),
+			rule([]string{"control", "patch", "update"}, coordination, []string{"evictionrequests/status"}),
 			rule([]string{"get", "list", "watch"}, core, []string{"pods"}),
 			rule([]string{"create"}, core, []string{"pods/eviction"}),
 			rule([]string{"list", "watch"}, []string{"policy"}, []string{"poddisruptionbudgets"}),
@@ -138,19 +138,47 @@ func TestOnlyTheControllerWritesTheStatusOfEvictionRequests(t *testing.T) {
 	}
 }
 
+// Whoever may write to the endpoint still needs a permission for each field. Only the
+// controller may change all of them, and no role lets its holders report as every interceptor.
+func TestOnlyTheControllerControlsEvictionRequests(t *testing.T) {
+	roles := rulesWithWorkloads(t, true, true, true)
+	for question, test := range map[string]struct {
+		verb, resource, subresource string
+		want                        []string
+	}{
+		"control all of the status":  {"control", "evictionrequests/status", "status", []string{"cluster-admin", evictionRequestController}},
+		"report as any interceptor":  {"intercept", "evictioninterceptors", "", []string{"cluster-admin"}},
+		"all verbs for interceptors": {"*", "evictioninterceptors", "", []string{"cluster-admin"}},
+	} {
+		got := rolesThatMay(roles, func(rule *rbacv1.PolicyRule) bool {
+			return rbacv1helpers.VerbMatches(rule, test.verb) && rbacv1helpers.ResourceMatches(rule, test.resource, test.subresource) && len(rule.ResourceNames) == 0
+		})
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("roles that may %s (-want, +got):\n%s", question, diff)
+		}
+	}
+}
+
 // statusWriters returns the roles that may write this status.
 func statusWriters(roles map[string][]rbacv1.PolicyRule, resource string) []string {
-	var writers []string
+	return rolesThatMay(roles, func(rule *rbacv1.PolicyRule) bool {
+		writes := rbacv1helpers.VerbMatches(rule, "update") || rbacv1helpers.VerbMatches(rule, "patch")
+		return writes && rbacv1helpers.ResourceMatches(rule, resource, "status")
+	})
+}
+
+// rolesThatMay returns the roles with a rule for coordination.k8s.io that allows something.
+func rolesThatMay(roles map[string][]rbacv1.PolicyRule, allows func(*rbacv1.PolicyRule) bool) []string {
+	var names []string
 	for name, rules := range roles {
 		for i := range rules {
-			writes := rbacv1helpers.VerbMatches(&rules[i], "update") || rbacv1helpers.VerbMatches(&rules[i], "patch")
-			if writes && rbacv1helpers.APIGroupMatches(&rules[i], "coordination.k8s.io") && rbacv1helpers.ResourceMatches(&rules[i], resource, "status") {
-				writers = append(writers, name)
+			if rbacv1helpers.APIGroupMatches(&rules[i], "coordination.k8s.io") && allows(&rules[i]) {
+				names = append(names, name)
 			}
 		}
 	}
-	slices.Sort(writers)
-	return slices.Compact(writers)
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // addedBindings returns the bindings that are not among those before.

@@ -17,6 +17,7 @@ limitations under the License.
 package bootstrappolicy
 
 import (
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	rbacv1helpers "k8s.io/kubernetes/pkg/apis/rbac/v1"
@@ -28,17 +29,17 @@ import (
 func addWorkloadInterceptorRules(roles []rbacv1.ClusterRole) {
 	added := map[string][]rbacv1.PolicyRule{}
 	if utilfeature.DefaultFeatureGate.Enabled(features.DeploymentPodSurge) {
-		added["deployment-controller"] = interceptorRules()
-		added["replicaset-controller"] = append(interceptorRules(),
+		added["deployment-controller"] = interceptorRules(coordinationv1alpha1.EvictionInterceptorDeployment)
+		added["replicaset-controller"] = append(interceptorRules(coordinationv1alpha1.EvictionInterceptorReplicaSet),
 			// It evicts, so that budgets hold. The right to delete would pass them by.
 			rbacv1helpers.NewRule("create").Groups(legacyGroup).Resources("pods/eviction").RuleOrDie(),
 		)
 	}
 	if utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceAwareDaemonSet) {
-		added["daemon-set-controller"] = interceptorRules()
+		added["daemon-set-controller"] = interceptorRules(coordinationv1alpha1.EvictionInterceptorDaemonSet)
 	}
 	if utilfeature.DefaultFeatureGate.Enabled(features.StatefulSetEvictionPacing) {
-		added["statefulset-controller"] = interceptorRules()
+		added["statefulset-controller"] = interceptorRules(coordinationv1alpha1.EvictionInterceptorStatefulSet)
 	}
 	for i := range roles {
 		for name, rules := range added {
@@ -46,13 +47,5 @@ func addWorkloadInterceptorRules(roles []rbacv1.ClusterRole) {
 				roles[i].Rules = append(roles[i].Rules, rules...)
 			}
 		}
-	}
-}
-
-// interceptorRules is what k8s.io/client-go/tools/evictionrequest asks of an interceptor.
-func interceptorRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
-		rbacv1helpers.NewRule("get", "list", "watch").Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
-		rbacv1helpers.NewRule("patch").Groups(coordinationGroup).Resources("evictionrequests/status").RuleOrDie(),
 	}
 }

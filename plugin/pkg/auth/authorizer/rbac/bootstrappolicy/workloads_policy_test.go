@@ -51,7 +51,16 @@ func TestWorkloadInterceptorRules(t *testing.T) {
 	coordination := []string{"coordination.k8s.io"}
 	reads := rule([]string{"get", "list", "watch"}, coordination, []string{"evictionrequests"})
 	reports := rule([]string{"patch"}, coordination, []string{"evictionrequests/status"})
+	intercepts := func(name string) rbacv1.PolicyRule {
+		intercepts := rule([]string{"intercept"}, coordination, []string{"evictioninterceptors"})
+		intercepts.ResourceNames = []string{name}
+		return intercepts
+	}
+	deploymentRules := []rbacv1.PolicyRule{reads, reports, intercepts("deployment.apps.k8s.io")}
 	evicts := rule([]string{"create"}, []string{""}, []string{"pods/eviction"})
+	replicaSetRules := []rbacv1.PolicyRule{reads, reports, intercepts("replicaset.apps.k8s.io"), evicts}
+	daemonSetRules := []rbacv1.PolicyRule{reads, reports, intercepts("daemonset.apps.k8s.io")}
+	statefulSetRules := []rbacv1.PolicyRule{reads, reports, intercepts("statefulset.apps.k8s.io")}
 	tests := map[string]struct {
 		deployments, daemonSets, statefulSets bool
 		want                                  map[string][]rbacv1.PolicyRule
@@ -60,23 +69,23 @@ func TestWorkloadInterceptorRules(t *testing.T) {
 		"all off": {want: map[string][]rbacv1.PolicyRule{}},
 		"DeploymentPodSurge": {
 			deployments: true,
-			want:        map[string][]rbacv1.PolicyRule{deployment: {reads, reports}, replicaSet: {reads, reports, evicts}},
+			want:        map[string][]rbacv1.PolicyRule{deployment: deploymentRules, replicaSet: replicaSetRules},
 			wantWriters: []string{deployment, replicaSet},
 		},
 		"NodeMaintenanceAwareDaemonSet": {
 			daemonSets:  true,
-			want:        map[string][]rbacv1.PolicyRule{daemonSet: {reads, reports}},
+			want:        map[string][]rbacv1.PolicyRule{daemonSet: daemonSetRules},
 			wantWriters: []string{daemonSet},
 		},
 		"StatefulSetEvictionPacing": {
 			statefulSets: true,
-			want:         map[string][]rbacv1.PolicyRule{statefulSet: {reads, reports}},
+			want:         map[string][]rbacv1.PolicyRule{statefulSet: statefulSetRules},
 			wantWriters:  []string{statefulSet},
 		},
 		"all on": {
 			deployments: true, daemonSets: true, statefulSets: true,
 			want: map[string][]rbacv1.PolicyRule{
-				deployment: {reads, reports}, replicaSet: {reads, reports, evicts}, daemonSet: {reads, reports}, statefulSet: {reads, reports},
+				deployment: deploymentRules, replicaSet: replicaSetRules, daemonSet: daemonSetRules, statefulSet: statefulSetRules,
 			},
 			wantWriters: []string{daemonSet, deployment, replicaSet, statefulSet},
 		},
@@ -98,4 +107,14 @@ func TestWorkloadInterceptorRules(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A rule without resource names would allow to report as every interceptor.
+func TestInterceptRuleNeedsNames(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a rule for no interceptor was made")
+		}
+	}()
+	interceptorRules()
 }

@@ -18,6 +18,9 @@ limitations under the License.
 // spec.evictionInterceptors: it works for a while, says how long that will take, and
 // hands over. Replace the function prepare with your own work: migrate data, drain
 // connections.
+//
+// It needs permission to get, list and watch evictionrequests, to patch
+// evictionrequests/status, and to intercept evictioninterceptors with its name; see rbac.yaml.
 package main
 
 import (

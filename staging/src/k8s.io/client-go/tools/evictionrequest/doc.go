@@ -40,6 +40,18 @@ limitations under the License.
 // follows from its name. So participants never conflict with one another nor with the
 // controller, and what one of them does not own, it cannot take away.
 //
+// # Permissions
+//
+// A requester needs to get, create and patch evictionrequests, and to delete the pods that
+// it asks for. An interceptor needs to get, list and watch evictionrequests, to patch
+// evictionrequests/status, and the verb that lets it report under its name, and under no
+// other:
+//
+//   - apiGroups: [coordination.k8s.io]
+//     resources: [evictioninterceptors]
+//     resourceNames: [migrate.example.com]
+//     verbs: [intercept]
+//
 // # Clocks
 //
 // The API server accepts times of an interceptor that are within 10 seconds of its own

@@ -59,8 +59,9 @@ type Handler func(ctx context.Context, turn *Turn) error
 
 // InterceptorConfig is what an interceptor needs. Client, Name and Handle are required.
 type InterceptorConfig struct {
-	// Client needs the rights to get, list and watch evictionrequests, and to patch
-	// evictionrequests/status.
+	// Client needs the rights to get, list and watch evictionrequests, to patch
+	// evictionrequests/status, and the verb intercept on the virtual resource
+	// evictioninterceptors with the Name of the interceptor as resource name.
 	Client kubernetes.Interface
 
 	// Name is the domain name by which pods name the interceptor, such as

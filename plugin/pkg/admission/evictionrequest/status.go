@@ -1,0 +1,182 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+package evictionrequest
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+)
+
+// statusChange is a field that an update of the status changes.
+type statusChange struct {
+	// field is its path.
+	field string
+	// interceptor is the name of the interceptor that may change it, or empty if only
+	// controllers may.
+	interceptor string
+}
+
+// validateStatusUpdate lets an update of the status through if the user may change each
+// field that it changes. The right to write to the endpoint says nothing of fields:
+// every interceptor has it.
+func (p *Plugin) validateStatusUpdate(ctx context.Context, a admission.Attributes, request, old *coordination.EvictionRequest) error {
+	changes := statusChangesOf(request, old)
+	if len(changes) == 0 {
+		return nil
+	}
+	if i := slices.IndexFunc(changes, func(change statusChange) bool { return change.interceptor == "" }); i >= 0 {
+		return p.authorizeControl(ctx, a, old, changes[i].field)
+	}
+	missing := p.authorizeReports(ctx, a, old, changes)
+	if missing == nil {
+		return nil
+	}
+	// A controller needs no permission for each interceptor that it acts for.
+	if p.authorizeControl(ctx, a, old, changes[0].field) == nil {
+		return nil
+	}
+	return missing
+}
+
+// authorizeReports returns an error unless the user may report as each interceptor to
+// which a changed field belongs.
+func (p *Plugin) authorizeReports(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, changes []statusChange) error {
+	var authorized string
+	for _, change := range changes {
+		// A report often comes with the cancellation policy: one question answers both.
+		if change.interceptor == authorized {
+			continue
+		}
+		if err := p.authorizeReport(ctx, a, request, change); err != nil {
+			return err
+		}
+		authorized = change.interceptor
+	}
+	return nil
+}
+
+// authorizeReport returns an error unless the user may report as the interceptor to
+// which the changed field belongs.
+func (p *Plugin) authorizeReport(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, change statusChange) error {
+	allowed, err := p.isAllowed(ctx, authorizer.AttributesRecord{
+		User:       a.GetUserInfo(),
+		Verb:       coordinationv1alpha1.EvictionInterceptVerb,
+		Namespace:  a.GetNamespace(),
+		APIGroup:   coordination.GroupName,
+		APIVersion: "*", // It is served in none.
+		Resource:   coordinationv1alpha1.EvictionInterceptorResource,
+		Name:       change.interceptor,
+	})
+	switch {
+	case allowed:
+		return nil
+	case err != nil:
+		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to change %s: %w", a.GetUserInfo().GetName(), change.field, err))
+	}
+	return forbidden(a, request, fmt.Errorf("user %q cannot change %s, which belongs to the interceptor %s: "+
+		"this needs the verb %q on the resource %q in API group %q with the name %q in namespace %q; "+
+		"grant it with the rule {apiGroups: [%s], resources: [%s], resourceNames: [%s], verbs: [%s]}",
+		a.GetUserInfo().GetName(), change.field, change.interceptor,
+		coordinationv1alpha1.EvictionInterceptVerb, coordinationv1alpha1.EvictionInterceptorResource, coordination.GroupName, change.interceptor, a.GetNamespace(),
+		coordination.GroupName, coordinationv1alpha1.EvictionInterceptorResource, change.interceptor, coordinationv1alpha1.EvictionInterceptVerb))
+}
+
+// authorizeControl returns an error unless the user may change all fields.
+func (p *Plugin) authorizeControl(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, field string) error {
+	allowed, err := p.isAllowed(ctx, authorizer.AttributesRecord{
+		User:        a.GetUserInfo(),
+		Verb:        coordinationv1alpha1.EvictionRequestControlVerb,
+		Namespace:   a.GetNamespace(),
+		APIGroup:    a.GetResource().Group,
+		APIVersion:  a.GetResource().Version,
+		Resource:    a.GetResource().Resource,
+		Subresource: a.GetSubresource(),
+		Name:        request.Name,
+	})
+	switch {
+	case allowed:
+		return nil
+	case err != nil:
+		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to change %s: %w", a.GetUserInfo().GetName(), field, err))
+	}
+	return forbidden(a, request, fmt.Errorf("user %q cannot change %s, which belongs to the eviction request controller: "+
+		"this needs the verb %q on the resource %q in API group %q in namespace %q, which only controllers should have; "+
+		"an interceptor changes nothing but its own entry in status.interceptors and, while it is active, status.evictionRequestCancellationPolicy",
+		a.GetUserInfo().GetName(), field, coordinationv1alpha1.EvictionRequestControlVerb, a.GetResource().Resource+"/"+a.GetSubresource(), coordination.GroupName, a.GetNamespace()))
+}
+
+// statusChangesOf returns the fields that an update of the status changes.
+func statusChangesOf(request, old *coordination.EvictionRequest) []statusChange {
+	var changes []statusChange
+	if !apiequality.Semantic.DeepEqual(withoutStatus(request), withoutStatus(old)) {
+		changes = append(changes, statusChange{field: "metadata or spec"})
+	}
+	// All fields of the type, so that one that is added later belongs to the controller
+	// unless it is named here.
+	status, oldStatus := reflect.ValueOf(request.Status), reflect.ValueOf(old.Status)
+	for i := range status.NumField() {
+		name := status.Type().Field(i).Name
+		path := "status." + strings.ToLower(name[:1]) + name[1:]
+		switch {
+		case apiequality.Semantic.DeepEqual(status.Field(i).Interface(), oldStatus.Field(i).Interface()):
+		case name == "Interceptors":
+			changes = append(changes, reportsOf(path, request.Status.Interceptors, old.Status.Interceptors)...)
+		case name == "EvictionRequestCancellationPolicy" && len(old.Status.ActiveInterceptors) == 1:
+			changes = append(changes, statusChange{field: path, interceptor: old.Status.ActiveInterceptors[0]})
+		default:
+			changes = append(changes, statusChange{field: path})
+		}
+	}
+	return changes
+}
+
+// reportsOf returns which entries change. Interceptors do not add, remove, rename or
+// reorder any.
+func reportsOf(path string, entries, old []coordination.InterceptorStatus) []statusChange {
+	sameName := func(entry, old coordination.InterceptorStatus) bool { return entry.Name == old.Name }
+	if !slices.EqualFunc(entries, old, sameName) {
+		return []statusChange{{field: path}}
+	}
+	var changes []statusChange
+	for i, entry := range entries {
+		if !apiequality.Semantic.DeepEqual(entry, old[i]) {
+			changes = append(changes, statusChange{field: fmt.Sprintf("%s[%s]", path, entry.Name), interceptor: entry.Name})
+		}
+	}
+	return changes
+}
+
+// withoutStatus returns a copy with what updates of the status must leave alone. Who
+// owns which field of the status changes with each of them; who owns fields of the spec
+// does not, and a writer who took that over could keep requesters from withdrawing.
+func withoutStatus(request *coordination.EvictionRequest) *coordination.EvictionRequest {
+	request = request.DeepCopy()
+	request.Status = coordination.EvictionRequestStatus{}
+	request.ResourceVersion = ""
+	request.ManagedFields = slices.DeleteFunc(request.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return entry.Subresource != "" })
+	return request
+}
