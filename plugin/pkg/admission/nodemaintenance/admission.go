@@ -174,7 +174,7 @@ func (p *Plugin) validateWrite(ctx context.Context, a admission.Attributes, main
 	if err != nil {
 		return err
 	}
-	if err := p.authorize(ctx, a, maintenance, old, selected.concerned.Union(oldSelected.concerned)); err != nil {
+	if err := p.authorize(ctx, a, maintenance, old, selected, oldSelected); err != nil {
 		return err
 	}
 	if !isWorthWarning(maintenance, old) {

@@ -42,7 +42,8 @@ import (
 const (
 	deniedZoneA    = `user "guest" cannot delete nodes "node-a1", "node-a2", selected by spec.nodeSelector`
 	deniedZoneB    = `cannot delete nodes "node-b1", "node-b2", "node-b3", "node-b4", "node-b5" and 2 more, selected`
-	deniedUnknown  = `cannot delete all nodes: spec.nodeSelector selects no node now`
+	deniedUnknown  = `cannot delete all nodes: spec.nodeSelector`
+	deniedSecond   = `user "zone-admin" cannot delete all nodes: spec.nodeSelector.nodeSelectorTerms[1] selects no node now`
 	ownFinalizer   = coordination.NodeMaintenanceFinalizer
 	otherFinalizer = "example.com/a"
 )
@@ -119,6 +120,32 @@ func TestValidateNodes(t *testing.T) {
 		"create, name of a future node": {user: zoneAdmin, maintenance: newMaintenance(selecting(named("node-z"))), wantErr: `cannot delete node "node-z"`, wantAsked: []string{"", "node-z"}},
 		"create, nothing matches":       {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
 		"create, nothing, all rights":   {user: admin, maintenance: newMaintenance(selecting(zone("z"))), wantAsked: all},
+		"create, an own node and nodes that will come": {
+			user: zoneAdmin, maintenance: newMaintenance(selecting(named("node-a1"), zone("z"))), wantErr: deniedSecond, wantAsked: all,
+		},
+		"create, the own zone and one that will come": {
+			user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a"), zone("z"))), wantErr: deniedSecond, wantAsked: all,
+		},
+		"create, nodes that will come and their name": {
+			user: zoneAdmin, maintenance: newMaintenance(selecting(named("node-a1"), both(zone("z"), named("node-a2")))), wantAsked: zoneA,
+		},
+		"create, nodes that will come as Complete": {
+			user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a"), zone("z")), inStage(complete)), wantAsked: zoneA,
+		},
+		"create, nodes that will come, all rights": {user: admin, maintenance: newMaintenance(selecting(zone("a"), zone("z"))), wantAsked: all},
+		"create, two terms for the same nodes": {
+			user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a"), both(zone("a"), notNamed("node-a1")))), wantAsked: zoneA,
+		},
+		"widen to nodes that will come": {
+			user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(zone("a"), zone("z"))), wantErr: deniedSecond, wantAsked: all,
+		},
+		"leave out nodes that never came": {
+			user: zoneAdmin, old: newMaintenance(selecting(zone("a"), zone("z"))), maintenance: newMaintenance(), wantAsked: zoneA,
+		},
+		"delete one with nodes that never came": {user: zoneAdmin, old: newMaintenance(selecting(zone("a"), zone("z"))), wantAsked: zoneA},
+		"rights unknown, one term matches": {
+			maintenance: newMaintenance(selecting(zone("a"), zone("z"))), errFor: map[string]error{"": away}, wantErr: "webhook is away", wantAsked: all,
+		},
 		"create, a field that nodes lack": {
 			user: zoneAdmin, wantErr: deniedUnknown, wantAsked: all,
 			maintenance: newMaintenance(selecting(named("node-a1")), func(m *coordination.NodeMaintenance) {
@@ -148,7 +175,7 @@ func TestValidateNodes(t *testing.T) {
 		"wait for unknown nodes":           {old: newMaintenance(selecting(zone("y"))), maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
 		"go on waiting for unknown nodes":  {user: zoneAdmin, old: newMaintenance(selecting(zone("z")), inStage(idle)), maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
 		"complete one without nodes":       {old: newMaintenance(selecting(zone("z"))), maintenance: newMaintenance(selecting(zone("z")), inStage(complete))},
-		"move away from all nodes":         {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(zone("z"))), wantAsked: zoneA},
+		"move away from all nodes":         {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
 		"delete, all rights":               {user: admin, old: newMaintenance(), wantAsked: all},
 		"delete, right on each":            {user: zoneAdmin, old: newMaintenance(), wantAsked: zoneA},
 		"delete, no right":                 {old: newMaintenance(), wantErr: deniedZoneA, wantAsked: zoneA},

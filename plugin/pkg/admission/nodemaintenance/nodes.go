@@ -17,8 +17,10 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -26,6 +28,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -42,6 +45,16 @@ type selection struct {
 	nodes sets.Set[string]
 	// concerned are those, and others that it selects by name.
 	concerned sets.Set[string]
+	// unmatched is the path of the first term that matches no node now and names none, or
+	// empty. Which nodes such a term will match is unknown.
+	unmatched string
+}
+
+// labelTerm is a term that does not name its node.
+type labelTerm struct {
+	*nodeaffinity.NodeSelector
+	path    *field.Path
+	matches bool
 }
 
 // selectionOf matches the selector with the nodes of the cluster. Terms with the name of
@@ -56,15 +69,17 @@ func (p *Plugin) selectionOf(maintenance *coordination.NodeMaintenance) (selecti
 	if err := corev1.Convert_core_NodeSelector_To_v1_NodeSelector(maintenance.Spec.NodeSelector, &selector, nil); err != nil {
 		return selected, apierrors.NewInternalError(fmt.Errorf("converting spec.nodeSelector to v1: %w", err))
 	}
-	var unnamed []*nodeaffinity.NodeSelector
-	for _, term := range selector.NodeSelectorTerms {
+	var unnamed []*labelTerm
+	for i, term := range selector.NodeSelectorTerms {
 		compiled, err := nodeaffinity.NewNodeSelector(&v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{term}})
 		if err != nil {
 			continue // Validation lets none in. One that is stored nevertheless matches no node.
 		}
 		name, named := nodeNameOf(term)
 		if !named {
-			unnamed = append(unnamed, compiled)
+			if len(term.MatchExpressions)+len(term.MatchFields) > 0 { // An empty one matches no node ever.
+				unnamed = append(unnamed, &labelTerm{NodeSelector: compiled, path: field.NewPath("spec", "nodeSelector", "nodeSelectorTerms").Index(i)})
+			}
 			continue
 		}
 		selected.concerned.Insert(name)
@@ -76,12 +91,17 @@ func (p *Plugin) selectionOf(maintenance *coordination.NodeMaintenance) (selecti
 			selected.nodes.Insert(name)
 		}
 	}
-	return selected, p.matchAll(unnamed, selected)
+	err := p.matchAll(unnamed, selected)
+	if i := slices.IndexFunc(unnamed, func(term *labelTerm) bool { return !term.matches }); i >= 0 {
+		selected.unmatched = unnamed[i].path.String()
+	}
+	return selected, err
 }
 
-// matchAll adds all nodes of the cluster that one of the selectors matches.
-func (p *Plugin) matchAll(selectors []*nodeaffinity.NodeSelector, selected selection) error {
-	if len(selectors) == 0 {
+// matchAll adds all nodes of the cluster that one of the terms matches, and marks the
+// terms that match any.
+func (p *Plugin) matchAll(terms []*labelTerm, selected selection) error {
+	if len(terms) == 0 {
 		return nil
 	}
 	nodes, err := p.nodes.List(labels.Everything())
@@ -89,11 +109,14 @@ func (p *Plugin) matchAll(selectors []*nodeaffinity.NodeSelector, selected selec
 		return apierrors.NewInternalError(fmt.Errorf("listing the nodes for spec.nodeSelector: %w", err))
 	}
 	for _, node := range nodes {
-		for _, selector := range selectors {
-			if selector.Match(node) {
+		for _, term := range terms {
+			if term.matches && selected.nodes.Has(node.Name) {
+				continue // Nothing new can come of it.
+			}
+			if term.Match(node) {
+				term.matches = true
 				selected.nodes.Insert(node.Name)
 				selected.concerned.Insert(node.Name)
-				break
 			}
 		}
 	}
@@ -111,19 +134,46 @@ func nodeNameOf(term v1.NodeSelectorTerm) (name string, named bool) {
 	return "", false
 }
 
-// authorize returns an error unless the user may delete all these nodes. The error is
-// about the new version of the maintenance, or about the old one if it is deleted.
-func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, maintenance, old *coordination.NodeMaintenance, names sets.Set[string]) error {
-	if len(names) == 0 {
-		if maintenance == nil || maintenance.Spec.Stage == coordination.NodeMaintenanceStageComplete {
-			return nil // No node is there that it could be about, and none will be.
-		}
-		return p.authorizeUnknown(ctx, a, maintenance)
+// authorize returns an error unless the user may delete the nodes that the maintenance
+// selects or selected before, those that it will select included. The error is about the
+// new version of the maintenance, or about the old one if it is deleted.
+func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, maintenance, old *coordination.NodeMaintenance, selected, oldSelected selection) error {
+	names := selected.concerned.Union(oldSelected.concerned)
+	unknown := unknownSelector(maintenance, selected, names)
+	if len(names) == 0 && unknown == "" {
+		return nil // No node is there that it could be about, and none will be.
+	}
+	decision, err := p.mayDelete(ctx, a, "")
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return nil
+	case unknown != "" && err != nil:
+		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to delete all nodes: %w", a.GetUserInfo().GetName(), err))
+	case unknown != "":
+		return forbidden(a, maintenance, fmt.Errorf("user %q cannot delete all nodes: %s selects no node now, and which nodes it will select is unknown; "+
+			"who creates or changes such a NodeMaintenance needs the verb \"delete\" on all nodes", a.GetUserInfo().GetName(), unknown))
 	}
 	// An error is no answer yet: the nodes are asked about one by one.
-	if decision, _ := p.mayDelete(ctx, a, ""); decision == authorizer.DecisionAllow {
-		return nil
+	return p.authorizeEach(ctx, a, cmp.Or(maintenance, old), names)
+}
+
+// unknownSelector returns the path of what selects nodes that nobody knows yet, or an
+// empty string. It is decided per term: one that matches some nodes says nothing of
+// what another one will match. A maintenance that is over selects none any more.
+func unknownSelector(maintenance *coordination.NodeMaintenance, selected selection, names sets.Set[string]) string {
+	switch {
+	case maintenance == nil || maintenance.Spec.Stage == coordination.NodeMaintenanceStageComplete:
+		return ""
+	case selected.unmatched != "":
+		return selected.unmatched
+	case len(names) == 0:
+		return "spec.nodeSelector"
 	}
+	return ""
+}
+
+// authorizeEach returns an error unless the user may delete each of these nodes.
+func (p *Plugin) authorizeEach(ctx context.Context, a admission.Attributes, maintenance *coordination.NodeMaintenance, names sets.Set[string]) error {
 	user := a.GetUserInfo().GetName()
 	var denied []string
 	for _, name := range sets.List(names) {
@@ -139,26 +189,8 @@ func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, maintena
 	if len(denied) == 0 {
 		return nil
 	}
-	if maintenance == nil {
-		maintenance = old
-	}
 	return forbidden(a, maintenance, fmt.Errorf("user %q cannot delete %s, selected by spec.nodeSelector: who creates, changes or deletes a NodeMaintenance "+
 		"needs the verb \"delete\" on each of its nodes", user, describeNodes(denied)))
-}
-
-// authorizeUnknown returns an error unless the user may delete all nodes, whichever will
-// be selected.
-func (p *Plugin) authorizeUnknown(ctx context.Context, a admission.Attributes, maintenance *coordination.NodeMaintenance) error {
-	user := a.GetUserInfo().GetName()
-	decision, err := p.mayDelete(ctx, a, "")
-	if decision == authorizer.DecisionAllow {
-		return nil
-	}
-	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to delete all nodes: %w", user, err))
-	}
-	return forbidden(a, maintenance, fmt.Errorf("user %q cannot delete all nodes: spec.nodeSelector selects no node now, and which nodes it will select is unknown; "+
-		"who creates or changes such a NodeMaintenance needs the verb \"delete\" on all nodes", user))
 }
 
 // mayDelete asks whether the user may delete the node, or all nodes if no name is given.
