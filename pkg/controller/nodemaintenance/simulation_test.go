@@ -39,7 +39,7 @@ import (
 const (
 	// simulations is how many fixed histories a test run goes through, and how many random
 	// ones: see k8s.io/kubernetes/test/utils/simulation.
-	simulations = 10
+	simulations = 20
 
 	// simulatedSteps is how many things happen in each.
 	simulatedSteps = 120
