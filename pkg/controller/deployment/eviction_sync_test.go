@@ -256,6 +256,24 @@ func TestBlind(t *testing.T) {
 	}
 }
 
+// Pods hear nothing while not all of the requests are known, also after their deadlines.
+func TestBlindIsSilent(t *testing.T) {
+	withSurger(t, inMidSurge(), func(t *testing.T, f *surgeFixture) {
+		defer f.intercept()()
+		f.dc.surger.requestsSynced = func() bool { return false }
+		f.dc.surger.started = time.Now().Add(time.Hour) // So that it is patient for long enough.
+		f.dc.surger.starting.Do(func() {})
+		for range 2 {
+			f.mustSync()
+			time.Sleep(20 * time.Second)
+			if entry := f.entry("a-uid"); entry.CompletionTime != nil || entry.Message != "" {
+				t.Errorf("the pod hears %v", entry)
+			}
+			time.Sleep(5 * time.Minute)
+		}
+	})
+}
+
 // Whoever may annotate a ReplicaSet takes none of its pods.
 func TestForgedOutage(t *testing.T) {
 	desired := func(value string) func(*apps.ReplicaSet) {

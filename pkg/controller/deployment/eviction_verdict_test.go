@@ -136,6 +136,14 @@ func TestVerdict(t *testing.T) {
 			},
 			want: verdict{metrics.Declined, "Deployment web is paused in a rollout, which has taken the room for a surge, and has its replicas without the pod."},
 		},
+		"paused in a rollout, with a pod to spare, and Recreate": {
+			change: func(w *workload, set *replicaSet, _ *askedPod) {
+				w.rolling, w.deployment.Spec.Paused = true, true
+				w.deployment.Spec.Strategy = apps.DeploymentStrategy{Type: apps.RecreateDeploymentStrategyType}
+				set.pods[1].available = true
+			},
+			want: verdict{metrics.Declined, "Deployment web does not surge: its strategy is Recreate."},
+		},
 		"a rollout that is not paused, with a pod to spare": {
 			change: func(w *workload, set *replicaSet, _ *askedPod) {
 				w.rolling = true
@@ -332,7 +340,14 @@ func TestNextLook(t *testing.T) {
 			set.living[0].Status, set.living[1].Status = ready(began), ready(began)
 			w.failure = errors.New("forbidden")
 		}, want: 6 * time.Second},
-		"nobody waits": {change: func(_ *workload, set *replicaSet) { set.asked = nil }, want: 0},
+		"when the replacement of a pod that was given up becomes available": {change: func(_ *workload, set *replicaSet) {
+			set.asked, set.pods[0].turn = nil, evicting
+			set.living[0].Status, set.living[1].Status = ready(began.Add(-time.Hour)), ready(began.Add(-3*time.Second))
+			set.view.Spec.MinReadySeconds = 10
+		}, want: 8 * time.Second},
+		"nothing is known of the requests": {change: func(w *workload, _ *replicaSet) { w.blind = true; w.sets[0].kept.Of = 2 }, want: time.Second},
+		"nothing is known, nothing extra":  {change: func(w *workload, _ *replicaSet) { w.blind = true }, want: 0},
+		"nobody waits":                     {change: func(_ *workload, set *replicaSet) { set.asked = nil }, want: 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

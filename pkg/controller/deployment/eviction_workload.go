@@ -225,6 +225,9 @@ func (w *workload) assignRoom() {
 // Deployment wants by now, which the sync would give it next. Otherwise a surge that is not
 // needed any more would be taken back first, from pods that are wanted again a moment later.
 func (w *workload) scale() {
+	if w.deployment.DeletionTimestamp != nil {
+		return // It is not scaled any more.
+	}
 	for _, set := range w.sets {
 		if !w.rolling && set.wanted > 0 && (set.kept.Of > 0 || set.toLeave() > 0) {
 			set.wanted = int(*w.deployment.Spec.Replicas)

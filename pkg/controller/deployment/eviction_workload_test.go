@@ -178,6 +178,18 @@ func TestObserve(t *testing.T) {
 			sets:       []*apps.ReplicaSet{web1(sized(2, 2, 3)), empty}, asked: true,
 			want: sizes{Wanted: []int{2, 0}, Room: []int{0, 0}},
 		},
+		"being deleted, before a rollout could begin": {
+			deployment: func(d *apps.Deployment) { d.DeletionTimestamp = ptr.To(metav1.NewTime(bubbleBegins)) },
+			sets:       []*apps.ReplicaSet{web1(old, sized(3, 2, 3), surge)}, asked: true,
+			want: sizes{Wanted: []int{2}, Room: []int{0}},
+		},
+		"being deleted, with two surges that are forged": {
+			deployment: func(d *apps.Deployment) { d.DeletionTimestamp = ptr.To(metav1.NewTime(bubbleBegins)) },
+			sets: []*apps.ReplicaSet{
+				web1(sized(2, 2, 3), annotated(`{"surge":2,"of":2,"desired":2}`)), web1(old, sized(1, 2, 3), annotated(`{"surge":1,"of":1,"desired":2}`)),
+			},
+			want: sizes{Wanted: []int{1, 1}, Room: []int{0, 0}},
+		},
 		"Recreate": {
 			deployment: func(d *apps.Deployment) {
 				d.Spec.Strategy = apps.DeploymentStrategy{Type: apps.RecreateDeploymentStrategyType}
@@ -204,6 +216,30 @@ func TestObserve(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("unexpected workload (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Pods that are about to be created are waited for, those that cannot be created are not.
+func TestComing(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		want   int
+	}{
+		"about to be created": {"", 2},
+		"cannot be created":   {"FailedCreate", 0},
+		"cannot be deleted":   {"FailedDelete", 2},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			rs := web1(sized(3, 3, 4))
+			if tc.reason != "" {
+				rs.Status.Conditions = []apps.ReplicaSetCondition{{Type: apps.ReplicaSetReplicaFailure, Status: v1.ConditionTrue, Reason: tc.reason}}
+			}
+			w := surgerWithRequests(t).observe(t.Context(), bubbleBegins, web(withReplicas(3, 1)), []*apps.ReplicaSet{rs}, map[types.UID][]*v1.Pod{rs.UID: {webPod("a")}})
+			if got := w.sets[0].coming; got != tc.want {
+				t.Errorf("%d are to come, want %d", got, tc.want)
 			}
 		})
 	}
