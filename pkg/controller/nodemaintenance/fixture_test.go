@@ -286,7 +286,7 @@ func (f *fixture) step() bool {
 
 func (f *fixture) try(err error, queue *recordedQueue, name string) {
 	if err != nil {
-		queue.AddAfter(name, minBackoff)
+		queue.AddAfter(name, 10*minBackoff)
 	}
 }
 

@@ -441,3 +441,40 @@ func TestNodesAreListedUnderTheLock(t *testing.T) {
 		t.Error("no nodes were listed")
 	}
 }
+
+// A write that somebody reverts before the cache has it is made again, although the cache goes
+// from the state before to an equal one.
+func TestRevertedWrites(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.deliverAll()
+	for !f.node("n").Spec.Unschedulable {
+		f.deliverMaintenances()
+		if !f.step() {
+			f.clock.Step(lookInterval)
+			f.nodeQueue.release()
+		}
+	}
+	node := f.node("n")
+	node.Spec.Unschedulable = false
+	node.Status = v1.NodeStatus{}
+	f.update(node)
+	f.expectDrains("reverted cordon", map[string]string{"n": "0/1 Draining Default<=1000000000"})
+	if !f.node("n").Spec.Unschedulable {
+		t.Error("not cordoned again")
+	}
+	// The same with a request.
+	f.deletePods(pod)
+	next := f.createPods(1, "n", 0)[0]
+	f.deliverNodes()
+	f.deliverPods()
+	for len(f.nodeQueue.keys) > 0 {
+		f.step()
+	}
+	if err := f.client.CoordinationV1alpha1().EvictionRequests("default").Delete(f.ctx, string(next.UID), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.expectDrains("reverted request", map[string]string{"n": "0/1 Draining Default<=1000000000"})
+}

@@ -358,6 +358,7 @@ func (c *Controller) cordon(ctx context.Context, node *v1.Node, view *nodeView, 
 	if err != nil {
 		return node, true, c.cordonFailed(ctx, node, err)
 	}
+	c.lookAgain(node)
 	c.failures.succeeded(node.Name, node.UID)
 	if !again {
 		c.events.cordoned(node, view.holding)
@@ -369,6 +370,11 @@ func (c *Controller) cordon(ctx context.Context, node *v1.Node, view *nodeView, 
 	}
 	return written, true, nil
 }
+
+// lookAgain has the node looked at when the cache has what was just written. Where somebody
+// reverts a write at once, and the watch was away, the cache goes from the state before to an
+// equal one, and no event tells.
+func (c *Controller) lookAgain(node *v1.Node) { c.nodes.AddAfter(node.Name, staleInterval) }
 
 // cordonFailed notes that the node cannot be cordoned, which is tried again later. It returns
 // the error where it says nothing about that: the node has changed or gone, or the controller
@@ -399,6 +405,7 @@ func (c *Controller) syncNodeStatus(ctx context.Context, node *v1.Node, view *no
 		return false, err
 	}
 	c.nodeWrites.wrote(node.Name, now)
+	c.lookAgain(node)
 	c.events.nodeChanged(node, conditions)
 	return false, nil
 }
@@ -465,6 +472,7 @@ func (c *Controller) request(ctx context.Context, node *v1.Node, pods []*v1.Pod)
 		switch {
 		case err == nil:
 			c.failures.succeeded(node.Name, pod.UID)
+			c.lookAgain(node)
 			return nil
 		case ctx.Err() != nil:
 			return err
