@@ -101,6 +101,17 @@ func TestScreenFits(t *testing.T) {
 	}
 }
 
+// TestHiddenNodes says how many are drained where that is what it is about.
+func TestHiddenNodes(t *testing.T) {
+	for stage, want := range map[coordinationv1alpha1.NodeMaintenanceStage]string{
+		drain: "  ... and 2 more nodes, 1 of them drained\n", complete: "  ... and 2 more nodes\n", cordon: "  ... and 2 more nodes\n",
+	} {
+		p := &page{width: defaultWidth}
+		p.addNodes(&view{Stage: stage, Nodes: []nodeView{{Name: "a"}, {Name: "b", Drained: true}, {Name: "c", PodsBlocked: 1}}}, 1)
+		contains(t, p.String(), "  c ", want)
+	}
+}
+
 // TestScreenUsesTheRoom drops no row that fits.
 func TestScreenUsesTheRoom(t *testing.T) {
 	views := viewsOf(snapshotOf(rackOf(30)...), testNow)

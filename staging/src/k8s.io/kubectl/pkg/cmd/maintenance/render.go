@@ -209,7 +209,7 @@ func entryText(entry corev1.DrainPlanEntry) string {
 func (p *page) addNodes(v *view, rows int) {
 	nodes, hidden := nodesToShow(v.Nodes, rows)
 	if len(nodes) == 0 {
-		p.addHidden(hidden)
+		p.addHidden(v, hidden)
 		return
 	}
 	names := len("NODE")
@@ -223,7 +223,7 @@ func (p *page) addNodes(v *view, rows int) {
 		for i := range nodes {
 			p.wrapped(p.nodeName(nodes[i].Name, names), nodeState(v, &nodes[i]))
 		}
-		p.addHidden(hidden)
+		p.addHidden(v, hidden)
 		return
 	}
 	const counts = "%-*s  %7s  %8s  %7s  "
@@ -234,7 +234,7 @@ func (p *page) addNodes(v *view, rows int) {
 			fmt.Sprint(node.PodsPending), fmt.Sprint(node.PodsEvicting), fmt.Sprint(node.PodsBlocked))
 		p.wrapped(row, nodeState(v, node))
 	}
-	p.addHidden(hidden)
+	p.addHidden(v, hidden)
 }
 
 // nodesToShow returns all nodes, or of many those where something is to be seen: blocked
@@ -257,8 +257,12 @@ func nodesToShow(nodes []nodeView, rows int) (shown, hidden []nodeView) {
 	return sorted[:rows], sorted[rows:]
 }
 
-func (p *page) addHidden(hidden []nodeView) {
+func (p *page) addHidden(v *view, hidden []nodeView) {
 	if len(hidden) == 0 {
+		return
+	}
+	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
+		p.add("  ... and %s", counted(len(hidden), "more node", "more nodes"))
 		return
 	}
 	drained := 0
