@@ -575,8 +575,10 @@ func TestNewEvictsThroughItsEvictionClient(t *testing.T) {
 	}
 	defer controller.queue.ShutDown()
 	defer controller.imperative.queue.ShutDown()
-	if controller.clock != (clock.RealClock{}) || controller.imperative.clock != (clock.RealClock{}) {
-		t.Errorf("the clocks are %T and %T, want real ones", controller.clock, controller.imperative.clock)
+	// One clock, so that what one part learns of the server's time the other part knows.
+	if own, corrected := controller.clock.(*serverClock); !corrected || own.WithTicker != (clock.RealClock{}) ||
+		controller.imperative.clock != controller.clock || controller.writer.clock != own {
+		t.Errorf("the clocks are %v and %v, want one that corrects the real one", controller.clock, controller.imperative.clock)
 	}
 	if err := controller.imperative.evict(ctx, newPod(), nil); err != nil {
 		t.Fatalf("unexpected error: %v", err)

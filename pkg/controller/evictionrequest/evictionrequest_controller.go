@@ -109,10 +109,11 @@ func newController(
 	client clientset.Interface,
 	evict podeviction.Evictor,
 	ttlAfterFinished time.Duration,
-	clock clock.WithTicker,
+	ownClock clock.WithTicker,
 ) (*Controller, error) {
+	clock := newServerClock(ownClock)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
-	writer := newRequestWriter(client, broadcaster.NewRecorder(scheme.Scheme, fieldManager), requestInformer.Informer().GetStore())
+	writer := newRequestWriter(client, broadcaster.NewRecorder(scheme.Scheme, fieldManager), requestInformer.Informer().GetStore(), clock)
 	away := &outages{clock: clock}
 	away.watchThrough(klog.FromContext(ctx), requestInformer.Informer())
 	c := &Controller{
@@ -123,7 +124,7 @@ func newController(
 		outages:       away,
 		broadcaster:   broadcaster,
 		seen:          newPodSet(),
-		queue:         newQueue(clock),
+		queue:         newQueue(ownClock),
 		clock:         clock,
 
 		ttlAfterFinished: ttlAfterFinished,
@@ -139,7 +140,7 @@ func newController(
 		evicted:       newPodTimes(),
 		retryAfter:    newPodTimes(),
 		changed:       newPodSet(),
-		queue:         newEvictionQueue(clock),
+		queue:         newEvictionQueue(ownClock),
 		backoff:       workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetryDelay, maxRetryDelay),
 		clock:         clock,
 	}

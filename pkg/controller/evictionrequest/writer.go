@@ -48,6 +48,8 @@ var requestResource = coordinationv1alpha1.Resource("evictionrequests")
 type requestWriter struct {
 	client   kubernetes.Interface
 	recorder events.EventRecorder
+	// clock learns from the times that the API server sets.
+	clock *serverClock
 	// written remembers the last own write of each request until the cache has it:
 	// deciding on older data would end in a conflict, or in the same step again. The lock is
 	// for all its calls: two queues work on the same request at a time, and the store loses
@@ -57,10 +59,11 @@ type requestWriter struct {
 	written consistency.ConsistencyStore
 }
 
-func newRequestWriter(client kubernetes.Interface, recorder events.EventRecorder, requests cache.Store) *requestWriter {
+func newRequestWriter(client kubernetes.Interface, recorder events.EventRecorder, requests cache.Store, clock *serverClock) *requestWriter {
 	return &requestWriter{
 		client:   client,
 		recorder: recorder,
+		clock:    clock,
 		written: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
 			requestResource: requests,
 		}),
@@ -81,6 +84,7 @@ func (w *requestWriter) setStatus(ctx context.Context, request *coordinationv1al
 	}
 	desired := request.DeepCopy()
 	desired.Status = *status
+	began := w.clock.WithTicker.Now()
 	written, err := w.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).
 		UpdateStatus(ctx, desired, metav1.UpdateOptions{FieldManager: fieldManager})
 	if apierrors.IsNotFound(err) {
@@ -91,6 +95,9 @@ func (w *requestWriter) setStatus(ctx context.Context, request *coordinationv1al
 	}
 	if err != nil {
 		return lost(ctx, request, "writing the status", err)
+	}
+	if stamp, stamped := serverStamp(&request.Status, &written.Status); stamped {
+		w.clock.observe(stamp, began, w.clock.WithTicker.Now())
 	}
 	w.wrote(written)
 	changes := computeChanges(&request.Status, status)

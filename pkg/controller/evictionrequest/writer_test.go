@@ -20,6 +20,7 @@ import (
 	"errors"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -190,7 +191,7 @@ func (s *versionedStore) LastStoreSyncResourceVersion() string { return s.versio
 func TestWriterWaitsForItsCache(t *testing.T) {
 	f := newFixture(t, newRequest())
 	store := &versionedStore{version: "17"}
-	w := newRequestWriter(f.client, f, store)
+	w := newRequestWriter(f.client, f, store, newServerClock(f.clock))
 	f.cached(t, newRequest(its()))
 	f.client.PrependReactor("update", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, newRequest(version("18")), nil
@@ -231,7 +232,7 @@ func TestWriterWaitsForItsCache(t *testing.T) {
 func TestWriterRemembersWritesOfTwoQueues(t *testing.T) {
 	const rounds = 50000
 	store := &versionedStore{}
-	w := newRequestWriter(nil, nil, store)
+	w := newRequestWriter(nil, nil, store, nil)
 	start, ended := make(chan string), make(chan struct{})
 	go func() {
 		for newer := range start {
@@ -253,5 +254,32 @@ func TestWriterRemembersWritesOfTwoQueues(t *testing.T) {
 	}
 	if lost > 0 {
 		t.Errorf("lost %d of %d writes", lost, rounds)
+	}
+}
+
+// The controller learns the server's time from what the server sets in its writes, and
+// from nothing else.
+func TestWriterLearnsTheTimeOfTheServer(t *testing.T) {
+	const skew = 3 * time.Minute
+	for name, test := range map[string]struct {
+		err  error
+		want time.Duration
+	}{
+		"a write that is stamped": {want: skew},
+		"a write that fails":      {err: errors.New("refused")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, newRequest())
+			f.client.PrependReactor("update", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+				answer := newRequest(version("18"))
+				answer.Status.ActivationTime = &metav1.Time{Time: f.clock.Now().Add(skew)}
+				return true, answer, test.err
+			})
+			_, ctx := ktesting.NewTestContext(t)
+			_ = f.Controller.writer.setStatus(ctx, newRequest(version("17")), newStatus(targets(), active(builtIn, 0)))
+			if got := f.Controller.clock.Now().Sub(f.clock.Now()); got != test.want {
+				t.Errorf("the controller takes the server's clock to be %s ahead, must be %s", got, test.want)
+			}
+		})
 	}
 }

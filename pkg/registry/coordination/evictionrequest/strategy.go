@@ -116,11 +116,12 @@ func (*statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set 
 	}
 }
 
-func (*statusStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
+func (s *statusStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	request, oldRequest := obj.(*coordination.EvictionRequest), old.(*coordination.EvictionRequest)
 	request.Spec = oldRequest.Spec
 	metav1.ResetObjectMetaForStatus(&request.ObjectMeta, &oldRequest.ObjectMeta)
 	truncateTimes(&request.Status)
+	stampTimes(&request.Status, &oldRequest.Status, s.Clock.Now())
 }
 
 // truncateTimes drops fractions of seconds, which clients in some languages send and

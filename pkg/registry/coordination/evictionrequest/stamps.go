@@ -1,0 +1,74 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"slices"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/pkg/apis/coordination/validation"
+)
+
+// stampTimes sets those times to the present that controllers write for the moment of
+// their update: when an interceptor became active, and the reports of the built-in one.
+// Deadlines and delays count from them, so they have to be by one clock. A controller
+// whose clock is wrong could otherwise not write anything: validation refuses times that
+// are not the present.
+//
+// Other interceptors keep the times that they report. They apply their whole entry again
+// and again, startTime included, and would not know the one that was set in its place.
+func stampTimes(status, old *coordination.EvictionRequestStatus, now time.Time) {
+	present := &metav1.Time{Time: now.Truncate(time.Second)}
+	isNew := func(name string) bool { return !slices.Contains(old.ActiveInterceptors, name) }
+	if slices.ContainsFunc(status.ActiveInterceptors, isNew) {
+		status.ActivationTime = present
+	}
+	entry, oldEntry := imperativeEntry(status), imperativeEntry(old)
+	if entry == nil || oldEntry == nil {
+		return // There is nothing to report yet.
+	}
+	if entry.StartTime != nil && oldEntry.StartTime == nil {
+		entry.StartTime = present
+	}
+	if entry.CompletionTime != nil && oldEntry.CompletionTime == nil {
+		entry.CompletionTime = present
+	}
+	if entry.HeartbeatTime != nil && !entry.HeartbeatTime.Equal(oldEntry.HeartbeatTime) {
+		entry.HeartbeatTime = nextHeartbeat(present, oldEntry.HeartbeatTime, entry.CompletionTime != nil)
+	}
+}
+
+// nextHeartbeat returns the present, or the heartbeat before if it is too early for
+// another one.
+func nextHeartbeat(present, last *metav1.Time, completes bool) *metav1.Time {
+	if last == nil || present.Sub(last.Time) >= validation.MinHeartbeatInterval || completes && !present.Before(last) {
+		return present
+	}
+	return last
+}
+
+func imperativeEntry(status *coordination.EvictionRequestStatus) *coordination.InterceptorStatus {
+	for i := range status.Interceptors {
+		if status.Interceptors[i].Name == coordinationv1alpha1.EvictionInterceptorImperative {
+			return &status.Interceptors[i]
+		}
+	}
+	return nil
+}
