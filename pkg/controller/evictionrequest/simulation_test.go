@@ -1,0 +1,718 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
+	"k8s.io/kubernetes/test/utils/simulation"
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+// TestSimulation has the controller live through random histories: pods, budgets and
+// requests come, change and go; caches are behind; calls fail, and do not return before
+// other things happen; the controller restarts. Then nothing changes any more but what
+// follows from evictions. The oracle is in check: whatever may go, goes, soon and without
+// an event; no budget has two evictions in flight; and nothing is remembered in the end.
+func TestSimulation(t *testing.T) {
+	simulation.Run(t, 100, simulate)
+}
+
+func simulate(t *testing.T, seed uint64) {
+	s := newSimulation(t, seed)
+	for range 30 + s.rand.IntN(120) {
+		s.disturb()
+		s.progress(s.rand.IntN(6))
+	}
+	s.calm()
+	// Less than any safety interval: what goes later had lost its wake-up.
+	s.pass(15 * time.Second)
+	s.check("soon", func(e *eviction) bool { return s.isDelayed(e) })
+	// Everything that waits for time has had its time.
+	s.pass(2*maxRetryDelay + 2*safetyInterval)
+	s.check("late", func(*eviction) bool { return false })
+	s.checkIdle()
+	s.checkForgotten()
+}
+
+// sim is an API server, with the PodDisruptionBudgets of the pods/eviction subresource, the
+// disruption controller, a controller that replaces pods, and kubelets.
+type sim struct {
+	*fixture
+	t    *testing.T
+	rand *rand.Rand
+	ctx  context.Context
+
+	version  int
+	requests map[string]*coordinationv1alpha1.EvictionRequest
+	pods     map[string]*v1.Pod
+	budgets  map[string]*policyv1.PodDisruptionBudget
+	// events wait, by kind of object, until they reach the caches.
+	events map[string][]func()
+	// refusing are pods that a webhook does not let go.
+	refusing map[types.UID]bool
+
+	decisions *simQueue[types.NamespacedName]
+	evictions *simQueue[evictionItem]
+	// inFlight counts evictions by budget, as far as the caches knew it.
+	inFlight map[string]int
+	depth    int
+	chaos    bool
+	calls    int
+	story    []string
+}
+
+func newSimulation(t *testing.T, seed uint64) *sim {
+	s := &sim{
+		t: t, rand: rand.New(rand.NewPCG(seed, 0)), ctx: klog.NewContext(context.Background(), logr.Discard()),
+		requests: map[string]*coordinationv1alpha1.EvictionRequest{}, pods: map[string]*v1.Pod{}, budgets: map[string]*policyv1.PodDisruptionBudget{},
+		events: map[string][]func(){}, refusing: map[types.UID]bool{}, inFlight: map[string]int{}, chaos: true,
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the story: %v", s.story)
+		}
+	})
+	client := fake.NewClientset()
+	client.PrependReactor("*", "*", s.react)
+	s.start(client, testingclock.NewFakeClock(start))
+	return s
+}
+
+// start begins with a controller that knows nothing.
+func (s *sim) start(client *fake.Clientset, clock *testingclock.FakeClock) {
+	s.fixture = newFixtureFor(s.t, client, clock)
+	s.Controller.writer.recorder = discardedEvents{}
+	s.decisions, s.evictions = newSimQueue[types.NamespacedName](clock), newSimQueue[evictionItem](clock)
+	s.Controller.queue, s.imperative.queue, s.imperative.evict = s.decisions, s.evictions, s.evictPod
+	s.Controller.pods = func(_ context.Context, _, name string) (*v1.Pod, error) {
+		if pod := s.pods[name]; pod != nil {
+			return pod.DeepCopy(), nil
+		}
+		return nil, notFound(name)
+	}
+	s.events = map[string][]func(){}
+	var objects []runtime.Object
+	for _, name := range slices.Sorted(maps.Keys(s.requests)) {
+		objects = append(objects, s.requests[name].DeepCopy())
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.pods)) {
+		objects = append(objects, s.pods[name].DeepCopy())
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.budgets)) {
+		objects = append(objects, s.budgets[name].DeepCopy())
+	}
+	for _, object := range objects {
+		s.cached(s.t, object)
+	}
+	for _, object := range objects {
+		s.informerOf(s.t, object).handler.OnAdd(object, true)
+	}
+}
+
+type discardedEvents struct{}
+
+func (discardedEvents) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
+
+func (s *sim) tell(format string, args ...any) {
+	s.story = append(s.story, fmt.Sprintf(format, args...))
+}
+
+// store writes an object and lets its event wait.
+func (s *sim) store(object runtime.Object) {
+	s.version++
+	object.(metav1.Object).SetResourceVersion(strconv.Itoa(s.version))
+	kind := ""
+	switch object := object.(type) {
+	case *coordinationv1alpha1.EvictionRequest:
+		kind, s.requests[object.Name] = "request", object
+	case *v1.Pod:
+		kind, s.pods[object.Name] = "pod", object
+	case *policyv1.PodDisruptionBudget:
+		kind, s.budgets[object.Name] = "budget", object
+	}
+	seen := object.DeepCopyObject()
+	s.events[kind] = append(s.events[kind], func() { s.delivers(s.t, seen) })
+}
+
+// erase deletes an object at once.
+func (s *sim) erase(object runtime.Object) {
+	kind := ""
+	switch object := object.(type) {
+	case *coordinationv1alpha1.EvictionRequest:
+		kind = "request"
+		delete(s.requests, object.Name)
+	case *v1.Pod:
+		kind = "pod"
+		delete(s.pods, object.Name)
+	case *policyv1.PodDisruptionBudget:
+		kind = "budget"
+		delete(s.budgets, object.Name)
+	}
+	s.events[kind] = append(s.events[kind], func() { s.deliversEnd(s.t, object) })
+}
+
+// deliver brings the next event of a random kind to the caches.
+func (s *sim) deliver() bool {
+	kinds := slices.Sorted(maps.Keys(s.events))
+	kinds = slices.DeleteFunc(kinds, func(kind string) bool { return len(s.events[kind]) == 0 })
+	if len(kinds) == 0 {
+		return false
+	}
+	kind := kinds[s.rand.IntN(len(kinds))]
+	event := s.events[kind][0]
+	s.events[kind] = s.events[kind][1:]
+	event()
+	return true
+}
+
+// progress lets some steps happen: events, and what workers do.
+func (s *sim) progress(steps int) {
+	for range steps {
+		switch s.rand.IntN(3) {
+		case 0:
+			s.deliver()
+		case 1:
+			s.work()
+		case 2:
+			s.evictSome()
+		}
+	}
+}
+
+func (s *sim) work() bool {
+	key, found := s.decisions.take()
+	if !found {
+		return false
+	}
+	if err := s.syncRequest(s.ctx, key); err != nil {
+		s.decisions.AddRateLimited(key)
+	} else {
+		s.decisions.Forget(key)
+	}
+	s.decisions.Done(key)
+	return true
+}
+
+func (s *sim) evictSome() bool {
+	item, found := s.evictions.take()
+	if !found {
+		return false
+	}
+	s.imperative.sync(s.ctx, item)
+	s.evictions.Done(item)
+	return true
+}
+
+// settle lets everything happen that needs no time to pass.
+func (s *sim) settle() {
+	for round := 0; ; round++ {
+		if round > 100000 {
+			s.t.Fatal("it never settles")
+		}
+		s.respond()
+		if !s.deliver() && !s.work() && !s.evictSome() {
+			return
+		}
+	}
+}
+
+// pass lets time go by, from one appointment of the queues to the next.
+func (s *sim) pass(duration time.Duration) {
+	for end := s.clock.Now().Add(duration); ; {
+		s.settle()
+		next := end
+		for _, queue := range []interface{ nextDue() (time.Time, bool) }{s.decisions, s.evictions} {
+			if due, found := queue.nextDue(); found && due.Before(next) {
+				next = due
+			}
+		}
+		if !next.Before(end) {
+			s.clock.SetTime(end)
+			s.settle()
+			return
+		}
+		s.clock.SetTime(next)
+	}
+}
+
+// calm ends the disturbances.
+func (s *sim) calm() {
+	s.chaos = false
+	s.settle()
+}
+
+// respond is what others do after an eviction: pods end, budgets are counted.
+func (s *sim) respond() {
+	for _, name := range slices.Sorted(maps.Keys(s.pods)) {
+		if pod := s.pods[name]; pod.DeletionTimestamp != nil {
+			s.replacePod(pod)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.budgets)) {
+		s.countBudget(s.budgets[name])
+	}
+}
+
+// replacePod ends a pod and creates a ready one in its place.
+func (s *sim) replacePod(pod *v1.Pod) {
+	s.erase(pod)
+	delete(s.refusing, pod.UID)
+	s.createPod(pod.Labels["app"], true)
+}
+
+func (s *sim) createPod(app string, ready bool) *v1.Pod {
+	name := fmt.Sprintf("pod-%d", s.version)
+	pod := newPod(podUIDIs(types.UID("uid-"+name)), podLabels(map[string]string{"app": app}))
+	pod.Name = name
+	if !ready {
+		notReady(pod)
+	}
+	s.store(pod)
+	return pod
+}
+
+// countBudget is the disruption controller.
+func (s *sim) countBudget(budget *policyv1.PodDisruptionBudget) {
+	counted := budget.DeepCopy()
+	healthy, expected := 0, 0
+	for _, name := range slices.Sorted(maps.Keys(s.pods)) {
+		pod := s.pods[name]
+		if !selects(budget, pod) || pod.Status.Phase != v1.PodRunning {
+			continue
+		}
+		expected++
+		_, disrupted := counted.Status.DisruptedPods[name]
+		if pod.DeletionTimestamp != nil {
+			delete(counted.Status.DisruptedPods, name)
+		} else if isReady(pod) && !disrupted {
+			healthy++
+		}
+	}
+	for name := range counted.Status.DisruptedPods {
+		if s.pods[name] == nil {
+			delete(counted.Status.DisruptedPods, name)
+		}
+	}
+	status := &counted.Status
+	status.ExpectedPods, status.CurrentHealthy = int32(expected), int32(healthy)
+	status.DesiredHealthy = budget.Spec.MinAvailable.IntVal
+	status.DisruptionsAllowed = max(0, status.CurrentHealthy-status.DesiredHealthy)
+	status.ObservedGeneration = counted.Generation
+	if before, after := fmt.Sprint(budget.Status), fmt.Sprint(*status); before != after {
+		s.store(counted)
+	}
+}
+
+func isReady(pod *v1.Pod) bool { return pod.Status.Conditions[0].Status == v1.ConditionTrue }
+
+func selects(budget *policyv1.PodDisruptionBudget, pod *v1.Pod) bool {
+	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+	return err == nil && selector.Matches(labels.Set(pod.Labels))
+}
+
+// disturb lets somebody do something.
+func (s *sim) disturb() {
+	apps := []string{"web", "db", "log"}
+	app := apps[s.rand.IntN(len(apps))]
+	name := []string{"a", "b", "c"}[s.rand.IntN(3)]
+	pod, request, budget := pick(s.rand, s.pods), pick(s.rand, s.requests), s.budgets[name]
+	switch choice := s.rand.IntN(20); {
+	case choice < 4:
+		s.createPod(app, s.rand.IntN(4) > 0)
+	case choice < 8 && pod != nil:
+		s.request(pod)
+	case choice == 8 && budget == nil:
+		created := newBudget(name, selecting(app))
+		created.UID = types.UID(fmt.Sprint("budget-", s.version))
+		created.Spec.MinAvailable.IntVal = int32(s.rand.IntN(4))
+		created.Status = policyv1.PodDisruptionBudgetStatus{}
+		s.tell("budget %s of %s, %d", name, app, created.Spec.MinAvailable.IntVal)
+		s.store(created)
+	case choice == 9 && budget != nil:
+		s.tell("no budget %s", name)
+		s.erase(budget)
+	case choice < 12 && budget != nil:
+		s.changeBudget(budget.DeepCopy(), app)
+	case choice == 12 && pod != nil && pod.DeletionTimestamp == nil:
+		changed := pod.DeepCopy()
+		changed.Status.Conditions[0].Status = map[bool]v1.ConditionStatus{true: v1.ConditionFalse, false: v1.ConditionTrue}[isReady(pod)]
+		delete(s.refusing, pod.UID)
+		s.tell("%s ready %t", pod.Name, isReady(changed))
+		s.store(changed)
+	case choice == 13 && pod != nil && pod.DeletionTimestamp == nil:
+		changed := pod.DeepCopy()
+		changed.Labels = map[string]string{"app": app}
+		delete(s.refusing, pod.UID)
+		s.tell("%s is of %s", pod.Name, app)
+		s.store(changed)
+	case choice == 14 && request != nil:
+		changed := request.DeepCopy()
+		changed.Spec.Requesters = nil
+		changed.Generation++
+		s.tell("%s is withdrawn", request.Name)
+		s.store(changed)
+	case choice == 15 && pod != nil:
+		s.refusing[pod.UID] = true
+		s.tell("%s is refused", pod.Name)
+	case choice == 16:
+		s.respond()
+	case choice == 17 && s.rand.IntN(3) == 0:
+		s.tell("restart")
+		s.start(s.client, s.clock)
+	default:
+		s.clock.Step(time.Duration(s.rand.IntN(90)) * time.Second)
+	}
+}
+
+func (s *sim) request(pod *v1.Pod) {
+	if s.requests[string(pod.UID)] != nil {
+		return
+	}
+	request := newRequest(requestLabels(maps.Clone(pod.Labels)))
+	request.Name, request.UID = string(pod.UID), types.UID("request-"+pod.Name)
+	request.CreationTimestamp = metav1.Time{Time: s.clock.Now()}
+	request.Spec.Target.Pod = &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}
+	s.tell("request %s", pod.Name)
+	s.store(request)
+}
+
+func (s *sim) changeBudget(budget *policyv1.PodDisruptionBudget, app string) {
+	switch s.rand.IntN(3) {
+	case 0:
+		budget.Spec.MinAvailable.IntVal = int32(s.rand.IntN(4))
+	case 1:
+		selecting(app)(budget)
+	case 2:
+		evictingUnhealthy([]policyv1.UnhealthyPodEvictionPolicyType{policyv1.AlwaysAllow, policyv1.IfHealthyBudget}[s.rand.IntN(2)])(budget)
+	}
+	budget.Generation++
+	s.tell("budget %s changes: %v", budget.Name, budget.Spec)
+	s.store(budget)
+}
+
+func pick[T any](rand *rand.Rand, objects map[string]T) (picked T) {
+	if len(objects) == 0 {
+		return picked
+	}
+	names := slices.Sorted(maps.Keys(objects))
+	return objects[names[rand.IntN(len(names))]]
+}
+
+// react is the API server, for what the controller writes.
+func (s *sim) react(action clienttesting.Action) (bool, runtime.Object, error) {
+	if action.GetResource().Resource != "evictionrequests" {
+		return true, nil, fmt.Errorf("unexpected %v", action)
+	}
+	s.calls++
+	if s.chaos && s.rand.IntN(8) == 0 {
+		return true, nil, apierrors.NewInternalError(errUnreachable)
+	}
+	conflict := apierrors.NewConflict(evictionRequestResource, "", errUnreachable)
+	switch action := action.(type) {
+	case clienttesting.UpdateAction:
+		updated := action.GetObject().(*coordinationv1alpha1.EvictionRequest)
+		current := s.requests[updated.Name]
+		if current == nil {
+			return true, nil, apierrors.NewNotFound(evictionRequestResource, updated.Name)
+		}
+		if current.ResourceVersion != updated.ResourceVersion {
+			return true, nil, conflict
+		}
+		written := current.DeepCopy()
+		written.Status = *updated.Status.DeepCopy()
+		s.store(written)
+		return true, written.DeepCopy(), nil
+	case clienttesting.PatchAction:
+		current := s.requests[action.GetName()]
+		if current == nil {
+			return true, nil, apierrors.NewNotFound(evictionRequestResource, action.GetName())
+		}
+		var patch coordinationv1alpha1.EvictionRequest
+		if err := json.Unmarshal(action.GetPatch(), &patch); err != nil {
+			return true, nil, err
+		}
+		if patch.UID != current.UID {
+			return true, nil, conflict
+		}
+		written := current.DeepCopy()
+		maps.Copy(written.Labels, patch.Labels)
+		s.store(written)
+		return true, written.DeepCopy(), nil
+	case clienttesting.DeleteAction:
+		current, wanted := s.requests[action.GetName()], action.GetDeleteOptions().Preconditions
+		if current == nil {
+			return true, nil, apierrors.NewNotFound(evictionRequestResource, action.GetName())
+		}
+		if current.UID != *wanted.UID || current.ResourceVersion != *wanted.ResourceVersion {
+			return true, nil, conflict
+		}
+		s.erase(current)
+		return true, nil, nil
+	}
+	return true, nil, fmt.Errorf("unexpected %v", action)
+}
+
+// evictPod is the call of the controller. Other things happen before it is answered.
+func (s *sim) evictPod(_ context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error {
+	s.calls++
+	if known := governing(pod, podeviction.BudgetsOf(s.imperative.budgetLister, pod)); len(known) == 1 {
+		budget := known[0].Name
+		s.inFlight[budget]++
+		defer func() { s.inFlight[budget]-- }()
+		if s.inFlight[budget] > defaultEvictionsPerBudget {
+			s.t.Errorf("%d evictions under budget %s are in flight", s.inFlight[budget], budget)
+		}
+	}
+	if s.chaos && s.depth < 3 {
+		s.depth++
+		s.progress(s.rand.IntN(8))
+		s.depth--
+		switch s.rand.IntN(16) {
+		case 0:
+			return errUnreachable
+		case 1:
+			return apierrors.NewTooManyRequests("busy", s.rand.IntN(10)+1)
+		case 2:
+			return budgetNotFound()
+		case 3:
+			_ = s.evict(pod, preconditions)
+			return errUnreachable // It was done, and the answer was lost.
+		}
+	}
+	err := s.evict(pod, preconditions)
+	s.tell("evict %s: %v", pod.Name, err)
+	return err
+}
+
+// evict is the pods/eviction subresource.
+func (s *sim) evict(seen *v1.Pod, preconditions *metav1.Preconditions) error {
+	pod := s.pods[seen.Name]
+	switch {
+	case pod == nil:
+		return notFound(seen.Name)
+	case *preconditions.UID != pod.UID, preconditions.ResourceVersion != nil && *preconditions.ResourceVersion != pod.ResourceVersion:
+		return apierrors.NewConflict(podResource, pod.Name, errUnreachable)
+	case s.refusing[pod.UID]:
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name, errUnreachable)
+	}
+	budgets := s.budgetsOf(pod)
+	if pod.DeletionTimestamp == nil && len(budgets) > 1 {
+		return twoBudgets()
+	}
+	if pod.DeletionTimestamp == nil && len(budgets) == 1 {
+		budget := budgets[0].DeepCopy()
+		always := budget.Spec.UnhealthyPodEvictionPolicy != nil && *budget.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow
+		enough := budget.Status.DesiredHealthy > 0 && budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy
+		if isReady(pod) || !always && !enough {
+			if budget.Status.ObservedGeneration < budget.Generation {
+				return delayedViolation(10)
+			}
+			if budget.Status.DisruptionsAllowed == 0 {
+				return violation("no room")
+			}
+			budget.Status.DisruptionsAllowed--
+			if budget.Status.DisruptedPods == nil {
+				budget.Status.DisruptedPods = map[string]metav1.Time{}
+			}
+			budget.Status.DisruptedPods[pod.Name] = metav1.Time{}
+			s.store(budget)
+		}
+	}
+	deleted := pod.DeepCopy()
+	deleted.DeletionTimestamp = &metav1.Time{Time: s.clock.Now().Add(30 * time.Second)}
+	s.store(deleted)
+	return nil
+}
+
+func (s *sim) budgetsOf(pod *v1.Pod) []*policyv1.PodDisruptionBudget {
+	var budgets []*policyv1.PodDisruptionBudget
+	for _, name := range slices.Sorted(maps.Keys(s.budgets)) {
+		if selects(s.budgets[name], pod) {
+			budgets = append(budgets, s.budgets[name])
+		}
+	}
+	return budgets
+}
+
+// isDelayed reports whether a request may wait for time still: it was refused by something
+// that told nobody when it stopped, or its calls have failed.
+func (s *sim) isDelayed(e *eviction) bool {
+	return isBlockedBy(&e.request.Status, coordinationv1alpha1.EvictionRequestReasonEvictionRefused) ||
+		s.imperative.backoff.NumRequeues(e.key()) > 2 || s.decisions.limiter.NumRequeues(e.key()) > 2 ||
+		s.imperative.retryAfter.remaining(e.pod.UID, s.clock.Now().Add(-15*time.Second)) > 0
+}
+
+// check fails if a pod is still there that may go.
+func (s *sim) check(when string, excused func(*eviction) bool) {
+	s.t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(s.requests)) {
+		request := s.requests[name]
+		pod := s.pods[targetName(request)]
+		if pod == nil || isFinished(&request.Status) {
+			if pod == nil && !isFinished(&request.Status) {
+				s.t.Errorf("%s: the request for pod %s goes on without it", when, targetName(request))
+			}
+			continue
+		}
+		e := &eviction{request: request, pod: pod, budgets: s.budgetsOf(pod)}
+		if !s.refusing[pod.UID] && isWanted(request) && budgetsAllow(pod, e.budgets) && !excused(e) {
+			s.t.Errorf("%s: pod %s (ready %t) is not evicted, though it may go: %+v, budgets %+v", when, pod.Name, isReady(pod), request.Status, e.budgets)
+		}
+		if !isWanted(request) {
+			s.t.Errorf("%s: request %s goes on, though nobody wants it", when, name)
+		}
+	}
+}
+
+// checkIdle fails if calls are made though nothing changes, other than the attempts of
+// those that are blocked, each with its report.
+func (s *sim) checkIdle() {
+	s.t.Helper()
+	open := 0
+	for _, request := range s.requests {
+		if isFinished(&request.Status) {
+			s.erase(request) // Its time to live is another matter.
+		} else {
+			open++
+		}
+	}
+	s.settle()
+	before := s.calls
+	s.pass(time.Hour)
+	if calls, most := s.calls-before, open*2*5; calls > most {
+		s.t.Errorf("%d calls in an idle hour with %d open requests, want at most %d", calls, open, most)
+	}
+}
+
+// checkForgotten fails if anything is remembered when all is over.
+func (s *sim) checkForgotten() {
+	s.t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(s.requests)) {
+		s.erase(s.requests[name])
+	}
+	s.settle()
+	s.pass(2 * safetyInterval)
+	if got := s.remembered(); got > 0 {
+		s.t.Errorf("remembers %d things when all is over", got)
+	}
+}
+
+// simQueue is a queue that does nothing by itself. It keeps the promise of the real one that
+// nobody works on a key twice at a time.
+type simQueue[T comparable] struct {
+	workqueue.TypedRateLimitingInterface[T]
+	clock   *testingclock.FakeClock
+	limiter workqueue.TypedRateLimiter[T]
+
+	ready   []T
+	working map[T]bool // The value says whether it was added again.
+	delayed map[T]time.Time
+}
+
+func newSimQueue[T comparable](clock *testingclock.FakeClock) *simQueue[T] {
+	return &simQueue[T]{
+		clock: clock, limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[T](firstRetryDelay, maxDecisionRetryDelay),
+		working: map[T]bool{}, delayed: map[T]time.Time{},
+	}
+}
+
+func (q *simQueue[T]) Add(key T) {
+	if _, working := q.working[key]; working {
+		q.working[key] = true
+	} else if !slices.Contains(q.ready, key) {
+		q.ready = append(q.ready, key)
+	}
+}
+
+func (q *simQueue[T]) AddAfter(key T, delay time.Duration) {
+	if delay <= 0 {
+		q.Add(key)
+		return
+	}
+	if delay >= safetyInterval && delay <= safetyInterval*6/5 {
+		delay = safetyInterval // The jitter is not of the seed.
+	}
+	due := q.clock.Now().Add(delay)
+	if known, found := q.delayed[key]; !found || due.Before(known) {
+		q.delayed[key] = due
+	}
+}
+
+func (q *simQueue[T]) AddRateLimited(key T) { q.AddAfter(key, q.limiter.When(key)) }
+
+func (q *simQueue[T]) Forget(key T) { q.limiter.Forget(key) }
+
+func (q *simQueue[T]) take() (key T, found bool) {
+	var due []T
+	for key, at := range q.delayed {
+		if !at.After(q.clock.Now()) {
+			due = append(due, key)
+		}
+	}
+	slices.SortFunc(due, func(a, b T) int { return cmpStrings(fmt.Sprint(a), fmt.Sprint(b)) })
+	for _, key := range due {
+		delete(q.delayed, key)
+		q.Add(key)
+	}
+	if len(q.ready) == 0 {
+		return key, false
+	}
+	key, q.ready = q.ready[0], q.ready[1:]
+	q.working[key] = false
+	return key, true
+}
+
+func (q *simQueue[T]) Done(key T) {
+	again := q.working[key]
+	delete(q.working, key)
+	if again {
+		q.Add(key)
+	}
+}
+
+func (q *simQueue[T]) nextDue() (next time.Time, found bool) {
+	for _, at := range q.delayed {
+		if !found || at.Before(next) {
+			next, found = at, true
+		}
+	}
+	return next, found
+}
