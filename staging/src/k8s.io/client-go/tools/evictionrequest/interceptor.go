@@ -93,7 +93,9 @@ type InterceptorConfig struct {
 	Persistent bool
 
 	// MaxConcurrent is how many calls of Handle may run at the same time. Turns beyond
-	// that wait, and send heartbeats that say so. The default is DefaultMaxConcurrent.
+	// that wait and say so, but send no heartbeat before their work starts: who waits for
+	// longer than the heartbeat deadline of the request loses the turn. Choose it so that a
+	// drain does not wait that long. The default is DefaultMaxConcurrent.
 	MaxConcurrent int
 
 	// Namespace limits the interceptor to the requests of one namespace. The default is

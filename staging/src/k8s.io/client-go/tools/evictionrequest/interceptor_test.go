@@ -452,7 +452,7 @@ func TestMaxConcurrent(t *testing.T) {
 		const requests, places = 5, 2
 		var all []*coordinationv1alpha1.EvictionRequest
 		for i := range requests {
-			all = append(all, newRequest(fmt.Sprintf("r%d", i), withDeadline(2*time.Minute)))
+			all = append(all, newRequest(fmt.Sprintf("r%d", i), withDeadline(time.Hour)))
 		}
 		w := newWorld(t, all...)
 		var running, calls atomic.Int32
@@ -469,8 +469,12 @@ func TestMaxConcurrent(t *testing.T) {
 		synctest.Wait()
 		waiting := 0
 		for i := range requests {
-			if strings.HasPrefix(w.entry(fmt.Sprintf("r%d", i)).Message, "Waiting: the interceptor works on 2 other pods") {
+			entry := w.entry(fmt.Sprintf("r%d", i))
+			if strings.HasPrefix(entry.Message, "Waiting: the interceptor works on 2 other pods") {
 				waiting++
+				if entry.StartTime != nil || entry.HeartbeatTime != nil {
+					t.Errorf("a heartbeat for work that has not started: %v", entry)
+				}
 			}
 		}
 		if waiting != requests-places {
@@ -478,7 +482,6 @@ func TestMaxConcurrent(t *testing.T) {
 		}
 		time.Sleep(40 * time.Minute)
 		stop()
-		// Those who waited for much longer than the deadline have kept their turn.
 		for i := range requests {
 			if entry := w.entry(fmt.Sprintf("r%d", i)); entry.CompletionTime == nil || entry.Message != "Done." {
 				t.Errorf("request %d ended as %v, want it complete", i, entry)
@@ -486,6 +489,33 @@ func TestMaxConcurrent(t *testing.T) {
 		}
 		if got := calls.Load(); got != requests {
 			t.Errorf("%d calls, want %d", got, requests)
+		}
+	})
+}
+
+// Who waits for a place does no work, and so keeps nobody waiting: the deadline runs.
+func TestWaitingDoesNotKeepTheTurn(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a", withDeadline(10*time.Minute)), newRequest("b", withDeadline(10*time.Minute)))
+		var calls atomic.Int32
+		stop := w.start(func(ctx context.Context, _ *Turn) error {
+			calls.Add(1)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}, func(config *InterceptorConfig) { config.MaxConcurrent = 1 })
+		time.Sleep(time.Hour)
+		stop()
+		if got := calls.Load(); got != 1 {
+			t.Errorf("%d calls, want one: the other turn was over before there was a place", got)
+		}
+		heartbeats := 0
+		for _, name := range []string{"a", "b"} {
+			if w.entry(name).HeartbeatTime != nil {
+				heartbeats++
+			}
+		}
+		if heartbeats != 1 {
+			t.Errorf("%d requests have a heartbeat, want the one that is worked on", heartbeats)
 		}
 	})
 }

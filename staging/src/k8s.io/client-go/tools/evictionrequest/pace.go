@@ -94,16 +94,19 @@ func (p pace) nextBeat() time.Time {
 	return later(p.beat, p.since).Add(p.interval())
 }
 
-// beats tells whether a report that is written now has a new heartbeat. After a restart
-// it is early, because nobody knows how long the process was away.
+// beats reports whether a report that is written now has a new heartbeat: only while there
+// is work that it speaks for. After a restart it is early, because nobody knows how long the
+// process was away.
 func (p pace) beats(now time.Time) bool {
-	if p.beat.IsZero() {
+	switch {
+	case !p.working:
+		return false
+	case p.beat.IsZero():
 		return true
-	}
-	if p.first {
+	case p.first:
 		return !now.Before(p.beat.Add(minHeartbeatInterval))
 	}
-	return p.working && !now.Before(p.nextBeat())
+	return !now.Before(p.nextBeat())
 }
 
 // acceptableETA moves a new ETA ahead that the API server would reject as past. One that

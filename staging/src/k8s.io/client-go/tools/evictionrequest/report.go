@@ -38,6 +38,7 @@ type content struct {
 	message string
 	eta     time.Time // Zero for none.
 	forbid  bool
+	started bool
 	done    bool
 }
 
@@ -69,9 +70,13 @@ func resumedReport(request *coordinationv1alpha1.EvictionRequest, entry coordina
 	return r
 }
 
-// start begins an attempt.
+// start begins an attempt. The first one is reported at once, as everything before the call
+// of Handle is.
 func (r *report) start(attempt int, now time.Time) {
 	r.working, r.spoken = true, false
+	if !r.started {
+		r.started, r.urgent = true, true
+	}
 	if attempt > 1 {
 		r.since = now
 		r.message = fmt.Sprintf("Attempt %d.", attempt)
@@ -271,7 +276,7 @@ func (r report) entry(now time.Time, old coordinationv1alpha1.InterceptorStatus,
 	stamp := metav1.NewTime(now.Truncate(time.Second))
 	entry := coordinationapply.InterceptorStatus().WithName(old.Name)
 	entry.StartTime, entry.HeartbeatTime = old.StartTime, old.HeartbeatTime
-	if old.StartTime == nil {
+	if old.StartTime == nil && beats {
 		entry.WithStartTime(stamp)
 	}
 	if beats {

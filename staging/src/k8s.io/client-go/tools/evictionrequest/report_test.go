@@ -282,9 +282,13 @@ func TestBeats(t *testing.T) {
 		pace pace
 		want bool
 	}{
-		"no heartbeat yet":              {pace: pace{first: true}, want: true},
-		"first report, a minute later":  {pace: pace{first: true, beat: before(time.Minute)}, want: true},
-		"first report, a second before": {pace: pace{first: true, beat: before(59 * time.Second)}},
+		"no heartbeat yet":              {pace: pace{working: true, first: true}, want: true},
+		"no heartbeat yet, later":       {pace: pace{working: true}, want: true},
+		"no work yet":                   {pace: pace{first: true}},
+		"no work yet, later":            {pace: pace{}},
+		"no work after a restart":       {pace: pace{first: true, beat: before(time.Hour)}},
+		"first report, a minute later":  {pace: pace{working: true, first: true, beat: before(time.Minute)}, want: true},
+		"first report, a second before": {pace: pace{working: true, first: true, beat: before(59 * time.Second)}},
 		"due":                           {pace: pace{working: true, beat: before(3 * time.Minute)}, want: true},
 		"due in a second":               {pace: pace{working: true, beat: before(3*time.Minute - time.Second)}},
 		"no work that it speaks for":    {pace: pace{beat: before(3 * time.Minute)}},

@@ -170,12 +170,14 @@ func (t *Turn) returned() bool {
 	}
 }
 
-// run takes the turn: it confirms by a first report that it is one, works, and reports
-// completion. Reports are written by one goroutine, so that they cannot overtake each
+// run takes the turn: it waits for one of the places, confirms by a report that it is its
+// turn, works, and reports completion. Reports are written by one goroutine, so that they cannot overtake each
 // other.
 func (t *Turn) run() {
 	defer utilruntime.HandleCrashWithContext(t.ctx)
 	defer close(t.over)
+	// Before the first report, so that it says whether the work starts.
+	started := t.tryStart(1)
 	var reporting sync.WaitGroup
 	reporting.Go(t.reportUntilOver)
 	defer func() {
@@ -183,12 +185,7 @@ func (t *Turn) run() {
 		reporting.Wait()
 	}()
 	logger := klog.FromContext(t.ctx)
-	if err := t.awaitAccepted(t.ctx, 1); err != nil {
-		logger.V(2).Info("The turn was over before it began", "reason", err)
-		return
-	}
-	logger.Info("Turn has begun")
-	message, err := t.work()
+	message, err := t.work(started)
 	if err == nil {
 		err = t.awaitAccepted(t.ctx, t.want(func(r *report) { r.complete(message) }))
 	}
@@ -202,10 +199,11 @@ func (t *Turn) run() {
 }
 
 // work calls Handle until it succeeds or the turn is over, and returns the last words.
-func (t *Turn) work() (message string, err error) {
+// started is whether the turn has one of the places already.
+func (t *Turn) work(started bool) (message string, err error) {
 	backoff := wait.Backoff{Duration: 5 * time.Second, Factor: 2, Jitter: 0.1, Steps: 20, Cap: 5 * time.Minute}
 	for number := 1; ; number++ {
-		message, err := t.attempt(number)
+		message, err := t.attempt(number, started)
 		// Whatever Handle returned: its work was cut short, or may have been.
 		if t.ctx.Err() != nil {
 			return "", context.Cause(t.ctx)
@@ -213,6 +211,7 @@ func (t *Turn) work() (message string, err error) {
 		if err == nil {
 			return message, nil
 		}
+		started = false
 		delay := backoff.Step()
 		klog.FromContext(t.ctx).Error(err, "Handle failed", "tryingAgainIn", delay)
 		t.want(func(r *report) { r.fail(err, delay) })
@@ -222,24 +221,45 @@ func (t *Turn) work() (message string, err error) {
 	}
 }
 
-// attempt waits for one of the places and calls Handle. It returns the last words.
-func (t *Turn) attempt(number int) (message string, err error) {
-	t.want(func(r *report) { r.start(number, t.interceptor.config.Clock.Now()) })
+// tryStart starts an attempt if there is a place. If not, it says so.
+func (t *Turn) tryStart(number int) bool {
 	slots := t.interceptor.slots
 	select {
 	case slots <- struct{}{}:
+		t.want(func(r *report) { r.start(number, t.interceptor.config.Clock.Now()) })
+		return true
 	default:
-		t.want(func(r *report) {
-			r.message = fmt.Sprintf("Waiting: the interceptor works on %d other pods, as many as it may.", cap(slots))
-		})
+	}
+	t.want(func(r *report) {
+		r.message = fmt.Sprintf("Waiting: the interceptor works on %d other pods, as many as it may.", cap(slots))
+	})
+	return false
+}
+
+// attempt waits for one of the places and calls Handle. It returns the last words. There is
+// no heartbeat before it has the place: no work is done that one could speak for, and who
+// waits for longer than the deadline loses the turn (KEP-4563, Interceptor).
+func (t *Turn) attempt(number int, started bool) (message string, err error) {
+	slots := t.interceptor.slots
+	if !started && !t.tryStart(number) {
 		select {
 		case slots <- struct{}{}:
-			t.want(func(r *report) { r.message = "" })
+			t.want(func(r *report) {
+				r.message = ""
+				r.start(number, t.interceptor.config.Clock.Now())
+			})
 		case <-t.ctx.Done():
 			return "", context.Cause(t.ctx)
 		}
 	}
 	defer func() { <-slots }()
+	if number == 1 {
+		// The API server has to confirm that it is this interceptor's turn.
+		if err := t.awaitAccepted(t.ctx, t.want(func(*report) {})); err != nil {
+			return "", err
+		}
+		klog.FromContext(t.ctx).Info("Work has started")
+	}
 	err = t.interceptor.config.Handle(t.ctx, t)
 	var declined declined
 	if errors.As(err, &declined) {
@@ -253,8 +273,8 @@ func (t *Turn) attempt(number int) (message string, err error) {
 	return "Done.", err
 }
 
-// gaveUp tells whether the turn was lost because Handle kept failing. Beginning it anew
-// would send a heartbeat, and so hold up the eviction for ever.
+// gaveUp reports whether the turn was lost because Handle kept failing, or there was no place
+// for it. Beginning it again would send a heartbeat, and so hold up the eviction for ever.
 func (t *Turn) gaveUp() bool {
 	t.lock.Lock()
 	defer t.lock.Unlock()
