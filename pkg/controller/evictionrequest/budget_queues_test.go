@@ -517,9 +517,9 @@ func TestNewsDuringTheCall(t *testing.T) {
 	f.expectEvicted(t, "a", "a")
 }
 
-// A budget that changes between two reads of its cache would be missed otherwise.
+// A budget that goes between two reads of its cache would be missed otherwise.
 func TestPlacedWhileABudgetGoes(t *testing.T) {
-	f := newFixture(t, newBudget("web"))
+	f := newFixture(t, newBudget("web", allowing(1)), newBudget("spare", allowing(1)))
 	request, pod := blockedPair("a", 0)
 	f.cached(t, request)
 	f.cached(t, pod)
@@ -527,8 +527,8 @@ func TestPlacedWhileABudgetGoes(t *testing.T) {
 	if err != nil || e == nil {
 		t.Fatalf("read %v, %v", e, err)
 	}
-	f.deliversEnd(t, newBudget("web")) // Its event finds nobody.
-	f.evictions.taken()
+	f.deliversEnd(t, newBudget("spare")) // Its event finds nobody.
+	f.expectQueued(t, nil, nil)
 	step, wait := f.imperative.nextStep(f.clock.Now(), e)
 	f.imperative.place(f.clock.Now(), e, step, wait)
 	f.evicts(t)

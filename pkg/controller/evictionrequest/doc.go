@@ -54,18 +54,23 @@ limitations under the License.
 //     API server confirms it: a cache can be behind.
 //   - An idle request causes no API calls.
 //   - Nothing is decided on a request that is older than this controller's last write.
+//   - What waits for an event is checked from caches every few minutes as well.
+//   - Of the pods under one budget, one is evicted at a time: the oldest that may go.
+//   - No turn ends by silence right after this controller was without the API server.
 //
 // # Reading order
 //
 //	evictionrequest_controller.go  the type, its constructor and Run
-//	event_handlers.go              which event makes which request be looked at
+//	event_handlers.go              which event makes which request be synced
 //	sync.go                        one request: read, decide, write
 //	status.go, interceptors.go     what the status should be; pure functions
+//	deadlines.go, outages.go       when silence ends a turn, and when it must not
 //	labels.go, garbage.go          what else is written, and when a request goes; pure
 //	writer.go                      the only place that writes requests
 //	changes.go, events.go          what is told of a write; metrics/ counts it
 //	imperative_controller.go       the built-in last interceptor: read, decide, evict, write
 //	imperative.go, budgets.go      whether and when it evicts; pure functions
+//	budget_queues.go               which pods wait for which budget, and which of them is next
 //	podeviction                    the call itself, and what its answer means
-//	pacer.go                       how many evictions of one budget are in flight
+//	simulation_test.go             random histories, and what must hold in each
 package evictionrequest
