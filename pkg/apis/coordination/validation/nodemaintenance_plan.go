@@ -33,6 +33,13 @@ const (
 	// looked into: comparing each entry with each other takes its time.
 	maxDrainPlanEntries = 100
 
+	// The selectors of a plan are copied into the status of each node, up to once per pod
+	// type, beside those of other maintenances. Nodes are written and watched often, so
+	// these bounds keep what is copied small: some 25 KB per maintenance at the worst.
+	maxSelectorRequirements = 10
+	maxRequirementValues    = 20
+	maxPlanSelectorLength   = 8192
+
 	// maxPlanDescribed bounds what an error tells of a plan.
 	maxPlanDescribed = 20
 )
@@ -54,8 +61,13 @@ func validateDrainPlan(plan []core.DrainPlanEntry, fldPath *field.Path) field.Er
 		return nil // Reported by the declared rules.
 	}
 	var errs field.ErrorList
+	length := 0
 	before := map[int]planEntry{}
 	for i := range plan {
+		if tooLarge := validateSelectorSize(plan[i].PodSelector, fldPath.Index(i).Child("podSelector")); len(tooLarge) > 0 {
+			errs = append(errs, tooLarge...)
+			continue
+		}
 		if invalid := corevalidation.ValidateDrainPlanEntry(&plan[i], fldPath.Index(i)); len(invalid) > 0 {
 			errs = append(errs, invalid...)
 			continue
@@ -65,6 +77,29 @@ func validateDrainPlan(plan []core.DrainPlanEntry, fldPath *field.Path) field.Er
 			errs = append(errs, err)
 		}
 		before[i] = entry
+		length += len(entry.selector)
+	}
+	if length > maxPlanSelectorLength {
+		errs = append(errs, field.Forbidden(fldPath, fmt.Sprintf("must not have selectors of more than %d characters together, and has %d: "+
+			"select by fewer or shorter labels", maxPlanSelectorLength, length)))
+	}
+	return errs
+}
+
+// validateSelectorSize checks how much a selector asks for. A plan is immutable, so that
+// those that are stored with more are never checked.
+func validateSelectorSize(selector *metav1.LabelSelector, fldPath *field.Path) field.ErrorList {
+	if selector == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if count := len(selector.MatchLabels) + len(selector.MatchExpressions); count > maxSelectorRequirements {
+		errs = append(errs, field.TooMany(fldPath, count, maxSelectorRequirements))
+	}
+	for i, requirement := range selector.MatchExpressions {
+		if count := len(requirement.Values); count > maxRequirementValues {
+			errs = append(errs, field.TooMany(fldPath.Child("matchExpressions").Index(i).Child("values"), count, maxRequirementValues))
+		}
 	}
 	return errs
 }
