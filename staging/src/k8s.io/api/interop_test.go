@@ -1,0 +1,78 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+package api
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+)
+
+// interopFixtures is where the tests of other releases of k8s.io/api find what we store.
+const interopFixtures = "../../../../hack/interop/testdata"
+
+// TestInteropFixtures checks that the files are what etcd would have of these objects.
+// UPDATE_COMPATIBILITY_FIXTURE_DATA=true writes them.
+func TestInteropFixtures(t *testing.T) {
+	pod := &v1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop"},
+		Spec: v1.PodSpec{
+			Containers:           []v1.Container{{Name: "web", Image: "example.com/web:1"}},
+			NodeName:             "node-1",
+			EvictionInterceptors: []v1.EvictionInterceptor{{Name: "saver.example.com"}, {Name: "deployment.apps.k8s.io"}},
+		},
+	}
+	node := &v1.Node{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: "node-1"},
+		Status: v1.NodeStatus{
+			Conditions:       []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}},
+			NodeInfo:         v1.NodeSystemInfo{KubeletVersion: "v1.36.3"},
+			DeclaredFeatures: []string{"Feature"},
+			MaintenanceStatus: &v1.MaintenanceStatus{
+				DrainTargets:           []v1.DrainPlanEntry{{PodType: v1.PodTypeDefault, PodPriority: 1000}},
+				DrainMessage:           "Draining",
+				ActiveEvictionRequests: 2,
+			},
+		},
+	}
+	scheme := runtime.NewScheme()
+	if err := v1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for file, object := range map[string]runtime.Object{"pod.pb": pod, "node.pb": node} {
+		var encoded bytes.Buffer
+		if err := protobuf.NewSerializer(scheme, scheme).Encode(object, &encoded); err != nil {
+			t.Fatalf("encoding %s: %v", file, err)
+		}
+		path := filepath.Join(interopFixtures, file)
+		if os.Getenv("UPDATE_COMPATIBILITY_FIXTURE_DATA") == "true" {
+			if err := os.WriteFile(path, encoded.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if stored, err := os.ReadFile(path); err != nil || !bytes.Equal(stored, encoded.Bytes()) {
+			t.Errorf("%s is not what is stored today (%v): run this test with UPDATE_COMPATIBILITY_FIXTURE_DATA=true, and read what hack/interop says of it", path, err)
+		}
+	}
+}
