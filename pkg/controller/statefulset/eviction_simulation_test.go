@@ -149,6 +149,9 @@ func (w *pacedWorld) decide() {
 		name := w.turns[uid].pod.Name
 		w.note("%s: %s", name, message)
 		w.ended[uid] = message
+		if evictionStageOf(w.requests[string(uid)]) != asked {
+			continue // It was called off, so its end will not be taken.
+		}
 		switch {
 		case message == passedOn:
 			if w.isWanted(name) {
@@ -162,12 +165,10 @@ func (w *pacedWorld) decide() {
 					w.fail("%s goes, which makes %d unavailable, more than %d", name, unavailable, w.limit)
 				}
 			}
-			w.decided = w.clock.Now()
 		case strings.HasPrefix(message, "Gave up"):
 			if waited := w.clock.Since(laterOf(w.decided, w.turns[uid].began)); waited < evictionProgressDeadline {
 				w.fail("%s was given up after %v", name, waited)
 			}
-			w.decided = w.clock.Now()
 		}
 	}
 }
@@ -288,6 +289,7 @@ func (w *pacedWorld) library() {
 			completedAt(w.clock.Now())(request)
 			activeIs(imperativeInterceptor, ownInterceptor)(request)
 			w.writeRequest(request)
+			w.decided = w.clock.Now()
 			over = true
 		}
 		if over {

@@ -1,0 +1,237 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package statefulset
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+)
+
+// evictionWorld is a controller that intercepts, with the library, over a fake API server.
+type evictionWorld struct {
+	t        *testing.T
+	client   *fake.Clientset
+	ssc      *StatefulSetController
+	recorder *record.FakeRecorder
+}
+
+// inEvictionWorld runs a test in which time passes as it is needed.
+func inEvictionWorld(t *testing.T, objects func() []runtime.Object, test func(*evictionWorld)) {
+	t.Helper()
+	setMaxUnavailable(t, false)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		w := &evictionWorld{t: t, client: fake.NewClientset(objects()...), recorder: record.NewFakeRecorder(100)}
+		factory := informers.NewSharedInformerFactory(w.client, 0)
+		pods, sets, requests := factory.Core().V1().Pods(), factory.Apps().V1().StatefulSets(), factory.Coordination().V1alpha1().EvictionRequests()
+		w.ssc = NewStatefulSetController(ctx, pods, sets, factory.Core().V1().PersistentVolumeClaims(), factory.Apps().V1().ControllerRevisions(), w.client)
+		w.ssc.control.(*defaultStatefulSetControl).podControl.recorder = w.recorder
+		run, err := w.ssc.InterceptEvictions(w.client, pods, sets, requests)
+		if err != nil {
+			t.Fatalf("intercepting evictions: %v", err)
+		}
+		var running sync.WaitGroup
+		running.Go(func() { run(ctx) })
+		factory.StartWithContext(ctx)
+		w.settle()
+		test(w)
+		stop()
+		running.Wait()
+		factory.Shutdown()
+		// What only Run of the controller would end.
+		w.ssc.queue.ShutDown()
+		w.ssc.eventBroadcaster.Shutdown()
+	})
+}
+
+// settle lets everything happen that has to, but no deadline pass.
+func (w *evictionWorld) settle() {
+	time.Sleep(30 * time.Second)
+	synctest.Wait()
+}
+
+func (w *evictionWorld) update(resource string, group schema.GroupVersion, object runtime.Object) {
+	w.t.Helper()
+	if err := w.client.Tracker().Update(group.WithResource(resource), object, metav1.NamespaceDefault); err != nil {
+		w.t.Fatalf("updating %s: %v", resource, err)
+	}
+	w.settle()
+}
+
+func (w *evictionWorld) entry(pod *v1.Pod) coordinationv1alpha1.InterceptorStatus {
+	w.t.Helper()
+	request, err := w.client.CoordinationV1alpha1().EvictionRequests(pod.Namespace).Get(w.t.Context(), string(pod.UID), metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatalf("reading the request about %s: %v", pod.Name, err)
+	}
+	for _, entry := range request.Status.Interceptors {
+		if entry.Name == ownInterceptor {
+			return entry
+		}
+	}
+	w.t.Fatalf("the request about %s lacks the interceptor", pod.Name)
+	return coordinationv1alpha1.InterceptorStatus{}
+}
+
+func (w *evictionWorld) expect(pod *v1.Pod, done bool, message string) {
+	w.t.Helper()
+	if entry := w.entry(pod); entry.Message != message || (entry.CompletionTime != nil) != done {
+		w.t.Errorf("%s: the turn is over: %t, and says %q, want %t and %q", pod.Name, entry.CompletionTime != nil, entry.Message, done, message)
+	}
+}
+
+// fresh has times that fit into a bubble, where it is the year 2000.
+func fresh(request *coordinationv1alpha1.EvictionRequest) {
+	request.Status.ActivationTime = &metav1.Time{Time: time.Now().Truncate(time.Second)}
+}
+
+func available(pod *v1.Pod) {
+	pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour))}}
+}
+
+// With the library: one goes, the other one waits for each thing that has to happen, and is
+// woken by it.
+func TestInterceptor(t *testing.T) {
+	objects := func() []runtime.Object {
+		low, high := pacedPod(0, available), pacedPod(1, available)
+		return []runtime.Object{pacedSet(2), low, high, pacedRequest(low, fresh), pacedRequest(high, fresh)}
+	}
+	inEvictionWorld(t, objects, func(w *evictionWorld) {
+		w.expect(pacedPod(1), true, passedOn)
+		w.expect(pacedPod(0), false, waitsFor("pod web-1 to leave", 2))
+		if event := <-w.recorder.Events; !strings.HasPrefix(event, "Normal EvictionReleased Pod web-1") {
+			w.t.Errorf("the event is %q", event)
+		}
+		w.update("pods", v1.SchemeGroupVersion, pacedPod(1, available, going))
+		w.expect(pacedPod(0), false, waitsFor("pod web-1 to terminate", 2))
+		w.update("pods", v1.SchemeGroupVersion, pacedPod(1, unready, func(pod *v1.Pod) { pod.UID = "next" }))
+		w.expect(pacedPod(0), false, waitsFor("pod web-1 to become available", 2))
+		time.Sleep(5 * time.Minute)
+		if beat := w.entry(pacedPod(0)).HeartbeatTime; time.Since(beat.Time) > 3*time.Minute+time.Second {
+			w.t.Errorf("the last heartbeat was at %v", beat)
+		}
+		w.update("pods", v1.SchemeGroupVersion, pacedPod(1, available, func(pod *v1.Pod) { pod.UID = "next" }))
+		w.expect(pacedPod(0), true, passedOn)
+	})
+}
+
+// A change of the set wakes those that wait.
+func TestInterceptorHearsOfTheSet(t *testing.T) {
+	objects := func() []runtime.Object {
+		low := pacedPod(0, available)
+		return []runtime.Object{pacedSet(2), low, pacedRequest(low, fresh)}
+	}
+	inEvictionWorld(t, objects, func(w *evictionWorld) {
+		w.expect(pacedPod(0), false, waitsFor("pod web-1 to be created", 2))
+		w.update("statefulsets", apps.SchemeGroupVersion, pacedSet(1))
+		w.expect(pacedPod(0), true, passedOn)
+	})
+}
+
+// Those that are called off make room for others, and are counted.
+func TestInterceptorHearsOfRequests(t *testing.T) {
+	objects := func() []runtime.Object {
+		low, high := pacedPod(0, available), pacedPod(1, available)
+		return []runtime.Object{pacedSet(2), low, high, pacedRequest(low, fresh), pacedRequest(high, fresh)}
+	}
+	inEvictionWorld(t, objects, func(w *evictionWorld) {
+		w.expect(pacedPod(0), false, waitsFor("pod web-1 to leave", 2))
+		canceled := pacedRequest(pacedPod(1), fresh, completedAt(time.Now()), endedAs(coordinationv1alpha1.EvictionRequestConditionCanceled, time.Now()))
+		w.update("evictionrequests", coordinationv1alpha1.SchemeGroupVersion, canceled)
+		w.expect(pacedPod(0), true, passedOn)
+	})
+}
+
+// Time alone makes pods available, and ends the patience.
+func TestInterceptorLooksAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		other func(*v1.Pod)
+		after time.Duration
+		want  string
+	}{
+		"available after minReadySeconds": {other: func(pod *v1.Pod) {
+			available(pod)
+			pod.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Now())
+		}, after: 5 * time.Minute, want: passedOn},
+		"the deadline": {other: unready, after: 10 * time.Minute, want: "Gave up after 10m0s without progress. " + waitsFor("pod web-1 to become available", 2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := func() []runtime.Object {
+				low := pacedPod(0, available)
+				return []runtime.Object{pacedSet(2, minReady(300)), low, pacedPod(1, tc.other), pacedRequest(low, fresh)}
+			}
+			inEvictionWorld(t, objects, func(w *evictionWorld) {
+				w.expect(pacedPod(0), false, waitsFor("pod web-1 to become available", 2))
+				time.Sleep(tc.after)
+				synctest.Wait()
+				w.expect(pacedPod(0), true, tc.want)
+			})
+		})
+	}
+}
+
+// Pods that are created name the interceptor, and nothing else knows of it: no revision, no
+// hash and no set is other than without.
+func TestInterceptorIsOnNewPods(t *testing.T) {
+	objects := func() []runtime.Object {
+		return []runtime.Object{pacedSet(2, func(set *apps.StatefulSet) {
+			set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+			set.Spec.Template.Labels = map[string]string{"app": "web"}
+			set.Spec.RevisionHistoryLimit = ptr.To[int32](10)
+		})}
+	}
+	inEvictionWorld(t, objects, func(w *evictionWorld) {
+		before, err := w.ssc.setLister.StatefulSets(metav1.NamespaceDefault).Get("web")
+		if err != nil {
+			w.t.Fatalf("reading the set: %v", err)
+		}
+		copied := before.DeepCopy()
+		if err := w.ssc.sync(w.t.Context(), pacedKey); err != nil {
+			w.t.Fatalf("syncing: %v", err)
+		}
+		pod, err := w.client.CoreV1().Pods(metav1.NamespaceDefault).Get(w.t.Context(), "web-0", metav1.GetOptions{})
+		if err != nil {
+			w.t.Fatalf("reading the pod: %v", err)
+		}
+		if diff := cmp.Diff([]v1.EvictionInterceptor{{Name: ownInterceptor}}, pod.Spec.EvictionInterceptors); diff != "" {
+			w.t.Errorf("interceptors of the pod (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(copied, before); diff != "" {
+			w.t.Errorf("the set in the cache has changed (-before +after):\n%s", diff)
+		}
+		revisions, err := w.client.AppsV1().ControllerRevisions(metav1.NamespaceDefault).List(w.t.Context(), metav1.ListOptions{})
+		if err != nil || len(revisions.Items) != 1 || strings.Contains(string(revisions.Items[0].Data.Raw), ownInterceptor) {
+			w.t.Errorf("the revisions are %v (%v), want one that does not know of it", revisions, err)
+		}
+	})
+}
