@@ -58,10 +58,6 @@ const (
 	// default of a Deployment's progress deadline; a StatefulSet has no such field.
 	evictionProgressDeadline = 10 * time.Minute
 
-	// evictionWorkers is how many StatefulSets are decided on at a time. A decision reads
-	// caches only.
-	evictionWorkers = 4
-
 	// evictionRetryInterval is when a pod is looked for again that the cache does not have.
 	evictionRetryInterval = 30 * time.Second
 )
@@ -71,7 +67,7 @@ const (
 // a rule imperative-eviction.k8s.io, evicts the pod within its budgets. The pacer itself
 // writes nothing: it deletes no pod, and touches neither the set nor its claims.
 //
-// Turns only wait. All decisions about one set are made by one worker at a time, from what
+// Turns only wait. All decisions are made by one worker, from what
 // the caches have of the set, its pods and their requests (planEvictions). What a restart
 // forgets is in the requests; only how long a pod has waited counts anew.
 type evictionPacer struct {
@@ -192,14 +188,13 @@ func (p *evictionPacer) isTracked(key string) bool {
 	return len(p.turns[key]) > 0 || len(p.verdicts[key]) > 0
 }
 
-// run decides until the context ends.
+// run decides until the context ends. One worker is enough for all sets: a decision reads
+// caches only.
 func (p *evictionPacer) run(ctx context.Context) {
-	var workers sync.WaitGroup
-	defer workers.Wait()
+	var working sync.WaitGroup
+	defer working.Wait()
 	defer p.queue.ShutDown()
-	for range evictionWorkers {
-		workers.Go(func() { wait.UntilWithContext(ctx, p.work, time.Second) })
-	}
+	working.Go(func() { wait.UntilWithContext(ctx, p.work, time.Second) })
 	<-ctx.Done()
 }
 
