@@ -660,3 +660,21 @@ func TestHostileNames(t *testing.T) {
 		plaintexttesting.Check(t, name, text)
 	}
 }
+
+// TestHelpPointsToMaintenances in each of the three commands.
+func TestHelpPointsToMaintenances(t *testing.T) {
+	f, streams := cmdtesting.NewTestFactory(), genericiooptions.NewTestIOStreamsDiscard()
+	defer f.Cleanup()
+	for _, tc := range []struct {
+		command    *cobra.Command
+		old, added string
+	}{
+		{NewCmdCordon(f, streams), cordonLong, "A node under maintenance is left alone"},
+		{NewCmdUncordon(f, streams), uncordonLong, "A node under maintenance is left alone"},
+		{NewCmdDrain(f, streams), drainLong, "'drain' is deprecated: use kubectl maintenance"},
+	} {
+		if !strings.HasPrefix(tc.command.Long, tc.old) || !strings.Contains(tc.command.Long, tc.added) {
+			t.Errorf("%s: %q", tc.command.Name(), tc.command.Long)
+		}
+	}
+}
