@@ -17,6 +17,7 @@ limitations under the License.
 package maintenance
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -289,5 +290,40 @@ func TestCordonWaits(t *testing.T) {
 			}
 			contains(t, s.failure, tc.failure)
 		})
+	}
+}
+
+func TestIsCordoned(t *testing.T) {
+	cordoned := func() *view {
+		return &view{StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a", Cordoned: true}, {Name: "b", Cordoned: true}}}
+	}
+	if !cordoned().isCordoned() {
+		t.Error("is not cordoned")
+	}
+	for name, change := range map[string]func(v *view){
+		"not started":       func(v *view) { v.StageStarted = nil },
+		"not observed":      func(v *view) { v.observed = false },
+		"no node":           func(v *view) { v.Nodes = nil },
+		"one that is not":   func(v *view) { v.Nodes[1].Cordoned = false },
+		"first that is not": func(v *view) { v.Nodes[0].Cordoned = false },
+	} {
+		v := cordoned()
+		if change(v); v.isCordoned() {
+			t.Errorf("%s: is cordoned", name)
+		}
+	}
+}
+
+// TestGoneOnce tells of each that is gone once, while others go on.
+func TestGoneOnce(t *testing.T) {
+	var out bytes.Buffer
+	d := &lineDisplay{out: &out}
+	for range 3 {
+		if err := d.show(look{views: []view{{Name: "a", Outcome: outcomeDeleted}, {Name: "b", Outcome: outcomeReplaced}}, now: testNow}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "a: deleted\nb: deleted; another maintenance has its name now\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
 	}
 }

@@ -205,3 +205,12 @@ func TestPlainError(t *testing.T) {
 		t.Error("a plain error became another one")
 	}
 }
+
+// TestPageIsPlain escapes what is added, whoever wrote it.
+func TestPageIsPlain(t *testing.T) {
+	p := &page{width: defaultWidth}
+	p.add("%s", "a\u009bb")
+	if got := p.String(); got != "a\\u009bb\n" {
+		t.Errorf("%q", got)
+	}
+}

@@ -116,6 +116,9 @@ func TestHiddenNodes(t *testing.T) {
 func TestScreenUsesTheRoom(t *testing.T) {
 	views := viewsOf(snapshotOf(rackOf(30)...), testNow)
 	all := len(renderPage(views, testNow, defaultWidth, fullLayout(views)).lines)
+	if text := renderScreen(views, testNow, defaultWidth, all); strings.Contains(text, "more nodes") {
+		t.Errorf("drops a row that fits:\n%s", text)
+	}
 	for height := 26; height <= all; height++ {
 		if lines := strings.Count(renderScreen(views, testNow, defaultWidth, height), "\n"); lines != height && lines != height-1 {
 			t.Errorf("%d of %d lines are used", lines, height)

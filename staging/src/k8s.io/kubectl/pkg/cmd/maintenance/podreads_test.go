@@ -17,6 +17,7 @@ limitations under the License.
 package maintenance
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,7 +25,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clienttesting "k8s.io/client-go/testing"
 )
 
@@ -151,6 +154,47 @@ func TestWatchMovesOn(t *testing.T) {
 	}
 	if len(o.pods) != maxNodesRead || !second.readsPodsOf("node-000") {
 		t.Errorf("later reads the pods of %d nodes: %v", len(o.pods), second.nodesRead)
+	}
+}
+
+// TestWatchEnds ends the watch of a node that does not count any more, and keeps others.
+func TestWatchEnds(t *testing.T) {
+	rack := newMaintenance("rack", drain, "node-1", "node-2").started(0)
+	s := newServer(t, rack, newNode("node-1"), newNode("node-2"))
+	o, err := newObserver(s.ctx, s, []string{"rack"}, s.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := o.snapshot(s.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dropped, kept := o.pods["node-1"].SharedIndexInformer, o.pods["node-2"].SharedIndexInformer
+	first.maintenances = []*coordinationv1alpha1.NodeMaintenance{newMaintenance("rack", drain, "node-2").NodeMaintenance}
+	if err := o.watchPods(s.ctx, first); err != nil {
+		t.Fatal(err)
+	}
+	if err := wait.PollUntilContextTimeout(s.ctx, 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return dropped.IsStopped(), nil }); err != nil {
+		t.Errorf("the watch of the pods of node-1 does not end: %v", err)
+	}
+	if kept.IsStopped() || o.pods["node-2"].SharedIndexInformer != kept {
+		t.Error("the watch of the pods of node-2 was begun again")
+	}
+}
+
+// TestNodesToReadOnce names a node of several maintenances once.
+func TestNodesToReadOnce(t *testing.T) {
+	s := snapshotOf(newNode("a"), newNode("b"), newMaintenance("one", drain, "a", "b"), newMaintenance("two", drain, "b"))
+	if diff := cmp.Diff([]string{"a", "b"}, s.nodesToRead(s.maintenances)); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+}
+
+// TestNotReadIsSaidOnce repeats the controller only once.
+func TestNotReadIsSaidOnce(t *testing.T) {
+	v := view{Name: "rack", Stage: drain, NodesNotRead: 2, Condition: "9 pods wait."}
+	if text := renderStatus([]view{v}, testNow, defaultWidth); strings.Count(text, "9 pods wait.") != 1 {
+		t.Error(text)
 	}
 }
 

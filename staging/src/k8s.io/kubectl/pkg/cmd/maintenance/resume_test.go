@@ -68,6 +68,8 @@ func TestStartTwice(t *testing.T) {
 			[]string{"node-1"}, "/b unchanged", "NodeMaintenance b" + goesOn, ""},
 		{"a rehearsal", []any{newMaintenance("old", cordon, "node-1")}, []string{"node-1", "--dry-run=client"}, "old moved from Cordon to Drain (dry run)\n", "NodeMaintenance old" + goesOn, ""},
 		{"another reason", []any{newMaintenance("old", drain, "node-1").reason("a")}, []string{"node-1", "--reason=b"}, "old unchanged", goesOn + "NodeMaintenance old keeps its reason.\n", ""},
+		{"the same reason", []any{newMaintenance("old", drain, "node-1").reason("a")}, []string{"node-1", "--reason=a"}, "old unchanged", goesOn, ""},
+		{"a rehearsal of another name", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--name=new", "--dry-run=server"}, "new created (server dry run)\n", "", ""},
 		{"the same plan", []any{newMaintenance("old", drain, "node-1").plan(entry)}, []string{"node-1", "--drain-plan-file=-"}, "old unchanged", "NodeMaintenance old" + goesOn, ""},
 		{"another plan", []any{newMaintenance("old", drain, "node-1").plan()}, []string{"node-1", "--drain-plan-file=-"}, "", "", `NodeMaintenance "old" of these nodes is open and has another drain plan`},
 		{"not back", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--stage=Cordon"}, "", "NodeMaintenance old" + goesOn, "is in the stage Drain and cannot go back to Cordon"},
@@ -84,6 +86,9 @@ func TestStartTwice(t *testing.T) {
 			contains(t, out, tc.out)
 			contains(t, s.failure, tc.failure)
 			contains(t, s.errOut.String(), tc.errOut)
+			if keeps := strings.Contains(s.errOut.String(), "keeps its reason"); keeps != (tc.name == "another reason") {
+				t.Errorf("printed %q", s.errOut)
+			}
 			if tc.errOut == "" && s.errOut.Len() > 0 {
 				t.Errorf("printed %q", s.errOut)
 			}
@@ -184,7 +189,14 @@ func TestNodesForMaintenances(t *testing.T) {
 	} {
 		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
 			s := newServer(t, stories...)
-			contains(t, s.run(t, tc.args...), tc.out)
+			out := s.run(t, tc.args...)
+			contains(t, out, tc.out)
+			if count := strings.Count(out, tc.out); tc.out != "" && count != 1 {
+				t.Errorf("%q comes %d times in %q", tc.out, count, out)
+			}
+			if count := strings.Count(out, "own-1: Drain"); count > 1 {
+				t.Errorf("the same one comes %d times in %q", count, out)
+			}
 			contains(t, s.errOut.String(), tc.errOut)
 			contains(t, s.failure, tc.failure)
 			if failed := s.code != 0; failed != (tc.failure != "") {

@@ -214,7 +214,7 @@ func (p *plan) addWarnings(s *snapshot) {
 		for _, pod := range s.pods[p.Nodes[i].Name] {
 			plan := planned[pod.Namespace+"/"+pod.Name]
 			own, owned := s.workloadOf(pod)
-			if plan == nil || !owned || plan.Step == 0 || plan.Type != corev1.PodTypeDefault {
+			if plan == nil || !owned || plan.Step == 0 {
 				continue
 			}
 			k := key{own, plan.Step}

@@ -189,3 +189,15 @@ func TestWarningTexts(t *testing.T) {
 		}
 	}
 }
+
+// TestNoWarningWithoutStep leaves pods alone that no entry of the plan takes.
+func TestNoWarningWithoutStep(t *testing.T) {
+	s := snapshotOf(newNode("node-1"), newPod("db-0", "node-1").of("StatefulSet", "db").withPriority(10))
+	s.addStatefulSets([]*appsv1.StatefulSet{statefulSet("db", 1)})
+	for priority, want := range map[int32]int{9: 0, 10: 1} {
+		p := mustPlan(t, s, "", []corev1.DrainPlanEntry{{PodType: corev1.PodTypeDefault, PodPriority: priority}}, "node-1")
+		if len(p.Warnings) != want {
+			t.Errorf("priority %d: %v", priority, p.Warnings)
+		}
+	}
+}
