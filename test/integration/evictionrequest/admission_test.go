@@ -193,12 +193,22 @@ func testGuest(t *testing.T, c *cluster) {
 	}
 	c.expectUntouched(pod)
 
-	c.expectAllowed("adding a finalizer", c.patchAs(guest, pod, `{"metadata":{"finalizers":["example.com/a"]}}`, metav1.PatchOptions{}))
+	c.expectDenied("adding a finalizer", pod, c.patchAs(guest, pod, `{"metadata":{"finalizers":["example.com/a"]}}`, metav1.PatchOptions{}))
+	c.addFinalizer(pod)
 	c.expectDenied("deleting with a finalizer", pod, requests.Delete(t.Context(), before.Name, metav1.DeleteOptions{}))
 	if request := c.getRequest(pod); request.DeletionTimestamp != nil {
 		t.Errorf("the request is being deleted since %v", request.DeletionTimestamp)
 	}
 	c.expectAllowed("removing the finalizer", c.patchAs(guest, pod, `{"metadata":{"finalizers":null}}`, metav1.PatchOptions{}))
+}
+
+// addFinalizer has an administrator keep the request for the pod.
+func (c *cluster) addFinalizer(pod *v1.Pod) {
+	c.t.Helper()
+	if _, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Patch(c.t.Context(), string(pod.UID), types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":["example.com/a"]}}`), metav1.PatchOptions{}); err != nil {
+		c.t.Fatalf("adding a finalizer: %v", err)
+	}
 }
 
 // testRightOnOnePod has a user who may delete pods by their names.
@@ -287,7 +297,7 @@ func testForbid(t *testing.T, c *cluster) {
 	pod := c.createPod(newPod("leaving", withInterceptors(first)))
 	c.forbidCancellation(pod)
 	requests := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace)
-	c.expectAllowed("adding a finalizer", c.patchAs(controllerUser, pod, `{"metadata":{"finalizers":["example.com/a"]}}`, metav1.PatchOptions{}))
+	c.addFinalizer(pod)
 	const want = `the eviction of pod "leaving" cannot be called off any more: status.evictionRequestCancellationPolicy is Forbid; the request can be deleted when the pod is gone`
 	for what, remove := range map[string]func() error{
 		"deleting":         func() error { return requests.Delete(t.Context(), string(pod.UID), metav1.DeleteOptions{}) },

@@ -58,7 +58,7 @@ func TestEvictionRequest(t *testing.T) {
 		{"evicted when the pod has succeeded", testPodTerminal},
 		{"not evicted while the pod terminates", testPodTerminating},
 		{"canceled when the pod is missing", testPodMissing},
-		{"canceled when the pod has another UID", testPodOfAnotherUID},
+		{"refused when the pod has another UID", testPodOfAnotherUID},
 		{"canceled when the pod is in a scheduling group", testPodInSchedulingGroup},
 		{"pod replaced under the same name", testPodReplaced},
 		{"pod replaced under the same name while nobody looked", testPodReplacedWhileNobodyLooked},

@@ -18,12 +18,15 @@ package evictionrequest
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
 	"k8s.io/utils/clock"
 )
 
@@ -160,15 +163,17 @@ func testPodMissing(t *testing.T, c *cluster) {
 		"active= processed= Canceled=ValidationFailed")
 }
 
-// testPodOfAnotherUID asks for an instance of a pod that is not there any more.
+// testPodOfAnotherUID asks for an instance of a pod that is not there any more, with the
+// name of one that is: the request of any other pod could be occupied so.
 func testPodOfAnotherUID(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("reborn"))
 	former := pod.DeepCopy()
 	former.UID = "0f8fad5b-d9cb-469f-a165-70867728950e"
-	c.join(former, drainer)
-	c.expectEnd(former, canceledAs(1, "ValidationFailed", "Target Pod reborn was not found."),
-		"active= processed= Canceled=ValidationFailed")
+	_, err := c.tryApplyRequesters(former, drainer, coordinationapply.Requester().WithName(drainer))
+	if want := `pod "reborn" in namespace "` + c.namespace + `" has the UID "` + string(pod.UID) + `", not "` + string(former.UID) + `"`; !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, must be forbidden because %s", err, want)
+	}
 	c.expectUntouched(pod)
 }
 

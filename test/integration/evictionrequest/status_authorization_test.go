@@ -102,12 +102,6 @@ func testStatusAuthorization(t *testing.T, c *cluster) {
 				r.Status.Conditions = append(r.Status.Conditions, condition(fmt.Sprintf("Mine%d", i), metav1.ConditionTrue))
 			}
 		}},
-		"takes over the fields of the requesters": {"metadata", func(r *coordinationv1alpha1.EvictionRequest) {
-			r.ManagedFields = []metav1.ManagedFieldsEntry{{
-				Manager: "eve", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "coordination.k8s.io/v1alpha1",
-				FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:requesters":{}}}`)},
-			}}
-		}},
 	} {
 		c.expectForbidden(what, attempt.field, update(attempt.change))
 	}

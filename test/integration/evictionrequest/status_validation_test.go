@@ -123,11 +123,6 @@ var hostileWrites = []struct {
 		want: []string{`status.activeInterceptors: Invalid value: ["imperative-eviction.k8s.io"]: must be "first.example.com", the next of targetInterceptors`},
 	},
 	{
-		name: "activated in the past", stage: "pending", seconds: 11,
-		write: stages[1].write,
-		want:  []string{`status.activationTime: Invalid value: "2026-03-01T12:00:00Z": must be within 10s of the server's time, which is 2026-03-01T12:00:11Z: set the present time, and check the clock`},
-	},
-	{
 		name: "policy while nobody is active", stage: "pending",
 		write: mergePatch(`{"status":{"evictionRequestCancellationPolicy":"Forbid"}}`),
 		want:  []string{`status.evictionRequestCancellationPolicy: Invalid value: "Forbid": must stay "" while no interceptor is active: it is the active interceptor that sets it`},
