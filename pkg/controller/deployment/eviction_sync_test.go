@@ -18,6 +18,7 @@ package deployment
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +30,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	core "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
@@ -385,4 +387,43 @@ func (f *surgeFixture) leaving() []string {
 		names = append(names, string(uid))
 	}
 	return names
+}
+
+// Turns are taken when all is known that says to whom a pod belongs, whatever comes first. A pod
+// whose ReplicaSet has not arrived looks as if no Deployment controlled it.
+func TestTurnsWaitForCaches(t *testing.T) {
+	for name, late := range map[string]struct {
+		object runtime.Object
+		synced func(*DeploymentController) *cache.InformerSynced
+	}{
+		"Deployments": {web(), func(dc *DeploymentController) *cache.InformerSynced { return &dc.dListerSynced }},
+		"ReplicaSets": {web1(), func(dc *DeploymentController) *cache.InformerSynced { return &dc.rsListerSynced }},
+		"pods":        {webPod("a"), func(dc *DeploymentController) *cache.InformerSynced { return &dc.podListerSynced }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []runtime.Object{asks("a")}
+			for _, object := range []runtime.Object{web(), web1(), webPod("a")} {
+				if fmt.Sprintf("%T", object) != fmt.Sprintf("%T", late.object) {
+					objects = append(objects, object)
+				}
+			}
+			withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+				var synced atomic.Bool
+				*late.synced(f.dc) = synced.Load
+				defer f.intercept()()
+				time.Sleep(time.Minute)
+				if entry := f.entry("a-uid"); entry.StartTime != nil || entry.CompletionTime != nil {
+					t.Errorf("the turn was taken: %v", entry)
+				}
+				f.forgetWoken()
+				f.put(late.object)
+				synced.Store(true)
+				time.Sleep(time.Second)
+				f.expectWoken(true)
+				if entry := f.entry("a-uid"); entry.StartTime == nil || entry.CompletionTime != nil {
+					t.Errorf("the turn is not open: %v", entry)
+				}
+			})
+		})
+	}
 }
