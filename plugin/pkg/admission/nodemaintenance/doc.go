@@ -24,7 +24,7 @@ limitations under the License.
 // each of its nodes, in every stage: on all that the selector matches, before and after
 // the change, and on all that it selects by name, whether they exist or not. The
 // authorizer is asked once for all nodes, and for one after the other only if that is
-// denied. A selector that matches nothing yet, and names nothing, stands for nodes that
+// denied. A term that matches nothing yet, and names nothing, stands for nodes that
 // nobody knows: that takes the right on all nodes, unless the stage is Complete. So a
 // user without any right on nodes can move none, neither now nor later.
 //
