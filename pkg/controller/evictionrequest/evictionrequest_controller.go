@@ -114,7 +114,7 @@ func newController(
 	clock := newServerClock(ownClock)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
 	writer := newRequestWriter(client, broadcaster.NewRecorder(scheme.Scheme, fieldManager), requestInformer.Informer().GetStore(), clock)
-	away := &outages{clock: clock}
+	away := &outages{clock: clock, own: ownClock}
 	away.watchThrough(klog.FromContext(ctx), requestInformer.Informer())
 	c := &Controller{
 		requestLister: requestInformer.Lister(),

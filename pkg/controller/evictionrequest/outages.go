@@ -32,7 +32,9 @@ import (
 // outages remembers when this controller was last without the API server. It is safe for
 // concurrent use. Before the first note there is no outage.
 type outages struct {
-	clock clock.PassiveClock
+	// clock is the one by which deadlines count, which may be corrected at any time; own is
+	// the one behind it, which measures how long an outage is over.
+	clock, own clock.PassiveClock
 
 	lock sync.Mutex
 	last time.Time
@@ -43,7 +45,7 @@ type outages struct {
 func (o *outages) note() {
 	o.lock.Lock()
 	defer o.lock.Unlock()
-	o.last = o.clock.Now()
+	o.last = o.own.Now()
 }
 
 // observe notes an outage if the error of a call is one.
@@ -60,7 +62,7 @@ func (o *outages) noTimeoutBefore() time.Time {
 	if o.last.IsZero() {
 		return time.Time{}
 	}
-	return o.last.Add(timeoutGracePeriod)
+	return o.clock.Now().Add(timeoutGracePeriod - o.own.Since(o.last))
 }
 
 // isOutage reports whether the error means that the API server could not be reached, or

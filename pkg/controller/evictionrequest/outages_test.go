@@ -36,7 +36,7 @@ import (
 
 func TestOutages(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
-	away := &outages{clock: fakeClock}
+	away := &outages{clock: fakeClock, own: fakeClock}
 	if got := away.noTimeoutBefore(); !got.IsZero() {
 		t.Errorf("no timeouts before %s without an outage", got)
 	}
@@ -47,6 +47,14 @@ func TestOutages(t *testing.T) {
 			t.Errorf("no timeouts before %s, want %s", got, want)
 		}
 	}
+	// The clock of the API server turns out to be ahead: the grace period is as long.
+	ahead := newServerClock(fakeClock)
+	ahead.offset.Store(int64(time.Hour))
+	away.clock = ahead
+	if got, want := away.noTimeoutBefore(), ahead.Now().Add(5*time.Minute); !got.Equal(want) {
+		t.Errorf("no timeouts before %s with a corrected clock, want %s", got, want)
+	}
+	away.clock = fakeClock
 	before := away.noTimeoutBefore()
 	fakeClock.Step(time.Minute)
 	away.observe(io.EOF)
@@ -95,7 +103,8 @@ func (i *watchedInformer) SetWatchErrorHandlerWithContext(handler cache.WatchErr
 
 func TestOutagesOfTheWatch(t *testing.T) {
 	logger, ctx := ktesting.NewTestContext(t)
-	away := &outages{clock: testingclock.NewFakeClock(start)}
+	fakeClock := testingclock.NewFakeClock(start)
+	away := &outages{clock: fakeClock, own: fakeClock}
 	informer := &watchedInformer{}
 	away.watchThrough(logger, informer)
 	informer.handler(ctx, &cache.Reflector{}, apierrors.NewResourceExpired("too old"))
