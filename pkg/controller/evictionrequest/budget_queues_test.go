@@ -535,6 +535,51 @@ func TestPlacedWhileABudgetGoes(t *testing.T) {
 	f.expectEvicted(t, "a")
 }
 
+// Unhealthy pods that a budget does not need use up nothing of its room.
+func TestUnhealthyPodsSpendNothing(t *testing.T) {
+	f := newFixture(t, newBudget("web", allowing(1)))
+	f.holding(t)(pair("sick", 0, notReady))
+	f.holding(t)(pair("sick-too", time.Second, notReady))
+	f.holding(t)(pair("well", 2*time.Second))
+	f.holding(t)(pair("too-many", 3*time.Second))
+	f.evicts(t)
+	f.expectEvicted(t, "sick", "sick-too", "well")
+}
+
+// A pod that belongs to another budget by now is not evicted for the room of the first.
+func TestPodOfAnotherBudgetByNow(t *testing.T) {
+	f := newFixture(t, newBudget("web"), newBudget("db", selecting("db")))
+	f.holding(t)(blockedPair("a", 0))
+	f.evicts(t)
+	_, pod := blockedPair("a", 0, podLabels(map[string]string{"app": "db"}))
+	f.cached(t, pod) // Its event is still to come.
+	f.delivers(t, newBudget("web", allowing(1), withVersion("2")))
+	f.evicts(t)
+	f.expectEvicted(t)
+	f.delivers(t, newBudget("db", selecting("db"), allowing(1), withVersion("2")))
+	f.evicts(t)
+	f.expectEvicted(t, "a")
+}
+
+// An answer about the pod ends the series of failures before it.
+func TestAnswerEndsFailures(t *testing.T) {
+	for name, answer := range map[string]error{"refused": twoBudgets(), "gone": notFound(podName), "evicted": nil} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, newRequest(its()), newPod())
+			f.evictErr = errUnreachable
+			f.syncsEviction(t, requestKeyOfPod)
+			if got := f.imperative.backoff.NumRequeues(requestKeyOfPod); got != 1 {
+				t.Fatalf("%d failures, want 1", got)
+			}
+			f.evictErr = answer
+			f.syncsEviction(t, requestKeyOfPod)
+			if got := f.imperative.backoff.NumRequeues(requestKeyOfPod); got != 0 {
+				t.Errorf("%d failures after an answer, want 0", got)
+			}
+		})
+	}
+}
+
 // Events of one budget cost what waits for it, not all that waits.
 func BenchmarkBudgetEvent(b *testing.B) {
 	queues := newBudgetQueues(1)

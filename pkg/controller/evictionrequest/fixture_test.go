@@ -221,6 +221,13 @@ func (f *fixture) expectCacheUntouched(t testing.TB, before *coordinationv1alpha
 type handledInformer struct {
 	cache.SharedIndexInformer
 	handler cache.ResourceEventHandler
+	// watchFailed is called when the watch is away.
+	watchFailed cache.WatchErrorHandlerWithContext
+}
+
+func (i *handledInformer) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error {
+	i.watchFailed = handler
+	return nil
 }
 
 func (i *handledInformer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {

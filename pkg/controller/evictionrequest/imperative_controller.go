@@ -297,7 +297,7 @@ func (i *imperativeInterceptor) evictNext(ctx context.Context, now time.Time, ke
 	if err != nil {
 		return err
 	}
-	if e != nil && e.governedBy() != nil && e.governedBy().UID == budget.UID {
+	if e != nil && e.governedBy() != nil && keyOf(e.governedBy()) == keyOf(budget) {
 		step, _ := i.nextStep(now, e)
 		if step == stepEvict || step == stepAwaitBudget && room.allows(podutil.IsPodReady(e.pod)) {
 			return i.evictPod(ctx, e)
@@ -322,7 +322,6 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 		outcome = podeviction.Retry
 	}
 	metrics.CountImperativeEviction(outcome.String())
-	i.queue.AddAfter(itemOf(e.key()), safetyDelay())
 	seconds, asked := apierrors.SuggestsClientDelay(err)
 	if asked {
 		i.retryAfter.set(e.pod.UID, now.Add(time.Duration(seconds)*time.Second))

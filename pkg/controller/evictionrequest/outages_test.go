@@ -128,11 +128,15 @@ func TestNoTimeoutAfterAnOutage(t *testing.T) {
 		after     time.Duration
 		processed int
 	}{
-		"none":                     {outage: func(*testing.T, *fixture) {}, processed: 1},
-		"a failing write":          {outage: failingWrite},
-		"a failing eviction":       {outage: failingEviction},
-		"just before its end":      {outage: failingWrite, after: timeoutGracePeriod - time.Second},
-		"when the outage is over":  {outage: failingWrite, after: timeoutGracePeriod, processed: 1},
+		"none":                    {outage: func(*testing.T, *fixture) {}, processed: 1},
+		"a failing write":         {outage: failingWrite},
+		"a failing eviction":      {outage: failingEviction},
+		"just before its end":     {outage: failingWrite, after: timeoutGracePeriod - time.Second},
+		"when the outage is over": {outage: failingWrite, after: timeoutGracePeriod, processed: 1},
+		"a watch that is away": {outage: func(t *testing.T, f *fixture) {
+			_, ctx := ktesting.NewTestContext(t)
+			f.requests.watchFailed(ctx, &cache.Reflector{}, errUnreachable)
+		}},
 		"the start of the process": {outage: func(t *testing.T, f *fixture) { startAndStop(t, f) }},
 	} {
 		t.Run(name, func(t *testing.T) {

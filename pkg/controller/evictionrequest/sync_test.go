@@ -176,6 +176,9 @@ func TestSyncRequestDeletesGarbage(t *testing.T) {
 			if got := countActions(f.client.Actions(), "delete", "evictionrequests"); got != test.deletions {
 				t.Errorf("deleted it %d times, want %d", got, test.deletions)
 			}
+			if got := f.decisions.after[requestKeyOfPod]; test.deletions > 0 && got != safetyInterval {
+				t.Errorf("the next sync is after %s, want %s: the deletion may have been lost", got, safetyInterval)
+			}
 		})
 	}
 }
