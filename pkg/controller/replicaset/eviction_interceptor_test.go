@@ -302,6 +302,61 @@ func TestTurn(t *testing.T) {
 	}
 }
 
+// A pod that is not known yet looks as if it was gone, and one without its budgets as if it could
+// go. So turns wait for both.
+func TestTurnsWaitForCaches(t *testing.T) {
+	f := newEvictionFixture(t, turnOf("a"), controlledPod(phase(v1.PodSucceeded))) // Which is not evicted.
+	asked, synced := make(chan struct{}), make(chan struct{})
+	polls := 0
+	f.rsc.podListerSynced = func() bool {
+		select {
+		case <-synced:
+			return true
+		default:
+			if polls++; polls == 3 {
+				close(asked)
+			}
+			return false
+		}
+	}
+	f.intercept(t)
+	ctx, stop := context.WithCancel(f.ctx)
+	defer f.factory.Shutdown()
+	defer stop()
+	f.factory.StartWithContext(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { f.run(ctx) })
+
+	deadline := time.After(30 * time.Second)
+	select {
+	case <-asked:
+	case <-deadline:
+		t.Fatal("it does not ask whether the pods are known")
+	}
+	for _, action := range f.client.Actions() {
+		if action.GetVerb() == "patch" || action.GetVerb() == "create" {
+			t.Errorf("it acts before the pods are known: %v", action)
+		}
+	}
+	close(synced)
+	for {
+		request, err := f.client.CoordinationV1alpha1().EvictionRequests(metav1.NamespaceDefault).Get(ctx, "a", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if request.Status.Interceptors[0].CompletionTime != nil {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("the turn is not taken when the pods are known: %v", request.Status.Interceptors[0])
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
 // newTestHandler returns a handler that knows these objects.
 func newTestHandler(t *testing.T, objects ...runtime.Object) evictionHandler {
 	t.Helper()
