@@ -147,10 +147,15 @@ const minBackoff = 10 * time.Millisecond
 // newQueue returns a queue of names that waits on the given clock.
 func newQueue(name string, clock clock.WithTicker) workqueue.TypedRateLimitingInterface[string] {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		// Each key for itself: many that fail must not delay the first retry of another one.
-		workqueue.NewTypedItemExponentialFailureRateLimiter[string](minBackoff, maxRetry),
+		newRateLimiter(),
 		workqueue.TypedRateLimitingQueueConfig[string]{Name: name, Clock: clock},
 	)
+}
+
+// newRateLimiter has each key wait for itself: many that fail must not delay the first retry of
+// another one.
+func newRateLimiter() workqueue.TypedRateLimiter[string] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](minBackoff, maxRetry)
 }
 
 // Run works until ctx ends. workers is how many nodes are looked at at a time.
