@@ -43,10 +43,14 @@ const (
 )
 
 // turnDeadline returns when the active interceptor of the status loses its turn if it stays
-// silent: at its deadline, but not before noTimeoutBefore.
+// silent: at its deadline, but not before noTimeoutBefore, which is timeoutGracePeriod after
+// the last outage. An interceptor that has reported or was activated since then could report
+// all the time.
 func turnDeadline(noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) (deadline time.Time, limited bool) {
-	deadline, limited = evictionrequesttools.ActiveDeadline(withStatus(request, status), pod)
-	if limited && deadline.Before(noTimeoutBefore) {
+	current := withStatus(request, status)
+	deadline, limited = evictionrequesttools.ActiveDeadline(current, pod)
+	silentBefore := evictionrequesttools.LastSignOfLife(current).Before(noTimeoutBefore.Add(-timeoutGracePeriod))
+	if limited && silentBefore && deadline.Before(noTimeoutBefore) {
 		deadline = noTimeoutBefore
 	}
 	return deadline, limited

@@ -58,14 +58,24 @@ func TestTurnDeadline(t *testing.T) {
 			want:    20 * time.Minute,
 		},
 		"is put off after an outage": {
-			request:         newRequest(deadlineOf(120), having(targets(first), active(first, 10*time.Second))),
-			noTimeoutBefore: 131 * time.Second,
-			want:            131 * time.Second,
+			request:         newRequest(deadlineOf(600), having(targets(first), active(first, 10*time.Second))),
+			noTimeoutBefore: 611 * time.Second,
+			want:            611 * time.Second,
 		},
 		"is not put off by an outage before": {
+			request:         newRequest(deadlineOf(600), having(targets(first), active(first, 10*time.Second))),
+			noTimeoutBefore: 609 * time.Second,
+			want:            610 * time.Second,
+		},
+		"is not put off for a turn that began after the outage": {
 			request:         newRequest(deadlineOf(120), having(targets(first), active(first, 10*time.Second))),
-			noTimeoutBefore: 129 * time.Second,
+			noTimeoutBefore: 10*time.Second + timeoutGracePeriod,
 			want:            130 * time.Second,
+		},
+		"is put off for a turn that began just before it": {
+			request:         newRequest(deadlineOf(120), having(targets(first), active(first, 10*time.Second))),
+			noTimeoutBefore: 11*time.Second + timeoutGracePeriod,
+			want:            11*time.Second + timeoutGracePeriod,
 		},
 		"does not exist for the built-in interceptor": {
 			request: newRequest(deadlineOf(120), having(targets(), active(builtIn, 0))),
