@@ -192,8 +192,8 @@ func TestInterceptorsOf(t *testing.T) {
 	}{
 		{"nobody", newPod("a", "n"), []string{last}},
 		{"of the spec", newPod("a", "n", "b.example.com", "a.example.com"), []string{"b.example.com", "a.example.com", last}},
-		{"registered around them", newPod("a", "n", "spec.example.com").registering("low.example.com=1", "high.example.com=10001", "controller.example.com=10000/controller"),
-			[]string{"high.example.com", "spec.example.com", "controller.example.com", "low.example.com", last}},
+		{"registered after them", newPod("a", "n", "spec.example.com").registering("low.example.com=1", "high.example.com=10001", "controller.example.com=10000/controller"),
+			[]string{"spec.example.com", "high.example.com", "controller.example.com", "low.example.com", last}},
 		{"in both", newPod("a", "n", "a.example.com", "b.example.com").registering("b.example.com=20000"), []string{"a.example.com", "b.example.com", last}},
 		{"two controllers", newPod("a", "n").registering("b.example.com=10000/controller", "a.example.com=10000/controller"), []string{"a.example.com", last}},
 		{"same priority", newPod("a", "n").registering("b.example.com=5", "a.example.com=5/role"), []string{"a.example.com", "b.example.com", last}},
