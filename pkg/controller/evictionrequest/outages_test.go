@@ -202,5 +202,5 @@ func startAndStop(t *testing.T, f *fixture) {
 	}()
 	waitFor(ctx, t, "the start", func() bool { return !f.outages.noTimeoutBefore().IsZero() })
 	stop()
-	<-ended
+	receive(t, "the controller to end", ended)
 }

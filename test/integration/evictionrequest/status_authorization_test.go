@@ -29,6 +29,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
 	"k8s.io/utils/clock"
 )
 
@@ -142,7 +143,7 @@ func testLibraryPermissions(t *testing.T, c *cluster) {
 	c.join(pod, drainer)
 	c.awaitRequest(pod, "the end", evicted)
 	cancel()
-	if err := <-ended; err != nil {
+	if err := testcluster.Receive(t, "the interceptor to end", ended); err != nil {
 		t.Errorf("Run: %v", err)
 	}
 }
