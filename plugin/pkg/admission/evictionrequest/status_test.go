@@ -208,6 +208,17 @@ func TestPolicyWithoutActiveInterceptor(t *testing.T) {
 	}
 }
 
+// The first turn comes too late for a policy in the same update.
+func TestPolicyWithTheFirstTurn(t *testing.T) {
+	idle := func(s *coordination.EvictionRequestStatus) { s.ActiveInterceptors = nil }
+	forbid := func(s *coordination.EvictionRequestStatus) { s.EvictionRequestCancellationPolicy = "Forbid" }
+	for _, change := range statusChangesOf(withStatus(forbid), withStatus(idle)) {
+		if change.interceptor != "" {
+			t.Errorf("%s belongs to %s, must belong to the controller", change.field, change.interceptor)
+		}
+	}
+}
+
 // A turn that an update gives does not count yet: the policy is the former interceptor's.
 func TestPolicyBelongsToTheOneWhoWasActive(t *testing.T) {
 	next := func(s *coordination.EvictionRequestStatus) {
