@@ -561,6 +561,21 @@ func TestPodOfAnotherBudgetByNow(t *testing.T) {
 	f.expectEvicted(t, "a")
 }
 
+// A pod that is ready by now is not evicted for the room that unhealthy ones have.
+func TestPodThatIsReadyByNow(t *testing.T) {
+	f := newFixture(t, newBudget("web", healthy(2, 3)))
+	f.holding(t)(blockedPair("a", 0, notReady))
+	f.evicts(t)
+	_, pod := blockedPair("a", 0)
+	f.cached(t, pod) // Its event is still to come.
+	f.delivers(t, newBudget("web", healthy(3, 3), withVersion("2")))
+	f.evicts(t)
+	f.expectEvicted(t)
+	f.delivers(t, newBudget("web", healthy(4, 3), allowing(1), withVersion("3")))
+	f.evicts(t)
+	f.expectEvicted(t, "a")
+}
+
 // An answer about the pod ends the series of failures before it.
 func TestAnswerEndsFailures(t *testing.T) {
 	for name, answer := range map[string]error{"refused": twoBudgets(), "gone": notFound(podName), "evicted": nil} {
