@@ -91,7 +91,7 @@ func testStatusAuthorization(t *testing.T, c *cluster) {
 		field  string
 		change func(*coordinationv1alpha1.EvictionRequest)
 	}{
-		"claims that the pod is evicted": {"status.activeInterceptors", func(r *coordinationv1alpha1.EvictionRequest) {
+		"claims that the pod is evicted": {"status.conditions", func(r *coordinationv1alpha1.EvictionRequest) {
 			r.Status.ProcessedInterceptors, r.Status.ActiveInterceptors = r.Status.ActiveInterceptors, nil
 			r.Status.Conditions = append(r.Status.Conditions, condition("Evicted", metav1.ConditionTrue))
 		}},
@@ -108,12 +108,12 @@ func testStatusAuthorization(t *testing.T, c *cluster) {
 	}
 
 	// The first lets its turn pass. The second, which is active then, is somebody else.
-	c.expectAllowed("declines", c.reportAs(saverUser, pod, coordinationapply.EvictionRequestStatus().
+	c.expectAllowed("declines", c.reportAs(saverUser, "first", pod, coordinationapply.EvictionRequestStatus().
 		WithInterceptors(coordinationapply.InterceptorStatus().WithName(first).WithCompletionTime(metav1.Now()))))
 	c.awaitRequest(pod, "the turn of the second", active(second))
-	c.expectForbidden("completes the turn of another", "status.interceptors["+second+"]", c.reportAs(saverUser, pod,
+	c.expectForbidden("completes the turn of another", "status.interceptors["+second+"]", c.reportAs(saverUser, "second", pod,
 		coordinationapply.EvictionRequestStatus().WithInterceptors(completed(second, metav1.Now()))))
-	c.expectForbidden("forbids the cancellation for another", "status.evictionRequestCancellationPolicy", c.reportAs(saverUser, pod,
+	c.expectForbidden("forbids the cancellation for another", "status.evictionRequestCancellationPolicy", c.reportAs(saverUser, "policy", pod,
 		coordinationapply.EvictionRequestStatus().WithEvictionRequestCancellationPolicy("Forbid")))
 	if got := c.getRequest(pod); got.UID != request.UID || !active(second)(got) {
 		t.Errorf("the request has changed: %s", describe(got))
@@ -148,10 +148,11 @@ func testLibraryPermissions(t *testing.T, c *cluster) {
 	}
 }
 
-// reportAs applies a status as that user.
-func (c *cluster) reportAs(user string, pod *v1.Pod, status *coordinationapply.EvictionRequestStatusApplyConfiguration) error {
+// reportAs applies a status as that user. What a field manager leaves out it would remove,
+// so each report has one of its own.
+func (c *cluster) reportAs(user, manager string, pod *v1.Pod, status *coordinationapply.EvictionRequestStatusApplyConfiguration) error {
 	_, err := c.requestsOf(user).ApplyStatus(c.t.Context(), coordinationapply.EvictionRequest(string(pod.UID), c.namespace).WithStatus(status),
-		metav1.ApplyOptions{FieldManager: "reporter", Force: true})
+		metav1.ApplyOptions{FieldManager: manager, Force: true})
 	return err
 }
 
