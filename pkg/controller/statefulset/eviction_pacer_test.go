@@ -28,6 +28,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -519,4 +520,48 @@ func TestEndOfTurn(t *testing.T) {
 	if len(p.pacer.turns) != 0 || p.pacer.isTracked(pacedKey) {
 		t.Errorf("remembers %v", p.pacer.turns)
 	}
+}
+
+// Pods that are not available go one at a time, whatever the caches know of the one before.
+func TestReplacements(t *testing.T) {
+	old := pacedPod(1)
+	next := pacedPod(1, unready, func(pod *v1.Pod) { pod.UID = "next" })
+	canceled := endedAs(coordinationv1alpha1.EvictionRequestConditionCanceled, pacingEpoch)
+	tests := map[string]struct {
+		request *coordinationv1alpha1.EvictionRequest
+		passed  bool
+		want    string
+	}{
+		"passed on and reported":      {request: pacedRequest(old, completedAt(pacingEpoch))},
+		"passed on, not reported":     {request: pacedRequest(old), passed: true},
+		"passed on, then called off":  {request: pacedRequest(old, completedAt(pacingEpoch), canceled), want: passedOn},
+		"another one, not passed on":  {request: pacedRequest(old), want: passedOn},
+		"nobody was asked there":      {want: passedOn},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			setMaxUnavailable(t, false)
+			pod := pacedPod(0, unready)
+			p := newPacing(t, pacedSet(3), pod, next, pacedPod(2), pacedRequest(pod))
+			if test.request != nil {
+				p.store(test.request)
+			}
+			if test.passed {
+				p.pacer.verdicts[pacedKey] = map[types.UID]*evictionVerdict{"web-1": {request: test.request.UID, at: pacingEpoch}}
+			}
+			turn := p.begin(pacedRequest(pod))
+			p.sync()
+			expectOver(t, turn, test.want)
+		})
+	}
+}
+
+// A pod that the set controls under a name of another set is none of its members.
+func TestPodOfAnotherName(t *testing.T) {
+	setMaxUnavailable(t, false)
+	pod := pacedPod(0)
+	p := newPacing(t, pacedSet(2), pod, pacedPod(1), pacedPod(2, unready, func(p *v1.Pod) { p.Name = "db-2" }), pacedRequest(pod))
+	turn := p.begin(pacedRequest(pod))
+	p.sync()
+	expectOver(t, turn, passedOn)
 }
