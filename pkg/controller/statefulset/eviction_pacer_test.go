@@ -532,11 +532,11 @@ func TestReplacements(t *testing.T) {
 		passed  bool
 		want    string
 	}{
-		"passed on and reported":      {request: pacedRequest(old, completedAt(pacingEpoch))},
-		"passed on, not reported":     {request: pacedRequest(old), passed: true},
-		"passed on, then called off":  {request: pacedRequest(old, completedAt(pacingEpoch), canceled), want: passedOn},
-		"another one, not passed on":  {request: pacedRequest(old), want: passedOn},
-		"nobody was asked there":      {want: passedOn},
+		"passed on and reported":     {request: pacedRequest(old, completedAt(pacingEpoch))},
+		"passed on, not reported":    {request: pacedRequest(old), passed: true},
+		"passed on, then called off": {request: pacedRequest(old, completedAt(pacingEpoch), canceled), want: passedOn},
+		"another one, not passed on": {request: pacedRequest(old), want: passedOn},
+		"nobody was asked there":     {want: passedOn},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
