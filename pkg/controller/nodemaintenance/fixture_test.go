@@ -23,6 +23,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -467,7 +468,9 @@ func (h handledPods) Informer() cache.SharedIndexInformer { return h.informer }
 type recordedQueue struct {
 	workqueue.TypedRateLimitingInterface[string]
 	clock *testingclock.FakeClock
-	keys  []string
+	// lock guards what the workers of one sync, which send requests in parallel, change.
+	lock sync.Mutex
+	keys []string
 	// later has, for each key that waits, when it is due.
 	later map[string]time.Time
 }
@@ -479,6 +482,12 @@ func newRecordedQueue(clock *testingclock.FakeClock) *recordedQueue {
 func (q *recordedQueue) String() string { return fmt.Sprintf("now %v, later %v", q.keys, q.later) }
 
 func (q *recordedQueue) Add(key string) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	q.add(key)
+}
+
+func (q *recordedQueue) add(key string) {
 	if !slices.Contains(q.keys, key) {
 		q.keys = append(q.keys, key)
 	}
@@ -486,8 +495,10 @@ func (q *recordedQueue) Add(key string) {
 
 // AddAfter keeps the earliest time, as the real queue does.
 func (q *recordedQueue) AddAfter(key string, delay time.Duration) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
 	if delay <= 0 {
-		q.Add(key)
+		q.add(key)
 		return
 	}
 	due := q.clock.Now().Add(delay)
