@@ -392,6 +392,10 @@ func (w *pacedWorld) crash() {
 	w.note("%s breaks", pod.Name)
 	unready(pod)
 	w.writePod(pod)
+	if uid, away := w.away[pod.Name]; away && uid != pod.UID {
+		// The replacement was there. That it breaks is not for us, and the caches may not know.
+		delete(w.away, pod.Name)
+	}
 	if w.random.IntN(3) == 0 {
 		w.broken = pod.Name
 	}
