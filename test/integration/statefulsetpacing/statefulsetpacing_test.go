@@ -1,0 +1,315 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package statefulsetpacing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	apps "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/evictionrequest"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/controller/statefulset"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/test/integration/framework"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
+	"k8s.io/utils/clock"
+)
+
+const (
+	managerUser     = "system:kube-controller-manager"
+	statefulSetUser = "system:serviceaccount:kube-system:statefulset-controller"
+	drainer         = "drainer.example.com"
+	own             = "statefulset.apps.k8s.io"
+)
+
+// cluster is a namespace where the test plays the kubelet.
+type cluster struct {
+	*testcluster.Cluster
+}
+
+// TestStatefulSetPacing has one API server for all tests. The controllers have the rights of
+// their bootstrap roles.
+func TestStatefulSetPacing(t *testing.T) {
+	config := testcluster.StartAPIServer(t, framework.SharedEtcd(), featuregatetesting.FeatureOverrides{
+		features.EvictionRequestAPI:        true,
+		features.StatefulSetEvictionPacing: true,
+	})
+	for name, test := range map[string]func(*cluster){
+		"one after another":           testOneAfterAnother,
+		"gate off, all at once":       testGateOff,
+		"the gate goes on, then off":  testNoRollout,
+		"restart of the controller":   testRestart,
+		"one of the others is broken": testBroken,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &cluster{testcluster.New(t, config, "pacing")}
+			c.StartEvictionController(c.ClientOf(testcluster.EvictionUser), c.Namespace, clock.RealClock{})
+			test(c)
+		})
+	}
+}
+
+// startController starts the StatefulSet controller, with the gate on or off.
+func (c *cluster) startController(gateOn bool) (stop func()) {
+	c.T.Helper()
+	ctx, cancel := context.WithCancel(c.T.Context())
+	factory := informers.NewSharedInformerFactoryWithOptions(c.ClientOf(managerUser), 0, informers.WithNamespace(c.Namespace))
+	pods, sets := factory.Core().V1().Pods(), factory.Apps().V1().StatefulSets()
+	client := c.ClientOf(statefulSetUser)
+	controller := statefulset.NewStatefulSetController(ctx, pods, sets, factory.Core().V1().PersistentVolumeClaims(), factory.Apps().V1().ControllerRevisions(), client)
+	work := []func(){func() { controller.Run(ctx, 2) }}
+	if gateOn {
+		intercept, err := controller.InterceptEvictions(client, pods, sets, factory.Coordination().V1alpha1().EvictionRequests())
+		if err != nil {
+			c.T.Fatalf("making the controller an interceptor: %v", err)
+		}
+		work = append(work, func() { intercept(ctx) })
+	}
+	return c.Run(ctx, cancel, factory, work...)
+}
+
+// createSet creates a StatefulSet, and returns its pods when all of them are ready.
+func (c *cluster) createSet(replicas int32) []*v1.Pod {
+	c.T.Helper()
+	labels := map[string]string{"app": "web"}
+	set := &apps.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: apps.StatefulSetSpec{
+			Replicas: &replicas, ServiceName: "web", Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: v1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "main", Image: "image"}}},
+			},
+		},
+	}
+	if _, err := c.Client.AppsV1().StatefulSets(c.Namespace).Create(c.T.Context(), set, metav1.CreateOptions{}); err != nil {
+		c.T.Fatalf("creating the StatefulSet: %v", err)
+	}
+	for ordinal := range int(replicas) {
+		c.makeReady(fmt.Sprintf("web-%d", ordinal), "")
+	}
+	return c.pods()
+}
+
+func (c *cluster) pods() []*v1.Pod {
+	c.T.Helper()
+	list, err := c.Client.CoreV1().Pods(c.Namespace).List(c.T.Context(), metav1.ListOptions{})
+	if err != nil {
+		c.T.Fatalf("listing pods: %v", err)
+	}
+	var pods []*v1.Pod
+	for i := range list.Items {
+		pods = append(pods, &list.Items[i])
+	}
+	slices.SortFunc(pods, func(a, b *v1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return pods
+}
+
+// makeReady awaits a pod of the name that is not the old one, and says that it is ready.
+func (c *cluster) makeReady(name string, old types.UID) {
+	c.T.Helper()
+	c.setReady(name, old, v1.ConditionTrue)
+}
+
+func (c *cluster) setReady(name string, old types.UID, ready v1.ConditionStatus) {
+	c.T.Helper()
+	c.Eventually("pod "+name, func(ctx context.Context) (bool, string) {
+		pod, err := c.Client.CoreV1().Pods(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil || pod.UID == old {
+			return false, fmt.Sprintf("not created: %v", err)
+		}
+		pod.Status.Phase = v1.PodRunning
+		pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: ready, LastTransitionTime: metav1.Now()}}
+		if _, err := c.Client.CoreV1().Pods(c.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
+			return false, err.Error()
+		}
+		return true, ""
+	})
+}
+
+func (c *cluster) ask(pods ...*v1.Pod) {
+	c.T.Helper()
+	requester, err := evictionrequest.NewRequester(c.Client, drainer, evictionrequest.RequesterOptions{})
+	if err != nil {
+		c.T.Fatalf("creating the requester: %v", err)
+	}
+	for _, pod := range pods {
+		if _, err := requester.Request(c.T.Context(), pod); err != nil {
+			c.T.Fatalf("asking pod %s: %v", pod.Name, err)
+		}
+	}
+}
+
+// awaitMessage waits until the interceptor says this about the pod.
+func (c *cluster) awaitMessage(pod *v1.Pod, want string) {
+	c.T.Helper()
+	c.Eventually("what the StatefulSet says of "+pod.Name, func(ctx context.Context) (bool, string) {
+		request, err := c.Client.CoordinationV1alpha1().EvictionRequests(c.Namespace).Get(ctx, string(pod.UID), metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		for _, entry := range request.Status.Interceptors {
+			if entry.Name == own {
+				return entry.Message == want, entry.Message
+			}
+		}
+		return false, "no entry"
+	})
+}
+
+// awaitState waits until the pods are such, each old or new, ready or not.
+func (c *cluster) awaitState(old []*v1.Pod, want ...string) {
+	c.T.Helper()
+	c.Eventually("the pods", func(context.Context) (bool, string) {
+		state := c.state(old)
+		return slices.Equal(state, want), fmt.Sprintf("%v, want %v", state, want)
+	})
+}
+
+func (c *cluster) expectState(old []*v1.Pod, want ...string) {
+	c.T.Helper()
+	if state := c.state(old); !slices.Equal(state, want) {
+		c.T.Errorf("the pods are %v, want %v", state, want)
+	}
+}
+
+func (c *cluster) state(old []*v1.Pod) []string {
+	var state []string
+	for _, pod := range c.pods() {
+		text := "new"
+		if slices.ContainsFunc(old, func(other *v1.Pod) bool { return other.UID == pod.UID }) {
+			text = "old"
+		}
+		if !podutil.IsPodReady(pod) {
+			text += " unready"
+		}
+		state = append(state, text)
+	}
+	return state
+}
+
+func waitsFor(what string) string {
+	return "Waiting for " + what + ": at most 1 of the 3 pods of StatefulSet web may be unavailable at a time."
+}
+
+// testOneAfterAnother asks for all pods of a set, as a drain of several nodes does. One of
+// them comes first, so that its turn begins first.
+func testOneAfterAnother(c *cluster) {
+	c.startController(true)
+	old := c.createSet(3)
+	c.ask(old[2])
+	c.awaitState(old, "old", "old", "new unready")
+	c.ask(old[:2]...)
+	c.awaitMessage(old[1], waitsFor("pod web-2 to become available"))
+	c.awaitMessage(old[0], waitsFor("pod web-2 to become available"))
+	c.expectState(old, "old", "old", "new unready")
+	c.makeReady("web-2", old[2].UID)
+	c.awaitState(old, "old", "new unready", "new")
+	c.awaitMessage(old[0], waitsFor("pod web-1 to become available"))
+	c.expectState(old, "old", "new unready", "new")
+	c.makeReady("web-1", old[1].UID)
+	c.awaitState(old, "new unready", "new", "new")
+}
+
+// testGateOff is what there was before: nobody paces.
+func testGateOff(c *cluster) {
+	c.startController(false)
+	old := c.createSet(3)
+	c.ask(old...)
+	c.Eventually("all pods to be evicted", func(context.Context) (bool, string) {
+		state := c.state(old)
+		return !slices.ContainsFunc(state, func(text string) bool { return strings.HasPrefix(text, "old") }), fmt.Sprint(state)
+	})
+}
+
+// testNoRollout switches the gate on and off: no pod is replaced, and nothing is rolled out.
+func testNoRollout(c *cluster) {
+	stop := c.startController(false)
+	old := c.createSet(2)
+	revision := c.revision()
+	for _, gateOn := range []bool{true, false} {
+		stop()
+		stop = c.startController(gateOn)
+		// A pod that is created meanwhile has the interceptor or not, and the same revision.
+		last := c.pods()[1]
+		if err := c.Client.CoreV1().Pods(c.Namespace).Delete(c.T.Context(), last.Name, metav1.DeleteOptions{}); err != nil {
+			c.T.Fatalf("deleting pod %s: %v", last.Name, err)
+		}
+		c.makeReady(last.Name, last.UID)
+		pods := c.pods()
+		if named := len(pods[1].Spec.EvictionInterceptors) == 1; named != gateOn {
+			c.T.Errorf("with the gate on: %t, the interceptors of the new pod are %v", gateOn, pods[1].Spec.EvictionInterceptors)
+		}
+		if pods[0].UID != old[0].UID {
+			c.T.Error("the other pod was replaced")
+		}
+		if got := c.revision(); got != revision {
+			c.T.Errorf("the revisions are %s, want %s", got, revision)
+		}
+	}
+}
+
+// revision returns the current and the next revision of the set, and how many there are.
+func (c *cluster) revision() string {
+	c.T.Helper()
+	set, err := c.Client.AppsV1().StatefulSets(c.Namespace).Get(c.T.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		c.T.Fatalf("reading the StatefulSet: %v", err)
+	}
+	revisions, err := c.Client.AppsV1().ControllerRevisions(c.Namespace).List(c.T.Context(), metav1.ListOptions{})
+	if err != nil {
+		c.T.Fatalf("listing the revisions: %v", err)
+	}
+	return fmt.Sprintf("%s, %s, %d", set.Status.CurrentRevision, set.Status.UpdateRevision, len(revisions.Items))
+}
+
+// testRestart ends the controller while one pod is away: the other ones still wait.
+func testRestart(c *cluster) {
+	stop := c.startController(true)
+	old := c.createSet(3)
+	c.ask(old[2])
+	c.awaitState(old, "old", "old", "new unready")
+	c.ask(old[1])
+	c.awaitMessage(old[1], waitsFor("pod web-2 to become available"))
+	stop()
+	c.startController(true)
+	c.awaitMessage(old[1], waitsFor("pod web-2 to become available"))
+	c.expectState(old, "old", "old", "new unready")
+	c.makeReady("web-2", old[2].UID)
+	c.awaitState(old, "old", "new unready", "new")
+}
+
+// testBroken asks for a pod while another one of the set is not ready.
+func testBroken(c *cluster) {
+	c.startController(true)
+	old := c.createSet(3)
+	c.setReady("web-0", "", v1.ConditionFalse)
+	c.ask(old[2])
+	c.awaitMessage(old[2], waitsFor("pod web-0 to become available"))
+	c.expectState(old, "old unready", "old", "old")
+	c.makeReady("web-0", "")
+	c.awaitState(old, "old", "old", "new unready")
+}
