@@ -180,16 +180,21 @@ func (run runInterceptor) whileDenied(client kubernetes.Interface, name string) 
 	}
 }
 
-// mayReport asks the API server whether the client may report as the interceptor.
+// mayReport asks the API server whether the client may report as the interceptor: write to
+// the endpoint, and change the fields that belong to the interceptor.
 func mayReport(ctx context.Context, client kubernetes.Interface, name string) (bool, error) {
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "patch", Group: coordinationv1alpha1.GroupName, Resource: "evictionrequests", Subresource: "status",
-		},
-	}}
-	answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-	if err != nil {
-		return false, fmt.Errorf("reviewing the rights of interceptor %s: %w", name, err)
+	for _, right := range []authorizationv1.ResourceAttributes{
+		{Verb: "patch", Group: coordinationv1alpha1.GroupName, Resource: "evictionrequests", Subresource: "status"},
+		{Verb: coordinationv1alpha1.EvictionInterceptVerb, Group: coordinationv1alpha1.GroupName, Resource: coordinationv1alpha1.EvictionInterceptorResource, Name: name},
+	} {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
+		answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err != nil {
+			return false, fmt.Errorf("reviewing the rights of interceptor %s: %w", name, err)
+		}
+		if !answer.Status.Allowed {
+			return false, nil
+		}
 	}
-	return answer.Status.Allowed, nil
+	return true, nil
 }

@@ -179,18 +179,17 @@ func TestNewEvictionRequestControllerErrors(t *testing.T) {
 	}
 }
 
-// The index of the informer can be added once only.
-func TestNewEvictionRequestControllerTwice(t *testing.T) {
+// An informer that has stopped takes no more handlers.
+func TestNewEvictionRequestControllerTooLate(t *testing.T) {
+	setGates(t)
 	_, ctx := ktesting.NewTestContext(t)
 	ctx, stop := context.WithCancel(ctx)
-	stop()
 	controllerContext, _ := withClients(asTheyAre)
-	first, err := newEvictionRequestController(ctx, controllerContext, "evictionrequest-controller")
-	if err != nil {
-		t.Fatalf("creating the controller: %v", err)
-	}
-	first.Run(ctx)
-	_, err = newEvictionRequestController(ctx, controllerContext, "evictionrequest-controller")
+	controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests().Informer()
+	stop()
+	controllerContext.InformerFactory.StartWithContext(ctx)
+	controllerContext.InformerFactory.Shutdown()
+	_, err := newEvictionRequestController(ctx, controllerContext, "evictionrequest-controller")
 	if err == nil || !strings.HasPrefix(err.Error(), "creating the evictionrequest-controller: ") {
 		t.Errorf("got error %v, want one that names the controller", err)
 	}

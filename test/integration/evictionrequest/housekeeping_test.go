@@ -189,19 +189,20 @@ func testDefaultInterceptors(t *testing.T, c *cluster) {
 	}
 }
 
-// testRegisteredByAnnotation has interceptors join a pod that runs already.
+// testRegisteredByAnnotation has interceptors join a pod that runs already. They come after
+// those that the author of the pod has named, whatever their priority.
 func testRegisteredByAnnotation(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("running", withInterceptors(first)))
 	const prefix = "interceptor.evictionrequest.coordination.k8s.io/priority_"
 	c.patchPod(pod, `{"metadata":{"annotations":{"`+prefix+`early.example.com":"20000/backup","`+prefix+`late.example.com":"1"}}}`)
 	c.join(pod, drainer)
-	request := c.awaitRequest(pod, "the turn of the early one", active("early.example.com"))
+	request := c.awaitRequest(pod, "the turn of the one that the pod names", active(first))
 	var got []string
 	for _, target := range request.Status.TargetInterceptors {
 		got = append(got, target.Name)
 	}
-	if diff := cmp.Diff([]string{"early.example.com", first, "late.example.com", imperative}, got); diff != "" {
+	if diff := cmp.Diff([]string{first, "early.example.com", "late.example.com", imperative}, got); diff != "" {
 		t.Errorf("interceptors of the request (-want +got):\n%s", diff)
 	}
 	// Who comes now is too late for this request.
