@@ -77,7 +77,6 @@ func testAdmissionGuest(t *testing.T, c *admissionCluster) {
 	before := c.create(t, admissionMaintenance("guest-foreign", admissionZone("a")))
 	for what, patch := range map[string]string{
 		"completing it":                         `{"spec":{"stage":"Complete"}}`,
-		"pointing it elsewhere":                 `{"spec":{"nodeSelector":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"Exists"}]}]}}}`,
 		"giving another reason":                 `{"spec":{"reason":"mine"}}`,
 		"having it deleted for a missing owner": `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"gone","uid":"1"}]}}`,
 		"holding its deletion up":               `{"metadata":{"finalizers":["example.com/a"]}}`,
@@ -88,6 +87,9 @@ func testAdmissionGuest(t *testing.T, c *admissionCluster) {
 		_, err = maintenances.Patch(t.Context(), before.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: dryRun})
 		admissionExpectDenied(t, what+", dry run", err, denied)
 	}
+	elsewhere := `{"spec":{"nodeSelector":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"Exists"}]}]}}}`
+	_, err = maintenances.Patch(t.Context(), before.Name, types.MergePatchType, []byte(elsewhere), metav1.PatchOptions{})
+	admissionExpectDenied(t, "pointing it at nodes that may come", err, "cannot delete all nodes")
 	admissionExpectDenied(t, "deleting", maintenances.Delete(t.Context(), before.Name, metav1.DeleteOptions{}), denied)
 	admissionExpectDenied(t, "deleting all", maintenances.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}), denied, `"guest-foreign" is forbidden`)
 	if diff := cmp.Diff(before, c.get(t, before.Name)); diff != "" {

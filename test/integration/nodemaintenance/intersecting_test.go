@@ -17,10 +17,10 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/node/maintenance"
 )
@@ -151,10 +151,13 @@ func testThreeIntersecting(t *testing.T, c *cluster) {
 	}
 	history := c.watchAll()
 	c.startEvictionController()
-	c.createMaintenance(newMaintenance("a", stageDrain, nodesNamed("ab", "ca"), planOf(defaultPods(1000), defaultPods(3000))...))
-	c.createMaintenance(newMaintenance("b", stageDrain, nodesNamed("ab", "bc"), planOf(defaultPods(2000))...))
-	c.createMaintenance(newMaintenance("c", stageDrain, nodesNamed("bc", "ca"), planOf(defaultPods(3000))...))
 	c.startLogged()
+	// One after another: where a younger one gets its finalizer first, the nodes go on with it.
+	c.createMaintenance(newMaintenance("a", stageDrain, nodesNamed("ab", "ca"), planOf(defaultPods(1000), defaultPods(3000))...))
+	c.await("the first of them", states{"targets/ab": targetsOf(c, "Draining", defaultPods(1000)), "targets/ca": targetsOf(c, "Draining", defaultPods(1000))})
+	c.createMaintenance(newMaintenance("b", stageDrain, nodesNamed("ab", "bc"), planOf(defaultPods(2000))...))
+	c.await("the second", states{"targets/bc": targetsOf(c, "Draining", defaultPods(2000))})
+	c.createMaintenance(newMaintenance("c", stageDrain, nodesNamed("bc", "ca"), planOf(defaultPods(3000))...))
 	c.await("the least that anybody grants", states{
 		"targets/ab":      targetsOf(c, "Draining", defaultPods(1000)),
 		"targets/ca":      targetsOf(c, "Draining", defaultPods(1000)),
@@ -162,9 +165,10 @@ func testThreeIntersecting(t *testing.T, c *cluster) {
 		"request/bc-2000": asked, "request/bc-3000": "none", "request/ab-2000": "none", "request/ca-2000": "none",
 	})
 	for _, name := range []string{"a", "b", "c"} {
-		if diff := cmp.Diff(int32(2), c.maintenance(name).Status.SelectedNodes); diff != "" {
-			t.Errorf("selected nodes of %s (-want +got):\n%s", name, diff)
-		}
+		c.eventually("the nodes of "+name+" to be counted", func(context.Context) (bool, string) {
+			selected := c.maintenance(name).Status.SelectedNodes
+			return selected == 2, fmt.Sprintf("%d", selected)
+		})
 	}
 
 	c.deletePods([]*v1.Pod{newPod("ab-1000", "ab"), newPod("ca-1000", "ca"), newPod("bc-1000", "bc"), newPod("bc-2000", "bc")})
