@@ -97,8 +97,21 @@ type evictionTurn struct {
 	began   time.Time
 	// report shows people a message.
 	report func(message string)
-	// over gets the last message. It has room for it.
+	// decided is set when the turn was ended here. Its verdict may be confirmed, and so be
+	// forgotten, before handle returns: what ends a turn does so once.
+	decided bool
+	// over gets the last message. It has room for it, so that sending with the lock never
+	// waits for handle, which may have stopped receiving.
 	over chan string
+}
+
+// finish ends the turn. It is called with the lock of the pacer.
+func (t *evictionTurn) finish(message string) {
+	if t.decided {
+		return
+	}
+	t.decided = true
+	t.over <- message
 }
 
 // evictionVerdict is how a turn was ended.
@@ -140,7 +153,7 @@ func (p *evictionPacer) begin(t *evictionTurn) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if verdict := p.verdicts[t.key][t.uid]; verdict != nil && verdict.request == t.request {
-		t.over <- verdict.message
+		t.finish(verdict.message)
 	}
 	if p.turns[t.key] == nil {
 		p.turns[t.key] = map[types.UID]*evictionTurn{}
@@ -167,7 +180,7 @@ func (p *evictionPacer) end(t *evictionTurn) {
 func (p *evictionPacer) canceled(t *evictionTurn, cause error) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	if verdict := p.verdicts[t.key][t.uid]; verdict != nil && verdict.request == t.request {
+	if t.decided {
 		return
 	}
 	took := p.clock.Since(t.began)
@@ -382,14 +395,14 @@ func reasonNotToPace(set *apps.StatefulSet, pod *v1.Pod) (metrics.EvictionOutcom
 // decide ends a turn, if it has begun. It is called with the lock.
 func (p *evictionPacer) decide(key string, uid types.UID, outcome metrics.EvictionOutcome, message string, now time.Time) {
 	turn := p.turns[key][uid]
-	if turn == nil || p.verdicts[key][uid] != nil {
+	if turn == nil || turn.decided || p.verdicts[key][uid] != nil {
 		return
 	}
 	if p.verdicts[key] == nil {
 		p.verdicts[key] = map[types.UID]*evictionVerdict{}
 	}
 	p.verdicts[key][uid] = &evictionVerdict{request: turn.request, outcome: outcome, message: message, at: now, began: turn.began}
-	turn.over <- message
+	turn.finish(message)
 }
 
 // confirm forgets the verdicts that the cache shows the end of, and tells people what came

@@ -565,3 +565,31 @@ func TestPodOfAnotherName(t *testing.T) {
 	p.sync()
 	expectOver(t, turn, passedOn)
 }
+
+// TestTurnEndsOnce has a turn ended here whose handler does not receive that, because its
+// context has ended, too. Until it returns, nothing is left that says that it was ended, and
+// there is another reason to end it. A second message would wait for ever, with the lock.
+func TestTurnEndsOnce(t *testing.T) {
+	setMaxUnavailable(t, false)
+	since := counted(t)
+	pod := pacedPod(1)
+	p := newPacing(t, pacedSet(2), pacedPod(0), pod, pacedRequest(pod))
+	turn := p.begin(pacedRequest(pod))
+	p.sync()
+	p.store(pacedRequest(pod, endedAs(coordinationv1alpha1.EvictionRequestConditionCanceled, pacingEpoch)))
+	p.store(pacedPod(1, going))
+	synced := make(chan struct{})
+	go func() {
+		defer close(synced)
+		p.sync()
+	}()
+	select {
+	case <-synced:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the pacer hangs while it ends the turn for the second time")
+	}
+	expectOver(t, turn, passedOn)
+	expectOver(t, turn, "")
+	p.pacer.canceled(turn, evictionrequest.ErrCanceled)
+	expectCounts(t, since, map[metrics.EvictionOutcome]uint64{"canceled": 1})
+}
