@@ -162,7 +162,7 @@ func (run runInterceptor) whileDenied(client kubernetes.Interface, name string) 
 		var standing sync.WaitGroup
 		defer standing.Wait()
 		defer stop()
-		denied := 0
+		denied, begun := 0, false
 		// The only error is the end of the context.
 		_ = wait.PollUntilContextCancel(ctx, rightsCheckInterval, true, func(ctx context.Context) (done bool, err error) {
 			allowed, err := mayReport(ctx, client, name)
@@ -172,7 +172,8 @@ func (run runInterceptor) whileDenied(client kubernetes.Interface, name string) 
 				return false, nil
 			}
 			denied++
-			if !allowed && denied == rightsChecks {
+			if !allowed && denied >= rightsChecks && !begun {
+				begun = true // An interceptor can be run once.
 				standing.Go(func() { run(ctx) })
 			}
 			return allowed, nil

@@ -235,6 +235,7 @@ func TestStandInWhileDenied(t *testing.T) {
 		"denied until it is allowed":  {answers: []string{"no", "no", "no", "no", "no", "no", "yes"}, after: time.Hour},
 		"still denied in that moment": {answers: []string{"no", "no", "no", "no", "no", "no", "yes"}, after: minute + 29*time.Second, want: true},
 		"no answer":                   {answers: []string{"error"}, after: time.Hour},
+		"denied again after an error": {answers: []string{"no", "no", "no", "no", "no", "no", "error", "no"}, after: time.Hour, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
