@@ -549,7 +549,13 @@ func TestInjection(t *testing.T) {
 		"none, with the gate off": {unaware: true},
 		"those of the author":     {change: func(p *v1.PodTemplateSpec) { p.Spec.EvictionInterceptors = named("a.example.com") }, want: named("a.example.com", own)},
 		"placed by the author":    {change: func(p *v1.PodTemplateSpec) { p.Spec.EvictionInterceptors = named(own, "a.example.com") }, want: named(own, "a.example.com")},
-		"in a scheduling group":   {change: func(p *v1.PodTemplateSpec) { p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &group} }},
+		"registered with a higher priority": {change: func(p *v1.PodTemplateSpec) {
+			p.Annotations = map[string]string{
+				coordinationv1alpha1.EvictionInterceptorAnnotationPrefix + "a.example.com": "20000/copies-data",
+				coordinationv1alpha1.EvictionInterceptorAnnotationPrefix + own:             "10000/controller",
+			}
+		}, want: named("a.example.com", own)},
+		"in a scheduling group": {change: func(p *v1.PodTemplateSpec) { p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &group} }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -214,6 +215,16 @@ func TestInterceptedPodControl(t *testing.T) {
 		"the user has placed them": {
 			deployment: newDeployment(one), owner: newReplicaSetOf(named(replicaSetInterceptor, deploymentInterceptor)),
 			want: [][]string{{replicaSetInterceptor, deploymentInterceptor}},
+		},
+		"whom the user has registered with a higher priority comes first": {
+			deployment: newDeployment(one),
+			owner: newReplicaSetOf(func(rs *apps.ReplicaSet) {
+				rs.Spec.Template.Annotations = map[string]string{
+					coordinationv1alpha1.EvictionInterceptorAnnotationPrefix + userInterceptor:       "20000/copies-data",
+					coordinationv1alpha1.EvictionInterceptorAnnotationPrefix + replicaSetInterceptor: "10000/controller",
+				}
+			}),
+			want: [][]string{{userInterceptor, deploymentInterceptor, replicaSetInterceptor}},
 		},
 		"a pod in a scheduling group": {
 			deployment: newDeployment(one),

@@ -79,7 +79,10 @@ func TestInterceptedPods(t *testing.T) {
 		"in a scheduling group": {set: pacedSet(2), change: func(p *v1.Pod) { p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: ptr.To("g")} }, want: [][]string{none}},
 		"placed by annotation": {set: pacedSet(2), change: func(p *v1.Pod) {
 			p.Annotations = map[string]string{"interceptor.evictionrequest.coordination.k8s.io/priority_" + ownInterceptor: "10000/controller"}
-		}, want: [][]string{none}},
+		}, want: [][]string{own}},
+		"registered with a higher priority": {set: pacedSet(2), change: func(p *v1.Pod) {
+			p.Annotations = map[string]string{"interceptor.evictionrequest.coordination.k8s.io/priority_a.example.com": "20000/copies-data"}
+		}, want: [][]string{{"a.example.com", ownInterceptor}}},
 		"refused for it":              {set: pacedSet(2), answers: []error{invalid}, want: [][]string{own, none}},
 		"forbidden for it":            {set: pacedSet(2), answers: []error{forbidden}, want: [][]string{own, none}},
 		"refused at all":              {set: pacedSet(2), answers: []error{invalid, invalid}, want: [][]string{own, none}, wantErr: invalid},

@@ -36,6 +36,7 @@ const (
 // pod, and the built-in one. Registered ones never precede those of the spec, whatever
 // their priority: annotations can be set by many more clients than the author of the pod,
 // by each that writes its status for example, and every silent one takes its deadline.
+// Those that the author has registered in a template are in the spec: see AddTo.
 //
 // Pods stored while nobody checked their annotations can hold anything, so what is not
 // valid is skipped. If there are too many for one request, registered ones stay out

@@ -66,13 +66,46 @@ func TestAddTo(t *testing.T) {
 			spec: []string{replicaSet, deployment}, names: []string{deployment, replicaSet},
 			want: []string{replicaSet, deployment}, wantAll: true,
 		},
-		"the author has placed one by annotation": {
-			annotations: annotated(map[string]string{deployment: "20000"}), names: []string{deployment, replicaSet},
-			want: []string{replicaSet}, wantAll: true,
+		"an annotation does not move a controller": {
+			annotations: annotated(map[string]string{deployment: "10000/controller"}), names: []string{deployment, replicaSet},
+			want: []string{deployment, replicaSet}, wantAll: true,
 		},
-		"the author has placed both by annotation": {
-			annotations: annotated(map[string]string{deployment: "20000", replicaSet: "0"}), names: []string{deployment, replicaSet},
-			wantAll: true,
+		"whatever its priority": {
+			annotations: annotated(map[string]string{replicaSet: "20000", user: "15000"}), names: []string{deployment, replicaSet},
+			want: []string{user, deployment, replicaSet}, wantAll: true,
+		},
+		"those of a higher priority come first, in their order": {
+			spec: []string{user}, annotations: annotated(map[string]string{
+				"b.example.com": "20000", "a.example.com": "20000", "last.example.com": "10001/copies-data", "first.example.com": "100000",
+			}), names: []string{deployment, replicaSet},
+			want: []string{user, "first.example.com", "a.example.com", "b.example.com", "last.example.com", deployment, replicaSet}, wantAll: true,
+		},
+		"others stay behind": {
+			annotations: annotated(map[string]string{"same.example.com": "10000", "own.example.com": "10000/controller", "lower.example.com": "0"}),
+			names:       []string{deployment, replicaSet},
+			want:        []string{deployment, replicaSet}, wantAll: true,
+		},
+		"what is not valid stays out": {
+			annotations: annotated(map[string]string{"a.example.com": "100001", "b.example.com": "20000/", "short": "20000", "x.k8s.io": "20000"}),
+			names:       []string{deployment, replicaSet},
+			want:        []string{deployment, replicaSet}, wantAll: true,
+		},
+		"the built-in one stays out": {
+			annotations: annotated(map[string]string{builtIn: "20000"}), names: []string{deployment},
+			want: []string{deployment}, wantAll: true,
+		},
+		"a name in both keeps its place in the spec": {
+			spec: []string{"a.example.com", user}, annotations: annotated(map[string]string{user: "20000", "b.example.com": "15000"}),
+			names: []string{deployment},
+			want:  []string{"a.example.com", user, "b.example.com", deployment}, wantAll: true,
+		},
+		"a controller in the spec stays there": {
+			spec: []string{deployment}, annotations: annotated(map[string]string{user: "20000"}), names: []string{deployment, replicaSet},
+			want: []string{deployment, user, replicaSet}, wantAll: true,
+		},
+		"nothing is copied if no controller is missing": {
+			spec: []string{deployment, replicaSet}, annotations: annotated(map[string]string{user: "20000"}), names: []string{deployment, replicaSet},
+			want: []string{deployment, replicaSet}, wantAll: true,
 		},
 		"the last two places in the spec": {
 			spec: numbered("spec", 13), names: []string{deployment, replicaSet},
@@ -104,7 +137,15 @@ func TestAddTo(t *testing.T) {
 		},
 		"a name by annotation takes its place already": {
 			annotations: falling(100, append(numbered("r", 13), deployment)), names: []string{deployment, replicaSet},
-			want: []string{replicaSet}, wantAll: true,
+			want: []string{deployment, replicaSet}, wantAll: true,
+		},
+		"the last places, with copies": {
+			annotations: falling(20000, numbered("r", 13)), names: []string{deployment, replicaSet},
+			want: append(numbered("r", 13), deployment, replicaSet), wantAll: true,
+		},
+		"no place for all, so no copies": {
+			spec: []string{user}, annotations: falling(20000, numbered("r", 13)), names: []string{deployment, replicaSet},
+			want: []string{user},
 		},
 		"annotations that are not valid take places": {
 			annotations: falling(-1, numbered("r", 14)), names: []string{deployment, replicaSet},
@@ -114,6 +155,9 @@ func TestAddTo(t *testing.T) {
 		},
 		"a scheduling group": {
 			group: inGroup, names: []string{deployment, replicaSet},
+		},
+		"a scheduling group and registered names": {
+			group: inGroup, annotations: annotated(map[string]string{user: "20000", deployment: "20000"}), names: []string{deployment},
 		},
 		"a scheduling group and both names": {
 			spec: []string{deployment, replicaSet}, group: inGroup, names: []string{deployment, replicaSet},
@@ -130,12 +174,15 @@ func TestAddTo(t *testing.T) {
 					},
 				}
 			}
-			template := newTemplate(test.spec)
-			if all := AddTo(template, test.names...); all != test.wantAll {
-				t.Errorf("AddTo() = %v, want %v", all, test.wantAll)
-			}
-			if diff := cmp.Diff(newTemplate(test.want), template); diff != "" {
-				t.Errorf("unexpected template (-want +got):\n%s", diff)
+			// The annotations are a map, of which every walk has another order.
+			for range 20 {
+				template := newTemplate(test.spec)
+				if all := AddTo(template, test.names...); all != test.wantAll {
+					t.Fatalf("AddTo() = %v, want %v", all, test.wantAll)
+				}
+				if diff := cmp.Diff(newTemplate(test.want), template); diff != "" {
+					t.Fatalf("unexpected template (-want +got):\n%s", diff)
+				}
 			}
 		})
 	}
@@ -162,4 +209,24 @@ func interceptorsNamed(names []string) []v1.EvictionInterceptor {
 		interceptors = append(interceptors, v1.EvictionInterceptor{Name: name})
 	}
 	return interceptors
+}
+
+// What has its turn before the controllers by the template has it by the request, too.
+func TestOrderOfCreatedPods(t *testing.T) {
+	const user, saver, deployment, replicaSet = "user.example.com", "saver.example.com", "deployment.apps.k8s.io", "replicaset.apps.k8s.io"
+	template := &v1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Annotations: annotated(map[string]string{saver: "20000", replicaSet: "10000/controller", "later.example.com": "1"})},
+		Spec:       v1.PodSpec{EvictionInterceptors: interceptorsNamed([]string{user})},
+	}
+	AddTo(template, deployment, replicaSet)
+	var names []string
+	for _, interceptor := range template.Spec.EvictionInterceptors {
+		names = append(names, interceptor.Name)
+	}
+	// Somebody who may write the status of the running pod comes after those who end it.
+	template.Annotations[prefix+"hostile.example.com"] = "100000"
+	want := []string{user, saver, deployment, replicaSet, "hostile.example.com", "later.example.com", builtIn}
+	if diff := cmp.Diff(want, TargetNames(names, template.Annotations, nil)); diff != "" {
+		t.Errorf("unexpected order (-want +got):\n%s", diff)
+	}
 }

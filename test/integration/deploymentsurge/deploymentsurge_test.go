@@ -37,6 +37,8 @@ func TestDeploymentSurge(t *testing.T) {
 	tests := []surgeTest{
 		{"the example of the KEP, step by step", testPodSurgeExample},
 
+		{"an interceptor is registered in the template", testRegisteredInTemplate},
+
 		{"ten pods at once, two extra", testMany(intstr.FromInt32(2), 2)},
 		{"ten pods at once, a quarter extra", testMany(intstr.FromString("25%"), 3)},
 		{"one of two replacements is available", testSomeAvailable},

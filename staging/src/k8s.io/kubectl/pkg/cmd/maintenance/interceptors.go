@@ -33,6 +33,9 @@ import (
 // of the spec, those registered by annotation, the one that handles pods of this type, and
 // the one that evicts.
 //
+// Annotations come after the whole spec, also after the names of controllers. Those of a
+// template may precede them, and are in the spec of its pods then.
+//
 // The server decides by pkg/util/evictioninterceptor, which this package cannot import;
 // test/integration/nodemaintenance checks that they agree. Pods that are older than
 // validation may hold more interceptors than a request takes: this shows them all.
