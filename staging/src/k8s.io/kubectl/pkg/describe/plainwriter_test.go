@@ -26,7 +26,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
 	plaintexttesting "k8s.io/component-helpers/plaintext/testing"
+	"k8s.io/utils/ptr"
 )
 
 // hostileSeeds is how many times each object is poisoned, each time in other fields.
@@ -83,6 +87,47 @@ func describeAdditions(seed uint64) (string, error) {
 		printDeploymentEviction(w, conditions)
 		return nil
 	})
+}
+
+// TestDescribeHostileMessages describes a node and a Deployment, which upstream prints with a
+// writer that lets C1 controls pass, with each of our texts hostile in turn.
+func TestDescribeHostileMessages(t *testing.T) {
+	const hostile = plaintexttesting.Text
+	deployment := func(message string) *appsv1.Deployment {
+		return &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"},
+			Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+			Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{
+				{Type: deploymentEvictionInProgress, Status: corev1.ConditionTrue, Reason: "Surging", Message: message},
+			}},
+		}
+	}
+	node := func(status corev1.MaintenanceStatus) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Status: corev1.NodeStatus{MaintenanceStatus: &status}}
+	}
+	targets := func(target corev1.DrainPlanEntry) corev1.MaintenanceStatus {
+		return corev1.MaintenanceStatus{DrainTargets: []corev1.DrainPlanEntry{target}}
+	}
+	for name, object := range map[string]runtime.Object{
+		"Eviction In Progress:": deployment(hostile),
+		"Drain:":                node(corev1.MaintenanceStatus{DrainMessage: hostile}),
+		"Targets:":              node(targets(corev1.DrainPlanEntry{PodType: corev1.PodType(hostile)})),
+	} {
+		client := fake.NewClientset(object)
+		var describer ResourceDescriber = &NodeDescriber{client}
+		namespace := ""
+		if _, ok := object.(*appsv1.Deployment); ok {
+			describer, namespace = &DeploymentDescriber{client: client}, "default"
+		}
+		text, err := describer.Describe(namespace, "one", DescriberSettings{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		plaintexttesting.Check(t, name, text)
+		if !strings.Contains(text, `\u009b31m`) {
+			t.Errorf("%s: the hostile text is not printed, escaped: %q", name, text)
+		}
+	}
 }
 
 // TestDescribeKeepsEvents changes nothing in what it was given.
