@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -152,6 +153,9 @@ type Interceptor struct {
 
 	// working counts the turns that have not returned.
 	working sync.WaitGroup
+
+	// ran is set by the first call of Run.
+	ran atomic.Bool
 }
 
 // NewInterceptor returns an interceptor that is ready to run.
@@ -198,9 +202,12 @@ func RunOrDie(ctx context.Context, config InterceptorConfig) {
 }
 
 // Run takes every turn until the context ends, and returns when all calls of Handle
-// have returned. It can be called once.
+// have returned. It can be called once: another call returns an error and changes nothing.
 func (i *Interceptor) Run(ctx context.Context) error {
 	defer utilruntime.HandleCrashWithContext(ctx)
+	if i.ran.Swap(true) {
+		return fmt.Errorf("interceptor %s runs already, or has run: create another one", i.config.Name)
+	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "interceptor", i.config.Name)
 	ctx = klog.NewContext(ctx, logger)
 	ctx, stop := context.WithCancelCause(ctx)

@@ -326,6 +326,33 @@ func TestReconsiderAtAnyTime(t *testing.T) {
 	})
 }
 
+// TestRunOnce refuses a second call, during the first and after it: two workers would share
+// what one of them may touch.
+func TestRunOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a"))
+		interceptor, err := NewInterceptor(InterceptorConfig{Client: w.client, Name: own, Handle: func(context.Context, *Turn) error { return nil }})
+		if err != nil {
+			t.Fatalf("NewInterceptor: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		again := make(chan error, 1)
+		go func() {
+			time.Sleep(time.Minute)
+			again <- interceptor.Run(ctx)
+		}()
+		if err := interceptor.Run(ctx); err != nil {
+			t.Errorf("the first call: %v", err)
+		}
+		for when, err := range map[string]error{"during": <-again, "after": interceptor.Run(t.Context())} {
+			if err == nil || !strings.Contains(err.Error(), own) {
+				t.Errorf("%s the first call: %v, want an error that names the interceptor", when, err)
+			}
+		}
+	})
+}
+
 func TestDecline(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, newRequest("a"))
