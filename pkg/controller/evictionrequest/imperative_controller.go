@@ -61,6 +61,15 @@ const (
 	// maxContentionDelay bounds the delay of a request that is refused so again and again.
 	// Others under the same budget go first meanwhile.
 	maxContentionDelay = time.Minute
+
+	// minRetryAfter and maxRetryAfter bound the time after which an answer asks to be called
+	// again. Webhooks can name any: none may cause a loop without a pause, nor silence.
+	minRetryAfter = time.Second
+	maxRetryAfter = 2 * time.Minute
+
+	// maxOverloadPause bounds how long the other requests of a budget wait, too, where one was
+	// asked to come back later: the API server is busy, or it was only about that pod.
+	maxOverloadPause = 10 * time.Second
 )
 
 // imperativeInterceptor is imperative-eviction.k8s.io. It has a queue of its own,
@@ -322,9 +331,8 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 		outcome = podeviction.Retry
 	}
 	metrics.CountImperativeEviction(outcome.String())
-	seconds, asked := apierrors.SuggestsClientDelay(err)
-	if asked {
-		i.retryAfter.set(e.pod.UID, now.Add(time.Duration(seconds)*time.Second))
+	if delay, asked := requestedDelay(err); asked {
+		i.retryAfter.set(e.pod.UID, now.Add(delay))
 	}
 	if outcome == podeviction.Retry {
 		return i.retry(ctx, now, e, err, contended)
@@ -350,8 +358,7 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 // the API server has asked to, or after a delay that increases.
 func (i *imperativeInterceptor) retry(ctx context.Context, now time.Time, e *eviction, err error, contended bool) error {
 	item, budget := itemOf(e.key()), e.governedBy()
-	seconds, asked := apierrors.SuggestsClientDelay(err)
-	delay := time.Duration(seconds) * time.Second
+	delay, asked := requestedDelay(err)
 	if !asked && !contended {
 		return fmt.Errorf("evicting pod %s: %w", e.pod.Name, err)
 	}
@@ -360,7 +367,7 @@ func (i *imperativeInterceptor) retry(ctx context.Context, now time.Time, e *evi
 		if contended {
 			i.waiting.pause(keyOf(budget), now.Add(contentionPause), budget.ResourceVersion)
 		} else {
-			i.waiting.pause(keyOf(budget), now.Add(delay), "")
+			i.waiting.pause(keyOf(budget), now.Add(min(delay, maxOverloadPause)), "")
 		}
 	}
 	if !asked {
@@ -368,6 +375,14 @@ func (i *imperativeInterceptor) retry(ctx context.Context, now time.Time, e *evi
 	}
 	i.queue.AddAfter(item, delay)
 	return nil
+}
+
+// requestedDelay returns how long to wait if the answer asks for a delay, within bounds.
+func requestedDelay(err error) (delay time.Duration, asked bool) {
+	seconds, asked := apierrors.SuggestsClientDelay(err)
+	// Compared as a number of seconds, which no duration may overflow.
+	seconds = min(max(seconds, int(minRetryAfter/time.Second)), int(maxRetryAfter/time.Second))
+	return time.Duration(seconds) * time.Second, asked
 }
 
 // evictionPreconditions makes sure that this instance of the pod is evicted and no

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"testing"
 	"time"
@@ -366,5 +367,39 @@ func TestImperativeSyncRequestErrors(t *testing.T) {
 				t.Errorf("got error %v, want %q that wraps its cause", err, test.want)
 			}
 		})
+	}
+}
+
+// TestRetryAfterIsBounded has answers that name a time at which no eviction should be tried
+// again: an honest one is kept, and none leads to a loop or to silence. Others under the same
+// budget do not wait for it.
+func TestRetryAfterIsBounded(t *testing.T) {
+	for seconds, want := range map[int]time.Duration{0: time.Second, 7: 7 * time.Second, 86400: 2 * time.Minute, math.MaxInt32: 2 * time.Minute} {
+		t.Run(fmt.Sprint(seconds), func(t *testing.T) {
+			f := newFixture(t, newRequest(its()), newPod())
+			f.evictErr = apierrors.NewServerTimeout(podResource, "create", seconds)
+			f.syncsEviction(t, requestKeyOfPod)
+			if got := f.evictions.waits(itemOf(requestKeyOfPod)); got != want {
+				t.Errorf("tries again after %s, want %s", got, want)
+			}
+		})
+	}
+	f := newFixture(t, newBudget("web", allowing(5)))
+	f.imperative.evict = func(_ context.Context, pod *v1.Pod, _ *metav1.Preconditions) error {
+		f.evicted = append(f.evicted, pod)
+		if pod.UID == "a" {
+			return apierrors.NewTooManyRequests("migrating", 86400)
+		}
+		return nil
+	}
+	for i, name := range []string{"a", "b", "c"} {
+		f.holding(t)(pair(name, time.Duration(i)*time.Second))
+	}
+	f.evicts(t)
+	f.clock.Step(maxOverloadPause)
+	f.evictions.Add(budgetItem("web"))
+	f.evicts(t)
+	if len(f.evicted) != 3 {
+		t.Errorf("tried to evict %d pods, want all 3", len(f.evicted))
 	}
 }
