@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -44,6 +45,8 @@ const (
 	deniedZoneB    = `cannot delete nodes "node-b1", "node-b2", "node-b3", "node-b4", "node-b5" and 2 more, selected`
 	deniedUnknown  = `cannot delete all nodes: spec.nodeSelector`
 	deniedSecond   = `user "zone-admin" cannot delete all nodes: spec.nodeSelector.nodeSelectorTerms[1] selects no node now`
+	deniedValues   = `user "zone-admin" cannot delete all nodes: spec.nodeSelector.nodeSelectorTerms[0] takes values of "`
+	deniedOpen     = `user "zone-admin" cannot delete all nodes: spec.nodeSelector.nodeSelectorTerms[0] has no name and no label with the operator In`
 	ownFinalizer   = coordination.NodeMaintenanceFinalizer
 	otherFinalizer = "example.com/a"
 )
@@ -133,6 +136,32 @@ func TestValidateNodes(t *testing.T) {
 			user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a"), zone("z")), inStage(complete)), wantAsked: zoneA,
 		},
 		"create, nodes that will come, all rights": {user: admin, maintenance: newMaintenance(selecting(zone("a"), zone("z"))), wantAsked: all},
+		"create, a value that no node has": {
+			user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a", "z"))), wantAsked: all,
+			wantErr: `cannot delete all nodes: spec.nodeSelector.nodeSelectorTerms[0] takes values of "topology.kubernetes.io/zone" that no selected node has now`,
+		},
+		"create, a value that no node has, all rights":   {user: admin, maintenance: newMaintenance(selecting(zone("a", "z"))), wantAsked: all},
+		"create, a value that no node has, as Complete":  {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a", "z")), inStage(complete)), wantAsked: zoneA},
+		"create, a value twice":                          {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a", "a"))), wantAsked: zoneA},
+		"create, values of two keys, each selected":      {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a"), hostnames("node-a1", "node-a2")))), wantAsked: zoneA},
+		"create, values of two keys, together on none":   {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a", "b"), hostnames("node-a1", "node-b1")))), wantErr: deniedValues, wantAsked: all},
+		"create, values that two requirements share":     {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a", "z"), zone("a", "y")))), wantAsked: zoneA},
+		"create, values that two requirements share not": {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a"), zone("b")))), wantErr: deniedUnknown, wantAsked: all},
+		"create, values beside names that are left out": {
+			user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a", "z"), notNamed("node-a1")))), wantErr: deniedValues, wantAsked: all,
+		},
+		"create, values that two terms share":   {user: zoneAdmin, maintenance: newMaintenance(selecting(hostnames("node-a1", "node-a2"), hostnames("node-a2", "node-a1"))), wantAsked: zoneA},
+		"create, a term that no node can match": {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a"), both(zone("a"), zone("b")))), wantAsked: zoneA},
+		"create, label differs":                 {user: zoneAdmin, maintenance: newMaintenance(selecting(having(core.NodeSelectorOpNotIn, "b"))), wantErr: deniedOpen, wantAsked: all},
+		"create, label is there":                {user: zoneAdmin, maintenance: newMaintenance(selecting(having(core.NodeSelectorOpExists))), wantErr: deniedOpen, wantAsked: all},
+		"create, label is not there":            {user: zoneAdmin, maintenance: newMaintenance(selecting(having(core.NodeSelectorOpDoesNotExist))), wantErr: deniedUnknown, wantAsked: all},
+		"create, all but a name":                {user: zoneAdmin, maintenance: newMaintenance(selecting(notNamed("node-a1"))), wantErr: deniedOpen, wantAsked: all},
+		"create, label differs, all rights":     {user: admin, maintenance: newMaintenance(selecting(having(core.NodeSelectorOpNotIn, "b"))), wantAsked: all},
+		"create, In beside others":              {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a"), having(core.NodeSelectorOpNotIn, "b")))), wantAsked: zoneA},
+		"create, a name beside others":          {user: zoneAdmin, maintenance: newMaintenance(selecting(both(named("node-a1"), having(core.NodeSelectorOpNotIn, "b")))), wantAsked: []string{"", "node-a1"}},
+		"create, the second term is open":       {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a"), having(core.NodeSelectorOpNotIn, "b"))), wantErr: "nodeSelectorTerms[1] has no name", wantAsked: all},
+		"widen to a value that no node has":     {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(zone("a", "z"))), wantErr: deniedValues, wantAsked: all},
+		"leave out a value that no node has":    {user: zoneAdmin, old: newMaintenance(selecting(zone("a", "z"))), maintenance: newMaintenance(), wantAsked: zoneA},
 		"create, two terms for the same nodes": {
 			user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a"), both(zone("a"), notNamed("node-a1")))), wantAsked: zoneA,
 		},
@@ -428,6 +457,28 @@ func TestRegister(t *testing.T) {
 	for operation, want := range map[admission.Operation]bool{admission.Create: true, admission.Update: true, admission.Delete: true, admission.Connect: false} {
 		if got := plugin.Handles(operation); got != want {
 			t.Errorf("handles %s: %t, must be %t", operation, got, want)
+		}
+	}
+}
+
+// A term must not cost more for having many values, nor count wrongly because of them.
+func TestTooManyCombinations(t *testing.T) {
+	hundred := make([]string, 100)
+	for i := range hundred {
+		hundred[i] = strconv.Itoa(i)
+	}
+	var requirements []v1.NodeSelectorRequirement
+	for i, want := range []int{100, maxCombinations, maxCombinations + 1, maxCombinations + 1} {
+		requirements = append(requirements, v1.NodeSelectorRequirement{Key: strconv.Itoa(i), Operator: v1.NodeSelectorOpIn, Values: hundred})
+		term := newLabelTerm(v1.NodeSelectorTerm{MatchExpressions: requirements}, nil, nil)
+		if term.combinations != want {
+			t.Errorf("%d keys of 100 values: %d combinations, must be %d", i+1, term.combinations, want)
+		}
+		for i := range want {
+			term.found.Insert(strconv.Itoa(i))
+		}
+		if got, want := term.isKnown(), want <= maxCombinations; got != want {
+			t.Errorf("%d keys of 100 values: known: %t, must be %t", i+1, got, want)
 		}
 	}
 }

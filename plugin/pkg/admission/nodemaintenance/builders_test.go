@@ -81,7 +81,7 @@ func (r *rights) askedNames() []string {
 }
 
 func newNode(name, zone string, labels ...string) *v1.Node {
-	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{zoneLabel: zone}}}
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{zoneLabel: zone, v1.LabelHostname: name}}}
 	for _, label := range labels {
 		node.Labels[label] = ""
 	}
@@ -145,6 +145,20 @@ func selector(terms ...core.NodeSelectorTerm) *core.NodeSelector {
 // zone is a term that selects the nodes of the zones.
 func zone(names ...string) core.NodeSelectorTerm {
 	return core.NodeSelectorTerm{MatchExpressions: []core.NodeSelectorRequirement{{Key: zoneLabel, Operator: core.NodeSelectorOpIn, Values: names}}}
+}
+
+// having is a term that says something else of the zone than which ones it takes.
+func having(operator core.NodeSelectorOperator, values ...string) core.NodeSelectorTerm {
+	term := zone(values...)
+	term.MatchExpressions[0].Operator = operator
+	return term
+}
+
+// hostnames is a term that selects nodes by the label that has their name.
+func hostnames(names ...string) core.NodeSelectorTerm {
+	term := zone(names...)
+	term.MatchExpressions[0].Key = v1.LabelHostname
+	return term
 }
 
 // named is a term that selects the node by its name.

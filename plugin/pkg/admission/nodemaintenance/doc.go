@@ -24,9 +24,15 @@ limitations under the License.
 // each of its nodes, in every stage: on all that the selector matches, before and after
 // the change, and on all that it selects by name, whether they exist or not. The
 // authorizer is asked once for all nodes, and for one after the other only if that is
-// denied. A term that matches nothing yet, and names nothing, stands for nodes that
-// nobody knows: that takes the right on all nodes, unless the stage is Complete. So a
-// user without any right on nodes can move none, neither now nor later.
+// denied.
+//
+// A term may stand for nodes that nobody knows. That takes the right on all nodes, unless
+// the stage is Complete, so that a user without any right on nodes can move none, neither
+// now nor later. A term stands for known nodes if it names one, or if it requires labels
+// with the operator In, and each combination of their values is on a node that it matches
+// now. What it requires besides, with other operators, only leaves nodes out; alone, it
+// takes whatever comes. More than ten thousand combinations are not checked: they take
+// the right on all nodes, too.
 //
 // These changes need no such right, for they move no node, or none that does not move
 // anyway:

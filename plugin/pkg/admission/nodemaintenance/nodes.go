@@ -45,16 +45,9 @@ type selection struct {
 	nodes sets.Set[string]
 	// concerned are those, and others that it selects by name.
 	concerned sets.Set[string]
-	// unmatched is the path of the first term that matches no node now and names none, or
-	// empty. Which nodes such a term will match is unknown.
-	unmatched string
-}
-
-// labelTerm is a term that does not name its node.
-type labelTerm struct {
-	*nodeaffinity.NodeSelector
-	path    *field.Path
-	matches bool
+	// unknown is the path of the first term that will match nodes nobody knows yet, and
+	// why, or empty.
+	unknown string
 }
 
 // selectionOf matches the selector with the nodes of the cluster. Terms with the name of
@@ -78,7 +71,7 @@ func (p *Plugin) selectionOf(maintenance *coordination.NodeMaintenance) (selecti
 		name, named := nodeNameOf(term)
 		if !named {
 			if len(term.MatchExpressions)+len(term.MatchFields) > 0 { // An empty one matches no node ever.
-				unnamed = append(unnamed, &labelTerm{NodeSelector: compiled, path: field.NewPath("spec", "nodeSelector", "nodeSelectorTerms").Index(i)})
+				unnamed = append(unnamed, newLabelTerm(term, compiled, field.NewPath("spec", "nodeSelector", "nodeSelectorTerms").Index(i)))
 			}
 			continue
 		}
@@ -92,14 +85,14 @@ func (p *Plugin) selectionOf(maintenance *coordination.NodeMaintenance) (selecti
 		}
 	}
 	err := p.matchAll(unnamed, selected)
-	if i := slices.IndexFunc(unnamed, func(term *labelTerm) bool { return !term.matches }); i >= 0 {
-		selected.unmatched = unnamed[i].path.String()
+	if i := slices.IndexFunc(unnamed, func(term *labelTerm) bool { return !term.isKnown() }); i >= 0 {
+		selected.unknown = unnamed[i].describe()
 	}
 	return selected, err
 }
 
-// matchAll adds all nodes of the cluster that one of the terms matches, and marks the
-// terms that match any.
+// matchAll adds all nodes of the cluster that one of the terms matches, and notes in the
+// terms what they match.
 func (p *Plugin) matchAll(terms []*labelTerm, selected selection) error {
 	if len(terms) == 0 {
 		return nil
@@ -110,11 +103,11 @@ func (p *Plugin) matchAll(terms []*labelTerm, selected selection) error {
 	}
 	for _, node := range nodes {
 		for _, term := range terms {
-			if term.matches && selected.nodes.Has(node.Name) {
+			if term.isKnown() && selected.nodes.Has(node.Name) {
 				continue // Nothing new can come of it.
 			}
 			if term.Match(node) {
-				term.matches = true
+				term.noteMatch(node)
 				selected.nodes.Insert(node.Name)
 				selected.concerned.Insert(node.Name)
 			}
@@ -150,24 +143,24 @@ func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, maintena
 	case unknown != "" && err != nil:
 		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to delete all nodes: %w", a.GetUserInfo().GetName(), err))
 	case unknown != "":
-		return forbidden(a, maintenance, fmt.Errorf("user %q cannot delete all nodes: %s selects no node now, and which nodes it will select is unknown; "+
+		return forbidden(a, maintenance, fmt.Errorf("user %q cannot delete all nodes: %s, and which nodes it will select is unknown; "+
 			"who creates or changes such a NodeMaintenance needs the verb \"delete\" on all nodes", a.GetUserInfo().GetName(), unknown))
 	}
 	// An error is no answer yet: the nodes are asked about one by one.
 	return p.authorizeEach(ctx, a, cmp.Or(maintenance, old), names)
 }
 
-// unknownSelector returns the path of what selects nodes that nobody knows yet, or an
-// empty string. It is decided per term: one that matches some nodes says nothing of
-// what another one will match. A maintenance that is over selects none any more.
+// unknownSelector returns the path of what selects nodes that nobody knows yet, and why,
+// or an empty string. It is decided per term: one that matches some nodes says nothing
+// of what another one will match. A maintenance that is over selects none any more.
 func unknownSelector(maintenance *coordination.NodeMaintenance, selected selection, names sets.Set[string]) string {
 	switch {
 	case maintenance == nil || maintenance.Spec.Stage == coordination.NodeMaintenanceStageComplete:
 		return ""
-	case selected.unmatched != "":
-		return selected.unmatched
+	case selected.unknown != "":
+		return selected.unknown
 	case len(names) == 0:
-		return "spec.nodeSelector"
+		return "spec.nodeSelector selects no node now"
 	}
 	return ""
 }
