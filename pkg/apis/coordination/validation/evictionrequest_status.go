@@ -340,7 +340,9 @@ func (u *statusUpdate) validateActivationTime() field.ErrorList {
 }
 
 // validateCancellationPolicy leaves the policy to the interceptor that is active: it
-// alone knows whether its work can be undone. Which values there are is declared.
+// alone knows whether its work can be undone. Forbid is final, for others as for the one
+// that has set it: what cannot be undone once cannot be undone later, and the status does
+// not say whose work that was. Which values there are is declared.
 func (u *statusUpdate) validateCancellationPolicy() field.ErrorList {
 	old, policy := u.old.EvictionRequestCancellationPolicy, u.status.EvictionRequestCancellationPolicy
 	fldPath := statusPath.Child("evictionRequestCancellationPolicy")
@@ -349,6 +351,8 @@ func (u *statusUpdate) validateCancellationPolicy() field.ErrorList {
 		return nil
 	case isFinished(u.status):
 		return field.ErrorList{field.Invalid(fldPath, policy, fmt.Sprintf("must stay %q, because the request is finished", old))}
+	case old == coordination.EvictionRequestCancellationPolicyForbid:
+		return field.ErrorList{field.Invalid(fldPath, policy, fmt.Sprintf("must stay %q, which is final: who has applied it goes on applying it", old))}
 	case len(u.old.ActiveInterceptors) == 0:
 		return field.ErrorList{field.Invalid(fldPath, policy, fmt.Sprintf("must stay %q while no interceptor is active: it is the active interceptor that sets it", old))}
 	}

@@ -465,16 +465,22 @@ func TestActivationTime(t *testing.T) {
 func TestCancellationPolicy(t *testing.T) {
 	const allow, forbid = coordination.EvictionRequestCancellationPolicyAllow, coordination.EvictionRequestCancellationPolicyForbid
 	nobody := invalid(policyPath, "while no interceptor is active")
+	final := invalid(policyPath, "must stay \"Forbid\", which is final")
 	runStatusTests(t, map[string]statusTest{
 		"forbidden by the active":             {old: firstActive, change: policy(forbid)},
 		"allowed by the active":               {old: firstActive, change: policy(allow)},
-		"allowed again":                       {old: all(secondActive, policy(forbid)), change: policy(allow)},
-		"removed by the active":               {old: all(secondActive, policy(forbid)), change: policy("")},
+		"forbidden after it was allowed":      {old: all(firstActive, policy(allow)), change: policy(forbid)},
+		"no longer mentioned":                 {old: all(firstActive, policy(allow)), change: policy("")},
+		"allowed again":                       {old: all(firstActive, policy(forbid)), change: policy(allow), want: final},
+		"allowed again by the next":           {old: all(secondActive, policy(forbid)), change: policy(allow), want: final},
+		"removed by the active":               {old: all(firstActive, policy(forbid)), change: policy(""), want: final},
+		"removed by the next":                 {old: all(secondActive, policy(forbid)), change: policy(""), want: final},
+		"allowed with the end of the turn":    {old: all(firstCompleted, policy(forbid)), change: all(active(second), processed(first), activatedAt(at(0)), policy(allow)), want: final},
 		"forbidden with the last words":       {old: firstStarted, change: all(completedAt(first, 0), policy(forbid))},
 		"outlasts the turn":                   {old: all(firstCompleted, policy(forbid)), change: all(active(second), processed(first), activatedAt(at(0)))},
 		"forbidden before anybody is active":  {old: pending, change: policy(forbid), want: nobody},
 		"forbidden with the first activation": {old: pending, change: all(firstActive, policy(forbid)), want: nobody},
-		"allowed at the end of the list":      {old: all(exhausted, policy(forbid)), change: policy(allow), want: nobody},
+		"allowed at the end of the list":      {old: all(exhausted, policy(forbid)), change: policy(allow), want: final},
 		"changed after the end":               {old: all(firstCanceled, policy(forbid)), change: policy(allow), want: invalid(policyPath, "must stay \"Forbid\", because the request is finished")},
 		"forbidden in the write that ends it": {old: firstActive, change: all(active(), processed(first), canceled, policy(forbid)), want: invalid(policyPath, "because the request is finished")},
 		"changed after an odd end":            {old: all(firstActive, canceled), change: policy(forbid), want: invalid(policyPath, "because the request is finished")},

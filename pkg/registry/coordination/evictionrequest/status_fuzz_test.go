@@ -257,8 +257,9 @@ var steps = []func(l *life, status *coordination.EvictionRequestStatus, n int) (
 		return reporting
 	},
 	decide: func(l *life, status *coordination.EvictionRequestStatus, n int) bool {
+		isFinal := status.EvictionRequestCancellationPolicy == "Forbid" && n%3 != 2
 		status.EvictionRequestCancellationPolicy = []coordination.EvictionRequestCancellationPolicy{"", "Allow", "Forbid"}[n%3]
-		return len(status.ActiveInterceptors) > 0 && !ended(status)
+		return !isFinal && len(status.ActiveInterceptors) > 0 && !ended(status)
 	},
 }
 

@@ -290,7 +290,7 @@ func policyChosen(before, after *coordination.EvictionRequestStatus) bool {
 	case before.EvictionRequestCancellationPolicy:
 		return true
 	case "", "Allow", "Forbid":
-		return len(before.ActiveInterceptors) == 1 && !ended(after)
+		return before.EvictionRequestCancellationPolicy != "Forbid" && len(before.ActiveInterceptors) == 1 && !ended(after)
 	}
 	return false
 }

@@ -257,7 +257,7 @@ func (t *Turn) rejected(err error) {
 // and does not need it any more.
 //
 // The cancellation policy must be in every report once it is Forbid: leaving it out
-// would take it back.
+// would take it back, which the API server refuses.
 func (t *Turn) apply(entry *coordinationapply.InterceptorStatusApplyConfiguration, forbid bool) (*coordinationv1alpha1.EvictionRequest, error) {
 	status := coordinationapply.EvictionRequestStatus().WithInterceptors(entry)
 	if forbid {
