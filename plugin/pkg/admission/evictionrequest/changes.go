@@ -17,12 +17,12 @@ limitations under the License.
 package evictionrequest
 
 import (
-	"maps"
 	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
@@ -46,8 +46,14 @@ func isFinished(request *coordination.EvictionRequest) bool {
 // wait for the deletion of a request. What is added is different. An owner that does not
 // exist has the garbage collector delete the request, with all its rights; a finalizer
 // that nobody removes keeps a canceled one, whose name no other request for the pod can
-// have.
+// have. Nor may it change who has applied what, see keepsAppliers.
 func isHousekeeping(request, old *coordination.EvictionRequest) bool {
+	return onlyLetsGo(request, old) && keepsAppliers(request, old, nil)
+}
+
+// onlyLetsGo reports whether an update changes nothing but finalizers and owners, which
+// it removes, and what the API server itself writes.
+func onlyLetsGo(request, old *coordination.EvictionRequest) bool {
 	return apiequality.Semantic.DeepEqual(withoutHousekeeping(request), withoutHousekeeping(old)) &&
 		!addsOwner(request, old) && !addsFinalizer(request, old)
 }
@@ -69,28 +75,41 @@ func isSameOwner(owner, other metav1.OwnerReference) bool {
 }
 
 // changesLabelsOnly reports whether labels are all that an update changes, apart from
-// housekeeping.
+// housekeeping. Whoever applied a label that changes does not own it any more.
 func changesLabelsOnly(request, old *coordination.EvictionRequest) bool {
 	relabeled := request.DeepCopy()
 	relabeled.Labels = old.Labels
-	return isHousekeeping(relabeled, old)
+	return onlyLetsGo(relabeled, old) && keepsAppliers(request, old, changedLabels(request.Labels, old.Labels))
 }
 
 // withoutHousekeeping returns a copy that has only what evictions depend on.
 func withoutHousekeeping(request *coordination.EvictionRequest) *coordination.EvictionRequest {
 	request = request.DeepCopy()
 	request.Finalizers, request.OwnerReferences = nil, nil
-	// What the API server itself writes in every update.
+	// What the API server itself writes in every update; but see keepsAppliers.
 	request.ManagedFields, request.ResourceVersion = nil, ""
 	return request
 }
 
 // followsLabels says whether each label that changes becomes what it is on the pod.
 func followsLabels(labels, oldLabels, podLabels map[string]string) bool {
-	keys := slices.AppendSeq(slices.Collect(maps.Keys(labels)), maps.Keys(oldLabels))
-	return !slices.ContainsFunc(keys, func(key string) bool {
-		return !sameLabel(key, labels, oldLabels) && !sameLabel(key, labels, podLabels)
-	})
+	for key := range changedLabels(labels, oldLabels) {
+		if !sameLabel(key, labels, podLabels) {
+			return false
+		}
+	}
+	return true
+}
+
+// changedLabels returns the keys of the labels that one of them lacks, or that differ.
+func changedLabels(labels, oldLabels map[string]string) sets.Set[string] {
+	keys := sets.KeySet(labels).Union(sets.KeySet(oldLabels))
+	for key := range keys {
+		if sameLabel(key, labels, oldLabels) {
+			keys.Delete(key)
+		}
+	}
+	return keys
 }
 
 // sameLabel says whether both have the label with the same value, or both lack it.
