@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,13 +39,20 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// PluginName is the name of the plugin in the flags of kube-apiserver.
-const PluginName = "EvictionRequest"
+const (
+	// PluginName is the name of the plugin in the flags of kube-apiserver.
+	PluginName = "EvictionRequest"
+
+	// syncTimeout is how long a request waits for a server that has just begun to know
+	// its pods. It is what other plugins wait, and well below the timeout of requests.
+	syncTimeout = 10 * time.Second
+)
 
 // Register makes the plugin known.
 func Register(plugins *admission.Plugins) {
@@ -60,11 +68,13 @@ func Register(plugins *admission.Plugins) {
 // creation the cache suffices if it has the pod, so that a request costs no read.
 type Plugin struct {
 	*admission.Handler
-	enabled    bool
-	inspected  bool
-	authorizer authorizer.Authorizer
-	client     kubernetes.Interface
-	pods       corelisters.PodLister
+	enabled     bool
+	inspected   bool
+	authorizer  authorizer.Authorizer
+	client      kubernetes.Interface
+	pods        corelisters.PodLister
+	podsSynced  cache.InformerSynced
+	syncTimeout time.Duration
 }
 
 var (
@@ -77,7 +87,7 @@ var (
 
 // NewPlugin returns a plugin that still has to be initialized.
 func NewPlugin() *Plugin {
-	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete)}
+	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), syncTimeout: syncTimeout}
 }
 
 // InspectFeatureGates switches the plugin on together with the API.
@@ -95,9 +105,11 @@ func (p *Plugin) SetExternalKubeClientSet(client kubernetes.Interface) { p.clien
 // SetExternalKubeInformerFactory sets where pods are looked up. The informer, which
 // other plugins have too, is started only where the API is on.
 func (p *Plugin) SetExternalKubeInformerFactory(factory informers.SharedInformerFactory) {
-	if p.enabled {
-		p.pods = factory.Core().V1().Pods().Lister()
+	if !p.enabled {
+		return
 	}
+	pods := factory.Core().V1().Pods()
+	p.pods, p.podsSynced = pods.Lister(), pods.Informer().HasSynced
 }
 
 // ValidateInitialization returns an error if something is still missing.
@@ -143,7 +155,8 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 // UID, by which all others find the request, is only claimed. With the right on one pod
 // the request of every other one could be occupied otherwise.
 //
-// A pod that is gone has no such request any more: the controller cancels it.
+// A pod that is gone has no such request any more: the controller cancels it. It cannot
+// have finalizers, because nothing shows that the user had the right on that pod.
 func (p *Plugin) validateCreate(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest) error {
 	if err := p.authorize(ctx, a, request); err != nil {
 		return err
@@ -158,8 +171,10 @@ func (p *Plugin) validateCreate(ctx context.Context, a admission.Attributes, req
 	// The cache may be behind, or still be empty.
 	pod, err := p.client.CoreV1().Pods(a.GetNamespace()).Get(ctx, target.Name, metav1.GetOptions{})
 	switch {
+	case apierrors.IsNotFound(err) && len(request.Finalizers) > 0:
+		return unheld(a, request)
 	case apierrors.IsNotFound(err):
-		return p.refuseForeignUID(a, request)
+		return p.refuseForeignUID(ctx, a, request)
 	case err != nil:
 		return unreadable(a, target.Name, err)
 	case string(pod.UID) == target.UID:
@@ -171,7 +186,10 @@ func (p *Plugin) validateCreate(ctx context.Context, a admission.Attributes, req
 
 // refuseForeignUID returns an error if another pod of the namespace has the UID of a
 // target that is gone. What the cache lacks the controller finds.
-func (p *Plugin) refuseForeignUID(a admission.Attributes, request *coordination.EvictionRequest) error {
+func (p *Plugin) refuseForeignUID(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest) error {
+	if err := p.waitForPods(ctx); err != nil {
+		return err
+	}
 	target := targetOf(request)
 	pods, err := p.pods.Pods(a.GetNamespace()).List(labels.Everything())
 	if err != nil {
@@ -184,6 +202,16 @@ func (p *Plugin) refuseForeignUID(a admission.Attributes, request *coordination.
 		"set spec.target.pod to the name and the UID of one pod", target.Name, a.GetNamespace(), target.UID))
 }
 
+// waitForPods returns an error if the cache may lack pods that are older than the server.
+func (p *Plugin) waitForPods(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, p.syncTimeout)
+	defer cancel()
+	if cache.WaitForCacheSync(ctx.Done(), p.podsSynced) {
+		return nil
+	}
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("admission plugin %s does not know the pods of the cluster yet, and so not whether another one has the UID of the target: try again", PluginName))
+}
+
 func (p *Plugin) validateUpdate(ctx context.Context, a admission.Attributes, request, old *coordination.EvictionRequest) error {
 	if isHousekeeping(request, old) {
 		return nil
@@ -193,7 +221,10 @@ func (p *Plugin) validateUpdate(ctx context.Context, a admission.Attributes, req
 		// The target is immutable, but that is not for this plugin to rely on.
 		err = p.authorize(ctx, a, request)
 	}
-	if err == nil || !changesLabelsOnly(request, old) {
+	if err == nil {
+		return p.validateAddedFinalizers(ctx, a, request, old)
+	}
+	if !changesLabelsOnly(request, old) {
 		return err
 	}
 	// The controller keeps the labels like those of the pod, and may not delete pods.
@@ -203,6 +234,19 @@ func (p *Plugin) validateUpdate(ctx context.Context, a admission.Attributes, req
 	}
 	if pod != nil && followsLabels(request.Labels, old.Labels, pod.Labels) {
 		return nil
+	}
+	return err
+}
+
+// validateAddedFinalizers returns an error if the request gets a finalizer although its
+// target is not there. The UID was only claimed then, unless the pod was evicted.
+func (p *Plugin) validateAddedFinalizers(ctx context.Context, a admission.Attributes, request, old *coordination.EvictionRequest) error {
+	if !addsFinalizer(request, old) || isEvicted(old) {
+		return nil
+	}
+	pod, err := p.livePod(ctx, a, old)
+	if err == nil && pod == nil {
+		return unheld(a, request)
 	}
 	return err
 }
@@ -281,6 +325,13 @@ func (p *Plugin) livePod(ctx context.Context, a admission.Attributes, request *c
 
 func unreadable(a admission.Attributes, podName string, err error) error {
 	return apierrors.NewInternalError(fmt.Errorf("reading pod %q in namespace %q, the target of the eviction request: %w", podName, a.GetNamespace(), err))
+}
+
+// unheld is the error about finalizers on a request whose target is not there.
+func unheld(a admission.Attributes, request *coordination.EvictionRequest) error {
+	target := targetOf(request)
+	return forbidden(a, request, fmt.Errorf("there is no pod %q with the UID %q in namespace %q: no finalizer can be added to a request without its pod, "+
+		"because it would keep the name, which may be that of another pod's request", target.Name, target.UID, a.GetNamespace()))
 }
 
 // forbidden is admission.NewForbidden, with the name of the object also where the

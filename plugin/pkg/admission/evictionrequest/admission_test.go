@@ -22,6 +22,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
@@ -149,6 +150,8 @@ type cluster struct {
 	uncached bool    // The informer has no pod.
 	readErr  error
 	authErr  error
+	// synced reports whether the informer has all pods; it always does if nil.
+	synced func() bool
 }
 
 // newPlugin returns the plugin and counters of what it asks.
@@ -168,6 +171,7 @@ func (c cluster) newPlugin(t *testing.T, enabled bool) (*Plugin, *rights, *fake.
 	plugin.SetAuthorizer(rights)
 	plugin.SetExternalKubeClientSet(client)
 	plugin.SetExternalKubeInformerFactory(c.informers(t))
+	plugin.podsSynced = func() bool { return c.synced == nil || c.synced() }
 	if err := plugin.ValidateInitialization(); err != nil {
 		t.Fatalf("initialization: %v", err)
 	}
@@ -213,6 +217,7 @@ func TestValidate(t *testing.T) {
 	unauthorizable := cluster{pod: alive.pod, authErr: errors.New("webhook is away")}
 	const evicted, canceled = "Evicted", "Canceled"
 	const denied = `user "guest" cannot delete pod "web-0" in namespace "shop"`
+	const heldByNobody = `there is no pod "web-0" with the UID "` + podUID + `" in namespace "shop"`
 	const forbids = `the eviction of pod "web-0" cannot be called off any more`
 	ownerRef := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "node", UID: "1"}
 	blocking := ownerRef
@@ -230,18 +235,22 @@ func TestValidate(t *testing.T) {
 		wantErr      string // none if empty
 		wantReads    int    // of the pod
 	}{
-		"create with the right":              {cluster: alive, user: owner, request: newRequest()},
-		"create without the right":           {cluster: alive, request: newRequest(), wantErr: denied},
-		"create for a pod that is not there": {cluster: gone, request: newRequest(), wantErr: denied},
-		"create for a pod that is gone":      {cluster: gone, user: owner, request: newRequest(), wantReads: 1},
-		"create for the UID of another pod":  {cluster: replaced, user: owner, request: newRequest(), wantErr: `pod "web-0" in namespace "shop" has the UID "` + otherUID + `", not "` + podUID + `"`, wantReads: 1},
-		"create, the UID is of another name": {cluster: cluster{cached: renamedPod}, user: owner, request: newRequest(), wantErr: "is that of another pod", wantReads: 1},
-		"create, the cache lacks the pod":    {cluster: cluster{pod: alive.pod, uncached: true}, user: owner, request: newRequest(), wantReads: 1},
-		"create, the cache has an old pod":   {cluster: cluster{pod: alive.pod, cached: replaced.pod}, user: owner, request: newRequest(), wantReads: 1},
-		"create, the pod cannot be read":     {cluster: unreadable, user: owner, request: newRequest(), wantErr: "etcd is away", wantReads: 1},
-		"create for another pod":             {cluster: alive, user: owner, request: newRequest(withTarget("db-0")), wantErr: `cannot delete pod "db-0"`},
-		"create without a target":            {cluster: alive, user: owner, request: newRequest(withoutTarget), wantErr: `cannot delete pod ""`},
-		"create when rights are unknown":     {cluster: unauthorizable, user: owner, request: newRequest(), wantErr: "webhook is away"},
+		"create with the right":                    {cluster: alive, user: owner, request: newRequest()},
+		"create without the right":                 {cluster: alive, request: newRequest(), wantErr: denied},
+		"create for a pod that is not there":       {cluster: gone, request: newRequest(), wantErr: denied},
+		"create for a pod that is gone":            {cluster: gone, user: owner, request: newRequest(), wantReads: 1},
+		"create for the UID of another pod":        {cluster: replaced, user: owner, request: newRequest(), wantErr: `pod "web-0" in namespace "shop" has the UID "` + otherUID + `", not "` + podUID + `"`, wantReads: 1},
+		"create, the UID is of another name":       {cluster: cluster{cached: renamedPod}, user: owner, request: newRequest(), wantErr: "is that of another pod", wantReads: 1},
+		"create, the cache lacks the pod":          {cluster: cluster{pod: alive.pod, uncached: true}, user: owner, request: newRequest(), wantReads: 1},
+		"create, the cache has an old pod":         {cluster: cluster{pod: alive.pod, cached: replaced.pod}, user: owner, request: newRequest(), wantReads: 1},
+		"create, the pod cannot be read":           {cluster: unreadable, user: owner, request: newRequest(), wantErr: "etcd is away", wantReads: 1},
+		"create with a finalizer":                  {cluster: alive, user: owner, request: newRequest(withFinalizers("a/b"))},
+		"create with a finalizer, uncached":        {cluster: cluster{pod: alive.pod, uncached: true}, user: owner, request: newRequest(withFinalizers("a/b")), wantReads: 1},
+		"create with a finalizer, cached but gone": {cluster: cluster{cached: alive.pod}, user: owner, request: newRequest(withFinalizers("a/b"))},
+		"create with a finalizer, gone":            {cluster: gone, user: owner, request: newRequest(withFinalizers("a/b")), wantErr: heldByNobody, wantReads: 1},
+		"create for another pod":                   {cluster: alive, user: owner, request: newRequest(withTarget("db-0")), wantErr: `cannot delete pod "db-0"`},
+		"create without a target":                  {cluster: alive, user: owner, request: newRequest(withoutTarget), wantErr: `cannot delete pod ""`},
+		"create when rights are unknown":           {cluster: unauthorizable, user: owner, request: newRequest(), wantErr: "webhook is away"},
 
 		"join with the right":                 {cluster: alive, user: owner, old: newRequest(), request: newRequest(withRequesters("drain.example.com", "me.example.com"))},
 		"join without the right":              {cluster: alive, old: newRequest(), request: newRequest(withRequesters("drain.example.com", "me.example.com")), wantErr: denied},
@@ -257,7 +266,13 @@ func TestValidate(t *testing.T) {
 
 		"change nothing":                      {cluster: alive, old: newRequest(), request: newRequest(asWritten)},
 		"add a finalizer":                     {cluster: alive, old: newRequest(), request: newRequest(withFinalizers("a/b"), asWritten), wantErr: denied},
-		"add a finalizer, with the right":     {cluster: alive, user: owner, old: newRequest(), request: newRequest(withFinalizers("a/b"), asWritten)},
+		"add a finalizer, with the right":     {cluster: alive, user: owner, old: newRequest(), request: newRequest(withFinalizers("a/b"), asWritten), wantReads: 1},
+		"add a finalizer, the pod is gone":    {cluster: gone, user: owner, old: newRequest(), request: newRequest(withFinalizers("a/b")), wantErr: heldByNobody, wantReads: 1},
+		"add a finalizer for another pod":     {cluster: replaced, user: owner, old: newRequest(), request: newRequest(withFinalizers("a/b")), wantErr: heldByNobody, wantReads: 1},
+		"add a finalizer, unreadable":         {cluster: unreadable, user: owner, old: newRequest(), request: newRequest(withFinalizers("a/b")), wantErr: "etcd is away", wantReads: 1},
+		"keep a finalizer, the pod is gone":   {cluster: gone, user: owner, old: newRequest(withFinalizers("a/b")), request: newRequest(withFinalizers("a/b"), withRequesters())},
+		"add a finalizer once canceled, gone": {cluster: gone, user: owner, old: newRequest(withCondition(canceled, metav1.ConditionTrue)), request: newRequest(withCondition(canceled, metav1.ConditionTrue), withFinalizers("a/b")), wantErr: heldByNobody, wantReads: 1},
+		"add a finalizer once evicted":        {cluster: gone, user: owner, old: newRequest(withCondition(evicted, metav1.ConditionTrue)), request: newRequest(withCondition(evicted, metav1.ConditionTrue), withFinalizers("a/b"))},
 		"add a finalizer after the end":       {cluster: alive, old: newRequest(withCondition(canceled, metav1.ConditionTrue)), request: newRequest(withCondition(canceled, metav1.ConditionTrue), withFinalizers("a/b")), wantErr: denied},
 		"replace a finalizer":                 {cluster: alive, old: newRequest(withFinalizers("a/b")), request: newRequest(withFinalizers("a/c")), wantErr: denied},
 		"add a finalizer to another":          {cluster: alive, old: newRequest(withFinalizers("a/b")), request: newRequest(withFinalizers("a/b", "a/c")), wantErr: denied},
@@ -394,6 +409,40 @@ func TestForbiddenMessage(t *testing.T) {
 	}
 }
 
+// Before the informer has all pods, it cannot tell that no other pod has the UID.
+func TestCreateWaitsForPods(t *testing.T) {
+	renamedPod := newPod(podUID, nil)
+	renamedPod.Name = "db-0"
+	alive := newPod(podUID, nil)
+	for name, test := range map[string]struct {
+		cluster     cluster
+		syncs       bool
+		unavailable bool
+		forbidden   bool
+	}{
+		"the pod is gone, informer late":      {cluster: cluster{}, syncs: true},
+		"the UID is taken, informer late":     {cluster: cluster{cached: renamedPod}, syncs: true, forbidden: true},
+		"the pod is gone, informer too late":  {cluster: cluster{}, unavailable: true},
+		"the pod is there, informer too late": {cluster: cluster{pod: alive, uncached: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			test.cluster.synced = func() bool {
+				asked++
+				return test.syncs && asked > 1
+			}
+			plugin, _, _ := test.cluster.newPlugin(t, true)
+			if !test.syncs {
+				plugin.syncTimeout = time.Millisecond
+			}
+			err := plugin.Validate(t.Context(), attributes(admission.Create, owner, "", newRequest(), nil), nil)
+			if apierrors.IsServiceUnavailable(err) != test.unavailable || apierrors.IsForbidden(err) != test.forbidden || (err != nil) != (test.unavailable || test.forbidden) {
+				t.Errorf("error %v, must be unavailable: %t, forbidden: %t", err, test.unavailable, test.forbidden)
+			}
+		})
+	}
+}
+
 // What is not about EvictionRequests, or comes while the gate is off, costs nothing.
 func TestOthersAreLeftAlone(t *testing.T) {
 	pod := admission.NewAttributesRecord(&api.Pod{}, nil, api.Kind("Pod").WithVersion("v1"), namespace, podName,
@@ -509,9 +558,15 @@ func TestNoInformerWithoutTheGate(t *testing.T) {
 		plugin := NewPlugin()
 		plugin.InspectFeatureGates(utilfeature.DefaultFeatureGate)
 		plugin.SetExternalKubeInformerFactory(factory)
+		if enabled && plugin.podsSynced() {
+			t.Errorf("the informer has synced before it was started")
+		}
 		factory.Start(t.Context().Done())
 		if got := len(factory.WaitForCacheSync(t.Context().Done())) > 0; got != want {
 			t.Errorf("gate %t: informer started: %t, must be %t", enabled, got, want)
+		}
+		if enabled && !plugin.podsSynced() {
+			t.Errorf("the plugin does not notice that the informer has synced")
 		}
 	}
 }

@@ -37,8 +37,11 @@ func targetOf(request *coordination.EvictionRequest) coordination.LocalPodRefere
 
 // isFinished says whether the request will do nothing more.
 func isFinished(request *coordination.EvictionRequest) bool {
-	return meta.IsStatusConditionTrue(request.Status.Conditions, string(coordination.EvictionRequestConditionEvicted)) ||
-		meta.IsStatusConditionTrue(request.Status.Conditions, string(coordination.EvictionRequestConditionCanceled))
+	return isEvicted(request) || meta.IsStatusConditionTrue(request.Status.Conditions, string(coordination.EvictionRequestConditionCanceled))
+}
+
+func isEvicted(request *coordination.EvictionRequest) bool {
+	return meta.IsStatusConditionTrue(request.Status.Conditions, string(coordination.EvictionRequestConditionEvicted))
 }
 
 // isHousekeeping reports whether an update changes nothing that an eviction depends on:
