@@ -22,6 +22,7 @@ import (
 	"slices"
 	"testing"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -40,7 +41,13 @@ func testPermissionDenied(t *testing.T, c *cluster) {
 	c.startEvictionController()
 	c.StartMaintenanceController(c.ClientOf(limited), c.clock)
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
-	c.await("the others to leave", states{"pod/pod": "gone", "node/one": draining, "maintenance/m": "Cordon, Drain of 1, finalizer, False: Draining"})
+	c.await("the others to leave", states{"pod/pod": "gone", "node/one": draining, "maintenance/m": "Cordon, Drain of 1, finalizer, False: Blocked"})
+	blockers := c.maintenance("m").Status.DrainStatus.Blockers
+	if !slices.ContainsFunc(blockers, func(blocker coordinationv1alpha1.DrainBlocker) bool {
+		return blocker.Cause == coordinationv1alpha1.DrainBlockerRequestFailed && blocker.PodCount == 1
+	}) {
+		t.Errorf("blockers are %+v, want the pod that cannot be asked", blockers)
+	}
 	c.awaitEvent("EvictionRequestFailed", "denied")
 	denied.expect("nobody to ask", states{"pod/denied": "here", "request/denied": "none"})
 
