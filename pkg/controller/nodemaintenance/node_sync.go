@@ -321,8 +321,7 @@ func (c *Controller) fastForwarded(name string, node *v1.Node, floor maintenance
 
 // syncCordon makes the node unschedulable while a maintenance holds it, and schedulable
 // once when the last one is over. A node that none ever held is left as it is. It returns
-// the node as it is then, and whether that has changed
-// what is known of it.
+// the node as it is then, and whether a write, or its failure, has changed what is known of it.
 func (c *Controller) syncCordon(ctx context.Context, node *v1.Node, view *nodeView, now time.Time) (latest *v1.Node, changed bool, err error) {
 	held := len(view.holding) > 0
 	switch {

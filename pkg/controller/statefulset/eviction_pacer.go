@@ -67,9 +67,9 @@ const (
 // a rule imperative-eviction.k8s.io, evicts the pod within its budgets. The pacer itself
 // writes nothing: it deletes no pod, and touches neither the set nor its claims.
 //
-// Turns only wait. All decisions are made by one worker, from what
-// the caches have of the set, its pods and their requests (planEvictions). What a restart
-// forgets is in the requests; only how long a pod has waited counts anew.
+// Turns only wait. All decisions are made by one worker, from what the caches have of the set,
+// its pods and their requests (planEvictions). What a restart forgets is in the requests; only
+// the time that a pod has waited starts again.
 type evictionPacer struct {
 	ssc           *StatefulSetController
 	requestLister coordinationlisters.EvictionRequestLister
