@@ -130,6 +130,36 @@ func TestRefusedRequestIsABlocker(t *testing.T) {
 	}
 }
 
+// A pod that could not be asked to leave, and that nobody wants to leave any more, for its
+// labels have changed, is no blocker.
+func TestRefusalOfAPodThatMayStayIsNoBlocker(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pods := f.createPods(2, "n", 0, ofApp("web"))
+	f.refuse("patch", "evictionrequests", "", func(name string) error {
+		if name == string(pods[0].UID) {
+			return quota(name)
+		}
+		return nil
+	})
+	f.createMaintenance("m", stageDrain, "a", maintenance.CompletePlan([]v1.DrainPlanEntry{entryFor("web", v1.PodTypeDefault, 0)})...)
+	f.run(5 * time.Second)
+	if got := f.maintenance("m").Status.DrainStatus; got.BlockedPods != 1 || got.BlockerCount != 2 {
+		t.Fatalf("before: %+v", got)
+	}
+	ofApp("other")(pods[0])
+	if _, err := f.client.CoreV1().Pods("default").Update(f.ctx, pods[0], metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.run(5 * time.Second)
+	if got := f.maintenance("m").Status.DrainStatus; got.BlockedPods != 0 || got.BlockerCount != 1 || got.Blockers[0].Cause != coordinationv1alpha1.DrainBlockerEvicting {
+		t.Errorf("the other pod alone is a blocker, got %+v", got)
+	}
+	if len(f.failures.nodes) > 0 {
+		t.Errorf("remembered: %v", f.failures.nodes)
+	}
+}
+
 // expectRetries checks the times of attempts: they become rarer up to half a minute.
 func expectRetries(t *testing.T, attempts []time.Time) {
 	t.Helper()

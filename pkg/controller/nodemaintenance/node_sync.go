@@ -279,7 +279,9 @@ func (c *Controller) recordNode(node *v1.Node, orders []order, facts *nodeFacts,
 	var holds []maintenance.Hold
 	blocked := 0
 	for _, pod := range facts.pods {
-		if !pod.held || len(view.draining) == 0 {
+		// That it could not be asked to leave is no matter once nobody wants to ask it.
+		unwanted := pod.hold.Cause == maintenance.HoldRequestFailed && !view.targets.Take(pod.Pod)
+		if !pod.held || unwanted || len(view.draining) == 0 {
 			continue
 		}
 		holds = append(holds, pod.hold)
@@ -438,7 +440,7 @@ func (f *nodeFacts) withdrawals() []*coordinationv1alpha1.EvictionRequest {
 }
 
 // attempted returns the objects of the node for which a write may have failed that is still
-// wanted: the node itself, and pods that have not been asked to leave.
+// wanted: the node itself, and pods that are to be asked to leave.
 func attempted(node *v1.Node, view *nodeView, facts *nodeFacts) sets.Set[types.UID] {
 	uids := sets.New[types.UID]()
 	if len(view.holding) > 0 && !node.Spec.Unschedulable {
@@ -448,7 +450,7 @@ func attempted(node *v1.Node, view *nodeView, facts *nodeFacts) sets.Set[types.U
 		return uids
 	}
 	for _, pod := range facts.pods {
-		if !isAsked(pod.request) {
+		if !isAsked(pod.request) && view.targets.Take(pod.Pod) {
 			uids.Insert(pod.UID)
 		}
 	}

@@ -89,7 +89,7 @@ func TestSimulation(t *testing.T) {
 			s.happen()
 		}
 		s.finish()
-	}, 1493448308696230737)
+	}, 1493448308696230737, 3948092882101458076)
 }
 
 func (s *simulation) randomLabels() map[string]string {
