@@ -77,7 +77,8 @@ limitations under the License.
 //   - What the API server refuses is a blocker in the status, and tried again within 30
 //     seconds. A node that cannot be cordoned keeps its targets, and no pod of it is asked.
 //   - A node is made schedulable only by the end of the last maintenance that holds it.
-//   - An event costs the same whatever the number of other nodes. Nothing lists all pods.
+//   - An event costs the same whatever the number of other nodes, and of maintenances that
+//     select none of its nodes by name or by the value of a label. Nothing lists all pods.
 //   - The status of an object is written at most once a second, and not if it is the same.
 //
 // # Memory
@@ -99,6 +100,7 @@ limitations under the License.
 //	maintenance_status.go          what its status should be; pure functions
 //	plan.go                        positions, targets and messages; pure functions
 //	ledger.go                      the sums over the nodes of a maintenance
+//	ledger_index.go                which maintenances have a node, or may select it
 //	node_matcher.go                which nodes a maintenance selects
 //	requests.go                    what the controller reads out of an EvictionRequest
 //	writer.go                      the only place that writes

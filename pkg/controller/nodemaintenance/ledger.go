@@ -33,13 +33,17 @@ import (
 
 // ledger keeps, for every maintenance, sums over its nodes. One node is counted anew
 // when something on it changes, and the sums follow by the difference: no event costs
-// more because a maintenance has more nodes.
+// more because a maintenance has more nodes, or because there are more maintenances.
 //
 // It is derived from the caches and from the objects' own memory, and is filled anew
 // when the controller starts.
 type ledger struct {
 	lock         sync.Mutex
 	maintenances map[string]*account
+	// byNode finds the maintenances that have a node, or have yet to give it back, and
+	// bySelector those that may select one. See enter and reindex.
+	byNode     index[string]
+	bySelector index[nodeKey]
 	// observed counts what was observed: who looks at a node remembers how far it was then.
 	observed int
 }
@@ -136,7 +140,7 @@ func (c nameCounts) add(names []string, by int) bool {
 func (c nameCounts) names() []string { return slices.Sorted(maps.Keys(c)) }
 
 func newLedger() *ledger {
-	return &ledger{maintenances: map[string]*account{}}
+	return &ledger{maintenances: map[string]*account{}, byNode: index[string]{}, bySelector: index[nodeKey]{}}
 }
 
 // newOrder reads what the administrator wants.
@@ -212,13 +216,9 @@ func (l *ledger) observe(wanted order, storedPosition int, nodes func() []*v1.No
 		return nil
 	}
 	fresh := newAccount(wanted, storedPosition)
-	affected := sets.New[string]()
-	if known != nil {
-		affected = sets.KeySet(known.nodes).Union(known.unreleased)
-		if known.uid == wanted.uid {
-			fresh.position = max(fresh.position, known.position)
-			fresh.timed = known.timed
-		}
+	if known != nil && known.uid == wanted.uid {
+		fresh.position = max(fresh.position, known.position)
+		fresh.timed = known.timed
 	}
 	// Listed under the lock: a node that comes later is looked at later, and finds the
 	// maintenance here.
@@ -226,7 +226,6 @@ func (l *ledger) observe(wanted order, storedPosition int, nodes func() []*v1.No
 		if !wanted.selector.matches(node) {
 			continue
 		}
-		affected.Insert(node.Name)
 		fresh.nodes[node.Name] = nil
 		fresh.unknown++
 		if wanted.completes() {
@@ -236,8 +235,7 @@ func (l *ledger) observe(wanted order, storedPosition int, nodes func() []*v1.No
 	fresh.completing = wanted.completes()
 	l.observed++
 	fresh.since = l.observed
-	l.maintenances[wanted.name] = fresh
-	return sets.List(affected)
+	return sets.List(l.enter(wanted.name, fresh))
 }
 
 func newAccount(wanted order, storedPosition int) *account {
@@ -256,26 +254,20 @@ func newAccount(wanted order, storedPosition int) *account {
 func (l *ledger) forget(name string) []string {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	known := l.maintenances[name]
-	if known == nil {
-		return nil
-	}
-	delete(l.maintenances, name)
-	return sets.List(sets.KeySet(known.nodes).Union(known.unreleased))
+	return sets.List(l.enter(name, nil))
 }
 
 // selecting returns the orders that select the node, by rank, and how far the ledger is.
 // A nil node is selected by none.
 func (l *ledger) selecting(node *v1.Node) (orders []order, observed int) {
 	l.lock.Lock()
-	all := make([]order, 0, len(l.maintenances))
-	for _, account := range l.maintenances {
-		all = append(all, account.order)
+	if node != nil {
+		orders = l.candidates(node)
 	}
 	observed = l.observed
 	l.lock.Unlock()
 	// Every event of a pod takes the lock: selectors are matched without it.
-	orders = slices.DeleteFunc(all, func(o order) bool { return !o.selector.matches(node) })
+	orders = slices.DeleteFunc(orders, func(o order) bool { return !o.selector.matches(node) })
 	slices.SortFunc(orders, func(a, b order) int { return strings.Compare(a.rank, b.rank) })
 	return orders, observed
 }
@@ -296,7 +288,7 @@ func (l *ledger) timeOnce(name string, podType v1.PodType) bool {
 func (l *ledger) isUnreleased(node string) bool {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	for _, account := range l.maintenances {
+	for account := range l.accountsOf(node) {
 		if account.unreleased.Has(node) {
 			return true
 		}
@@ -310,11 +302,12 @@ func (l *ledger) release(node string, observed int) []string {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	var finished []string
-	for name, account := range l.maintenances {
+	for account := range l.accountsOf(node) {
 		if account.since <= observed && account.unreleased.Has(node) {
 			account.unreleased.Delete(node)
+			l.reindex(node, account)
 			if account.unreleased.Len() == 0 {
-				finished = append(finished, name)
+				finished = append(finished, account.name)
 			}
 		}
 	}
@@ -325,7 +318,7 @@ func (l *ledger) release(node string, observed int) []string {
 func (l *ledger) isDraining(node string) bool {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	for _, account := range l.maintenances {
+	for account := range l.accountsOf(node) {
 		if _, ok := account.nodes[node]; ok && account.drains() {
 			return true
 		}
@@ -365,6 +358,7 @@ func (l *ledger) countPods(node string, orders []order, pods []*v1.Pod) recount 
 		joins := a.nodes[node] == nil && (a.ready || !o.begun)
 		waits := a.blame.names()
 		changed := a.setRemaining(node, remaining) || !slices.Equal(waits, a.blame.names())
+		l.reindex(node, a)
 		if joins {
 			a.nodes[node].joins = true
 		}
@@ -466,14 +460,15 @@ func (l *ledger) record(node, name string, latest nodeRecord) (joined bool, othe
 func (l *ledger) leave(node string, orders []order, observed int) (left, others []string) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	for name, a := range l.maintenances {
+	for a := range l.accountsOf(node) {
 		count, ok := a.nodes[node]
-		if !ok || a.since > observed || slices.ContainsFunc(orders, func(o order) bool { return o.name == name }) {
+		if !ok || a.since > observed || slices.ContainsFunc(orders, func(o order) bool { return o.name == a.name }) {
 			continue
 		}
-		left = append(left, name)
+		left = append(left, a.name)
 		waits := a.blame.names()
 		delete(a.nodes, node)
+		l.reindex(node, a)
 		if count == nil {
 			a.unknown--
 		} else {

@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
 // cluster is what the API server has, sorted by what it is about.
@@ -72,13 +73,18 @@ func (f *fixture) cluster() *cluster {
 	return c
 }
 
+// selects reports whether the maintenance selects the node, term by term.
+func selects(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) bool {
+	selector, err := nodeaffinity.NewNodeSelector(m.Spec.NodeSelector)
+	return err == nil && selector.Match(node)
+}
+
 // in returns the names of the maintenances of a node in these stages.
 func (c *cluster) in(node *v1.Node, stages ...coordinationv1alpha1.NodeMaintenanceStage) []string {
 	var names []string
 	for i := range c.maintenances {
 		m := &c.maintenances[i]
-		_, selected := node.Labels[m.Spec.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0].Key]
-		if selected && slices.Contains(stages, m.Spec.Stage) {
+		if selects(m, node) && slices.Contains(stages, m.Spec.Stage) {
 			names = append(names, m.Name)
 		}
 	}

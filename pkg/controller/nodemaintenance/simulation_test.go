@@ -72,7 +72,8 @@ var refusable = []string{"patch evictionrequests", "patch nodes", "update nodema
 // TestSimulation checks: targets of a node never step back; they are within what all of
 // its maintenances grant; a pod is requested only when it is within the targets that its
 // node shows; a maintenance is Drained only when nothing is left; a node is uncordoned only
-// when no other maintenance holds it. When nothing happens any more, all that was written is
+// when no other maintenance holds it; the indexes of the ledger are what a scan of it comes
+// to. When nothing happens any more, all that was written is
 // what a recount comes to, and what a controller would write that has just started. There is
 // always a pod that is asked to leave, until all is drained; then all is given back.
 func TestSimulation(t *testing.T) {
@@ -187,8 +188,28 @@ func (s *simulation) selectOtherNodes() {
 		return
 	}
 	s.change(list.Items[s.random.IntN(len(list.Items))].Name, func(m *coordinationv1alpha1.NodeMaintenance) {
-		m.Spec.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0].Key = simulatedLabels[s.random.IntN(len(simulatedLabels))]
+		terms := []v1.NodeSelectorTerm{s.randomTerm()}
+		if s.random.IntN(2) == 0 {
+			terms = append(terms, s.randomTerm())
+		}
+		m.Spec.NodeSelector.NodeSelectorTerms = terms
 	})
+}
+
+// randomTerm selects nodes by a label, by its value, by their names, or by both.
+func (s *simulation) randomTerm() v1.NodeSelectorTerm {
+	label := v1.NodeSelectorRequirement{Key: simulatedLabels[s.random.IntN(len(simulatedLabels))], Operator: v1.NodeSelectorOpExists}
+	name := termFor(0, simulatedNodes[s.random.IntN(len(simulatedNodes))])
+	switch s.random.IntN(4) {
+	case 0:
+		return name
+	case 1:
+		name.MatchExpressions = []v1.NodeSelectorRequirement{label}
+		return name
+	case 2:
+		label.Operator, label.Values = v1.NodeSelectorOpIn, []string{"", "other"}
+	}
+	return v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{label}}
 }
 
 func (s *simulation) createRandomPod() {
@@ -392,6 +413,7 @@ func (s *simulation) step() bool {
 	worked := s.fixture.step()
 	s.syncing = false
 	s.observeTargets()
+	s.checkIndexes()
 	return worked
 }
 
