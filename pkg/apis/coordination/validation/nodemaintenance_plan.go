@@ -24,6 +24,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/apis/core"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 )
@@ -50,8 +51,7 @@ var podTypeOrder = []core.PodType{core.PodTypeDefault, core.PodTypeDaemonSet, co
 // planEntry is an entry of a drain plan, ready to be compared with the others.
 type planEntry struct {
 	*core.DrainPlanEntry
-	// selector is the canonical form of podSelector, the same for a missing and an
-	// empty one.
+	// selector is the key of podSelector, by which the controller compares entries, too.
 	selector string
 }
 
@@ -72,7 +72,7 @@ func validateDrainPlan(plan []core.DrainPlanEntry, fldPath *field.Path) field.Er
 			errs = append(errs, invalid...)
 			continue
 		}
-		entry := planEntry{DrainPlanEntry: &plan[i], selector: canonicalSelector(plan[i].PodSelector)}
+		entry := planEntry{DrainPlanEntry: &plan[i], selector: maintenance.SelectorKey(plan[i].PodSelector)}
 		if err := validatePlace(i, entry, before, fldPath); err != nil {
 			errs = append(errs, err)
 		}
@@ -151,24 +151,11 @@ func (e planEntry) String() string {
 	return fmt.Sprintf("%s<=%d{%s}", e.PodType, e.PodPriority, e.selector)
 }
 
-// canonicalSelector is the same for selectors with the same requirements, and empty if
-// there are none.
-func canonicalSelector(selector *metav1.LabelSelector) string {
-	if selector == nil {
-		return ""
-	}
-	compiled, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return metav1.FormatLabelSelector(selector) // Only to be named in an error.
-	}
-	return compiled.String()
-}
-
 // describePlan names the entries of a plan, the first of them if it is long.
 func describePlan(plan []core.DrainPlanEntry) string {
 	var entries []string
 	for i := range plan[:min(len(plan), maxPlanDescribed)] {
-		entries = append(entries, planEntry{DrainPlanEntry: &plan[i], selector: canonicalSelector(plan[i].PodSelector)}.String())
+		entries = append(entries, planEntry{DrainPlanEntry: &plan[i], selector: maintenance.SelectorKey(plan[i].PodSelector)}.String())
 	}
 	if more := len(plan) - len(entries); more > 0 {
 		entries = append(entries, fmt.Sprintf("and %d more", more))

@@ -91,6 +91,9 @@ func TestValidateDrainPlan(t *testing.T) {
 		"not only behind its neighbour":              {plan: []core.DrainPlanEntry{defaultPods(1), defaultPods(9), defaultPods(5), defaultPods(7)}, want: field.ErrorList{before(2, "Default<=5", "must come before spec.drainPlan[1]"), before(3, "Default<=7", "must come before spec.drainPlan[1]")}},
 		"twice the same":                             {plan: []core.DrainPlanEntry{defaultPods(1), defaultPods(1)}, want: field.ErrorList{duplicate(1, "Default<=1", "[0]")}},
 		"twice the same selector, not in a row":      {plan: []core.DrainPlanEntry{ofApp("db", daemonPods(1)), ofApp("web", daemonPods(1)), ofApp("db", daemonPods(1))}, want: field.ErrorList{duplicate(2, "DaemonSet<=1{app=db}", "[0]")}},
+		"a label, and an expression with its value":  {plan: []core.DrainPlanEntry{ofApp("web", defaultPods(1)), matching(requiring("app", "In", "web"), defaultPods(1))}, want: field.ErrorList{duplicate(1, "Default<=1{app=web}", "[0]")}},
+		"a value twice":                              {plan: []core.DrainPlanEntry{matching(requiring("app", "In", "web", "web"), defaultPods(1)), ofApp("web", defaultPods(1))}, want: field.ErrorList{duplicate(1, "Default<=1{app=web}", "[0]")}},
+		"a value twice that is not wanted":           {plan: []core.DrainPlanEntry{matching(requiring("app", "NotIn", "web", "web"), defaultPods(1)), matching(requiring("app", "NotIn", "web"), defaultPods(1))}, want: field.ErrorList{duplicate(1, "Default<=1{app notin (web)}", "[0]")}},
 		"an empty selector is none":                  {plan: []core.DrainPlanEntry{matching(metav1.LabelSelector{}, staticPods(1)), staticPods(1)}, want: field.ErrorList{duplicate(1, "Static<=1", "[0]")}},
 		"the order of requirements does not matter":  {plan: []core.DrainPlanEntry{matching(metav1.LabelSelector{MatchExpressions: append(requiring("a", "Exists").MatchExpressions, requiring("b", "Exists").MatchExpressions...)}, defaultPods(1)), matching(metav1.LabelSelector{MatchExpressions: append(requiring("b", "Exists").MatchExpressions, requiring("a", "Exists").MatchExpressions...)}, defaultPods(1))}, want: field.ErrorList{duplicate(1, "Default<=1{a,b}", "[0]")}},
 		"the order of values does not matter":        {plan: []core.DrainPlanEntry{matching(requiring("a", "In", "x", "y"), defaultPods(1)), matching(requiring("a", "In", "y", "x"), defaultPods(1))}, want: field.ErrorList{duplicate(1, "Default<=1{a in (x,y)}", "[0]")}},
@@ -128,9 +131,11 @@ func TestOrderIsThatOfTheHelpers(t *testing.T) {
 	random := rand.New(rand.NewSource(4212))
 	entries := func() core.DrainPlanEntry {
 		entry := podsOf(podTypeOrder[random.Intn(3)], int32(random.Intn(3)))
-		switch random.Intn(4) {
+		switch random.Intn(5) {
 		case 0:
 			return ofApp("db", entry)
+		case 3:
+			return matching(requiring("app", "In", "db"), entry)
 		case 1:
 			return matching(metav1.LabelSelector{}, entry)
 		case 2:
@@ -143,7 +148,7 @@ func TestOrderIsThatOfTheHelpers(t *testing.T) {
 	}
 	for range 2000 {
 		a, b := entries(), entries()
-		got, _ := planEntry{&a, canonicalSelector(a.PodSelector)}.compare(planEntry{&b, canonicalSelector(b.PodSelector)})
+		got, _ := planEntry{&a, maintenance.SelectorKey(a.PodSelector)}.compare(planEntry{&b, maintenance.SelectorKey(b.PodSelector)})
 		if want := maintenance.CompareEntries(versioned(a), versioned(b)); got != want {
 			t.Fatalf("%v against %v: got %d, the helpers say %d", a, b, got, want)
 		}

@@ -66,7 +66,7 @@ func CompletePlan(plan []v1.DrainPlanEntry) []v1.DrainPlanEntry {
 }
 
 func sameSelection(a, b v1.DrainPlanEntry) bool {
-	return a.PodType == b.PodType && a.PodPriority == b.PodPriority && selectorKey(a.PodSelector) == selectorKey(b.PodSelector)
+	return a.PodType == b.PodType && a.PodPriority == b.PodPriority && SelectorKey(a.PodSelector) == SelectorKey(b.PodSelector)
 }
 
 // CompareEntries orders entries of a drain plan: by pod type, then by priority, then
@@ -81,15 +81,17 @@ func CompareEntries(a, b v1.DrainPlanEntry) int {
 }
 
 func generality(entry v1.DrainPlanEntry) int {
-	if selectorKey(entry.PodSelector) == "" {
+	if SelectorKey(entry.PodSelector) == "" {
 		return 1
 	}
 	return 0
 }
 
-// selectorKey tells selectors apart. A selector without requirements selects all pods,
-// as a missing one does, and "app=web" the same pods as "app in (web)".
-func selectorKey(selector *metav1.LabelSelector) string {
+// SelectorKey tells pod selectors of drain plans and targets apart, and names them. A
+// selector without requirements selects all pods, as a missing one does, and "app=web" the
+// same pods as "app in (web)": these have the same key, which is empty where all pods are
+// selected. Whoever compares entries compares these keys.
+func SelectorKey(selector *metav1.LabelSelector) string {
 	if selector == nil {
 		return ""
 	}
@@ -101,14 +103,21 @@ func selectorKey(selector *metav1.LabelSelector) string {
 	var keys []string
 	requirements, _ := compiled.Requirements()
 	for i := range requirements {
-		key := requirements[i].String()
-		if values := requirements[i].ValuesUnsorted(); requirements[i].Operator() == selection.In && len(values) == 1 {
-			key = requirements[i].Key() + "=" + values[0]
-		}
-		keys = append(keys, key)
+		keys = append(keys, requirementKey(&requirements[i]))
 	}
 	slices.Sort(keys)
 	return strings.Join(slices.Compact(keys), ",")
+}
+
+func requirementKey(requirement *labels.Requirement) string {
+	values := requirement.Values().List() // Sorted, each once.
+	switch operator := requirement.Operator(); {
+	case len(values) == 1 && (operator == selection.In || operator == selection.Equals):
+		return requirement.Key() + "=" + values[0]
+	case operator == selection.In || operator == selection.NotIn:
+		return fmt.Sprintf("%s %s (%s)", requirement.Key(), operator, strings.Join(values, ","))
+	}
+	return requirement.String()
 }
 
 // PodTypeOf returns who runs the pod, in the sense of a drain plan.
@@ -157,7 +166,7 @@ func compile(entries []v1.DrainPlanEntry) ([]compiledEntry, error) {
 				return nil, fmt.Errorf("podSelector of entry %d: %w", i, err)
 			}
 		}
-		compiled = append(compiled, compiledEntry{DrainPlanEntry: entry, key: selectorKey(entry.PodSelector), selector: selector})
+		compiled = append(compiled, compiledEntry{DrainPlanEntry: entry, key: SelectorKey(entry.PodSelector), selector: selector})
 	}
 	return compiled, nil
 }

@@ -233,11 +233,14 @@ func TestSelectorKey(t *testing.T) {
 		{"a label", label(web), "app=web"},
 		{"an expression of one value", label(nil, in), "app=web"},
 		{"the same twice", label(web, in, in), "app=web"},
+		{"a value twice", label(nil, expression("app", metav1.LabelSelectorOpIn, "web", "web")), "app=web"},
+		{"not, twice", label(nil, expression("app", metav1.LabelSelectorOpNotIn, "web", "web")), "app notin (web)"},
+		{"several values, one twice", label(nil, expression("app", metav1.LabelSelectorOpIn, "web", "db", "web")), "app in (db,web)"},
 		{"several values", label(nil, expression("app", metav1.LabelSelectorOpIn, "web", "db")), "app in (db,web)"},
 		{"not", label(nil, expression("app", metav1.LabelSelectorOpNotIn, "web")), "app notin (web)"},
 		{"in another order", label(nil, expression("b", metav1.LabelSelectorOpExists), in), "app=web,b"},
 	} {
-		if got := selectorKey(tc.selector); got != tc.want {
+		if got := SelectorKey(tc.selector); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
 	}
