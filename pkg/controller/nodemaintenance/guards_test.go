@@ -380,3 +380,34 @@ func TestRetriesOfKeys(t *testing.T) {
 		}
 	}
 }
+
+// Others may write conditions of nodes. What they claim of ours decides nothing, and does not
+// last.
+func TestForgedConditions(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createNode("by hand", nil)
+	pod := f.createPods(1, "n", 0)[0]
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	for _, name := range []string{"n", "by hand"} {
+		node := f.node(name)
+		node.Spec.Unschedulable, node.Status.Conditions = true, nil
+		for _, conditionType := range nodeConditionTypes {
+			node.Status.Conditions = append(node.Status.Conditions, v1.NodeCondition{Type: conditionType, Status: v1.ConditionTrue, Reason: "Forged"})
+		}
+		if _, err := f.client.CoreV1().Nodes().Update(f.ctx, node, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.run(time.Minute)
+	if c := nodeCondition(f.node("n"), coordinationv1alpha1.NodeDrained); c.Status != v1.ConditionFalse {
+		t.Errorf("the node with pod %s has the condition %+v", pod.Name, c)
+	}
+	if drained := findDrained(&f.maintenance("m").Status); drained == nil || drained.Status != metav1.ConditionFalse {
+		t.Errorf("the maintenance of the node with pod %s has the condition %+v", pod.Name, drained)
+	}
+	if node := f.node("by hand"); !node.Spec.Unschedulable || len(ownConditions(node.Status.Conditions)) > 0 {
+		t.Errorf("the node that no maintenance selects is unschedulable: %t, with conditions %+v", node.Spec.Unschedulable, node.Status.Conditions)
+	}
+}
