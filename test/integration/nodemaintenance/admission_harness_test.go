@@ -53,6 +53,8 @@ const (
 	// admissionKubelet is the kubelet of worker-1. It has more rights than kubelets have:
 	// admission alone must hold it back.
 	admissionKubelet = "system:node:worker-1"
+	// admissionAgent reports how nodes are: it may create them, and write their status.
+	admissionAgent = "agent@example.com"
 )
 
 // admissionCluster is an API server with RBAC and nodes, but no controllers.
@@ -110,6 +112,10 @@ func (c *admissionCluster) grantAll() {
 	c.grant("admission-zone-admin", user(admissionZoneAdmin), onMaintenances, onNodes("worker-1", "worker-2"))
 	c.grant("admission-fleet-admins", rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: admissionFleetGroup}, onMaintenances, onNodes())
 	c.grant("admission-kubelet", user(admissionKubelet), onMaintenances, onNodes())
+	c.grant("admission-agent", user(admissionAgent), rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"nodes", "nodes/status"}, Verbs: []string{"get", "create", "update", "patch"},
+	})
+	c.awaitRight(admissionAgent, authorizationv1.ResourceAttributes{Verb: "update", Resource: "nodes", Subresource: "status"})
 	for user, node := range map[string]string{admissionGuest: "", admissionZoneAdmin: "worker-1", admissionFleetAdmin: "worker-1", admissionKubelet: "worker-1"} {
 		c.awaitRight(user, authorizationv1.ResourceAttributes{Verb: "delete", Group: "coordination.k8s.io", Resource: "nodemaintenances"})
 		if node != "" {

@@ -51,6 +51,7 @@ func TestAdmission(t *testing.T) {
 		{"warnings", testAdmissionWarnings},
 		{"kubelets have to do with their own node", testAdmissionKubelet},
 		{"kubelets do not write their maintenance status", testAdmissionMaintenanceStatus},
+		{"nor do others who write the status of nodes", testAdmissionMaintenanceStatusOfOthers},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
@@ -410,5 +411,44 @@ func testAdmissionMaintenanceStatus(t *testing.T, c *admissionCluster) {
 	node, err := c.client.CoreV1().Nodes().Get(t.Context(), "worker-1", metav1.GetOptions{})
 	if err != nil || node.Status.MaintenanceStatus == nil || node.Status.MaintenanceStatus.DrainMessage != "Draining" {
 		t.Errorf("maintenance status after all of that: %v, %v", node.Status.MaintenanceStatus, err)
+	}
+}
+
+// Whoever reports how nodes are could otherwise have pods drained from a node, and one that
+// was cordoned by hand made schedulable.
+func testAdmissionMaintenanceStatusOfOthers(t *testing.T, c *admissionCluster) {
+	const denied = `user "agent@example.com" cannot change status.maintenanceStatus, which belongs to the node maintenance controller: this needs the verb "control" on the resource "nodes/status"`
+	const setting = `{"status":{"maintenanceStatus":{"drainMessage":"Drained","podsPendingEvictionRequest":0,"activeEvictionRequests":0}}}`
+	nodes := c.clientOf(admissionAgent, nil).CoreV1().Nodes()
+	patch := func(patch string, patchType types.PatchType, subresources ...string) error {
+		_, err := nodes.Patch(t.Context(), "worker-2", patchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+		return err
+	}
+	held := &v1.MaintenanceStatus{DrainMessage: "Draining", PodsPendingEvictionRequest: 1}
+	_, err := nodes.Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-9"}, Status: v1.NodeStatus{MaintenanceStatus: held}}, metav1.CreateOptions{})
+	admissionExpectDenied(t, "creating a node with it", err, denied)
+	admissionExpectDenied(t, "setting it", patch(setting, types.MergePatchType, "status"), denied)
+	admissionExpectDenied(t, "setting it, strategically", patch(setting, types.StrategicMergePatchType, "status"), denied)
+	if node, err := nodes.Patch(t.Context(), "worker-2", types.MergePatchType, []byte(setting), metav1.PatchOptions{}); err != nil || node.Status.MaintenanceStatus != nil {
+		t.Errorf("setting it by the main resource: %v, %v", node.Status.MaintenanceStatus, err)
+	}
+
+	node, err := c.client.CoreV1().Nodes().Get(t.Context(), "worker-2", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Status.MaintenanceStatus = held
+	if node, err = c.client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatalf("setting it as the controller would: %v", err)
+	}
+	admissionExpectDenied(t, "changing it", patch(setting, types.MergePatchType, "status"), denied)
+	// As a client of a release that does not know the field.
+	node.Status.MaintenanceStatus, node.Status.Phase = nil, v1.NodeTerminated
+	written, err := nodes.UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
+	if err != nil || written.Status.Phase != v1.NodeTerminated {
+		t.Fatalf("reporting without it: %v, %v", written, err)
+	}
+	if diff := cmp.Diff(held, written.Status.MaintenanceStatus); diff != "" {
+		t.Errorf("after a report without it (-want, +got):\n%s", diff)
 	}
 }

@@ -50,7 +50,8 @@ func Register(plugins *admission.Plugins) {
 }
 
 // Plugin completes the drain plan of each NodeMaintenance, and checks each creation,
-// update and deletion against the rights on its nodes.
+// update and deletion against the rights on its nodes. It keeps what nodes say of their
+// maintenance from being written by others than the controller.
 type Plugin struct {
 	*admission.Handler
 	enabled        bool
@@ -103,7 +104,7 @@ func (p *Plugin) ValidateInitialization() error {
 	switch {
 	case !p.inspected:
 		return fmt.Errorf("%s has not inspected the feature gates", PluginName)
-	case p.enabled && p.authorizer == nil:
+	case p.authorizer == nil:
 		return fmt.Errorf("%s has no authorizer", PluginName)
 	case p.enabled && p.nodes == nil:
 		return fmt.Errorf("%s has no informer of nodes", PluginName)
@@ -111,9 +112,12 @@ func (p *Plugin) ValidateInitialization() error {
 	return nil
 }
 
-// Admit completes the drain plan. What is wrong with the object is for Validate, and
+// Admit completes the drain plan, and the status of a node. What is wrong with the object is for Validate, and
 // for the validation of the registry, to say.
-func (p *Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if isNodeWrite(a) {
+		return p.keepMaintenanceStatus(ctx, a)
+	}
 	if !p.isMaintenance(a) || a.GetSubresource() != "" {
 		return nil
 	}
@@ -131,6 +135,9 @@ func (p *Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.Ob
 // Validate lets a change through, or returns why not. The deletion of a collection
 // comes here once for each object, with the object but without its name.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if isNodeWrite(a) {
+		return p.validateMaintenanceStatus(ctx, a)
+	}
 	if !p.isMaintenance(a) {
 		return nil
 	}

@@ -392,11 +392,12 @@ func TestValidateInitialization(t *testing.T) {
 		factory            informers.SharedInformerFactory
 		wantErr            string
 	}{
-		"complete":                  {enabled: true, inspected: true, rights: newRights(), factory: informers.NewSharedInformerFactory(fake.NewClientset(), 0)},
-		"off needs nothing":         {inspected: true},
-		"gates unknown":             {rights: newRights(), factory: informers.NewSharedInformerFactory(fake.NewClientset(), 0), wantErr: "feature gates"},
-		"on, without an authorizer": {enabled: true, inspected: true, factory: informers.NewSharedInformerFactory(fake.NewClientset(), 0), wantErr: "authorizer"},
-		"on, without an informer":   {enabled: true, inspected: true, rights: newRights(), wantErr: "informer"},
+		"complete":                   {enabled: true, inspected: true, rights: newRights(), factory: informers.NewSharedInformerFactory(fake.NewClientset(), 0)},
+		"off needs no informer":      {inspected: true, rights: newRights()},
+		"off, without an authorizer": {inspected: true, wantErr: "authorizer"},
+		"gates unknown":              {rights: newRights(), factory: informers.NewSharedInformerFactory(fake.NewClientset(), 0), wantErr: "feature gates"},
+		"on, without an authorizer":  {enabled: true, inspected: true, factory: informers.NewSharedInformerFactory(fake.NewClientset(), 0), wantErr: "authorizer"},
+		"on, without an informer":    {enabled: true, inspected: true, rights: newRights(), wantErr: "informer"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -441,6 +442,7 @@ type gatesOnly struct{}
 
 func (gatesOnly) Initialize(plugin admission.Interface) {
 	plugin.(*Plugin).InspectFeatureGates(utilfeature.DefaultFeatureGate)
+	plugin.(*Plugin).SetAuthorizer(newRights())
 }
 
 func TestRegister(t *testing.T) {

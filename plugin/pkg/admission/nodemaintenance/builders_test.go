@@ -42,6 +42,8 @@ const (
 	admin     = "admin"
 	zoneAdmin = "zone-admin"
 	guest     = "guest"
+	// nodeController may control the status of nodes.
+	nodeController = "node-controller"
 
 	zoneLabel = "topology.kubernetes.io/zone"
 	idle      = coordination.NodeMaintenanceStageIdle
@@ -50,10 +52,12 @@ const (
 	complete  = coordination.NodeMaintenanceStageComplete
 )
 
-// rights knows who may delete which nodes, and what it was asked.
+// rights knows who may delete which nodes, who controls their status, and what it was asked.
 type rights struct {
 	// deletableNodes has names of nodes for each user; an empty one stands for all.
 	deletableNodes map[string][]string
+	// controllers are the users that may control the status of all nodes.
+	controllers []string
 	// errFor makes the answers about these names errors.
 	errFor map[string]error
 	asked  []authorizer.Attributes
@@ -67,6 +71,10 @@ func (r *rights) Authorize(_ context.Context, a authorizer.Attributes) (authoriz
 	names := r.deletableNodes[a.GetUser().GetName()]
 	if a.GetVerb() == "delete" && a.GetAPIGroup() == "" && a.GetAPIVersion() == "v1" && a.GetResource() == "nodes" && a.GetSubresource() == "" &&
 		a.IsResourceRequest() && (slices.Contains(names, "") || slices.Contains(names, a.GetName())) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	if a.GetVerb() == "control" && a.GetAPIGroup() == "" && a.GetAPIVersion() == "v1" && a.GetResource() == "nodes" && a.GetSubresource() == "status" &&
+		a.IsResourceRequest() && slices.Contains(r.controllers, a.GetUser().GetName()) {
 		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
@@ -121,7 +129,7 @@ func newPlugin(t testing.TB, nodes []*v1.Node, authorizer authorizer.Authorizer)
 }
 
 func newRights() *rights {
-	return &rights{deletableNodes: map[string][]string{admin: {""}, zoneAdmin: {"node-a1", "node-a2"}}}
+	return &rights{deletableNodes: map[string][]string{admin: {""}, zoneAdmin: {"node-a1", "node-a2"}}, controllers: []string{nodeController}}
 }
 
 type option func(*coordination.NodeMaintenance)

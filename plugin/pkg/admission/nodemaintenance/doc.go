@@ -53,6 +53,23 @@ limitations under the License.
 // name and nothing else, before and after the change. Everything else is forbidden to it,
 // whatever rights it has on nodes.
 //
+// # What nodes say of their maintenance
+//
+// The controller believes status.maintenanceStatus of a Node: it makes a node that has one
+// schedulable in the end, however it was cordoned, and takes back none of its drain targets.
+// So a write of a node that sets or changes it, also the creation of a node that brings it,
+// needs the verb "control" on nodes/status. The authorizer is asked only if the field
+// changes, so that heartbeats cost nothing. A write of the status that leaves it out does
+// not fail: it may come from a client that does not know the field, such as the node
+// lifecycle controller of an older release. What is stored is put back.
+//
+// All of this is the same with the gate off, as far as something is stored: a server of
+// several whose gate is off is no way around the others.
+//
+// The conditions of a node that the controller writes are not protected. It reads none of
+// them, and puts them right: they are as true as other conditions are where others may
+// write the status, too.
+//
 // # What is not checked
 //
 // Rights are asked for when a maintenance is written. Nodes that begin to match later,

@@ -150,7 +150,7 @@ func TestOnlyTheControllerControlsEvictionRequests(t *testing.T) {
 		"report as any interceptor":  {"intercept", "evictioninterceptors", "", []string{"cluster-admin"}},
 		"all verbs for interceptors": {"*", "evictioninterceptors", "", []string{"cluster-admin"}},
 	} {
-		got := rolesThatMay(roles, func(rule *rbacv1.PolicyRule) bool {
+		got := rolesThatMay(roles, "coordination.k8s.io", func(rule *rbacv1.PolicyRule) bool {
 			return rbacv1helpers.VerbMatches(rule, test.verb) && rbacv1helpers.ResourceMatches(rule, test.resource, test.subresource) && len(rule.ResourceNames) == 0
 		})
 		if diff := cmp.Diff(test.want, got); diff != "" {
@@ -161,18 +161,18 @@ func TestOnlyTheControllerControlsEvictionRequests(t *testing.T) {
 
 // statusWriters returns the roles that may write this status.
 func statusWriters(roles map[string][]rbacv1.PolicyRule, resource string) []string {
-	return rolesThatMay(roles, func(rule *rbacv1.PolicyRule) bool {
+	return rolesThatMay(roles, "coordination.k8s.io", func(rule *rbacv1.PolicyRule) bool {
 		writes := rbacv1helpers.VerbMatches(rule, "update") || rbacv1helpers.VerbMatches(rule, "patch")
 		return writes && rbacv1helpers.ResourceMatches(rule, resource, "status")
 	})
 }
 
-// rolesThatMay returns the roles with a rule for coordination.k8s.io that allows something.
-func rolesThatMay(roles map[string][]rbacv1.PolicyRule, allows func(*rbacv1.PolicyRule) bool) []string {
+// rolesThatMay returns the roles with a rule for the API group that allows something.
+func rolesThatMay(roles map[string][]rbacv1.PolicyRule, group string, allows func(*rbacv1.PolicyRule) bool) []string {
 	var names []string
 	for name, rules := range roles {
 		for i := range rules {
-			if rbacv1helpers.APIGroupMatches(&rules[i], "coordination.k8s.io") && allows(&rules[i]) {
+			if rbacv1helpers.APIGroupMatches(&rules[i], group) && allows(&rules[i]) {
 				names = append(names, name)
 			}
 		}

@@ -20,6 +20,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-helpers/node/maintenance"
 	rbacv1helpers "k8s.io/kubernetes/pkg/apis/rbac/v1"
 	"k8s.io/kubernetes/pkg/features"
 )
@@ -39,9 +40,10 @@ func addNodeMaintenanceControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 			// It sets the finalizer and, when the object is deleted, the stage.
 			rbacv1helpers.NewRule("get", "list", "watch", "update", "patch").Groups(coordinationGroup).Resources("nodemaintenances").RuleOrDie(),
 			rbacv1helpers.NewRule("update", "patch").Groups(coordinationGroup).Resources("nodemaintenances/status").RuleOrDie(),
-			// It cordons and uncordons, and reports conditions and the maintenance status.
+			// It cordons and uncordons, and reports conditions and, with control, the maintenance
+			// status: see plugin/pkg/admission/nodemaintenance.
 			rbacv1helpers.NewRule("get", "list", "watch", "patch").Groups(legacyGroup).Resources("nodes").RuleOrDie(),
-			rbacv1helpers.NewRule("patch").Groups(legacyGroup).Resources("nodes/status").RuleOrDie(),
+			rbacv1helpers.NewRule("patch", maintenance.ControlVerb).Groups(legacyGroup).Resources("nodes/status").RuleOrDie(),
 			// It asks by Server-Side Apply, which is a patch that may create.
 			rbacv1helpers.NewRule("get", "list", "watch", "create", "patch").Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
 			// It deletes no pod: that is the right that a requester needs, see

@@ -25,6 +25,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	rbacv1helpers "k8s.io/kubernetes/pkg/apis/rbac/v1"
 )
 
 const nodeMaintenanceController = "system:controller:nodemaintenance-controller"
@@ -46,7 +47,7 @@ func TestNodeMaintenanceRules(t *testing.T) {
 			rule([]string{"get", "list", "patch", "update", "watch"}, coordination, []string{"nodemaintenances"}),
 			rule([]string{"patch", "update"}, coordination, []string{"nodemaintenances/status"}),
 			rule([]string{"get", "list", "patch", "watch"}, core, []string{"nodes"}),
-			rule([]string{"patch"}, core, []string{"nodes/status"}),
+			rule([]string{"control", "patch"}, core, []string{"nodes/status"}),
 			rule([]string{"create", "get", "list", "patch", "watch"}, coordination, []string{"evictionrequests"}),
 			rule([]string{"delete", "get", "list", "watch"}, core, []string{"pods"}),
 			rule([]string{"list", "watch"}, []string{"policy"}, []string{"poddisruptionbudgets"}),
@@ -77,6 +78,16 @@ func TestOnlyTheControllerWritesTheStatusOfNodeMaintenances(t *testing.T) {
 	writers := statusWriters(rulesWithMaintenances(t, true), "nodemaintenances/status")
 	if diff := cmp.Diff([]string{"cluster-admin", "system:controller:generic-garbage-collector", nodeMaintenanceController}, writers); diff != "" {
 		t.Errorf("unexpected writers (-want, +got):\n%s", diff)
+	}
+}
+
+// Others write the status of nodes, but not which pods leave them.
+func TestOnlyTheControllerWritesTheMaintenanceStatusOfNodes(t *testing.T) {
+	controllers := rolesThatMay(rulesWithMaintenances(t, true), "", func(rule *rbacv1.PolicyRule) bool {
+		return rbacv1helpers.VerbMatches(rule, "control") && rbacv1helpers.ResourceMatches(rule, "nodes/status", "status")
+	})
+	if diff := cmp.Diff([]string{"cluster-admin", nodeMaintenanceController}, controllers); diff != "" {
+		t.Errorf("unexpected roles with control (-want, +got):\n%s", diff)
 	}
 }
 

@@ -1,0 +1,110 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/apis/core"
+)
+
+// isNodeWrite says whether a write may carry status.maintenanceStatus. It does not depend
+// on the gate: what is stored must not be changed by way of a server whose gate is off.
+func isNodeWrite(a admission.Attributes) bool {
+	return a.GetResource().GroupResource() == core.Resource("nodes") && (a.GetSubresource() == "" || a.GetSubresource() == "status")
+}
+
+// keepMaintenanceStatus puts back what a write of the status leaves out. Clients of a
+// release that does not know the field lose it when they update the status: they have to
+// be able to do that, because they report that a node is unhealthy.
+func (p *Plugin) keepMaintenanceStatus(ctx context.Context, a admission.Attributes) error {
+	node, old := nodesOf(a)
+	if node == nil || old == nil || a.GetSubresource() != "status" || node.Status.MaintenanceStatus != nil || old.Status.MaintenanceStatus == nil {
+		return nil
+	}
+	allowed, err := p.mayControl(ctx, a, node)
+	if allowed || err != nil {
+		return err
+	}
+	node.Status.MaintenanceStatus = old.Status.MaintenanceStatus.DeepCopy()
+	warning.AddWarning(ctx, "", fmt.Sprintf("status.maintenanceStatus was kept: removing it needs the verb %q on the resource %q", maintenance.ControlVerb, "nodes/status"))
+	return nil
+}
+
+// validateMaintenanceStatus lets a write of a node through unless it changes
+// status.maintenanceStatus and the user does not control that. The registry has dropped
+// by now what this endpoint, or a server with the gate off, does not store.
+func (p *Plugin) validateMaintenanceStatus(ctx context.Context, a admission.Attributes) error {
+	node, old := nodesOf(a)
+	if node == nil {
+		return nil
+	}
+	var stored *core.MaintenanceStatus
+	if old != nil {
+		stored = old.Status.MaintenanceStatus
+	}
+	if apiequality.Semantic.DeepEqual(node.Status.MaintenanceStatus, stored) {
+		return nil // As in all heartbeats: nobody is asked.
+	}
+	allowed, err := p.mayControl(ctx, a, node)
+	if allowed || err != nil {
+		return err
+	}
+	return apierrors.NewForbidden(a.GetResource().GroupResource(), node.Name, fmt.Errorf("user %q cannot change status.maintenanceStatus, "+
+		"which belongs to the node maintenance controller: this needs the verb %q on the resource %q, which only controllers should have",
+		a.GetUserInfo().GetName(), maintenance.ControlVerb, "nodes/status"))
+}
+
+// mayControl asks whether the user may say how far the node is drained.
+func (p *Plugin) mayControl(ctx context.Context, a admission.Attributes, node *core.Node) (bool, error) {
+	decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User:            a.GetUserInfo(),
+		Verb:            maintenance.ControlVerb,
+		APIVersion:      "v1",
+		Resource:        "nodes",
+		Subresource:     "status",
+		Name:            node.Name,
+		ResourceRequest: true,
+	})
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return true, nil
+	case err != nil:
+		return false, apierrors.NewInternalError(fmt.Errorf("authorizing user %q to change status.maintenanceStatus of node %q: %w", a.GetUserInfo().GetName(), node.Name, err))
+	}
+	return false, nil
+}
+
+// nodesOf returns the node that is created or updated, and the one that is stored. What
+// is no node is for others to refuse.
+func nodesOf(a admission.Attributes) (node, old *core.Node) {
+	switch a.GetOperation() {
+	case admission.Create:
+		node, _ = a.GetObject().(*core.Node)
+	case admission.Update:
+		node, _ = a.GetObject().(*core.Node)
+		old, _ = a.GetOldObject().(*core.Node)
+	}
+	return node, old
+}

@@ -1,0 +1,264 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/kubernetes/pkg/apis/core"
+)
+
+// agent may write the status of nodes, as many programs do, and controls none.
+const agent = "node-problem-detector"
+
+func nodeWith(status *core.MaintenanceStatus) *core.Node {
+	return &core.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-a1", ResourceVersion: "1"},
+		Status:     core.NodeStatus{Phase: core.NodeRunning, MaintenanceStatus: status},
+	}
+}
+
+// upTo is the status of a node that is drained up to this priority.
+func upTo(priority int32) *core.MaintenanceStatus {
+	return &core.MaintenanceStatus{
+		DrainTargets: []core.DrainPlanEntry{{PodType: core.PodTypeDefault, PodPriority: priority}}, DrainMessage: "Draining", ActiveEvictionRequests: 1,
+	}
+}
+
+// nodeAttributes are those of a write of the node; old is nil on creation, when the name
+// may be missing, too.
+func nodeAttributes(who, subresource string, node, old *core.Node) admission.Attributes {
+	operation, name, oldObject := admission.Create, "", runtime.Object(nil)
+	if old != nil {
+		operation, name, oldObject = admission.Update, old.Name, old
+	}
+	return admission.NewAttributesRecord(node, oldObject, core.Kind("Node").WithVersion("v1"), "", name,
+		core.Resource("nodes").WithVersion("v1"), subresource, operation, nil, false, userNamed(who))
+}
+
+// write does to a node what the API server does before it stores it.
+func write(ctx context.Context, plugin *Plugin, a admission.Attributes) error {
+	if err := plugin.Admit(ctx, a, nil); err != nil {
+		return err
+	}
+	return plugin.Validate(ctx, a, nil)
+}
+
+// Whoever may write the status of a node must not say what leaves it, and with it that it is
+// held by a maintenance: the controller believes both.
+func TestMaintenanceStatusOfNodes(t *testing.T) {
+	const denied = `nodes "node-a1" is forbidden: user "node-problem-detector" cannot change status.maintenanceStatus, which belongs to the node maintenance controller: ` +
+		`this needs the verb "control" on the resource "nodes/status", which only controllers should have`
+	changed := upTo(1)
+	changed.DrainTargets[0].PodSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	tests := map[string]struct {
+		old, node   *core.Node
+		subresource string
+		wantErr     string
+		// want is what is stored; node, if it is nil.
+		want         *core.Node
+		wantWarnings warnings
+		wantAsked    int
+	}{
+		"a heartbeat":                       {old: nodeWith(nil), node: nodeWith(nil), subresource: "status"},
+		"a heartbeat of a node held":        {old: nodeWith(upTo(1)), node: nodeWith(upTo(1)), subresource: "status"},
+		"a node":                            {node: nodeWith(nil)},
+		"a node that says it is drained":    {node: nodeWith(upTo(1)), wantErr: denied, wantAsked: 1},
+		"a node that says it is held":       {node: nodeWith(&core.MaintenanceStatus{}), wantErr: denied, wantAsked: 1},
+		"saying that it is held":            {old: nodeWith(nil), node: nodeWith(&core.MaintenanceStatus{}), subresource: "status", wantErr: denied, wantAsked: 1},
+		"drain targets":                     {old: nodeWith(nil), node: nodeWith(upTo(1)), subresource: "status", wantErr: denied, wantAsked: 1},
+		"more drain targets":                {old: nodeWith(upTo(1)), node: nodeWith(upTo(2)), subresource: "status", wantErr: denied, wantAsked: 1},
+		"other labels in the drain targets": {old: nodeWith(upTo(1)), node: nodeWith(changed), subresource: "status", wantErr: denied, wantAsked: 1},
+		"no drain targets":                  {old: nodeWith(upTo(1)), node: nodeWith(&core.MaintenanceStatus{}), subresource: "status", wantErr: denied, wantAsked: 1},
+		"an update that has got there":      {old: nodeWith(upTo(1)), node: nodeWith(upTo(2)), wantErr: denied, wantAsked: 1},
+		"removal by whom does not know it": {
+			old: nodeWith(upTo(1)), node: nodeWith(nil), subresource: "status", want: nodeWith(upTo(1)), wantAsked: 1,
+			wantWarnings: warnings{`status.maintenanceStatus was kept: removing it needs the verb "control" on the resource "nodes/status"`},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			rights := newRights()
+			plugin := newPlugin(t, twoZones(), rights)
+			var got warnings
+			ctx := warning.WithWarningRecorder(t.Context(), &got)
+			err := write(ctx, plugin, nodeAttributes(agent, test.subresource, test.node, test.old))
+			switch {
+			case test.wantErr == "" && err != nil:
+				t.Fatalf("unexpected error: %v", err)
+			case test.wantErr != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.wantErr)):
+				t.Fatalf("error %v, must be forbidden: %q", err, test.wantErr)
+			}
+			if test.want != nil {
+				if diff := cmp.Diff(test.want, test.node); diff != "" {
+					t.Errorf("unexpected node (-want, +got):\n%s", diff)
+				}
+			}
+			if diff := cmp.Diff(test.wantWarnings, got); diff != "" {
+				t.Errorf("unexpected warnings (-want, +got):\n%s", diff)
+			}
+			if len(rights.asked) != test.wantAsked {
+				t.Errorf("asked %v, must be %d questions", rights.asked, test.wantAsked)
+			}
+			for _, attributes := range rights.asked {
+				if attributes.GetName() != "node-a1" {
+					t.Errorf("asked about node %q", attributes.GetName())
+				}
+			}
+		})
+	}
+}
+
+// What is kept is a copy: the object that is stored must not share memory with the one that
+// the server compares it with.
+func TestKeptMaintenanceStatusIsACopy(t *testing.T) {
+	old, node := nodeWith(upTo(1)), nodeWith(nil)
+	if err := write(t.Context(), newPlugin(t, nil, newRights()), nodeAttributes(agent, "status", node, old)); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	if node.Status.MaintenanceStatus == nil || node.Status.MaintenanceStatus == old.Status.MaintenanceStatus {
+		t.Errorf("the node has %p, the old one %p", node.Status.MaintenanceStatus, old.Status.MaintenanceStatus)
+	}
+}
+
+// The controller creates, changes and removes it.
+func TestControllerWritesTheMaintenanceStatus(t *testing.T) {
+	for name, test := range map[string]struct{ old, node *core.Node }{
+		"create": {node: nodeWith(upTo(1))},
+		"set":    {old: nodeWith(nil), node: nodeWith(upTo(1))},
+		"change": {old: nodeWith(upTo(1)), node: nodeWith(upTo(2))},
+		"remove": {old: nodeWith(upTo(1)), node: nodeWith(nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := test.node.DeepCopy()
+			if err := write(t.Context(), newPlugin(t, nil, newRights()), nodeAttributes(nodeController, "status", test.node, test.old)); err != nil {
+				t.Fatalf("unexpected error: %v", err)
+			}
+			if diff := cmp.Diff(want, test.node); diff != "" {
+				t.Errorf("unexpected node (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The right to delete nodes, or to hold them by a maintenance, is another.
+func TestWhoMayDeleteNodesDoesNotControlTheirStatus(t *testing.T) {
+	err := write(t.Context(), newPlugin(t, nil, newRights()), nodeAttributes(admin, "status", nodeWith(upTo(1)), nodeWith(nil)))
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("error %v, must be forbidden", err)
+	}
+}
+
+// An update of the node itself carries no status: the registry takes it out after Admit, and
+// asking there would cost a question for each client that sends an old one.
+func TestUpdateOfANodeIsNotAskedBeforeItsStatusIsDropped(t *testing.T) {
+	rights := newRights()
+	node := nodeWith(nil)
+	if err := newPlugin(t, nil, rights).Admit(t.Context(), nodeAttributes(agent, "", node, nodeWith(upTo(1))), nil); err != nil || node.Status.MaintenanceStatus != nil || len(rights.asked) > 0 {
+		t.Errorf("error %v, status %v, asked %v", err, node.Status.MaintenanceStatus, rights.asked)
+	}
+}
+
+// With the gate off the registry drops what is new, and keeps what is stored. In a cluster
+// of several servers, that must not be the way around the others.
+func TestMaintenanceStatusWithoutTheGate(t *testing.T) {
+	newPluginWithoutGate := func() *Plugin {
+		plugin := newPlugin(t, nil, newRights())
+		plugin.enabled = false
+		return plugin
+	}
+	if err := write(t.Context(), newPluginWithoutGate(), nodeAttributes(agent, "status", nodeWith(upTo(2)), nodeWith(upTo(1)))); !apierrors.IsForbidden(err) {
+		t.Errorf("changing a stored one: error %v, must be forbidden", err)
+	}
+	node := nodeWith(nil)
+	if err := write(t.Context(), newPluginWithoutGate(), nodeAttributes(agent, "status", node, nodeWith(upTo(1)))); err != nil || node.Status.MaintenanceStatus == nil {
+		t.Errorf("removing a stored one: error %v, status %v", err, node.Status.MaintenanceStatus)
+	}
+}
+
+// A failing authorizer is no denial, and lets nothing through.
+func TestMaintenanceStatusWithoutAnAnswer(t *testing.T) {
+	for name, node := range map[string]*core.Node{"change": nodeWith(upTo(2)), "remove": nodeWith(nil)} {
+		t.Run(name, func(t *testing.T) {
+			rights := newRights()
+			rights.errFor = map[string]error{"node-a1": errors.New("no connection")}
+			err := write(t.Context(), newPlugin(t, nil, rights), nodeAttributes(agent, "status", node, nodeWith(upTo(1))))
+			if !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), `authorizing user "node-problem-detector" to change status.maintenanceStatus of node "node-a1": no connection`) {
+				t.Errorf("unexpected error: %v", err)
+			}
+		})
+	}
+}
+
+// What is no node is for others to refuse.
+func TestUnexpectedObjectsAsNodes(t *testing.T) {
+	plugin := newPlugin(t, nil, newRights())
+	for _, a := range []admission.Attributes{
+		admission.NewAttributesRecord(&core.Pod{}, &core.Pod{}, core.Kind("Node").WithVersion("v1"), "", "node-a1", core.Resource("nodes").WithVersion("v1"), "status", admission.Update, nil, false, userNamed(agent)),
+		admission.NewAttributesRecord(nil, nodeWith(upTo(1)), core.Kind("Node").WithVersion("v1"), "", "node-a1", core.Resource("nodes").WithVersion("v1"), "", admission.Delete, nil, false, userNamed(agent)),
+	} {
+		if err := write(t.Context(), plugin, a); err != nil {
+			t.Errorf("%s of %T: %v", a.GetOperation(), a.GetObject(), err)
+		}
+	}
+}
+
+// Heartbeats must cost nothing that can be noticed.
+func BenchmarkHeartbeat(b *testing.B) {
+	held := func() *core.MaintenanceStatus {
+		status := &core.MaintenanceStatus{DrainMessage: "Draining"}
+		for i := range int32(12) {
+			status.DrainTargets = append(status.DrainTargets, core.DrainPlanEntry{
+				PodType: core.PodTypeDefault, PodPriority: i, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			})
+		}
+		return status
+	}
+	for name, node := range map[string][2]*core.Node{"NotHeld": {nodeWith(nil), nodeWith(nil)}, "Held": {nodeWith(held()), nodeWith(held())}} {
+		b.Run(name, func(b *testing.B) {
+			refused := authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+				b.Error("the authorizer was asked")
+				return authorizer.DecisionDeny, "", nil
+			})
+			plugin := newPlugin(b, nil, refused)
+			a := nodeAttributes(agent, "status", node[0], node[1])
+			for b.Loop() {
+				if err := write(b.Context(), plugin, a); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if perBeat := b.Elapsed() / time.Duration(b.N); perBeat > maxPerHeartbeat {
+				b.Errorf("%s per heartbeat, must be at most %s", perBeat, maxPerHeartbeat)
+			}
+		})
+	}
+}
+
+// maxPerHeartbeat is what the check may take, also where many targets are compared: little
+// beside the decoding and storing of a node.
+const maxPerHeartbeat = 200 * time.Microsecond
