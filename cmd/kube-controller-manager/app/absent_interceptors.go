@@ -45,6 +45,10 @@ const (
 	// of a controller. An API server that has just started denies everything for some seconds,
 	// and a turn that was passed on does not come back.
 	rightsChecks = 5
+
+	// standInTurns is how many turns a stand-in takes at a time. None of them does anything, so
+	// none should have to wait for another one, and report that.
+	standInTurns = 1000000
 )
 
 // workloadInterceptor is a controller that takes part in evictions.
@@ -134,13 +138,15 @@ func (i workloadInterceptor) standIn(controllerContext ControllerContext, client
 		Name:   i.name,
 		Handle: func(context.Context, *evictionrequest.Turn) error {
 			if i.onlyEnd {
-				// It stays the turn of the controller, and no heartbeat speaks for it.
+				// It stays the turn of the controller, and no heartbeat speaks for it. The library calls
+				// again from time to time, and writes the message once.
 				return errors.New(reason)
 			}
 			return evictionrequest.Decline(reason)
 		},
-		Persistent: i.onlyEnd,
-		Informer:   controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests(),
+		MaxConcurrent: standInTurns,
+		Persistent:    i.onlyEnd,
+		Informer:      controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("creating the stand-in for interceptor %s: %w", i.name, err)

@@ -19,6 +19,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -185,6 +186,56 @@ func TestAbsentInterceptors(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestStandInWritesOnce counts what a stand-in writes about pods that it does not pass on, in
+// hours: what it says does not change, and a cluster has a pod of each DaemonSet on each node.
+func TestStandInWritesOnce(t *testing.T) {
+	setGates(t, allGates...)
+	synctest.Test(t, func(t *testing.T) {
+		const pods = 25
+		var requests []runtime.Object
+		for i := range pods {
+			request := requestFor("daemonset.apps.k8s.io")
+			request.Name = fmt.Sprintf("pod-%d", i)
+			request.UID, request.Spec.Target.Pod.UID = types.UID(request.Name), request.Name
+			requests = append(requests, request)
+		}
+		client := fake.NewClientset(requests...)
+		controllerContext, _ := withClients(asTheyAre)
+		controllerContext.InformerFactory = informers.NewSharedInformerFactory(client, 0)
+		i := slices.IndexFunc(workloadInterceptors, func(i workloadInterceptor) bool { return i.onlyEnd })
+		run, err := workloadInterceptors[i].standIn(controllerContext, client, "Switched off.")
+		if err != nil {
+			t.Fatalf("creating the stand-in: %v", err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { run(ctx) })
+		controllerContext.InformerFactory.Start(ctx.Done())
+		time.Sleep(12 * time.Hour)
+		synctest.Wait()
+		writes := 0
+		for _, action := range client.Actions() {
+			if action.Matches("patch", "evictionrequests/status") {
+				writes++
+			}
+		}
+		// One confirms that it is its turn, and one says why nothing happens.
+		if writes > 2*pods {
+			t.Errorf("%d writes about %d pods in 12 hours, want at most 2 for each", writes, pods)
+		}
+		request, err := client.CoordinationV1alpha1().EvictionRequests("default").Get(ctx, "pod-0", metav1.GetOptions{})
+		if err != nil {
+			t.Fatalf("reading a request: %v", err)
+		}
+		if got, want := request.Status.Interceptors[0].Message, "Failed, trying again: Switched off."; got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+		stop()
+		running.Wait()
+		controllerContext.InformerFactory.Shutdown()
+	})
 }
 
 // Which stand-ins there are, and whose rights are checked.

@@ -94,6 +94,15 @@ func (p pace) nextBeat() time.Time {
 	return later(p.beat, p.since).Add(p.interval())
 }
 
+// settled is when an attempt that follows a failure has run for long enough to be told of. Most
+// fail again before, in the same way, and then there is nothing new to write.
+func (p pace) settled() time.Time {
+	if p.since.IsZero() {
+		return p.since
+	}
+	return p.since.Add(minHeartbeatInterval)
+}
+
 // beats reports whether a report that is written now has a new heartbeat: only while there
 // is work that it speaks for. After a restart it is early, because nobody knows how long the
 // process was away.

@@ -84,11 +84,12 @@ func (r *report) start(attempt int, now time.Time) {
 }
 
 // fail shows the error. No heartbeats are sent until Handle has run for a while again:
-// failing is no progress, and whoever does nothing else loses the turn in the end.
-func (r *report) fail(err error, delay time.Duration) {
+// failing is no progress, and whoever does nothing else loses the turn in the end. The message
+// is the same for the same error: one that tells of each attempt would be written for each.
+func (r *report) fail(err error) {
 	r.working = false
 	r.eta = time.Time{}
-	r.message = fmt.Sprintf("Failed, trying again in %v: %v", delay.Round(time.Second), err)
+	r.message = fmt.Sprintf("Failed, trying again: %v", err)
 }
 
 func (r *report) complete(message string) {
@@ -101,9 +102,10 @@ func (r *report) complete(message string) {
 type accepted struct {
 	// entry is what it had last, also before this process has written anything.
 	entry coordinationv1alpha1.InterceptorStatus
-	// revision is the last revision of the report that it has taken; at is where
-	// messageInterval counts from.
+	// revision is the last revision of the report that it has taken, content what is in that;
+	// at is where messageInterval counts from.
 	revision int
+	content  content
 	at       time.Time
 	// changed is closed, and replaced, when revision grows.
 	changed chan struct{}
@@ -153,7 +155,7 @@ func (t *Turn) nextReport(now time.Time) (time.Time, pace) {
 	case changed && t.wanted.urgent:
 		return now, pace
 	case changed && t.wanted.working:
-		return earlier(t.accepted.at.Add(messageInterval), pace.nextBeat()), pace
+		return earlier(later(t.accepted.at.Add(messageInterval), pace.settled()), pace.nextBeat()), pace
 	case changed:
 		return t.accepted.at.Add(messageInterval), pace
 	case t.wanted.working:
@@ -209,13 +211,19 @@ func (t *Turn) write(now time.Time) bool {
 		t.accepted.at = now.Add(settleTime - messageInterval)
 	}
 	t.accepted.entry = t.interceptor.ownEntry(request)
-	t.accepted.revision = wanted.revision
+	t.accepted.content = wanted.content
 	if t.wanted.revision == wanted.revision {
 		t.wanted.urgent = false
 	}
-	close(t.accepted.changed)
-	t.accepted.changed = make(chan struct{})
+	t.accepted.take(wanted.revision)
 	return true
+}
+
+// take notes that the API server has what that revision says.
+func (a *accepted) take(revision int) {
+	a.revision = revision
+	close(a.changed)
+	a.changed = make(chan struct{})
 }
 
 // rejected finds out why a report was not accepted. When the turn is over, the API

@@ -28,6 +28,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestHeartbeats(t *testing.T) {
@@ -236,7 +237,7 @@ func TestHandleFails(t *testing.T) {
 		})
 		time.Sleep(15 * time.Second)
 		synctest.Wait()
-		if entry := w.entry("a"); !strings.HasPrefix(entry.Message, "Failed, trying again in") || !strings.HasSuffix(entry.Message, ": no connection") || entry.ExpectedFinishTime != nil {
+		if entry := w.entry("a"); entry.Message != "Failed, trying again: no connection" || entry.ExpectedFinishTime != nil {
 			t.Errorf("after a failure the entry is %v, want it to say so", entry)
 		}
 		time.Sleep(5 * time.Minute)
@@ -271,6 +272,61 @@ func TestHandleFailsUntilDeadline(t *testing.T) {
 		}
 		stop()
 	})
+}
+
+// TestFailingIsReportedOnce counts what is written about an interceptor that keeps failing in the
+// same way, and never loses its turn: with as many pods as a cluster has, a write for each attempt
+// would be all that the API server does.
+func TestFailingIsReportedOnce(t *testing.T) {
+	refused := errors.New("refused")
+	cases := map[string]struct {
+		handle  Handler
+		options []func(*InterceptorConfig)
+		// want is how many reports there are about each request.
+		want int
+	}{
+		"at once": {handle: func(context.Context, *Turn) error { return refused }, want: 2},
+		"after it has said what it does": {handle: func(_ context.Context, turn *Turn) error {
+			turn.SetMessage("Deleting the pod.")
+			turn.SetExpectedFinishTime(time.Now().Add(time.Minute))
+			return refused
+		}, want: 2},
+		// The first attempt is told of after a second, since it may last.
+		"after half a minute": {handle: func(_ context.Context, turn *Turn) error {
+			turn.SetMessage("Deleting the pod.")
+			time.Sleep(30 * time.Second)
+			return refused
+		}, want: 3},
+		"one after another": {handle: func(context.Context, *Turn) error {
+			time.Sleep(5 * time.Second)
+			return refused
+		}, options: []func(*InterceptorConfig){func(c *InterceptorConfig) { c.MaxConcurrent = 1 }}, want: 3},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, newRequest("a"), newRequest("b"), newRequest("c"))
+				stop := w.start(tc.handle, append(tc.options, persistent)...)
+				time.Sleep(24 * time.Hour)
+				synctest.Wait()
+				counts := map[types.UID]int{}
+				for _, report := range w.sent() {
+					counts[report.uid]++
+				}
+				for uid, count := range counts {
+					if count > tc.want {
+						t.Errorf("%d reports with %s in a day, want at most %d", count, uid, tc.want)
+					}
+				}
+				for _, request := range []string{"a", "b", "c"} {
+					if got := w.entry(request).Message; got != "Failed, trying again: refused" {
+						t.Errorf("%s says %q", request, got)
+					}
+				}
+				stop()
+			})
+		})
+	}
 }
 
 // TestBeats looks at the boundary second of every rule.

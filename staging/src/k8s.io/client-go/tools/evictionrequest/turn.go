@@ -131,6 +131,9 @@ func (t *Turn) want(change func(*report)) int {
 	change(&t.wanted)
 	if t.wanted.content != before {
 		t.wanted.revision++
+		if t.accepted.revision > 0 && t.wanted.content == t.accepted.content {
+			t.accepted.take(t.wanted.revision) // What was to be written in between is out of date.
+		}
 	}
 	select {
 	case t.wake <- struct{}{}:
@@ -214,14 +217,15 @@ func (t *Turn) work(started bool) (message string, err error) {
 		started = false
 		delay := backoff.Step()
 		klog.FromContext(t.ctx).Error(err, "Handle failed", "tryingAgainIn", delay)
-		t.want(func(r *report) { r.fail(err, delay) })
+		t.want(func(r *report) { r.fail(err) })
 		if err := pause(t.ctx, t.interceptor.config.Clock, delay); err != nil {
 			return "", err
 		}
 	}
 }
 
-// tryStart starts an attempt if there is a place. If not, it says so.
+// tryStart starts an attempt if there is a place. If not, it says so, unless there is a failure
+// that says more.
 func (t *Turn) tryStart(number int) bool {
 	slots := t.interceptor.slots
 	select {
@@ -230,9 +234,11 @@ func (t *Turn) tryStart(number int) bool {
 		return true
 	default:
 	}
-	t.want(func(r *report) {
-		r.message = fmt.Sprintf("Waiting: the interceptor works on %d other pods, as many as it may.", cap(slots))
-	})
+	if number == 1 {
+		t.want(func(r *report) {
+			r.message = fmt.Sprintf("Waiting: the interceptor works on %d other pods, as many as it may.", cap(slots))
+		})
+	}
 	return false
 }
 
