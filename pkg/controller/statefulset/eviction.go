@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -118,9 +119,15 @@ func newEvictionPacer(ssc *StatefulSetController, requestInformer coordinationin
 
 func newEvictionQueue(clock clock.WithTicker) workqueue.TypedRateLimitingInterface[string] {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.DefaultTypedControllerRateLimiter[string](),
+		newEvictionRateLimiter(),
 		workqueue.TypedRateLimitingQueueConfig[string]{Name: "statefulset_evictions", Clock: clock},
 	)
+}
+
+// newEvictionRateLimiter has each set wait for itself: many that fail must not delay the first
+// retry of another one.
+func newEvictionRateLimiter() workqueue.TypedRateLimiter[string] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, evictionRetryInterval)
 }
 
 // evictionKey returns the key of the StatefulSet that a pod of this name belongs to. The

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,6 +35,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/kubernetes/pkg/controller/statefulset/metrics"
+	"k8s.io/utils/clock"
 )
 
 const passedOn = "Passed on: StatefulSet web can do without the pod now."
@@ -454,6 +456,52 @@ func TestCanceledTurns(t *testing.T) {
 			p.pacer.canceled(turn, test.cause) // The request will say what became of that.
 			expectCounts(t, since, test.want)
 		})
+	}
+}
+
+// TestRetries has each set wait for itself: many that fail must not delay the first retry of
+// another one.
+func TestRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := newEvictionQueue(clock.RealClock{})
+		const others = 5000
+		for i := range others {
+			queue.AddRateLimited(fmt.Sprintf("default/%d", i))
+		}
+		for range 100 {
+			queue.AddRateLimited(pacedKey)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		// That of pacedKey is among them: what waits is added when its first delay is over.
+		if got := queue.Len(); got != others+1 {
+			t.Errorf("%d of %d sets are tried again after a second", got, others+1)
+		}
+		queue.ShutDown()
+	})
+	limiter := newEvictionRateLimiter()
+	for range 100 {
+		limiter.When(pacedKey)
+	}
+	if got := limiter.When(pacedKey); got != evictionRetryInterval {
+		t.Errorf("one that fails for ever is tried again after %v, want %v", got, evictionRetryInterval)
+	}
+}
+
+// TestFailedSync is tried again, after a delay that starts anew after a success.
+func TestFailedSync(t *testing.T) {
+	p := newPacing(t, pacedSet(2))
+	const broken = "of/no/set" // Not the key of anything.
+	p.pacer.queue.Add(broken)
+	p.pacer.processNext(t.Context())
+	if got := p.pacer.queue.NumRequeues(broken); got != 1 {
+		t.Errorf("%d retries after a failure, want 1", got)
+	}
+	p.pacer.queue.AddRateLimited(pacedKey)
+	p.pacer.queue.Add(pacedKey)
+	p.pacer.processNext(t.Context())
+	if got := p.pacer.queue.NumRequeues(pacedKey); got != 0 {
+		t.Errorf("%d retries are remembered after a success", got)
 	}
 }
 
