@@ -218,13 +218,8 @@ func (p *pacing) remove(object runtime.Object) {
 
 // begin is what the library does for a request whose turn it is.
 func (p *pacing) begin(request *coordinationv1alpha1.EvictionRequest) *evictionTurn {
-	target := request.Spec.Target.Pod
-	turn := &evictionTurn{
-		key: evictionKey(request.Namespace, target.Name), request: request.UID,
-		pod: types.NamespacedName{Namespace: request.Namespace, Name: target.Name}, uid: types.UID(target.UID),
-		began: p.clock.Now(), over: make(chan string, 1),
-	}
-	turn.report = func(message string) { p.said[turn.uid] = message }
+	uid := types.UID(request.Name)
+	turn := newEvictionTurn(request, p.clock.Now(), func(message string) { p.said[uid] = message })
 	p.pacer.begin(turn)
 	return turn
 }

@@ -58,7 +58,8 @@ const (
 	// default of a Deployment's progress deadline; a StatefulSet has no such field.
 	evictionProgressDeadline = 10 * time.Minute
 
-	// evictionRetryInterval is when a pod is looked for again that the cache does not have.
+	// evictionRetryInterval is when a pod is looked for again that the cache does not have, and
+	// at most between two attempts to decide on a set.
 	evictionRetryInterval = 30 * time.Second
 )
 
@@ -68,8 +69,7 @@ const (
 // writes nothing: it deletes no pod, and touches neither the set nor its claims.
 //
 // Turns only wait. All decisions are made by one worker, from what the caches have of the set,
-// its pods and their requests (planEvictions). What a restart forgets is in the requests; only
-// the time that a pod has waited starts again.
+// its pods and their requests (planEvictions). What a restart forgets is in the requests.
 type evictionPacer struct {
 	ssc           *StatefulSetController
 	requestLister coordinationlisters.EvictionRequestLister
@@ -94,7 +94,9 @@ type evictionTurn struct {
 	request types.UID
 	pod     types.NamespacedName
 	uid     types.UID
-	began   time.Time
+	// began is when the turn began, beat the last sign of life of an earlier process that has
+	// held it, and taken when this one has taken it. Without an earlier one, all are the same.
+	began, beat, taken time.Time
 	// report shows people a message.
 	report func(message string)
 	// decided is set when the turn was ended here. Its verdict may be confirmed, and so be
@@ -103,6 +105,39 @@ type evictionTurn struct {
 	// over gets the last message. It has room for it, so that sending with the lock never
 	// waits for handle, which may have stopped receiving.
 	over chan string
+}
+
+// newEvictionTurn returns the turn for a request, which may have begun before this process did.
+func newEvictionTurn(request *coordinationv1alpha1.EvictionRequest, now time.Time, report func(message string)) *evictionTurn {
+	target := request.Spec.Target.Pod
+	t := &evictionTurn{
+		key:     evictionKey(request.Namespace, target.Name),
+		request: request.UID,
+		pod:     types.NamespacedName{Namespace: request.Namespace, Name: target.Name},
+		uid:     types.UID(target.UID),
+		began:   now, beat: now, taken: now,
+		report: report,
+		over:   make(chan string, 1),
+	}
+	// A time that is ahead is of another clock.
+	if entry := ownEntry(request); entry != nil && entry.StartTime != nil && !entry.StartTime.After(now) {
+		t.began, t.beat = entry.StartTime.Time, entry.StartTime.Time
+		if entry.HeartbeatTime != nil && !entry.HeartbeatTime.After(now) {
+			t.beat = laterOf(t.beat, entry.HeartbeatTime.Time)
+		}
+	}
+	return t
+}
+
+// waitsSince returns from when the patience counts after the last progress. The time between
+// two processes does not count: the StatefulSet controller was away, too, so that nothing could
+// get better.
+func (t *evictionTurn) waitsSince(progress time.Time) time.Time {
+	since := laterOf(t.began, progress)
+	if since.Before(t.taken) {
+		since = since.Add(t.taken.Sub(laterOf(since, t.beat)))
+	}
+	return since
 }
 
 // finish ends the turn. It is called with the lock of the pacer.
@@ -125,17 +160,7 @@ type evictionVerdict struct {
 
 // handle is called by the library for each turn. It waits until the pod may go.
 func (p *evictionPacer) handle(ctx context.Context, turn *evictionrequest.Turn) error {
-	request := turn.Request()
-	target := request.Spec.Target.Pod
-	t := &evictionTurn{
-		key:     evictionKey(request.Namespace, target.Name),
-		request: request.UID,
-		pod:     types.NamespacedName{Namespace: request.Namespace, Name: target.Name},
-		uid:     types.UID(target.UID),
-		began:   p.clock.Now(),
-		report:  turn.SetMessage,
-		over:    make(chan string, 1),
-	}
+	t := newEvictionTurn(turn.Request(), p.clock.Now(), turn.SetMessage)
 	p.begin(t)
 	defer p.end(t)
 	select {
@@ -285,7 +310,7 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 		}
 		return evictionStageOf(p.requestOf(pod))
 	}
-	progress, replaced := p.lookBack(key)
+	progress, replaced := p.lookBack(key, now)
 	plan := planEvictions(set, evictionMembers(set, pods, stageOf, func(name string) bool { return replaced.Has(name) }, now))
 	for _, member := range plan.next {
 		p.decide(key, member.pod.UID, metrics.EvictionReleased, fmt.Sprintf("Passed on: StatefulSet %s can do without the pod now.", set.Name), now)
@@ -300,10 +325,7 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 			continue // The library is about to begin it.
 		}
 		message := plan.waitingFor(set, member)
-		since := turn.began
-		if progress.After(since) && !progress.After(now) {
-			since = progress
-		}
+		since := turn.waitsSince(progress)
 		patience := since.Add(evictionProgressDeadline).Sub(now)
 		if patience <= 0 {
 			p.decide(key, turn.uid, metrics.EvictionGivenUp, fmt.Sprintf("Gave up after %v without progress. %s", now.Sub(since).Round(time.Second), message), now)
@@ -320,12 +342,17 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 // lookBack returns when a pod of the set was passed on or has left for the last time, and the
 // names of those that were passed on: the pod that has such a name now may be another one,
 // whatever the caches know of the end of the first. Each pod counts once: one that becomes
-// ready and unready for ever is no progress, so that it makes nobody wait for ever. It is
-// called with the lock.
-func (p *evictionPacer) lookBack(key string) (progress time.Time, replaced sets.Set[string]) {
+// ready and unready for ever is no progress, so that it makes nobody wait for ever. Times that
+// are ahead are of another clock, and do not count. It is called with the lock.
+func (p *evictionPacer) lookBack(key string, now time.Time) (progress time.Time, replaced sets.Set[string]) {
 	replaced = sets.New[string]()
+	progressed := func(at time.Time) {
+		if !at.After(now) {
+			progress = laterOf(progress, at)
+		}
+	}
 	for _, verdict := range p.verdicts[key] {
-		progress = laterOf(progress, verdict.at)
+		progressed(verdict.at)
 	}
 	requests, err := p.requests.ByIndex(statefulSetIndex, key)
 	if err != nil {
@@ -335,13 +362,13 @@ func (p *evictionPacer) lookBack(key string) (progress time.Time, replaced sets.
 		request := obj.(*coordinationv1alpha1.EvictionRequest)
 		completed := ownCompletion(request)
 		if completed != nil {
-			progress = laterOf(progress, *completed)
+			progressed(*completed)
 		}
 		if passedOn := completed != nil || p.verdicts[key][types.UID(request.Name)] != nil; passedOn && evictionStageOf(request) != stays {
 			replaced.Insert(request.Spec.Target.Pod.Name)
 		}
 		if evicted := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionEvicted)); evicted != nil && evicted.Status == metav1.ConditionTrue {
-			progress = laterOf(progress, evicted.LastTransitionTime.Time)
+			progressed(evicted.LastTransitionTime.Time)
 		}
 	}
 	return progress, replaced
@@ -362,7 +389,7 @@ func (p *evictionPacer) declineOthers(key string, set *apps.StatefulSet, now tim
 		pod, err := p.ssc.podLister.Pods(turn.pod.Namespace).Get(turn.pod.Name)
 		if err != nil || pod.UID != turn.uid {
 			// It is gone, and its request will soon say so, or its cache is behind.
-			if now.Sub(turn.began) >= evictionProgressDeadline {
+			if now.Sub(turn.taken) >= evictionProgressDeadline {
 				p.decide(key, uid, metrics.EvictionDeclined, "Passed on: the pod is not found.", now)
 			}
 			p.queue.AddAfter(key, evictionRetryInterval)

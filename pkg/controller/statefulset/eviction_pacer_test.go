@@ -270,7 +270,10 @@ func TestUnknownPod(t *testing.T) {
 			if cached != nil {
 				p.store(cached)
 			}
-			turn := p.begin(pacedRequest(pod))
+			// Whatever an earlier process has reported: that cache may have had it.
+			turn := p.begin(pacedRequest(pod, func(r *coordinationv1alpha1.EvictionRequest) {
+				r.Status.Interceptors[1].StartTime = &metav1.Time{Time: pacingEpoch.Add(-time.Hour)}
+			}))
 			p.sync()
 			expectOver(t, turn, "")
 			p.clock.Step(evictionProgressDeadline - time.Second)
@@ -312,15 +315,67 @@ func TestRestart(t *testing.T) {
 	expectOver(t, again, "")
 }
 
-// A restart after a long time is no reason to give up at once.
-func TestRestartStartsTheDeadline(t *testing.T) {
-	setMaxUnavailable(t, false)
-	pod := pacedPod(0)
-	p := newPacing(t, pacedSet(2), pod, pacedPod(1, unready), pacedRequest(pod))
-	p.clock.Step(time.Hour)
-	turn := p.begin(pacedRequest(pod))
-	p.sync()
-	expectOver(t, turn, "")
+// TestRestartKeepsThePatience looks at how much longer a pod waits that another process has let
+// wait for an hour, or for less. What was written then counts, and the time between the two does
+// not: a restart after a long time is no reason to give up at once.
+func TestRestartKeepsThePatience(t *testing.T) {
+	const minute = time.Minute
+	reported := func(started, beat time.Duration) func(*coordinationv1alpha1.EvictionRequest) {
+		return func(request *coordinationv1alpha1.EvictionRequest) {
+			entry := &request.Status.Interceptors[1]
+			entry.StartTime, entry.HeartbeatTime = &metav1.Time{Time: pacingEpoch.Add(-started)}, &metav1.Time{Time: pacingEpoch.Add(-beat)}
+		}
+	}
+	evicted := func(ago time.Duration) *coordinationv1alpha1.EvictionRequest {
+		return pacedRequest(pacedPod(7), endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, pacingEpoch.Add(-ago)))
+	}
+	tests := map[string]struct {
+		before func(*coordinationv1alpha1.EvictionRequest)
+		others []*coordinationv1alpha1.EvictionRequest
+		want   time.Duration
+	}{
+		"activated long ago, nothing reported": {before: func(r *coordinationv1alpha1.EvictionRequest) {
+			r.Status.ActivationTime = &metav1.Time{Time: pacingEpoch.Add(-time.Hour)}
+		}, want: 10 * minute},
+		"reported until now":          {before: reported(4*minute, 0), want: 6 * minute},
+		"patience was over":           {before: reported(time.Hour, 0), want: 0},
+		"away for long":               {before: reported(time.Hour, 56*minute), want: 6 * minute},
+		"away from the start":         {before: reported(time.Hour, time.Hour), want: 10 * minute},
+		"progress before it was away": {before: reported(time.Hour, 30*minute), others: []*coordinationv1alpha1.EvictionRequest{evicted(33 * minute)}, want: 7 * minute},
+		"progress while it was away":  {before: reported(time.Hour, 55*minute), others: []*coordinationv1alpha1.EvictionRequest{evicted(20 * minute)}, want: 10 * minute},
+		"progress, and one is ahead":  {before: reported(8*minute, 0), others: []*coordinationv1alpha1.EvictionRequest{evicted(3 * minute), pacedRequest(pacedPod(8), endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, pacingEpoch.Add(time.Hour)))}, want: 7 * minute},
+		"a start that is ahead":       {before: reported(-minute, 0), want: 10 * minute},
+		"a heartbeat that is ahead":   {before: reported(4*minute, -minute), want: 10 * minute},
+		"a start and nothing after it": {before: func(r *coordinationv1alpha1.EvictionRequest) {
+			reported(time.Hour, 0)(r)
+			r.Status.Interceptors[1].HeartbeatTime = nil
+		}, want: 10 * minute},
+		"a report of another": {before: func(r *coordinationv1alpha1.EvictionRequest) {
+			r.Status.Interceptors[0].StartTime = &metav1.Time{Time: pacingEpoch.Add(-time.Hour)}
+		}, want: 10 * minute},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			setMaxUnavailable(t, false)
+			pod := pacedPod(0)
+			request := pacedRequest(pod, test.before)
+			p := newPacing(t, pacedSet(2), pod, pacedPod(1, unready), request)
+			for _, other := range test.others {
+				p.store(other)
+			}
+			turn := p.begin(request)
+			if test.want > 0 {
+				p.clock.Step(test.want - time.Second)
+				p.sync()
+				expectOver(t, turn, "")
+				p.clock.Step(time.Second)
+			}
+			p.sync()
+			if got := overWith(turn); !strings.HasPrefix(got, "Gave up after ") {
+				t.Errorf("after %v the turn ended with %q, want to have given up", test.want, got)
+			}
+		})
+	}
 }
 
 // Without progress the next one is passed on, and only one.

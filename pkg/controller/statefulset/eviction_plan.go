@@ -71,10 +71,17 @@ func evictionStageOf(request *coordinationv1alpha1.EvictionRequest) evictionStag
 
 // ownCompletion returns when the turn of the StatefulSet was completed, or nil.
 func ownCompletion(request *coordinationv1alpha1.EvictionRequest) *time.Time {
+	if entry := ownEntry(request); entry != nil && entry.CompletionTime != nil {
+		return &entry.CompletionTime.Time
+	}
+	return nil
+}
+
+// ownEntry returns what was reported of the turn of the StatefulSet, or nil.
+func ownEntry(request *coordinationv1alpha1.EvictionRequest) *coordinationv1alpha1.InterceptorStatus {
 	for i := range request.Status.Interceptors {
-		entry := &request.Status.Interceptors[i]
-		if entry.Name == coordinationv1alpha1.EvictionInterceptorStatefulSet && entry.CompletionTime != nil {
-			return &entry.CompletionTime.Time
+		if entry := &request.Status.Interceptors[i]; entry.Name == coordinationv1alpha1.EvictionInterceptorStatefulSet {
+			return entry
 		}
 	}
 	return nil

@@ -296,16 +296,33 @@ func (w *pacedWorld) library() {
 			w.pacer.end(turn)
 			delete(w.turns, uid)
 			delete(w.ended, uid)
+			continue
 		}
+		w.beat(request)
 	}
 	for _, obj := range w.indexerOf(&coordinationv1alpha1.EvictionRequest{}).List() {
 		request := obj.(*coordinationv1alpha1.EvictionRequest)
 		uid := types.UID(request.Name)
 		if evictionStageOf(request) == asked && evictionStageOf(w.requests[request.Name]) == asked && w.turns[uid] == nil {
+			w.beat(w.requests[request.Name])
 			w.turns[uid] = w.begin(request)
 		}
 	}
 	w.decide()
+}
+
+// beat reports that a turn has started, or goes on, where that is due.
+func (w *pacedWorld) beat(request *coordinationv1alpha1.EvictionRequest) {
+	now := &metav1.Time{Time: w.clock.Now()}
+	if last := ownEntry(request).HeartbeatTime; last != nil && now.Sub(last.Time) < 3*time.Minute {
+		return
+	}
+	request = request.DeepCopy()
+	entry := ownEntry(request)
+	if entry.HeartbeatTime = now; entry.StartTime == nil {
+		entry.StartTime = now
+	}
+	w.writeRequest(request)
 }
 
 // imperative evicts what it may, unless budgets refuse.
@@ -337,6 +354,9 @@ func (w *pacedWorld) kubelet(all bool) {
 			if request := w.requestFor(pod); request != nil && evictionStageOf(request) != stays {
 				endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, w.clock.Now())(request)
 				w.writeRequest(request)
+				if w.away[name] == pod.UID && ownCompletion(request) == nil {
+					delete(w.away, name) // Another one has ended it, before it was passed on.
+				}
 			}
 		case !isRunningAndReady(pod) && name != w.broken:
 			w.note("%s is ready", name)
@@ -448,9 +468,13 @@ func (w *pacedWorld) finish() {
 		}
 		return names
 	}
-	// Each of them may have to be given up, one after another.
-	limit := (len(waiting()) + 2) * 15
-	for minute := 0; len(waiting()) > 0; minute++ {
+	// Each of them may have to be given up, one after another, also where no process lives for
+	// that long.
+	limit, life := (len(waiting())+2)*15, 4+w.random.IntN(20)
+	for minute := 1; len(waiting()) > 0; minute++ {
+		if minute%life == 0 {
+			w.processRestart()
+		}
 		if minute > limit {
 			w.fail("%v have not left within %d minutes", waiting(), limit)
 		}

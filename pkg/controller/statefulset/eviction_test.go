@@ -34,6 +34,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/kubernetes/pkg/controller/statefulset/metrics"
 	"k8s.io/utils/ptr"
 )
 
@@ -43,6 +44,8 @@ type evictionWorld struct {
 	client   *fake.Clientset
 	ssc      *StatefulSetController
 	recorder *record.FakeRecorder
+	// stop ends the process.
+	stop func()
 }
 
 // inEvictionWorld runs a test in which time passes as it is needed.
@@ -50,28 +53,37 @@ func inEvictionWorld(t *testing.T, objects func() []runtime.Object, test func(*e
 	t.Helper()
 	setMaxUnavailable(t, false)
 	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
 		w := &evictionWorld{t: t, client: fake.NewClientset(objects()...), recorder: record.NewFakeRecorder(100)}
-		factory := informers.NewSharedInformerFactory(w.client, 0)
-		pods, sets, requests := factory.Core().V1().Pods(), factory.Apps().V1().StatefulSets(), factory.Coordination().V1alpha1().EvictionRequests()
-		w.ssc = NewStatefulSetController(ctx, pods, sets, factory.Core().V1().PersistentVolumeClaims(), factory.Apps().V1().ControllerRevisions(), w.client)
-		w.ssc.control.(*defaultStatefulSetControl).podControl.recorder = w.recorder
-		run, err := w.ssc.InterceptEvictions(w.client, pods, sets, requests)
-		if err != nil {
-			t.Fatalf("intercepting evictions: %v", err)
-		}
-		var running sync.WaitGroup
-		running.Go(func() { run(ctx) })
-		factory.StartWithContext(ctx)
+		w.start()
 		w.settle()
 		test(w)
+		w.stop()
+	})
+}
+
+// start begins a process, which knows nothing but what the API server has.
+func (w *evictionWorld) start() {
+	w.t.Helper()
+	ctx, stop := context.WithCancel(w.t.Context())
+	factory := informers.NewSharedInformerFactory(w.client, 0)
+	pods, sets, requests := factory.Core().V1().Pods(), factory.Apps().V1().StatefulSets(), factory.Coordination().V1alpha1().EvictionRequests()
+	w.ssc = NewStatefulSetController(ctx, pods, sets, factory.Core().V1().PersistentVolumeClaims(), factory.Apps().V1().ControllerRevisions(), w.client)
+	w.ssc.control.(*defaultStatefulSetControl).podControl.recorder = w.recorder
+	run, err := w.ssc.InterceptEvictions(w.client, pods, sets, requests)
+	if err != nil {
+		w.t.Fatalf("intercepting evictions: %v", err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() { run(ctx) })
+	factory.StartWithContext(ctx)
+	w.stop = func() {
 		stop()
 		running.Wait()
 		factory.Shutdown()
 		// What only Run of the controller would end.
 		w.ssc.queue.ShutDown()
 		w.ssc.eventBroadcaster.Shutdown()
-	})
+	}
 }
 
 // settle lets everything happen that has to, but no deadline pass.
@@ -198,6 +210,46 @@ func TestInterceptorLooksAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRestartsDoNotPostponeGivingUp has a process end before its patience does, again and again.
+// What it has waited stands in the request.
+func TestRestartsDoNotPostponeGivingUp(t *testing.T) {
+	objects := func() []runtime.Object {
+		low := pacedPod(0, available)
+		return []runtime.Object{pacedSet(2), low, pacedPod(1, unready), pacedRequest(low, fresh)}
+	}
+	inEvictionWorld(t, objects, func(w *evictionWorld) {
+		began := time.Now()
+		for w.entry(pacedPod(0)).CompletionTime == nil {
+			if waited := time.Since(began); waited > 20*time.Minute {
+				w.t.Errorf("waits after %v, although nothing gets better", waited)
+				return
+			}
+			time.Sleep(4 * time.Minute)
+			w.stop()
+			time.Sleep(20 * time.Second) // The next one has to become leader.
+			w.start()
+			w.settle()
+		}
+		if waited := time.Since(began); waited < evictionProgressDeadline {
+			w.t.Errorf("gave up after %v, too early", waited)
+		}
+	})
+}
+
+// TestTurnsThatOthersEndAreCounted has an eviction called off while the pod waits.
+func TestTurnsThatOthersEndAreCounted(t *testing.T) {
+	objects := func() []runtime.Object {
+		low := pacedPod(0, available)
+		return []runtime.Object{pacedSet(2), low, pacedPod(1, unready), pacedRequest(low, fresh)}
+	}
+	inEvictionWorld(t, objects, func(w *evictionWorld) {
+		since := counted(w.t)
+		canceled := endedAs(coordinationv1alpha1.EvictionRequestConditionCanceled, time.Now())
+		w.update("evictionrequests", coordinationv1alpha1.SchemeGroupVersion, pacedRequest(pacedPod(0), fresh, canceled))
+		expectCounts(w.t, since, map[metrics.EvictionOutcome]uint64{"canceled": 1})
+	})
 }
 
 // Pods that are created name the interceptor, and nothing else knows of it: no revision, no
