@@ -659,3 +659,34 @@ func TestDeletionThatIsRefusedForLong(t *testing.T) {
 		}
 	})
 }
+
+// Pods of DaemonSets are as many as a cluster has nodes: what does not change is not written
+// again while the deletion is refused.
+func TestRefusedDeletionIsReportedOnce(t *testing.T) {
+	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
+		w.answerDeletes(errors.New("refused by a webhook"))
+		w.update("nodes", drained("node", targetsUpTo(1000)), "")
+		time.Sleep(6 * time.Hour)
+		synctest.Wait()
+		reports := 0
+		for _, action := range w.client.Actions() {
+			if action.Matches("patch", "evictionrequests/status") {
+				reports++
+			}
+		}
+		if reports > 3 {
+			t.Errorf("%d reports in 6 hours, want at most 3; the last says %q", reports, w.entry().Message)
+		}
+	})
+}
+
+// The end of a pod can be missed: all that the cache shows then is another pod of its name.
+func TestPodIsReplacedByAnother(t *testing.T) {
+	inBubble(t, withTargets(targetsUpTo(1000)), func(t *testing.T, w *world) {
+		w.update("pods", newAgentPod(func(pod *v1.Pod) { pod.UID = "next" }), work)
+		if entry := w.entry(); entry.CompletionTime == nil {
+			t.Errorf("the report is %v, want it complete", entry)
+		}
+		w.expectDeletes("uid")
+	})
+}
