@@ -64,6 +64,8 @@ func TestAdmission(t *testing.T) {
 		run  func(*testing.T, *cluster)
 	}{
 		{"rights on requests alone move no pod and call nothing off", testGuest},
+		{"nor does what they say of who has applied what", testForgedManagedFields},
+		{"creating a request costs no call but that", testCostOfCreation},
 		{"a right on one pod is a right on its request only", testRightOnOnePod},
 		{"finished requests can be deleted without rights on pods", testDeletionOfFinishedRequest},
 		{"the controller may follow labels and no more", testControllerWrites},
