@@ -50,6 +50,12 @@ limitations under the License.
 // each other for ever. A maintenance advances when the pods of its entry have left
 // all of its nodes, also those that another maintenance holds back.
 //
+// The drain of a node does not begin while another maintenance in the stage Drain that selects
+// it has yet to get its finalizer, except where that has failed: who goes first follows from the
+// objects, not from which finalizer is stored first. It cannot follow from them alone: to wait
+// for what may still come would delay every drain. A maintenance that comes when the drain of a
+// node has begun finds it as it is.
+//
 // # Who writes what
 //
 //	spec                                   administrators; the stage Complete on
@@ -65,7 +71,8 @@ limitations under the License.
 // # Invariants
 //
 //   - Nothing is touched before the finalizer is there, so that nothing is left behind. A
-//     maintenance without it only keeps nodes from being made schedulable.
+//     maintenance without it only keeps nodes from being made schedulable, and drains from
+//     beginning for as long as its first attempt to get it takes.
 //   - A position never goes back. It is kept in status.drainStatus.drainPlanPosition.
 //   - Targets of a node never step back while a maintenance drains it. They are kept in
 //     the node, and written under its resourceVersion.

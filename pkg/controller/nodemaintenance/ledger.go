@@ -88,6 +88,8 @@ type order struct {
 	plan      *maintenance.Plan
 	// begun is whether an earlier sync has stored a position already.
 	begun bool
+	// refused is whether a claim has failed to become more: nobody waits for it any more.
+	refused bool
 }
 
 // nodeCount is what one node contributes to one maintenance.
@@ -194,6 +196,12 @@ func (o *order) claims() bool {
 	return !o.effective && o.stage != coordinationv1alpha1.NodeMaintenanceStageComplete
 }
 
+// isAwaited tells whether the maintenance is about to drain its nodes, as soon as its finalizer
+// is stored.
+func (o *order) isAwaited() bool {
+	return o.claims() && o.stage == coordinationv1alpha1.NodeMaintenanceStageDrain && !o.refused
+}
+
 func (o *order) plans() bool { return o.stage == coordinationv1alpha1.NodeMaintenanceStageIdle }
 
 func (o *order) completes() bool {
@@ -219,6 +227,7 @@ func (l *ledger) observe(wanted order, storedPosition int, nodes func() []*v1.No
 	if known != nil && known.uid == wanted.uid {
 		fresh.position = max(fresh.position, known.position)
 		fresh.timed = known.timed
+		fresh.refused = known.refused && wanted.claims()
 	}
 	// Listed under the lock: a node that comes later is looked at later, and finds the
 	// maintenance here.
@@ -248,6 +257,19 @@ func newAccount(wanted order, storedPosition int) *account {
 		unreleased: sets.New[string](),
 		timed:      sets.New[v1.PodType](),
 	}
+}
+
+// refuse notes that a claim has failed to become more, and returns the nodes that have waited for
+// it.
+func (l *ledger) refuse(name string) []string {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	a := l.maintenances[name]
+	if a == nil || !a.isAwaited() {
+		return nil
+	}
+	a.refused = true
+	return slices.Sorted(maps.Keys(a.nodes))
 }
 
 // forget drops a maintenance that is gone and returns the nodes that it had.

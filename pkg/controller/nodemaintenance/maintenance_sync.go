@@ -51,7 +51,7 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	}
 	switch nextStep(m) {
 	case stepComplete:
-		return c.writer.complete(ctx, m)
+		return c.tried(name, c.writer.complete(ctx, m))
 	case stepAddFinalizer:
 		// Nodes learn that it is about to hold them, so that they are not made schedulable in
 		// between.
@@ -59,7 +59,7 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 			c.events.invalid(m, err)
 			return nil
 		}
-		return c.writer.addFinalizer(ctx, m)
+		return c.tried(name, c.writer.addFinalizer(ctx, m))
 	case stepRemoveFinalizer:
 		_, err := c.writer.removeFinalizer(ctx, m)
 		return err
@@ -73,6 +73,15 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 		return nil
 	}
 	return c.syncStatus(ctx, m, c.clock.Now())
+}
+
+// tried returns the outcome of a write without which a claim remains one. Others that drain
+// its nodes do not wait for it if that has failed, until it succeeds.
+func (c *Controller) tried(name string, err error) error {
+	if err != nil {
+		c.enqueueNodes(c.ledger.refuse(name))
+	}
+	return err
 }
 
 // step is what has to happen to a maintenance before anything else.

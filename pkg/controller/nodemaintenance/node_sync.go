@@ -74,6 +74,7 @@ func (c *Controller) syncNode(ctx context.Context, name string) error {
 		return nil
 	}
 	facts.observed = observed
+	facts.ready = facts.ready && !waitsForClaims(node, orders)
 	return c.writeNode(ctx, node, orders, facts, now)
 }
 

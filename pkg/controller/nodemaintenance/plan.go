@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
 )
@@ -33,6 +34,15 @@ type member struct {
 	rank string
 	// grant is what the maintenance allows to be drained on this node now.
 	grant maintenance.Targets
+}
+
+// waitsForClaims tells whether a drain does not begin on the node yet: others that are about to
+// drain it, too, are waited for, so that it does not matter who gets its finalizer first. A drain
+// that has begun is not held up: what was granted is not taken back.
+func waitsForClaims(node *v1.Node, orders []order) bool {
+	return storedTargets(node).IsEmpty() &&
+		slices.ContainsFunc(orders, func(o order) bool { return o.drains() }) &&
+		slices.ContainsFunc(orders, func(o order) bool { return o.isAwaited() })
 }
 
 // grantedPosition is the entry of its plan up to which a maintenance drains a node.

@@ -1,0 +1,210 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+)
+
+// schedules is how many orders of what happens are tried.
+const schedules = 100
+
+// Of maintenances that contradict each other and are created together, the least in the order of
+// progress goes first, whichever gets its finalizer first, and whenever nodes are looked at.
+func TestWhoGoesFirst(t *testing.T) {
+	const pod = v1.PodTypeDefault
+	for _, tc := range []struct {
+		name string
+		// web and db are the names of the maintenances that begin with these apps, webAge how
+		// much older the first one is, and webPriority and dbPriority how far they begin.
+		web, db                 string
+		webAge                  time.Duration
+		webPriority, dbPriority int32
+		want                    string
+	}{
+		{"the older one by name", "a", "b", 0, 5, 5, "web"},
+		{"the other one by name", "b", "a", 0, 5, 5, "db"},
+		{"the older one", "b", "a", time.Second, 5, 5, "web"},
+		{"less progress", "a", "b", time.Second, 5, 3, "db"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for schedule := range uint64(schedules) {
+				f := newFixture(t)
+				f.createNode("n", map[string]string{"a": ""})
+				first := f.firstAsked(f.createPods(1, "n", 0, ofApp("web")), f.createPods(1, "n", 0, ofApp("db")))
+				created := []func(){
+					func() { f.createMaintenance(tc.web, stageDrain, "a", plan(entryFor("web", pod, tc.webPriority))...) },
+					func() { f.createMaintenance(tc.db, stageDrain, "a", plan(entryFor("db", pod, tc.dbPriority))...) },
+				}
+				created[0]()
+				f.clock.Step(tc.webAge)
+				created[1]()
+				f.workInAnyOrder(rand.New(rand.NewPCG(schedule, 2)))
+				if *first != tc.want {
+					t.Fatalf("schedule %d: pods of %q are asked first, not of %q; targets %s", schedule, *first, tc.want, storedTargets(f.node("n")))
+				}
+			}
+		})
+	}
+}
+
+// firstAsked tells the app of the pod that is asked first.
+func (f *fixture) firstAsked(pods ...[]*v1.Pod) *string {
+	first := ptr.To("")
+	f.client.PrependReactor("patch", "evictionrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		for _, pod := range slices.Concat(pods...) {
+			if *first == "" && string(pod.UID) == action.(clienttesting.PatchAction).GetName() {
+				*first = pod.Labels["app"]
+			}
+		}
+		return false, nil, nil
+	})
+	return first
+}
+
+// workInAnyOrder has the controller and its caches work in a random order until it rests. The
+// queue of maintenances begins in any order, then it is served in turn, as the real one is.
+func (f *fixture) workInAnyOrder(random *rand.Rand) {
+	f.t.Helper()
+	f.deliverAll()
+	f.maintenanceQueue.shuffle(random)
+	for range 60 {
+		switch random.IntN(4) {
+		case 0:
+			f.deliverSome(random)
+		case 1:
+			if name, ok := f.maintenanceQueue.next(); ok {
+				f.try(f.syncMaintenance(f.ctx, name), f.maintenanceQueue, name)
+			}
+		case 2:
+			f.nodeQueue.Add("n")
+			name, _ := f.nodeQueue.next()
+			f.try(f.syncNode(f.ctx, name), f.nodeQueue, name)
+		case 3:
+			f.clock.Step(staleInterval)
+			f.nodeQueue.release()
+			f.maintenanceQueue.release()
+		}
+	}
+	f.settle()
+}
+
+// A maintenance that cannot get its finalizer keeps no other one waiting, whatever the reason.
+func TestNobodyWaitsForARefusedClaim(t *testing.T) {
+	refused := apierrors.NewForbidden(maintenanceResource, "a", errors.New("a policy says no"))
+	for _, tc := range []struct {
+		name  string
+		err   error
+		claim func(*coordinationv1alpha1.NodeMaintenance)
+	}{
+		{"refused", refused, func(*coordinationv1alpha1.NodeMaintenance) {}},
+		{"too slow", apierrors.NewTimeoutError("too slow", 1), func(*coordinationv1alpha1.NodeMaintenance) {}},
+		{"deleted, and cannot be completed either", refused, func(m *coordinationv1alpha1.NodeMaintenance) {
+			m.Finalizers, m.DeletionTimestamp = []string{"example.com/f"}, ptr.To(metav1.NewTime(start))
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createNode("n", map[string]string{"a": ""})
+			first := f.firstAsked(f.createPods(1, "n", 0, ofApp("web")), f.createPods(1, "n", 0, ofApp("db")))
+			reject := true
+			f.refuse("update", "nodemaintenances", "", func(name string) error {
+				if reject && name == "a" {
+					return tc.err
+				}
+				return nil
+			})
+			f.createMaintenance("a", stageDrain, "a", plan(entryFor("web", v1.PodTypeDefault, 5))...)
+			reject = false
+			f.change("a", tc.claim)
+			reject = true
+			f.createMaintenance("b", stageDrain, "a", plan(entryFor("db", v1.PodTypeDefault, 5))...)
+			f.restart()
+			f.run(statusInterval)
+			if *first != "db" {
+				t.Errorf("asked %q; node %+v", *first, f.node("n").Status.MaintenanceStatus)
+			}
+			// Nor does another generation of it.
+			reject = false
+			f.change("a", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.DrainPlan = plan(entry(v1.PodTypeDefault, 7)) })
+			f.deliverAll()
+			if err := f.observe(f.maintenance("a")); err != nil {
+				t.Fatal(err)
+			}
+			if orders, _ := f.ledger.selecting(f.node("n")); len(orders) != 2 || orders[0].name != "a" || orders[0].isAwaited() {
+				t.Errorf("orders %+v", orders)
+			}
+		})
+	}
+}
+
+// A claim that gets its finalizer in the end is a newcomer.
+func TestClaimThatWasRefusedBefore(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0, ofApp("web"))
+	f.createPods(1, "n", 0, ofApp("db"))
+	refused := f.refuse("update", "nodemaintenances", "", func(name string) error {
+		if name == "a" {
+			return apierrors.NewForbidden(maintenanceResource, "a", errors.New("a policy says no"))
+		}
+		return nil
+	})
+	f.createMaintenance("a", stageDrain, "a", plan(entryFor("web", v1.PodTypeDefault, 5))...)
+	f.createMaintenance("b", stageDrain, "a", plan(entryFor("db", v1.PodTypeDefault, 5))...)
+	f.run(statusInterval)
+	refused.err = allowed
+	f.expectDrains("later", map[string]string{"n": "1/1 Draining (limited by b) Default(app=db)<=5"})
+	f.expectEvent("NodeMaintenance a: DrainFastForwarded: Fast-forwarded on node n: an older maintenance has drained it up to Default(app=db)<=5 already, which is not taken back")
+	f.drainAll()
+	f.expectDrained("a", "b")
+}
+
+// A drain that has begun does not wait for a newcomer, and neither does a node that the newcomer
+// does not select.
+func TestBegunDrainDoesNotWait(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("shared", map[string]string{"a": "", "b": ""})
+	f.createNode("other", map[string]string{"b": ""})
+	f.createMaintenance("b", stageDrain, "b", plan(entryFor("db", v1.PodTypeDefault, 5))...)
+	f.settle()
+	f.createMaintenance("a", stageDrain, "a", plan(entryFor("web", v1.PodTypeDefault, 5))...)
+	f.deliverMaintenances()
+	if err := f.observe(f.maintenance("a")); err != nil {
+		t.Fatal(err)
+	}
+	f.maintenanceQueue.keys = nil
+	f.createPods(1, "shared", 0, ofApp("db"))
+	f.createPods(1, "other", 0, ofApp("db"))
+	f.deliverPods()
+	f.run(0)
+	if got := len(f.cluster().requested); got != 2 {
+		t.Errorf("asked %d pods", got)
+	}
+}
