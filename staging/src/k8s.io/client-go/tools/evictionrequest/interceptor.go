@@ -31,6 +31,7 @@ import (
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/fairshare"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -99,6 +100,12 @@ type InterceptorConfig struct {
 	// drain does not wait that long. The default is DefaultMaxConcurrent.
 	MaxConcurrent int
 
+	// MaxConcurrentPerNamespace is how many of these calls may be for pods of one namespace.
+	// Those of several namespaces get the places that come free in turn. Set it where the work
+	// for one tenant can be slow, and must not keep the pods of others waiting. The default is
+	// MaxConcurrent.
+	MaxConcurrentPerNamespace int
+
 	// Namespace limits the interceptor to the requests of one namespace. The default is
 	// all of them.
 	Namespace string
@@ -129,6 +136,9 @@ func (c *InterceptorConfig) validate() error {
 	if c.MaxConcurrent < 0 {
 		return fmt.Errorf("maxConcurrent of interceptor %s is %d: give a positive number, or 0 for %d", c.Name, c.MaxConcurrent, DefaultMaxConcurrent)
 	}
+	if c.MaxConcurrentPerNamespace < 0 {
+		return fmt.Errorf("maxConcurrentPerNamespace of interceptor %s is %d: give a positive number, or 0 for as many as maxConcurrent", c.Name, c.MaxConcurrentPerNamespace)
+	}
 	if _, err := labels.Parse(c.LabelSelector); err != nil {
 		return fmt.Errorf("labelSelector of interceptor %s is %q: %w", c.Name, c.LabelSelector, err)
 	}
@@ -144,8 +154,8 @@ type Interceptor struct {
 	informer cache.SharedIndexInformer
 	queue    workqueue.TypedRateLimitingInterface[string]
 
-	// slots has room for as many as may call Handle at the same time.
-	slots chan struct{}
+	// places are for those that may call Handle at the same time, shared by namespace.
+	places *fairshare.Places
 
 	// turns holds the turn that was begun last for each request that is there, by
 	// namespace and name. Only sync touches it, which one goroutine calls.
@@ -179,8 +189,8 @@ func NewInterceptor(config InterceptorConfig) (*Interceptor, error) {
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[string]{Clock: config.Clock},
 		),
-		slots: make(chan struct{}, config.MaxConcurrent),
-		turns: map[string]*Turn{},
+		places: fairshare.NewPlaces(config.MaxConcurrent, config.MaxConcurrentPerNamespace),
+		turns:  map[string]*Turn{},
 	}, nil
 }
 
@@ -326,6 +336,14 @@ func (i *Interceptor) sync(ctx context.Context, key string, request *coordinatio
 		defer i.queue.AddRateLimited(key)
 		turn.run()
 	})
+}
+
+// waitingMessage says why a turn waits for a place.
+func (i *Interceptor) waitingMessage() string {
+	if perNamespace := i.config.MaxConcurrentPerNamespace; perNamespace > 0 {
+		return fmt.Sprintf("Waiting: the interceptor works on %d other pods, or on %d of this namespace, as many as it may.", i.config.MaxConcurrent, perNamespace)
+	}
+	return fmt.Sprintf("Waiting: the interceptor works on %d other pods, as many as it may.", i.config.MaxConcurrent)
 }
 
 // accepts tells whether to begin a turn that is the interceptor's.

@@ -41,13 +41,16 @@ func TestInterceptorConfig(t *testing.T) {
 		config InterceptorConfig
 		want   string
 	}{
-		"complete":           {config: InterceptorConfig{Client: client, Name: own, Handle: handle, Namespace: "n", LabelSelector: "a=b"}},
-		"with an informer":   {config: InterceptorConfig{Client: client, Name: own, Handle: handle, Informer: informer}},
-		"no client":          {config: InterceptorConfig{Name: own, Handle: handle}, want: "client is nil"},
-		"no name":            {config: InterceptorConfig{Client: client, Handle: handle}, want: "name: Required"},
-		"no domain name":     {config: InterceptorConfig{Client: client, Name: "own", Handle: handle}, want: `"own"`},
-		"no handler":         {config: InterceptorConfig{Client: client, Name: own}, want: "handle"},
-		"negative":           {config: InterceptorConfig{Client: client, Name: own, Handle: handle, MaxConcurrent: -1}, want: "-1"},
+		"complete":         {config: InterceptorConfig{Client: client, Name: own, Handle: handle, Namespace: "n", LabelSelector: "a=b"}},
+		"with an informer": {config: InterceptorConfig{Client: client, Name: own, Handle: handle, Informer: informer}},
+		"no client":        {config: InterceptorConfig{Name: own, Handle: handle}, want: "client is nil"},
+		"no name":          {config: InterceptorConfig{Client: client, Handle: handle}, want: "name: Required"},
+		"no domain name":   {config: InterceptorConfig{Client: client, Name: "own", Handle: handle}, want: `"own"`},
+		"no handler":       {config: InterceptorConfig{Client: client, Name: own}, want: "handle"},
+		"negative":         {config: InterceptorConfig{Client: client, Name: own, Handle: handle, MaxConcurrent: -1}, want: "-1"},
+		"negative per namespace": {
+			config: InterceptorConfig{Client: client, Name: own, Handle: handle, MaxConcurrentPerNamespace: -2}, want: "maxConcurrentPerNamespace of interceptor own.example.com is -2",
+		},
 		"bad selector":       {config: InterceptorConfig{Client: client, Name: own, Handle: handle, LabelSelector: "a in"}, want: `"a in"`},
 		"two namespaces":     {config: InterceptorConfig{Client: client, Name: own, Handle: handle, Informer: informer, Namespace: "n"}, want: `"n"`},
 		"two label sections": {config: InterceptorConfig{Client: client, Name: own, Handle: handle, Informer: informer, LabelSelector: "a=b"}, want: `"a=b"`},
@@ -517,6 +520,46 @@ func TestMaxConcurrent(t *testing.T) {
 		if got := calls.Load(); got != requests {
 			t.Errorf("%d calls, want %d", got, requests)
 		}
+	})
+}
+
+// The work for one namespace never ends, and there is more of it than there are places. It
+// leaves places to others, which they get as they come.
+func TestMaxConcurrentPerNamespace(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var all []*coordinationv1alpha1.EvictionRequest
+		for i := range 10 {
+			all = append(all, newRequest(fmt.Sprintf("slow%d", i), withDeadline(time.Hour)))
+		}
+		for i := range 3 {
+			all = append(all, newRequest(fmt.Sprintf("quick%d", i), withDeadline(time.Hour), func(request *coordinationv1alpha1.EvictionRequest) { request.Namespace = "another" }))
+		}
+		w := newWorld(t, all...)
+		var slow, quick atomic.Int32
+		stop := w.start(func(ctx context.Context, turn *Turn) error {
+			if turn.Request().Namespace == namespace {
+				slow.Add(1)
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			quick.Add(1)
+			return nil
+		}, func(config *InterceptorConfig) { config.MaxConcurrent, config.MaxConcurrentPerNamespace = 4, 3 })
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if slow, quick := slow.Load(), quick.Load(); slow != 3 || quick != 3 {
+			t.Errorf("%d slow and %d quick calls, want 3 and 3", slow, quick)
+		}
+		waiting := 0
+		for i := range 10 {
+			if entry := w.entry(fmt.Sprintf("slow%d", i)); entry.Message == "Waiting: the interceptor works on 4 other pods, or on 3 of this namespace, as many as it may." {
+				waiting++
+			}
+		}
+		if waiting != 7 {
+			t.Errorf("%d requests say that they wait, want 7", waiting)
+		}
+		stop()
 	})
 }
 

@@ -227,17 +227,12 @@ func (t *Turn) work(started bool) (message string, err error) {
 // tryStart starts an attempt if there is a place. If not, it says so, unless there is a failure
 // that says more.
 func (t *Turn) tryStart(number int) bool {
-	slots := t.interceptor.slots
-	select {
-	case slots <- struct{}{}:
+	if t.interceptor.places.TryAcquire(t.request.Namespace) {
 		t.want(func(r *report) { r.start(number, t.interceptor.config.Clock.Now()) })
 		return true
-	default:
 	}
 	if number == 1 {
-		t.want(func(r *report) {
-			r.message = fmt.Sprintf("Waiting: the interceptor works on %d other pods, as many as it may.", cap(slots))
-		})
+		t.want(func(r *report) { r.message = t.interceptor.waitingMessage() })
 	}
 	return false
 }
@@ -246,19 +241,17 @@ func (t *Turn) tryStart(number int) bool {
 // no heartbeat before it has the place: no work is done that one could speak for, and who
 // waits for longer than the deadline loses the turn (KEP-4563, Interceptor).
 func (t *Turn) attempt(number int, started bool) (message string, err error) {
-	slots := t.interceptor.slots
+	places, namespace := t.interceptor.places, t.request.Namespace
 	if !started && !t.tryStart(number) {
-		select {
-		case slots <- struct{}{}:
-			t.want(func(r *report) {
-				r.message = ""
-				r.start(number, t.interceptor.config.Clock.Now())
-			})
-		case <-t.ctx.Done():
-			return "", context.Cause(t.ctx)
+		if err := places.Acquire(t.ctx, namespace); err != nil {
+			return "", err
 		}
+		t.want(func(r *report) {
+			r.message = ""
+			r.start(number, t.interceptor.config.Clock.Now())
+		})
 	}
-	defer func() { <-slots }()
+	defer places.Release(namespace)
 	if number == 1 {
 		// The API server has to confirm that it is this interceptor's turn.
 		if err := t.awaitAccepted(t.ctx, t.want(func(*report) {})); err != nil {
