@@ -34,11 +34,18 @@ import (
 	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 )
 
-// maxConcurrentEvictions is how many pods the ReplicaSet controller evicts at a time. One
-// call takes a tenth of a second on a quiet API server, so this allows for 80 pods per
-// second. More would not help where a PodDisruptionBudget selects all of them: each
-// eviction writes to its status, and the loser of two writes waits half a second.
-const maxConcurrentEvictions = 8
+const (
+	// maxConcurrentEvictions is how many pods the ReplicaSet controller evicts at a time.
+	maxConcurrentEvictions = 4 * maxEvictionsPerNamespace
+
+	// maxEvictionsPerNamespace is how many of them may be of one namespace, whose webhooks can
+	// make each call last for half a minute. A call takes a tenth of a second on a quiet API
+	// server, so this allows for 80 pods per second. More would not help where a
+	// PodDisruptionBudget selects all of them: each eviction writes to its status, and the
+	// loser of two writes waits half a second. There is no queue for each budget: every pod is
+	// tried once, and one that is refused costs one short call.
+	maxEvictionsPerNamespace = 8
+)
 
 // evictions is what the ReplicaSet controller knows of pods that are asked to leave. It
 // is nil where the controller takes no part in evictions, as for ReplicationControllers.
@@ -71,7 +78,9 @@ func (rsc *ReplicaSetController) InterceptEvictions(
 		Name:          coordinationv1alpha1.EvictionInterceptorReplicaSet,
 		Handle:        handler.handle,
 		MaxConcurrent: maxConcurrentEvictions,
-		Informer:      requestInformer,
+
+		MaxConcurrentPerNamespace: maxEvictionsPerNamespace,
+		Informer:                  requestInformer,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("intercepting evictions of ReplicaSets: %w", err)

@@ -18,6 +18,7 @@ package replicaset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -79,9 +80,19 @@ func (h evictionHandler) evictTarget(ctx context.Context, request *coordinationv
 		if ctx.Err() != nil {
 			return "", fmt.Errorf("evicting pod %s: %w", pod.Name, err)
 		}
+		if mayBeDone(err) {
+			return "Not known whether the pod is evicted: " + err.Error(), nil
+		}
 		detail = err.Error() // It has no better words for what another attempt may cure.
 	}
 	return "Not evicted: " + detail, nil
+}
+
+// mayBeDone reports whether a call that failed may have had its effect all the same: it had no
+// answer, or the API server gave up waiting for its own.
+func mayBeDone(err error) bool {
+	var status apierrors.APIStatus
+	return !errors.As(err, &status) || apierrors.IsTimeout(err)
 }
 
 // reasonNotToEvict says why there is nothing to do about a pod, or "".

@@ -161,9 +161,9 @@ func TestEvictTarget(t *testing.T) {
 			pod: controlledPod(), answer: apierrors.NewInvalid(schema.GroupKind{Kind: "Eviction"}, "a", nil), evicts: true,
 			want: `Not evicted: Eviction "a" is invalid`,
 		},
-		"no answer": {pod: controlledPod(), answer: errUnreachable, evicts: true, want: "Not evicted: unreachable"},
+		"no answer": {pod: controlledPod(), answer: errUnreachable, evicts: true, want: "Not known whether the pod is evicted: unreachable"},
 		"the API server is slow": {
-			pod: controlledPod(), answer: apierrors.NewTimeoutError("slow", 1), evicts: true, want: "Not evicted: Timeout: slow",
+			pod: controlledPod(), answer: apierrors.NewTimeoutError("slow", 1), evicts: true, want: "Not known whether the pod is evicted: Timeout: slow",
 		},
 		"the API server is starting": {
 			pod: controlledPod(), answer: apierrors.NewServiceUnavailable("starting"), evicts: true, want: "Not evicted: starting",
@@ -257,7 +257,7 @@ func TestTurn(t *testing.T) {
 	}{
 		"the pod goes":                 {answers: []error{nil}, want: "Evicted the pod.", writes: 2},
 		"the pod may not go":           {answers: []error{statusError(http.StatusForbidden, "no")}, want: "Not evicted: no", writes: 2},
-		"the API server does not know": {answers: []error{errUnreachable}, want: "Not evicted: unreachable", writes: 2},
+		"the API server does not know": {answers: []error{errUnreachable}, want: "Not known whether the pod is evicted: unreachable", writes: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,163 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package replicaset
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
+)
+
+// evictionServer answers calls of pods/eviction by namespace, and counts them by pod.
+type evictionServer struct {
+	answers map[string]func(*http.Request) (*http.Response, error)
+	lock    sync.Mutex
+	calls   map[string]int
+	busy    map[string]int
+	most    map[string]int
+}
+
+func (s *evictionServer) RoundTrip(request *http.Request) (*http.Response, error) {
+	parts := strings.Split(request.URL.Path, "/") // /api/v1/namespaces/<namespace>/pods/<name>/eviction
+	namespace, name := parts[4], parts[6]
+	s.lock.Lock()
+	s.calls[namespace+"/"+name]++
+	s.busy[namespace]++
+	s.most[namespace] = max(s.most[namespace], s.busy[namespace])
+	s.lock.Unlock()
+	defer func() {
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		s.busy[namespace]--
+	}()
+	return s.answers[namespace](request)
+}
+
+func neverAnswers(request *http.Request) (*http.Response, error) {
+	<-request.Context().Done()
+	return nil, request.Context().Err()
+}
+
+func answersAfter(delay time.Duration, code int, body string) func(*http.Request) (*http.Response, error) {
+	return func(request *http.Request) (*http.Response, error) {
+		time.Sleep(delay)
+		return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: request}, nil
+	}
+}
+
+// A tenant whose webhook hangs, and one whose budget refuses, with many pods each, keep
+// nobody else's pods from being evicted. Each pod is tried once: where a budget refuses all
+// of them, that costs one call for each, and no turn is held.
+func TestTenantsDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &evictionServer{
+			calls: map[string]int{}, busy: map[string]int{}, most: map[string]int{},
+			answers: map[string]func(*http.Request) (*http.Response, error){
+				"hanging": neverAnswers,
+				"blocked": answersAfter(100*time.Millisecond, http.StatusTooManyRequests, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":429,`+
+					`"reason":"TooManyRequests","message":"no","details":{"causes":[{"reason":"DisruptionBudget","message":"no room"}]}}`),
+				"friendly": answersAfter(100*time.Millisecond, http.StatusCreated, `{"kind":"Status","apiVersion":"v1","status":"Success"}`),
+			},
+		}
+		count := map[string]int{"hanging": 60, "blocked": 60, "friendly": 20}
+		client := runTurns(t, server, count)
+		expect := func(when, namespace string, most int, message string) {
+			t.Helper()
+			synctest.Wait()
+			requests, err := client.CoordinationV1alpha1().EvictionRequests(namespace).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatalf("listing requests: %v", err)
+			}
+			for _, request := range requests.Items {
+				if entry := request.Status.Interceptors[0]; entry.CompletionTime == nil || !strings.HasPrefix(entry.Message, message) {
+					t.Errorf("%s: the turn of %s/%s is %+v, want it complete with %q", when, namespace, request.Name, entry, message)
+				}
+			}
+			server.lock.Lock()
+			defer server.lock.Unlock()
+			if server.most[namespace] > most {
+				t.Errorf("%s: %d calls for %s in flight, want at most %d", when, server.most[namespace], namespace, most)
+			}
+			for pod, calls := range server.calls {
+				if calls != 1 {
+					t.Errorf("%s: %d calls for %s, want one", when, calls, pod)
+				}
+			}
+		}
+		time.Sleep(30 * time.Second) // No call that hangs has ended.
+		expect("soon", "friendly", 8, "Evicted the pod.")
+		expect("soon", "blocked", 8, "Not evicted: PodDisruptionBudget")
+		time.Sleep(8 * podeviction.Timeout)
+		expect("late", "hanging", 8, "Not known whether the pod is evicted: ")
+		if got, want := len(server.calls), 140; got != want {
+			t.Errorf("%d pods were tried, want %d", got, want)
+		}
+	})
+}
+
+// runTurns has the interceptor take a turn for that many pods in each namespace.
+func runTurns(t *testing.T, server *evictionServer, count map[string]int) kubernetes.Interface {
+	t.Helper()
+	var objects []runtime.Object
+	for namespace, pods := range count {
+		for i := range pods {
+			name := fmt.Sprintf("%s-%d", namespace, i)
+			pod := controlledPod(func(pod *v1.Pod) { pod.Namespace, pod.Name, pod.UID = namespace, name, types.UID(name) })
+			request := turnOf(name)
+			request.Namespace = namespace
+			request.Spec.Target.Pod = &coordinationv1alpha1.LocalPodReference{Name: name, UID: name}
+			objects = append(objects, pod, request)
+		}
+	}
+	f := newEvictionFixture(t, objects...)
+	evictionClient, err := kubernetes.NewForConfig(&rest.Config{Host: "http://server", Transport: server, QPS: -1})
+	if err != nil {
+		t.Fatalf("creating a client: %v", err)
+	}
+	run, err := f.rsc.InterceptEvictions(f.client, evictionClient, f.factory.Apps().V1().Deployments(),
+		f.factory.Coordination().V1alpha1().EvictionRequests(), f.factory.Policy().V1().PodDisruptionBudgets())
+	if err != nil {
+		t.Fatalf("intercepting evictions: %v", err)
+	}
+	ctx, stop := context.WithCancel(f.ctx)
+	f.factory.StartWithContext(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { run(ctx) })
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+		f.factory.Shutdown()
+		f.rsc.eventBroadcaster.Shutdown()
+		f.rsc.queue.ShutDown()
+	})
+	return f.client
+}
