@@ -519,7 +519,8 @@ func TestRunEndsWithoutCaches(t *testing.T) {
 	_, ctx := ktesting.NewTestContext(t)
 	ctx, stop := context.WithCancel(ctx)
 	stop()
-	f.queue, f.imperative.queue = newQueue(f.clock), newEvictionQueue(f.clock)
+	f.queue, f.limitWorkers = newQueue(f.clock)
+	f.imperative.queue, f.imperative.limitWorkers = newEvictionQueue(f.clock)
 	f.queue.Add(requestKeyOfPod)
 	f.Run(ctx, 1, 1)
 	f.expectWrites(t)
@@ -636,7 +637,8 @@ func TestWork(t *testing.T) {
 // A queue on another clock would wait for real minutes.
 func TestQueuesWaitOnTheirClock(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
-	queue, evictions := newQueue(fakeClock), newEvictionQueue(fakeClock)
+	queue, _ := newQueue(fakeClock)
+	evictions, _ := newEvictionQueue(fakeClock)
 	defer queue.ShutDown()
 	defer evictions.ShutDown()
 	queue.AddAfter(requestKeyOfPod, 20*time.Minute)
@@ -682,7 +684,7 @@ func TestRetriesDelayOnlyThemselves(t *testing.T) {
 // The real queue of decisions, where thousands fail.
 func TestDecisionsAreRetriedSoon(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
-	queue := newQueue(fakeClock)
+	queue, _ := newQueue(fakeClock)
 	defer queue.ShutDown()
 	for i := range 5000 {
 		queue.AddRateLimited(types.NamespacedName{Name: fmt.Sprint(i)})

@@ -57,6 +57,7 @@ limitations under the License.
 //   - What waits for an event is checked from caches every few minutes as well.
 //   - Of the pods under one budget, one is evicted at a time: the oldest that may go.
 //   - No turn ends by silence right after this controller was without the API server.
+//   - One namespace occupies a quarter of the workers at most, and every call ends.
 //
 // # Reading order
 //

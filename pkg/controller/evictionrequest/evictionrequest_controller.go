@@ -36,6 +36,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/fairshare"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
@@ -65,6 +66,8 @@ type Controller struct {
 	broadcaster  events.EventBroadcaster
 	cachesSynced []cache.InformerSynced
 	queue        workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	// limitWorkers sets how many workers of the queue one namespace may have.
+	limitWorkers func(perNamespace int)
 	clock        clock.WithTicker
 }
 
@@ -116,6 +119,8 @@ func newController(
 	writer := newRequestWriter(client, broadcaster.NewRecorder(scheme.Scheme, fieldManager), requestInformer.Informer().GetStore(), clock)
 	away := &outages{clock: clock, own: ownClock}
 	away.watchThrough(klog.FromContext(ctx), requestInformer.Informer())
+	queue, limitWorkers := newQueue(ownClock)
+	evictionQueue, limitEvictionWorkers := newEvictionQueue(ownClock)
 	c := &Controller{
 		requestLister: requestInformer.Lister(),
 		podLister:     podInformer.Lister(),
@@ -124,7 +129,8 @@ func newController(
 		outages:       away,
 		broadcaster:   broadcaster,
 		seen:          newPodSet(),
-		queue:         newQueue(ownClock),
+		queue:         queue,
+		limitWorkers:  limitWorkers,
 		clock:         clock,
 
 		ttlAfterFinished: ttlAfterFinished,
@@ -140,7 +146,8 @@ func newController(
 		evicted:       newPodTimes(),
 		retryAfter:    newPodTimes(),
 		changed:       newPodSet(),
-		queue:         newEvictionQueue(ownClock),
+		queue:         evictionQueue,
+		limitWorkers:  limitEvictionWorkers,
 		backoff:       workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetryDelay, maxRetryDelay),
 		clock:         clock,
 	}
@@ -165,23 +172,36 @@ const (
 	maxDecisionRetryDelay = 5 * time.Minute
 )
 
-// newQueue returns a queue of requests to decide on, which waits on the given clock. Its
-// name is the one of KEP-4563 (Monitoring Requirements).
-func newQueue(clock clock.WithTicker) workqueue.TypedRateLimitingInterface[types.NamespacedName] {
+// newQueue returns a queue of requests to decide on, which waits on the given clock, and how
+// to limit the workers of a namespace. The name of the queue is the one of KEP-4563
+// (Monitoring Requirements).
+func newQueue(clock clock.WithTicker) (workqueue.TypedRateLimitingInterface[types.NamespacedName], func(perNamespace int)) {
+	delaying, limitWorkers := newFairQueue("evictionrequests", clock, func(key types.NamespacedName) string { return key.Namespace })
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetryDelay, maxDecisionRetryDelay),
-		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "evictionrequests", Clock: clock},
-	)
+		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{DelayingQueue: delaying},
+	), limitWorkers
 }
 
-// newEvictionQueue returns a queue of evictions, which waits on the given clock.
-func newEvictionQueue(clock clock.WithTicker) workqueue.TypedDelayingInterface[evictionItem] {
-	return workqueue.NewTypedDelayingQueueWithConfig(
-		workqueue.TypedDelayingQueueConfig[evictionItem]{Name: "evictionrequests_imperative", Clock: clock})
+// newEvictionQueue returns a queue of evictions, which waits on the given clock, and how to
+// limit the workers of a namespace.
+func newEvictionQueue(clock clock.WithTicker) (workqueue.TypedDelayingInterface[evictionItem], func(perNamespace int)) {
+	return newFairQueue("evictionrequests_imperative", clock, evictionItem.namespace)
 }
+
+// newFairQueue returns a queue whose workers the namespaces share.
+func newFairQueue[T comparable](name string, clock clock.WithTicker, namespaceOf func(T) string) (workqueue.TypedDelayingInterface[T], func(perNamespace int)) {
+	queue := fairshare.NewWorkQueue(workqueue.TypedQueueConfig[T]{Name: name, Clock: clock}, namespaceOf)
+	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[T]{Name: name, Clock: clock, Queue: queue}), queue.Limit
+}
+
+// workersPerNamespace is how many of the workers may be busy with requests of one namespace:
+// a quarter. The webhooks of a tenant can make each call last for half a minute, and must not
+// keep the requests of others waiting.
+func workersPerNamespace(workers int) int { return (workers + 3) / 4 }
 
 // Run works until ctx ends. workers is how many requests are decided on at a time,
-// evictionWorkers how many eviction calls are in flight.
+// evictionWorkers how many eviction calls are in flight. One namespace gets a quarter of each.
 func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	logger := klog.FromContext(ctx)
@@ -205,6 +225,8 @@ func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
 	defer metrics.Track(c.countRequests)()
 	// Nobody knows whether interceptors could report while this controller did not run.
 	c.outages.note()
+	c.limitWorkers(workersPerNamespace(workers))
+	c.imperative.limitWorkers(workersPerNamespace(evictionWorkers))
 	for range workers {
 		running.Go(func() {
 			wait.UntilWithContext(ctx, c.work, time.Second)
@@ -241,30 +263,40 @@ func (c *Controller) countRequests() metrics.Counts {
 
 // work decides on requests until the queue shuts down.
 func (c *Controller) work(ctx context.Context) {
-	for {
-		key, shutdown := c.queue.Get()
-		if shutdown {
-			return
-		}
-		if err := c.syncRequest(ctx, key); err != nil {
-			c.outages.observe(err)
-			utilruntime.HandleErrorWithContext(ctx, err, "Will retry the eviction request", "evictionRequest", key)
-			c.queue.AddRateLimited(key)
-		} else {
-			c.queue.Forget(key)
-		}
-		c.queue.Done(key)
+	for c.workOnce(ctx) {
 	}
+}
+
+// workOnce decides on the next request. It returns false when the queue shuts down.
+func (c *Controller) workOnce(ctx context.Context) bool {
+	key, shutdown := c.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer c.queue.Done(key)
+	if err := c.syncRequest(ctx, key); err != nil {
+		c.outages.observe(err)
+		utilruntime.HandleErrorWithContext(ctx, err, "Will retry the eviction request", "evictionRequest", key)
+		c.queue.AddRateLimited(key)
+	} else {
+		c.queue.Forget(key)
+	}
+	return true
 }
 
 // work evicts pods until the queue shuts down.
 func (i *imperativeInterceptor) work(ctx context.Context) {
-	for {
-		item, shutdown := i.queue.Get()
-		if shutdown {
-			return
-		}
-		i.sync(ctx, item)
-		i.queue.Done(item)
+	for i.workOnce(ctx) {
 	}
+}
+
+// workOnce handles the next item. It returns false when the queue shuts down.
+func (i *imperativeInterceptor) workOnce(ctx context.Context) bool {
+	item, shutdown := i.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer i.queue.Done(item)
+	i.sync(ctx, item)
+	return true
 }

@@ -17,6 +17,7 @@ limitations under the License.
 package evictionrequest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -51,6 +52,9 @@ type evictionItem struct {
 }
 
 func itemOf(request types.NamespacedName) evictionItem { return evictionItem{request: request} }
+
+// namespace is where the pod is that the item is about. A budget is in that of its pods.
+func (i evictionItem) namespace() string { return cmp.Or(i.request.Namespace, i.budget.Namespace) }
 
 const (
 	// contentionPause is how long no eviction under a budget is tried after the API server
@@ -95,6 +99,8 @@ type imperativeInterceptor struct {
 	changed *podSet
 
 	queue workqueue.TypedDelayingInterface[evictionItem]
+	// limitWorkers sets how many workers of the queue one namespace may have.
+	limitWorkers func(perNamespace int)
 	// backoff says how long a request waits that fails again and again.
 	backoff workqueue.TypedRateLimiter[types.NamespacedName]
 	clock   clock.WithTicker

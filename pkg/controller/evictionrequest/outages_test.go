@@ -194,7 +194,9 @@ func startAndStop(t *testing.T, f *fixture) {
 	t.Helper()
 	_, ctx := ktesting.NewTestContext(t)
 	ctx, stop := context.WithCancel(ctx)
-	f.queue, f.imperative.queue, f.cachesSynced = newQueue(f.clock), newEvictionQueue(f.clock), nil
+	f.queue, f.limitWorkers = newQueue(f.clock)
+	f.imperative.queue, f.imperative.limitWorkers = newEvictionQueue(f.clock)
+	f.cachesSynced = nil
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

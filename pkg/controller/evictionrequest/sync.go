@@ -162,6 +162,8 @@ func (c *Controller) targetPod(ctx context.Context, request *coordinationv1alpha
 
 func newPodGetter(client clientset.Interface) podGetter {
 	return func(ctx context.Context, namespace, name string) (*v1.Pod, error) {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
 		return client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	}
 }

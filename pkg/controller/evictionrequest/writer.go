@@ -40,6 +40,11 @@ import (
 // fieldManager is how this controller signs what it writes.
 const fieldManager = "evictionrequest-controller"
 
+// callTimeout is how long a call may take. It is more than the half a minute that the slowest
+// admission webhook has, so that what it admits in the end is written, and less than the
+// minute after which an API server ends every call.
+const callTimeout = 35 * time.Second
+
 var requestResource = coordinationv1alpha1.Resource("evictionrequests")
 
 // requestWriter is the only one in this package that writes to requests, and tells
@@ -85,8 +90,10 @@ func (w *requestWriter) setStatus(ctx context.Context, request *coordinationv1al
 	desired := request.DeepCopy()
 	desired.Status = *status
 	began := w.clock.WithTicker.Now()
+	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	written, err := w.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).
-		UpdateStatus(ctx, desired, metav1.UpdateOptions{FieldManager: fieldManager})
+		UpdateStatus(callCtx, desired, metav1.UpdateOptions{FieldManager: fieldManager})
 	if apierrors.IsNotFound(err) {
 		// Deleted meanwhile, as a rule. But where the request is there and its namespace is
 		// not, because the namespace was deleted while an older release served the cluster,
@@ -120,8 +127,10 @@ func (w *requestWriter) setLabels(ctx context.Context, request *coordinationv1al
 	if err != nil {
 		return nil, fmt.Errorf("encoding the labels: %w", err)
 	}
+	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	written, err := w.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).
-		Patch(ctx, request.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+		Patch(callCtx, request.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
 		return nil, lost(ctx, request, "copying the labels of the pod", err)
 	}
@@ -131,7 +140,9 @@ func (w *requestWriter) setLabels(ctx context.Context, request *coordinationv1al
 
 // remove deletes the request as it was read.
 func (w *requestWriter) remove(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) error {
-	err := w.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).Delete(ctx, request.Name, metav1.DeleteOptions{
+	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := w.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).Delete(callCtx, request.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &request.UID, ResourceVersion: &request.ResourceVersion},
 	})
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -38,12 +39,22 @@ import (
 // Evictor evicts a pod, if it is as the preconditions say.
 type Evictor func(ctx context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error
 
+// Timeout is how long a call may take. It is more than the half a minute that the slowest
+// admission webhook has, and the ten seconds for which the API server retries when others
+// write to the budget at the same time: to give up before would cost the budget a disruption
+// for nothing. And it is less than the minute after which an API server ends every call, so
+// that one that does not answer at all is noticed first.
+const Timeout = 45 * time.Second
+
 // NewEvictor returns an Evictor that calls the pods/eviction subresource once. The
 // typed client would not do: it sleeps and retries by itself when a budget is in the
 // way, and it takes a failure that the subresource reports in the body of a
-// successful response, such as for two budgets on one pod, for a success.
+// successful response, such as for two budgets on one pod, for a success. A call ends after
+// Timeout. What came of one that had no answer is not known: Classify says Retry.
 func NewEvictor(client clientset.Interface) Evictor {
 	return func(ctx context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error {
+		ctx, cancel := context.WithTimeout(ctx, Timeout)
+		defer cancel()
 		_, err := client.CoreV1().RESTClient().Post().
 			Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
 			VersionedParams(&metav1.CreateOptions{}, scheme.ParameterCodec).
