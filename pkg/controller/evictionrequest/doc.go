@@ -56,7 +56,8 @@ limitations under the License.
 //   - Nothing is decided on a request that is older than this controller's last write.
 //   - What waits for an event is checked from caches every few minutes as well.
 //   - Of the pods under one budget, one is evicted at a time: the oldest that may go.
-//   - No turn ends by silence right after this controller was without the API server.
+//   - No turn ends by silence right after this controller was without the API server, or
+//     could not write to the request.
 //   - One namespace occupies a quarter of the workers at most, and every call ends.
 //
 // # Reading order

@@ -117,7 +117,7 @@ func newController(
 	clock := newServerClock(ownClock)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
 	writer := newRequestWriter(client, broadcaster.NewRecorder(scheme.Scheme, fieldManager), requestInformer.Informer().GetStore(), clock)
-	away := &outages{clock: clock, own: ownClock}
+	away := newOutages(clock, ownClock)
 	away.watchThrough(klog.FromContext(ctx), requestInformer.Informer())
 	queue, limitWorkers := newQueue(ownClock)
 	evictionQueue, limitEvictionWorkers := newEvictionQueue(ownClock)
@@ -141,7 +141,6 @@ func newController(
 		budgetLister:  budgetInformer.Lister(),
 		evict:         evict,
 		writer:        writer,
-		outages:       away,
 		waiting:       newBudgetQueues(defaultEvictionsPerBudget),
 		evicted:       newPodTimes(),
 		retryAfter:    newPodTimes(),
@@ -225,6 +224,7 @@ func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
 	defer metrics.Track(c.countRequests)()
 	// Nobody knows whether interceptors could report while this controller did not run.
 	c.outages.note()
+	running.Go(func() { c.outages.probe(ctx, c.clock, c.writer.client) })
 	c.limitWorkers(workersPerNamespace(workers))
 	c.imperative.limitWorkers(workersPerNamespace(evictionWorkers))
 	for range workers {
@@ -275,7 +275,6 @@ func (c *Controller) workOnce(ctx context.Context) bool {
 	}
 	defer c.queue.Done(key)
 	if err := c.syncRequest(ctx, key); err != nil {
-		c.outages.observe(err)
 		utilruntime.HandleErrorWithContext(ctx, err, "Will retry the eviction request", "evictionRequest", key)
 		c.queue.AddRateLimited(key)
 	} else {

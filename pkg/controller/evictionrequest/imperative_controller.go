@@ -87,7 +87,6 @@ type imperativeInterceptor struct {
 
 	evict   podeviction.Evictor
 	writer  *requestWriter
-	outages *outages
 	waiting *budgetQueues
 	// evicted holds until when pods whose eviction succeeded are left alone: the cache may
 	// still show them as they were.
@@ -115,7 +114,6 @@ func (i *imperativeInterceptor) sync(ctx context.Context, item evictionItem) {
 		err = i.syncRequest(ctx, request)
 	}
 	if err != nil {
-		i.outages.observe(err)
 		utilruntime.HandleErrorWithContext(ctx, err, "Will retry the eviction", "evictionRequest", request)
 		i.queue.AddAfter(itemOf(request), i.backoff.When(request))
 	}

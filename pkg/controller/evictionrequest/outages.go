@@ -24,13 +24,30 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
 
-// outages remembers when this controller was last without the API server. It is safe for
+const (
+	// probeInterval is how often the API server is asked whether it serves. An outage between
+	// two probes is shorter than what the client library takes for two attempts to report.
+	probeInterval = 30 * time.Second
+
+	// probeTimeout is how long the answer may take. A report that took longer would be given
+	// up by the client library.
+	probeTimeout = 15 * time.Second
+)
+
+// outages remembers when interceptors may have been unable to report. It is safe for
 // concurrent use. Before the first note there is no outage.
+//
+// What counts for all requests is what no tenant can cause: the start of the controller, and
+// reads that fail. Writes and evictions pass the webhooks of tenants. Where one fails, that
+// counts for the request alone.
 type outages struct {
 	// clock is the one by which deadlines count, which may be corrected at any time; own is
 	// the one behind it, which measures how long an outage is over.
@@ -38,6 +55,12 @@ type outages struct {
 
 	lock sync.Mutex
 	last time.Time
+	// refused holds when the status of a request could not be written last.
+	refused map[types.NamespacedName]time.Time
+}
+
+func newOutages(clock, own clock.PassiveClock) *outages {
+	return &outages{clock: clock, own: own, refused: map[types.NamespacedName]time.Time{}}
 }
 
 // note records that there was an outage until now. The start of the controller counts as
@@ -48,38 +71,61 @@ func (o *outages) note() {
 	o.last = o.own.Now()
 }
 
-// observe notes an outage if the error of a call is one.
+// noteRefused records that the status of a request could not be written: what is in the way
+// may be in that of its interceptor, too.
+func (o *outages) noteRefused(request types.NamespacedName) {
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	o.refused[request] = o.own.Now()
+}
+
+// forget drops what is remembered of a request that is over.
+func (o *outages) forget(request types.NamespacedName) {
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	delete(o.refused, request)
+}
+
+// observe notes an outage if the error of a read is one.
 func (o *outages) observe(err error) {
 	if isOutage(err) {
 		o.note()
 	}
 }
 
-// noTimeoutBefore returns when interceptors may lose turns by silence again.
-func (o *outages) noTimeoutBefore() time.Time {
+// noTimeoutBefore returns when the interceptors of a request may lose turns by silence again.
+// A write that was refused may be in the way until the next attempt, which comes after
+// maxDecisionRetryDelay at the latest.
+func (o *outages) noTimeoutBefore(request types.NamespacedName) time.Time {
 	o.lock.Lock()
 	defer o.lock.Unlock()
-	if o.last.IsZero() {
+	last := o.last
+	if refused, found := o.refused[request]; found && refused.Add(maxDecisionRetryDelay).After(last) {
+		last = refused.Add(maxDecisionRetryDelay)
+	}
+	if last.IsZero() {
 		return time.Time{}
 	}
-	return o.clock.Now().Add(timeoutGracePeriod - o.own.Since(o.last))
+	return o.clock.Now().Add(timeoutGracePeriod - o.own.Since(last))
 }
 
-// isOutage reports whether the error means that the API server could not be reached, or
-// cannot serve. The end of a watch is none, nor is any other answer of the API server.
+// isOutage reports whether the error of a read means that the API server could not be
+// reached, or cannot serve. The end of a watch is none, nor is any other answer of the API
+// server.
 func isOutage(err error) bool {
 	var status apierrors.APIStatus
 	switch {
 	case err == nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.Canceled):
 		return false
 	case errors.As(err, &status):
-		return apierrors.IsServiceUnavailable(err)
+		return apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsTooManyRequests(err) ||
+			apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 	}
 	return true
 }
 
 // watchThrough has the informer report when its watch is away. Where that comes too late,
-// because the informer runs already, failing writes are the only sign of an outage.
+// because the informer runs already, probes are the only sign of an outage.
 func (o *outages) watchThrough(logger klog.Logger, informer cache.SharedIndexInformer) {
 	if err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
 		o.observe(err)
@@ -87,4 +133,28 @@ func (o *outages) watchThrough(logger klog.Logger, informer cache.SharedIndexInf
 	}); err != nil {
 		logger.V(2).Info("Outages of the watch will not be noticed", "err", err)
 	}
+}
+
+// probe reads requests again and again until the context ends. The watch alone would not do:
+// where the API server refuses connections, or is too busy, the informer waits in silence.
+func (o *outages) probe(ctx context.Context, clock clock.WithTicker, client kubernetes.Interface) {
+	ticker := clock.NewTicker(probeInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+			o.observe(readOnce(ctx, client))
+		}
+	}
+}
+
+// readOnce reads as little as it can. It wants the newest state, so that the API server needs
+// its storage for the answer.
+func readOnce(ctx context.Context, client kubernetes.Interface) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	_, err := client.CoordinationV1alpha1().EvictionRequests(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
+	return err
 }

@@ -21,12 +21,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -36,30 +40,56 @@ import (
 
 func TestOutages(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
-	away := &outages{clock: fakeClock, own: fakeClock}
-	if got := away.noTimeoutBefore(); !got.IsZero() {
-		t.Errorf("no timeouts before %s without an outage", got)
+	away := newOutages(fakeClock, fakeClock)
+	expect := func(what string, got, want time.Time) {
+		t.Helper()
+		if !got.Equal(want) {
+			t.Errorf("%s: no timeouts before %s, want %s", what, got, want)
+		}
 	}
+	expect("without an outage", away.noTimeoutBefore(requestKeyOfPod), time.Time{})
 	for range 2 {
 		fakeClock.Step(time.Minute)
 		away.observe(errUnreachable)
-		if got, want := away.noTimeoutBefore(), fakeClock.Now().Add(5*time.Minute); !got.Equal(want) {
-			t.Errorf("no timeouts before %s, want %s", got, want)
-		}
+		expect("after an outage", away.noTimeoutBefore(requestKeyOfPod), fakeClock.Now().Add(5*time.Minute))
 	}
 	// The clock of the API server turns out to be ahead: the grace period is as long.
 	ahead := newServerClock(fakeClock)
 	ahead.offset.Store(int64(time.Hour))
 	away.clock = ahead
-	if got, want := away.noTimeoutBefore(), ahead.Now().Add(5*time.Minute); !got.Equal(want) {
-		t.Errorf("no timeouts before %s with a corrected clock, want %s", got, want)
-	}
+	expect("with a corrected clock", away.noTimeoutBefore(requestKeyOfPod), ahead.Now().Add(5*time.Minute))
 	away.clock = fakeClock
-	before := away.noTimeoutBefore()
+	before := away.noTimeoutBefore(requestKeyOfPod)
 	fakeClock.Step(time.Minute)
 	away.observe(io.EOF)
-	if got := away.noTimeoutBefore(); !got.Equal(before) {
-		t.Error("the end of a watch counts as an outage")
+	expect("after the end of a watch", away.noTimeoutBefore(requestKeyOfPod), before)
+}
+
+// What keeps the status of one request from being written is the business of that request.
+// It may last until the next attempt.
+func TestRefusedWrites(t *testing.T) {
+	fakeClock := testingclock.NewFakeClock(start)
+	away := newOutages(fakeClock, fakeClock)
+	another := keys("another")[0]
+	away.noteRefused(requestKeyOfPod)
+	if got, want := away.noTimeoutBefore(requestKeyOfPod), start.Add(maxDecisionRetryDelay+timeoutGracePeriod); !got.Equal(want) {
+		t.Errorf("no timeouts before %s, want %s", got, want)
+	}
+	if got := away.noTimeoutBefore(another); !got.IsZero() {
+		t.Errorf("no timeouts of another request before %s", got)
+	}
+	// A later outage counts, as far as it lasts longer.
+	fakeClock.Step(maxDecisionRetryDelay + time.Minute)
+	away.note()
+	for _, request := range []types.NamespacedName{requestKeyOfPod, another} {
+		if got, want := away.noTimeoutBefore(request), fakeClock.Now().Add(timeoutGracePeriod); !got.Equal(want) {
+			t.Errorf("no timeouts of %s before %s after an outage, want %s", request, got, want)
+		}
+	}
+	away.noteRefused(requestKeyOfPod)
+	away.forget(requestKeyOfPod)
+	if got, want := away.noTimeoutBefore(requestKeyOfPod), away.noTimeoutBefore(another); !got.Equal(want) || len(away.refused) > 0 {
+		t.Errorf("remembers %v of a request that is over: no timeouts before %s, want %s", away.refused, got, want)
 	}
 }
 
@@ -68,17 +98,19 @@ func TestIsOutage(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"success":                {},
-		"no answer":              {err: fmt.Errorf("writing: %w", errUnreachable), want: true},
-		"a time-out":             {err: context.DeadlineExceeded, want: true},
-		"a server that starts":   {err: fmt.Errorf("writing: %w", apierrors.NewServiceUnavailable("starting")), want: true},
-		"the end of a watch":     {err: io.EOF},
-		"the sudden end of one":  {err: fmt.Errorf("watching: %w", io.ErrUnexpectedEOF)},
-		"an expired watch":       {err: apierrors.NewResourceExpired("too old")},
-		"no right to watch":      {err: apierrors.NewForbidden(podResource, "", errUnreachable)},
-		"a server that is busy":  {err: apierrors.NewTooManyRequests("busy", 1)},
-		"a refused write":        {err: apierrors.NewInternalError(errUnreachable)},
-		"the end of the process": {err: context.Canceled},
+		"success":                 {},
+		"no answer":               {err: fmt.Errorf("writing: %w", errUnreachable), want: true},
+		"a time-out":              {err: context.DeadlineExceeded, want: true},
+		"a server that starts":    {err: fmt.Errorf("writing: %w", apierrors.NewServiceUnavailable("starting")), want: true},
+		"the end of a watch":      {err: io.EOF},
+		"the sudden end of one":   {err: fmt.Errorf("watching: %w", io.ErrUnexpectedEOF)},
+		"an expired watch":        {err: apierrors.NewResourceExpired("too old")},
+		"no right to watch":       {err: apierrors.NewForbidden(podResource, "", errUnreachable)},
+		"a server that is busy":   {err: apierrors.NewTooManyRequests("busy", 1), want: true},
+		"no storage":              {err: apierrors.NewInternalError(errUnreachable), want: true},
+		"a server that is slow":   {err: apierrors.NewTimeoutError("slow", 1), want: true},
+		"a try that was too long": {err: apierrors.NewServerTimeout(podResource, "list", 1), want: true},
+		"the end of the process":  {err: context.Canceled},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -104,23 +136,24 @@ func (i *watchedInformer) SetWatchErrorHandlerWithContext(handler cache.WatchErr
 func TestOutagesOfTheWatch(t *testing.T) {
 	logger, ctx := ktesting.NewTestContext(t)
 	fakeClock := testingclock.NewFakeClock(start)
-	away := &outages{clock: fakeClock, own: fakeClock}
+	away := newOutages(fakeClock, fakeClock)
 	informer := &watchedInformer{}
 	away.watchThrough(logger, informer)
 	informer.handler(ctx, &cache.Reflector{}, apierrors.NewResourceExpired("too old"))
-	if got := away.noTimeoutBefore(); !got.IsZero() {
+	if got := away.noTimeoutBefore(requestKeyOfPod); !got.IsZero() {
 		t.Error("an expired watch counts as an outage")
 	}
 	informer.handler(ctx, &cache.Reflector{}, errUnreachable)
-	if got := away.noTimeoutBefore(); !got.Equal(start.Add(timeoutGracePeriod)) {
+	if got := away.noTimeoutBefore(requestKeyOfPod); !got.Equal(start.Add(timeoutGracePeriod)) {
 		t.Errorf("no timeouts before %s", got)
 	}
 	// An informer that runs takes no handler. That is no reason to fail.
 	away.watchThrough(logger, &watchedInformer{err: errors.New("informer has already started")})
 }
 
-// After its start, and after a call that did not get through, the controller takes no
-// turn away for a while; all else goes its way.
+// After its start, after an outage, and after the status of a request could not be written,
+// the controller takes no turn away for a while; all else goes its way. What the webhooks of
+// one tenant refuse extends the turns of no other.
 func TestNoTimeoutAfterAnOutage(t *testing.T) {
 	silent := newRequest(deadlineOf(600), having(targets(first), active(first, 0)))
 	for name, test := range map[string]struct {
@@ -128,19 +161,25 @@ func TestNoTimeoutAfterAnOutage(t *testing.T) {
 		after     time.Duration
 		processed int
 	}{
-		"none":                    {outage: func(*testing.T, *fixture) {}, processed: 1},
-		"a failing write":         {outage: failingWrite},
-		"a failing eviction":      {outage: failingEviction},
-		"just before its end":     {outage: failingWrite, after: timeoutGracePeriod - time.Second},
-		"when the outage is over": {outage: failingWrite, after: timeoutGracePeriod, processed: 1},
-		"a watch that is away": {outage: func(t *testing.T, f *fixture) {
-			_, ctx := ktesting.NewTestContext(t)
-			f.requests.watchFailed(ctx, &cache.Reflector{}, errUnreachable)
-		}},
-		"the start of the process": {outage: func(t *testing.T, f *fixture) { startAndStop(t, f) }},
+		"none":                          {outage: func(*testing.T, *fixture) {}, processed: 1},
+		"a failing write":               {outage: failingWrite("update", requestKeyOfPod)},
+		"just before its end":           {outage: failingWrite("update", requestKeyOfPod), after: maxDecisionRetryDelay + timeoutGracePeriod - time.Second},
+		"when it is over":               {outage: failingWrite("update", requestKeyOfPod), after: maxDecisionRetryDelay + timeoutGracePeriod, processed: 1},
+		"failing labels":                {outage: failingWrite("patch", requestKeyOfPod), processed: 1},
+		"a failing write of another":    {outage: failingWrite("update", keys("another")[0]), processed: 1},
+		"a failing eviction":            {outage: failingEviction, processed: 1},
+		"a watch that is away":          {outage: watchAway},
+		"just before a watch is back":   {outage: watchAway, after: timeoutGracePeriod - time.Second},
+		"when a watch is back for long": {outage: watchAway, after: timeoutGracePeriod, processed: 1},
+		"the start of the process":      {outage: func(t *testing.T, f *fixture) { startAndStop(t, f, func() bool { return true }) }},
+		"a probe without an answer":     {outage: failingProbe},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, silent, newPod(interceptedBy(first)))
+			another := newRequest(func(request *coordinationv1alpha1.EvictionRequest) { request.Name = "another" }, having(targets(first), active(first, 0)))
+			another.Spec.Target.Pod = &coordinationv1alpha1.LocalPodReference{Name: "another", UID: "another"}
+			anotherPod := newPod(podUIDIs("another"), interceptedBy(first))
+			anotherPod.Name = "another"
+			f := newFixture(t, silent, newPod(interceptedBy(first)), another, anotherPod)
 			f.clock.Step(time.Hour)
 			test.outage(t, f)
 			f.clock.Step(test.after)
@@ -160,20 +199,56 @@ func TestNoTimeoutAfterAnOutage(t *testing.T) {
 	}
 }
 
-// failingWrite has the write of a timeout not get through.
-func failingWrite(t *testing.T, f *fixture) {
+func watchAway(t *testing.T, f *fixture) {
 	t.Helper()
-	failed := false
-	f.client.PrependReactor("update", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
-		fails := !failed
-		failed = true
-		return fails, nil, errUnreachable
-	})
-	f.decisions.Add(requestKeyOfPod)
-	f.Controller.work(klog.NewContext(context.Background(), logr.Discard()))
-	if !failed {
-		t.Fatal("no write was tried")
+	_, ctx := ktesting.NewTestContext(t)
+	f.requests.watchFailed(ctx, &cache.Reflector{}, errUnreachable)
+}
+
+// failingWrite has a write to a request fail once, as a webhook may have it.
+func failingWrite(verb string, request types.NamespacedName) func(*testing.T, *fixture) {
+	return func(t *testing.T, f *fixture) {
+		t.Helper()
+		if verb == "patch" {
+			pod := newPod(interceptedBy(first), podLabels(map[string]string{"app": "another"}))
+			f.cached(t, pod)
+			defer f.cached(t, newPod(interceptedBy(first)))
+		}
+		failed := false
+		f.client.PrependReactor(verb, "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+			fails := !failed
+			failed = true
+			return fails, nil, apierrors.NewServiceUnavailable("a webhook says so")
+		})
+		if verb == "patch" {
+			// Its status is not written besides: that would be the turn.
+			f.client.PrependReactor("update", "evictionrequests", answering(apierrors.NewConflict(evictionRequestResource, request.Name, errUnreachable)))
+			defer func() { f.client.ReactionChain = f.client.ReactionChain[1:] }()
+		}
+		f.decisions.Add(request)
+		f.Controller.work(klog.NewContext(context.Background(), logr.Discard()))
+		if !failed {
+			t.Fatal("no write was tried")
+		}
 	}
+}
+
+// failingProbe has the controller find out that nothing can be read, though its watch stands.
+func failingProbe(t *testing.T, f *fixture) {
+	t.Helper()
+	var fails atomic.Bool
+	f.client.PrependReactor("list", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return fails.Load(), nil, apierrors.NewInternalError(errUnreachable)
+	})
+	startAndStop(t, f, func() bool {
+		if !fails.Swap(true) {
+			// Its start is long ago.
+			f.clock.Step(time.Hour)
+			return false
+		}
+		f.clock.Step(probeInterval)
+		return f.outages.noTimeoutBefore(requestKeyOfPod).After(f.clock.Now())
+	})
 }
 
 // failingEviction has the eviction of another pod not get through.
@@ -189,8 +264,9 @@ func failingEviction(t *testing.T, f *fixture) {
 	}
 }
 
-// startAndStop runs the controller for a moment, without its queues.
-func startAndStop(t *testing.T, f *fixture) {
+// startAndStop runs the controller, without its queues, from its start until the condition is
+// true.
+func startAndStop(t *testing.T, f *fixture, until func() bool) {
 	t.Helper()
 	_, ctx := ktesting.NewTestContext(t)
 	ctx, stop := context.WithCancel(ctx)
@@ -202,7 +278,29 @@ func startAndStop(t *testing.T, f *fixture) {
 		defer close(ended)
 		f.Run(ctx, 1, 1)
 	}()
-	waitFor(ctx, t, "the start", func() bool { return !f.outages.noTimeoutBefore().IsZero() })
+	waitFor(ctx, t, "the start", func() bool { return !f.outages.noTimeoutBefore(requestKeyOfPod).IsZero() })
+	waitFor(ctx, t, "what should happen then", until)
 	stop()
 	receive(t, "the controller to end", ended)
+}
+
+// The probe reads next to nothing, but the newest state. An API server that does not answer
+// does not serve.
+func TestProbe(t *testing.T) {
+	f := newFixture(t, newRequest())
+	_, ctx := ktesting.NewTestContext(t)
+	if err := readOnce(ctx, f.client); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	options := f.client.Actions()[0].(clienttesting.ListActionImpl).ListOptions
+	if options.Limit != 1 || options.ResourceVersion != "" || len(f.client.Actions()) != 1 {
+		t.Errorf("read with %v %+v, want one list of one request, as it is now", f.client.Actions(), options)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		err := readOnce(t.Context(), silentClient(t))
+		if lasted := time.Since(began); lasted != probeTimeout || !isOutage(err) {
+			t.Errorf("ended after %s with %v, want an outage after %s", lasted, err, probeTimeout)
+		}
+	})
 }

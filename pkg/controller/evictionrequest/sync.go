@@ -82,8 +82,9 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 			return nil
 		}
 	}
-	status, nextSync := computeStatus(c.clock.Now(), c.outages.noTimeoutBefore(), request, pod)
+	status, nextSync := computeStatus(c.clock.Now(), c.outages.noTimeoutBefore(key), request, pod)
 	if err := c.writer.setStatus(ctx, request, status); err != nil {
+		c.outages.noteRefused(key)
 		return err
 	}
 	c.queue.AddAfter(key, earliest(nextSync, safetyDelay()))
@@ -93,6 +94,7 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 // forget drops what is remembered of the pod of a request that is over.
 func (c *Controller) forget(key types.NamespacedName) {
 	c.seen.remove(types.UID(key.Name))
+	c.outages.forget(key)
 	c.imperative.forget(key)
 }
 
