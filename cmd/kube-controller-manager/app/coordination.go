@@ -28,8 +28,8 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// concurrentNodeMaintenanceSyncs is the number of nodes that are looked at at a time. Each
-// may ask for eight pods at once, which the limits of its client allow.
+// concurrentNodeMaintenanceSyncs is the number of nodes that are looked at at a time. Pods are
+// asked by workers of their own.
 const concurrentNodeMaintenanceSyncs = 10
 
 const (

@@ -76,7 +76,10 @@ limitations under the License.
 //   - A position never goes back. It is kept in status.drainStatus.drainPlanPosition.
 //   - Targets of a node never step back while a maintenance drains it. They are kept in
 //     the node, and written under its resourceVersion.
-//   - A pod is asked only when the stored targets of its node take it.
+//   - A pod is asked only when the stored targets of its node take it. What is asked because
+//     of a maintenance is asked before its finalizer goes.
+//   - What an admission webhook of a namespace delays is delayed in this namespace: no sync
+//     writes a request.
 //   - A request is never left while a maintenance drains the node, and never where its
 //     interceptor forbids to call the eviction off.
 //   - Drained is True only when no pod is left on any selected node, each is stored as
@@ -102,6 +105,8 @@ limitations under the License.
 //	nodemaintenance_controller.go  the type, its constructors and Run
 //	event_handlers.go              which event makes which node or maintenance be looked at
 //	node_sync.go                   one node: read, decide, write
+//	request_sync.go                one pod: ask it to leave, or withdraw
+//	request_queue.go               which of them is next, a share for each namespace
 //	node_status.go                 what the status of a node should be; pure functions
 //	maintenance_sync.go            one maintenance: finalizer, stage, status
 //	maintenance_status.go          what its status should be; pure functions

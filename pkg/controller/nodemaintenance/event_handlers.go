@@ -60,8 +60,12 @@ func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests
 		return fmt.Errorf("watching pods: %w", err)
 	}
 	if _, err := requests.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    c.enqueueNodeOfRequest,
-		UpdateFunc: func(_, obj any) { c.enqueueNodeOfRequest(obj) },
+		AddFunc: c.enqueueNodeOfRequest,
+		UpdateFunc: func(old, obj any) {
+			c.enqueueNodeOfRequest(obj)
+			// The request from which this controller has just withdrawn.
+			c.enqueueNodeOfRequest(old)
+		},
 		DeleteFunc: func(obj any) { deleted(logger, obj, c.enqueueNodeOfRequest) },
 	}); err != nil {
 		return fmt.Errorf("watching eviction requests: %w", err)

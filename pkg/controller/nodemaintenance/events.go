@@ -41,6 +41,7 @@ const (
 	reasonCordonFailed    = "CordonFailed"
 	reasonNodeDrained     = "NodeDrained"
 	reasonRequestFailed   = "EvictionRequestFailed"
+	reasonWithdrawFailed  = "WithdrawalFailed"
 )
 
 // eventWriter has one method for each thing to tell.
@@ -91,6 +92,10 @@ func (w *eventWriter) nodeChanged(node *v1.Node, conditions []v1.NodeCondition) 
 
 func (w *eventWriter) requestFailed(pod *v1.Pod, err error) {
 	w.tell(pod, nil, v1.EventTypeWarning, reasonRequestFailed, "Drain", fmt.Sprintf("Could not ask the pod to leave its node: %v", err))
+}
+
+func (w *eventWriter) withdrawalFailed(node *v1.Node, pod *v1.Pod, err error) {
+	w.tell(node, pod, v1.EventTypeWarning, reasonWithdrawFailed, "Complete", fmt.Sprintf("Could not withdraw the request that the pod %s/%s leaves: %v", pod.Namespace, pod.Name, err))
 }
 
 // maintenanceChanged tells of stages that were started, and of drains that are over or

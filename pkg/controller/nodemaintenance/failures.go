@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -54,8 +55,8 @@ type failure struct {
 // blocks reports whether the failure is shown as a blocker.
 func (f failure) blocks() bool { return f.refused || f.attempts >= transientFailures }
 
-// failures remembers, for each node, which writes for it failed: its own cordon, and the
-// requests of its pods, by UID. It spaces the attempts of each object, and is what the status
+// failures remembers, for each node, which writes for it failed: its own cordon, the requests
+// of its pods, by UID, and the withdrawals, by withdrawalOf. It spaces the attempts of each object, and is what the status
 // says about them. After a restart the next attempts fill it again.
 type failures struct {
 	lock  sync.Mutex
@@ -133,6 +134,17 @@ func (f *failures) drop(node string, drop func(types.UID) bool) {
 	if len(f.nodes[node]) == 0 {
 		delete(f.nodes, node)
 	}
+}
+
+// withdrawalOf names the withdrawal of the request of a pod.
+func withdrawalOf(pod types.UID) types.UID { return "withdrawal of " + pod }
+
+func withdrawalsOf(pods []*v1.Pod) sets.Set[types.UID] {
+	names := sets.New[types.UID]()
+	for _, pod := range pods {
+		names.Insert(withdrawalOf(pod.UID))
+	}
+	return names
 }
 
 // isTransient reports whether an error says nothing about the object that was written: the

@@ -33,6 +33,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/informers"
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
@@ -47,7 +48,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+var (
+	requestResource = coordinationv1alpha1.Resource("evictionrequests")
+	start           = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+)
 
 // fixture is a controller whose queues, clock and API server the test holds in its
 // hands: nothing runs in the background. Its caches know what was delivered.
@@ -64,6 +68,10 @@ type fixture struct {
 	// events are what people were told, as "kind name: reason".
 	events []string
 	uids   int
+	// running are the writes of requests that workers have begun, and hung the namespaces in
+	// which they get no answer.
+	running []heldWrite
+	hung    sets.Set[string]
 	// disabled are the interceptors that the process does not run.
 	disabled map[string]string
 }
@@ -100,7 +108,7 @@ func (f *fixture) restart() {
 	c.maintenances.ShutDown()
 	f.nodeQueue, f.maintenanceQueue = newRecordedQueue(f.clock), newRecordedQueue(f.clock)
 	c.nodes, c.maintenances = f.nodeQueue, f.maintenanceQueue
-	f.Controller = c
+	f.Controller, f.running = c, nil
 	f.deliverAll()
 	logger, _ := ktesting.NewTestContext(f.t)
 	c.observeAll(logger)
@@ -274,6 +282,12 @@ func (f *fixture) advanceTo(due time.Time) {
 // step has the controller handle one key, and reports whether there was one.
 func (f *fixture) step() bool {
 	f.t.Helper()
+	return f.stepRequests() || f.stepSyncs()
+}
+
+// stepSyncs has the controller handle one key, and reports whether there was one.
+func (f *fixture) stepSyncs() bool {
+	f.t.Helper()
 	if name, ok := f.maintenanceQueue.next(); ok {
 		f.try(f.syncMaintenance(f.ctx, name), f.maintenanceQueue, name)
 		return true
@@ -283,6 +297,79 @@ func (f *fixture) step() bool {
 		return true
 	}
 	return false
+}
+
+// stepRequests has a worker end a write, or begin one, and reports whether there was one.
+func (f *fixture) stepRequests() bool {
+	for i, w := range f.running {
+		if !f.hung.Has(w.namespace) {
+			f.endRequest(i, answered)
+			return true
+		}
+	}
+	return f.beginRequest()
+}
+
+// heldWrite is a write that a worker has begun.
+type heldWrite struct {
+	requestWrite
+	// write is nil where nothing is to be written any more.
+	write func(context.Context) error
+	began time.Time
+	// causes are the maintenances that want it, and nodeUID is of which node.
+	causes  []types.UID
+	nodeUID types.UID
+}
+
+// beginRequest has a worker take a write, if one is free, and reports whether there was one.
+func (f *fixture) beginRequest() bool {
+	f.requests.lock.Lock()
+	free := len(f.running) < f.requests.workers
+	var w requestWrite
+	if free {
+		w, free = f.requests.next()
+	}
+	f.requests.lock.Unlock()
+	if !free {
+		return false
+	}
+	held := heldWrite{requestWrite: w, write: f.nextWrite(w), began: f.clock.Now()}
+	if node, err := f.nodeLister.Get(w.node); err == nil && !w.withdraw {
+		held.nodeUID = node.UID
+		for _, name := range f.drainedFor(node) {
+			held.causes = append(held.causes, f.ledger.maintenances[name].uid)
+		}
+	}
+	f.running = append(f.running, held)
+	return true
+}
+
+// outcome is how a write of a request ends.
+type outcome int
+
+const (
+	answered outcome = iota
+	// late is a write that is made, and nobody waits for its answer any more.
+	late
+	timedOut
+)
+
+// endRequest ends a write that has begun.
+func (f *fixture) endRequest(i int, how outcome) {
+	w := f.running[i]
+	if w.write != nil {
+		err := error(context.DeadlineExceeded)
+		if how != timedOut {
+			// The controller must not know of a write whose answer it did not get.
+			unseen := maps.Clone(f.writer.unseen.nodes[w.node])
+			if err = w.write(f.ctx); how == late {
+				f.writer.unseen.nodes[w.node], err = unseen, context.DeadlineExceeded
+			}
+		}
+		f.wroteRequest(f.ctx, w.requestWrite, err)
+	}
+	f.running = slices.Delete(f.running, i, i+1)
+	f.endWrite(w.requestWrite, w.began)
 }
 
 func (f *fixture) try(err error, queue *recordedQueue, name string) {
@@ -326,7 +413,7 @@ func (f *fixture) createPods(count int, node string, priority int32, options ...
 		for _, option := range options {
 			option(pods[i])
 		}
-		if _, err := f.client.CoreV1().Pods("default").Create(f.ctx, pods[i], metav1.CreateOptions{}); err != nil {
+		if _, err := f.client.CoreV1().Pods(pods[i].Namespace).Create(f.ctx, pods[i], metav1.CreateOptions{}); err != nil {
 			f.t.Fatalf("creating a pod: %v", err)
 		}
 	}

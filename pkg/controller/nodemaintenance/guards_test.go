@@ -233,7 +233,7 @@ func TestLeftoverRequestIsWithdrawn(t *testing.T) {
 	f.createNode("n", nil)
 	pod := f.createPods(1, "n", 0)[0]
 	f.settle()
-	if err := f.writer.request(f.ctx, f.node("n"), pod); err != nil {
+	if err := f.writer.request(f.ctx, pod); err != nil {
 		t.Fatal(err)
 	}
 	f.settle()

@@ -30,37 +30,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 )
-
-// lagging says that the request cache lags behind a write until it is told otherwise.
-type lagging struct{ wrote, delivered bool }
-
-func (l *lagging) WroteAt(_ types.NamespacedName, _ types.UID, resource schema.GroupResource, _ string) {
-	if resource == requestResource {
-		l.wrote = true
-	}
-}
-func (l *lagging) Clear(types.NamespacedName, types.UID) {}
-func (l *lagging) EnsureReady(types.NamespacedName) error {
-	if l.wrote && !l.delivered {
-		return errors.New("behind")
-	}
-	return nil
-}
 
 // The pod of a request may go before the cache has the request.
 func TestPodGoesBeforeItsRequestIsSeen(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	pod := f.createPods(1, "n", 0)[0]
-	lag := &lagging{}
-	f.writer.nodes = lag
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
-	for !lag.wrote {
+	for len(f.writer.unseen.nodes) == 0 {
 		f.deliverNodes()
 		f.deliverMaintenances()
 		f.deliverPods()
@@ -82,7 +62,6 @@ func TestPodGoesBeforeItsRequestIsSeen(t *testing.T) {
 		f.nodeQueue.release()
 		f.maintenanceQueue.release()
 	}
-	lag.delivered = true
 	f.settle()
 	if m := f.maintenance("m"); !isDrained(&m.Status) {
 		t.Errorf("never drained: %+v", m.Status)
@@ -509,8 +488,7 @@ func TestRevertedWrites(t *testing.T) {
 	next := f.createPods(1, "n", 0)[0]
 	f.deliverNodes()
 	f.deliverPods()
-	for len(f.nodeQueue.keys) > 0 {
-		f.step()
+	for f.step() {
 	}
 	if err := f.client.CoordinationV1alpha1().EvictionRequests("default").Delete(f.ctx, string(next.UID), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

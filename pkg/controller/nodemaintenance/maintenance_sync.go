@@ -36,9 +36,10 @@ import (
 // syncNode.
 func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	if !c.writer.isCurrentMaintenance(name) {
-		c.maintenances.AddAfter(name, staleInterval)
+		c.maintenances.AddAfter(name, c.staleMaintenances.wait(name))
 		return nil
 	}
+	c.staleMaintenances.reset(name)
 	m, err := c.maintenanceLister.Get(name)
 	if apierrors.IsNotFound(err) {
 		c.enqueueNodes(c.ledger.forget(name))
@@ -175,7 +176,13 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 	return nil
 }
 
+// letGo ends a maintenance that is completed. No pod is asked because of it after that, also on
+// a node that it has ceased to select meanwhile.
 func (c *Controller) letGo(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
+	if c.requests.isAskingFor(m.Name) {
+		c.maintenances.AddAfter(m.Name, lookInterval)
+		return nil
+	}
 	written, err := c.writer.removeFinalizer(ctx, m)
 	if err != nil || !written {
 		return err

@@ -18,7 +18,6 @@ package nodemaintenance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -43,7 +42,7 @@ func (c *Controller) syncNode(ctx context.Context, name string) error {
 	if !c.writer.isCurrentNode(name) {
 		// The event that brings our last write need not bring this node: the pod that it was
 		// about may have gone since.
-		c.nodes.AddAfter(name, staleInterval)
+		c.nodes.AddAfter(name, c.staleNodes.wait(name))
 		return nil
 	}
 	now := c.clock.Now()
@@ -55,6 +54,7 @@ func (c *Controller) syncNode(ctx context.Context, name string) error {
 		node = nil
 	}
 	orders, observed := c.ledger.selecting(node)
+	quiet := c.stopAsking(name, orders)
 	left, others := c.ledger.leave(name, orders, observed)
 	c.enqueueNodes(others)
 	c.enqueueMaintenances(left)
@@ -62,20 +62,46 @@ func (c *Controller) syncNode(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	facts.observed, facts.quiet = observed, quiet
 	if node == nil {
-		if err := c.withdraw(ctx, facts.withdrawals()); err != nil {
-			return err
-		}
-		c.writer.forgetNode(name)
-		c.nodeWrites.forget(name)
-		c.contests.forget(name)
-		c.failures.keep(name, nil)
-		c.enqueueMaintenances(c.ledger.release(name, observed))
+		c.forgetNode(name, facts)
 		return nil
 	}
-	facts.observed = observed
 	facts.ready = facts.ready && !waitsForClaims(node, orders)
 	return c.writeNode(ctx, node, orders, facts, now)
+}
+
+// stopAsking has no pod of the node asked any more that no maintenance drains. It reports
+// whether the cache has all requests that were written for pods of the node, and on such a
+// node no other can come: what is decided then is decided on all of them.
+func (c *Controller) stopAsking(name string, orders []order) (quiet bool) {
+	running := !isDraining(orders) && c.requests.stopAsking(name)
+	// Not before: a write that was running a moment ago is among these.
+	if len(c.writer.unseen.of(name)) > 0 {
+		c.nodes.AddAfter(name, c.staleNodes.wait(name))
+		return false
+	}
+	c.staleNodes.reset(name)
+	return !running
+}
+
+// isDraining reports whether one of the maintenances drains the node.
+func isDraining(orders []order) bool {
+	return slices.ContainsFunc(orders, func(o order) bool { return o.drains() })
+}
+
+// forgetNode withdraws from the pods that are left of a node that is gone, and forgets it.
+func (c *Controller) forgetNode(name string, facts *nodeFacts) {
+	withdrawals := facts.withdrawals()
+	c.failures.keep(name, withdrawalsOf(withdrawals))
+	c.setWrites(name, withdrawals, true)
+	if len(withdrawals) > 0 || !facts.quiet {
+		return
+	}
+	c.writer.forgetNode(name)
+	c.nodeWrites.forget(name)
+	c.contests.forget(name)
+	c.enqueueMaintenances(c.ledger.release(name, facts.observed))
 }
 
 // writeNode brings a node in line with what was decided. What is left to do when it
@@ -95,24 +121,30 @@ func (c *Controller) writeNode(ctx context.Context, node *v1.Node, orders []orde
 		view = c.view(node, orders, facts)
 		c.recordNode(node, orders, facts, view)
 	}
+	draining := len(view.draining) > 0
 	settled := false
-	if err == nil {
-		// While the node cannot be made schedulable, its status remembers that it has to be.
+	if err == nil && (draining || facts.quiet) {
+		// While the node cannot be made schedulable, its status remembers that it has to be. And
+		// the targets stay there as long as somebody may act on them.
 		settled, err = c.syncNodeStatus(ctx, node, view, now)
 	}
-	if len(view.draining) == 0 {
-		err = errors.Join(err, c.withdraw(ctx, facts.withdrawals()))
+	withdrawals := facts.withdrawals()
+	switch {
+	case !draining:
+		c.setWrites(node.Name, withdrawals, true)
+	case err != nil:
+	case view.cordonRefused:
+		c.setWrites(node.Name, nil, false)
+	default:
+		// Not before the node itself says which pods leave it.
+		c.setWrites(node.Name, facts.requests(storedTargets(node)), false)
 	}
 	if err != nil {
 		return err
 	}
-	if settled {
+	if settled && (draining || len(withdrawals) == 0) {
 		// Those that are completed have nothing to do with what others still want.
 		c.enqueueMaintenances(c.ledger.release(node.Name, facts.observed))
-	}
-	if len(view.draining) > 0 && !view.cordonRefused && sameTargets(node, view.targets) {
-		// Not before the node itself says which pods leave it.
-		return c.request(ctx, node, facts.requests(view.targets))
 	}
 	return nil
 }
@@ -122,7 +154,9 @@ type nodeFacts struct {
 	recount
 	// observed is how far the ledger was.
 	observed int
-	pods     []podFacts
+	// quiet is whether the requests of the pods are known: see stopAsking.
+	quiet bool
+	pods  []podFacts
 }
 
 // podFacts is a pod that is left on a node, with its unfinished request, if it has one.
@@ -223,8 +257,7 @@ func (c *Controller) view(node *v1.Node, orders []order, facts *nodeFacts) *node
 		}
 	}
 	view.keepsCordon = claimed && len(view.holding) == 0 && c.isOwnCordon(node)
-	failed, ok := c.failures.get(node.Name, node.UID)
-	view.cordonRefused = ok && !node.Spec.Unschedulable
+	view.cordonRefused = c.isCordonRefused(node)
 	if len(view.draining) == 0 || len(facts.members) == 0 {
 		return view
 	}
@@ -232,7 +265,7 @@ func (c *Controller) view(node *v1.Node, orders []order, facts *nodeFacts) *node
 	if view.cordonRefused {
 		// No pod is asked to leave a node that takes new ones.
 		view.targets = storedTargets(node)
-		if failed.blocks() {
+		if failed, _ := c.failures.get(node.Name, node.UID); failed.blocks() {
 			view.cordonHold = ptr.To(maintenance.FailedCordon(node.Name, failed.message, failed.since))
 		}
 	}
@@ -252,6 +285,12 @@ func (c *Controller) view(node *v1.Node, orders []order, facts *nodeFacts) *node
 	return view
 }
 
+// isCordonRefused reports whether the API server has refused to cordon the node.
+func (c *Controller) isCordonRefused(node *v1.Node) bool {
+	_, failed := c.failures.get(node.Name, node.UID)
+	return failed && !node.Spec.Unschedulable
+}
+
 // isOwnCordon reports whether the node is unschedulable and has to become schedulable when no
 // maintenance holds it: one has held it, or one that completes says so.
 func (c *Controller) isOwnCordon(node *v1.Node) bool {
@@ -269,10 +308,6 @@ func storedTargets(node *v1.Node) maintenance.Targets {
 		return maintenance.Targets{}
 	}
 	return targets
-}
-
-func sameTargets(node *v1.Node, targets maintenance.Targets) bool {
-	return storedTargets(node).String() == targets.String()
 }
 
 // recordNode tells the ledger what the node means for each of its maintenances.
@@ -419,36 +454,42 @@ func (f *nodeFacts) anyTaken(targets maintenance.Targets) bool {
 
 // requests returns the pods that have to be asked to leave.
 func (f *nodeFacts) requests(targets maintenance.Targets) []*v1.Pod {
+	return f.podsThat(func(pod *podFacts) bool { return pod.isRequest(targets) })
+}
+
+// withdrawals returns the pods from whose requests this controller has to withdraw.
+func (f *nodeFacts) withdrawals() []*v1.Pod { return f.podsThat((*podFacts).isWithdrawal) }
+
+func (f *nodeFacts) podsThat(holds func(*podFacts) bool) []*v1.Pod {
 	var pods []*v1.Pod
-	for _, pod := range f.pods {
-		if !pod.over && !isAsked(pod.request) && targets.Take(pod.Pod) {
-			pods = append(pods, pod.Pod)
+	for i := range f.pods {
+		if holds(&f.pods[i]) {
+			pods = append(pods, f.pods[i].Pod)
 		}
 	}
 	return pods
 }
 
-// withdrawals returns the requests from which this controller has to withdraw. What
-// cannot be called off any more is left alone.
-func (f *nodeFacts) withdrawals() []*coordinationv1alpha1.EvictionRequest {
-	var requests []*coordinationv1alpha1.EvictionRequest
-	for _, pod := range f.pods {
-		if isAsked(pod.request) && pod.request.Status.EvictionRequestCancellationPolicy != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
-			requests = append(requests, pod.request)
-		}
-	}
-	return requests
+// isRequest reports whether the pod has to be asked to leave, with these targets of its node.
+func (p *podFacts) isRequest(targets maintenance.Targets) bool {
+	return !p.over && !isAsked(p.request) && targets.Take(p.Pod)
+}
+
+// isWithdrawal reports whether this controller has to withdraw from the request where no
+// maintenance drains the node. What cannot be called off any more is left alone.
+func (p *podFacts) isWithdrawal() bool {
+	return isAsked(p.request) && p.request.Status.EvictionRequestCancellationPolicy != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
 }
 
 // attempted returns the objects of the node for which a write may have failed that is still
-// wanted: the node itself, and pods that are to be asked to leave.
+// wanted: the node itself, pods that are to be asked to leave, and withdrawals.
 func attempted(node *v1.Node, view *nodeView, facts *nodeFacts) sets.Set[types.UID] {
 	uids := sets.New[types.UID]()
 	if len(view.holding) > 0 && !node.Spec.Unschedulable {
 		uids.Insert(node.UID)
 	}
 	if len(view.draining) == 0 {
-		return uids
+		return uids.Union(withdrawalsOf(facts.withdrawals()))
 	}
 	for _, pod := range facts.pods {
 		if !isAsked(pod.request) && view.targets.Take(pod.Pod) {
@@ -458,35 +499,21 @@ func attempted(node *v1.Node, view *nodeView, facts *nodeFacts) sets.Set[types.U
 	return uids
 }
 
-// request asks the pods to leave. One that cannot be asked keeps none of the others
-// from being asked, and is tried again later.
-func (c *Controller) request(ctx context.Context, node *v1.Node, pods []*v1.Pod) error {
-	var due []*v1.Pod
+// setWrites makes these the pods of the node that wait to be asked to leave, or for the
+// withdrawal of that. One that fails keeps none of the others waiting, and is tried again later.
+func (c *Controller) setWrites(node string, pods []*v1.Pod, withdraw bool) {
+	now, unseen := c.clock.Now(), c.writer.unseen.of(node)
+	var due []requestWrite
 	for _, pod := range pods {
-		if wait := c.failures.wait(node.Name, pod.UID, c.clock.Now()); wait > 0 {
-			c.nodes.AddAfter(node.Name, wait)
-			continue
+		uid := pod.UID
+		if withdraw {
+			uid = withdrawalOf(uid)
 		}
-		due = append(due, pod)
+		if wait := c.failures.wait(node, uid, now); wait > 0 {
+			c.nodes.AddAfter(node, wait)
+		} else if !unseen.Has(pod.UID) {
+			due = append(due, requestWrite{namespace: pod.Namespace, pod: pod.Name, node: node, uid: pod.UID, withdraw: withdraw})
+		}
 	}
-	return inParallel(ctx, due, func(ctx context.Context, pod *v1.Pod) error {
-		err := c.writer.request(ctx, node, pod)
-		switch {
-		case err == nil:
-			c.failures.succeeded(node.Name, pod.UID)
-			c.lookAgain(node)
-			return nil
-		case ctx.Err() != nil:
-			return err
-		}
-		c.failures.failed(node.Name, pod.UID, err, c.clock.Now())
-		c.events.requestFailed(pod, err)
-		// The next sync has the failure in the status, and waits for the next attempt.
-		c.nodes.Add(node.Name)
-		return nil
-	})
-}
-
-func (c *Controller) withdraw(ctx context.Context, requests []*coordinationv1alpha1.EvictionRequest) error {
-	return inParallel(ctx, requests, c.writer.withdraw)
+	c.requests.set(node, due)
 }

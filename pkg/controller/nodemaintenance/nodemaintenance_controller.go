@@ -63,6 +63,10 @@ type Controller struct {
 	contests                      *contests
 	// failures are the cordons and requests that the API server has refused.
 	failures *failures
+	// requests are the writes of requests that are due.
+	requests *requestQueue
+	// staleNodes and staleMaintenances space the looks at objects whose caches are behind.
+	staleNodes, staleMaintenances *staleWaits
 	// disabled says of interceptors why nothing runs them.
 	disabled map[string]string
 
@@ -125,6 +129,9 @@ func NewWithClock(
 		maintenanceWrites: newWriteTimes(),
 		contests:          newContests(),
 		failures:          newFailures(),
+		requests:          newRequestQueue(requestWorkers, clock),
+		staleNodes:        newStaleWaits(),
+		staleMaintenances: newStaleWaits(),
 		disabled:          disabled,
 		broadcaster:       broadcaster,
 		nodes:             newQueue("nodemaintenance_nodes", clock),
@@ -168,6 +175,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 		logger.Info("Shutting down controller", "controller", "nodemaintenance")
 		c.nodes.ShutDown()
 		c.maintenances.ShutDown()
+		c.requests.shutDown()
 		running.Wait()
 		c.broadcaster.Shutdown()
 	}()
@@ -186,6 +194,9 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 		running.Go(func() {
 			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.nodes, c.syncNode) }, time.Second)
 		})
+	}
+	for range requestWorkers {
+		running.Go(func() { wait.UntilWithContext(ctx, c.writeRequests, time.Second) })
 	}
 	<-ctx.Done()
 }

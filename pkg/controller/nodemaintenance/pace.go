@@ -30,8 +30,10 @@ const (
 	// them up: the sums of thousands of nodes take more than a millisecond.
 	lookInterval = 50 * time.Millisecond
 
-	// staleInterval is how long to wait for a cache that lacks an own write.
-	staleInterval = 20 * time.Millisecond
+	// staleInterval is how long to wait at first for a cache that lacks an own write. The wait
+	// doubles up to maxStaleInterval: a watch that is away may stay so for long.
+	staleInterval    = 20 * time.Millisecond
+	maxStaleInterval = time.Second
 
 	// contestWindow is how long a node is remembered that had to be cordoned again.
 	contestWindow = 10 * time.Minute
@@ -76,6 +78,30 @@ func (w *writeTimes) forget(name string) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	delete(w.last, name)
+}
+
+// staleWaits spaces the looks at objects of which the cache lacks an own write.
+type staleWaits struct {
+	lock sync.Mutex
+	next map[string]time.Duration
+}
+
+func newStaleWaits() *staleWaits { return &staleWaits{next: map[string]time.Duration{}} }
+
+// wait returns how long to wait for the next look at the object.
+func (s *staleWaits) wait(name string) time.Duration {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	wait := max(s.next[name], staleInterval)
+	s.next[name] = min(2*wait, maxStaleInterval)
+	return wait
+}
+
+// reset notes that the cache has all that was written.
+func (s *staleWaits) reset(name string) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	delete(s.next, name)
 }
 
 // contests remembers which nodes had to be cordoned again, because somebody else made

@@ -17,38 +17,13 @@ limitations under the License.
 package nodemaintenance
 
 import (
-	"context"
 	"slices"
-	"sync"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/tools/evictionrequest"
-	"k8s.io/client-go/util/workqueue"
 )
-
-// requestsInParallel is how many pods of one node are asked at a time.
-const requestsInParallel = 8
-
-// inParallel calls do for each item and returns all errors. It begins nothing new when
-// ctx ends.
-func inParallel[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
-	var lock sync.Mutex
-	var errs []error
-	workqueue.ParallelizeUntil(ctx, requestsInParallel, len(items), func(i int) {
-		if err := do(ctx, items[i]); err != nil {
-			lock.Lock()
-			defer lock.Unlock()
-			errs = append(errs, err)
-		}
-	})
-	if err := context.Cause(ctx); err != nil {
-		errs = append(errs, err)
-	}
-	return utilerrors.NewAggregate(errs)
-}
 
 func isFinished(request *coordinationv1alpha1.EvictionRequest) bool {
 	state := evictionrequest.StateOf(request)

@@ -30,6 +30,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
@@ -50,6 +51,8 @@ var (
 	simulatedNodes  = []string{"n0", "n1", "n2", "n3"}
 	simulatedLabels = []string{"a", "b", "c"}
 	simulatedApps   = []string{"db", "web"}
+	// In these namespaces, webhooks may hang.
+	simulatedNamespaces = []string{"default", "fast", "slow"}
 )
 
 // simulation is a cluster in which things happen at random: administrators and owners of
@@ -82,7 +85,9 @@ func TestSimulation(t *testing.T) {
 			fixture: newFixture(t), random: rand.New(rand.NewPCG(seed, 1)),
 			targets: map[string]maintenance.Targets{}, refused: sets.New[string](),
 		}
+		s.hung = sets.New[string]()
 		s.client.PrependReactor("*", "*", s.check)
+		s.restart()
 		for _, name := range simulatedNodes {
 			s.createNode(name, s.randomLabels())
 		}
@@ -105,7 +110,7 @@ func (s *simulation) randomLabels() map[string]string {
 
 // happen does one thing that can happen in a cluster.
 func (s *simulation) happen() {
-	switch s.random.IntN(18) {
+	switch s.random.IntN(20) {
 	case 0:
 		s.createRandomMaintenance()
 	case 1:
@@ -135,6 +140,20 @@ func (s *simulation) happen() {
 		} else {
 			s.refused.Insert(write)
 		}
+	case 14:
+		// A webhook hangs for a while. What comes of its requests in the end nobody knows.
+		if namespace := simulatedNamespaces[1+s.random.IntN(2)]; s.hung.Has(namespace) {
+			s.hung.Delete(namespace)
+		} else {
+			s.hung.Insert(namespace)
+		}
+	case 15:
+		if s.random.IntN(2) == 0 {
+			s.settle()
+			// What was maintained anew meanwhile began anew.
+			clear(s.targets)
+			s.checkOthers()
+		}
 	}
 	s.clock.Step(lookInterval)
 	s.nodeQueue.release()
@@ -144,6 +163,53 @@ func (s *simulation) happen() {
 	for range s.random.IntN(6) {
 		if !s.step() {
 			break
+		}
+	}
+}
+
+// workers is how many requests a simulated controller writes at a time: one for each namespace.
+const simulatedWorkers = namespaceShare
+
+// restart has another controller take over. What the one before was writing may be written
+// after that.
+func (s *simulation) restart() {
+	for len(s.running) > 0 {
+		s.endRequest(0, []outcome{late, timedOut}[s.random.IntN(2)])
+	}
+	s.fixture.restart()
+	s.requests.workers = simulatedWorkers
+}
+
+// stepRequests begins or ends a write, in a random order.
+func (s *simulation) stepRequests() {
+	switch n := len(s.running); {
+	case n > 0 && s.random.IntN(2) == 0:
+		i := s.random.IntN(n)
+		how := answered
+		if s.hung.Has(s.running[i].namespace) {
+			how = []outcome{late, timedOut}[s.random.IntN(2)]
+		}
+		s.endRequest(i, how)
+	default:
+		s.beginRequest()
+	}
+}
+
+// checkOthers checks that whatever hangs, the pods of other namespaces are asked.
+func (s *simulation) checkOthers() {
+	if s.refused.HasAny("patch evictionrequests", "patch nodes") {
+		return
+	}
+	c := s.cluster()
+	for i := range c.nodes {
+		node := &c.nodes[i]
+		if len(c.in(node, stageDrain)) == 0 {
+			continue
+		}
+		for _, pod := range c.pods[node.Name] {
+			if !s.hung.Has(pod.Namespace) && storedTargets(node).Take(pod) && !c.requested.Has(pod.UID) {
+				s.t.Errorf("pod %s/%s of node %s is not asked while namespaces %v hang; running: %+v", pod.Namespace, pod.Name, node.Name, sets.List(s.hung), s.running)
+			}
 		}
 	}
 }
@@ -214,19 +280,21 @@ func (s *simulation) randomTerm() v1.NodeSelectorTerm {
 
 func (s *simulation) createRandomPod() {
 	option := []func(*v1.Pod){ofApp("db"), ofApp("web"), ofApp("other"), daemon, mirror}[s.random.IntN(5)]
-	s.createPods(1, simulatedNodes[s.random.IntN(len(simulatedNodes))], s.random.Int32N(6), option)
+	s.createPods(1, simulatedNodes[s.random.IntN(len(simulatedNodes))], s.random.Int32N(6), option, func(pod *v1.Pod) {
+		pod.Namespace = simulatedNamespaces[s.random.IntN(len(simulatedNamespaces))]
+	})
 }
 
 // endRandomPod has a pod go, be it requested or not, or end by itself.
 func (s *simulation) endRandomPod() {
-	list, err := s.client.CoreV1().Pods("default").List(s.ctx, metav1.ListOptions{})
+	list, err := s.client.CoreV1().Pods("").List(s.ctx, metav1.ListOptions{})
 	if err != nil || len(list.Items) == 0 {
 		return
 	}
 	pod := &list.Items[s.random.IntN(len(list.Items))]
 	if s.random.IntN(4) == 0 {
 		pod.Status.Phase = v1.PodSucceeded
-		if _, err := s.client.CoreV1().Pods("default").Update(s.ctx, pod, metav1.UpdateOptions{}); err != nil {
+		if _, err := s.client.CoreV1().Pods(pod.Namespace).Update(s.ctx, pod, metav1.UpdateOptions{}); err != nil {
 			s.t.Fatalf("ending a pod: %v", err)
 		}
 		return
@@ -352,15 +420,45 @@ func (s *simulation) checkRequest(action clienttesting.PatchAction) {
 		if string(pod.UID) != action.GetName() || !strings.Contains(string(action.GetPatch()), `"requesters":[`) {
 			continue
 		}
+		s.checkCause(pod.UID)
 		object, err := s.tracker.Get(v1.SchemeGroupVersion.WithResource("nodes"), "", pod.Spec.NodeName)
 		if err != nil {
 			return // The node has just vanished.
 		}
-		cached, err := s.nodeLister.Get(pod.Spec.NodeName)
-		if node := object.(*v1.Node); err == nil && cached.UID == node.UID && !storedTargets(node).Take(&pod) {
+		// Of a node that was replaced since, the old one said so.
+		if node := object.(*v1.Node); s.decidedOn(pod.UID) == node.UID && !storedTargets(node).Take(&pod) {
 			s.t.Errorf("asked pod %s to leave node %s, whose targets are only %s", pod.Name, node.Name, storedTargets(node))
 		}
 	}
+}
+
+// decidedOn returns the UID of the node that was in the cache when it was decided to ask the pod.
+func (s *simulation) decidedOn(pod types.UID) types.UID {
+	at := slices.IndexFunc(s.running, func(w heldWrite) bool { return w.uid == pod })
+	if at < 0 {
+		return ""
+	}
+	return s.running[at].nodeUID
+}
+
+// checkCause checks that no pod is asked after the last maintenance was completed that has
+// wanted it.
+func (s *simulation) checkCause(pod types.UID) {
+	at := slices.IndexFunc(s.running, func(w heldWrite) bool { return w.uid == pod })
+	if at < 0 {
+		return
+	}
+	list, err := s.tracker.List(maintenances, maintenances.GroupVersion().WithKind("NodeMaintenance"), "")
+	if err != nil {
+		s.t.Errorf("listing maintenances: %v", err)
+		return
+	}
+	for _, m := range list.(*coordinationv1alpha1.NodeMaintenanceList).Items {
+		if slices.Contains(s.running[at].causes, m.UID) && len(m.Finalizers) > 0 {
+			return
+		}
+	}
+	s.t.Errorf("asked pod %s/%s after its maintenances were completed", s.running[at].namespace, s.running[at].pod)
 }
 
 // checkMaintenance checks that a maintenance is drained only if nothing is left, as far
@@ -410,7 +508,8 @@ func (s *simulation) observeTargets() {
 
 func (s *simulation) step() bool {
 	s.syncing = true
-	worked := s.fixture.step()
+	s.stepRequests()
+	worked := s.fixture.stepSyncs()
 	s.syncing = false
 	s.observeTargets()
 	s.checkIndexes()
@@ -427,6 +526,7 @@ func (s *simulation) rest() {
 // finish has the world stand still, and checks that all is drained, then given back.
 func (s *simulation) finish() {
 	s.refused.Clear()
+	s.hung.Clear()
 	s.rest()
 	s.expectNothingNew()
 	for s.endRequestedPods() {
@@ -484,7 +584,7 @@ func (s *simulation) statuses() map[string]any {
 
 // endRequestedPods has the pods go that are asked to leave, and reports whether there were any.
 func (f *fixture) endRequestedPods() bool {
-	requests, err := f.client.CoordinationV1alpha1().EvictionRequests("default").List(f.ctx, metav1.ListOptions{})
+	requests, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{})
 	if err != nil {
 		f.t.Fatalf("listing requests: %v", err)
 	}
@@ -494,7 +594,7 @@ func (f *fixture) endRequestedPods() bool {
 			continue
 		}
 		name := requests.Items[i].Spec.Target.Pod.Name
-		err := f.client.CoreV1().Pods("default").Delete(f.ctx, name, metav1.DeleteOptions{})
+		err := f.client.CoreV1().Pods(requests.Items[i].Namespace).Delete(f.ctx, name, metav1.DeleteOptions{})
 		ended = ended || err == nil
 	}
 	return ended

@@ -21,6 +21,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -29,6 +30,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -47,14 +50,13 @@ const (
 	// can recover from a disruption (KEP-4212, section Drain).
 	heartbeatDeadlineSeconds = 1800
 
-	// requestTimeout ends the wait for a canceled request that is in the way of a new one:
-	// the pod is asked again later.
+	// requestTimeout ends the wait for a webhook, or for a canceled request that is in the way
+	// of a new one: the pod is asked again later.
 	requestTimeout = 5 * time.Second
 )
 
 var (
 	maintenanceResource = coordinationv1alpha1.Resource("nodemaintenances")
-	requestResource     = coordinationv1alpha1.Resource("evictionrequests")
 	nodeResource        = v1.Resource("nodes")
 )
 
@@ -68,6 +70,9 @@ type writer struct {
 	// caches have them: deciding on older data would end in a conflict, or in the same
 	// write again.
 	nodes, maintenances consistency.ConsistencyStore
+	// requests is the cache of requests, and unseen the writes of requests that it lacks.
+	requests cache.Store
+	unseen   *unseenWrites
 }
 
 func newWriter(client kubernetes.Interface, nodes, requests, maintenances cache.Store) (*writer, error) {
@@ -80,15 +85,17 @@ func newWriter(client kubernetes.Interface, nodes, requests, maintenances cache.
 		client:    client,
 		requester: requester,
 		nodes: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
-			nodeResource: nodes, requestResource: requests,
+			nodeResource: nodes,
 		}),
 		maintenances: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
 			maintenanceResource: maintenances,
 		}),
+		requests: requests,
+		unseen:   newUnseenWrites(),
 	}, nil
 }
 
-// isCurrentNode tells whether the caches have all that was written for the node.
+// isCurrentNode tells whether the cache has all that was written to the node.
 func (w *writer) isCurrentNode(name string) bool {
 	return w.nodes.EnsureReady(types.NamespacedName{Name: name}) == nil
 }
@@ -116,7 +123,7 @@ func (w *writer) setUnschedulable(ctx context.Context, node *v1.Node, unschedula
 	if err != nil {
 		return nil, fmt.Errorf("setting spec.unschedulable of the node to %t: %w", unschedulable, err)
 	}
-	w.wroteForNode(node, nodeResource, written.ResourceVersion)
+	w.wroteNode(node, written.ResourceVersion)
 	return written, nil
 }
 
@@ -131,7 +138,7 @@ func (w *writer) setNodeStatus(ctx context.Context, node *v1.Node, status *v1.Ma
 	if err != nil {
 		return fmt.Errorf("writing the status of the node: %w", err)
 	}
-	w.wroteForNode(node, nodeResource, written.ResourceVersion)
+	w.wroteNode(node, written.ResourceVersion)
 	return nil
 }
 
@@ -157,12 +164,12 @@ func nodeStatusPatch(node *v1.Node, status *v1.MaintenanceStatus, conditions []v
 	return patch, nil
 }
 
-func (w *writer) wroteForNode(node *v1.Node, resource schema.GroupResource, version string) {
-	w.nodes.WroteAt(types.NamespacedName{Name: node.Name}, node.UID, resource, version)
+func (w *writer) wroteNode(node *v1.Node, version string) {
+	w.nodes.WroteAt(types.NamespacedName{Name: node.Name}, node.UID, nodeResource, version)
 }
 
 // request asks the pod to leave.
-func (w *writer) request(ctx context.Context, node *v1.Node, pod *v1.Pod) error {
+func (w *writer) request(ctx context.Context, pod *v1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	result, err := w.requester.Request(ctx, pod)
@@ -171,20 +178,39 @@ func (w *writer) request(ctx context.Context, node *v1.Node, pod *v1.Pod) error 
 	}
 	if result.Outcome != evictionrequest.AlreadyEvicted {
 		metrics.CountRequested(1)
-		w.wroteForNode(node, requestResource, result.Request.ResourceVersion)
+		version := result.Request.ResourceVersion
+		w.unseen.wrote(pod, func() bool { return w.hasRequestsOf(version) })
 	}
 	return nil
 }
 
-// withdraw takes the wish back that the pod of the request leaves.
-func (w *writer) withdraw(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) error {
+// withdraw takes the wish back that the pod leaves, of which the cache has the request.
+func (w *writer) withdraw(ctx context.Context, pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if err := w.requester.WithdrawRequest(ctx, request); err != nil {
 		return err
 	}
 	metrics.CountWithdrawn(1)
+	// Whoever it was that has withdrawn, the request is another one than in the cache.
+	w.unseen.wrote(pod, func() bool { return w.hasOther(request) })
 	return nil
+}
+
+// hasRequestsOf reports whether the cache of requests has got to that version.
+func (w *writer) hasRequestsOf(version string) bool {
+	cached := w.requests.LastStoreSyncResourceVersion()
+	if cached == "" {
+		return true // The cache does not tell.
+	}
+	order, err := resourceversion.CompareResourceVersion(version, cached)
+	return err != nil || order <= 0
+}
+
+// hasOther reports whether the cache has another version of the request, or none.
+func (w *writer) hasOther(request *coordinationv1alpha1.EvictionRequest) bool {
+	cached, ok, err := w.requests.Get(request)
+	return err != nil || !ok || cached.(*coordinationv1alpha1.EvictionRequest).ResourceVersion != request.ResourceVersion
 }
 
 // update writes a spec or finalizers that were changed on a copy, and tells whether it
@@ -237,4 +263,43 @@ func (w *writer) wrote(ctx context.Context, m, written *coordinationv1alpha1.Nod
 	}
 	w.maintenances.WroteAt(types.NamespacedName{Name: m.Name}, m.UID, maintenanceResource, written.ResourceVersion)
 	return nil
+}
+
+// unseenWrites remembers, for each node, of which of its pods the cache lacks the last write
+// of their requests. Requests are written by others than the sync of the node.
+type unseenWrites struct {
+	lock sync.Mutex
+	// nodes has functions that report whether the cache has the write.
+	nodes map[string]map[types.UID]func() bool
+}
+
+func newUnseenWrites() *unseenWrites {
+	return &unseenWrites{nodes: map[string]map[types.UID]func() bool{}}
+}
+
+func (u *unseenWrites) wrote(pod *v1.Pod, seen func() bool) {
+	u.lock.Lock()
+	defer u.lock.Unlock()
+	if u.nodes[pod.Spec.NodeName] == nil {
+		u.nodes[pod.Spec.NodeName] = map[types.UID]func() bool{}
+	}
+	u.nodes[pod.Spec.NodeName][pod.UID] = seen
+}
+
+// of returns the pods of the node of which the cache lacks a write. What it has is forgotten.
+func (u *unseenWrites) of(node string) sets.Set[types.UID] {
+	u.lock.Lock()
+	defer u.lock.Unlock()
+	unseen := sets.New[types.UID]()
+	for uid, seen := range u.nodes[node] {
+		if seen() {
+			delete(u.nodes[node], uid)
+			continue
+		}
+		unseen.Insert(uid)
+	}
+	if len(unseen) == 0 {
+		delete(u.nodes, node)
+	}
+	return unseen
 }

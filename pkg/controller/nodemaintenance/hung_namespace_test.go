@@ -1,0 +1,129 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	applycoordination "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1alpha1"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/klog/v2/ktesting"
+)
+
+// hungClient is a client whose requests in some namespaces are not answered: a webhook of
+// theirs hangs.
+type hungClient struct {
+	kubernetes.Interface
+	// hangs reports whether the namespace is one of them.
+	hangs func(namespace string) bool
+	// released is closed at the end of the test.
+	released chan struct{}
+}
+
+func (c *hungClient) CoordinationV1alpha1() typedcoordination.CoordinationV1alpha1Interface {
+	return &hungCoordination{c.Interface.CoordinationV1alpha1(), c}
+}
+
+type hungCoordination struct {
+	typedcoordination.CoordinationV1alpha1Interface
+	client *hungClient
+}
+
+func (c *hungCoordination) EvictionRequests(namespace string) typedcoordination.EvictionRequestInterface {
+	return &hungRequests{c.CoordinationV1alpha1Interface.EvictionRequests(namespace), c.client, namespace}
+}
+
+type hungRequests struct {
+	typedcoordination.EvictionRequestInterface
+	client    *hungClient
+	namespace string
+}
+
+// Apply waits for the end of the test, whatever the context says: no clock decides the test.
+func (r *hungRequests) Apply(ctx context.Context, request *applycoordination.EvictionRequestApplyConfiguration, options metav1.ApplyOptions) (*coordinationv1alpha1.EvictionRequest, error) {
+	if r.client.hangs(r.namespace) {
+		<-r.client.released
+		return nil, context.DeadlineExceeded
+	}
+	return r.EvictionRequestInterface.Apply(ctx, request, options)
+}
+
+// While the requests of some namespaces are not answered, nodes are cordoned, and pods of
+// others asked, also on the same nodes.
+func TestHungNamespacesDelayNoOther(t *testing.T) {
+	logger, ctx := ktesting.NewTestContext(t)
+	_ = logger
+	ctx, cancel := context.WithCancel(ctx)
+	client := &hungClient{Interface: fake.NewClientset(), released: make(chan struct{}), hangs: func(namespace string) bool { return namespace != "fast" }}
+	const nodes, podsPerNode, hungNamespaces = 20, 10, 3
+	uid := 0
+	newUID := func() types.UID { uid++; return types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", uid)) }
+	for n := range nodes {
+		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%02d", n), UID: newUID(), Labels: map[string]string{"a": ""}}}
+		if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for p := range podsPerNode + 1 {
+			pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprintf("hung-%d", p%hungNamespaces), Name: fmt.Sprintf("p%d-%d", n, p), UID: newUID()}, Spec: v1.PodSpec{NodeName: node.Name}}
+			if p == podsPerNode {
+				pod.Namespace = "fast"
+			}
+			if _, err := client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	m := &coordinationv1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: "m", UID: newUID(), Generation: 1},
+		Spec: coordinationv1alpha1.NodeMaintenanceSpec{Stage: stageDrain, DrainPlan: maintenance.StandardPlan(), NodeSelector: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+			MatchExpressions: []v1.NodeSelectorRequirement{{Key: "a", Operator: v1.NodeSelectorOpExists}},
+		}}}},
+	}
+	if _, err := client.CoordinationV1alpha1().NodeMaintenances().Create(ctx, m, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	factory := informers.NewSharedInformerFactory(client.Interface, 0)
+	c, err := New(ctx, factory.Coordination().V1alpha1().NodeMaintenances(), factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Nodes(),
+		factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), client, client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory.Start(ctx.Done())
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); c.Run(ctx, 4) }()
+	defer func() { cancel(); close(client.released); <-stopped; factory.Shutdown() }()
+	asked := 0
+	if err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		list, err := client.CoordinationV1alpha1().EvictionRequests("").List(ctx, metav1.ListOptions{})
+		asked = len(list.Items)
+		return asked == nodes, err
+	}); err != nil {
+		t.Errorf("%d of %d pods of the namespace that answers were asked: %v", asked, nodes, err)
+	}
+}

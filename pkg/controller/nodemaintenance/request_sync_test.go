@@ -1,0 +1,277 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// hang begins a drain of the node n, a request of which gets no answer.
+func hang(t *testing.T) *fixture {
+	f := newFixture(t)
+	f.hung = sets.New("default")
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(5 * time.Second)
+	if len(f.running) != 1 || f.running[0].write == nil {
+		t.Fatalf("running: %+v", f.running)
+	}
+	return f
+}
+
+func (f *fixture) requested() int {
+	f.t.Helper()
+	asked := 0
+	list, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for i := range list.Items {
+		if isAsked(&list.Items[i]) {
+			asked++
+		}
+	}
+	return asked
+}
+
+// While a pod may still be asked, its maintenance is not over, and the targets stay on the node.
+// What comes of the request is withdrawn.
+func TestCompletionWaitsForARunningRequest(t *testing.T) {
+	for _, how := range []outcome{answered, late, timedOut} {
+		f := hang(t)
+		f.setStage("m", stageComplete)
+		f.run(10 * time.Second)
+		if node := f.node("n"); node.Spec.Unschedulable || storedTargets(node).IsEmpty() || len(f.maintenance("m").Finalizers) == 0 {
+			t.Errorf("%d: while it is running: node %+v, maintenance %+v", how, node.Status, f.maintenance("m"))
+		}
+		f.endRequest(0, how)
+		f.hung.Clear()
+		f.settle()
+		if node := f.node("n"); node.Status.MaintenanceStatus != nil || len(f.maintenance("m").Finalizers) > 0 || f.requested() > 0 {
+			t.Errorf("%d: afterwards: node %+v, maintenance %+v, %d requests", how, node.Status, f.maintenance("m"), f.requested())
+		}
+	}
+}
+
+// The same where the node has ceased to be one of the maintenance, or is gone.
+func TestCompletionWaitsForARequestOfALostNode(t *testing.T) {
+	for name, lose := range map[string]func(*fixture){
+		"other labels": func(f *fixture) { f.relabel("n", nil) },
+		"gone": func(f *fixture) {
+			if err := f.client.CoreV1().Nodes().Delete(f.ctx, "n", metav1.DeleteOptions{}); err != nil {
+				f.t.Fatal(err)
+			}
+		},
+	} {
+		f := hang(t)
+		lose(f)
+		f.run(5 * time.Second)
+		f.setStage("m", stageComplete)
+		f.run(10 * time.Second)
+		if len(f.maintenance("m").Finalizers) == 0 {
+			t.Errorf("%s: completed while a pod is being asked", name)
+		}
+		f.endRequest(0, answered)
+		f.hung.Clear()
+		f.settle()
+		if len(f.maintenance("m").Finalizers) > 0 || f.requested() > 0 {
+			t.Errorf("%s: maintenance %+v, %d requests", name, f.maintenance("m"), f.requested())
+		}
+	}
+}
+
+// A write that waits is not made if it is not wanted any more when its turn comes.
+func TestWritesAreCheckedAgain(t *testing.T) {
+	for name, change := range map[string]func(*fixture){
+		"completed":    func(f *fixture) { f.setStage("m", stageComplete); f.deliverAll(); f.syncOnly("m") },
+		"pod gone":     func(f *fixture) { f.endAllPods(); f.deliverAll() },
+		"other labels": func(f *fixture) { f.relabel("n", nil); f.deliverAll() },
+		"node gone": func(f *fixture) {
+			if err := f.client.CoreV1().Nodes().Delete(f.ctx, "n", metav1.DeleteOptions{}); err != nil {
+				f.t.Fatal(err)
+			}
+			f.deliverAll()
+		},
+		"targets gone": func(f *fixture) {
+			node := f.node("n")
+			node.Status.MaintenanceStatus = nil
+			f.update(node)
+			f.deliverAll()
+		},
+		"cordon refused": func(f *fixture) {
+			node := f.node("n")
+			node.Spec.Unschedulable = false
+			f.update(node)
+			f.deliverAll()
+			f.failures.failed("n", node.UID, webhook("n"), f.clock.Now())
+		},
+		"asked by now": func(f *fixture) {
+			waiting := f.requests.lines["default"].waiting.Front().Value.(requestWrite)
+			for _, pod := range f.cluster().pods["n"] {
+				if pod.UID != waiting.uid {
+					continue
+				}
+				if err := f.writer.request(f.ctx, pod); err != nil {
+					f.t.Fatal(err)
+				}
+			}
+			f.deliverAll()
+		},
+	} {
+		f := newFixture(t)
+		f.hung = sets.New("default")
+		f.requests.workers = namespaceShare
+		f.createNode("n", map[string]string{"a": ""})
+		f.createPods(2, "n", 0)
+		f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+		f.run(5 * time.Second)
+		if len(f.running) != 1 {
+			t.Fatalf("running: %+v", f.running)
+		}
+		f.endRequest(0, timedOut)
+		change(f)
+		before := f.requested()
+		if !f.beginRequest() || f.running[0].write != nil || f.requested() != before {
+			t.Errorf("%s: %+v", name, f.running)
+		}
+	}
+}
+
+func (f *fixture) syncOnly(name string) {
+	f.t.Helper()
+	if err := f.syncMaintenance(f.ctx, name); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) endAllPods() {
+	f.deletePods(f.cluster().pods["n"]...)
+}
+
+// A withdrawal is not made either, when another maintenance wants the request by then.
+func TestWithdrawalIsCheckedAgain(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	f.setStage("m", stageComplete)
+	for len(f.requests.turns) == 0 {
+		f.deliverAll()
+		if !f.stepSyncs() {
+			f.clock.Step(lookInterval)
+			f.nodeQueue.release()
+			f.maintenanceQueue.release()
+		}
+	}
+	f.createMaintenance("o", stageDrain, "a", maintenance.StandardPlan()...)
+	f.change("o", func(m *coordinationv1alpha1.NodeMaintenance) {
+		m.Finalizers = []string{coordinationv1alpha1.NodeMaintenanceFinalizer}
+	})
+	f.deliverAll()
+	f.syncOnly("o")
+	if !f.beginRequest() || f.running[0].write != nil {
+		t.Errorf("running: %+v", f.running)
+	}
+	f.settle()
+	if f.requested() != 1 || len(f.maintenance("m").Finalizers) > 0 {
+		t.Errorf("%d requests, maintenance %+v", f.requested(), f.maintenance("m"))
+	}
+}
+
+// The controller that stops in mid-write notes nothing.
+func TestStoppedWriteIsNoFailure(t *testing.T) {
+	f := hang(t)
+	ctx, cancel := context.WithCancel(f.ctx)
+	cancel()
+	f.wroteRequest(ctx, f.running[0].requestWrite, context.Canceled)
+	if len(f.failures.nodes) > 0 {
+		t.Errorf("remembers %v", f.failures.nodes)
+	}
+	f.expectNoEvent(reasonRequestFailed)
+}
+
+// A pod is asked once, also if the cache is behind for long.
+func TestRequestIsNotRepeatedWhileTheCacheIsBehind(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(2, "n", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.deliverRequests()
+	syncs := f.runWithoutRequests(30 * time.Second)
+	asked := 0
+	for _, write := range f.writes() {
+		if write == "patch evictionrequests" {
+			asked++
+		}
+	}
+	// 20, 40, ... 640 milliseconds, then one a second.
+	if asked != 2 || syncs > 60 {
+		t.Errorf("%d requests of 2, %d looks at the node", asked, syncs)
+	}
+	f.settle()
+	if len(f.writer.unseen.nodes)+len(f.staleNodes.next) > 0 {
+		t.Errorf("remembers %v, %v", f.writer.unseen.nodes, f.staleNodes.next)
+	}
+}
+
+// runWithoutRequests has the controller work for a while without news of requests, and counts
+// how often it looks at nodes.
+func (f *fixture) runWithoutRequests(duration time.Duration) (looks int) {
+	f.t.Helper()
+	for end := f.clock.Now().Add(duration); ; {
+		f.deliverNodes()
+		f.deliverMaintenances()
+		f.deliverPods()
+		before := len(f.nodeQueue.keys)
+		if f.step() {
+			if len(f.nodeQueue.keys) < before {
+				looks++
+			}
+			continue
+		}
+		due, ok := f.nextDue()
+		if !ok || due.After(end) {
+			return looks
+		}
+		f.advanceTo(due)
+	}
+}
+
+func TestStaleWaits(t *testing.T) {
+	s := newStaleWaits()
+	for _, want := range []time.Duration{20, 40, 80, 160, 320, 640, 1000, 1000} {
+		if got := s.wait("n"); got != want*time.Millisecond {
+			t.Errorf("waits %v, want %v", got, want*time.Millisecond)
+		}
+	}
+	if got := s.wait("o"); got != staleInterval {
+		t.Errorf("another waits %v", got)
+	}
+	s.reset("n")
+	if got := s.wait("n"); got != staleInterval {
+		t.Errorf("then waits %v", got)
+	}
+}
