@@ -106,14 +106,10 @@ func isValidPlan(plan []v1.DrainPlanEntry) bool {
 		if entry.PodType != v1.PodTypeDefault && entry.PodType != v1.PodTypeDaemonSet && entry.PodType != v1.PodTypeStatic {
 			return false
 		}
-		key := selection{podType: entry.PodType, priority: entry.PodPriority}
-		if entry.PodSelector != nil {
-			selector, err := metav1.LabelSelectorAsSelector(entry.PodSelector)
-			if err != nil {
-				return false
-			}
-			key.selector = selector.String()
+		if _, err := metav1.LabelSelectorAsSelector(entry.PodSelector); err != nil {
+			return false
 		}
+		key := selection{podType: entry.PodType, priority: entry.PodPriority, selector: helpers.SelectorKey(entry.PodSelector)}
 		if seen[key] || i > 0 && helpers.CompareEntries(plan[i-1], entry) > 0 {
 			return false
 		}

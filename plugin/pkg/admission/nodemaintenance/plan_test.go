@@ -63,6 +63,8 @@ func TestCompletePlan(t *testing.T) {
 	everyPod.PodSelector = &metav1.LabelSelector{}
 	unknownOperator := entry(core.PodTypeDefault, 1)
 	unknownOperator.PodSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
+	inWeb := first
+	inWeb.PodSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "In", Values: []string{"web"}}}}
 	tests := map[string]struct {
 		plan, want []core.DrainPlanEntry
 		wantErr    string
@@ -84,6 +86,7 @@ func TestCompletePlan(t *testing.T) {
 		"selector too late":            {plan: []core.DrainPlanEntry{first, ofApp("db", first)}, want: []core.DrainPlanEntry{first, ofApp("db", first)}},
 		"duplicates":                   {plan: []core.DrainPlanEntry{first, first}, want: []core.DrainPlanEntry{first, first}},
 		"duplicates, but not in a row": {plan: []core.DrainPlanEntry{ofApp("a", first), ofApp("b", first), ofApp("a", first)}, want: []core.DrainPlanEntry{ofApp("a", first), ofApp("b", first), ofApp("a", first)}},
+		"duplicates in other words":    {plan: []core.DrainPlanEntry{ofApp("web", first), inWeb}, want: []core.DrainPlanEntry{ofApp("web", first), inWeb}},
 		"unknown type":                 {plan: one(entry("Other", 1)), want: one(entry("Other", 1))},
 		"no type":                      {plan: one(entry("", 1)), want: one(entry("", 1))},
 		"invalid selector":             {plan: one(unknownOperator), want: one(unknownOperator)},
