@@ -182,6 +182,7 @@ func (s *simulation) newSurger() *surger {
 		dc: s.dc, client: s.dc.client, clock: clock.RealClock{}, requests: s.caches.Coordination().V1alpha1().EvictionRequests().Informer().GetIndexer(),
 		requestsSynced: func() bool { return s.synced },
 		moves:          map[types.UID]*move{}, progress: map[types.UID]progress{}, written: newConsistencyStore(s.caches.Apps().V1().ReplicaSets()),
+		rolled: newConsistencyStore(s.caches.Apps().V1().ReplicaSets()),
 	}
 }
 

@@ -84,6 +84,9 @@ type surger struct {
 	// written knows which writes of a surge the cache of ReplicaSets has not seen. Without the
 	// surge, a rollout would take its room.
 	written consistency.ConsistencyStore
+	// rolled knows which writes of the rest of the sync it has not seen. Until it has, no surge
+	// grows: it would take the room that a rollout has taken.
+	rolled consistency.ConsistencyStore
 
 	lock sync.Mutex
 	// moves are the turns that are open, by the UID of the pod.
@@ -118,6 +121,7 @@ func (dc *DeploymentController) SurgeForEvictions(requests coordinationinformers
 		requests:       requests.Informer().GetIndexer(),
 		requestsSynced: requests.Informer().HasSynced,
 		written:        newConsistencyStore(replicaSets),
+		rolled:         newConsistencyStore(replicaSets),
 		moves:          map[types.UID]*move{},
 		progress:       map[types.UID]progress{},
 	}
@@ -168,7 +172,7 @@ func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.D
 	}
 	now := s.clock.Now()
 	w := s.observe(ctx, now, d, rsList, podMap)
-	w.blind = !s.knowsRequests(now)
+	w.blind = !s.knowsRequests(now) || s.rolled.EnsureReady(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}) != nil
 	w.failure = s.apply(ctx, w)
 	if !w.blind {
 		// Also after a failure: however long it lasts, pods wait no longer than their deadline.
@@ -242,12 +246,23 @@ func (dc *DeploymentController) writeReplicaSet(ctx context.Context, view *apps.
 		return dc.client.AppsV1().ReplicaSets(view.Namespace).Update(ctx, view, metav1.UpdateOptions{})
 	}
 	updated, err := dc.client.AppsV1().ReplicaSets(view.Namespace).Update(ctx, deploymentutil.WithEvictionSurge(view), metav1.UpdateOptions{})
+	dc.surger.noteRollout(updated, err)
 	if err != nil {
 		return updated, err
 	}
 	// The bound of a surge was held when it was read.
 	updated, _, err = deploymentutil.WithoutEvictionSurge(updated, math.MaxInt)
 	return updated, err
+}
+
+// noteRollout remembers what the rest of the sync has written, which is the outcome of a call.
+func (s *surger) noteRollout(rs *apps.ReplicaSet, err error) {
+	if s == nil || err != nil {
+		return
+	}
+	if d := metav1.GetControllerOf(rs); d != nil {
+		s.rolled.WroteAt(types.NamespacedName{Namespace: rs.Namespace, Name: d.Name}, d.UID, apps.Resource("replicasets"), rs.ResourceVersion)
+	}
 }
 
 // report tells every open turn how it stands, and remembers what the condition should say.

@@ -30,6 +30,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"k8s.io/kubernetes/pkg/controller/deployment/metrics"
@@ -508,9 +509,13 @@ func TestNewDeploymentDoesNotWait(t *testing.T) {
 		if _, err := f.surge(); err != nil {
 			t.Fatal(err)
 		}
+		f.dc.surger.noteRollout(web1(func(rs *apps.ReplicaSet) { rs.ResourceVersion = "1000" }), nil)
 		f.put(web(func(d *apps.Deployment) { d.UID = "new-web-uid" }))
 		if _, err := f.surge(); err != nil {
 			t.Errorf("the new Deployment waits for what the old one has written: %v", err)
+		}
+		if err := f.dc.surger.rolled.EnsureReady(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "web"}); err != nil {
+			t.Errorf("the new Deployment waits for the rollout of the old one: %v", err)
 		}
 	})
 }

@@ -18,6 +18,7 @@ package deployment
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -133,6 +134,55 @@ func TestSyncWritesTemplateInMidSurge(t *testing.T) {
 		}
 		f.expectSize("web-1", "2 "+surge1of2)
 	})
+}
+
+// ofWeb2 is the ReplicaSet of the template that rolledOut gives.
+func ofWeb2(rs *apps.ReplicaSet) {
+	rs.Name, rs.UID = "web-2", "web-2-uid"
+	rs.Spec.Template.Spec.Containers[0].Image = "web:2"
+}
+
+// A rollout has created a ReplicaSet, or scaled one, and was taken back before the cache has seen
+// that: a surge would come on top of it.
+func TestSurgeWaitsForRolloutInItsCache(t *testing.T) {
+	tests := map[string][]runtime.Object{
+		"a ReplicaSet was created": nil,
+		"a ReplicaSet was scaled":  {web1(sized(0, 1, 2), ofWeb2)},
+	}
+	for name, others := range tests {
+		t.Run(name, func(t *testing.T) {
+			revision := func(rs *apps.ReplicaSet) { rs.Annotations[deploymentutil.RevisionAnnotation] = "1" }
+			objects := append([]runtime.Object{web(rolledOut), web1(revision), webPod("a"), asks("a")}, others...)
+			withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+				f.mustSync()
+				sets, err := f.client.AppsV1().ReplicaSets(metav1.NamespaceDefault).List(f.ctx, metav1.ListOptions{})
+				if err != nil || len(sets.Items) != 2 || *sets.Items[0].Spec.Replicas != 1 || *sets.Items[1].Spec.Replicas != 1 {
+					t.Fatalf("the rollout has not begun: %v, %v", sets.Items, err)
+				}
+				f.put(web())
+				cached := f.caches.Apps().V1().ReplicaSets().Informer().GetIndexer()
+				old := []any{f.stored("web-1")}
+				for _, other := range others {
+					old = append(old, other)
+				}
+				if err := cached.Replace(old, "10"); err != nil {
+					t.Fatal(err)
+				}
+				f.mustSync()
+				if got := f.stored("web-1"); got.Annotations[deploymentutil.EvictionSurgeAnnotation] != "" {
+					t.Errorf("a surge on an old cache: %v", got)
+				}
+				if !f.looksAgainAfter(time.Second) {
+					t.Error("nobody looks again")
+				}
+				if err := cached.Replace([]any{f.stored("web-1")}, "1000"); err != nil {
+					t.Fatal(err)
+				}
+				f.mustSync()
+				f.expectSize("web-1", "2 "+strings.Replace(surge1of2, "00:00:00Z", "00:00:01Z", 1))
+			})
+		})
+	}
 }
 
 // The surge cannot be written for once, and upstream scales right after that.

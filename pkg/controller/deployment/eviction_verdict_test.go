@@ -346,7 +346,8 @@ func TestNextLook(t *testing.T) {
 			set.view.Spec.MinReadySeconds = 10
 		}, want: 8 * time.Second},
 		"nothing is known of the requests": {change: func(w *workload, _ *replicaSet) { w.blind = true; w.sets[0].kept.Of = 2 }, want: time.Second},
-		"nothing is known, nothing extra":  {change: func(w *workload, _ *replicaSet) { w.blind = true }, want: 0},
+		"nothing is known, pods wait":      {change: func(w *workload, _ *replicaSet) { w.blind = true }, want: time.Second},
+		"nothing is known, nobody waits":   {change: func(w *workload, set *replicaSet) { w.blind, set.asked = true, nil }, want: 0},
 		"nobody waits":                     {change: func(_ *workload, set *replicaSet) { set.asked = nil }, want: 0},
 	}
 	for name, tc := range tests {

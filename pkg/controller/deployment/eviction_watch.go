@@ -135,6 +135,7 @@ func (s *surger) podChanged(old *v1.Pod, obj any) {
 // forget is called for a Deployment that does not exist any more.
 func (s *surger) forget(d *apps.Deployment) {
 	s.written.Clear(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}, d.UID)
+	s.rolled.Clear(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}, d.UID)
 	s.lock.Lock()
 	delete(s.progress, d.UID)
 	s.lock.Unlock()

@@ -57,7 +57,8 @@ type workload struct {
 	// is paused in between. There is no surge then: the rollout needs the room for itself, and
 	// moves the pods. What was extra becomes part of it.
 	rolling bool
-	// blind is true while not all requests are known. Surges only become smaller then.
+	// blind is true while not all requests are known, or not all that a rollout has written.
+	// Surges only become smaller then.
 	blind bool
 	// failure is why the surge could not be brought up to date.
 	failure error
@@ -257,6 +258,11 @@ func (w *workload) hasExtra() bool {
 	return slices.ContainsFunc(w.sets, func(set *replicaSet) bool { return set.kept.Surge > 0 })
 }
 
+// isAsked tells whether a pod of any ReplicaSet waits for the Deployment.
+func (w *workload) isAsked() bool {
+	return slices.ContainsFunc(w.sets, func(set *replicaSet) bool { return len(set.asked) > 0 })
+}
+
 // progress sums up all ReplicaSets.
 func (w *workload) progress() progress {
 	var p progress
@@ -357,7 +363,7 @@ func (w *workload) nextLook(now time.Time) time.Duration {
 		next = now.Add(failureRetryAfter)
 	}
 	if w.blind {
-		if w.hasSurge() {
+		if w.hasSurge() || w.isAsked() {
 			return time.Second
 		}
 		return 0
