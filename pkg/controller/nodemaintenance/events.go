@@ -42,6 +42,7 @@ const (
 	reasonNodeDrained     = "NodeDrained"
 	reasonRequestFailed   = "EvictionRequestFailed"
 	reasonWithdrawFailed  = "WithdrawalFailed"
+	reasonCompleteBlocked = "CompletionBlocked"
 )
 
 // eventWriter has one method for each thing to tell.
@@ -109,9 +110,17 @@ func (w *eventWriter) maintenanceChanged(m *coordinationv1alpha1.NodeMaintenance
 	if isDrained(status) && !isDrained(&m.Status) {
 		w.tell(m, nil, v1.EventTypeNormal, reasonDrained, "Drain", fmt.Sprintf("Drained %s: no pod is left", count(int(status.SelectedNodes), "node")))
 	}
+	if isCompletionBlocked(status) && !isCompletionBlocked(&m.Status) {
+		w.tell(m, nil, v1.EventTypeWarning, reasonCompleteBlocked, "Complete", status.DrainStatus.Blockers[0].Message)
+	}
 	if isBlocked(status) && !isBlocked(&m.Status) {
 		w.tell(m, nil, v1.EventTypeWarning, reasonDrainBlocked, "Drain", findDrained(status).Message)
 	}
+}
+
+// isCompletionBlocked reports whether requests cannot be withdrawn in the stage Complete.
+func isCompletionBlocked(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
+	return hasStarted(status, coordinationv1alpha1.NodeMaintenanceStageComplete) && status.DrainStatus.BlockerCount > 0
 }
 
 func isBlocked(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {

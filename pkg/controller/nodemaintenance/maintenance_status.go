@@ -59,8 +59,8 @@ func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now t
 		status.DrainStatus = computeDrainStatus(sums)
 		setCondition(status, drainedCondition(sums), m.Generation, now)
 	case coordinationv1alpha1.NodeMaintenanceStageComplete:
-		// What the drain had reached stays there to read; nothing is blocked any more.
-		status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = nil, 0
+		// What the drain had reached stays there to read. Only what cannot be withdrawn is blocked.
+		status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = withdrawalBlockers(sums.holds)
 		if drained := findDrained(status); drained != nil && drained.Status != metav1.ConditionTrue {
 			setCondition(status, metav1.Condition{
 				Status: metav1.ConditionFalse, Reason: coordinationv1alpha1.NodeMaintenanceReasonNotDraining,
@@ -69,6 +69,23 @@ func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now t
 		}
 	}
 	return status
+}
+
+// withdrawalBlockers returns failed withdrawals, which have the cause and the form of failed
+// requests, with words of their own.
+func withdrawalBlockers(groups []maintenance.HoldGroup) ([]coordinationv1alpha1.DrainBlocker, int32) {
+	blockers, total := maintenance.Blockers(groups)
+	for i := range blockers {
+		b := &blockers[i]
+		at := slices.IndexFunc(groups, func(g maintenance.HoldGroup) bool { return g.Name == b.Name })
+		predicate := "is still asked to leave: its request"
+		if b.PodCount != 1 {
+			predicate = "are still asked to leave: their requests"
+		}
+		b.Message = shorten(fmt.Sprintf("%s in namespace %s %s cannot be withdrawn (since %s, %s)",
+			count(int(b.PodCount), "pod"), b.Name, predicate, b.SinceTime.UTC().Format(time.RFC3339), groups[at].Message))
+	}
+	return blockers, total
 }
 
 func hasStarted(status *coordinationv1alpha1.NodeMaintenanceStatus, stage coordinationv1alpha1.NodeMaintenanceStage) bool {

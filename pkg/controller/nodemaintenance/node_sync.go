@@ -166,8 +166,11 @@ type podFacts struct {
 	// over is whether asking is of no use: a request for the pod was given up for good, or
 	// says that the pod is gone, which the cache of pods does not know yet.
 	over bool
-	hold maintenance.Hold
-	held bool
+	// obstacle is a request that is being deleted, and kept by finalizers: the pod cannot be
+	// asked before it has gone, and the event of its deletion says when.
+	obstacle *coordinationv1alpha1.EvictionRequest
+	hold     maintenance.Hold
+	held     bool
 }
 
 // look finds the pods of a node and what keeps them there.
@@ -202,10 +205,15 @@ func (c *Controller) lookAtPod(pod *v1.Pod, now time.Time) podFacts {
 	default:
 		facts.request = request
 	}
+	if request != nil && request.DeletionTimestamp != nil && !facts.over {
+		facts.obstacle = request
+	}
 	facts.hold, facts.held = maintenance.HoldOf(pod, request, c.budgetsOf, now)
 	switch {
 	case facts.held:
 		c.explain(&facts.hold)
+	case facts.request == nil && facts.obstacle != nil:
+		facts.hold, facts.held = maintenance.FailedRequest(pod, obstacleMessage(facts.obstacle), facts.obstacle.DeletionTimestamp.Time), true
 	case facts.request == nil && !facts.over:
 		if failed, ok := c.failures.get(pod.Spec.NodeName, pod.UID); ok && failed.blocks() {
 			facts.hold, facts.held = maintenance.FailedRequest(pod, failed.message, failed.since), true
@@ -345,9 +353,27 @@ func (c *Controller) recordNode(node *v1.Node, orders []order, facts *nodeFacts,
 		}
 	}
 	for i := range orders {
+		if orders[i].completes() {
+			c.ledger.record(node.Name, orders[i].name, nodeRecord{holds: c.failedWithdrawals(node.Name, facts, view)})
+		}
 		// Many nodes have something to say at the same time.
 		c.maintenances.AddAfter(orders[i].name, lookInterval)
 	}
+}
+
+// failedWithdrawals returns what keeps a maintenance from being completed on the node: pods that
+// are still asked to leave, because the API server refuses to let the controller withdraw.
+func (c *Controller) failedWithdrawals(node string, facts *nodeFacts, view *nodeView) []maintenance.HoldGroup {
+	if len(view.draining) > 0 {
+		return nil
+	}
+	var holds []maintenance.Hold
+	for _, pod := range facts.withdrawals() {
+		if failed, ok := c.failures.get(node, withdrawalOf(pod.UID)); ok && failed.blocks() {
+			holds = append(holds, maintenance.FailedRequest(pod, failed.message, failed.since))
+		}
+	}
+	return maintenance.GroupHolds(holds)
 }
 
 // fastForwarded tells of a newcomer that finds a node further than it would have it.
@@ -472,7 +498,7 @@ func (f *nodeFacts) podsThat(holds func(*podFacts) bool) []*v1.Pod {
 
 // isRequest reports whether the pod has to be asked to leave, with these targets of its node.
 func (p *podFacts) isRequest(targets maintenance.Targets) bool {
-	return !p.over && !isAsked(p.request) && targets.Take(p.Pod)
+	return !p.over && p.obstacle == nil && !isAsked(p.request) && targets.Take(p.Pod)
 }
 
 // isWithdrawal reports whether this controller has to withdraw from the request where no
@@ -492,7 +518,7 @@ func attempted(node *v1.Node, view *nodeView, facts *nodeFacts) sets.Set[types.U
 		return uids.Union(withdrawalsOf(facts.withdrawals()))
 	}
 	for _, pod := range facts.pods {
-		if !isAsked(pod.request) && view.targets.Take(pod.Pod) {
+		if pod.isRequest(view.targets) {
 			uids.Insert(pod.UID)
 		}
 	}

@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"fmt"
 	"slices"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -35,6 +36,12 @@ func isFinished(request *coordinationv1alpha1.EvictionRequest) bool {
 func isRefused(request *coordinationv1alpha1.EvictionRequest) bool {
 	canceled := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
 	return canceled != nil && canceled.Status == metav1.ConditionTrue && canceled.Reason == coordinationv1alpha1.EvictionRequestReasonValidationFailed
+}
+
+// obstacleMessage says what keeps a request that is being deleted.
+func obstacleMessage(request *coordinationv1alpha1.EvictionRequest) string {
+	return fmt.Sprintf("the EvictionRequest %s/%s of the pod is being deleted, and kept by the finalizers %s: whoever has set them has to remove them, before that the pod cannot be asked",
+		request.Namespace, request.Name, joinNames(request.Finalizers))
 }
 
 // isAsked tells whether this controller stands among the requesters.

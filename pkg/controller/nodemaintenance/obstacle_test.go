@@ -1,0 +1,110 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+// A request that is being deleted, and kept by finalizers, is not waited for: it is named, and
+// the pod is asked when it has gone.
+func TestTerminatingRequestIsABlocker(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	zombie := &coordinationv1alpha1.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: string(pod.UID), UID: f.newUID(),
+			DeletionTimestamp: ptr.To(metav1.NewTime(start)), Finalizers: []string{"example.com/z", "example.com/a"},
+		},
+		Spec: coordinationv1alpha1.EvictionRequestSpec{Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}}},
+	}
+	meta.SetStatusCondition(&zombie.Status.Conditions, metav1.Condition{
+		Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonNoRequesters,
+	})
+	requests := f.client.CoordinationV1alpha1().EvictionRequests(pod.Namespace)
+	if _, err := requests.Create(f.ctx, zombie, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.client.ClearActions()
+	f.run(5 * time.Minute)
+	if writes := f.writes(); slices.Contains(writes, "patch evictionrequests") {
+		t.Errorf("waits for it: %v", writes)
+	}
+	blockers := f.maintenance("m").Status.DrainStatus.Blockers
+	const want = "the EvictionRequest default/%s of the pod is being deleted, and kept by the finalizers example.com/a, example.com/z: "
+	if len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerRequestFailed || !blockers[0].SinceTime.Time.Equal(start) ||
+		!strings.Contains(blockers[0].Message, strings.ReplaceAll(want, "%s", zombie.Name)) {
+		t.Errorf("blockers %+v", blockers)
+	}
+	if err := requests.Delete(f.ctx, zombie.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.run(50 * time.Millisecond)
+	if f.requested() != 1 {
+		t.Error("not asked when it has gone")
+	}
+}
+
+// A withdrawal that is refused is told of in the status and by events while it keeps the
+// maintenance, and tried again.
+func TestRefusedWithdrawalIsABlocker(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pods := f.createPods(2, "n", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	refused := f.refuse("patch", "evictionrequests", "", func(name string) error {
+		if name == string(pods[0].UID) {
+			return quota(name)
+		}
+		return nil
+	})
+	f.setStage("m", stageComplete)
+	f.run(5 * time.Minute)
+	status := f.maintenance("m").Status
+	if f.requested() != 1 || len(f.maintenance("m").Finalizers) == 0 {
+		t.Errorf("%d requests, maintenance %+v", f.requested(), f.maintenance("m"))
+	}
+	if blockers := status.DrainStatus.Blockers; len(blockers) != 1 || status.DrainStatus.BlockerCount != 1 || blockers[0].PodCount != 1 ||
+		blockers[0].Cause != coordinationv1alpha1.DrainBlockerRequestFailed || blockers[0].Name != "default" ||
+		!strings.Contains(blockers[0].Message, "1 pod in namespace default is still asked to leave: its request cannot be withdrawn") || !strings.Contains(blockers[0].Message, "exceeded quota") {
+		t.Errorf("blockers %+v", blockers)
+	}
+	expectRetries(t, refused.attempts)
+	told := strings.Join(f.events, "\n")
+	for _, want := range []string{"Node n: WithdrawalFailed: ", "NodeMaintenance m: CompletionBlocked: "} {
+		if !strings.Contains(told, want) {
+			t.Errorf("no event %q among\n%s", want, told)
+		}
+	}
+	refused.err = allowed
+	f.run(maxRetry + 5*time.Second)
+	if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.requested() > 0 || len(f.failures.nodes) > 0 {
+		t.Errorf("maintenance %+v, remembered %v", m, f.failures.nodes)
+	}
+}
