@@ -195,8 +195,8 @@ func (q *requestQueue) get() (requestWrite, bool) {
 // next begins the oldest write of the first namespace in turn that has not its share already.
 func (q *requestQueue) next() (requestWrite, bool) {
 	slow := 0
-	for namespace, line := range q.lines {
-		if q.isSlow(namespace) {
+	for namespace := range q.slow { // Of all namespaces with work these are few.
+		if line := q.lines[namespace]; line != nil && q.isSlow(namespace) {
 			slow += line.running
 		}
 	}
