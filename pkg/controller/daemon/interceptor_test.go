@@ -38,8 +38,11 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 )
@@ -49,11 +52,12 @@ const work = "work"
 // world is an API server with one client and a running interceptor, in a synctest bubble:
 // time passes when everybody waits, and only then.
 type world struct {
-	t        *testing.T
-	client   *fake.Clientset
-	recorder *record.FakeRecorder
-	dsc      *DaemonSetsController
-	stop     func()
+	t           *testing.T
+	client      *fake.Clientset
+	recorder    *record.FakeRecorder
+	dsc         *DaemonSetsController
+	interceptor *Interceptor
+	stop        func()
 
 	lock sync.Mutex
 	// deletes are the preconditions of all deletions of pods, accepted or not.
@@ -78,13 +82,13 @@ func start(t *testing.T, objects ...runtime.Object) *world {
 	}
 	dsc.eventRecorder = w.recorder
 	w.dsc = dsc
-	interceptor, err := NewInterceptor(dsc, coordination.NodeMaintenances(), coordination.EvictionRequests(),
+	w.interceptor, err = NewInterceptor(dsc, coordination.NodeMaintenances(), coordination.EvictionRequests(),
 		core.Nodes(), core.Pods(), factory.Scheduling().V1().PriorityClasses(), w.client)
 	if err != nil {
 		t.Fatalf("creating the interceptor: %v", err)
 	}
 	var running sync.WaitGroup
-	running.Go(func() { interceptor.Run(ctx) })
+	running.Go(func() { w.interceptor.Run(ctx) })
 	factory.StartWithContext(ctx)
 	w.settle()
 	w.stop = sync.OnceFunc(func() {
@@ -688,5 +692,99 @@ func TestPodIsReplacedByAnother(t *testing.T) {
 			t.Errorf("the report is %v, want it complete", entry)
 		}
 		w.expectDeletes("uid")
+	})
+}
+
+// All that is left of a missed end may be a tombstone.
+func TestEndOfPodIsToldByTombstone(t *testing.T) {
+	inBubble(t, withTargets(targetsUpTo(1000)), func(t *testing.T, w *world) {
+		w.interceptor.podDeleted(cache.DeletedFinalStateUnknown{Key: "work/agent-x", Obj: newAgentPod()})
+		w.settle()
+		if entry := w.entry(); entry.CompletionTime == nil {
+			t.Errorf("the report is %v, want it complete", entry)
+		}
+	})
+}
+
+// TestPodGoesBeforeItsTurn has the pod vanish between the acceptance of a turn and its beginning.
+func TestPodGoesBeforeItsTurn(t *testing.T) {
+	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
+		w.client.PrependReactor("patch", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+			_ = w.client.Tracker().Delete(v1.SchemeGroupVersion.WithResource("pods"), work, "agent-x") // Once.
+			time.Sleep(time.Second)                                                                    // The cache takes it in.
+			return false, nil, nil
+		})
+		w.update("nodes", drained("node", targetsUpTo(1000)), "")
+		if entry := w.entry(); entry.CompletionTime == nil {
+			t.Errorf("the report is %v, want it complete", entry)
+		}
+		w.expectDeletes()
+	})
+}
+
+// TestDeletionsAreCounted has one that is refused and one that is not, and one that is cut short.
+func TestDeletionsAreCounted(t *testing.T) {
+	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
+		count := func(result string) float64 {
+			values, err := testutil.GetCounterValuesFromGatherer(legacyregistry.DefaultGatherer, "daemonset_controller_maintenance_pod_deletes_total", nil, "result")
+			if err != nil {
+				t.Errorf("reading the metric: %v", err)
+			}
+			return values[result]
+		}
+		deleted, failed := count("deleted"), count("failed")
+		expect := func(what string, wantDeleted, wantFailed float64) {
+			t.Helper()
+			if gotDeleted, gotFailed := count("deleted")-deleted, count("failed")-failed; gotDeleted != wantDeleted || gotFailed != wantFailed {
+				t.Errorf("%s: %v deleted and %v failed are counted, want %v and %v", what, gotDeleted, gotFailed, wantDeleted, wantFailed)
+			}
+		}
+		w.answerDeletes(errors.New("no"))
+		w.update("nodes", drained("node", targetsUpTo(1000)), "")
+		refused := float64(len(w.recorder.Events))
+		expect("refused", 0, refused)
+		w.answerDeletes(nil)
+		time.Sleep(time.Minute)
+		expect("deleted", 1, refused)
+	})
+}
+
+// A process that ends in the middle of a deletion tells of no failure.
+func TestDeletionIsCutShort(t *testing.T) {
+	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
+		w.update("nodes", drained("node", targetsUpTo(1000)), "")
+		w.expectEvent("Normal DeletedForMaintenance")
+		w.answerDeletes(context.Canceled)
+		stopping := errors.New("stopping")
+		ctx, stop := context.WithCancelCause(t.Context())
+		stop(stopping)
+		if gone, err := w.interceptor.delete(ctx, newAgentPod(), "node maintenance m"); gone || !errors.Is(err, stopping) {
+			t.Errorf("got %t, %v, want %v", gone, err, stopping)
+		}
+		if len(w.recorder.Events) > 0 {
+			t.Errorf("an event tells of a failure: %s", <-w.recorder.Events)
+		}
+	})
+}
+
+// What waits for the end of a pod is forgotten when the pod may stay.
+func TestCanceledTurnForgetsItsPod(t *testing.T) {
+	inBubble(t, withTargets(targetsUpTo(1000)), func(t *testing.T, w *world) {
+		if got := len(w.interceptor.ends.awaited); got != 1 {
+			t.Errorf("waits for the end of %d pods, want 1", got)
+		}
+		requests := w.client.CoordinationV1alpha1().EvictionRequests(work)
+		request, err := requests.Get(t.Context(), "uid", metav1.GetOptions{})
+		if err != nil {
+			t.Fatalf("reading the request: %v", err)
+		}
+		request.Status.Conditions = []metav1.Condition{{Type: "Canceled", Status: metav1.ConditionTrue}}
+		if _, err := requests.UpdateStatus(t.Context(), request, metav1.UpdateOptions{}); err != nil {
+			t.Fatalf("canceling the request: %v", err)
+		}
+		w.settle()
+		if got := len(w.interceptor.ends.awaited); got != 0 {
+			t.Errorf("still waits for the end of %d pods", got)
+		}
 	})
 }

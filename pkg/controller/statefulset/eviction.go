@@ -83,7 +83,6 @@ func (ssc *StatefulSetController) InterceptEvictions(
 	if err := pacer.watch(podInformer, setInformer, requestInformer); err != nil {
 		return nil, fmt.Errorf("intercepting evictions of StatefulSets: %w", err)
 	}
-	metrics.RegisterEvictions()
 	control.podControl.objectMgr = interceptedPods{control.podControl.objectMgr, evictioninterceptor.NewCreator(clock.RealClock{})}
 	requestsSynced := requestInformer.Informer().HasSynced
 	return func(ctx context.Context) {
@@ -106,6 +105,7 @@ func newEvictionPacer(ssc *StatefulSetController, requestInformer coordinationin
 	if err := requestInformer.Informer().AddIndexers(cache.Indexers{statefulSetIndex: statefulSetOfRequest}); err != nil {
 		return nil, fmt.Errorf("indexing eviction requests: %w", err)
 	}
+	metrics.RegisterEvictions()
 	return &evictionPacer{
 		ssc:           ssc,
 		requestLister: requestInformer.Lister(),

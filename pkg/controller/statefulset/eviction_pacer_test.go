@@ -40,6 +40,8 @@ import (
 
 const passedOn = "Passed on: StatefulSet web can do without the pod now."
 
+const evictionWaits = "statefulset_controller_eviction_wait_duration_seconds"
+
 func waitsFor(what string, replicas int) string {
 	return fmt.Sprintf("Waiting for %s: at most 1 of the %d pods of StatefulSet web may be unavailable at a time.", what, replicas)
 }
@@ -65,22 +67,25 @@ func (p *pacing) expectEvents(want ...string) {
 // counted returns the metric by outcome, of those turns that ended since.
 func counted(t *testing.T) func() map[metrics.EvictionOutcome]uint64 {
 	t.Helper()
-	metrics.RegisterEvictions()
-	read := func() map[metrics.EvictionOutcome]uint64 {
+	read := func() (map[metrics.EvictionOutcome]uint64, error) {
 		counts := map[metrics.EvictionOutcome]uint64{}
 		for _, outcome := range []metrics.EvictionOutcome{"released", "given_up", "declined", "gone", "canceled", "lost"} {
-			vec, err := testutil.GetHistogramVecFromGatherer(legacyregistry.DefaultGatherer, "statefulset_controller_eviction_wait_duration_seconds", map[string]string{"outcome": string(outcome)})
+			vec, err := testutil.GetHistogramVecFromGatherer(legacyregistry.DefaultGatherer, evictionWaits, map[string]string{"outcome": string(outcome)})
 			if err != nil {
-				t.Fatalf("reading the metric: %v", err)
+				return counts, err
 			}
 			counts[outcome] = vec.GetAggregatedSampleCount()
 		}
-		return counts
+		return counts, nil
 	}
-	before := read()
+	before, _ := read() // The first controller registers it.
 	return func() map[metrics.EvictionOutcome]uint64 {
+		after, err := read()
+		if err != nil {
+			t.Fatalf("reading the metric: %v", err)
+		}
 		since := map[metrics.EvictionOutcome]uint64{}
-		for outcome, count := range read() {
+		for outcome, count := range after {
 			if count > before[outcome] {
 				since[outcome] = count - before[outcome]
 			}
@@ -393,6 +398,8 @@ func TestGivingUp(t *testing.T) {
 	gaveUp := "Gave up after 10m0s without progress. " + waitsFor("pod web-2 to become available", 3)
 	expectOver(t, second, gaveUp)
 	expectOver(t, first, "")
+	p.sync() // Before that is reported.
+	expectOver(t, first, "")
 	if want := waitsFor("pod web-1 to leave, pod web-2 to become available", 3); p.said["web-0"] != want {
 		t.Errorf("the other one says %q, want %q", p.said["web-0"], want)
 	}
@@ -622,6 +629,49 @@ func TestEndOfTurn(t *testing.T) {
 	p.pacer.end(next)
 	if len(p.pacer.turns) != 0 || p.pacer.isTracked(pacedKey) {
 		t.Errorf("remembers %v", p.pacer.turns)
+	}
+}
+
+// One that is not available itself waits for the others.
+func TestUnavailablePodWaitsForOthers(t *testing.T) {
+	setMaxUnavailable(t, false)
+	low, high := pacedPod(0, unready), pacedPod(1, unready)
+	p := newPacing(t, pacedSet(3), low, high, pacedPod(2), pacedRequest(low), pacedRequest(high))
+	first, second := p.begin(pacedRequest(low)), p.begin(pacedRequest(high))
+	p.sync()
+	expectOver(t, second, passedOn)
+	expectOver(t, first, "")
+	if got, want := p.said["web-0"], waitsFor("pod web-1 to leave", 3); got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+}
+
+// The metric has the time that a pod has waited, also before a restart.
+func TestWaitsAreMeasured(t *testing.T) {
+	setMaxUnavailable(t, false)
+	pod := pacedPod(0)
+	request := pacedRequest(pod, func(r *coordinationv1alpha1.EvictionRequest) {
+		r.Status.Interceptors[1].StartTime = &metav1.Time{Time: pacingEpoch.Add(-time.Minute)}
+	})
+	p := newPacing(t, pacedSet(2), pod, pacedPod(1, unready), request)
+	sum := func() float64 {
+		vec, err := testutil.GetHistogramVecFromGatherer(legacyregistry.DefaultGatherer, evictionWaits, map[string]string{"outcome": "released"})
+		if err != nil {
+			t.Fatalf("reading the metric: %v", err)
+		}
+		return vec.GetAggregatedSampleSum()
+	}
+	before := sum()
+	turn := p.begin(request)
+	p.clock.Step(40 * time.Second)
+	p.store(pacedPod(1))
+	p.sync()
+	expectOver(t, turn, passedOn)
+	p.clock.Step(time.Hour) // To be reported.
+	p.store(pacedRequest(pod, completedAt(p.clock.Now())))
+	p.sync()
+	if got := sum() - before; got != 100 {
+		t.Errorf("%v seconds are counted, want 100", got)
 	}
 }
 

@@ -212,6 +212,33 @@ func TestInterceptorLooksAgain(t *testing.T) {
 	}
 }
 
+// A pod that is deleted wakes those that wait for it.
+func TestInterceptorHearsOfDeletions(t *testing.T) {
+	objects := func() []runtime.Object {
+		low := pacedPod(0, available)
+		return []runtime.Object{pacedSet(2), low, pacedPod(1, available), pacedPod(2, unready), pacedRequest(low, fresh)}
+	}
+	inEvictionWorld(t, objects, func(w *evictionWorld) {
+		w.expect(pacedPod(0), false, waitsFor("pod web-2 to become available", 2))
+		if err := w.client.Tracker().Delete(v1.SchemeGroupVersion.WithResource("pods"), metav1.NamespaceDefault, "web-2"); err != nil {
+			w.t.Errorf("deleting the pod: %v", err)
+		}
+		w.settle()
+		w.expect(pacedPod(0), true, passedOn)
+	})
+}
+
+// A pod that the cache never has is looked for by time alone.
+func TestInterceptorLooksForThePod(t *testing.T) {
+	objects := func() []runtime.Object { return []runtime.Object{pacedRequest(pacedPod(0), fresh)} }
+	inEvictionWorld(t, objects, func(w *evictionWorld) {
+		w.expect(pacedPod(0), false, "")
+		time.Sleep(evictionProgressDeadline)
+		synctest.Wait()
+		w.expect(pacedPod(0), true, "Passed on: the pod is not found.")
+	})
+}
+
 // TestRestartsDoNotPostponeGivingUp has a process end before its patience does, again and again.
 // What it has waited stands in the request.
 func TestRestartsDoNotPostponeGivingUp(t *testing.T) {
