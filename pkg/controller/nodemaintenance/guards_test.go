@@ -26,8 +26,14 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	policylisters "k8s.io/client-go/listers/policy/v1"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-helpers/node/maintenance"
@@ -139,6 +145,17 @@ func TestReplacedNodeIsNotCordoned(t *testing.T) {
 		t.Errorf("node %+v, failures %v", f.node("n").Spec, f.failures.nodes)
 	}
 	f.expectNoEvent(reasonCordonFailed)
+}
+
+// The patch that takes the last of our conditions leaves those of the kubelet alone.
+func TestNodeStatusPatchLeavesOtherConditions(t *testing.T) {
+	node := &v1.Node{Status: v1.NodeStatus{Conditions: []v1.NodeCondition{
+		{Type: v1.NodeReady, Status: v1.ConditionTrue}, {Type: coordinationv1alpha1.NodeDrained, Status: v1.ConditionTrue},
+	}}}
+	patch, err := nodeStatusPatch(node, nil, nil)
+	if err != nil || strings.Contains(string(patch), `"conditions":null`) || !strings.Contains(string(patch), `{"$patch":"delete","type":"`+string(coordinationv1alpha1.NodeDrained)+`"}`) {
+		t.Errorf("patch %s, %v", patch, err)
+	}
 }
 
 func TestNodeStatusPatchHasPreconditions(t *testing.T) {
@@ -409,5 +426,280 @@ func TestForgedConditions(t *testing.T) {
 	}
 	if node := f.node("by hand"); !node.Spec.Unschedulable || len(ownConditions(node.Status.Conditions)) > 0 {
 		t.Errorf("the node that no maintenance selects is unschedulable: %t, with conditions %+v", node.Spec.Unschedulable, node.Status.Conditions)
+	}
+}
+
+// What has to happen to a maintenance first.
+func TestNextStep(t *testing.T) {
+	for _, tc := range []struct {
+		stage                  coordinationv1alpha1.NodeMaintenanceStage
+		deleted, guarded, over bool
+		want                   step
+	}{
+		{stageIdle, false, false, false, stepObserve},
+		{stageIdle, false, true, false, stepObserve},
+		{stageIdle, true, false, false, stepObserve},
+		{stageIdle, true, true, false, stepRemoveFinalizer},
+		{stageCordon, false, false, false, stepAddFinalizer},
+		{stageDrain, false, false, false, stepAddFinalizer},
+		{stageDrain, false, true, false, stepObserve},
+		{stageDrain, true, true, false, stepComplete},
+		{stageDrain, true, false, false, stepComplete},
+		{stageComplete, false, false, false, stepAddFinalizer},
+		{stageComplete, false, true, false, stepObserve},
+		{stageComplete, false, true, true, stepObserve},
+		{stageComplete, true, true, true, stepObserve},
+		{stageComplete, false, false, true, stepNothing},
+		{stageComplete, true, false, false, stepNothing},
+	} {
+		m := &coordinationv1alpha1.NodeMaintenance{Spec: coordinationv1alpha1.NodeMaintenanceSpec{Stage: tc.stage}}
+		if tc.deleted {
+			m.DeletionTimestamp = ptr.To(metav1.NewTime(start))
+		}
+		if tc.guarded {
+			m.Finalizers = []string{coordinationv1alpha1.NodeMaintenanceFinalizer}
+		}
+		if tc.over {
+			m.Status.StageStatuses = []coordinationv1alpha1.StageStatus{{Name: stageComplete}}
+		}
+		if got := nextStep(m); got != tc.want {
+			t.Errorf("%+v: got %d", tc, got)
+		}
+	}
+}
+
+// The finalizers of others, and their conditions of nodes, stay.
+func TestWhatBelongsToOthersStays(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	node := f.node("n")
+	node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
+	f.update(node)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Finalizers = []string{"example.com/f"} })
+	f.settle()
+	f.setStage("m", stageComplete)
+	f.settle()
+	if m := f.maintenance("m"); !slices.Equal(m.Finalizers, []string{"example.com/f"}) {
+		t.Errorf("finalizers %q", m.Finalizers)
+	}
+	if conditions := f.node("n").Status.Conditions; len(conditions) != 1 || conditions[0].Type != v1.NodeReady {
+		t.Errorf("conditions %+v", conditions)
+	}
+	// Nothing of it is kept, and a contest over its nodes is over, too.
+	if orders, _ := f.ledger.selecting(f.node("n")); len(orders) > 0 {
+		t.Errorf("orders %+v", orders)
+	}
+}
+
+// A contest ends with the maintenance: the next one begins anew.
+func TestContestEndsWithTheMaintenance(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageCordon, "a")
+	f.settle()
+	before := metricValues(t)
+	for range contestLimit {
+		node := f.node("n")
+		node.Spec.Unschedulable = false
+		f.update(node)
+		f.run(time.Second)
+	}
+	if got := metricValues(t)["contested_cordons_total"] - before["contested_cordons_total"]; got != contestLimit {
+		t.Errorf("counted %v contested cordons", got)
+	}
+	f.setStage("m", stageComplete)
+	f.run(5 * time.Second)
+	if f.node("n").Spec.Unschedulable || len(f.contests.nodes) > 0 {
+		t.Errorf("remembers %v", f.contests.nodes)
+	}
+}
+
+// A completion does not wait for a node that has vanished meanwhile.
+func TestCompletionOfAVanishedNode(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageCordon, "a")
+	f.settle()
+	f.setStage("m", stageComplete)
+	f.deliverMaintenances()
+	if err := f.syncMaintenance(f.ctx, "m"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.client.CoreV1().Nodes().Delete(f.ctx, "n", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.settle()
+	if m := f.maintenance("m"); len(m.Finalizers) > 0 {
+		t.Errorf("not let go: %+v", m.Status)
+	}
+}
+
+// A node that ceases to be selected lets the others go on.
+func TestNodeThatLeavesLetsOthersGoOn(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n1", map[string]string{"a": ""})
+	f.createNode("n2", map[string]string{"a": ""})
+	f.createPods(1, "n1", 2000)
+	f.createPods(1, "n2", 1000)
+	f.createMaintenance("m", stageDrain, "a", plan(entry(v1.PodTypeDefault, 1000), entry(v1.PodTypeDefault, 2000))...)
+	f.expectDrains("at first", map[string]string{"n1": "1/0 Waiting for m. Default<=1000"})
+	f.relabel("n2", nil)
+	f.expectDrains("then", map[string]string{"n1": "0/1 Draining Default<=2000"})
+}
+
+// Requests of others are active, too; and a pod that a budget holds is told by the name of it.
+func TestRequestsOfOthersAndBudgets(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 1000)
+	later := f.createPods(1, "n", 2000, ofApp("db"))[0]
+	request := &coordinationv1alpha1.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: string(later.UID)},
+		Spec: coordinationv1alpha1.EvictionRequestSpec{
+			Target:     coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: later.Name, UID: string(later.UID)}},
+			Requesters: []coordinationv1alpha1.Requester{{Name: "somebody.example.com"}},
+		},
+	}
+	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
+		Type: string(coordinationv1alpha1.EvictionRequestConditionBlocked), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonDisruptionBudget,
+	})
+	if _, err := f.client.CoordinationV1alpha1().EvictionRequests("default").Create(f.ctx, request, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	budgets := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	if err := budgets.Add(&policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f.budgetLister = policylisters.NewPodDisruptionBudgetLister(budgets)
+	f.createMaintenance("m", stageDrain, "a", plan(entry(v1.PodTypeDefault, 1000), entry(v1.PodTypeDefault, 2000))...)
+	f.settle()
+	status := f.maintenance("m").Status.DrainStatus
+	if status.ActiveEvictionRequests != 2 || status.PodsPendingEvictionRequest != 0 || status.Blockers[0].Name != "default/db" {
+		t.Errorf("status %+v", status)
+	}
+	// When the request of somebody else goes, the pod is one that is yet to be asked.
+	if err := f.client.CoordinationV1alpha1().EvictionRequests("default").Delete(f.ctx, string(later.UID), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.settle()
+	if status := f.maintenance("m").Status.DrainStatus; status.ActiveEvictionRequests != 1 || status.PodsPendingEvictionRequest != 1 {
+		t.Errorf("afterwards: %+v", status)
+	}
+}
+
+// What a status says is told when it was written, once, also if the first write loses; and
+// durations are measured once, also by a controller that starts later.
+func TestStatusThatLosesAConflict(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	lost := 0
+	f.client.PrependReactor("update", "nodemaintenances", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.GetSubresource() != "status" || lost == 3 {
+			return false, nil, nil
+		}
+		lost++
+		f.maintenanceQueue.Add("m") // The event.
+		return true, nil, apierrors.NewConflict(maintenanceResource, "m", errors.New("changed"))
+	})
+	before := metricValues(t)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	f.restart()
+	f.createPods(1, "n", 0)
+	f.settle()
+	got := metricValues(t)
+	for name, want := range map[string]float64{"stage_transitions_total": 2, "drain_duration_seconds": 3} {
+		if diff := got[name] - before[name]; diff != want {
+			t.Errorf("%s grew by %v, want %v", name, diff, want)
+		}
+	}
+	told := 0
+	for _, event := range f.events {
+		if strings.Contains(event, reasonStageStarted) {
+			told++
+		}
+	}
+	if told != 2 || lost != 3 {
+		t.Errorf("%d stages were told of after %d conflicts: %q", told, lost, f.events)
+	}
+	if _, err := f.writer.setStatus(f.ctx, &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}, &coordinationv1alpha1.NodeMaintenanceStatus{}); err != nil {
+		t.Errorf("a maintenance that is gone: %v", err)
+	}
+}
+
+// The caches are waited for after each write, of whatever kind.
+func TestEachWriteIsRemembered(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.deliverAll()
+	if _, err := f.writer.setUnschedulable(f.ctx, f.node("n"), true); err != nil {
+		t.Fatal(err)
+	}
+	if f.writer.isCurrentNode("n") {
+		t.Error("a cordon is forgotten")
+	}
+	f.deliverAll()
+	if !f.writer.isCurrentNode("n") {
+		t.Error("the cache is not trusted")
+	}
+	if err := f.writer.setNodeStatus(f.ctx, f.node("n"), &v1.MaintenanceStatus{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if f.writer.isCurrentNode("n") {
+		t.Error("a status is forgotten")
+	}
+	f.deliverAll()
+}
+
+// A completion waits for no claim, and an entry that the plan lacks is not measured.
+func TestWaitsForClaims(t *testing.T) {
+	claim, drain, other := orderOf(t, "c", 1, stageDrain), orderOf(t, "d", 1, stageDrain, ours), orderOf(t, "o", 1, stageComplete, ours)
+	begun := &v1.Node{Status: v1.NodeStatus{MaintenanceStatus: &v1.MaintenanceStatus{DrainTargets: []v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1)}}}}
+	for _, tc := range []struct {
+		name   string
+		node   *v1.Node
+		orders []order
+		want   bool
+	}{
+		{"a drain and a claim", &v1.Node{}, []order{drain, claim}, true},
+		{"a drain that has begun", begun, []order{drain, claim}, false},
+		{"a drain alone", &v1.Node{}, []order{drain}, false},
+		{"a claim alone", &v1.Node{}, []order{claim}, false},
+		{"a completion and a claim", &v1.Node{}, []order{other, claim}, false},
+	} {
+		if got := waitsForClaims(tc.node, tc.orders); got != tc.want {
+			t.Errorf("%s: got %t", tc.name, got)
+		}
+	}
+	m := &coordinationv1alpha1.NodeMaintenance{Spec: coordinationv1alpha1.NodeMaintenanceSpec{DrainPlan: []v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1), entry(v1.PodTypeDefault, 2)}}}
+	if got := podTypesDone(m, &coordinationv1alpha1.NodeMaintenanceStatus{DrainStatus: coordinationv1alpha1.DrainStatus{DrainPlanPosition: ptr.To[int32](1)}}); len(got) > 0 {
+		t.Errorf("done: %v", got)
+	}
+}
+
+// A member is limited by those that grant less, not by all.
+func TestLimiters(t *testing.T) {
+	at := func(name string, priority int32) member {
+		targets, err := maintenance.NewTargets([]v1.DrainPlanEntry{entry(v1.PodTypeDefault, priority)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return member{name: name, rank: name, grant: targets}
+	}
+	members := []member{at("a", 1), at("b", 2), at("c", 3)}
+	expectNames(t, "limiters", limiters(members[1], members, members[0].grant), "a")
+	expectNames(t, "limiters of none", limiters(members[0], members, members[0].grant))
+	if got := joinNames([]string{"e", "d", "c", "b", "a"}); got != "a, b, c, d, e" {
+		t.Errorf("got %q", got)
+	}
+	if reason := drainReason(&summary{state: drainState{draining: true, waitingFor: []string{"x"}}}); reason != coordinationv1alpha1.NodeMaintenanceReasonDraining {
+		t.Errorf("reason %s", reason)
+	}
+	if status := computeDrainStatus(&summary{}); status.DrainMessage != "" {
+		t.Errorf("message %q without nodes", status.DrainMessage)
 	}
 }

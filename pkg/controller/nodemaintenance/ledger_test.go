@@ -68,6 +68,212 @@ func (f *fixture) checkIndexes() {
 	}
 }
 
+// orderOf returns what a maintenance in the stage Drain wants, whose plan has entries for the
+// priorities 0 and 1 first.
+func orderOf(t *testing.T, uid types.UID, generation int64, stage coordinationv1alpha1.NodeMaintenanceStage, finalizers ...string) order {
+	t.Helper()
+	o, err := newOrder(&coordinationv1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: "m", UID: uid, Generation: generation, Finalizers: finalizers},
+		Spec: coordinationv1alpha1.NodeMaintenanceSpec{
+			Stage: stage, DrainPlan: plan(entry(v1.PodTypeDefault, 0), entry(v1.PodTypeDefault, 1)),
+			NodeSelector: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+				MatchExpressions: []v1.NodeSelectorRequirement{{Key: "none", Operator: v1.NodeSelectorOpDoesNotExist}},
+			}}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+const ours = coordinationv1alpha1.NodeMaintenanceFinalizer
+
+func nodesNamed(names ...string) func() []*v1.Node {
+	return func() []*v1.Node {
+		var nodes []*v1.Node
+		for _, name := range names {
+			nodes = append(nodes, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+		return nodes
+	}
+}
+
+func podsOf(priorities ...int32) []*v1.Pod {
+	var pods []*v1.Pod
+	for _, priority := range priorities {
+		pods = append(pods, &v1.Pod{Spec: v1.PodSpec{Priority: &priority}})
+	}
+	return pods
+}
+
+func expectNames(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func (l *ledger) position(t *testing.T) int {
+	t.Helper()
+	sums, known := l.summarize("m")
+	if !known {
+		t.Error("the maintenance is not known")
+	}
+	return sums.position
+}
+
+// What is remembered of a maintenance survives its changes, and not its replacement.
+func TestObserveAgain(t *testing.T) {
+	l := newLedger()
+	first := orderOf(t, "u", 1, stageDrain, ours)
+	expectNames(t, "the first", l.observe(first, 0, nodesNamed("n1")), "n1")
+	begun := first
+	begun.begun = true
+	expectNames(t, "the same", l.observe(begun, 0, nodesNamed("n1")))
+	if orders, _ := l.selecting(nodesNamed("n1")()[0]); len(orders) != 1 || !orders[0].begun {
+		t.Errorf("orders %+v", orders)
+	}
+	if !l.timeOnce("m", v1.PodTypeDefault) || l.timeOnce("m", v1.PodTypeDefault) || l.timeOnce("other", v1.PodTypeDefault) {
+		t.Error("a duration is measured again, or not at all")
+	}
+	l.countPods("n1", []order{begun}, podsOf(1))
+	if l.position(t) != 1 {
+		t.Errorf("position %d", l.position(t))
+	}
+	expectNames(t, "another generation", l.observe(orderOf(t, "u", 2, stageDrain, ours), 0, nodesNamed("n2")), "n1", "n2")
+	if l.position(t) != 1 || l.timeOnce("m", v1.PodTypeDefault) {
+		t.Errorf("after an edit: position %d", l.position(t))
+	}
+	l.observe(orderOf(t, "u", 3, stageDrain, ours), 2, nodesNamed())
+	if l.position(t) != 2 {
+		t.Errorf("another leader was further: position %d", l.position(t))
+	}
+	expectNames(t, "a namesake of the same generation", l.observe(orderOf(t, "other", 3, stageDrain, ours), 0, nodesNamed("n1")), "n1")
+	if l.position(t) != 0 || !l.timeOnce("m", v1.PodTypeDefault) {
+		t.Errorf("a namesake begins at position %d", l.position(t))
+	}
+}
+
+// Nothing is decided before all nodes were counted; then all are told.
+func TestAllNodesAreCountedFirst(t *testing.T) {
+	l, o := newLedger(), orderOf(t, "u", 1, stageDrain, ours)
+	l.observe(o, 0, nodesNamed("n1", "n2"))
+	for _, node := range []string{"n1", "came later", "n1"} {
+		if got := l.countPods(node, []order{o}, podsOf(0)); got.ready {
+			t.Errorf("decided on %s: %+v", node, got)
+		}
+	}
+	got := l.countPods("n2", []order{o}, podsOf(0))
+	if !got.ready {
+		t.Error("not ready")
+	}
+	expectNames(t, "told", got.others, "came later", "n1", "n2")
+	if sums, _ := l.summarize("m"); sums.ready {
+		t.Error("summed up before anything was decided")
+	}
+	for _, node := range []string{"n1", "n2", "came later"} {
+		l.record(node, "m", nodeRecord{})
+	}
+	if sums, _ := l.summarize("m"); !sums.ready || sums.left != 3 {
+		t.Errorf("sums %+v", sums)
+	}
+	changed := o
+	changed.generation++
+	if got := l.countPods("n1", []order{changed}, podsOf(0)); got.ready || len(got.members) > 0 {
+		t.Errorf("with an order that is not known: %+v", got)
+	}
+}
+
+// A node that leaves lets the others go on: as one that was not counted, and as the last one
+// with pods of the first entry.
+func TestNodesLeave(t *testing.T) {
+	l, o := newLedger(), orderOf(t, "u", 1, stageDrain, ours)
+	l.observe(o, 0, nodesNamed("n1", "n2", "n3"))
+	l.countPods("n1", []order{o}, podsOf(1))
+	l.countPods("n2", []order{o}, podsOf(0))
+	left, others := l.leave("n3", nil, l.observed)
+	expectNames(t, "left", left, "m")
+	expectNames(t, "told that all are counted", others, "n1", "n2")
+	if l.position(t) != 0 {
+		t.Errorf("position %d", l.position(t))
+	}
+	_, others = l.leave("n2", nil, l.observed)
+	expectNames(t, "told that it goes on", others, "n1")
+	if l.position(t) != 1 {
+		t.Errorf("position %d", l.position(t))
+	}
+	expectNames(t, "drained for it", l.blamedBy([]string{"m"}), "m")
+	l.countPods("n1", []order{o}, nil)
+	expectNames(t, "with nothing left", l.blamedBy([]string{"m"}))
+}
+
+// All nodes of a maintenance are told when another one comes to be waited for, or no more.
+func TestWhoIsWaitedForIsTold(t *testing.T) {
+	l, o := newLedger(), orderOf(t, "u", 1, stageDrain, ours)
+	l.observe(o, 0, nodesNamed("n1", "n2"))
+	l.countPods("n1", []order{o}, podsOf(0))
+	l.countPods("n2", []order{o}, podsOf(0))
+	_, others := l.record("n1", "m", nodeRecord{limitedBy: []string{"x"}})
+	expectNames(t, "x besides m", others, "n1", "n2")
+	_, others = l.record("n1", "m", nodeRecord{limitedBy: []string{"x"}})
+	expectNames(t, "the same", others)
+	_, others = l.record("n2", "m", nodeRecord{limitedBy: []string{"x"}})
+	expectNames(t, "x alone", others, "n1", "n2")
+	expectNames(t, "waited for", l.blamedBy([]string{"m"}), "x")
+}
+
+// A maintenance has given all nodes back when the last one is, and not before.
+func TestReleaseOfTheLastNode(t *testing.T) {
+	l := newLedger()
+	l.observe(orderOf(t, "u", 1, stageComplete, ours), 0, nodesNamed("n1", "n2"))
+	expectNames(t, "the first", l.release("n1", l.observed))
+	expectNames(t, "the same again", l.release("n1", l.observed))
+	expectNames(t, "the last", l.release("n2", l.observed), "m")
+	expectNames(t, "afterwards", l.release("n2", l.observed))
+}
+
+// Events of pods concern only nodes that are drained.
+func TestIsDraining(t *testing.T) {
+	l := newLedger()
+	for generation, stage := range []coordinationv1alpha1.NodeMaintenanceStage{stageIdle, stageCordon, stageDrain, stageComplete} {
+		l.observe(orderOf(t, "u", int64(generation), stage, ours), 0, nodesNamed("n"))
+		if got := l.isDraining("n"); got != (stage == stageDrain) || l.isDraining("other") {
+			t.Errorf("%s: %t", stage, got)
+		}
+	}
+}
+
+// A claim that has failed is not waited for until it is no claim any more.
+func TestRefusedClaim(t *testing.T) {
+	l := newLedger()
+	awaited := func() bool {
+		orders, _ := l.selecting(nodesNamed("n")()[0])
+		return len(orders) == 1 && orders[0].isAwaited()
+	}
+	expectNames(t, "unknown", l.refuse("m"))
+	l.observe(orderOf(t, "u", 1, stageDrain), 0, nodesNamed("n"))
+	if !awaited() {
+		t.Error("a claim is not waited for")
+	}
+	expectNames(t, "refused", l.refuse("m"), "n")
+	expectNames(t, "refused again", l.refuse("m"))
+	l.observe(orderOf(t, "u", 2, stageDrain), 0, nodesNamed("n"))
+	if awaited() {
+		t.Error("waited for again")
+	}
+	l.observe(orderOf(t, "u", 2, stageDrain, ours), 0, nodesNamed("n"))
+	expectNames(t, "no claim", l.refuse("m"))
+	l.observe(orderOf(t, "u", 3, stageDrain), 0, nodesNamed("n"))
+	if !awaited() {
+		t.Error("not waited for after it was no claim")
+	}
+	l.observe(orderOf(t, "u", 4, stageCordon), 0, nodesNamed("n"))
+	if awaited() {
+		t.Error("a claim that does not drain is waited for")
+	}
+}
+
 // benchmarkedNodes is how many nodes Kubernetes supports in one cluster.
 const benchmarkedNodes = 5000
 

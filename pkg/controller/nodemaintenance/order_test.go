@@ -33,7 +33,7 @@ import (
 )
 
 // schedules is how many orders of what happens are tried.
-const schedules = 100
+const schedules = 20
 
 // Of maintenances that contradict each other and are created together, the least in the order of
 // progress goes first, whichever gets its finalizer first, and whenever nodes are looked at.

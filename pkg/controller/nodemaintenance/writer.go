@@ -144,15 +144,17 @@ func (w *writer) setNodeStatus(ctx context.Context, node *v1.Node, status *v1.Ma
 
 // nodeStatusPatch changes only what is this controller's.
 func nodeStatusPatch(node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) ([]byte, error) {
+	// Those of others are in both: a patch from some to none would delete them all.
+	foreign := slices.DeleteFunc(slices.Clone(node.Status.Conditions), func(c v1.NodeCondition) bool { return slices.Contains(nodeConditionTypes, c.Type) })
 	before, err := json.Marshal(&v1.Node{Status: v1.NodeStatus{
-		Conditions: ownConditions(node.Status.Conditions), MaintenanceStatus: node.Status.MaintenanceStatus,
+		Conditions: node.Status.Conditions, MaintenanceStatus: node.Status.MaintenanceStatus,
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the node: %w", err)
 	}
 	after, err := json.Marshal(&v1.Node{
 		ObjectMeta: metav1.ObjectMeta{UID: node.UID, ResourceVersion: node.ResourceVersion},
-		Status:     v1.NodeStatus{Conditions: conditions, MaintenanceStatus: status},
+		Status:     v1.NodeStatus{Conditions: slices.Concat(foreign, conditions), MaintenanceStatus: status},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the node: %w", err)
