@@ -524,28 +524,28 @@ func (i *handledInformer) AddEventHandler(handler cache.ResourceEventHandler) (c
 
 type handledMaintenances struct {
 	coordinationinformers.NodeMaintenanceInformer
-	informer *handledInformer
+	informer cache.SharedIndexInformer
 }
 
 func (h handledMaintenances) Informer() cache.SharedIndexInformer { return h.informer }
 
 type handledRequests struct {
 	coordinationinformers.EvictionRequestInformer
-	informer *handledInformer
+	informer cache.SharedIndexInformer
 }
 
 func (h handledRequests) Informer() cache.SharedIndexInformer { return h.informer }
 
 type handledNodes struct {
 	coreinformers.NodeInformer
-	informer *handledInformer
+	informer cache.SharedIndexInformer
 }
 
 func (h handledNodes) Informer() cache.SharedIndexInformer { return h.informer }
 
 type handledPods struct {
 	coreinformers.PodInformer
-	informer *handledInformer
+	informer cache.SharedIndexInformer
 }
 
 func (h handledPods) Informer() cache.SharedIndexInformer { return h.informer }

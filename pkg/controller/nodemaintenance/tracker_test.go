@@ -28,6 +28,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	applyconfigurations "k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -59,6 +60,10 @@ func newVersionedClient() (*fake.Clientset, *versionedTracker) {
 	}
 	client := &fake.Clientset{}
 	client.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
+	client.AddWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		watcher, err := tracker.Watch(action.GetResource(), action.GetNamespace())
+		return true, watcher, err
+	})
 	return client, tracker
 }
 
@@ -98,7 +103,21 @@ func (t *versionedTracker) Get(gvr schema.GroupVersionResource, ns, name string,
 }
 
 func (t *versionedTracker) List(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind, ns string, opts ...metav1.ListOptions) (runtime.Object, error) {
-	return t.of(gvr).List(gvr, gvk, ns, opts...)
+	list, err := t.of(gvr).List(gvr, gvk, ns, opts...)
+	if err != nil {
+		return nil, err
+	}
+	listed, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, err
+	}
+	listed.SetResourceVersion(strconv.Itoa(t.version))
+	return list, nil
+}
+
+// Watch is List, and then everything that changes.
+func (t *versionedTracker) Watch(gvr schema.GroupVersionResource, ns string, opts ...metav1.ListOptions) (watch.Interface, error) {
+	return t.of(gvr).Watch(gvr, ns, opts...)
 }
 
 func (t *versionedTracker) Create(gvr schema.GroupVersionResource, object runtime.Object, ns string, opts ...metav1.CreateOptions) error {

@@ -1,0 +1,283 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2/ktesting"
+)
+
+// handover is a cluster whose leader has stopped: one maintenance is in the middle of its plan on
+// two nodes, and one that shares a node with a third was completed since. Nothing is left to do
+// but to complete it.
+type handover struct {
+	nodes        []v1.Node
+	pods         []v1.Pod
+	requests     []coordinationv1alpha1.EvictionRequest
+	maintenances []coordinationv1alpha1.NodeMaintenance
+	// nodesAfter says how nodes are when that is done.
+	nodesAfter map[string]string
+}
+
+func newHandover(t *testing.T) *handover {
+	t.Helper()
+	f := newFixture(t)
+	f.createNode("n1", map[string]string{"a": ""})
+	f.createNode("n2", map[string]string{"a": ""})
+	f.createNode("n3", map[string]string{"b": "", "c": ""})
+	f.createNode("n4", map[string]string{"c": ""})
+	f.createPods(1, "n1", 2000)
+	f.createPods(1, "n2", 1000)
+	f.createPods(1, "n2", 2000)
+	f.createMaintenance("m", stageDrain, "a", plan(entry(v1.PodTypeDefault, 1000), entry(v1.PodTypeDefault, 2000))...)
+	f.createMaintenance("keep", stageCordon, "b")
+	f.createMaintenance("done", stageCordon, "c")
+	f.settle()
+	f.setStage("done", stageComplete)
+	c := f.cluster()
+	requests, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &handover{nodes: c.nodes, maintenances: c.maintenances, requests: requests.Items, nodesAfter: map[string]string{
+		"n1": "true 1/0 Waiting for m. Default<=1000", "n2": "true 1/1 Draining Default<=1000", "n3": "true 0/0  ", "n4": "false",
+	}}
+	for _, pods := range c.pods {
+		for _, pod := range pods {
+			h.pods = append(h.pods, *pod)
+		}
+	}
+	return h
+}
+
+// gate holds back the events of an informer until it is opened.
+type gate struct {
+	cache.SharedIndexInformer
+	opened chan struct{}
+}
+
+func (g *gate) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return g.SharedIndexInformer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc:    func(object any, initial bool) { <-g.opened; handler.OnAdd(object, initial) },
+		UpdateFunc: func(old, object any) { <-g.opened; handler.OnUpdate(old, object) },
+		DeleteFunc: func(object any) { <-g.opened; handler.OnDelete(object) },
+	})
+}
+
+// successor is a controller that takes over from another one, within a synctest bubble, with its
+// real queues, workers and informers, of which none runs yet.
+type successor struct {
+	t      *testing.T
+	client *fake.Clientset
+	gates  []*gate
+	// ended is closed when Run has returned.
+	ended chan struct{}
+}
+
+// takeOver starts a controller for the cluster. Its informers are maintenances, requests, nodes,
+// pods and budgets.
+func (h *handover) takeOver(ctx context.Context, t *testing.T) *successor {
+	t.Helper()
+	client, tracker := newVersionedClient()
+	var objects []runtime.Object
+	for i := range h.nodes {
+		objects = append(objects, &h.nodes[i])
+	}
+	for i := range h.pods {
+		objects = append(objects, &h.pods[i])
+	}
+	for i := range h.maintenances {
+		objects = append(objects, &h.maintenances[i])
+	}
+	for _, object := range objects {
+		if err := tracker.Add(object.DeepCopyObject()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range h.requests {
+		if err := tracker.requests.Add(h.requests[i].DeepCopy()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tracker.version = 10000
+	s := &successor{t: t, client: client, ended: make(chan struct{})}
+	client.PrependReactor("patch", "nodes", s.check)
+	factory := informers.NewSharedInformerFactory(client, 0)
+	maintenances, requests := factory.Coordination().V1alpha1().NodeMaintenances(), factory.Coordination().V1alpha1().EvictionRequests()
+	nodes, pods, budgets := factory.Core().V1().Nodes(), factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets()
+	for _, informer := range []cache.SharedIndexInformer{maintenances.Informer(), requests.Informer(), nodes.Informer(), pods.Informer(), budgets.Informer()} {
+		s.gates = append(s.gates, &gate{informer, make(chan struct{})})
+	}
+	c, err := New(ctx, handledMaintenances{maintenances, s.gates[0]}, handledRequests{requests, s.gates[1]},
+		handledNodes{nodes, s.gates[2]}, handledPods{pods, s.gates[3]}, budgets, client, client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		c.Run(ctx, 2)
+		close(s.ended)
+	}()
+	return s
+}
+
+// check refuses to see a node made schedulable that a maintenance holds.
+func (s *successor) check(action clienttesting.Action) (bool, runtime.Object, error) {
+	patch := action.(clienttesting.PatchAction)
+	if strings.Contains(string(patch.GetPatch()), `"unschedulable":false`) && patch.GetName() != "n4" {
+		s.t.Errorf("node %s was made schedulable", patch.GetName())
+	}
+	return false, nil, nil
+}
+
+// writes returns what was written so far, but for events.
+func (s *successor) writes() []string {
+	var writes []string
+	for _, action := range s.client.Actions() {
+		if !slices.Contains([]string{"get", "list", "watch"}, action.GetVerb()) && action.GetResource().Resource != "events" {
+			writes = append(writes, action.GetVerb()+" "+action.GetResource().Resource)
+		}
+	}
+	return writes
+}
+
+// rest has all that runs do what it can for a while: nothing else runs in the bubble, so that
+// what has not happened then does not happen.
+func rest() {
+	time.Sleep(time.Minute)
+	synctest.Wait()
+}
+
+// expectHandedOver checks that all is done, and that what was reached before was kept.
+func (s *successor) expectHandedOver(ctx context.Context, h *handover) {
+	s.t.Helper()
+	nodes, err := s.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, node := range nodes.Items {
+		got[node.Name] = "false"
+		if status := node.Status.MaintenanceStatus; node.Spec.Unschedulable && status != nil {
+			got[node.Name] = "true " + drainLine(s.t, status.PodsPendingEvictionRequest, status.ActiveEvictionRequests, status.DrainMessage, status.DrainTargets)
+		}
+	}
+	if diff := cmp.Diff(h.nodesAfter, got); diff != "" {
+		s.t.Errorf("nodes (-want, +got):\n%s", diff)
+	}
+	for _, before := range h.maintenances {
+		m, err := s.client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, before.Name, metav1.GetOptions{})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if m.Name == "done" {
+			if len(m.Finalizers) > 0 {
+				s.t.Errorf("not completed: %+v", m)
+			}
+		} else if diff := cmp.Diff(before.Status, m.Status); diff != "" {
+			s.t.Errorf("status of %s (-before, +after):\n%s", m.Name, diff)
+		}
+	}
+	if writes := s.writes(); slices.Contains(writes, "patch evictionrequests") {
+		s.t.Errorf("writes: %q", writes)
+	}
+}
+
+// permutations returns all orders of the numbers below n.
+func permutations(n int) [][]int {
+	if n == 0 {
+		return [][]int{nil}
+	}
+	var all [][]int
+	for _, order := range permutations(n - 1) {
+		for at := range n {
+			all = append(all, slices.Insert(slices.Clone(order), at, n-1))
+		}
+	}
+	return all
+}
+
+// Until all caches have synced, in whatever order, nothing is written; then what is left to do is
+// done, and nothing that was reached is lost.
+func TestCachesSyncInAnyOrder(t *testing.T) {
+	h := newHandover(t)
+	for _, order := range permutations(5) {
+		h.inBubble(t, func(ctx context.Context, s *successor) {
+			for _, g := range s.gates {
+				close(g.opened)
+			}
+			for at, i := range order {
+				rest()
+				if writes := s.writes(); len(writes) > 0 {
+					s.t.Fatalf("with %d caches of the order %v: wrote %q", at, order, writes)
+				}
+				go s.gates[i].Run(ctx.Done())
+			}
+			rest()
+			s.expectHandedOver(ctx, h)
+		})
+	}
+}
+
+// Events of what was there before may come at any time after the workers have begun, and in any
+// order: a node is not free of maintenances whose event has not come yet.
+func TestEventsComeInAnyOrder(t *testing.T) {
+	h := newHandover(t)
+	for _, order := range permutations(4) {
+		h.inBubble(t, func(ctx context.Context, s *successor) {
+			for _, g := range s.gates {
+				go g.Run(ctx.Done())
+			}
+			for _, i := range order {
+				rest()
+				close(s.gates[i].opened)
+			}
+			rest()
+			s.expectHandedOver(ctx, h)
+		})
+	}
+}
+
+// inBubble has a controller take over in a bubble, and ends it there.
+func (h *handover) inBubble(t *testing.T, test func(context.Context, *successor)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		_, ctx := ktesting.NewTestContext(t)
+		ctx, cancel := context.WithCancel(ctx)
+		s := h.takeOver(ctx, t)
+		defer func() {
+			cancel()
+			<-s.ended
+			synctest.Wait()
+		}()
+		test(ctx, s)
+	})
+}
