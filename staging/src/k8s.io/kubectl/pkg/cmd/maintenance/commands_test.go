@@ -22,6 +22,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -384,6 +386,36 @@ func TestWatchLosesTheConnection(t *testing.T) {
 	contains(t, out, "13:02:25  What is shown may be old, trying again: connection refused\n")
 	if count := strings.Count(out, "may be old"); count != 1 {
 		t.Errorf("told %d times: %s", count, out)
+	}
+}
+
+// TestWatchNoticesASilentServer where the watches themselves tell of nothing: a reflector
+// that is refused the connection tries again by itself.
+func TestWatchNoticesASilentServer(t *testing.T) {
+	s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute), drainingNode("node-1", 0, 1, "Draining"))
+	s.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
+		return true, nil, syscall.ECONNREFUSED
+	})
+	var gone atomic.Bool
+	s.PrependReactor("list", resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+		if gone.Load() {
+			return true, nil, syscall.ECONNREFUSED
+		}
+		return false, nil, nil
+	})
+	looks := 0
+	s.clock.looked = func() {
+		gone.Store(true)
+		s.clock.Step(probeInterval / 2)
+		if looks++; strings.Contains(s.out.String(), "may be old") || looks == 100 {
+			s.end(context.DeadlineExceeded)
+		}
+	}
+	const notice = "What is shown may be old, trying again: connection refused"
+	contains(t, s.run(t, "watch", "rack"), notice)
+	contains(t, s.failure, notice)
+	if s.code != exitTimedOut {
+		t.Errorf("exit code %d", s.code)
 	}
 }
 

@@ -97,6 +97,7 @@ func (f *follower) run(ctx context.Context) error {
 			return err
 		}
 		now := f.clock.Now()
+		f.observer.probe(ctx, now)
 		views := f.followed(viewsOf(s, now))
 		seen.apply(views)
 		done := f.remember(views)

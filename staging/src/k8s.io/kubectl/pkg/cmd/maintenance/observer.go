@@ -52,8 +52,11 @@ type observer struct {
 	unreadable []string
 
 	clock clock.PassiveClock
-	// trouble is the last failure of a watch.
+	// trouble is the last failure of a watch, or of a probe.
 	trouble atomic.Pointer[trouble]
+	// probed is when the server was last probed; probing tells that it has not answered yet.
+	probed  time.Time
+	probing atomic.Bool
 }
 
 // podWatch watches the pods of a node until it is stopped.
@@ -64,17 +67,11 @@ type podWatch struct {
 
 // newObserver starts the watches. They end with ctx.
 func newObserver(ctx context.Context, client kubernetes.Interface, names []string, clock clock.PassiveClock) (*observer, error) {
-	o := &observer{client: client, names: names, clock: clock, changed: make(chan struct{}, 1), pods: map[string]podWatch{}}
+	o := &observer{client: client, names: names, clock: clock, changed: make(chan struct{}, 1), pods: map[string]podWatch{}, probed: clock.Now()}
 	if err := o.findUnreadable(ctx); err != nil {
 		return nil, err
 	}
-	// With one name the watch is narrowed, which also does with the right to read just
-	// that one.
-	selector := ""
-	if len(names) == 1 {
-		selector = "metadata.name=" + names[0]
-	}
-	o.maintenances = o.factory(selector).Coordination().V1alpha1().NodeMaintenances().Informer()
+	o.maintenances = o.factory(o.selector()).Coordination().V1alpha1().NodeMaintenances().Informer()
 	started := []cache.SharedIndexInformer{o.maintenances}
 	factory := o.factory("")
 	for _, optional := range []struct {
@@ -92,6 +89,15 @@ func newObserver(ctx context.Context, client kubernetes.Interface, names []strin
 		}
 	}
 	return o, o.start(ctx, started...)
+}
+
+// selector narrows the watch where there is one name, which also does with the right to
+// read just that one.
+func (o *observer) selector() string {
+	if len(o.names) == 1 {
+		return "metadata.name=" + o.names[0]
+	}
+	return ""
 }
 
 // findUnreadable asks once for each kind, because a watch without the right to it would
@@ -195,7 +201,29 @@ func (o *observer) noteTrouble(err error) {
 	o.notify()
 }
 
-// trouble is a watch that has failed.
+// probeInterval is how often the server is probed, and how long it may take to answer.
+const probeInterval = 5 * time.Second
+
+// probe asks the server for a sign of life, if the last one is long ago. A reflector that
+// finds nobody to connect to tries again for ever and tells nobody, and a connection that
+// was cut without a word looks like one on which nothing happens.
+func (o *observer) probe(ctx context.Context, now time.Time) {
+	if now.Sub(o.probed) < probeInterval || !o.probing.CompareAndSwap(false, true) {
+		return
+	}
+	o.probed = now
+	go func() {
+		defer o.probing.Store(false)
+		limited, cancel := context.WithTimeout(ctx, probeInterval)
+		defer cancel()
+		_, err := o.client.CoordinationV1alpha1().NodeMaintenances().List(limited, metav1.ListOptions{Limit: 1, FieldSelector: o.selector()})
+		if err != nil && ctx.Err() == nil {
+			o.noteTrouble(err)
+		}
+	}()
+}
+
+// trouble is a request that has failed.
 type trouble struct {
 	at  time.Time
 	err error
