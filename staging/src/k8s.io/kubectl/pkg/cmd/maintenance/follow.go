@@ -317,8 +317,10 @@ type screenDisplay struct {
 func (d *screenDisplay) show(look look) error {
 	width, height := d.screen.size()
 	p := &page{width: min(width, maxScreenWidth)}
-	p.add("")
-	p.wrapped("", legend)
+	if height > lowScreen {
+		p.add("")
+		p.wrapped("", legend)
+	}
 	for _, notice := range []string{look.trouble, look.unobserved} {
 		if notice != "" {
 			p.wrapped("", notice)
@@ -332,6 +334,9 @@ func (d *screenDisplay) close() { d.screen.close() }
 
 // legend explains the progress bars.
 const legend = "# gone, ! blocked, > asked to leave, . not asked yet. Ctrl-C ends only the view"
+
+// lowScreen is how many lines are too few to explain bars that hardly fit themselves.
+const lowScreen = 12
 
 // maxScreenWidth keeps lines readable on a wide terminal.
 const maxScreenWidth = 120

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/component-helpers/node/maintenance"
 )
 
 // rackOf is a drain of many nodes: a database is blocked on every other one of the last
@@ -45,6 +46,22 @@ func rackOf(nodes int) []any {
 			draining(coordinationv1alpha1.DrainStatus{DrainMessage: "Draining"}))
 }
 
+// drainsOf are drains of a node each, as an autoscaler starts them: every other one waits for
+// a budget.
+func drainsOf(n int) []any {
+	stories := []any{newBudget("db", "db", 0)}
+	for i := range n {
+		node, pod := fmt.Sprintf("node-%02d", i), newPod(fmt.Sprintf("web-%d", i), fmt.Sprintf("node-%02d", i)).asked()
+		if i%2 == 1 || n < 10 {
+			pod = newPod(fmt.Sprintf("db-%d", i), node).asked().blocked()
+		}
+		stories = append(stories, drainingNode(node, 0, 1, "Draining"), pod,
+			newMaintenance(fmt.Sprintf("rack-%02d", i), drain, node).reason("Firmware upgrade").started(time.Minute).
+				draining(coordinationv1alpha1.DrainStatus{DrainMessage: "Draining"}))
+	}
+	return stories
+}
+
 // TestScreenShowsBlockers on terminals of all sizes: what somebody has to act on comes
 // first, and all is on the screen that fits.
 func TestScreenShowsBlockers(t *testing.T) {
@@ -60,12 +77,19 @@ func TestScreenShowsBlockers(t *testing.T) {
 			"rack: Drain for 60s, 0 of 30 nodes drained", "! PodDisruptionBudget default/db: 5 pods", "default/db-21", "! PodDisruptionBudget default/mq: 1 pod", "node-21",
 			"more nodes, 0 of them drained", "Ctrl-C ends only the view",
 		}, []string{"enlarge the terminal"}},
-		{"16", rackOf(30), 16, []string{"! PodDisruptionBudget default/db: 5 pods", "! PodDisruptionBudget default/mq: 1 pod", "... and 30 more nodes"}, []string{"default/db-21,", "enlarge the terminal"}},
-		{"12", rackOf(30), 12, []string{"! PodDisruptionBudget default/db: 5 pods", "... and 1 more, 0 of them marked !"}, []string{"enlarge the terminal"}},
-		{"10", rackOf(30), 10, []string{"! PodDisruptionBudget default/db: 5 pods", "... and 3 more, 1 of them marked !"}, []string{"enlarge the terminal"}},
-		{"4", rackOf(30), 4, []string{"rack: Drain for 60s, 0 of 30 nodes drained", "Ctrl-C"}, []string{"enlarge the terminal", "db:"}},
+		{"16", rackOf(30), 16, []string{"! PodDisruptionBudget default/db: 5 pods", "! PodDisruptionBudget default/mq: 1 pod", "interceptor migrate", "evictions under way: 30 pods"}, []string{"default/db-21,", "more nodes", "enlarge the terminal"}},
+		{"12", rackOf(30), 12, []string{"! PodDisruptionBudget default/db: 5 pods", "! PodDisruptionBudget default/mq: 1 pod", "interceptor migrate"}, []string{"enlarge the terminal"}},
+		{"8", rackOf(30), 8, []string{"! PodDisruptionBudget default/db: 5 pods", "! PodDisruptionBudget default/mq: 1 pod"}, []string{"enlarge the terminal"}},
+		{"4", rackOf(30), 4, []string{"rack: Drain for 60s, 0 of 30 nodes drained", "! PodDisruptionBudget default/db: 5 pods", "! PodDisruptionBudget default/mq: 1 pod"}, []string{"enlarge the terminal"}},
+		{"3", rackOf(30), 3, []string{"rack: Drain for 60s, 0 of 30 nodes drained"}, []string{"enlarge the terminal"}},
+		{"eight maintenances", drainsOf(8), 24, []string{
+			"! PodDisruptionBudget default/db: 1 pod (for 3m)\x1b[K\n\rrack-01: Drain", "rack-07: Drain for 60s, 0 of 1 node drained\x1b[K\n\r  ! PodDisruptionBudget",
+		}, []string{"enlarge the terminal", "more"}},
+		{"forty maintenances", drainsOf(40), 24, []string{
+			"rack-01: Drain", "! PodDisruptionBudget default/db: 1 pod", "... and 30 more maintenances, 10 of them blocked",
+		}, []string{"enlarge the terminal", "rack-00"}},
 		{"100", rackOf(30), 100, []string{"default/db-21", "node-00", "node-29", "Copied 3 of 7 volumes."}, []string{"more nodes"}},
-		{"two maintenances", two, 24, []string{"rack: Drain", "spare: Drain", "! PodDisruptionBudget default/db: 5 pods", "... and 1 more node"}, []string{"enlarge the terminal"}},
+		{"two maintenances", two, 24, []string{"rack: Drain", "spare: Drain", "! PodDisruptionBudget default/db: 5 pods", "! PodDisruptionBudget default/mq: 1 pod"}, []string{"enlarge the terminal"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -97,6 +121,28 @@ func TestScreenFits(t *testing.T) {
 	for height := 1; height < 60; height++ {
 		if lines := strings.Count(renderScreen(views, testNow, defaultWidth, height), "\n"); lines > height {
 			t.Errorf("%d lines for %d", lines, height)
+		}
+	}
+}
+
+// TestCompactScreen says of a maintenance what fits on few lines, of whom nothing was read too.
+func TestCompactScreen(t *testing.T) {
+	blocker := func(name string, blocked bool) blockerView {
+		return blockerView{Cause: maintenance.HoldDisruptionBudget, Name: name, Blocked: blocked, Pods: 1}
+	}
+	for name, tc := range map[string]struct {
+		v        view
+		blockers int
+		want     string
+	}{
+		"nothing to do":      {view{Name: "rack", Stage: drain, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", false)}}, 2, "rack: Drain, 0 of 1 node drained\n"},
+		"all":                {view{Name: "rack", Stage: cordon, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", true), blocker("a/c", false)}}, 2, "rack: Cordon, 1 node\n  ! PodDisruptionBudget a/b: 1 pod\n"},
+		"some":               {view{Name: "rack", Stage: cordon, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", true), blocker("a/c", true), blocker("a/d", true)}}, 1, "rack: Cordon, 1 node\n  ! PodDisruptionBudget a/b: 1 pod\n  ... and 2 more marked !\n"},
+		"by the controller":  {view{Name: "rack", Stage: drain, SelectedNodes: 1, PodsBlocked: 1, Condition: "1 pod left\non 1 of 1 node. 1 pod waits for PodDisruptionBudget a/b."}, 1, "rack: Drain, 0 of 1 node drained\n  ! 1 pod left on 1 of 1 node. 1 pod ...\n"},
+		"only the headlines": {view{Name: "rack", Stage: drain, SelectedNodes: 1, PodsBlocked: 1, Blockers: []blockerView{blocker("a/b", true)}}, 0, "rack: Drain, 0 of 1 node drained\n"},
+	} {
+		if got := renderPage([]view{tc.v}, testNow, 40, layout{compact: true, blockers: tc.blockers}).String(); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
 }

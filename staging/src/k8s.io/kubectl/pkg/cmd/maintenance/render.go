@@ -70,6 +70,16 @@ func (p *page) wrapped(prefix, text string) {
 	}
 }
 
+// cut appends a text behind a prefix, as much of it as one line takes.
+func (p *page) cut(prefix, text string) {
+	const more = "..."
+	line := []rune(prefix + plaintext.Line(text))
+	if len(line) > p.width {
+		line = append(line[:max(0, p.width-len(more))], []rune(more)...)
+	}
+	p.add("%s", string(line))
+}
+
 func (p *page) String() string { return strings.Join(p.lines, "\n") + "\n" }
 
 // wrap breaks a text into lines. What others wrote may hold anything, so blanks are
@@ -98,7 +108,11 @@ func renderStatus(views []view, now time.Time, width int) string {
 func renderPage(views []view, now time.Time, width int, layout layout) *page {
 	p := &page{width: width}
 	for i := range views {
-		if i > 0 && !layout.headlinesOnly {
+		if layout.compact {
+			p.addCompact(&views[i], now, layout.blockers)
+			continue
+		}
+		if i > 0 {
 			p.add("")
 		}
 		p.addView(&views[i], now, layout)
@@ -108,16 +122,14 @@ func renderPage(views []view, now time.Time, width int, layout layout) *page {
 
 func (p *page) addView(v *view, now time.Time, layout layout) {
 	p.wrapped("", headline(v, now))
-	if layout.headlinesOnly {
-		return
-	}
 	if !layout.noHead {
 		p.addHead(v, now)
 	}
 	if layout.blockersFirst {
 		p.addBlockers(v, now, layout)
 	}
-	if len(v.Nodes) > 0 {
+	// Without a row there is nothing to add to the headline, which counts them.
+	if len(v.Nodes) > 0 && layout.nodeRows > 0 {
 		p.add("")
 		p.addNodes(v, layout.nodeRows)
 	}
@@ -208,10 +220,6 @@ func entryText(entry corev1.DrainPlanEntry) string {
 // too long for its column gets a line of its own.
 func (p *page) addNodes(v *view, rows int) {
 	nodes, hidden := nodesToShow(v.Nodes, rows)
-	if len(nodes) == 0 {
-		p.addHidden(v, hidden)
-		return
-	}
 	names := len("NODE")
 	for _, node := range nodes {
 		if len(node.Name) <= maxNameWidth {
@@ -387,11 +395,7 @@ func (p *page) addBlocker(b *blockerView, now time.Time, details details) {
 	if b.Blocked {
 		mark = "  ! "
 	}
-	text := blockerText(b)
-	if times := blockerTimes(b, now); times != "" {
-		text += " (" + times + ")"
-	}
-	p.wrapped(mark, text)
+	p.wrapped(mark, blockerLabel(b, now))
 	if b.Says != "" && !isPublishedOnly(coordinationv1alpha1.DrainBlockerCause(b.Cause)) {
 		p.wrapped("      ", "The controller says: "+b.Says)
 	}
@@ -478,6 +482,15 @@ func blockerText(b *blockerView) string {
 		return fmt.Sprintf("evictions under way: %s", pods)
 	}
 	return strings.TrimSpace(fmt.Sprintf("%s %s", b.Cause, b.Name)) + ": " + pods
+}
+
+// blockerLabel says what pods wait for, and how long.
+func blockerLabel(b *blockerView, now time.Time) string {
+	text := blockerText(b)
+	if times := blockerTimes(b, now); times != "" {
+		text += " (" + times + ")"
+	}
+	return text
 }
 
 // blockerTimes are those that tell whether it is worth waiting.
