@@ -104,7 +104,12 @@ func (w *eventWriter) withdrawalFailed(node *v1.Node, pod *v1.Pod, err error) {
 func (w *eventWriter) maintenanceChanged(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus) {
 	for _, started := range status.StageStatuses {
 		if !hasStarted(&m.Status, started.Name) {
-			w.tell(m, nil, v1.EventTypeNormal, reasonStageStarted, string(started.Name), fmt.Sprintf("Started the stage %s on %s", started.Name, count(int(status.SelectedNodes), "node")))
+			note := fmt.Sprintf("Started the stage %s", started.Name)
+			// Before the nodes of a drain are counted, the number is that of another time.
+			if status.ObservedGeneration == m.Generation {
+				note += " on " + count(int(status.SelectedNodes), "node")
+			}
+			w.tell(m, nil, v1.EventTypeNormal, reasonStageStarted, string(started.Name), note)
 		}
 	}
 	if isDrained(status) && !isDrained(&m.Status) {
