@@ -28,6 +28,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/node/maintenance"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
@@ -215,7 +216,7 @@ func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm 
 	for _, node := range nodes {
 		names = append(names, node.Name)
 	}
-	if err := s.readPods(ctx, client, podSelectors(names)); err != nil {
+	if err := s.readPods(ctx, client, sets.New(names...), podSelectors(names)); err != nil {
 		return nil, nil, err
 	}
 	if err := s.readDeployments(ctx, client); err != nil {

@@ -26,7 +26,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -209,5 +212,32 @@ func TestPodsOfNodesOnly(t *testing.T) {
 	}
 	if out := renderStatus(viewsOf(snapshotOf(manyNodes(3)...), testNow), testNow, defaultWidth); strings.Contains(out, "were not read") {
 		t.Errorf("all were read:\n%s", out)
+	}
+}
+
+// TestPodsAreReadInPages where a plan has so many nodes that it goes through all pods: of
+// those on other nodes nothing is kept.
+func TestPodsAreReadInPages(t *testing.T) {
+	s := newServer(t)
+	pages := [][]corev1.Pod{{*newPod("a", "node-1").Pod, *newPod("b", "other").Pod}, {*newPod("c", "node-2").Pod}}
+	pages[0][0].ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+	asked := 0
+	s.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		options := action.(clienttesting.ListActionImpl).ListOptions
+		if options.Limit == 0 || options.Continue != []string{"", "1"}[asked] {
+			t.Errorf("request %d: limit %d, continue %q", asked, options.Limit, options.Continue)
+		}
+		page := &corev1.PodList{Items: pages[asked]}
+		if asked++; asked < len(pages) {
+			page.Continue = fmt.Sprint(asked)
+		}
+		return true, page, nil
+	})
+	read := &snapshot{}
+	if err := read.readPods(t.Context(), s, sets.New("node-1", "node-2"), []string{""}); err != nil {
+		t.Fatal(err)
+	}
+	if asked != 2 || len(read.pods) != 2 || len(read.pods["node-1"]) != 1 || len(read.pods["node-2"]) != 1 || read.pods["node-1"][0].ManagedFields != nil {
+		t.Errorf("%d requests, %v", asked, read.pods)
 	}
 }

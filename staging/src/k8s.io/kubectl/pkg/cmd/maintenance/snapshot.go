@@ -30,13 +30,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/pager"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
 // maxNodesOneByOne is for how many nodes a plan reads the pods node by node. Beyond, it
-// reads all pods of the cluster at once, because it shows each of them.
+// goes through all pods of the cluster page by page, and keeps those of its nodes.
 const maxNodesOneByOne = 50
 
 // snapshot is what the server said, for views to be made of. What the user may not read
@@ -146,7 +148,7 @@ func readSnapshot(ctx context.Context, client kubernetes.Interface, maintenances
 	for _, node := range nodes {
 		selectors = append(selectors, podsOfNode(node))
 	}
-	return s, s.readPods(ctx, client, selectors)
+	return s, s.readPods(ctx, client, s.nodesRead, selectors)
 }
 
 func (s *snapshot) readNodes(ctx context.Context, client kubernetes.Interface) error {
@@ -161,19 +163,38 @@ func (s *snapshot) readNodes(ctx context.Context, client kubernetes.Interface) e
 	return nil
 }
 
-// readPods reads the pods that field selectors select, and the requests and budgets of all
+// podsAmong lists the pods of nodes that a field selector selects. They may be among all pods
+// of a large cluster, of which no more than some pages are in memory at a time.
+func podsAmong(ctx context.Context, client kubernetes.Interface, nodes sets.Set[string], selector string) ([]*corev1.Pod, error) {
+	var pods []*corev1.Pod
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+	})
+	err := pages.EachListItem(ctx, metav1.ListOptions{FieldSelector: selector}, func(object runtime.Object) error {
+		if pod, ok := object.(*corev1.Pod); ok && nodes.Has(pod.Spec.NodeName) {
+			// A copy, because a pointer into a page would keep all of it.
+			kept := *pod
+			kept.ManagedFields = nil
+			pods = append(pods, &kept)
+		}
+		return nil
+	})
+	return pods, err
+}
+
+// readPods reads the pods of nodes under field selectors, and the requests and budgets of all
 // pods.
-func (s *snapshot) readPods(ctx context.Context, client kubernetes.Interface, selectors []string) error {
+func (s *snapshot) readPods(ctx context.Context, client kubernetes.Interface, nodes sets.Set[string], selectors []string) error {
 	var pods []*corev1.Pod
 	for _, selector := range selectors {
-		list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: selector})
+		found, err := podsAmong(ctx, client, nodes, selector)
 		if s.skip("pods", err) {
 			break
 		}
 		if err != nil {
 			return fmt.Errorf("listing pods: %w", err)
 		}
-		pods = append(pods, pointers(list.Items)...)
+		pods = append(pods, found...)
 	}
 	s.setPods(pods)
 	requests, err := client.CoordinationV1alpha1().EvictionRequests(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
