@@ -232,6 +232,22 @@ func TestDescribeEvictionRequest(t *testing.T) {
 	})
 }
 
+// TestTargetPodIsTheOne that the request is about, not another of its name.
+func TestTargetPodIsTheOne(t *testing.T) {
+	request := &coordinationv1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "1"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", UID: "1"}}
+	d := &EvictionRequestDescriber{fake.NewClientset(pod)}
+	if got := d.targetPod(request); got != nil {
+		t.Errorf("without a target: %v", got)
+	}
+	for uid, want := range map[string]bool{"1": true, "2": false} {
+		request.Spec.Target.Pod = &coordinationv1alpha1.LocalPodReference{Name: "p", UID: uid}
+		if got := d.targetPod(request); (got != nil) != want {
+			t.Errorf("%s: %v", uid, got)
+		}
+	}
+}
+
 func TestDescribeEvictionRequestNotFound(t *testing.T) {
 	describer := &EvictionRequestDescriber{fake.NewClientset()}
 	if output, err := describer.Describe("default", podUID, DescriberSettings{}); err == nil {

@@ -120,7 +120,9 @@ func hasStarted(maintenance *coordinationv1alpha1.NodeMaintenance, stage coordin
 // drain waits for.
 func describeNodeMaintenanceProgress(w PrefixWriter, maintenance *coordinationv1alpha1.NodeMaintenance) {
 	drain := maintenance.Status.DrainStatus
-	if !hasStarted(maintenance, coordinationv1alpha1.NodeMaintenanceStageDrain) {
+	if maintenance.Status.ObservedGeneration == 0 && maintenance.Status.SelectedNodes == 0 {
+		w.Write(LEVEL_0, "Nodes:\tnot counted yet\n")
+	} else if !hasStarted(maintenance, coordinationv1alpha1.NodeMaintenanceStageDrain) {
 		w.Write(LEVEL_0, "Nodes:\t%d selected\n", maintenance.Status.SelectedNodes)
 	} else {
 		if drain.DrainPlanPosition != nil {

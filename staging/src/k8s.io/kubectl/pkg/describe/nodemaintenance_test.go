@@ -256,6 +256,35 @@ func TestFormatNodeSelector(t *testing.T) {
 	}
 }
 
+func TestFormatPosition(t *testing.T) {
+	plan := maintenance.StandardPlan()
+	for position, want := range map[int]string{
+		0: "1 of 12: Default up to 1000000000", 11: "12 of 12: Static up to 2147483647", 12: "all 12 done", 13: "all 12 done",
+	} {
+		if got := formatPosition(plan, position); got != want {
+			t.Errorf("%d: %q, want %q", position, got, want)
+		}
+	}
+}
+
+// TestDescribeUncounted does not take nodes that nobody has counted for none.
+func TestDescribeUncounted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		generation int64
+		want       string
+	}{"no controller": {0, "Nodes:          not counted yet\n"}, "none": {1, "Nodes:          0 selected\n"}} {
+		nm := &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
+		nm.Spec.Stage, nm.Status.ObservedGeneration = coordinationv1alpha1.NodeMaintenanceStageCordon, tc.generation
+		output, err := describeNodeMaintenance(time.Now(), nm, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(output, tc.want) {
+			t.Errorf("%s: %q is missing in\n%s", name, tc.want, output)
+		}
+	}
+}
+
 func TestDescribeNodeMaintenanceNotFound(t *testing.T) {
 	describer := &NodeMaintenanceDescriber{fake.NewClientset()}
 	if output, err := describer.Describe("", "kernel", DescriberSettings{}); err == nil {
