@@ -100,7 +100,7 @@ func (o *cancelOptions) run(ctx context.Context) error {
 		deleting = append(deleting, nm)
 	}
 	if o.wait && len(deleting) > 0 {
-		if _, err := follow(ctx, client, deleting, o.clock, &lineDisplay{out: o.Out}, func(*view) bool { return false }); err != nil {
+		if _, err := follow(ctx, client, deleting, o.clock, &lineDisplay{out: o.Out}, givenBack(func(*view) bool { return false })); err != nil {
 			return err
 		}
 	}

@@ -154,7 +154,7 @@ func blockerChanges(old, v *view, now time.Time) []string {
 		was := before[b.key()]
 		delete(before, b.key())
 		switch {
-		case !worthALine(v, b):
+		case !worthALine(v, b) || v.conditionHas(b):
 		case was == nil || linePods(was) != linePods(b) || !was.ETA.Equal(b.ETA):
 			lines = append(lines, blockerLine(b, now))
 		}
@@ -192,6 +192,12 @@ func releaseLine(b *blockerView) string {
 		return "no longer waiting for somebody to handle them: " + counted(b.Pods, "pod", "pods")
 	}
 	return "no longer waiting for " + blockerText(b)
+}
+
+// conditionHas reports whether the condition, which is printed where pods cannot be read,
+// says what the blocker does.
+func (v *view) conditionHas(b *blockerView) bool {
+	return len(v.Unreadable) > 0 && b.Says != "" && strings.Contains(plaintext.Line(v.Condition), b.Says)
 }
 
 // worthALine also drops a budget without a name: it was deleted a moment ago, unless the

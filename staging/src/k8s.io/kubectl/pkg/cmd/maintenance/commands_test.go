@@ -162,7 +162,7 @@ func TestStartRefuses(t *testing.T) {
 		want string
 	}{
 		{"a node that does not exist", []string{"node-1", "nod-2", "nod-3"}, "node \"nod-2\" not found\nnode \"nod-3\" not found"},
-		{"neither a node nor a maintenance", []string{"nod-1"}, `node "nod-1" not found`},
+		{"neither a node nor a maintenance", []string{"nod-1"}, `node "nod-1" not found, nor is there a NodeMaintenance of that name: "kubectl maintenance status --all" lists them`},
 		{"a maintenance among nodes", []string{"old", "node-1"}, `node "old" not found`},
 		{"nothing", nil, "name nodes, or select them with -l"},
 		{"nodes and labels", []string{"node-1", "node-2", "-l", "a=b"}, "name nodes (node-1, node-2) or select them with -l, not both"},
@@ -284,11 +284,11 @@ func TestStartWaits(t *testing.T) {
 		},
 		{
 			"blocked for too long", []string{"--wait", "--timeout=1h"}, func(_ *testing.T, s *server) { s.end(context.DeadlineExceeded) },
-			3, nil, "timed out while pods were blocked; the maintenance goes on\nrack: blocked by PodDisruptionBudget default/db: 1 pod: default/db-0",
+			3, nil, "timed out while pods were blocked; the maintenance goes on: kubectl maintenance watch rack\nrack: blocked by PodDisruptionBudget default/db: 1 pod: default/db-0",
 		},
 		{
 			"interrupted", []string{"--wait"}, func(_ *testing.T, s *server) { s.end(nil) },
-			130, nil, "interrupted; the maintenance goes on",
+			130, nil, "interrupted; the maintenance goes on: kubectl maintenance watch rack",
 		},
 		{
 			"cordoned", []string{"--wait", "--stage=Cordon"},
@@ -325,7 +325,7 @@ func TestStatus(t *testing.T) {
 	}
 	contains(t, s.mustRun(t, "status", "rack", "-o", "json"), `"name": "default/db"`, `"blocked": true`)
 	s.run(t, "status", "rack", "nobody")
-	contains(t, s.failure, `reading NodeMaintenance "nobody"`)
+	contains(t, s.failure, `NodeMaintenance "nobody" not found, and no node of that name: "kubectl maintenance status --all" lists them`)
 	s.run(t, "status", "-o", "wide")
 	contains(t, s.failure, `--output="wide": must be one of [json yaml]`)
 	if writes := s.writes(); len(writes) > 0 {
@@ -389,6 +389,24 @@ func TestWatchLosesTheConnection(t *testing.T) {
 	}
 }
 
+// TestWatchOfWhatCannotBeAsked fails at once where a list fails for another reason than a
+// missing right, instead of waiting for it.
+func TestWatchOfWhatCannotBeAsked(t *testing.T) {
+	for _, kind := range []string{"nodes", "pods", "evictionrequests", "poddisruptionbudgets"} {
+		s := newServer(t, newMaintenance("rack", drain, "node-1").started(0).drained(), newNode("node-1"))
+		failed := false
+		s.PrependReactor("list", kind, func(clienttesting.Action) (bool, runtime.Object, error) {
+			first := !failed
+			failed = true
+			return first, nil, errors.New("etcd has no leader")
+		})
+		s.run(t, "watch", "rack")
+		if want := "error: listing " + kind + ": etcd has no leader"; s.failure != want || s.code != 1 {
+			t.Errorf("exit code %d, %q, want 1, %q", s.code, s.failure, want)
+		}
+	}
+}
+
 // TestWatchNoticesASilentServer where the watches themselves tell of nothing: a reflector
 // that is refused the connection tries again by itself.
 func TestWatchNoticesASilentServer(t *testing.T) {
@@ -423,7 +441,7 @@ func TestWatchTimesOut(t *testing.T) {
 	s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute), drainingNode("node-1", 0, 1, "Draining"), newPod("web-0", "node-1").asked())
 	s.whenLooked(func() { s.end(context.DeadlineExceeded) })
 	s.run(t, "watch", "--timeout=1h")
-	contains(t, s.failure, "timed out; the maintenance goes on")
+	contains(t, s.failure, "timed out; the maintenance goes on: kubectl maintenance watch rack")
 	if s.code != exitTimedOut {
 		t.Errorf("exit code %d", s.code)
 	}
@@ -455,6 +473,18 @@ nodemaintenance/ended is completed already
 	contains(t, s.failure, "at least one NAME is required")
 	s.whenLooked(func() { s.update(t, newMaintenance("rack", complete, "node-1").started(0).completed()) })
 	contains(t, s.mustRun(t, "complete", "rack", "--wait"), "rack: completed: the nodes are given back\n")
+}
+
+// TestStillHeld takes a line for each set of holders, however many nodes they hold.
+func TestStillHeld(t *testing.T) {
+	v := view{Nodes: []nodeView{{Name: "free"}, {Name: "x", HeldBy: []string{"b", "c"}}}}
+	for _, name := range []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7"} {
+		v.Nodes = append(v.Nodes, nodeView{Name: name, HeldBy: []string{"b"}})
+	}
+	want := []string{"n1, n2, n3, n4, n5 and 2 more: still held by b", "x: still held by b, c"}
+	if diff := cmp.Diff(want, v.stillHeld()); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
 }
 
 func TestCompleteOfHeldNodes(t *testing.T) {

@@ -119,7 +119,7 @@ func (o *completeOptions) run(ctx context.Context) error {
 		}
 	}
 	if o.wait && len(completing) > 0 {
-		_, err := follow(ctx, client, completing, o.clock, &lineDisplay{out: o.Out}, func(v *view) bool { return v.Outcome == outcomeCompleted })
+		_, err := follow(ctx, client, completing, o.clock, &lineDisplay{out: o.Out}, givenBack(func(v *view) bool { return v.Outcome == outcomeCompleted }))
 		if err != nil {
 			return err
 		}
@@ -145,13 +145,33 @@ func (o *completeOptions) printStillHeld(ctx context.Context, client kubernetes.
 		return
 	}
 	for _, v := range viewsOf(s, o.clock.Now()) {
-		for _, node := range v.Nodes {
-			isOurs := slices.ContainsFunc(completed, func(nm *coordinationv1alpha1.NodeMaintenance) bool { return nm.UID == v.uid })
-			if len(node.HeldBy) > 0 && isOurs {
-				fmt.Fprintf(o.Out, "%s: %s: still held by %s\n", v.Name, node.Name, strings.Join(node.HeldBy, ", "))
+		if slices.ContainsFunc(completed, func(nm *coordinationv1alpha1.NodeMaintenance) bool { return nm.UID == v.uid }) {
+			for _, line := range v.stillHeld() {
+				fmt.Fprintf(o.Out, "%s: %s\n", v.Name, line)
 			}
 		}
 	}
+}
+
+// maxHeldNodes is how many nodes of those with the same holders are named.
+const maxHeldNodes = 5
+
+// stillHeld names nodes that stay cordoned, in a line for each set of maintenances that hold
+// them.
+func (v *view) stillHeld() []string {
+	nodes := map[string][]string{}
+	for _, node := range v.Nodes {
+		if len(node.HeldBy) > 0 {
+			holders := strings.Join(node.HeldBy, ", ")
+			nodes[holders] = append(nodes[holders], node.Name)
+		}
+	}
+	var lines []string
+	for _, holders := range sortedNames(nodes) {
+		held := nodes[holders]
+		lines = append(lines, fmt.Sprintf("%s: still held by %s", listPods(held[:min(maxHeldNodes, len(held))], len(held)), holders))
+	}
+	return lines
 }
 
 // complete returns the maintenance as it was before.

@@ -27,8 +27,10 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
 )
 
@@ -96,7 +98,7 @@ func TestEndings(t *testing.T) {
 			if err := s.Tracker().Create(coordinationv1alpha1.SchemeGroupVersion.WithResource(resource), drained("node-1").another().NodeMaintenance, ""); err != nil {
 				t.Error(err)
 			}
-		}, 1, "was deleted before it was drained; another one has its name now"},
+		}, 1, "was deleted before it was drained"}, // Who looks in between does not see the other one.
 		{"replaced in one go", becomes(drained("node-1").another()), 1, "was deleted before it was drained; another one has its name now"},
 		{"completed before it was drained", becomes(newMaintenance("rack", complete, "node-1").started(0).completed().
 			condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonNotDraining, "The maintenance was completed before all pods had left.")),
@@ -111,19 +113,19 @@ func TestEndings(t *testing.T) {
 			// The status is new, but its condition is not: the timeout ends the wait.
 			s.update(t, drained("node-1").ofGeneration(2).conditionOf(1))
 			s.whenLooked(func() { s.end(context.DeadlineExceeded) })
-		}, exitTimedOut, "timed out; the maintenance goes on"},
+		}, exitTimedOut, "timed out; the maintenance goes on: kubectl maintenance watch rack"},
 		{"drained, but the controller has not seen the change", func(t *testing.T, s *server) {
 			story := drained("node-1").conditionOf(2)
 			story.Generation = 2
 			s.update(t, story)
 			s.whenLooked(func() { s.end(context.DeadlineExceeded) })
-		}, exitTimedOut, "timed out; the maintenance goes on"},
+		}, exitTimedOut, "timed out; the maintenance goes on: kubectl maintenance watch rack"},
 		{"no node is selected", func(t *testing.T, s *server) {
 			s.update(t, began().condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonNoNodes, "spec.nodeSelector matches no node."))
 			s.whenLooked(func() { s.end(context.DeadlineExceeded) })
-		}, exitTimedOut, "timed out; the maintenance goes on"},
-		{"timeout", end(context.DeadlineExceeded), exitTimedOut, "timed out; the maintenance goes on"},
-		{"Ctrl-C", end(nil), exitInterrupted, "interrupted; the maintenance goes on"},
+		}, exitTimedOut, "timed out; the maintenance goes on: kubectl maintenance watch rack"},
+		{"timeout", end(context.DeadlineExceeded), exitTimedOut, "timed out; the maintenance goes on: kubectl maintenance watch rack"},
+		{"Ctrl-C", end(nil), exitInterrupted, "interrupted; the maintenance goes on: kubectl maintenance watch rack"},
 	} {
 		for _, command := range [][]string{{"watch", "rack"}, {"start", "--name=rack", "--wait"}} {
 			t.Run(command[0]+": "+tc.name, func(t *testing.T) {
@@ -163,7 +165,7 @@ func TestEndingsLostConnection(t *testing.T) {
 		}
 	}
 	s.run(t, "watch", "rack")
-	contains(t, s.failure, "timed out; the maintenance goes on\nWhat is shown may be old, trying again: connection refused")
+	contains(t, s.failure, "timed out; the maintenance goes on: kubectl maintenance watch rack\nWhat is shown may be old, trying again: connection refused")
 	if s.code != exitTimedOut {
 		t.Errorf("exit code %d", s.code)
 	}
@@ -223,7 +225,7 @@ func TestNoController(t *testing.T) {
 
 // TestNoControllerForgets does not ask once a controller has acted.
 func TestNoControllerForgets(t *testing.T) {
-	f := &follower{unobserved: map[string]time.Time{}}
+	f := &follower{unobserved: patience{}}
 	unseen, seen := view{Name: "rack"}, view{Name: "rack", observed: true}
 	for i, step := range []struct {
 		view  view
@@ -232,6 +234,125 @@ func TestNoControllerForgets(t *testing.T) {
 	}{{unseen, 0, false}, {unseen, controllerPatience, true}, {seen, controllerPatience, false}, {unseen, controllerPatience, false}, {unseen, 2 * controllerPatience, true}} {
 		if text := f.unobservedText([]view{step.view}, testNow.Add(step.after)); (text != "") != step.asks {
 			t.Errorf("step %d: %q", i, text)
+		}
+	}
+}
+
+// TestDeletedWhileOthersDrain is no success, also of one that was drained before.
+func TestDeletedWhileOthersDrain(t *testing.T) {
+	s := newServer(t, newMaintenance("rack", drain, "node-1").started(0).drained(), newMaintenance("slow", drain, "node-1").started(0), newNode("node-1"))
+	s.whenLooked(func() {
+		deleteRack(t, s)
+		s.whenLooked(func() { s.update(t, newMaintenance("slow", drain, "node-1").started(0).drained()) })
+	})
+	s.run(t, "watch")
+	if want := "error: NodeMaintenance rack was deleted before it was drained"; s.failure != want || s.code != 1 {
+		t.Errorf("exit code %d, %q, want 1, %q", s.code, s.failure, want)
+	}
+}
+
+// TestEndsAtTheLastMoment takes no wait for interrupted that has reached its goal.
+func TestEndsAtTheLastMoment(t *testing.T) {
+	ended, end := context.WithCancelCause(t.Context())
+	end(context.DeadlineExceeded)
+	f := &follower{goal: drained(isEnded)}
+	if err := f.interrupted(ended, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTroubleTwice is told twice, once it was over in between.
+func TestTroubleTwice(t *testing.T) {
+	var out bytes.Buffer
+	d := &lineDisplay{out: &out}
+	for _, text := range []string{"lost", "lost", "", "lost"} {
+		if err := d.show(look{trouble: text, now: testNow}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out.String() != "lost\nlost\n" {
+		t.Errorf("%q", out.String())
+	}
+}
+
+// TestWhatGoesOn says how to see it, also when a maintenance is ended.
+func TestWhatGoesOn(t *testing.T) {
+	nm := func() maintenanceStory { return newMaintenance("rack", drain, "node-1").started(0) }
+	for _, tc := range []struct {
+		command []string
+		want    string
+	}{
+		{[]string{"watch"}, "the maintenance goes on: kubectl maintenance watch rack"},
+		{[]string{"complete", "rack", "--wait"}, "the nodes are given back nevertheless: kubectl maintenance status rack"},
+		{[]string{"cancel", "rack", "--wait"}, "the nodes are given back nevertheless: kubectl maintenance status rack"},
+	} {
+		for cause, want := range map[error]string{context.Canceled: "interrupted; " + tc.want, context.DeadlineExceeded: "timed out; " + tc.want} {
+			s := newServer(t, nm(), drainingNode("node-1", 0, 1, "Draining"))
+			s.PrependReactor("delete", resource, ignoreDelete)
+			s.whenLooked(func() { s.end(cause) })
+			if s.run(t, tc.command...); s.failure != want {
+				t.Errorf("%v: %q, want %q", tc.command, s.failure, want)
+			}
+		}
+	}
+	f := &follower{goal: drained(isEnded), uids: map[string]types.UID{"a": "", "b": "", "c": "", "d": ""}}
+	if got, want := f.goesOn(), "the maintenance goes on: kubectl maintenance watch"; got != want {
+		t.Errorf("of many: %q, want %q", got, want)
+	}
+}
+
+// TestTimedOutWithoutAController does not leave it at that pods are left.
+func TestTimedOutWithoutAController(t *testing.T) {
+	s := newServer(t, newMaintenance("rack", drain, "node-1"), newNode("node-1"))
+	looks := 0
+	s.clock.looked = func() {
+		s.clock.Step(controllerPatience)
+		if looks++; looks == 3 {
+			s.end(context.DeadlineExceeded)
+		}
+	}
+	s.run(t, "watch", "rack")
+	contains(t, s.failure, "timed out; ", "\nNo controller has acted on rack for 30s: is the feature gate")
+}
+
+// TestNotCordoned says why a cordon takes long, or where to find it: nothing else tells of a
+// cordon that is refused outside of a drain, or that is taken back again and again.
+func TestNotCordoned(t *testing.T) {
+	const notice = "Not cordoned for 30s: node-1, node-2 and 1 more. The events say why: kubectl describe node node-1"
+	s := newServer(t, newMaintenance("rack", cordon, "node-1", "node-2", "node-3", "node-4").started(0), newNode("node-1"), newNode("node-2"), newNode("node-3"), drainingNode("node-4", 0, 0, ""))
+	looks := 0
+	s.clock.looked = func() {
+		switch looks++; {
+		case looks == 1:
+			s.clock.Step(controllerPatience - 1)
+		case looks == 2 && strings.Contains(s.out.String(), "Not cordoned"):
+			t.Error("says so too early")
+		case looks == 2:
+			s.clock.Step(1)
+		case looks == 5:
+			s.end(context.DeadlineExceeded)
+		}
+	}
+	out := s.run(t, "start", "--name=rack", "--stage=Cordon", "--wait")
+	if count := strings.Count(out, notice+"\n"); count != 1 {
+		t.Errorf("says so %d times: %s", count, out)
+	}
+	contains(t, s.failure, "\n"+notice)
+	for _, tc := range []struct {
+		name string
+		v    view
+		says bool
+	}{
+		{"contested in a drain", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, true},
+		{"refused in a drain, which is a blocker", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed}}}, false},
+		{"announced", view{Stage: idle, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, false},
+		{"given back", view{Stage: complete, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, false},
+		{"not started", view{Stage: cordon, Nodes: []nodeView{{Name: "a"}}}, false},
+		{"cordoned", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a", Cordoned: true}}}, false},
+	} {
+		f := &follower{uncordoned: patience{"a": testNow}}
+		if text := f.uncordonedText([]view{tc.v}, testNow.Add(controllerPatience)); (text != "") != tc.says {
+			t.Errorf("%s: %q", tc.name, text)
 		}
 	}
 }

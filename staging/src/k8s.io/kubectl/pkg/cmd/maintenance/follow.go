@@ -28,8 +28,10 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/exec"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/plaintext"
 	"k8s.io/utils/clock"
 )
@@ -49,6 +51,31 @@ type look struct {
 	trouble string
 	// unobserved names the maintenances on which no controller acts; usually empty.
 	unobserved string
+	// uncordoned names the nodes that cannot be cordoned for long; usually empty.
+	uncordoned string
+}
+
+// notices are what is wrong apart from the maintenances.
+func (l *look) notices() []string {
+	return slices.DeleteFunc([]string{l.trouble, l.unobserved, l.uncordoned}, func(text string) bool { return text == "" })
+}
+
+// goal is what a command waits for.
+type goal struct {
+	// reached tells whether there is nothing more to wait for.
+	reached func(v *view) bool
+	// goesOn says what happens after a wait that ends early, and subcommand shows it.
+	goesOn, subcommand string
+}
+
+// drained is the goal of those who wait for a drain.
+func drained(reached func(v *view) bool) goal {
+	return goal{reached, "the maintenance goes on", "watch"}
+}
+
+// givenBack is the goal of those who wait for the end of a maintenance.
+func givenBack(reached func(v *view) bool) goal {
+	return goal{reached, "the nodes are given back nevertheless", "status"}
 }
 
 // controllerPatience is how long a controller may take to act on a maintenance before it
@@ -60,22 +87,24 @@ type follower struct {
 	observer *observer
 	clock    clock.WithTicker
 	display  display
-	// reached tells whether there is nothing more to wait for.
-	reached func(v *view) bool
+	goal     goal
 	// uids are those of the maintenances, by name: others that are created under their
 	// names were not asked about.
 	uids map[string]types.UID
 	// last are the views that were shown last, by name, also of what is deleted.
 	last map[string]view
-	// unobserved is since when no controller has acted on a maintenance, by name.
-	unobserved map[string]time.Time
+	// shown is what was shown last.
+	shown look
+	// unobserved is since when no controller has acted on a maintenance, and uncordoned since
+	// when a node should be cordoned, by name.
+	unobserved, uncordoned patience
 }
 
 // follow returns how the maintenances looked in the end, by name. It returns an error
 // with an exit code of its own when ctx ends first.
-func follow(ctx context.Context, client kubernetes.Interface, maintenances []*coordinationv1alpha1.NodeMaintenance, clock clock.WithTicker, display display, reached func(v *view) bool) (map[string]view, error) {
+func follow(ctx context.Context, client kubernetes.Interface, maintenances []*coordinationv1alpha1.NodeMaintenance, clock clock.WithTicker, display display, goal goal) (map[string]view, error) {
 	defer display.close()
-	f := &follower{clock: clock, display: display, reached: reached, uids: map[string]types.UID{}, last: map[string]view{}, unobserved: map[string]time.Time{}}
+	f := &follower{clock: clock, display: display, goal: goal, uids: map[string]types.UID{}, last: map[string]view{}, unobserved: patience{}, uncordoned: patience{}}
 	for _, nm := range maintenances {
 		f.uids[nm.Name] = nm.UID
 	}
@@ -101,8 +130,11 @@ func (f *follower) run(ctx context.Context) error {
 		views := f.followed(viewsOf(s, now))
 		seen.apply(views)
 		done := f.remember(views)
-		shown := look{views: f.current(views), now: now, trouble: f.observer.troubleText(now), unobserved: f.unobservedText(views, now)}
-		if err := f.display.show(shown); err != nil {
+		f.shown = look{
+			views: f.current(views), now: now,
+			trouble: f.observer.troubleText(now), unobserved: f.unobservedText(views, now), uncordoned: f.uncordonedText(views, now),
+		}
+		if err := f.display.show(f.shown); err != nil {
 			return err
 		}
 		if done {
@@ -161,7 +193,7 @@ func (f *follower) remember(views []view) bool {
 	for i := range views {
 		present[views[i].Name] = true
 		f.last[views[i].Name] = views[i]
-		done = done && f.reached(&views[i])
+		done = done && f.goal.reached(&views[i])
 	}
 	for name := range f.uids {
 		if !present[name] {
@@ -181,27 +213,66 @@ func (f *follower) current(views []view) []view {
 	return views
 }
 
+// patience is since when names have been of one kind.
+type patience map[string]time.Time
+
+// exhausted returns which of the names have been given for long, and forgets all others.
+func (p patience) exhausted(names []string, now time.Time) []string {
+	given := sets.New(names...)
+	for name := range p {
+		if !given.Has(name) {
+			delete(p, name)
+		}
+	}
+	var long []string
+	for _, name := range names {
+		if _, known := p[name]; !known {
+			p[name] = now
+		}
+		if now.Sub(p[name]) >= controllerPatience {
+			long = append(long, name)
+		}
+	}
+	return long
+}
+
 // unobservedText asks whether there is a controller, where it has done nothing for long.
 func (f *follower) unobservedText(views []view, now time.Time) string {
 	var names []string
 	for i := range views {
-		name := views[i].Name
-		if views[i].observed {
-			delete(f.unobserved, name)
-			continue
-		}
-		if _, known := f.unobserved[name]; !known {
-			f.unobserved[name] = now
-		}
-		if now.Sub(f.unobserved[name]) >= controllerPatience {
-			names = append(names, name)
+		if !views[i].observed {
+			names = append(names, views[i].Name)
 		}
 	}
-	if len(names) == 0 {
+	if names = f.unobserved.exhausted(names, now); len(names) == 0 {
 		return ""
 	}
 	return plaintext.Line(fmt.Sprintf("No controller has acted on %s for %s: is the feature gate DeclarativeNodeMaintenance enabled in kube-controller-manager?",
 		strings.Join(names, ", "), duration.HumanDuration(controllerPatience)))
+}
+
+// uncordonedText names nodes that are not cordoned for long, where nothing else tells of
+// them: outside of a drain there are no blockers, and a cordon that somebody takes back
+// again and again is none.
+func (f *follower) uncordonedText(views []view, now time.Time) string {
+	var names []string
+	for i := range views {
+		v := &views[i]
+		if slices.ContainsFunc(v.Blockers, func(b blockerView) bool { return b.Cause == maintenance.HoldCordonFailed }) {
+			continue
+		}
+		for j := range v.Nodes {
+			if v.isUncordoned(&v.Nodes[j]) {
+				names = append(names, v.Nodes[j].Name)
+			}
+		}
+	}
+	names = f.uncordoned.exhausted(unique(names), now)
+	if len(names) == 0 {
+		return ""
+	}
+	return plaintext.Line(fmt.Sprintf("Not cordoned for %s: %s. The events say why: kubectl describe node %s",
+		duration.HumanDuration(controllerPatience), listPods(names[:min(maxLinePods, len(names))], len(names)), names[0]))
 }
 
 // interrupted says in an error with a code of its own why ctx has ended.
@@ -210,22 +281,30 @@ func (f *follower) interrupted(ctx context.Context, err error) error {
 	case err == nil || ctx.Err() == nil:
 		return err
 	case errors.Is(cause, context.DeadlineExceeded):
-		trouble := ""
-		if f.observer != nil {
-			trouble = f.observer.troubleText(f.clock.Now())
-		}
-		return timedOut(f.last, trouble)
+		return f.timedOut()
 	}
-	return exec.CodeExitError{Err: errors.New("interrupted; the maintenance goes on"), Code: exitInterrupted}
+	return exec.CodeExitError{Err: errors.New("interrupted; " + f.goesOn()), Code: exitInterrupted}
 }
 
-// timedOut names who is in the way.
-func timedOut(last map[string]view, trouble string) error {
+// goesOn says what goes on, and how to see it.
+func (f *follower) goesOn() string {
+	text := f.goal.goesOn + ": kubectl maintenance " + f.goal.subcommand
+	if names := sortedNames(f.uids); len(names) <= maxNames {
+		text += " " + strings.Join(names, " ")
+	}
+	return plaintext.Line(text)
+}
+
+// maxNames is how many maintenances a command that is suggested names.
+const maxNames = 3
+
+// timedOut names who is in the way, and what else is wrong.
+func (f *follower) timedOut() error {
 	var blockers []string
-	for _, name := range sortedNames(last) {
-		v := last[name]
+	for _, name := range sortedNames(f.last) {
+		v := f.last[name]
 		for i := range v.Blockers {
-			if b := &v.Blockers[i]; b.Blocked {
+			if b := &v.Blockers[i]; b.Blocked && !v.conditionHas(b) {
 				blockers = append(blockers, plaintext.Line(fmt.Sprintf("%s: %s: %s", name, heldText(b), linePods(b))))
 			}
 		}
@@ -233,14 +312,12 @@ func timedOut(last map[string]view, trouble string) error {
 			blockers = append(blockers, name+": "+plaintext.Line(v.Condition))
 		}
 	}
-	text, code := "timed out; the maintenance goes on", exitTimedOut
+	text, code := "timed out; ", exitTimedOut
 	if len(blockers) > 0 {
-		text, code = "timed out while pods were blocked; the maintenance goes on", exitBlocked
+		text, code = "timed out while pods were blocked; ", exitBlocked
 	}
-	if trouble != "" {
-		blockers = append(blockers, trouble)
-	}
-	return exec.CodeExitError{Err: errors.New(strings.Join(append([]string{text}, blockers...), "\n")), Code: code}
+	lines := slices.Concat([]string{text + f.goesOn()}, blockers, f.shown.notices())
+	return exec.CodeExitError{Err: errors.New(strings.Join(lines, "\n")), Code: code}
 }
 
 // lineDisplay prints a line for each change, for logs and pipes.
@@ -250,8 +327,8 @@ type lineDisplay struct {
 	clocked bool
 	old     map[string]view
 	// inTrouble keeps a lost connection from being told again and again, unobserved the
-	// absence of a controller.
-	inTrouble, unobserved bool
+	// absence of a controller, uncordoned nodes that are not cordoned.
+	inTrouble, unobserved, uncordoned bool
 }
 
 func (d *lineDisplay) show(look look) error {
@@ -261,7 +338,7 @@ func (d *lineDisplay) show(look look) error {
 	for _, notice := range []struct {
 		text string
 		told *bool
-	}{{look.trouble, &d.inTrouble}, {look.unobserved, &d.unobserved}} {
+	}{{look.trouble, &d.inTrouble}, {look.unobserved, &d.unobserved}, {look.uncordoned, &d.uncordoned}} {
 		if notice.text != "" && !*notice.told {
 			if _, err := fmt.Fprintln(d.out, d.prefix(look.now)+notice.text); err != nil {
 				return err
@@ -321,10 +398,8 @@ func (d *screenDisplay) show(look look) error {
 		p.add("")
 		p.wrapped("", legend)
 	}
-	for _, notice := range []string{look.trouble, look.unobserved} {
-		if notice != "" {
-			p.wrapped("", notice)
-		}
+	for _, notice := range look.notices() {
+		p.wrapped("", notice)
 	}
 	// The cursor stands on a line of its own below.
 	return d.screen.draw(renderScreen(look.views, look.now, p.width, height-1-len(p.lines)) + p.String())

@@ -102,7 +102,7 @@ func TestHostile(t *testing.T) {
 			for _, v := range views {
 				last[v.Name] = v
 			}
-			check("timeout of "+name, seed, timedOut(last, "").Error())
+			check("timeout of "+name, seed, timedOut(last).Error())
 			check("end of "+name, seed, undrained(s.maintenances, last).Error())
 			p, err := planOf(s, "", s.nodes, maintenance.CompletePlan(nil))
 			if err != nil {

@@ -25,6 +25,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
 )
 
 // rackOf is a drain of many nodes: a database is blocked on every other one of the last
@@ -130,16 +131,18 @@ func TestCompactScreen(t *testing.T) {
 	blocker := func(name string, blocked bool) blockerView {
 		return blockerView{Cause: maintenance.HoldDisruptionBudget, Name: name, Blocked: blocked, Pods: 1}
 	}
+	started := ptr.To(ago(0))
 	for name, tc := range map[string]struct {
 		v        view
 		blockers int
 		want     string
 	}{
-		"nothing to do":      {view{Name: "rack", Stage: drain, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", false)}}, 2, "rack: Drain, 0 of 1 node drained\n"},
-		"all":                {view{Name: "rack", Stage: cordon, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", true), blocker("a/c", false)}}, 2, "rack: Cordon, 1 node\n  ! PodDisruptionBudget a/b: 1 pod\n"},
-		"some":               {view{Name: "rack", Stage: cordon, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", true), blocker("a/c", true), blocker("a/d", true)}}, 1, "rack: Cordon, 1 node\n  ! PodDisruptionBudget a/b: 1 pod\n  ... and 2 more marked !\n"},
-		"by the controller":  {view{Name: "rack", Stage: drain, SelectedNodes: 1, PodsBlocked: 1, Condition: "1 pod left\non 1 of 1 node. 1 pod waits for PodDisruptionBudget a/b."}, 1, "rack: Drain, 0 of 1 node drained\n  ! 1 pod left on 1 of 1 node. 1 pod ...\n"},
-		"only the headlines": {view{Name: "rack", Stage: drain, SelectedNodes: 1, PodsBlocked: 1, Blockers: []blockerView{blocker("a/b", true)}}, 0, "rack: Drain, 0 of 1 node drained\n"},
+		"nothing to do":      {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", false)}}, 2, "rack: Drain for 0s, 0 of 1 node drained\n"},
+		"all":                {view{Name: "rack", Stage: cordon, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", true), blocker("a/c", false)}}, 2, "rack: Cordon for 0s, 1 node\n  ! PodDisruptionBudget a/b: 1 pod\n"},
+		"some":               {view{Name: "rack", Stage: cordon, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", true), blocker("a/c", true), blocker("a/d", true)}}, 1, "rack: Cordon for 0s, 1 node\n  ! PodDisruptionBudget a/b: 1 pod\n  ... and 2 more marked !\n"},
+		"by the controller":  {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, PodsBlocked: 1, Condition: "1 pod left\non 1 of 1 node. 1 pod waits for PodDisruptionBudget a/b."}, 1, "rack: Drain for 0s, 0 of 1 node drained\n  ! 1 pod left on 1 of 1 node. 1 pod ...\n"},
+		"gone":               {view{Name: "rack", Stage: drain, Outcome: outcomeDeleted}, 1, "rack: deleted\n"},
+		"only the headlines": {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, PodsBlocked: 1, Blockers: []blockerView{blocker("a/b", true)}}, 0, "rack: Drain for 0s, 0 of 1 node drained\n"},
 	} {
 		if got := renderPage([]view{tc.v}, testNow, 40, layout{compact: true, blockers: tc.blockers}).String(); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)

@@ -35,6 +35,9 @@ import (
 	"k8s.io/kubectl/pkg/util/completion"
 )
 
+// listCommand is the next step of those who have mistaken a name.
+const listCommand = `"kubectl maintenance status --all" lists them`
+
 // completeNames completes the names of maintenances, or of nodes, as many as there are.
 func completeNames(f cmdutil.Factory, resource string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
@@ -116,8 +119,11 @@ func (e *environment) findOwn(ctx context.Context, client kubernetes.Interface, 
 // error is the given one.
 func maintenancesOfNode(ctx context.Context, client kubernetes.Interface, name string, notFound error) ([]*coordinationv1alpha1.NodeMaintenance, error) {
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, failed("NodeMaintenance %q not found, and no node of that name: %s", name, listCommand)
+	}
 	if err != nil {
-		return nil, notFound
+		return nil, fmt.Errorf("%w; whether it is a node cannot be told: %w", notFound, err)
 	}
 	all, err := getMaintenances(ctx, client, nil)
 	if err != nil {

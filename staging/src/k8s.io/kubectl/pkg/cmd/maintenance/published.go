@@ -21,6 +21,7 @@ import (
 	"slices"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/plaintext"
 )
@@ -41,7 +42,7 @@ func isPublishedOnly(cause coordinationv1alpha1.DrainBlockerCause) bool {
 
 // addPublished adds the blockers that only the controller knows, and what it says of pods
 // that nothing handles, such as that a feature gate is off.
-func (v *view) addPublished(drain *coordinationv1alpha1.DrainStatus) {
+func (v *view) addPublished(drain *coordinationv1alpha1.DrainStatus, s *snapshot) {
 	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 		return
 	}
@@ -49,7 +50,9 @@ func (v *view) addPublished(drain *coordinationv1alpha1.DrainStatus) {
 		published := &drain.Blockers[i]
 		if isPublishedOnly(published.Cause) {
 			v.Blockers = append(v.Blockers, publishedView(published))
-			if published.Cause == coordinationv1alpha1.DrainBlockerRequestFailed {
+			v.markNodes(published, s)
+			// The count of the controller has them already.
+			if published.Cause == coordinationv1alpha1.DrainBlockerRequestFailed && v.NodesNotRead == 0 && s.countsPods() && s.readable("nodes") {
 				v.PodsBlocked += int(published.PodCount)
 			}
 			continue
@@ -63,6 +66,17 @@ func (v *view) addPublished(drain *coordinationv1alpha1.DrainStatus) {
 	slices.SortStableFunc(v.Blockers, func(a, b blockerView) int {
 		return cmp.Or(cmp.Compare(blockedRank(&a), blockedRank(&b)), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Name, b.Name))
 	})
+}
+
+// markNodes notes the nodes that a blocker names, or whose pods it names.
+func (v *view) markNodes(published *coordinationv1alpha1.DrainBlocker, s *snapshot) {
+	for i := range v.Nodes {
+		node := &v.Nodes[i]
+		named := published.Object != nil && published.Object.Kind == "Node" && published.Object.Name == node.Name
+		node.stuck = node.stuck || named || slices.ContainsFunc(s.pods[node.Name], func(pod *corev1.Pod) bool {
+			return slices.Contains(published.Pods, coordinationv1alpha1.DrainBlockerPod{Namespace: pod.Namespace, Name: pod.Name})
+		})
+	}
 }
 
 func blockedRank(b *blockerView) int {

@@ -18,11 +18,14 @@ package maintenance
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
 )
@@ -76,6 +79,63 @@ func TestPublishedBlockers(t *testing.T) {
 	if blockers := viewsOf(s, testNow)[0].Blockers; len(blockers) > 0 {
 		t.Errorf("completing, but waits for %v", blockers)
 	}
+}
+
+// TestPublishedAreCountedOnce where the count is the controller's, which has them.
+func TestPublishedAreCountedOnce(t *testing.T) {
+	for name, change := range map[string]func(s *snapshot){
+		"no right to list pods":  func(s *snapshot) { s.unreadable = []string{"pods"} },
+		"no right to list nodes": func(s *snapshot) { s.unreadable, s.nodes = []string{"nodes"}, nil },
+		"many nodes":             func(s *snapshot) { s.nodesRead = sets.New("node-2") },
+	} {
+		s := snapshotOf(refusedDrain()...)
+		s.maintenances[0].Status.DrainStatus.BlockedPods = 4
+		if change(s); viewsOf(s, testNow)[0].PodsBlocked != 4 {
+			t.Errorf("%s: %d pods are blocked, want 4", name, viewsOf(s, testNow)[0].PodsBlocked)
+		}
+	}
+}
+
+// TestStuckNodesComeFirst although none of the pods that are counted there is blocked.
+func TestStuckNodesComeFirst(t *testing.T) {
+	rack := newMaintenance("rack", drain, "node-1", "node-2", "node-3", "node-4", "node-5").started(0).draining(coordinationv1alpha1.DrainStatus{
+		DrainMessage: "Draining",
+		Blockers: []coordinationv1alpha1.DrainBlocker{
+			{Cause: coordinationv1alpha1.DrainBlockerCordonFailed, Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: "node-3"}, NodeCount: 1},
+			{Cause: coordinationv1alpha1.DrainBlockerRequestFailed, PodCount: 1, Pods: []coordinationv1alpha1.DrainBlockerPod{{Namespace: "default", Name: "web-4"}}},
+		},
+	})
+	contested := drainingNode("node-5", 0, 1, "Draining")
+	contested.Spec.Unschedulable = false
+	v := viewsOf(snapshotOf(rack, drainingNode("node-1", 0, 1, "Draining"), drainingNode("node-2", 0, 1, "Draining"), drainingNode("node-3", 1, 0, "Draining"),
+		drainingNode("node-4", 1, 0, "Draining"), contested, newPod("web-4", "node-4")), testNow)[0]
+	shown, _ := v.nodesToShow(3)
+	var names []string
+	for _, node := range shown {
+		names = append(names, node.Name)
+	}
+	if diff := cmp.Diff([]string{"node-3", "node-4", "node-5"}, names); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	contains(t, renderStatus([]view{v}, testNow, defaultWidth), "Draining, not cordoned\n")
+	v.Stage, v.Nodes[4].Message = cordon, ""
+	contains(t, renderStatus([]view{v}, testNow, defaultWidth), "node-5  Not cordoned, see: kubectl describe node node-5\n")
+}
+
+// TestPublishedOrCondition prints one of both where they say the same.
+func TestPublishedOrCondition(t *testing.T) {
+	const says = "2 pods in namespace shop cannot be asked to leave (exceeded quota: requests)"
+	stories := refusedDrain()
+	stories[0] = stories[0].(maintenanceStory).condition(metav1.ConditionFalse, "Blocked", "5 pods left. "+says+": shop/web-0, shop/web-1.")
+	s := newServer(t, stories...)
+	s.forbid("pods")
+	s.whenLooked(func() { s.end(context.DeadlineExceeded) })
+	for _, text := range []string{s.run(t, "watch", "rack"), s.failure} {
+		if count := strings.Count(text, says); count != 1 {
+			t.Errorf("says it %d times: %s", count, text)
+		}
+	}
+	contains(t, s.failure, "2 nodes cannot be cordoned")
 }
 
 // TestPublishedBlockersInLines names them in the log, and when the time is over.

@@ -141,6 +141,9 @@ func (p *page) addView(v *view, now time.Time, layout layout) {
 // addHead appends what is known of the maintenance as a whole.
 func (p *page) addHead(v *view, now time.Time) {
 	p.field("Reason", v.Reason)
+	if !v.observed && now.Sub(v.created) >= controllerPatience {
+		p.wrapped("  ", "The controller has not acted on the last change yet. If that stays so: is the feature gate DeclarativeNodeMaintenance enabled in kube-controller-manager?")
+	}
 	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 		return
 	}
@@ -163,9 +166,14 @@ func (p *page) field(title, text string) {
 
 // headline says in one line how far the maintenance is.
 func headline(v *view, now time.Time) string {
+	if v.isGone() {
+		return v.Name + ": deleted"
+	}
 	text := fmt.Sprintf("%s: %s", v.Name, v.Stage)
 	if v.StageStarted != nil {
 		text += " for " + elapsed(now, *v.StageStarted)
+	} else if v.Stage != coordinationv1alpha1.NodeMaintenanceStageIdle {
+		text += ", not started yet"
 	}
 	switch {
 	case v.Outcome == outcomeCompleted && v.isHeld():
@@ -219,7 +227,7 @@ func entryText(entry corev1.DrainPlanEntry) string {
 // addNodes appends a table. The message takes what is left of the width; a name that is
 // too long for its column gets a line of its own.
 func (p *page) addNodes(v *view, rows int) {
-	nodes, hidden := nodesToShow(v.Nodes, rows)
+	nodes, hidden := v.nodesToShow(rows)
 	names := len("NODE")
 	for _, node := range nodes {
 		if len(node.Name) <= maxNameWidth {
@@ -247,13 +255,14 @@ func (p *page) addNodes(v *view, rows int) {
 
 // nodesToShow returns all nodes, or of many those where something is to be seen: blocked
 // ones, then others that are not drained.
-func nodesToShow(nodes []nodeView, rows int) (shown, hidden []nodeView) {
+func (v *view) nodesToShow(rows int) (shown, hidden []nodeView) {
+	nodes := v.Nodes
 	if len(nodes) <= rows {
 		return nodes, nil
 	}
 	rank := func(node nodeView) int {
 		switch {
-		case node.PodsBlocked > 0:
+		case node.PodsBlocked > 0 || node.stuck || v.isUncordoned(&node):
 			return 0
 		case !node.Drained:
 			return 1
@@ -293,6 +302,12 @@ func (p *page) nodeName(name string, width int) string {
 
 func nodeState(v *view, node *nodeView) string {
 	switch {
+	case v.isUncordoned(node) && node.Message != "":
+		return node.Message + ", not cordoned"
+	case v.isUncordoned(node) && v.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon:
+		return "Not cordoned, see: kubectl describe node " + node.Name
+	case v.isUncordoned(node):
+		return "Not cordoned"
 	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && node.Message != "":
 		return node.Message
 	case len(node.HeldBy) > 0:
@@ -301,6 +316,13 @@ func nodeState(v *view, node *nodeView) string {
 		return "Cordoned"
 	}
 	return "Schedulable"
+}
+
+// isUncordoned reports whether the controller has acted, and the node is not cordoned as it
+// should be: that is refused, or somebody makes it schedulable again.
+func (v *view) isUncordoned(node *nodeView) bool {
+	cordons := v.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon || v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain
+	return cordons && v.StageStarted != nil && v.observed && !node.Cordoned
 }
 
 // bar shows the pods of a node: gone #, blocked !, asked to leave >, not asked yet a

@@ -441,8 +441,8 @@ func TestUnhandledText(t *testing.T) {
 }
 
 func TestTimedOutNamesFewPods(t *testing.T) {
-	err := timedOut(map[string]view{"rack-7": viewsOf(intercepted(5, false), testNow)[0]}, "")
-	want := "timed out while pods were blocked; the maintenance goes on\n" +
+	err := timedOut(map[string]view{"rack-7": viewsOf(intercepted(5, false), testNow)[0]})
+	want := "timed out while pods were blocked; the maintenance goes on: kubectl maintenance watch rack-7\n" +
 		"rack-7: blocked by interceptor migrate.example.com, which does not report: 5 pods: default/vm-0, default/vm-1 and 3 more"
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)

@@ -88,7 +88,11 @@ func (o *startOptions) resume(ctx context.Context, client kubernetes.Interface, 
 	if len(o.drainPlan) > 0 && !apiequality.Semantic.DeepEqual(maintenance.CompletePlan(o.drainPlan), maintenance.CompletePlan(open.Spec.DrainPlan)) {
 		return nil, failed("NodeMaintenance %q of these nodes is open and has another drain plan, which cannot be changed: complete or cancel it first, or start another one with --name", open.Name)
 	}
-	fmt.Fprintf(o.ErrOut, "NodeMaintenance %s of these nodes is open: it goes on. To start another one beside it, give it a --name.\n", open.Name)
+	hint := ""
+	if o.name == "" {
+		hint = " To start another one beside it, give it a --name."
+	}
+	fmt.Fprintf(o.ErrOut, "NodeMaintenance %s of these nodes is open: it goes on.%s\n", open.Name, hint)
 	if o.reason != "" && o.reason != open.Spec.Reason {
 		fmt.Fprintf(o.ErrOut, "NodeMaintenance %s keeps its reason.\n", open.Name)
 	}

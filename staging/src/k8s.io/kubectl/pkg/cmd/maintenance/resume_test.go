@@ -17,12 +17,16 @@ limitations under the License.
 package maintenance
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 )
 
@@ -60,7 +64,7 @@ func TestStartTwice(t *testing.T) {
 	}{
 		{"one node", []any{newMaintenance("old", cordon, "node-1")}, []string{"node-1"}, "old moved from Cordon to Drain\n", "NodeMaintenance old" + goesOn, ""},
 		{"in the stage already", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1"}, "old unchanged, in the stage Drain already\n", "NodeMaintenance old" + goesOn, ""},
-		{"its name, too", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--name=old"}, "old unchanged", "NodeMaintenance old" + goesOn, ""},
+		{"its name, too", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--name=old"}, "old unchanged", "NodeMaintenance old of these nodes is open: it goes on.\n", ""},
 		{"the same name for a script", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "-o", "name"}, "nodemaintenance.coordination.k8s.io/old\n", "NodeMaintenance old" + goesOn, ""},
 		{"nodes in another order", []any{newMaintenance("old", idle, "node-1", "node-2")}, []string{"node-2", "node-1"}, "old moved from Idle to Drain\n", "NodeMaintenance old" + goesOn, ""},
 		{"labels", []any{byLabels}, []string{"-l", "pool in (a)"}, "labels moved from Cordon to Drain\n", "NodeMaintenance labels" + goesOn, ""},
@@ -179,7 +183,7 @@ func TestNodesForMaintenances(t *testing.T) {
 		{[]string{"status", "node/own", "own-1", "shared"}, "pair: Drain", "\"shared\" is a node under maintenance: pair\n", ""},
 		{[]string{"status", "twice"}, "twice-2: Cordon", "\"twice\" is a node under maintenance: twice-1, twice-2\n", ""},
 		{[]string{"status", "free"}, "", "", `error: "free" is a node, and no open maintenance selects it`},
-		{[]string{"status", "nobody"}, "", "", `"nobody" not found`},
+		{[]string{"status", "nobody"}, "", "", `NodeMaintenance "nobody" not found, and no node of that name: "kubectl maintenance status --all" lists them`},
 		{[]string{"complete", "own"}, "nodemaintenance/own-1 is being completed\n", "\"own\" is a node under maintenance: own-1\n", ""},
 		{[]string{"cancel", "own"}, "nodemaintenance/own-1 is called off\n", "\"own\" is a node under maintenance: own-1\n", ""},
 		{[]string{"complete", "shared"}, "", "", `error: "shared" is a node. To complete what it is maintained by, use: kubectl maintenance complete pair`},
@@ -214,6 +218,33 @@ func TestNodesForMaintenances(t *testing.T) {
 	}
 	watching := newServer(t, newNode("own"), newMaintenance("own-1", drain, "own").started(0).drained())
 	contains(t, watching.mustRun(t, "watch", "own"), "own-1: drained")
+}
+
+// TestNodesThatCannotBeRead are not taken for names that do not exist.
+func TestNodesThatCannotBeRead(t *testing.T) {
+	forbid := func(s *server, verb, name string) {
+		s.PrependReactor(verb, name, func(action clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "node-1", errors.New("no right to it"))
+		})
+	}
+	for _, args := range [][]string{{"status", "node-1"}, {"watch", "node-1"}, {"complete", "node-1"}, {"cancel", "node-1"}, {"start", "node-1"}} {
+		s := newServer(t, newNode("node-1"), newMaintenance("rack", drain, "node-1").started(0))
+		forbid(s, "get", "nodes")
+		s.run(t, args...)
+		contains(t, s.failure, "no right to it")
+		if strings.Contains(s.failure, "no node of that name") || strings.Contains(s.failure, "nor is there") || s.code != 1 {
+			t.Errorf("%v: exit code %d: %s", args, s.code, s.failure)
+		}
+	}
+	for _, args := range [][]string{{"status", "rack"}, {"complete", "rack"}, {"cancel", "rack"}} {
+		s := newServer(t, newNode("rack"), newMaintenance("rack", drain, "rack").started(0), newMaintenance("other", drain, "rack").started(0))
+		forbid(s, "get", resource)
+		s.run(t, args...)
+		contains(t, s.failure, "no right to it")
+		if strings.Contains(s.failure, "is a node") {
+			t.Errorf("%v: %s", args, s.failure)
+		}
+	}
 }
 
 // TestStatusShowsOpenOnes leaves completed records out, unless they are asked for.

@@ -223,7 +223,7 @@ func (o *startOptions) newMaintenance(ctx context.Context, client kubernetes.Int
 	}
 	if err := missingNodes(ctx, client, o.args); err != nil {
 		if len(o.args) > 1 || o.name != "" || !hasMaintenance(ctx, client, o.args[0]) {
-			return nil, err
+			return nil, o.missing(err)
 		}
 		o.name = o.args[0]
 		return nil, nil
@@ -233,6 +233,15 @@ func (o *startOptions) newMaintenance(ctx context.Context, client kubernetes.Int
 		nm.GenerateName = prefixForNodes(o.args)
 	}
 	return nm, nil
+}
+
+// missing says of a single name that it is nothing at all: the nodes of a maintenance that
+// was deleted have to be named anew.
+func (o *startOptions) missing(err error) error {
+	if len(o.args) > 1 || o.name != "" || apierrors.IsForbidden(err) {
+		return err
+	}
+	return fmt.Errorf("%w, nor is there a NodeMaintenance of that name: %s", err, listCommand)
 }
 
 // hasMaintenance tells whether what is no node is a maintenance.
@@ -358,7 +367,7 @@ func (o *startOptions) waitFor(ctx context.Context, client kubernetes.Interface,
 		// Who asked for an object wants nothing else on stdout.
 		out = o.ErrOut
 	}
-	last, err := follow(ctx, client, []*coordinationv1alpha1.NodeMaintenance{nm}, o.clock, &lineDisplay{out: out}, isInStage(o.stage))
+	last, err := follow(ctx, client, []*coordinationv1alpha1.NodeMaintenance{nm}, o.clock, &lineDisplay{out: out}, drained(isInStage(o.stage)))
 	if err != nil {
 		return err
 	}

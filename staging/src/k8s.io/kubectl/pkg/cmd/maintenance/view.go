@@ -71,6 +71,8 @@ type view struct {
 	selector *corev1.NodeSelector
 	// observed reports whether the controller has acted on what is wanted now.
 	observed bool
+	// created is when the maintenance was.
+	created time.Time
 	// wasDrained reports whether no pod was left when a completed one was drained.
 	wasDrained bool
 	// counted tells that the controller has taken the stage up, and that somebody has
@@ -111,6 +113,10 @@ type nodeView struct {
 	HeldBy  []string                `json:"heldBy,omitempty"`
 	Targets []corev1.DrainPlanEntry `json:"drainTargets,omitempty"`
 	Message string                  `json:"drainMessage,omitempty"`
+
+	// stuck tells that somebody has to act, though none of the pods that are counted here is
+	// blocked: the node cannot be cordoned, or its pods cannot be asked to leave.
+	stuck bool
 }
 
 // isHeld tells whether a node stays cordoned.
@@ -168,6 +174,7 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot, now time.Time
 		Blockers:      []blockerView{},
 		Unreadable:    s.unreadable,
 		uid:           nm.UID,
+		created:       nm.CreationTimestamp.Time,
 		selector:      nm.Spec.NodeSelector,
 		observed:      nm.Status.ObservedGeneration == nm.Generation,
 		held:          map[types.NamespacedName]string{},
@@ -184,7 +191,7 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot, now time.Time
 	if s.readable("nodes") {
 		v.addNodes(s.selectedNodes(nm.Spec.NodeSelector), s, now)
 	}
-	v.addPublished(drain)
+	v.addPublished(drain, s)
 	if v.Outcome == outcomeDrained && (len(v.Nodes) == 0 || int32(len(v.Nodes)) == nm.Status.SelectedNodes) {
 		v.settle()
 	}
@@ -201,7 +208,7 @@ func (v *view) settle() {
 	clear(v.held)
 	for i := range v.Nodes {
 		node := &v.Nodes[i]
-		node.Drained, node.Message = true, "Drained"
+		node.Drained, node.Cordoned, node.Message = true, true, "Drained"
 		node.PodsPending, node.PodsEvicting, node.PodsBlocked = 0, 0, 0
 	}
 	if len(v.Nodes) > 0 {

@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -79,7 +81,7 @@ func TestCountPods(t *testing.T) {
 	s := snapshotOf(newMaintenance("rack", drain, "node-1").started(0), drainingNode("node-1", 0, 3, ""), evicted, calledOff, newPod("web-2", "node-1").asked().blocked())
 	node := viewsOf(s, testNow)[0].Nodes[0]
 	want := nodeView{Name: "node-1", Cordoned: true, PodsPending: 1, PodsEvicting: 1, PodsBlocked: 1, Targets: node.Targets}
-	if diff := cmp.Diff(want, node); diff != "" {
+	if diff := cmp.Diff(want, node, cmp.AllowUnexported(nodeView{})); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
 }
@@ -180,6 +182,15 @@ func TestFollowWaitsForAll(t *testing.T) {
 	}
 }
 
+// timedOut is what those who wait for a drain are told in the end.
+func timedOut(last map[string]view) error {
+	f := &follower{goal: drained(isEnded), uids: map[string]types.UID{}, last: last}
+	for name := range last {
+		f.uids[name] = ""
+	}
+	return f.timedOut()
+}
+
 func TestTimedOut(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -188,16 +199,17 @@ func TestTimedOut(t *testing.T) {
 		code    int
 		want    string
 	}{
-		{"the connection is lost", nil, "What is shown may be old.", exitTimedOut, "timed out; the maintenance goes on\nWhat is shown may be old."},
-		{"nothing known", nil, "", exitTimedOut, "timed out; the maintenance goes on"},
-		{"blocked", map[string]view{"b": viewsOf(blockedDrain(), testNow)[0]}, "", exitBlocked, `timed out while pods were blocked; the maintenance goes on
+		{"the connection is lost", nil, "What is shown may be old.", exitTimedOut, "timed out; the maintenance goes on: kubectl maintenance watch b\nWhat is shown may be old."},
+		{"nothing known", nil, "", exitTimedOut, "timed out; the maintenance goes on: kubectl maintenance watch b"},
+		{"blocked", map[string]view{"b": viewsOf(blockedDrain(), testNow)[0]}, "", exitBlocked, `timed out while pods were blocked; the maintenance goes on: kubectl maintenance watch b
 b: blocked by PodDisruptionBudget default/db: 2 pods: default/db-0, default/db-1
 b: blocked by interceptor backup.example.com, which does not report: 1 pod: default/vm-1
 b: blocked by the kubelet or a finalizer, long after the grace period: 1 pod: default/stuck-0`},
 		{"by the word of the controller", map[string]view{"b": {PodsBlocked: 1, Unreadable: []string{"pods"}, Condition: "Somebody is\nin the way."}}, "", exitBlocked,
-			"timed out while pods were blocked; the maintenance goes on\nb: Somebody is in the way."},
+			"timed out while pods were blocked; the maintenance goes on: kubectl maintenance watch b\nb: Somebody is in the way."},
 	} {
-		err := timedOut(tc.last, tc.trouble)
+		f := &follower{goal: drained(isEnded), uids: map[string]types.UID{"b": ""}, last: tc.last, shown: look{trouble: tc.trouble}}
+		err := f.timedOut()
 		var coded interface{ ExitStatus() int }
 		if !errors.As(err, &coded) || coded.ExitStatus() != tc.code || err.Error() != tc.want {
 			t.Errorf("%s: %v, want code %d and %q", tc.name, err, tc.code, tc.want)
@@ -256,5 +268,57 @@ func TestWhoGoesOn(t *testing.T) {
 	forbidding, others := whoGoesOn(s.maintenances[0], s)
 	if diff := cmp.Diff([]string{"default/vm-0"}, forbidding); diff != "" || others != nil {
 		t.Errorf("others %v (-want, +got):\n%s", others, diff)
+	}
+	// Only somebody else asks for it.
+	for _, request := range s.requests {
+		request.Status.EvictionRequestCancellationPolicy = coordinationv1alpha1.EvictionRequestCancellationPolicyAllow
+		request.Spec.Requesters = []coordinationv1alpha1.Requester{{Name: "drain.example.com"}}
+	}
+	forbidding, others = whoGoesOn(s.maintenances[0], s)
+	if diff := cmp.Diff([]string{"default/vm-0"}, others); diff != "" || forbidding != nil {
+		t.Errorf("forbidding %v (-want, +got):\n%s", forbidding, diff)
+	}
+}
+
+// TestProgressOfTwo counts what has left for each maintenance of a node apart.
+func TestProgressOfTwo(t *testing.T) {
+	views := func(a, b int) []view {
+		return []view{{Name: "a", Nodes: []nodeView{{Name: "n", PodsPending: a}}}, {Name: "b", Nodes: []nodeView{{Name: "n", PodsPending: b}}}}
+	}
+	p := progress{}
+	p.apply(views(5, 2))
+	later := views(4, 2)
+	p.apply(later)
+	if a, b := later[0].Nodes[0].PodsGone, later[1].Nodes[0].PodsGone; a != 1 || b != 0 {
+		t.Errorf("%d and %d pods are gone, want 1 and 0", a, b)
+	}
+}
+
+// TestSettledOnlyAsCounted does not call a node drained that the controller has not counted.
+func TestSettledOnlyAsCounted(t *testing.T) {
+	nm := newMaintenance("rack", drain, "node-1", "node-2").started(0).drained()
+	nm.Status.SelectedNodes = 1
+	v := viewsOf(snapshotOf(nm, drainingNode("node-1", 0, 0, "Drained"), drainingNode("node-2", 1, 0, "Draining"), newPod("web-0", "node-2")), testNow)[0]
+	if v.Nodes[1].Drained || v.PodsPending != 1 {
+		t.Errorf("node-2 is drained %t, %d pods pending", v.Nodes[1].Drained, v.PodsPending)
+	}
+}
+
+// TestNotDrainedWhileDeleting: its nodes are given back, whatever the condition says still.
+func TestNotDrainedWhileDeleting(t *testing.T) {
+	nm := newMaintenance("rack", drain, "node-1").started(0).drained().deletedNow()
+	if got := outcomeOf(nm.NodeMaintenance); got != "" {
+		t.Errorf("outcome %q", got)
+	}
+}
+
+// TestTimesOfOtherClocks are neither negative nor of today when they are of another year.
+func TestTimesOfOtherClocks(t *testing.T) {
+	if got := elapsed(testNow, ago(-time.Minute)); got != "0s" {
+		t.Errorf("elapsed %q", got)
+	}
+	year := metav1.NewTime(testNow.AddDate(1, 0, 0))
+	if got := timeAndRemainder(testNow, year); !strings.HasPrefix(got, "2027-11-21 13:02:25, in ") {
+		t.Errorf("a year later: %q", got)
 	}
 }

@@ -102,7 +102,7 @@ func (o *watchOptions) run(ctx context.Context) error {
 	if screen := newScreen(o.terminal); screen != nil {
 		shown = &screenDisplay{screen: screen}
 	}
-	last, err := follow(ctx, client, maintenances, o.clock, shown, isEnded)
+	last, err := follow(ctx, client, maintenances, o.clock, shown, drained(isEnded))
 	if err != nil {
 		return err
 	}
