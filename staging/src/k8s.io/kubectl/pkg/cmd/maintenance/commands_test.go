@@ -179,10 +179,13 @@ func TestStartRefuses(t *testing.T) {
 		{"a name that is taken", []string{"node-2", "--name=old"}, `NodeMaintenance "old" exists already`},
 		{"backwards", []string{"old", "--stage=Idle"}, `is in the stage Cordon and cannot go back to Idle: complete or cancel it`},
 		{"a reason for an old one", []string{"old", "--reason=x"}, "--reason and --drain-plan-file are for a new one"},
+		{"a plan for an old one", []string{"old", "--drain-plan-file=-"}, "--reason and --drain-plan-file are for a new one"},
+		{"a maintenance, and a name", []string{"old", "--name=new"}, `node "old" not found`},
 		{"no such maintenance", []string{"--name=none"}, `"none" not found`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newServer(t, newNode("node-1"), newNode("node-2"), newMaintenance("old", cordon, "node-1"))
+			s.environment.In = strings.NewReader("- {podType: Default, podPriority: 5}\n")
 			s.run(t, append([]string{"start"}, tc.args...)...)
 			contains(t, s.failure, tc.want)
 			if s.code != 1 {

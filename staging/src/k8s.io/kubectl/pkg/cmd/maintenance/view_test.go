@@ -33,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
@@ -321,4 +322,50 @@ func TestTimesOfOtherClocks(t *testing.T) {
 	if got := timeAndRemainder(testNow, year); !strings.HasPrefix(got, "2027-11-21 13:02:25, in ") {
 		t.Errorf("a year later: %q", got)
 	}
+}
+
+// TestPublishedSaysOneLine whatever a webhook has put into it.
+func TestPublishedSaysOneLine(t *testing.T) {
+	b := publishedView(&coordinationv1alpha1.DrainBlocker{Message: "no\nrack: drained"})
+	if want := "no rack: drained"; b.Says != want {
+		t.Errorf("%q, want %q", b.Says, want)
+	}
+}
+
+// TestMessagesOfTwoInterceptors are told for each of them, though they say the same.
+func TestMessagesOfTwoInterceptors(t *testing.T) {
+	saying := func(name string) blockerView {
+		return blockerView{Cause: maintenance.HoldInterceptor, Name: name, Messages: []messageView{{Message: "Copying.", Pods: 1, First: []string{"a/b"}}}}
+	}
+	old, b := &view{Blockers: []blockerView{saying("one.example.com")}}, saying("two.example.com")
+	if got := messageChanges(old, &b); len(got) != 1 {
+		t.Errorf("%q", got)
+	}
+	b = saying("one.example.com")
+	if got := messageChanges(old, &b); len(got) != 0 {
+		t.Errorf("again: %q", got)
+	}
+}
+
+// TestObserverIsWoken by everything that happens to an object, not only by the next second.
+func TestObserverIsWoken(t *testing.T) {
+	s := newServer(t, newMaintenance("rack", drain, "node-1"), newNode("node-1"))
+	o, err := newObserver(t.Context(), s, nil, s.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	woken := func(what string) {
+		t.Helper()
+		select {
+		case <-o.changed:
+		case <-time.After(time.Minute):
+			t.Fatalf("nobody is woken by %s", what)
+		}
+	}
+	// All that was there has been told of before: an observer is ready when it has.
+	woken("what was there")
+	s.update(t, newMaintenance("rack", drain, "node-1").started(0))
+	woken("an update")
+	deleteRack(t, s)
+	woken("a deletion")
 }
