@@ -477,6 +477,30 @@ func TestReplaced(t *testing.T) {
 	})
 }
 
+// The end of a turn says nothing of another request of that name, which is there at once.
+func TestReplacedAfterItsTurn(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a"))
+		var calls atomic.Int32
+		stop := w.start(func(context.Context, *Turn) error {
+			calls.Add(1)
+			return nil
+		})
+		time.Sleep(time.Minute)
+		tracker, resource := w.client.Tracker(), coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests")
+		second := newRequest("a")
+		second.UID = "another-uid"
+		if err := tracker.Update(resource, second, namespace); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		stop()
+		if got := calls.Load(); got != 2 {
+			t.Errorf("%d calls, want one for each request", got)
+		}
+	})
+}
+
 func TestMaxConcurrent(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const requests, places = 5, 2

@@ -19,6 +19,7 @@ package evictionrequest
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -29,6 +30,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 func TestHeartbeats(t *testing.T) {
@@ -195,6 +199,65 @@ func TestForbidCancellation(t *testing.T) {
 		sent := w.sent()
 		if len(sent) < 4 || sent[1].policy != "" || sent[2].policy == "" || sent[2].at.Sub(sent[0].at) != 5*time.Second {
 			t.Errorf("the reports are %v, want the policy at once, in the third", sent)
+		}
+	})
+}
+
+// What becomes urgent during a write is written right after it.
+func TestForbidCancellationDuringAWrite(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a"))
+		writing := make(chan struct{}, 10)
+		w.rejectReports(func(report sentReport) error {
+			if report.entry.Message == "slow" {
+				writing <- struct{}{}
+				time.Sleep(time.Second)
+			}
+			return nil
+		})
+		var waited time.Duration
+		stop := w.start(func(ctx context.Context, turn *Turn) error {
+			turn.SetMessage("slow")
+			<-writing
+			began := time.Now()
+			err := turn.ForbidCancellation(ctx)
+			waited = time.Since(began)
+			return err
+		})
+		time.Sleep(time.Minute)
+		stop()
+		if waited == 0 || waited > 3*time.Second {
+			t.Errorf("forbidden after %s, want that as soon as the writes allow", waited)
+		}
+	})
+}
+
+// silentServer is the way to an API server that never answers.
+type silentServer struct{}
+
+func (silentServer) RoundTrip(request *http.Request) (*http.Response, error) {
+	<-request.Context().Done()
+	return nil, request.Context().Err()
+}
+
+func TestReportsEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://silent", Transport: silentServer{}, QPS: -1})
+		if err != nil {
+			t.Fatalf("creating a client: %v", err)
+		}
+		interceptor, err := NewInterceptor(InterceptorConfig{Client: client, Name: own, Handle: untilOver(nil)})
+		if err != nil {
+			t.Fatalf("creating an interceptor: %v", err)
+		}
+		defer interceptor.queue.ShutDown()
+		// A report that never ends fails the test, and does not hang it.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began := time.Now()
+		_, err = newTurn(ctx, interceptor, newRequest("a")).apply(coordinationapply.InterceptorStatus().WithName(own), false)
+		if lasted := time.Since(began); lasted != writeTimeout || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("ended after %s with %v, want that after %s", lasted, err, writeTimeout)
 		}
 	})
 }

@@ -416,6 +416,24 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
+// A request of the same name, which has come meanwhile, keeps the requester.
+func TestWithdrawLeavesAnotherRequest(t *testing.T) {
+	w := newWorld(t, newRequest("a"))
+	seen := newRequest("a")
+	seen.UID = "gone"
+	seen.Spec.Requesters[0].Name = drainer
+	requester, err := NewRequester(w.client, drainer, RequesterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := requester.remove(t.Context(), seen); err == nil {
+		t.Error("took the requester out of another request")
+	}
+	if got := w.requesters("a"); !slices.Equal(got, []string{drainer}) {
+		t.Errorf("the requesters are %v, want %s", got, drainer)
+	}
+}
+
 func TestWithdrawErrors(t *testing.T) {
 	w := newWorld(t, newRequest("a", func(request *coordinationv1alpha1.EvictionRequest) {
 		request.Spec.Requesters[0].Name = own
