@@ -23,6 +23,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,8 +33,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	policyinformers "k8s.io/client-go/informers/policy/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
 )
 
@@ -139,12 +142,18 @@ func runTurns(t *testing.T, server *evictionServer, count map[string]int) kubern
 		}
 	}
 	f := newEvictionFixture(t, objects...)
+	runTurnsOf(t, f, server, f.factory.Policy().V1().PodDisruptionBudgets())
+	return f.client
+}
+
+func runTurnsOf(t *testing.T, f *evictionFixture, server *evictionServer, budgets policyinformers.PodDisruptionBudgetInformer) {
+	t.Helper()
 	evictionClient, err := kubernetes.NewForConfig(&rest.Config{Host: "http://server", Transport: server, QPS: -1})
 	if err != nil {
 		t.Fatalf("creating a client: %v", err)
 	}
 	run, err := f.rsc.InterceptEvictions(f.client, evictionClient, f.factory.Apps().V1().Deployments(),
-		f.factory.Coordination().V1alpha1().EvictionRequests(), f.factory.Policy().V1().PodDisruptionBudgets())
+		f.factory.Coordination().V1alpha1().EvictionRequests(), budgets)
 	if err != nil {
 		t.Fatalf("intercepting evictions: %v", err)
 	}
@@ -159,5 +168,44 @@ func runTurns(t *testing.T, server *evictionServer, count map[string]int) kubern
 		f.rsc.eventBroadcaster.Shutdown()
 		f.rsc.queue.ShutDown()
 	})
-	return f.client
+}
+
+// lateBudgets are budgets that are not known until then.
+type lateBudgets struct {
+	policyinformers.PodDisruptionBudgetInformer
+	known *atomic.Bool
+}
+
+func (b lateBudgets) Informer() cache.SharedIndexInformer {
+	return lateInformer{b.PodDisruptionBudgetInformer.Informer(), b.known}
+}
+
+type lateInformer struct {
+	cache.SharedIndexInformer
+	known *atomic.Bool
+}
+
+func (i lateInformer) HasSynced() bool { return i.known.Load() }
+
+// A pod whose budgets are not known looks as if it had none, and people would be told so.
+func TestTurnsWaitForBudgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &evictionServer{calls: map[string]int{}, busy: map[string]int{}, most: map[string]int{}, answers: map[string]func(*http.Request) (*http.Response, error){
+			metav1.NamespaceDefault: answersAfter(0, http.StatusCreated, `{"kind":"Status","apiVersion":"v1","status":"Success"}`),
+		}}
+		f := newEvictionFixture(t, turnOf("a"), controlledPod())
+		var known atomic.Bool
+		runTurnsOf(t, f, server, lateBudgets{f.factory.Policy().V1().PodDisruptionBudgets(), &known})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(server.calls) > 0 {
+			t.Errorf("it acts before the budgets are known: %v", server.calls)
+		}
+		known.Store(true)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := server.calls[metav1.NamespaceDefault+"/a"]; got != 1 {
+			t.Errorf("%d evictions when the budgets are known, want one", got)
+		}
+	})
 }
