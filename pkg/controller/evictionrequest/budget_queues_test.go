@@ -30,6 +30,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2/ktesting"
 )
 
 var plenty = room{healthy: true, unhealthy: true}
@@ -180,6 +181,23 @@ func TestBudgetQueueInFlight(t *testing.T) {
 	}
 }
 
+// A request that is forgotten during its call still occupies its budget.
+func TestBudgetQueueForgetsDuringTheCall(t *testing.T) {
+	web := named("web")[0]
+	queues := waitingFor(web, "a")
+	a, _, _ := queues.next(web, "1", start, plenty)
+	queues.forget(a)
+	b := keys("b")[0]
+	queues.place(b, named("web"), &candidate{request: b, healthy: true})
+	if got, found, _ := queues.next(web, "1", start, plenty); found {
+		t.Errorf("took %s while one is in flight", got)
+	}
+	queues.done(web, a)
+	if got, found, _ := queues.next(web, "1", start, plenty); !found || got != b {
+		t.Errorf("took %s, want %s", got, b)
+	}
+}
+
 func TestBudgetQueueSpent(t *testing.T) {
 	web := named("web")[0]
 	queues := waitingFor(web, "a")
@@ -197,6 +215,12 @@ func TestBudgetQueueSpent(t *testing.T) {
 	queues.spend(web, "2")
 	if got := queues.used(web, "2"); got != 1 {
 		t.Errorf("used %d of another version, want 1", got)
+	}
+	if _, found, _ := queues.next(web, "2", start, plenty); !found {
+		t.Error("took none")
+	}
+	if got := queues.used(web, "2"); got != 2 {
+		t.Errorf("used %d while one is in flight, want 2", got)
 	}
 }
 
@@ -515,6 +539,29 @@ func TestNewsDuringTheCall(t *testing.T) {
 	f.holding(t)(request, pod)
 	f.evicts(t)
 	f.expectEvicted(t, "a", "a")
+}
+
+// A pod that changes during a call that refuses it may go by then: it is tried again. A change
+// of a pod that is not to be evicted now is of no consequence, and not remembered.
+func TestPodChangesDuringTheCall(t *testing.T) {
+	f := newFixture(t, newRequest(having(targets(), active(builtIn, 0))), newPod())
+	f.imperative.evict = func(context.Context, *v1.Pod, *metav1.Preconditions) error {
+		f.delivers(t, newPod(notReady))
+		return apierrors.NewForbidden(podResource, podName, errUnreachable)
+	}
+	_, ctx := ktesting.NewTestContext(t)
+	if err := f.imperative.syncRequest(ctx, requestKeyOfPod); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	if !f.imperative.changed.has(podUID) {
+		t.Error("the change is forgotten")
+	}
+	f.imperative.changed.remove(podUID)
+	f.cached(t, newRequest(having(targets(first), active(first, 0))))
+	f.delivers(t, newPod())
+	if f.imperative.changed.has(podUID) {
+		t.Error("remembers the change though it is the turn of another interceptor")
+	}
 }
 
 // A budget that goes between two reads of its cache would be missed otherwise.

@@ -29,6 +29,7 @@ import (
 	"github.com/go-logr/logr"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
@@ -303,4 +304,21 @@ func TestProbe(t *testing.T) {
 			t.Errorf("ended after %s with %v, want an outage after %s", lasted, err, probeTimeout)
 		}
 	})
+}
+
+func TestRefusedWritesAreForgotten(t *testing.T) {
+	_, ctx := ktesting.NewTestContext(t)
+	for name, objects := range map[string][]runtime.Object{
+		"a finished request":     {newRequest(having(targets(), condition(evicted, metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonPodDeleted, "", 0)))},
+		"a request that is gone": nil,
+	} {
+		f := newFixture(t, objects...)
+		f.outages.noteRefused(requestKeyOfPod)
+		if err := f.syncRequest(ctx, requestKeyOfPod); err != nil {
+			t.Fatalf("unexpected error: %v", err)
+		}
+		if len(f.outages.refused) > 0 {
+			t.Errorf("remembers %v of %s", f.outages.refused, name)
+		}
+	}
 }

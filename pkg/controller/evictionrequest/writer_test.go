@@ -24,6 +24,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,7 +32,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
 )
 
 func version(version string) func(*coordinationv1alpha1.EvictionRequest) {
@@ -224,6 +227,87 @@ func TestWriterWaitsForItsCache(t *testing.T) {
 	f.writer.forget(requestKeyOfPod)
 	if !w.isCurrent(requestKeyOfPod) {
 		t.Error("remembers a request that is gone")
+	}
+}
+
+// Labels are a write like any other: nothing is decided on what the request was before.
+func TestWriterRemembersLabels(t *testing.T) {
+	f := newFixture(t, newRequest())
+	w := newRequestWriter(f.client, f, &versionedStore{version: "17"}, newServerClock(f.clock))
+	f.client.PrependReactor("patch", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, newRequest(version("18")), nil
+	})
+	_, ctx := ktesting.NewTestContext(t)
+	if _, err := w.setLabels(ctx, newRequest(version("17")), map[string]string{"tier": "x"}); err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	if w.isCurrent(requestKeyOfPod) {
+		t.Error("decides on what is older than its own write")
+	}
+}
+
+// A call may take long. The server's time is compared with both its ends.
+func TestWriterLearnsTheTimeFromSlowCalls(t *testing.T) {
+	for name, test := range map[string]struct{ stamp, ahead time.Duration }{
+		"stamped in between":        {stamp: 15 * time.Second},
+		"stamped before its end":    {stamp: 30 * time.Second},
+		"stamped by a clock behind": {stamp: -time.Minute, ahead: -time.Minute},
+		"stamped by a clock ahead":  {stamp: 90 * time.Second, ahead: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, newRequest())
+			f.client.PrependReactor("update", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+				f.clock.Step(30 * time.Second)
+				return true, newRequest(having(targets(first), active(first, test.stamp))), nil
+			})
+			_, ctx := ktesting.NewTestContext(t)
+			if err := f.writer.setStatus(ctx, newRequest(), newStatus(targets(first), active(first, 0))); err != nil {
+				t.Fatalf("unexpected error: %v", err)
+			}
+			if got := f.writer.clock.Now().Sub(f.clock.Now()); got != test.ahead {
+				t.Errorf("takes the server to be ahead by %s, want %s", got, test.ahead)
+			}
+		})
+	}
+}
+
+// Metrics say how a request ended.
+func TestDurationsByOutcome(t *testing.T) {
+	metrics.Register()
+	observed := func() map[string]uint64 {
+		families, err := legacyregistry.DefaultGatherer.Gather()
+		if err != nil {
+			t.Fatalf("gathering metrics: %v", err)
+		}
+		counts := map[string]uint64{}
+		for _, family := range families {
+			if family.GetName() != "evictionrequest_controller_request_duration_seconds" {
+				continue
+			}
+			for _, metric := range family.GetMetric() {
+				counts[metric.GetLabel()[0].GetValue()] += metric.GetHistogram().GetSampleCount()
+			}
+		}
+		return counts
+	}
+	for _, test := range []struct {
+		outcome string
+		pod     []runtime.Object
+		change  func(*coordinationv1alpha1.EvictionRequest)
+	}{
+		{outcomePodGone, []runtime.Object{newPod(inPhase(v1.PodSucceeded))}, func(*coordinationv1alpha1.EvictionRequest) {}},
+		{outcomeCanceled, []runtime.Object{newPod()}, withoutRequesters},
+	} {
+		f := newFixture(t, append(test.pod, newRequest(having(targets(first), active(first, 0)), test.change))...)
+		before := observed()
+		_, ctx := ktesting.NewTestContext(t)
+		if err := f.syncRequest(ctx, requestKeyOfPod); err != nil {
+			t.Fatalf("unexpected error: %v", err)
+		}
+		before[test.outcome]++
+		if diff := cmp.Diff(before, observed()); diff != "" {
+			t.Errorf("unexpected durations after %s (-want, +got):\n%s", test.outcome, diff)
+		}
 	}
 }
 
