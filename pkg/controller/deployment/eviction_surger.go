@@ -103,6 +103,9 @@ type move struct {
 	uid            types.UID
 	// deployment is whose turn it is; only takeTurn writes it, under the lock.
 	deployment types.UID
+	// taken is when this process has taken the turn, beat the last sign of life of an earlier
+	// one that has held it, or zero.
+	taken, beat time.Time
 	// heard is when the Deployment has said something last. Guarded by the lock of the surger.
 	heard time.Time
 	// wake tells that the pod may belong to somebody else by now.
@@ -210,7 +213,6 @@ func (s *surger) apply(ctx context.Context, w *workload) error {
 		}
 		s.written.WroteAt(types.NamespacedName{Namespace: w.deployment.Namespace, Name: w.deployment.Name}, w.deployment.UID, apps.Resource("replicasets"), updated.ResourceVersion)
 		s.recordSurge(w.deployment, set, next)
-		set.stored = updated
 		if set.view, set.kept, err = deploymentutil.WithoutEvictionSurge(updated, int(next.Surge)); err != nil {
 			return err
 		}
@@ -279,7 +281,8 @@ func (s *surger) report(now time.Time, w *workload) {
 		delete(s.progress, w.deployment.UID)
 	}
 	for uid, verdict := range verdicts {
-		if m := s.moves[uid]; m != nil {
+		// One that was begun since is looked at again: what it waited for is not in this.
+		if m := s.moves[uid]; m != nil && !m.taken.After(now) {
 			m.heard = now
 			moves[m] = verdict
 		}
@@ -362,7 +365,7 @@ func outcomeOf(cause error) metrics.Outcome {
 }
 
 func (s *surger) begin(turn *evictionrequest.Turn) *move {
-	target := turn.Request().Spec.Target.Pod
+	target, now := turn.Request().Spec.Target.Pod, s.clock.Now()
 	m := &move{
 		turn:      turn,
 		namespace: turn.Request().Namespace,
@@ -370,7 +373,9 @@ func (s *surger) begin(turn *evictionrequest.Turn) *move {
 		uid:       types.UID(target.UID),
 		wake:      make(chan struct{}, 1),
 		over:      make(chan verdict, 1),
-		heard:     s.clock.Now(),
+		heard:     now,
+		taken:     now,
+		beat:      lastBeat(turn.Request(), now),
 	}
 	s.lock.Lock()
 	defer s.lock.Unlock()

@@ -685,6 +685,25 @@ func TestTurnWakesAtItsEnd(t *testing.T) {
 	})
 }
 
+// TestSilentDeployment has nobody look at the Deployment of a pod, as where its sync fails before
+// that. The pod does not wait for ever, also where it is looked at from time to time.
+func TestSilentDeployment(t *testing.T) {
+	withSurger(t, []runtime.Object{web(func(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = ptr.To[int32](7200) }), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
+		defer f.intercept()()
+		time.Sleep(9 * time.Minute)
+		if _, err := f.surge(); err != nil {
+			t.Fatal(err)
+		}
+		for _, wantOver := range []bool{false, true} {
+			time.Sleep(9*time.Minute + 30*time.Second)
+			entry, want := f.entry("a-uid"), "Gave up: the Deployment could not be looked at for 10m0s."
+			if over := entry.CompletionTime != nil; over != wantOver || over && entry.Message != want {
+				t.Errorf("after %v the entry is %v, want the turn over: %t, with %q", time.Since(bubbleBegins), entry, wantOver, want)
+			}
+		}
+	})
+}
+
 // TestOldTurnEndsLate has a turn end after another has begun for the same pod.
 func TestOldTurnEndsLate(t *testing.T) {
 	withSurger(t, nil, func(t *testing.T, f *surgeFixture) {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -422,6 +423,39 @@ func TestLongSurge(t *testing.T) {
 					t.Fatalf("after %v, pod %s is given up: %v", time.Since(bubbleBegins), waiting, entry)
 				}
 			}
+		}
+	})
+}
+
+// A restart gives nobody up at once, whatever time has passed without a process, and starts no
+// deadline again: two of five minutes were over.
+func TestSurgeAfterAnOutage(t *testing.T) {
+	began, beat := metav1.NewTime(bubbleBegins.Add(-time.Hour)), metav1.NewTime(bubbleBegins.Add(-58*time.Minute))
+	request := asks("a", func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Status.ActivationTime = &began
+		request.Status.Interceptors[0].StartTime, request.Status.Interceptors[0].HeartbeatTime = &began, &beat
+	})
+	rs := web1(sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,"since":"1999-12-31T23:00:00Z"}`))
+	withSurger(t, []runtime.Object{web(), rs, webPod("a"), webPod("b", starting), request}, func(t *testing.T, f *surgeFixture) {
+		look := func() {
+			t.Helper()
+			if _, err := f.surge(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second) // Reports are paced.
+		}
+		look() // Before the library has begun the turn.
+		defer f.intercept()()
+		look()
+		time.Sleep(140 * time.Second)
+		look()
+		if entry := f.entry("a-uid"); entry.CompletionTime != nil {
+			t.Errorf("given up after %v: %v", time.Since(bubbleBegins), entry)
+		}
+		time.Sleep(30 * time.Second)
+		look()
+		if entry := f.entry("a-uid"); entry.CompletionTime == nil || !strings.HasPrefix(entry.Message, "Gave up after 5m0s without progress.") {
+			t.Errorf("after %v the entry is %v, want it given up", time.Since(bubbleBegins), entry)
 		}
 	})
 }

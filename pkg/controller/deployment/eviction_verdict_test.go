@@ -163,6 +163,12 @@ func TestVerdict(t *testing.T) {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.failure = errors.New("scaling: forbidden") },
 			want:   verdict{message: "Surging 0/1: it fails, and is tried again: scaling: forbidden"},
 		},
+		"it fails, and others go first": {
+			change: func(w *workload, set *replicaSet, _ *askedPod) {
+				set.kept, w.failure = kept0("b"), errors.New("scaling: forbidden")
+			},
+			want: verdict{message: "Surging 1/1: it fails, and is tried again: scaling: forbidden"},
+		},
 		"a conflict is no failure": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) {
 				w.failure = fmt.Errorf("scaling: %w", apierrors.NewConflict(apps.Resource("replicasets"), "web-1", nil))
@@ -497,6 +503,11 @@ func TestCondition(t *testing.T) {
 	delete(s.progress, "web")
 	s.setCondition(&status, d)
 	expect("it is over", available, progressing)
+
+	status = *left.DeepCopy()
+	restarted := &surger{clock: clock, requestsSynced: func() bool { return false }}
+	restarted.setCondition(&status, d)
+	expect("after a restart, as long as no requests are known", left.Conditions...)
 
 	status = left
 	(*surger)(nil).setCondition(&status, d)

@@ -223,6 +223,17 @@ func turnBegan(request *coordinationv1alpha1.EvictionRequest, now time.Time) tim
 	return now
 }
 
+// lastBeat returns when the Deployment's turn was last reported to go on, or zero. A time in the
+// future is of a clock that was ahead.
+func lastBeat(request *coordinationv1alpha1.EvictionRequest, now time.Time) time.Time {
+	for _, entry := range request.Status.Interceptors {
+		if beat := entry.HeartbeatTime; entry.Name == coordinationv1alpha1.EvictionInterceptorDeployment && beat != nil {
+			return earlier(beat.Time, now)
+		}
+	}
+	return time.Time{}
+}
+
 func sameController(a, b metav1.Object) bool {
 	left, right := metav1.GetControllerOfNoCopy(a), metav1.GetControllerOfNoCopy(b)
 	return left == nil && right == nil || left != nil && right != nil && left.UID == right.UID

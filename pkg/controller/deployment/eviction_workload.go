@@ -80,6 +80,21 @@ type askedPod struct {
 	uid         types.UID
 	since       time.Time
 	terminating bool
+	// taken and beat are as in its move. They are zero while there is none.
+	taken, beat time.Time
+}
+
+// waitsSince moves the time from when a deadline counts ahead by what lies between the last sign
+// of life of an earlier process and this one: nobody was there to bring up a replacement.
+func (a askedPod) waitsSince(base time.Time) time.Time {
+	if !base.Before(a.taken) {
+		return base
+	}
+	last := base
+	if a.beat.After(base) {
+		last = a.beat
+	}
+	return base.Add(a.taken.Sub(last))
 }
 
 // observe reads what there is to know, all of it from caches.
@@ -146,7 +161,13 @@ func (s *surger) observePod(now time.Time, w *workload, set *replicaSet, pod *v1
 		}
 	}
 	if observed.turn == ourTurn {
-		set.asked = append(set.asked, askedPod{uid: pod.UID, since: observed.since, terminating: pod.DeletionTimestamp != nil})
+		asked := askedPod{uid: pod.UID, since: observed.since, terminating: pod.DeletionTimestamp != nil}
+		s.lock.Lock()
+		if m := s.moves[pod.UID]; m != nil {
+			asked.taken, asked.beat = m.taken, m.beat
+		}
+		s.lock.Unlock()
+		set.asked = append(set.asked, asked)
 	}
 	if controller.IsPodActive(pod) {
 		set.pods = append(set.pods, observed)
@@ -346,7 +367,7 @@ func (w *workload) turnDeadline(set *replicaSet, asked askedPod) time.Time {
 			base = progressing.LastUpdateTime.Time
 		}
 	}
-	return base.Add(w.progressDeadline())
+	return asked.waitsSince(base).Add(w.progressDeadline())
 }
 
 func (w *workload) progressDeadline() time.Duration {

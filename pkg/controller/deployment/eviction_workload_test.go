@@ -68,6 +68,12 @@ func TestObservePod(t *testing.T) {
 			changes: changed(createdAt(bubbleBegins.Add(-29*time.Second)), unreadySince(longAgo)),
 			want:    []surgePod{{created: bubbleBegins.Add(-29 * time.Second)}},
 		},
+		"new and crashing": {
+			changes: changed(createdAt(bubbleBegins.Add(-29*time.Second)), unreadySince(longAgo), func(p *v1.Pod) {
+				p.Status.ContainerStatuses = []v1.ContainerStatus{{RestartCount: 1}}
+			}),
+			want: []surgePod{{created: bubbleBegins.Add(-29 * time.Second)}},
+		},
 		"pending for as long as the Deployment gives": {
 			changes: changed(starting, createdAt(bubbleBegins.Add(-5*time.Minute))),
 			want:    []surgePod{{created: bubbleBegins.Add(-5 * time.Minute), broken: true}},
@@ -275,8 +281,11 @@ func TestTurnDeadline(t *testing.T) {
 	since := func(at time.Time) func(*workload, *replicaSet) {
 		return func(_ *workload, set *replicaSet) { set.kept.Since = metav1.NewTime(at) }
 	}
+	minute := func(n time.Duration) time.Time { return began.Add(n * time.Minute) }
 	tests := map[string]struct {
 		changes []func(*workload, *replicaSet)
+		// taken and beat are of a turn that another process has begun.
+		taken, beat time.Time
 		// want is after what the deadline counts, which is 5 minutes.
 		want time.Time
 	}{
@@ -288,11 +297,19 @@ func TestTurnDeadline(t *testing.T) {
 		"a rollout has got on before the last pod":     {changes: []func(*workload, *replicaSet){rolling, progressing(began.Add(time.Minute)), since(later)}, want: later},
 		"a Deployment that does not roll has got on":   {changes: []func(*workload, *replicaSet){progressing(later)}, want: began},
 		"a rollout of which nothing is known counts 0": {changes: []func(*workload, *replicaSet){rolling}, want: began},
+		"a process that began it":                      {taken: began, want: began},
+		"one that was never reported":                  {taken: minute(30), want: minute(30)},
+		"one that was away for long":                   {beat: minute(2), taken: minute(30), want: minute(28)},
+		"one that was not away":                        {beat: minute(30), taken: minute(30), want: began},
+		"progress before it was away":                  {beat: minute(20), taken: minute(30), changes: []func(*workload, *replicaSet){since(minute(18))}, want: minute(28)},
+		"progress while it was away":                   {beat: minute(2), taken: minute(30), changes: []func(*workload, *replicaSet){since(minute(18))}, want: minute(30)},
+		"progress since":                               {beat: minute(2), taken: minute(30), changes: []func(*workload, *replicaSet){since(minute(31))}, want: minute(31)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			w, set, asked := surging()
 			w.now = later
+			asked.taken, asked.beat = tc.taken, tc.beat
 			for _, change := range tc.changes {
 				change(w, set)
 			}
