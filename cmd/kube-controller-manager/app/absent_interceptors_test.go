@@ -238,6 +238,54 @@ func TestStandInWritesOnce(t *testing.T) {
 	})
 }
 
+// TestStandInOutlastsAnOutage has the API server take nothing after the first report for longer
+// than the deadline. Nobody else can say why the pod stays.
+func TestStandInOutlastsAnOutage(t *testing.T) {
+	setGates(t, allGates...)
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(requestFor("daemonset.apps.k8s.io"))
+		began, reports := time.Now(), 0
+		client.PrependReactor("patch", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if reports++; reports > 1 && time.Since(began) < time.Hour {
+				return true, nil, errors.New("away")
+			}
+			return false, nil, nil
+		})
+		controllerContext, _ := withClients(asTheyAre)
+		controllerContext.InformerFactory = informers.NewSharedInformerFactory(client, 0)
+		i := slices.IndexFunc(workloadInterceptors, func(i workloadInterceptor) bool { return i.onlyEnd })
+		run, err := workloadInterceptors[i].standIn(controllerContext, client, "Switched off.")
+		if err != nil {
+			t.Fatalf("creating the stand-in: %v", err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { run(ctx) })
+		controllerContext.InformerFactory.Start(ctx.Done())
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		request, err := client.CoordinationV1alpha1().EvictionRequests("default").Get(ctx, requestFor("daemonset.apps.k8s.io").Name, metav1.GetOptions{})
+		if err != nil {
+			t.Errorf("reading the request: %v", err)
+		} else if got, want := request.Status.Interceptors[0].Message, "Failed, trying again: Switched off."; got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+		stop()
+		running.Wait()
+		controllerContext.InformerFactory.Shutdown()
+	})
+}
+
+// Controllers of ours that are not registered do not run, whatever the gates say.
+func TestControllersAreRegistered(t *testing.T) {
+	descriptors := NewControllerDescriptors()
+	for _, name := range []string{names.EvictionRequestController, names.NodeMaintenanceController} {
+		if descriptors[name] == nil {
+			t.Errorf("%s is not registered", name)
+		}
+	}
+}
+
 // Which stand-ins there are, and whose rights are checked.
 func TestAbsentInterceptorsOfAll(t *testing.T) {
 	accounts := []string{"deployment-controller", "replicaset-controller", "statefulset-controller", "daemon-set-controller"}
@@ -281,6 +329,7 @@ func TestStandInWhileDenied(t *testing.T) {
 		"denied":                      {answers: []string{"no"}, after: minute + time.Second, want: true},
 		"denied, not for long":        {answers: []string{"no"}, after: minute - time.Second},
 		"denied, with an error":       {answers: []string{"no", "no", "error", "no"}, after: minute + time.Second},
+		"an error begins anew":        {answers: []string{"no", "no", "error", "no"}, after: minute + 16*time.Second},
 		"denied for long after that":  {answers: []string{"no", "no", "error", "no"}, after: minute + 46*time.Second, want: true},
 		"denied at first":             {answers: []string{"no", "no", "yes", "no"}, after: time.Hour},
 		"denied until it is allowed":  {answers: []string{"no", "no", "no", "no", "no", "no", "yes"}, after: time.Hour},
@@ -367,16 +416,18 @@ type interceptedController struct {
 	gates             []featuregate.Feature
 	// clients are those that it asks for, and plain those without its gate.
 	clients, plain []string
+	// ordinary are those clients that have the limits of everybody.
+	ordinary []string
 }
 
 var interceptedControllers = []interceptedController{{
 	construct: newDaemonSetController, name: names.DaemonSetController, interceptor: "daemonset.apps.k8s.io",
 	gates:   []featuregate.Feature{features.EvictionRequestAPI, features.DeclarativeNodeMaintenance, features.NodeMaintenanceAwareDaemonSet},
-	clients: []string{"daemon-set-controller", "daemon-set-controller"}, plain: []string{"daemon-set-controller"},
+	clients: []string{"daemon-set-controller", "daemon-set-controller"}, plain: []string{"daemon-set-controller"}, ordinary: []string{"daemon-set-controller"},
 }, {
 	construct: newStatefulSetController, name: names.StatefulSetController, interceptor: "statefulset.apps.k8s.io",
 	gates:   []featuregate.Feature{features.EvictionRequestAPI, features.StatefulSetEvictionPacing},
-	clients: []string{"statefulset-controller", "statefulset-controller"}, plain: []string{"statefulset-controller"},
+	clients: []string{"statefulset-controller", "statefulset-controller"}, plain: []string{"statefulset-controller"}, ordinary: []string{"statefulset-controller"},
 }, {
 	construct: newReplicaSetController, name: names.ReplicaSetController, interceptor: "replicaset.apps.k8s.io",
 	gates:   []featuregate.Feature{features.EvictionRequestAPI, features.DeploymentPodSurge},
@@ -437,6 +488,9 @@ func TestControllersIntercept(t *testing.T) {
 			}
 			if !slices.Equal(builder.names, test.clients) {
 				t.Errorf("asked for the clients %v, want %v", builder.names, test.clients)
+			}
+			if !slices.Equal(builder.ordinary, test.ordinary) {
+				t.Errorf("clients with the limits of everybody are %v, want %v", builder.ordinary, test.ordinary)
 			}
 			controllerContext.InformerFactory.Start(ctx.Done())
 			var running sync.WaitGroup

@@ -44,6 +44,8 @@ type recordedClientBuilder struct {
 	err      error
 	errAfter int
 	names    []string
+	// ordinary are the names of those clients that have the limits of everybody.
+	ordinary []string
 }
 
 func (b *recordedClientBuilder) Config(name string) (*restclient.Config, error) {
@@ -68,6 +70,7 @@ func asTheyAre(*recordedClientBuilder) {}
 
 // Client returns a client with the config of that name.
 func (b *recordedClientBuilder) Client(name string) (kubernetes.Interface, error) {
+	b.ordinary = append(b.ordinary, name)
 	config, err := b.Config(name)
 	if err != nil {
 		return nil, err

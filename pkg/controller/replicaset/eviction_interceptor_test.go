@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -34,9 +35,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/utils/ptr"
@@ -354,6 +357,41 @@ func TestTurnsWaitForCaches(t *testing.T) {
 			t.Fatalf("the turn is not taken when the pods are known: %v", request.Status.Interceptors[0])
 		case <-time.After(10 * time.Millisecond):
 		}
+	}
+}
+
+// Evictions do not wait for the limits of the client that reports.
+func TestEvictionsHaveTheirOwnClient(t *testing.T) {
+	evictions := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		evictions <- r.Method + " " + r.URL.Path
+		w.WriteHeader(http.StatusCreated)
+	}))
+	defer server.Close()
+	evicting, err := clientset.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatalf("creating a client: %v", err)
+	}
+	f := newEvictionFixture(t, turnOf("a"), controlledPod())
+	run, err := f.rsc.InterceptEvictions(f.client, evicting, f.factory.Apps().V1().Deployments(),
+		f.factory.Coordination().V1alpha1().EvictionRequests(), f.factory.Policy().V1().PodDisruptionBudgets())
+	if err != nil {
+		t.Fatalf("intercepting evictions: %v", err)
+	}
+	ctx, stop := context.WithCancel(f.ctx)
+	var running sync.WaitGroup
+	defer f.factory.Shutdown()
+	defer running.Wait()
+	defer stop()
+	f.factory.StartWithContext(ctx)
+	running.Go(func() { run(ctx) })
+	select {
+	case got := <-evictions:
+		if want := "POST /api/v1/namespaces/default/pods/a/eviction"; got != want {
+			t.Errorf("the client of the evictions is used for %s, want %s", got, want)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the client of the evictions was not used within 30 seconds")
 	}
 }
 

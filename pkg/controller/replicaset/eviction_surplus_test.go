@@ -73,6 +73,7 @@ func TestSurplus(t *testing.T) {
 		"it has gone, and another one":                   {rs: surging(2, 1), pods: pods("c"), want: -1},
 		"one of two has gone":                            {rs: surging(2, 2), pods: pods("a", "c"), requests: []string{"a"}, want: -1},
 		"both are to leave":                              {rs: surging(2, 2), pods: pods("a", "b"), requests: []string{"a", "b"}, want: -2},
+		"more are to leave than are extra":               {rs: surging(2, 1), pods: pods("a", "b"), requests: []string{"a", "b"}, want: -1},
 		"all have gone":                                  {rs: surging(2, 2), pods: pods("c", "d"), want: 0},
 		"more than wanted are there":                     {rs: surging(2, 2), pods: pods("b", "c", "d"), want: 0},
 		"more than asked are there: none is deleted":     {rs: surging(2, 1), pods: pods("b", "c", "d"), want: 0},
