@@ -773,3 +773,51 @@ func TestTurnHears(t *testing.T) {
 		}
 	})
 }
+
+// A look that is older than a turn says nothing of it: what the turn brings from an earlier process
+// was not known.
+func TestVerdictOfAnOldLook(t *testing.T) {
+	for name, tc := range map[string]struct {
+		taken time.Duration
+		want  int
+	}{
+		"begun before": {want: 1},
+		"begun since":  {taken: time.Nanosecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _, _ := surging()
+			w.now = began.Add(time.Hour)
+			m := &move{taken: w.now.Add(tc.taken), over: make(chan verdict, 1)}
+			s := &surger{moves: map[types.UID]*move{"a": m}, progress: map[types.UID]progress{}}
+			s.report(w.now, w)
+			if got := len(m.over); got != tc.want {
+				t.Errorf("the turn is ended %d times, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestLastBeat(t *testing.T) {
+	at := func(beat time.Duration) func(*coordinationv1alpha1.EvictionRequest) {
+		return func(request *coordinationv1alpha1.EvictionRequest) {
+			request.Status.Interceptors[0].HeartbeatTime = ptr.To(metav1.NewTime(bubbleBegins.Add(beat)))
+		}
+	}
+	for name, tc := range map[string]struct {
+		request *coordinationv1alpha1.EvictionRequest
+		want    time.Time
+	}{
+		"none":     {request: asks("a")},
+		"before":   {request: asks("a", at(-time.Minute)), want: bubbleBegins.Add(-time.Minute)},
+		"is ahead": {request: asks("a", at(time.Minute)), want: bubbleBegins},
+		"of another": {request: asks("a", at(-time.Minute), func(request *coordinationv1alpha1.EvictionRequest) {
+			request.Status.Interceptors[0].Name = "other.example.com"
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := lastBeat(tc.request, bubbleBegins); !got.Equal(tc.want) {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
