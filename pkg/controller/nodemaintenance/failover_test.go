@@ -27,12 +27,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/klog/v2/ktesting"
 )
 
@@ -71,6 +74,13 @@ func newHandover(t *testing.T) *handover {
 	h := &handover{nodes: c.nodes, maintenances: c.maintenances, requests: requests.Items, nodesAfter: map[string]string{
 		"n1": "true 1/0 Waiting for m. Default<=1000", "n2": "true 1/1 Draining Default<=1000", "n3": "true 0/0  ", "n4": "false",
 	}}
+	// Nothing can be done with it, which keeps nobody from anything.
+	h.maintenances = append(h.maintenances, coordinationv1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: "invalid", UID: f.newUID(), Generation: 1},
+		Spec: coordinationv1alpha1.NodeMaintenanceSpec{Stage: stageIdle, NodeSelector: &v1.NodeSelector{}, DrainPlan: []v1.DrainPlanEntry{{
+			PodType: v1.PodTypeDefault, PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "?"}}},
+		}}},
+	})
 	for _, pods := range c.pods {
 		for _, pod := range pods {
 			h.pods = append(h.pods, *pod)
@@ -143,7 +153,7 @@ func (h *handover) takeOver(ctx context.Context, t *testing.T) *successor {
 		t.Fatal(err)
 	}
 	go func() {
-		c.Run(ctx, 2)
+		c.Run(ctx, 1)
 		close(s.ended)
 	}()
 	return s
@@ -208,6 +218,23 @@ func (s *successor) expectHandedOver(ctx context.Context, h *handover) {
 	}
 	if writes := s.writes(); slices.Contains(writes, "patch evictionrequests") {
 		s.t.Errorf("writes: %q", writes)
+	}
+	recorded, err := s.client.EventsV1().Events("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if !slices.ContainsFunc(recorded.Items, func(e eventsv1.Event) bool { return e.Reason == reasonNodeUncordoned && e.Regarding.Name == "n4" }) {
+		s.t.Errorf("events: %+v", recorded.Items)
+	}
+	if err := testutil.GatherAndCompare(legacyregistry.DefaultGatherer, strings.NewReader(`
+# HELP nodemaintenance_controller_nodes [ALPHA] Number of nodes that a maintenance selects, by the stage that they are in: Idle, Cordon, Drain or Complete.
+# TYPE nodemaintenance_controller_nodes gauge
+nodemaintenance_controller_nodes{stage="Complete"} 0
+nodemaintenance_controller_nodes{stage="Cordon"} 1
+nodemaintenance_controller_nodes{stage="Drain"} 2
+nodemaintenance_controller_nodes{stage="Idle"} 0
+`), "nodemaintenance_controller_nodes"); err != nil {
+		s.t.Error(err)
 	}
 }
 
