@@ -46,8 +46,11 @@ func TestTryAcquire(t *testing.T) {
 	if !places.TryAcquire("a") {
 		t.Error("a tenant does not get the place that it gave back")
 	}
-	if unlimited := NewPlaces(2, 0); !unlimited.TryAcquire("a") || !unlimited.TryAcquire("a") || unlimited.TryAcquire("a") {
-		t.Error("without a limit, a tenant does not get all places")
+	unlimited := NewPlaces(2, 0)
+	for i, want := range []bool{true, true, false} {
+		if got := unlimited.TryAcquire("a"); got != want {
+			t.Errorf("attempt %d without a limit got a place: %t, want %t", i, got, want)
+		}
 	}
 }
 
