@@ -224,6 +224,8 @@ func TestValidate(t *testing.T) {
 	blocking.BlockOwnerDeletion = ptr.To(true)
 	renamedPod := newPod(podUID, nil)
 	renamedPod.Name = "db-0"
+	podElsewhere := newPod(podUID, nil)
+	podElsewhere.Name, podElsewhere.Namespace = "db-0", "elsewhere"
 	renamed := ownerRef
 	renamed.Name = "other"
 
@@ -248,6 +250,7 @@ func TestValidate(t *testing.T) {
 		"create with a finalizer, uncached":        {cluster: cluster{pod: alive.pod, uncached: true}, user: owner, request: newRequest(withFinalizers("a/b")), wantReads: 1},
 		"create with a finalizer, cached but gone": {cluster: cluster{cached: alive.pod}, user: owner, request: newRequest(withFinalizers("a/b"))},
 		"create with a finalizer, gone":            {cluster: gone, user: owner, request: newRequest(withFinalizers("a/b")), wantErr: heldByNobody, wantReads: 1},
+		"create, the UID is of another namespace":  {cluster: cluster{cached: podElsewhere}, user: owner, request: newRequest(), wantReads: 1},
 		"create for another pod":                   {cluster: alive, user: owner, request: newRequest(withTarget("db-0")), wantErr: `cannot delete pod "db-0"`},
 		"create without a target":                  {cluster: alive, user: owner, request: newRequest(withoutTarget), wantErr: `cannot delete pod ""`},
 		"create when rights are unknown":           {cluster: unauthorizable, user: owner, request: newRequest(), wantErr: "webhook is away"},

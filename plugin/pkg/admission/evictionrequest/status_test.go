@@ -152,6 +152,31 @@ func newStatusPlugin(t *testing.T, rights authorizer.Authorizer) *Plugin {
 	return plugin
 }
 
+// Whoever may report as every interceptor does so entry by entry, and changes nothing else.
+func TestRightOnAllInterceptorsIsNoControl(t *testing.T) {
+	all := authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		if a.GetVerb() == "intercept" {
+			return authorizer.DecisionAllow, "", nil
+		}
+		return authorizer.DecisionNoOpinion, "", nil
+	})
+	for name, change := range map[string]func(*coordination.EvictionRequestStatus){
+		"a report with the time of activation": func(s *coordination.EvictionRequestStatus) {
+			s.Interceptors[0].Message, s.ActivationTime = "at work", nil
+		},
+		"a renamed entry": statusUpdates["entry renamed"],
+		"swapped entries": statusUpdates["entries swapped"],
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := withStatus(statusUpdates["nothing"])
+			err := newStatusPlugin(t, all).Validate(t.Context(), attributes(admission.Update, saver, "status", withStatus(change), old), nil)
+			if !apierrors.IsForbidden(err) {
+				t.Errorf("error %v, must be forbidden", err)
+			}
+		})
+	}
+}
+
 // Each field that a status may have belongs to somebody, also one that is added later.
 func TestEveryFieldOfTheStatusIsGuarded(t *testing.T) {
 	covered := map[string]bool{}

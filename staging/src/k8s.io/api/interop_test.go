@@ -5,7 +5,7 @@ Licensed under the Apache License, Version 2.0 (the "License");
 you may not use this file except in compliance with the License.
 You may obtain a copy of the License at
 
-    http://www.apache.org/licenses/LICENSE-2.0
+	http://www.apache.org/licenses/LICENSE-2.0
 
 Unless required by applicable law or agreed to in writing, software
 distributed under the License is distributed on an "AS IS" BASIS,
@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -73,6 +74,22 @@ func TestInteropFixtures(t *testing.T) {
 		}
 		if stored, err := os.ReadFile(path); err != nil || !bytes.Equal(stored, encoded.Bytes()) {
 			t.Errorf("%s is not what is stored today (%v): run this test with UPDATE_COMPATIBILITY_FIXTURE_DATA=true, and read what hack/interop says of it", path, err)
+		}
+	}
+}
+
+// The round trip of a version, with fixtures of what it once was, is tested only where the
+// list of versions has it, and nothing else misses it there.
+func TestRoundTripHasOurKinds(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, builder := range groups {
+		if err := builder.AddToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, kind := range []string{"EvictionRequest", "EvictionRequestList", "NodeMaintenance", "NodeMaintenanceList"} {
+		if !scheme.Recognizes(coordinationv1alpha1.SchemeGroupVersion.WithKind(kind)) {
+			t.Errorf("round trips of %s are not tested: add its version to groups", kind)
 		}
 	}
 }

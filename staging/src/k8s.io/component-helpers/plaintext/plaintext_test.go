@@ -45,6 +45,7 @@ func TestEscape(t *testing.T) {
 		{"not UTF-8", "a\x9b\xff\xe2\x80", `a\x9b\xff\xe2\x80`, `a\x9b\xff\xe2\x80`},
 		{"a replacement character", "a\ufffdb", "a\ufffdb", "a\ufffdb"},
 		{"other scripts", "日本 עברית हिन्दी é", "日本 עברית हिन्दी é", "日本 עברית हिन्दी é"},
+		{"blanks", "a\u00a0b\u3000c", "a\u00a0b\u3000c", "a b c"},
 		{"joiners", "\U0001f469\u200d\U0001f4bb می\u200cخواهم", "\U0001f469\u200d\U0001f4bb می\u200cخواهم", "\U0001f469\u200d\U0001f4bb می\u200cخواهم"},
 		{"escaped", `\u009b`, `\u009b`, `\u009b`},
 	} {

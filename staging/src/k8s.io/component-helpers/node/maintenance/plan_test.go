@@ -233,6 +233,8 @@ func TestSelectorKey(t *testing.T) {
 		{"a label", label(web), "app=web"},
 		{"an expression of one value", label(nil, in), "app=web"},
 		{"the same twice", label(web, in, in), "app=web"},
+		{"one label", label(nil, expression("app", metav1.LabelSelectorOpExists), in), "app,app=web"},
+		{"one label, in another order", label(nil, in, expression("app", metav1.LabelSelectorOpExists)), "app,app=web"},
 		{"a value twice", label(nil, expression("app", metav1.LabelSelectorOpIn, "web", "web")), "app=web"},
 		{"not, twice", label(nil, expression("app", metav1.LabelSelectorOpNotIn, "web", "web")), "app notin (web)"},
 		{"several values, one twice", label(nil, expression("app", metav1.LabelSelectorOpIn, "web", "db", "web")), "app in (db,web)"},
