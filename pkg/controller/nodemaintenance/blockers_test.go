@@ -482,4 +482,9 @@ func TestInterceptorThatIsDisabled(t *testing.T) {
 			t.Errorf("%s: %t %q among %q", key, ok, message, got)
 		}
 	}
+	// Somebody runs one that reports, whatever this process does.
+	reporting := maintenance.Hold{Cause: maintenance.HoldInterceptor, Name: coordinationv1alpha1.EvictionInterceptorDaemonSet, Heartbeat: ptr.To(metav1.NewTime(start))}
+	if f.explain(&reporting); reporting.Cause != maintenance.HoldInterceptor || reporting.Message != "" {
+		t.Errorf("one that reports: %+v", reporting)
+	}
 }

@@ -629,6 +629,35 @@ func TestStatusThatLosesAConflict(t *testing.T) {
 	if _, err := f.writer.setStatus(f.ctx, &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}, &coordinationv1alpha1.NodeMaintenanceStatus{}); err != nil {
 		t.Errorf("a maintenance that is gone: %v", err)
 	}
+	old := f.maintenance("m")
+	old.ResourceVersion = "1"
+	if written, err := f.writer.setStatus(f.ctx, old, &old.Status); written || err != nil {
+		t.Errorf("a conflict: %t, %v", written, err)
+	}
+}
+
+// A pod that is evicted already is not asked, and does not count as one that was.
+func TestEvictedPodIsNotCounted(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", nil)
+	pod := f.createPods(1, "n", 0)[0]
+	before := metricValues(t)["evictionrequests_created_total"]
+	if err := f.writer.request(f.ctx, pod); err != nil {
+		t.Fatal(err)
+	}
+	request := f.request1(pod)
+	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
+		Type: string(coordinationv1alpha1.EvictionRequestConditionEvicted), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonPodDeleted,
+	})
+	if _, err := f.client.CoordinationV1alpha1().EvictionRequests("default").UpdateStatus(f.ctx, request, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.writer.request(f.ctx, pod); err != nil {
+		t.Fatal(err)
+	}
+	if got := metricValues(t)["evictionrequests_created_total"] - before; got != 1 {
+		t.Errorf("counted %v requests", got)
+	}
 }
 
 // The caches are waited for after each write, of whatever kind.

@@ -495,3 +495,26 @@ func TestRevertedWrites(t *testing.T) {
 	}
 	f.expectDrains("reverted request", map[string]string{"n": "0/1 Draining Default<=1000000000"})
 }
+
+// The same with a status of a node that nothing else is written to.
+func TestRevertedNodeStatus(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageIdle, "a")
+	f.deliverAll()
+	for len(f.node("n").Status.Conditions) == 0 {
+		f.deliverMaintenances()
+		if !f.step() {
+			f.clock.Step(lookInterval)
+			f.nodeQueue.release()
+			f.maintenanceQueue.release()
+		}
+	}
+	node := f.node("n")
+	node.Status = v1.NodeStatus{}
+	f.update(node)
+	f.settle()
+	if len(f.node("n").Status.Conditions) == 0 {
+		t.Error("not written again")
+	}
+}
