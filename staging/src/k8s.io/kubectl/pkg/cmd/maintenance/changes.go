@@ -41,7 +41,11 @@ func changesBetween(old *view, v *view, now time.Time) []string {
 		lines = append(lines, "is being deleted")
 	}
 	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
-		return append(lines, cordonChanges(old, v)...)
+		lines = append(lines, cordonChanges(old, v)...)
+		if old.Stage == v.Stage { // What the drain has waited for is no matter any more.
+			lines = append(lines, blockerChanges(old, v, now)...)
+		}
+		return lines
 	}
 	if old.DrainMessage != v.DrainMessage && v.DrainMessage != "" && v.Outcome == "" {
 		lines = append(lines, plaintext.Line(v.DrainMessage))

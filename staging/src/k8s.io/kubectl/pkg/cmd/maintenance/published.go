@@ -42,10 +42,11 @@ func isPublishedOnly(cause coordinationv1alpha1.DrainBlockerCause) bool {
 
 // addPublished adds the blockers that only the controller knows, and what it says of pods
 // that nothing handles, such as that a feature gate is off.
-func (v *view) addPublished(drain *coordinationv1alpha1.DrainStatus, s *snapshot) {
-	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
+func (v *view) addPublished(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot) {
+	if !publishesBlockers(nm) {
 		return
 	}
+	drain := &nm.Status.DrainStatus
 	for i := range drain.Blockers {
 		published := &drain.Blockers[i]
 		if isPublishedOnly(published.Cause) {
@@ -66,6 +67,19 @@ func (v *view) addPublished(drain *coordinationv1alpha1.DrainStatus, s *snapshot
 	slices.SortStableFunc(v.Blockers, func(a, b blockerView) int {
 		return cmp.Or(cmp.Compare(blockedRank(&a), blockedRank(&b)), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Name, b.Name))
 	})
+}
+
+// publishesBlockers reports whether the blockers in the status are those of the stage: a drain
+// has some, and a completion that cannot withdraw from pods. Between the two, before the
+// controller has seen the new stage, they are of the drain that is over.
+func publishesBlockers(nm *coordinationv1alpha1.NodeMaintenance) bool {
+	switch nm.Spec.Stage {
+	case coordinationv1alpha1.NodeMaintenanceStageDrain:
+		return true
+	case coordinationv1alpha1.NodeMaintenanceStageComplete:
+		return nm.Status.ObservedGeneration == nm.Generation
+	}
+	return false
 }
 
 // markNodes notes the nodes that a blocker names, or whose pods it names.

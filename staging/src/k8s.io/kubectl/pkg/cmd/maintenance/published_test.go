@@ -75,9 +75,30 @@ func TestPublishedBlockers(t *testing.T) {
 	if blockers := viewsOf(refused, testNow)[0].Blockers; len(blockers) > 0 {
 		t.Errorf("drained, but waits for %v", blockers)
 	}
-	s.maintenances[0].Spec.Stage = complete
+	s.maintenances[0].Spec.Stage, s.maintenances[0].Generation = complete, s.maintenances[0].Generation+1
 	if blockers := viewsOf(s, testNow)[0].Blockers; len(blockers) > 0 {
 		t.Errorf("completing, but waits for %v", blockers)
+	}
+}
+
+// TestCompletionThatCannotWithdraw says why the nodes are not given back.
+func TestCompletionThatCannotWithdraw(t *testing.T) {
+	const why = "1 pod in namespace shop is still asked to leave: its request cannot be withdrawn (since 5 minutes, a webhook says no)"
+	rack := newMaintenance("rack", complete, "node-1").started(time.Hour)
+	rack.Status.DrainStatus.BlockerCount = 1
+	rack.Status.DrainStatus.Blockers = []coordinationv1alpha1.DrainBlocker{{
+		Cause: coordinationv1alpha1.DrainBlockerRequestFailed, Name: "shop", PodCount: 1, NodeCount: 1, SinceTime: ptr.To(ago(5 * time.Minute)),
+		Pods: []coordinationv1alpha1.DrainBlockerPod{{Namespace: "shop", Name: "web-0"}}, Message: why,
+	}}
+	views := viewsOf(snapshotOf(rack, newNode("node-1")), testNow)
+	if text := strings.Join(strings.Fields(renderStatus(views, testNow, defaultWidth)), " "); !strings.Contains(text, why) {
+		t.Errorf("nothing says why it is not completed:\n%s", text)
+	}
+	free := maintenanceStory{rack.DeepCopy()}
+	free.Status.DrainStatus.Blockers = nil
+	before := viewsOf(snapshotOf(free, newNode("node-1")), testNow)
+	if lines := strings.Join(changesBetween(&before[0], &views[0], testNow), "\n"); !strings.Contains(lines, "cannot be withdrawn") {
+		t.Errorf("the log does not say that: %q", lines)
 	}
 }
 

@@ -366,9 +366,11 @@ func shares(cells int, counts ...int) []int {
 	return shares
 }
 
-// addBlockers appends what the drain waits for, what needs somebody to act first.
+// addBlockers appends what the drain waits for, what needs somebody to act first, or what keeps
+// the nodes from being given back.
 func (p *page) addBlockers(v *view, now time.Time, layout layout) {
 	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
+		p.addWaiting(v, now, layout)
 		return
 	}
 	known := true
@@ -388,15 +390,21 @@ func (p *page) addBlockers(v *view, now time.Time, layout layout) {
 		p.add("")
 		p.add("  The controller says:")
 		p.wrapped("    ", v.Condition)
-	case len(v.Blockers) > 0:
-		p.add("")
-		p.add("  WAITING FOR (! stays until somebody acts)")
-		p.listBlockers(v.Blockers, now, layout)
+	default:
+		p.addWaiting(v, now, layout)
 	}
 	if known && v.NodesNotRead > 0 && v.Outcome == "" {
 		p.add("")
 		p.wrapped("  ", fmt.Sprintf("The pods of %s were not read. The controller says of all:", counted(v.NodesNotRead, "node", "nodes")))
 		p.wrapped("    ", v.Condition)
+	}
+}
+
+func (p *page) addWaiting(v *view, now time.Time, layout layout) {
+	if len(v.Blockers) > 0 {
+		p.add("")
+		p.add("  WAITING FOR (! stays until somebody acts)")
+		p.listBlockers(v.Blockers, now, layout)
 	}
 }
 

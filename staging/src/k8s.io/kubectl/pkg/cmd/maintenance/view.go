@@ -191,7 +191,7 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot, now time.Time
 	if s.readable("nodes") {
 		v.addNodes(s.selectedNodes(nm.Spec.NodeSelector), s, now)
 	}
-	v.addPublished(drain, s)
+	v.addPublished(nm, s)
 	if v.Outcome == outcomeDrained && (len(v.Nodes) == 0 || int32(len(v.Nodes)) == nm.Status.SelectedNodes) {
 		v.settle()
 	}
