@@ -17,6 +17,7 @@ limitations under the License.
 package validation
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -298,6 +299,30 @@ func TestConditions(t *testing.T) {
 			old: condition("Example", metav1.ConditionTrue), change: having(func(c *metav1.Condition) { c.Status = "Maybe" }),
 			want: field.ErrorList{field.NotSupported(path.Child("status"), "Maybe", []string{"False", "True", "Unknown"})},
 		},
+	})
+}
+
+// Conditions of others leave room for those of the controller. Too many that are stored keep no
+// update from being made that adds none.
+func TestConditionsOfOthers(t *testing.T) {
+	having := func(count int) status {
+		return func(s *coordination.EvictionRequestStatus) {
+			for i := range count {
+				condition(fmt.Sprintf("Example%d", i), metav1.ConditionTrue)(s)
+			}
+		}
+	}
+	another := condition("Another", metav1.ConditionTrue)
+	tooMany := forbidden(conditionsPath, "must not have more than 100 conditions besides Blocked, Canceled, Evicted, InterceptorUnresponsive")
+	runStatusTests(t, map[string]statusTest{
+		"as many as can be":            {old: pending, change: having(100)},
+		"beside those that end it":     {old: having(100), change: evicted},
+		"one too many":                 {old: having(100), change: another, want: tooMany},
+		"too many, but stored so":      {old: having(101), change: evicted},
+		"too many, and one more":       {old: having(101), change: another, want: tooMany},
+		"too many, another instead":    {old: having(101), change: all(condition("Example7", ""), another)},
+		"too many, but one less":       {old: having(102), change: condition("Example7", "")},
+		"too many, and one is changed": {old: having(101), change: condition("Example7", metav1.ConditionFalse)},
 	})
 }
 

@@ -108,6 +108,10 @@ func TestValidateEvictionRequestCreate(t *testing.T) {
 			request: newEvictionRequest(requestedBy()),
 			want:    field.ErrorList{field.Required(requesters, "at least one requester is needed: add the name of the one who wants the pod evicted")},
 		},
+		"an empty list of requesters": {
+			request: newEvictionRequest(func(request *coordination.EvictionRequest) { request.Spec.Requesters = []coordination.Requester{} }),
+			want:    field.ErrorList{field.Required(requesters, "at least one requester is needed")},
+		},
 		"a requester that is no domain": {
 			request: newEvictionRequest(requestedBy("drain.example.com", "drain")),
 			want:    field.ErrorList{field.Invalid(requesters.Index(1).Child("name"), nil, "at least two segments")},

@@ -50,6 +50,7 @@ func TestSelectorSize(t *testing.T) {
 	selecting := func(selector metav1.LabelSelector) []core.DrainPlanEntry {
 		return []core.DrainPlanEntry{{PodType: core.PodTypeDefault, PodPriority: 1, PodSelector: &selector}}
 	}
+	large := selecting(metav1.LabelSelector{MatchLabels: labelsOf(11)})[0]
 	tests := map[string]struct {
 		plan []core.DrainPlanEntry
 		want field.ErrorList
@@ -60,6 +61,7 @@ func TestSelectorSize(t *testing.T) {
 		"one requirement too many":  {plan: selecting(metav1.LabelSelector{MatchLabels: labelsOf(10), MatchExpressions: []metav1.LabelSelectorRequirement{expression("a", 1)}}), want: field.ErrorList{field.TooMany(path.Index(0).Child("podSelector"), 11, 10)}},
 		"as many values as fit":     {plan: selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{expression("a", 20)}})},
 		"one value too many":        {plan: selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{expression("a", 1), expression("b", 21)}}), want: field.ErrorList{field.TooMany(path.Index(0).Child("podSelector", "matchExpressions").Index(1).Child("values"), 21, 20)}},
+		"not compared with others":  {plan: []core.DrainPlanEntry{defaultPods(2), large, large}, want: field.ErrorList{field.TooMany(path.Index(1).Child("podSelector"), 11, 10), field.TooMany(path.Index(2).Child("podSelector"), 11, 10)}},
 		"as many characters as fit": {plan: longSelectors(8192)},
 		"one character over":        {plan: longSelectors(8193), want: field.ErrorList{field.Forbidden(path, "must not have selectors of more than 8192 characters together, and has 8193")}},
 	}

@@ -82,6 +82,7 @@ func TestValidateNodeMaintenanceStatusUpdate(t *testing.T) {
 	negative := drained(func(d *coordination.DrainStatus) {
 		d.PodsPendingEvictionRequest, d.ActiveEvictionRequests, d.DrainedNodes, d.BlockedPods = -1, -2, -3, -4
 	})
+	negativeNodes := func(s *coordination.NodeMaintenanceStatus) { s.SelectedNodes = -1 }
 	negativeBlocker := drained(func(d *coordination.DrainStatus) {
 		d.BlockerCount = -1
 		d.Blockers = []coordination.DrainBlocker{{Cause: "Evicting", PodCount: 1, NodeCount: 1}, {Cause: "Unhandled", PodCount: -1, NodeCount: -1}}
@@ -139,6 +140,8 @@ func TestValidateNodeMaintenanceStatusUpdate(t *testing.T) {
 		}},
 		"blockers below zero, but stored so": {old: as(negativeBlocker), changed: as(negativeBlocker, message(1))},
 		"counters below zero, but stored so": {old: as(negative), changed: as(negative, message(1))},
+		"nodes below zero":                   {changed: as(negativeNodes), want: field.ErrorList{field.Invalid(path.Child("selectedNodes"), nil, "must be greater than or equal to 0")}},
+		"nodes below zero, but stored so":    {old: as(negativeNodes), changed: as(negativeNodes, message(1))},
 
 		"another condition, too":                    {old: as(drainedCondition(func(*metav1.Condition) {})), changed: as(drainedCondition(func(*metav1.Condition) {}), drainedCondition(func(c *metav1.Condition) { c.Type = "example.com/Checked" }))},
 		"a condition without reason":                {changed: as(noReason), want: field.ErrorList{field.Required(conditions.Index(0).Child("reason"), "")}},
