@@ -144,7 +144,7 @@ func TestValidateNodes(t *testing.T) {
 		"create, a value that no node has, as Complete":  {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a", "z")), inStage(complete)), wantAsked: zoneA},
 		"create, a value twice":                          {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a", "a"))), wantAsked: zoneA},
 		"create, values of two keys, each selected":      {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a"), hostnames("node-a1", "node-a2")))), wantAsked: zoneA},
-		"create, values of two keys, together on none":   {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a", "b"), hostnames("node-a1", "node-b1")))), wantErr: deniedValues, wantAsked: all},
+		"create, values of two keys, together on none":   {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a", "b"), hostnames("node-a1", "node-b1")))), wantErr: deniedValues + `kubernetes.io/hostname, topology.kubernetes.io/zone" that`, wantAsked: all},
 		"create, values that two requirements share":     {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a", "z"), zone("a", "y")))), wantAsked: zoneA},
 		"create, values that two requirements share not": {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a"), zone("b")))), wantErr: deniedUnknown, wantAsked: all},
 		"create, values beside names that are left out": {
