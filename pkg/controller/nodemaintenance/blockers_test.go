@@ -311,6 +311,28 @@ func TestRefusedCordonIsABlocker(t *testing.T) {
 	}
 }
 
+// Pods that wait to be asked wait no longer when the node takes new ones and cannot be cordoned.
+func TestRefusedCordonEndsWaiting(t *testing.T) {
+	f := newFixture(t)
+	f.hung = sets.New("default")
+	f.requests.workers = namespaceShare
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(3, "n", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(5 * time.Second)
+	if waiting := len(f.requests.nodes["n"].waiting); waiting != 2 {
+		t.Fatalf("%d wait, %+v run", waiting, f.running)
+	}
+	f.refuse("patch", "nodes", "", webhook)
+	node := f.node("n")
+	node.Spec.Unschedulable = false
+	f.update(node)
+	f.run(5 * time.Second)
+	if waiting := f.requests.nodes["n"].waiting; len(waiting) > 0 {
+		t.Errorf("%d still wait", len(waiting))
+	}
+}
+
 func nodeCondition(node *v1.Node, conditionType v1.NodeConditionType) v1.NodeCondition {
 	for _, c := range node.Status.Conditions {
 		if c.Type == conditionType {
