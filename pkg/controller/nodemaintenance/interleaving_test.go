@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -497,24 +498,21 @@ func TestRevertedWrites(t *testing.T) {
 }
 
 // The same with a status of a node that nothing else is written to.
-func TestRevertedNodeStatus(t *testing.T) {
+func TestNodeStatusIsLookedAtAgain(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("m", stageIdle, "a")
-	f.deliverAll()
-	for len(f.node("n").Status.Conditions) == 0 {
-		f.deliverMaintenances()
-		if !f.step() {
-			f.clock.Step(lookInterval)
-			f.nodeQueue.release()
-			f.maintenanceQueue.release()
-		}
-	}
-	node := f.node("n")
-	node.Status = v1.NodeStatus{}
-	f.update(node)
 	f.settle()
-	if len(f.node("n").Status.Conditions) == 0 {
-		t.Error("not written again")
+	node := f.node("n")
+	node.Status.Conditions = nil
+	f.update(node)
+	f.deliverAll()
+	f.nodeQueue.later = map[string]time.Time{}
+	f.clock.Step(statusInterval)
+	if err := f.syncNode(f.ctx, "n"); err != nil || len(f.node("n").Status.Conditions) == 0 {
+		t.Fatalf("not written: %v", err)
+	}
+	if got, want := f.nodeQueue.later["n"], f.clock.Now().Add(staleInterval); !got.Equal(want) {
+		t.Errorf("looked at again at %v, want %v", got, want)
 	}
 }

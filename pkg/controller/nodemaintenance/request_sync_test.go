@@ -228,7 +228,7 @@ func TestRequestIsNotRepeatedWhileTheCacheIsBehind(t *testing.T) {
 		}
 	}
 	// 20, 40, ... 640 milliseconds, then one a second.
-	if asked != 2 || syncs > 60 {
+	if asked != 2 || syncs < 30 || syncs > 60 {
 		t.Errorf("%d requests of 2, %d looks at the node", asked, syncs)
 	}
 	f.settle()
@@ -273,5 +273,26 @@ func TestStaleWaits(t *testing.T) {
 	s.reset("n")
 	if got := s.wait("n"); got != staleInterval {
 		t.Errorf("then waits %v", got)
+	}
+}
+
+// A request is given up for good only while its condition says so.
+func TestIsRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		status metav1.ConditionStatus
+		reason string
+		want   bool
+	}{
+		"refused":      {metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonValidationFailed, true},
+		"not any more": {metav1.ConditionFalse, coordinationv1alpha1.EvictionRequestReasonValidationFailed, false},
+		"canceled":     {metav1.ConditionTrue, "NoRequesters", false},
+	} {
+		request := &coordinationv1alpha1.EvictionRequest{}
+		request.Status.Conditions = []metav1.Condition{{
+			Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: test.status, Reason: test.reason,
+		}}
+		if got := isRefused(request); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

@@ -599,6 +599,9 @@ func TestStaleCachesAreWaitedFor(t *testing.T) {
 	for f.step() {
 	}
 	f.expectWrites("with stale caches")
+	if f.nodeQueue.later["n"].IsZero() || f.maintenanceQueue.later["m"].IsZero() {
+		t.Errorf("nobody looks again: %v, %v", f.nodeQueue.later, f.maintenanceQueue.later)
+	}
 	nodes.lacks, maintenances.lacks = false, false
 	f.expectDrains("afterwards", map[string]string{"n": "0/1 Draining Default<=1000000000"})
 }
