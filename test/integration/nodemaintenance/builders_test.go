@@ -151,6 +151,9 @@ func describeNode(node *v1.Node) string {
 	if node.Status.MaintenanceStatus != nil {
 		text += ", held"
 	}
+	if !slices.ContainsFunc(node.Status.Conditions, func(condition v1.NodeCondition) bool { return condition.Type == v1.NodeReady }) {
+		text += ", without Ready"
+	}
 	known, holding := 0, []string{}
 	for _, condition := range node.Status.Conditions {
 		switch condition.Type {

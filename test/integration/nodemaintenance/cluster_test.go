@@ -157,6 +157,8 @@ func (c *cluster) eventually(what string, condition func(ctx context.Context) (m
 func (c *cluster) createNode(name string, labels ...string) *v1.Node {
 	c.t.Helper()
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
+	// As the kubelet says. No maintenance may take it away: see describeNode.
+	node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
 	for _, label := range labels {
 		key, value, _ := strings.Cut(label, "=")
 		node.Labels[key] = value
