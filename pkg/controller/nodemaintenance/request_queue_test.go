@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -146,6 +147,28 @@ func TestSlowNamespacesHaveAShareTogether(t *testing.T) {
 	}
 }
 
+// A namespace is slow for a while after its last slow answer. Then its writes count no more.
+func TestNamespaceIsSlowForAWhile(t *testing.T) {
+	q := newQueueTest(t)
+	slow := func(namespaces ...string) {
+		for _, namespace := range namespaces {
+			q.fill(namespace, 1)
+			q.expectNext("one write", namespace+"/0")
+			q.end(namespace+"/0", slowAnswer)
+		}
+		q.clock.Step(slowMemory / 2)
+	}
+	slow("a", "b")
+	slow("b", "c")
+	if q.isSlow("a") || !q.isSlow("b") || !q.isSlow("c") {
+		t.Errorf("slow are %v at %v", q.slow, q.clock.Now())
+	}
+	for _, namespace := range []string{"a", "b", "c"} {
+		q.fill(namespace, 2)
+	}
+	q.expectNext("two slow ones, and another", "a/0", "b/0", "c/0", "a/1", "b/1", "c/1")
+}
+
 // The sync of a node says what waits.
 func TestSetReplacesWhatWaits(t *testing.T) {
 	q := newQueueTest(t)
@@ -241,5 +264,28 @@ func TestWorkersWait(t *testing.T) {
 		if pod := <-got; pod != "" {
 			t.Errorf("got %s", pod)
 		}
+	}
+}
+
+// A worker that waits is woken by a write that comes, and by one that ends.
+func TestWaitingWorkerIsWoken(t *testing.T) {
+	for name, wake := range map[string]func(*queueTest){
+		"another namespace": func(q *queueTest) { q.fill("b", 1) },
+		"the share is free": func(q *queueTest) { q.end("a/0", 0) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q := newQueueTest(t)
+			q.fill("a", 3)
+			q.expectNext("the share", "a/0", "a/1")
+			woken := false
+			go func() { _, woken = q.get() }()
+			synctest.Wait()
+			wake(q)
+			synctest.Wait()
+			if !woken {
+				t.Errorf("%s: nobody was woken", name)
+			}
+			q.shutDown()
+		})
 	}
 }

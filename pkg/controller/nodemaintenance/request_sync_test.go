@@ -213,6 +213,18 @@ func TestStoppedWriteIsNoFailure(t *testing.T) {
 	f.expectNoEvent(reasonRequestFailed)
 }
 
+// The queue is told how long an answer took.
+func TestLateAnswerMakesANamespaceSlow(t *testing.T) {
+	f := hang(t)
+	if f.requests.isSlow("default") {
+		t.Error("slow before the answer")
+	}
+	f.endRequest(0, answered)
+	if !f.requests.isSlow("default") {
+		t.Errorf("an answer after 5s is not slow")
+	}
+}
+
 // A pod is asked once, also if the cache is behind for long.
 func TestRequestIsNotRepeatedWhileTheCacheIsBehind(t *testing.T) {
 	f := newFixture(t)
