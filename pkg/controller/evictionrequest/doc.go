@@ -21,20 +21,22 @@ limitations under the License.
 //
 // A request is in one of these states, which follow from its status alone:
 //
-//	Pending       targetInterceptors is empty: the controller has not seen it yet.
-//	Intercepting  activeInterceptors names somebody: it is their turn.
-//	Waiting       every interceptor had its turn and the pod still runs.
+//	Pending       not taken up yet, or every interceptor had its turn and the pod still runs.
+//	Intercepting  it is the turn of an interceptor of the pod.
+//	Evicting      it is the turn of imperative-eviction.k8s.io, the last one.
+//	Blocked       condition Blocked is True: the API server refuses the eviction.
 //	Evicted       condition Evicted is True: the pod is gone. Final.
 //	Canceled      condition Canceled is True: nobody acts any more. Final.
 //
-// From Pending a request becomes Intercepting in one write, which records all its
-// interceptors and activates the first. When the active interceptor completes, or is
-// silent for spec.heartbeatDeadlineSeconds, the next one is activated. The last is
-// always imperative-eviction.k8s.io, which this package implements: it evicts the pod
-// through the pods/eviction subresource, within its PodDisruptionBudgets, for as long
-// as it takes. From every state that is not final, the request becomes Evicted when
-// the pod is gone, by whomever, and Canceled when the last requester leaves. A finished
-// request is deleted after a while, and a canceled one at once when somebody asks again.
+// From Pending a request becomes Intercepting, or Evicting if the pod has no interceptor of
+// its own, in one write, which records all its interceptors and activates the first. When
+// the active interceptor completes, or is silent for spec.heartbeatDeadlineSeconds, the
+// next one is activated. The last is always imperative-eviction.k8s.io, which this package
+// implements: it evicts the pod through the pods/eviction subresource, within its
+// PodDisruptionBudgets, for as long as it takes. From every state that is not final, the
+// request becomes Evicted when the pod is gone, by whomever, and Canceled when the last
+// requester leaves. A finished request is deleted after a while, and a canceled one at once
+// when somebody asks again.
 //
 // # Who writes what
 //
@@ -46,8 +48,8 @@ limitations under the License.
 //
 // # Invariants
 //
-//   - The object is the only memory. Every deadline is computed from its times, so a
-//     restart neither shortens one nor starts one anew.
+//   - The object is the memory of deadlines: they are computed from its times. A restart
+//     shortens none, and may add five minutes.
 //   - A pod is known by its UID, which is the name of its request: a pod of the same
 //     name with another UID is another pod. Every eviction has the UID as precondition.
 //   - A pod that is missing from the cache is gone only if it was there before, or the
@@ -58,7 +60,7 @@ limitations under the License.
 //   - Of the pods under one budget, one is evicted at a time: the oldest that may go.
 //   - No turn ends by silence right after this controller was without the API server, or
 //     could not write to the request.
-//   - One namespace occupies a quarter of the workers at most, and every call ends.
+//   - One namespace occupies a quarter of the workers at most, rounded up, and every call ends.
 //
 // # Reading order
 //

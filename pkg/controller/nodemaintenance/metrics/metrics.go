@@ -89,7 +89,8 @@ func Register() {
 	})
 }
 
-// ObserveDrainDuration observes how long the pods of a type took to leave a node.
+// ObserveDrainDuration observes how long the pods of a type took to leave all nodes
+// of a maintenance.
 func ObserveDrainDuration(podType v1.PodType, duration time.Duration) {
 	drainDuration.WithLabelValues(string(podType)).Observe(duration.Seconds())
 }

@@ -18,6 +18,6 @@ limitations under the License.
 // upon (KEP-4212): the type of a pod, the order of a drain plan, which pods the drain
 // targets of a node take, and what keeps a pod from leaving.
 //
-// The node maintenance controller, the DaemonSet controller, the kubelet and kubectl use
-// it. All functions are pure.
+// The controllers of node maintenances and DaemonSets, validation, admission and kubectl
+// use it. All functions are pure.
 package maintenance
