@@ -22,6 +22,7 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
@@ -105,8 +106,29 @@ func TestCompletionWaitsForARequestOfALostNode(t *testing.T) {
 // A write that waits is not made if it is not wanted any more when its turn comes.
 func TestWritesAreCheckedAgain(t *testing.T) {
 	for name, change := range map[string]func(*fixture){
-		"completed":    func(f *fixture) { f.setStage("m", stageComplete); f.deliverAll(); f.syncOnly("m") },
-		"pod gone":     func(f *fixture) { f.endAllPods(); f.deliverAll() },
+		"completed": func(f *fixture) { f.setStage("m", stageComplete); f.deliverAll(); f.syncOnly("m") },
+		"pod gone":  func(f *fixture) { f.endAllPods(); f.deliverAll() },
+		"pod finished": func(f *fixture) {
+			for _, pod := range f.cluster().pods["n"] {
+				finished := pod.DeepCopy()
+				finished.Status.Phase = v1.PodSucceeded
+				if _, err := f.client.CoreV1().Pods(pod.Namespace).UpdateStatus(f.ctx, finished, metav1.UpdateOptions{}); err != nil {
+					f.t.Fatal(err)
+				}
+			}
+			f.deliverAll()
+		},
+		"another pod of that name": func(f *fixture) {
+			for _, pod := range f.cluster().pods["n"] {
+				f.deletePods(pod)
+				next := pod.DeepCopy()
+				next.UID = f.newUID()
+				if _, err := f.client.CoreV1().Pods(pod.Namespace).Create(f.ctx, next, metav1.CreateOptions{}); err != nil {
+					f.t.Fatal(err)
+				}
+			}
+			f.deliverAll()
+		},
 		"other labels": func(f *fixture) { f.relabel("n", nil); f.deliverAll() },
 		"node gone": func(f *fixture) {
 			if err := f.client.CoreV1().Nodes().Delete(f.ctx, "n", metav1.DeleteOptions{}); err != nil {
@@ -170,8 +192,8 @@ func (f *fixture) endAllPods() {
 	f.deletePods(f.cluster().pods["n"]...)
 }
 
-// A withdrawal is not made either, when another maintenance wants the request by then.
-func TestWithdrawalIsCheckedAgain(t *testing.T) {
+// withdrawal has a drain of the node n completed, whose only request waits to be withdrawn.
+func withdrawal(t *testing.T) *fixture {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createPods(1, "n", 0)
@@ -186,6 +208,39 @@ func TestWithdrawalIsCheckedAgain(t *testing.T) {
 			f.maintenanceQueue.release()
 		}
 	}
+	return f
+}
+
+// A withdrawal is not made either, when there is nothing to withdraw by then.
+func TestWithdrawalThatIsOver(t *testing.T) {
+	for name, change := range map[string]func(*fixture, *coordinationv1alpha1.EvictionRequest) error{
+		"gone": func(f *fixture, request *coordinationv1alpha1.EvictionRequest) error {
+			return f.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).Delete(f.ctx, request.Name, metav1.DeleteOptions{})
+		},
+		"forbidden": func(f *fixture, request *coordinationv1alpha1.EvictionRequest) error {
+			request.Status.EvictionRequestCancellationPolicy = coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
+			_, err := f.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).UpdateStatus(f.ctx, request, metav1.UpdateOptions{})
+			return err
+		},
+	} {
+		f := withdrawal(t)
+		list, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{})
+		if err != nil || len(list.Items) != 1 {
+			t.Fatalf("%d requests, error %v", len(list.Items), err)
+		}
+		if err := change(f, &list.Items[0]); err != nil {
+			t.Fatal(err)
+		}
+		f.deliverAll()
+		if !f.beginRequest() || f.running[0].write != nil {
+			t.Errorf("%s: running: %+v", name, f.running)
+		}
+	}
+}
+
+// Nor when another maintenance wants the request by then.
+func TestWithdrawalIsCheckedAgain(t *testing.T) {
+	f := withdrawal(t)
 	f.createMaintenance("o", stageDrain, "a", maintenance.StandardPlan()...)
 	f.change("o", func(m *coordinationv1alpha1.NodeMaintenance) {
 		m.Finalizers = []string{coordinationv1alpha1.NodeMaintenanceFinalizer}
@@ -222,6 +277,45 @@ func TestLateAnswerMakesANamespaceSlow(t *testing.T) {
 	f.endRequest(0, answered)
 	if !f.requests.isSlow("default") {
 		t.Errorf("an answer after 5s is not slow")
+	}
+}
+
+// A write that has failed, and is made later, is no failure any more: before the node is looked
+// at, too.
+func TestFailureEndsWithTheWrite(t *testing.T) {
+	f := hang(t)
+	f.endRequest(0, timedOut)
+	f.run(10 * time.Second)
+	if len(f.running) != 1 || len(f.failures.nodes) != 1 {
+		t.Fatalf("running: %+v, failures: %v", f.running, f.failures.nodes)
+	}
+	f.endRequest(0, answered)
+	if len(f.failures.nodes) > 0 {
+		t.Errorf("remembers %v", f.failures.nodes)
+	}
+}
+
+// Nobody is told of a request that has failed for a pod that is gone.
+func TestFailureForAPodThatIsGone(t *testing.T) {
+	f := hang(t)
+	f.endAllPods()
+	f.deliverAll()
+	f.endRequest(0, timedOut)
+	f.expectNoEvent(reasonRequestFailed)
+}
+
+func TestSeenWritesAreForgotten(t *testing.T) {
+	f := newFixture(t)
+	pods := f.createPods(2, "n", 0)
+	seen := false
+	f.writer.unseen.wrote(pods[0], func() bool { return seen })
+	f.writer.unseen.wrote(pods[1], func() bool { return false })
+	if got := f.writer.unseen.of("n"); !got.Equal(sets.New(pods[0].UID, pods[1].UID)) {
+		t.Errorf("unseen: %v", got)
+	}
+	seen = true
+	if got := f.writer.unseen.of("n"); !got.Equal(sets.New(pods[1].UID)) || len(f.writer.unseen.nodes["n"]) != 1 {
+		t.Errorf("unseen: %v, remembers %v", got, f.writer.unseen.nodes)
 	}
 }
 
