@@ -1,0 +1,110 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// A webhook that does not answer holds a worker for a while only.
+func TestWritesOfRequestsEnd(t *testing.T) {
+	noAnswer := errors.New("no answer")
+	var deadlines []time.Time
+	client, err := kubernetes.NewForConfig(&restclient.Config{Host: "https://127.0.0.1:1", Transport: roundTripper(func(request *http.Request) (*http.Response, error) {
+		if deadline, ok := request.Context().Deadline(); ok {
+			deadlines = append(deadlines, deadline)
+		}
+		return nil, noAnswer
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	w, err := newWriter(client, store, store, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "u"}
+	for name, write := range map[string]func(context.Context) error{
+		"request": func(ctx context.Context) error { return w.request(ctx, &v1.Pod{ObjectMeta: meta}) },
+		"withdrawal": func(ctx context.Context) error {
+			return w.withdraw(ctx, &v1.Pod{ObjectMeta: meta}, &coordinationv1alpha1.EvictionRequest{ObjectMeta: meta})
+		},
+	} {
+		deadlines = nil
+		if err := write(t.Context()); !errors.Is(err, noAnswer) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if len(deadlines) != 1 || deadlines[0].After(time.Now().Add(requestTimeout)) {
+			t.Errorf("%s: ends at %v", name, deadlines)
+		}
+	}
+}
+
+// A withdrawal is unseen until the cache has another version of the request, or none.
+func TestWithdrawalIsUnseen(t *testing.T) {
+	for name, change := range map[string]func(*fixture) error{
+		"withdrawn": func(*fixture) error { return nil },
+		"gone": func(f *fixture) error {
+			return f.client.CoordinationV1alpha1().EvictionRequests("default").Delete(f.ctx, string(f.running[0].uid), metav1.DeleteOptions{})
+		},
+	} {
+		f := withdrawal(t)
+		if !f.beginRequest() || f.running[0].write == nil {
+			t.Fatalf("%s: running: %+v", name, f.running)
+		}
+		if err := f.running[0].write(f.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if unseen := f.writer.unseen.of("n"); len(unseen) != 1 {
+			t.Errorf("%s: unseen: %v", name, unseen)
+		}
+		if err := change(f); err != nil {
+			t.Fatal(err)
+		}
+		f.deliverAll()
+		if unseen := f.writer.unseen.of("n"); len(unseen) > 0 {
+			t.Errorf("%s: unseen afterwards: %v", name, unseen)
+		}
+	}
+}
+
+// A cache that does not tell its version is taken as it is: nothing waits for it in vain.
+func TestCacheWithoutVersion(t *testing.T) {
+	w := &writer{requests: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+	if version := w.requests.LastStoreSyncResourceVersion(); version != "" {
+		t.Fatalf("has version %q", version)
+	}
+	if !w.hasRequestsOf("5") {
+		t.Error("waits")
+	}
+}
