@@ -149,7 +149,7 @@ func (s *simulation) happen() {
 		}
 	case 15:
 		if s.random.IntN(2) == 0 {
-			s.settle()
+			s.run(settleHorizon)
 			// What was maintained anew meanwhile began anew.
 			clear(s.targets)
 			s.checkOthers()

@@ -197,6 +197,9 @@ func (r *Requester) judge(request *coordinationv1alpha1.EvictionRequest) (*Resul
 	if request.DeletionTimestamp != nil {
 		return nil, nil
 	}
+	if !asks(request, r.name) {
+		return nil, fmt.Errorf("the API server has stored the request %s without the requester %s: a mutating admission webhook takes it out", klog.KObj(request), r.name)
+	}
 	// Everybody who joins changes the spec, so the first generation is ours alone.
 	if request.Generation <= 1 && len(request.Spec.Requesters) == 1 {
 		return &Result{Outcome: Created, Request: request}, nil
@@ -342,13 +345,18 @@ func (r *Requester) remove(ctx context.Context, request *coordinationv1alpha1.Ev
 	if err != nil {
 		return fmt.Errorf("encoding the patch: %w", err)
 	}
-	_, err = r.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).
+	left, err := r.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).
 		Patch(ctx, request.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: FieldManager(r.name)})
-	if apierrors.IsInvalid(err) {
+	switch {
+	case apierrors.IsInvalid(err):
 		// A test has failed: somebody else has changed the request.
 		return apierrors.NewConflict(coordinationv1alpha1.Resource("evictionrequests"), request.Name, err)
+	case err != nil:
+		return err
+	case asks(left, r.name):
+		return fmt.Errorf("the API server has stored the request %s with the requester %s, which was removed: a mutating admission webhook puts it back", klog.KObj(left), r.name)
 	}
-	return err
+	return nil
 }
 
 func (r *Requester) get(ctx context.Context, namespace, name string) (*coordinationv1alpha1.EvictionRequest, error) {

@@ -192,6 +192,35 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
+// A mutating webhook takes the requester out, or puts it back. To take that for success would
+// have the caller ask again for ever, or believe that it has withdrawn.
+func TestWebhookUndoesTheWrite(t *testing.T) {
+	with := func(names ...string) *coordinationv1alpha1.EvictionRequest {
+		request := newRequest("a")
+		request.Spec.Requesters = nil
+		for _, name := range names {
+			request.Spec.Requesters = append(request.Spec.Requesters, coordinationv1alpha1.Requester{Name: name})
+		}
+		return request
+	}
+	for name, test := range map[string]struct {
+		answer *coordinationv1alpha1.EvictionRequest
+		write  func(*Requester) error
+		want   string
+	}{
+		"taken out": {with(other), func(r *Requester) error { _, err := r.Request(t.Context(), newPod()); return err }, "without the requester " + own},
+		"put back":  {with(other, own), func(r *Requester) error { return r.remove(t.Context(), with(own)) }, "with the requester " + own},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.client.PrependReactor("patch", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) { return true, test.answer, nil })
+			if err := test.write(w.requester(RequesterOptions{})); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("the error is %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
 // The API server refuses another deadline, and other labels.
 func TestRequestJoinsAfterRejection(t *testing.T) {
 	for name, rejection := range map[string]error{"another deadline": errInvalid, "other labels": errConflict} {
