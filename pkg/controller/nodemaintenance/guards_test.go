@@ -54,11 +54,12 @@ func TestReleaseByAnOldLook(t *testing.T) {
 	if err := f.observe(f.maintenance("m")); err != nil {
 		t.Fatal(err)
 	}
-	if finished := f.ledger.release("n", observed); len(finished) > 0 || !f.ledger.isUnreleased("n") {
+	f.ledger.uncordon("n", observed)
+	if finished := f.ledger.release("n", observed); len(finished) > 0 || !f.ledger.isCordoned("n") {
 		t.Errorf("released %v", finished)
 	}
 	_, observed = f.ledger.selecting(f.node("n"))
-	if finished := f.ledger.release("n", observed); !slices.Equal(finished, []string{"m"}) || f.ledger.isUnreleased("n") {
+	if finished := f.ledger.release("n", observed); !slices.Equal(finished, []string{"m"}) || f.ledger.isCordoned("n") {
 		t.Errorf("released %v", finished)
 	}
 }

@@ -67,6 +67,8 @@ type account struct {
 	blame nameCounts
 	// unreleased are the nodes that the stage Complete has not dealt with yet.
 	unreleased sets.Set[string]
+	// cordons are those of them that may still be unschedulable because of this maintenance.
+	cordons sets.Set[string]
 	// completing is whether unreleased was filled.
 	completing bool
 	// since is the count of the ledger when this was observed.
@@ -88,6 +90,8 @@ type order struct {
 	plan      *maintenance.Plan
 	// begun is whether an earlier sync has stored a position already.
 	begun bool
+	// completed is whether an earlier sync has stored that the stage Complete was reached.
+	completed bool
 	// refused is whether a claim has failed to become more: nobody waits for it any more.
 	refused bool
 }
@@ -163,6 +167,7 @@ func newOrder(m *coordinationv1alpha1.NodeMaintenance) (order, error) {
 		selector:  selector,
 		plan:      plan,
 		begun:     m.Status.DrainStatus.DrainPlanPosition != nil,
+		completed: hasStarted(&m.Status, coordinationv1alpha1.NodeMaintenanceStageComplete),
 	}, nil
 }
 
@@ -239,6 +244,9 @@ func (l *ledger) observe(wanted order, storedPosition int, nodes func() []*v1.No
 		fresh.unknown++
 		if wanted.completes() {
 			fresh.unreleased.Insert(node.Name)
+			if fresh.mayHaveCordoned(known, node.Name) {
+				fresh.cordons.Insert(node.Name)
+			}
 		}
 	}
 	fresh.completing = wanted.completes()
@@ -255,8 +263,19 @@ func newAccount(wanted order, storedPosition int) *account {
 		remaining:  make([]int, wanted.plan.Len()+1),
 		blame:      nameCounts{},
 		unreleased: sets.New[string](),
+		cordons:    sets.New[string](),
 		timed:      sets.New[v1.PodType](),
 	}
+}
+
+// mayHaveCordoned tells whether a node of a maintenance in Complete may be unschedulable because
+// of it, although its status says nothing. That is not so for nodes that were given back before,
+// by this process or an earlier one: who has cordoned them since is somebody else.
+func (a *account) mayHaveCordoned(known *account, node string) bool {
+	if known != nil && known.uid == a.uid && known.completing {
+		return known.cordons.Has(node)
+	}
+	return !a.completed
 }
 
 // refuse notes that a claim has failed to become more, and returns the nodes that have waited for
@@ -306,16 +325,29 @@ func (l *ledger) timeOnce(name string, podType v1.PodType) bool {
 	return true
 }
 
-// isUnreleased tells whether a completing maintenance has yet to give the node back.
-func (l *ledger) isUnreleased(node string) bool {
+// isCordoned tells whether the node may be unschedulable because of a maintenance that has yet to
+// give its cordon back.
+func (l *ledger) isCordoned(node string) bool {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	for account := range l.accountsOf(node) {
-		if account.unreleased.Has(node) {
+		if account.cordons.Has(node) {
 			return true
 		}
 	}
 	return false
+}
+
+// uncordon notes that the node was seen without a trace of a cordon, which the maintenances that
+// were observed then have thereby given back. What else they have to do there may take longer.
+func (l *ledger) uncordon(node string, observed int) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	for account := range l.accountsOf(node) {
+		if account.since <= observed {
+			account.cordons.Delete(node)
+		}
+	}
 }
 
 // release notes that the node was given back by those maintenances that were observed
@@ -327,6 +359,7 @@ func (l *ledger) release(node string, observed int) []string {
 	for account := range l.accountsOf(node) {
 		if account.since <= observed && account.unreleased.Has(node) {
 			account.unreleased.Delete(node)
+			account.cordons.Delete(node)
 			l.reindex(node, account)
 			if account.unreleased.Len() == 0 {
 				finished = append(finished, account.name)

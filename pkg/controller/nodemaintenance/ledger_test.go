@@ -358,7 +358,7 @@ func BenchmarkLedger(b *testing.B) {
 					b.Fatalf("selected by %d", len(orders))
 				}
 				l.leave(node.Name, orders, observed)
-				l.isUnreleased(node.Name)
+				l.isCordoned(node.Name)
 				l.release(node.Name, observed)
 			}
 		})

@@ -128,6 +128,10 @@ func (c *Controller) writeNode(ctx context.Context, node *v1.Node, orders []orde
 		// the targets stay there as long as somebody may act on them.
 		settled, err = c.syncNodeStatus(ctx, node, view, now)
 	}
+	if !node.Spec.Unschedulable && node.Status.MaintenanceStatus == nil {
+		// Who cordons it from now on is somebody else, however long withdrawals take.
+		c.ledger.uncordon(node.Name, facts.observed)
+	}
 	withdrawals := facts.withdrawals()
 	switch {
 	case !draining:
@@ -302,7 +306,7 @@ func (c *Controller) isCordonRefused(node *v1.Node) bool {
 // isOwnCordon reports whether the node is unschedulable and has to become schedulable when no
 // maintenance holds it: one has held it, or one that completes says so.
 func (c *Controller) isOwnCordon(node *v1.Node) bool {
-	return node.Spec.Unschedulable && (node.Status.MaintenanceStatus != nil || c.ledger.isUnreleased(node.Name))
+	return node.Spec.Unschedulable && (node.Status.MaintenanceStatus != nil || c.ledger.isCordoned(node.Name))
 }
 
 // storedTargets are the targets that the node has in the cache: the floor under the next

@@ -108,3 +108,41 @@ func TestRefusedWithdrawalIsABlocker(t *testing.T) {
 		t.Errorf("maintenance %+v, remembered %v", m, f.failures.nodes)
 	}
 }
+
+// Whoever cordons a node that was given back is not overruled for as long as a withdrawal is
+// refused there, nor by the next controller.
+func TestCordonByHandDuringARefusedWithdrawal(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	refused := f.refuse("patch", "evictionrequests", "", quota)
+	f.setStage("m", stageComplete)
+	f.run(time.Minute)
+	node := f.node("n")
+	if node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil || len(f.maintenance("m").Finalizers) == 0 {
+		t.Fatalf("node %+v, maintenance %+v", node, f.maintenance("m"))
+	}
+	node.Spec.Unschedulable = true
+	f.update(node)
+	f.run(time.Minute)
+	if !f.node("n").Spec.Unschedulable {
+		t.Error("made schedulable")
+	}
+	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Generation++ })
+	f.run(time.Minute)
+	if !f.node("n").Spec.Unschedulable {
+		t.Error("made schedulable after a change of the maintenance")
+	}
+	f.restart()
+	f.run(time.Minute)
+	if !f.node("n").Spec.Unschedulable {
+		t.Error("made schedulable by the next controller")
+	}
+	refused.err = allowed
+	f.run(time.Minute)
+	if !f.node("n").Spec.Unschedulable || len(f.maintenance("m").Finalizers) > 0 {
+		t.Errorf("in the end: node %+v, maintenance %+v", f.node("n"), f.maintenance("m"))
+	}
+}

@@ -343,6 +343,30 @@ func TestRequestIsNotRepeatedWhileTheCacheIsBehind(t *testing.T) {
 	}
 }
 
+// A pod that has left, of which the caches do not know yet, is asked once.
+func TestEvictedPodIsAskedOnce(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	f.deliverRequests()
+	request := &coordinationv1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: string(pod.UID)}}
+	request.Status.Conditions = []metav1.Condition{{Type: string(coordinationv1alpha1.EvictionRequestConditionEvicted), Status: metav1.ConditionTrue}}
+	if _, err := f.client.CoordinationV1alpha1().EvictionRequests(pod.Namespace).Create(f.ctx, request, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.runWithoutRequests(10 * time.Second)
+	asked := 0
+	for _, write := range f.writes() {
+		if write == "patch evictionrequests" {
+			asked++
+		}
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+}
+
 // runWithoutRequests has the controller work for a while without news of requests, and counts
 // how often it looks at nodes.
 func (f *fixture) runWithoutRequests(duration time.Duration) (looks int) {

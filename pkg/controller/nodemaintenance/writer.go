@@ -180,9 +180,10 @@ func (w *writer) request(ctx context.Context, pod *v1.Pod) error {
 	}
 	if result.Outcome != evictionrequest.AlreadyEvicted {
 		metrics.CountRequested(1)
-		version := result.Request.ResourceVersion
-		w.unseen.wrote(pod, func() bool { return w.hasRequestsOf(version) })
 	}
+	// Also of the request that says that the pod is gone: it would be asked again until then.
+	version := result.Request.ResourceVersion
+	w.unseen.wrote(pod, func() bool { return w.hasRequestsOf(version) })
 	return nil
 }
 
