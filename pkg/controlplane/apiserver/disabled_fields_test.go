@@ -17,17 +17,25 @@ package apiserver
 
 import (
 	"encoding/json"
+	"net"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	extensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
+	"k8s.io/apimachinery/pkg/runtime"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	apiserveroptions "k8s.io/apiserver/pkg/server/options"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/controlplane/apiserver/options"
 	"k8s.io/kubernetes/pkg/features"
+	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 )
 
 const (
@@ -181,5 +189,30 @@ func TestHideDisabledFieldsLeavesEnabledOnes(t *testing.T) {
 	hideDisabledFields(config)
 	if config.OpenAPIConfig.PostProcessSpec != nil || config.OpenAPIV3Config.PostProcessSpec != nil {
 		t.Error("with every gate on, the documents are published as they are")
+	}
+}
+
+// The configuration of a server hides them.
+func TestBuildGenericConfigHidesDisabledFields(t *testing.T) {
+	setGates(t, false, false)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	opts := options.NewOptions()
+	opts.SecureServing = (&apiserveroptions.SecureServingOptions{BindAddress: net.IPv4(127, 0, 0, 1)}).WithLoopback()
+	opts.SecureServing.Listener, opts.SecureServing.BindPort = listener, listener.Addr().(*net.TCPAddr).Port
+	completed, err := opts.Complete(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemes := []*runtime.Scheme{legacyscheme.Scheme, extensionsapiserver.Scheme, aggregatorscheme.Scheme}
+	config, _, _, err := BuildGenericConfig(completed, schemes, nil, generatedopenapi.GetOpenAPIDefinitions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.OpenAPIConfig.PostProcessSpec == nil || config.OpenAPIV3Config.PostProcessSpec == nil {
+		t.Error("with the gates off, the documents are published as they are")
 	}
 }
