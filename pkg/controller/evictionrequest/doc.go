@@ -60,7 +60,7 @@ limitations under the License.
 //   - Of the pods under one budget, one is evicted at a time: the oldest that may go.
 //   - No turn ends by silence right after this controller was without the API server, or
 //     could not write to the request.
-//   - One namespace occupies a quarter of the workers at most, rounded up, and every call ends.
+//   - One namespace occupies three quarters of the workers at most, and every call ends.
 //
 // # Reading order
 //

@@ -111,7 +111,7 @@ func pairIn(namespace, name string, changes ...func(*coordinationv1alpha1.Evicti
 	return request, pod
 }
 
-// The calls of one namespace hang, and there are many of them. They occupy a quarter of the
+// The calls of one namespace hang, and there are many of them. They occupy three quarters of the
 // workers, and everything else goes its way. As soon as one of them ends, the next of that
 // namespace begins, in order.
 func TestHangingCallsOfOneNamespace(t *testing.T) {
@@ -141,7 +141,7 @@ func TestHangingCallsOfOneNamespace(t *testing.T) {
 					for i := range hostile {
 						want = append(want, fmt.Sprintf("h%02d", i))
 					}
-					slices.Sort(hanging.begun[:min(2, len(hanging.begun))]) // They begin at the same time.
+					slices.Sort(hanging.begun[:min(6, len(hanging.begun))]) // They begin at the same time.
 					if diff := cmp.Diff(want, hanging.begun); diff != "" {
 						t.Errorf("%s: unexpected calls that hang (-want, +got):\n%s", when, diff)
 					}
@@ -149,10 +149,10 @@ func TestHangingCallsOfOneNamespace(t *testing.T) {
 						t.Errorf("%s: %d calls for the other namespace, want %d", when, len(hanging.others), others)
 					}
 				}
-				expect("at first", 2, 5)
-				for ended := range 18 {
+				expect("at first", 6, 5)
+				for ended := range 14 {
 					hanging.ended <- struct{}{}
-					expect(fmt.Sprintf("%d have ended", ended+1), 3+ended, 5)
+					expect(fmt.Sprintf("%d have ended", ended+1), 7+ended, 5)
 				}
 				stop()
 			})
@@ -191,7 +191,7 @@ func (h *hanging) run(t *testing.T, objects ...runtime.Object) (stop func()) {
 }
 
 func TestWorkersPerNamespace(t *testing.T) {
-	for workers, want := range map[int]int{1: 1, 2: 1, 4: 1, 5: 2, 10: 3, 30: 8} {
+	for workers, want := range map[int]int{1: 1, 2: 1, 4: 3, 5: 3, 10: 7, 30: 22} {
 		if got := workersPerNamespace(workers); got != want {
 			t.Errorf("%d of %d workers, want %d", got, workers, want)
 		}
