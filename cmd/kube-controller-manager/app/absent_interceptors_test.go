@@ -188,6 +188,27 @@ func TestAbsentInterceptors(t *testing.T) {
 	}
 }
 
+// runStandIn runs the stand-in of a controller whose turns are not passed on, until stop is called.
+func runStandIn(t *testing.T, client *fake.Clientset) (stop func()) {
+	t.Helper()
+	controllerContext, _ := withClients(asTheyAre)
+	controllerContext.InformerFactory = informers.NewSharedInformerFactory(client, 0)
+	i := slices.IndexFunc(workloadInterceptors, func(i workloadInterceptor) bool { return i.onlyEnd })
+	run, err := workloadInterceptors[i].standIn(controllerContext, client, "Switched off.")
+	if err != nil {
+		t.Fatalf("creating the stand-in: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { run(ctx) })
+	controllerContext.InformerFactory.Start(ctx.Done())
+	return func() {
+		cancel()
+		running.Wait()
+		controllerContext.InformerFactory.Shutdown()
+	}
+}
+
 // TestStandInWritesOnce counts what a stand-in writes about pods that it does not pass on, in
 // hours: what it says does not change, and a cluster has a pod of each DaemonSet on each node.
 func TestStandInWritesOnce(t *testing.T) {
@@ -202,17 +223,7 @@ func TestStandInWritesOnce(t *testing.T) {
 			requests = append(requests, request)
 		}
 		client := fake.NewClientset(requests...)
-		controllerContext, _ := withClients(asTheyAre)
-		controllerContext.InformerFactory = informers.NewSharedInformerFactory(client, 0)
-		i := slices.IndexFunc(workloadInterceptors, func(i workloadInterceptor) bool { return i.onlyEnd })
-		run, err := workloadInterceptors[i].standIn(controllerContext, client, "Switched off.")
-		if err != nil {
-			t.Fatalf("creating the stand-in: %v", err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { run(ctx) })
-		controllerContext.InformerFactory.Start(ctx.Done())
+		stop := runStandIn(t, client)
 		time.Sleep(12 * time.Hour)
 		synctest.Wait()
 		writes := 0
@@ -225,7 +236,7 @@ func TestStandInWritesOnce(t *testing.T) {
 		if writes > 2*pods {
 			t.Errorf("%d writes about %d pods in 12 hours, want at most 2 for each", writes, pods)
 		}
-		request, err := client.CoordinationV1alpha1().EvictionRequests("default").Get(ctx, "pod-0", metav1.GetOptions{})
+		request, err := client.CoordinationV1alpha1().EvictionRequests("default").Get(t.Context(), "pod-0", metav1.GetOptions{})
 		if err != nil {
 			t.Fatalf("reading a request: %v", err)
 		}
@@ -233,8 +244,6 @@ func TestStandInWritesOnce(t *testing.T) {
 			t.Errorf("it says %q, want %q", got, want)
 		}
 		stop()
-		running.Wait()
-		controllerContext.InformerFactory.Shutdown()
 	})
 }
 
@@ -251,28 +260,16 @@ func TestStandInOutlastsAnOutage(t *testing.T) {
 			}
 			return false, nil, nil
 		})
-		controllerContext, _ := withClients(asTheyAre)
-		controllerContext.InformerFactory = informers.NewSharedInformerFactory(client, 0)
-		i := slices.IndexFunc(workloadInterceptors, func(i workloadInterceptor) bool { return i.onlyEnd })
-		run, err := workloadInterceptors[i].standIn(controllerContext, client, "Switched off.")
-		if err != nil {
-			t.Fatalf("creating the stand-in: %v", err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { run(ctx) })
-		controllerContext.InformerFactory.Start(ctx.Done())
+		stop := runStandIn(t, client)
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
-		request, err := client.CoordinationV1alpha1().EvictionRequests("default").Get(ctx, requestFor("daemonset.apps.k8s.io").Name, metav1.GetOptions{})
+		request, err := client.CoordinationV1alpha1().EvictionRequests("default").Get(t.Context(), requestFor("daemonset.apps.k8s.io").Name, metav1.GetOptions{})
 		if err != nil {
 			t.Errorf("reading the request: %v", err)
 		} else if got, want := request.Status.Interceptors[0].Message, "Failed, trying again: Switched off."; got != want {
 			t.Errorf("it says %q, want %q", got, want)
 		}
 		stop()
-		running.Wait()
-		controllerContext.InformerFactory.Shutdown()
 	})
 }
 
