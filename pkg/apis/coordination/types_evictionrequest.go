@@ -30,7 +30,8 @@ import (
 // reports its heartbeat, and either ends the pod or completes and lets the next
 // one act. The last interceptor is always imperative-eviction.k8s.io, which
 // evicts the pod within its PodDisruptionBudgets. An active interceptor whose
-// heartbeats stop for spec.heartbeatDeadlineSeconds loses its turn.
+// heartbeats stop for spec.heartbeatDeadlineSeconds loses its turn, unless it is the
+// only one that can end the pod.
 //
 // The request is over when one of its conditions Evicted or Canceled is True.
 type EvictionRequest struct {
@@ -64,8 +65,12 @@ type EvictionRequestSpec struct {
 
 	// heartbeatDeadlineSeconds is how long an active interceptor may be silent before
 	// the next one takes over, in seconds. It counts from the later of its last
-	// heartbeat and its activation. From 120 to 21600, default 1200. Set by the first
-	// requester, then immutable.
+	// heartbeat and its activation. There is no deadline for the interceptor that is the
+	// only one to end the pod: daemonset.apps.k8s.io on pods of DaemonSets,
+	// kubelet.k8s.io on static ones, imperative-eviction.k8s.io on all others. After the
+	// start of the controller, and after it was cut off from the API server, nobody loses
+	// a turn for 5 minutes. From 120 to 21600, default 1200. Set by the first requester,
+	// then immutable.
 	HeartbeatDeadlineSeconds *int32
 }
 
@@ -112,7 +117,7 @@ const (
 	EvictionRequestCancellationPolicyAllow EvictionRequestCancellationPolicy = "Allow"
 
 	// EvictionRequestCancellationPolicyForbid keeps a request going while its pod
-	// exists, even without requesters, and keeps it from being deleted.
+	// exists, even without requesters, and keeps it from being deleted. It is final.
 	EvictionRequestCancellationPolicyForbid EvictionRequestCancellationPolicy = "Forbid"
 )
 
@@ -153,8 +158,8 @@ type EvictionRequestStatus struct {
 
 	// evictionRequestCancellationPolicy says whether the request can still be called
 	// off. Allow, which is also what an empty value means, or Forbid: an active
-	// interceptor sets that when its work can no longer be undone. It outlasts that
-	// interceptor's turn.
+	// interceptor sets that when its work can no longer be undone. Forbid is final: nobody
+	// can take it back, and it stays when that interceptor's turn ends.
 	EvictionRequestCancellationPolicy EvictionRequestCancellationPolicy
 
 	// activationTime is when activeInterceptors last got a new name. Written by the

@@ -68,7 +68,8 @@ const (
 // reports its heartbeat, and either ends the pod or completes and lets the next
 // one act. The last interceptor is always imperative-eviction.k8s.io, which
 // evicts the pod within its PodDisruptionBudgets. An active interceptor whose
-// heartbeats stop for spec.heartbeatDeadlineSeconds loses its turn.
+// heartbeats stop for spec.heartbeatDeadlineSeconds loses its turn, unless it is the
+// only one that can end the pod.
 //
 // The request is over when one of its conditions Evicted or Canceled is True.
 type EvictionRequest struct {
@@ -116,8 +117,12 @@ type EvictionRequestSpec struct {
 
 	// heartbeatDeadlineSeconds is how long an active interceptor may be silent before
 	// the next one takes over, in seconds. It counts from the later of its last
-	// heartbeat and its activation. From 120 to 21600, default 1200. Set by the first
-	// requester, then immutable.
+	// heartbeat and its activation. There is no deadline for the interceptor that is the
+	// only one to end the pod: daemonset.apps.k8s.io on pods of DaemonSets,
+	// kubelet.k8s.io on static ones, imperative-eviction.k8s.io on all others. After the
+	// start of the controller, and after it was cut off from the API server, nobody loses
+	// a turn for 5 minutes. From 120 to 21600, default 1200. Set by the first requester,
+	// then immutable.
 	// +optional
 	// +default=1200
 	// +k8s:optional
@@ -188,7 +193,7 @@ const (
 	EvictionRequestCancellationPolicyAllow EvictionRequestCancellationPolicy = "Allow"
 
 	// EvictionRequestCancellationPolicyForbid keeps a request going while its pod
-	// exists, even without requesters, and keeps it from being deleted.
+	// exists, even without requesters, and keeps it from being deleted. It is final.
 	EvictionRequestCancellationPolicyForbid EvictionRequestCancellationPolicy = "Forbid"
 )
 
@@ -267,8 +272,8 @@ type EvictionRequestStatus struct {
 
 	// evictionRequestCancellationPolicy says whether the request can still be called
 	// off. Allow, which is also what an empty value means, or Forbid: an active
-	// interceptor sets that when its work can no longer be undone. It outlasts that
-	// interceptor's turn.
+	// interceptor sets that when its work can no longer be undone. Forbid is final: nobody
+	// can take it back, and it stays when that interceptor's turn ends.
 	// +optional
 	// +k8s:optional
 	EvictionRequestCancellationPolicy EvictionRequestCancellationPolicy `json:"evictionRequestCancellationPolicy,omitempty" protobuf:"bytes,7,opt,name=evictionRequestCancellationPolicy,casttype=EvictionRequestCancellationPolicy"`
@@ -305,7 +310,7 @@ const (
 
 const (
 	// EvictionRequestReasonNoRequesters is the reason of Canceled when the last
-	// requester has left.
+	// requester has left, or the request is being deleted.
 	EvictionRequestReasonNoRequesters = "NoRequesters"
 
 	// EvictionRequestReasonValidationFailed is the reason of Canceled when the target
@@ -416,8 +421,8 @@ type EvictionRequestList struct {
 type NodeMaintenanceStage string
 
 const (
-	// NodeMaintenanceStageIdle announces a maintenance: neither nodes nor pods are
-	// acted upon.
+	// NodeMaintenanceStageIdle announces a maintenance: nodes get the condition
+	// MaintenancePlanned, and nothing else is done to them or to their pods.
 	NodeMaintenanceStageIdle NodeMaintenanceStage = "Idle"
 
 	// NodeMaintenanceStageCordon keeps the selected nodes unschedulable.
@@ -456,8 +461,9 @@ const (
 // The administrator moves it through its stages, forward only: Idle announces it,
 // Cordon keeps new pods away, Drain asks for the eviction of the pods that are there,
 // Complete gives the nodes back. The pods leave by EvictionRequests, in the order of
-// spec.drainPlan. Maintenances that share a node agree on the least that one of them
-// allows there. Deleting the object completes it first.
+// spec.drainPlan. Where maintenances share a node, those pods are asked to leave that all
+// of them allow to leave; should that be none while pods are left, the maintenance that is
+// least far goes on. Deleting the object completes it first.
 type NodeMaintenance struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -530,7 +536,7 @@ type NodeMaintenanceStatus struct {
 	StageStatuses []StageStatus `json:"stageStatuses,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,1,rep,name=stageStatuses"`
 
 	// drainStatus is the progress of the drain over all selected nodes. Zero before
-	// the stage Drain; kept as it was after it.
+	// the stage Drain, but for blockers; after it everything but blockers is kept as it was.
 	// +optional
 	DrainStatus DrainStatus `json:"drainStatus,omitempty" protobuf:"bytes,2,opt,name=drainStatus"`
 
@@ -617,14 +623,17 @@ type DrainStatus struct {
 	// blockedPods is how many pods within the drain targets cannot leave without an
 	// intervention: a PodDisruptionBudget or an admission webhook refuses, the API server
 	// refuses their EvictionRequest, their interceptor is silent, they are terminating
-	// for too long, or nothing handles them. See blockers.
+	// for too long, or nothing handles them. Kept as it was after the stage Drain. See
+	// blockers.
 	// +required
 	BlockedPods int32 `json:"blockedPods" protobuf:"varint,7,opt,name=blockedPods"`
 
 	// blockers lists what keeps pods on the selected nodes that were asked to leave, or
 	// should be, and which nodes cannot be cordoned. Pods with the same cause and name are
 	// one blocker. Those that need an intervention come first, then in order of cause and
-	// name. At most 20; blockerCount counts all of them. Empty outside of the stage Drain.
+	// name. At most 20; blockerCount counts all of them. In the stage Cordon they name the
+	// nodes that cannot be cordoned, in the stage Complete the eviction requests that cannot
+	// be withdrawn. Empty in the stage Idle and after the completion.
 	// +optional
 	// +listType=atomic
 	// +k8s:optional
@@ -638,8 +647,8 @@ type DrainStatus struct {
 	BlockerCount int32 `json:"blockerCount" protobuf:"varint,9,opt,name=blockerCount"`
 }
 
-// DrainBlockerCause says why pods stay on a node that is drained. Clients have to expect
-// values that they do not know.
+// DrainBlockerCause says why a maintenance does not go on. Clients have to expect values
+// that they do not know.
 type DrainBlockerCause string
 
 const (
@@ -661,9 +670,9 @@ const (
 	// the blocker names is overdue. Needs an intervention.
 	DrainBlockerInterceptorUnresponsive DrainBlockerCause = "InterceptorUnresponsive"
 
-	// DrainBlockerRequestFailed means that the API server refuses to create or change the
-	// EvictionRequests of pods, because of a quota, an admission webhook or a policy, for
-	// example. The blocker's name is that of the namespace. Needs an intervention.
+	// DrainBlockerRequestFailed means that the API server refuses to create, change or
+	// withdraw the EvictionRequests of pods, because of a quota, an admission webhook or a
+	// policy, for example. The blocker's name is that of the namespace. Needs an intervention.
 	DrainBlockerRequestFailed DrainBlockerCause = "RequestFailed"
 
 	// DrainBlockerRequestRefused means that the EvictionRequest was given up for good: the
@@ -833,7 +842,7 @@ const (
 	NodeMaintenanceInProgress corev1.NodeConditionType = "MaintenanceInProgress"
 
 	// NodeDrainInProgress is True while a maintenance in the stage Drain selects the
-	// node and pods are left on it.
+	// node, and pods are left on it or it is not cordoned.
 	NodeDrainInProgress corev1.NodeConditionType = "DrainInProgress"
 
 	// NodeDrained is True while a maintenance in the stage Drain selects the node, it is

@@ -74,8 +74,8 @@ var map_DrainStatus = map[string]string{
 	"drainMessage":               "drainMessage says what the drain does: \"Draining\", \"Draining (limited by other, maintenances)\", \"Waiting for other, maintenances.\" or \"Drained\".",
 	"drainPlanPosition":          "drainPlanPosition is the index in spec.drainPlan of the entry that is being executed: no pod of those before it was left when it was taken. It never goes back, also when such pods appear later.",
 	"drainedNodes":               "drainedNodes is how many of the selected nodes are cordoned and have no pod left.",
-	"blockedPods":                "blockedPods is how many pods within the drain targets cannot leave without an intervention: a PodDisruptionBudget or an admission webhook refuses, the API server refuses their EvictionRequest, their interceptor is silent, they are terminating for too long, or nothing handles them. See blockers.",
-	"blockers":                   "blockers lists what keeps pods on the selected nodes that were asked to leave, or should be, and which nodes cannot be cordoned. Pods with the same cause and name are one blocker. Those that need an intervention come first, then in order of cause and name. At most 20; blockerCount counts all of them. Empty outside of the stage Drain.",
+	"blockedPods":                "blockedPods is how many pods within the drain targets cannot leave without an intervention: a PodDisruptionBudget or an admission webhook refuses, the API server refuses their EvictionRequest, their interceptor is silent, they are terminating for too long, or nothing handles them. Kept as it was after the stage Drain. See blockers.",
+	"blockers":                   "blockers lists what keeps pods on the selected nodes that were asked to leave, or should be, and which nodes cannot be cordoned. Pods with the same cause and name are one blocker. Those that need an intervention come first, then in order of cause and name. At most 20; blockerCount counts all of them. In the stage Cordon they name the nodes that cannot be cordoned, in the stage Complete the eviction requests that cannot be withdrawn. Empty in the stage Idle and after the completion.",
 	"blockerCount":               "blockerCount is how many blockers there are, including those that blockers has no room for.",
 }
 
@@ -84,7 +84,7 @@ func (DrainStatus) SwaggerDoc() map[string]string {
 }
 
 var map_EvictionRequest = map[string]string{
-	"":         "EvictionRequest asks that one instance of a pod leaves its node, and tracks how it does (KEP-4563).\n\nRequesters ask by standing in spec.requesters. The interceptors that the pod names get their turn one after another, in order: one is active at a time, reports its heartbeat, and either ends the pod or completes and lets the next one act. The last interceptor is always imperative-eviction.k8s.io, which evicts the pod within its PodDisruptionBudgets. An active interceptor whose heartbeats stop for spec.heartbeatDeadlineSeconds loses its turn.\n\nThe request is over when one of its conditions Evicted or Canceled is True.",
+	"":         "EvictionRequest asks that one instance of a pod leaves its node, and tracks how it does (KEP-4563).\n\nRequesters ask by standing in spec.requesters. The interceptors that the pod names get their turn one after another, in order: one is active at a time, reports its heartbeat, and either ends the pod or completes and lets the next one act. The last interceptor is always imperative-eviction.k8s.io, which evicts the pod within its PodDisruptionBudgets. An active interceptor whose heartbeats stop for spec.heartbeatDeadlineSeconds loses its turn, unless it is the only one that can end the pod.\n\nThe request is over when one of its conditions Evicted or Canceled is True.",
 	"metadata": "metadata is the standard object metadata. The name is the UID of the target pod, so there is at most one request per pod instance; generateName is rejected. The eviction request controller copies the pod's labels here; where both have a key, the pod's value wins.",
 	"spec":     "spec says which pod should leave and who asks for it. Written by requesters.",
 	"status":   "status says how far the eviction is. Written by the eviction request controller and, in its own entry of status.interceptors, by the active interceptor. Ignored on creation.",
@@ -108,7 +108,7 @@ var map_EvictionRequestSpec = map[string]string{
 	"":                         "EvictionRequestSpec is what the requesters want.",
 	"target":                   "target is the object that should be evicted. Immutable.",
 	"requesters":               "requesters lists everybody who wants the target evicted. A request is created with at least one of them, and is canceled when the last one leaves. At most 100. Each requester adds and removes its own entry only, best by Server-Side Apply, where every requester is its own field manager.",
-	"heartbeatDeadlineSeconds": "heartbeatDeadlineSeconds is how long an active interceptor may be silent before the next one takes over, in seconds. It counts from the later of its last heartbeat and its activation. From 120 to 21600, default 1200. Set by the first requester, then immutable.",
+	"heartbeatDeadlineSeconds": "heartbeatDeadlineSeconds is how long an active interceptor may be silent before the next one takes over, in seconds. It counts from the later of its last heartbeat and its activation. There is no deadline for the interceptor that is the only one to end the pod: daemonset.apps.k8s.io on pods of DaemonSets, kubelet.k8s.io on static ones, imperative-eviction.k8s.io on all others. After the start of the controller, and after it was cut off from the API server, nobody loses a turn for 5 minutes. From 120 to 21600, default 1200. Set by the first requester, then immutable.",
 }
 
 func (EvictionRequestSpec) SwaggerDoc() map[string]string {
@@ -123,7 +123,7 @@ var map_EvictionRequestStatus = map[string]string{
 	"activeInterceptors":                "activeInterceptors names the interceptor whose turn it is: it may act on the pod, and has to report in its entry of status.interceptors. Written by the eviction request controller. At most 1; empty before the first and after the last turn.",
 	"processedInterceptors":             "processedInterceptors names the interceptors that had their turn, in order: they completed, fell silent, or were stopped by a cancellation. Written by the eviction request controller; it only grows. At most 16.",
 	"interceptors":                      "interceptors holds the report of each interceptor, with the names and the order of targetInterceptors. The eviction request controller writes the empty entries; after that, each entry belongs to the interceptor that it names, while that one is active. At most 16.",
-	"evictionRequestCancellationPolicy": "evictionRequestCancellationPolicy says whether the request can still be called off. Allow, which is also what an empty value means, or Forbid: an active interceptor sets that when its work can no longer be undone. It outlasts that interceptor's turn.",
+	"evictionRequestCancellationPolicy": "evictionRequestCancellationPolicy says whether the request can still be called off. Allow, which is also what an empty value means, or Forbid: an active interceptor sets that when its work can no longer be undone. Forbid is final: nobody can take it back, and it stays when that interceptor's turn ends.",
 	"activationTime":                    "activationTime is when activeInterceptors last got a new name. Written by the eviction request controller together with activeInterceptors. The heartbeat deadline of an interceptor that has not reported yet counts from here.",
 }
 
@@ -175,7 +175,7 @@ func (LocalPodReference) SwaggerDoc() map[string]string {
 }
 
 var map_NodeMaintenance = map[string]string{
-	"":         "NodeMaintenance takes pods off a set of nodes, for an upgrade, a repair or the end of the nodes (KEP-4212).\n\nThe administrator moves it through its stages, forward only: Idle announces it, Cordon keeps new pods away, Drain asks for the eviction of the pods that are there, Complete gives the nodes back. The pods leave by EvictionRequests, in the order of spec.drainPlan. Maintenances that share a node agree on the least that one of them allows there. Deleting the object completes it first.",
+	"":         "NodeMaintenance takes pods off a set of nodes, for an upgrade, a repair or the end of the nodes (KEP-4212).\n\nThe administrator moves it through its stages, forward only: Idle announces it, Cordon keeps new pods away, Drain asks for the eviction of the pods that are there, Complete gives the nodes back. The pods leave by EvictionRequests, in the order of spec.drainPlan. Where maintenances share a node, those pods are asked to leave that all of them allow to leave; should that be none while pods are left, the maintenance that is least far goes on. Deleting the object completes it first.",
 	"metadata": "metadata is the standard object metadata.",
 	"spec":     "spec says which nodes are maintained, how far, and in which order their pods leave. Written by the administrator; the controller sets its stage to Complete when the object is deleted.",
 	"status":   "status says how far the maintenance is. Written by the node maintenance controller. Ignored on creation.",
@@ -210,7 +210,7 @@ func (NodeMaintenanceSpec) SwaggerDoc() map[string]string {
 var map_NodeMaintenanceStatus = map[string]string{
 	"":                   "NodeMaintenanceStatus is how far the maintenance is.",
 	"stageStatuses":      "stageStatuses lists the stages that were started, in that order. At most 4.",
-	"drainStatus":        "drainStatus is the progress of the drain over all selected nodes. Zero before the stage Drain; kept as it was after it.",
+	"drainStatus":        "drainStatus is the progress of the drain over all selected nodes. Zero before the stage Drain, but for blockers; after it everything but blockers is kept as it was.",
 	"conditions":         "conditions of the maintenance. Drained is True when the stage is Drain, every selected node is cordoned, and no pod is left on any of them. Its message otherwise names what is blocking. A program may trust it if the observedGeneration of the condition equals metadata.generation; after the stage Drain it keeps what the drain had reached, with the observedGeneration of that time. At most 100.",
 	"observedGeneration": "observedGeneration is the metadata.generation that selectedNodes and, in the stage Drain, drainStatus and the condition Drained are about. It stays behind, and they stay as they were, until the controller has examined every node that the new generation selects.",
 	"selectedNodes":      "selectedNodes is how many nodes spec.nodeSelector matches, as of observedGeneration.",

@@ -50,12 +50,15 @@ type DrainStatusApplyConfiguration struct {
 	// blockedPods is how many pods within the drain targets cannot leave without an
 	// intervention: a PodDisruptionBudget or an admission webhook refuses, the API server
 	// refuses their EvictionRequest, their interceptor is silent, they are terminating
-	// for too long, or nothing handles them. See blockers.
+	// for too long, or nothing handles them. Kept as it was after the stage Drain. See
+	// blockers.
 	BlockedPods *int32 `json:"blockedPods,omitempty"`
 	// blockers lists what keeps pods on the selected nodes that were asked to leave, or
 	// should be, and which nodes cannot be cordoned. Pods with the same cause and name are
 	// one blocker. Those that need an intervention come first, then in order of cause and
-	// name. At most 20; blockerCount counts all of them. Empty outside of the stage Drain.
+	// name. At most 20; blockerCount counts all of them. In the stage Cordon they name the
+	// nodes that cannot be cordoned, in the stage Complete the eviction requests that cannot
+	// be withdrawn. Empty in the stage Idle and after the completion.
 	Blockers []DrainBlockerApplyConfiguration `json:"blockers,omitempty"`
 	// blockerCount is how many blockers there are, including those that blockers has no
 	// room for.

@@ -38,7 +38,8 @@ import (
 // reports its heartbeat, and either ends the pod or completes and lets the next
 // one act. The last interceptor is always imperative-eviction.k8s.io, which
 // evicts the pod within its PodDisruptionBudgets. An active interceptor whose
-// heartbeats stop for spec.heartbeatDeadlineSeconds loses its turn.
+// heartbeats stop for spec.heartbeatDeadlineSeconds loses its turn, unless it is the
+// only one that can end the pod.
 //
 // The request is over when one of its conditions Evicted or Canceled is True.
 type EvictionRequestApplyConfiguration struct {

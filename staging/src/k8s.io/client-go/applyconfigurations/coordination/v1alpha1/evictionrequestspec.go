@@ -32,8 +32,12 @@ type EvictionRequestSpecApplyConfiguration struct {
 	Requesters []RequesterApplyConfiguration `json:"requesters,omitempty"`
 	// heartbeatDeadlineSeconds is how long an active interceptor may be silent before
 	// the next one takes over, in seconds. It counts from the later of its last
-	// heartbeat and its activation. From 120 to 21600, default 1200. Set by the first
-	// requester, then immutable.
+	// heartbeat and its activation. There is no deadline for the interceptor that is the
+	// only one to end the pod: daemonset.apps.k8s.io on pods of DaemonSets,
+	// kubelet.k8s.io on static ones, imperative-eviction.k8s.io on all others. After the
+	// start of the controller, and after it was cut off from the API server, nobody loses
+	// a turn for 5 minutes. From 120 to 21600, default 1200. Set by the first requester,
+	// then immutable.
 	HeartbeatDeadlineSeconds *int32 `json:"heartbeatDeadlineSeconds,omitempty"`
 }
 

@@ -58,8 +58,8 @@ type EvictionRequestStatusApplyConfiguration struct {
 	Interceptors []InterceptorStatusApplyConfiguration `json:"interceptors,omitempty"`
 	// evictionRequestCancellationPolicy says whether the request can still be called
 	// off. Allow, which is also what an empty value means, or Forbid: an active
-	// interceptor sets that when its work can no longer be undone. It outlasts that
-	// interceptor's turn.
+	// interceptor sets that when its work can no longer be undone. Forbid is final: nobody
+	// can take it back, and it stays when that interceptor's turn ends.
 	EvictionRequestCancellationPolicy *coordinationv1alpha1.EvictionRequestCancellationPolicy `json:"evictionRequestCancellationPolicy,omitempty"`
 	// activationTime is when activeInterceptors last got a new name. Written by the
 	// eviction request controller together with activeInterceptors. The heartbeat

@@ -36,8 +36,9 @@ import (
 // The administrator moves it through its stages, forward only: Idle announces it,
 // Cordon keeps new pods away, Drain asks for the eviction of the pods that are there,
 // Complete gives the nodes back. The pods leave by EvictionRequests, in the order of
-// spec.drainPlan. Maintenances that share a node agree on the least that one of them
-// allows there. Deleting the object completes it first.
+// spec.drainPlan. Where maintenances share a node, those pods are asked to leave that all
+// of them allow to leave; should that be none while pods are left, the maintenance that is
+// least far goes on. Deleting the object completes it first.
 type NodeMaintenanceApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:",inline"`
 	// metadata is the standard object metadata.
