@@ -123,7 +123,7 @@ func (w *eventWriter) maintenanceChanged(m *coordinationv1alpha1.NodeMaintenance
 	}
 }
 
-// isCompletionBlocked reports whether requests cannot be withdrawn in the stage Complete.
+// isCompletionBlocked reports whether something keeps the stage Complete from its end.
 func isCompletionBlocked(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
 	return hasStarted(status, coordinationv1alpha1.NodeMaintenanceStageComplete) && status.DrainStatus.BlockerCount > 0
 }

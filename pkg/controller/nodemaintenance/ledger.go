@@ -65,8 +65,9 @@ type account struct {
 	// blame counts the nodes that give the name of a maintenance as the reason why this one
 	// gets no further.
 	blame nameCounts
-	// unreleased are the nodes that the stage Complete has not dealt with yet.
-	unreleased sets.Set[string]
+	// unreleased are the nodes that the stage Complete has not dealt with yet, each with what
+	// keeps it. The maintenance need not select them any more, nor need they exist.
+	unreleased map[string][]maintenance.HoldGroup
 	// cordons are those of them that may still be unschedulable because of this maintenance.
 	cordons sets.Set[string]
 	// completing is whether unreleased was filled.
@@ -243,7 +244,7 @@ func (l *ledger) observe(wanted order, storedPosition int, nodes func() []*v1.No
 		fresh.nodes[node.Name] = nil
 		fresh.unknown++
 		if wanted.completes() {
-			fresh.unreleased.Insert(node.Name)
+			fresh.unreleased[node.Name] = nil
 			if fresh.mayHaveCordoned(known, node.Name) {
 				fresh.cordons.Insert(node.Name)
 			}
@@ -262,7 +263,7 @@ func newAccount(wanted order, storedPosition int) *account {
 		nodes:      map[string]*nodeCount{},
 		remaining:  make([]int, wanted.plan.Len()+1),
 		blame:      nameCounts{},
-		unreleased: sets.New[string](),
+		unreleased: map[string][]maintenance.HoldGroup{},
 		cordons:    sets.New[string](),
 		timed:      sets.New[v1.PodType](),
 	}
@@ -357,16 +358,31 @@ func (l *ledger) release(node string, observed int) []string {
 	defer l.lock.Unlock()
 	var finished []string
 	for account := range l.accountsOf(node) {
-		if account.since <= observed && account.unreleased.Has(node) {
-			account.unreleased.Delete(node)
+		if _, unreleased := account.unreleased[node]; unreleased && account.since <= observed {
+			delete(account.unreleased, node)
 			account.cordons.Delete(node)
 			l.reindex(node, account)
-			if account.unreleased.Len() == 0 {
+			if len(account.unreleased) == 0 {
 				finished = append(finished, account.name)
 			}
 		}
 	}
 	return finished
+}
+
+// delay notes what keeps the node from being given back, and returns the maintenances that wait
+// for it.
+func (l *ledger) delay(node string, holds []maintenance.HoldGroup) []string {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	var waiting []string
+	for account := range l.accountsOf(node) {
+		if _, unreleased := account.unreleased[node]; unreleased {
+			account.unreleased[node] = holds
+			waiting = append(waiting, account.name)
+		}
+	}
+	return waiting
 }
 
 // isDraining tells whether a maintenance drains the node, as far as the ledger knows.
@@ -580,9 +596,10 @@ func (l *ledger) summarize(name string) (summary, bool) {
 	}
 	sums := summary{
 		nodes: len(a.nodes), ready: true, position: a.position, unplanned: a.remaining[len(a.remaining)-1],
-		released: a.completing && a.unreleased.Len() == 0,
+		released: a.completing && len(a.unreleased) == 0,
 	}
-	targets, holds := map[string]maintenance.Targets{}, [][]maintenance.HoldGroup{}
+	// Accounts in the stage Complete have none besides.
+	targets, holds := map[string]maintenance.Targets{}, slices.Collect(maps.Values(a.unreleased))
 	limitedBy := sets.New[string]()
 	for _, count := range a.nodes {
 		if count == nil || !count.recorded {

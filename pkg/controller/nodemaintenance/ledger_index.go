@@ -69,12 +69,13 @@ func (l *ledger) enter(name string, fresh *account) sets.Set[string] {
 }
 
 // all returns the nodes of a maintenance, and those that it has not given back yet.
-func (a *account) all() sets.Set[string] { return sets.KeySet(a.nodes).Union(a.unreleased) }
+func (a *account) all() sets.Set[string] { return sets.KeySet(a.nodes).Union(sets.KeySet(a.unreleased)) }
 
 // reindex follows a change of the nodes of the account, or of those it has not given back.
 func (l *ledger) reindex(node string, a *account) {
 	_, has := a.nodes[node]
-	l.byNode.set(node, a.name, has || a.unreleased.Has(node))
+	_, unreleased := a.unreleased[node]
+	l.byNode.set(node, a.name, has || unreleased)
 }
 
 // accountsOf returns the accounts that have the node, or have not given it back yet.

@@ -59,8 +59,9 @@ func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now t
 		status.DrainStatus = computeDrainStatus(sums)
 		setCondition(status, drainedCondition(sums), m.Generation, now)
 	case coordinationv1alpha1.NodeMaintenanceStageComplete:
-		// What the drain had reached stays there to read. Only what cannot be withdrawn is blocked.
-		status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = withdrawalBlockers(sums.holds)
+		// What the drain had reached stays there to read. Blocked are only nodes that cannot be
+		// given back, and what cannot be withdrawn.
+		status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = completionBlockers(sums.holds)
 		if drained := findDrained(status); drained != nil && drained.Status != metav1.ConditionTrue {
 			setCondition(status, metav1.Condition{
 				Status: metav1.ConditionFalse, Reason: coordinationv1alpha1.NodeMaintenanceReasonNotDraining,
@@ -71,19 +72,28 @@ func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now t
 	return status
 }
 
-// withdrawalBlockers returns failed withdrawals, which have the cause and the form of failed
-// requests, with words of their own.
-func withdrawalBlockers(groups []maintenance.HoldGroup) ([]coordinationv1alpha1.DrainBlocker, int32) {
+// completionBlockers returns failed withdrawals and uncordons, which have the causes and the form of
+// failed requests and cordons, with words of their own.
+func completionBlockers(groups []maintenance.HoldGroup) ([]coordinationv1alpha1.DrainBlocker, int32) {
 	blockers, total := maintenance.Blockers(groups)
 	for i := range blockers {
 		b := &blockers[i]
-		at := slices.IndexFunc(groups, func(g maintenance.HoldGroup) bool { return g.Name == b.Name })
-		predicate := "is still asked to leave: its request"
-		if b.PodCount != 1 {
-			predicate = "are still asked to leave: their requests"
+		at := slices.IndexFunc(groups, func(g maintenance.HoldGroup) bool {
+			return g.Cause == maintenance.HoldCause(b.Cause) && g.Name == b.Name
+		})
+		text := ""
+		switch b.Cause {
+		case coordinationv1alpha1.DrainBlockerRequestFailed:
+			text = fmt.Sprintf("%s in namespace %s is still asked to leave: its request cannot be withdrawn", count(int(b.PodCount), "pod"), b.Name)
+			if b.PodCount != 1 {
+				text = fmt.Sprintf("%s in namespace %s are still asked to leave: their requests cannot be withdrawn", count(int(b.PodCount), "pod"), b.Name)
+			}
+		case coordinationv1alpha1.DrainBlockerCordonFailed:
+			text = count(int(b.NodeCount), "node") + " cannot be made schedulable"
+		default:
+			continue
 		}
-		b.Message = shorten(fmt.Sprintf("%s in namespace %s %s cannot be withdrawn (since %s, %s)",
-			count(int(b.PodCount), "pod"), b.Name, predicate, b.SinceTime.UTC().Format(time.RFC3339), groups[at].Message))
+		b.Message = shorten(fmt.Sprintf("%s (since %s, %s)", text, b.SinceTime.UTC().Format(time.RFC3339), groups[at].Message))
 	}
 	return blockers, total
 }

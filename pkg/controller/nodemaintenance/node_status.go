@@ -38,7 +38,7 @@ type nodeView struct {
 	keepsCordon bool
 	// cordonRefused is whether the API server has refused to cordon the node.
 	cordonRefused bool
-	// cordonHold is what the status says of that.
+	// cordonHold is what the status says of that, or of a node that cannot be uncordoned.
 	cordonHold      *maintenance.Hold
 	targets         maintenance.Targets
 	state           drainState

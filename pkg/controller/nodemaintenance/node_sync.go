@@ -94,6 +94,7 @@ func isDraining(orders []order) bool {
 func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	withdrawals := facts.withdrawals()
 	c.failures.keep(name, withdrawalsOf(withdrawals))
+	c.recordDelays(name, c.failedWithdrawals(name, facts))
 	c.setWrites(name, withdrawals, true)
 	if len(withdrawals) > 0 || !facts.quiet {
 		return
@@ -108,7 +109,7 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 // returns without an error is in the queue, or brought by an event.
 func (c *Controller) writeNode(ctx context.Context, node *v1.Node, orders []order, facts *nodeFacts, now time.Time) error {
 	view := c.view(node, orders, facts)
-	c.failures.keep(node.Name, attempted(node, view, facts))
+	c.failures.keep(node.Name, c.attempted(node, view, facts))
 	if facts.ready {
 		c.recordNode(node, orders, facts, view)
 	}
@@ -123,7 +124,7 @@ func (c *Controller) writeNode(ctx context.Context, node *v1.Node, orders []orde
 	}
 	draining := len(view.draining) > 0
 	settled := false
-	if err == nil && (draining || facts.quiet) {
+	if err == nil && (draining || facts.quiet && !c.isToUncordon(node, view)) {
 		// While the node cannot be made schedulable, its status remembers that it has to be. And
 		// the targets stay there as long as somebody may act on them.
 		settled, err = c.syncNodeStatus(ctx, node, view, now)
@@ -270,6 +271,9 @@ func (c *Controller) view(node *v1.Node, orders []order, facts *nodeFacts) *node
 	}
 	view.keepsCordon = claimed && len(view.holding) == 0 && c.isOwnCordon(node)
 	view.cordonRefused = c.isCordonRefused(node)
+	if failed, _ := c.failures.get(node.Name, node.UID); failed.blocks() && (view.cordonRefused || c.isToUncordon(node, view)) {
+		view.cordonHold = ptr.To(maintenance.FailedCordon(node.Name, failed.message, failed.since))
+	}
 	if len(view.draining) == 0 || len(facts.members) == 0 {
 		return view
 	}
@@ -277,9 +281,6 @@ func (c *Controller) view(node *v1.Node, orders []order, facts *nodeFacts) *node
 	if view.cordonRefused {
 		// No pod is asked to leave a node that takes new ones.
 		view.targets = storedTargets(node)
-		if failed, _ := c.failures.get(node.Name, node.UID); failed.blocks() {
-			view.cordonHold = ptr.To(maintenance.FailedCordon(node.Name, failed.message, failed.since))
-		}
 	}
 	view.state.left, view.state.cordoned = len(facts.pods) > 0, node.Spec.Unschedulable
 	for _, pod := range facts.pods {
@@ -357,27 +358,42 @@ func (c *Controller) recordNode(node *v1.Node, orders []order, facts *nodeFacts,
 		}
 	}
 	for i := range orders {
-		if orders[i].completes() {
-			c.ledger.record(node.Name, orders[i].name, nodeRecord{holds: c.failedWithdrawals(node.Name, facts, view)})
-		}
 		// Many nodes have something to say at the same time.
 		c.maintenances.AddAfter(orders[i].name, lookInterval)
 	}
+	c.recordDelays(node.Name, c.delays(node, facts, view))
 }
 
-// failedWithdrawals returns what keeps a maintenance from being completed on the node: pods that
-// are still asked to leave, because the API server refuses to let the controller withdraw.
-func (c *Controller) failedWithdrawals(node string, facts *nodeFacts, view *nodeView) []maintenance.HoldGroup {
+// recordDelays tells those maintenances in Complete that wait for the node what keeps it. They need
+// not select it any more, nor need it exist.
+func (c *Controller) recordDelays(node string, holds []maintenance.Hold) {
+	for _, name := range c.ledger.delay(node, maintenance.GroupHolds(holds)) {
+		c.maintenances.AddAfter(name, lookInterval)
+	}
+}
+
+// delays returns what keeps the node from being given back.
+func (c *Controller) delays(node *v1.Node, facts *nodeFacts, view *nodeView) []maintenance.Hold {
 	if len(view.draining) > 0 {
 		return nil
 	}
+	holds := c.failedWithdrawals(node.Name, facts)
+	if view.cordonHold != nil && c.isToUncordon(node, view) {
+		holds = append(holds, *view.cordonHold)
+	}
+	return holds
+}
+
+// failedWithdrawals returns the pods that are still asked to leave, because the API server refuses
+// to let the controller withdraw.
+func (c *Controller) failedWithdrawals(node string, facts *nodeFacts) []maintenance.Hold {
 	var holds []maintenance.Hold
 	for _, pod := range facts.withdrawals() {
 		if failed, ok := c.failures.get(node, withdrawalOf(pod.UID)); ok && failed.blocks() {
 			holds = append(holds, maintenance.FailedRequest(pod, failed.message, failed.since))
 		}
 	}
-	return maintenance.GroupHolds(holds)
+	return holds
 }
 
 // fastForwarded tells of a newcomer that finds a node further than it would have it.
@@ -391,21 +407,34 @@ func (c *Controller) fastForwarded(name string, node *v1.Node, floor maintenance
 // once when the last one is over. A node that none ever held is left as it is. It returns
 // the node as it is then, and whether a write, or its failure, has changed what is known of it.
 func (c *Controller) syncCordon(ctx context.Context, node *v1.Node, view *nodeView, now time.Time) (latest *v1.Node, changed bool, err error) {
-	held := len(view.holding) > 0
 	switch {
-	case held && !node.Spec.Unschedulable:
+	case len(view.holding) > 0 && !node.Spec.Unschedulable:
 		return c.cordon(ctx, node, view, now)
-	case !held && !view.keepsCordon && c.isOwnCordon(node):
-		written, err := c.writer.setUnschedulable(ctx, node, false)
-		if err != nil {
-			c.events.cordonFailed(node, err)
-			return node, true, err
-		}
-		c.contests.forget(node.Name)
-		c.events.uncordoned(node)
-		return written, true, nil
+	case c.isToUncordon(node, view):
+		return c.uncordon(ctx, node, now)
 	}
 	return node, false, nil
+}
+
+// isToUncordon reports whether the node has to be made schedulable.
+func (c *Controller) isToUncordon(node *v1.Node, view *nodeView) bool {
+	return len(view.holding) == 0 && !view.keepsCordon && c.isOwnCordon(node)
+}
+
+// uncordon makes the node schedulable.
+func (c *Controller) uncordon(ctx context.Context, node *v1.Node, now time.Time) (latest *v1.Node, changed bool, err error) {
+	if wait := c.failures.wait(node.Name, node.UID, now); wait > 0 {
+		c.nodes.AddAfter(node.Name, wait)
+		return node, false, nil
+	}
+	written, err := c.writer.setUnschedulable(ctx, node, false)
+	if err != nil {
+		return node, true, c.cordonFailed(ctx, node, err)
+	}
+	c.failures.succeeded(node.Name, node.UID)
+	c.contests.forget(node.Name)
+	c.events.uncordoned(node)
+	return written, true, nil
 }
 
 // cordon makes the node unschedulable. Where somebody makes it schedulable again and
@@ -443,7 +472,7 @@ func (c *Controller) cordon(ctx context.Context, node *v1.Node, view *nodeView, 
 // equal one, and no event tells.
 func (c *Controller) lookAgain(node *v1.Node) { c.nodes.AddAfter(node.Name, staleInterval) }
 
-// cordonFailed notes that the node cannot be cordoned, which is tried again later. It returns
+// cordonFailed notes that the node cannot be cordoned or uncordoned, which is tried again later. It returns
 // the error where it says nothing about that: the node has changed or gone, or the controller
 // stops.
 func (c *Controller) cordonFailed(ctx context.Context, node *v1.Node, err error) error {
@@ -513,9 +542,9 @@ func (p *podFacts) isWithdrawal() bool {
 
 // attempted returns the objects of the node for which a write may have failed that is still
 // wanted: the node itself, pods that are to be asked to leave, and withdrawals.
-func attempted(node *v1.Node, view *nodeView, facts *nodeFacts) sets.Set[types.UID] {
+func (c *Controller) attempted(node *v1.Node, view *nodeView, facts *nodeFacts) sets.Set[types.UID] {
 	uids := sets.New[types.UID]()
-	if len(view.holding) > 0 && !node.Spec.Unschedulable {
+	if len(view.holding) > 0 && !node.Spec.Unschedulable || c.isToUncordon(node, view) {
 		uids.Insert(node.UID)
 	}
 	if len(view.draining) == 0 {

@@ -146,3 +146,78 @@ func TestCordonByHandDuringARefusedWithdrawal(t *testing.T) {
 		t.Errorf("in the end: node %+v, maintenance %+v", f.node("n"), f.maintenance("m"))
 	}
 }
+
+// The same where the maintenance does not select the node any more, or the node is gone: it waits
+// for the withdrawal there, and says so until it is over.
+func TestRefusedWithdrawalOfALostNodeIsABlocker(t *testing.T) {
+	for name, lose := range map[string]func(*fixture){
+		"other labels": func(f *fixture) { f.relabel("n", nil) },
+		"gone": func(f *fixture) {
+			if err := f.client.CoreV1().Nodes().Delete(f.ctx, "n", metav1.DeleteOptions{}); err != nil {
+				f.t.Fatal(err)
+			}
+		},
+	} {
+		for _, when := range []string{"before", "after"} {
+			f := newFixture(t)
+			f.createNode("n", map[string]string{"a": ""})
+			f.createNode("other", map[string]string{"a": ""})
+			f.createPods(1, "n", 0)
+			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+			f.settle()
+			refused := f.refuse("patch", "evictionrequests", "", quota)
+			f.setStage("m", stageComplete)
+			if when == "after" {
+				f.run(time.Minute)
+			} else {
+				f.deliverMaintenances()
+				f.syncOnly("m")
+			}
+			lose(f)
+			f.run(5 * time.Minute)
+			m := f.maintenance("m")
+			if blockers := m.Status.DrainStatus.Blockers; len(m.Finalizers) == 0 || len(blockers) != 1 || m.Status.DrainStatus.BlockerCount != 1 ||
+				!strings.Contains(blockers[0].Message, "1 pod in namespace default is still asked to leave: its request cannot be withdrawn") {
+				t.Errorf("%s, %s the refusal: finalizers %v, blockers %+v", name, when, m.Finalizers, blockers)
+			}
+			refused.err = allowed
+			f.run(maxRetry + 5*time.Second)
+			if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.requested() > 0 || len(f.failures.nodes) > 0 {
+				t.Errorf("%s, %s the refusal: in the end %+v, remembered %v", name, when, m, f.failures.nodes)
+			}
+		}
+	}
+}
+
+// A node that cannot be made schedulable keeps its maintenance, which says so until it is over,
+// also where it does not select the node any more.
+func TestRefusedUncordonIsABlocker(t *testing.T) {
+	for name, change := range map[string]func(*fixture){
+		"selected":     func(*fixture) {},
+		"other labels": func(f *fixture) { f.relabel("n", nil) },
+	} {
+		f := newFixture(t)
+		f.createNode("n", map[string]string{"a": ""})
+		f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+		f.settle()
+		refused := f.refuse("patch", "nodes", "", webhook)
+		f.setStage("m", stageComplete)
+		f.deliverMaintenances()
+		f.syncOnly("m")
+		change(f)
+		f.run(5 * time.Minute)
+		m := f.maintenance("m")
+		if blockers := m.Status.DrainStatus.Blockers; len(m.Finalizers) == 0 || len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerCordonFailed ||
+			blockers[0].Object == nil || blockers[0].Object.Name != "n" ||
+			!strings.Contains(blockers[0].Message, "1 node cannot be made schedulable (since ") || !strings.Contains(blockers[0].Message, "a webhook says no") {
+			t.Fatalf("%s: finalizers %v, blockers %+v", name, m.Finalizers, blockers)
+		}
+		expectRetries(t, refused.attempts)
+		f.expectEvent("NodeMaintenance m: CompletionBlocked: " + m.Status.DrainStatus.Blockers[0].Message)
+		refused.err = allowed
+		f.run(maxRetry + 5*time.Second)
+		if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.node("n").Spec.Unschedulable || len(f.failures.nodes) > 0 {
+			t.Errorf("%s: in the end %+v, remembered %v", name, m, f.failures.nodes)
+		}
+	}
+}
