@@ -263,6 +263,13 @@ func (f *surgeFixture) intercept() (stop func()) {
 	}
 }
 
+// restart makes a controller that knows only what the caches have. The one before has stopped.
+func (f *surgeFixture) restart() {
+	f.dc.queue.ShutDown()
+	f.newController()
+	f.intercepts = false
+}
+
 // put creates or replaces an object, and waits until everybody knows.
 func (f *surgeFixture) put(obj runtime.Object) {
 	f.t.Helper()

@@ -103,9 +103,9 @@ type move struct {
 	uid            types.UID
 	// deployment is whose turn it is; only takeTurn writes it, under the lock.
 	deployment types.UID
-	// taken is when this process has taken the turn, beat the last sign of life of an earlier
-	// one that has held it, or zero.
-	taken, beat time.Time
+	// taken is when this process has taken the turn, beat and eta the last heartbeat and the ETA
+	// of an earlier one that has held it, or zero.
+	taken, beat, eta time.Time
 	// heard is when the Deployment has said something last. Guarded by the lock of the surger.
 	heard time.Time
 	// wake tells that the pod may belong to somebody else by now.
@@ -293,6 +293,7 @@ func (s *surger) report(now time.Time, w *workload) {
 			m.finish(verdict)
 		} else {
 			m.turn.SetMessage(verdict.message)
+			m.turn.SetExpectedFinishTime(verdict.eta)
 		}
 	}
 }
@@ -315,7 +316,7 @@ func (s *surger) takeTurn(ctx context.Context, turn *evictionrequest.Turn) error
 	for {
 		d, known := s.deploymentOf(ctx, m.namespace, m.pod, m.uid)
 		if known && d == nil {
-			return s.conclude(turn, verdict{metrics.Declined, "No Deployment controls the pod."})
+			return s.conclude(turn, verdict{outcome: metrics.Declined, message: "No Deployment controls the pod."})
 		}
 		if d != nil {
 			s.assign(m, d)
@@ -331,7 +332,7 @@ func (s *surger) takeTurn(ctx context.Context, turn *evictionrequest.Turn) error
 		case <-m.wake:
 		case <-ticker.C():
 			if silence := s.silence(m); silence >= defaultProgressDeadline {
-				return s.conclude(turn, verdict{metrics.GivenUp, fmt.Sprintf("Gave up: the Deployment could not be looked at for %v.", silence.Round(time.Second))})
+				return s.conclude(turn, verdict{outcome: metrics.GivenUp, message: fmt.Sprintf("Gave up: the Deployment could not be looked at for %v.", silence.Round(time.Second))})
 			}
 		}
 	}
@@ -375,8 +376,8 @@ func (s *surger) begin(turn *evictionrequest.Turn) *move {
 		over:      make(chan verdict, 1),
 		heard:     now,
 		taken:     now,
-		beat:      lastBeat(turn.Request(), now),
 	}
+	m.beat, m.eta = lastReport(turn.Request(), now)
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.moves[m.uid] = m

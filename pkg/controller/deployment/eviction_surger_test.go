@@ -722,9 +722,9 @@ func TestOldTurnEndsLate(t *testing.T) {
 
 func TestFirstVerdictCounts(t *testing.T) {
 	m := &move{over: make(chan verdict, 1)}
-	first := verdict{metrics.GivenUp, "Gave up."}
+	first := verdict{outcome: metrics.GivenUp, message: "Gave up."}
 	m.finish(first)
-	m.finish(verdict{metrics.Completed, "The pod terminates."})
+	m.finish(verdict{outcome: metrics.Completed, message: "The pod terminates."})
 	if got := <-m.over; got != first {
 		t.Errorf("the verdict is %v, want the first", got)
 	}
@@ -797,26 +797,30 @@ func TestVerdictOfAnOldLook(t *testing.T) {
 	}
 }
 
-func TestLastBeat(t *testing.T) {
+func TestLastReport(t *testing.T) {
 	at := func(beat time.Duration) func(*coordinationv1alpha1.EvictionRequest) {
 		return func(request *coordinationv1alpha1.EvictionRequest) {
 			request.Status.Interceptors[0].HeartbeatTime = ptr.To(metav1.NewTime(bubbleBegins.Add(beat)))
 		}
 	}
+	eta := func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Status.Interceptors[0].ExpectedFinishTime = ptr.To(metav1.NewTime(bubbleBegins.Add(time.Hour)))
+	}
 	for name, tc := range map[string]struct {
-		request *coordinationv1alpha1.EvictionRequest
-		want    time.Time
+		request   *coordinationv1alpha1.EvictionRequest
+		beat, eta time.Time
 	}{
 		"none":     {request: asks("a")},
-		"before":   {request: asks("a", at(-time.Minute)), want: bubbleBegins.Add(-time.Minute)},
-		"is ahead": {request: asks("a", at(time.Minute)), want: bubbleBegins},
-		"of another": {request: asks("a", at(-time.Minute), func(request *coordinationv1alpha1.EvictionRequest) {
+		"before":   {request: asks("a", at(-time.Minute)), beat: bubbleBegins.Add(-time.Minute)},
+		"is ahead": {request: asks("a", at(time.Minute)), beat: bubbleBegins},
+		"with ETA": {request: asks("a", at(-time.Minute), eta), beat: bubbleBegins.Add(-time.Minute), eta: bubbleBegins.Add(time.Hour)},
+		"of another": {request: asks("a", at(-time.Minute), eta, func(request *coordinationv1alpha1.EvictionRequest) {
 			request.Status.Interceptors[0].Name = "other.example.com"
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := lastBeat(tc.request, bubbleBegins); !got.Equal(tc.want) {
-				t.Errorf("got %v, want %v", got, tc.want)
+			if beat, eta := lastReport(tc.request, bubbleBegins); !beat.Equal(tc.beat) || !eta.Equal(tc.eta) {
+				t.Errorf("got %v and %v, want %v and %v", beat, eta, tc.beat, tc.eta)
 			}
 		})
 	}

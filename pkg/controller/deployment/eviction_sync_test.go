@@ -428,7 +428,7 @@ func TestLongSurge(t *testing.T) {
 }
 
 // A restart gives nobody up at once, whatever time has passed without a process, and starts no
-// deadline again: two of five minutes were over.
+// deadline again: three of five minutes were over.
 func TestSurgeAfterAnOutage(t *testing.T) {
 	began, beat := metav1.NewTime(bubbleBegins.Add(-time.Hour)), metav1.NewTime(bubbleBegins.Add(-58*time.Minute))
 	request := asks("a", func(request *coordinationv1alpha1.EvictionRequest) {
@@ -447,7 +447,7 @@ func TestSurgeAfterAnOutage(t *testing.T) {
 		look() // Before the library has begun the turn.
 		defer f.intercept()()
 		look()
-		time.Sleep(140 * time.Second)
+		time.Sleep(80 * time.Second)
 		look()
 		if entry := f.entry("a-uid"); entry.CompletionTime != nil {
 			t.Errorf("given up after %v: %v", time.Since(bubbleBegins), entry)
@@ -457,6 +457,61 @@ func TestSurgeAfterAnOutage(t *testing.T) {
 		if entry := f.entry("a-uid"); entry.CompletionTime == nil || !strings.HasPrefix(entry.Message, "Gave up after 5m0s without progress.") {
 			t.Errorf("after %v the entry is %v, want it given up", time.Since(bubbleBegins), entry)
 		}
+	})
+}
+
+// The deadline stands still while no process runs, however often that is.
+func TestSurgeAfterOutages(t *testing.T) {
+	rs := web1(sized(2, 1, 2), annotated(surge1of2))
+	withSurger(t, []runtime.Object{web(), rs, webPod("a"), webPod("b", starting), asks("a")}, func(t *testing.T, f *surgeFixture) {
+		// runs has a process run for so long, until the surge is given up.
+		runs := func(life time.Duration) (givenUp bool) {
+			t.Helper()
+			defer f.restart()
+			defer f.intercept()()
+			for began := time.Now(); time.Since(began) < life; time.Sleep(10 * time.Second) {
+				if _, err := f.surge(); err != nil {
+					t.Fatal(err)
+				}
+				if entry := f.entry("a-uid"); entry.CompletionTime != nil {
+					return strings.HasPrefix(entry.Message, "Gave up after 5m0s without progress.")
+				}
+			}
+			return false
+		}
+		for range 2 {
+			if runs(2 * time.Minute) {
+				t.Fatalf("given up after %v", time.Since(bubbleBegins))
+			}
+			time.Sleep(30 * time.Minute)
+		}
+		if runs(50 * time.Second) {
+			t.Errorf("given up after less than five minutes of work: %v", time.Since(bubbleBegins))
+		}
+		if !runs(3 * time.Minute) {
+			t.Errorf("not given up: %v", f.entry("a-uid"))
+		}
+	})
+}
+
+// Processes that end soon do not have a surge wait for ever.
+func TestSurgeOfShortProcesses(t *testing.T) {
+	rs := web1(sized(2, 1, 2), annotated(surge1of2))
+	withSurger(t, []runtime.Object{web(), rs, webPod("a"), webPod("b", starting), asks("a")}, func(t *testing.T, f *surgeFixture) {
+		for range 7 {
+			stop := f.intercept()
+			if _, err := f.surge(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Second)
+			stop()
+			f.restart()
+			if f.entry("a-uid").CompletionTime != nil {
+				return
+			}
+			time.Sleep(5 * time.Minute)
+		}
+		t.Errorf("not given up after %v: %v", time.Since(bubbleBegins), f.entry("a-uid"))
 	})
 }
 

@@ -40,6 +40,8 @@ type verdict struct {
 	// outcome is empty while the turn goes on.
 	outcome metrics.Outcome
 	message string
+	// eta is what etaAfterOutage returns, for a turn that goes on.
+	eta time.Time
 }
 
 // verdicts adds what each pod of a ReplicaSet hears that is asked to leave.
@@ -64,7 +66,10 @@ func (w *workload) verdicts(now time.Time, set *replicaSet, verdicts map[types.U
 		}
 		v := w.verdict(now, set, asked, message)
 		if v.outcome == "" && spare.Has(asked.uid) {
-			v = verdict{metrics.Declined, fmt.Sprintf("%s is paused in a rollout, which has taken the room for a surge, and has its replicas without the pod.", w)}
+			v = verdict{outcome: metrics.Declined, message: fmt.Sprintf("%s is paused in a rollout, which has taken the room for a surge, and has its replicas without the pod.", w)}
+		}
+		if v.outcome == "" {
+			v.eta = w.etaAfterOutage(set, asked)
 		}
 		verdicts[asked.uid] = v
 	}
@@ -111,15 +116,15 @@ func (w *workload) verdict(now time.Time, set *replicaSet, asked askedPod, messa
 	case w.deployment.DeletionTimestamp != nil && w.hasExtra() && patient:
 		return verdict{message: fmt.Sprintf("%s is being deleted and takes its surge back.", w)}
 	case w.deployment.DeletionTimestamp != nil:
-		return verdict{metrics.Declined, fmt.Sprintf("%s is being deleted.", w)}
+		return verdict{outcome: metrics.Declined, message: fmt.Sprintf("%s is being deleted.", w)}
 	case asked.terminating:
-		return verdict{metrics.Completed, "The pod terminates."}
+		return verdict{outcome: metrics.Completed, message: "The pod terminates."}
 	case !deploymentutil.IsRollingUpdate(w.deployment):
-		return verdict{metrics.Declined, fmt.Sprintf("%s does not surge: its strategy is %s.", w, w.deployment.Spec.Strategy.Type)}
+		return verdict{outcome: metrics.Declined, message: fmt.Sprintf("%s does not surge: its strategy is %s.", w, w.deployment.Spec.Strategy.Type)}
 	case *w.deployment.Spec.Replicas > 0 && w.maxSurge() == 0:
-		return verdict{metrics.Declined, fmt.Sprintf("%s does not surge: its maxSurge is 0.", w)}
+		return verdict{outcome: metrics.Declined, message: fmt.Sprintf("%s does not surge: its maxSurge is 0.", w)}
 	case !patient:
-		return verdict{metrics.GivenUp, fmt.Sprintf("Gave up after %v without progress. %s", w.progressDeadline(), message)}
+		return verdict{outcome: metrics.GivenUp, message: fmt.Sprintf("Gave up after %v without progress. %s", w.progressDeadline(), message)}
 	}
 	return verdict{message: message}
 }

@@ -134,7 +134,7 @@ func TestVerdict(t *testing.T) {
 				w.rolling, w.deployment.Spec.Paused = true, true
 				set.pods[1].available = true
 			},
-			want: verdict{metrics.Declined, "Deployment web is paused in a rollout, which has taken the room for a surge, and has its replicas without the pod."},
+			want: verdict{outcome: metrics.Declined, message: "Deployment web is paused in a rollout, which has taken the room for a surge, and has its replicas without the pod."},
 		},
 		"paused in a rollout, with a pod to spare, and Recreate": {
 			change: func(w *workload, set *replicaSet, _ *askedPod) {
@@ -142,7 +142,7 @@ func TestVerdict(t *testing.T) {
 				w.deployment.Spec.Strategy = apps.DeploymentStrategy{Type: apps.RecreateDeploymentStrategyType}
 				set.pods[1].available = true
 			},
-			want: verdict{metrics.Declined, "Deployment web does not surge: its strategy is Recreate."},
+			want: verdict{outcome: metrics.Declined, message: "Deployment web does not surge: its strategy is Recreate."},
 		},
 		"a rollout that is not paused, with a pod to spare": {
 			change: func(w *workload, set *replicaSet, _ *askedPod) {
@@ -178,23 +178,23 @@ func TestVerdict(t *testing.T) {
 		"a failure does not last for ever": {
 			change:  func(w *workload, _ *replicaSet, _ *askedPod) { w.failure = errors.New("scaling: forbidden") },
 			elapsed: 300 * time.Second,
-			want:    verdict{metrics.GivenUp, "Gave up after 5m0s without progress. Surging 0/1: it fails, and is tried again: scaling: forbidden"},
+			want:    verdict{outcome: metrics.GivenUp, message: "Gave up after 5m0s without progress. Surging 0/1: it fails, and is tried again: scaling: forbidden"},
 		},
 		"terminating": {
 			change: func(_ *workload, _ *replicaSet, asked *askedPod) { asked.terminating = true },
-			want:   verdict{metrics.Completed, "The pod terminates."},
+			want:   verdict{outcome: metrics.Completed, message: "The pod terminates."},
 		},
 		"strategy Recreate": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) {
 				w.deployment.Spec.Strategy = apps.DeploymentStrategy{Type: apps.RecreateDeploymentStrategyType}
 			},
-			want: verdict{metrics.Declined, "Deployment web does not surge: its strategy is Recreate."},
+			want: verdict{outcome: metrics.Declined, message: "Deployment web does not surge: its strategy is Recreate."},
 		},
 		"maxSurge 0": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) {
 				w.deployment.Spec.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromInt32(0))
 			},
-			want: verdict{metrics.Declined, "Deployment web does not surge: its maxSurge is 0."},
+			want: verdict{outcome: metrics.Declined, message: "Deployment web does not surge: its maxSurge is 0."},
 		},
 		"a percentage of no replicas is no maxSurge of 0": {
 			change: func(w *workload, set *replicaSet, _ *askedPod) {
@@ -208,7 +208,7 @@ func TestVerdict(t *testing.T) {
 				w.deployment.DeletionTimestamp = &metav1.Time{}
 				set.kept = kept0()
 			},
-			want: verdict{metrics.Declined, "Deployment web is being deleted."},
+			want: verdict{outcome: metrics.Declined, message: "Deployment web is being deleted."},
 		},
 		"the Deployment is being deleted, its surge is still there": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.deployment.DeletionTimestamp = &metav1.Time{} },
@@ -217,11 +217,11 @@ func TestVerdict(t *testing.T) {
 		"the Deployment is being deleted, its surge stays": {
 			change:  func(w *workload, _ *replicaSet, _ *askedPod) { w.deployment.DeletionTimestamp = &metav1.Time{} },
 			elapsed: 300 * time.Second,
-			want:    verdict{metrics.Declined, "Deployment web is being deleted."},
+			want:    verdict{outcome: metrics.Declined, message: "Deployment web is being deleted."},
 		},
 
 		"a second before the deadline": {elapsed: 299 * time.Second, want: verdict{message: starts}},
-		"at the deadline":              {elapsed: 300 * time.Second, want: verdict{metrics.GivenUp, "Gave up after 5m0s without progress. " + starts}},
+		"at the deadline":              {elapsed: 300 * time.Second, want: verdict{outcome: metrics.GivenUp, message: "Gave up after 5m0s without progress. " + starts}},
 		"the deadline counts from the last progress": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) {
 				set.kept.Since = metav1.NewTime(began.Add(time.Second))
@@ -247,12 +247,12 @@ func TestVerdict(t *testing.T) {
 		"one that does not get on does not": {
 			change:  func(w *workload, _ *replicaSet, _ *askedPod) { w.rolling = true },
 			elapsed: 300 * time.Second,
-			want:    verdict{metrics.GivenUp, "Gave up after 5m0s without progress. Waiting for the rollout of Deployment web, which comes before a surge."},
+			want:    verdict{outcome: metrics.GivenUp, message: "Gave up after 5m0s without progress. Waiting for the rollout of Deployment web, which comes before a surge."},
 		},
 		"no deadline is ten minutes": {
 			change:  func(w *workload, _ *replicaSet, _ *askedPod) { w.deployment.Spec.ProgressDeadlineSeconds = nil },
 			elapsed: 600 * time.Second,
-			want:    verdict{metrics.GivenUp, "Gave up after 10m0s without progress. " + starts},
+			want:    verdict{outcome: metrics.GivenUp, message: "Gave up after 10m0s without progress. " + starts},
 		},
 	}
 	for name, tc := range tests {

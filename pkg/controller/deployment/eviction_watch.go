@@ -223,15 +223,21 @@ func turnBegan(request *coordinationv1alpha1.EvictionRequest, now time.Time) tim
 	return now
 }
 
-// lastBeat returns when the Deployment's turn was last reported to go on, or zero. A time in the
-// future is of a clock that was ahead.
-func lastBeat(request *coordinationv1alpha1.EvictionRequest, now time.Time) time.Time {
+// lastReport returns when the Deployment's turn was last reported to go on, and with which ETA,
+// each of them zero if there is none. A heartbeat in the future is of a clock that was ahead.
+func lastReport(request *coordinationv1alpha1.EvictionRequest, now time.Time) (beat, eta time.Time) {
 	for _, entry := range request.Status.Interceptors {
-		if beat := entry.HeartbeatTime; entry.Name == coordinationv1alpha1.EvictionInterceptorDeployment && beat != nil {
-			return earlier(beat.Time, now)
+		if entry.Name != coordinationv1alpha1.EvictionInterceptorDeployment {
+			continue
+		}
+		if entry.HeartbeatTime != nil {
+			beat = earlier(entry.HeartbeatTime.Time, now)
+		}
+		if entry.ExpectedFinishTime != nil {
+			eta = entry.ExpectedFinishTime.Time
 		}
 	}
-	return time.Time{}
+	return beat, eta
 }
 
 func sameController(a, b metav1.Object) bool {

@@ -46,6 +46,11 @@ const (
 
 	// retryAfter is how soon is looked again at what should have come to its end by itself.
 	retryAfter = time.Minute
+
+	// aliveAfterBeat is for how long a process counts as running after its last heartbeat. It is
+	// the least time between two of them: if that did not count, processes that end before their
+	// second one, again and again, would never give up.
+	aliveAfterBeat = time.Minute
 )
 
 // workload is a Deployment as the surge sees it, at one moment.
@@ -80,21 +85,28 @@ type askedPod struct {
 	uid         types.UID
 	since       time.Time
 	terminating bool
-	// taken and beat are as in its move. They are zero while there is none.
-	taken, beat time.Time
+	// taken, beat and eta are as in its move. They are zero while there is none.
+	taken, beat, eta time.Time
 }
 
-// waitsSince moves the time from when a deadline counts ahead by what lies between the last sign
-// of life of an earlier process and this one: nobody was there to bring up a replacement.
-func (a askedPod) waitsSince(base time.Time) time.Time {
+// waitsSince moves the time from when a deadline counts ahead by all the time in which no process
+// ran: nobody was there to bring up a replacement. The ETA has what earlier processes found, and
+// what lies between the last of them and this one comes on top.
+func (a askedPod) waitsSince(base time.Time, patience time.Duration) time.Time {
 	if !base.Before(a.taken) {
 		return base
 	}
-	last := base
-	if a.beat.After(base) {
-		last = a.beat
+	alive := a.beat.Add(aliveAfterBeat)
+	since := base
+	// The deadline may have become shorter, so that the ETA says too much.
+	if waited := earlier(a.eta.Add(-patience), alive); waited.After(since) {
+		since = waited
 	}
-	return base.Add(a.taken.Sub(last))
+	last := since
+	if alive.After(last) {
+		last = alive
+	}
+	return since.Add(max(a.taken.Sub(last), 0))
 }
 
 // observe reads what there is to know, all of it from caches.
@@ -164,7 +176,7 @@ func (s *surger) observePod(now time.Time, w *workload, set *replicaSet, pod *v1
 		asked := askedPod{uid: pod.UID, since: observed.since, terminating: pod.DeletionTimestamp != nil}
 		s.lock.Lock()
 		if m := s.moves[pod.UID]; m != nil {
-			asked.taken, asked.beat = m.taken, m.beat
+			asked.taken, asked.beat, asked.eta = m.taken, m.beat, m.eta
 		}
 		s.lock.Unlock()
 		set.asked = append(set.asked, asked)
@@ -356,8 +368,24 @@ func (set *replicaSet) moved() int {
 }
 
 // turnDeadline is when a pod has waited for long enough. Whatever gets on postpones it: an
-// earlier pod that was moved, or the rollout that comes first.
+// earlier pod that was moved, or the rollout that comes first. So do outages.
 func (w *workload) turnDeadline(set *replicaSet, asked askedPod) time.Time {
+	patience := w.progressDeadline()
+	return asked.waitsSince(w.lastProgress(set, asked), patience).Add(patience)
+}
+
+// etaAfterOutage returns the deadline of a turn where outages have postponed it, and else zero.
+// As the ETA of the turn it tells the next process.
+func (w *workload) etaAfterOutage(set *replicaSet, asked askedPod) time.Time {
+	deadline := w.turnDeadline(set, asked)
+	if deadline.Equal(w.lastProgress(set, asked).Add(w.progressDeadline())) {
+		return time.Time{}
+	}
+	return deadline
+}
+
+// lastProgress is when the turn of a pod began, or when something got on that it waits for.
+func (w *workload) lastProgress(set *replicaSet, asked askedPod) time.Time {
 	base := asked.since
 	if set.kept.Since.After(base) {
 		base = set.kept.Since.Time
@@ -367,7 +395,7 @@ func (w *workload) turnDeadline(set *replicaSet, asked askedPod) time.Time {
 			base = progressing.LastUpdateTime.Time
 		}
 	}
-	return asked.waitsSince(base).Add(w.progressDeadline())
+	return base
 }
 
 func (w *workload) progressDeadline() time.Duration {

@@ -284,8 +284,8 @@ func TestTurnDeadline(t *testing.T) {
 	minute := func(n time.Duration) time.Time { return began.Add(n * time.Minute) }
 	tests := map[string]struct {
 		changes []func(*workload, *replicaSet)
-		// taken and beat are of a turn that another process has begun.
-		taken, beat time.Time
+		// taken, beat and eta are of a turn that another process has begun.
+		taken, beat, eta time.Time
 		// want is after what the deadline counts, which is 5 minutes.
 		want time.Time
 	}{
@@ -299,9 +299,14 @@ func TestTurnDeadline(t *testing.T) {
 		"a rollout of which nothing is known counts 0": {changes: []func(*workload, *replicaSet){rolling}, want: began},
 		"a process that began it":                      {taken: began, want: began},
 		"one that was never reported":                  {taken: minute(30), want: minute(30)},
-		"one that was away for long":                   {beat: minute(2), taken: minute(30), want: minute(28)},
+		"one that was away for long":                   {beat: minute(2), taken: minute(30), want: minute(27)},
 		"one that was not away":                        {beat: minute(30), taken: minute(30), want: began},
-		"progress before it was away":                  {beat: minute(20), taken: minute(30), changes: []func(*workload, *replicaSet){since(minute(18))}, want: minute(28)},
+		"one that was away between two heartbeats":     {beat: minute(29), taken: minute(30), want: began},
+		"one that was away before":                     {beat: minute(30), taken: minute(30), eta: minute(32), want: minute(27)},
+		"one that was away twice":                      {beat: minute(30), taken: minute(60), eta: minute(32), want: minute(56)},
+		"progress since it was away before":            {beat: minute(30), taken: minute(60), eta: minute(32), changes: []func(*workload, *replicaSet){since(minute(29))}, want: minute(58)},
+		"an ETA from when the deadline was longer":     {beat: minute(30), taken: minute(60), eta: minute(90), want: minute(60)},
+		"progress before it was away":                  {beat: minute(20), taken: minute(30), changes: []func(*workload, *replicaSet){since(minute(18))}, want: minute(27)},
 		"progress while it was away":                   {beat: minute(2), taken: minute(30), changes: []func(*workload, *replicaSet){since(minute(18))}, want: minute(30)},
 		"progress since":                               {beat: minute(2), taken: minute(30), changes: []func(*workload, *replicaSet){since(minute(31))}, want: minute(31)},
 	}
@@ -309,7 +314,7 @@ func TestTurnDeadline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, set, asked := surging()
 			w.now = later
-			asked.taken, asked.beat = tc.taken, tc.beat
+			asked.taken, asked.beat, asked.eta = tc.taken, tc.beat, tc.eta
 			for _, change := range tc.changes {
 				change(w, set)
 			}

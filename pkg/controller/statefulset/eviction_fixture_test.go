@@ -219,7 +219,7 @@ func (p *pacing) remove(object runtime.Object) {
 // begin is what the library does for a request whose turn it is.
 func (p *pacing) begin(request *coordinationv1alpha1.EvictionRequest) *evictionTurn {
 	uid := types.UID(request.Name)
-	turn := newEvictionTurn(request, p.clock.Now(), func(message string) { p.said[uid] = message })
+	turn := newEvictionTurn(request, p.clock.Now(), func(message string, _ time.Time) { p.said[uid] = message })
 	p.pacer.begin(turn)
 	return turn
 }

@@ -61,6 +61,11 @@ const (
 	// evictionRetryInterval is when a pod is looked for again that the cache does not have, and
 	// at most between two attempts to decide on a set.
 	evictionRetryInterval = 30 * time.Second
+
+	// aliveAfterBeat is for how long a process counts as running after its last heartbeat. It is
+	// the least time between two of them: if that did not count, processes that end before their
+	// second one, again and again, would never give up.
+	aliveAfterBeat = time.Minute
 )
 
 // evictionPacer takes the turns of statefulset.apps.k8s.io. A turn holds the eviction of one
@@ -94,11 +99,13 @@ type evictionTurn struct {
 	request types.UID
 	pod     types.NamespacedName
 	uid     types.UID
-	// began is when the turn began, beat the last sign of life of an earlier process that has
-	// held it, and taken when this one has taken it. Without an earlier one, all are the same.
+	// began is when the turn began, beat the last heartbeat of an earlier process that has held
+	// it, and taken when this one has taken it. Without an earlier one, all are the same.
 	began, beat, taken time.Time
-	// report shows people a message.
-	report func(message string)
+	// eta is the ETA of an earlier process, or zero.
+	eta time.Time
+	// report shows people a message, and an ETA if it is not zero.
+	report func(message string, eta time.Time)
 	// decided is set when the turn was ended here. Its verdict may be confirmed, and so be
 	// forgotten, before handle returns: what ends a turn does so once.
 	decided bool
@@ -108,7 +115,7 @@ type evictionTurn struct {
 }
 
 // newEvictionTurn returns the turn for a request, which may have begun before this process did.
-func newEvictionTurn(request *coordinationv1alpha1.EvictionRequest, now time.Time, report func(message string)) *evictionTurn {
+func newEvictionTurn(request *coordinationv1alpha1.EvictionRequest, now time.Time, report func(message string, eta time.Time)) *evictionTurn {
 	target := request.Spec.Target.Pod
 	t := &evictionTurn{
 		key:     evictionKey(request.Namespace, target.Name),
@@ -125,19 +132,28 @@ func newEvictionTurn(request *coordinationv1alpha1.EvictionRequest, now time.Tim
 		if entry.HeartbeatTime != nil && !entry.HeartbeatTime.After(now) {
 			t.beat = laterOf(t.beat, entry.HeartbeatTime.Time)
 		}
+		if entry.ExpectedFinishTime != nil {
+			t.eta = entry.ExpectedFinishTime.Time
+		}
 	}
 	return t
 }
 
 // waitsSince returns from when the patience counts after the last progress. The time between
 // two processes does not count: the StatefulSet controller was away, too, so that nothing could
-// get better.
-func (t *evictionTurn) waitsSince(progress time.Time) time.Time {
-	since := laterOf(t.began, progress)
-	if since.Before(t.taken) {
-		since = since.Add(t.taken.Sub(laterOf(since, t.beat)))
+// get better. The ETA is the end of the patience where outages have postponed that, and so has
+// what earlier processes found. What lies between the last of them and this one comes on top.
+func (t *evictionTurn) waitsSince(progress time.Time) (since, eta time.Time) {
+	base := laterOf(t.began, progress)
+	if !base.Before(t.taken) {
+		return base, time.Time{}
 	}
-	return since
+	since = laterOf(base, t.eta.Add(-evictionProgressDeadline))
+	since = since.Add(max(t.taken.Sub(laterOf(since, t.beat.Add(aliveAfterBeat))), 0))
+	if since.After(base) {
+		eta = since.Add(evictionProgressDeadline)
+	}
+	return since, eta
 }
 
 // finish ends the turn. It is called with the lock of the pacer.
@@ -160,7 +176,10 @@ type evictionVerdict struct {
 
 // handle is called by the library for each turn. It waits until the pod may go.
 func (p *evictionPacer) handle(ctx context.Context, turn *evictionrequest.Turn) error {
-	t := newEvictionTurn(turn.Request(), p.clock.Now(), turn.SetMessage)
+	t := newEvictionTurn(turn.Request(), p.clock.Now(), func(message string, eta time.Time) {
+		turn.SetMessage(message)
+		turn.SetExpectedFinishTime(eta)
+	})
 	p.begin(t)
 	defer p.end(t)
 	select {
@@ -325,7 +344,7 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 			continue // The library is about to begin it.
 		}
 		message := plan.waitingFor(set, member)
-		since := turn.waitsSince(progress)
+		since, eta := turn.waitsSince(progress)
 		patience := since.Add(evictionProgressDeadline).Sub(now)
 		if patience <= 0 {
 			p.decide(key, turn.uid, metrics.EvictionGivenUp, fmt.Sprintf("Gave up after %v without progress. %s", now.Sub(since).Round(time.Second), message), now)
@@ -334,7 +353,7 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 			continue
 		}
 		next = min(next, patience)
-		turn.report(message)
+		turn.report(message, eta)
 	}
 	return next
 }

@@ -325,10 +325,13 @@ func TestRestart(t *testing.T) {
 // not: a restart after a long time is no reason to give up at once.
 func TestRestartKeepsThePatience(t *testing.T) {
 	const minute = time.Minute
-	reported := func(started, beat time.Duration) func(*coordinationv1alpha1.EvictionRequest) {
+	reported := func(started, beat time.Duration, eta ...time.Duration) func(*coordinationv1alpha1.EvictionRequest) {
 		return func(request *coordinationv1alpha1.EvictionRequest) {
 			entry := &request.Status.Interceptors[1]
 			entry.StartTime, entry.HeartbeatTime = &metav1.Time{Time: pacingEpoch.Add(-started)}, &metav1.Time{Time: pacingEpoch.Add(-beat)}
+			for _, eta := range eta {
+				entry.ExpectedFinishTime = &metav1.Time{Time: pacingEpoch.Add(eta)}
+			}
 		}
 	}
 	evicted := func(ago time.Duration) *coordinationv1alpha1.EvictionRequest {
@@ -344,17 +347,23 @@ func TestRestartKeepsThePatience(t *testing.T) {
 		}, want: 10 * minute},
 		"reported until now":          {before: reported(4*minute, 0), want: 6 * minute},
 		"patience was over":           {before: reported(time.Hour, 0), want: 0},
-		"away for long":               {before: reported(time.Hour, 56*minute), want: 6 * minute},
-		"away from the start":         {before: reported(time.Hour, time.Hour), want: 10 * minute},
-		"progress before it was away": {before: reported(time.Hour, 30*minute), others: []*coordinationv1alpha1.EvictionRequest{evicted(33 * minute)}, want: 7 * minute},
+		"away for long":               {before: reported(time.Hour, 56*minute), want: 5 * minute},
+		"away from the start":         {before: reported(time.Hour, time.Hour), want: 9 * minute},
+		"away between two heartbeats": {before: reported(4*minute, minute), want: 6 * minute},
+		"away before":                 {before: reported(2*time.Hour, 0, 6*minute), want: 6 * minute},
+		"away twice":                  {before: reported(2*time.Hour, time.Hour, 6*minute-time.Hour), want: 5 * minute},
+		"progress since it was away before": {
+			before: reported(2*time.Hour, 0, 6*minute), others: []*coordinationv1alpha1.EvictionRequest{evicted(minute)}, want: 9 * minute,
+		},
+		"progress before it was away": {before: reported(time.Hour, 30*minute), others: []*coordinationv1alpha1.EvictionRequest{evicted(33 * minute)}, want: 6 * minute},
 		"progress while it was away":  {before: reported(time.Hour, 55*minute), others: []*coordinationv1alpha1.EvictionRequest{evicted(20 * minute)}, want: 10 * minute},
 		"progress, and one is ahead":  {before: reported(8*minute, 0), others: []*coordinationv1alpha1.EvictionRequest{evicted(3 * minute), pacedRequest(pacedPod(8), endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, pacingEpoch.Add(time.Hour)))}, want: 7 * minute},
 		"a start that is ahead":       {before: reported(-minute, 0), want: 10 * minute},
-		"a heartbeat that is ahead":   {before: reported(4*minute, -minute), want: 10 * minute},
+		"a heartbeat that is ahead":   {before: reported(4*minute, -minute), want: 9 * minute},
 		"a start and nothing after it": {before: func(r *coordinationv1alpha1.EvictionRequest) {
 			reported(time.Hour, 0)(r)
 			r.Status.Interceptors[1].HeartbeatTime = nil
-		}, want: 10 * minute},
+		}, want: 9 * minute},
 		"a report of another": {before: func(r *coordinationv1alpha1.EvictionRequest) {
 			r.Status.Interceptors[0].StartTime = &metav1.Time{Time: pacingEpoch.Add(-time.Hour)}
 		}, want: 10 * minute},

@@ -265,6 +265,45 @@ func TestRestartsDoNotPostponeGivingUp(t *testing.T) {
 	})
 }
 
+// TestOutagesPostponeGivingUp has processes come to an end before the patience does, and others
+// begin much later. However short they are, one gives up in the end.
+func TestOutagesPostponeGivingUp(t *testing.T) {
+	for _, life := range []time.Duration{20 * time.Second, 90 * time.Second, 4 * time.Minute} {
+		t.Run(life.String(), func(t *testing.T) {
+			objects := func() []runtime.Object {
+				low := pacedPod(0, available)
+				return []runtime.Object{pacedSet(2), low, pacedPod(1, unready), pacedRequest(low, fresh)}
+			}
+			inEvictionWorld(t, objects, func(w *evictionWorld) {
+				w.stop() // Which has run for as long as it takes to settle.
+				ran, counted := 30*time.Second, aliveAfterBeat
+				for counted < 20*time.Minute {
+					time.Sleep(time.Hour)
+					w.start()
+					for range life / time.Second {
+						time.Sleep(time.Second)
+						if w.entry(pacedPod(0)).CompletionTime != nil {
+							break
+						}
+						ran += time.Second
+					}
+					synctest.Wait()
+					if w.entry(pacedPod(0)).CompletionTime != nil {
+						break
+					}
+					w.stop()
+					counted += max(life, aliveAfterBeat)
+				}
+				if w.entry(pacedPod(0)).CompletionTime == nil {
+					w.t.Errorf("waits after processes have run for %v, although nothing gets better", ran)
+				} else if counted += max(life, aliveAfterBeat); counted < evictionProgressDeadline {
+					w.t.Errorf("gave up after processes have run for %v, too early", ran)
+				}
+			})
+		})
+	}
+}
+
 // TestTurnsThatOthersEndAreCounted has an eviction called off while the pod waits.
 func TestTurnsThatOthersEndAreCounted(t *testing.T) {
 	objects := func() []runtime.Object {
