@@ -184,7 +184,7 @@ func (s *simulation) newSurger() *surger {
 	return &surger{
 		dc: s.dc, client: s.dc.client, clock: clock.RealClock{}, requests: s.caches.Coordination().V1alpha1().EvictionRequests().Informer().GetIndexer(),
 		requestsSynced: func() bool { return s.synced },
-		moves:          map[types.UID]*move{}, progress: map[types.UID]progress{}, written: newConsistencyStore(s.caches.Apps().V1().ReplicaSets()),
+		moves:          map[types.UID]*move{}, progress: map[types.UID]progress{}, doubts: map[types.UID]map[string]doubt{}, written: newConsistencyStore(s.caches.Apps().V1().ReplicaSets()),
 		rolled: newConsistencyStore(s.caches.Apps().V1().ReplicaSets()),
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"sync"
 	"time"
 
@@ -52,6 +53,10 @@ const maxConcurrentTurns = 100000
 // requestPatience is how long a surge from before a restart is left alone while nothing is
 // known of the requests. After that there are none: the API server does not serve them.
 const requestPatience = 2 * time.Minute
+
+// doubtTimeout is how long a write may take effect whose answer was lost, and may be missing in
+// the cache. The API server works on a request for a minute at most.
+const doubtTimeout = 2 * time.Minute
 
 // surger makes Deployments surge before their pods are evicted: interceptor
 // deployment.apps.k8s.io (KEP-4563, "Pod Surge Example").
@@ -91,9 +96,20 @@ type surger struct {
 	lock sync.Mutex
 	// moves are the turns that are open, by the UID of the pod.
 	moves map[types.UID]*move
+	// doubts are the writes of the rest of the sync whose answers were lost, by the UID of the
+	// Deployment and the name of the ReplicaSet. Until they are over, no surge grows either.
+	doubts map[types.UID]map[string]doubt
 	// progress is what the condition of a Deployment should say, by its UID. It is there
 	// for Deployments that have something to say.
 	progress map[types.UID]progress
+}
+
+// doubt is a write of a ReplicaSet of which nobody knows whether it takes effect.
+type doubt struct {
+	// version is the resourceVersion that the write is for, and empty if it creates.
+	version string
+	// until is when it would have taken effect, and be in the cache.
+	until time.Time
 }
 
 // move is one turn of the Deployment controller.
@@ -126,6 +142,7 @@ func (dc *DeploymentController) SurgeForEvictions(requests coordinationinformers
 		written:        newConsistencyStore(replicaSets),
 		rolled:         newConsistencyStore(replicaSets),
 		moves:          map[types.UID]*move{},
+		doubts:         map[types.UID]map[string]doubt{},
 		progress:       map[types.UID]progress{},
 	}
 	var err error
@@ -175,6 +192,7 @@ func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.D
 	}
 	now := s.clock.Now()
 	w := s.observe(ctx, now, d, rsList, podMap)
+	w.doubtful = s.inDoubt(d, now)
 	w.blind = !s.knowsRequests(now) || s.rolled.EnsureReady(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}) != nil
 	w.failure = s.apply(ctx, w)
 	if !w.blind {
@@ -248,7 +266,7 @@ func (dc *DeploymentController) writeReplicaSet(ctx context.Context, view *apps.
 		return dc.client.AppsV1().ReplicaSets(view.Namespace).Update(ctx, view, metav1.UpdateOptions{})
 	}
 	updated, err := dc.client.AppsV1().ReplicaSets(view.Namespace).Update(ctx, deploymentutil.WithEvictionSurge(view), metav1.UpdateOptions{})
-	dc.surger.noteRollout(updated, err)
+	dc.surger.noteRollout(view, updated, err)
 	if err != nil {
 		return updated, err
 	}
@@ -257,14 +275,47 @@ func (dc *DeploymentController) writeReplicaSet(ctx context.Context, view *apps.
 	return updated, err
 }
 
-// noteRollout remembers what the rest of the sync has written, which is the outcome of a call.
-func (s *surger) noteRollout(rs *apps.ReplicaSet, err error) {
-	if s == nil || err != nil {
+// noteRollout remembers what the rest of the sync has written: what it has sent, and the outcome
+// of the call.
+func (s *surger) noteRollout(sent, stored *apps.ReplicaSet, err error) {
+	d := metav1.GetControllerOf(sent)
+	if s == nil || d == nil {
 		return
 	}
-	if d := metav1.GetControllerOf(rs); d != nil {
-		s.rolled.WroteAt(types.NamespacedName{Namespace: rs.Namespace, Name: d.Name}, d.UID, apps.Resource("replicasets"), rs.ResourceVersion)
+	if err == nil {
+		s.rolled.WroteAt(types.NamespacedName{Namespace: sent.Namespace, Name: d.Name}, d.UID, apps.Resource("replicasets"), stored.ResourceVersion)
+		return
 	}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
+		return // It was rejected.
+	}
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.doubts[d.UID] == nil {
+		s.doubts[d.UID] = map[string]doubt{}
+	}
+	s.doubts[d.UID][sent.Name] = doubt{version: sent.ResourceVersion, until: s.clock.Now().Add(doubtTimeout)}
+}
+
+// inDoubt reports whether the cache may lack a write whose answer was lost. When it shows another
+// version, that is the one that was written, or the write fails with a conflict.
+func (s *surger) inDoubt(d *apps.Deployment, now time.Time) bool {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for name, doubt := range s.doubts[d.UID] {
+		version := ""
+		if rs, err := s.dc.rsLister.ReplicaSets(d.Namespace).Get(name); err == nil {
+			version = rs.ResourceVersion
+		}
+		if version != doubt.version || !now.Before(doubt.until) {
+			delete(s.doubts[d.UID], name)
+		}
+	}
+	if len(s.doubts[d.UID]) > 0 {
+		return true
+	}
+	delete(s.doubts, d.UID)
+	return false
 }
 
 // report tells every open turn how it stands, and remembers what the condition should say.

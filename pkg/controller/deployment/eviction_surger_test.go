@@ -509,7 +509,7 @@ func TestNewDeploymentDoesNotWait(t *testing.T) {
 		if _, err := f.surge(); err != nil {
 			t.Fatal(err)
 		}
-		f.dc.surger.noteRollout(web1(func(rs *apps.ReplicaSet) { rs.ResourceVersion = "1000" }), nil)
+		f.dc.surger.noteRollout(web1(), web1(func(rs *apps.ReplicaSet) { rs.ResourceVersion = "1000" }), nil)
 		f.put(web(func(d *apps.Deployment) { d.UID = "new-web-uid" }))
 		if _, err := f.surge(); err != nil {
 			t.Errorf("the new Deployment waits for what the old one has written: %v", err)

@@ -17,7 +17,9 @@ limitations under the License.
 package deployment
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -185,6 +187,70 @@ func TestSurgeWaitsForRolloutInItsCache(t *testing.T) {
 		})
 	}
 }
+
+// As above, and the answer to the write is lost, so that nobody knows its version.
+func TestSurgeWaitsForRolloutWithoutAnswer(t *testing.T) {
+	revision := func(rs *apps.ReplicaSet) { rs.Annotations[deploymentutil.RevisionAnnotation] = "1" }
+	timeout := apierrors.NewTimeoutError("slow", 1)
+	tests := map[string]struct {
+		others []runtime.Object
+		answer error
+		// seen is what the cache shows in the end, after so long.
+		seen  []any
+		after time.Duration
+		// waits is whether the surge waits for that.
+		waits bool
+	}{
+		"a ReplicaSet was created":   {answer: timeout, seen: []any{web1(sized(0, 1, 2), ofWeb2)}, waits: true},
+		"a ReplicaSet was scaled":    {others: []runtime.Object{web1(sized(0, 1, 2), ofWeb2)}, answer: timeout, seen: []any{web1(sized(0, 1, 2), ofWeb2, newer)}, waits: true},
+		"a ReplicaSet was deleted":   {others: []runtime.Object{web1(sized(0, 1, 2), ofWeb2)}, answer: timeout, waits: true},
+		"the connection was lost":    {answer: io.ErrUnexpectedEOF, seen: []any{web1(sized(0, 1, 2), ofWeb2)}, waits: true},
+		"it was not written, scaled": {others: []runtime.Object{web1(sized(0, 1, 2), ofWeb2)}, answer: timeout, seen: []any{web1(sized(0, 1, 2), ofWeb2)}, after: doubtTimeout, waits: true},
+		"it was not written":         {answer: timeout, after: doubtTimeout, waits: true},
+		"it was rejected":            {answer: apierrors.NewForbidden(apps.Resource("replicasets"), "web-2", fmt.Errorf("quota"))},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			objects := append([]runtime.Object{web(rolledOut), web1(revision), webPod("a"), asks("a")}, tc.others...)
+			withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+				lost := true
+				f.client.PrependReactor("create", "replicasets", func(action core.Action) (bool, runtime.Object, error) {
+					if len(tc.seen) > 0 {
+						tc.seen[0].(*apps.ReplicaSet).Name = action.(core.CreateAction).GetObject().(*apps.ReplicaSet).Name
+					}
+					return lost, nil, tc.answer
+				})
+				f.client.PrependReactor("update", "replicasets", func(core.Action) (bool, runtime.Object, error) { return lost, nil, tc.answer })
+				if err := f.sync(); !errors.Is(err, tc.answer) {
+					t.Fatalf("got %v, want %v", err, tc.answer)
+				}
+				lost = false
+				f.put(web())
+				f.mustSync()
+				if surges := f.stored("web-1").Annotations[deploymentutil.EvictionSurgeAnnotation] != ""; surges == tc.waits {
+					t.Fatalf("there is a surge: %t, want it to wait: %t", surges, tc.waits)
+				}
+				if !tc.waits {
+					return
+				}
+				time.Sleep(tc.after)
+				if tc.after == 0 && !f.looksAgainAfter(failureRetryAfter+time.Second) {
+					t.Error("nobody looks again")
+				}
+				if err := f.caches.Apps().V1().ReplicaSets().Informer().GetIndexer().Replace(append(tc.seen, f.stored("web-1")), "1000"); err != nil {
+					t.Fatal(err)
+				}
+				f.mustSync()
+				if f.stored("web-1").Annotations[deploymentutil.EvictionSurgeAnnotation] == "" {
+					t.Error("there is no surge")
+				}
+			})
+		})
+	}
+}
+
+// newer is a ReplicaSet that was written since.
+func newer(rs *apps.ReplicaSet) { rs.ResourceVersion = "999" }
 
 // The surge cannot be written for once, and upstream scales right after that.
 func TestSyncScalesAfterFailedSurge(t *testing.T) {

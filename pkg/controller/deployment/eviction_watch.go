@@ -138,6 +138,7 @@ func (s *surger) forget(d *apps.Deployment) {
 	s.rolled.Clear(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}, d.UID)
 	s.lock.Lock()
 	delete(s.progress, d.UID)
+	delete(s.doubts, d.UID)
 	s.lock.Unlock()
 	s.wake(d.UID)
 }

@@ -65,6 +65,9 @@ type workload struct {
 	// blind is true while not all requests are known, or not all that a rollout has written.
 	// Surges only become smaller then.
 	blind bool
+	// doubtful is true while nobody knows whether something has been written that the cache does
+	// not have. Surges only become smaller then, too.
+	doubtful bool
 	// failure is why the surge could not be brought up to date.
 	failure error
 }
@@ -316,7 +319,7 @@ func (w *workload) next(set *replicaSet) deploymentutil.EvictionSurge {
 	switch {
 	case w.rolling, set.wanted == 0:
 		return deploymentutil.EvictionSurge{}
-	case w.blind:
+	case w.blind, w.doubtful:
 		next := set.kept
 		next.Surge = int32(min(int(next.Surge), set.room, set.wanted))
 		next.Ending = next.Surge < set.kept.Surge || next.Ending
@@ -416,6 +419,9 @@ func (w *workload) nextLook(now time.Time) time.Duration {
 			return time.Second
 		}
 		return 0
+	}
+	if w.doubtful && (w.hasSurge() || w.isAsked()) {
+		next = earlier(next, now.Add(failureRetryAfter))
 	}
 	for _, set := range w.sets {
 		if len(set.asked) == 0 && set.toLeave() == 0 {
