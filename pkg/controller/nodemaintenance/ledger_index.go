@@ -69,7 +69,9 @@ func (l *ledger) enter(name string, fresh *account) sets.Set[string] {
 }
 
 // all returns the nodes of a maintenance, and those that it has not given back yet.
-func (a *account) all() sets.Set[string] { return sets.KeySet(a.nodes).Union(sets.KeySet(a.unreleased)) }
+func (a *account) all() sets.Set[string] {
+	return sets.KeySet(a.nodes).Union(sets.KeySet(a.unreleased))
+}
 
 // reindex follows a change of the nodes of the account, or of those it has not given back.
 func (l *ledger) reindex(node string, a *account) {

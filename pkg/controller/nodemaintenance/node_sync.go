@@ -102,6 +102,7 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	c.writer.forgetNode(name)
 	c.nodeWrites.forget(name)
 	c.contests.forget(name)
+	c.uncordoned.Delete(name)
 	c.enqueueMaintenances(c.ledger.release(name, facts.observed))
 }
 
@@ -129,7 +130,10 @@ func (c *Controller) writeNode(ctx context.Context, node *v1.Node, orders []orde
 		// the targets stay there as long as somebody may act on them.
 		settled, err = c.syncNodeStatus(ctx, node, view, now)
 	}
-	if !node.Spec.Unschedulable && node.Status.MaintenanceStatus == nil {
+	if len(view.holding) > 0 || node.Status.MaintenanceStatus == nil {
+		c.uncordoned.Delete(node.Name)
+	}
+	if _, uncordoned := c.uncordoned.Load(node.Name); !node.Spec.Unschedulable && (uncordoned || node.Status.MaintenanceStatus == nil) {
 		// Who cordons it from now on is somebody else, however long withdrawals take.
 		c.ledger.uncordon(node.Name, facts.observed)
 	}
@@ -305,8 +309,12 @@ func (c *Controller) isCordonRefused(node *v1.Node) bool {
 }
 
 // isOwnCordon reports whether the node is unschedulable and has to become schedulable when no
-// maintenance holds it: one has held it, or one that completes says so.
+// maintenance holds it: one has held it, or one that completes says so. After it was made
+// schedulable, who cordons it is somebody else.
 func (c *Controller) isOwnCordon(node *v1.Node) bool {
+	if uid, uncordoned := c.uncordoned.Load(node.Name); uncordoned && uid == node.UID {
+		return false
+	}
 	return node.Spec.Unschedulable && (node.Status.MaintenanceStatus != nil || c.ledger.isCordoned(node.Name))
 }
 
@@ -433,6 +441,7 @@ func (c *Controller) uncordon(ctx context.Context, node *v1.Node, now time.Time)
 	}
 	c.failures.succeeded(node.Name, node.UID)
 	c.contests.forget(node.Name)
+	c.uncordoned.Store(node.Name, node.UID)
 	c.events.uncordoned(node)
 	return written, true, nil
 }

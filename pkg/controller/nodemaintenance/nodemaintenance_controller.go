@@ -61,6 +61,9 @@ type Controller struct {
 	// nodeWrites and maintenanceWrites space the writes of statuses.
 	nodeWrites, maintenanceWrites *writeTimes
 	contests                      *contests
+	// uncordoned has, by name, the UIDs of nodes that were made schedulable, and whose status has
+	// yet to say so: see isOwnCordon. A restart within these seconds forgets it.
+	uncordoned sync.Map
 	// failures are the cordons and requests that the API server has refused.
 	failures *failures
 	// requests are the writes of requests that are due.

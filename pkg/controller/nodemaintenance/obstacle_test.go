@@ -147,6 +147,43 @@ func TestCordonByHandDuringARefusedWithdrawal(t *testing.T) {
 	}
 }
 
+// Nor is who cordons it while the status of the node has to stay, because a pod is being asked.
+func TestCordonByHandDuringARunningRequest(t *testing.T) {
+	for name, complete := range map[string]func(*fixture){
+		"completed":    func(f *fixture) { f.setStage("m", stageComplete) },
+		"other labels": func(f *fixture) { f.relabel("n", nil) },
+	} {
+		f := hang(t)
+		complete(f)
+		f.run(10 * time.Second)
+		node := f.node("n")
+		if node.Spec.Unschedulable || node.Status.MaintenanceStatus == nil {
+			t.Fatalf("%s: node %+v", name, node)
+		}
+		node.Spec.Unschedulable = true
+		f.update(node)
+		f.run(10 * time.Second)
+		if node := f.node("n"); !node.Spec.Unschedulable || node.Status.MaintenanceStatus == nil {
+			t.Errorf("%s: while a pod is being asked: %+v", name, node)
+		}
+		f.endRequest(0, answered)
+		f.hung.Clear()
+		f.settle()
+		if node := f.node("n"); !node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
+			t.Errorf("%s: in the end: %+v", name, node)
+		}
+		// The next maintenance gives back what it holds.
+		f.relabel("n", map[string]string{"b": ""})
+		f.createMaintenance("next", stageDrain, "b", maintenance.StandardPlan()...)
+		f.settle()
+		f.setStage("next", stageComplete)
+		f.settle()
+		if f.node("n").Spec.Unschedulable {
+			t.Errorf("%s: the next maintenance does not make it schedulable", name)
+		}
+	}
+}
+
 // The same where the maintenance does not select the node any more, or the node is gone: it waits
 // for the withdrawal there, and says so until it is over.
 func TestRefusedWithdrawalOfALostNodeIsABlocker(t *testing.T) {
