@@ -67,7 +67,7 @@ func (c *Controller) syncNode(ctx context.Context, name string) error {
 		c.forgetNode(name, facts)
 		return nil
 	}
-	facts.ready = facts.ready && !waitsForClaims(node, orders)
+	facts.waits = waitsForClaims(node, orders)
 	return c.writeNode(ctx, node, orders, facts, now)
 }
 
@@ -115,13 +115,13 @@ func (c *Controller) writeNode(ctx context.Context, node *v1.Node, orders []orde
 		c.recordNode(node, orders, facts, view)
 	}
 	node, changed, err := c.syncCordon(ctx, node, view, now)
-	if !facts.ready {
-		return err
-	}
-	if changed {
+	if changed && facts.ready {
 		// The node as it is now, not as it was read, says what was granted before.
 		view = c.view(node, orders, facts)
 		c.recordNode(node, orders, facts, view)
+	}
+	if !facts.ready || facts.waits {
+		return err
 	}
 	draining := len(view.draining) > 0
 	settled := false
@@ -165,6 +165,8 @@ type nodeFacts struct {
 	observed int
 	// quiet is whether the requests of the pods are known: see stopAsking.
 	quiet bool
+	// waits is whether the drain does not begin yet: see waitsForClaims.
+	waits bool
 	pods  []podFacts
 }
 
@@ -282,8 +284,8 @@ func (c *Controller) view(node *v1.Node, orders []order, facts *nodeFacts) *node
 		return view
 	}
 	view.targets = nodeTargets(facts.members, storedTargets(node), facts.anyTaken)
-	if view.cordonRefused {
-		// No pod is asked to leave a node that takes new ones.
+	if view.cordonRefused || facts.waits {
+		// No pod is asked to leave a node that takes new ones, or whose drain does not begin yet.
 		view.targets = storedTargets(node)
 	}
 	view.state.left, view.state.cordoned = len(facts.pods) > 0, node.Spec.Unschedulable

@@ -208,3 +208,40 @@ func TestBegunDrainDoesNotWait(t *testing.T) {
 		t.Errorf("asked %d pods", got)
 	}
 }
+
+// A maintenance is not drained any more when a node joins it whose drain waits for a claim.
+func TestNodeThatWaitsForAClaimIsNotDrained(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("drained", map[string]string{"a": ""})
+	f.createNode("joins", map[string]string{"b": ""})
+	f.createPods(2, "joins", 0)
+	f.createMaintenance("m", stageDrain, "a", plan(entry(v1.PodTypeDefault, 5))...)
+	f.settle()
+	f.expectDrained("m")
+	// The first attempt of the claim to get its finalizer lasts.
+	f.createMaintenance("claim", stageDrain, "b", plan(entry(v1.PodTypeDefault, 5))...)
+	f.deliverMaintenances()
+	if err := f.observe(f.maintenance("claim")); err != nil {
+		t.Fatal(err)
+	}
+	f.maintenanceQueue.keys = nil
+	f.relabel("joins", map[string]string{"a": "", "b": ""})
+	for range 3 {
+		f.clock.Step(statusInterval)
+		f.deliverAll()
+		if err := f.syncNode(f.ctx, "joins"); err != nil {
+			t.Fatal(err)
+		}
+		f.syncOnly("m")
+	}
+	m := f.maintenance("m")
+	if isDrained(&m.Status) || m.Status.SelectedNodes != 2 || m.Status.DrainStatus.DrainedNodes != 1 || m.Status.DrainStatus.PodsPendingEvictionRequest != 2 {
+		t.Errorf("status %+v", m.Status)
+	}
+	if node := f.node("joins"); !node.Spec.Unschedulable || !storedTargets(node).IsEmpty() || f.requested() > 0 {
+		t.Errorf("the drain has begun: %+v", node)
+	}
+	f.maintenanceQueue.Add("claim")
+	f.drainAll()
+	f.expectDrained("m", "claim")
+}
