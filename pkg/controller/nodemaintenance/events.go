@@ -40,6 +40,7 @@ const (
 	reasonCordonContested = "CordonContested"
 	reasonCordonFailed    = "CordonFailed"
 	reasonNodeDrained     = "NodeDrained"
+	reasonStatusFailed    = "NodeStatusFailed"
 	reasonRequestFailed   = "EvictionRequestFailed"
 	reasonWithdrawFailed  = "WithdrawalFailed"
 	reasonCompleteBlocked = "CompletionBlocked"
@@ -61,6 +62,10 @@ func (w *eventWriter) node(node *v1.Node, eventType, reason, action, text string
 
 func (w *eventWriter) cordonFailed(node *v1.Node, err error) {
 	w.node(node, v1.EventTypeWarning, reasonCordonFailed, "Cordon", err.Error())
+}
+
+func (w *eventWriter) statusFailed(node *v1.Node, err error) {
+	w.node(node, v1.EventTypeWarning, reasonStatusFailed, "Report", err.Error())
 }
 
 func (w *eventWriter) cordoned(node *v1.Node, holding []string) {

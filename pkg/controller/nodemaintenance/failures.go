@@ -56,7 +56,7 @@ type failure struct {
 func (f failure) blocks() bool { return f.refused || f.attempts >= transientFailures }
 
 // failures remembers, for each node, which writes for it failed: its own cordon, the requests
-// of its pods, by UID, and the withdrawals, by withdrawalOf. It spaces the attempts of each object, and is what the status
+// of its pods, by UID, its status, by statusOf, and the withdrawals, by withdrawalOf. It spaces the attempts of each object, and is what the status
 // says about them. After a restart the next attempts fill it again.
 type failures struct {
 	lock  sync.Mutex
@@ -135,6 +135,9 @@ func (f *failures) drop(node string, drop func(types.UID) bool) {
 		delete(f.nodes, node)
 	}
 }
+
+// statusOf names the status of a node.
+func statusOf(node types.UID) types.UID { return "status of " + node }
 
 // withdrawalOf names the withdrawal of the request of a pod.
 func withdrawalOf(pod types.UID) types.UID { return "withdrawal of " + pod }

@@ -669,7 +669,7 @@ func (l *ledger) count() metrics.Counts {
 		for _, group := range count.holds {
 			if group.Cause == maintenance.HoldCordonFailed {
 				counts.UncordonableNodes += group.Nodes
-			} else if group.Cause.Blocked() {
+			} else if group.Cause.Blocked() && !group.Cause.OfNode() {
 				counts.BlockedPods[group.Cause] += group.Pods
 			}
 		}

@@ -39,7 +39,9 @@ type nodeView struct {
 	// cordonRefused is whether the API server has refused to cordon the node.
 	cordonRefused bool
 	// cordonHold is what the status says of that, or of a node that cannot be uncordoned.
-	cordonHold      *maintenance.Hold
+	cordonHold *maintenance.Hold
+	// statusHold is what is said of a status of the node that cannot be written.
+	statusHold      *maintenance.Hold
 	targets         maintenance.Targets
 	state           drainState
 	pending, active int

@@ -280,6 +280,9 @@ func (c *Controller) view(node *v1.Node, orders []order, facts *nodeFacts) *node
 	if failed, _ := c.failures.get(node.Name, node.UID); failed.blocks() && (view.cordonRefused || c.isToUncordon(node, view)) {
 		view.cordonHold = ptr.To(maintenance.FailedCordon(node.Name, failed.message, failed.since))
 	}
+	if failed, _ := c.failures.get(node.Name, statusOf(node.UID)); failed.blocks() {
+		view.statusHold = ptr.To(maintenance.FailedNodeStatus(node.Name, failed.message, failed.since))
+	}
 	if len(view.draining) == 0 || len(facts.members) == 0 {
 		return view
 	}
@@ -354,6 +357,9 @@ func (c *Controller) recordNode(node *v1.Node, orders []order, facts *nodeFacts,
 	if view.cordonHold != nil {
 		holds = append(holds, *view.cordonHold)
 	}
+	if view.statusHold != nil {
+		holds = append(holds, *view.statusHold)
+	}
 	groups, floor := maintenance.GroupHolds(holds), storedTargets(node)
 	for _, m := range facts.members {
 		limited := limiters(m, facts.members, view.targets)
@@ -384,10 +390,13 @@ func (c *Controller) recordDelays(node string, holds []maintenance.Hold) {
 
 // delays returns what keeps the node from being given back.
 func (c *Controller) delays(node *v1.Node, facts *nodeFacts, view *nodeView) []maintenance.Hold {
-	if len(view.draining) > 0 {
-		return nil
+	var holds []maintenance.Hold
+	if len(view.draining) == 0 {
+		holds = c.failedWithdrawals(node.Name, facts)
 	}
-	holds := c.failedWithdrawals(node.Name, facts)
+	if view.statusHold != nil {
+		holds = append(holds, *view.statusHold)
+	}
 	if view.cordonHold != nil && c.isToUncordon(node, view) {
 		holds = append(holds, *view.cordonHold)
 	}
@@ -496,21 +505,35 @@ func (c *Controller) cordonFailed(ctx context.Context, node *v1.Node, err error)
 	return nil
 }
 
+// statusFailed is cordonFailed for the status of the node.
+func (c *Controller) statusFailed(ctx context.Context, node *v1.Node, err error) error {
+	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return err
+	}
+	c.failures.failed(node.Name, statusOf(node.UID), err, c.clock.Now())
+	c.events.statusFailed(node, err)
+	// At once, for those that have to tell.
+	c.nodes.Add(node.Name)
+	return nil
+}
+
 // syncNodeStatus writes the status if it has changed, at most once in a while, and tells
 // whether the node had it already.
 func (c *Controller) syncNodeStatus(ctx context.Context, node *v1.Node, view *nodeView, now time.Time) (settled bool, err error) {
 	status := computeMaintenanceStatus(view)
 	conditions := computeConditions(view, node.Status.Conditions, now)
 	if sameNodeStatus(node, status, conditions) {
+		c.failures.succeeded(node.Name, statusOf(node.UID))
 		return true, nil
 	}
-	if wait := c.nodeWrites.wait(node.Name, now); wait > 0 {
+	if wait := max(c.nodeWrites.wait(node.Name, now), c.failures.wait(node.Name, statusOf(node.UID), now)); wait > 0 {
 		c.nodes.AddAfter(node.Name, wait)
 		return false, nil
 	}
 	if err := c.writer.setNodeStatus(ctx, node, status, conditions); err != nil {
-		return false, err
+		return false, c.statusFailed(ctx, node, err)
 	}
+	c.failures.succeeded(node.Name, statusOf(node.UID))
 	c.nodeWrites.wrote(node.Name, now)
 	c.lookAgain(node)
 	c.events.nodeChanged(node, conditions)
@@ -552,9 +575,9 @@ func (p *podFacts) isWithdrawal() bool {
 }
 
 // attempted returns the objects of the node for which a write may have failed that is still
-// wanted: the node itself, pods that are to be asked to leave, and withdrawals.
+// wanted: the node itself, its status, pods that are to be asked to leave, and withdrawals.
 func (c *Controller) attempted(node *v1.Node, view *nodeView, facts *nodeFacts) sets.Set[types.UID] {
-	uids := sets.New[types.UID]()
+	uids := sets.New(statusOf(node.UID))
 	if len(view.holding) > 0 && !node.Spec.Unschedulable || c.isToUncordon(node, view) {
 		uids.Insert(node.UID)
 	}

@@ -50,6 +50,10 @@ const (
 	// can recover from a disruption (KEP-4212, section Drain).
 	heartbeatDeadlineSeconds = 1800
 
+	// maxStatusConflicts is how often the status of a node is tried at once. With somebody else who
+	// writes every 10 ms, about every second attempt succeeds.
+	maxStatusConflicts = 10
+
 	// requestTimeout ends the wait for a webhook, or for a canceled request that is in the way
 	// of a new one: the pod is asked again later.
 	requestTimeout = 5 * time.Second
@@ -128,8 +132,31 @@ func (w *writer) setUnschedulable(ctx context.Context, node *v1.Node, unschedula
 }
 
 // setNodeStatus writes what is this controller's in the status of the node. The
-// resourceVersion keeps targets that are based on old ones from being written.
+// resourceVersion keeps targets that are based on old ones from being written. Agents may write
+// other parts of the status so often that the version of a cache never is the latest: while the
+// node has not changed in what was decided on, the write is repeated at once on what the API
+// server has.
 func (w *writer) setNodeStatus(ctx context.Context, node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) error {
+	var conflict error
+	for range maxStatusConflicts {
+		conflict = w.patchNodeStatus(ctx, node, status, conditions)
+		if !apierrors.IsConflict(conflict) {
+			return conflict
+		}
+		latest, err := w.client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("reading the node after a conflict: %w", err)
+		}
+		if nodeNeedsLook(node, latest) {
+			return conflict
+		}
+		node = latest
+	}
+	// No conflict any more, but a failure that is told of.
+	return fmt.Errorf("somebody else writes the node so often that %d attempts in a row failed: %v", maxStatusConflicts, conflict) //nolint:errorlint // See above.
+}
+
+func (w *writer) patchNodeStatus(ctx context.Context, node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) error {
 	patch, err := nodeStatusPatch(node, status, conditions)
 	if err != nil {
 		return err

@@ -111,7 +111,7 @@ func (c *collector) CollectWithStability(samples chan<- metrics.Metric) {
 	gauge(podsByState, counts.PendingPods, "pending")
 	gauge(podsByState, counts.EvictingPods, "evicting")
 	for _, cause := range maintenance.HoldCauses() {
-		if cause.Blocked() && cause != maintenance.HoldCordonFailed {
+		if cause.Blocked() && !cause.OfNode() {
 			gauge(blockedPodsByCause, counts.BlockedPods[cause], string(cause))
 		}
 	}

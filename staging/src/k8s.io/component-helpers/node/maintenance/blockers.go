@@ -68,7 +68,7 @@ func (g *HoldGroup) blocker() coordinationv1alpha1.DrainBlocker {
 		Message:   Printable(g.summary(), maxBlockerText),
 		SinceTime: g.Since.DeepCopy(), ExpectedFinishTime: g.ETA.DeepCopy(),
 	}
-	if g.Cause == HoldCordonFailed {
+	if g.Cause.OfNode() {
 		return blocker
 	}
 	for _, pod := range g.First {
@@ -88,7 +88,7 @@ func (g *HoldGroup) object() *coordinationv1alpha1.DrainBlockerObject {
 		}
 	case HoldRequestFailed:
 		return &coordinationv1alpha1.DrainBlockerObject{Kind: "Namespace", Name: g.Name}
-	case HoldCordonFailed:
+	case HoldCordonFailed, HoldNodeStatusFailed:
 		return &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: g.First[0].Name}
 	}
 	return nil

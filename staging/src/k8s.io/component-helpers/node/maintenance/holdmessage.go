@@ -65,7 +65,7 @@ func (g *HoldGroup) sentence() string {
 		names = append(names, nameOf(pod))
 	}
 	total := g.Pods
-	if g.Cause == HoldCordonFailed {
+	if g.Cause.OfNode() {
 		total = g.Nodes
 	}
 	return fmt.Sprintf("%s: %s.", g.summary(), listNames(names, total))
@@ -115,6 +115,8 @@ func (g *HoldGroup) predicate() string {
 		return g.wait("for interceptor " + g.Name + ", which does not report")
 	case HoldCordonFailed:
 		return counted(g.Nodes, "node", "nodes") + " cannot be cordoned"
+	case HoldNodeStatusFailed:
+		return counted(g.Nodes, "node has", "nodes have") + " a status that cannot be written"
 	case HoldRequestFailed:
 		return counted(g.Pods, "pod", "pods") + " in namespace " + g.Name + " cannot be asked to leave"
 	case HoldRequestRefused:
@@ -184,7 +186,7 @@ func (g *HoldGroup) details() string {
 		add("grace period ends", g.ETA)
 	case HoldUnhandled:
 		details = append(details, "all interceptors had their turn")
-	case HoldCordonFailed, HoldRequestFailed:
+	case HoldCordonFailed, HoldNodeStatusFailed, HoldRequestFailed:
 		add("since", g.Since)
 	}
 	if g.Message != "" {

@@ -49,6 +49,10 @@ const (
 	// reason, such as an admission webhook.
 	HoldEvictionRefused HoldCause = "EvictionRefused"
 
+	// HoldNodeStatusFailed means that the status of the node cannot be written, so that it does
+	// not say which pods have to leave. It is about the node, like HoldCordonFailed.
+	HoldNodeStatusFailed HoldCause = "NodeStatusFailed"
+
 	// HoldRequestFailed means that the API server refuses the request: the pod cannot be asked
 	// to leave. The name of the hold is that of the namespace, which often has the reason, such
 	// as a quota. Only the controller that asks knows of it.
@@ -100,8 +104,8 @@ const (
 // name.
 func HoldCauses() []HoldCause {
 	return []HoldCause{
-		HoldCordonFailed, HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldRequestFailed, HoldRequestRefused,
-		HoldStuckTerminating, HoldUnhandled,
+		HoldCordonFailed, HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldNodeStatusFailed, HoldRequestFailed,
+		HoldRequestRefused, HoldStuckTerminating, HoldUnhandled,
 		HoldEvicting, HoldInterceptor, HoldTerminating,
 	}
 }
@@ -109,19 +113,22 @@ func HoldCauses() []HoldCause {
 // Blocked tells whether the pod stays until somebody acts.
 func (c HoldCause) Blocked() bool {
 	switch c {
-	case HoldCordonFailed, HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldRequestFailed, HoldRequestRefused,
-		HoldStuckTerminating, HoldUnhandled:
+	case HoldCordonFailed, HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldNodeStatusFailed, HoldRequestFailed,
+		HoldRequestRefused, HoldStuckTerminating, HoldUnhandled:
 		return true
 	}
 	return false
 }
+
+// OfNode tells whether a node is held, and not a pod.
+func (c HoldCause) OfNode() bool { return c == HoldCordonFailed || c == HoldNodeStatusFailed }
 
 // Hold is what keeps one pod on its node.
 type Hold struct {
 	Cause HoldCause
 	// Name says who it is, where the cause has a name.
 	Name string
-	// Pod is empty where a node is held: see HoldCordonFailed.
+	// Pod is empty where a node is held: see HoldCause.OfNode.
 	Pod  types.NamespacedName
 	Node string
 	// Message is what the API server said, or what else is known about the cause.
@@ -250,6 +257,11 @@ func FailedRequest(pod *v1.Pod, message string, since time.Time) Hold {
 // FailedCordon returns the hold of a node that cannot be made unschedulable, and why.
 func FailedCordon(node, message string, since time.Time) Hold {
 	return Hold{Cause: HoldCordonFailed, Node: node, Message: Printable(message, maxRefusal), Since: &metav1.Time{Time: since}}
+}
+
+// FailedNodeStatus returns the hold of a node whose status cannot be written, and why.
+func FailedNodeStatus(node, message string, since time.Time) Hold {
+	return Hold{Cause: HoldNodeStatusFailed, Node: node, Message: Printable(message, maxRefusal), Since: &metav1.Time{Time: since}}
 }
 
 // HoldGroup is what pods have in common that are held by the same cause and name.

@@ -275,7 +275,7 @@ func TestBlocked(t *testing.T) {
 		got[cause] = cause.Blocked()
 	}
 	want := map[HoldCause]bool{
-		HoldCordonFailed: true, HoldRequestFailed: true,
+		HoldCordonFailed: true, HoldNodeStatusFailed: true, HoldRequestFailed: true,
 		HoldDisruptionBudget: true, HoldEvictionRefused: true, HoldRequestRefused: true, HoldInterceptorUnresponsive: true, HoldStuckTerminating: true, HoldUnhandled: true,
 		HoldInterceptor: false, HoldTerminating: false, HoldEvicting: false,
 	}

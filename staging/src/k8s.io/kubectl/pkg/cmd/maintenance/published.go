@@ -33,8 +33,8 @@ import (
 // isPublishedOnly reports whether a blocker is known to the controller alone. Causes that
 // this kubectl does not know are taken from it too.
 func isPublishedOnly(cause coordinationv1alpha1.DrainBlockerCause) bool {
-	switch cause {
-	case coordinationv1alpha1.DrainBlockerCordonFailed, coordinationv1alpha1.DrainBlockerRequestFailed:
+	switch known := maintenance.HoldCause(cause); {
+	case known.OfNode(), known == maintenance.HoldRequestFailed:
 		return true
 	}
 	return !slices.Contains(maintenance.HoldCauses(), maintenance.HoldCause(cause))

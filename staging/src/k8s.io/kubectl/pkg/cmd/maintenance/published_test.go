@@ -175,7 +175,7 @@ func TestPublishedBlockersInLines(t *testing.T) {
 
 func TestPublishedOnly(t *testing.T) {
 	for _, cause := range maintenance.HoldCauses() {
-		want := cause == maintenance.HoldCordonFailed || cause == maintenance.HoldRequestFailed
+		want := cause == maintenance.HoldCordonFailed || cause == maintenance.HoldNodeStatusFailed || cause == maintenance.HoldRequestFailed
 		if got := isPublishedOnly(coordinationv1alpha1.DrainBlockerCause(cause)); got != want {
 			t.Errorf("%s: %t", cause, got)
 		}

@@ -1,0 +1,128 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// busyAgent writes the status of the node n again and again: before each write of the status by
+// the controller, unless unseen reports that there was no time for it.
+func (f *fixture) busyAgent(unseen func() bool) {
+	nodes := v1.SchemeGroupVersion.WithResource("nodes")
+	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.GetSubresource() != "status" || unseen() {
+			return false, nil, nil
+		}
+		live, err := f.tracker.Get(nodes, "", "n")
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		node := live.DeepCopyObject().(*v1.Node)
+		node.Status.VolumesInUse = append(node.Status.VolumesInUse, "volume")
+		if err := f.tracker.Update(nodes, node, ""); err != nil {
+			f.t.Fatal(err)
+		}
+		return false, nil, nil
+	})
+}
+
+// An agent that writes the status of a node more often than the cache is brought up to date does
+// not keep the node from being drained, nor from being given back.
+func TestBusyAgentDoesNotHoldUpADrain(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0)
+	// It is slower than what the API server has just told.
+	read := false
+	f.client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		read = true
+		return false, nil, nil
+	})
+	f.busyAgent(func() bool { defer func() { read = false }(); return read })
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(5 * time.Second)
+	if targets := storedTargets(f.node("n")); targets.IsEmpty() || f.requested() != 1 {
+		t.Errorf("targets %s, %d pods are asked", targets, f.requested())
+	}
+	f.setStage("m", stageComplete)
+	f.run(5 * time.Second)
+	if node := f.node("n"); node.Status.MaintenanceStatus != nil || len(f.maintenance("m").Finalizers) > 0 {
+		t.Errorf("not given back: %+v", node.Status)
+	}
+}
+
+// A status of a node that cannot be written is a blocker until it can, in each stage that waits
+// for it: no pod is asked before, and no node is given back.
+func TestNodeStatusThatCannotBeWritten(t *testing.T) {
+	for name, fail := range map[string]func(f *fixture) (stop func(), why string){
+		"refused": func(f *fixture) (func(), string) {
+			refused := f.refuse("patch", "nodes", "status", webhook)
+			return func() { refused.err = allowed }, "a webhook says no"
+		},
+		"written by others without a pause": func(f *fixture) (func(), string) {
+			stopped := false
+			f.busyAgent(func() bool { return stopped })
+			return func() { stopped = true }, "somebody else writes the node so often that 10 attempts in a row failed"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createNode("n", map[string]string{"a": ""})
+			f.createPods(1, "n", 0)
+			expectBlocker := func(why string) {
+				t.Helper()
+				blockers := f.maintenance("m").Status.DrainStatus.Blockers
+				if len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerCause(maintenance.HoldNodeStatusFailed) || blockers[0].Object == nil || blockers[0].Object.Name != "n" ||
+					!strings.Contains(blockers[0].Message, "1 node has a status that cannot be written (since ") || !strings.Contains(blockers[0].Message, why) {
+					t.Errorf("blockers %+v", blockers)
+				}
+			}
+			stop, why := fail(f)
+			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+			f.run(10 * time.Second)
+			expectBlocker(why)
+			if drained := findDrained(&f.maintenance("m").Status); drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || f.requested() > 0 {
+				t.Errorf("condition %+v, %d pods are asked", drained, f.requested())
+			}
+			stop()
+			f.run(maxRetry)
+			if blockers := f.maintenance("m").Status.DrainStatus.Blockers; len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerEvicting || f.requested() != 1 {
+				t.Errorf("afterwards: blockers %+v, %d pods are asked", blockers, f.requested())
+			}
+			stop, why = fail(f)
+			f.setStage("m", stageComplete)
+			f.run(10 * time.Second)
+			if expectBlocker(why); len(f.maintenance("m").Finalizers) == 0 || f.requested() > 0 {
+				t.Errorf("in Complete: %+v, %d pods are asked", f.maintenance("m"), f.requested())
+			}
+			stop()
+			f.run(maxRetry)
+			if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || len(f.failures.nodes) > 0 {
+				t.Errorf("in the end: %+v, remembered %v", m, f.failures.nodes)
+			}
+		})
+	}
+}
