@@ -102,11 +102,14 @@ func (r *report) complete(message string) {
 type accepted struct {
 	// entry is what it had last, also before this process has written anything.
 	entry coordinationv1alpha1.InterceptorStatus
-	// revision is the last revision of the report that it has taken, content what is in that;
-	// at is where messageInterval counts from.
+	// revision is the last revision of the report that it has taken; at is where
+	// messageInterval counts from.
 	revision int
-	content  content
 	at       time.Time
+	// content is what is in the request, if that is known: a write that has begun, or whose
+	// answer was lost, may have had its effect.
+	content content
+	known   bool
 	// changed is closed, and replaced, when revision grows.
 	changed chan struct{}
 }
@@ -192,6 +195,7 @@ func (t *Turn) write(now time.Time) bool {
 	t.lock.Lock()
 	wanted := t.wanted
 	entry := wanted.entry(now, t.accepted.entry, t.pace().beats(now))
+	t.accepted.known = false
 	t.lock.Unlock()
 
 	request, err := t.apply(entry, wanted.forbid)
@@ -211,7 +215,7 @@ func (t *Turn) write(now time.Time) bool {
 		t.accepted.at = now.Add(settleTime - messageInterval)
 	}
 	t.accepted.entry = t.interceptor.ownEntry(request)
-	t.accepted.content = wanted.content
+	t.accepted.content, t.accepted.known = wanted.content, true
 	if t.wanted.revision == wanted.revision {
 		t.wanted.urgent = false
 	}

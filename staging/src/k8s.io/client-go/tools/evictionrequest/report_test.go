@@ -454,6 +454,43 @@ func TestHandleFailsThenWorks(t *testing.T) {
 	})
 }
 
+// A message is taken back after a write of it whose answer was lost: it stands in the request.
+func TestMessageAfterALostAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a", withDeadline(time.Hour)))
+		lost := 0
+		w.rejectReports(func(report sentReport) error {
+			if report.entry.Message != "second" || lost > 0 {
+				return nil
+			}
+			lost++
+			stored := newRequest("a", withDeadline(time.Hour))
+			stored.Status.Interceptors[0] = report.entry
+			if err := w.client.Tracker().Update(coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests"), stored, namespace); err != nil {
+				t.Error(err)
+			}
+			return errUnavailable
+		})
+		stop := w.start(func(ctx context.Context, turn *Turn) error {
+			turn.SetMessage("first")
+			time.Sleep(time.Minute)
+			turn.SetMessage("second")
+			for lost == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			turn.SetMessage("first")
+			<-ctx.Done()
+			return nil
+		})
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if got := w.entry("a").Message; lost != 1 || got != "first" {
+			t.Errorf("%d answers were lost, and the message is %q, want first", lost, got)
+		}
+		stop()
+	})
+}
+
 // TestAPIServerAway has no report accepted for longer than the deadline: the interceptor
 // stops by itself, since the controller may be about to activate the next one.
 func TestAPIServerAway(t *testing.T) {

@@ -131,7 +131,7 @@ func (t *Turn) want(change func(*report)) int {
 	change(&t.wanted)
 	if t.wanted.content != before {
 		t.wanted.revision++
-		if t.accepted.revision > 0 && t.wanted.content == t.accepted.content {
+		if t.accepted.known && t.wanted.content == t.accepted.content {
 			t.accepted.take(t.wanted.revision) // What was to be written in between is out of date.
 		}
 	}
