@@ -66,8 +66,8 @@ type Controller struct {
 	broadcaster  events.EventBroadcaster
 	cachesSynced []cache.InformerSynced
 	queue        workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	// limitWorkers sets how many workers of the queue one namespace may have.
-	limitWorkers func(perNamespace int)
+	// limitWorkers shares that many workers of the queue among the namespaces.
+	limitWorkers func(workers int)
 	clock        clock.WithTicker
 }
 
@@ -172,9 +172,9 @@ const (
 )
 
 // newQueue returns a queue of requests to decide on, which waits on the given clock, and how
-// to limit the workers of a namespace. The name of the queue is the one of KEP-4563
+// to share its workers among the namespaces. The name of the queue is the one of KEP-4563
 // (Monitoring Requirements).
-func newQueue(clock clock.WithTicker) (workqueue.TypedRateLimitingInterface[types.NamespacedName], func(perNamespace int)) {
+func newQueue(clock clock.WithTicker) (workqueue.TypedRateLimitingInterface[types.NamespacedName], func(workers int)) {
 	delaying, limitWorkers := newFairQueue("evictionrequests", clock, func(key types.NamespacedName) string { return key.Namespace })
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetryDelay, maxDecisionRetryDelay),
@@ -183,25 +183,28 @@ func newQueue(clock clock.WithTicker) (workqueue.TypedRateLimitingInterface[type
 }
 
 // newEvictionQueue returns a queue of evictions, which waits on the given clock, and how to
-// limit the workers of a namespace.
-func newEvictionQueue(clock clock.WithTicker) (workqueue.TypedDelayingInterface[evictionItem], func(perNamespace int)) {
+// share its workers among the namespaces.
+func newEvictionQueue(clock clock.WithTicker) (workqueue.TypedDelayingInterface[evictionItem], func(workers int)) {
 	return newFairQueue("evictionrequests_imperative", clock, evictionItem.namespace)
 }
 
 // newFairQueue returns a queue whose workers the namespaces share.
-func newFairQueue[T comparable](name string, clock clock.WithTicker, namespaceOf func(T) string) (workqueue.TypedDelayingInterface[T], func(perNamespace int)) {
+func newFairQueue[T comparable](name string, clock clock.WithTicker, namespaceOf func(T) string) (workqueue.TypedDelayingInterface[T], func(workers int)) {
 	queue := fairshare.NewWorkQueue(workqueue.TypedQueueConfig[T]{Name: name, Clock: clock}, namespaceOf)
-	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[T]{Name: name, Clock: clock, Queue: queue}), queue.Limit
+	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[T]{Name: name, Clock: clock, Queue: queue}), func(workers int) {
+		queue.Limit(workers, workersPerNamespace(workers))
+	}
 }
 
 // workersPerNamespace is how many of the workers may be busy with requests of one namespace:
-// three quarters. The webhooks of a tenant can make each call last for half a minute, and must
-// not keep the requests of others waiting. A smaller share would slow down a cluster that has
+// three quarters, and less where its calls are slow, which fairshare sees to. The webhooks of
+// a tenant can make each call last for half a minute, and must not keep the requests of others
+// waiting. A smaller share would slow down a cluster that has
 // nearly all of its pods in one namespace: a quarter costs it 30 % of its evictions a second.
 func workersPerNamespace(workers int) int { return max(1, workers*3/4) }
 
 // Run works until ctx ends. workers is how many requests are decided on at a time,
-// evictionWorkers how many eviction calls are in flight. One namespace gets three quarters of each.
+// evictionWorkers how many eviction calls are in flight. The namespaces share each.
 func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	logger := klog.FromContext(ctx)
@@ -226,8 +229,8 @@ func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
 	// Nobody knows whether interceptors could report while this controller did not run.
 	c.outages.note()
 	running.Go(func() { c.outages.probe(ctx, c.clock, c.writer.client) })
-	c.limitWorkers(workersPerNamespace(workers))
-	c.imperative.limitWorkers(workersPerNamespace(evictionWorkers))
+	c.limitWorkers(workers)
+	c.imperative.limitWorkers(evictionWorkers)
 	for range workers {
 		running.Go(func() {
 			wait.UntilWithContext(ctx, c.work, time.Second)

@@ -98,8 +98,8 @@ type imperativeInterceptor struct {
 	changed *podSet
 
 	queue workqueue.TypedDelayingInterface[evictionItem]
-	// limitWorkers sets how many workers of the queue one namespace may have.
-	limitWorkers func(perNamespace int)
+	// limitWorkers shares that many workers of the queue among the namespaces.
+	limitWorkers func(workers int)
 	// backoff says how long a request waits that fails again and again.
 	backoff workqueue.TypedRateLimiter[types.NamespacedName]
 	clock   clock.WithTicker

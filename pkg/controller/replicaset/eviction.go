@@ -39,7 +39,7 @@ const (
 	maxConcurrentEvictions = 4 * maxEvictionsPerNamespace
 
 	// maxEvictionsPerNamespace is how many of them may be of one namespace, whose webhooks can
-	// make each call last for half a minute. A call takes a tenth of a second on a quiet API
+	// make each call last for half a minute; then it has fewer, see fairshare. A call takes a tenth of a second on a quiet API
 	// server, so this allows for 80 pods per second. More would not help where a
 	// PodDisruptionBudget selects all of them: each eviction writes to its status, and the
 	// loser of two writes waits half a second. There is no queue for each budget: every pod is

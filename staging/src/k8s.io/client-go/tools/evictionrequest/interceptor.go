@@ -101,9 +101,11 @@ type InterceptorConfig struct {
 	MaxConcurrent int
 
 	// MaxConcurrentPerNamespace is how many of these calls may be for pods of one namespace.
-	// Those of several namespaces get the places that come free in turn. Set it where the work
-	// for one tenant can be slow, and must not keep the pods of others waiting. The default is
-	// MaxConcurrent.
+	// Those of several namespaces get the places that come free in turn. Set it where a call
+	// takes less than a second, unless it hangs because of a tenant, which must not keep the
+	// pods of others waiting: namespaces with slower calls have half of MaxConcurrent together,
+	// and one without a quick call in the last five minutes has an eighth. The default is
+	// MaxConcurrent, and any share of it for slow calls.
 	MaxConcurrentPerNamespace int
 
 	// Namespace limits the interceptor to the requests of one namespace. The default is
@@ -189,7 +191,7 @@ func NewInterceptor(config InterceptorConfig) (*Interceptor, error) {
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[string]{Clock: config.Clock},
 		),
-		places: fairshare.NewPlaces(config.MaxConcurrent, config.MaxConcurrentPerNamespace),
+		places: fairshare.NewPlaces(config.MaxConcurrent, config.MaxConcurrentPerNamespace, config.Clock),
 		turns:  map[string]*Turn{},
 	}, nil
 }
@@ -341,7 +343,7 @@ func (i *Interceptor) sync(ctx context.Context, key string, request *coordinatio
 // waitingMessage says why a turn waits for a place.
 func (i *Interceptor) waitingMessage() string {
 	if perNamespace := i.config.MaxConcurrentPerNamespace; perNamespace > 0 {
-		return fmt.Sprintf("Waiting: the interceptor works on %d other pods, or on %d of this namespace, as many as it may.", i.config.MaxConcurrent, perNamespace)
+		return fmt.Sprintf("Waiting: the interceptor works on as many other pods as it may: %d in all, %d of this namespace, and fewer where its work is slow.", i.config.MaxConcurrent, perNamespace)
 	}
 	return fmt.Sprintf("Waiting: the interceptor works on %d other pods, as many as it may.", i.config.MaxConcurrent)
 }

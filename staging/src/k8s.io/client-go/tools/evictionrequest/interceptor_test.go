@@ -571,17 +571,17 @@ func TestMaxConcurrentPerNamespace(t *testing.T) {
 		}, func(config *InterceptorConfig) { config.MaxConcurrent, config.MaxConcurrentPerNamespace = 4, 3 })
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if slow, quick := slow.Load(), quick.Load(); slow != 3 || quick != 3 {
-			t.Errorf("%d slow and %d quick calls, want 3 and 3", slow, quick)
+		if slow, quick := slow.Load(), quick.Load(); slow != 1 || quick != 3 {
+			t.Errorf("%d slow and %d quick calls, want 1 and 3", slow, quick)
 		}
 		waiting := 0
 		for i := range 10 {
-			if entry := w.entry(fmt.Sprintf("slow%d", i)); entry.Message == "Waiting: the interceptor works on 4 other pods, or on 3 of this namespace, as many as it may." {
+			if entry := w.entry(fmt.Sprintf("slow%d", i)); entry.Message == "Waiting: the interceptor works on as many other pods as it may: 4 in all, 3 of this namespace, and fewer where its work is slow." {
 				waiting++
 			}
 		}
-		if waiting != 7 {
-			t.Errorf("%d requests say that they wait, want 7", waiting)
+		if waiting != 9 {
+			t.Errorf("%d requests say that they wait, want 9", waiting)
 		}
 		stop()
 	})

@@ -174,13 +174,13 @@ func (t *Turn) returned() bool {
 }
 
 // run takes the turn: it waits for one of the places, confirms by a report that it is its
-// turn, works, and reports completion. Reports are written by one goroutine, so that they cannot overtake each
-// other.
+// turn, works, and reports completion. Reports are written by one goroutine, so that they
+// cannot overtake each other.
 func (t *Turn) run() {
 	defer utilruntime.HandleCrashWithContext(t.ctx)
 	defer close(t.over)
 	// Before the first report, so that it says whether the work starts.
-	started := t.tryStart(1)
+	place := t.tryStart(1)
 	var reporting sync.WaitGroup
 	reporting.Go(t.reportUntilOver)
 	defer func() {
@@ -188,7 +188,7 @@ func (t *Turn) run() {
 		reporting.Wait()
 	}()
 	logger := klog.FromContext(t.ctx)
-	message, err := t.work(started)
+	message, err := t.work(place)
 	if err == nil {
 		err = t.awaitAccepted(t.ctx, t.want(func(r *report) { r.complete(message) }))
 	}
@@ -202,11 +202,11 @@ func (t *Turn) run() {
 }
 
 // work calls Handle until it succeeds or the turn is over, and returns the last words.
-// started is whether the turn has one of the places already.
-func (t *Turn) work(started bool) (message string, err error) {
+// place gives back the place that the turn has already, if it is not nil.
+func (t *Turn) work(place func()) (message string, err error) {
 	backoff := wait.Backoff{Duration: 5 * time.Second, Factor: 2, Jitter: 0.1, Steps: 20, Cap: 5 * time.Minute}
 	for number := 1; ; number++ {
-		message, err := t.attempt(number, started)
+		message, err := t.attempt(number, place)
 		// Whatever Handle returned: its work was cut short, or may have been.
 		if t.ctx.Err() != nil {
 			return "", context.Cause(t.ctx)
@@ -214,7 +214,7 @@ func (t *Turn) work(started bool) (message string, err error) {
 		if err == nil {
 			return message, nil
 		}
-		started = false
+		place = nil
 		delay := backoff.Step()
 		klog.FromContext(t.ctx).Error(err, "Handle failed", "tryingAgainIn", delay)
 		t.want(func(r *report) { r.fail(err) })
@@ -224,34 +224,45 @@ func (t *Turn) work(started bool) (message string, err error) {
 	}
 }
 
-// tryStart starts an attempt if there is a place. If not, it says so, unless there is a failure
-// that says more.
-func (t *Turn) tryStart(number int) bool {
-	if t.interceptor.places.TryAcquire(t.request.Namespace) {
+// tryStart starts an attempt if there is a place, and returns what gives it back. If not, it
+// says so, unless there is a failure that says more.
+func (t *Turn) tryStart(number int) (place func()) {
+	place = t.interceptor.places.TryAcquire(t.request.Namespace)
+	switch {
+	case place != nil:
 		t.want(func(r *report) { r.start(number, t.interceptor.config.Clock.Now()) })
-		return true
-	}
-	if number == 1 {
+	case number == 1:
 		t.want(func(r *report) { r.message = t.interceptor.waitingMessage() })
 	}
-	return false
+	return place
 }
 
-// attempt waits for one of the places and calls Handle. It returns the last words. There is
-// no heartbeat before it has the place: no work is done that one could speak for, and who
-// waits for longer than the deadline loses the turn (KEP-4563, Interceptor).
-func (t *Turn) attempt(number int, started bool) (message string, err error) {
-	places, namespace := t.interceptor.places, t.request.Namespace
-	if !started && !t.tryStart(number) {
-		if err := places.Acquire(t.ctx, namespace); err != nil {
+// start starts an attempt when there is a place, and returns what gives it back. There is no
+// heartbeat before: no work is done that one could speak for, and who waits for longer than
+// the deadline loses the turn (KEP-4563, Interceptor).
+func (t *Turn) start(number int) (place func(), err error) {
+	if place := t.tryStart(number); place != nil {
+		return place, nil
+	}
+	place, err = t.interceptor.places.Acquire(t.ctx, t.request.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	t.want(func(r *report) {
+		r.message = ""
+		r.start(number, t.interceptor.config.Clock.Now())
+	})
+	return place, nil
+}
+
+// attempt calls Handle when it has one of the places. It returns the last words.
+func (t *Turn) attempt(number int, place func()) (message string, err error) {
+	if place == nil {
+		if place, err = t.start(number); err != nil {
 			return "", err
 		}
-		t.want(func(r *report) {
-			r.message = ""
-			r.start(number, t.interceptor.config.Clock.Now())
-		})
 	}
-	defer places.Release(namespace)
+	defer place()
 	if number == 1 {
 		// The API server has to confirm that it is this interceptor's turn.
 		if err := t.awaitAccepted(t.ctx, t.want(func(*report) {})); err != nil {

@@ -15,9 +15,18 @@ limitations under the License.
 */
 
 // Package fairshare divides a number of places, such as workers or calls in flight, between
-// tenants, such as namespaces. One tenant gets a bounded number of them, so that its slow
-// work leaves places to the others, and the others get theirs in turn. The work of a tenant
+// tenants, such as namespaces, whose webhooks may make the calls slow or keep them from ending:
+//
+//   - One tenant has at most a given number of places.
+//   - A tenant is slow if one of its items took a second or longer in the last five minutes,
+//     or does now. All slow tenants together have at most half of the places.
+//   - A tenant without a quick answer in the last five minutes has at most an eighth. The slow
+//     ones and those without any answer together have at most three quarters, so that many
+//     new tenants whose calls hang leave places too.
+//
+// Each of these is one place at least. The tenants get theirs in turn, and the work of a tenant
 // keeps its order.
 //
-// WorkQueue does so for the workers of a workqueue, Places for goroutines that wait.
+// WorkQueue does so for the workers of a workqueue, Places for goroutines that wait, and Line
+// for a queue with rules of its own.
 package fairshare

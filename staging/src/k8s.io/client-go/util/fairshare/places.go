@@ -19,52 +19,57 @@ package fairshare
 import (
 	"context"
 	"sync"
+
+	"k8s.io/utils/clock"
 )
 
-// Places is a semaphore of which one tenant gets a bounded number of places. Those who wait
-// get the places that come free at once, the tenants in turn, and each tenant's in their
-// order.
+// Places is a semaphore whose places the tenants share. Those who wait get the places that
+// come free at once, the tenants in turn, and each tenant's in their order.
 type Places struct {
 	lock sync.Mutex
-	free int
-	line *line[*waiter]
+	line *Line[*waiter]
 }
 
-// waiter is somebody who waits. The channel is closed when the place is theirs.
+// waiter is somebody who waits, or has a place. The channel is closed when the place is theirs.
 type waiter struct{ granted chan struct{} }
 
-// NewPlaces returns that many places, of which one tenant may have perTenant, or all of them
-// if that is zero.
-func NewPlaces(total, perTenant int) *Places {
-	return &Places{free: total, line: newLine[*waiter](perTenant)}
+// NewPlaces returns that many places, of which one tenant may have perTenant. If that is zero,
+// no share is bounded.
+func NewPlaces(total, perTenant int, clock clock.PassiveClock) *Places {
+	p := &Places{line: NewLine[*waiter](clock)}
+	p.line.Limit(total, perTenant)
+	return p
 }
 
-// TryAcquire takes a place for the tenant if there is one, and reports whether there was.
-func (p *Places) TryAcquire(tenant string) bool {
-	return !p.leave(tenant, p.enter(tenant))
+// TryAcquire takes a place for the tenant, which release gives back. It returns nil if there
+// is none.
+func (p *Places) TryAcquire(tenant string) (release func()) {
+	w := p.enter(tenant)
+	if p.leave(tenant, w) {
+		return nil
+	}
+	return func() { p.release(w) }
 }
 
-// Acquire waits for a place for the tenant. It returns an error if the context ends before;
-// no place is taken then.
-func (p *Places) Acquire(ctx context.Context, tenant string) error {
+// Acquire waits for a place for the tenant, which release gives back. It returns an error if
+// the context ends before; no place is taken then.
+func (p *Places) Acquire(ctx context.Context, tenant string) (release func(), err error) {
 	w := p.enter(tenant)
 	select {
 	case <-w.granted:
-		return nil
+		return func() { p.release(w) }, nil
 	case <-ctx.Done():
 	}
 	if !p.leave(tenant, w) {
-		p.Release(tenant) // It has come at the same time.
+		p.release(w) // It has come at the same time.
 	}
-	return context.Cause(ctx)
+	return nil, context.Cause(ctx)
 }
 
-// Release gives a place of the tenant back.
-func (p *Places) Release(tenant string) {
+func (p *Places) release(w *waiter) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	p.free++
-	p.line.release(tenant)
+	p.line.Release(w)
 	p.grant()
 }
 
@@ -72,7 +77,7 @@ func (p *Places) enter(tenant string) *waiter {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	w := &waiter{granted: make(chan struct{})}
-	p.line.push(tenant, w)
+	p.line.Push(tenant, w)
 	p.grant()
 	return w
 }
@@ -84,7 +89,7 @@ func (p *Places) leave(tenant string, w *waiter) bool {
 	if p.granted(w) {
 		return false
 	}
-	p.line.remove(tenant, w)
+	p.line.Remove(tenant, w)
 	return true
 }
 
@@ -99,12 +104,11 @@ func (p *Places) granted(w *waiter) bool {
 
 // grant gives free places to those who wait.
 func (p *Places) grant() {
-	for p.free > 0 {
-		w, found := p.line.pop()
+	for {
+		w, found := p.line.Pop()
 		if !found {
 			return
 		}
-		p.free--
 		close(w.granted)
 	}
 }

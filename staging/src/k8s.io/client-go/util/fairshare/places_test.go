@@ -19,36 +19,52 @@ package fairshare
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
 )
 
 var errOver = errors.New("it is over")
 
+// newTestPlaces returns places whose tenants a to d were quick.
+func newTestPlaces(total, perTenant int) *Places {
+	places := NewPlaces(total, perTenant, clock.RealClock{})
+	for _, tenant := range []string{"a", "b", "c", "d"} {
+		places.TryAcquire(tenant)()
+	}
+	return places
+}
+
 func TestTryAcquire(t *testing.T) {
-	places := NewPlaces(3, 2)
+	places := newTestPlaces(3, 2)
+	var releaseA, releaseB func()
 	for i, step := range []struct {
-		tenant string
-		want   bool
-	}{{"a", true}, {"a", true}, {"a", false}, {"b", true}, {"b", false}, {"c", false}} {
-		if got := places.TryAcquire(step.tenant); got != step.want {
-			t.Errorf("step %d: tenant %s got a place: %t, want %t", i, step.tenant, got, step.want)
+		tenant  string
+		release *func()
+		want    bool
+	}{{"a", &releaseA, true}, {"a", new(func()), true}, {"a", new(func()), false}, {"b", &releaseB, true}, {"b", new(func()), false}, {"c", new(func()), false}} {
+		if *step.release = places.TryAcquire(step.tenant); (*step.release != nil) != step.want {
+			t.Errorf("step %d: tenant %s got a place: %t, want %t", i, step.tenant, !step.want, step.want)
 		}
 	}
-	places.Release("b")
-	if places.TryAcquire("a") || !places.TryAcquire("c") {
+	releaseB()
+	if places.TryAcquire("a") != nil || places.TryAcquire("c") == nil {
 		t.Error("a place that comes free is not for everybody but who has enough")
 	}
-	places.Release("a")
-	if !places.TryAcquire("a") {
-		t.Error("a tenant does not get the place that it gave back")
+	releaseA()
+	releaseA() // It counts once.
+	if places.TryAcquire("a") == nil || places.TryAcquire("b") != nil {
+		t.Error("a tenant does not get the place that it gave back, or another gets one")
 	}
-	unlimited := NewPlaces(2, 0)
+	unlimited := newTestPlaces(2, 0)
 	for i, want := range []bool{true, true, false} {
-		if got := unlimited.TryAcquire("a"); got != want {
+		if got := unlimited.TryAcquire("z") != nil; got != want {
 			t.Errorf("attempt %d without a limit got a place: %t, want %t", i, got, want)
 		}
 	}
@@ -56,17 +72,20 @@ func TestTryAcquire(t *testing.T) {
 
 func TestAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places := NewPlaces(2, 1)
+		places := newTestPlaces(2, 1)
 		var lock sync.Mutex
 		var got []string
+		releases := map[string]func(){}
 		acquire := func(tenant, name string) {
 			go func() {
-				if err := places.Acquire(t.Context(), tenant); err != nil {
+				release, err := places.Acquire(t.Context(), tenant)
+				if err != nil {
 					t.Errorf("unexpected error: %v", err)
 				}
 				lock.Lock()
 				defer lock.Unlock()
 				got = append(got, name)
+				releases[name] = release
 			}()
 			synctest.Wait()
 		}
@@ -81,16 +100,16 @@ func TestAcquire(t *testing.T) {
 			acquire(name[:1], name)
 		}
 		expect("a1", "b1")
-		if places.TryAcquire("d") {
+		if places.TryAcquire("d") != nil {
 			t.Error("got a place though there is none")
 		}
-		places.Release("a")
+		releases["a1"]()
 		expect("a1", "b1", "c1")
-		places.Release("c")
+		releases["c1"]()
 		expect("a1", "b1", "c1", "a2")
-		places.Release("b")
+		releases["b1"]()
 		expect("a1", "b1", "c1", "a2", "b2")
-		places.Release("a")
+		releases["a2"]()
 		expect("a1", "b1", "c1", "a2", "b2", "a3")
 	})
 }
@@ -98,34 +117,65 @@ func TestAcquire(t *testing.T) {
 // Who gives up takes no place, and leaves none behind, also when it comes at that moment.
 func TestAcquireUntilTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places := NewPlaces(1, 1)
-		if !places.TryAcquire("a") {
+		places := newTestPlaces(1, 1)
+		release := places.TryAcquire("a")
+		if release == nil {
 			t.Fatal("there is no place")
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		results := make(chan error, 1)
-		go func() { results <- places.Acquire(ctx, "a") }()
+		go func() {
+			_, err := places.Acquire(ctx, "a")
+			results <- err
+		}()
 		synctest.Wait()
 		cancel(errOver)
 		if err := <-results; !errors.Is(err, errOver) {
 			t.Errorf("got error %v, want why the context has ended", err)
 		}
-		places.Release("a")
-		if !places.TryAcquire("a") {
-			t.Error("who has given up keeps the place")
+		release()
+		if release = places.TryAcquire("a"); release == nil {
+			t.Fatal("who has given up keeps the place")
 		}
-		places.Release("a")
+		release()
 
 		over, cancelOver := context.WithCancel(t.Context())
 		cancelOver()
 		for range 200 {
 			// Both have come: the place, and the end.
-			if err := places.Acquire(over, "b"); err == nil {
-				places.Release("b")
+			if release, err := places.Acquire(over, "b"); err == nil {
+				release()
 			}
 		}
-		if !places.TryAcquire("b") {
+		if places.TryAcquire("b") == nil {
 			t.Error("the place is lost in the end")
+		}
+	})
+}
+
+// Many tenants whose work hangs leave places to the others.
+func TestPlacesOfManyTenantsThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		places := newTestPlaces(32, 8)
+		var acquired atomic.Int32
+		for tenant := range 100 {
+			for range 8 {
+				go func() {
+					if _, err := places.Acquire(t.Context(), fmt.Sprintf("hanging-%d", tenant)); err == nil {
+						acquired.Add(1)
+					}
+				}()
+			}
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		for range 8 {
+			if places.TryAcquire("a") == nil {
+				t.Fatalf("%d places are taken by those that hang", acquired.Load())
+			}
+		}
+		if acquired.Load() != 24 {
+			t.Errorf("%d places are taken by those that hang, want 24", acquired.Load())
 		}
 	})
 }

@@ -17,8 +17,11 @@ limitations under the License.
 package fairshare
 
 import (
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,9 +34,21 @@ func tenantOf(item string) string { return item[:1] }
 func newTestQueue(t *testing.T, limit int) *WorkQueue[string] {
 	t.Helper()
 	queue := NewWorkQueue(workqueue.TypedQueueConfig[string]{}, tenantOf)
-	queue.Limit(limit)
+	queue.Limit(8, limit)
 	t.Cleanup(queue.ShutDown)
+	for _, tenant := range []string{"a", "b", "c"} { // All of them were quick.
+		queue.Add(tenant + "!")
+		take(t, queue, 1)
+		queue.Done(tenant + "!")
+	}
 	return queue
+}
+
+// isReady reports whether Get would return an item at once.
+func isReady(queue *WorkQueue[string]) bool {
+	queue.items.lock.Lock()
+	defer queue.items.lock.Unlock()
+	return queue.items.line.next() != nil
 }
 
 // take returns the next items; they are there already.
@@ -41,7 +56,7 @@ func take(t *testing.T, queue *WorkQueue[string], count int) []string {
 	t.Helper()
 	var items []string
 	for range count {
-		if queue.Len() == 0 {
+		if !isReady(queue) {
 			t.Fatalf("only %v may be taken, want %d items", items, count)
 		}
 		item, _ := queue.Get()
@@ -55,12 +70,12 @@ func TestWorkQueue(t *testing.T) {
 	for _, item := range []string{"a1", "a2", "a3", "a4", "b1", "a1"} {
 		queue.Add(item)
 	}
-	if diff := cmp.Diff([]string{"a1", "b1", "a2"}, take(t, queue, 3)); diff != "" || queue.Len() != 0 {
-		t.Errorf("%d more may be taken, unexpected items (-want, +got):\n%s", queue.Len(), diff)
+	if diff := cmp.Diff([]string{"a1", "b1", "a2"}, take(t, queue, 3)); diff != "" || isReady(queue) || queue.Len() != 2 {
+		t.Errorf("%d wait, one of which may be taken: %t; unexpected items (-want, +got):\n%s", queue.Len(), isReady(queue), diff)
 	}
 	queue.Done("b1")
-	if got := queue.Len(); got != 0 {
-		t.Errorf("%d items may be taken when another tenant is done", got)
+	if isReady(queue) {
+		t.Error("an item may be taken when another tenant is done")
 	}
 	// News of what is worked on goes behind what waits.
 	queue.Add("a2")
@@ -125,17 +140,121 @@ func TestWorkQueueLosesNothing(t *testing.T) {
 }
 
 // A queue that shuts down lets its workers go, also while a tenant has more than it may have.
+// What lets several items begin wakes as many workers.
+func TestWorkQueueWakesWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := newTestQueue(t, 4)
+		for i := range 6 {
+			queue.Add(fmt.Sprintf("n%d", i))
+		}
+		take(t, queue, 1)
+		var lock sync.Mutex
+		var got []string
+		for range 7 {
+			go func() {
+				if item, shutdown := queue.Get(); !shutdown {
+					lock.Lock()
+					defer lock.Unlock()
+					got = append(got, item)
+				}
+			}()
+		}
+		synctest.Wait()
+		if len(got) > 0 {
+			t.Fatalf("got %v of a tenant without an answer that has a place", got)
+		}
+		queue.Done("n0")
+		synctest.Wait()
+		slices.Sort(got)
+		if diff := cmp.Diff([]string{"n1", "n2", "n3", "n4"}, got); diff != "" {
+			t.Errorf("unexpected items after the first quick answer (-want, +got):\n%s", diff)
+		}
+		for _, item := range got {
+			queue.Done(item)
+		}
+	})
+}
+
+// A queue that shuts down hands out what is left, also what is held back.
 func TestWorkQueueShutsDown(t *testing.T) {
-	queue := newTestQueue(t, 1)
-	queue.Add("a1")
-	queue.Add("a2")
-	take(t, queue, 1)
-	queue.ShutDown()
-	if item, shutdown := queue.Get(); !shutdown {
-		t.Errorf("got %s from a queue that shuts down", item)
-	}
-	queue.Done("a1")
-	if item, shutdown := queue.Get(); shutdown || item != "a2" {
-		t.Errorf("got %q and shutdown %t, want what was added before", item, shutdown)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		queue := newTestQueue(t, 1)
+		for _, item := range []string{"a1", "a2", "a3"} {
+			queue.Add(item)
+		}
+		take(t, queue, 1)
+		var worked []string
+		workers := 0
+		for range 2 {
+			workers++
+			go func() {
+				defer func() { workers-- }()
+				for {
+					item, shutdown := queue.Get()
+					if shutdown {
+						return
+					}
+					worked = append(worked, item)
+					queue.Done(item)
+				}
+			}()
+		}
+		queue.ShutDown()
+		queue.Add("a4")
+		synctest.Wait()
+		if workers != 2 || len(worked) > 0 {
+			t.Errorf("%d workers go on, and have worked on %v, want two that wait", workers, worked)
+		}
+		queue.Done("a1")
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"a2", "a3"}, worked); diff != "" || workers != 0 {
+			t.Errorf("%d workers go on, unexpected items (-want, +got):\n%s", workers, diff)
+		}
+	})
+}
+
+// ShutDownWithDrain waits for all that was added before, and ShutDown ends that.
+func TestWorkQueueDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := newTestQueue(t, 1)
+		queue.Add("a1")
+		queue.Add("a2")
+		take(t, queue, 1)
+		queue.Add("a1") // Once more, behind the other.
+		drained := false
+		go func() {
+			queue.ShutDownWithDrain()
+			drained = true
+		}()
+		for _, item := range []string{"a1", "a2"} {
+			synctest.Wait()
+			queue.Done(item)
+			synctest.Wait()
+			if drained {
+				t.Fatalf("drained after %s, while %d wait", item, queue.Len())
+			}
+			take(t, queue, 1)
+		}
+		queue.Done("a1")
+		synctest.Wait()
+		if !drained {
+			t.Error("does not end")
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		queue := newTestQueue(t, 1)
+		queue.Add("a1")
+		take(t, queue, 1)
+		drained := false
+		go func() {
+			queue.ShutDownWithDrain()
+			drained = true
+		}()
+		synctest.Wait()
+		queue.ShutDown()
+		synctest.Wait()
+		if !drained {
+			t.Error("ShutDown does not end ShutDownWithDrain")
+		}
+	})
 }
