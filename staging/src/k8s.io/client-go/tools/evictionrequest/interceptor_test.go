@@ -587,6 +587,56 @@ func TestMaxConcurrentPerNamespace(t *testing.T) {
 	})
 }
 
+// A webhook refuses reports of one namespace, those that say that work starts or all of them.
+// Its turns keep no place while that lasts, and begin when it is over.
+func TestRefusedReportKeepsNoPlace(t *testing.T) {
+	for name, refuses := range map[string]func(sentReport) bool{
+		"all":    func(sentReport) bool { return true },
+		"starts": func(r sentReport) bool { return r.entry.StartTime != nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t,
+					newRequest("refused-1", withDeadline(24*time.Hour)), newRequest("refused-2", withDeadline(24*time.Hour)), newRequest("refused-3", withDeadline(24*time.Hour)))
+				var refused atomic.Bool
+				refused.Store(true)
+				w.rejectReports(func(report sentReport) error {
+					if strings.HasPrefix(string(report.uid), "uid-of-refused") && refused.Load() && refuses(report) {
+						return apierrors.NewForbidden(coordinationv1alpha1.Resource("evictionrequests"), "refused", errors.New("says the webhook"))
+					}
+					return nil
+				})
+				stop := w.start(func(context.Context, *Turn) error { return nil }, func(config *InterceptorConfig) { config.MaxConcurrent = 2 })
+				time.Sleep(time.Hour)
+				if reports := len(w.sent()); reports > 3*3*60*2 {
+					t.Errorf("%d reports in an hour", reports)
+				}
+				another := newRequest("another")
+				if err := w.client.Tracker().Create(coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests"), another, namespace); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				if entry := w.entry("another"); entry.CompletionTime == nil {
+					t.Errorf("the turn of another pod is %+v, want it complete", entry)
+				}
+				for _, name := range []string{"refused-1", "refused-2", "refused-3"} {
+					if entry := w.entry(name); entry.HeartbeatTime != nil {
+						t.Errorf("%s has a heartbeat: %+v", name, entry)
+					}
+				}
+				refused.Store(false)
+				time.Sleep(2 * time.Minute)
+				for _, name := range []string{"refused-1", "refused-2", "refused-3"} {
+					if entry := w.entry(name); entry.CompletionTime == nil || entry.StartTime == nil {
+						t.Errorf("%s is %+v, want it complete", name, entry)
+					}
+				}
+				stop()
+			})
+		})
+	}
+}
+
 // Who waits for a place does no work, and so keeps nobody waiting: the deadline runs.
 func TestWaitingDoesNotKeepTheTurn(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

@@ -102,15 +102,15 @@ func (r *report) complete(message string) {
 type accepted struct {
 	// entry is what it had last, also before this process has written anything.
 	entry coordinationv1alpha1.InterceptorStatus
-	// revision is the last revision of the report that it has taken; at is where
-	// messageInterval counts from.
-	revision int
-	at       time.Time
+	// revision is the last revision of the report that it has taken, failed the last one that
+	// it has not, as far as the answers tell; at is where messageInterval counts from.
+	revision, failed int
+	at               time.Time
 	// content is what is in the request, if that is known: a write that has begun, or whose
 	// answer was lost, may have had its effect.
 	content content
 	known   bool
-	// changed is closed, and replaced, when revision grows.
+	// changed is closed, and replaced, when a write has ended.
 	changed chan struct{}
 }
 
@@ -201,6 +201,10 @@ func (t *Turn) write(now time.Time) bool {
 	request, err := t.apply(entry, wanted.forbid)
 	if err != nil {
 		t.rejected(err)
+		t.lock.Lock()
+		defer t.lock.Unlock()
+		t.accepted.failed = wanted.revision
+		t.accepted.tell()
 		return false
 	}
 	// The API server checks whose turn it is only where a report changes something.
@@ -226,6 +230,10 @@ func (t *Turn) write(now time.Time) bool {
 // take notes that the API server has what that revision says.
 func (a *accepted) take(revision int) {
 	a.revision = revision
+	a.tell()
+}
+
+func (a *accepted) tell() {
 	close(a.changed)
 	a.changed = make(chan struct{})
 }

@@ -144,9 +144,14 @@ func (t *Turn) want(change func(*report)) int {
 
 // awaitAccepted returns nil when the API server has taken that revision of the report.
 func (t *Turn) awaitAccepted(ctx context.Context, revision int) error {
+	return t.await(ctx, func(a *accepted) bool { return a.revision >= revision })
+}
+
+// await returns nil when the condition holds.
+func (t *Turn) await(ctx context.Context, condition func(*accepted) bool) error {
 	for {
 		t.lock.Lock()
-		done, changed := t.accepted.revision >= revision, t.accepted.changed
+		done, changed := condition(&t.accepted), t.accepted.changed
 		t.lock.Unlock()
 		switch {
 		case done:
@@ -255,6 +260,37 @@ func (t *Turn) start(number int) (place func(), err error) {
 	return place, nil
 }
 
+// confirm waits until the API server has confirmed the first start, which says that it is this
+// interceptor's turn. Where it does not take the report, as a webhook may refuse it for hours,
+// the place is given back until it takes another one.
+func (t *Turn) confirm(place func()) (func(), error) {
+	for backoff := newReportBackoff(); ; {
+		revision, confirmed := t.want(func(*report) {}), false
+		err := t.await(t.ctx, func(a *accepted) bool {
+			confirmed = a.revision >= revision
+			return confirmed || a.failed >= revision
+		})
+		if err == nil && confirmed {
+			klog.FromContext(t.ctx).Info("Work has started")
+			return place, nil
+		}
+		place()
+		if err != nil {
+			return nil, err
+		}
+		if err := t.awaitAccepted(t.ctx, t.want(func(r *report) { r.working, r.started = false, false })); err != nil {
+			return nil, err
+		}
+		// It may be just the start that is refused.
+		if err := pause(t.ctx, t.interceptor.config.Clock, backoff.Step()); err != nil {
+			return nil, err
+		}
+		if place, err = t.start(1); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // attempt calls Handle when it has one of the places. It returns the last words.
 func (t *Turn) attempt(number int, place func()) (message string, err error) {
 	if place == nil {
@@ -262,14 +298,12 @@ func (t *Turn) attempt(number int, place func()) (message string, err error) {
 			return "", err
 		}
 	}
-	defer place()
 	if number == 1 {
-		// The API server has to confirm that it is this interceptor's turn.
-		if err := t.awaitAccepted(t.ctx, t.want(func(*report) {})); err != nil {
+		if place, err = t.confirm(place); err != nil {
 			return "", err
 		}
-		klog.FromContext(t.ctx).Info("Work has started")
 	}
+	defer place()
 	err = t.interceptor.config.Handle(t.ctx, t)
 	var declined declined
 	if errors.As(err, &declined) {
@@ -284,9 +318,10 @@ func (t *Turn) attempt(number int, place func()) (message string, err error) {
 }
 
 // gaveUp reports whether the turn was lost because Handle kept failing, or there was no place
-// for it. Beginning it again would send a heartbeat, and so hold up the eviction for ever.
+// for it. Beginning it again would send a heartbeat, and so hold up the eviction for ever. A
+// turn of which no report was taken may still be the interceptor's.
 func (t *Turn) gaveUp() bool {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	return errors.Is(context.Cause(t.ctx), ErrTurnLost) && !t.wanted.working
+	return errors.Is(context.Cause(t.ctx), ErrTurnLost) && !t.wanted.working && t.accepted.revision > 0
 }
