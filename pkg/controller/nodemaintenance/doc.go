@@ -114,6 +114,7 @@ limitations under the License.
 //	ledger.go                      the sums over the nodes of a maintenance
 //	ledger_index.go                which maintenances have a node, or may select it
 //	node_matcher.go                which nodes a maintenance selects
+//	budgets.go                     which PodDisruptionBudgets select a pod
 //	requests.go                    what the controller reads out of an EvictionRequest
 //	writer.go                      the only place that writes
 //	pace.go                        how often it writes, and cordons again

@@ -190,7 +190,7 @@ func (c *Controller) look(name string, orders []order, now time.Time) (*nodeFact
 	if err != nil {
 		return nil, fmt.Errorf("listing the pods of the node: %w", err)
 	}
-	facts := &nodeFacts{}
+	facts, budgets := &nodeFacts{}, newBudgetFinder(c.budgetLister)
 	var pods []*v1.Pod
 	for _, object := range objects {
 		pod := object.(*v1.Pod)
@@ -198,14 +198,16 @@ func (c *Controller) look(name string, orders []order, now time.Time) (*nodeFact
 			continue
 		}
 		pods = append(pods, pod)
-		facts.pods = append(facts.pods, c.lookAtPod(pod, now))
+		facts.pods = append(facts.pods, c.lookAtPod(pod, budgets.of, now))
 	}
 	facts.recount = c.ledger.countPods(name, orders, pods)
 	c.enqueueNodes(facts.others)
 	return facts, nil
 }
 
-func (c *Controller) lookAtPod(pod *v1.Pod, now time.Time) podFacts {
+// lookAtPod finds what keeps a pod. budgets returns those that select it, and may be nil: their
+// names are missing then.
+func (c *Controller) lookAtPod(pod *v1.Pod, budgets func(*v1.Pod) []*policyv1.PodDisruptionBudget, now time.Time) podFacts {
 	facts := podFacts{Pod: pod}
 	request, err := c.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
 	switch {
@@ -219,7 +221,7 @@ func (c *Controller) lookAtPod(pod *v1.Pod, now time.Time) podFacts {
 	if request != nil && request.DeletionTimestamp != nil && !facts.over {
 		facts.obstacle = request
 	}
-	facts.hold, facts.held = maintenance.HoldOf(pod, request, c.budgetsOf, now)
+	facts.hold, facts.held = maintenance.HoldOf(pod, request, budgets, now)
 	switch {
 	case facts.held:
 		c.explain(&facts.hold)
@@ -250,13 +252,6 @@ func (c *Controller) explain(hold *maintenance.Hold) {
 	case maintenance.HoldUnhandled:
 		hold.Message = why
 	}
-}
-
-// budgetsOf returns the budgets that select the pod; none on an error, which only says
-// that there are none.
-func (c *Controller) budgetsOf(pod *v1.Pod) []*policyv1.PodDisruptionBudget {
-	budgets, _ := c.budgetLister.GetPodPodDisruptionBudgets(pod) //nolint:errcheck // See above.
-	return budgets
 }
 
 // view sums up what the status of the node says.

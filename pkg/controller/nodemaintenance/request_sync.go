@@ -60,7 +60,7 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 	}
 	draining := c.drainedFor(node)
 	c.requests.decided(w, draining)
-	facts := c.lookAtPod(pod, c.clock.Now())
+	facts := c.lookAtPod(pod, nil, c.clock.Now())
 	switch {
 	case w.withdraw && len(draining) == 0 && facts.isWithdrawal():
 		return func(ctx context.Context) error { return c.writer.withdraw(ctx, pod, facts.request) }

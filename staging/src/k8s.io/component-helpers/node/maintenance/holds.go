@@ -214,12 +214,20 @@ func (h *Hold) blocked(pod *v1.Pod, request *coordinationv1alpha1.EvictionReques
 // does not allow the eviction; where they are several, all are in the way together: the
 // API server evicts no such pod.
 func budgetNames(budgets []*policyv1.PodDisruptionBudget) string {
-	var names []string
+	// Only the first are named, and each pod of a namespace may have all of its budgets.
+	var first []*policyv1.PodDisruptionBudget
 	for _, budget := range budgets {
+		at, _ := slices.BinarySearchFunc(first, budget, func(a, b *policyv1.PodDisruptionBudget) int { return cmp.Compare(a.Name, b.Name) })
+		if at < maxHoldNames {
+			first = slices.Insert(first, at, budget)
+			first = first[:min(maxHoldNames, len(first))]
+		}
+	}
+	var names []string
+	for _, budget := range first {
 		names = append(names, budget.Namespace+"/"+budget.Name)
 	}
-	slices.Sort(names)
-	return listNames(names, len(names))
+	return listNames(names, len(budgets))
 }
 
 func (h *Hold) intercepting(request *coordinationv1alpha1.EvictionRequest) {

@@ -1,0 +1,179 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	policylisters "k8s.io/client-go/listers/policy/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+func budgetIndexer(t testing.TB, budgets ...*policyv1.PodDisruptionBudget) cache.Indexer {
+	t.Helper()
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for _, budget := range budgets {
+		if err := indexer.Add(budget); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return indexer
+}
+
+func newBudget(namespace, name string, selector *metav1.LabelSelector) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selector},
+	}
+}
+
+// The finder finds what the lister finds, which goes through all budgets for each pod.
+func TestBudgetFinder(t *testing.T) {
+	var budgets []*policyv1.PodDisruptionBudget
+	for i, selector := range []*metav1.LabelSelector{
+		nil, {}, {MatchLabels: map[string]string{"a": "1"}}, {MatchLabels: map[string]string{"a": "1", "b": "2"}},
+		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: []string{"1", "2"}}}},
+		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "b", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"1"}}}},
+		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "c", Operator: metav1.LabelSelectorOpExists}}},
+		{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "a", Operator: metav1.LabelSelectorOpDoesNotExist}, {Key: "b", Operator: metav1.LabelSelectorOpIn, Values: []string{"", "2"}},
+		}},
+		{MatchLabels: map[string]string{"a": "not valid!"}},
+	} {
+		for _, namespace := range []string{"one", "two"} {
+			budgets = append(budgets, newBudget(namespace, fmt.Sprintf("%s-%d", namespace, i), selector))
+		}
+	}
+	lister := policylisters.NewPodDisruptionBudgetLister(budgetIndexer(t, budgets...))
+	finder := newBudgetFinder(lister)
+	random := rand.New(rand.NewPCG(1, 1))
+	names := func(budgets []*policyv1.PodDisruptionBudget) []string {
+		var names []string
+		for _, budget := range budgets {
+			names = append(names, budget.Name)
+		}
+		slices.Sort(names)
+		return names
+	}
+	found := 0
+	for range 300 {
+		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: []string{"one", "two", "none"}[random.IntN(3)], Labels: map[string]string{}}}
+		for _, name := range []string{"a", "b", "c"} {
+			if value := random.IntN(5); value < 4 {
+				pod.Labels[name] = []string{"", "1", "2", "3"}[value]
+			}
+		}
+		want, _ := lister.GetPodPodDisruptionBudgets(pod) //nolint:errcheck // It says that there is none.
+		if diff := cmp.Diff(names(want), names(finder.of(pod))); diff != "" {
+			t.Errorf("labels %v in %s (-lister, +finder):\n%s", pod.Labels, pod.Namespace, diff)
+		}
+		found += len(want)
+	}
+	if found == 0 {
+		t.Error("no budget selects a pod")
+	}
+}
+
+// blockedPods gives the caches so many pods of the node n, each of which a budget blocks, and so
+// many budgets.
+func (f *fixture) blockedPods(n int, selector func(i int) *metav1.LabelSelector) {
+	f.t.Helper()
+	var budgets []*policyv1.PodDisruptionBudget
+	for i := range n {
+		uid := f.newUID()
+		pod := &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("pod-", i), UID: uid, Labels: map[string]string{"app": fmt.Sprint(i), "tier": "web"}},
+			Spec:       v1.PodSpec{NodeName: "n"},
+		}
+		request := &coordinationv1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: string(uid)}}
+		meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
+			Type: string(coordinationv1alpha1.EvictionRequestConditionBlocked), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonDisruptionBudget,
+		})
+		for indexer, object := range map[cache.Indexer]any{f.podInformer.GetIndexer(): pod, f.requestInformer.GetIndexer(): request} {
+			if err := indexer.Add(object); err != nil {
+				f.t.Fatal(err)
+			}
+		}
+		budgets = append(budgets, newBudget("default", fmt.Sprint("budget-", i), selector(i)))
+	}
+	f.budgetLister = policylisters.NewPodDisruptionBudgetLister(budgetIndexer(f.t, budgets...))
+}
+
+func ownBudget(i int) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint(i)}}
+}
+
+// countingLister counts how often the budgets of a namespace are gone through.
+type countingLister struct {
+	policylisters.PodDisruptionBudgetLister
+	passes int
+}
+
+func (l *countingLister) PodDisruptionBudgets(namespace string) policylisters.PodDisruptionBudgetNamespaceLister {
+	l.passes++
+	return l.PodDisruptionBudgetLister.PodDisruptionBudgets(namespace)
+}
+
+func (l *countingLister) GetPodPodDisruptionBudgets(pod *v1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
+	l.passes++
+	return l.PodDisruptionBudgetLister.GetPodPodDisruptionBudgets(pod)
+}
+
+// A look at a node goes through the budgets of a namespace once, whatever the number of its pods.
+func TestLookReadsBudgetsOnce(t *testing.T) {
+	f := newFixture(t)
+	f.blockedPods(10, ownBudget)
+	lister := &countingLister{PodDisruptionBudgetLister: f.budgetLister}
+	f.budgetLister = lister
+	facts, err := f.look("n", nil, start)
+	if err != nil || len(facts.pods) != 10 || lister.passes != 1 {
+		t.Fatalf("%d passes for %d pods, %v", lister.passes, len(facts.pods), err)
+	}
+	for _, pod := range facts.pods {
+		if want := "default/budget-" + pod.Labels["app"]; pod.hold.Name != want {
+			t.Errorf("%s is held by %q, want %q", pod.Name, pod.hold.Name, want)
+		}
+	}
+}
+
+// BenchmarkLook looks at a node with a thousand pods that a thousand budgets block.
+func BenchmarkLook(b *testing.B) {
+	for name, selector := range map[string]func(i int) *metav1.LabelSelector{
+		"one budget for each pod":  ownBudget,
+		"all budgets for each pod": func(int) *metav1.LabelSelector { return &metav1.LabelSelector{} },
+	} {
+		b.Run(name, func(b *testing.B) {
+			f := newFixture(b)
+			f.blockedPods(1000, selector)
+			for b.Loop() {
+				facts, err := f.look("n", nil, start)
+				if err != nil || len(facts.pods) != 1000 || facts.pods[0].hold.Name == "" {
+					b.Fatalf("%d pods, %v", len(facts.pods), err)
+				}
+			}
+		})
+	}
+}
