@@ -315,7 +315,7 @@ func TestRefusedCordonIsABlocker(t *testing.T) {
 func TestRefusedCordonEndsWaiting(t *testing.T) {
 	f := newFixture(t)
 	f.hung = sets.New("default")
-	f.requests.workers = namespaceShare
+	f.requests.line.Limit(namespaceShare, 1)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createPods(3, "n", 0)
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)

@@ -315,7 +315,6 @@ type heldWrite struct {
 	requestWrite
 	// write is nil where nothing is to be written any more.
 	write func(context.Context) error
-	began time.Time
 	// causes are the maintenances that want it, and nodeUID is of which node.
 	causes  []types.UID
 	nodeUID types.UID
@@ -324,16 +323,12 @@ type heldWrite struct {
 // beginRequest has a worker take a write, if one is free, and reports whether there was one.
 func (f *fixture) beginRequest() bool {
 	f.requests.lock.Lock()
-	free := len(f.running) < f.requests.workers
-	var w requestWrite
-	if free {
-		w, free = f.requests.next()
-	}
+	w, found := f.requests.next()
 	f.requests.lock.Unlock()
-	if !free {
+	if !found {
 		return false
 	}
-	held := heldWrite{requestWrite: w, write: f.nextWrite(w), began: f.clock.Now()}
+	held := heldWrite{requestWrite: w, write: f.nextWrite(w)}
 	if node, err := f.nodeLister.Get(w.node); err == nil && !w.withdraw {
 		held.nodeUID = node.UID
 		for _, name := range f.drainedFor(node) {
@@ -369,7 +364,7 @@ func (f *fixture) endRequest(i int, how outcome) {
 		f.wroteRequest(f.ctx, w.requestWrite, err)
 	}
 	f.running = slices.Delete(f.running, i, i+1)
-	f.endWrite(w.requestWrite, w.began)
+	f.endWrite(w.requestWrite)
 }
 
 func (f *fixture) try(err error, queue *recordedQueue, name string) {

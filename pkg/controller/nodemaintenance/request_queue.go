@@ -17,12 +17,11 @@ limitations under the License.
 package nodemaintenance
 
 import (
-	"container/list"
 	"slices"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/fairshare"
 	"k8s.io/utils/clock"
 )
 
@@ -32,15 +31,8 @@ const (
 	requestWorkers = 80
 
 	// One in namespaceShare of the workers may work for one namespace: a tenant may have a
-	// webhook there that takes its time. And one in slowShare for all namespaces together that
-	// were slow lately: a tenant may have many.
+	// webhook there that takes its time. The shares of those that do are in fairshare.
 	namespaceShare = 4
-	slowShare      = 2
-
-	// slowAnswer is how long a write takes at least that makes its namespace slow, and
-	// slowMemory for how long.
-	slowAnswer = time.Second
-	slowMemory = time.Minute
 )
 
 // requestWrite is one write that is due: to ask a pod to leave, or to withdraw that.
@@ -51,27 +43,23 @@ type requestWrite struct {
 }
 
 // requestQueue holds the writes that are due, a line for each namespace, which have their
-// turns one after the other. So a namespace whose writes take long delays its own. Only the
-// sync of a node adds or removes what waits: everything is decided there, and a write that
-// has failed comes back from there. There is at most one write for a pod at a time.
+// turns one after the other. So a namespace whose writes take long delays its own. Withdrawals
+// go before the pods to ask: somebody waits for a pod that is to stay. Only the sync of a node
+// adds or removes what waits: everything is decided there, and a write that has failed comes
+// back from there. There is at most one write for a pod at a time.
 type requestQueue struct {
 	lock sync.Mutex
-	// changed is signaled when a write may have become ready for a worker.
+	// changed is signaled when a write may have become ready: to one worker, who tells the
+	// next one.
 	changed *sync.Cond
-	clock   clock.PassiveClock
-	workers int
+	line    *fairshare.Line[requestWrite]
 	nodes   map[string]*nodeWrites
-	lines   map[string]*writeLine
-	// turns are the namespaces in which a write waits, the next one first.
-	turns []string
-	// slow says of namespaces until when they count as slow.
-	slow   map[string]time.Time
-	closed bool
+	closed  bool
 }
 
 // nodeWrites are the writes of one node, by pod.
 type nodeWrites struct {
-	waiting map[types.UID]*list.Element
+	waiting map[types.UID]requestWrite
 	running map[types.UID]*runningWrite
 }
 
@@ -82,14 +70,9 @@ type runningWrite struct {
 	causes []string
 }
 
-// writeLine are the writes of one namespace that wait, and how many are running.
-type writeLine struct {
-	waiting *list.List
-	running int
-}
-
 func newRequestQueue(workers int, clock clock.PassiveClock) *requestQueue {
-	q := &requestQueue{workers: workers, clock: clock, nodes: map[string]*nodeWrites{}, lines: map[string]*writeLine{}, slow: map[string]time.Time{}}
+	q := &requestQueue{line: fairshare.NewLine[requestWrite](clock), nodes: map[string]*nodeWrites{}}
+	q.line.Limit(workers, workers/namespaceShare)
 	q.changed = sync.NewCond(&q.lock)
 	return q
 }
@@ -126,21 +109,19 @@ func (q *requestQueue) stopAsking(node string) (running bool) {
 func (q *requestQueue) add(w requestWrite) {
 	writes := q.nodes[w.node]
 	if writes == nil {
-		writes = &nodeWrites{waiting: map[types.UID]*list.Element{}, running: map[types.UID]*runningWrite{}}
+		writes = &nodeWrites{waiting: map[types.UID]requestWrite{}, running: map[types.UID]*runningWrite{}}
 		q.nodes[w.node] = writes
 	}
-	if _, running := writes.running[w.uid]; running || writes.waiting[w.uid] != nil {
+	_, waiting := writes.waiting[w.uid]
+	if _, running := writes.running[w.uid]; running || waiting {
 		return
 	}
-	line := q.lines[w.namespace]
-	if line == nil {
-		line = &writeLine{waiting: list.New()}
-		q.lines[w.namespace] = line
+	writes.waiting[w.uid] = w
+	if w.withdraw {
+		q.line.PushFirst(w.namespace, w)
+	} else {
+		q.line.Push(w.namespace, w)
 	}
-	if line.waiting.Len() == 0 {
-		q.turns = append(q.turns, w.namespace)
-	}
-	writes.waiting[w.uid] = line.waiting.PushBack(w)
 	q.changed.Signal()
 }
 
@@ -150,25 +131,13 @@ func (q *requestQueue) drop(node string, drop func(requestWrite) bool) {
 	if writes == nil {
 		return
 	}
-	for _, element := range writes.waiting {
-		if w := element.Value.(requestWrite); drop(w) {
-			q.remove(w)
+	for uid, w := range writes.waiting {
+		if drop(w) {
+			delete(writes.waiting, uid)
+			q.line.Remove(w.namespace, w)
 		}
 	}
 	q.tidy(node)
-}
-
-// remove takes a write out of its line.
-func (q *requestQueue) remove(w requestWrite) {
-	writes, line := q.nodes[w.node], q.lines[w.namespace]
-	line.waiting.Remove(writes.waiting[w.uid])
-	delete(writes.waiting, w.uid)
-	if line.waiting.Len() == 0 {
-		q.turns = slices.DeleteFunc(q.turns, func(namespace string) bool { return namespace == w.namespace })
-		if line.running == 0 {
-			delete(q.lines, w.namespace)
-		}
-	}
 }
 
 // tidy forgets a node without writes.
@@ -192,27 +161,16 @@ func (q *requestQueue) get() (requestWrite, bool) {
 	return requestWrite{}, false
 }
 
-// next begins the oldest write of the first namespace in turn that has not its share already.
+// next begins a write, if one may begin.
 func (q *requestQueue) next() (requestWrite, bool) {
-	slow := 0
-	for namespace := range q.slow { // Of all namespaces with work these are few.
-		if line := q.lines[namespace]; line != nil && q.isSlow(namespace) {
-			slow += line.running
-		}
+	w, ok := q.line.Pop()
+	if ok {
+		writes := q.nodes[w.node]
+		delete(writes.waiting, w.uid)
+		writes.running[w.uid] = &runningWrite{requestWrite: w}
+		q.changed.Signal()
 	}
-	for i, namespace := range q.turns {
-		line := q.lines[namespace]
-		if line.running >= q.workers/namespaceShare || slow >= q.workers/slowShare && q.isSlow(namespace) {
-			continue
-		}
-		w := line.waiting.Front().Value.(requestWrite)
-		line.running++
-		q.nodes[w.node].running[w.uid] = &runningWrite{requestWrite: w}
-		q.turns = append(slices.Delete(q.turns, i, i+1), namespace)
-		q.remove(w)
-		return w, true
-	}
-	return requestWrite{}, false
+	return w, ok
 }
 
 // decided notes which maintenances want a write that is running.
@@ -236,31 +194,14 @@ func (q *requestQueue) isAskingFor(maintenance string) bool {
 	return false
 }
 
-func (q *requestQueue) isSlow(namespace string) bool {
-	until, ok := q.slow[namespace]
-	return ok && q.clock.Now().Before(until)
-}
-
-// done ends a write that took so long. Whoever calls it has the node looked at afterwards:
-// while the write was running, no other was accepted for the pod.
-func (q *requestQueue) done(w requestWrite, took time.Duration) {
+// done ends a write. Whoever calls it has the node looked at afterwards: while the write was
+// running, no other was accepted for the pod.
+func (q *requestQueue) done(w requestWrite) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	delete(q.nodes[w.node].running, w.uid)
 	q.tidy(w.node)
-	line := q.lines[w.namespace]
-	if line.running--; line.running == 0 && line.waiting.Len() == 0 {
-		delete(q.lines, w.namespace)
-	}
-	if took >= slowAnswer {
-		now := q.clock.Now()
-		for namespace, until := range q.slow {
-			if !now.Before(until) {
-				delete(q.slow, namespace)
-			}
-		}
-		q.slow[w.namespace] = now.Add(slowMemory)
-	}
+	q.line.Release(w)
 	q.changed.Signal()
 }
 

@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +30,7 @@ import (
 )
 
 // queueTest is a queue of eight workers, two of which a namespace may have, and four those
-// that are slow.
+// that are slow. The namespaces a to d were quick.
 type queueTest struct {
 	*requestQueue
 	t     *testing.T
@@ -39,7 +40,20 @@ type queueTest struct {
 
 func newQueueTest(t *testing.T) *queueTest {
 	clock := testingclock.NewFakeClock(start)
-	return &queueTest{requestQueue: newRequestQueue(8, clock), t: t, clock: clock}
+	q := &queueTest{requestQueue: newRequestQueue(8, clock), t: t, clock: clock}
+	for _, namespace := range []string{"a", "b", "c", "d"} {
+		q.answer(namespace, 0)
+	}
+	return q
+}
+
+// answer has a write of the namespace take so long.
+func (q *queueTest) answer(namespace string, took time.Duration) {
+	q.t.Helper()
+	q.fill(namespace, 1)
+	q.expectNext("one write", namespace+"/0")
+	q.clock.Step(took)
+	q.end(namespace + "/0")
 }
 
 // wish returns the write for a pod with the name "namespace/number".
@@ -59,7 +73,7 @@ func (q *queueTest) fill(namespace string, count int) {
 func (q *queueTest) expectNext(why string, want ...string) {
 	q.t.Helper()
 	var got []string
-	for len(q.taken) < q.workers {
+	for {
 		w, ok := q.next()
 		if !ok {
 			break
@@ -73,20 +87,20 @@ func (q *queueTest) expectNext(why string, want ...string) {
 }
 
 // end ends a write that was taken.
-func (q *queueTest) end(pod string, took time.Duration) {
+func (q *queueTest) end(pod string) {
 	q.t.Helper()
 	i := slices.IndexFunc(q.taken, func(w requestWrite) bool { return w.pod == pod })
 	if i < 0 {
 		q.t.Fatalf("%s was not taken: %v", pod, q.taken)
 	}
-	q.done(q.taken[i], took)
+	q.done(q.taken[i])
 	q.taken = slices.Delete(q.taken, i, i+1)
 }
 
 func (q *queueTest) expectEmpty() {
 	q.t.Helper()
-	if len(q.nodes)+len(q.lines)+len(q.turns) > 0 {
-		q.t.Errorf("remembers %v, %v, %v", q.nodes, q.lines, q.turns)
+	if len(q.nodes)+q.line.Len() > 0 {
+		q.t.Errorf("remembers %v, and %d writes wait", q.nodes, q.line.Len())
 	}
 }
 
@@ -97,14 +111,14 @@ func TestNamespaceHasAShare(t *testing.T) {
 	q.expectNext("one namespace", "a/0", "a/1")
 	q.fill("b", 1)
 	q.expectNext("another one", "b/0")
-	q.end("a/1", 0)
+	q.end("a/1")
 	q.expectNext("when one is done", "a/2")
-	q.end("a/0", 0)
-	q.end("a/2", 0)
+	q.end("a/0")
+	q.end("a/2")
 	q.expectNext("when two are done", "a/3", "a/4")
-	q.end("b/0", 0)
-	q.end("a/3", 0)
-	q.end("a/4", 0)
+	q.end("b/0")
+	q.end("a/3")
+	q.end("a/4")
 	q.expectEmpty()
 }
 
@@ -115,58 +129,29 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	q.fill("b", 2)
 	q.fill("c", 1)
 	q.expectNext("turns", "a/0", "b/0", "c/0", "a/1", "b/1")
-	q.end("a/0", 0)
+	q.end("a/0")
 	q.fill("c", 2)
 	q.expectNext("what came first goes first", "a/2", "c/1")
 }
 
-// Namespaces that were slow have a share together. So many of them have no more than a few.
+// Namespaces that were slow have a share together, and a new one has one worker until its first
+// answer. So many of them have no more than a few.
 func TestSlowNamespacesHaveAShareTogether(t *testing.T) {
 	q := newQueueTest(t)
-	slow := []string{"a", "b", "c", "d"}
-	for _, namespace := range slow {
+	for _, namespace := range []string{"a", "b", "c"} {
+		q.answer(namespace, time.Second)
+	}
+	for _, namespace := range []string{"a", "b", "c", "new", "d"} {
 		q.fill(namespace, 4)
 	}
-	q.expectNext("all workers, as nobody knows that they are slow", "a/0", "b/0", "c/0", "d/0", "a/1", "b/1", "c/1", "d/1")
-	q.fill("fast", 4)
-	for _, namespace := range slow {
-		q.end(namespace+"/0", slowAnswer)
-		q.end(namespace+"/1", slowAnswer)
-	}
-	q.expectNext("half of the workers for all of them", "a/2", "b/2", "c/2", "d/2", "fast/0", "fast/1")
-	q.end("fast/0", slowAnswer-1)
-	q.expectNext("the others go on", "fast/2")
-	q.end("a/2", 0)
-	q.end("b/2", 0)
-	q.expectNext("a fast answer does not count", "a/3", "b/3")
-	q.clock.Step(slowMemory)
-	q.expectNext("after a while", "c/3", "d/3")
-	q.end("c/2", slowAnswer)
-	if len(q.slow) != 1 {
-		t.Errorf("remembers %v as slow", q.slow)
-	}
-}
-
-// A namespace is slow for a while after its last slow answer. Then its writes count no more.
-func TestNamespaceIsSlowForAWhile(t *testing.T) {
-	q := newQueueTest(t)
-	slow := func(namespaces ...string) {
-		for _, namespace := range namespaces {
-			q.fill(namespace, 1)
-			q.expectNext("one write", namespace+"/0")
-			q.end(namespace+"/0", slowAnswer)
-		}
-		q.clock.Step(slowMemory / 2)
-	}
-	slow("a", "b")
-	slow("b", "c")
-	if q.isSlow("a") || !q.isSlow("b") || !q.isSlow("c") {
-		t.Errorf("slow are %v at %v", q.slow, q.clock.Now())
-	}
-	for _, namespace := range []string{"a", "b", "c"} {
-		q.fill(namespace, 2)
-	}
-	q.expectNext("two slow ones, and another", "a/0", "b/0", "c/0", "a/1", "b/1", "c/1")
+	q.expectNext("half of the workers for the slow ones", "a/0", "b/0", "c/0", "new/0", "d/0", "a/1", "d/1")
+	q.end("d/0")
+	q.expectNext("the others go on", "d/2")
+	q.end("new/0")
+	q.expectNext("a quick answer", "new/1", "new/2")
+	q.end("c/0")
+	q.end("d/1")
+	q.expectNext("the next slow one", "b/1", "d/3")
 }
 
 // The sync of a node says what waits.
@@ -180,17 +165,17 @@ func TestSetReplacesWhatWaits(t *testing.T) {
 	q.set("o", []requestWrite{wish("o", "a", 6)})
 	q.set("n", []requestWrite{wish("n", "a", 3), withdrawal})
 	q.expectNext("dropped")
-	q.end("a/0", 0)
-	q.end("a/1", 0)
-	q.expectNext("in the order in which they came", "a/3", "a/6")
-	q.end("a/3", 0)
-	q.expectNext("a withdrawal is another write", "a/4")
-	if !q.taken[1].withdraw {
-		t.Errorf("took %+v", q.taken[1])
+	q.end("a/0")
+	q.end("a/1")
+	q.expectNext("a withdrawal, which is another write, then in the order in which they came", "a/4", "a/3")
+	if !q.taken[0].withdraw {
+		t.Errorf("took %+v", q.taken[0])
 	}
+	q.end("a/3")
+	q.expectNext("the last one", "a/6")
 	q.set("n", nil)
-	q.end("a/6", 0)
-	q.end("a/4", 0)
+	q.end("a/6")
+	q.end("a/4")
 	q.expectEmpty()
 }
 
@@ -203,7 +188,7 @@ func TestOneWriteForAPodAtATime(t *testing.T) {
 	q.expectNext("asked", "a/1")
 	q.set("n", []requestWrite{withdrawal})
 	q.expectNext("running")
-	q.end("a/1", 0)
+	q.end("a/1")
 	q.expectNext("the sync of the node has to say it again")
 	q.set("n", []requestWrite{withdrawal})
 	q.expectNext("withdrawn", "a/1")
@@ -217,6 +202,10 @@ func TestStopAsking(t *testing.T) {
 	if q.stopAsking("o") || q.isAskingFor("m") {
 		t.Error("nothing is running")
 	}
+	first, _ := q.next()
+	if !first.withdraw || q.isAskingFor("m") {
+		t.Errorf("began with %+v, want the withdrawal, which asks nobody", first)
+	}
 	w, _ := q.next()
 	if !q.stopAsking("n") || !q.isAskingFor("m") {
 		t.Error("one is running, nobody knows for whom")
@@ -225,11 +214,28 @@ func TestStopAsking(t *testing.T) {
 	if !q.stopAsking("n") || q.isAskingFor("m") || !q.isAskingFor("l") {
 		t.Error("one is running for l")
 	}
-	q.done(w, 0)
-	q.expectNext("asks were dropped", "a/3")
+	q.done(w)
+	q.expectNext("asks were dropped")
 	if q.stopAsking("n") || q.isAskingFor("m") {
 		t.Error("a withdrawal asks nobody")
 	}
+}
+
+// A withdrawal does not wait behind the pods of its namespace that are to be asked.
+func TestWithdrawalsGoFirst(t *testing.T) {
+	q := newQueueTest(t)
+	q.fill("a", 3)
+	q.expectNext("the share", "a/0", "a/1")
+	for _, number := range []int{7, 8} {
+		withdrawal := wish(fmt.Sprintf("n-%d", number), "a", number)
+		withdrawal.withdraw = true
+		q.set(withdrawal.node, []requestWrite{withdrawal})
+	}
+	q.end("a/0")
+	q.end("a/1")
+	q.expectNext("withdrawals, in their order", "a/7", "a/8")
+	q.end("a/7")
+	q.expectNext("then the others", "a/2")
 }
 
 // Workers wait for what may begin, and end with the queue.
@@ -250,7 +256,7 @@ func TestWorkersWait(t *testing.T) {
 	}
 	first, second := <-got, <-got
 	for _, pod := range []string{first, second} {
-		q.done(wish("a-"+pod[2:], "a", int(pod[2]-'0')), 0)
+		q.done(wish("a-"+pod[2:], "a", int(pod[2]-'0')))
 	}
 	if third := <-got; third != "a/2" {
 		t.Errorf("got %s", third)
@@ -271,7 +277,7 @@ func TestWorkersWait(t *testing.T) {
 func TestWaitingWorkerIsWoken(t *testing.T) {
 	for name, wake := range map[string]func(*queueTest){
 		"another namespace": func(q *queueTest) { q.fill("b", 1) },
-		"the share is free": func(q *queueTest) { q.end("a/0", 0) },
+		"the share is free": func(q *queueTest) { q.end("a/0") },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			q := newQueueTest(t)
@@ -288,4 +294,28 @@ func TestWaitingWorkerIsWoken(t *testing.T) {
 			q.shutDown()
 		})
 	}
+}
+
+// A new namespace has one worker until its first quick answer: it wakes all who may go on.
+func TestAllWaitingWorkersAreWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueueTest(t)
+		q.fill("new", 4)
+		q.expectNext("one worker", "new/0")
+		var woken atomic.Int32
+		for range 3 {
+			go func() {
+				if _, ok := q.get(); ok {
+					woken.Add(1)
+				}
+			}()
+		}
+		synctest.Wait()
+		q.end("new/0")
+		synctest.Wait()
+		if woken.Load() != 2 {
+			t.Errorf("%d workers were woken, want 2", woken.Load())
+		}
+		q.shutDown()
+	})
 }

@@ -18,7 +18,6 @@ package nodemaintenance
 
 import (
 	"context"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/node/maintenance"
@@ -32,18 +31,17 @@ func (c *Controller) writeRequests(ctx context.Context) {
 		if !ok {
 			return
 		}
-		began := c.clock.Now()
 		if write := c.nextWrite(w); write != nil {
 			c.wroteRequest(ctx, w, write(ctx))
 		}
-		c.endWrite(w, began)
+		c.endWrite(w)
 	}
 }
 
 // endWrite has the node looked at: everything that follows from a write, or its failure, is
 // decided there.
-func (c *Controller) endWrite(w requestWrite, began time.Time) {
-	c.requests.done(w, c.clock.Since(began))
+func (c *Controller) endWrite(w requestWrite) {
+	c.requests.done(w)
 	c.nodes.AddAfter(w.node, staleInterval)
 }
 

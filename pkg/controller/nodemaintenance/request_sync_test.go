@@ -150,9 +150,8 @@ func TestWritesAreCheckedAgain(t *testing.T) {
 			f.failures.failed("n", node.UID, webhook("n"), f.clock.Now())
 		},
 		"asked by now": func(f *fixture) {
-			waiting := f.requests.lines["default"].waiting.Front().Value.(requestWrite)
 			for _, pod := range f.cluster().pods["n"] {
-				if pod.UID != waiting.uid {
+				if _, waiting := f.requests.nodes["n"].waiting[pod.UID]; !waiting {
 					continue
 				}
 				if err := f.writer.request(f.ctx, pod); err != nil {
@@ -164,7 +163,7 @@ func TestWritesAreCheckedAgain(t *testing.T) {
 	} {
 		f := newFixture(t)
 		f.hung = sets.New("default")
-		f.requests.workers = namespaceShare
+		f.requests.line.Limit(namespaceShare, 1)
 		f.createNode("n", map[string]string{"a": ""})
 		f.createPods(2, "n", 0)
 		f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
@@ -200,7 +199,7 @@ func withdrawal(t *testing.T) *fixture {
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.settle()
 	f.setStage("m", stageComplete)
-	for len(f.requests.turns) == 0 {
+	for f.requests.line.Len() == 0 {
 		f.deliverAll()
 		if !f.stepSyncs() {
 			f.clock.Step(lookInterval)
@@ -266,18 +265,6 @@ func TestStoppedWriteIsNoFailure(t *testing.T) {
 		t.Errorf("remembers %v", f.failures.nodes)
 	}
 	f.expectNoEvent(reasonRequestFailed)
-}
-
-// The queue is told how long an answer took.
-func TestLateAnswerMakesANamespaceSlow(t *testing.T) {
-	f := hang(t)
-	if f.requests.isSlow("default") {
-		t.Error("slow before the answer")
-	}
-	f.endRequest(0, answered)
-	if !f.requests.isSlow("default") {
-		t.Errorf("an answer after 5s is not slow")
-	}
 }
 
 // A write that has failed, and is made later, is no failure any more: before the node is looked

@@ -177,7 +177,7 @@ func (s *simulation) restart() {
 		s.endRequest(0, []outcome{late, timedOut}[s.random.IntN(2)])
 	}
 	s.fixture.restart()
-	s.requests.workers = simulatedWorkers
+	s.requests.line.Limit(simulatedWorkers, simulatedWorkers/namespaceShare)
 }
 
 // stepRequests begins or ends a write, in a random order.
