@@ -18,6 +18,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -40,6 +41,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
@@ -376,6 +378,64 @@ func TestStandInWhileDenied(t *testing.T) {
 	}
 }
 
+// Whether a controller may report is asked with its own rights and for its own interceptor: those
+// of the EvictionRequest controller are others.
+func TestRightsOfControllersAreReviewed(t *testing.T) {
+	setGates(t, allGates...)
+	reviews := make(chan string, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		review := &authorizationv1.SelfSubjectAccessReview{}
+		if err := json.NewDecoder(r.Body).Decode(review); err != nil {
+			t.Errorf("decoding %s %s: %v", r.Method, r.URL, err)
+			return
+		}
+		if right := review.Spec.ResourceAttributes; right.Verb == "patch" {
+			review.Status.Allowed = true
+		} else {
+			reviews <- r.UserAgent() + " as " + right.Name
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(review); err != nil {
+			t.Errorf("answering: %v", err)
+		}
+	}))
+	defer server.Close()
+	controllerContext, _ := withClients(func(b *recordedClientBuilder) {
+		b.config.Host, b.config.ContentType = server.URL, runtime.ContentTypeJSON
+	})
+	runs, err := absentInterceptors(controllerContext, fake.NewClientset())
+	if err != nil {
+		t.Fatalf("creating the stand-ins: %v", err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var waits []func()
+	for _, run := range runs {
+		waits = append(waits, run.start(ctx))
+	}
+	want := []string{
+		"daemon-set-controller as daemonset.apps.k8s.io", "deployment-controller as deployment.apps.k8s.io",
+		"replicaset-controller as replicaset.apps.k8s.io", "statefulset-controller as statefulset.apps.k8s.io",
+	}
+	var got []string
+	patience := time.After(time.Minute)
+	for late := false; len(got) < len(want) && !late; {
+		select {
+		case review := <-reviews:
+			got = append(got, review)
+		case <-patience:
+			late = true
+		}
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("reviewed (-want +got):\n%s", diff)
+	}
+	stop()
+	for _, wait := range waits {
+		wait()
+	}
+}
+
 // TestMayReport needs both rights: one without the other lets no report through.
 func TestMayReport(t *testing.T) {
 	rights := []authorizationv1.ResourceAttributes{
@@ -495,6 +555,62 @@ func TestControllersIntercept(t *testing.T) {
 			server.await(t, "PATCH /apis/coordination.k8s.io/v1alpha1/namespaces/default/evictionrequests/"+request.Name+"/status")
 			stop()
 			running.Wait()
+			controllerContext.InformerFactory.Shutdown()
+		})
+	}
+}
+
+// heldReports is a transport that refuses everything, and holds the reports of an interceptor until
+// it is released, whatever becomes of their contexts.
+type heldReports struct {
+	manager  string
+	begun    chan struct{}
+	released chan struct{}
+	once     sync.Once
+}
+
+func (h *heldReports) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Query().Get("fieldManager") == h.manager {
+		h.once.Do(func() { close(h.begun) })
+		<-h.released
+	}
+	return &http.Response{StatusCode: http.StatusForbidden, Body: http.NoBody, Request: r}, nil
+}
+
+// A controller has not ended before its interceptor has: the next leader would work beside it.
+func TestControllersWaitForTheirInterceptors(t *testing.T) {
+	standsIn := interceptedController{
+		construct: newEvictionRequestController, name: names.EvictionRequestController, interceptor: "horizontalpodautoscaler.autoscaling.k8s.io",
+		gates: []featuregate.Feature{features.EvictionRequestAPI},
+	}
+	for _, test := range append(slices.Clone(interceptedControllers), standsIn) {
+		t.Run(test.name, func(t *testing.T) {
+			setGates(t, test.gates...)
+			held := &heldReports{manager: evictionrequest.FieldManager(test.interceptor), begun: make(chan struct{}), released: make(chan struct{})}
+			request := requestFor(test.interceptor)
+			controllerContext, _ := withClients(func(b *recordedClientBuilder) { b.config.Transport = held })
+			controllerContext.InformerFactory = informers.NewSharedInformerFactory(fake.NewClientset(request, targetOf(request)), 0)
+			_, ctx := ktesting.NewTestContext(t)
+			ctx, stop := context.WithCancel(ctx)
+			controller, err := test.construct(ctx, controllerContext, test.name)
+			if err != nil {
+				t.Fatalf("creating the controller: %v", err)
+			}
+			controllerContext.InformerFactory.Start(ctx.Done())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				controller.Run(ctx)
+			}()
+			<-held.begun
+			stop()
+			select {
+			case <-ended:
+				t.Error("ends while its interceptor runs")
+			case <-time.After(500 * time.Millisecond):
+			}
+			close(held.released)
+			<-ended
 			controllerContext.InformerFactory.Shutdown()
 		})
 	}

@@ -53,7 +53,9 @@ func (b *recordedClientBuilder) Config(name string) (*restclient.Config, error) 
 	if b.err != nil && len(b.names) > b.errAfter {
 		return nil, b.err
 	}
-	return restclient.CopyConfig(b.config), nil
+	config := restclient.CopyConfig(b.config)
+	config.UserAgent = name
+	return config, nil
 }
 
 // withClients returns the context of a controller manager with the flags
