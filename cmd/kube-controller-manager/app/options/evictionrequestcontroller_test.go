@@ -55,6 +55,27 @@ func TestEvictionRequestControllerFlags(t *testing.T) {
 	}
 }
 
+// The flags are flags of kube-controller-manager, which refuses to start with wrong ones.
+func TestEvictionRequestControllerOptionsAreWired(t *testing.T) {
+	for value, want := range map[string]bool{"1": false, "0": true} {
+		options, err := NewKubeControllerManagerOptions()
+		if err != nil {
+			t.Fatalf("creating the options: %v", err)
+		}
+		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		for _, set := range options.Flags([]string{""}, []string{""}, nil).FlagSets {
+			flags.AddFlagSet(set)
+		}
+		if err := flags.Parse([]string{"--concurrent-evictions=" + value}); err != nil {
+			t.Fatalf("parsing the flags: %v", err)
+		}
+		err = options.Validate([]string{""}, []string{""}, nil)
+		if refused := err != nil && strings.Contains(err.Error(), "--concurrent-evictions must be positive"); refused != want {
+			t.Errorf("%s is refused: %t, want %t; the error is %v", value, refused, want, err)
+		}
+	}
+}
+
 func TestEvictionRequestControllerOptionsValidate(t *testing.T) {
 	tests := map[string]struct {
 		change func(*evictionrequestconfig.EvictionRequestControllerConfiguration)
