@@ -376,7 +376,7 @@ func surgingDrain() *snapshot {
 		newPod("web-0", "node-1", deployment).asked().reported(10*time.Second, time.Minute).saying(one),
 		newPod("api-1", "node-1", deployment).asked().reported(20*time.Second, time.Minute).saying(two),
 		newPod("blog-0", "node-1", deployment).asked(),
-		newPod("cart-0", "node-2", deployment).asked().saying("Failed,\ttrying again in 5s: \x1b[2J"+strings.Repeat("no ", 200)+"end"),
+		newPod("cart-0", "node-2", deployment).asked().saying("Failed,\ttrying again: \x1b[2J"+strings.Repeat("no ", 200)+"end"),
 		newPod("vm-0", "node-1", migrate).asked().reported(time.Second, time.Hour),
 		newPod("vm-1", "node-2", backup).asked().saying("Copied 3 of 7 volumes.").
 			requestCondition(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue, time.Minute),
