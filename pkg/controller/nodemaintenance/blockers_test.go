@@ -311,6 +311,50 @@ func TestRefusedCordonIsABlocker(t *testing.T) {
 	}
 }
 
+// In the stage Cordon, too, a node that cannot be cordoned is named until it is.
+func TestRefusedCordonWithoutADrain(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"bad", "good"} {
+		f.createNode(name, map[string]string{"a": ""})
+	}
+	refused := f.refuse("patch", "nodes", "", func(name string) error {
+		if name == "good" {
+			return nil
+		}
+		return webhook(name)
+	})
+	f.createMaintenance("m", stageCordon, "a")
+	f.run(time.Minute)
+	status := f.maintenance("m").Status.DrainStatus
+	if len(status.Blockers) != 1 || status.BlockerCount != 1 || status.Blockers[0].Cause != coordinationv1alpha1.DrainBlockerCordonFailed ||
+		status.Blockers[0].NodeCount != 1 || status.Blockers[0].Object.Name != "bad" || !strings.Contains(status.Blockers[0].Message, "a webhook says no") {
+		t.Errorf("status %+v", status)
+	}
+	if got := f.ledger.count(); got.UncordonableNodes != 1 || got.PendingPods != 0 {
+		t.Errorf("metrics %+v", got)
+	}
+	// One that drains the node counts it with its pods.
+	f.createPods(1, "bad", 0)
+	f.createMaintenance("drain", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(time.Minute)
+	for range 10 {
+		if got := f.ledger.count(); got.UncordonableNodes != 1 || got.PendingPods != 1 {
+			t.Fatalf("metrics %+v", got)
+		}
+	}
+	refused.err = allowed
+	f.run(maxRetry)
+	if status := f.maintenance("m").Status.DrainStatus; len(status.Blockers) > 0 || status.BlockerCount > 0 || f.requested() != 1 {
+		t.Errorf("in the end: %+v", status)
+	}
+	f.setStage("m", stageComplete)
+	f.setStage("drain", stageComplete)
+	f.settle()
+	if len(f.maintenance("m").Finalizers) > 0 {
+		t.Error("not completed")
+	}
+}
+
 // Pods that wait to be asked wait no longer when the node takes new ones and cannot be cordoned.
 func TestRefusedCordonEndsWaiting(t *testing.T) {
 	f := newFixture(t)

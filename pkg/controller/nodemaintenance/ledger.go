@@ -650,12 +650,13 @@ var stageOrder = []coordinationv1alpha1.NodeMaintenanceStage{
 func (l *ledger) count() metrics.Counts {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	stages, drained := map[string]int{}, map[string]*nodeCount{}
+	stages, held := map[string]int{}, map[string]*nodeCount{}
 	for _, a := range l.maintenances {
 		for node, count := range a.nodes {
 			stages[node] = max(stages[node], slices.Index(stageOrder, a.stage))
-			if count != nil && a.drains() {
-				drained[node] = count
+			// One that only cordons knows nothing of pods.
+			if count != nil && (a.drains() || a.holdsNode() && held[node] == nil) {
+				held[node] = count
 			}
 		}
 	}
@@ -663,7 +664,7 @@ func (l *ledger) count() metrics.Counts {
 	for _, stage := range stages {
 		counts.Nodes[stageOrder[stage]]++
 	}
-	for _, count := range drained {
+	for _, count := range held {
 		counts.PendingPods += count.pending
 		counts.EvictingPods += count.active
 		for _, group := range count.holds {

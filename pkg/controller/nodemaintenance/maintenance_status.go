@@ -58,6 +58,8 @@ func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now t
 	case coordinationv1alpha1.NodeMaintenanceStageDrain:
 		status.DrainStatus = computeDrainStatus(sums)
 		setCondition(status, drainedCondition(sums), m.Generation, now)
+	case coordinationv1alpha1.NodeMaintenanceStageCordon:
+		status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = maintenance.Blockers(sums.holds)
 	case coordinationv1alpha1.NodeMaintenanceStageComplete:
 		// What the drain had reached stays there to read. Blocked are only nodes that cannot be
 		// given back, and what cannot be withdrawn.

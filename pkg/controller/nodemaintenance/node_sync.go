@@ -349,11 +349,10 @@ func (c *Controller) recordNode(node *v1.Node, orders []order, facts *nodeFacts,
 			c.nodes.AddAfter(node.Name, pod.hold.RecheckAt.Sub(c.clock.Now()))
 		}
 	}
-	if view.cordonHold != nil {
-		holds = append(holds, *view.cordonHold)
-	}
-	if view.statusHold != nil {
-		holds = append(holds, *view.statusHold)
+	for _, hold := range []*maintenance.Hold{view.cordonHold, view.statusHold} {
+		if hold != nil {
+			holds = append(holds, *hold)
+		}
 	}
 	groups, floor := maintenance.GroupHolds(holds), storedTargets(node)
 	for _, m := range facts.members {
@@ -369,6 +368,11 @@ func (c *Controller) recordNode(node *v1.Node, orders []order, facts *nodeFacts,
 		}
 	}
 	for i := range orders {
+		if orders[i].holdsNode() && !orders[i].drains() {
+			// Of pods it wants nothing.
+			nodeGroups := slices.DeleteFunc(slices.Clone(groups), func(g maintenance.HoldGroup) bool { return !g.Cause.OfNode() })
+			c.ledger.record(node.Name, orders[i].name, nodeRecord{cordoned: node.Spec.Unschedulable, holds: nodeGroups})
+		}
 		// Many nodes have something to say at the same time.
 		c.maintenances.AddAfter(orders[i].name, lookInterval)
 	}

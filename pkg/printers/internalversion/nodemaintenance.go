@@ -47,7 +47,7 @@ func addNodeMaintenanceHandlers(h printers.PrintHandler) {
 		{Name: "Drained", Type: "string", Description: "How many of them have no pod left."},
 		{Name: "Pending", Type: "string", Description: "How many of their pods have not been asked to leave."},
 		{Name: "Evicting", Type: "string", Description: "How many of their pods have been asked to leave."},
-		{Name: "Blocked", Type: "string", Description: "How many of those cannot leave until somebody acts."},
+		{Name: "Blocked", Type: "string", Description: "How many of those cannot leave until somebody acts, and how many nodes cannot be cordoned, for example."},
 		{Name: "Reason", Type: "string", Description: "Why the nodes are maintained."},
 		{Name: "Age", Type: "string", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
 		{Name: "Targets", Type: "string", Priority: 1, Description: "The pods that are asked to leave on every selected node."},
@@ -79,9 +79,14 @@ func printNodeMaintenance(maintenance *coordination.NodeMaintenance, options pri
 	if maintenance.Status.ObservedGeneration > 0 {
 		nodes = fmt.Sprint(maintenance.Status.SelectedNodes)
 	}
+	drains := maintenance.Spec.Stage == coordination.NodeMaintenanceStageDrain
 	if isDraining(maintenance) {
 		drained = fmt.Sprintf("%d/%d", drain.DrainedNodes, maintenance.Status.SelectedNodes)
-		pending, evicting, blocked = fmt.Sprint(drain.PodsPendingEvictionRequest), fmt.Sprint(drain.ActiveEvictionRequests), fmt.Sprint(drain.BlockedPods)
+		pending, evicting = fmt.Sprint(drain.PodsPendingEvictionRequest), fmt.Sprint(drain.ActiveEvictionRequests)
+		blocked = blockedCell(drain.BlockedPods, blockedNodes(&drain))
+	} else if pods, nodes := blockedPods(&drain), blockedNodes(&drain); pods+nodes > 0 && !drains && maintenance.Status.ObservedGeneration == maintenance.Generation {
+		// What keeps the stages Cordon and Complete from their end.
+		blocked = blockedCell(pods, nodes)
 	}
 	row := metav1.TableRow{
 		Object: runtime.RawExtension{Object: maintenance},
@@ -95,6 +100,42 @@ func printNodeMaintenance(maintenance *coordination.NodeMaintenance, options pri
 	}
 	row.Cells = plainCells(row.Cells)
 	return []metav1.TableRow{row}, nil
+}
+
+// blockedCell counts pods and, if there are any, nodes.
+func blockedCell(pods, nodes int32) string {
+	unit := "nodes"
+	if nodes == 1 {
+		unit = "node"
+	}
+	switch {
+	case nodes == 0:
+		return fmt.Sprint(pods)
+	case pods == 0:
+		return fmt.Sprintf("%d %s", nodes, unit)
+	}
+	return fmt.Sprintf("%d, %d %s", pods, nodes, unit)
+}
+
+// blockedPods is how many pods the blockers are about.
+func blockedPods(drain *coordination.DrainStatus) int32 {
+	pods := int32(0)
+	for i := range drain.Blockers {
+		pods += drain.Blockers[i].PodCount
+	}
+	return pods
+}
+
+// blockedNodes is how many nodes the blockers are about that are about no pods. A node may have
+// two causes.
+func blockedNodes(drain *coordination.DrainStatus) int32 {
+	nodes := int32(0)
+	for i := range drain.Blockers {
+		if drain.Blockers[i].PodCount == 0 {
+			nodes = max(nodes, drain.Blockers[i].NodeCount)
+		}
+	}
+	return nodes
 }
 
 // isDraining tells whether the counters of the drain say how it is now: the controller

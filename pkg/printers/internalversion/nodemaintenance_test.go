@@ -80,6 +80,26 @@ func nodeMaintenances(now time.Time) []coordination.NodeMaintenance {
 			Status:     coordination.NodeMaintenanceStatus{ObservedGeneration: 2, SelectedNodes: 1, StageStatuses: started(cordon, drain), DrainStatus: progress},
 		},
 	}
+	uncordonable := coordination.DrainBlocker{Cause: "CordonFailed", NodeCount: 2}
+	mixed, alone := progress, progress
+	mixed.Blockers = []coordination.DrainBlocker{{Cause: "CordonFailed", NodeCount: 1}, {Cause: "DisruptionBudget", PodCount: 2, NodeCount: 1}}
+	alone.Blockers, alone.BlockedPods = []coordination.DrainBlocker{uncordonable}, 0
+	withdrawals := coordination.DrainStatus{Blockers: []coordination.DrainBlocker{{Cause: "RequestFailed", PodCount: 3, NodeCount: 2}}}
+	for _, blocked := range []struct {
+		name       string
+		stage      coordination.NodeMaintenanceStage
+		status     coordination.DrainStatus
+		generation int64
+	}{
+		{"refused", cordon, coordination.DrainStatus{Blockers: []coordination.DrainBlocker{uncordonable}}, 3},
+		{"refused-drain", drain, alone, 3}, {"both", drain, mixed, 3}, {"stuck", complete, withdrawals, 3}, {"ending", complete, withdrawals, 4},
+	} {
+		maintenances = append(maintenances, coordination.NodeMaintenance{
+			ObjectMeta: metav1.ObjectMeta{Name: blocked.name, Generation: blocked.generation},
+			Spec:       coordination.NodeMaintenanceSpec{Stage: blocked.stage},
+			Status:     coordination.NodeMaintenanceStatus{ObservedGeneration: 3, SelectedNodes: 5, StageStatuses: started(cordon, blocked.stage), DrainStatus: blocked.status},
+		})
+	}
 	for i := range maintenances {
 		maintenances[i].CreationTimestamp = metav1.Time{Time: now.Add(-time.Duration(i) * time.Hour)}
 	}

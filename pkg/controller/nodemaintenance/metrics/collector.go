@@ -71,7 +71,7 @@ var (
 		"Number of pods within the drain targets that stay until somebody acts, by cause.",
 		[]string{"cause"}, nil, metrics.ALPHA, "")
 	uncordonableNodes = metrics.NewDesc(subsystem+"_uncordonable_nodes",
-		"Number of nodes in the stage Drain that the API server refuses to make unschedulable.",
+		"Number of nodes in the stages Cordon and Drain that the API server refuses to make unschedulable.",
 		nil, nil, metrics.ALPHA, "")
 
 	maintenances = &collector{}

@@ -137,7 +137,7 @@ nodemaintenance_controller_nodes{stage="Idle"} 30
 # TYPE nodemaintenance_controller_pods gauge
 nodemaintenance_controller_pods{state="evicting"} 70
 nodemaintenance_controller_pods{state="pending"} 60
-# HELP nodemaintenance_controller_uncordonable_nodes [ALPHA] Number of nodes in the stage Drain that the API server refuses to make unschedulable.
+# HELP nodemaintenance_controller_uncordonable_nodes [ALPHA] Number of nodes in the stages Cordon and Drain that the API server refuses to make unschedulable.
 # TYPE nodemaintenance_controller_uncordonable_nodes gauge
 nodemaintenance_controller_uncordonable_nodes 3
 `, gauges...)

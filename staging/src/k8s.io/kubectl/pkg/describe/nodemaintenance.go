@@ -141,6 +141,22 @@ func describeNodeMaintenanceProgress(w PrefixWriter, maintenance *coordinationv1
 	if condition := drainedCondition(maintenance.Status.Conditions); condition != nil && saysWhyNot(condition) {
 		printTextMultiline(w, LEVEL_0, notDrainedTitle, sentencePerLine(condition.Message))
 	}
+	if messages := blockersBesideTheDrain(maintenance); len(messages) > 0 {
+		printTextMultiline(w, LEVEL_0, "Blockers", strings.Join(messages, "\n"))
+	}
+}
+
+// blockersBesideTheDrain says what keeps the stages Cordon and Complete from their end. That of the
+// drain stands in the condition.
+func blockersBesideTheDrain(maintenance *coordinationv1alpha1.NodeMaintenance) []string {
+	if maintenance.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain || maintenance.Status.ObservedGeneration != maintenance.Generation {
+		return nil
+	}
+	var messages []string
+	for _, blocker := range maintenance.Status.DrainStatus.Blockers {
+		messages = append(messages, plaintext.Line(blocker.Message))
+	}
+	return messages
 }
 
 // notDrainedTitle is where the message of the condition Drained stands while it is False.

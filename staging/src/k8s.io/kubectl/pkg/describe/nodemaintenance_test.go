@@ -75,6 +75,14 @@ func (m work) started(stages ...coordinationv1alpha1.NodeMaintenanceStage) work 
 	return m
 }
 
+// blockedBy adds blockers.
+func (m work) blockedBy(messages ...string) work {
+	for _, message := range messages {
+		m.Status.DrainStatus.Blockers = append(m.Status.DrainStatus.Blockers, coordinationv1alpha1.DrainBlocker{Message: message})
+	}
+	return m
+}
+
 // executing says how far the drain is.
 func (m work) executing(position int32, message string, reached ...corev1.DrainPlanEntry) work {
 	m.Status.DrainStatus.DrainPlanPosition = &position
@@ -169,6 +177,8 @@ func works() map[string]work {
 		"idle":      byLabels,
 		"requested": newWork(cordon),
 		"cordon":    crowd,
+		"refused":   newWork(cordon).started(cordon).blockedBy("1 node cannot be cordoned (since 2026-11-21T11:59:50Z, a webhook\nsays no)"),
+		"stuck":     newWork(complete).started(cordon, complete).blockedBy("1 node cannot be made schedulable (since 2026-11-21T11:59:50Z, a webhook says no)", "3 pods in namespace shop are still asked to leave"),
 		"draining":  draining().executing(0, "Draining (limited by firmware)").pods(53, 0, 0, 0).drained(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonWaiting, "Waiting for firmware."),
 		"blocked":   blocked,
 		"deleted":   deleted,

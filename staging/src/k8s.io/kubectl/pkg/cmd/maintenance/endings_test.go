@@ -316,7 +316,7 @@ func TestTimedOutWithoutAController(t *testing.T) {
 }
 
 // TestNotCordoned says why a cordon takes long, or where to find it: nothing else tells of a
-// cordon that is refused outside of a drain, or that is taken back again and again.
+// cordon that is taken back again and again.
 func TestNotCordoned(t *testing.T) {
 	const notice = "Not cordoned for 30s: node-1, node-2 and 1 more. The events say why: kubectl describe node node-1"
 	s := newServer(t, newMaintenance("rack", cordon, "node-1", "node-2", "node-3", "node-4").started(0), newNode("node-1"), newNode("node-2"), newNode("node-3"), drainingNode("node-4", 0, 0, ""))
@@ -344,7 +344,7 @@ func TestNotCordoned(t *testing.T) {
 		says bool
 	}{
 		{"contested in a drain", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, true},
-		{"refused in a drain, which is a blocker", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed}}}, false},
+		{"refused, which is a blocker", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed}}}, false},
 		{"announced", view{Stage: idle, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, false},
 		{"given back", view{Stage: complete, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, false},
 		{"not started", view{Stage: cordon, Nodes: []nodeView{{Name: "a"}}}, false},

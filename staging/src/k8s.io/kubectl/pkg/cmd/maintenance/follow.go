@@ -252,8 +252,7 @@ func (f *follower) unobservedText(views []view, now time.Time) string {
 }
 
 // uncordonedText names nodes that are not cordoned for long, where nothing else tells of
-// them: outside of a drain there are no blockers, and a cordon that somebody takes back
-// again and again is none.
+// them: a cordon that somebody takes back again and again is no blocker.
 func (f *follower) uncordonedText(views []view, now time.Time) string {
 	var names []string
 	for i := range views {

@@ -69,12 +69,12 @@ func (v *view) addPublished(nm *coordinationv1alpha1.NodeMaintenance, s *snapsho
 	})
 }
 
-// publishesBlockers reports whether the blockers in the status are those of the stage: a drain
-// has some, and a completion that cannot withdraw from pods. Between the two, before the
-// controller has seen the new stage, they are of the drain that is over.
+// publishesBlockers reports whether the blockers in the status are those of the stage: a cordon
+// that is refused and a drain have some, and a completion that is kept from its end. Before the
+// controller has seen that stage, they are of the one that is over.
 func publishesBlockers(nm *coordinationv1alpha1.NodeMaintenance) bool {
 	switch nm.Spec.Stage {
-	case coordinationv1alpha1.NodeMaintenanceStageDrain:
+	case coordinationv1alpha1.NodeMaintenanceStageCordon, coordinationv1alpha1.NodeMaintenanceStageDrain:
 		return true
 	case coordinationv1alpha1.NodeMaintenanceStageComplete:
 		return nm.Status.ObservedGeneration == nm.Generation

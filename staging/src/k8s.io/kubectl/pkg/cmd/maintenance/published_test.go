@@ -36,13 +36,13 @@ func refusedDrain() []any {
 		PodsPendingEvictionRequest: 2, ActiveEvictionRequests: 1, BlockedPods: 3, DrainMessage: "Draining",
 		Blockers: []coordinationv1alpha1.DrainBlocker{
 			{Cause: coordinationv1alpha1.DrainBlockerCordonFailed, Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: "node-2"}, NodeCount: 2, SinceTime: ptr.To(ago(10 * time.Minute)),
-				Message: "2 nodes cannot be cordoned (admission webhook \"nodes.example.com\" denied the request)"},
+				Message: "2 nodes cannot be cordoned (since 2026-11-21T12:52:25Z, admission webhook \"nodes.example.com\" denied the request)"},
 			{Cause: coordinationv1alpha1.DrainBlockerDisruptionBudget, Name: "default/db", PodCount: 7, NodeCount: 1, Message: "7 pods wait for PodDisruptionBudget default/db"},
 			{Cause: coordinationv1alpha1.DrainBlockerInterceptorUnresponsive, Name: coordinationv1alpha1.EvictionInterceptorDaemonSet, PodCount: 1, NodeCount: 1,
 				Message: "1 DaemonSet pod is not handled by anybody yet (feature gate NodeMaintenanceAwareDaemonSet of the kube-controller-manager is off)"},
 			{Cause: coordinationv1alpha1.DrainBlockerRequestFailed, Name: "shop", PodCount: 2, NodeCount: 1, SinceTime: ptr.To(ago(5 * time.Minute)),
 				Pods:    []coordinationv1alpha1.DrainBlockerPod{{Namespace: "shop", Name: "web-0"}, {Namespace: "shop", Name: "web-1"}},
-				Message: "2 pods in namespace shop cannot be asked to leave (exceeded quota:\nrequests)"},
+				Message: "2 pods in namespace shop cannot be asked to leave (since 2026-11-21T12:57:25Z, exceeded quota:\nrequests)"},
 			{Cause: "Later", Name: "later", PodCount: 1, Message: "1 pod waits for something new"},
 		},
 	})
@@ -99,6 +99,22 @@ func TestCompletionThatCannotWithdraw(t *testing.T) {
 	before := viewsOf(snapshotOf(free, newNode("node-1")), testNow)
 	if lines := strings.Join(changesBetween(&before[0], &views[0], testNow), "\n"); !strings.Contains(lines, "cannot be withdrawn") {
 		t.Errorf("the log does not say that: %q", lines)
+	}
+}
+
+// TestRefusedCordon names a node that cannot be cordoned in the stage Cordon, too.
+func TestRefusedCordon(t *testing.T) {
+	const why = "1 node cannot be cordoned (since 2026-11-21T13:02:15Z, a webhook says no)"
+	rack := newMaintenance("rack", cordon, "node-1").started(time.Minute)
+	rack.Status.DrainStatus.BlockerCount = 1
+	rack.Status.DrainStatus.Blockers = []coordinationv1alpha1.DrainBlocker{{
+		Cause: coordinationv1alpha1.DrainBlockerCordonFailed, NodeCount: 1, SinceTime: ptr.To(ago(10 * time.Second)),
+		Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: "node-1"}, Message: why,
+	}}
+	views := viewsOf(snapshotOf(rack, newNode("node-1")), testNow)
+	text := strings.Join(strings.Fields(renderStatus(views, testNow, defaultWidth)), " ")
+	if !strings.Contains(text, "! "+why+" Node node-1") {
+		t.Errorf("does not say why, or since when twice:\n%s", text)
 	}
 }
 
@@ -165,8 +181,8 @@ func TestPublishedBlockersInLines(t *testing.T) {
 	s.whenLooked(func() { s.end(context.DeadlineExceeded) })
 	out := s.run(t, "watch", "rack")
 	contains(t, out,
-		"rack: blocked: 2 nodes cannot be cordoned (admission webhook \"nodes.example.com\" denied the request): Node node-2 and 1 more\n",
-		"rack: blocked: 2 pods in namespace shop cannot be asked to leave (exceeded quota: requests): shop/web-0, shop/web-1\n")
+		"rack: blocked: 2 nodes cannot be cordoned (since 2026-11-21T12:52:25Z, admission webhook \"nodes.example.com\" denied the request): Node node-2 and 1 more\n",
+		"rack: blocked: 2 pods in namespace shop cannot be asked to leave (since 2026-11-21T12:57:25Z, exceeded quota: requests): shop/web-0, shop/web-1\n")
 	contains(t, s.failure, "rack: blocked: 2 pods in namespace shop cannot be asked to leave")
 	if s.code != exitBlocked {
 		t.Errorf("exit code %d", s.code)

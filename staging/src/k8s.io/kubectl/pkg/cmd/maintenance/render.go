@@ -535,6 +535,8 @@ func blockerTimes(b *blockerView, now time.Time) string {
 			times = append(times, "no heartbeat for "+elapsed(now, *b.Since))
 		}
 	case maintenance.HoldEvicting, maintenance.HoldTerminating:
+	case maintenance.HoldCordonFailed, maintenance.HoldNodeStatusFailed, maintenance.HoldRequestFailed:
+		// The message of the controller says since when.
 	default:
 		if b.Since != nil {
 			times = append(times, "for "+elapsed(now, *b.Since))
