@@ -55,7 +55,7 @@ type outages struct {
 
 	lock sync.Mutex
 	last time.Time
-	// refused holds when the status of a request could not be written last.
+	// refused holds until when the status of a request cannot be written, as far as is known.
 	refused map[types.NamespacedName]time.Time
 }
 
@@ -72,11 +72,21 @@ func (o *outages) note() {
 }
 
 // noteRefused records that the status of a request could not be written: what is in the way
-// may be in that of its interceptor, too.
+// may be in that of its interceptor, too. It may be so until the next attempt, which comes after
+// maxDecisionRetryDelay at the latest.
 func (o *outages) noteRefused(request types.NamespacedName) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
-	o.refused[request] = o.own.Now()
+	o.refused[request] = o.own.Now().Add(maxDecisionRetryDelay)
+}
+
+// noteWritten records that the status of a request could be written: what was in the way is gone.
+func (o *outages) noteWritten(request types.NamespacedName) {
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	if until, now := o.refused[request], o.own.Now(); until.After(now) {
+		o.refused[request] = now
+	}
 }
 
 // forget drops what is remembered of a request that is over.
@@ -94,14 +104,12 @@ func (o *outages) observe(err error) {
 }
 
 // noTimeoutBefore returns when the interceptors of a request may lose turns by silence again.
-// A write that was refused may be in the way until the next attempt, which comes after
-// maxDecisionRetryDelay at the latest.
 func (o *outages) noTimeoutBefore(request types.NamespacedName) time.Time {
 	o.lock.Lock()
 	defer o.lock.Unlock()
 	last := o.last
-	if refused, found := o.refused[request]; found && refused.Add(maxDecisionRetryDelay).After(last) {
-		last = refused.Add(maxDecisionRetryDelay)
+	if until := o.refused[request]; until.After(last) {
+		last = until
 	}
 	if last.IsZero() {
 		return time.Time{}

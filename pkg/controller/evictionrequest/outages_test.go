@@ -79,6 +79,20 @@ func TestRefusedWrites(t *testing.T) {
 	if got := away.noTimeoutBefore(another); !got.IsZero() {
 		t.Errorf("no timeouts of another request before %s", got)
 	}
+	// It lasts no longer than until a write succeeds, and one that succeeds again changes nothing.
+	away.noteWritten(another)
+	fakeClock.Step(time.Minute)
+	away.noteWritten(requestKeyOfPod)
+	for range 2 {
+		if got, want := away.noTimeoutBefore(requestKeyOfPod), start.Add(time.Minute+timeoutGracePeriod); !got.Equal(want) {
+			t.Errorf("no timeouts before %s after a write, want %s", got, want)
+		}
+		fakeClock.Step(time.Second)
+		away.noteWritten(requestKeyOfPod)
+	}
+	if got := away.noTimeoutBefore(another); !got.IsZero() {
+		t.Errorf("no timeouts of another request before %s after its write", got)
+	}
 	// A later outage counts, as far as it lasts longer.
 	fakeClock.Step(maxDecisionRetryDelay + time.Minute)
 	away.note()
@@ -162,10 +176,12 @@ func TestNoTimeoutAfterAnOutage(t *testing.T) {
 		after     time.Duration
 		processed int
 	}{
-		"none":                          {outage: func(*testing.T, *fixture) {}, processed: 1},
-		"a failing write":               {outage: failingWrite("update", requestKeyOfPod)},
-		"just before its end":           {outage: failingWrite("update", requestKeyOfPod), after: maxDecisionRetryDelay + timeoutGracePeriod - time.Second},
-		"when it is over":               {outage: failingWrite("update", requestKeyOfPod), after: maxDecisionRetryDelay + timeoutGracePeriod, processed: 1},
+		"none":                {outage: func(*testing.T, *fixture) {}, processed: 1},
+		"a failing write":     {outage: failingWrite("update", requestKeyOfPod)},
+		"just before its end": {outage: failingWrite("update", requestKeyOfPod), after: maxDecisionRetryDelay + timeoutGracePeriod - time.Second},
+		"when it is over":     {outage: failingWrite("update", requestKeyOfPod), after: maxDecisionRetryDelay + timeoutGracePeriod, processed: 1},
+		"just before a write that failed is made for long": {outage: writtenAfterwards, after: timeoutGracePeriod - time.Second},
+		"when a write that failed is made for long":        {outage: writtenAfterwards, after: timeoutGracePeriod, processed: 1},
 		"failing labels":                {outage: failingWrite("patch", requestKeyOfPod), processed: 1},
 		"a failing write of another":    {outage: failingWrite("update", keys("another")[0]), processed: 1},
 		"a failing eviction":            {outage: failingEviction, processed: 1},
@@ -232,6 +248,23 @@ func failingWrite(verb string, request types.NamespacedName) func(*testing.T, *f
 			t.Fatal("no write was tried")
 		}
 	}
+}
+
+// writtenAfterwards has the next write succeed, which says that the interceptor is overdue.
+func writtenAfterwards(t *testing.T, f *fixture) {
+	t.Helper()
+	failingWrite("update", requestKeyOfPod)(t, f)
+	f.clock.Step(time.Second)
+	f.client.ClearActions()
+	_, ctx := ktesting.NewTestContext(t)
+	if err := f.syncRequest(ctx, requestKeyOfPod); err != nil || len(f.writes(t)) != 1 {
+		t.Fatalf("writes %v, %v", f.writes(t), err)
+	}
+	written, err := f.client.CoordinationV1alpha1().EvictionRequests(requestKeyOfPod.Namespace).Get(ctx, requestKeyOfPod.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.cached(t, written)
 }
 
 // failingProbe has the controller find out that nothing can be read, though its watch stands.

@@ -83,9 +83,13 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 		}
 	}
 	status, nextSync := computeStatus(c.clock.Now(), c.outages.noTimeoutBefore(key), request, pod)
-	if err := c.writer.setStatus(ctx, request, status); err != nil {
+	written, err := c.writer.writeStatus(ctx, request, status)
+	if err != nil {
 		c.outages.noteRefused(key)
 		return err
+	}
+	if written {
+		c.outages.noteWritten(key)
 	}
 	c.queue.AddAfter(key, earliest(nextSync, safetyDelay()))
 	return labelsErr

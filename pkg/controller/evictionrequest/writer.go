@@ -84,8 +84,14 @@ func (w *requestWriter) isCurrent(key types.NamespacedName) bool {
 
 // setStatus writes the status if it differs from what the request has.
 func (w *requestWriter) setStatus(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) error {
+	_, err := w.writeStatus(ctx, request, status)
+	return err
+}
+
+// writeStatus is setStatus, and reports whether it wrote.
+func (w *requestWriter) writeStatus(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) (bool, error) {
 	if apiequality.Semantic.DeepEqual(&request.Status, status) {
-		return nil
+		return false, nil
 	}
 	desired := request.DeepCopy()
 	desired.Status = *status
@@ -98,10 +104,10 @@ func (w *requestWriter) setStatus(ctx context.Context, request *coordinationv1al
 		// Deleted meanwhile, as a rule. But where the request is there and its namespace is
 		// not, because the namespace was deleted while an older release served the cluster,
 		// it can only be deleted.
-		return w.remove(ctx, request)
+		return false, w.remove(ctx, request)
 	}
 	if err != nil {
-		return lost(ctx, request, "writing the status", err)
+		return false, lost(ctx, request, "writing the status", err)
 	}
 	if stamp, stamped := serverStamp(&request.Status, &written.Status); stamped {
 		w.clock.observe(stamp, began, w.clock.WithTicker.Now())
@@ -110,7 +116,7 @@ func (w *requestWriter) setStatus(ctx context.Context, request *coordinationv1al
 	changes := computeChanges(&request.Status, status)
 	recordEvents(w.recorder, written, changes)
 	measure(request, status, changes)
-	return nil
+	return true, nil
 }
 
 // setLabels gives the request these labels and returns it as it is then, or nil when
