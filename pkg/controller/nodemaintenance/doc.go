@@ -75,7 +75,8 @@ limitations under the License.
 //     beginning for as long as its first attempt to get it takes.
 //   - A position never goes back. It is kept in status.drainStatus.drainPlanPosition.
 //   - Targets of a node never step back while a maintenance drains it. They are kept in
-//     the node, and written under its resourceVersion.
+//     the node, and written under its resourceVersion. After a conflict they are only written
+//     again if the API server has what they were decided on.
 //   - A pod is asked only when the stored targets of its node take it. What is asked because
 //     of a maintenance is asked before its finalizer goes.
 //   - What an admission webhook of a namespace delays is delayed in this namespace: no sync
@@ -84,9 +85,13 @@ limitations under the License.
 //     interceptor forbids to call the eviction off.
 //   - Drained is True only when no pod is left on any selected node, each is stored as
 //     unschedulable, and one is selected. It is about the generation that it names.
-//   - What the API server refuses is a blocker in the status, and tried again within 30
-//     seconds. A node that cannot be cordoned keeps its targets, and no pod of it is asked.
-//   - A node is made schedulable only by the end of the last maintenance that holds it.
+//   - What the API server refuses is a blocker in the status, in each stage that waits for it,
+//     and tried again within 30 seconds. A completion also names what it waits for on nodes that
+//     it does not select any more, or that are gone. A node that cannot be cordoned keeps its
+//     targets, and no pod of it is asked.
+//   - A node is made schedulable only by the end of the last maintenance that holds it, and once:
+//     who cordons it before its status is cleared is left alone, too, unless the controller was
+//     restarted in between.
 //   - An event costs the same whatever the number of other nodes, and of maintenances that
 //     select none of its nodes by name or by the value of a label. Nothing lists all pods.
 //   - The status of an object is written at most once a second, and not if it is the same.

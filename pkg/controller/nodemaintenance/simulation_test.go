@@ -63,14 +63,14 @@ type simulation struct {
 	random *rand.Rand
 	// targets are the last targets of each node, while it was maintained.
 	targets map[string]maintenance.Targets
-	// refused are the writes that the API server refuses now, as verb and resource.
+	// refused are the writes that the API server refuses now, as verb, resource and subresource.
 	refused sets.Set[string]
 	// syncing is whether the controller writes, and not the test.
 	syncing bool
 }
 
 // refusable are writes that webhooks, quotas and policies refuse.
-var refusable = []string{"patch evictionrequests", "patch nodes", "update nodemaintenances"}
+var refusable = []string{"patch evictionrequests", "patch nodes", "patch nodes/status", "update nodemaintenances"}
 
 // TestSimulation checks: targets of a node never step back; they are within what all of
 // its maintenances grant; a pod is requested only when it is within the targets that its
@@ -197,7 +197,7 @@ func (s *simulation) stepRequests() {
 
 // checkOthers checks that whatever hangs, the pods of other namespaces are asked.
 func (s *simulation) checkOthers() {
-	if s.refused.HasAny("patch evictionrequests", "patch nodes") {
+	if s.refused.HasAny("patch evictionrequests", "patch nodes", "patch nodes/status") {
 		return
 	}
 	c := s.cluster()
@@ -334,7 +334,8 @@ func (s *simulation) replaceRandomNode() {
 
 // check is called with everything that is written, before it is.
 func (s *simulation) check(action clienttesting.Action) (bool, runtime.Object, error) {
-	if s.syncing && action.GetSubresource() == "" && s.refused.Has(action.GetVerb()+" "+action.GetResource().Resource) {
+	write := strings.TrimSuffix(action.GetVerb()+" "+action.GetResource().Resource+"/"+action.GetSubresource(), "/")
+	if s.syncing && s.refused.Has(write) {
 		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "x", errors.New("a webhook says no"))
 	}
 	switch {
