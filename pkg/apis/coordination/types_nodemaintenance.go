@@ -134,7 +134,8 @@ type DrainStatus struct {
 	// BlockedPods is how many pods cannot leave without an intervention.
 	BlockedPods int32
 
-	// Blockers lists what keeps pods on the selected nodes, the worst first.
+	// Blockers lists what keeps pods on the selected nodes or delays the completion, the
+	// worst first.
 	// +optional
 	Blockers []DrainBlocker
 
@@ -142,11 +143,11 @@ type DrainStatus struct {
 	BlockerCount int32
 }
 
-// DrainBlockerCause says why pods stay on a node that is drained.
+// DrainBlockerCause says why a maintenance does not go on.
 type DrainBlockerCause string
 
-// DrainBlocker is one reason why pods stay on nodes that are drained, with the pods that
-// it keeps there.
+// DrainBlocker is one reason why a maintenance does not go on, with the pods that it keeps
+// on their nodes or the nodes that it is about.
 type DrainBlocker struct {
 	// Cause says what kind of blocker it is.
 	Cause DrainBlockerCause

@@ -95,7 +95,7 @@ func TestNodeStatusThatCannotBeWritten(t *testing.T) {
 			expectBlocker := func(why string) {
 				t.Helper()
 				blockers := f.maintenance("m").Status.DrainStatus.Blockers
-				if len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerCause(maintenance.HoldNodeStatusFailed) || blockers[0].Object == nil || blockers[0].Object.Name != "n" ||
+				if len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerNodeStatusFailed || blockers[0].Object == nil || blockers[0].Object.Name != "n" ||
 					!strings.Contains(blockers[0].Message, "1 node has a status that cannot be written (since ") || !strings.Contains(blockers[0].Message, why) {
 					t.Errorf("blockers %+v", blockers)
 				}

@@ -536,7 +536,8 @@ type NodeMaintenanceStatus struct {
 	StageStatuses []StageStatus `json:"stageStatuses,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,1,rep,name=stageStatuses"`
 
 	// drainStatus is the progress of the drain over all selected nodes. Zero before
-	// the stage Drain, but for blockers; after it everything but blockers is kept as it was.
+	// the stage Drain, but for blockers and blockerCount; after it everything but these two
+	// is kept as it was.
 	// +optional
 	DrainStatus DrainStatus `json:"drainStatus,omitempty" protobuf:"bytes,2,opt,name=drainStatus"`
 
@@ -632,8 +633,10 @@ type DrainStatus struct {
 	// should be, and which nodes cannot be cordoned. Pods with the same cause and name are
 	// one blocker. Those that need an intervention come first, then in order of cause and
 	// name. At most 20; blockerCount counts all of them. In the stage Cordon they name the
-	// nodes that cannot be cordoned, in the stage Complete the eviction requests that cannot
-	// be withdrawn. Empty in the stage Idle and after the completion.
+	// nodes that cannot be cordoned or whose status cannot be written, in the stage Complete
+	// what delays the completion: nodes that cannot be made schedulable, or whose status
+	// cannot be written, and eviction requests that cannot be withdrawn. Empty in the stage
+	// Idle and after the completion.
 	// +optional
 	// +listType=atomic
 	// +k8s:optional
@@ -653,8 +656,8 @@ type DrainBlockerCause string
 
 const (
 	// DrainBlockerCordonFailed means that the API server refuses to make nodes
-	// unschedulable, because of an admission webhook or a policy, for example. Needs an
-	// intervention.
+	// unschedulable or, in the stage Complete, schedulable again, because of an admission
+	// webhook or a policy, for example. Needs an intervention.
 	DrainBlockerCordonFailed DrainBlockerCause = "CordonFailed"
 
 	// DrainBlockerDisruptionBudget means that PodDisruptionBudgets do not allow the
@@ -669,6 +672,11 @@ const (
 	// DrainBlockerInterceptorUnresponsive means that the report of the interceptor that
 	// the blocker names is overdue. Needs an intervention.
 	DrainBlockerInterceptorUnresponsive DrainBlockerCause = "InterceptorUnresponsive"
+
+	// DrainBlockerNodeStatusFailed means that the status of nodes cannot be written, so that
+	// it does not say which pods have to leave: the API server refuses it, or somebody else
+	// writes it all the time. Needs an intervention.
+	DrainBlockerNodeStatusFailed DrainBlockerCause = "NodeStatusFailed"
 
 	// DrainBlockerRequestFailed means that the API server refuses to create, change or
 	// withdraw the EvictionRequests of pods, because of a quota, an admission webhook or a
@@ -698,8 +706,8 @@ const (
 	DrainBlockerTerminating DrainBlockerCause = "Terminating"
 )
 
-// DrainBlocker is one reason why pods stay on nodes that are drained, with the pods that
-// it keeps there.
+// DrainBlocker is one reason why a maintenance does not go on, with the pods that it keeps
+// on their nodes or the nodes that it is about.
 type DrainBlocker struct {
 	// cause says what kind of blocker it is. At most 64 characters.
 	// +required
@@ -715,13 +723,13 @@ type DrainBlocker struct {
 	// +k8s:maxLength=1024
 	Name string `json:"name,omitempty" protobuf:"bytes,2,opt,name=name"`
 
-	// object is the object to inspect: a PodDisruptionBudget, a Namespace, or the first
-	// node that cannot be cordoned. Not set where no single object is the cause.
+	// object is the object to inspect: a PodDisruptionBudget, a Namespace, or the first of
+	// the nodes where the blocker is about nodes. Not set where no single object is the cause.
 	// +optional
 	// +k8s:optional
 	Object *DrainBlockerObject `json:"object,omitempty" protobuf:"bytes,3,opt,name=object"`
 
-	// podCount is how many pods are kept. 0 if nodes cannot be cordoned.
+	// podCount is how many pods are kept. 0 if the blocker is about nodes.
 	// +required
 	PodCount int32 `json:"podCount" protobuf:"varint,4,opt,name=podCount"`
 
@@ -737,7 +745,8 @@ type DrainBlocker struct {
 	// +k8s:maxItems=5
 	Pods []DrainBlockerPod `json:"pods,omitempty" protobuf:"bytes,6,rep,name=pods"`
 
-	// sinceTime is when the first of the pods or nodes was first kept.
+	// sinceTime is when the first of the pods or nodes was first kept, as far as the
+	// controller knows: what it has to try again itself counts from its last start.
 	// +optional
 	SinceTime *metav1.Time `json:"sinceTime,omitempty" protobuf:"bytes,7,opt,name=sinceTime"`
 

@@ -28,14 +28,14 @@ package v1alpha1
 
 // AUTO-GENERATED FUNCTIONS START HERE. DO NOT EDIT.
 var map_DrainBlocker = map[string]string{
-	"":                   "DrainBlocker is one reason why pods stay on nodes that are drained, with the pods that it keeps there.",
+	"":                   "DrainBlocker is one reason why a maintenance does not go on, with the pods that it keeps on their nodes or the nodes that it is about.",
 	"cause":              "cause says what kind of blocker it is. At most 64 characters.",
 	"name":               "name tells blockers of the same cause apart: the interceptor, the namespaced names of the PodDisruptionBudgets, the namespace, or the pod type. Empty for causes of which there is only one blocker. At most 1024 characters.",
-	"object":             "object is the object to inspect: a PodDisruptionBudget, a Namespace, or the first node that cannot be cordoned. Not set where no single object is the cause.",
-	"podCount":           "podCount is how many pods are kept. 0 if nodes cannot be cordoned.",
+	"object":             "object is the object to inspect: a PodDisruptionBudget, a Namespace, or the first of the nodes where the blocker is about nodes. Not set where no single object is the cause.",
+	"podCount":           "podCount is how many pods are kept. 0 if the blocker is about nodes.",
 	"nodeCount":          "nodeCount is how many nodes are concerned.",
 	"pods":               "pods are the first of the pods, by namespace and name. At most 5.",
-	"sinceTime":          "sinceTime is when the first of the pods or nodes was first kept.",
+	"sinceTime":          "sinceTime is when the first of the pods or nodes was first kept, as far as the controller knows: what it has to try again itself counts from its last start.",
 	"expectedFinishTime": "expectedFinishTime is when the last of the pods is expected to be gone: an interceptor says so, or their grace periods end.",
 	"message":            "message tells people what keeps the pods and, where the API server refuses something, what it says. It may change in any release. At most 1024 characters.",
 }
@@ -75,7 +75,7 @@ var map_DrainStatus = map[string]string{
 	"drainPlanPosition":          "drainPlanPosition is the index in spec.drainPlan of the entry that is being executed: no pod of those before it was left when it was taken. It never goes back, also when such pods appear later.",
 	"drainedNodes":               "drainedNodes is how many of the selected nodes are cordoned and have no pod left.",
 	"blockedPods":                "blockedPods is how many pods within the drain targets cannot leave without an intervention: a PodDisruptionBudget or an admission webhook refuses, the API server refuses their EvictionRequest, their interceptor is silent, they are terminating for too long, or nothing handles them. Kept as it was after the stage Drain. See blockers.",
-	"blockers":                   "blockers lists what keeps pods on the selected nodes that were asked to leave, or should be, and which nodes cannot be cordoned. Pods with the same cause and name are one blocker. Those that need an intervention come first, then in order of cause and name. At most 20; blockerCount counts all of them. In the stage Cordon they name the nodes that cannot be cordoned, in the stage Complete the eviction requests that cannot be withdrawn. Empty in the stage Idle and after the completion.",
+	"blockers":                   "blockers lists what keeps pods on the selected nodes that were asked to leave, or should be, and which nodes cannot be cordoned. Pods with the same cause and name are one blocker. Those that need an intervention come first, then in order of cause and name. At most 20; blockerCount counts all of them. In the stage Cordon they name the nodes that cannot be cordoned or whose status cannot be written, in the stage Complete what delays the completion: nodes that cannot be made schedulable, or whose status cannot be written, and eviction requests that cannot be withdrawn. Empty in the stage Idle and after the completion.",
 	"blockerCount":               "blockerCount is how many blockers there are, including those that blockers has no room for.",
 }
 
@@ -210,7 +210,7 @@ func (NodeMaintenanceSpec) SwaggerDoc() map[string]string {
 var map_NodeMaintenanceStatus = map[string]string{
 	"":                   "NodeMaintenanceStatus is how far the maintenance is.",
 	"stageStatuses":      "stageStatuses lists the stages that were started, in that order. At most 4.",
-	"drainStatus":        "drainStatus is the progress of the drain over all selected nodes. Zero before the stage Drain, but for blockers; after it everything but blockers is kept as it was.",
+	"drainStatus":        "drainStatus is the progress of the drain over all selected nodes. Zero before the stage Drain, but for blockers and blockerCount; after it everything but these two is kept as it was.",
 	"conditions":         "conditions of the maintenance. Drained is True when the stage is Drain, every selected node is cordoned, and no pod is left on any of them. Its message otherwise names what is blocking. A program may trust it if the observedGeneration of the condition equals metadata.generation; after the stage Drain it keeps what the drain had reached, with the observedGeneration of that time. At most 100.",
 	"observedGeneration": "observedGeneration is the metadata.generation that selectedNodes and, in the stage Drain, drainStatus and the condition Drained are about. It stays behind, and they stay as they were, until the controller has examined every node that the new generation selects.",
 	"selectedNodes":      "selectedNodes is how many nodes spec.nodeSelector matches, as of observedGeneration.",

@@ -26,8 +26,8 @@ import (
 // DrainBlockerApplyConfiguration represents a declarative configuration of the DrainBlocker type for use
 // with apply.
 //
-// DrainBlocker is one reason why pods stay on nodes that are drained, with the pods that
-// it keeps there.
+// DrainBlocker is one reason why a maintenance does not go on, with the pods that it keeps
+// on their nodes or the nodes that it is about.
 type DrainBlockerApplyConfiguration struct {
 	// cause says what kind of blocker it is. At most 64 characters.
 	Cause *coordinationv1alpha1.DrainBlockerCause `json:"cause,omitempty"`
@@ -35,16 +35,17 @@ type DrainBlockerApplyConfiguration struct {
 	// of the PodDisruptionBudgets, the namespace, or the pod type. Empty for causes of
 	// which there is only one blocker. At most 1024 characters.
 	Name *string `json:"name,omitempty"`
-	// object is the object to inspect: a PodDisruptionBudget, a Namespace, or the first
-	// node that cannot be cordoned. Not set where no single object is the cause.
+	// object is the object to inspect: a PodDisruptionBudget, a Namespace, or the first of
+	// the nodes where the blocker is about nodes. Not set where no single object is the cause.
 	Object *DrainBlockerObjectApplyConfiguration `json:"object,omitempty"`
-	// podCount is how many pods are kept. 0 if nodes cannot be cordoned.
+	// podCount is how many pods are kept. 0 if the blocker is about nodes.
 	PodCount *int32 `json:"podCount,omitempty"`
 	// nodeCount is how many nodes are concerned.
 	NodeCount *int32 `json:"nodeCount,omitempty"`
 	// pods are the first of the pods, by namespace and name. At most 5.
 	Pods []DrainBlockerPodApplyConfiguration `json:"pods,omitempty"`
-	// sinceTime is when the first of the pods or nodes was first kept.
+	// sinceTime is when the first of the pods or nodes was first kept, as far as the
+	// controller knows: what it has to try again itself counts from its last start.
 	SinceTime *v1.Time `json:"sinceTime,omitempty"`
 	// expectedFinishTime is when the last of the pods is expected to be gone: an
 	// interceptor says so, or their grace periods end.

@@ -57,8 +57,10 @@ type DrainStatusApplyConfiguration struct {
 	// should be, and which nodes cannot be cordoned. Pods with the same cause and name are
 	// one blocker. Those that need an intervention come first, then in order of cause and
 	// name. At most 20; blockerCount counts all of them. In the stage Cordon they name the
-	// nodes that cannot be cordoned, in the stage Complete the eviction requests that cannot
-	// be withdrawn. Empty in the stage Idle and after the completion.
+	// nodes that cannot be cordoned or whose status cannot be written, in the stage Complete
+	// what delays the completion: nodes that cannot be made schedulable, or whose status
+	// cannot be written, and eviction requests that cannot be withdrawn. Empty in the stage
+	// Idle and after the completion.
 	Blockers []DrainBlockerApplyConfiguration `json:"blockers,omitempty"`
 	// blockerCount is how many blockers there are, including those that blockers has no
 	// room for.

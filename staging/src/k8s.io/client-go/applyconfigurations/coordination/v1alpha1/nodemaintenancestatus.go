@@ -30,7 +30,8 @@ type NodeMaintenanceStatusApplyConfiguration struct {
 	// stageStatuses lists the stages that were started, in that order. At most 4.
 	StageStatuses []StageStatusApplyConfiguration `json:"stageStatuses,omitempty"`
 	// drainStatus is the progress of the drain over all selected nodes. Zero before
-	// the stage Drain, but for blockers; after it everything but blockers is kept as it was.
+	// the stage Drain, but for blockers and blockerCount; after it everything but these two
+	// is kept as it was.
 	DrainStatus *DrainStatusApplyConfiguration `json:"drainStatus,omitempty"`
 	// conditions of the maintenance. Drained is True when the stage is Drain, every
 	// selected node is cordoned, and no pod is left on any of them. Its message otherwise
