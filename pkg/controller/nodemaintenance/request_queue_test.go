@@ -139,7 +139,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 func TestSlowNamespacesHaveAShareTogether(t *testing.T) {
 	q := newQueueTest(t)
 	for _, namespace := range []string{"a", "b", "c"} {
-		q.answer(namespace, time.Second)
+		q.answer(namespace, 5*time.Second)
 	}
 	for _, namespace := range []string{"a", "b", "c", "new", "d"} {
 		q.fill(namespace, 4)

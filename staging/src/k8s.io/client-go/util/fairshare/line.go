@@ -27,8 +27,9 @@ import (
 
 const (
 	// slowAnswer is how long the work on one item takes at least that makes its tenant slow.
-	// Calls to an API server take a tenth of that, unless a webhook has its part in them.
-	slowAnswer = time.Second
+	// A busy API server takes up to three seconds for an eviction; what takes longer waits,
+	// for a webhook for example.
+	slowAnswer = 5 * time.Second
 
 	// memory is for how long an answer says something of its tenant. It is many times what a
 	// call may last: a tenant that is slow each time never counts as quick in between.

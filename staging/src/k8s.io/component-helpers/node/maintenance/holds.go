@@ -239,6 +239,10 @@ func (h *Hold) intercepting(request *coordinationv1alpha1.EvictionRequest) {
 	if report := evictionrequest.ActiveInterceptor(request); report != nil {
 		h.Heartbeat, h.ETA = report.HeartbeatTime.DeepCopy(), report.ExpectedFinishTime.DeepCopy()
 	}
+	switch h.Name {
+	case coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorStatefulSet:
+		h.ETA = nil // Theirs is when they give up, not when the pod is gone.
+	}
 }
 
 // pending is for requests that are nobody's turn: before the first or after the last.

@@ -187,6 +187,14 @@ func TestHoldOf(t *testing.T) {
 			want: Hold{Cause: HoldInterceptor, Name: interceptorVM, Heartbeat: after(8), ETA: after(20), Since: after(1)},
 		},
 		{
+			name: "interceptor whose ETA is when it gives up", pod: webPod(), request: askedToLeave(intercepted(coordinationv1alpha1.EvictionInterceptorDeployment, reporting)),
+			want: Hold{Cause: HoldInterceptor, Name: coordinationv1alpha1.EvictionInterceptorDeployment, Heartbeat: after(8), Since: after(1)},
+		},
+		{
+			name: "another one", pod: webPod(), request: askedToLeave(intercepted(coordinationv1alpha1.EvictionInterceptorStatefulSet, reporting)),
+			want: Hold{Cause: HoldInterceptor, Name: coordinationv1alpha1.EvictionInterceptorStatefulSet, Heartbeat: after(8), Since: after(1)},
+		},
+		{
 			name: "interceptor without a report", pod: webPod(), request: askedToLeave(intercepted(interceptorVM, coordinationv1alpha1.InterceptorStatus{})),
 			want: Hold{Cause: HoldInterceptor, Name: interceptorVM, Since: after(1)},
 		},
