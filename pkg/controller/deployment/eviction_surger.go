@@ -192,8 +192,10 @@ func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.D
 	}
 	now := s.clock.Now()
 	w := s.observe(ctx, now, d, rsList, podMap)
-	w.doubtful = s.inDoubt(d, now)
-	w.blind = !s.knowsRequests(now) || s.rolled.EnsureReady(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}) != nil
+	behind := s.rolled.EnsureReady(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}) != nil
+	w.blind = behind || !s.knowsRequests(now)
+	// A cache that is behind cannot end a doubt: it may show what was written before.
+	w.doubtful = !behind && s.inDoubt(d, now)
 	w.failure = s.apply(ctx, w)
 	if !w.blind {
 		// Also after a failure: however long it lasts, pods wait no longer than their deadline.

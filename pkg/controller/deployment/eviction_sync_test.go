@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -247,6 +248,32 @@ func TestSurgeWaitsForRolloutWithoutAnswer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// As above, and the cache shows what was written before that: it is behind, so that this says
+// nothing of the last write.
+func TestDoubtIsKeptWhileTheCacheIsBehind(t *testing.T) {
+	revision := func(rs *apps.ReplicaSet) { rs.Annotations[deploymentutil.RevisionAnnotation] = "1" }
+	at := func(version string) *apps.ReplicaSet {
+		return web1(sized(0, 1, 2), ofWeb2, func(rs *apps.ReplicaSet) { rs.ResourceVersion = version })
+	}
+	withSurger(t, []runtime.Object{web(), web1(revision), at("11"), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
+		f.dc.surger.noteRollout(at("11"), at("12"), nil)
+		f.dc.surger.noteRollout(at("12"), nil, apierrors.NewTimeoutError("slow", 1))
+		for version, want := range []bool{11: false, 12: false, 13: true} {
+			if version < 11 {
+				continue
+			}
+			name := strconv.Itoa(version)
+			if err := f.caches.Apps().V1().ReplicaSets().Informer().GetIndexer().Replace([]any{f.stored("web-1"), at(name)}, name); err != nil {
+				t.Fatal(err)
+			}
+			f.mustSync()
+			if surges := f.stored("web-1").Annotations[deploymentutil.EvictionSurgeAnnotation] != ""; surges != want {
+				t.Errorf("the cache is at %d: there is a surge: %t, want %t", version, surges, want)
+			}
+		}
+	})
 }
 
 // newer is a ReplicaSet that was written since.

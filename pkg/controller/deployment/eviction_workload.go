@@ -380,6 +380,9 @@ func (w *workload) turnDeadline(set *replicaSet, asked askedPod) time.Time {
 // etaAfterOutage returns the deadline of a turn where outages have postponed it, and else zero.
 // As the ETA of the turn it tells the next process.
 func (w *workload) etaAfterOutage(set *replicaSet, asked askedPod) time.Time {
+	if asked.beat.IsZero() {
+		return time.Time{} // No earlier process had the turn.
+	}
 	deadline := w.turnDeadline(set, asked)
 	if deadline.Equal(w.lastProgress(set, asked).Add(w.progressDeadline())) {
 		return time.Time{}

@@ -324,3 +324,37 @@ func TestTurnDeadline(t *testing.T) {
 		})
 	}
 }
+
+// The start of a turn is stored without fractions of a second, and the turn is taken after the
+// answer to that. So the deadline is a little later than what is stored, which is no outage.
+func TestETA(t *testing.T) {
+	tests := map[string]struct {
+		taken, beat, eta time.Duration
+		want             time.Duration
+	}{
+		"the first process":           {taken: 50 * time.Millisecond},
+		"a second one, at once":       {taken: 30 * time.Second, beat: 20 * time.Second},
+		"a second one, after a while": {taken: 10 * time.Minute, beat: 2 * time.Minute, want: 12 * time.Minute},
+		"a third one, at once":        {taken: 11 * time.Minute, beat: 11 * time.Minute, eta: 12 * time.Minute, want: 12 * time.Minute},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w, set, asked := surging()
+			began := asked.since
+			asked.taken = began.Add(tc.taken)
+			if tc.beat > 0 {
+				asked.beat = began.Add(tc.beat)
+			}
+			if tc.eta > 0 {
+				asked.eta = began.Add(tc.eta)
+			}
+			want := time.Time{}
+			if tc.want > 0 {
+				want = began.Add(tc.want)
+			}
+			if got := w.etaAfterOutage(set, asked); !got.Equal(want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		})
+	}
+}
