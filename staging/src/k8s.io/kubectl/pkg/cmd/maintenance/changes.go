@@ -42,10 +42,10 @@ func changesBetween(old *view, v *view, now time.Time) []string {
 	}
 	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 		lines = append(lines, cordonChanges(old, v)...)
-		if old.Stage == v.Stage { // What the drain has waited for is no matter any more.
-			lines = append(lines, blockerChanges(old, v, now)...)
+		if old.Stage != v.Stage { // What the drain has waited for is no matter any more.
+			old = &view{}
 		}
-		return lines
+		return append(lines, blockerChanges(old, v, now)...)
 	}
 	if old.DrainMessage != v.DrainMessage && v.DrainMessage != "" && v.Outcome == "" {
 		lines = append(lines, plaintext.Line(v.DrainMessage))

@@ -344,14 +344,16 @@ func TestNotCordoned(t *testing.T) {
 		says bool
 	}{
 		{"contested in a drain", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, true},
-		{"refused, which is a blocker", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed}}}, false},
+		{"refused, which is a blocker", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node a"}}}, false},
+		{"contested beside a refused one", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}, {Name: "b"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node b"}}}, true},
+		{"two refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}, {Name: "b"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 2, Object: "Node b"}}}, false},
 		{"announced", view{Stage: idle, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, false},
 		{"given back", view{Stage: complete, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, false},
 		{"not started", view{Stage: cordon, Nodes: []nodeView{{Name: "a"}}}, false},
 		{"cordoned", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a", Cordoned: true}}}, false},
 	} {
 		f := &follower{uncordoned: patience{"a": testNow}}
-		if text := f.uncordonedText([]view{tc.v}, testNow.Add(controllerPatience)); (text != "") != tc.says {
+		if text := f.uncordonedText([]view{tc.v}, testNow.Add(controllerPatience)); (text != "") != tc.says || strings.Contains(text, "b,") {
 			t.Errorf("%s: %q", tc.name, text)
 		}
 	}

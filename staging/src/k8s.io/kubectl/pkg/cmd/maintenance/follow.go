@@ -256,15 +256,7 @@ func (f *follower) unobservedText(views []view, now time.Time) string {
 func (f *follower) uncordonedText(views []view, now time.Time) string {
 	var names []string
 	for i := range views {
-		v := &views[i]
-		if slices.ContainsFunc(v.Blockers, func(b blockerView) bool { return b.Cause == maintenance.HoldCordonFailed }) {
-			continue
-		}
-		for j := range v.Nodes {
-			if v.isUncordoned(&v.Nodes[j]) {
-				names = append(names, v.Nodes[j].Name)
-			}
-		}
+		names = append(names, views[i].unexplained()...)
 	}
 	names = f.uncordoned.exhausted(unique(names), now)
 	if len(names) == 0 {
@@ -272,6 +264,28 @@ func (f *follower) uncordonedText(views []view, now time.Time) string {
 	}
 	return plaintext.Line(fmt.Sprintf("Not cordoned for %s: %s. The events say why: kubectl describe node %s",
 		duration.HumanDuration(controllerPatience), listPods(names[:min(maxLinePods, len(names))], len(names)), names[0]))
+}
+
+// unexplained names the nodes that are not cordoned, without those that a blocker is about. That
+// names one of them and counts the others.
+func (v *view) unexplained() []string {
+	var names []string
+	for i := range v.Nodes {
+		if v.isUncordoned(&v.Nodes[i]) {
+			names = append(names, v.Nodes[i].Name)
+		}
+	}
+	for i := range v.Blockers {
+		b := &v.Blockers[i]
+		if b.Cause != maintenance.HoldCordonFailed {
+			continue
+		}
+		if len(names) <= b.Nodes {
+			return nil
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return b.Object == "Node "+name })
+	}
+	return names
 }
 
 // interrupted says in an error with a code of its own why ctx has ended.
@@ -300,10 +314,18 @@ const maxNames = 3
 // timedOut names who is in the way, and what else is wrong.
 func (f *follower) timedOut() error {
 	var blockers []string
+	what := "something was"
 	for _, name := range sortedNames(f.last) {
 		v := f.last[name]
+		if v.PodsBlocked > 0 {
+			what = "pods were"
+		}
 		for i := range v.Blockers {
-			if b := &v.Blockers[i]; b.Blocked && !v.conditionHas(b) {
+			b := &v.Blockers[i]
+			if b.Blocked && b.Pods > 0 {
+				what = "pods were"
+			}
+			if b.Blocked && !v.conditionHas(b) {
 				blockers = append(blockers, plaintext.Line(fmt.Sprintf("%s: %s: %s", name, heldText(b), linePods(b))))
 			}
 		}
@@ -313,7 +335,7 @@ func (f *follower) timedOut() error {
 	}
 	text, code := "timed out; ", exitTimedOut
 	if len(blockers) > 0 {
-		text, code = "timed out while pods were blocked; ", exitBlocked
+		text, code = "timed out while "+what+" blocked; ", exitBlocked
 	}
 	lines := slices.Concat([]string{text + f.goesOn()}, blockers, f.shown.notices())
 	return exec.CodeExitError{Err: errors.New(strings.Join(lines, "\n")), Code: code}

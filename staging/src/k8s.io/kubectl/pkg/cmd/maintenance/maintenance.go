@@ -69,7 +69,7 @@ var (
 		    0    done
 		    1    an error, wrong usage, or a maintenance that ended before it was drained
 		    2    --timeout has passed while pods were leaving
-		    3    --timeout has passed while pods were blocked: the message names the blockers
+		    3    --timeout has passed while pods or nodes were blocked: the message names the blockers
 		    130  interrupted`))
 
 	maintenanceExample = templates.Examples(i18n.T(`

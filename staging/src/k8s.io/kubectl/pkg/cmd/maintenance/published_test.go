@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
@@ -115,6 +116,35 @@ func TestRefusedCordon(t *testing.T) {
 	text := strings.Join(strings.Fields(renderStatus(views, testNow, defaultWidth)), " ")
 	if !strings.Contains(text, "! "+why+" Node node-1") {
 		t.Errorf("does not say why, or since when twice:\n%s", text)
+	}
+}
+
+// TestLinesNameABlockerAtTheFirstLook in the stages that have no drain, and not what a drain that is
+// over has waited for.
+func TestLinesNameABlockerAtTheFirstLook(t *testing.T) {
+	for stage, says := range map[coordinationv1alpha1.NodeMaintenanceStage]string{
+		cordon:   "1 node cannot be cordoned (since 2026-11-21T13:02:15Z, a webhook says no)",
+		complete: "1 node cannot be made schedulable (since 2026-11-21T13:02:15Z, a webhook says no)",
+	} {
+		rack := newMaintenance("rack", stage, "node-1").started(time.Minute)
+		rack.Status.DrainStatus.BlockerCount = 1
+		rack.Status.DrainStatus.Blockers = []coordinationv1alpha1.DrainBlocker{{
+			Cause: coordinationv1alpha1.DrainBlockerCordonFailed, NodeCount: 1, SinceTime: ptr.To(ago(10 * time.Second)),
+			Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: "node-1"}, Message: says,
+		}}
+		v := viewsOf(snapshotOf(rack, newNode("node-1")), testNow)[0]
+		line := "blocked: " + says + ": Node node-1"
+		before := view{Stage: drain, Blockers: []blockerView{{Cause: maintenance.HoldUnhandled, Name: "Static", Blocked: true, Pods: 1, First: []string{"a/b"}}},
+			held: map[types.NamespacedName]string{{Namespace: "a", Name: "b"}: blockerKey(maintenance.HoldUnhandled, "Static")}}
+		for name, old := range map[string]*view{"first look": nil, "another stage": &before} {
+			want := []string{"stage " + string(stage) + ", 1 node", line}
+			if diff := cmp.Diff(want, changesBetween(old, &v, testNow)); diff != "" {
+				t.Errorf("%s, %s (-want, +got):\n%s", stage, name, diff)
+			}
+		}
+		if lines := changesBetween(&v, &v, testNow); len(lines) > 0 {
+			t.Errorf("%s: says again %q", stage, lines)
+		}
 	}
 }
 

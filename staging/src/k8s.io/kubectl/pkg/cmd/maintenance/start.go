@@ -55,8 +55,8 @@ var (
 
 		Exit codes: 0 done; with --wait only when all nodes are drained. 1 after an error, and when
 		the maintenance was deleted, replaced or completed, or its selector was changed, before that.
-		2 when --timeout has passed, 3 when it has passed while pods were blocked, 130 after Ctrl-C.
-		None of them ends the maintenance.`))
+		2 when --timeout has passed, 3 when it has passed while pods or nodes were blocked, 130 after
+		Ctrl-C. None of them ends the maintenance.`))
 
 	startExample = templates.Examples(i18n.T(`
 		# Drain node "foo"

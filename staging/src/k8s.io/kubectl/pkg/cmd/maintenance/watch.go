@@ -39,8 +39,8 @@ var (
 		Exit codes: 0 only when all are drained, so that "kubectl maintenance watch foo && reboot"
 		is safe. 1 when one was deleted, replaced or completed, when its selector was changed, when
 		there is none to watch, or after an error. 2 when --timeout has passed, 3 when it has passed
-		while pods were blocked, 130 after Ctrl-C. A maintenance that selects no node is not drained,
-		and a lost connection is tried again. None of this ends the maintenance.`))
+		while pods or nodes were blocked, 130 after Ctrl-C. A maintenance that selects no node is not
+		drained, and a lost connection is tried again. None of this ends the maintenance.`))
 
 	watchExample = templates.Examples(i18n.T(`
 		# Watch all maintenances
