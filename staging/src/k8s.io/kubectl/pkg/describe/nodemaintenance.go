@@ -156,6 +156,10 @@ func blockersBesideTheDrain(maintenance *coordinationv1alpha1.NodeMaintenance) [
 	for _, blocker := range maintenance.Status.DrainStatus.Blockers {
 		messages = append(messages, plaintext.Line(blocker.Message))
 	}
+	// The status has room for few of them.
+	if more := int(maintenance.Status.DrainStatus.BlockerCount) - len(messages); more > 0 && len(messages) > 0 {
+		messages = append(messages, fmt.Sprintf("and %d more", more))
+	}
 	return messages
 }
 

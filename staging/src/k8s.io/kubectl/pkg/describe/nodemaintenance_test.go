@@ -173,12 +173,16 @@ func works() map[string]work {
 	hostile := newWork(idle)
 	hostile.Spec.Reason = "Done.\n\nStage:\tComplete\nEvents:  <none>\x1b[2K\f\n" + strings.Repeat("word ", 20)
 
+	// A status lists few blockers, and counts all of them.
+	stuck := newWork(complete).started(cordon, complete).blockedBy("1 node cannot be made schedulable (since 2026-11-21T11:59:50Z, a webhook says no)", "3 pods in namespace shop are still asked to leave")
+	stuck.Status.DrainStatus.BlockerCount = 14
+
 	return map[string]work{
 		"idle":      byLabels,
 		"requested": newWork(cordon),
 		"cordon":    crowd,
 		"refused":   newWork(cordon).started(cordon).blockedBy("1 node cannot be cordoned (since 2026-11-21T11:59:50Z, a webhook\nsays no)"),
-		"stuck":     newWork(complete).started(cordon, complete).blockedBy("1 node cannot be made schedulable (since 2026-11-21T11:59:50Z, a webhook says no)", "3 pods in namespace shop are still asked to leave"),
+		"stuck":     stuck,
 		"draining":  draining().executing(0, "Draining (limited by firmware)").pods(53, 0, 0, 0).drained(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonWaiting, "Waiting for firmware."),
 		"blocked":   blocked,
 		"deleted":   deleted,
