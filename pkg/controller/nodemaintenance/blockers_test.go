@@ -291,7 +291,7 @@ func TestRefusedCordonIsABlocker(t *testing.T) {
 	if c := nodeCondition(f.node("bad"), coordinationv1alpha1.NodeDrainInProgress); c.Status != v1.ConditionTrue || c.Reason != "NotCordoned" {
 		t.Errorf("node condition %+v", c)
 	}
-	if got := f.ledger.count(); got.UncordonableNodes != 2 || got.BlockedPods[maintenance.HoldCordonFailed] != 0 {
+	if got := f.ledger.count(); got.BlockedNodes[maintenance.HoldCordonFailed] != 2 || got.BlockedPods[maintenance.HoldCordonFailed] != 0 {
 		t.Errorf("metrics %+v", got)
 	}
 	if l, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{}); err != nil || len(l.Items) > 0 {
@@ -330,7 +330,7 @@ func TestRefusedCordonWithoutADrain(t *testing.T) {
 		status.Blockers[0].NodeCount != 1 || status.Blockers[0].Object.Name != "bad" || !strings.Contains(status.Blockers[0].Message, "a webhook says no") {
 		t.Errorf("status %+v", status)
 	}
-	if got := f.ledger.count(); got.UncordonableNodes != 1 || got.PendingPods != 0 {
+	if got := f.ledger.count(); got.BlockedNodes[maintenance.HoldCordonFailed] != 1 || got.PendingPods != 0 {
 		t.Errorf("metrics %+v", got)
 	}
 	// One that drains the node counts it with its pods.
@@ -338,7 +338,7 @@ func TestRefusedCordonWithoutADrain(t *testing.T) {
 	f.createMaintenance("drain", stageDrain, "a", maintenance.StandardPlan()...)
 	f.run(time.Minute)
 	for range 10 {
-		if got := f.ledger.count(); got.UncordonableNodes != 1 || got.PendingPods != 1 {
+		if got := f.ledger.count(); got.BlockedNodes[maintenance.HoldCordonFailed] != 1 || got.PendingPods != 1 {
 			t.Fatalf("metrics %+v", got)
 		}
 	}

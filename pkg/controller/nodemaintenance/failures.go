@@ -82,8 +82,8 @@ func (f *failures) wait(node string, uid types.UID, now time.Time) time.Duration
 	return max(found.retryAt.Sub(now), 0)
 }
 
-// failed notes that a write for the object has failed.
-func (f *failures) failed(node string, uid types.UID, err error, now time.Time) {
+// failed notes that a write for the object has failed, and tells whether it blocks from now on.
+func (f *failures) failed(node string, uid types.UID, err error, now time.Time) (blocks bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	if f.nodes[node] == nil {
@@ -93,11 +93,13 @@ func (f *failures) failed(node string, uid types.UID, err error, now time.Time) 
 	if !again {
 		latest.since = now.Truncate(time.Second)
 	}
+	blocked := latest.blocks()
 	latest.message = err.Error()
 	latest.refused = latest.refused || !isTransient(err)
 	latest.retryAt = now.Add(retryAfter(latest.attempts))
 	latest.attempts++
 	f.nodes[node][uid] = latest
+	return latest.blocks() && !blocked
 }
 
 // retryAfter returns how long to wait after that many earlier failures.

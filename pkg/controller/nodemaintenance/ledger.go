@@ -650,27 +650,44 @@ var stageOrder = []coordinationv1alpha1.NodeMaintenanceStage{
 func (l *ledger) count() metrics.Counts {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	stages, held := map[string]int{}, map[string]*nodeCount{}
+	stages, held, blocked := map[string]int{}, map[string]*nodeCount{}, map[maintenance.HoldCause]sets.Set[string]{}
+	block := func(node string, groups []maintenance.HoldGroup) {
+		for _, group := range groups {
+			if group.Cause.OfNode() {
+				if blocked[group.Cause] == nil {
+					blocked[group.Cause] = sets.New[string]()
+				}
+				blocked[group.Cause].Insert(node)
+			}
+		}
+	}
 	for _, a := range l.maintenances {
+		for node, groups := range a.unreleased {
+			block(node, groups)
+		}
 		for node, count := range a.nodes {
 			stages[node] = max(stages[node], slices.Index(stageOrder, a.stage))
+			if count != nil {
+				block(node, count.holds)
+			}
 			// One that only cordons knows nothing of pods.
 			if count != nil && (a.drains() || a.holdsNode() && held[node] == nil) {
 				held[node] = count
 			}
 		}
 	}
-	counts := metrics.Counts{Nodes: map[coordinationv1alpha1.NodeMaintenanceStage]int{}, BlockedPods: map[maintenance.HoldCause]int{}}
+	counts := metrics.Counts{Nodes: map[coordinationv1alpha1.NodeMaintenanceStage]int{}, BlockedPods: map[maintenance.HoldCause]int{}, BlockedNodes: map[maintenance.HoldCause]int{}}
 	for _, stage := range stages {
 		counts.Nodes[stageOrder[stage]]++
+	}
+	for cause, nodes := range blocked {
+		counts.BlockedNodes[cause] = len(nodes)
 	}
 	for _, count := range held {
 		counts.PendingPods += count.pending
 		counts.EvictingPods += count.active
 		for _, group := range count.holds {
-			if group.Cause == maintenance.HoldCordonFailed {
-				counts.UncordonableNodes += group.Nodes
-			} else if group.Cause.Blocked() && !group.Cause.OfNode() {
+			if group.Cause.Blocked() && !group.Cause.OfNode() {
 				counts.BlockedPods[group.Cause] += group.Pods
 			}
 		}

@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 )
 
 // busyAgent writes the status of the node n again and again: before each write of the status by
@@ -122,6 +125,93 @@ func TestNodeStatusThatCannotBeWritten(t *testing.T) {
 			f.run(maxRetry)
 			if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || len(f.failures.nodes) > 0 {
 				t.Errorf("in the end: %+v, remembered %v", m, f.failures.nodes)
+			}
+		})
+	}
+}
+
+// Without the verb control the API server answers that a status was cleared, and keeps it: the node
+// is not given back, and the blocker names the right.
+func TestNodeStatusThatIsKept(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	// As the admission plugin NodeMaintenance does.
+	controls, attempts := false, 0
+	nodes := v1.SchemeGroupVersion.WithResource("nodes")
+	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.GetSubresource() != "status" || controls {
+			return false, nil, nil
+		}
+		attempts++
+		live, err := f.tracker.Get(nodes, "", "n")
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		node := live.DeepCopyObject().(*v1.Node)
+		node.Status.Conditions = nil
+		if err := f.tracker.Update(nodes, node, ""); err != nil {
+			f.t.Fatal(err)
+		}
+		live, err = f.tracker.Get(nodes, "", "n")
+		return true, live, err
+	})
+	f.setStage("m", stageComplete)
+	f.run(time.Minute)
+	m := f.maintenance("m")
+	if blockers := m.Status.DrainStatus.Blockers; len(m.Finalizers) == 0 || len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerNodeStatusFailed ||
+		!strings.Contains(blockers[0].Message, `this needs the verb "control" on the resource "nodes/status"`) {
+		t.Errorf("maintenance %+v", m)
+	}
+	if attempts > 8 {
+		t.Errorf("%d attempts in a minute", attempts)
+	}
+	controls = true
+	f.run(maxRetry)
+	if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(f.failures.nodes) > 0 {
+		t.Errorf("in the end: %+v, remembered %v", m, f.failures.nodes)
+	}
+}
+
+// A refusal is logged when it begins to block, not with each attempt, and counted while it lasts.
+func TestRefusedNodeIsLoggedAndCounted(t *testing.T) {
+	for _, tc := range []struct {
+		name, subresource, log string
+		stage                  coordinationv1alpha1.NodeMaintenanceStage
+		cause                  maintenance.HoldCause
+	}{
+		{"cordon", "", "Could not cordon or uncordon the node", stageDrain, maintenance.HoldCordonFailed},
+		{"status", "status", "Could not write the status of the node", stageCordon, maintenance.HoldNodeStatusFailed},
+		{"uncordon", "", "Could not cordon or uncordon the node", stageComplete, maintenance.HoldCordonFailed},
+		{"status of a node that is given back", "status", "Could not write the status of the node", stageComplete, maintenance.HoldNodeStatusFailed},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newFixture(t)
+			logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
+			f.ctx = klog.NewContext(f.ctx, logger)
+			f.createNode("n", map[string]string{"a": ""})
+			if tc.stage == stageComplete {
+				f.createMaintenance("m", stageCordon, "a")
+				f.settle()
+			} else {
+				f.createMaintenance("m", tc.stage, "a", maintenance.StandardPlan()...)
+			}
+			refused := f.refuse("patch", "nodes", tc.subresource, webhook)
+			f.setStage("m", tc.stage)
+			f.run(5 * time.Minute)
+			logged := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
+			if strings.Count(logged, tc.log) != 1 || !strings.Contains(logged, "a webhook says no") || len(refused.attempts) < 5 {
+				t.Errorf("%d attempts, logged:\n%s", len(refused.attempts), logged)
+			}
+			want := map[maintenance.HoldCause]int{tc.cause: 1}
+			if got := f.ledger.count().BlockedNodes; !maps.Equal(got, want) {
+				t.Errorf("counts %v, want %v", got, want)
+			}
+			refused.err = allowed
+			f.run(maxRetry + 5*time.Second)
+			if got := f.ledger.count().BlockedNodes; len(got) > 0 {
+				t.Errorf("counts %v in the end", got)
 			}
 		})
 	}

@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/utils/ptr"
@@ -493,12 +494,14 @@ func (c *Controller) lookAgain(node *v1.Node) { c.nodes.AddAfter(node.Name, stal
 
 // cordonFailed notes that the node cannot be cordoned or uncordoned, which is tried again later. It returns
 // the error where it says nothing about that: the node has changed or gone, or the controller
-// stops.
+// stops. The log has it once.
 func (c *Controller) cordonFailed(ctx context.Context, node *v1.Node, err error) error {
 	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return err
 	}
-	c.failures.failed(node.Name, node.UID, err, c.clock.Now())
+	if c.failures.failed(node.Name, node.UID, err, c.clock.Now()) {
+		klog.FromContext(ctx).Error(err, "Could not cordon or uncordon the node, will retry", "node", klog.KObj(node))
+	}
 	c.events.cordonFailed(node, err)
 	c.nodes.AddAfter(node.Name, c.failures.wait(node.Name, node.UID, c.clock.Now()))
 	return nil
@@ -509,7 +512,9 @@ func (c *Controller) statusFailed(ctx context.Context, node *v1.Node, err error)
 	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return err
 	}
-	c.failures.failed(node.Name, statusOf(node.UID), err, c.clock.Now())
+	if c.failures.failed(node.Name, statusOf(node.UID), err, c.clock.Now()) {
+		klog.FromContext(ctx).Error(err, "Could not write the status of the node, will retry", "node", klog.KObj(node))
+	}
 	c.events.statusFailed(node, err)
 	// At once, for those that have to tell.
 	c.nodes.Add(node.Name)

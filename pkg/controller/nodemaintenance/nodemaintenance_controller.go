@@ -62,7 +62,8 @@ type Controller struct {
 	nodeWrites, maintenanceWrites *writeTimes
 	contests                      *contests
 	// uncordoned has, by name, the UIDs of nodes that were made schedulable, and whose status has
-	// yet to say so: see isOwnCordon. A restart within these seconds forgets it.
+	// yet to say so: see isOwnCordon. A restart forgets it, and that status may be refused for
+	// long: whoever has cordoned the node by hand meanwhile is overruled then.
 	uncordoned sync.Map
 	// failures are the cordons and requests that the API server has refused.
 	failures *failures

@@ -145,7 +145,8 @@ func TestCount(t *testing.T) {
 		Maintenances: map[coordinationv1alpha1.NodeMaintenanceStage]int{stageDrain: 2, stageCordon: 1, stageIdle: 1},
 		Nodes:        map[coordinationv1alpha1.NodeMaintenanceStage]int{stageDrain: 1, stageCordon: 1, stageIdle: 1},
 		PendingPods:  1, EvictingPods: 3,
-		BlockedPods: map[maintenance.HoldCause]int{maintenance.HoldEvictionRefused: 1},
+		BlockedPods:  map[maintenance.HoldCause]int{maintenance.HoldEvictionRefused: 1},
+		BlockedNodes: map[maintenance.HoldCause]int{},
 	}
 	if diff := cmp.Diff(want, f.count()); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)

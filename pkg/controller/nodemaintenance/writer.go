@@ -36,6 +36,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
@@ -166,6 +167,11 @@ func (w *writer) patchNodeStatus(ctx context.Context, node *v1.Node, status *v1.
 		return fmt.Errorf("writing the status of the node: %w", err)
 	}
 	w.wroteNode(node, written.ResourceVersion)
+	if status == nil && written.Status.MaintenanceStatus != nil {
+		// The API server puts it back, and answers with a warning.
+		return apierrors.NewForbidden(nodeResource, node.Name, fmt.Errorf(
+			"status.maintenanceStatus was kept although it was to be removed: this needs the verb %q on the resource %q", maintenance.ControlVerb, "nodes/status"))
+	}
 	return nil
 }
 

@@ -37,8 +37,9 @@ type Counts struct {
 	// BlockedPods is how many pods within the drain targets stay until somebody acts, by what
 	// they wait for. Other causes are not shown.
 	BlockedPods map[maintenance.HoldCause]int
-	// UncordonableNodes is how many nodes the API server refuses to make unschedulable.
-	UncordonableNodes int
+	// BlockedNodes is how many nodes cannot be maintained, or not be given back, until somebody
+	// acts, by cause. Causes that are about pods are not shown.
+	BlockedNodes map[maintenance.HoldCause]int
 }
 
 // stages are the values of the label stage.
@@ -70,9 +71,9 @@ var (
 	blockedPodsByCause = metrics.NewDesc(subsystem+"_blocked_pods",
 		"Number of pods within the drain targets that stay until somebody acts, by cause.",
 		[]string{"cause"}, nil, metrics.ALPHA, "")
-	uncordonableNodes = metrics.NewDesc(subsystem+"_uncordonable_nodes",
-		"Number of nodes in the stages Cordon and Drain that the API server refuses to make unschedulable.",
-		nil, nil, metrics.ALPHA, "")
+	blockedNodesByCause = metrics.NewDesc(subsystem+"_blocked_nodes",
+		"Number of nodes that cannot be maintained, or not be given back, until somebody acts, by cause: CordonFailed or NodeStatusFailed.",
+		[]string{"cause"}, nil, metrics.ALPHA, "")
 
 	maintenances = &collector{}
 )
@@ -90,7 +91,7 @@ func (c *collector) DescribeWithStability(descriptions chan<- *metrics.Desc) {
 	descriptions <- nodesByStage
 	descriptions <- podsByState
 	descriptions <- blockedPodsByCause
-	descriptions <- uncordonableNodes
+	descriptions <- blockedNodesByCause
 }
 
 // CollectWithStability counts. Every value of a label has its series also where it is
@@ -111,9 +112,11 @@ func (c *collector) CollectWithStability(samples chan<- metrics.Metric) {
 	gauge(podsByState, counts.PendingPods, "pending")
 	gauge(podsByState, counts.EvictingPods, "evicting")
 	for _, cause := range maintenance.HoldCauses() {
-		if cause.Blocked() && !cause.OfNode() {
+		switch {
+		case cause.OfNode():
+			gauge(blockedNodesByCause, counts.BlockedNodes[cause], string(cause))
+		case cause.Blocked():
 			gauge(blockedPodsByCause, counts.BlockedPods[cause], string(cause))
 		}
 	}
-	gauge(uncordonableNodes, counts.UncordonableNodes)
 }

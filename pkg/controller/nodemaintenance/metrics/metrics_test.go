@@ -97,7 +97,7 @@ func TestTrack(t *testing.T) {
 	gauges := []string{
 		"nodemaintenance_controller_maintenances", "nodemaintenance_controller_nodes",
 		"nodemaintenance_controller_pods", "nodemaintenance_controller_blocked_pods",
-		"nodemaintenance_controller_uncordonable_nodes",
+		"nodemaintenance_controller_blocked_nodes",
 	}
 	expect(t, none, gauges...)
 
@@ -107,11 +107,15 @@ func TestTrack(t *testing.T) {
 			Nodes:        map[coordinationv1alpha1.NodeMaintenanceStage]int{"Idle": 30, "Cordon": 40, "Drain": 50},
 			PendingPods:  60, EvictingPods: 70,
 			// What somebody works on is not blocked, and not shown.
-			BlockedPods:       map[maintenance.HoldCause]int{maintenance.HoldDisruptionBudget: 8, maintenance.HoldUnhandled: 7, maintenance.HoldRequestFailed: 5, maintenance.HoldCordonFailed: 4, maintenance.HoldInterceptor: 6},
-			UncordonableNodes: 3,
+			BlockedPods:  map[maintenance.HoldCause]int{maintenance.HoldDisruptionBudget: 8, maintenance.HoldUnhandled: 7, maintenance.HoldRequestFailed: 5, maintenance.HoldCordonFailed: 4, maintenance.HoldInterceptor: 6},
+			BlockedNodes: map[maintenance.HoldCause]int{maintenance.HoldCordonFailed: 3, maintenance.HoldUnhandled: 2},
 		}
 	})
 	expect(t, `
+# HELP nodemaintenance_controller_blocked_nodes [ALPHA] Number of nodes that cannot be maintained, or not be given back, until somebody acts, by cause: CordonFailed or NodeStatusFailed.
+# TYPE nodemaintenance_controller_blocked_nodes gauge
+nodemaintenance_controller_blocked_nodes{cause="CordonFailed"} 3
+nodemaintenance_controller_blocked_nodes{cause="NodeStatusFailed"} 0
 # HELP nodemaintenance_controller_blocked_pods [ALPHA] Number of pods within the drain targets that stay until somebody acts, by cause.
 # TYPE nodemaintenance_controller_blocked_pods gauge
 nodemaintenance_controller_blocked_pods{cause="DisruptionBudget"} 8
@@ -137,9 +141,6 @@ nodemaintenance_controller_nodes{stage="Idle"} 30
 # TYPE nodemaintenance_controller_pods gauge
 nodemaintenance_controller_pods{state="evicting"} 70
 nodemaintenance_controller_pods{state="pending"} 60
-# HELP nodemaintenance_controller_uncordonable_nodes [ALPHA] Number of nodes in the stages Cordon and Drain that the API server refuses to make unschedulable.
-# TYPE nodemaintenance_controller_uncordonable_nodes gauge
-nodemaintenance_controller_uncordonable_nodes 3
 `, gauges...)
 
 	// The next controller takes over before the last one has ended.
