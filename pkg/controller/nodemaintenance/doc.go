@@ -91,7 +91,8 @@ limitations under the License.
 //     targets, and no pod of it is asked.
 //   - A node is made schedulable only by the end of the last maintenance that holds it, and once:
 //     who cordons it before its status is cleared is left alone, too, unless the controller was
-//     restarted in between.
+//     restarted in between. That is also so for a node that is not selected any more before its
+//     status was written: it is not cordoned before all are counted, and then the status follows.
 //   - An event costs the same whatever the number of other nodes, and of maintenances that
 //     select none of its nodes by name or by the value of a label. Nothing lists all pods.
 //   - The status of an object is written at most once a second, and not if it is the same.

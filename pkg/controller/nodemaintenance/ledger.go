@@ -416,7 +416,9 @@ func (l *ledger) countPods(node string, orders []order, pods []*v1.Pod) recount 
 	for _, o := range orders {
 		a := l.maintenances[o.name]
 		if a == nil || !a.same(&o) {
-			result.ready = false // Changed meanwhile: the node will be looked at again.
+			// Changed meanwhile.
+			result.ready = false
+			result.others = append(result.others, node)
 			continue
 		}
 		remaining := make([]int, o.plan.Len()+1)

@@ -103,7 +103,7 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	c.writer.forgetNode(name)
 	c.nodeWrites.forget(name)
 	c.contests.forget(name)
-	c.uncordoned.Delete(name)
+	c.ownCordons.Delete(name)
 	c.enqueueMaintenances(c.ledger.release(name, facts.observed))
 }
 
@@ -112,17 +112,17 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 func (c *Controller) writeNode(ctx context.Context, node *v1.Node, orders []order, facts *nodeFacts, now time.Time) error {
 	view := c.view(node, orders, facts)
 	c.failures.keep(node.Name, c.attempted(node, view, facts))
-	if facts.ready {
-		c.recordNode(node, orders, facts, view)
+	c.forgetOwnCordon(node, view)
+	if !facts.ready {
+		// A cordon whose node is not selected any more before its status was written would stay.
+		return nil
 	}
+	c.recordNode(node, orders, facts, view)
 	node, changed, err := c.syncCordon(ctx, node, view, now)
-	if changed && facts.ready {
+	if changed {
 		// The node as it is now, not as it was read, says what was granted before.
 		view = c.view(node, orders, facts)
 		c.recordNode(node, orders, facts, view)
-	}
-	if !facts.ready || facts.waits {
-		return err
 	}
 	draining := len(view.draining) > 0
 	settled := false
@@ -131,10 +131,7 @@ func (c *Controller) writeNode(ctx context.Context, node *v1.Node, orders []orde
 		// the targets stay there as long as somebody may act on them.
 		settled, err = c.syncNodeStatus(ctx, node, view, now)
 	}
-	if len(view.holding) > 0 || node.Status.MaintenanceStatus == nil {
-		c.uncordoned.Delete(node.Name)
-	}
-	if _, uncordoned := c.uncordoned.Load(node.Name); !node.Spec.Unschedulable && (uncordoned || node.Status.MaintenanceStatus == nil) {
+	if !node.Spec.Unschedulable && (c.hasUncordoned(node) || node.Status.MaintenanceStatus == nil) {
 		// Who cordons it from now on is somebody else, however long withdrawals take.
 		c.ledger.uncordon(node.Name, facts.observed)
 	}
@@ -313,10 +310,41 @@ func (c *Controller) isCordonRefused(node *v1.Node) bool {
 // maintenance holds it: one has held it, or one that completes says so. After it was made
 // schedulable, who cordons it is somebody else.
 func (c *Controller) isOwnCordon(node *v1.Node) bool {
-	if uid, uncordoned := c.uncordoned.Load(node.Name); uncordoned && uid == node.UID {
-		return false
+	if own, written := c.ownCordon(node); written {
+		return node.Spec.Unschedulable && own.unschedulable
 	}
 	return node.Spec.Unschedulable && (node.Status.MaintenanceStatus != nil || c.ledger.isCordoned(node.Name))
+}
+
+// ownCordon is what was last written to spec.unschedulable of a node.
+type ownCordon struct {
+	uid           types.UID
+	unschedulable bool
+}
+
+// ownCordon returns what was written, and false where the status of the node says it.
+func (c *Controller) ownCordon(node *v1.Node) (ownCordon, bool) {
+	found, ok := c.ownCordons.Load(node.Name)
+	if !ok || found.(ownCordon).uid != node.UID {
+		return ownCordon{}, false
+	}
+	return found.(ownCordon), true
+}
+
+// hasUncordoned reports whether the node was made schedulable, and its status has yet to say so.
+func (c *Controller) hasUncordoned(node *v1.Node) bool {
+	own, written := c.ownCordon(node)
+	return written && !own.unschedulable
+}
+
+// forgetOwnCordon forgets a cordon that the status of the node tells of, or that somebody else has
+// taken back, and the end of one whose status is cleared, or that a maintenance holds again.
+func (c *Controller) forgetOwnCordon(node *v1.Node, view *nodeView) {
+	own, written := c.ownCordon(node)
+	marked := node.Status.MaintenanceStatus != nil
+	if written && (own.unschedulable == marked || own.unschedulable && !node.Spec.Unschedulable || !own.unschedulable && len(view.holding) > 0) {
+		c.ownCordons.Delete(node.Name)
+	}
 }
 
 // storedTargets are the targets that the node has in the cache: the floor under the next
@@ -452,7 +480,7 @@ func (c *Controller) uncordon(ctx context.Context, node *v1.Node, now time.Time)
 	}
 	c.failures.succeeded(node.Name, node.UID)
 	c.contests.forget(node.Name)
-	c.uncordoned.Store(node.Name, node.UID)
+	c.ownCordons.Store(node.Name, ownCordon{node.UID, false})
 	c.events.uncordoned(node)
 	return written, true, nil
 }
@@ -474,6 +502,7 @@ func (c *Controller) cordon(ctx context.Context, node *v1.Node, view *nodeView, 
 	if err != nil {
 		return node, true, c.cordonFailed(ctx, node, err)
 	}
+	c.ownCordons.Store(node.Name, ownCordon{node.UID, true})
 	c.lookAgain(node)
 	c.failures.succeeded(node.Name, node.UID)
 	if !again {

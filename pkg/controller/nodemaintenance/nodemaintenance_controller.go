@@ -61,10 +61,11 @@ type Controller struct {
 	// nodeWrites and maintenanceWrites space the writes of statuses.
 	nodeWrites, maintenanceWrites *writeTimes
 	contests                      *contests
-	// uncordoned has, by name, the UIDs of nodes that were made schedulable, and whose status has
-	// yet to say so: see isOwnCordon. A restart forgets it, and that status may be refused for
-	// long: whoever has cordoned the node by hand meanwhile is overruled then.
-	uncordoned sync.Map
+	// ownCordons has, by the names of nodes, each ownCordon of which their status has yet to tell:
+	// see isOwnCordon. A restart forgets it, and that status may be refused for long: whoever has
+	// cordoned a node by hand meanwhile is overruled then, and a cordon of a node that is not
+	// selected any more stays.
+	ownCordons sync.Map
 	// failures are the cordons and requests that the API server has refused.
 	failures *failures
 	// requests are the writes of requests that are due.
