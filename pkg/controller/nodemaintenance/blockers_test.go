@@ -237,7 +237,14 @@ func TestFailures(t *testing.T) {
 	if got := f.wait("n", "1", now.Add(8*time.Second)); got != 0 {
 		t.Errorf("waits %v", got)
 	}
-	f.succeeded("n", "1")
+	f.failed("o", "2", apierrors.NewConflict(nodeResource, "o", errors.New(strings.Repeat("long\n", 1000))), now)
+	if conflict, _ := f.get("o", "2"); conflict.blocks() || !conflict.retryAt.Equal(now) || len(conflict.message) > maxMessage || strings.Contains(conflict.message, "\n") {
+		t.Errorf("got %+v", conflict)
+	}
+	if !f.succeeded("n", "1") || f.succeeded("n", "2") {
+		t.Error("does not know what was a blocker")
+	}
+	f.failed("n", "2", errors.New("away"), now)
 	if _, ok := f.get("n", "1"); ok || f.wait("n", "1", now) != 0 {
 		t.Error("remembers what succeeded")
 	}
@@ -479,6 +486,33 @@ func TestRefusedUncordon(t *testing.T) {
 	f.settle()
 	if m := f.maintenance("m"); len(m.Finalizers) > 0 || f.node("n").Spec.Unschedulable || f.node("n").Status.MaintenanceStatus != nil {
 		t.Errorf("not given back: %+v", f.node("n"))
+	}
+}
+
+// That a node could not be made schedulable says nothing about whether it can be cordoned.
+func TestRefusedUncordonIsNoRefusedCordon(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": "", "b": ""})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	refused := f.refuse("patch", "nodes", "", webhook)
+	f.setStage("m", stageComplete)
+	f.run(10 * time.Minute)
+	refused.err = allowed
+	f.createMaintenance("other", stageDrain, "b", maintenance.StandardPlan()...)
+	for range 3 {
+		f.deliverMaintenances()
+		f.syncOnly("other")
+	}
+	node := f.node("n")
+	node.Spec.Unschedulable = false
+	f.update(node)
+	f.deliverAll()
+	if err := f.syncNode(f.ctx, "n"); err != nil {
+		t.Fatal(err)
+	}
+	if !f.node("n").Spec.Unschedulable {
+		t.Error("waits as if a cordon had been refused")
 	}
 }
 

@@ -107,10 +107,16 @@ func (c *Controller) enqueueNodes(names []string) {
 // nodeNeedsLook tells whether a change of a node concerns its maintenance. Heartbeats of
 // the kubelet do not.
 func nodeNeedsLook(old, node *v1.Node) bool {
+	return isDecidedAnew(old, node) || !sameNodeStatus(old, node.Status.MaintenanceStatus, ownConditions(node.Status.Conditions))
+}
+
+// isDecidedAnew tells whether a node has changed in what decisions depend on. Its conditions only
+// follow from them.
+func isDecidedAnew(old, node *v1.Node) bool {
 	return old.UID != node.UID ||
 		old.Spec.Unschedulable != node.Spec.Unschedulable ||
 		!maps.Equal(old.Labels, node.Labels) ||
-		!sameNodeStatus(old, node.Status.MaintenanceStatus, ownConditions(node.Status.Conditions))
+		!apiequality.Semantic.DeepEqual(old.Status.MaintenanceStatus, node.Status.MaintenanceStatus)
 }
 
 // enqueueNodeOfPod has the node of a pod looked at, if it is being drained. A drain that

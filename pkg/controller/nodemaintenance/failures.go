@@ -26,6 +26,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/node/maintenance"
 )
 
 const (
@@ -37,11 +38,15 @@ const (
 	// transientFailures is how often a write may fail for a reason that passes, such as an
 	// overloaded API server, before it counts as a blocker.
 	transientFailures = 3
+
+	// maxMessage is how much is kept of what the API server says, which may repeat megabytes of a
+	// webhook. No more of it is shown.
+	maxMessage = 512
 )
 
 // failure is a write that did not succeed.
 type failure struct {
-	// message is what the API server said last.
+	// message is what the API server said last, as it is shown.
 	message string
 	// since is when the write failed first. In seconds, as the API has it.
 	since time.Time
@@ -55,9 +60,10 @@ type failure struct {
 // blocks reports whether the failure is shown as a blocker.
 func (f failure) blocks() bool { return f.refused || f.attempts >= transientFailures }
 
-// failures remembers, for each node, which writes for it failed: its own cordon, the requests
-// of its pods, by UID, its status, by statusOf, and the withdrawals, by withdrawalOf. It spaces the attempts of each object, and is what the status
-// says about them. After a restart the next attempts fill it again.
+// failures remembers, for each node, which writes for it failed: its own cordon, the requests of
+// its pods, by UID, the end of its cordon, by uncordonOf, its status, by statusOf, and the
+// withdrawals, by withdrawalOf. It spaces the attempts of each, and is what the status says about
+// them. After a restart the next attempts fill it again.
 type failures struct {
 	lock  sync.Mutex
 	nodes map[string]map[types.UID]failure
@@ -83,6 +89,7 @@ func (f *failures) wait(node string, uid types.UID, now time.Time) time.Duration
 }
 
 // failed notes that a write for the object has failed, and tells whether it blocks from now on.
+// Until then what has changed meanwhile is tried again at once.
 func (f *failures) failed(node string, uid types.UID, err error, now time.Time) (blocks bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -94,10 +101,13 @@ func (f *failures) failed(node string, uid types.UID, err error, now time.Time) 
 		latest.since = now.Truncate(time.Second)
 	}
 	blocked := latest.blocks()
-	latest.message = err.Error()
+	latest.message = maintenance.Printable(err.Error(), maxMessage)
 	latest.refused = latest.refused || !isTransient(err)
 	latest.retryAt = now.Add(retryAfter(latest.attempts))
 	latest.attempts++
+	if apierrors.IsConflict(err) && !latest.blocks() {
+		latest.retryAt = now
+	}
 	f.nodes[node][uid] = latest
 	return latest.blocks() && !blocked
 }
@@ -113,11 +123,13 @@ func retryAfter(earlier int) time.Duration {
 	return wait
 }
 
-// succeeded forgets the failure of an object.
-func (f *failures) succeeded(node string, uid types.UID) {
+// succeeded forgets the failure of an object, and tells whether it was a blocker.
+func (f *failures) succeeded(node string, uid types.UID) (blocked bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
+	blocked = f.nodes[node][uid].blocks()
 	f.drop(node, func(failed types.UID) bool { return failed == uid })
+	return blocked
 }
 
 // keep forgets the failures of all objects of the node but these.
@@ -137,6 +149,9 @@ func (f *failures) drop(node string, drop func(types.UID) bool) {
 		delete(f.nodes, node)
 	}
 }
+
+// uncordonOf names the end of the cordon of a node.
+func uncordonOf(node types.UID) types.UID { return "uncordon of " + node }
 
 // statusOf names the status of a node.
 func statusOf(node types.UID) types.UID { return "status of " + node }

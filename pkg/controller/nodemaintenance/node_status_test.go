@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
@@ -34,6 +36,10 @@ import (
 // busyAgent writes the status of the node n again and again: before each write of the status by
 // the controller, unless unseen reports that there was no time for it.
 func (f *fixture) busyAgent(unseen func() bool) {
+	f.busyAgentThat(unseen, func(node *v1.Node) { node.Status.VolumesInUse = append(node.Status.VolumesInUse, "volume") })
+}
+
+func (f *fixture) busyAgentThat(unseen func() bool, change func(*v1.Node)) {
 	nodes := v1.SchemeGroupVersion.WithResource("nodes")
 	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if action.GetSubresource() != "status" || unseen() {
@@ -44,7 +50,7 @@ func (f *fixture) busyAgent(unseen func() bool) {
 			f.t.Fatal(err)
 		}
 		node := live.DeepCopyObject().(*v1.Node)
-		node.Status.VolumesInUse = append(node.Status.VolumesInUse, "volume")
+		change(node)
 		if err := f.tracker.Update(nodes, node, ""); err != nil {
 			f.t.Fatal(err)
 		}
@@ -53,18 +59,36 @@ func (f *fixture) busyAgent(unseen func() bool) {
 }
 
 // An agent that writes the status of a node more often than the cache is brought up to date does
-// not keep the node from being drained, nor from being given back.
+// not keep the node from being drained, nor from being given back, whatever it writes that nothing
+// is decided on.
 func TestBusyAgentDoesNotHoldUpADrain(t *testing.T) {
+	writes := 0
+	for name, change := range map[string]func(*v1.Node){
+		"volumes": func(node *v1.Node) { node.Status.VolumesInUse = append(node.Status.VolumesInUse, "volume") },
+		"conditions of the controller": func(node *v1.Node) {
+			writes++
+			node.Status.Conditions = []v1.NodeCondition{{Type: coordinationv1alpha1.NodeDrained, Status: v1.ConditionTrue, Message: fmt.Sprint(writes)}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { testBusyAgent(t, change) })
+	}
+}
+
+func testBusyAgent(t *testing.T, change func(*v1.Node)) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createPods(1, "n", 0)
-	// It is slower than what the API server has just told.
+	// It is slower than what the API server has just told, and faster than the cache.
 	read := false
+	f.client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		read = false
+		return false, nil, nil
+	})
 	f.client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		read = true
 		return false, nil, nil
 	})
-	f.busyAgent(func() bool { defer func() { read = false }(); return read })
+	f.busyAgentThat(func() bool { defer func() { read = false }(); return read }, change)
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.run(5 * time.Second)
 	if targets := storedTargets(f.node("n")); targets.IsEmpty() || f.requested() != 1 {
@@ -84,6 +108,16 @@ func TestNodeStatusThatCannotBeWritten(t *testing.T) {
 		"refused": func(f *fixture) (func(), string) {
 			refused := f.refuse("patch", "nodes", "status", webhook)
 			return func() { refused.err = allowed }, "a webhook says no"
+		},
+		"decided anew without a pause": func(f *fixture) (func(), string) {
+			stopped, writes := false, 0
+			f.busyAgentThat(func() bool { return stopped }, func(node *v1.Node) {
+				writes++
+				if node.Labels["writes"] = fmt.Sprint(writes); writes > 20 {
+					f.t.Fatal("tried without a pause")
+				}
+			})
+			return func() { stopped = true }, "Operation cannot be fulfilled"
 		},
 		"written by others without a pause": func(f *fixture) (func(), string) {
 			stopped := false
@@ -214,5 +248,56 @@ func TestRefusedNodeIsLoggedAndCounted(t *testing.T) {
 				t.Errorf("counts %v in the end", got)
 			}
 		})
+	}
+}
+
+// A status whose answer was lost is no blocker any more when the cache has it.
+func TestNodeStatusWhoseAnswerIsLost(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	attempts := 0
+	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.GetSubresource() != "status" {
+			return false, nil, nil
+		}
+		if attempts++; attempts == 1 {
+			return true, nil, webhook("n")
+		}
+		if attempts > 2 {
+			return false, nil, nil
+		}
+		for _, reactor := range f.client.ReactionChain[1:] {
+			if !reactor.Handles(action) {
+				continue
+			}
+			if handled, _, err := reactor.React(action); err != nil {
+				t.Fatal(err)
+			} else if handled {
+				break
+			}
+		}
+		return true, nil, apierrors.NewTimeoutError("the answer is lost", 0)
+	})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(time.Minute)
+	if m := f.maintenance("m"); attempts != 2 || len(m.Status.DrainStatus.Blockers) > 0 {
+		t.Errorf("%d attempts, status %+v", attempts, m.Status)
+	}
+}
+
+// While a node cannot be made schedulable its status is not written, and is no blocker.
+func TestNodeStatusThatIsNotWrittenIsNoBlocker(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	f.refuse("patch", "nodes", "status", webhook)
+	f.createPods(1, "n", 0)
+	f.run(10 * time.Second)
+	f.refuse("patch", "nodes", "", webhook)
+	f.setStage("m", stageComplete)
+	f.run(time.Minute)
+	if blockers := f.maintenance("m").Status.DrainStatus.Blockers; len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerCordonFailed {
+		t.Errorf("blockers %+v", blockers)
 	}
 }

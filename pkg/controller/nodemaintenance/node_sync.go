@@ -270,10 +270,14 @@ func (c *Controller) view(node *v1.Node, orders []order, facts *nodeFacts) *node
 	}
 	view.keepsCordon = claimed && len(view.holding) == 0 && c.isOwnCordon(node)
 	view.cordonRefused = c.isCordonRefused(node)
-	if failed, _ := c.failures.get(node.Name, node.UID); failed.blocks() && (view.cordonRefused || c.isToUncordon(node, view)) {
+	toUncordon, write := c.isToUncordon(node, view), node.UID
+	if toUncordon {
+		write = uncordonOf(node.UID)
+	}
+	if failed, _ := c.failures.get(node.Name, write); failed.blocks() && (view.cordonRefused || toUncordon) {
 		view.cordonHold = ptr.To(maintenance.FailedCordon(node.Name, failed.message, failed.since))
 	}
-	if failed, _ := c.failures.get(node.Name, statusOf(node.UID)); failed.blocks() {
+	if failed, _ := c.failures.get(node.Name, statusOf(node.UID)); failed.blocks() && !toUncordon {
 		view.statusHold = ptr.To(maintenance.FailedNodeStatus(node.Name, failed.message, failed.since))
 	}
 	if len(view.draining) == 0 || len(facts.members) == 0 {
@@ -470,15 +474,15 @@ func (c *Controller) isToUncordon(node *v1.Node, view *nodeView) bool {
 
 // uncordon makes the node schedulable.
 func (c *Controller) uncordon(ctx context.Context, node *v1.Node, now time.Time) (latest *v1.Node, changed bool, err error) {
-	if wait := c.failures.wait(node.Name, node.UID, now); wait > 0 {
+	if wait := c.failures.wait(node.Name, uncordonOf(node.UID), now); wait > 0 {
 		c.nodes.AddAfter(node.Name, wait)
 		return node, false, nil
 	}
 	written, err := c.writer.setUnschedulable(ctx, node, false)
 	if err != nil {
-		return node, true, c.cordonFailed(ctx, node, err)
+		return node, true, c.cordonFailed(ctx, node, uncordonOf(node.UID), err)
 	}
-	c.failures.succeeded(node.Name, node.UID)
+	c.failures.succeeded(node.Name, uncordonOf(node.UID))
 	c.contests.forget(node.Name)
 	c.ownCordons.Store(node.Name, ownCordon{node.UID, false})
 	c.events.uncordoned(node)
@@ -500,7 +504,7 @@ func (c *Controller) cordon(ctx context.Context, node *v1.Node, view *nodeView, 
 	}
 	written, err := c.writer.setUnschedulable(ctx, node, true)
 	if err != nil {
-		return node, true, c.cordonFailed(ctx, node, err)
+		return node, true, c.cordonFailed(ctx, node, node.UID, err)
 	}
 	c.ownCordons.Store(node.Name, ownCordon{node.UID, true})
 	c.lookAgain(node)
@@ -524,25 +528,29 @@ func (c *Controller) lookAgain(node *v1.Node) { c.nodes.AddAfter(node.Name, stal
 // cordonFailed notes that the node cannot be cordoned or uncordoned, which is tried again later. It returns
 // the error where it says nothing about that: the node has changed or gone, or the controller
 // stops. The log has it once.
-func (c *Controller) cordonFailed(ctx context.Context, node *v1.Node, err error) error {
+func (c *Controller) cordonFailed(ctx context.Context, node *v1.Node, write types.UID, err error) error {
 	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return err
 	}
-	if c.failures.failed(node.Name, node.UID, err, c.clock.Now()) {
+	if c.failures.failed(node.Name, write, err, c.clock.Now()) {
 		klog.FromContext(ctx).Error(err, "Could not cordon or uncordon the node, will retry", "node", klog.KObj(node))
 	}
 	c.events.cordonFailed(node, err)
-	c.nodes.AddAfter(node.Name, c.failures.wait(node.Name, node.UID, c.clock.Now()))
+	c.nodes.AddAfter(node.Name, c.failures.wait(node.Name, write, c.clock.Now()))
 	return nil
 }
 
-// statusFailed is cordonFailed for the status of the node.
+// statusFailed is cordonFailed for the status of the node. That what it was decided on has changed
+// is a failure where it does so each time.
 func (c *Controller) statusFailed(ctx context.Context, node *v1.Node, err error) error {
-	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if ctx.Err() != nil || apierrors.IsNotFound(err) {
 		return err
 	}
 	if c.failures.failed(node.Name, statusOf(node.UID), err, c.clock.Now()) {
 		klog.FromContext(ctx).Error(err, "Could not write the status of the node, will retry", "node", klog.KObj(node))
+	}
+	if failed, _ := c.failures.get(node.Name, statusOf(node.UID)); apierrors.IsConflict(err) && !failed.blocks() {
+		return err
 	}
 	c.events.statusFailed(node, err)
 	// At once, for those that have to tell.
@@ -556,7 +564,10 @@ func (c *Controller) syncNodeStatus(ctx context.Context, node *v1.Node, view *no
 	status := computeMaintenanceStatus(view)
 	conditions := computeConditions(view, node.Status.Conditions, now)
 	if sameNodeStatus(node, status, conditions) {
-		c.failures.succeeded(node.Name, statusOf(node.UID))
+		if c.failures.succeeded(node.Name, statusOf(node.UID)) {
+			// For those that were told of it.
+			c.nodes.Add(node.Name)
+		}
 		return true, nil
 	}
 	if wait := max(c.nodeWrites.wait(node.Name, now), c.failures.wait(node.Name, statusOf(node.UID), now)); wait > 0 {
@@ -611,7 +622,9 @@ func (p *podFacts) isWithdrawal() bool {
 // wanted: the node itself, its status, pods that are to be asked to leave, and withdrawals.
 func (c *Controller) attempted(node *v1.Node, view *nodeView, facts *nodeFacts) sets.Set[types.UID] {
 	uids := sets.New(statusOf(node.UID))
-	if len(view.holding) > 0 && !node.Spec.Unschedulable || c.isToUncordon(node, view) {
+	if c.isToUncordon(node, view) {
+		uids = sets.New(uncordonOf(node.UID))
+	} else if len(view.holding) > 0 && !node.Spec.Unschedulable {
 		uids.Insert(node.UID)
 	}
 	if len(view.draining) == 0 {

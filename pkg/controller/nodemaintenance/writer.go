@@ -148,7 +148,7 @@ func (w *writer) setNodeStatus(ctx context.Context, node *v1.Node, status *v1.Ma
 		if err != nil {
 			return fmt.Errorf("reading the node after a conflict: %w", err)
 		}
-		if nodeNeedsLook(node, latest) {
+		if isDecidedAnew(node, latest) {
 			return conflict
 		}
 		node = latest
