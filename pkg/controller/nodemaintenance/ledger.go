@@ -66,7 +66,8 @@ type account struct {
 	// gets no further.
 	blame nameCounts
 	// unreleased are the nodes that the stage Complete has not dealt with yet, each with what
-	// keeps it. The maintenance need not select them any more, nor need they exist.
+	// keeps it, or nil before it was looked at. The maintenance need not select them any more,
+	// nor need they exist.
 	unreleased map[string][]maintenance.HoldGroup
 	// cordons are those of them that may still be unschedulable because of this maintenance.
 	cordons sets.Set[string]
@@ -370,14 +371,14 @@ func (l *ledger) release(node string, observed int) []string {
 	return finished
 }
 
-// delay notes what keeps the node from being given back, and returns the maintenances that wait
-// for it.
-func (l *ledger) delay(node string, holds []maintenance.HoldGroup) []string {
+// delay notes what keeps the node from being given back, for those maintenances that were observed
+// when it was looked at, and returns those of them that wait for it.
+func (l *ledger) delay(node string, holds []maintenance.HoldGroup, observed int) []string {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	var waiting []string
 	for account := range l.accountsOf(node) {
-		if _, unreleased := account.unreleased[node]; unreleased {
+		if _, unreleased := account.unreleased[node]; unreleased && account.since <= observed {
 			account.unreleased[node] = holds
 			waiting = append(waiting, account.name)
 		}
@@ -575,7 +576,8 @@ type summary struct {
 	// uncordoned counts nodes that are not stored as unschedulable.
 	uncordoned               int
 	pending, active, blocked int
-	// ready is whether every node was looked at.
+	// ready is whether every node was looked at; in the stage Complete, every one that was not
+	// given back.
 	ready    bool
 	position int
 	// unplanned counts pods that no entry of the plan takes.
@@ -613,6 +615,9 @@ func (l *ledger) summarize(name string) (summary, bool) {
 		targets[count.targets.String()] = count.targets
 		limitedBy.Insert(count.limitedByElders...)
 		holds = append(holds, count.holds)
+	}
+	if a.completing {
+		sums.ready = !slices.ContainsFunc(holds, func(groups []maintenance.HoldGroup) bool { return groups == nil })
 	}
 	sums.reached = maintenance.LeastPowerful(slices.Collect(maps.Values(targets))...)
 	sums.holds = maintenance.MergeGroups(holds...)

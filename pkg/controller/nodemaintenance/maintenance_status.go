@@ -59,11 +59,18 @@ func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now t
 		status.DrainStatus = computeDrainStatus(sums)
 		setCondition(status, drainedCondition(sums), m.Generation, now)
 	case coordinationv1alpha1.NodeMaintenanceStageCordon:
-		status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = maintenance.Blockers(sums.holds)
+		if sums.ready {
+			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = maintenance.Blockers(sums.holds)
+		}
 	case coordinationv1alpha1.NodeMaintenanceStageComplete:
 		// What the drain had reached stays there to read. Blocked are only nodes that cannot be
-		// given back, and what cannot be withdrawn.
-		status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = completionBlockers(sums.holds)
+		// given back, and what cannot be withdrawn: until all of them were looked at, what was
+		// found before, but not what a drain has waited for.
+		if sums.ready {
+			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = completionBlockers(sums.holds)
+		} else if !hasStarted(&m.Status, m.Spec.Stage) {
+			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = nil, 0
+		}
 		if drained := findDrained(status); drained != nil && drained.Status != metav1.ConditionTrue {
 			setCondition(status, metav1.Condition{
 				Status: metav1.ConditionFalse, Reason: coordinationv1alpha1.NodeMaintenanceReasonNotDraining,

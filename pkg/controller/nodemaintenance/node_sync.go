@@ -95,7 +95,7 @@ func isDraining(orders []order) bool {
 func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	withdrawals := facts.withdrawals()
 	c.failures.keep(name, withdrawalsOf(withdrawals))
-	c.recordDelays(name, c.failedWithdrawals(name, facts))
+	c.recordDelays(name, c.failedWithdrawals(name, facts), facts.observed)
 	c.setWrites(name, withdrawals, true)
 	if len(withdrawals) > 0 || !facts.quiet {
 		return
@@ -409,13 +409,13 @@ func (c *Controller) recordNode(node *v1.Node, orders []order, facts *nodeFacts,
 		// Many nodes have something to say at the same time.
 		c.maintenances.AddAfter(orders[i].name, lookInterval)
 	}
-	c.recordDelays(node.Name, c.delays(node, facts, view))
+	c.recordDelays(node.Name, c.delays(node, facts, view), facts.observed)
 }
 
 // recordDelays tells those maintenances in Complete that wait for the node what keeps it. They need
 // not select it any more, nor need it exist.
-func (c *Controller) recordDelays(node string, holds []maintenance.Hold) {
-	for _, name := range c.ledger.delay(node, maintenance.GroupHolds(holds)) {
+func (c *Controller) recordDelays(node string, holds []maintenance.Hold, observed int) {
+	for _, name := range c.ledger.delay(node, maintenance.GroupHolds(holds), observed) {
 		c.maintenances.AddAfter(name, lookInterval)
 	}
 }

@@ -25,6 +25,8 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
 )
@@ -255,6 +257,67 @@ func TestRefusedUncordonIsABlocker(t *testing.T) {
 		f.run(maxRetry + 5*time.Second)
 		if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.node("n").Spec.Unschedulable || len(f.failures.nodes) > 0 {
 			t.Errorf("%s: in the end %+v, remembered %v", name, m, f.failures.nodes)
+		}
+	}
+}
+
+// Blockers of nodes stay in the status until the nodes were looked at again, after a restart, too,
+// and are told of once.
+func TestBlockersOfNodesStayUntilTheNextLook(t *testing.T) {
+	for _, stage := range []coordinationv1alpha1.NodeMaintenanceStage{stageCordon, stageComplete} {
+		for name, change := range map[string]func(*fixture){
+			"restart": (*fixture).restart,
+			"change": func(f *fixture) {
+				f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Generation++ })
+				f.deliverMaintenances()
+				f.syncOnly("m")
+			},
+		} {
+			f := newFixture(t)
+			f.createNode("n", map[string]string{"a": ""})
+			f.createNode("o", map[string]string{"a": ""})
+			if stage == stageComplete {
+				f.createMaintenance("m", stageCordon, "a")
+				f.settle()
+			} else {
+				f.createMaintenance("m", stage, "a")
+			}
+			refused := f.refuse("patch", "nodes", "", func(name string) error {
+				if name == "n" {
+					return webhook(name)
+				}
+				return nil
+			})
+			f.setStage("m", stage)
+			f.run(time.Minute)
+			before := f.maintenance("m").Status.DrainStatus
+			if before.BlockerCount != 1 {
+				t.Fatalf("%s: status %+v", stage, before)
+			}
+			var counts []int32
+			f.client.PrependReactor("update", "nodemaintenances", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				m := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.NodeMaintenance)
+				counts = append(counts, m.Status.DrainStatus.BlockerCount)
+				return false, nil, nil
+			})
+			change(f)
+			f.syncOnly("m")
+			// The other node is looked at first.
+			if err := f.syncNode(f.ctx, "o"); err != nil {
+				t.Fatal(err)
+			}
+			f.run(time.Minute)
+			if slices.Contains(counts, 0) || f.maintenance("m").Status.ObservedGeneration != f.maintenance("m").Generation {
+				t.Errorf("%s, %s: blockers were counted as %v", stage, name, counts)
+			}
+			if told := strings.Count(strings.Join(f.events, "\n"), "CompletionBlocked"); stage == stageComplete && told != 1 {
+				t.Errorf("%s: told %d times", name, told)
+			}
+			refused.err = allowed
+			f.run(maxRetry + 5*time.Second)
+			if status := f.maintenance("m").Status.DrainStatus; status.BlockerCount != 0 || len(status.Blockers) > 0 {
+				t.Errorf("%s, %s: in the end %+v", stage, name, status)
+			}
 		}
 	}
 }
