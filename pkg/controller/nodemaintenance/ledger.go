@@ -65,13 +65,13 @@ type account struct {
 	// blame counts the nodes that give the name of a maintenance as the reason why this one
 	// gets no further.
 	blame nameCounts
-	// unreleased are the nodes that the stage Complete has not dealt with yet, each with what
-	// keeps it, or nil before it was looked at. The maintenance need not select them any more,
-	// nor need they exist.
+	// unreleased are the nodes that the stage Complete has not dealt with yet, and in the stages
+	// Cordon and Drain those that are not selected any more and were not given back yet, each
+	// with what keeps it, or nil before it was looked at. They need not exist.
 	unreleased map[string][]maintenance.HoldGroup
 	// cordons are those of them that may still be unschedulable because of this maintenance.
 	cordons sets.Set[string]
-	// completing is whether unreleased was filled.
+	// completing is whether unreleased was filled for the stage Complete.
 	completing bool
 	// since is the count of the ledger when this was observed.
 	since int
@@ -251,6 +251,9 @@ func (l *ledger) observe(wanted order, storedPosition int, nodes func() []*v1.No
 			}
 		}
 	}
+	if known != nil && known.uid == wanted.uid && (wanted.holdsNode() || wanted.completes()) {
+		fresh.takeOver(known)
+	}
 	fresh.completing = wanted.completes()
 	l.observed++
 	fresh.since = l.observed
@@ -267,6 +270,24 @@ func newAccount(wanted order, storedPosition int) *account {
 		unreleased: map[string][]maintenance.HoldGroup{},
 		cordons:    sets.New[string](),
 		timed:      sets.New[v1.PodType](),
+	}
+}
+
+// takeOver has the account wait for those nodes of an earlier one that the maintenance has ceased to
+// select, and has yet to give back.
+func (a *account) takeOver(known *account) {
+	for node := range known.all() {
+		if _, selected := a.nodes[node]; selected {
+			continue
+		}
+		holds, unreleased := known.unreleased[node]
+		if !unreleased && !known.holdsNode() {
+			continue
+		}
+		a.unreleased[node] = holds
+		if known.cordons.Has(node) {
+			a.cordons.Insert(node)
+		}
 	}
 }
 
@@ -379,6 +400,9 @@ func (l *ledger) delay(node string, holds []maintenance.HoldGroup, observed int)
 	var waiting []string
 	for account := range l.accountsOf(node) {
 		if _, unreleased := account.unreleased[node]; unreleased && account.since <= observed {
+			if holds == nil {
+				holds = []maintenance.HoldGroup{}
+			}
 			account.unreleased[node] = holds
 			waiting = append(waiting, account.name)
 		}
@@ -432,6 +456,10 @@ func (l *ledger) countPods(node string, orders []order, pods []*v1.Pod) recount 
 		joins := a.nodes[node] == nil && (a.ready || !o.begun)
 		waits := a.blame.names()
 		changed := a.setRemaining(node, remaining) || !slices.Equal(waits, a.blame.names())
+		if o.holdsNode() {
+			// It may have left, and come back.
+			delete(a.unreleased, node)
+		}
 		l.reindex(node, a)
 		if joins {
 			a.nodes[node].joins = true
@@ -541,6 +569,9 @@ func (l *ledger) leave(node string, orders []order, observed int) (left, others 
 		}
 		left = append(left, a.name)
 		waits := a.blame.names()
+		if a.holdsNode() {
+			a.unreleased[node] = nil
+		}
 		delete(a.nodes, node)
 		l.reindex(node, a)
 		if count == nil {
@@ -585,6 +616,9 @@ type summary struct {
 	reached   maintenance.Targets
 	state     drainState
 	holds     []maintenance.HoldGroup
+	// delays are what keeps nodes from being given back: in the stage Complete, and before it of
+	// nodes that are not selected any more.
+	delays []maintenance.HoldGroup
 	// released is whether the stage Complete is done with every node.
 	released bool
 }
@@ -602,8 +636,8 @@ func (l *ledger) summarize(name string) (summary, bool) {
 		nodes: len(a.nodes), ready: true, position: a.position, unplanned: a.remaining[len(a.remaining)-1],
 		released: a.completing && len(a.unreleased) == 0,
 	}
-	// Accounts in the stage Complete have none besides.
-	targets, holds := map[string]maintenance.Targets{}, slices.Collect(maps.Values(a.unreleased))
+	targets, delays := map[string]maintenance.Targets{}, slices.Collect(maps.Values(a.unreleased))
+	var holds [][]maintenance.HoldGroup
 	limitedBy := sets.New[string]()
 	for _, count := range a.nodes {
 		if count == nil || !count.recorded {
@@ -616,8 +650,9 @@ func (l *ledger) summarize(name string) (summary, bool) {
 		limitedBy.Insert(count.limitedByElders...)
 		holds = append(holds, count.holds)
 	}
+	sums.delays = maintenance.MergeGroups(delays...)
 	if a.completing {
-		sums.ready = !slices.ContainsFunc(holds, func(groups []maintenance.HoldGroup) bool { return groups == nil })
+		sums.ready = !slices.ContainsFunc(delays, func(groups []maintenance.HoldGroup) bool { return groups == nil })
 	}
 	sums.reached = maintenance.LeastPowerful(slices.Collect(maps.Values(targets))...)
 	sums.holds = maintenance.MergeGroups(holds...)

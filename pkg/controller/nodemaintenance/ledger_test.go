@@ -149,7 +149,11 @@ func TestObserveAgain(t *testing.T) {
 	if l.position(t) != 2 {
 		t.Errorf("another leader was further: position %d", l.position(t))
 	}
-	expectNames(t, "a namesake of the same generation", l.observe(orderOf(t, "other", 3, stageDrain, ours), 0, nodesNamed("n1")), "n1")
+	// Nodes that were not given back yet have nobody to wait for them any more.
+	expectNames(t, "a namesake of the same generation", l.observe(orderOf(t, "other", 3, stageDrain, ours), 0, nodesNamed("n1")), "n1", "n2")
+	if unreleased := l.maintenances["m"].unreleased; len(unreleased) > 0 {
+		t.Errorf("a namesake waits for %v", unreleased)
+	}
 	if l.position(t) != 0 || !l.timeOnce("m", v1.PodTypeDefault) {
 		t.Errorf("a namesake begins at position %d", l.position(t))
 	}
@@ -206,6 +210,25 @@ func TestNodesLeave(t *testing.T) {
 	expectNames(t, "drained for it", l.blamedBy([]string{"m"}), "m")
 	l.countPods("n1", []order{o}, nil)
 	expectNames(t, "with nothing left", l.blamedBy([]string{"m"}))
+}
+
+// In the stage Complete every node has to be looked at before it is said what keeps the maintenance,
+// after the stage was observed, and also where nothing keeps one.
+func TestDelaysAreReported(t *testing.T) {
+	l, drain, complete := newLedger(), orderOf(t, "u", 1, stageDrain, ours), orderOf(t, "u", 2, stageComplete, ours)
+	l.observe(drain, 0, nodesNamed("n1", "n2"))
+	before := l.observed
+	l.observe(complete, 0, nodesNamed("n1", "n2"))
+	for i, report := range []func(){
+		func() { l.delay("n1", nil, before) },
+		func() { l.delay("n1", nil, l.observed) },
+		func() { l.delay("n2", []maintenance.HoldGroup{{Cause: maintenance.HoldCordonFailed}}, l.observed) },
+	} {
+		report()
+		if sums, _ := l.summarize("m"); sums.ready != (i == 2) {
+			t.Errorf("after report %d: ready is %t", i, sums.ready)
+		}
+	}
 }
 
 // All nodes of a maintenance are told when another one comes to be waited for, or no more.

@@ -60,14 +60,14 @@ func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now t
 		setCondition(status, drainedCondition(sums), m.Generation, now)
 	case coordinationv1alpha1.NodeMaintenanceStageCordon:
 		if sums.ready {
-			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = maintenance.Blockers(sums.holds)
+			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = blockersOf(sums)
 		}
 	case coordinationv1alpha1.NodeMaintenanceStageComplete:
 		// What the drain had reached stays there to read. Blocked are only nodes that cannot be
 		// given back, and what cannot be withdrawn: until all of them were looked at, what was
 		// found before, but not what a drain has waited for.
 		if sums.ready {
-			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = completionBlockers(sums.holds)
+			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = completionBlockers(sums.delays)
 		} else if !hasStarted(&m.Status, m.Spec.Stage) {
 			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = nil, 0
 		}
@@ -79,6 +79,29 @@ func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now t
 		}
 	}
 	return status
+}
+
+// blockersOf returns the blockers of a maintenance that holds nodes. Those of nodes that it does not
+// select any more have the words of the stage Complete.
+func blockersOf(sums *summary) ([]coordinationv1alpha1.DrainBlocker, int32) {
+	blockers, total := maintenance.Blockers(maintenance.MergeGroups(sums.holds, sums.delays))
+	held, _ := maintenance.Blockers(sums.holds)
+	delays, _ := completionBlockers(sums.delays)
+	for i := range blockers {
+		b := &blockers[i]
+		same := func(other coordinationv1alpha1.DrainBlocker) bool {
+			return other.Cause == b.Cause && other.Name == b.Name
+		}
+		at := slices.IndexFunc(delays, same)
+		if at < 0 || b.Cause == coordinationv1alpha1.DrainBlockerNodeStatusFailed {
+			continue
+		}
+		b.Message = delays[at].Message
+		if at = slices.IndexFunc(held, same); at >= 0 {
+			b.Message = shorten(held[at].Message + "; " + b.Message)
+		}
+	}
+	return blockers, total
 }
 
 // completionBlockers returns failed withdrawals and uncordons, which have the causes and the form of
@@ -130,7 +153,7 @@ func computeDrainStatus(sums *summary) coordinationv1alpha1.DrainStatus {
 		DrainedNodes:               int32(sums.drained),
 		BlockedPods:                int32(sums.blocked),
 	}
-	status.Blockers, status.BlockerCount = maintenance.Blockers(sums.holds)
+	status.Blockers, status.BlockerCount = blockersOf(sums)
 	if sums.nodes > 0 {
 		status.DrainMessage = sums.state.message()
 	}

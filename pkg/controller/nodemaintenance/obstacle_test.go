@@ -23,6 +23,7 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -319,5 +320,104 @@ func TestBlockersOfNodesStayUntilTheNextLook(t *testing.T) {
 				t.Errorf("%s, %s: in the end %+v", stage, name, status)
 			}
 		}
+	}
+}
+
+// A maintenance that has ceased to select a node, and cannot give it back, says so until it can, and
+// is not completed before.
+func TestNodeThatLeftAndCannotBeGivenBack(t *testing.T) {
+	writes := map[string]struct {
+		subresource string
+		cause       coordinationv1alpha1.DrainBlockerCause
+		message     string
+	}{
+		"uncordon": {"", coordinationv1alpha1.DrainBlockerCordonFailed, "1 node cannot be made schedulable (since "},
+		"status":   {"status", coordinationv1alpha1.DrainBlockerNodeStatusFailed, "1 node has a status that cannot be written (since "},
+	}
+	leaves := map[string]func(*fixture){
+		"other labels": func(f *fixture) { f.relabel("n", nil) },
+		"other selector": func(f *fixture) {
+			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
+				m.Generation++
+				m.Spec.NodeSelector.NodeSelectorTerms[0].MatchExpressions = append(m.Spec.NodeSelector.NodeSelectorTerms[0].MatchExpressions,
+					v1.NodeSelectorRequirement{Key: "b", Operator: v1.NodeSelectorOpExists})
+			})
+		},
+	}
+	for _, stage := range []coordinationv1alpha1.NodeMaintenanceStage{stageCordon, stageDrain} {
+		for refusedWrite, write := range writes {
+			for how, leave := range leaves {
+				name := string(stage) + ", " + refusedWrite + ", " + how
+				f := newFixture(t)
+				f.createNode("n", map[string]string{"a": ""})
+				f.createNode("o", map[string]string{"a": "", "b": ""})
+				f.createMaintenance("m", stage, "a", maintenance.StandardPlan()...)
+				f.settle()
+				refused := f.refuse("patch", "nodes", write.subresource, func(name string) error {
+					if name == "n" {
+						return webhook(name)
+					}
+					return nil
+				})
+				expectBlocker := func(when string) {
+					t.Helper()
+					status := f.maintenance("m").Status.DrainStatus
+					if len(status.Blockers) != 1 || status.BlockerCount != 1 || status.Blockers[0].Cause != write.cause || status.Blockers[0].NodeCount != 1 ||
+						status.Blockers[0].Object.Name != "n" || !strings.HasPrefix(status.Blockers[0].Message, write.message) {
+						t.Errorf("%s, %s: blockers %+v", name, when, status.Blockers)
+					}
+				}
+				leave(f)
+				f.run(time.Minute)
+				expectBlocker("left")
+				if m := f.maintenance("m"); m.Status.SelectedNodes != 1 || stage == stageDrain && !isDrained(&m.Status) {
+					t.Errorf("%s: the other node is drained: %+v", name, m.Status)
+				}
+				f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Generation++ })
+				f.run(time.Minute)
+				expectBlocker("after a change")
+				f.setStage("m", stageComplete)
+				f.run(time.Minute)
+				if expectBlocker("in Complete"); len(f.maintenance("m").Finalizers) == 0 {
+					t.Errorf("%s: let go", name)
+				}
+				refused.err = allowed
+				f.run(maxRetry + 5*time.Second)
+				if m, n := f.maintenance("m"), f.node("n"); len(m.Finalizers) > 0 || m.Status.DrainStatus.BlockerCount > 0 || n.Spec.Unschedulable || n.Status.MaintenanceStatus != nil || len(f.failures.nodes) > 0 {
+					t.Errorf("%s: in the end %+v, node %+v", name, m, n)
+				}
+			}
+		}
+	}
+}
+
+// Where it selects the node again, there is nothing to give back.
+func TestNodeThatLeftComesBack(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	f.refuse("patch", "nodes", "", webhook)
+	f.relabel("n", nil)
+	f.run(time.Minute)
+	if status := f.maintenance("m").Status; status.DrainStatus.BlockerCount != 1 || findDrained(&status).Reason != coordinationv1alpha1.NodeMaintenanceReasonNoNodes {
+		t.Errorf("left: %+v", status)
+	}
+	f.relabel("n", map[string]string{"a": ""})
+	f.run(time.Minute)
+	if m := f.maintenance("m"); m.Status.DrainStatus.BlockerCount != 0 || !isDrained(&m.Status) || len(f.ledger.maintenances["m"].unreleased) > 0 {
+		t.Errorf("back: %+v", m.Status)
+	}
+}
+
+// Nodes that cannot be cordoned, and those that have left and cannot be uncordoned, are one blocker.
+func TestBlockersOfNodesThatLeft(t *testing.T) {
+	group := func(node string) []maintenance.HoldGroup {
+		return maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedCordon(node, "no", start)})
+	}
+	blockers, total := blockersOf(&summary{holds: group("a"), delays: group("b")})
+	since := " (since " + start.UTC().Format(time.RFC3339) + ", no)"
+	if want := "1 node cannot be cordoned" + since + "; 1 node cannot be made schedulable" + since; total != 1 || blockers[0].NodeCount != 2 || blockers[0].Message != want {
+		t.Errorf("%d blockers: %+v, want %q", total, blockers, want)
 	}
 }

@@ -346,6 +346,7 @@ func TestNotCordoned(t *testing.T) {
 		{"contested in a drain", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, true},
 		{"refused, which is a blocker", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node a"}}}, false},
 		{"contested beside a refused one", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}, {Name: "b"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node b"}}}, true},
+		{"contested beside one that has left", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node gone"}}}, true},
 		{"two refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}, {Name: "b"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 2, Object: "Node b"}}}, false},
 		{"announced", view{Stage: idle, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, false},
 		{"given back", view{Stage: complete, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, false},

@@ -267,7 +267,7 @@ func (f *follower) uncordonedText(views []view, now time.Time) string {
 }
 
 // unexplained names the nodes that are not cordoned, without those that a blocker is about. That
-// names one of them and counts the others.
+// names one of them and counts the others. It may be about nodes that are not selected any more.
 func (v *view) unexplained() []string {
 	var names []string
 	for i := range v.Nodes {
@@ -277,13 +277,14 @@ func (v *view) unexplained() []string {
 	}
 	for i := range v.Blockers {
 		b := &v.Blockers[i]
-		if b.Cause != maintenance.HoldCordonFailed {
+		isNamed := func(name string) bool { return b.Object == "Node "+name }
+		if b.Cause != maintenance.HoldCordonFailed || !slices.ContainsFunc(names, isNamed) {
 			continue
 		}
 		if len(names) <= b.Nodes {
 			return nil
 		}
-		names = slices.DeleteFunc(names, func(name string) bool { return b.Object == "Node "+name })
+		names = slices.DeleteFunc(names, isNamed)
 	}
 	return names
 }

@@ -148,6 +148,20 @@ func TestLinesNameABlockerAtTheFirstLook(t *testing.T) {
 	}
 }
 
+// TestDrainedNamesNodes that the maintenance has ceased to select, and cannot give back.
+func TestDrainedNamesNodes(t *testing.T) {
+	rack := newMaintenance("rack", drain, "node-1").started(time.Minute).draining(coordinationv1alpha1.DrainStatus{
+		BlockerCount: 1, DrainMessage: "Drained",
+		Blockers: []coordinationv1alpha1.DrainBlocker{{Cause: coordinationv1alpha1.DrainBlockerCordonFailed, NodeCount: 1, Message: "1 node cannot be made schedulable",
+			Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: "node-9"}}},
+	}).condition(metav1.ConditionTrue, "Drained", "")
+	v := viewsOf(snapshotOf(rack, newNode("node-1"), newPod("late", "node-1")), testNow)[0]
+	if v.Outcome != outcomeDrained || len(v.Blockers) != 1 || v.Blockers[0].Object != "Node node-9" {
+		t.Errorf("outcome %q, blockers %+v", v.Outcome, v.Blockers)
+	}
+	contains(t, renderStatus([]view{v}, testNow, defaultWidth), "1 node cannot be made schedulable")
+}
+
 // TestPublishedAreCountedOnce where the count is the controller's, which has them.
 func TestPublishedAreCountedOnce(t *testing.T) {
 	for name, change := range map[string]func(s *snapshot){

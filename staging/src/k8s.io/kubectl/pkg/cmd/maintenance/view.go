@@ -204,7 +204,9 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot, now time.Time
 // nodes and pods are read apart from the maintenance, and may be older.
 func (v *view) settle() {
 	v.PodsPending, v.PodsEvicting, v.PodsBlocked = 0, 0, 0
-	v.Blockers, v.ETA = []blockerView{}, nil
+	v.ETA = nil
+	// What stays is about nodes that the maintenance does not select any more.
+	v.Blockers = slices.DeleteFunc(v.Blockers, func(b blockerView) bool { return !isPublishedOnly(coordinationv1alpha1.DrainBlockerCause(b.Cause)) })
 	clear(v.held)
 	for i := range v.Nodes {
 		node := &v.Nodes[i]
