@@ -205,6 +205,7 @@ func TestSurgeWaitsForRolloutWithoutAnswer(t *testing.T) {
 		"a ReplicaSet was created":   {answer: timeout, seen: []any{web1(sized(0, 1, 2), ofWeb2)}, waits: true},
 		"a ReplicaSet was scaled":    {others: []runtime.Object{web1(sized(0, 1, 2), ofWeb2)}, answer: timeout, seen: []any{web1(sized(0, 1, 2), ofWeb2, newer)}, waits: true},
 		"a ReplicaSet was deleted":   {others: []runtime.Object{web1(sized(0, 1, 2), ofWeb2)}, answer: timeout, waits: true},
+		"a webhook has failed":       {answer: apierrors.NewInternalError(io.ErrUnexpectedEOF), seen: []any{web1(sized(0, 1, 2), ofWeb2)}, waits: true},
 		"the connection was lost":    {answer: io.ErrUnexpectedEOF, seen: []any{web1(sized(0, 1, 2), ofWeb2)}, waits: true},
 		"it was not written, scaled": {others: []runtime.Object{web1(sized(0, 1, 2), ofWeb2)}, answer: timeout, seen: []any{web1(sized(0, 1, 2), ofWeb2)}, after: doubtTimeout, waits: true},
 		"it was not written":         {answer: timeout, after: doubtTimeout, waits: true},
@@ -272,6 +273,24 @@ func TestDoubtIsKeptWhileTheCacheIsBehind(t *testing.T) {
 			if surges := f.stored("web-1").Annotations[deploymentutil.EvictionSurgeAnnotation] != ""; surges != want {
 				t.Errorf("the cache is at %d: there is a surge: %t, want %t", version, surges, want)
 			}
+		}
+	})
+}
+
+// A Deployment that is gone leaves no doubts.
+func TestDoubtsGoWithTheDeployment(t *testing.T) {
+	withSurger(t, []runtime.Object{web(), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
+		f.dc.surger.noteRollout(web1(), nil, apierrors.NewTimeoutError("slow", 1))
+		if !f.dc.surger.inDoubt(web(), time.Now()) {
+			t.Fatal("there is no doubt")
+		}
+		f.remove(web())
+		synctest.Wait()
+		if err := f.sync(); err != nil {
+			t.Fatal(err)
+		}
+		if doubts := len(f.dc.surger.doubts); doubts > 0 {
+			t.Errorf("doubts of %d Deployments are left", doubts)
 		}
 	})
 }
