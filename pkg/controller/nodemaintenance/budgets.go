@@ -17,33 +17,45 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"slices"
+	"sync"
+
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 )
 
-// budgetFinder finds the PodDisruptionBudgets that select pods. It reads the selectors of a
+// manyValues is how many values a requirement may have that is looked up by each of them, and
+// compared with one after the other. A tenant may write tens of thousands into one budget.
+const manyValues = 8
+
+// budgetFinder finds the PodDisruptionBudgets that select pods. It goes through those of a
 // namespace once, and evaluates only those that need a label of the pod, or none: a tenant may
 // have thousands of budgets, and of pods that wait for one.
 type budgetFinder struct {
-	lister policylisters.PodDisruptionBudgetLister
+	lister    policylisters.PodDisruptionBudgetLister
+	selectors *budgetSelectors
 	// namespaces has the budgets of each namespace by a label that a pod needs for one of them.
-	namespaces map[string]map[podLabel][]budgetSelector
+	namespaces map[string]map[podLabel][]selectingBudget
 }
 
-// podLabel is a label of a pod. The zero label stands for all pods.
-type podLabel struct{ name, value string }
+// podLabel is a label of a pod, with that value or with any. The zero label stands for all pods.
+type podLabel struct {
+	name, value string
+	any         bool
+}
 
-type budgetSelector struct {
+type selectingBudget struct {
 	*policyv1.PodDisruptionBudget
-	selector labels.Selector
+	*budgetSelector
 }
 
-func newBudgetFinder(lister policylisters.PodDisruptionBudgetLister) *budgetFinder {
-	return &budgetFinder{lister: lister, namespaces: map[string]map[podLabel][]budgetSelector{}}
+func newBudgetFinder(lister policylisters.PodDisruptionBudgetLister, selectors *budgetSelectors) *budgetFinder {
+	return &budgetFinder{lister: lister, selectors: selectors, namespaces: map[string]map[podLabel][]selectingBudget{}}
 }
 
 // of returns the budgets that select the pod.
@@ -56,52 +68,144 @@ func (f *budgetFinder) of(pod *v1.Pod) []*policyv1.PodDisruptionBudget {
 	var found []*policyv1.PodDisruptionBudget
 	find := func(label podLabel) {
 		for _, budget := range byLabel[label] {
-			if budget.selector.Matches(labels.Set(pod.Labels)) {
+			if budget.matches(pod.Labels) {
 				found = append(found, budget.PodDisruptionBudget)
 			}
 		}
 	}
 	find(podLabel{})
 	for name, value := range pod.Labels {
-		find(podLabel{name, value})
+		find(podLabel{name: name, value: value})
+		find(podLabel{name: name, any: true})
 	}
 	return found
 }
 
 // read sorts the budgets of a namespace by labels.
-func (f *budgetFinder) read(namespace string) map[podLabel][]budgetSelector {
-	byLabel := map[podLabel][]budgetSelector{}
-	budgets, err := f.lister.PodDisruptionBudgets(namespace).List(labels.Everything())
+func (f *budgetFinder) read(namespace string) map[podLabel][]selectingBudget {
+	byLabel := map[podLabel][]selectingBudget{}
+	lister := f.lister.PodDisruptionBudgets(namespace)
+	budgets, err := lister.List(labels.Everything())
 	if err != nil {
 		return byLabel // A lister of a cache has no errors.
 	}
 	for _, budget := range budgets {
-		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-		if err != nil {
-			continue // One that is invalid selects no pod.
-		}
-		for _, label := range neededLabels(selector) {
-			byLabel[label] = append(byLabel[label], budgetSelector{budget, selector})
+		selector := f.selectors.of(budget, lister)
+		for _, label := range selector.needed {
+			byLabel[label] = append(byLabel[label], selectingBudget{budget, selector})
 		}
 	}
 	return byLabel
 }
 
-// neededLabels returns labels of which a pod has exactly one if the selector matches it.
-func neededLabels(selector labels.Selector) []podLabel {
+// budgetSelectors keeps the selectors of budgets, ready to be used, from one look at a node to the
+// next. Those of budgets that are gone are forgotten.
+type budgetSelectors struct {
+	lock  sync.Mutex
+	known map[types.NamespacedName]*budgetSelector
+}
+
+func newBudgetSelectors() *budgetSelectors {
+	return &budgetSelectors{known: map[types.NamespacedName]*budgetSelector{}}
+}
+
+// of returns the selector of a budget that the lister had.
+func (s *budgetSelectors) of(budget *policyv1.PodDisruptionBudget, lister policylisters.PodDisruptionBudgetNamespaceLister) *budgetSelector {
+	name := types.NamespacedName{Namespace: budget.Namespace, Name: budget.Name}
+	s.lock.Lock()
+	known := s.known[name]
+	s.lock.Unlock()
+	if known != nil && known.uid == budget.UID && known.generation == budget.Generation {
+		return known
+	}
+	// Others do not wait for that.
+	read := newBudgetSelector(budget)
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	// One that has gone meanwhile was forgotten already, or will be.
+	if _, err := lister.Get(name.Name); err == nil {
+		s.known[name] = read
+	}
+	return read
+}
+
+// forget handles the event that a budget is gone.
+func (s *budgetSelectors) forget(obj any) {
+	budget := obj.(*policyv1.PodDisruptionBudget)
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	delete(s.known, types.NamespacedName{Namespace: budget.Namespace, Name: budget.Name})
+}
+
+// budgetSelector is the selector of a budget.
+type budgetSelector struct {
+	uid        types.UID
+	generation int64
+	// needed are labels of which a pod has exactly one if the selector matches it.
+	needed []podLabel
+	// selector has the requirements but those with many values.
+	selector labels.Selector
+	long     []longRequirement
+}
+
+// longRequirement is that a label has one of many values, which are sorted, or none of them.
+type longRequirement struct {
+	name   string
+	values []string
+	not    bool
+}
+
+func newBudgetSelector(budget *policyv1.PodDisruptionBudget) *budgetSelector {
+	read := &budgetSelector{uid: budget.UID, generation: budget.Generation, selector: labels.Nothing()}
+	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+	if err != nil {
+		return read // One that is invalid selects no pod.
+	}
 	requirements, selectable := selector.Requirements()
 	if !selectable {
-		return nil
+		return read
 	}
+	read.selector = labels.NewSelector()
 	for _, requirement := range requirements {
+		name, values := requirement.Key(), requirement.ValuesUnsorted()
+		var needed []podLabel
 		switch requirement.Operator() {
 		case selection.In, selection.Equals, selection.DoubleEquals:
-			var needed []podLabel
-			for value := range requirement.Values() {
-				needed = append(needed, podLabel{requirement.Key(), value})
+			if len(values) > manyValues {
+				needed = []podLabel{{name: name, any: true}}
+				break
 			}
-			return needed
+			slices.Sort(values)
+			for _, value := range slices.Compact(values) {
+				needed = append(needed, podLabel{name: name, value: value})
+			}
+		}
+		if len(values) > manyValues {
+			slices.Sort(values)
+			read.long = append(read.long, longRequirement{name, values, requirement.Operator() == selection.NotIn})
+		} else {
+			read.selector = read.selector.Add(requirement)
+		}
+		if read.needed == nil || len(needed) > 0 && read.needed[0].any {
+			read.needed = needed
 		}
 	}
-	return []podLabel{{}}
+	if read.needed == nil {
+		read.needed = []podLabel{{}}
+	}
+	return read
+}
+
+func (s *budgetSelector) matches(pod labels.Set) bool {
+	for _, requirement := range s.long {
+		value, exists := pod[requirement.name]
+		found := false
+		if exists {
+			_, found = slices.BinarySearch(requirement.values, value)
+		}
+		if found == requirement.not {
+			return false
+		}
+	}
+	return s.selector.Matches(pod)
 }

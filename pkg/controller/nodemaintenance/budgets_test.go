@@ -50,6 +50,15 @@ func newBudget(namespace, name string, selector *metav1.LabelSelector) *policyv1
 	}
 }
 
+// manyLabels returns these values of a label after so many others.
+func manyLabels(n int, values ...string) []string {
+	many := make([]string, 0, n+len(values))
+	for i := range n {
+		many = append(many, fmt.Sprintf("v%05d", i))
+	}
+	return append(many, values...)
+}
+
 // The finder finds what the lister finds, which goes through all budgets for each pod.
 func TestBudgetFinder(t *testing.T) {
 	var budgets []*policyv1.PodDisruptionBudget
@@ -62,13 +71,19 @@ func TestBudgetFinder(t *testing.T) {
 			{Key: "a", Operator: metav1.LabelSelectorOpDoesNotExist}, {Key: "b", Operator: metav1.LabelSelectorOpIn, Values: []string{"", "2"}},
 		}},
 		{MatchLabels: map[string]string{"a": "not valid!"}},
+		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: manyLabels(20, "2", "1")}}},
+		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpNotIn, Values: manyLabels(20, "", "3")}}},
+		{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: manyLabels(20, "1")}, {Key: "b", Operator: metav1.LabelSelectorOpIn, Values: []string{"2", "2", "3"}},
+			{Key: "c", Operator: metav1.LabelSelectorOpNotIn, Values: manyLabels(20, "1")},
+		}},
 	} {
 		for _, namespace := range []string{"one", "two"} {
 			budgets = append(budgets, newBudget(namespace, fmt.Sprintf("%s-%d", namespace, i), selector))
 		}
 	}
 	lister := policylisters.NewPodDisruptionBudgetLister(budgetIndexer(t, budgets...))
-	finder := newBudgetFinder(lister)
+	finder := newBudgetFinder(lister, newBudgetSelectors())
 	random := rand.New(rand.NewPCG(1, 1))
 	names := func(budgets []*policyv1.PodDisruptionBudget) []string {
 		var names []string
@@ -126,6 +141,15 @@ func ownBudget(i int) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint(i)}}
 }
 
+// longBudget is a budget for one pod; ten of them have 20,000 further values each.
+func longBudget(i int) *metav1.LabelSelector {
+	values := []string{fmt.Sprint(i)}
+	if i < 10 {
+		values = manyLabels(20_000, values...)
+	}
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: values}}}
+}
+
 // countingLister counts how often the budgets of a namespace are gone through.
 type countingLister struct {
 	policylisters.PodDisruptionBudgetLister
@@ -159,15 +183,56 @@ func TestLookReadsBudgetsOnce(t *testing.T) {
 	}
 }
 
+// A budget with tens of thousands of values is read once, and found by the name of the label.
+func TestBudgetWithManyValues(t *testing.T) {
+	budget := newBudget("default", "b", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: manyLabels(20_000)}}})
+	budget.UID, budget.Generation = "1", 1
+	indexer := budgetIndexer(t, budget)
+	selectors, lister := newBudgetSelectors(), policylisters.NewPodDisruptionBudgetLister(indexer)
+	if labels := newBudgetFinder(lister, selectors).read("default"); len(labels) != 1 {
+		t.Errorf("found by %d labels", len(labels))
+	}
+	of := func(budget *policyv1.PodDisruptionBudget) *budgetSelector {
+		return selectors.of(budget, lister.PodDisruptionBudgets("default"))
+	}
+	first := of(budget)
+	status := budget.DeepCopy()
+	status.Status.DisruptionsAllowed = 1
+	if got := of(status); got != first {
+		t.Error("read again without a change of its spec")
+	}
+	for name, change := range map[string]func(*policyv1.PodDisruptionBudget){
+		"another spec":   func(b *policyv1.PodDisruptionBudget) { b.Generation++ },
+		"another object": func(b *policyv1.PodDisruptionBudget) { b.UID = "2" },
+	} {
+		changed := budget.DeepCopy()
+		changed.Spec.Selector = &metav1.LabelSelector{}
+		if change(changed); !of(changed).matches(nil) {
+			t.Errorf("%s: not read again", name)
+		}
+	}
+	// One that goes while it is read is not kept.
+	if err := indexer.Delete(budget); err != nil {
+		t.Fatal(err)
+	}
+	selectors.forget(budget)
+	of(budget)
+	if len(selectors.known) > 0 {
+		t.Errorf("keeps %d that are gone", len(selectors.known))
+	}
+}
+
 // BenchmarkLook looks at a node with a thousand pods that a thousand budgets block.
 func BenchmarkLook(b *testing.B) {
 	for name, selector := range map[string]func(i int) *metav1.LabelSelector{
 		"one budget for each pod":  ownBudget,
 		"all budgets for each pod": func(int) *metav1.LabelSelector { return &metav1.LabelSelector{} },
+		"long budgets":             longBudget,
 	} {
 		b.Run(name, func(b *testing.B) {
 			f := newFixture(b)
 			f.blockedPods(1000, selector)
+			b.ReportAllocs()
 			for b.Loop() {
 				facts, err := f.look("n", nil, start)
 				if err != nil || len(facts.pods) != 1000 || facts.pods[0].hold.Name == "" {

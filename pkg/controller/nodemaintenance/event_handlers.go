@@ -29,7 +29,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests, nodes, pods cache.SharedIndexInformer) error {
+func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests, nodes, pods, budgets cache.SharedIndexInformer) error {
 	if _, err := maintenances.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    c.enqueueMaintenance,
 		UpdateFunc: func(_, obj any) { c.enqueueMaintenance(obj) },
@@ -69,6 +69,11 @@ func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests
 		DeleteFunc: func(obj any) { deleted(logger, obj, c.enqueueNodeOfRequest) },
 	}); err != nil {
 		return fmt.Errorf("watching eviction requests: %w", err)
+	}
+	if _, err := budgets.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		DeleteFunc: func(obj any) { deleted(logger, obj, c.budgetSelectors.forget) },
+	}); err != nil {
+		return fmt.Errorf("watching pod disruption budgets: %w", err)
 	}
 	return nil
 }

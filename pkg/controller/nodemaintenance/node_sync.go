@@ -188,7 +188,7 @@ func (c *Controller) look(name string, orders []order, now time.Time) (*nodeFact
 	if err != nil {
 		return nil, fmt.Errorf("listing the pods of the node: %w", err)
 	}
-	facts, budgets := &nodeFacts{}, newBudgetFinder(c.budgetLister)
+	facts, budgets := &nodeFacts{}, newBudgetFinder(c.budgetLister, c.budgetSelectors)
 	var pods []*v1.Pod
 	for _, object := range objects {
 		pod := object.(*v1.Pod)

@@ -54,6 +54,7 @@ type Controller struct {
 	podLister         corelisters.PodLister
 	podIndexer        cache.Indexer
 	budgetLister      policylisters.PodDisruptionBudgetLister
+	budgetSelectors   *budgetSelectors
 
 	ledger *ledger
 	writer *writer
@@ -127,6 +128,7 @@ func NewWithClock(
 		podLister:         podInformer.Lister(),
 		podIndexer:        podInformer.Informer().GetIndexer(),
 		budgetLister:      budgetInformer.Lister(),
+		budgetSelectors:   newBudgetSelectors(),
 		ledger:            newLedger(),
 		writer:            writer,
 		events:            &eventWriter{recorder: broadcaster.NewRecorder(scheme.Scheme, fieldManager)},
@@ -147,7 +149,7 @@ func NewWithClock(
 			podInformer.Informer().HasSynced, budgetInformer.Informer().HasSynced,
 		},
 	}
-	if err := c.addEventHandlers(klog.FromContext(ctx), maintenanceInformer.Informer(), requestInformer.Informer(), nodeInformer.Informer(), podInformer.Informer()); err != nil {
+	if err := c.addEventHandlers(klog.FromContext(ctx), maintenanceInformer.Informer(), requestInformer.Informer(), nodeInformer.Informer(), podInformer.Informer(), budgetInformer.Informer()); err != nil {
 		return nil, fmt.Errorf("adding event handlers: %w", err)
 	}
 	return c, nil
