@@ -72,7 +72,8 @@ func TestPublishedBlockers(t *testing.T) {
 	if v.PodsBlocked != 4 {
 		t.Errorf("%d pods are blocked, want those that pods tell of and those that cannot be asked", v.PodsBlocked)
 	}
-	refused := snapshotOf(newMaintenance("rack", drain, "node-1").started(0).drained().draining(s.maintenances[0].Status.DrainStatus), drainingNode("node-1", 0, 0, "Drained"))
+	refused := snapshotOf(newMaintenance("rack", drain, "node-1", "node-2").started(0).drained().draining(s.maintenances[0].Status.DrainStatus),
+		drainingNode("node-1", 0, 0, "Drained"), drainingNode("node-2", 0, 0, "Drained"))
 	if blockers := viewsOf(refused, testNow)[0].Blockers; len(blockers) > 0 {
 		t.Errorf("drained, but waits for %v", blockers)
 	}

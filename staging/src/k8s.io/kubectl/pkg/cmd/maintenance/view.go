@@ -206,7 +206,9 @@ func (v *view) settle() {
 	v.PodsPending, v.PodsEvicting, v.PodsBlocked = 0, 0, 0
 	v.ETA = nil
 	// What stays is about nodes that the maintenance does not select any more.
-	v.Blockers = slices.DeleteFunc(v.Blockers, func(b blockerView) bool { return !isPublishedOnly(coordinationv1alpha1.DrainBlockerCause(b.Cause)) })
+	v.Blockers = slices.DeleteFunc(v.Blockers, func(b blockerView) bool {
+		return !b.Cause.OfNode() || slices.ContainsFunc(v.Nodes, func(node nodeView) bool { return b.Object == "Node "+node.Name })
+	})
 	clear(v.held)
 	for i := range v.Nodes {
 		node := &v.Nodes[i]
