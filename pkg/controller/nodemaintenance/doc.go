@@ -104,7 +104,8 @@ limitations under the License.
 // its nodes for each entry of its plan, and counts one node at a time; the sums follow by the
 // difference. After a restart nothing is decided on a node until all nodes of its
 // maintenances were counted. Failed writes are remembered only to space their attempts and
-// to tell of them; after a restart they are tried at once.
+// to tell of them; after a restart they are tried at once. Which maintenance has held a node that
+// none selects any more is not kept: after a restart all that complete wait for it.
 //
 // # Reading order
 //

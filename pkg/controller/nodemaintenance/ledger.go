@@ -291,6 +291,19 @@ func (a *account) takeOver(known *account) {
 	}
 }
 
+// adopt has the maintenances in Complete wait for a node that nobody holds, and that was not given
+// back before a restart: nothing says any more which of them it was.
+func (l *ledger) adopt(node string) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	for _, a := range l.maintenances {
+		if _, unreleased := a.unreleased[node]; a.completing && !unreleased {
+			a.unreleased[node] = nil
+			l.reindex(node, a)
+		}
+	}
+}
+
 // mayHaveCordoned tells whether a node of a maintenance in Complete may be unschedulable because
 // of it, although its status says nothing. That is not so for nodes that were given back before,
 // by this process or an earlier one: who has cordoned them since is somebody else.

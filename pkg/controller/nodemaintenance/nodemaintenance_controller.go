@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -223,6 +224,45 @@ func (c *Controller) observeAll(logger klog.Logger) {
 			logger.Error(err, "Ignoring a maintenance", "nodeMaintenance", klog.KObj(m))
 		}
 	}
+	c.adoptAll()
+}
+
+// adoptAll finds the nodes that an earlier process could not give back and that need not be
+// selected any more, nor exist: those whose status says that they were held, and those with pods
+// that are still asked to leave.
+func (c *Controller) adoptAll() {
+	for _, node := range c.listNodes() {
+		if node.Status.MaintenanceStatus != nil {
+			c.adopt(node.Name, (*order).holdsNode)
+		}
+	}
+	requests, err := c.requestLister.List(labels.Everything())
+	if err != nil {
+		return // A lister of a cache has no errors.
+	}
+	for _, request := range requests {
+		if !isAsked(request) || isFinished(request) || request.Spec.Target.Pod == nil {
+			continue
+		}
+		pod, err := c.podLister.Pods(request.Namespace).Get(request.Spec.Target.Pod.Name)
+		if err == nil && string(pod.UID) == request.Name && pod.Spec.NodeName != "" {
+			c.adopt(pod.Spec.NodeName, (*order).drains)
+		}
+	}
+}
+
+// adopt has those that complete wait for the node, unless another maintenance wants what is left.
+func (c *Controller) adopt(name string, wants func(*order) bool) {
+	node, err := c.nodeLister.Get(name)
+	if err != nil {
+		node = nil // A lister of a cache has no errors but that there is none.
+	}
+	orders, _ := c.ledger.selecting(node)
+	if slices.ContainsFunc(orders, func(o order) bool { return wants(&o) }) {
+		return
+	}
+	c.ledger.adopt(name)
+	c.nodes.Add(name)
 }
 
 // work handles the keys of a queue until it shuts down.

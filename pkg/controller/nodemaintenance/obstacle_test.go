@@ -421,3 +421,68 @@ func TestBlockersOfNodesThatLeft(t *testing.T) {
 		t.Errorf("%d blockers: %+v, want %q", total, blockers, want)
 	}
 }
+
+// After a restart, too, a maintenance in Complete waits for nodes that it does not select any more,
+// or that are gone, and says what keeps them. It waits for none that another one holds.
+func TestCompletionAfterARestart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		refuse func(*fixture) *refusal
+		leave  func(*fixture)
+		cause  coordinationv1alpha1.DrainBlockerCause
+	}{
+		"withdrawal, not selected": {
+			func(f *fixture) *refusal { return f.refuse("patch", "evictionrequests", "", quota) },
+			func(f *fixture) { f.relabel("n", nil) },
+			coordinationv1alpha1.DrainBlockerRequestFailed,
+		},
+		"withdrawal, gone": {
+			func(f *fixture) *refusal { return f.refuse("patch", "evictionrequests", "", quota) },
+			func(f *fixture) {
+				if err := f.client.CoreV1().Nodes().Delete(f.ctx, "n", metav1.DeleteOptions{}); err != nil {
+					f.t.Fatal(err)
+				}
+			},
+			coordinationv1alpha1.DrainBlockerRequestFailed,
+		},
+		"cordon": {
+			func(f *fixture) *refusal { return f.refuse("patch", "nodes", "", webhook) },
+			func(f *fixture) { f.relabel("n", nil) },
+			coordinationv1alpha1.DrainBlockerCordonFailed,
+		},
+		"status": {
+			func(f *fixture) *refusal { return f.refuse("patch", "nodes", "status", webhook) },
+			func(f *fixture) { f.relabel("n", nil) },
+			coordinationv1alpha1.DrainBlockerNodeStatusFailed,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createNode("n", map[string]string{"a": ""})
+			f.createNode("held", map[string]string{"b": ""})
+			f.createPods(1, "n", 0)
+			f.createPods(1, "held", 0)
+			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+			f.createMaintenance("other", stageDrain, "b", maintenance.StandardPlan()...)
+			f.settle()
+			refused := tc.refuse(f)
+			f.complete("m")
+			f.run(time.Minute)
+			tc.leave(f)
+			f.run(time.Minute)
+			f.restart()
+			if m := f.ledger.maintenances["m"]; len(m.unreleased) != 1 {
+				t.Errorf("waits for %v", m.unreleased)
+			}
+			f.run(time.Minute)
+			m := f.maintenance("m")
+			if blockers := m.Status.DrainStatus.Blockers; len(m.Finalizers) == 0 || len(blockers) != 1 || blockers[0].Cause != tc.cause {
+				t.Errorf("finalizers %q, blockers %+v", m.Finalizers, blockers)
+			}
+			refused.err = allowed
+			f.run(time.Minute)
+			if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.requested() != 1 {
+				t.Errorf("in the end: finalizers %q, %d pods are asked, blockers %+v", m.Finalizers, f.requested(), m.Status.DrainStatus.Blockers)
+			}
+		})
+	}
+}
