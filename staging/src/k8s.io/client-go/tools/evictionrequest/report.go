@@ -309,7 +309,7 @@ func (r report) entry(now time.Time, old coordinationv1alpha1.InterceptorStatus,
 		entry.WithCompletionTime(stamp)
 	}
 	if r.message != "" {
-		entry.WithMessage(cutMessage(r.message))
+		entry.WithMessage(r.message)
 	}
 	return entry
 }

@@ -337,6 +337,28 @@ func TestHandleFailsUntilDeadline(t *testing.T) {
 	})
 }
 
+// An error may be as long as it likes: what is kept of it is what the API server takes.
+func TestLongErrorIsNotKept(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a"))
+		turns := make(chan *Turn, 1)
+		stop := w.start(func(_ context.Context, turn *Turn) error {
+			turns <- turn
+			return errors.New(strings.Repeat("x", 1<<20))
+		})
+		defer stop()
+		turn := <-turns
+		time.Sleep(4 * time.Second)
+		turn.lock.Lock()
+		defer turn.lock.Unlock()
+		for name, message := range map[string]string{"wanted": turn.wanted.message, "accepted": turn.accepted.content.message} {
+			if len(message) != maxMessageLength {
+				t.Errorf("%s has a message of %d bytes, want %d", name, len(message), maxMessageLength)
+			}
+		}
+	})
+}
+
 // TestFailingIsReportedOnce counts what is written about an interceptor that keeps failing in the
 // same way, and never loses its turn: with as many pods as a cluster has, a write for each attempt
 // would be all that the API server does.

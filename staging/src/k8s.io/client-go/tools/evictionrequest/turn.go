@@ -129,6 +129,7 @@ func (t *Turn) want(change func(*report)) int {
 	defer t.lock.Unlock()
 	before := t.wanted.content
 	change(&t.wanted)
+	t.wanted.message = cutMessage(t.wanted.message)
 	if t.wanted.content != before {
 		t.wanted.revision++
 		if t.accepted.known && t.wanted.content == t.accepted.content {
