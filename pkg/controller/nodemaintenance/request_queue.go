@@ -42,8 +42,8 @@ type requestWrite struct {
 	withdraw             bool
 }
 
-// requestQueue holds the writes that are due, a line for each namespace, which have their
-// turns one after the other. So a namespace whose writes take long delays its own. Withdrawals
+// requestQueue holds the writes that are due, a line for each namespace: the next write is of one
+// with the fewest running. So a namespace whose writes take long delays its own. Withdrawals
 // go before the pods to ask: somebody waits for a pod that is to stay. Only the sync of a node
 // adds or removes what waits: everything is decided there, and a write that has failed comes
 // back from there. There is at most one write for a pod at a time.
@@ -168,6 +168,7 @@ func (q *requestQueue) next() (requestWrite, bool) {
 		writes := q.nodes[w.node]
 		delete(writes.waiting, w.uid)
 		writes.running[w.uid] = &runningWrite{requestWrite: w}
+		q.line.Begin(w)
 		q.changed.Signal()
 	}
 	return w, ok

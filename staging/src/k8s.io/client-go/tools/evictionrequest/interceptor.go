@@ -100,12 +100,13 @@ type InterceptorConfig struct {
 	// drain does not wait that long. The default is DefaultMaxConcurrent.
 	MaxConcurrent int
 
-	// MaxConcurrentPerNamespace is how many of these calls may be for pods of one namespace.
-	// Those of several namespaces get the places that come free in turn. Set it where a call
-	// takes less than a second, unless it hangs because of a tenant, which must not keep the
-	// pods of others waiting: namespaces with slower calls have half of MaxConcurrent together,
-	// and one without a quick call in the last five minutes has an eighth. The default is
-	// MaxConcurrent, and any share of it for slow calls.
+	// MaxConcurrentPerNamespace is how many of these calls may be for pods of one namespace,
+	// while several busy namespaces leave some to others. Set it where a call, with the report
+	// before it, takes less than five seconds, unless it hangs because of a tenant, which must
+	// not keep the pods of others waiting: namespaces with slower calls have half of
+	// MaxConcurrent together, and one without a quick call in the last five minutes has an
+	// eighth. Package fairshare has the rules. The default is MaxConcurrent, and any share of
+	// it for slow calls.
 	MaxConcurrentPerNamespace int
 
 	// Namespace limits the interceptor to the requests of one namespace. The default is

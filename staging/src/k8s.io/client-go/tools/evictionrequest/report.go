@@ -19,6 +19,7 @@ package evictionrequest
 import (
 	"context"
 	"fmt"
+	"net/http/httptrace"
 	"time"
 	"unicode/utf8"
 
@@ -287,6 +288,13 @@ func (t *Turn) apply(entry *coordinationapply.InterceptorStatusApplyConfiguratio
 	patch := coordinationapply.EvictionRequest(t.request.Name, t.request.Namespace).WithUID(t.request.UID).WithStatus(status)
 	ctx, cancel := context.WithTimeout(t.ctx, writeTimeout)
 	defer cancel()
+	// The work begins with the call that reports its start: webhooks of the namespace can make
+	// that last, too. The client may have waited for its rate limit before.
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(string) {
+		if place := t.hasPlace.Load(); place != nil {
+			place.Begin()
+		}
+	}})
 	return t.interceptor.config.Client.CoordinationV1alpha1().EvictionRequests(t.request.Namespace).
 		ApplyStatus(ctx, patch, metav1.ApplyOptions{FieldManager: FieldManager(t.interceptor.config.Name), Force: true})
 }

@@ -19,8 +19,10 @@ package evictionrequest
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +35,7 @@ import (
 	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 func TestHeartbeats(t *testing.T) {
@@ -238,6 +241,77 @@ type silentServer struct{}
 func (silentServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	<-request.Context().Done()
 	return nil, request.Context().Err()
+}
+
+// pipes is the way to an API server in the same process.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if conn, ok := <-p; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error   { close(p); return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	p <- server
+	return client, nil
+}
+
+// The time of the work counts from the call that reports its start, which a webhook may make
+// last. It does not count how long the client waits for its own rate limit.
+func TestWorkBeginsWithTheReport(t *testing.T) {
+	for name, tc := range map[string]struct {
+		limited, answers time.Duration
+		quick            bool
+	}{
+		"rate limit":         {limited: 10 * time.Second, quick: true},
+		"slow webhook":       {answers: 10 * time.Second},
+		"is not sent at all": {limited: writeTimeout + time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				listener := make(pipes)
+				server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					time.Sleep(tc.answers)
+					w.WriteHeader(http.StatusForbidden)
+				})}
+				var serving sync.WaitGroup
+				serving.Go(func() { _ = server.Serve(listener) })
+				limiter := flowcontrol.NewTokenBucketRateLimiter(1/float32(max(1, tc.limited.Seconds())), 1)
+				limiter.Accept()
+				client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://pipes", RateLimiter: limiter,
+					Transport: &http.Transport{DialContext: listener.dial, DisableKeepAlives: true}})
+				if err != nil {
+					t.Fatalf("creating a client: %v", err)
+				}
+				interceptor, err := NewInterceptor(InterceptorConfig{Client: client, Name: own, Handle: untilOver(nil), MaxConcurrent: 8, MaxConcurrentPerNamespace: 4})
+				if err != nil {
+					t.Fatalf("creating an interceptor: %v", err)
+				}
+				defer interceptor.queue.ShutDown()
+				turn := newTurn(t.Context(), interceptor, newRequest("a"))
+				place := turn.tryStart(1)
+				if _, err := turn.apply(coordinationapply.InterceptorStatus().WithName(own), false); err == nil {
+					t.Error("the API server that forbids all has taken a report")
+				}
+				place.Release()
+				// A namespace has an eighth until its first quick answer.
+				interceptor.places.TryAcquire(namespace)
+				if quick := interceptor.places.TryAcquire(namespace) != nil; quick != tc.quick {
+					t.Errorf("the namespace counts as quick: %t, want %t", quick, tc.quick)
+				}
+				if err := server.Close(); err != nil {
+					t.Error(err)
+				}
+				serving.Wait()
+			})
+		})
+	}
 }
 
 func TestReportsEnd(t *testing.T) {

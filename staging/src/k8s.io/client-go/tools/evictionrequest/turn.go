@@ -21,11 +21,13 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/fairshare"
 	"k8s.io/klog/v2"
 )
 
@@ -75,6 +77,9 @@ type Turn struct {
 
 	// wake tells the reporter that something has changed.
 	wake chan struct{}
+
+	// hasPlace is the place that the turn got last.
+	hasPlace atomic.Pointer[fairshare.Place]
 
 	lock     sync.Mutex
 	wanted   report
@@ -208,8 +213,8 @@ func (t *Turn) run() {
 }
 
 // work calls Handle until it succeeds or the turn is over, and returns the last words.
-// place gives back the place that the turn has already, if it is not nil.
-func (t *Turn) work(place func()) (message string, err error) {
+// place is what the turn has already, if it is not nil.
+func (t *Turn) work(place *fairshare.Place) (message string, err error) {
 	backoff := wait.Backoff{Duration: 5 * time.Second, Factor: 2, Jitter: 0.1, Steps: 20, Cap: 5 * time.Minute}
 	for number := 1; ; number++ {
 		message, err := t.attempt(number, place)
@@ -230,12 +235,12 @@ func (t *Turn) work(place func()) (message string, err error) {
 	}
 }
 
-// tryStart starts an attempt if there is a place, and returns what gives it back. If not, it
-// says so, unless there is a failure that says more.
-func (t *Turn) tryStart(number int) (place func()) {
+// tryStart starts an attempt if there is a place, and returns it. If not, it says so, unless there is a failure that says more.
+func (t *Turn) tryStart(number int) (place *fairshare.Place) {
 	place = t.interceptor.places.TryAcquire(t.request.Namespace)
 	switch {
 	case place != nil:
+		t.hasPlace.Store(place)
 		t.want(func(r *report) { r.start(number, t.interceptor.config.Clock.Now()) })
 	case number == 1:
 		t.want(func(r *report) { r.message = t.interceptor.waitingMessage() })
@@ -243,10 +248,10 @@ func (t *Turn) tryStart(number int) (place func()) {
 	return place
 }
 
-// start starts an attempt when there is a place, and returns what gives it back. There is no
+// start starts an attempt when there is a place, and returns it. There is no
 // heartbeat before: no work is done that one could speak for, and who waits for longer than
 // the deadline loses the turn (KEP-4563, Interceptor).
-func (t *Turn) start(number int) (place func(), err error) {
+func (t *Turn) start(number int) (place *fairshare.Place, err error) {
 	if place := t.tryStart(number); place != nil {
 		return place, nil
 	}
@@ -254,6 +259,7 @@ func (t *Turn) start(number int) (place func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	t.hasPlace.Store(place)
 	t.want(func(r *report) {
 		r.message = ""
 		r.start(number, t.interceptor.config.Clock.Now())
@@ -264,7 +270,7 @@ func (t *Turn) start(number int) (place func(), err error) {
 // confirm waits until the API server has confirmed the first start, which says that it is this
 // interceptor's turn. Where it does not take the report, as a webhook may refuse it for hours,
 // the place is given back until it takes another one.
-func (t *Turn) confirm(place func()) (func(), error) {
+func (t *Turn) confirm(place *fairshare.Place) (*fairshare.Place, error) {
 	for backoff := newReportBackoff(); ; {
 		revision, confirmed := t.want(func(*report) {}), false
 		err := t.await(t.ctx, func(a *accepted) bool {
@@ -275,7 +281,7 @@ func (t *Turn) confirm(place func()) (func(), error) {
 			klog.FromContext(t.ctx).Info("Work has started")
 			return place, nil
 		}
-		place()
+		place.Release()
 		if err != nil {
 			return nil, err
 		}
@@ -293,7 +299,7 @@ func (t *Turn) confirm(place func()) (func(), error) {
 }
 
 // attempt calls Handle when it has one of the places. It returns the last words.
-func (t *Turn) attempt(number int, place func()) (message string, err error) {
+func (t *Turn) attempt(number int, place *fairshare.Place) (message string, err error) {
 	if place == nil {
 		if place, err = t.start(number); err != nil {
 			return "", err
@@ -304,7 +310,8 @@ func (t *Turn) attempt(number int, place func()) (message string, err error) {
 			return "", err
 		}
 	}
-	defer place()
+	defer place.Release()
+	place.Begin()
 	err = t.interceptor.config.Handle(t.ctx, t)
 	var declined declined
 	if errors.As(err, &declined) {

@@ -44,6 +44,14 @@ func newLineTest(t *testing.T, total, perTenant int, tenants string) *lineTest {
 	return l
 }
 
+// Pop begins the work on what it takes, too.
+func (l *lineTest) Pop() (item string, found bool) {
+	if item, found = l.Line.Pop(); found {
+		l.Begin(item)
+	}
+	return item, found
+}
+
 // answer has an item of the tenant take so long.
 func (l *lineTest) answer(tenant string, took time.Duration) {
 	l.Push(tenant, tenant+"!")
@@ -103,6 +111,12 @@ func TestLine(t *testing.T) {
 		"one of nobody":                   {waiting: "a", change: func(l *lineTest) { l.Remove("z", "z0") }, want: []string{"a0"}},
 		"the limit is raised":             {total: 9, perTenant: 1, waiting: "aaa", change: func(l *lineTest) { l.popAll(); l.Limit(9, 2) }, want: []string{"a1"}},
 		"the limit falls":                 {total: 9, perTenant: 3, waiting: "aaab", change: func(l *lineTest) { l.Pop(); l.Limit(9, 1) }, want: []string{"b3"}},
+		"fewest places first":             {waiting: "aab", change: func(l *lineTest) { l.popAll(); l.fill("aabbb"); l.Release("b2") }, want: []string{"b2", "b3", "a0", "b4", "a1"}},
+		"any number of places":            {perTenant: 1, waiting: "aab", want: []string{"a0", "b2", "a1"}},
+		"two take what they get":          {total: 9, perTenant: 6, waiting: "aaaaaaaabbbbbbbb", want: []string{"a0", "b8", "a1", "b9", "a2", "b10", "a3"}},
+		"one that has no place gets it":   {total: 9, perTenant: 6, waiting: "aaaaaaaabbbbbbbb", change: func(l *lineTest) { l.popAll(); l.fill("cc") }, want: []string{"c0"}},
+		"a small share for each":          {total: 9, perTenant: 2, waiting: "aaabbbccc", want: []string{"a0", "b3", "c6", "a1", "b4", "c7"}},
+		"a place of another comes free":   {total: 9, perTenant: 6, waiting: "aaaaaaaabbbb", change: func(l *lineTest) { l.popAll(); l.answerAll("b8", "b9") }, want: []string{"b11", "a4"}},
 		"places beyond a limit that fell": {total: 9, perTenant: 3, waiting: "aaaa", change: func(l *lineTest) { l.popAll(); l.Limit(9, 1); l.Release("a0") }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,28 +130,88 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// Tenants that were slow have half of the places together, for five minutes.
+// Tenants that were slow twice have half of the places together, for half an hour.
 func TestSlowTenants(t *testing.T) {
-	l := newLineTest(t, 8, 6, "abcq")
-	for _, tenant := range []string{"a", "b", "c"} {
+	l := newLineTest(t, 8, 6, "abcdq")
+	for _, tenant := range []string{"a", "b", "c", "a", "b", "c", "d"} {
 		l.answer(tenant, slowAnswer)
 	}
 	l.answer("q", slowAnswer-1)
-	l.fill("aabbccqqqq")
-	l.expect("half for all of them, in turn", "a0", "b2", "c4", "q6", "a1", "q7", "q8", "q9")
+	l.fill("aabbccqqqdd")
+	l.expect("half for all of them, in turn", "a0", "b2", "c4", "q6", "d9", "a1", "q7")
 	l.Release("q6")
-	l.expect("another quick one makes no room for them")
+	l.expect("a quick one makes no room for them", "d10")
 	l.Release("a1")
 	l.expect("one of them does", "b3")
-	l.answerAll("q7", "q8", "q9", "a0", "b2", "b3", "c4")
-	l.expect("the last one", "c5")
-	l.Release("c5")
+	l.answerAll("d9", "d10", "q7", "a0", "b2", "b3", "c4")
+	l.expect("the last ones", "c5", "q8")
+	l.answerAll("c5", "q8")
 
-	l.clock.Step(memory - slowAnswer)
-	l.answer("q", 0) // The answers of a, b and c that were quick are nearly forgotten, too.
+	l.clock.Step(30*time.Minute - 5*slowAnswer)
 	l.answer("a", 0)
 	l.fill("aaaaaa")
-	l.expect("no longer slow", "a0", "a1", "a2", "a3", "a4", "a5")
+	l.expect("still slow", "a0", "a1", "a2", "a3")
+	l.answerAll("a0", "a1", "a2", "a3")
+	l.clock.Step(4 * slowAnswer)
+	l.expect("no longer slow", "a4", "a5")
+	if l.tenants["a"].standing != quick {
+		t.Error("a is slow for longer than half an hour")
+	}
+}
+
+// A hiccup makes a tenant slow once, however many of its items last for it.
+func TestHiccup(t *testing.T) {
+	l := newLineTest(t, 8, 6, "a")
+	l.fill("aaaaaa")
+	l.popAll()
+	l.clock.Step(slowAnswer)
+	l.answerAll("a0", "a1", "a2")
+	l.expect("nothing more")
+	if l.tenants["a"].standing != slow {
+		t.Error("a is not slow during the hiccup")
+	}
+	l.clock.Step(slowAnswer)
+	l.answerAll("a3", "a4", "a5")
+	l.fill("aaaaaa")
+	l.expect("all it may have, afterwards", "a0", "a1", "a2", "a3", "a4", "a5")
+	l.clock.Step(slowAnswer)
+	l.answerAll("a0", "a1", "a2", "a3", "a4", "a5")
+	l.fill("aaaaaa")
+	l.expect("half after the second time", "a0", "a1", "a2", "a3")
+}
+
+// Only work that has begun says something of its tenant, from its beginning.
+func TestBegin(t *testing.T) {
+	l := newLineTest(t, 8, 4, "a")
+	l.fill("aaa")
+	for _, item := range []string{"a0", "a1", "a2"} {
+		if got, found := l.Line.Pop(); got != item || !found {
+			t.Fatalf("took %s, want %s", got, item)
+		}
+	}
+	l.clock.Step(slowAnswer)
+	l.Begin("a2")
+	l.Begin("a1")
+	l.clock.Step(slowAnswer - 1)
+	l.Begin("a1") // No effect.
+	l.Begin("a9") // Nobody has it.
+	l.Release("a0")
+	l.expect("nothing more")
+	if tenant := l.tenants["a"]; tenant.standing != quick || tenant.timesSlow > 0 {
+		t.Errorf("a is %v, was slow %d times, want quick", tenant.standing, tenant.timesSlow)
+	}
+	l.clock.Step(1)
+	l.popAll()
+	if tenant := l.tenants["a"]; tenant.standing != slow || tenant.slowWork != 2 {
+		t.Errorf("a is %v because of %d items, want slow because of two", tenant.standing, tenant.slowWork)
+	}
+	l.answerAll("a1", "a2")
+
+	unused := newLineTest(t, 8, 4, "")
+	unused.fill("a")
+	unused.Line.Pop()
+	unused.Release("a0")
+	unused.expectEmpty()
 }
 
 func (l *lineTest) answerAll(items ...string) {
@@ -151,12 +225,11 @@ func (l *lineTest) answerAll(items ...string) {
 func TestTenantIsSlowBeforeTheEnd(t *testing.T) {
 	l := newLineTest(t, 8, 6, "abq")
 	l.fill("aaaaaaabbb")
-	l.expect("all places", "a0", "b7", "a1", "b8", "a2", "b9", "a3", "a4")
+	l.expect("all places but one", "a0", "b7", "a1", "b8", "a2", "b9", "a3")
 	l.clock.Step(slowAnswer)
 	l.fill("qqq")
-	l.Push("b", "b!")
 	l.answerAll("a0", "b7", "a1", "b8")
-	l.expect("quick ones, while half of the places are held", "q0", "q1", "q2")
+	l.expect("quick ones beside half of the places", "q0", "q1", "a4", "q2")
 	l.Release("a2")
 	l.expect("the next slow one", "a5")
 }
@@ -177,23 +250,23 @@ func TestUnknownTenants(t *testing.T) {
 	l.answerAll("a1", "a3", "a!")
 
 	l.fill("bbccddeeffgghhiiqqqq")
-	l.expect("three quarters", "b0", "c2", "d4", "e6", "f8", "g10", "h12", "i14", "q16", "b1", "c3", "d5", "e7", "q17", "q18", "q19")
-	l.answerAll("q16", "q17", "q18", "q19")
+	l.expect("three quarters", "b0", "c2", "d4", "e6", "f8", "g10", "h12", "i14", "q16", "b1", "c3", "d5", "e7", "q17")
+	l.answerAll("q16", "q17")
 	l.clock.Step(slowAnswer)
-	l.fill("qqqqz")
-	l.expect("when they are slow", "q0", "q1", "q2", "q3")
+	l.fill("zqqqq")
+	l.expect("when they are slow", "q18", "q19")
 	l.answerAll("b0", "c2", "d4")
-	l.expect("room for one without an answer, and none for slow ones", "z4")
+	l.expect("room for one without an answer, and none for slow ones", "z0", "q1")
 }
 
 // A tenant is forgotten when its last answer is too old.
 func TestTenantsAreForgotten(t *testing.T) {
 	l := newLineTest(t, 8, 6, "ab")
 	l.answer("a", slowAnswer)
-	l.clock.Step(memory - slowAnswer)
+	l.clock.Step(slowMemory - slowAnswer)
 	l.popAll()
-	if len(l.tenants) != 1 || l.tenants["a"].standing != slow {
-		t.Errorf("remembers %v, want a alone, as slow", l.tenants)
+	if len(l.tenants) != 1 || l.tenants["a"].timesSlow != 1 {
+		t.Errorf("remembers %v, want a alone, as slow once", l.tenants)
 	}
 	l.clock.Step(slowAnswer)
 	l.expectEmpty()
@@ -216,17 +289,17 @@ func TestLineInRandomHistories(t *testing.T) {
 		total := 1 + random.IntN(20)
 		perTenant := 1 + random.IntN(total)
 		l := newLineTest(t, total, perTenant, "")
-		m := &lineModel{waiting: map[string][]string{}, slow: map[string]time.Time{}, quick: map[string]time.Time{}}
+		m := &lineModel{waiting: map[string][]string{}, slow: map[string][]time.Time{}, quick: map[string]time.Time{}}
 		for next := range 400 {
-			l.clock.Step([]time.Duration{0, time.Millisecond, slowAnswer, memory / 3}[min(3, random.IntN(12))%4])
+			l.clock.Step([]time.Duration{0, time.Millisecond, slowAnswer, quickMemory / 3, slowMemory / 3}[max(0, random.IntN(15)-10)])
 			m.now = l.clock.Now()
-			switch name := string(rune('a' + random.IntN(6))); random.IntN(5) {
+			switch name := string(rune('a' + random.IntN(6))); random.IntN(6) {
 			case 0, 1:
 				item := fmt.Sprintf("%s%d", name, next)
 				l.Push(name, item)
 				m.waiting[name] = append(m.waiting[name], item)
 			case 2, 3:
-				item, found := l.Pop()
+				item, found := l.Line.Pop()
 				if err := m.pop(item, found, total, perTenant); err != nil {
 					t.Fatalf("seed %d, %d places, %d for a tenant: %v", seed, total, perTenant, err)
 				}
@@ -235,6 +308,14 @@ func TestLineInRandomHistories(t *testing.T) {
 					i := random.IntN(len(m.running))
 					l.Release(m.running[i].item)
 					m.release(i)
+				}
+			case 5:
+				if len(m.running) > 0 {
+					w := &m.running[random.IntN(len(m.running))]
+					l.Begin(w.item)
+					if w.began.IsZero() {
+						w.began = m.now
+					}
 				}
 			}
 		}
@@ -246,59 +327,76 @@ func TestLineInRandomHistories(t *testing.T) {
 		for _, w := range m.running {
 			l.Release(w.item)
 		}
-		l.clock.Step(memory)
+		l.clock.Step(slowMemory)
 		l.expectEmpty()
 	}
 }
 
 // lineModel is what a line should do, said in another way.
 type lineModel struct {
-	now         time.Time
-	waiting     map[string][]string
-	running     []work[string]
-	slow, quick map[string]time.Time // The last answers.
+	now     time.Time
+	waiting map[string][]string
+	running []work[string]
+	slow    map[string][]time.Time // When it was counted, and the last answer.
+	quick   map[string]time.Time   // The last answer.
 }
 
 func (m *lineModel) release(i int) {
 	w := m.running[i]
 	m.running = append(m.running[:i:i], m.running[i+1:]...)
-	if m.now.Sub(w.began) < slowAnswer {
-		m.quick[w.item[:1]] = m.now
-	} else {
-		m.slow[w.item[:1]] = m.now
+	name := w.item[:1]
+	switch times := m.slow[name]; {
+	case w.began.IsZero():
+	case m.now.Sub(w.began) < slowAnswer:
+		m.quick[name] = m.now
+	case len(times) == 0 || m.now.Sub(times[len(times)-1]) >= slowMemory:
+		m.slow[name] = []time.Time{m.now, m.now}
+	case w.began.Before(times[len(times)-2]):
+		times[len(times)-1] = m.now
+	default:
+		m.slow[name] = append(times[:len(times)-1:len(times)-1], m.now, m.now)
 	}
 }
 
-func (m *lineModel) lately(answers map[string]time.Time, name string) bool {
-	at, found := answers[name]
-	return found && m.now.Sub(at) < memory
+func (m *lineModel) isQuick(name string) bool {
+	at, found := m.quick[name]
+	return found && m.now.Sub(at) < quickMemory
 }
 
 func (m *lineModel) isSlow(name string) bool {
 	for _, w := range m.running {
-		if w.item[:1] == name && m.now.Sub(w.began) >= slowAnswer {
+		if w.item[:1] == name && !w.began.IsZero() && m.now.Sub(w.began) >= slowAnswer {
 			return true
 		}
 	}
-	return m.lately(m.slow, name)
+	times := m.slow[name]
+	return len(times) > 2 && m.now.Sub(times[len(times)-1]) < slowMemory
+}
+
+func (m *lineModel) places(name string) (places int) {
+	for _, w := range m.running {
+		if w.item[:1] == name {
+			places++
+		}
+	}
+	return places
 }
 
 // mayBegin reports whether the bounds allow a tenant another place.
 func (m *lineModel) mayBegin(name string, total, perTenant int) bool {
-	own, slow, unknown := 0, 0, 0
+	slow, unknown := 0, 0
 	for _, w := range m.running {
 		switch other := w.item[:1]; {
 		case m.isSlow(other):
 			slow++
-		case !m.lately(m.quick, other):
+		case !m.isQuick(other):
 			unknown++
 		}
-		if w.item[:1] == name {
-			own++
-		}
 	}
-	isSlow, isQuick := m.isSlow(name), m.lately(m.quick, name)
-	return len(m.running) < total && own < perTenant &&
+	own, left := m.places(name), total-len(m.running)-1
+	isSlow, isQuick := m.isSlow(name), m.isQuick(name)
+	return left >= 0 && own < perTenant &&
+		(own == 0 || own <= left || own*(total-perTenant) <= perTenant*left) &&
 		(isQuick || own < max(1, total/8)) &&
 		(!isSlow || slow < max(1, total/2)) &&
 		(isQuick && !isSlow || slow+unknown < max(1, total*3/4))
@@ -323,32 +421,45 @@ func (m *lineModel) pop(item string, found bool, total, perTenant int) error {
 	if want := m.waiting[name][0]; item != want {
 		return fmt.Errorf("took %s, want %s", item, want)
 	}
+	for other, items := range m.waiting {
+		if len(items) > 0 && m.places(other) < m.places(name) && m.mayBegin(other, total, perTenant) {
+			return fmt.Errorf("took %s, though %s has fewer places", item, other)
+		}
+	}
 	m.waiting[name] = m.waiting[name][1:]
-	m.running = append(m.running, work[string]{item: item, began: m.now})
+	m.running = append(m.running, work[string]{item: item})
 	return nil
 }
 
-// BenchmarkLine has ten thousand tenants wait, nearly all of which are slow.
+// BenchmarkLine has ten thousand tenants wait, all of which are slow, or quick.
 func BenchmarkLine(b *testing.B) {
-	clock := testingclock.NewFakeClock(time.Now())
-	l := NewLine[int](clock)
-	l.Limit(80, 20)
-	for i := range 10000 {
-		l.Push(fmt.Sprint(i), i)
-		l.Pop()
-		clock.Step(slowAnswer)
-		l.Release(i)
-		clock.Step(-slowAnswer)
-	}
-	for i := range 10000 {
-		l.Push(fmt.Sprint(i), i)
-	}
-	for b.Loop() {
-		item, found := l.Pop()
-		if !found {
-			b.Fatal("nothing may begin")
-		}
-		l.Release(item)
-		l.Push(fmt.Sprint(item), item)
+	for name, took := range map[string]time.Duration{"slow": slowAnswer, "quick": time.Millisecond} {
+		b.Run(name, func(b *testing.B) {
+			clock := testingclock.NewFakeClock(time.Now())
+			l := NewLine[int](clock)
+			l.Limit(80, 60)
+			for i := range 20000 { // Each twice.
+				l.Push(fmt.Sprint(i%10000), i)
+				l.Pop()
+				l.Begin(i)
+				clock.Step(took)
+				l.Release(i)
+				clock.Step(-took)
+			}
+			for i := range 20000 {
+				l.Push(fmt.Sprint(i%10000), i)
+			}
+			var running []int
+			for b.Loop() {
+				item, found := l.Pop()
+				for ; found; item, found = l.Pop() {
+					l.Begin(item)
+					running = append(running, item)
+				}
+				l.Release(running[0])
+				l.Push(fmt.Sprint(running[0]%10000), running[0])
+				running = running[1:]
+			}
+		})
 	}
 }

@@ -27,88 +27,93 @@ import (
 // come free at once, the tenants in turn, and each tenant's in their order.
 type Places struct {
 	lock sync.Mutex
-	line *Line[*waiter]
+	line *Line[*Place]
 }
 
-// waiter is somebody who waits, or has a place. The channel is closed when the place is theirs.
-type waiter struct{ granted chan struct{} }
+// Place is what one waits for, and has until Release.
+type Place struct {
+	places *Places
+	// granted is closed when there is a place.
+	granted chan struct{}
+}
+
+// Begin says that the work begins for which the place is. It counts from then on how long that
+// takes. Only the first call has an effect.
+func (p *Place) Begin() {
+	p.places.lock.Lock()
+	defer p.places.lock.Unlock()
+	p.places.line.Begin(p)
+}
+
+// Release gives the place back. Only the first call has an effect.
+func (p *Place) Release() {
+	p.places.lock.Lock()
+	defer p.places.lock.Unlock()
+	p.places.line.Release(p)
+	p.places.grant()
+}
 
 // NewPlaces returns that many places, of which one tenant may have perTenant. If that is zero,
 // no share is bounded.
 func NewPlaces(total, perTenant int, clock clock.PassiveClock) *Places {
-	p := &Places{line: NewLine[*waiter](clock)}
+	p := &Places{line: NewLine[*Place](clock)}
 	p.line.Limit(total, perTenant)
 	return p
 }
 
-// TryAcquire takes a place for the tenant, which release gives back. It returns nil if there
-// is none.
-func (p *Places) TryAcquire(tenant string) (release func()) {
-	w := p.enter(tenant)
-	if p.leave(tenant, w) {
+// TryAcquire takes a place for the tenant. It returns nil if there is none.
+func (p *Places) TryAcquire(tenant string) *Place {
+	place := p.enter(tenant)
+	if p.leave(tenant, place) {
 		return nil
 	}
-	return func() { p.release(w) }
+	return place
 }
 
-// Acquire waits for a place for the tenant, which release gives back. It returns an error if
-// the context ends before; no place is taken then.
-func (p *Places) Acquire(ctx context.Context, tenant string) (release func(), err error) {
-	w := p.enter(tenant)
+// Acquire waits for a place for the tenant. It returns an error if the context ends before; no
+// place is taken then.
+func (p *Places) Acquire(ctx context.Context, tenant string) (*Place, error) {
+	place := p.enter(tenant)
 	select {
-	case <-w.granted:
-		return func() { p.release(w) }, nil
+	case <-place.granted:
+		return place, nil
 	case <-ctx.Done():
 	}
-	if !p.leave(tenant, w) {
-		p.release(w) // It has come at the same time.
+	if !p.leave(tenant, place) {
+		place.Release() // It has come at the same time.
 	}
 	return nil, context.Cause(ctx)
 }
 
-func (p *Places) release(w *waiter) {
+func (p *Places) enter(tenant string) *Place {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	p.line.Release(w)
+	place := &Place{places: p, granted: make(chan struct{})}
+	p.line.Push(tenant, place)
 	p.grant()
-}
-
-func (p *Places) enter(tenant string) *waiter {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	w := &waiter{granted: make(chan struct{})}
-	p.line.Push(tenant, w)
-	p.grant()
-	return w
+	return place
 }
 
 // leave gives waiting up, and reports whether it was in time: otherwise the place is theirs.
-func (p *Places) leave(tenant string, w *waiter) bool {
+func (p *Places) leave(tenant string, place *Place) bool {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	if p.granted(w) {
-		return false
-	}
-	p.line.Remove(tenant, w)
-	return true
-}
-
-func (p *Places) granted(w *waiter) bool {
 	select {
-	case <-w.granted:
-		return true
-	default:
+	case <-place.granted:
 		return false
+	default:
+		p.line.Remove(tenant, place)
+		return true
 	}
 }
 
 // grant gives free places to those who wait.
 func (p *Places) grant() {
 	for {
-		w, found := p.line.Pop()
+		place, found := p.line.Pop()
 		if !found {
 			return
 		}
-		close(w.granted)
+		close(place.granted)
 	}
 }

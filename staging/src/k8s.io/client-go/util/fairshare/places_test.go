@@ -36,31 +36,33 @@ var errOver = errors.New("it is over")
 func newTestPlaces(total, perTenant int) *Places {
 	places := NewPlaces(total, perTenant, clock.RealClock{})
 	for _, tenant := range []string{"a", "b", "c", "d"} {
-		places.TryAcquire(tenant)()
+		place := places.TryAcquire(tenant)
+		place.Begin()
+		place.Release()
 	}
 	return places
 }
 
 func TestTryAcquire(t *testing.T) {
 	places := newTestPlaces(3, 2)
-	var releaseA, releaseB func()
+	var a, b, other *Place
 	for i, step := range []struct {
-		tenant  string
-		release *func()
-		want    bool
-	}{{"a", &releaseA, true}, {"a", new(func()), true}, {"a", new(func()), false}, {"b", &releaseB, true}, {"b", new(func()), false}, {"c", new(func()), false}} {
-		if *step.release = places.TryAcquire(step.tenant); (*step.release != nil) != step.want {
+		tenant string
+		place  **Place
+		want   bool
+	}{{"a", &a, true}, {"a", &other, true}, {"a", &other, false}, {"b", &b, true}, {"b", &other, false}, {"c", &other, false}} {
+		if *step.place = places.TryAcquire(step.tenant); (*step.place != nil) != step.want {
 			t.Errorf("step %d: tenant %s got a place: %t, want %t", i, step.tenant, !step.want, step.want)
 		}
 	}
-	releaseB()
+	b.Release()
 	if places.TryAcquire("a") != nil || places.TryAcquire("c") == nil {
 		t.Error("a place that comes free is not for everybody but who has enough")
 	}
-	releaseA()
-	releaseA() // It counts once.
-	if places.TryAcquire("a") == nil || places.TryAcquire("b") != nil {
-		t.Error("a tenant does not get the place that it gave back, or another gets one")
+	a.Release()
+	a.Release() // It counts once.
+	if places.TryAcquire("a") != nil || places.TryAcquire("b") == nil || places.TryAcquire("d") != nil {
+		t.Error("the last place is not for a tenant without one")
 	}
 	unlimited := newTestPlaces(2, 0)
 	for i, want := range []bool{true, true, false} {
@@ -75,17 +77,17 @@ func TestAcquire(t *testing.T) {
 		places := newTestPlaces(2, 1)
 		var lock sync.Mutex
 		var got []string
-		releases := map[string]func(){}
+		holders := map[string]*Place{}
 		acquire := func(tenant, name string) {
 			go func() {
-				release, err := places.Acquire(t.Context(), tenant)
+				place, err := places.Acquire(t.Context(), tenant)
 				if err != nil {
 					t.Errorf("unexpected error: %v", err)
 				}
 				lock.Lock()
 				defer lock.Unlock()
 				got = append(got, name)
-				releases[name] = release
+				holders[name] = place
 			}()
 			synctest.Wait()
 		}
@@ -103,13 +105,13 @@ func TestAcquire(t *testing.T) {
 		if places.TryAcquire("d") != nil {
 			t.Error("got a place though there is none")
 		}
-		releases["a1"]()
+		holders["a1"].Release()
 		expect("a1", "b1", "c1")
-		releases["c1"]()
+		holders["c1"].Release()
 		expect("a1", "b1", "c1", "a2")
-		releases["b1"]()
+		holders["b1"].Release()
 		expect("a1", "b1", "c1", "a2", "b2")
-		releases["a2"]()
+		holders["a2"].Release()
 		expect("a1", "b1", "c1", "a2", "b2", "a3")
 	})
 }
@@ -118,8 +120,8 @@ func TestAcquire(t *testing.T) {
 func TestAcquireUntilTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		places := newTestPlaces(1, 1)
-		release := places.TryAcquire("a")
-		if release == nil {
+		place := places.TryAcquire("a")
+		if place == nil {
 			t.Fatal("there is no place")
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -133,18 +135,18 @@ func TestAcquireUntilTheContextEnds(t *testing.T) {
 		if err := <-results; !errors.Is(err, errOver) {
 			t.Errorf("got error %v, want why the context has ended", err)
 		}
-		release()
-		if release = places.TryAcquire("a"); release == nil {
+		place.Release()
+		if place = places.TryAcquire("a"); place == nil {
 			t.Fatal("who has given up keeps the place")
 		}
-		release()
+		place.Release()
 
 		over, cancelOver := context.WithCancel(t.Context())
 		cancelOver()
 		for range 200 {
 			// Both have come: the place, and the end.
-			if release, err := places.Acquire(over, "b"); err == nil {
-				release()
+			if place, err := places.Acquire(over, "b"); err == nil {
+				place.Release()
 			}
 		}
 		if places.TryAcquire("b") == nil {
@@ -161,7 +163,8 @@ func TestPlacesOfManyTenantsThatHang(t *testing.T) {
 		for tenant := range 100 {
 			for range 8 {
 				go func() {
-					if _, err := places.Acquire(t.Context(), fmt.Sprintf("hanging-%d", tenant)); err == nil {
+					if place, err := places.Acquire(t.Context(), fmt.Sprintf("hanging-%d", tenant)); err == nil {
+						place.Begin()
 						acquired.Add(1)
 					}
 				}()
@@ -169,9 +172,9 @@ func TestPlacesOfManyTenantsThatHang(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(time.Minute)
-		for range 8 {
-			if places.TryAcquire("a") == nil {
-				t.Fatalf("%d places are taken by those that hang", acquired.Load())
+		for i, tenant := range []string{"a", "a", "a", "a", "b", "b", "c", "d"} {
+			if places.TryAcquire(tenant) == nil {
+				t.Fatalf("%d places are taken by those that hang, %d by others", acquired.Load(), i)
 			}
 		}
 		if acquired.Load() != 24 {

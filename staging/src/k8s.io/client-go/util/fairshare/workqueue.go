@@ -127,6 +127,7 @@ func (i *items[T]) take() {
 	defer i.lock.Unlock()
 	for {
 		if item, found := i.line.Pop(); found {
+			i.line.Begin(item)
 			i.taken = append(i.taken, item)
 			i.wake()
 			return
