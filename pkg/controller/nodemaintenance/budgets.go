@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -165,7 +166,7 @@ func newBudgetSelector(budget *policyv1.PodDisruptionBudget) *budgetSelector {
 	if !selectable {
 		return read
 	}
-	read.selector = labels.NewSelector()
+	short := map[string]labels.Requirement{} // Each once, however often the budget has it.
 	for _, requirement := range requirements {
 		name, values := requirement.Key(), requirement.ValuesUnsorted()
 		var needed []podLabel
@@ -184,7 +185,7 @@ func newBudgetSelector(budget *policyv1.PodDisruptionBudget) *budgetSelector {
 			slices.Sort(values)
 			read.long = append(read.long, longRequirement{name, values, requirement.Operator() == selection.NotIn})
 		} else {
-			read.selector = read.selector.Add(requirement)
+			short[requirement.String()] = requirement
 		}
 		if read.needed == nil || len(needed) > 0 && read.needed[0].any {
 			read.needed = needed
@@ -193,6 +194,8 @@ func newBudgetSelector(budget *policyv1.PodDisruptionBudget) *budgetSelector {
 	if read.needed == nil {
 		read.needed = []podLabel{{}}
 	}
+	// All at once: each Add sorts what is there.
+	read.selector = labels.NewSelector().Add(slices.Collect(maps.Values(short))...)
 	return read
 }
 

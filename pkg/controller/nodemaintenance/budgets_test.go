@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -240,5 +241,36 @@ func BenchmarkLook(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// A tenant may write tens of thousands of requirements into one budget.
+func TestBudgetWithManyRequirements(t *testing.T) {
+	distinct := &metav1.LabelSelector{MatchLabels: map[string]string{}}
+	for _, name := range manyLabels(5_000) {
+		distinct.MatchLabels[name] = ""
+	}
+	equal := &metav1.LabelSelector{}
+	for range 5_000 {
+		equal.MatchExpressions = append(equal.MatchExpressions, metav1.LabelSelectorRequirement{Key: "a", Operator: metav1.LabelSelectorOpExists})
+	}
+	for name, tc := range map[string]struct {
+		selector     *metav1.LabelSelector
+		requirements int
+	}{
+		"distinct": {distinct, 5_000},
+		"equal":    {equal, 1},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		read := newBudgetSelector(newBudget("default", "b", tc.selector))
+		runtime.ReadMemStats(&after)
+		if requirements, _ := read.selector.Requirements(); len(requirements) != tc.requirements {
+			t.Errorf("%s: keeps %d requirements, want %d", name, len(requirements), tc.requirements)
+		}
+		// What grows with the square of them takes twenty times as much.
+		if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 30 {
+			t.Errorf("%s: reading the selector takes %d MiB", name, used)
+		}
 	}
 }

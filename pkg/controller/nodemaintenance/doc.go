@@ -105,7 +105,7 @@ limitations under the License.
 // difference. After a restart nothing is decided on a node until all nodes of its
 // maintenances were counted. Failed writes are remembered only to space their attempts and
 // to tell of them; after a restart they are tried at once. Which maintenance has held a node that
-// none selects any more is not kept: after a restart all that complete wait for it.
+// none selects any more is not kept: after a restart all that are in Complete by then wait for it.
 //
 // # Reading order
 //

@@ -292,10 +292,15 @@ func (a *account) takeOver(known *account) {
 }
 
 // adopt has the maintenances in Complete wait for a node that nobody holds, and that was not given
-// back before a restart: nothing says any more which of them it was.
+// back before a restart: nothing says any more which of them it was, unless one of them selects it.
 func (l *ledger) adopt(node string) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
+	for _, a := range l.maintenances {
+		if _, unreleased := a.unreleased[node]; a.completing && unreleased {
+			return
+		}
+	}
 	for _, a := range l.maintenances {
 		if _, unreleased := a.unreleased[node]; a.completing && !unreleased {
 			a.unreleased[node] = nil

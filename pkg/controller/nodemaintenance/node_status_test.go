@@ -26,6 +26,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
@@ -299,5 +300,35 @@ func TestNodeStatusThatIsNotWrittenIsNoBlocker(t *testing.T) {
 	f.run(time.Minute)
 	if blockers := f.maintenance("m").Status.DrainStatus.Blockers; len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerCordonFailed {
 		t.Errorf("blockers %+v", blockers)
+	}
+}
+
+// Whoever finds that the node has changed in what was decided on waits for the cache to have that:
+// attempts on the same old node would count as failures.
+func TestConflictWaitsForTheCache(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.deliverAll()
+	cached, err := f.nodeLister.Get("n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := cached.DeepCopy()
+	changed.Labels["b"] = ""
+	if _, err := f.client.CoreV1().Nodes().Update(f.ctx, changed, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if !f.writer.isCurrentNode("n") {
+		t.Fatal("waits for nothing that it knows of")
+	}
+	if err := f.writer.setNodeStatus(f.ctx, cached, &v1.MaintenanceStatus{}, nil); !apierrors.IsConflict(err) {
+		t.Fatalf("got %v, want a conflict", err)
+	}
+	if f.writer.isCurrentNode("n") {
+		t.Error("decides anew on the same node")
+	}
+	f.deliverNodes()
+	if !f.writer.isCurrentNode("n") {
+		t.Error("the cache has the change, and nobody decides anew")
 	}
 }

@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -484,5 +485,26 @@ func TestCompletionAfterARestart(t *testing.T) {
 				t.Errorf("in the end: finalizers %q, %d pods are asked, blockers %+v", m.Finalizers, f.requested(), m.Status.DrainStatus.Blockers)
 			}
 		})
+	}
+}
+
+// Where a maintenance selects the node that an earlier process could not give back, no other one
+// waits for it.
+func TestRestartLetsOthersComplete(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createNode("o", map[string]string{"b": ""})
+	f.createPods(1, "n", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.createMaintenance("other", stageDrain, "b", maintenance.StandardPlan()...)
+	f.settle()
+	f.refuse("patch", "nodes", "status", webhook)
+	f.complete("m")
+	f.complete("other")
+	f.restart()
+	for name, want := range map[string][]string{"m": {"n"}, "other": {"o"}} {
+		if got := slices.Sorted(maps.Keys(f.ledger.maintenances[name].unreleased)); !slices.Equal(got, want) {
+			t.Errorf("%s waits for %q, want %q", name, got, want)
+		}
 	}
 }

@@ -149,6 +149,7 @@ func (w *writer) setNodeStatus(ctx context.Context, node *v1.Node, status *v1.Ma
 			return fmt.Errorf("reading the node after a conflict: %w", err)
 		}
 		if isDecidedAnew(node, latest) {
+			w.wroteNode(node, latest.ResourceVersion) // It is decided anew when the cache has that.
 			return conflict
 		}
 		node = latest

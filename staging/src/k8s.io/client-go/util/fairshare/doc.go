@@ -21,7 +21,7 @@ limitations under the License.
 //     another only while enough stay free for others, in proportion to what it has: several
 //     busy tenants never have all places, as long as they are fewer than the places.
 //   - A tenant is slow while one of its items takes five seconds or longer, and when that
-//     happened twice in half an hour. What hangs at the same time counts once, so that a hiccup
+//     happened twice in half an hour. What hangs at about the same time counts once, so that a hiccup
 //     of the API server makes nobody slow for long. All slow tenants together have at most half
 //     of the places.
 //   - A tenant without a quick answer in the last five minutes has at most an eighth. Those of

@@ -37,6 +37,9 @@ const (
 	// time that a tenant may count as quick, its calls can hang in all the places that it gets.
 	slowMemory  = 30 * time.Minute
 	quickMemory = 5 * time.Minute
+
+	// hiccup is how long after slow work other work has to begin that counts as slow again.
+	hiccup = time.Minute
 )
 
 var memory = [unknown]time.Duration{slow: slowMemory, quick: quickMemory}
@@ -330,8 +333,8 @@ func (l *Line[T]) age(now time.Time) {
 	}
 }
 
-// answer notes how long the work took. What was going on at the same time counts as slow once:
-// an API server that hangs for a moment does not make all tenants slow for long.
+// answer notes how long the work took. What was going on at about the same time counts as slow
+// once: an API server that hangs for a moment does not make all tenants slow for long.
 func (l *Line[T]) answer(w *work[T], now time.Time) {
 	t := w.tenant
 	if !w.slow {
@@ -342,7 +345,7 @@ func (l *Line[T]) answer(w *work[T], now time.Time) {
 	if t.answered[slow] == nil {
 		t.timesSlow = 0
 	}
-	if t.timesSlow == 0 || !w.began.Before(t.lastSlow) {
+	if t.timesSlow == 0 || w.began.Sub(t.lastSlow) >= hiccup {
 		t.timesSlow++
 		t.lastSlow = now
 	}

@@ -133,7 +133,11 @@ func TestLine(t *testing.T) {
 // Tenants that were slow twice have half of the places together, for half an hour.
 func TestSlowTenants(t *testing.T) {
 	l := newLineTest(t, 8, 6, "abcdq")
-	for _, tenant := range []string{"a", "b", "c", "a", "b", "c", "d"} {
+	for _, tenant := range []string{"a", "b", "c"} {
+		l.answer(tenant, slowAnswer)
+	}
+	l.clock.Step(time.Minute - 2*slowAnswer)
+	for _, tenant := range []string{"a", "b", "c", "d"} {
 		l.answer(tenant, slowAnswer)
 	}
 	l.answer("q", slowAnswer-1)
@@ -174,6 +178,19 @@ func TestHiccup(t *testing.T) {
 	l.answerAll("a3", "a4", "a5")
 	l.fill("aaaaaa")
 	l.expect("all it may have, afterwards", "a0", "a1", "a2", "a3", "a4", "a5")
+	l.answerAll("a0", "a1", "a2", "a3", "a4", "a5")
+
+	l.clock.Step(time.Minute - slowAnswer - 1)
+	l.fill("aaaaaa")
+	l.expect("what is tried again right after it", "a0", "a1", "a2", "a3", "a4", "a5")
+	l.clock.Step(slowAnswer)
+	l.answerAll("a0", "a1", "a2", "a3", "a4", "a5")
+	l.fill("a")
+	l.expect("is part of it", "a0")
+	l.clock.Step(1)
+	l.answerAll("a0")
+	l.fill("aaaaaa")
+	l.expect("a minute later", "a0", "a1", "a2", "a3", "a4", "a5")
 	l.clock.Step(slowAnswer)
 	l.answerAll("a0", "a1", "a2", "a3", "a4", "a5")
 	l.fill("aaaaaa")
@@ -351,7 +368,7 @@ func (m *lineModel) release(i int) {
 		m.quick[name] = m.now
 	case len(times) == 0 || m.now.Sub(times[len(times)-1]) >= slowMemory:
 		m.slow[name] = []time.Time{m.now, m.now}
-	case w.began.Before(times[len(times)-2]):
+	case w.began.Sub(times[len(times)-2]) < time.Minute:
 		times[len(times)-1] = m.now
 	default:
 		m.slow[name] = append(times[:len(times)-1:len(times)-1], m.now, m.now)
