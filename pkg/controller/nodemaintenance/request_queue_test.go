@@ -138,8 +138,11 @@ func TestNamespacesTakeTurns(t *testing.T) {
 // answer. So many of them have no more than a few.
 func TestSlowNamespacesHaveAShareTogether(t *testing.T) {
 	q := newQueueTest(t)
-	for _, namespace := range []string{"a", "b", "c", "a", "b", "c"} {
-		q.answer(namespace, 5*time.Second)
+	for range 2 {
+		for _, namespace := range []string{"a", "b", "c"} {
+			q.answer(namespace, 5*time.Second)
+		}
+		q.clock.Step(time.Minute) // What is slow right after that counts once.
 	}
 	for _, namespace := range []string{"a", "b", "c", "new", "d"} {
 		q.fill(namespace, 4)
