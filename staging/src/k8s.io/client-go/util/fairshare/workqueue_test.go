@@ -235,10 +235,37 @@ func TestWorkQueueDrains(t *testing.T) {
 			}
 			take(t, queue, 1)
 		}
+		synctest.Wait()
+		if drained {
+			t.Error("drained while the last item is worked on")
+		}
 		queue.Done("a1")
 		synctest.Wait()
 		if !drained {
 			t.Error("does not end")
+		}
+	})
+	// Who waits for the end does not take the place of a worker that waits for an item.
+	synctest.Test(t, func(t *testing.T) {
+		queue := newTestQueue(t, 1)
+		queue.Add("a1")
+		queue.Add("a2")
+		take(t, queue, 1)
+		drained := false
+		go func() {
+			queue.ShutDownWithDrain()
+			drained = true
+		}()
+		synctest.Wait()
+		go func() {
+			item, _ := queue.Get()
+			queue.Done(item)
+		}()
+		synctest.Wait()
+		queue.Done("a1")
+		synctest.Wait()
+		if !drained {
+			t.Errorf("%d items are left to a worker that waits", queue.Len())
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -257,4 +284,23 @@ func TestWorkQueueDrains(t *testing.T) {
 			t.Error("ShutDown does not end ShutDownWithDrain")
 		}
 	})
+}
+
+// What was added again while it was worked on waits before its place comes free: a queue that
+// drains does not end in between.
+func TestWorkQueueAddsAgainBeforeThePlaceIsFree(t *testing.T) {
+	var queue *WorkQueue[string]
+	var places []int
+	queue = NewWorkQueue(workqueue.TypedQueueConfig[string]{}, func(item string) string {
+		places = append(places, len(queue.items.line.running))
+		return tenantOf(item)
+	})
+	defer queue.ShutDown()
+	queue.Add("a1")
+	take(t, queue, 1)
+	queue.Add("a1")
+	queue.Done("a1")
+	if diff := cmp.Diff([]int{0, 1}, places); diff != "" {
+		t.Errorf("unexpected places taken when the item is added (-want, +got):\n%s", diff)
+	}
 }
