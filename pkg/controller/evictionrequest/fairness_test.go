@@ -189,8 +189,8 @@ func TestHangingCallsOfManyNamespaces(t *testing.T) {
 	}
 }
 
-// run runs a controller with eight workers for each of its queues, and has it start with
-// these requests. Only one of the queues has anything to do.
+// run runs a controller and has it start with these requests. Only one of its queues has
+// anything to do, and eight workers; the other has two.
 func (h *hanging) run(t *testing.T, objects ...runtime.Object) (stop func()) {
 	t.Helper()
 	f := newFixture(t, objects...)
@@ -201,18 +201,21 @@ func (h *hanging) run(t *testing.T, objects ...runtime.Object) (stop func()) {
 	f.queue, f.limitWorkers = newQueue(f.clock)
 	f.imperative.queue, f.imperative.limitWorkers = newEvictionQueue(f.clock)
 	f.cachesSynced = nil
+	workers, evictionWorkers := 2, 2
 	for _, object := range objects {
 		if request, ok := object.(*coordinationv1alpha1.EvictionRequest); !ok {
 			continue
 		} else if isItsTurn(request) {
 			f.imperative.queue.Add(itemOf(keyOf(request)))
+			evictionWorkers = 8
 		} else {
 			f.queue.Add(keyOf(request))
+			workers = 8
 		}
 	}
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logr.Discard()))
 	var running sync.WaitGroup
-	running.Go(func() { f.Run(ctx, 8, 8) })
+	running.Go(func() { f.Run(ctx, workers, evictionWorkers) })
 	return func() {
 		cancel()
 		running.Wait()

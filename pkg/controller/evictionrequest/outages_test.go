@@ -79,6 +79,14 @@ func TestRefusedWrites(t *testing.T) {
 	if got := away.noTimeoutBefore(another); !got.IsZero() {
 		t.Errorf("no timeouts of another request before %s", got)
 	}
+	// The clock of the API server turns out to be ahead: a refusal counts for as long.
+	ahead := newServerClock(fakeClock)
+	ahead.offset.Store(int64(time.Hour))
+	corrected := newOutages(ahead, fakeClock)
+	corrected.noteRefused(requestKeyOfPod)
+	if got, want := corrected.noTimeoutBefore(requestKeyOfPod), ahead.Now().Add(maxDecisionRetryDelay+timeoutGracePeriod); !got.Equal(want) {
+		t.Errorf("no timeouts before %s with a corrected clock, want %s", got, want)
+	}
 	// It lasts no longer than until a write succeeds, and one that succeeds again changes nothing.
 	away.noteWritten(another)
 	fakeClock.Step(time.Minute)
@@ -182,14 +190,15 @@ func TestNoTimeoutAfterAnOutage(t *testing.T) {
 		"when it is over":     {outage: failingWrite("update", requestKeyOfPod), after: maxDecisionRetryDelay + timeoutGracePeriod, processed: 1},
 		"just before a write that failed is made for long": {outage: writtenAfterwards, after: timeoutGracePeriod - time.Second},
 		"when a write that failed is made for long":        {outage: writtenAfterwards, after: timeoutGracePeriod, processed: 1},
-		"failing labels":                {outage: failingWrite("patch", requestKeyOfPod), processed: 1},
-		"a failing write of another":    {outage: failingWrite("update", keys("another")[0]), processed: 1},
-		"a failing eviction":            {outage: failingEviction, processed: 1},
-		"a watch that is away":          {outage: watchAway},
-		"just before a watch is back":   {outage: watchAway, after: timeoutGracePeriod - time.Second},
-		"when a watch is back for long": {outage: watchAway, after: timeoutGracePeriod, processed: 1},
-		"the start of the process":      {outage: func(t *testing.T, f *fixture) { startAndStop(t, f, func() bool { return true }) }},
-		"a probe without an answer":     {outage: failingProbe},
+		"a write that failed, and then none":               {outage: nothingToWrite, after: timeoutGracePeriod},
+		"failing labels":                                   {outage: failingWrite("patch", requestKeyOfPod), processed: 1},
+		"a failing write of another":                       {outage: failingWrite("update", keys("another")[0]), processed: 1},
+		"a failing eviction":                               {outage: failingEviction, processed: 1},
+		"a watch that is away":                             {outage: watchAway},
+		"just before a watch is back":                      {outage: watchAway, after: timeoutGracePeriod - time.Second},
+		"when a watch is back for long":                    {outage: watchAway, after: timeoutGracePeriod, processed: 1},
+		"the start of the process":                         {outage: func(t *testing.T, f *fixture) { startAndStop(t, f, func() bool { return true }) }},
+		"a probe without an answer":                        {outage: failingProbe},
 	} {
 		t.Run(name, func(t *testing.T) {
 			another := newRequest(func(request *coordinationv1alpha1.EvictionRequest) { request.Name = "another" }, having(targets(first), active(first, 0)))
@@ -265,6 +274,18 @@ func writtenAfterwards(t *testing.T, f *fixture) {
 		t.Fatal(err)
 	}
 	f.cached(t, written)
+}
+
+// nothingToWrite has a write fail, and the next sync write nothing, which tells nothing of what is in the way.
+func nothingToWrite(t *testing.T, f *fixture) {
+	t.Helper()
+	writtenAfterwards(t, f)
+	f.outages.noteRefused(requestKeyOfPod)
+	f.client.ClearActions()
+	_, ctx := ktesting.NewTestContext(t)
+	if err := f.syncRequest(ctx, requestKeyOfPod); err != nil || len(f.writes(t)) > 0 {
+		t.Fatalf("writes %v, %v", f.writes(t), err)
+	}
 }
 
 // failingProbe has the controller find out that nothing can be read, though its watch stands.
