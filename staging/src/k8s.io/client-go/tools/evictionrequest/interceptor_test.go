@@ -29,6 +29,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 )
@@ -510,7 +511,11 @@ func TestMaxConcurrent(t *testing.T) {
 		}
 		w := newWorld(t, all...)
 		var running, calls atomic.Int32
-		stop := w.start(func(ctx context.Context, _ *Turn) error {
+		stop := w.start(func(ctx context.Context, turn *Turn) error {
+			time.Sleep(time.Minute) // Longer than messageInterval.
+			if message := w.entry(turn.Request().Name).Message; message != "" {
+				t.Errorf("a turn that has a place says %q", message)
+			}
 			if now := running.Add(1); now > places {
 				t.Errorf("%d calls at the same time, want at most %d", now, places)
 			}
@@ -587,12 +592,65 @@ func TestMaxConcurrentPerNamespace(t *testing.T) {
 	})
 }
 
+// A namespace has its whole share after its first quick call, also where an attempt is not reported.
+func TestQuickNamespaceHasItsShare(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var all []*coordinationv1alpha1.EvictionRequest
+		for i := range 6 {
+			all = append(all, newRequest(fmt.Sprintf("r%d", i), withDeadline(time.Hour)))
+		}
+		w := newWorld(t, all...)
+		var calls atomic.Int32
+		stop := w.start(func(ctx context.Context, _ *Turn) error {
+			if calls.Add(1) > 1 {
+				<-ctx.Done()
+			}
+			return nil
+		}, func(config *InterceptorConfig) { config.MaxConcurrent, config.MaxConcurrentPerNamespace = 8, 4 })
+		time.Sleep(time.Minute)
+		if got := calls.Load(); got != 5 {
+			t.Errorf("%d calls, want a quick one, and then four", got)
+		}
+		stop()
+	})
+}
+
+// A report fails that was under way when the turn got its place. It says nothing of the start,
+// so the turn keeps the place.
+func TestReportThatFailsBeforeTheStart(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a"))
+		interceptor, err := NewInterceptor(InterceptorConfig{Client: w.client, Name: own, Handle: func(context.Context, *Turn) error { return nil }, MaxConcurrent: 1})
+		if err != nil {
+			t.Fatalf("creating an interceptor: %v", err)
+		}
+		defer interceptor.queue.ShutDown()
+		held := interceptor.places.TryAcquire(namespace)
+		w.rejectReports(func(sentReport) error {
+			if len(w.sent()) > 1 {
+				return nil
+			}
+			held.Release()
+			time.Sleep(time.Second)
+			return errUnavailable
+		})
+		newTurn(t.Context(), interceptor, newRequest("a")).run()
+		if reports := w.sent(); len(reports) < 2 || reports[0].entry.StartTime != nil || reports[1].entry.StartTime == nil {
+			t.Errorf("sent %+v, want one that waits, and then the start", reports)
+		}
+	})
+}
+
 // A webhook refuses reports of one namespace, those that say that work starts or all of them.
 // Its turns keep no place while that lasts, and begin when it is over.
 func TestRefusedReportKeepsNoPlace(t *testing.T) {
-	for name, refuses := range map[string]func(sentReport) bool{
-		"all":    func(sentReport) bool { return true },
-		"starts": func(r sentReport) bool { return r.entry.StartTime != nil },
+	for name, tc := range map[string]struct {
+		refuses func(sentReport) bool
+		// takesAnother is whether a report is taken that does not say so: then the turn starts again.
+		takesAnother bool
+	}{
+		"all":    {refuses: func(sentReport) bool { return true }},
+		"starts": {refuses: func(r sentReport) bool { return r.entry.StartTime != nil }, takesAnother: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -601,15 +659,33 @@ func TestRefusedReportKeepsNoPlace(t *testing.T) {
 				var refused atomic.Bool
 				refused.Store(true)
 				w.rejectReports(func(report sentReport) error {
-					if strings.HasPrefix(string(report.uid), "uid-of-refused") && refused.Load() && refuses(report) {
+					if strings.HasPrefix(string(report.uid), "uid-of-refused") && refused.Load() && tc.refuses(report) {
 						return apierrors.NewForbidden(coordinationv1alpha1.Resource("evictionrequests"), "refused", errors.New("says the webhook"))
 					}
 					return nil
 				})
-				stop := w.start(func(context.Context, *Turn) error { return nil }, func(config *InterceptorConfig) { config.MaxConcurrent = 2 })
+				stop := w.start(func(_ context.Context, turn *Turn) error {
+					if refused.Load() && turn.Request().Name != "another" {
+						t.Errorf("Handle was called for %s, whose start is refused", turn.Request().Name)
+					}
+					return nil
+				}, func(config *InterceptorConfig) { config.MaxConcurrent = 2 })
 				time.Sleep(time.Hour)
 				if reports := len(w.sent()); reports > 3*3*60*2 {
 					t.Errorf("%d reports in an hour", reports)
+				}
+				starts, takenBack := map[types.UID]int{}, map[types.UID]bool{}
+				for _, report := range w.sent() {
+					if report.entry.StartTime != nil {
+						starts[report.uid]++
+					} else if starts[report.uid] > 0 {
+						takenBack[report.uid] = true
+					}
+				}
+				for _, name := range []types.UID{"uid-of-refused-1", "uid-of-refused-2", "uid-of-refused-3"} {
+					if !takenBack[name] || starts[name] > 1 != tc.takesAnother {
+						t.Errorf("%s has reported %d starts, and took one back: %t", name, starts[name], takenBack[name])
+					}
 				}
 				another := newRequest("another")
 				if err := w.client.Tracker().Create(coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests"), another, namespace); err != nil {

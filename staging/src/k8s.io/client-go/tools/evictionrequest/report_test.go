@@ -267,8 +267,9 @@ func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
 func TestWorkBeginsWithTheReport(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limited, answers time.Duration
-		quick            bool
+		waits, quick     bool
 	}{
+		"after waiting":      {waits: true, quick: true},
 		"rate limit":         {limited: 10 * time.Second, quick: true},
 		"slow webhook":       {answers: 10 * time.Second},
 		"is not sent at all": {limited: writeTimeout + time.Second},
@@ -295,7 +296,13 @@ func TestWorkBeginsWithTheReport(t *testing.T) {
 				}
 				defer interceptor.queue.ShutDown()
 				turn := newTurn(t.Context(), interceptor, newRequest("a"))
-				place := turn.tryStart(1)
+				if tc.waits {
+					time.AfterFunc(time.Second, interceptor.places.TryAcquire(namespace).Release)
+				}
+				place, err := turn.start(1)
+				if err != nil {
+					t.Fatalf("starting: %v", err)
+				}
 				if _, err := turn.apply(coordinationapply.InterceptorStatus().WithName(own), false); err == nil {
 					t.Error("the API server that forbids all has taken a report")
 				}
@@ -582,6 +589,37 @@ func TestMessageAfterALostAnswer(t *testing.T) {
 		synctest.Wait()
 		if got := w.entry("a").Message; lost != 1 || got != "first" {
 			t.Errorf("%d answers were lost, and the message is %q, want first", lost, got)
+		}
+		stop()
+	})
+}
+
+// A message that was set during a write is not in the request, and stays to be written.
+func TestMessageDuringAWrite(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, newRequest("a", withDeadline(time.Hour)))
+		writing, set := make(chan struct{}), make(chan struct{})
+		w.rejectReports(func(report sentReport) error {
+			if report.entry.Message == "first" {
+				writing <- struct{}{}
+				<-set
+			}
+			return nil
+		})
+		stop := w.start(func(ctx context.Context, turn *Turn) error {
+			turn.SetMessage("first")
+			<-writing
+			turn.SetMessage("second")
+			close(set)
+			time.Sleep(time.Millisecond)
+			turn.SetMessage("third")
+			turn.SetMessage("second")
+			<-ctx.Done()
+			return nil
+		})
+		time.Sleep(2 * time.Minute)
+		if got := w.entry("a").Message; got != "second" {
+			t.Errorf("the message is %q, want second", got)
 		}
 		stop()
 	})
