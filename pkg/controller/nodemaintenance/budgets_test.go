@@ -206,6 +206,7 @@ func TestBudgetWithManyValues(t *testing.T) {
 		"another spec":   func(b *policyv1.PodDisruptionBudget) { b.Generation++ },
 		"another object": func(b *policyv1.PodDisruptionBudget) { b.UID = "2" },
 	} {
+		of(budget)
 		changed := budget.DeepCopy()
 		changed.Spec.Selector = &metav1.LabelSelector{}
 		if change(changed); !of(changed).matches(nil) {

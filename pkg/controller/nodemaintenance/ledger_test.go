@@ -220,14 +220,24 @@ func TestDelaysAreReported(t *testing.T) {
 	before := l.observed
 	l.observe(complete, 0, nodesNamed("n1", "n2"))
 	for i, report := range []func(){
-		func() { l.delay("n1", nil, before) },
 		func() { l.delay("n1", nil, l.observed) },
+		func() { l.delay("n2", nil, before) },
 		func() { l.delay("n2", []maintenance.HoldGroup{{Cause: maintenance.HoldCordonFailed}}, l.observed) },
 	} {
 		report()
 		if sums, _ := l.summarize("m"); sums.ready != (i == 2) {
 			t.Errorf("after report %d: ready is %t", i, sums.ready)
 		}
+	}
+}
+
+// A node that was counted for a maintenance that has changed meanwhile is looked at again.
+func TestCountForAnOlderMaintenance(t *testing.T) {
+	l, old := newLedger(), orderOf(t, "u", 1, stageDrain, ours)
+	l.observe(orderOf(t, "u", 2, stageDrain, ours), 0, nodesNamed("n1", "n2"))
+	counted := l.countPods("n1", []order{old}, podsOf(0))
+	if expectNames(t, "to look at", counted.others, "n1"); counted.ready {
+		t.Error("ready")
 	}
 }
 

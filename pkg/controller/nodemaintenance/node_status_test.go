@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,38 @@ func testBusyAgent(t *testing.T, change func(*v1.Node)) {
 	}
 }
 
+// After a conflict a status is not written again where something has changed that it was decided on.
+func TestConflictOfAStatusThatIsDecidedAnew(t *testing.T) {
+	for name, change := range map[string]func(*v1.Node){
+		"another node":  func(*v1.Node) {},
+		"unschedulable": func(node *v1.Node) { node.Spec.Unschedulable = true },
+		"labels":        func(node *v1.Node) { node.Labels = map[string]string{"a": ""} },
+		"targets": func(node *v1.Node) {
+			node.Status.MaintenanceStatus = &v1.MaintenanceStatus{DrainTargets: []v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1000)}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createNode("n", nil)
+			node := f.node("n")
+			if name == "another node" {
+				if err := f.client.CoreV1().Nodes().Delete(f.ctx, "n", metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				f.createNode("n", nil)
+			}
+			changed := f.node("n")
+			change(changed)
+			f.update(changed)
+			changed = f.node("n")
+			status := &v1.MaintenanceStatus{DrainTargets: []v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1)}}
+			if err := f.writer.setNodeStatus(f.ctx, node, status, nil); !apierrors.IsConflict(err) || f.node("n").ResourceVersion != changed.ResourceVersion {
+				t.Errorf("error %v, status %+v", err, f.node("n").Status)
+			}
+		})
+	}
+}
+
 // A status of a node that cannot be written is a blocker until it can, in each stage that waits
 // for it: no pod is asked before, and no node is given back.
 func TestNodeStatusThatCannotBeWritten(t *testing.T) {
@@ -142,6 +175,9 @@ func TestNodeStatusThatCannotBeWritten(t *testing.T) {
 			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 			f.run(10 * time.Second)
 			expectBlocker(why)
+			if !slices.ContainsFunc(f.events, func(event string) bool { return strings.HasPrefix(event, "Node n: NodeStatusFailed: ") }) {
+				t.Errorf("events %q", f.events)
+			}
 			if drained := findDrained(&f.maintenance("m").Status); drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || f.requested() > 0 {
 				t.Errorf("condition %+v, %d pods are asked", drained, f.requested())
 			}
@@ -330,5 +366,43 @@ func TestConflictWaitsForTheCache(t *testing.T) {
 	f.deliverNodes()
 	if !f.writer.isCurrentNode("n") {
 		t.Error("the cache has the change, and nobody decides anew")
+	}
+}
+
+// A status that was refused for long is written at once when the node was made schedulable.
+func TestStatusIsWrittenAfterAnUncordon(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	refused := f.refuse("patch", "nodes", "status", webhook)
+	f.createPods(1, "n", 0)
+	f.run(10 * time.Minute)
+	last := refused.attempts[len(refused.attempts)-1]
+	f.run(last.Add(maxRetry).Sub(f.clock.Now()) + time.Second)
+	refused.err = allowed
+	f.setStage("m", stageComplete)
+	f.run(5 * time.Second)
+	if m := f.maintenance("m"); len(m.Finalizers) > 0 {
+		t.Errorf("not over: %+v", m.Status.DrainStatus.Blockers)
+	}
+}
+
+// A node that cannot be cordoned is no blocker any more when somebody else has done it.
+func TestRefusedCordonThatSomebodyElseMakes(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.refuse("patch", "nodes", "", webhook)
+	f.createMaintenance("m", stageCordon, "a")
+	f.run(time.Minute)
+	node := f.node("n")
+	node.Spec.Unschedulable = true
+	f.update(node)
+	f.deliverAll()
+	if err := f.syncNode(f.ctx, "n"); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.ledger.count().BlockedNodes; len(got) > 0 {
+		t.Errorf("counts %v", got)
 	}
 }

@@ -411,6 +411,23 @@ func TestNodeThatLeftComesBack(t *testing.T) {
 	}
 }
 
+// A node that is back while its status cannot be written is counted once.
+func TestNodeThatIsBackIsCountedOnce(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	f.refuse("patch", "nodes", "status", webhook)
+	f.relabel("n", nil)
+	f.run(time.Minute)
+	f.createPods(1, "n", 0)
+	f.relabel("n", map[string]string{"a": ""})
+	f.run(time.Minute)
+	if blockers := f.maintenance("m").Status.DrainStatus.Blockers; len(blockers) == 0 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerNodeStatusFailed || blockers[0].NodeCount != 1 {
+		t.Errorf("blockers %+v", blockers)
+	}
+}
+
 // Nodes that cannot be cordoned, and those that have left and cannot be uncordoned, are one blocker.
 func TestBlockersOfNodesThatLeft(t *testing.T) {
 	group := func(node string) []maintenance.HoldGroup {
@@ -421,6 +438,24 @@ func TestBlockersOfNodesThatLeft(t *testing.T) {
 	if want := "1 node cannot be cordoned" + since + "; 1 node cannot be made schedulable" + since; total != 1 || blockers[0].NodeCount != 2 || blockers[0].Message != want {
 		t.Errorf("%d blockers: %+v, want %q", total, blockers, want)
 	}
+}
+
+// What is said of a blocker of nodes that have left is said of no other, and not twice.
+func TestMessagesOfBlockersOfNodesThatLeft(t *testing.T) {
+	request := func(namespace string) maintenance.Hold {
+		return maintenance.FailedRequest(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p"}}, "no", start)
+	}
+	blockers, _ := blockersOf(&summary{
+		holds:  maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedNodeStatus("a", "no", start), request("asked")}),
+		delays: maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedNodeStatus("b", "no", start), request("left")}),
+	})
+	since := " (since " + start.UTC().Format(time.RFC3339) + ", no)"
+	var got []string
+	for _, blocker := range blockers {
+		got = append(got, blocker.Message)
+	}
+	expectNames(t, "messages", got, "1 pod in namespace asked cannot be asked to leave"+since,
+		"1 pod in namespace left is still asked to leave: its request cannot be withdrawn"+since, "2 nodes have a status that cannot be written"+since)
 }
 
 // After a restart, too, a maintenance in Complete waits for nodes that it does not select any more,
@@ -434,6 +469,14 @@ func TestCompletionAfterARestart(t *testing.T) {
 		"withdrawal, not selected": {
 			func(f *fixture) *refusal { return f.refuse("patch", "evictionrequests", "", quota) },
 			func(f *fixture) { f.relabel("n", nil) },
+			coordinationv1alpha1.DrainBlockerRequestFailed,
+		},
+		"withdrawal, only cordoned by another one": {
+			func(f *fixture) *refusal { return f.refuse("patch", "evictionrequests", "", quota) },
+			func(f *fixture) {
+				f.createMaintenance("cordon", stageCordon, "c")
+				f.relabel("n", map[string]string{"c": ""})
+			},
 			coordinationv1alpha1.DrainBlockerRequestFailed,
 		},
 		"withdrawal, gone": {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
 )
 
@@ -160,5 +161,106 @@ func TestCordonAfterAnUncordonEnds(t *testing.T) {
 	}
 	if node := f.node("n"); node.Spec.Unschedulable {
 		t.Error("still unschedulable")
+	}
+}
+
+// While a maintenance completes it may come to select other nodes: those that it has cordoned are
+// given back nevertheless.
+func TestCompletionThatSelectsOtherNodes(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createNode("other", map[string]string{"b": ""})
+	status := f.refuse("patch", "nodes", "status", webhook)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(time.Minute)
+	cordon := f.refuse("patch", "nodes", "", webhook)
+	f.complete("m")
+	f.restart()
+	f.run(time.Minute)
+	f.reselect("m", "b")
+	f.run(time.Minute)
+	if node := f.node("n"); !node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil || len(f.maintenance("m").Finalizers) == 0 {
+		t.Errorf("given back already: %+v", node)
+	}
+	status.err, cordon.err = allowed, allowed
+	f.run(time.Minute)
+	if f.node("n").Spec.Unschedulable || len(f.maintenance("m").Finalizers) > 0 {
+		t.Error("not given back")
+	}
+}
+
+// A cordon that somebody has taken back before the status told of it is over: who cordons the node
+// after that is somebody else.
+func TestOwnCordonThatWasTakenBack(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createNode("other", map[string]string{"b": ""})
+	f.refuse("patch", "nodes", "status", webhook)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(time.Minute)
+	for _, unschedulable := range []bool{false, true} {
+		f.reselect("m", "b")
+		node := f.node("n")
+		node.Spec.Unschedulable = unschedulable
+		f.update(node)
+		f.run(time.Minute)
+		if got := f.node("n").Spec.Unschedulable; got != unschedulable {
+			t.Errorf("unschedulable %t, want %t", got, unschedulable)
+		}
+	}
+}
+
+// What was written to a node is not known of another one with its name, and forgotten with it.
+func TestOwnCordonOfANodeThatIsReplaced(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.refuse("patch", "nodes", "status", webhook)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(time.Minute)
+	remove := func() {
+		t.Helper()
+		if err := f.client.CoreV1().Nodes().Delete(f.ctx, "n", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove()
+	f.createNode("n", nil)
+	node := f.node("n")
+	node.Spec.Unschedulable = true
+	f.update(node)
+	f.run(time.Minute)
+	if !f.node("n").Spec.Unschedulable {
+		t.Error("the cordon of another node was taken back")
+	}
+	remove()
+	f.run(time.Minute)
+	if _, kept := f.ownCordons.Load("n"); kept {
+		t.Error("remembered after the node is gone")
+	}
+}
+
+// Somebody who takes back a cordon at once, while the watch is away, leaves the cache as it was: the
+// node is looked at again without an event.
+func TestRevertedCordonWithoutAnEvent(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageCordon, "a")
+	f.settle()
+	uncordon := func() {
+		node := f.node("n")
+		node.Spec.Unschedulable = false
+		f.update(node)
+	}
+	uncordon()
+	f.deliverAll()
+	for f.stepSyncs() {
+	}
+	if !f.node("n").Spec.Unschedulable {
+		t.Fatal("not cordoned again")
+	}
+	uncordon()
+	f.run(time.Minute)
+	if !f.node("n").Spec.Unschedulable {
+		t.Error("not cordoned after the second time")
 	}
 }
