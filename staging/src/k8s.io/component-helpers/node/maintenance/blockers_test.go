@@ -32,6 +32,7 @@ func TestBlockers(t *testing.T) {
 	pods := []coordinationv1alpha1.DrainBlockerPod{{Namespace: "shop", Name: "web-1"}, {Namespace: "shop", Name: "web-2"}}
 	got, total := Blockers([]HoldGroup{
 		{Cause: HoldCordonFailed, Nodes: 2, First: []types.NamespacedName{podNamed("", "n1"), podNamed("", "n2")}, Message: "no", Since: after(1)},
+		{Cause: HoldNodeStatusFailed, Nodes: 1, First: []types.NamespacedName{podNamed("", "n3")}, Message: "no", Since: after(2)},
 		{Cause: HoldDisruptionBudget, Name: "shop/web", Pods: 12, Nodes: 3, First: first, Since: after(2), ETA: after(3)},
 		{Cause: HoldDisruptionBudget, Name: "shop/all, shop/web", Pods: 2, Nodes: 1, First: first},
 		{Cause: HoldDisruptionBudget, Pods: 2, Nodes: 1, First: first},
@@ -42,6 +43,10 @@ func TestBlockers(t *testing.T) {
 		{
 			Cause: "CordonFailed", Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: "n1"}, NodeCount: 2,
 			SinceTime: after(1), Message: "2 nodes cannot be cordoned (since 2026-11-21T12:01:00Z, no)",
+		},
+		{
+			Cause: "NodeStatusFailed", Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: "n3"}, NodeCount: 1,
+			SinceTime: after(2), Message: "1 node has a status that cannot be written (since 2026-11-21T12:02:00Z, no)",
 		},
 		{
 			Cause: "DisruptionBudget", Name: "shop/web", Object: &coordinationv1alpha1.DrainBlockerObject{APIGroup: "policy", Kind: "PodDisruptionBudget", Namespace: "shop", Name: "web"},
@@ -62,7 +67,7 @@ func TestBlockers(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
-	if total != 6 {
+	if total != 7 {
 		t.Errorf("got %d in all", total)
 	}
 	if got, total := Blockers(nil); got != nil || total != 0 {

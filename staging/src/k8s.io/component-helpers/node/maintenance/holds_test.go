@@ -410,9 +410,11 @@ func TestHoldMessage(t *testing.T) {
 			"what the API server refuses",
 			[]HoldGroup{
 				{Cause: HoldCordonFailed, Nodes: 4, First: []types.NamespacedName{podNamed("", "n1"), podNamed("", "n2"), podNamed("", "n3"), podNamed("", "n4")}, Message: "a webhook says no", Since: after(1)},
+				{Cause: HoldNodeStatusFailed, Nodes: 2, First: []types.NamespacedName{podNamed("", "n5"), podNamed("", "n6")}, Message: "no right", Since: after(1)},
 				{Cause: HoldRequestFailed, Name: "shop", Pods: 1, Nodes: 1, First: shop("web-1"), Message: "exceeded quota", Since: after(2)},
 			},
 			"4 nodes cannot be cordoned (since 2026-11-21T12:01:00Z, a webhook says no): n1, n2, n3 and 1 more. " +
+				"2 nodes have a status that cannot be written (since 2026-11-21T12:01:00Z, no right): n5, n6. " +
 				"1 pod in namespace shop cannot be asked to leave (since 2026-11-21T12:02:00Z, exceeded quota): shop/web-1.",
 		},
 		{

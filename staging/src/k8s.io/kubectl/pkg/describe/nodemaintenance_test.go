@@ -338,3 +338,18 @@ func TestDescribeMaintainedNode(t *testing.T) {
 		compareWithGolden(t, filepath.Join("nodemaintenance", "node"+suffix+".txt"), output)
 	}
 }
+
+// Blockers are shown apart only where they are those of the stage, and the condition has none of them.
+func TestBlockersBesideTheDrain(t *testing.T) {
+	cordon, drain := newWork(coordinationv1alpha1.NodeMaintenanceStageCordon).blockedBy("no"), newWork(coordinationv1alpha1.NodeMaintenanceStageDrain).blockedBy("no")
+	older := newWork(coordinationv1alpha1.NodeMaintenanceStageComplete).blockedBy("no")
+	older.Generation, older.Status.ObservedGeneration = 2, 1
+	for name, tc := range map[string]struct {
+		work
+		want int
+	}{"cordon": {cordon, 1}, "drain": {drain, 0}, "older": {older, 0}} {
+		if got := blockersBesideTheDrain(tc.NodeMaintenance); len(got) != tc.want {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}
