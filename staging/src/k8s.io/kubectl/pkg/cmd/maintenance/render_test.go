@@ -449,6 +449,17 @@ func TestTimedOutNamesFewPods(t *testing.T) {
 	}
 }
 
+// TestTimesOfPublishedBlockers leaves out since when, which the message of the controller says.
+func TestTimesOfPublishedBlockers(t *testing.T) {
+	for cause, want := range map[maintenance.HoldCause]string{
+		maintenance.HoldCordonFailed: "", maintenance.HoldNodeStatusFailed: "", maintenance.HoldRequestFailed: "", maintenance.HoldDisruptionBudget: "for 60s",
+	} {
+		if got := blockerTimes(&blockerView{Cause: cause, Since: ptr.To(metav1.NewTime(testNow.Add(-time.Minute)))}, testNow); got != want {
+			t.Errorf("%s: got %q, want %q", cause, got, want)
+		}
+	}
+}
+
 func TestScreen(t *testing.T) {
 	var out bytes.Buffer
 	s := &screen{out: &out, size: func() (int, int) { return 10, 4 }}

@@ -208,6 +208,9 @@ b: blocked by interceptor backup.example.com, which does not report: 1 pod: defa
 b: blocked by the kubelet or a finalizer, long after the grace period: 1 pod: default/stuck-0`},
 		{"only a node", map[string]view{"b": {Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Says: "1 node cannot be cordoned"}}}}, "", exitBlocked,
 			"timed out while something was blocked; the maintenance goes on: kubectl maintenance watch b\nb: blocked: 1 node cannot be cordoned: Node n"},
+		{"only a node, and a pod that leaves", map[string]view{"b": {Blockers: []blockerView{
+			{Cause: maintenance.HoldNodeStatusFailed, Blocked: true, Nodes: 1, Object: "Node n", Says: "1 node has a status that cannot be written"}, {Cause: maintenance.HoldEvicting, Pods: 1},
+		}}}, "", exitBlocked, "timed out while something was blocked; the maintenance goes on: kubectl maintenance watch b\nb: blocked: 1 node has a status that cannot be written: Node n"},
 		{"by the word of the controller", map[string]view{"b": {PodsBlocked: 1, Unreadable: []string{"pods"}, Condition: "Somebody is\nin the way."}}, "", exitBlocked,
 			"timed out while pods were blocked; the maintenance goes on: kubectl maintenance watch b\nb: Somebody is in the way."},
 	} {
