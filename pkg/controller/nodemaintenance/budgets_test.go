@@ -247,31 +247,43 @@ func BenchmarkLook(b *testing.B) {
 
 // A tenant may write tens of thousands of requirements into one budget.
 func TestBudgetWithManyRequirements(t *testing.T) {
-	distinct := &metav1.LabelSelector{MatchLabels: map[string]string{}}
-	for _, name := range manyLabels(5_000) {
-		distinct.MatchLabels[name] = ""
-	}
-	equal := &metav1.LabelSelector{}
-	for range 5_000 {
-		equal.MatchExpressions = append(equal.MatchExpressions, metav1.LabelSelectorRequirement{Key: "a", Operator: metav1.LabelSelectorOpExists})
-	}
 	for name, tc := range map[string]struct {
-		selector     *metav1.LabelSelector
-		requirements int
+		selector func(size int) *metav1.LabelSelector
+		keeps    func(size int) int
 	}{
-		"distinct": {distinct, 5_000},
-		"equal":    {equal, 1},
+		"distinct": {
+			func(size int) *metav1.LabelSelector {
+				selector := &metav1.LabelSelector{MatchLabels: map[string]string{}}
+				for _, name := range manyLabels(size) {
+					selector.MatchLabels[name] = ""
+				}
+				return selector
+			},
+			func(size int) int { return size },
+		},
+		"equal": {
+			func(size int) *metav1.LabelSelector {
+				exists := metav1.LabelSelectorRequirement{Key: "a", Operator: metav1.LabelSelectorOpExists}
+				return &metav1.LabelSelector{MatchExpressions: slices.Repeat([]metav1.LabelSelectorRequirement{exists}, size)}
+			},
+			func(int) int { return 1 },
+		},
 	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		read := newBudgetSelector(newBudget("default", "b", tc.selector))
-		runtime.ReadMemStats(&after)
-		if requirements, _ := read.selector.Requirements(); len(requirements) != tc.requirements {
-			t.Errorf("%s: keeps %d requirements, want %d", name, len(requirements), tc.requirements)
+		var takes []uint64
+		for _, size := range []int{500, 5_000} {
+			budget := newBudget("default", "b", tc.selector(size))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			read := newBudgetSelector(budget)
+			runtime.ReadMemStats(&after)
+			takes = append(takes, after.TotalAlloc-before.TotalAlloc)
+			if requirements, _ := read.selector.Requirements(); len(requirements) != tc.keeps(size) {
+				t.Errorf("%s: keeps %d requirements, want %d", name, len(requirements), tc.keeps(size))
+			}
 		}
-		// What grows with the square of them takes twenty times as much.
-		if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 30 {
-			t.Errorf("%s: reading the selector takes %d MiB", name, used)
+		// What grows with the square of them takes a hundred times as much.
+		if takes[1] > 30*takes[0] {
+			t.Errorf("%s: reading ten times as many requirements takes %d bytes instead of %d", name, takes[1], takes[0])
 		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -408,6 +409,7 @@ func TestHandleFailsUntilDeadline(t *testing.T) {
 			return errors.New("no connection")
 		})
 		time.Sleep(3 * time.Hour)
+		synctest.Wait()
 		if diff := cmp.Diff([]time.Duration{0}, w.heartbeats(start)); diff != "" {
 			t.Errorf("heartbeats (-want +got):\n%s", diff)
 		}
@@ -561,12 +563,12 @@ func TestHandleFailsThenWorks(t *testing.T) {
 func TestMessageAfterALostAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, newRequest("a", withDeadline(time.Hour)))
-		lost := 0
+		var lost atomic.Int32
 		w.rejectReports(func(report sentReport) error {
-			if report.entry.Message != "second" || lost > 0 {
+			if report.entry.Message != "second" || lost.Load() > 0 {
 				return nil
 			}
-			lost++
+			lost.Add(1)
 			stored := newRequest("a", withDeadline(time.Hour))
 			stored.Status.Interceptors[0] = report.entry
 			if err := w.client.Tracker().Update(coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests"), stored, namespace); err != nil {
@@ -578,7 +580,7 @@ func TestMessageAfterALostAnswer(t *testing.T) {
 			turn.SetMessage("first")
 			time.Sleep(time.Minute)
 			turn.SetMessage("second")
-			for lost == 0 {
+			for lost.Load() == 0 {
 				time.Sleep(time.Millisecond)
 			}
 			turn.SetMessage("first")
@@ -587,8 +589,8 @@ func TestMessageAfterALostAnswer(t *testing.T) {
 		})
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if got := w.entry("a").Message; lost != 1 || got != "first" {
-			t.Errorf("%d answers were lost, and the message is %q, want first", lost, got)
+		if got := w.entry("a").Message; lost.Load() != 1 || got != "first" {
+			t.Errorf("%d answers were lost, and the message is %q, want first", lost.Load(), got)
 		}
 		stop()
 	})

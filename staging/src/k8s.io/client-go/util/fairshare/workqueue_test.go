@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -183,18 +184,21 @@ func TestWorkQueueShutsDown(t *testing.T) {
 			queue.Add(item)
 		}
 		take(t, queue, 1)
+		var lock sync.Mutex
 		var worked []string
-		workers := 0
+		var workers atomic.Int32
 		for range 2 {
-			workers++
+			workers.Add(1)
 			go func() {
-				defer func() { workers-- }()
+				defer workers.Add(-1)
 				for {
 					item, shutdown := queue.Get()
 					if shutdown {
 						return
 					}
+					lock.Lock()
 					worked = append(worked, item)
+					lock.Unlock()
 					queue.Done(item)
 				}
 			}()
@@ -202,13 +206,13 @@ func TestWorkQueueShutsDown(t *testing.T) {
 		queue.ShutDown()
 		queue.Add("a4")
 		synctest.Wait()
-		if workers != 2 || len(worked) > 0 {
-			t.Errorf("%d workers go on, and have worked on %v, want two that wait", workers, worked)
+		if workers.Load() != 2 || len(worked) > 0 {
+			t.Errorf("%d workers go on, and have worked on %v, want two that wait", workers.Load(), worked)
 		}
 		queue.Done("a1")
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"a2", "a3"}, worked); diff != "" || workers != 0 {
-			t.Errorf("%d workers go on, unexpected items (-want, +got):\n%s", workers, diff)
+		if diff := cmp.Diff([]string{"a2", "a3"}, worked); diff != "" || workers.Load() != 0 {
+			t.Errorf("%d workers go on, unexpected items (-want, +got):\n%s", workers.Load(), diff)
 		}
 	})
 }
