@@ -344,7 +344,7 @@ func TestRefusedCordonWithoutADrain(t *testing.T) {
 	f.createPods(1, "bad", 0)
 	f.createMaintenance("drain", stageDrain, "a", maintenance.StandardPlan()...)
 	f.run(time.Minute)
-	for range 10 {
+	for range 200 { // In each order of the two, which is random.
 		if got := f.ledger.count(); got.BlockedNodes[maintenance.HoldCordonFailed] != 1 || got.PendingPods != 1 {
 			t.Fatalf("metrics %+v", got)
 		}

@@ -710,7 +710,7 @@ var stageOrder = []coordinationv1alpha1.NodeMaintenanceStage{
 func (l *ledger) count() metrics.Counts {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	stages, held, blocked := map[string]int{}, map[string]*nodeCount{}, map[maintenance.HoldCause]sets.Set[string]{}
+	stages, drained, blocked := map[string]int{}, map[string]*nodeCount{}, map[maintenance.HoldCause]sets.Set[string]{}
 	block := func(node string, groups []maintenance.HoldGroup) {
 		for _, group := range groups {
 			if group.Cause.OfNode() {
@@ -727,12 +727,12 @@ func (l *ledger) count() metrics.Counts {
 		}
 		for node, count := range a.nodes {
 			stages[node] = max(stages[node], slices.Index(stageOrder, a.stage))
-			if count != nil {
-				block(node, count.holds)
+			if count == nil {
+				continue
 			}
-			// One that only cordons knows nothing of pods.
-			if count != nil && (a.drains() || a.holdsNode() && held[node] == nil) {
-				held[node] = count
+			block(node, count.holds)
+			if a.drains() { // Others know nothing of pods.
+				drained[node] = count
 			}
 		}
 	}
@@ -743,7 +743,7 @@ func (l *ledger) count() metrics.Counts {
 	for cause, nodes := range blocked {
 		counts.BlockedNodes[cause] = len(nodes)
 	}
-	for _, count := range held {
+	for _, count := range drained {
 		counts.PendingPods += count.pending
 		counts.EvictingPods += count.active
 		for _, group := range count.holds {

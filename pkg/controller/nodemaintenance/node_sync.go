@@ -412,8 +412,8 @@ func (c *Controller) recordNode(node *v1.Node, orders []order, facts *nodeFacts,
 	c.recordDelays(node.Name, c.delays(node, facts, view), facts.observed)
 }
 
-// recordDelays tells those maintenances in Complete that wait for the node what keeps it. They need
-// not select it any more, nor need it exist.
+// recordDelays tells those maintenances that wait for the node to be given back what keeps it: those
+// in Complete, and those that hold others and do not select it any more. It need not exist.
 func (c *Controller) recordDelays(node string, holds []maintenance.Hold, observed int) {
 	for _, name := range c.ledger.delay(node, maintenance.GroupHolds(holds), observed) {
 		c.maintenances.AddAfter(name, lookInterval)
@@ -525,9 +525,9 @@ func (c *Controller) cordon(ctx context.Context, node *v1.Node, view *nodeView, 
 // equal one, and no event tells.
 func (c *Controller) lookAgain(node *v1.Node) { c.nodes.AddAfter(node.Name, staleInterval) }
 
-// cordonFailed notes that the node cannot be cordoned or uncordoned, which is tried again later. It returns
-// the error where it says nothing about that: the node has changed or gone, or the controller
-// stops. The log has it once.
+// cordonFailed notes that the node cannot be cordoned or uncordoned, which is tried again later. It
+// returns the error where it says nothing about that: the node has changed or gone, or the
+// controller stops. The log has it once.
 func (c *Controller) cordonFailed(ctx context.Context, node *v1.Node, write types.UID, err error) error {
 	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return err

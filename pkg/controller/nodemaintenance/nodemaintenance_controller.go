@@ -68,7 +68,7 @@ type Controller struct {
 	// cordoned a node by hand meanwhile is overruled then, and a cordon of a node that is not
 	// selected any more stays.
 	ownCordons sync.Map
-	// failures are the cordons and requests that the API server has refused.
+	// failures are the writes to nodes and requests that have failed, and are tried again.
 	failures *failures
 	// requests are the writes of requests that are due.
 	requests *requestQueue

@@ -235,7 +235,8 @@ func (t *Turn) work(place *fairshare.Place) (message string, err error) {
 	}
 }
 
-// tryStart starts an attempt if there is a place, and returns it. If not, it says so, unless there is a failure that says more.
+// tryStart starts an attempt if there is a place, and returns it. If not, it says so, unless there
+// is a failure that says more.
 func (t *Turn) tryStart(number int) (place *fairshare.Place) {
 	place = t.interceptor.places.TryAcquire(t.request.Namespace)
 	switch {
