@@ -33,8 +33,9 @@ import (
 )
 
 const (
-	// probeInterval is how often the API server is asked whether it serves. An outage between
-	// two probes is shorter than what the client library takes for two attempts to report.
+	// probeInterval is how long the API server may have served nothing before it is asked whether
+	// it serves. A shorter outage is over before the client library gives up two attempts to
+	// report.
 	probeInterval = 30 * time.Second
 
 	// probeTimeout is how long the answer may take. A report that took longer would be given
@@ -55,6 +56,8 @@ type outages struct {
 
 	lock sync.Mutex
 	last time.Time
+	// served is when the API server and its storage were last seen to serve.
+	served time.Time
 	// refused holds until when the status of a request cannot be written, as far as is known.
 	refused map[types.NamespacedName]time.Time
 }
@@ -80,11 +83,14 @@ func (o *outages) noteRefused(request types.NamespacedName) {
 	o.refused[request] = o.own.Now().Add(maxDecisionRetryDelay)
 }
 
-// noteWritten records that the status of a request could be written: what was in the way is gone.
+// noteWritten records that the status of a request could be written: what was in the way is gone,
+// and there is no outage.
 func (o *outages) noteWritten(request types.NamespacedName) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
-	if until, now := o.refused[request], o.own.Now(); until.After(now) {
+	now := o.own.Now()
+	o.served = now
+	if until := o.refused[request]; until.After(now) {
 		o.refused[request] = now
 	}
 }
@@ -143,19 +149,32 @@ func (o *outages) watchThrough(logger klog.Logger, informer cache.SharedIndexInf
 	}
 }
 
-// probe reads requests again and again until the context ends. The watch alone would not do:
-// where the API server refuses connections, or is too busy, the informer waits in silence.
+// probe reads requests whenever nothing else has shown for a while that the API server serves,
+// until the context ends. The watch alone would not do: where the API server refuses connections,
+// or is too busy, the informer waits in silence.
 func (o *outages) probe(ctx context.Context, clock clock.WithTicker, client kubernetes.Interface) {
-	ticker := clock.NewTicker(probeInterval)
-	defer ticker.Stop()
+	timer := clock.NewTimer(probeInterval)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C():
-			o.observe(readOnce(ctx, client))
+		case <-timer.C():
 		}
+		wait := o.untilProbe()
+		if wait <= 0 {
+			o.observe(readOnce(ctx, client))
+			wait = probeInterval
+		}
+		timer.Reset(wait)
 	}
+}
+
+// untilProbe returns how long the last sign that the API server serves is enough.
+func (o *outages) untilProbe() time.Duration {
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	return probeInterval - o.own.Since(o.served)
 }
 
 // readOnce reads as little as it can. It wants the newest state, so that the API server needs

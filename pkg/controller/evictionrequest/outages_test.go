@@ -32,10 +32,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 )
 
@@ -357,6 +359,44 @@ func TestProbe(t *testing.T) {
 		if lasted := time.Since(began); lasted != probeTimeout || !isOutage(err) {
 			t.Errorf("ended after %s with %v, want an outage after %s", lasted, err, probeTimeout)
 		}
+	})
+}
+
+// While the controller's own writes succeed nothing else is asked. When they cease, the API server
+// is asked as long after the last of them as after a probe.
+func TestNoProbeWhileWritesSucceed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		client := fake.NewClientset()
+		away := newOutages(clock.RealClock{}, clock.RealClock{})
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			away.probe(ctx, clock.RealClock{}, client)
+		}()
+		probes := func(when string, want int) {
+			t.Helper()
+			synctest.Wait()
+			if got := len(client.Actions()); got != want {
+				t.Errorf("%d probes %s, want %d", got, when, want)
+			}
+		}
+		for range 20 {
+			time.Sleep(7 * time.Second)
+			away.noteWritten(requestKeyOfPod)
+		}
+		probes("while writes succeed", 0)
+		away.noteRefused(requestKeyOfPod)
+		time.Sleep(probeInterval - time.Second)
+		probes("just after a write", 0)
+		for i := range 3 {
+			time.Sleep(time.Second)
+			probes("after silence", i+1)
+			time.Sleep(probeInterval - time.Second)
+			probes("soon after another", i+1)
+		}
+		stop()
+		<-ended
 	})
 }
 
