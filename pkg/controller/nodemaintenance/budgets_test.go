@@ -287,3 +287,25 @@ func TestBudgetWithManyRequirements(t *testing.T) {
 		}
 	}
 }
+
+// What is kept of a budget goes with it.
+func TestDeletedBudgetIsForgotten(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pods := f.createPods(1, "n", 0, ofApp("web"))
+	budgets := f.client.PolicyV1().PodDisruptionBudgets("default")
+	if _, err := budgets.Create(f.ctx, newBudget("default", "web", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.deliverBudgets()
+	if found := newBudgetFinder(f.budgetLister, f.budgetSelectors).of(pods[0]); len(found) != 1 || len(f.budgetSelectors.known) != 1 {
+		t.Fatalf("found %d budgets, keeps %d, want 1 and 1", len(found), len(f.budgetSelectors.known))
+	}
+	if err := budgets.Delete(f.ctx, "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.deliverBudgets()
+	if len(f.budgetSelectors.known) > 0 {
+		t.Errorf("keeps %v after the budget was deleted", f.budgetSelectors.known)
+	}
+}

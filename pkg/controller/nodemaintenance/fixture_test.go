@@ -37,6 +37,7 @@ import (
 	"k8s.io/client-go/informers"
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
+	policyinformers "k8s.io/client-go/informers/policy/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
@@ -63,8 +64,8 @@ type fixture struct {
 	tracker *versionedTracker
 	clock   *testingclock.FakeClock
 
-	maintenanceInformer, requestInformer, nodeInformer, podInformer *handledInformer
-	nodeQueue, maintenanceQueue                                     *recordedQueue
+	maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer *handledInformer
+	nodeQueue, maintenanceQueue                                                     *recordedQueue
 	// events are what people were told, as "kind name: reason".
 	events []string
 	uids   int
@@ -91,13 +92,14 @@ func (f *fixture) restart() {
 	f.t.Helper()
 	factory := informers.NewSharedInformerFactory(f.client, 0)
 	maintenances, requests := factory.Coordination().V1alpha1().NodeMaintenances(), factory.Coordination().V1alpha1().EvictionRequests()
-	nodes, pods := factory.Core().V1().Nodes(), factory.Core().V1().Pods()
+	nodes, pods, budgets := factory.Core().V1().Nodes(), factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets()
 	f.maintenanceInformer = &handledInformer{SharedIndexInformer: maintenances.Informer()}
 	f.requestInformer = &handledInformer{SharedIndexInformer: requests.Informer()}
 	f.nodeInformer = &handledInformer{SharedIndexInformer: nodes.Informer()}
 	f.podInformer = &handledInformer{SharedIndexInformer: pods.Informer()}
+	f.budgetInformer = &handledInformer{SharedIndexInformer: budgets.Informer()}
 	c, err := NewWithClock(f.ctx, handledMaintenances{maintenances, f.maintenanceInformer}, handledRequests{requests, f.requestInformer},
-		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, factory.Policy().V1().PodDisruptionBudgets(), f.client, f.client, f.disabled, f.clock)
+		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, handledBudgets{budgets, f.budgetInformer}, f.client, f.client, f.disabled, f.clock)
 	if err != nil {
 		f.t.Fatalf("creating the controller: %v", err)
 	}
@@ -172,6 +174,12 @@ func (f *fixture) deliverPods() {
 func (f *fixture) deliverRequests() {
 	list, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{})
 	deliver(f, f.requestInformer, ptrs(list.Items), err)
+}
+
+// deliverBudgets is apart: few tests have any.
+func (f *fixture) deliverBudgets() {
+	list, err := f.client.PolicyV1().PodDisruptionBudgets("").List(f.ctx, metav1.ListOptions{})
+	deliver(f, f.budgetInformer, ptrs(list.Items), err)
 }
 
 func ptrs[T any](items []T) []*T {
@@ -530,6 +538,13 @@ type handledRequests struct {
 }
 
 func (h handledRequests) Informer() cache.SharedIndexInformer { return h.informer }
+
+type handledBudgets struct {
+	policyinformers.PodDisruptionBudgetInformer
+	informer cache.SharedIndexInformer
+}
+
+func (h handledBudgets) Informer() cache.SharedIndexInformer { return h.informer }
 
 type handledNodes struct {
 	coreinformers.NodeInformer

@@ -551,3 +551,72 @@ func TestRestartLetsOthersComplete(t *testing.T) {
 		}
 	}
 }
+
+// After a restart only those nodes are waited for that were not given back, and that nobody else
+// holds. They are synced even if no event has brought them: the caches may have learned of the
+// request before they learned of its pod.
+func TestNodesOfAnEarlierProcess(t *testing.T) {
+	refuseStatus := func(f *fixture) { f.refuse("patch", "nodes", "status", webhook) }
+	for name, test := range map[string]struct {
+		refuse func(*fixture)
+		change func(f *fixture, pod *v1.Pod)
+		waits  bool
+	}{
+		"a status that was not cleared": {refuseStatus, func(f *fixture, _ *v1.Pod) { f.relabel("n", nil) }, true},
+		"one that is cordoned by another maintenance": {refuseStatus, func(f *fixture, _ *v1.Pod) {
+			f.createMaintenance("cordon", stageCordon, "c")
+			f.relabel("n", map[string]string{"c": ""})
+			f.run(time.Minute)
+		}, false},
+		"a pod that is asked": {refuseRequests, func(f *fixture, _ *v1.Pod) { f.relabel("n", nil) }, true},
+		"one whose request is finished": {refuseRequests, func(f *fixture, pod *v1.Pod) {
+			f.relabel("n", nil)
+			f.finish(pod)
+		}, false},
+		"one that another maintenance drains": {refuseRequests, func(f *fixture, _ *v1.Pod) {
+			f.createMaintenance("drain", stageDrain, "c", maintenance.StandardPlan()...)
+			f.relabel("n", map[string]string{"c": ""})
+			f.run(time.Minute)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createNode("n", map[string]string{"a": ""})
+			f.createNode("held", map[string]string{"b": ""})
+			pods := f.createPods(1, "n", 0)
+			f.createPods(1, "held", 0)
+			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+			f.createMaintenance("other", stageDrain, "b", maintenance.StandardPlan()...)
+			f.settle()
+			test.refuse(f)
+			// The other one is kept from its end in any case, and waits for whatever is left.
+			f.complete("other")
+			f.complete("m")
+			f.run(time.Minute)
+			test.change(f, pods[0])
+			f.restart()
+			if _, waits := f.ledger.maintenances["other"].unreleased["n"]; waits != test.waits {
+				t.Errorf("waits for the node: %t, want %t", waits, test.waits)
+			}
+			f.nodeQueue.keys = nil
+			f.adoptAll()
+			if synced := slices.Contains(f.nodeQueue.keys, "n"); synced != test.waits {
+				t.Errorf("syncs the node: %t, want %t", synced, test.waits)
+			}
+		})
+	}
+}
+
+func refuseRequests(f *fixture) { f.refuse("patch", "evictionrequests", "", quota) }
+
+// finish has the request of a pod that is still there end.
+func (f *fixture) finish(pod *v1.Pod) {
+	f.t.Helper()
+	request := f.request1(pod)
+	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
+		Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonValidationFailed,
+	})
+	if _, err := f.client.CoordinationV1alpha1().EvictionRequests(pod.Namespace).UpdateStatus(f.ctx, request, metav1.UpdateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+}
