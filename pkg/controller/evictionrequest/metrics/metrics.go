@@ -16,7 +16,7 @@ limitations under the License.
 
 // Package metrics holds the metrics of the evictionrequest-controller. None of them
 // has a label by pod, request or namespace, and labels whose values users choose are
-// bounded. docs/observability.md lists them for those who read them.
+// bounded. docs/reference/metrics.md lists them.
 package metrics
 
 import (
