@@ -15,24 +15,24 @@ limitations under the License.
 */
 
 // Package fairshare divides a number of places, such as workers or calls in flight, between
-// tenants, such as namespaces, whose webhooks may make the calls slow or keep them from ending:
+// tenants, such as namespaces, whose webhooks may make calls slow or hang:
 //
-//   - One tenant has at most a given number of places. With more than one place, it gets
-//     another only while enough stay free for others, in proportion to what it has: several
-//     busy tenants never have all places, as long as they are fewer than the places.
-//   - A tenant is slow while one of its items takes five seconds or longer, and when that
-//     happened twice in half an hour. What hangs at about the same time counts once, so that a hiccup
-//     of the API server makes nobody slow for long. All slow tenants together have at most half
-//     of the places.
-//   - A tenant without a quick answer in the last five minutes has at most an eighth. Those of
-//     them that are not slow, and the slow ones, together have at most three quarters, so that
-//     many new tenants whose calls hang leave places too.
+//   - One tenant has at most a given number of places. A tenant that has places gets another one
+//     only if enough places stay free for others, in proportion to the number that it has: several
+//     busy tenants never have all places, as long as there are fewer tenants than places.
+//   - A tenant is slow while one of its items takes five seconds or longer, and after two such
+//     items within half an hour. Items that are slow at about the same time count once, so that a
+//     short outage of the API server does not make all tenants slow for long. All slow tenants
+//     together have at most half of the places.
+//   - A tenant without a quick item in the last five minutes is unknown, unless it is slow, and has
+//     at most an eighth of the places. Unknown and slow tenants together have at most three
+//     quarters, so that many new tenants whose calls hang also leave places free.
 //
-// Each of these is one place at least. The tenant with the fewest places gets the next one,
-// several that have as many take turns, and the work of a tenant keeps its order.
+// Each of these limits is at least one place. The tenant with the fewest places gets the next one,
+// tenants with the same number take turns, and the items of one tenant keep their order.
 //
-// An answer is whatever the work on an item takes, also where it needs no call.
+// Every completed item counts with its duration, even if it made no call.
 //
-// WorkQueue does so for the workers of a workqueue, Places for goroutines that wait, and Line
-// for a queue with rules of its own.
+// WorkQueue applies this to the workers of a workqueue, Places to goroutines that wait, and Line to
+// a queue with other rules.
 package fairshare

@@ -28,58 +28,57 @@ import (
 )
 
 const (
-	// slowAnswer is how long the work on one item takes at least that makes its tenant slow.
-	// A busy API server takes up to three seconds for an eviction; what takes longer waits,
-	// for a webhook for example.
-	slowAnswer = 5 * time.Second
+	// slowThreshold is the minimum duration of a slow item. A busy API server takes up to three
+	// seconds for an eviction. A longer call waits, for example for a webhook.
+	slowThreshold = 5 * time.Second
 
-	// slowMemory and quickMemory are for how long an answer says something of its tenant. Each
-	// time that a tenant may count as quick, its calls can hang in all the places that it gets.
-	slowMemory  = 30 * time.Minute
-	quickMemory = 5 * time.Minute
+	// slowWindow and quickWindow are how long an item counts for its tenant. Whenever a tenant
+	// counts as quick, its calls can hang in all the places that it gets.
+	slowWindow  = 30 * time.Minute
+	quickWindow = 5 * time.Minute
 
-	// hiccup is how long after slow work other work has to begin that counts as slow again.
-	hiccup = time.Minute
+	// slowInterval is how long after slow work other work must begin to count as slow again.
+	slowInterval = time.Minute
 )
 
-var memory = [unknown]time.Duration{slow: slowMemory, quick: quickMemory}
+var window = [unknown]time.Duration{slow: slowWindow, quick: quickWindow}
 
-// standing is what the answers of a tenant say.
-type standing int
+// class is the classification of a tenant by its items.
+type class int
 
 const (
-	// slow is a tenant of which an item takes slowAnswer now, or took it twice.
-	slow standing = iota
-	// quick is another tenant, of which an item took less.
+	// slow is a tenant with a slow item in progress, or with two in the window.
+	slow class = iota
+	// quick is any other tenant with a quick item in the window.
 	quick
-	// unknown is one without a quick answer in the memory.
+	// unknown is any other tenant.
 	unknown
-	standings
+	numClasses
 )
 
-// Line is what waits for places, and what has one. Each item is of a tenant. Its caller has
-// at most one equal item waiting at a time, and makes its calls one after the other.
+// Line holds the items that wait for a place and those that have one. Each item belongs to a
+// tenant. An item must not be waiting twice, and calls must not be concurrent.
 //
-// Nothing can stand still without a timer. The places of slow and unknown tenants, and those of
-// one tenant, are bounded by one or more. So when a bound holds back what waits, something
-// that counts for this bound has a place, and its Release makes room. How many places are free
-// changes with Pop and Release alone, too.
+// It makes progress without a timer. The places of slow and unknown tenants together, and those of
+// one tenant, are limited to one or more. So when a limit holds back a waiting item, an item that
+// counts toward this limit has a place, and its Release allows the next one. The number of free
+// places also changes with Pop and Release only.
 type Line[T comparable] struct {
 	clock            clock.PassiveClock
 	total, perTenant int // See Limit.
 
 	tenants map[string]*tenant[T]
 	waiting int
-	// running has a place, in the order of its beginning, or of Pop if it has not begun.
+	// running has the items with a place, in the order of Begin, or of Pop before Begin.
 	running []*work[T]
-	// places counts these by the standing of their tenants.
-	places [standings]int
-	// ready are the tenants of which an item may be taken as far as it is up to them alone.
-	// Turns number these over all heaps.
-	ready [standings]readyTenants[T]
+	// places counts them by the class of their tenants.
+	places [numClasses]int
+	// ready holds the tenants that have waiting items and are below their own limit. turns numbers
+	// them across all heaps.
+	ready [numClasses]readyTenants[T]
 	turns uint64
-	// answered are the tenants with an answer of that kind in the memory, the oldest first.
-	answered [unknown]list.List
+	// recent has the tenants with such an item in the window, the oldest first.
+	recent [unknown]list.List
 }
 
 // work is an item that has a place.
@@ -87,31 +86,31 @@ type work[T comparable] struct {
 	tenant *tenant[T]
 	item   T
 	began  time.Time // Zero before Begin.
-	slow   bool      // It takes slowAnswer already.
+	slow   bool      // It takes slowThreshold or longer.
 }
 
 type tenant[T comparable] struct {
-	name     string
-	standing standing
-	places   int
-	// first waits before the others; waiting has the elements of both.
+	name   string
+	class  class
+	places int
+	// first is served before others; waiting has the elements of both.
 	first, others list.List
 	waiting       map[T]*list.Element
-	// ready is its index in Line.ready, -1 if it is not there; turn is its turn among those
-	// with as many places.
+	// ready is the index in Line.ready, or -1. turn is the order among tenants with the same number
+	// of places.
 	ready int
 	turn  uint64
-	// slowWork counts its items that take slowAnswer now. timesSlow is how often some did in
-	// the memory, lastSlow when that was counted last.
+	// slowWork counts the slow items in progress. timesSlow counts the slow items in the window,
+	// and lastSlow is when it last increased.
 	slowWork, timesSlow int
 	lastSlow            time.Time
-	// answered is its place in Line.answered, until when it stays there.
-	answered [unknown]*list.Element
-	until    [unknown]time.Time
+	// recent is the element in Line.recent, and until is when it expires.
+	recent [unknown]*list.Element
+	until  [unknown]time.Time
 }
 
-// readyTenants is a heap: the tenant with the fewest places is the first, and of several that
-// have as many the one whose turn it is.
+// readyTenants is a heap: the first tenant has the fewest places, and the earliest turn of those
+// with the same number.
 type readyTenants[T comparable] []*tenant[T]
 
 func (r readyTenants[T]) Len() int           { return len(r) }
@@ -140,14 +139,13 @@ func (t *tenant[T]) compare(other *tenant[T]) int {
 	return cmp.Or(cmp.Compare(t.places, other.places), cmp.Compare(t.turn, other.turn))
 }
 
-// NewLine returns a line with any number of places.
+// NewLine returns a line with an unlimited number of places.
 func NewLine[T comparable](clock clock.PassiveClock) *Line[T] {
 	return &Line[T]{clock: clock, tenants: map[string]*tenant[T]{}}
 }
 
-// Limit sets how many places there are, and how many of them one tenant may have. If total is
-// zero, there is any number of places, also for one tenant; if perTenant is zero, no share is
-// bounded.
+// Limit sets the total number of places and the maximum for one tenant. If total is zero, there is
+// no limit at all. If perTenant is zero, only the total is limited.
 func (l *Line[T]) Limit(total, perTenant int) {
 	if total == 0 {
 		perTenant = 0
@@ -158,7 +156,7 @@ func (l *Line[T]) Limit(total, perTenant int) {
 	}
 }
 
-// Push adds an item behind the others of its tenant.
+// Push adds an item after the other items of its tenant.
 func (l *Line[T]) Push(name string, item T) {
 	t := l.tenant(name)
 	t.waiting[item] = t.others.PushBack(item)
@@ -166,7 +164,7 @@ func (l *Line[T]) Push(name string, item T) {
 	l.update(t)
 }
 
-// PushFirst adds an item that goes before those of Push, behind others of PushFirst.
+// PushFirst adds an item before the items added by Push and after those added by PushFirst.
 func (l *Line[T]) PushFirst(name string, item T) {
 	t := l.tenant(name)
 	t.waiting[item] = t.first.PushBack(item)
@@ -177,17 +175,17 @@ func (l *Line[T]) PushFirst(name string, item T) {
 func (l *Line[T]) tenant(name string) *tenant[T] {
 	t := l.tenants[name]
 	if t == nil {
-		t = &tenant[T]{name: name, standing: unknown, ready: -1, waiting: map[T]*list.Element{}}
+		t = &tenant[T]{name: name, class: unknown, ready: -1, waiting: map[T]*list.Element{}}
 		l.tenants[name] = t
 	}
 	return t
 }
 
-// Len is how many items wait.
+// Len returns the number of waiting items.
 func (l *Line[T]) Len() int { return l.waiting }
 
-// Pop takes the next item that may have a place, which it has until Release. It is of the
-// tenant with the fewest places; those with as many have their turns.
+// Pop returns the next item that may have a place. It keeps the place until Release. It belongs to
+// the tenant with the fewest places. Tenants with the same number take turns.
 func (l *Line[T]) Pop() (item T, found bool) {
 	t := l.next()
 	if t == nil {
@@ -199,15 +197,15 @@ func (l *Line[T]) Pop() (item T, found bool) {
 	}
 	item = element.Value.(T)
 	l.drop(t, item)
-	l.unready(t) // It comes to be the last in turn.
+	l.removeReady(t) // It is added again as the last in turn.
 	l.running = append(l.running, &work[T]{tenant: t, item: item})
 	t.places++
-	l.places[t.standing]++
+	l.places[t.class]++
 	l.update(t)
 	return item, true
 }
 
-// Remove takes an item out that waits, if it does.
+// Remove removes an item that waits. It does nothing if the item does not wait.
 func (l *Line[T]) Remove(name string, item T) {
 	if t := l.tenants[name]; t != nil && t.waiting[item] != nil {
 		l.drop(t, item)
@@ -222,8 +220,8 @@ func (l *Line[T]) drop(t *tenant[T], item T) {
 	l.waiting--
 }
 
-// Begin says that the work on an item that has a place begins: it counts from then on how long
-// that takes. It has no effect later.
+// Begin starts to measure the duration of the work on an item that has a place. Further calls have
+// no effect.
 func (l *Line[T]) Begin(item T) {
 	i := l.place(item)
 	if i < 0 || !l.running[i].began.IsZero() {
@@ -234,51 +232,51 @@ func (l *Line[T]) Begin(item T) {
 	l.running = append(slices.Delete(l.running, i, i+1), w)
 }
 
-// Release gives the place of the item back. Without Begin, that says nothing of its tenant. It
-// may let several items have a place: the caller asks for them with Pop.
+// Release releases the place of the item. Without Begin, it does not affect the class of the
+// tenant. Several items may be able to have a place then: call Pop until it finds none.
 func (l *Line[T]) Release(item T) {
 	i := l.place(item)
 	if i < 0 {
 		return
 	}
 	now, w := l.clock.Now(), l.running[i]
-	l.age(now)
+	l.refresh(now)
 	l.running = slices.Delete(l.running, i, i+1)
 	w.tenant.places--
-	l.places[w.tenant.standing]--
+	l.places[w.tenant.class]--
 	if !w.began.IsZero() {
-		l.answer(w, now)
+		l.recordDuration(w, now)
 	}
 	l.update(w.tenant)
 }
 
-// place is the index of the item in what is running, or -1.
+// place returns the index of the item in running, or -1.
 func (l *Line[T]) place(item T) int {
 	return slices.IndexFunc(l.running, func(w *work[T]) bool { return w.item == item })
 }
 
-// next returns the tenant whose turn it is, or nil.
+// next returns the tenant that gets the next place, or nil.
 func (l *Line[T]) next() *tenant[T] {
-	l.age(l.clock.Now())
+	l.refresh(l.clock.Now())
 	if l.total > 0 && len(l.running) >= l.total {
 		return nil
 	}
 	var next *tenant[T]
-	for s := range standings {
-		if len(l.ready[s]) == 0 || !l.mayHaveMore(s) {
+	for s := range numClasses {
+		if len(l.ready[s]) == 0 || !l.belowClassLimit(s) {
 			continue
 		}
-		// Where the one with the fewest places may not have more, no other may.
-		if t := l.ready[s][0]; l.leavesEnough(t) && (next == nil || t.compare(next) < 0) {
+		// If the tenant with the fewest places may not have more, no other tenant of the class may.
+		if t := l.ready[s][0]; l.leavesReserve(t) && (next == nil || t.compare(next) < 0) {
 			next = t
 		}
 	}
 	return next
 }
 
-// mayHaveMore reports whether the tenants of that standing may have another place: slow ones
-// have half together, and three quarters with those that may turn out to be slow.
-func (l *Line[T]) mayHaveMore(s standing) bool {
+// belowClassLimit reports whether the tenants of the class may have another place. Slow tenants
+// have at most half of the places, and slow and unknown tenants three quarters.
+func (l *Line[T]) belowClassLimit(s class) bool {
 	switch {
 	case l.perTenant == 0 || s == quick:
 		return true
@@ -288,32 +286,32 @@ func (l *Line[T]) mayHaveMore(s standing) bool {
 	return l.places[slow]+l.places[unknown] < max(1, l.total*3/4)
 }
 
-// leavesEnough reports whether enough places stay free for others when the tenant takes another
-// one: the more it has, the more, in the proportion in which one tenant alone has perTenant and
-// leaves the rest, but never more than it has itself. So several tenants that take what they
-// get never have all, and one without a place gets one: nobody knows which of the quick ones
-// will hang next. Switches share their buffers by such dynamic thresholds.
-func (l *Line[T]) leavesEnough(t *tenant[T]) bool {
+// leavesReserve reports whether enough places stay free for others if the tenant takes another one.
+// The number grows with the places of the tenant, in the proportion in which a single tenant with
+// perTenant places leaves the rest, but is never larger than the number of its places. So several
+// busy tenants never have all places, and a tenant without a place gets one: any of the quick
+// tenants may hang next. Network switches share their buffers by similar dynamic thresholds.
+func (l *Line[T]) leavesReserve(t *tenant[T]) bool {
 	free := l.total - len(l.running) - 1
 	return l.perTenant == 0 || t.places == 0 || t.places*min(l.perTenant, l.total-l.perTenant) <= l.perTenant*free
 }
 
-// share is how many places the tenant may have. One that was never quick in the memory gets
-// few, so that it takes many of those to fill what they have together.
-func (l *Line[T]) share(t *tenant[T]) int {
-	if t.answered[quick] == nil {
+// maxPlaces returns how many places the tenant may have. A tenant without a quick item in the
+// window gets few, so that only many such tenants can fill their common limit.
+func (l *Line[T]) maxPlaces(t *tenant[T]) int {
+	if t.recent[quick] == nil {
 		return max(1, min(l.perTenant, l.total/8))
 	}
 	return l.perTenant
 }
 
-// age brings up to date what time has changed.
-func (l *Line[T]) age(now time.Time) {
+// refresh applies the effects of the passage of time.
+func (l *Line[T]) refresh(now time.Time) {
 	for _, w := range l.running {
 		if w.slow || w.began.IsZero() {
 			continue
 		}
-		if now.Sub(w.began) < slowAnswer {
+		if now.Sub(w.began) < slowThreshold {
 			break
 		}
 		w.slow = true
@@ -321,78 +319,78 @@ func (l *Line[T]) age(now time.Time) {
 		l.update(w.tenant)
 	}
 	for s := range unknown {
-		for front := l.answered[s].Front(); front != nil; front = l.answered[s].Front() {
+		for front := l.recent[s].Front(); front != nil; front = l.recent[s].Front() {
 			t := front.Value.(*tenant[T])
 			if now.Before(t.until[s]) {
 				break
 			}
-			l.answered[s].Remove(front)
-			t.answered[s] = nil
+			l.recent[s].Remove(front)
+			t.recent[s] = nil
 			l.update(t)
 		}
 	}
 }
 
-// answer notes how long the work took. What was going on at about the same time counts as slow
-// once: an API server that hangs for a moment does not make all tenants slow for long.
-func (l *Line[T]) answer(w *work[T], now time.Time) {
+// recordDuration records how long the work took. Slow work that overlaps counts once: a short
+// outage of the API server does not make all tenants slow for long.
+func (l *Line[T]) recordDuration(w *work[T], now time.Time) {
 	t := w.tenant
 	if !w.slow {
-		l.remember(t, quick, now)
+		l.recordItem(t, quick, now)
 		return
 	}
 	t.slowWork--
-	if t.answered[slow] == nil {
+	if t.recent[slow] == nil {
 		t.timesSlow = 0
 	}
-	if t.timesSlow == 0 || w.began.Sub(t.lastSlow) >= hiccup {
+	if t.timesSlow == 0 || w.began.Sub(t.lastSlow) >= slowInterval {
 		t.timesSlow++
 		t.lastSlow = now
 	}
-	l.remember(t, slow, now)
+	l.recordItem(t, slow, now)
 }
 
-// remember notes an answer of the tenant.
-func (l *Line[T]) remember(t *tenant[T], s standing, now time.Time) {
-	t.until[s] = now.Add(memory[s])
-	if t.answered[s] == nil {
-		t.answered[s] = l.answered[s].PushBack(t)
+// recordItem records an item of the tenant in the window of its class.
+func (l *Line[T]) recordItem(t *tenant[T], s class, now time.Time) {
+	t.until[s] = now.Add(window[s])
+	if t.recent[s] == nil {
+		t.recent[s] = l.recent[s].PushBack(t)
 	}
-	l.answered[s].MoveToBack(t.answered[s])
+	l.recent[s].MoveToBack(t.recent[s])
 }
 
-// update brings up to date what follows from the places and answers of a tenant, and from
-// what of it waits. Who comes to be ready is the last in turn.
+// update updates the state that depends on the places and items of a tenant. A tenant that becomes
+// ready is the last in turn.
 func (l *Line[T]) update(t *tenant[T]) {
 	now := unknown
 	switch {
-	case t.slowWork > 0, t.answered[slow] != nil && t.timesSlow > 1:
+	case t.slowWork > 0, t.recent[slow] != nil && t.timesSlow > 1:
 		now = slow
-	case t.answered[quick] != nil:
+	case t.recent[quick] != nil:
 		now = quick
 	}
-	ready := len(t.waiting) > 0 && (l.perTenant == 0 || t.places < l.share(t))
-	if !ready || now != t.standing {
-		l.unready(t)
+	ready := len(t.waiting) > 0 && (l.perTenant == 0 || t.places < l.maxPlaces(t))
+	if !ready || now != t.class {
+		l.removeReady(t)
 	}
-	l.places[t.standing] -= t.places
+	l.places[t.class] -= t.places
 	l.places[now] += t.places
-	t.standing = now
+	t.class = now
 	switch {
 	case ready && t.ready < 0:
 		l.turns++
 		t.turn = l.turns
 		heap.Push(&l.ready[now], t)
 	case ready:
-		heap.Fix(&l.ready[now], t.ready) // It may have another number of places.
+		heap.Fix(&l.ready[now], t.ready) // Its number of places may have changed.
 	}
-	if len(t.waiting)+t.places == 0 && t.answered == [unknown]*list.Element{} {
+	if len(t.waiting)+t.places == 0 && t.recent == [unknown]*list.Element{} {
 		delete(l.tenants, t.name)
 	}
 }
 
-func (l *Line[T]) unready(t *tenant[T]) {
+func (l *Line[T]) removeReady(t *tenant[T]) {
 	if t.ready >= 0 {
-		heap.Remove(&l.ready[t.standing], t.ready)
+		heap.Remove(&l.ready[t.class], t.ready)
 	}
 }

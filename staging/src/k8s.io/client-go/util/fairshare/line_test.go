@@ -26,25 +26,25 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// lineTest is a line whose items begin with the name of their tenant, a letter.
+// lineTest is a line whose items start with the name of their tenant, a letter.
 type lineTest struct {
 	*Line[string]
 	t     *testing.T
 	clock *testingclock.FakeClock
 }
 
-// newLineTest returns a line with limits, in which all tenants of that string were quick.
+// newLineTest returns a line with limits, in which all given tenants are quick.
 func newLineTest(t *testing.T, total, perTenant int, tenants string) *lineTest {
 	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	l := &lineTest{Line: NewLine[string](clock), t: t, clock: clock}
 	l.Limit(total, perTenant)
 	for _, tenant := range tenants {
-		l.answer(string(tenant), 0)
+		l.recordDuration(string(tenant), 0)
 	}
 	return l
 }
 
-// Pop begins the work on what it takes, too.
+// Pop also begins the work on the item.
 func (l *lineTest) Pop() (item string, found bool) {
 	if item, found = l.Line.Pop(); found {
 		l.Begin(item)
@@ -52,8 +52,8 @@ func (l *lineTest) Pop() (item string, found bool) {
 	return item, found
 }
 
-// answer has an item of the tenant take so long.
-func (l *lineTest) answer(tenant string, took time.Duration) {
+// recordDuration processes an item of the tenant in the given time.
+func (l *lineTest) recordDuration(tenant string, took time.Duration) {
 	l.Push(tenant, tenant+"!")
 	if item, found := l.Pop(); !found || item != tenant+"!" {
 		l.t.Fatalf("got %q, %t, want an item of %s alone", item, found, tenant)
@@ -62,7 +62,7 @@ func (l *lineTest) answer(tenant string, took time.Duration) {
 	l.Release(tenant + "!")
 }
 
-// fill has an item wait for each letter, numbered from zero.
+// fill adds an item for each letter, numbered from zero.
 func (l *lineTest) fill(tenants string) {
 	for i, tenant := range tenants {
 		l.Push(string(tenant), fmt.Sprintf("%c%d", tenant, i))
@@ -94,30 +94,30 @@ func TestLine(t *testing.T) {
 		change           func(l *lineTest)
 		want             []string
 	}{
-		"nothing waits":                   {total: 9, perTenant: 1},
-		"one tenant, in its order":        {waiting: "aaa", want: []string{"a0", "a1", "a2"}},
-		"tenants in turn":                 {waiting: "aaabbc", want: []string{"a0", "b3", "c5", "a1", "b4", "a2"}},
-		"all places are taken":            {total: 2, waiting: "aaab", want: []string{"a0", "b3"}},
-		"a tenant at its limit":           {total: 9, perTenant: 2, waiting: "aaabb", want: []string{"a0", "b3", "a1", "b4"}},
-		"a place comes free":              {total: 9, perTenant: 1, waiting: "aab", change: func(l *lineTest) { l.popAll(); l.Release("a0") }, want: []string{"a1"}},
-		"a place comes free for nobody":   {total: 9, perTenant: 1, waiting: "aab", change: func(l *lineTest) { l.popAll(); l.Release("b2") }},
-		"a place that nobody has":         {total: 9, perTenant: 1, waiting: "aa", change: func(l *lineTest) { l.popAll(); l.Release("a1") }},
-		"who comes later":                 {total: 9, perTenant: 1, waiting: "aab", change: func(l *lineTest) { l.Push("c", "c3") }, want: []string{"a0", "b2", "c3"}},
-		"who goes first":                  {waiting: "aab", change: func(l *lineTest) { l.PushFirst("a", "a!"); l.PushFirst("a", "a?") }, want: []string{"a!", "b2", "a?", "a0", "a1"}},
-		"one is removed":                  {waiting: "aab", change: func(l *lineTest) { l.Remove("a", "a0") }, want: []string{"a1", "b2"}},
-		"one that goes first is removed":  {waiting: "aab", change: func(l *lineTest) { l.PushFirst("a", "a!"); l.Remove("a", "a!") }, want: []string{"a0", "b2", "a1"}},
-		"the only one is removed":         {total: 9, perTenant: 1, waiting: "ab", change: func(l *lineTest) { l.Remove("a", "a0") }, want: []string{"b1"}},
-		"one that does not wait":          {waiting: "ab", change: func(l *lineTest) { l.Remove("a", "b1") }, want: []string{"a0", "b1"}},
-		"one of nobody":                   {waiting: "a", change: func(l *lineTest) { l.Remove("z", "z0") }, want: []string{"a0"}},
-		"the limit is raised":             {total: 9, perTenant: 1, waiting: "aaa", change: func(l *lineTest) { l.popAll(); l.Limit(9, 2) }, want: []string{"a1"}},
-		"the limit falls":                 {total: 9, perTenant: 3, waiting: "aaab", change: func(l *lineTest) { l.Pop(); l.Limit(9, 1) }, want: []string{"b3"}},
-		"fewest places first":             {waiting: "aab", change: func(l *lineTest) { l.popAll(); l.fill("aabbb"); l.Release("b2") }, want: []string{"b2", "b3", "a0", "b4", "a1"}},
-		"any number of places":            {perTenant: 1, waiting: "aab", want: []string{"a0", "b2", "a1"}},
-		"two take what they get":          {total: 9, perTenant: 6, waiting: "aaaaaaaabbbbbbbb", want: []string{"a0", "b8", "a1", "b9", "a2", "b10", "a3"}},
-		"one that has no place gets it":   {total: 9, perTenant: 6, waiting: "aaaaaaaabbbbbbbb", change: func(l *lineTest) { l.popAll(); l.fill("cc") }, want: []string{"c0"}},
-		"a small share for each":          {total: 9, perTenant: 2, waiting: "aaabbbccc", want: []string{"a0", "b3", "c6", "a1", "b4", "c7"}},
-		"a place of another comes free":   {total: 9, perTenant: 6, waiting: "aaaaaaaabbbb", change: func(l *lineTest) { l.popAll(); l.answerAll("b8", "b9") }, want: []string{"b11", "a4"}},
-		"places beyond a limit that fell": {total: 9, perTenant: 3, waiting: "aaaa", change: func(l *lineTest) { l.popAll(); l.Limit(9, 1); l.Release("a0") }},
+		"nothing waits":                         {total: 9, perTenant: 1},
+		"one tenant, in order":                  {waiting: "aaa", want: []string{"a0", "a1", "a2"}},
+		"tenants take turns":                    {waiting: "aaabbc", want: []string{"a0", "b3", "c5", "a1", "b4", "a2"}},
+		"all places are taken":                  {total: 2, waiting: "aaab", want: []string{"a0", "b3"}},
+		"a tenant at its limit":                 {total: 9, perTenant: 2, waiting: "aaabb", want: []string{"a0", "b3", "a1", "b4"}},
+		"a place is released":                   {total: 9, perTenant: 1, waiting: "aab", change: func(l *lineTest) { l.popAll(); l.Release("a0") }, want: []string{"a1"}},
+		"a place is released for none":          {total: 9, perTenant: 1, waiting: "aab", change: func(l *lineTest) { l.popAll(); l.Release("b2") }},
+		"an item without a place":               {total: 9, perTenant: 1, waiting: "aa", change: func(l *lineTest) { l.popAll(); l.Release("a1") }},
+		"a tenant that comes later":             {total: 9, perTenant: 1, waiting: "aab", change: func(l *lineTest) { l.Push("c", "c3") }, want: []string{"a0", "b2", "c3"}},
+		"items that go first":                   {waiting: "aab", change: func(l *lineTest) { l.PushFirst("a", "a!"); l.PushFirst("a", "a?") }, want: []string{"a!", "b2", "a?", "a0", "a1"}},
+		"an item is removed":                    {waiting: "aab", change: func(l *lineTest) { l.Remove("a", "a0") }, want: []string{"a1", "b2"}},
+		"an item that goes first is removed":    {waiting: "aab", change: func(l *lineTest) { l.PushFirst("a", "a!"); l.Remove("a", "a!") }, want: []string{"a0", "b2", "a1"}},
+		"the only item is removed":              {total: 9, perTenant: 1, waiting: "ab", change: func(l *lineTest) { l.Remove("a", "a0") }, want: []string{"b1"}},
+		"removal of an item that does not wait": {waiting: "ab", change: func(l *lineTest) { l.Remove("a", "b1") }, want: []string{"a0", "b1"}},
+		"removal for an unknown tenant":         {waiting: "a", change: func(l *lineTest) { l.Remove("z", "z0") }, want: []string{"a0"}},
+		"the limit is raised":                   {total: 9, perTenant: 1, waiting: "aaa", change: func(l *lineTest) { l.popAll(); l.Limit(9, 2) }, want: []string{"a1"}},
+		"the limit falls":                       {total: 9, perTenant: 3, waiting: "aaab", change: func(l *lineTest) { l.Pop(); l.Limit(9, 1) }, want: []string{"b3"}},
+		"fewest places first":                   {waiting: "aab", change: func(l *lineTest) { l.popAll(); l.fill("aabbb"); l.Release("b2") }, want: []string{"b2", "b3", "a0", "b4", "a1"}},
+		"unlimited places":                      {perTenant: 1, waiting: "aab", want: []string{"a0", "b2", "a1"}},
+		"two busy tenants":                      {total: 9, perTenant: 6, waiting: "aaaaaaaabbbbbbbb", want: []string{"a0", "b8", "a1", "b9", "a2", "b10", "a3"}},
+		"a tenant without a place":              {total: 9, perTenant: 6, waiting: "aaaaaaaabbbbbbbb", change: func(l *lineTest) { l.popAll(); l.fill("cc") }, want: []string{"c0"}},
+		"a small limit for each":                {total: 9, perTenant: 2, waiting: "aaabbbccc", want: []string{"a0", "b3", "c6", "a1", "b4", "c7"}},
+		"places of another are released":        {total: 9, perTenant: 6, waiting: "aaaaaaaabbbb", change: func(l *lineTest) { l.popAll(); l.releaseAll("b8", "b9") }, want: []string{"b11", "a4"}},
+		"more places than a lowered limit":      {total: 9, perTenant: 3, waiting: "aaaa", change: func(l *lineTest) { l.popAll(); l.Limit(9, 1); l.Release("a0") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLineTest(t, test.total, test.perTenant, "abc")
@@ -130,74 +130,74 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// Tenants that were slow twice have half of the places together, for half an hour.
+// Tenants that were slow twice share half of the places for half an hour.
 func TestSlowTenants(t *testing.T) {
 	l := newLineTest(t, 8, 6, "abcdq")
 	for _, tenant := range []string{"a", "b", "c"} {
-		l.answer(tenant, slowAnswer)
+		l.recordDuration(tenant, slowThreshold)
 	}
-	l.clock.Step(time.Minute - 2*slowAnswer)
+	l.clock.Step(time.Minute - 2*slowThreshold)
 	for _, tenant := range []string{"a", "b", "c", "d"} {
-		l.answer(tenant, slowAnswer)
+		l.recordDuration(tenant, slowThreshold)
 	}
-	l.answer("q", slowAnswer-1)
+	l.recordDuration("q", slowThreshold-1)
 	l.fill("aabbccqqqdd")
-	l.expect("half for all of them, in turn", "a0", "b2", "c4", "q6", "d9", "a1", "q7")
+	l.expect("half for all slow tenants, in turn", "a0", "b2", "c4", "q6", "d9", "a1", "q7")
 	l.Release("q6")
-	l.expect("a quick one makes no room for them", "d10")
+	l.expect("a place of a quick tenant is not for slow ones", "d10")
 	l.Release("a1")
-	l.expect("one of them does", "b3")
-	l.answerAll("d9", "d10", "q7", "a0", "b2", "b3", "c4")
-	l.expect("the last ones", "c5", "q8")
-	l.answerAll("c5", "q8")
+	l.expect("a place of a slow tenant is", "b3")
+	l.releaseAll("d9", "d10", "q7", "a0", "b2", "b3", "c4")
+	l.expect("the last items", "c5", "q8")
+	l.releaseAll("c5", "q8")
 
-	l.clock.Step(30*time.Minute - 5*slowAnswer)
-	l.answer("a", 0)
+	l.clock.Step(30*time.Minute - 5*slowThreshold)
+	l.recordDuration("a", 0)
 	l.fill("aaaaaa")
 	l.expect("still slow", "a0", "a1", "a2", "a3")
-	l.answerAll("a0", "a1", "a2", "a3")
-	l.clock.Step(4 * slowAnswer)
+	l.releaseAll("a0", "a1", "a2", "a3")
+	l.clock.Step(4 * slowThreshold)
 	l.expect("no longer slow", "a4", "a5")
-	if l.tenants["a"].standing != quick {
+	if l.tenants["a"].class != quick {
 		t.Error("a is slow for longer than half an hour")
 	}
 }
 
-// A hiccup makes a tenant slow once, however many of its items last for it.
-func TestHiccup(t *testing.T) {
+// A short outage makes a tenant slow once, for any number of items.
+func TestShortOutage(t *testing.T) {
 	l := newLineTest(t, 8, 6, "a")
 	l.fill("aaaaaa")
 	l.popAll()
-	l.clock.Step(slowAnswer)
-	l.answerAll("a0", "a1", "a2")
-	l.expect("nothing more")
-	if l.tenants["a"].standing != slow {
-		t.Error("a is not slow during the hiccup")
+	l.clock.Step(slowThreshold)
+	l.releaseAll("a0", "a1", "a2")
+	l.expect("no more items")
+	if l.tenants["a"].class != slow {
+		t.Error("a is not slow during the outage")
 	}
-	l.clock.Step(slowAnswer)
-	l.answerAll("a3", "a4", "a5")
+	l.clock.Step(slowThreshold)
+	l.releaseAll("a3", "a4", "a5")
 	l.fill("aaaaaa")
-	l.expect("all it may have, afterwards", "a0", "a1", "a2", "a3", "a4", "a5")
-	l.answerAll("a0", "a1", "a2", "a3", "a4", "a5")
+	l.expect("up to its limit, afterwards", "a0", "a1", "a2", "a3", "a4", "a5")
+	l.releaseAll("a0", "a1", "a2", "a3", "a4", "a5")
 
-	l.clock.Step(time.Minute - slowAnswer - 1)
+	l.clock.Step(time.Minute - slowThreshold - 1)
 	l.fill("aaaaaa")
-	l.expect("what is tried again right after it", "a0", "a1", "a2", "a3", "a4", "a5")
-	l.clock.Step(slowAnswer)
-	l.answerAll("a0", "a1", "a2", "a3", "a4", "a5")
+	l.expect("retries right after the outage", "a0", "a1", "a2", "a3", "a4", "a5")
+	l.clock.Step(slowThreshold)
+	l.releaseAll("a0", "a1", "a2", "a3", "a4", "a5")
 	l.fill("a")
-	l.expect("is part of it", "a0")
+	l.expect("count as the same outage", "a0")
 	l.clock.Step(1)
-	l.answerAll("a0")
+	l.releaseAll("a0")
 	l.fill("aaaaaa")
 	l.expect("a minute later", "a0", "a1", "a2", "a3", "a4", "a5")
-	l.clock.Step(slowAnswer)
-	l.answerAll("a0", "a1", "a2", "a3", "a4", "a5")
+	l.clock.Step(slowThreshold)
+	l.releaseAll("a0", "a1", "a2", "a3", "a4", "a5")
 	l.fill("aaaaaa")
-	l.expect("half after the second time", "a0", "a1", "a2", "a3")
+	l.expect("half after the second slow item", "a0", "a1", "a2", "a3")
 }
 
-// Only work that has begun says something of its tenant, from its beginning.
+// Only work that has begun affects the class of its tenant, from the call of Begin.
 func TestBegin(t *testing.T) {
 	l := newLineTest(t, 8, 4, "a")
 	l.fill("aaa")
@@ -206,23 +206,23 @@ func TestBegin(t *testing.T) {
 			t.Fatalf("took %s, want %s", got, item)
 		}
 	}
-	l.clock.Step(slowAnswer)
+	l.clock.Step(slowThreshold)
 	l.Begin("a2")
 	l.Begin("a1")
-	l.clock.Step(slowAnswer - 1)
+	l.clock.Step(slowThreshold - 1)
 	l.Begin("a1") // No effect.
-	l.Begin("a9") // Nobody has it.
+	l.Begin("a9") // This item has no place.
 	l.Release("a0")
-	l.expect("nothing more")
-	if tenant := l.tenants["a"]; tenant.standing != quick || tenant.timesSlow > 0 {
-		t.Errorf("a is %v, was slow %d times, want quick", tenant.standing, tenant.timesSlow)
+	l.expect("no more items")
+	if tenant := l.tenants["a"]; tenant.class != quick || tenant.timesSlow > 0 {
+		t.Errorf("a is %v, was slow %d times, want quick", tenant.class, tenant.timesSlow)
 	}
 	l.clock.Step(1)
 	l.popAll()
-	if tenant := l.tenants["a"]; tenant.standing != slow || tenant.slowWork != 2 {
-		t.Errorf("a is %v because of %d items, want slow because of two", tenant.standing, tenant.slowWork)
+	if tenant := l.tenants["a"]; tenant.class != slow || tenant.slowWork != 2 {
+		t.Errorf("a is %v with %d slow items, want slow with two", tenant.class, tenant.slowWork)
 	}
-	l.answerAll("a1", "a2")
+	l.releaseAll("a1", "a2")
 
 	unused := newLineTest(t, 8, 4, "")
 	unused.fill("a")
@@ -231,75 +231,75 @@ func TestBegin(t *testing.T) {
 	unused.expectEmpty()
 }
 
-func (l *lineTest) answerAll(items ...string) {
+func (l *lineTest) releaseAll(items ...string) {
 	for _, item := range items {
 		l.Release(item)
 	}
 }
 
-// An item that takes long makes its tenant slow before its end: many that begin at once do not
-// take all the places when some of them have an answer.
+// A tenant is slow before a slow item completes: when some of its many items complete, the others
+// do not take all the places.
 func TestTenantIsSlowBeforeTheEnd(t *testing.T) {
 	l := newLineTest(t, 8, 6, "abq")
 	l.fill("aaaaaaabbb")
-	l.expect("all places but one", "a0", "b7", "a1", "b8", "a2", "b9", "a3")
-	l.clock.Step(slowAnswer)
+	l.expect("all places except one", "a0", "b7", "a1", "b8", "a2", "b9", "a3")
+	l.clock.Step(slowThreshold)
 	l.fill("qqq")
-	l.answerAll("a0", "b7", "a1", "b8")
-	l.expect("quick ones beside half of the places", "q0", "q1", "a4", "q2")
+	l.releaseAll("a0", "b7", "a1", "b8")
+	l.expect("quick tenants, with half of the places for slow ones", "q0", "q1", "a4", "q2")
 	l.Release("a2")
-	l.expect("the next slow one", "a5")
+	l.expect("the next slow item", "a5")
 }
 
-// A tenant without answers has few places until the first that is quick. All of them leave a
-// quarter to others, also when they turn out to be slow.
+// A tenant without completed items has few places until the first quick one. All such tenants leave
+// a quarter of the places to others, also when they turn out to be slow.
 func TestUnknownTenants(t *testing.T) {
 	l := newLineTest(t, 16, 8, "q")
 	l.fill("aaaa")
 	l.expect("an eighth", "a0", "a1")
-	l.clock.Step(slowAnswer)
+	l.clock.Step(slowThreshold)
 	l.Release("a0")
-	l.expect("a slow answer is not enough", "a2")
+	l.expect("after a slow item", "a2")
 	l.Push("a", "a!")
-	l.clock.Step(slowAnswer - 1)
+	l.clock.Step(slowThreshold - 1)
 	l.Release("a2")
-	l.expect("a quick one is", "a3", "a!")
-	l.answerAll("a1", "a3", "a!")
+	l.expect("after a quick item", "a3", "a!")
+	l.releaseAll("a1", "a3", "a!")
 
 	l.fill("bbccddeeffgghhiiqqqq")
 	l.expect("three quarters", "b0", "c2", "d4", "e6", "f8", "g10", "h12", "i14", "q16", "b1", "c3", "d5", "e7", "q17")
-	l.answerAll("q16", "q17")
-	l.clock.Step(slowAnswer)
+	l.releaseAll("q16", "q17")
+	l.clock.Step(slowThreshold)
 	l.fill("zqqqq")
 	l.expect("when they are slow", "q18", "q19")
-	l.answerAll("b0", "c2", "d4")
-	l.expect("room for one without an answer, and none for slow ones", "z0", "q1")
+	l.releaseAll("b0", "c2", "d4")
+	l.expect("a place for an unknown tenant, and none for slow ones", "z0", "q1")
 }
 
-// A tenant is forgotten when its last answer is too old.
+// A tenant is dropped when its last item is older than the window.
 func TestTenantsAreForgotten(t *testing.T) {
 	l := newLineTest(t, 8, 6, "ab")
-	l.answer("a", slowAnswer)
-	l.clock.Step(slowMemory - slowAnswer)
+	l.recordDuration("a", slowThreshold)
+	l.clock.Step(slowWindow - slowThreshold)
 	l.popAll()
 	if len(l.tenants) != 1 || l.tenants["a"].timesSlow != 1 {
-		t.Errorf("remembers %v, want a alone, as slow once", l.tenants)
+		t.Errorf("tenants are %v, want only a, slow once", l.tenants)
 	}
-	l.clock.Step(slowAnswer)
+	l.clock.Step(slowThreshold)
 	l.expectEmpty()
 	l.fill("aa")
-	l.expect("a tenant like any other", "a0")
+	l.expect("like a new tenant", "a0")
 }
 
 func (l *lineTest) expectEmpty() {
 	l.t.Helper()
 	l.popAll()
-	if len(l.tenants)+len(l.running)+l.Len()+l.answered[slow].Len()+l.answered[quick].Len() > 0 || l.places != [standings]int{} {
-		l.t.Errorf("remembers tenants %v with places %v and answers %v", l.tenants, l.places, l.answered)
+	if len(l.tenants)+len(l.running)+l.Len()+l.recent[slow].Len()+l.recent[quick].Len() > 0 || l.places != [numClasses]int{} {
+		l.t.Errorf("tenants %v with places %v and recent items %v remain", l.tenants, l.places, l.recent)
 	}
 }
 
-// Whatever happens, no bound is broken, and what waits is held back by one of them.
+// In random histories, no limit is exceeded, and each waiting item is held back by one of them.
 func TestLineInRandomHistories(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -308,7 +308,7 @@ func TestLineInRandomHistories(t *testing.T) {
 		l := newLineTest(t, total, perTenant, "")
 		m := &lineModel{waiting: map[string][]string{}, slow: map[string][]time.Time{}, quick: map[string]time.Time{}}
 		for next := range 400 {
-			l.clock.Step([]time.Duration{0, time.Millisecond, slowAnswer, quickMemory / 3, slowMemory / 3}[max(0, random.IntN(15)-10)])
+			l.clock.Step([]time.Duration{0, time.Millisecond, slowThreshold, quickWindow / 3, slowWindow / 3}[max(0, random.IntN(15)-10)])
 			m.now = l.clock.Now()
 			switch name := string(rune('a' + random.IntN(6))); random.IntN(6) {
 			case 0, 1:
@@ -344,18 +344,18 @@ func TestLineInRandomHistories(t *testing.T) {
 		for _, w := range m.running {
 			l.Release(w.item)
 		}
-		l.clock.Step(slowMemory)
+		l.clock.Step(slowWindow)
 		l.expectEmpty()
 	}
 }
 
-// lineModel is what a line should do, said in another way.
+// lineModel is a simple implementation of the rules of a line.
 type lineModel struct {
 	now     time.Time
 	waiting map[string][]string
 	running []work[string]
-	slow    map[string][]time.Time // When it was counted, and the last answer.
-	quick   map[string]time.Time   // The last answer.
+	slow    map[string][]time.Time // When slow items were counted, and the last slow item.
+	quick   map[string]time.Time   // The last quick item.
 }
 
 func (m *lineModel) release(i int) {
@@ -364,9 +364,9 @@ func (m *lineModel) release(i int) {
 	name := w.item[:1]
 	switch times := m.slow[name]; {
 	case w.began.IsZero():
-	case m.now.Sub(w.began) < slowAnswer:
+	case m.now.Sub(w.began) < slowThreshold:
 		m.quick[name] = m.now
-	case len(times) == 0 || m.now.Sub(times[len(times)-1]) >= slowMemory:
+	case len(times) == 0 || m.now.Sub(times[len(times)-1]) >= slowWindow:
 		m.slow[name] = []time.Time{m.now, m.now}
 	case w.began.Sub(times[len(times)-2]) < time.Minute:
 		times[len(times)-1] = m.now
@@ -377,17 +377,17 @@ func (m *lineModel) release(i int) {
 
 func (m *lineModel) isQuick(name string) bool {
 	at, found := m.quick[name]
-	return found && m.now.Sub(at) < quickMemory
+	return found && m.now.Sub(at) < quickWindow
 }
 
 func (m *lineModel) isSlow(name string) bool {
 	for _, w := range m.running {
-		if w.item[:1] == name && !w.began.IsZero() && m.now.Sub(w.began) >= slowAnswer {
+		if w.item[:1] == name && !w.began.IsZero() && m.now.Sub(w.began) >= slowThreshold {
 			return true
 		}
 	}
 	times := m.slow[name]
-	return len(times) > 2 && m.now.Sub(times[len(times)-1]) < slowMemory
+	return len(times) > 2 && m.now.Sub(times[len(times)-1]) < slowWindow
 }
 
 func (m *lineModel) places(name string) (places int) {
@@ -399,7 +399,7 @@ func (m *lineModel) places(name string) (places int) {
 	return places
 }
 
-// mayBegin reports whether the bounds allow a tenant another place.
+// mayBegin reports whether the limits allow a tenant another place.
 func (m *lineModel) mayBegin(name string, total, perTenant int) bool {
 	slow, unknown := 0, 0
 	for _, w := range m.running {
@@ -423,7 +423,7 @@ func (m *lineModel) pop(item string, found bool, total, perTenant int) error {
 	if !found {
 		for name, items := range m.waiting {
 			if len(items) > 0 && m.mayBegin(name, total, perTenant) {
-				return fmt.Errorf("took nothing, though %s may begin", items[0])
+				return fmt.Errorf("took nothing although %s may begin", items[0])
 			}
 			if len(items) > 0 && len(m.running) == 0 {
 				return fmt.Errorf("%s waits, and nothing is running", items[0])
@@ -440,7 +440,7 @@ func (m *lineModel) pop(item string, found bool, total, perTenant int) error {
 	}
 	for other, items := range m.waiting {
 		if len(items) > 0 && m.places(other) < m.places(name) && m.mayBegin(other, total, perTenant) {
-			return fmt.Errorf("took %s, though %s has fewer places", item, other)
+			return fmt.Errorf("took %s although %s has fewer places", item, other)
 		}
 	}
 	m.waiting[name] = m.waiting[name][1:]
@@ -448,14 +448,14 @@ func (m *lineModel) pop(item string, found bool, total, perTenant int) error {
 	return nil
 }
 
-// BenchmarkLine has ten thousand tenants wait, all of which are slow, or quick.
+// BenchmarkLine has ten thousand waiting tenants, which are all slow or all quick.
 func BenchmarkLine(b *testing.B) {
-	for name, took := range map[string]time.Duration{"slow": slowAnswer, "quick": time.Millisecond} {
+	for name, took := range map[string]time.Duration{"slow": slowThreshold, "quick": time.Millisecond} {
 		b.Run(name, func(b *testing.B) {
 			clock := testingclock.NewFakeClock(time.Now())
 			l := NewLine[int](clock)
 			l.Limit(80, 60)
-			for i := range 20000 { // Each twice.
+			for i := range 20000 { // Each tenant twice.
 				l.Push(fmt.Sprint(i%10000), i)
 				l.Pop()
 				l.Begin(i)

@@ -23,83 +23,83 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Places is a semaphore whose places the tenants share. Those who wait get the places that
-// come free at once, the tenants in turn, and each tenant's in their order.
+// Places is a semaphore whose places are shared between tenants. A free place is assigned
+// immediately: the tenants take turns, and the goroutines of one tenant keep their order.
 type Places struct {
 	lock sync.Mutex
 	line *Line[*Place]
 }
 
-// Place is what one waits for, and has until Release.
+// Place is a place of a tenant. It is held until Release.
 type Place struct {
 	places *Places
-	// granted is closed when there is a place.
-	granted chan struct{}
+	// acquired is closed when the place is assigned.
+	acquired chan struct{}
 }
 
-// Begin says that the work begins for which the place is. It counts from then on how long that
-// takes. Only the first call has an effect.
+// Begin starts to measure the duration of the work for which the place was acquired. Only the first
+// call has an effect.
 func (p *Place) Begin() {
 	p.places.lock.Lock()
 	defer p.places.lock.Unlock()
 	p.places.line.Begin(p)
 }
 
-// Release gives the place back. Only the first call has an effect.
+// Release releases the place. Only the first call has an effect.
 func (p *Place) Release() {
 	p.places.lock.Lock()
 	defer p.places.lock.Unlock()
 	p.places.line.Release(p)
-	p.places.grant()
+	p.places.assign()
 }
 
-// NewPlaces returns that many places, of which one tenant may have perTenant. If that is zero,
-// no share is bounded.
+// NewPlaces returns a semaphore with total places, of which one tenant may have perTenant. If
+// perTenant is zero, only the total is limited.
 func NewPlaces(total, perTenant int, clock clock.PassiveClock) *Places {
 	p := &Places{line: NewLine[*Place](clock)}
 	p.line.Limit(total, perTenant)
 	return p
 }
 
-// TryAcquire takes a place for the tenant. It returns nil if there is none.
+// TryAcquire acquires a place for the tenant. It returns nil if none is free.
 func (p *Places) TryAcquire(tenant string) *Place {
-	place := p.enter(tenant)
-	if p.leave(tenant, place) {
+	place := p.enqueue(tenant)
+	if p.cancel(tenant, place) {
 		return nil
 	}
 	return place
 }
 
-// Acquire waits for a place for the tenant. It returns an error if the context ends before; no
-// place is taken then.
+// Acquire waits for a place for the tenant. If the context is done first, it returns an error and
+// holds no place.
 func (p *Places) Acquire(ctx context.Context, tenant string) (*Place, error) {
-	place := p.enter(tenant)
+	place := p.enqueue(tenant)
 	select {
-	case <-place.granted:
+	case <-place.acquired:
 		return place, nil
 	case <-ctx.Done():
 	}
-	if !p.leave(tenant, place) {
-		place.Release() // It has come at the same time.
+	if !p.cancel(tenant, place) {
+		place.Release() // It was assigned at the same time.
 	}
 	return nil, context.Cause(ctx)
 }
 
-func (p *Places) enter(tenant string) *Place {
+func (p *Places) enqueue(tenant string) *Place {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	place := &Place{places: p, granted: make(chan struct{})}
+	place := &Place{places: p, acquired: make(chan struct{})}
 	p.line.Push(tenant, place)
-	p.grant()
+	p.assign()
 	return place
 }
 
-// leave gives waiting up, and reports whether it was in time: otherwise the place is theirs.
-func (p *Places) leave(tenant string, place *Place) bool {
+// cancel stops waiting. It returns false if the place was already assigned.
+func (p *Places) cancel(tenant string, place *Place) bool {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	select {
-	case <-place.granted:
+	case <-place.acquired:
 		return false
 	default:
 		p.line.Remove(tenant, place)
@@ -107,13 +107,13 @@ func (p *Places) leave(tenant string, place *Place) bool {
 	}
 }
 
-// grant gives free places to those who wait.
-func (p *Places) grant() {
+// assign assigns free places to waiting goroutines.
+func (p *Places) assign() {
 	for {
 		place, found := p.line.Pop()
 		if !found {
 			return
 		}
-		close(place.granted)
+		close(place.acquired)
 	}
 }

@@ -30,9 +30,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-var errOver = errors.New("it is over")
+var errDone = errors.New("done")
 
-// newTestPlaces returns places whose tenants a to d were quick.
+// newTestPlaces returns places for which the tenants a to d are quick.
 func newTestPlaces(total, perTenant int) *Places {
 	places := NewPlaces(total, perTenant, clock.RealClock{})
 	for _, tenant := range []string{"a", "b", "c", "d"} {
@@ -57,12 +57,12 @@ func TestTryAcquire(t *testing.T) {
 	}
 	b.Release()
 	if places.TryAcquire("a") != nil || places.TryAcquire("c") == nil {
-		t.Error("a place that comes free is not for everybody but who has enough")
+		t.Error("a released place is not for all tenants below their limit")
 	}
 	a.Release()
-	a.Release() // It counts once.
+	a.Release() // No effect.
 	if places.TryAcquire("a") != nil || places.TryAcquire("b") == nil || places.TryAcquire("d") != nil {
-		t.Error("the last place is not for a tenant without one")
+		t.Error("the last place is not only for a tenant without one")
 	}
 	unlimited := newTestPlaces(2, 0)
 	for i, want := range []bool{true, true, false} {
@@ -103,7 +103,7 @@ func TestAcquire(t *testing.T) {
 		}
 		expect("a1", "b1")
 		if places.TryAcquire("d") != nil {
-			t.Error("got a place though there is none")
+			t.Error("got a place although none is free")
 		}
 		holders["a1"].Release()
 		expect("a1", "b1", "c1")
@@ -116,13 +116,13 @@ func TestAcquire(t *testing.T) {
 	})
 }
 
-// Who gives up takes no place, and leaves none behind, also when it comes at that moment.
-func TestAcquireUntilTheContextEnds(t *testing.T) {
+// A canceled Acquire takes no place, even if a place is assigned at the same time.
+func TestAcquireCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		places := newTestPlaces(1, 1)
 		place := places.TryAcquire("a")
 		if place == nil {
-			t.Fatal("there is no place")
+			t.Fatal("no place is free")
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		results := make(chan error, 1)
@@ -131,32 +131,32 @@ func TestAcquireUntilTheContextEnds(t *testing.T) {
 			results <- err
 		}()
 		synctest.Wait()
-		cancel(errOver)
-		if err := <-results; !errors.Is(err, errOver) {
-			t.Errorf("got error %v, want why the context has ended", err)
+		cancel(errDone)
+		if err := <-results; !errors.Is(err, errDone) {
+			t.Errorf("got error %v, want the cause of the context", err)
 		}
 		place.Release()
 		if place = places.TryAcquire("a"); place == nil {
-			t.Fatal("who has given up keeps the place")
+			t.Fatal("the canceled Acquire holds the place")
 		}
 		place.Release()
 
 		over, cancelOver := context.WithCancel(t.Context())
 		cancelOver()
 		for range 200 {
-			// Both have come: the place, and the end.
+			// Both have happened: a place is free, and the context is canceled.
 			if place, err := places.Acquire(over, "b"); err == nil {
 				place.Release()
 			}
 		}
 		if places.TryAcquire("b") == nil {
-			t.Error("the place is lost in the end")
+			t.Error("the place was lost")
 		}
 	})
 }
 
-// Many tenants whose work hangs leave places to the others.
-func TestPlacesOfManyTenantsThatHang(t *testing.T) {
+// Many tenants with work that hangs leave places to others.
+func TestManyHangingTenants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		places := newTestPlaces(32, 8)
 		var acquired atomic.Int32
@@ -174,11 +174,11 @@ func TestPlacesOfManyTenantsThatHang(t *testing.T) {
 		time.Sleep(time.Minute)
 		for i, tenant := range []string{"a", "a", "a", "a", "b", "b", "c", "d"} {
 			if places.TryAcquire(tenant) == nil {
-				t.Fatalf("%d places are taken by those that hang, %d by others", acquired.Load(), i)
+				t.Fatalf("%d places are held by hanging tenants, %d by others", acquired.Load(), i)
 			}
 		}
 		if acquired.Load() != 24 {
-			t.Errorf("%d places are taken by those that hang, want 24", acquired.Load())
+			t.Errorf("%d places are held by hanging tenants, want 24", acquired.Load())
 		}
 	})
 }

@@ -23,19 +23,20 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// WorkQueue is a workqueue whose workers the tenants share. What may not be handed out yet
-// stays in the queue, in its order.
+// WorkQueue is a workqueue whose workers are shared between tenants. Items that may not be handed
+// out yet stay in the queue, in order.
 //
-// It shuts down as every workqueue does: workers get what is left, also what is held back,
-// and ShutDownWithDrain waits until that is done. So it needs workers that call Get until it
+// It shuts down like any workqueue: workers get the remaining items, including those held back by a
+// limit, and ShutDownWithDrain waits until they are done. So workers must call Get until it reports
+// the shutdown.
 // reports the shutdown.
 type WorkQueue[T comparable] struct {
 	workqueue.TypedInterface[T]
 	items *items[T]
 }
 
-// NewWorkQueue returns a queue with that configuration, whose own Queue must not be set. One
-// tenant may have any number of workers until Limit is called.
+// NewWorkQueue returns a queue with this configuration, whose Queue must not be set. The workers
+// per tenant are unlimited until Limit is called.
 func NewWorkQueue[T comparable](config workqueue.TypedQueueConfig[T], tenantOf func(T) string) *WorkQueue[T] {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
@@ -46,22 +47,22 @@ func NewWorkQueue[T comparable](config workqueue.TypedQueueConfig[T], tenantOf f
 	return &WorkQueue[T]{TypedInterface: workqueue.NewTypedWithConfig(config), items: items}
 }
 
-// Limit sets how many workers there are, and how many of them may work for one tenant. Call it
-// before the workers start.
+// Limit sets the number of workers and the maximum number for one tenant. Call it before the
+// workers start.
 func (q *WorkQueue[T]) Limit(workers, perTenant int) { q.items.limit(workers, perTenant) }
 
-// Len is how many items wait to be handed out.
+// Len returns the number of items that wait to be handed out.
 func (q *WorkQueue[T]) Len() int { return q.items.waiting() }
 
-// Get waits for an item that may be handed out. It keeps its place until Done.
+// Get waits for an item that may be handed out. The item holds its place until Done.
 func (q *WorkQueue[T]) Get() (item T, shutdown bool) {
 	q.items.take()
-	return q.TypedInterface.Get() // It does not wait: it gets what was taken, or the queue is shut down.
+	return q.TypedInterface.Get() // This does not block: an item was taken, or the queue is shut down.
 }
 
-// Done makes the place of the item free, besides what it does in every workqueue.
+// Done is Done of the workqueue, and releases the place of the item.
 func (q *WorkQueue[T]) Done(item T) {
-	q.TypedInterface.Done(item) // What this adds again must be there before the place is free, for drain.
+	q.TypedInterface.Done(item) // This may add the item again, which drain must see before the place is released.
 	q.items.release(item)
 }
 
@@ -76,29 +77,29 @@ func (q *WorkQueue[T]) ShutDownWithDrain() {
 	q.items.drain()
 }
 
-// items is the storage of a workqueue, which calls Touch, Push, Len and Pop with its own lock
-// held.
+// items is the storage of a workqueue. The workqueue calls Touch, Push, Len and Pop with its own
+// lock held.
 type items[T comparable] struct {
 	tenantOf func(T) string
 
 	lock sync.Mutex
-	// changed is signaled when an item may have come to be ready: to one worker, who tells
-	// the next one.
+	// changed is signaled when an item may have become ready. It wakes one worker, which wakes the
+	// next one.
 	changed *sync.Cond
 	line    *Line[T]
-	// taken has a place, and is about to be handed out by the workqueue.
+	// taken has the items with a place that the workqueue will hand out next.
 	taken            []T
 	closed, draining bool
 }
 
-// Touch leaves an item that is added again where it is.
+// Touch does nothing: an item that is added again keeps its position.
 func (i *items[T]) Touch(T) {}
 
 func (i *items[T]) Push(item T) {
 	i.lock.Lock()
 	defer i.lock.Unlock()
 	i.line.Push(i.tenantOf(item), item)
-	i.wake()
+	i.signal()
 }
 
 func (i *items[T]) Len() int {
@@ -121,7 +122,7 @@ func (i *items[T]) waiting() int {
 	return i.line.Len()
 }
 
-// take waits until it has taken an item, or the queue is shut down and empty.
+// take waits until it has taken an item, or until the queue is shut down and empty.
 func (i *items[T]) take() {
 	i.lock.Lock()
 	defer i.lock.Unlock()
@@ -129,7 +130,7 @@ func (i *items[T]) take() {
 		if item, found := i.line.Pop(); found {
 			i.line.Begin(item)
 			i.taken = append(i.taken, item)
-			i.wake()
+			i.signal()
 			return
 		}
 		if i.closed && i.line.Len() == 0 {
@@ -143,12 +144,12 @@ func (i *items[T]) release(item T) {
 	i.lock.Lock()
 	defer i.lock.Unlock()
 	i.line.Release(item)
-	i.wake()
+	i.signal()
 }
 
-// wake is called with the lock. One worker that waits is enough, as it wakes another one; those
-// who wait for the end are woken all.
-func (i *items[T]) wake() {
+// signal wakes one waiting worker, which wakes the next one, or everything that waits for the
+// shutdown. The caller must hold the lock.
+func (i *items[T]) signal() {
 	if i.closed {
 		i.changed.Broadcast()
 		return
@@ -170,7 +171,7 @@ func (i *items[T]) close(drain bool) {
 	i.changed.Broadcast()
 }
 
-// drain waits until nothing waits and nothing has a place, or the queue is closed without that.
+// drain waits until no item waits or has a place, or until the queue is closed without draining.
 func (i *items[T]) drain() {
 	i.lock.Lock()
 	defer i.lock.Unlock()

@@ -37,7 +37,7 @@ func newTestQueue(t *testing.T, limit int) *WorkQueue[string] {
 	queue := NewWorkQueue(workqueue.TypedQueueConfig[string]{}, tenantOf)
 	queue.Limit(8, limit)
 	t.Cleanup(queue.ShutDown)
-	for _, tenant := range []string{"a", "b", "c"} { // All of them were quick.
+	for _, tenant := range []string{"a", "b", "c"} { // All of them are quick.
 		queue.Add(tenant + "!")
 		take(t, queue, 1)
 		queue.Done(tenant + "!")
@@ -45,14 +45,14 @@ func newTestQueue(t *testing.T, limit int) *WorkQueue[string] {
 	return queue
 }
 
-// isReady reports whether Get would return an item at once.
+// isReady reports whether Get would return an item without blocking.
 func isReady(queue *WorkQueue[string]) bool {
 	queue.items.lock.Lock()
 	defer queue.items.lock.Unlock()
 	return queue.items.line.next() != nil
 }
 
-// take returns the next items; they are there already.
+// take returns the next items, which must be ready.
 func take(t *testing.T, queue *WorkQueue[string], count int) []string {
 	t.Helper()
 	var items []string
@@ -72,13 +72,13 @@ func TestWorkQueue(t *testing.T) {
 		queue.Add(item)
 	}
 	if diff := cmp.Diff([]string{"a1", "b1", "a2"}, take(t, queue, 3)); diff != "" || isReady(queue) || queue.Len() != 2 {
-		t.Errorf("%d wait, one of which may be taken: %t; unexpected items (-want, +got):\n%s", queue.Len(), isReady(queue), diff)
+		t.Errorf("%d items wait, one is ready: %t; unexpected items (-want, +got):\n%s", queue.Len(), isReady(queue), diff)
 	}
 	queue.Done("b1")
 	if isReady(queue) {
-		t.Error("an item may be taken when another tenant is done")
+		t.Error("an item is ready after an item of another tenant is done")
 	}
-	// News of what is worked on goes behind what waits.
+	// An item that is added again while it is processed is queued behind the waiting items.
 	queue.Add("a2")
 	queue.Done("a2")
 	if diff := cmp.Diff([]string{"a3"}, take(t, queue, 1)); diff != "" {
@@ -91,8 +91,8 @@ func TestWorkQueue(t *testing.T) {
 	}
 }
 
-// Nothing is left behind when workers come and go in any order, and no tenant has more
-// workers than it may have.
+// No item is lost when workers process items in any order, and no tenant exceeds its number of
+// workers.
 func TestWorkQueueLosesNothing(t *testing.T) {
 	const workers, limit, rounds = 8, 2, 200
 	queue := newTestQueue(t, limit)
@@ -135,13 +135,12 @@ func TestWorkQueueLosesNothing(t *testing.T) {
 		case <-time.After(wait.ForeverTestTimeout):
 			lock.Lock()
 			defer lock.Unlock()
-			t.Fatalf("%d of %d items were worked on, then nothing for %s", len(worked), items, wait.ForeverTestTimeout)
+			t.Fatalf("%d of %d items were processed, then none for %s", len(worked), items, wait.ForeverTestTimeout)
 		}
 	}
 }
 
-// A queue that shuts down lets its workers go, also while a tenant has more than it may have.
-// What lets several items begin wakes as many workers.
+// A change that makes several items ready wakes as many workers.
 func TestWorkQueueWakesWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := newTestQueue(t, 4)
@@ -162,13 +161,13 @@ func TestWorkQueueWakesWorkers(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(got) > 0 {
-			t.Fatalf("got %v of a tenant without an answer that has a place", got)
+			t.Fatalf("got %v of an unknown tenant that has a place", got)
 		}
 		queue.Done("n0")
 		synctest.Wait()
 		slices.Sort(got)
 		if diff := cmp.Diff([]string{"n1", "n2", "n3", "n4"}, got); diff != "" {
-			t.Errorf("unexpected items after the first quick answer (-want, +got):\n%s", diff)
+			t.Errorf("unexpected items after the first quick item (-want, +got):\n%s", diff)
 		}
 		for _, item := range got {
 			queue.Done(item)
@@ -176,7 +175,7 @@ func TestWorkQueueWakesWorkers(t *testing.T) {
 	})
 }
 
-// A queue that shuts down hands out what is left, also what is held back.
+// A queue that is shut down hands out the remaining items, including those held back by a limit.
 func TestWorkQueueShutsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := newTestQueue(t, 1)
@@ -207,24 +206,24 @@ func TestWorkQueueShutsDown(t *testing.T) {
 		queue.Add("a4")
 		synctest.Wait()
 		if workers.Load() != 2 || len(worked) > 0 {
-			t.Errorf("%d workers go on, and have worked on %v, want two that wait", workers.Load(), worked)
+			t.Errorf("%d workers are running and have processed %v, want two that wait", workers.Load(), worked)
 		}
 		queue.Done("a1")
 		synctest.Wait()
 		if diff := cmp.Diff([]string{"a2", "a3"}, worked); diff != "" || workers.Load() != 0 {
-			t.Errorf("%d workers go on, unexpected items (-want, +got):\n%s", workers.Load(), diff)
+			t.Errorf("%d workers are running, unexpected items (-want, +got):\n%s", workers.Load(), diff)
 		}
 	})
 }
 
-// ShutDownWithDrain waits for all that was added before, and ShutDown ends that.
+// ShutDownWithDrain waits for all items that were added before. ShutDown ends the wait.
 func TestWorkQueueDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := newTestQueue(t, 1)
 		queue.Add("a1")
 		queue.Add("a2")
 		take(t, queue, 1)
-		queue.Add("a1") // Once more, behind the other.
+		queue.Add("a1") // Added again, behind the other item.
 		drained := false
 		go func() {
 			queue.ShutDownWithDrain()
@@ -241,15 +240,16 @@ func TestWorkQueueDrains(t *testing.T) {
 		}
 		synctest.Wait()
 		if drained {
-			t.Error("drained while the last item is worked on")
+			t.Error("drained while the last item is processed")
 		}
 		queue.Done("a1")
 		synctest.Wait()
 		if !drained {
-			t.Error("does not end")
+			t.Error("does not return")
 		}
 	})
-	// Who waits for the end does not take the place of a worker that waits for an item.
+	// A goroutine in ShutDownWithDrain does not consume the wake-up of a worker that waits for an
+	// item.
 	synctest.Test(t, func(t *testing.T) {
 		queue := newTestQueue(t, 1)
 		queue.Add("a1")
@@ -269,7 +269,7 @@ func TestWorkQueueDrains(t *testing.T) {
 		queue.Done("a1")
 		synctest.Wait()
 		if !drained {
-			t.Errorf("%d items are left to a worker that waits", queue.Len())
+			t.Errorf("%d items remain while a worker waits", queue.Len())
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -290,8 +290,8 @@ func TestWorkQueueDrains(t *testing.T) {
 	})
 }
 
-// What was added again while it was worked on waits before its place comes free: a queue that
-// drains does not end in between.
+// An item that was added again while it was processed is in the queue before its place is released:
+// a queue that drains does not return in between.
 func TestWorkQueueAddsAgainBeforeThePlaceIsFree(t *testing.T) {
 	var queue *WorkQueue[string]
 	var places []int
@@ -305,6 +305,6 @@ func TestWorkQueueAddsAgainBeforeThePlaceIsFree(t *testing.T) {
 	queue.Add("a1")
 	queue.Done("a1")
 	if diff := cmp.Diff([]int{0, 1}, places); diff != "" {
-		t.Errorf("unexpected places taken when the item is added (-want, +got):\n%s", diff)
+		t.Errorf("unexpected places in use when the item is added (-want, +got):\n%s", diff)
 	}
 }
