@@ -14,13 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Eviction-interceptor takes its part in the eviction of pods that name it in
-// spec.evictionInterceptors: it works for a while, says how long that will take, and
-// hands over. Replace the function prepare with your own work: migrate data, drain
-// connections.
+// Eviction-interceptor intercepts the eviction of pods that name it in spec.evictionInterceptors:
+// it works for a while, reports when it expects to finish, and completes. Replace the function
+// prepare with your own work, such as migrating data or draining connections.
 //
-// It needs permission to get, list and watch evictionrequests, to patch
-// evictionrequests/status, and to intercept evictioninterceptors with its name; see rbac.yaml.
+// It needs permission to get, list and watch evictionrequests, to patch evictionrequests/status,
+// and to intercept evictioninterceptors with its name; see rbac.yaml.
 package main
 
 import (
@@ -56,8 +55,8 @@ func main() {
 	})
 }
 
-// prepare does what has to be done before the pod goes. When it is called again after a
-// restart, it finds what was reported before in the request.
+// prepare prepares the eviction of the pod. If it is called again after a restart, the request
+// contains the earlier reports.
 func prepare(ctx context.Context, turn *evictionrequest.Turn, work time.Duration) error {
 	turn.SetMessage("Preparing pod " + turn.Request().Spec.Target.Pod.Name + ".")
 	turn.SetExpectedFinishTime(time.Now().Add(work))
@@ -65,7 +64,7 @@ func prepare(ctx context.Context, turn *evictionrequest.Turn, work time.Duration
 	case <-time.After(work):
 		turn.SetMessage("Prepared.")
 		return nil
-	case <-ctx.Done(): // Called off, for example.
+	case <-ctx.Done(): // The request was canceled, for example.
 		return context.Cause(ctx)
 	}
 }

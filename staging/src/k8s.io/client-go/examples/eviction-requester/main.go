@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Eviction-requester asks that pods leave, by EvictionRequests, or takes that back.
-// Which pods these are is up to you: here, those that a label selector matches.
+// Eviction-requester requests the eviction of pods with EvictionRequests, or withdraws these
+// requests. This example selects the pods by label.
 package main
 
 import (

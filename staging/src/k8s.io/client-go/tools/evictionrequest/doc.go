@@ -14,18 +14,17 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package evictionrequest is for those who take part in the eviction of pods through
-// EvictionRequests: a Requester asks that a pod leaves, an Interceptor has its say
-// before the pod goes.
+// Package evictionrequest is a client library for EvictionRequests. A Requester requests the
+// eviction of a pod. An Interceptor does some work before the pod is evicted.
 //
-// A requester is made once and asks for any number of pods:
+// A requester is created once and can request the eviction of any number of pods:
 //
 //	requester, err := evictionrequest.NewRequester(client, "drain.example.com", evictionrequest.RequesterOptions{})
 //	result, err := requester.Request(ctx, pod)
 //	...
 //	err = requester.Withdraw(ctx, pod)
 //
-// An interceptor is a function that is called for each pod whose turn it is:
+// An interceptor is a function that is called for each pod for which it is active:
 //
 //	err := evictionrequest.Run(ctx, evictionrequest.InterceptorConfig{
 //		Client: client,
@@ -36,16 +35,15 @@ limitations under the License.
 //		},
 //	})
 //
-// The library writes by Server-Side Apply, each participant under a field manager that
-// follows from its name. So participants never conflict with one another nor with the
-// controller, and what one of them does not own, it cannot take away.
+// The library writes with Server-Side Apply. The field manager of each participant is derived from
+// its name. So participants do not conflict with each other or with the controller, and cannot
+// remove what they do not own.
 //
 // # Permissions
 //
-// A requester needs to get, create and patch evictionrequests, and to delete the pods that
-// it asks for. An interceptor needs to get, list and watch evictionrequests, to patch
-// evictionrequests/status, and the verb that lets it report under its name, and under no
-// other:
+// A requester needs to get, create and patch evictionrequests, and to delete the pods whose
+// eviction it requests. An interceptor needs to get, list and watch evictionrequests, to patch
+// evictionrequests/status, and the verb that allows it to report under its name only:
 //
 //   - apiGroups: [coordination.k8s.io]
 //     resources: [evictioninterceptors]
@@ -54,7 +52,7 @@ limitations under the License.
 //
 // # Clocks
 //
-// The API server accepts times of an interceptor that are within 10 seconds of its own
-// clock. Where a clock is further off, no report is accepted, no work is started, and
-// the log says so: keep clocks in step.
+// The API server accepts times from an interceptor that are within 10 seconds of its own clock. If
+// the clocks differ by more, reports are rejected, no work is started, and the error is logged:
+// synchronize the clocks.
 package evictionrequest

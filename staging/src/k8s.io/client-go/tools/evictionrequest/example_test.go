@@ -29,8 +29,8 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 )
 
-// A program that takes pods off a node asks for each of them, and takes that back
-// if the node is needed again.
+// A program that drains a node requests the eviction of each pod, and withdraws the request if the
+// drain is canceled.
 func ExampleRequester() {
 	var pod *v1.Pod // As it was read from the API server.
 	ctx := context.Background()
@@ -56,7 +56,7 @@ func ExampleRequester() {
 	}
 }
 
-// An interceptor copies the data of a pod away before the pod goes.
+// An interceptor copies the data of a pod before the pod is evicted.
 func ExampleRun() {
 	ctx := context.Background()
 	config, err := rest.InClusterConfig()
@@ -74,9 +74,9 @@ func ExampleRun() {
 			turn.SetMessage("Copying the data.")
 			turn.SetExpectedFinishTime(time.Now().Add(10 * time.Minute))
 			if err := copyData(ctx, pod.Name); err != nil {
-				return fmt.Errorf("copying: %w", err) // It is called again in a while.
+				return fmt.Errorf("copying: %w", err) // The handler is called again after a delay.
 			}
-			// From here on the old copy is stale: there is no way back.
+			// From here on the old copy is stale: the eviction must not be canceled.
 			if err := turn.ForbidCancellation(ctx); err != nil {
 				return err
 			}

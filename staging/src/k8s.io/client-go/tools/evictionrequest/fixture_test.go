@@ -42,22 +42,22 @@ const (
 	namespace = "work"
 )
 
-var errUnavailable = errors.New("the API server is away")
+var errUnavailable = errors.New("the API server is unavailable")
 
-// world is an API server with one client. Tests run in a synctest bubble: time passes
-// when everybody waits, and only then.
-type world struct {
+// cluster is an API server with one client. Tests run in a synctest bubble: time advances only when
+// all goroutines are blocked.
+type cluster struct {
 	t      *testing.T
 	client *fake.Clientset
 
 	lock sync.Mutex
-	// reports are those that were written to the status, accepted or not.
+	// reports are the reports that were sent, accepted or not.
 	reports []sentReport
-	// reject answers a report with an error, if it returns one.
+	// reject returns the error for a report, or nil to accept it.
 	reject func(sentReport) error
 }
 
-// sentReport is what an interceptor has sent, and when.
+// sentReport is a report of an interceptor and the time when it was sent.
 type sentReport struct {
 	at    time.Time
 	uid   types.UID
@@ -68,13 +68,13 @@ type sentReport struct {
 	force   bool
 }
 
-func newWorld(t *testing.T, requests ...*coordinationv1alpha1.EvictionRequest) *world {
+func newCluster(t *testing.T, requests ...*coordinationv1alpha1.EvictionRequest) *cluster {
 	t.Helper()
 	var objects []runtime.Object
 	for _, request := range requests {
 		objects = append(objects, request)
 	}
-	w := &world{t: t, client: fake.NewClientset(objects...)}
+	w := &cluster{t: t, client: fake.NewClientset(objects...)}
 	w.client.PrependReactor("patch", "evictionrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch := action.(clienttesting.PatchActionImpl)
 		if patch.GetSubresource() != "status" {
@@ -85,7 +85,7 @@ func newWorld(t *testing.T, requests ...*coordinationv1alpha1.EvictionRequest) *
 	return w
 }
 
-func (w *world) receive(patch clienttesting.PatchActionImpl) (bool, runtime.Object, error) {
+func (w *cluster) receive(patch clienttesting.PatchActionImpl) (bool, runtime.Object, error) {
 	var request coordinationv1alpha1.EvictionRequest
 	if err := json.Unmarshal(patch.GetPatch(), &request); err != nil || len(request.Status.Interceptors) != 1 {
 		w.t.Errorf("patch of the status: %v, %s", err, patch.GetPatch())
@@ -108,23 +108,23 @@ func (w *world) receive(patch clienttesting.PatchActionImpl) (bool, runtime.Obje
 			return true, nil, err
 		}
 	}
-	return false, nil, nil // On to the object tracker.
+	return false, nil, nil // Continue with the object tracker.
 }
 
-func (w *world) rejectReports(reject func(sentReport) error) {
+func (w *cluster) rejectReports(reject func(sentReport) error) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	w.reject = reject
 }
 
-func (w *world) sent() []sentReport {
+func (w *cluster) sent() []sentReport {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	return slices.Clone(w.reports)
 }
 
-// heartbeats returns when each heartbeat was sent, as time since start.
-func (w *world) heartbeats(start time.Time) []time.Duration {
+// heartbeats returns when each heartbeat was sent, as the time since start.
+func (w *cluster) heartbeats(start time.Time) []time.Duration {
 	var beats []time.Duration
 	var last *metav1.Time
 	for _, report := range w.sent() {
@@ -136,8 +136,8 @@ func (w *world) heartbeats(start time.Time) []time.Duration {
 	return beats
 }
 
-// start runs an interceptor and returns how to stop it, which waits for its end.
-func (w *world) start(handle Handler, options ...func(*InterceptorConfig)) (stop func()) {
+// start runs an interceptor. stop stops it and waits until it has returned.
+func (w *cluster) start(handle Handler, options ...func(*InterceptorConfig)) (stop func()) {
 	w.t.Helper()
 	config := InterceptorConfig{Client: w.client, Name: own, Handle: handle}
 	for _, option := range options {
@@ -157,7 +157,7 @@ func (w *world) start(handle Handler, options ...func(*InterceptorConfig)) (stop
 	}
 }
 
-func (w *world) get(name string) *coordinationv1alpha1.EvictionRequest {
+func (w *cluster) get(name string) *coordinationv1alpha1.EvictionRequest {
 	w.t.Helper()
 	request, err := w.client.CoordinationV1alpha1().EvictionRequests(namespace).Get(w.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -166,13 +166,13 @@ func (w *world) get(name string) *coordinationv1alpha1.EvictionRequest {
 	return request
 }
 
-func (w *world) entry(name string) coordinationv1alpha1.InterceptorStatus {
+func (w *cluster) entry(name string) coordinationv1alpha1.InterceptorStatus {
 	w.t.Helper()
 	return w.get(name).Status.Interceptors[0]
 }
 
-// update is what the controller writes.
-func (w *world) update(name string, change func(*coordinationv1alpha1.EvictionRequest)) {
+// update simulates a write of the controller.
+func (w *cluster) update(name string, change func(*coordinationv1alpha1.EvictionRequest)) {
 	w.t.Helper()
 	request := w.get(name)
 	change(request)
@@ -182,7 +182,7 @@ func (w *world) update(name string, change func(*coordinationv1alpha1.EvictionRe
 	synctest.Wait()
 }
 
-func (w *world) delete(name string) {
+func (w *cluster) delete(name string) {
 	w.t.Helper()
 	if err := w.client.CoordinationV1alpha1().EvictionRequests(namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		w.t.Fatalf("deleting request %s: %v", name, err)
@@ -190,7 +190,7 @@ func (w *world) delete(name string) {
 	synctest.Wait()
 }
 
-// newRequest returns a request where it is the turn of own.
+// newRequest returns a request for which own is active.
 func newRequest(name string, options ...func(*coordinationv1alpha1.EvictionRequest)) *coordinationv1alpha1.EvictionRequest {
 	request := &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: types.UID("uid-of-" + name)},
@@ -216,7 +216,7 @@ func withDeadline(deadline time.Duration) func(*coordinationv1alpha1.EvictionReq
 	return func(request *coordinationv1alpha1.EvictionRequest) { request.Spec.HeartbeatDeadlineSeconds = &seconds }
 }
 
-// reportedBefore is a request whose interceptor was at work before a restart.
+// reportedBefore is a request option: the interceptor has reported before a restart.
 func reportedBefore(started, beat time.Duration) func(*coordinationv1alpha1.EvictionRequest) {
 	return func(request *coordinationv1alpha1.EvictionRequest) {
 		entry := &request.Status.Interceptors[0]
@@ -233,7 +233,7 @@ func ago(d time.Duration) *metav1.Time {
 func setTrue(condition coordinationv1alpha1.EvictionRequestConditionType, reason string) func(*coordinationv1alpha1.EvictionRequest) {
 	return func(request *coordinationv1alpha1.EvictionRequest) {
 		meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
-			Type: string(condition), Status: metav1.ConditionTrue, Reason: reason, Message: "As told.",
+			Type: string(condition), Status: metav1.ConditionTrue, Reason: reason, Message: "As expected.",
 		})
 	}
 }
@@ -244,8 +244,8 @@ func activate(name string) func(*coordinationv1alpha1.EvictionRequest) {
 	}
 }
 
-// untilOver is a handler that works until its context ends, and tells why that was.
-func untilOver(causes chan<- error) Handler {
+// untilDone is a handler that waits until its context is done, and sends the cause.
+func untilDone(causes chan<- error) Handler {
 	return func(ctx context.Context, _ *Turn) error {
 		<-ctx.Done()
 		causes <- context.Cause(ctx)
@@ -253,8 +253,8 @@ func untilOver(causes chan<- error) Handler {
 	}
 }
 
-// inBubble runs a test in which time passes as it is needed.
-func inBubble(t *testing.T, test func(t *testing.T)) {
+// inSynctest runs a test in a synctest bubble.
+func inSynctest(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, test)
 }

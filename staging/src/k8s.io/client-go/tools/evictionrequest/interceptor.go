@@ -37,92 +37,89 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// DefaultMaxConcurrent is how many calls of Handle run at the same time when the
-// configuration does not say. It suits work that talks to an application over the
-// network and that the application can stand a few of at once.
+// DefaultMaxConcurrent is the default number of concurrent calls of Handle. It suits handlers that
+// call an application over the network, and applications that can handle a few such calls at once.
 const DefaultMaxConcurrent = 10
 
-// Handler does the work of an interceptor on one pod: turn.Request() says which.
+// Handler does the work of an interceptor for one pod, which is the target of turn.Request().
 //
-// It is called when it is the interceptor's turn, and the API server has confirmed
-// that. While it runs, the library sends the heartbeats. When it returns nil, the
-// interceptor is done and the next one gets its turn; the pod may be gone by then or
-// not. Decline does the same for those who do not want to act. Any other error is shown
-// in the request and leads to another call after a while.
+// It is called when the interceptor is active and the API server has confirmed that. The library
+// sends heartbeats while it runs. When it returns nil, the interceptor completes and the next one
+// is activated. The pod may or may not be gone by then. Return Decline to complete without any
+// work. Any other error is written to the request, and Handler is called again after a delay.
 //
-// The context ends when the turn does, and context.Cause says why: ErrCanceled,
-// ErrEvicted, ErrTurnLost, ErrRequestGone, or what ended the context of Run. The work
-// must stop then, and what Handler returns does not count any more.
+// The context is canceled when the turn ends, and context.Cause returns the reason: ErrCanceled,
+// ErrEvicted, ErrTurnLost, ErrRequestGone, or the cause of the context of Run. The handler must
+// stop then, and its return value is ignored.
 //
-// Handler must be idempotent. A process that is started anew in the middle of a turn
-// calls it again for the same pod, as does an error, and so would a second replica: run
-// Interceptors under leader election, or make sure that there is only one.
+// Handler must be idempotent. It is called again for the same pod after an error, after a restart
+// of the process, and by a second replica: run an interceptor with leader election, or make sure
+// that there is only one replica.
 type Handler func(ctx context.Context, turn *Turn) error
 
-// InterceptorConfig is what an interceptor needs. Client, Name and Handle are required.
+// InterceptorConfig configures an interceptor. Client, Name and Handle are required.
 type InterceptorConfig struct {
-	// Client needs the rights to get, list and watch evictionrequests, to patch
-	// evictionrequests/status, and the verb intercept on the virtual resource
-	// evictioninterceptors with the Name of the interceptor as resource name.
+	// Client needs permission to get, list and watch evictionrequests, to patch
+	// evictionrequests/status, and the verb intercept on the virtual resource evictioninterceptors
+	// with the Name of the interceptor as the resource name.
 	Client kubernetes.Interface
 
-	// Name is the domain name by which pods name the interceptor, such as
-	// migrate.example.com. FieldManager says under which field manager it applies.
+	// Name is the domain name that pods use for the interceptor, such as migrate.example.com.
+	// FieldManager returns its field manager.
 	Name string
 
-	// Handle is called once for each turn, each in its own goroutine.
+	// Handle is called for each turn, in a goroutine of its own.
 	Handle Handler
 
-	// Accept, if it is set, is asked before a turn is begun. Where it returns false the
-	// interceptor stays silent: it reports nothing, not even a start, and its deadline
-	// runs. Return false only to keep out of an eviction that should not happen now; Handle
-	// with Decline is the way to pass a pod on.
+	// Accept, if set, is called before a turn starts. If it returns false, the interceptor reports
+	// nothing, not even its start, and its deadline continues to run. Return false only for an
+	// eviction that should not happen now. To pass a pod on to the next interceptor, return Decline
+	// from Handle.
 	//
-	// It is asked again whenever the request changes, and after Reconsider. A turn that runs
-	// is not taken back by it, and neither is it asked between two attempts of Handle: what
-	// has to hold for the whole turn is for Handle to look at. A turn that goes on after a
-	// restart of the process is begun anew, so it is asked; the request then has the startTime
-	// of the interceptor.
+	// It is called again when the request changes, and after Reconsider. It is not called for a
+	// turn that has started, nor between two attempts of Handle: Handle itself must check what has
+	// to be true during the whole turn. A turn that continues after a restart of the process starts
+	// again, so Accept is called for it. The request then has the startTime of the interceptor.
 	//
-	// One goroutine calls it for all requests, so it must not wait for anything. It must not
-	// modify the request. The default accepts every turn.
+	// One goroutine calls it for all requests, so it must not block. It must not modify the
+	// request. The default accepts every turn.
 	Accept func(*coordinationv1alpha1.EvictionRequest) bool
 
-	// Persistent is for interceptors that alone can end a pod, such as the controller of a
-	// DaemonSet: nobody takes over from them when they are silent for too long. So their turn
-	// is not lost either, and Handle is called again for as long as it fails. The default is
-	// to stop when the deadline has passed.
+	// Persistent is for interceptors that are the only way to stop a pod, such as the controller of
+	// a DaemonSet. The controller does not activate another interceptor if they stop reporting, so
+	// their turn does not time out, and Handle is retried until it succeeds. By default, the turn
+	// ends at the deadline.
 	Persistent bool
 
-	// MaxConcurrent is how many calls of Handle may run at the same time. Turns beyond
-	// that wait and say so, but send no heartbeat before their work starts: who waits for
-	// longer than the heartbeat deadline of the request loses the turn. Choose it so that a
-	// drain does not wait that long. The default is DefaultMaxConcurrent.
+	// MaxConcurrent is the maximum number of concurrent calls of Handle. Further turns wait. They
+	// report that they wait, but send no heartbeat before their work starts: a turn that waits for
+	// longer than the heartbeat deadline of the request is lost. Set it high enough that no pod of
+	// a drain waits that long. The default is DefaultMaxConcurrent.
 	MaxConcurrent int
 
-	// MaxConcurrentPerNamespace is how many of these calls may be for pods of one namespace,
-	// while several busy namespaces leave some to others. Set it where a call, with the report
-	// before it, takes less than five seconds, unless it hangs because of a tenant, which must
-	// not keep the pods of others waiting: namespaces with slower calls have half of
-	// MaxConcurrent together, and one without a quick call in the last five minutes has an
-	// eighth. Package fairshare has the rules. The default is MaxConcurrent, and any share of
-	// it for slow calls.
+	// MaxConcurrentPerNamespace is the maximum number of concurrent calls for pods of one
+	// namespace. Several busy namespaces together leave some calls to other namespaces. Set it if a
+	// call, including the report before it, takes less than five seconds unless a tenant makes it
+	// hang, and if such calls must not delay the pods of other tenants. Namespaces with slower
+	// calls have at most half of MaxConcurrent together, and a namespace without a quick call in
+	// the last five minutes has at most an eighth. See package fairshare for the rules. The default
+	// is MaxConcurrent, without these limits for slow calls.
 	MaxConcurrentPerNamespace int
 
-	// Namespace limits the interceptor to the requests of one namespace. The default is
-	// all of them.
+	// Namespace limits the interceptor to the requests of one namespace. The default is all
+	// namespaces.
 	Namespace string
 
-	// LabelSelector limits the interceptor to requests with these labels, which are those
-	// of their pods. The default is all of them. A request whose labels stop to match
-	// counts as gone.
+	// LabelSelector limits the interceptor to requests with these labels, which are the labels of
+	// their pods. The default is all requests. A request whose labels no longer match is treated
+	// like a deleted one.
 	LabelSelector string
 
-	// Informer is used instead of an own one. The caller starts it; its options decide
-	// which requests are seen, so Namespace and LabelSelector must be empty.
+	// Informer is used instead of a new one. The caller starts it. Its options select the requests,
+	// so Namespace and LabelSelector must be empty.
 	Informer coordinationinformers.EvictionRequestInformer
 
-	// Clock is where the times of the reports come from. The default is the real clock.
+	// Clock provides the times of the reports. The default is the real clock.
 	Clock clock.WithTicker
 }
 
@@ -151,20 +148,20 @@ func (c *InterceptorConfig) validate() error {
 	return nil
 }
 
-// Interceptor takes its turn in the eviction of all pods that name it.
+// Interceptor acts on all pods for which the interceptor with its name is active.
 type Interceptor struct {
 	config   InterceptorConfig
 	informer cache.SharedIndexInformer
 	queue    workqueue.TypedRateLimitingInterface[string]
 
-	// places are for those that may call Handle at the same time, shared by namespace.
+	// places limits the concurrent calls of Handle. The namespaces share them.
 	places *fairshare.Places
 
-	// turns holds the turn that was begun last for each request that is there, by
-	// namespace and name. Only sync touches it, which one goroutine calls.
+	// turns holds the latest turn of each request in the cache, by namespace and name. Only sync
+	// accesses it, which one goroutine calls.
 	turns map[string]*Turn
 
-	// working counts the turns that have not returned.
+	// working counts the turns that are running.
 	working sync.WaitGroup
 
 	// ran is set by the first call of Run.
@@ -183,7 +180,7 @@ func NewInterceptor(config InterceptorConfig) (*Interceptor, error) {
 		config.Clock = clock.RealClock{}
 	}
 	if config.Informer != nil {
-		// A factory starts only those informers that it was asked for before.
+		// A factory only starts informers that were requested before its start.
 		config.Informer.Informer()
 	}
 	return &Interceptor{
@@ -197,8 +194,8 @@ func NewInterceptor(config InterceptorConfig) (*Interceptor, error) {
 	}, nil
 }
 
-// Run runs an interceptor until the context ends. It returns an error at once if the
-// configuration is wrong, and otherwise nil when all calls of Handle have returned.
+// Run runs an interceptor until the context is done. It returns an error immediately if the
+// configuration is invalid, and otherwise nil when all calls of Handle have returned.
 func Run(ctx context.Context, config InterceptorConfig) error {
 	interceptor, err := NewInterceptor(config)
 	if err != nil {
@@ -207,15 +204,15 @@ func Run(ctx context.Context, config InterceptorConfig) error {
 	return interceptor.Run(ctx)
 }
 
-// RunOrDie is Run for programs that can do nothing about an error: it panics.
+// RunOrDie is Run for programs that cannot handle an error: it panics.
 func RunOrDie(ctx context.Context, config InterceptorConfig) {
 	if err := Run(ctx, config); err != nil {
 		panic(err)
 	}
 }
 
-// Run takes every turn until the context ends, and returns when all calls of Handle
-// have returned. It can be called once: another call returns an error and changes nothing.
+// Run handles turns until the context is done, and returns when all calls of Handle have returned.
+// It can be called once: further calls return an error.
 func (i *Interceptor) Run(ctx context.Context) error {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	if i.ran.Swap(true) {
@@ -229,12 +226,12 @@ func (i *Interceptor) Run(ctx context.Context) error {
 		stop(nil)
 		i.queue.ShutDown()
 		running.Wait()
-		// Only the worker, which has returned, begins turns.
+		// Only the worker, which has returned, starts turns.
 		i.working.Wait()
 		logger.Info("Interceptor has stopped")
 	}()
 
-	if i.informer = i.givenInformer(); i.informer == nil {
+	if i.informer = i.configuredInformer(); i.informer == nil {
 		i.informer = i.newInformer()
 		running.Go(func() { i.informer.RunWithContext(ctx) })
 	}
@@ -251,7 +248,7 @@ func (i *Interceptor) Run(ctx context.Context) error {
 			logger.Error(err, "Could not stop watching eviction requests")
 		}
 	}()
-	// False when the context has ended.
+	// WaitFor returns false if the context is done.
 	if cache.WaitFor(ctx, "eviction requests", registration.HasSyncedChecker()) {
 		logger.Info("Interceptor has started", "maxConcurrent", i.config.MaxConcurrent)
 		running.Go(func() {
@@ -263,14 +260,14 @@ func (i *Interceptor) Run(ctx context.Context) error {
 	return nil
 }
 
-// Reconsider has Accept asked again about a request that it has not accepted, because
-// something besides the request has changed. A turn that runs is not affected. It may be
-// called at any time, and for requests that do not exist.
+// Reconsider calls Accept again for a request that it has not accepted, because something other
+// than the request has changed. It does not affect a running turn. It may be called at any time,
+// and for requests that do not exist.
 func (i *Interceptor) Reconsider(namespace, name string) {
 	i.queue.Add(cache.NewObjectName(namespace, name).String())
 }
 
-func (i *Interceptor) givenInformer() cache.SharedIndexInformer {
+func (i *Interceptor) configuredInformer() cache.SharedIndexInformer {
 	if i.config.Informer == nil {
 		return nil
 	}
@@ -310,26 +307,27 @@ func (i *Interceptor) processNext(ctx context.Context) bool {
 	return true
 }
 
-// sync begins a turn, or ends it, as the state of a request says. The request is nil
-// when it is gone. It makes no calls to the API server and does not wait.
+// sync starts or ends a turn according to the state of the request, which is nil if it is gone. It
+// makes no API calls and does not block.
 func (i *Interceptor) sync(ctx context.Context, key string, request *coordinationv1alpha1.EvictionRequest) {
-	over := i.whyOver(request)
+	reason := i.endReason(request)
 	turn := i.turns[key]
 	if turn != nil && request != nil && turn.request.UID != request.UID {
 		turn.cancel(ErrRequestGone)
-	} else if turn != nil && over != nil {
-		turn.cancel(over)
+	} else if turn != nil && reason != nil {
+		turn.cancel(reason)
 	}
 	if turn != nil && !turn.returned() {
-		return // It enqueues the key when it has returned.
+		return // The key is enqueued when the turn returns.
 	}
-	// What is over or belongs to another request is forgotten. What is finished is not:
-	// until the controller has moved on, and the cache knows, it still looks like a turn.
-	if turn != nil && over == nil && turn.request.UID == request.UID && turn.finished {
+	// Drop turns that ended or belong to another request. Keep completed turns: until the
+	// controller has updated the request and the cache has the update, the interceptor still seems
+	// to be active.
+	if turn != nil && reason == nil && turn.request.UID == request.UID && turn.finished {
 		return
 	}
 	delete(i.turns, key)
-	if over != nil || i.ownEntry(request).CompletionTime != nil || !i.accepts(request) {
+	if reason != nil || i.ownEntry(request).CompletionTime != nil || !i.accepts(request) {
 		i.queue.Forget(key)
 		return
 	}
@@ -341,7 +339,7 @@ func (i *Interceptor) sync(ctx context.Context, key string, request *coordinatio
 	})
 }
 
-// waitingMessage says why a turn waits for a place.
+// waitingMessage returns the message of a turn that waits for a place.
 func (i *Interceptor) waitingMessage() string {
 	if perNamespace := i.config.MaxConcurrentPerNamespace; perNamespace > 0 {
 		return fmt.Sprintf("Waiting: the interceptor works on as many other pods as it may: %d in all, %d of this namespace, and fewer where its work is slow.", i.config.MaxConcurrent, perNamespace)
@@ -349,19 +347,19 @@ func (i *Interceptor) waitingMessage() string {
 	return fmt.Sprintf("Waiting: the interceptor works on %d other pods, as many as it may.", i.config.MaxConcurrent)
 }
 
-// accepts tells whether to begin a turn that is the interceptor's.
+// accepts reports whether to start a turn for which the interceptor is active.
 func (i *Interceptor) accepts(request *coordinationv1alpha1.EvictionRequest) bool {
 	return i.config.Accept == nil || i.config.Accept(request)
 }
 
-// whyOver returns nil if it is the interceptor's turn, and otherwise why it is not.
-func (i *Interceptor) whyOver(request *coordinationv1alpha1.EvictionRequest) error {
+// endReason returns nil if the interceptor is active, and otherwise why it is not.
+func (i *Interceptor) endReason(request *coordinationv1alpha1.EvictionRequest) error {
 	switch {
 	case request == nil:
 		return ErrRequestGone
-	case holds(request, coordinationv1alpha1.EvictionRequestConditionEvicted):
+	case isConditionTrue(request, coordinationv1alpha1.EvictionRequestConditionEvicted):
 		return ErrEvicted
-	case holds(request, coordinationv1alpha1.EvictionRequestConditionCanceled):
+	case isConditionTrue(request, coordinationv1alpha1.EvictionRequestConditionCanceled):
 		return ErrCanceled
 	case !isActive(request, i.config.Name):
 		return ErrTurnLost
@@ -369,7 +367,7 @@ func (i *Interceptor) whyOver(request *coordinationv1alpha1.EvictionRequest) err
 	return nil
 }
 
-// ownEntry returns what the interceptor has reported, which is nothing at first.
+// ownEntry returns the status entry of the interceptor. It is empty if there is none.
 func (i *Interceptor) ownEntry(request *coordinationv1alpha1.EvictionRequest) coordinationv1alpha1.InterceptorStatus {
 	for _, entry := range request.Status.Interceptors {
 		if entry.Name == i.config.Name {

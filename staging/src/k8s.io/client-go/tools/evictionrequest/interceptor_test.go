@@ -52,9 +52,9 @@ func TestInterceptorConfig(t *testing.T) {
 		"negative per namespace": {
 			config: InterceptorConfig{Client: client, Name: own, Handle: handle, MaxConcurrentPerNamespace: -2}, want: "maxConcurrentPerNamespace of interceptor own.example.com is -2",
 		},
-		"bad selector":       {config: InterceptorConfig{Client: client, Name: own, Handle: handle, LabelSelector: "a in"}, want: `"a in"`},
-		"two namespaces":     {config: InterceptorConfig{Client: client, Name: own, Handle: handle, Informer: informer, Namespace: "n"}, want: `"n"`},
-		"two label sections": {config: InterceptorConfig{Client: client, Name: own, Handle: handle, Informer: informer, LabelSelector: "a=b"}, want: `"a=b"`},
+		"bad selector":        {config: InterceptorConfig{Client: client, Name: own, Handle: handle, LabelSelector: "a in"}, want: `"a in"`},
+		"two namespaces":      {config: InterceptorConfig{Client: client, Name: own, Handle: handle, Informer: informer, Namespace: "n"}, want: `"n"`},
+		"two label selectors": {config: InterceptorConfig{Client: client, Name: own, Handle: handle, Informer: informer, LabelSelector: "a=b"}, want: `"a=b"`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -79,12 +79,12 @@ func TestRunOrDie(t *testing.T) {
 }
 
 func TestTurn(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a"))
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a"))
 		begin := metav1.NewTime(time.Now().Truncate(time.Second))
 		stop := w.start(func(ctx context.Context, turn *Turn) error {
 			if got := turn.Request().Name; got != "a" {
-				t.Errorf("the turn is on request %s, want a", got)
+				t.Errorf("the turn is for request %s, want a", got)
 			}
 			turn.SetMessage("Working.")
 			turn.SetExpectedFinishTime(time.Now().Add(time.Hour))
@@ -101,7 +101,7 @@ func TestTurn(t *testing.T) {
 			t.Errorf("the ETA is %v, want %v", entry.ExpectedFinishTime, want)
 		}
 		if entry.Message != "Working." || entry.CompletionTime != nil {
-			t.Errorf("in mid-turn the entry is %v", entry)
+			t.Errorf("during the turn the entry is %v", entry)
 		}
 
 		time.Sleep(40 * time.Second)
@@ -125,10 +125,10 @@ func TestTurn(t *testing.T) {
 	})
 }
 
-// The cache may show a turn long after it is complete.
-func TestTurnIsTakenOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a"))
+// The cache may contain the active interceptor long after it has completed.
+func TestTurnRunsOnce(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a"))
 		calls := 0
 		stop := w.start(func(context.Context, *Turn) error {
 			calls++
@@ -136,7 +136,7 @@ func TestTurnIsTakenOnce(t *testing.T) {
 		})
 		time.Sleep(time.Hour)
 		for range 3 {
-			// As the cache would show it that has missed the completion.
+			// The state of a cache that does not have the completion yet.
 			w.update("a", func(request *coordinationv1alpha1.EvictionRequest) {
 				request.Status.Interceptors[0] = coordinationv1alpha1.InterceptorStatus{Name: own}
 				request.Status.ObservedGeneration++
@@ -150,13 +150,13 @@ func TestTurnIsTakenOnce(t *testing.T) {
 	})
 }
 
-func TestNotATurn(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+func TestNotActive(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
 		completed := newRequest("completed", reportedBefore(time.Hour, time.Minute))
 		completed.Status.Interceptors[0].CompletionTime = ago(time.Minute)
 		canceled := newRequest("canceled", setTrue(coordinationv1alpha1.EvictionRequestConditionCanceled, "NoRequesters"))
 		evicted := newRequest("evicted", setTrue(coordinationv1alpha1.EvictionRequestConditionEvicted, "PodDeleted"))
-		w := newWorld(t, completed, canceled, evicted, newRequest("others", activate(other)))
+		w := newCluster(t, completed, canceled, evicted, newRequest("others", activate(other)))
 		stop := w.start(func(_ context.Context, turn *Turn) error {
 			t.Errorf("Handle was called for request %s", turn.Request().Name)
 			return nil
@@ -169,19 +169,19 @@ func TestNotATurn(t *testing.T) {
 	})
 }
 
-// gatekeeper answers as Accept, and remembers for which requests it was asked.
-type gatekeeper struct {
-	open atomic.Bool
-	asks atomic.Int32
+// accepter implements Accept and counts the calls.
+type accepter struct {
+	open  atomic.Bool
+	calls atomic.Int32
 }
 
-func (g *gatekeeper) accept(*coordinationv1alpha1.EvictionRequest) bool {
-	g.asks.Add(1)
+func (g *accepter) accept(*coordinationv1alpha1.EvictionRequest) bool {
+	g.calls.Add(1)
 	return g.open.Load()
 }
 
-// startGuarded runs an interceptor that asks the gatekeeper, and returns it.
-func (w *world) startGuarded(g *gatekeeper, handle Handler) (interceptor *Interceptor, stop func()) {
+// startGuarded runs an interceptor with the Accept function of the accepter, and returns it.
+func (w *cluster) startGuarded(g *accepter, handle Handler) (interceptor *Interceptor, stop func()) {
 	w.t.Helper()
 	interceptor, err := NewInterceptor(InterceptorConfig{Client: w.client, Name: own, Handle: handle, Accept: g.accept})
 	if err != nil {
@@ -199,25 +199,24 @@ func (w *world) startGuarded(g *gatekeeper, handle Handler) (interceptor *Interc
 	}
 }
 
-// TestNotAccepted has an interceptor that keeps out of an eviction until something
-// happens.
+// TestNotAccepted has an interceptor that does not accept the turn until something happens.
 func TestNotAccepted(t *testing.T) {
 	cases := map[string]struct {
-		happen    func(*world, *Interceptor)
+		happen    func(*cluster, *Interceptor)
 		wantTurns int
 	}{
-		"nothing":                  {happen: func(*world, *Interceptor) {}},
-		"reconsidered":             {happen: func(_ *world, i *Interceptor) { i.Reconsider(namespace, "a") }, wantTurns: 1},
-		"another is reconsidered":  {happen: func(_ *world, i *Interceptor) { i.Reconsider(namespace, "b") }},
-		"the request has changed":  {happen: func(w *world, _ *Interceptor) { w.update("a", setTrue("Other", "Other")) }, wantTurns: 1},
-		"not its turn any more":    {happen: func(w *world, i *Interceptor) { w.update("a", activate(other)); i.Reconsider(namespace, "a") }},
-		"the request is gone":      {happen: func(w *world, i *Interceptor) { w.delete("a"); i.Reconsider(namespace, "a") }},
-		"reconsidered three times": {happen: func(_ *world, i *Interceptor) { reconsiderOften(i) }, wantTurns: 1},
+		"nothing":                  {happen: func(*cluster, *Interceptor) {}},
+		"reconsidered":             {happen: func(_ *cluster, i *Interceptor) { i.Reconsider(namespace, "a") }, wantTurns: 1},
+		"another is reconsidered":  {happen: func(_ *cluster, i *Interceptor) { i.Reconsider(namespace, "b") }},
+		"the request has changed":  {happen: func(w *cluster, _ *Interceptor) { w.update("a", setTrue("Other", "Other")) }, wantTurns: 1},
+		"no longer active":         {happen: func(w *cluster, i *Interceptor) { w.update("a", activate(other)); i.Reconsider(namespace, "a") }},
+		"the request is gone":      {happen: func(w *cluster, i *Interceptor) { w.delete("a"); i.Reconsider(namespace, "a") }},
+		"reconsidered three times": {happen: func(_ *cluster, i *Interceptor) { reconsiderOften(i) }, wantTurns: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				w, g := newWorld(t, newRequest("a")), &gatekeeper{}
+			inSynctest(t, func(t *testing.T) {
+				w, g := newCluster(t, newRequest("a")), &accepter{}
 				turns := 0
 				interceptor, stop := w.startGuarded(g, func(context.Context, *Turn) error {
 					turns++
@@ -225,10 +224,10 @@ func TestNotAccepted(t *testing.T) {
 				})
 				time.Sleep(time.Hour)
 				if sent := w.sent(); len(sent) > 0 || turns > 0 {
-					t.Errorf("%d turns and reports %v, want silence", turns, sent)
+					t.Errorf("%d turns and reports %v, want none", turns, sent)
 				}
-				if got := g.asks.Load(); got != 1 {
-					t.Errorf("Accept was asked %d times while nothing happened, want once", got)
+				if got := g.calls.Load(); got != 1 {
+					t.Errorf("Accept was called %d times while nothing happened, want once", got)
 				}
 				g.open.Store(true)
 				tc.happen(w, interceptor)
@@ -249,10 +248,11 @@ func reconsiderOften(i *Interceptor) {
 	}
 }
 
-// TestAcceptedTurnIsNotTakenBack closes the gate in mid-turn, where an attempt fails too.
-func TestAcceptedTurnIsNotTakenBack(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w, g := newWorld(t, newRequest("a")), &gatekeeper{}
+// TestAcceptedTurnIsNotRevoked makes Accept return false during the turn, in which an attempt also
+// fails.
+func TestAcceptedTurnIsNotRevoked(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
+		w, g := newCluster(t, newRequest("a")), &accepter{}
 		g.open.Store(true)
 		calls := 0
 		interceptor, stop := w.startGuarded(g, func(ctx context.Context, _ *Turn) error {
@@ -271,18 +271,18 @@ func TestAcceptedTurnIsNotTakenBack(t *testing.T) {
 		if entry := w.entry("a"); entry.CompletionTime == nil || calls != 2 {
 			t.Errorf("after %d calls the entry is %v, want it complete after two", calls, entry)
 		}
-		if got := g.asks.Load(); got != 1 {
-			t.Errorf("Accept was asked %d times, want once, before the turn", got)
+		if got := g.calls.Load(); got != 1 {
+			t.Errorf("Accept was called %d times, want once, before the turn", got)
 		}
 	})
 }
 
-// TestAcceptIsAskedAfterRestart has a turn that a process before has begun.
-func TestAcceptIsAskedAfterRestart(t *testing.T) {
+// TestAcceptIsCalledAfterRestart has a turn that was started before a restart.
+func TestAcceptIsCalledAfterRestart(t *testing.T) {
 	for name, accepted := range map[string]bool{"accepted": true, "not accepted": false} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				w := newWorld(t, newRequest("a", reportedBefore(5*time.Minute, 2*time.Minute)))
+			inSynctest(t, func(t *testing.T) {
+				w := newCluster(t, newRequest("a", reportedBefore(5*time.Minute, 2*time.Minute)))
 				turns := 0
 				stop := w.start(func(context.Context, *Turn) error {
 					turns++
@@ -290,7 +290,7 @@ func TestAcceptIsAskedAfterRestart(t *testing.T) {
 				}, func(config *InterceptorConfig) {
 					config.Accept = func(request *coordinationv1alpha1.EvictionRequest) bool {
 						if request.Status.Interceptors[0].StartTime == nil {
-							t.Error("Accept cannot see that the turn was begun before")
+							t.Error("the request does not have the startTime")
 						}
 						return accepted
 					}
@@ -305,10 +305,10 @@ func TestAcceptIsAskedAfterRestart(t *testing.T) {
 	}
 }
 
-// TestReconsiderAtAnyTime calls it before Run and after it.
+// TestReconsiderAtAnyTime calls Reconsider before and after Run.
 func TestReconsiderAtAnyTime(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a"))
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a"))
 		calls := 0
 		interceptor, err := NewInterceptor(InterceptorConfig{Client: w.client, Name: own, Handle: func(context.Context, *Turn) error {
 			calls++
@@ -330,11 +330,11 @@ func TestReconsiderAtAnyTime(t *testing.T) {
 	})
 }
 
-// TestRunOnce refuses a second call, during the first and after it: two workers would share
-// what one of them may touch.
+// TestRunOnce checks that a second call of Run fails, during and after the first: two workers would
+// access unprotected state.
 func TestRunOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a"))
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a"))
 		interceptor, err := NewInterceptor(InterceptorConfig{Client: w.client, Name: own, Handle: func(context.Context, *Turn) error { return nil }})
 		if err != nil {
 			t.Fatalf("NewInterceptor: %v", err)
@@ -358,8 +358,8 @@ func TestRunOnce(t *testing.T) {
 }
 
 func TestDecline(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a"))
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a"))
 		stop := w.start(func(_ context.Context, turn *Turn) error {
 			turn.SetMessage("Looking.")
 			return fmt.Errorf("wrapped: %w", Decline("Not ours."))
@@ -374,30 +374,30 @@ func TestDecline(t *testing.T) {
 
 func TestCauses(t *testing.T) {
 	cases := map[string]struct {
-		happen func(w *world)
+		happen func(w *cluster)
 		want   error
 	}{
 		"canceled": {
-			happen: func(w *world) {
+			happen: func(w *cluster) {
 				w.update("a", setTrue(coordinationv1alpha1.EvictionRequestConditionCanceled, "NoRequesters"))
 			},
 			want: ErrCanceled,
 		},
 		"evicted": {
-			happen: func(w *world) {
+			happen: func(w *cluster) {
 				w.update("a", setTrue(coordinationv1alpha1.EvictionRequestConditionEvicted, "PodDeleted"))
 			},
 			want: ErrEvicted,
 		},
-		"another one is active": {happen: func(w *world) { w.update("a", activate(other)) }, want: ErrTurnLost},
-		"deleted":               {happen: func(w *world) { w.delete("a") }, want: ErrRequestGone},
+		"another one is active": {happen: func(w *cluster) { w.update("a", activate(other)) }, want: ErrTurnLost},
+		"deleted":               {happen: func(w *cluster) { w.delete("a") }, want: ErrRequestGone},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				w := newWorld(t, newRequest("a"))
+			inSynctest(t, func(t *testing.T) {
+				w := newCluster(t, newRequest("a"))
 				causes := make(chan error, 10)
-				stop := w.start(untilOver(causes))
+				stop := w.start(untilDone(causes))
 				time.Sleep(time.Minute)
 				tc.happen(w)
 				if got := <-causes; !errors.Is(got, tc.want) {
@@ -410,7 +410,7 @@ func TestCauses(t *testing.T) {
 					t.Errorf("%d reports after the end: %v", after-before, w.sent()[before:])
 				}
 				if len(causes) > 0 {
-					t.Error("the turn was taken again")
+					t.Error("the turn was started again")
 				}
 			})
 		})
@@ -418,15 +418,15 @@ func TestCauses(t *testing.T) {
 }
 
 func TestRunWaitsForHandle(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a"))
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a"))
 		returned := false
 		stop := w.start(func(ctx context.Context, _ *Turn) error {
 			<-ctx.Done()
 			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-				t.Errorf("the cause is %v, want that of the end of Run", cause)
+				t.Errorf("the cause is %v, want that of the context of Run", cause)
 			}
-			time.Sleep(time.Hour) // It does not hurry.
+			time.Sleep(time.Hour) // A slow handler.
 			returned = true
 			return nil
 		})
@@ -435,16 +435,15 @@ func TestRunWaitsForHandle(t *testing.T) {
 			t.Error("Run returned before Handle")
 		}
 		if entry := w.entry("a"); entry.CompletionTime != nil {
-			t.Errorf("the entry is %v: work that was cut short must not count as complete", entry)
+			t.Errorf("the entry is %v: interrupted work must not count as complete", entry)
 		}
 	})
 }
 
-// TestReplaced has another request appear under the same name while Handle still deals
-// with the first one.
+// TestReplaced creates another request of the same name while Handle still runs for the first one.
 func TestReplaced(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a"))
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a"))
 		var running, calls atomic.Int32
 		stop := w.start(func(ctx context.Context, _ *Turn) error {
 			if running.Add(1) > 1 {
@@ -460,7 +459,7 @@ func TestReplaced(t *testing.T) {
 			}
 			return nil
 		})
-		// At once, so that the informer may see one change of the object.
+		// Updated in one step, so that the informer may see a single update of the object.
 		tracker, resource := w.client.Tracker(), coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests")
 		second := newRequest("a")
 		second.UID = "another-uid"
@@ -478,10 +477,10 @@ func TestReplaced(t *testing.T) {
 	})
 }
 
-// The end of a turn says nothing of another request of that name, which is there at once.
+// The end of a turn has no effect on another request of the same name that is created right after.
 func TestReplacedAfterItsTurn(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a"))
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a"))
 		var calls atomic.Int32
 		stop := w.start(func(context.Context, *Turn) error {
 			calls.Add(1)
@@ -503,18 +502,18 @@ func TestReplacedAfterItsTurn(t *testing.T) {
 }
 
 func TestMaxConcurrent(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
 		const requests, places = 5, 2
 		var all []*coordinationv1alpha1.EvictionRequest
 		for i := range requests {
 			all = append(all, newRequest(fmt.Sprintf("r%d", i), withDeadline(time.Hour)))
 		}
-		w := newWorld(t, all...)
+		w := newCluster(t, all...)
 		var running, calls atomic.Int32
 		stop := w.start(func(ctx context.Context, turn *Turn) error {
 			time.Sleep(time.Minute) // Longer than messageInterval.
 			if message := w.entry(turn.Request().Name).Message; message != "" {
-				t.Errorf("a turn that has a place says %q", message)
+				t.Errorf("a turn with a place has the message %q", message)
 			}
 			if now := running.Add(1); now > places {
 				t.Errorf("%d calls at the same time, want at most %d", now, places)
@@ -537,7 +536,7 @@ func TestMaxConcurrent(t *testing.T) {
 			}
 		}
 		if waiting != requests-places {
-			t.Errorf("%d requests say that they wait, want %d", waiting, requests-places)
+			t.Errorf("%d requests have the message that they wait, want %d", waiting, requests-places)
 		}
 		time.Sleep(40 * time.Minute)
 		stop()
@@ -552,10 +551,10 @@ func TestMaxConcurrent(t *testing.T) {
 	})
 }
 
-// The work for one namespace never ends, and there is more of it than there are places. It
-// leaves places to others, which they get as they come.
+// The calls for one namespace hang, and there are more of them than places. They leave places to
+// another namespace.
 func TestMaxConcurrentPerNamespace(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
 		var all []*coordinationv1alpha1.EvictionRequest
 		for i := range 10 {
 			all = append(all, newRequest(fmt.Sprintf("slow%d", i), withDeadline(time.Hour)))
@@ -563,7 +562,7 @@ func TestMaxConcurrentPerNamespace(t *testing.T) {
 		for i := range 3 {
 			all = append(all, newRequest(fmt.Sprintf("quick%d", i), withDeadline(time.Hour), func(request *coordinationv1alpha1.EvictionRequest) { request.Namespace = "another" }))
 		}
-		w := newWorld(t, all...)
+		w := newCluster(t, all...)
 		var slow, quick atomic.Int32
 		stop := w.start(func(ctx context.Context, turn *Turn) error {
 			if turn.Request().Namespace == namespace {
@@ -586,20 +585,20 @@ func TestMaxConcurrentPerNamespace(t *testing.T) {
 			}
 		}
 		if waiting != 9 {
-			t.Errorf("%d requests say that they wait, want 9", waiting)
+			t.Errorf("%d requests have the message that they wait, want 9", waiting)
 		}
 		stop()
 	})
 }
 
-// A namespace has its whole share after its first quick call, also where an attempt is not reported.
-func TestQuickNamespaceHasItsShare(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+// A namespace gets its maximum number of places after its first quick call.
+func TestQuickNamespaceReachesItsLimit(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
 		var all []*coordinationv1alpha1.EvictionRequest
 		for i := range 6 {
 			all = append(all, newRequest(fmt.Sprintf("r%d", i), withDeadline(time.Hour)))
 		}
-		w := newWorld(t, all...)
+		w := newCluster(t, all...)
 		var calls atomic.Int32
 		stop := w.start(func(ctx context.Context, _ *Turn) error {
 			if calls.Add(1) > 1 {
@@ -609,17 +608,17 @@ func TestQuickNamespaceHasItsShare(t *testing.T) {
 		}, func(config *InterceptorConfig) { config.MaxConcurrent, config.MaxConcurrentPerNamespace = 8, 4 })
 		time.Sleep(time.Minute)
 		if got := calls.Load(); got != 5 {
-			t.Errorf("%d calls, want a quick one, and then four", got)
+			t.Errorf("%d calls, want a quick one and four others", got)
 		}
 		stop()
 	})
 }
 
-// A report fails that was under way when the turn got its place. It says nothing of the start,
-// so the turn keeps the place.
+// A report fails that was in flight when the turn got its place. It did not report the start, so
+// the turn keeps the place.
 func TestReportThatFailsBeforeTheStart(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a"))
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a"))
 		interceptor, err := NewInterceptor(InterceptorConfig{Client: w.client, Name: own, Handle: func(context.Context, *Turn) error { return nil }, MaxConcurrent: 1})
 		if err != nil {
 			t.Fatalf("creating an interceptor: %v", err)
@@ -636,31 +635,31 @@ func TestReportThatFailsBeforeTheStart(t *testing.T) {
 		})
 		newTurn(t.Context(), interceptor, newRequest("a")).run()
 		if reports := w.sent(); len(reports) < 2 || reports[0].entry.StartTime != nil || reports[1].entry.StartTime == nil {
-			t.Errorf("sent %+v, want one that waits, and then the start", reports)
+			t.Errorf("sent %+v, want one without a start, and then the start", reports)
 		}
 	})
 }
 
-// A webhook refuses reports of one namespace, those that say that work starts or all of them.
-// Its turns keep no place while that lasts, and begin when it is over.
-func TestRefusedReportKeepsNoPlace(t *testing.T) {
+// A webhook rejects reports of one namespace: all of them, or those of a start. The turns of this
+// namespace hold no place in the meantime, and start afterwards.
+func TestRejectedReportHoldsNoPlace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		refuses func(sentReport) bool
-		// takesAnother is whether a report is taken that does not say so: then the turn starts again.
-		takesAnother bool
+		// takesAnother is whether reports without a start are accepted: then the turn starts again.
+		acceptsOthers bool
 	}{
 		"all":    {refuses: func(sentReport) bool { return true }},
-		"starts": {refuses: func(r sentReport) bool { return r.entry.StartTime != nil }, takesAnother: true},
+		"starts": {refuses: func(r sentReport) bool { return r.entry.StartTime != nil }, acceptsOthers: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				w := newWorld(t,
+			inSynctest(t, func(t *testing.T) {
+				w := newCluster(t,
 					newRequest("refused-1", withDeadline(24*time.Hour)), newRequest("refused-2", withDeadline(24*time.Hour)), newRequest("refused-3", withDeadline(24*time.Hour)))
 				var refused atomic.Bool
 				refused.Store(true)
 				w.rejectReports(func(report sentReport) error {
 					if strings.HasPrefix(string(report.uid), "uid-of-refused") && refused.Load() && tc.refuses(report) {
-						return apierrors.NewForbidden(coordinationv1alpha1.Resource("evictionrequests"), "refused", errors.New("says the webhook"))
+						return apierrors.NewForbidden(coordinationv1alpha1.Resource("evictionrequests"), "refused", errors.New("refused by a webhook"))
 					}
 					return nil
 				})
@@ -674,17 +673,17 @@ func TestRefusedReportKeepsNoPlace(t *testing.T) {
 				if reports := len(w.sent()); reports > 3*3*60*2 {
 					t.Errorf("%d reports in an hour", reports)
 				}
-				starts, takenBack := map[types.UID]int{}, map[types.UID]bool{}
+				starts, revoked := map[types.UID]int{}, map[types.UID]bool{}
 				for _, report := range w.sent() {
 					if report.entry.StartTime != nil {
 						starts[report.uid]++
 					} else if starts[report.uid] > 0 {
-						takenBack[report.uid] = true
+						revoked[report.uid] = true
 					}
 				}
 				for _, name := range []types.UID{"uid-of-refused-1", "uid-of-refused-2", "uid-of-refused-3"} {
-					if !takenBack[name] || starts[name] > 1 != tc.takesAnother {
-						t.Errorf("%s has reported %d starts, and took one back: %t", name, starts[name], takenBack[name])
+					if !revoked[name] || starts[name] > 1 != tc.acceptsOthers {
+						t.Errorf("%s has reported %d starts, and revoked one: %t", name, starts[name], revoked[name])
 					}
 				}
 				another := newRequest("another")
@@ -713,10 +712,10 @@ func TestRefusedReportKeepsNoPlace(t *testing.T) {
 	}
 }
 
-// Who waits for a place does no work, and so keeps nobody waiting: the deadline runs.
-func TestWaitingDoesNotKeepTheTurn(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a", withDeadline(10*time.Minute)), newRequest("b", withDeadline(10*time.Minute)))
+// A turn that waits for a place does no work, so it sends no heartbeat and its deadline applies.
+func TestWaitingDoesNotExtendTheTurn(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a", withDeadline(10*time.Minute)), newRequest("b", withDeadline(10*time.Minute)))
 		var calls atomic.Int32
 		stop := w.start(func(ctx context.Context, _ *Turn) error {
 			calls.Add(1)
@@ -726,7 +725,7 @@ func TestWaitingDoesNotKeepTheTurn(t *testing.T) {
 		time.Sleep(time.Hour)
 		stop()
 		if got := calls.Load(); got != 1 {
-			t.Errorf("%d calls, want one: the other turn was over before there was a place", got)
+			t.Errorf("%d calls, want one: the other turn ended before a place was free", got)
 		}
 		heartbeats := 0
 		for _, name := range []string{"a", "b"} {
@@ -735,14 +734,14 @@ func TestWaitingDoesNotKeepTheTurn(t *testing.T) {
 			}
 		}
 		if heartbeats != 1 {
-			t.Errorf("%d requests have a heartbeat, want the one that is worked on", heartbeats)
+			t.Errorf("%d requests have a heartbeat, want only the one whose handler runs", heartbeats)
 		}
 	})
 }
 
-func TestGivenInformer(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a"))
+func TestConfiguredInformer(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a"))
 		factory := informers.NewSharedInformerFactory(w.client, 0)
 		interceptor, err := NewInterceptor(InterceptorConfig{
 			Client: w.client, Name: own, Informer: factory.Coordination().V1alpha1().EvictionRequests(),
@@ -765,12 +764,12 @@ func TestGivenInformer(t *testing.T) {
 }
 
 func TestOwnInformerSelects(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
 		labelled := newRequest("labelled")
 		labelled.Labels = map[string]string{"app": "db"}
 		elsewhere := newRequest("elsewhere")
 		elsewhere.Labels, elsewhere.Namespace = labelled.Labels, "elsewhere"
-		w := newWorld(t, labelled, newRequest("plain"), elsewhere)
+		w := newCluster(t, labelled, newRequest("plain"), elsewhere)
 		var calls []string
 		stop := w.start(func(_ context.Context, turn *Turn) error {
 			calls = append(calls, turn.Request().Name)
@@ -784,8 +783,8 @@ func TestOwnInformerSelects(t *testing.T) {
 	})
 }
 
-// TestNotConfirmed has a cache that is behind: the API server knows that the turn is
-// over. Handle must not be called.
+// TestNotConfirmed has a stale cache: the interceptor is no longer active in the API server. Handle
+// must not be called.
 func TestNotConfirmed(t *testing.T) {
 	invalid := apierrors.NewInvalid(coordinationv1alpha1.SchemeGroupVersion.WithKind("EvictionRequest").GroupKind(), "a", nil)
 	gone := apierrors.NewNotFound(coordinationv1alpha1.Resource("evictionrequests"), "a")
@@ -794,15 +793,15 @@ func TestNotConfirmed(t *testing.T) {
 		answer error
 		live   func(*coordinationv1alpha1.EvictionRequest)
 	}{
-		"accepted, but not active":   {live: activate(other)},
-		"rejected, for not active":   {answer: invalid, live: activate(other)},
-		"not there":                  {answer: gone},
-		"another one under the name": {answer: conflict, live: func(request *coordinationv1alpha1.EvictionRequest) { request.UID = "another" }},
+		"accepted, but not active": {live: activate(other)},
+		"rejected as not active":   {answer: invalid, live: activate(other)},
+		"not found":                {answer: gone},
+		"another one of that name": {answer: conflict, live: func(request *coordinationv1alpha1.EvictionRequest) { request.UID = "another" }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				w := newWorld(t, newRequest("a"))
+			inSynctest(t, func(t *testing.T) {
+				w := newCluster(t, newRequest("a"))
 				live := newRequest("a")
 				if tc.live != nil {
 					tc.live(live)
@@ -810,7 +809,7 @@ func TestNotConfirmed(t *testing.T) {
 				tracker, resource := w.client.Tracker(), coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests")
 				changed := false
 				w.rejectReports(func(sentReport) error {
-					// Between the watch event and the report.
+					// The change happens between the event of the watch and the report.
 					if !changed {
 						changed = true
 						if err := tracker.Update(resource, live, namespace); err != nil {
@@ -821,7 +820,7 @@ func TestNotConfirmed(t *testing.T) {
 				})
 				stop := w.start(func(ctx context.Context, turn *Turn) error {
 					if turn.Request().UID == "uid-of-a" {
-						t.Error("Handle was called, though it was not its turn")
+						t.Error("Handle was called although the interceptor was not active")
 					}
 					return nil
 				})
@@ -834,12 +833,12 @@ func TestNotConfirmed(t *testing.T) {
 	}
 }
 
-// The request of a third party for a pod of a DaemonSet is an hour old when a maintenance
-// reaches the pod: there is no deadline for it in the controller, so it is still our turn.
-// The first report meets an API server that is away for a moment.
+// The request of another requester for a pod of a DaemonSet is an hour old when a maintenance
+// reaches the pod. The controller has no deadline for this interceptor, so it is still active. The
+// first report fails because the API server is unavailable for a moment.
 func TestOldTurnSurvivesOneFailure(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("old", func(r *coordinationv1alpha1.EvictionRequest) { r.Status.ActivationTime = ago(time.Hour) }))
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("old", func(r *coordinationv1alpha1.EvictionRequest) { r.Status.ActivationTime = ago(time.Hour) }))
 		failures := 1
 		w.rejectReports(func(sentReport) error {
 			if failures--; failures >= 0 {
@@ -853,16 +852,16 @@ func TestOldTurnSurvivesOneFailure(t *testing.T) {
 		synctest.Wait()
 		stop()
 		if !handled {
-			t.Errorf("a day later, after %d reports, the turn has not begun", len(w.sent()))
+			t.Errorf("a day later, after %d reports, the turn has not started", len(w.sent()))
 		}
 	})
 }
 
-// Deleting a pod of a DaemonSet is refused for longer than the deadline, and then allowed
-// again. The controller has no deadline for it, so it stays our turn.
-func TestTurnWithoutDeadlineIsTriedAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("refused", withDeadline(20*time.Minute)))
+// Deletion of a pod of a DaemonSet is refused for longer than the deadline, and then allowed. The
+// controller has no deadline for this interceptor, so it stays active.
+func TestTurnWithoutDeadlineIsRetried(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("refused", withDeadline(20*time.Minute)))
 		began, handled := time.Now(), false
 		stop := w.start(func(context.Context, *Turn) error {
 			if time.Since(began) < 40*time.Minute {
@@ -877,7 +876,7 @@ func TestTurnWithoutDeadlineIsTriedAgain(t *testing.T) {
 		synctest.Wait()
 		stop()
 		if !handled {
-			t.Errorf("a day later, after %d reports, nobody has tried again; message: %q", len(w.sent()), w.entry("refused").Message)
+			t.Errorf("a day later, after %d reports, the deletion was not retried; message: %q", len(w.sent()), w.entry("refused").Message)
 		}
 	})
 }

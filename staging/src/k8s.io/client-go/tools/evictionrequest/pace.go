@@ -23,79 +23,80 @@ import (
 )
 
 const (
-	// minHeartbeatInterval is the least that the API server accepts.
+	// minHeartbeatInterval is the minimum that the API server accepts.
 	minHeartbeatInterval = time.Minute
 
-	// maxHeartbeatInterval keeps people informed where the deadline is long.
+	// maxHeartbeatInterval limits the interval for long deadlines, so that users see recent
+	// reports.
 	maxHeartbeatInterval = 3 * time.Minute
 
-	// messageInterval is the time between two reports of one turn that are no heartbeats.
-	// It lets a handler set its message in a loop without a thought for the API server.
+	// messageInterval is the minimum interval between two reports of one turn without a heartbeat.
+	// A handler can set its message in a loop without overloading the API server.
 	messageInterval = 10 * time.Second
 
-	// settleTime is how soon after its start a turn reports what Handle has set: people
-	// should not wait for the first ETA, and it may come after the first message.
-	settleTime = time.Second
+	// firstReportDelay is how long after its start a turn reports what Handle has set: users should
+	// see the first ETA soon, and it may be set after the first message.
+	firstReportDelay = time.Second
 
-	// clockSkew is how far a time in a report may be from the clock of the API server.
+	// clockSkew is how far a reported time may differ from the clock of the API server.
 	clockSkew = 10 * time.Second
 
-	// minETALead keeps an ETA from being past for an API server whose clock is ahead. A
-	// second more, because times are cut to seconds.
+	// minETALead prevents that an ETA is in the past for an API server whose clock is ahead. The
+	// extra second is for times that are truncated to seconds.
 	minETALead = clockSkew + time.Second
 
-	// writeTimeout is what one write may take. It is short against every deadline.
+	// writeTimeout limits each write. It is short compared with every deadline.
 	writeTimeout = 15 * time.Second
 )
 
-// never is later than any time that a turn sees.
+// never is later than any time of a turn.
 var never = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// pace says when a turn reports. The API server has the same rules: a report that broke
-// them would be rejected.
+// pace computes when a turn reports. It follows the validation rules of the API server, which would
+// reject other reports.
 type pace struct {
-	// deadline is how long the interceptor may be silent.
+	// deadline is how long the interceptor may go without a heartbeat.
 	deadline time.Duration
-	// persistent tells that nobody takes over from a silent interceptor.
+	// persistent is whether the interceptor never times out.
 	persistent bool
-	// activation is when the turn began for the controller.
+	// activation is the activationTime of the interceptor.
 	activation time.Time
-	// beat is the last heartbeat that the API server has, or zero.
-	beat time.Time
-	// first is true until this process has reported.
+	// heartbeat is the last heartbeat that the API server has, or zero.
+	heartbeat time.Time
+	// first is whether this process has not reported yet.
 	first bool
-	// working tells whether there is work that a heartbeat can speak for. After a
-	// failure it counts since the next attempt.
+	// working is whether work is in progress, which is a condition for heartbeats. since is when
+	// the attempt after a failure started, or zero.
 	working bool
 	since   time.Time
 }
 
-// lastSign is where the deadline counts from.
-func (p pace) lastSign() time.Time { return later(p.beat, p.activation) }
+// lastSign returns when the deadline started.
+func (p pace) lastSign() time.Time { return later(p.heartbeat, p.activation) }
 
-// lostAt is when to stop for lack of a heartbeat. Two participants have clocks: this
-// process may be behind, and the API server allows the next activation earlier by the
-// same amount. Acting beyond that could mean to act beside the next interceptor.
-func (p pace) lostAt() time.Time {
+// expiresAt returns when to stop without a heartbeat. Two clocks are involved: the clock of this
+// process may be behind, and the API server may allow the next activation earlier by the same
+// amount. After that time, the next interceptor may act at the same time.
+func (p pace) expiresAt() time.Time {
 	if p.persistent {
 		return never
 	}
 	return p.lastSign().Add(p.deadline - 2*clockSkew)
 }
 
-// interval is the time between two heartbeats: two may fail before the deadline, unless
-// it is so short that the least interval does not allow that.
+// interval returns the interval between two heartbeats. Two may fail before the deadline, unless
+// the deadline is too short for the minimum interval.
 func (p pace) interval() time.Duration {
 	return min(max(p.deadline/3, minHeartbeatInterval), maxHeartbeatInterval)
 }
 
-// nextBeat is when the next heartbeat is due, if there is work.
-func (p pace) nextBeat() time.Time {
-	return later(p.beat, p.since).Add(p.interval())
+// nextHeartbeat returns when the next heartbeat is due while work is in progress.
+func (p pace) nextHeartbeat() time.Time {
+	return later(p.heartbeat, p.since).Add(p.interval())
 }
 
-// settled is when an attempt that follows a failure has run for long enough to be told of. Most
-// fail again before, in the same way, and then there is nothing new to write.
+// settled returns when an attempt after a failure has run long enough to report it. Most attempts
+// fail earlier with the same error, which needs no new report.
 func (p pace) settled() time.Time {
 	if p.since.IsZero() {
 		return p.since
@@ -103,23 +104,23 @@ func (p pace) settled() time.Time {
 	return p.since.Add(minHeartbeatInterval)
 }
 
-// beats reports whether a report that is written now has a new heartbeat: only while there
-// is work that it speaks for. After a restart it is early, because nobody knows how long the
-// process was away.
-func (p pace) beats(now time.Time) bool {
+// sendsHeartbeat reports whether a report that is written now has a new heartbeat. There is no
+// heartbeat without work in progress. After a restart the heartbeat is sent early, because it is
+// unknown how long the process was down.
+func (p pace) sendsHeartbeat(now time.Time) bool {
 	switch {
 	case !p.working:
 		return false
-	case p.beat.IsZero():
+	case p.heartbeat.IsZero():
 		return true
 	case p.first:
-		return !now.Before(p.beat.Add(minHeartbeatInterval))
+		return !now.Before(p.heartbeat.Add(minHeartbeatInterval))
 	}
-	return !now.Before(p.nextBeat())
+	return !now.Before(p.nextHeartbeat())
 }
 
-// acceptableETA moves a new ETA ahead that the API server would reject as past. One that
-// it has already may be past.
+// acceptableETA moves a new ETA that the API server would reject as past into the future. An ETA
+// that is already stored may be in the past.
 func acceptableETA(now, eta time.Time, old *metav1.Time) metav1.Time {
 	if old != nil && old.Time.Equal(eta) {
 		return *old

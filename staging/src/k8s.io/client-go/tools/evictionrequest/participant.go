@@ -29,16 +29,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxFieldManagerLength is what the API server accepts.
+// maxFieldManagerLength is the maximum length that the API server accepts.
 const maxFieldManagerLength = 128
 
-// FieldManager returns the field manager under which the requester or interceptor of
-// that name applies: the name itself, so that "kubectl apply --server-side
-// --field-manager=<name>" speaks for the same participant. A name that is too long for
-// a field manager is cut, and ends in a hash of the whole, which keeps it unique.
+// FieldManager returns the field manager of the requester or interceptor with that name. It is the
+// name itself, so that "kubectl apply --server-side --field-manager=<name>" acts as the same
+// participant. A name that is too long for a field manager is truncated and ends in a hash of the
+// whole name, which keeps it unique.
 //
-// No other field manager may apply the entry of a participant: an entry that two of
-// them own outlasts the first that gives it up.
+// Do not apply the entry of a participant with another field manager: an entry with two owners
+// remains when one of them removes it.
 func FieldManager(name string) string {
 	if len(name) <= maxFieldManagerLength {
 		return name
@@ -48,8 +48,8 @@ func FieldManager(name string) string {
 	return name[:maxFieldManagerLength-len(suffix)] + suffix
 }
 
-// validateName checks the name of a requester or interceptor as the API server does,
-// but when the program starts, and not when it meets the first pod.
+// validateName validates the name of a requester or interceptor like the API server, but when the
+// program starts and not for the first pod.
 func validateName(name string) error {
 	validate := validation.IsFullyQualifiedDomainName
 	if strings.Contains(name, "/") {
@@ -62,17 +62,17 @@ func validateName(name string) error {
 	return nil
 }
 
-// holds tells whether a condition of the request is True.
-func holds(request *coordinationv1alpha1.EvictionRequest, condition coordinationv1alpha1.EvictionRequestConditionType) bool {
+// isConditionTrue reports whether a condition of the request is True.
+func isConditionTrue(request *coordinationv1alpha1.EvictionRequest, condition coordinationv1alpha1.EvictionRequestConditionType) bool {
 	return meta.IsStatusConditionTrue(request.Status.Conditions, string(condition))
 }
 
-// asks tells whether the requester of that name stands in the request.
-func asks(request *coordinationv1alpha1.EvictionRequest, name string) bool {
+// hasRequester reports whether the requester with that name is in the request.
+func hasRequester(request *coordinationv1alpha1.EvictionRequest, name string) bool {
 	return slices.ContainsFunc(request.Spec.Requesters, func(r coordinationv1alpha1.Requester) bool { return r.Name == name })
 }
 
-// isActive tells whether it is the turn of the interceptor of that name.
+// isActive reports whether the interceptor with that name is active.
 func isActive(request *coordinationv1alpha1.EvictionRequest, name string) bool {
 	return slices.Contains(request.Status.ActiveInterceptors, name)
 }

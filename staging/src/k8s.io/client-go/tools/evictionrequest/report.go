@@ -31,10 +31,10 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// maxMessageLength is what the API server accepts, in characters.
+// maxMessageLength is the maximum length that the API server accepts, in characters.
 const maxMessageLength = 32768
 
-// content is what people and the API server get to see of a report.
+// content is the part of a report that is written to the request.
 type content struct {
 	message string
 	eta     time.Time // Zero for none.
@@ -43,23 +43,23 @@ type content struct {
 	done    bool
 }
 
-// report is what an interceptor wants to have in the request.
+// report is the desired report of an interceptor.
 type report struct {
 	content
 
-	// spoken tells that Handle has set the message, and not the library.
-	spoken bool
-	// urgent asks for a write that does not wait for messageInterval.
+	// messageSet is whether Handle has set the message, and not the library.
+	messageSet bool
+	// urgent is whether to write without waiting for messageInterval.
 	urgent bool
 	// revision counts the changes of the content.
 	revision int
 
-	// working and since are what the pace asks for.
+	// working and since are inputs of pace.
 	working bool
 	since   time.Time
 }
 
-// resumedReport is what a turn begins with: what stands in the request already, from
+// resumedReport returns the initial report of a turn: the values in the request, which are from
 // before a restart.
 func resumedReport(request *coordinationv1alpha1.EvictionRequest, entry coordinationv1alpha1.InterceptorStatus) report {
 	r := report{revision: 1, urgent: true}
@@ -71,10 +71,10 @@ func resumedReport(request *coordinationv1alpha1.EvictionRequest, entry coordina
 	return r
 }
 
-// start begins an attempt. The first one is reported at once, as everything before the call
-// of Handle is.
+// start starts an attempt. The first attempt is reported immediately, like everything before the
+// call of Handle.
 func (r *report) start(attempt int, now time.Time) {
-	r.working, r.spoken = true, false
+	r.working, r.messageSet = true, false
 	if !r.started {
 		r.started, r.urgent = true, true
 	}
@@ -84,9 +84,9 @@ func (r *report) start(attempt int, now time.Time) {
 	}
 }
 
-// fail shows the error. No heartbeats are sent until Handle has run for a while again:
-// failing is no progress, and whoever does nothing else loses the turn in the end. The message
-// is the same for the same error: one that tells of each attempt would be written for each.
+// fail reports the error. No heartbeats are sent until Handle has run for a while again: a failure
+// is no progress, and an interceptor that only fails must time out. The message of the same error
+// does not change: a message with the number of the attempt would cause a write for each attempt.
 func (r *report) fail(err error) {
 	r.working = false
 	r.eta = time.Time{}
@@ -99,34 +99,34 @@ func (r *report) complete(message string) {
 	r.message = message
 }
 
-// accepted is what the API server has of an interceptor.
+// accepted is the state of the reports that the API server has accepted.
 type accepted struct {
-	// entry is what it had last, also before this process has written anything.
+	// entry is the last known status entry, including one from before a restart.
 	entry coordinationv1alpha1.InterceptorStatus
-	// revision is the last revision of the report that it has taken, failed the last one that
-	// it has not, as far as the answers tell; at is where messageInterval counts from.
+	// revision is the last revision of the report that was accepted, and failed the last one whose
+	// write returned an error. at is the start of messageInterval.
 	revision, failed int
 	at               time.Time
-	// content is what is in the request, if that is known: a write that has begun, or whose
-	// answer was lost, may have had its effect.
+	// content is the content of the request if known is true. It is unknown during a write and
+	// after a failed one, which may have had an effect.
 	content content
 	known   bool
-	// changed is closed, and replaced, when a write has ended.
+	// changed is closed and replaced at the end of each write.
 	changed chan struct{}
 }
 
-// reportUntilOver writes the reports of one turn, each when it is due.
+// reportUntilOver writes the reports of one turn when they are due.
 func (t *Turn) reportUntilOver() {
 	clock := t.interceptor.config.Clock
 	backoff := newReportBackoff()
-	var notBefore time.Time // After a failure.
+	var notBefore time.Time // Set after a failure.
 	for t.ctx.Err() == nil {
 		now := clock.Now()
 		due, pace := t.nextReport(now)
 		due = later(due, notBefore)
-		// Even where the deadline has passed the turn may go on, if the controller was
-		// away too: the first report tells.
-		lost, tried := pace.lostAt(), !pace.first || !notBefore.IsZero()
+		// Even after the deadline, the turn may still be active if the controller was down as well:
+		// the first report shows that.
+		lost, tried := pace.expiresAt(), !pace.first || !notBefore.IsZero()
 		if tried && !lost.After(now) {
 			t.cancel(fmt.Errorf("%w: no heartbeat since %s", ErrTurnLost, pace.lastSign().Format(time.RFC3339)))
 			return
@@ -149,40 +149,40 @@ func (t *Turn) reportUntilOver() {
 	}
 }
 
-// nextReport returns when something has to be written, and the pace that says so.
+// nextReport returns when the next report is due, and the pace that it follows from.
 func (t *Turn) nextReport(now time.Time) (time.Time, pace) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	pace := t.pace()
-	changed := t.wanted.revision > t.accepted.revision
+	changed := t.desired.revision > t.accepted.revision
 	switch {
-	case changed && t.wanted.urgent:
+	case changed && t.desired.urgent:
 		return now, pace
-	case changed && t.wanted.working:
-		return earlier(later(t.accepted.at.Add(messageInterval), pace.settled()), pace.nextBeat()), pace
+	case changed && t.desired.working:
+		return earlier(later(t.accepted.at.Add(messageInterval), pace.settled()), pace.nextHeartbeat()), pace
 	case changed:
 		return t.accepted.at.Add(messageInterval), pace
-	case t.wanted.working:
-		return pace.nextBeat(), pace
+	case t.desired.working:
+		return pace.nextHeartbeat(), pace
 	}
-	return pace.lostAt(), pace
+	return pace.expiresAt(), pace
 }
 
-// pace is called with the lock.
+// pace returns the current pace. The caller must hold the lock.
 func (t *Turn) pace() pace {
 	p := pace{
 		deadline: HeartbeatDeadline(t.request),
 		first:    t.accepted.revision == 0,
-		working:  t.wanted.working,
-		since:    t.wanted.since,
+		working:  t.desired.working,
+		since:    t.desired.since,
 
 		persistent: t.interceptor.config.Persistent,
 	}
 	if activation := t.request.Status.ActivationTime; activation != nil {
 		p.activation = activation.Time
 	}
-	if beat := t.accepted.entry.HeartbeatTime; beat != nil {
-		p.beat = beat.Time
+	if heartbeat := t.accepted.entry.HeartbeatTime; heartbeat != nil {
+		p.heartbeat = heartbeat.Time
 	}
 	return p
 }
@@ -191,61 +191,61 @@ func newReportBackoff() *wait.Backoff {
 	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 20, Cap: 30 * time.Second}
 }
 
-// write applies the report and tells whether it was accepted.
+// write applies the report and reports whether it was accepted.
 func (t *Turn) write(now time.Time) bool {
 	t.lock.Lock()
-	wanted := t.wanted
-	entry := wanted.entry(now, t.accepted.entry, t.pace().beats(now))
+	desired := t.desired
+	entry := desired.entry(now, t.accepted.entry, t.pace().sendsHeartbeat(now))
 	t.accepted.known = false
 	t.lock.Unlock()
 
-	request, err := t.apply(entry, wanted.forbid)
+	request, err := t.apply(entry, desired.forbid)
 	if err != nil {
-		t.rejected(err)
+		t.handleRejection(err)
 		t.lock.Lock()
 		defer t.lock.Unlock()
-		t.accepted.failed = wanted.revision
-		t.accepted.tell()
+		t.accepted.failed = desired.revision
+		t.accepted.notify()
 		return false
 	}
-	// The API server checks whose turn it is only where a report changes something.
-	if over := t.interceptor.whyOver(request); over != nil {
-		t.cancel(over)
+	// The API server checks whether the interceptor is active only if the report changes something.
+	if reason := t.interceptor.endReason(request); reason != nil {
+		t.cancel(reason)
 		return true
 	}
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	t.accepted.at = now
 	if t.accepted.revision == 0 {
-		t.accepted.at = now.Add(settleTime - messageInterval)
+		t.accepted.at = now.Add(firstReportDelay - messageInterval)
 	}
 	t.accepted.entry = t.interceptor.ownEntry(request)
-	t.accepted.content, t.accepted.known = wanted.content, true
-	if t.wanted.revision == wanted.revision {
-		t.wanted.urgent = false
+	t.accepted.content, t.accepted.known = desired.content, true
+	if t.desired.revision == desired.revision {
+		t.desired.urgent = false
 	}
-	t.accepted.take(wanted.revision)
+	t.accepted.accept(desired.revision)
 	return true
 }
 
-// take notes that the API server has what that revision says.
-func (a *accepted) take(revision int) {
+// accept records that the API server has this revision.
+func (a *accepted) accept(revision int) {
 	a.revision = revision
-	a.tell()
+	a.notify()
 }
 
-func (a *accepted) tell() {
+func (a *accepted) notify() {
 	close(a.changed)
 	a.changed = make(chan struct{})
 }
 
-// rejected finds out why a report was not accepted. When the turn is over, the API
-// server says that the report is invalid, as it does for many another reason.
-func (t *Turn) rejected(err error) {
+// handleRejection determines why a report was rejected. If the interceptor is no longer active, the
+// API server returns an Invalid error, which also has many other reasons.
+func (t *Turn) handleRejection(err error) {
 	if t.ctx.Err() != nil {
 		return
 	}
-	klog.FromContext(t.ctx).Error(err, "Could not report, trying again")
+	klog.FromContext(t.ctx).Error(err, "Failed to report, will retry")
 	if apierrors.IsNotFound(err) {
 		t.cancel(ErrRequestGone)
 		return
@@ -260,38 +260,38 @@ func (t *Turn) rejected(err error) {
 		t.cancel(ErrRequestGone)
 		return
 	case err != nil:
-		return // The next attempt will tell.
+		return // The next attempt checks again.
 	}
-	if over := t.interceptor.whyOver(live); over != nil {
-		t.cancel(over)
+	if reason := t.interceptor.endReason(live); reason != nil {
+		t.cancel(reason)
 		return
 	}
-	// What stands there is what the next report must fit: the process that was here
-	// before may have written after the watch had its last word.
+	// The next report must fit the stored entry: the previous process may have written after the
+	// last event of the watch.
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	t.accepted.entry = t.interceptor.ownEntry(live)
 }
 
-// apply writes the interceptor's own entry, and nothing else of the list. An entry is
-// atomic: it is applied whole. It forces, because the controller has created the entry,
-// and does not need it any more.
+// apply writes the status entry of the interceptor and no other entry. An entry is atomic: it is
+// applied as a whole. Force is set because the controller, which has created the entry, is its
+// first owner and no longer needs it.
 //
-// The cancellation policy must be in every report once it is Forbid: leaving it out
-// would take it back, which the API server refuses.
+// Once the cancellation policy is Forbid, each report must contain it: leaving it out would remove
+// it, which the API server rejects.
 func (t *Turn) apply(entry *coordinationapply.InterceptorStatusApplyConfiguration, forbid bool) (*coordinationv1alpha1.EvictionRequest, error) {
 	status := coordinationapply.EvictionRequestStatus().WithInterceptors(entry)
 	if forbid {
 		status.WithEvictionRequestCancellationPolicy(coordinationv1alpha1.EvictionRequestCancellationPolicyForbid)
 	}
-	// The UID, so that it does not go to another request of the same name.
+	// The UID ensures that the patch does not apply to another request of the same name.
 	patch := coordinationapply.EvictionRequest(t.request.Name, t.request.Namespace).WithUID(t.request.UID).WithStatus(status)
 	ctx, cancel := context.WithTimeout(t.ctx, writeTimeout)
 	defer cancel()
-	// The work begins with the call that reports its start: webhooks of the namespace can make
-	// that last, too. The client may have waited for its rate limit before.
+	// The work on the place begins with the call that reports the start: webhooks of the namespace
+	// can make this call slow as well. Waiting for the client's rate limit does not count.
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(string) {
-		if place := t.hasPlace.Load(); place != nil {
+		if place := t.currentPlace.Load(); place != nil {
 			place.Begin()
 		}
 	}})
@@ -299,15 +299,15 @@ func (t *Turn) apply(entry *coordinationapply.InterceptorStatusApplyConfiguratio
 		ApplyStatus(ctx, patch, metav1.ApplyOptions{FieldManager: FieldManager(t.interceptor.config.Name), Force: true})
 }
 
-// entry is the report as the API server accepts it now, after the old one.
-func (r report) entry(now time.Time, old coordinationv1alpha1.InterceptorStatus, beats bool) *coordinationapply.InterceptorStatusApplyConfiguration {
+// entry returns the report as a status entry that the API server accepts after the old one.
+func (r report) entry(now time.Time, old coordinationv1alpha1.InterceptorStatus, sendsHeartbeat bool) *coordinationapply.InterceptorStatusApplyConfiguration {
 	stamp := metav1.NewTime(now.Truncate(time.Second))
 	entry := coordinationapply.InterceptorStatus().WithName(old.Name)
 	entry.StartTime, entry.HeartbeatTime = old.StartTime, old.HeartbeatTime
-	if old.StartTime == nil && beats {
+	if old.StartTime == nil && sendsHeartbeat {
 		entry.WithStartTime(stamp)
 	}
-	if beats {
+	if sendsHeartbeat {
 		entry.WithHeartbeatTime(stamp)
 	}
 	if !r.eta.IsZero() {
@@ -322,8 +322,8 @@ func (r report) entry(now time.Time, old coordinationv1alpha1.InterceptorStatus,
 	return entry
 }
 
-// cutMessage cuts a message to what the API server accepts, between characters.
-func cutMessage(message string) string {
+// truncateMessage limits a message to the characters that the API server accepts.
+func truncateMessage(message string) string {
 	if utf8.RuneCountInString(message) <= maxMessageLength {
 		return message
 	}

@@ -54,9 +54,9 @@ func TestHeartbeats(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			inSynctest(t, func(t *testing.T) {
 				start := time.Now()
-				w := newWorld(t, newRequest("a", withDeadline(tc.deadline)))
+				w := newCluster(t, newRequest("a", withDeadline(tc.deadline)))
 				stop := w.start(func(ctx context.Context, _ *Turn) error {
 					time.Sleep(tc.work)
 					return ctx.Err()
@@ -76,7 +76,7 @@ func TestHeartbeats(t *testing.T) {
 	}
 }
 
-// Where the request says nothing, the API server takes 20 minutes.
+// A request without a deadline has the default of the API server, 20 minutes.
 func TestDefaultDeadline(t *testing.T) {
 	if got := HeartbeatDeadline(newRequest("a")); got != 20*time.Minute {
 		t.Errorf("the deadline is %v, want 20m", got)
@@ -84,9 +84,9 @@ func TestDefaultDeadline(t *testing.T) {
 }
 
 func TestMessagesAreSpaced(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
 		start := time.Now()
-		w := newWorld(t, newRequest("a"))
+		w := newCluster(t, newRequest("a"))
 		stop := w.start(func(ctx context.Context, turn *Turn) error {
 			for time.Since(start) < 25*time.Second {
 				turn.SetMessage(time.Since(start).String())
@@ -111,11 +111,11 @@ func TestMessagesAreSpaced(t *testing.T) {
 	})
 }
 
-// A message is written with the heartbeat when both are due.
-func TestMessageWaitsForNoHeartbeat(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+// A message is written without waiting for the next heartbeat.
+func TestMessageDoesNotWaitForHeartbeat(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
 		start := time.Now()
-		w := newWorld(t, newRequest("a", withDeadline(2*time.Minute)))
+		w := newCluster(t, newRequest("a", withDeadline(2*time.Minute)))
 		stop := w.start(func(ctx context.Context, turn *Turn) error {
 			time.Sleep(55 * time.Second)
 			turn.SetMessage("at 55 s")
@@ -138,23 +138,23 @@ func TestMessageWaitsForNoHeartbeat(t *testing.T) {
 
 func TestRestart(t *testing.T) {
 	cases := map[string]struct {
-		beat time.Duration
-		want []time.Duration
+		heartbeat time.Duration
+		want      []time.Duration
 	}{
-		"a heartbeat is allowed":          {beat: time.Minute, want: []time.Duration{0, 3 * time.Minute, 6 * time.Minute}},
-		"too early for a heartbeat":       {beat: 59 * time.Second, want: []time.Duration{0, 121 * time.Second, 301 * time.Second}},
-		"the deadline is over, for us":    {beat: 30 * time.Minute, want: []time.Duration{0, 3 * time.Minute, 6 * time.Minute}},
-		"the clock of before was in lead": {beat: -5 * time.Second, want: []time.Duration{0, 185 * time.Second, 365 * time.Second}},
+		"a heartbeat is allowed":       {heartbeat: time.Minute, want: []time.Duration{0, 3 * time.Minute, 6 * time.Minute}},
+		"too early for a heartbeat":    {heartbeat: 59 * time.Second, want: []time.Duration{0, 121 * time.Second, 301 * time.Second}},
+		"the deadline has passed":      {heartbeat: 30 * time.Minute, want: []time.Duration{0, 3 * time.Minute, 6 * time.Minute}},
+		"the previous clock was ahead": {heartbeat: -5 * time.Second, want: []time.Duration{0, 185 * time.Second, 365 * time.Second}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			inSynctest(t, func(t *testing.T) {
 				start := time.Now()
-				request := newRequest("a", reportedBefore(time.Hour, tc.beat))
+				request := newRequest("a", reportedBefore(time.Hour, tc.heartbeat))
 				old := &request.Status.Interceptors[0]
 				old.Message, old.ExpectedFinishTime = "Half done.", ago(time.Minute)
 				request.Status.EvictionRequestCancellationPolicy = coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
-				w := newWorld(t, request)
+				w := newCluster(t, request)
 				stop := w.start(func(ctx context.Context, _ *Turn) error {
 					time.Sleep(7 * time.Minute)
 					return ctx.Err()
@@ -167,7 +167,7 @@ func TestRestart(t *testing.T) {
 					entry := report.entry
 					if !entry.StartTime.Equal(old.StartTime) || entry.Message != old.Message || !entry.ExpectedFinishTime.Equal(old.ExpectedFinishTime) ||
 						report.policy != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
-						t.Errorf("a report is %+v, want what stood there before", report)
+						t.Errorf("a report is %+v, want the previous values", report)
 					}
 				}
 				time.Sleep(2 * time.Second)
@@ -181,8 +181,8 @@ func TestRestart(t *testing.T) {
 }
 
 func TestForbidCancellation(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a"))
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a"))
 		stop := w.start(func(ctx context.Context, turn *Turn) error {
 			turn.SetMessage("Working.")
 			time.Sleep(5 * time.Second) // Less than messageInterval since the message.
@@ -190,7 +190,7 @@ func TestForbidCancellation(t *testing.T) {
 				t.Errorf("ForbidCancellation: %v", err)
 			}
 			if got := w.get("a").Status.EvictionRequestCancellationPolicy; got != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
-				t.Errorf("the policy is %q when ForbidCancellation has returned", got)
+				t.Errorf("the policy is %q after ForbidCancellation has returned", got)
 			}
 			time.Sleep(10 * time.Minute)
 			return ctx.Err()
@@ -198,19 +198,19 @@ func TestForbidCancellation(t *testing.T) {
 		time.Sleep(11 * time.Minute)
 		stop()
 		if got := w.get("a").Status.EvictionRequestCancellationPolicy; got != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
-			t.Errorf("the policy is %q in the end, want it to stay", got)
+			t.Errorf("the policy is %q at the end, want it unchanged", got)
 		}
 		sent := w.sent()
 		if len(sent) < 4 || sent[1].policy != "" || sent[2].policy == "" || sent[2].at.Sub(sent[0].at) != 5*time.Second {
-			t.Errorf("the reports are %v, want the policy at once, in the third", sent)
+			t.Errorf("the reports are %v, want the policy immediately, in the third", sent)
 		}
 	})
 }
 
-// What becomes urgent during a write is written right after it.
+// A change that becomes urgent during a write is written right after it.
 func TestForbidCancellationDuringAWrite(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a"))
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a"))
 		writing := make(chan struct{}, 10)
 		w.rejectReports(func(report sentReport) error {
 			if report.entry.Message == "slow" {
@@ -231,12 +231,12 @@ func TestForbidCancellationDuringAWrite(t *testing.T) {
 		time.Sleep(time.Minute)
 		stop()
 		if waited == 0 || waited > 3*time.Second {
-			t.Errorf("forbidden after %s, want that as soon as the writes allow", waited)
+			t.Errorf("forbidden after %s, want it right after the previous write", waited)
 		}
 	})
 }
 
-// silentServer is the way to an API server that never answers.
+// silentServer is an API server that never responds.
 type silentServer struct{}
 
 func (silentServer) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -244,7 +244,7 @@ func (silentServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	return nil, request.Context().Err()
 }
 
-// pipes is the way to an API server in the same process.
+// pipes is a listener for an API server in the same process.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -263,8 +263,8 @@ func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
-// The time of the work counts from the call that reports its start, which a webhook may make
-// last. It does not count how long the client waits for its own rate limit.
+// The duration of the work begins with the call that reports its start, which a webhook may delay.
+// It does not include the wait for the rate limit of the client.
 func TestWorkBeginsWithTheReport(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limited, answers time.Duration
@@ -276,7 +276,7 @@ func TestWorkBeginsWithTheReport(t *testing.T) {
 		"is not sent at all": {limited: writeTimeout + time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			inSynctest(t, func(t *testing.T) {
 				listener := make(pipes)
 				server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					time.Sleep(tc.answers)
@@ -291,7 +291,7 @@ func TestWorkBeginsWithTheReport(t *testing.T) {
 				if err != nil {
 					t.Fatalf("creating a client: %v", err)
 				}
-				interceptor, err := NewInterceptor(InterceptorConfig{Client: client, Name: own, Handle: untilOver(nil), MaxConcurrent: 8, MaxConcurrentPerNamespace: 4})
+				interceptor, err := NewInterceptor(InterceptorConfig{Client: client, Name: own, Handle: untilDone(nil), MaxConcurrent: 8, MaxConcurrentPerNamespace: 4})
 				if err != nil {
 					t.Fatalf("creating an interceptor: %v", err)
 				}
@@ -305,10 +305,10 @@ func TestWorkBeginsWithTheReport(t *testing.T) {
 					t.Fatalf("starting: %v", err)
 				}
 				if _, err := turn.apply(coordinationapply.InterceptorStatus().WithName(own), false); err == nil {
-					t.Error("the API server that forbids all has taken a report")
+					t.Error("the API server, which forbids everything, has accepted a report")
 				}
 				place.Release()
-				// A namespace has an eighth until its first quick answer.
+				// A namespace has an eighth of the places until its first quick call.
 				interceptor.places.TryAcquire(namespace)
 				if quick := interceptor.places.TryAcquire(namespace) != nil; quick != tc.quick {
 					t.Errorf("the namespace counts as quick: %t, want %t", quick, tc.quick)
@@ -322,18 +322,18 @@ func TestWorkBeginsWithTheReport(t *testing.T) {
 	}
 }
 
-func TestReportsEnd(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+func TestReportsTimeOut(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
 		client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://silent", Transport: silentServer{}, QPS: -1})
 		if err != nil {
 			t.Fatalf("creating a client: %v", err)
 		}
-		interceptor, err := NewInterceptor(InterceptorConfig{Client: client, Name: own, Handle: untilOver(nil)})
+		interceptor, err := NewInterceptor(InterceptorConfig{Client: client, Name: own, Handle: untilDone(nil)})
 		if err != nil {
 			t.Fatalf("creating an interceptor: %v", err)
 		}
 		defer interceptor.queue.ShutDown()
-		// A report that never ends fails the test, and does not hang it.
+		// A report without a timeout fails the test instead of blocking it.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		began := time.Now()
@@ -345,8 +345,8 @@ func TestReportsEnd(t *testing.T) {
 }
 
 func TestForbidCancellationFails(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a"))
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a"))
 		results := make(chan error, 2)
 		stop := w.start(func(ctx context.Context, turn *Turn) error {
 			w.rejectReports(func(sentReport) error { return errUnavailable })
@@ -368,9 +368,9 @@ func TestForbidCancellationFails(t *testing.T) {
 }
 
 func TestHandleFails(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
 		start := time.Now()
-		w := newWorld(t, newRequest("a"))
+		w := newCluster(t, newRequest("a"))
 		var calls []time.Duration
 		stop := w.start(func(ctx context.Context, turn *Turn) error {
 			calls = append(calls, time.Since(start).Round(10*time.Second))
@@ -387,7 +387,7 @@ func TestHandleFails(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute)
 		stop()
-		// 5, 10 and 20 seconds apart, and a little.
+		// 5, 10 and 20 seconds apart, plus jitter.
 		if diff := cmp.Diff([]time.Duration{0, 10 * time.Second, 20 * time.Second, 40 * time.Second}, calls); diff != "" {
 			t.Errorf("calls (-want +got):\n%s", diff)
 		}
@@ -397,11 +397,11 @@ func TestHandleFails(t *testing.T) {
 	})
 }
 
-// Failing is no progress: who fails until the deadline loses the turn, for good.
+// Failing is no progress: an interceptor that fails until the deadline is not active any more.
 func TestHandleFailsUntilDeadline(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
 		start := time.Now()
-		w := newWorld(t, newRequest("a"))
+		w := newCluster(t, newRequest("a"))
 		var last time.Duration
 		stop := w.start(func(context.Context, *Turn) error {
 			last = time.Since(start)
@@ -420,10 +420,10 @@ func TestHandleFailsUntilDeadline(t *testing.T) {
 	})
 }
 
-// An error may be as long as it likes: what is kept of it is what the API server takes.
-func TestLongErrorIsNotKept(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a"))
+// A long error is truncated to the limit of the API server.
+func TestLongErrorIsTruncated(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a"))
 		turns := make(chan *Turn, 1)
 		stop := w.start(func(_ context.Context, turn *Turn) error {
 			turns <- turn
@@ -434,7 +434,7 @@ func TestLongErrorIsNotKept(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		turn.lock.Lock()
 		defer turn.lock.Unlock()
-		for name, message := range map[string]string{"wanted": turn.wanted.message, "accepted": turn.accepted.content.message} {
+		for name, message := range map[string]string{"desired": turn.desired.message, "accepted": turn.accepted.content.message} {
 			if len(message) != maxMessageLength {
 				t.Errorf("%s has a message of %d bytes, want %d", name, len(message), maxMessageLength)
 			}
@@ -442,38 +442,37 @@ func TestLongErrorIsNotKept(t *testing.T) {
 	})
 }
 
-// TestFailingIsReportedOnce counts what is written about an interceptor that keeps failing in the
-// same way, and never loses its turn: with as many pods as a cluster has, a write for each attempt
-// would be all that the API server does.
+// TestFailingIsReportedOnce counts the reports of an interceptor that keeps failing with the same
+// error and never times out: a write for each attempt of each pod would overload the API server.
 func TestFailingIsReportedOnce(t *testing.T) {
 	refused := errors.New("refused")
 	cases := map[string]struct {
 		handle  Handler
 		options []func(*InterceptorConfig)
-		// want is how many reports there are about each request.
+		// want is the maximum number of reports for each request.
 		want int
 	}{
 		"at once": {handle: func(context.Context, *Turn) error { return refused }, want: 2},
-		"after it has said what it does": {handle: func(_ context.Context, turn *Turn) error {
+		"after it has set a message": {handle: func(_ context.Context, turn *Turn) error {
 			turn.SetMessage("Deleting the pod.")
 			turn.SetExpectedFinishTime(time.Now().Add(time.Minute))
 			return refused
 		}, want: 2},
-		// The first attempt is told of after a second, since it may last.
+		// The first attempt is reported after a second, because it may take long.
 		"after half a minute": {handle: func(_ context.Context, turn *Turn) error {
 			turn.SetMessage("Deleting the pod.")
 			time.Sleep(30 * time.Second)
 			return refused
 		}, want: 3},
-		"one after another": {handle: func(context.Context, *Turn) error {
+		"one at a time": {handle: func(context.Context, *Turn) error {
 			time.Sleep(5 * time.Second)
 			return refused
 		}, options: []func(*InterceptorConfig){func(c *InterceptorConfig) { c.MaxConcurrent = 1 }}, want: 3},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				w := newWorld(t, newRequest("a"), newRequest("b"), newRequest("c"))
+			inSynctest(t, func(t *testing.T) {
+				w := newCluster(t, newRequest("a"), newRequest("b"), newRequest("c"))
 				stop := w.start(tc.handle, append(tc.options, persistent)...)
 				time.Sleep(24 * time.Hour)
 				synctest.Wait()
@@ -488,7 +487,7 @@ func TestFailingIsReportedOnce(t *testing.T) {
 				}
 				for _, request := range []string{"a", "b", "c"} {
 					if got := w.entry(request).Message; got != "Failed, trying again: refused" {
-						t.Errorf("%s says %q", request, got)
+						t.Errorf("%s has the message %q", request, got)
 					}
 				}
 				stop()
@@ -497,8 +496,8 @@ func TestFailingIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestBeats looks at the boundary second of every rule.
-func TestBeats(t *testing.T) {
+// TestSendsHeartbeat tests the boundary second of each rule.
+func TestSendsHeartbeat(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	before := func(d time.Duration) time.Time { return now.Add(-d) }
 	const deadline = 9 * time.Minute // So the interval is 3 minutes.
@@ -510,30 +509,30 @@ func TestBeats(t *testing.T) {
 		"no heartbeat yet, later":       {pace: pace{working: true}, want: true},
 		"no work yet":                   {pace: pace{first: true}},
 		"no work yet, later":            {pace: pace{}},
-		"no work after a restart":       {pace: pace{first: true, beat: before(time.Hour)}},
-		"first report, a minute later":  {pace: pace{working: true, first: true, beat: before(time.Minute)}, want: true},
-		"first report, a second before": {pace: pace{working: true, first: true, beat: before(59 * time.Second)}},
-		"due":                           {pace: pace{working: true, beat: before(3 * time.Minute)}, want: true},
-		"due in a second":               {pace: pace{working: true, beat: before(3*time.Minute - time.Second)}},
-		"no work that it speaks for":    {pace: pace{beat: before(3 * time.Minute)}},
-		"after a failure, working":      {pace: pace{working: true, beat: before(time.Hour), since: before(3 * time.Minute)}, want: true},
-		"after a failure, too early":    {pace: pace{working: true, beat: before(time.Hour), since: before(3*time.Minute - time.Second)}},
+		"no work after a restart":       {pace: pace{first: true, heartbeat: before(time.Hour)}},
+		"first report, a minute later":  {pace: pace{working: true, first: true, heartbeat: before(time.Minute)}, want: true},
+		"first report, a second before": {pace: pace{working: true, first: true, heartbeat: before(59 * time.Second)}},
+		"due":                           {pace: pace{working: true, heartbeat: before(3 * time.Minute)}, want: true},
+		"due in a second":               {pace: pace{working: true, heartbeat: before(3*time.Minute - time.Second)}},
+		"no work in progress":           {pace: pace{heartbeat: before(3 * time.Minute)}},
+		"after a failure, working":      {pace: pace{working: true, heartbeat: before(time.Hour), since: before(3 * time.Minute)}, want: true},
+		"after a failure, too early":    {pace: pace{working: true, heartbeat: before(time.Hour), since: before(3*time.Minute - time.Second)}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.pace.deadline = deadline
-			if got := tc.pace.beats(now); got != tc.want {
-				t.Errorf("beats = %t, want %t", got, tc.want)
+			if got := tc.pace.sendsHeartbeat(now); got != tc.want {
+				t.Errorf("sendsHeartbeat = %t, want %t", got, tc.want)
 			}
 		})
 	}
 }
 
-// A second attempt that works for long sends heartbeats again.
+// A long second attempt sends heartbeats again.
 func TestHandleFailsThenWorks(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
 		start := time.Now()
-		w := newWorld(t, newRequest("a"))
+		w := newCluster(t, newRequest("a"))
 		calls := 0
 		stop := w.start(func(ctx context.Context, _ *Turn) error {
 			if calls++; calls == 1 {
@@ -559,10 +558,11 @@ func TestHandleFailsThenWorks(t *testing.T) {
 	})
 }
 
-// A message is taken back after a write of it whose answer was lost: it stands in the request.
-func TestMessageAfterALostAnswer(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a", withDeadline(time.Hour)))
+// A message is reset after a write whose response was lost: it is in the request and must be
+// overwritten.
+func TestMessageAfterLostResponse(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a", withDeadline(time.Hour)))
 		var lost atomic.Int32
 		w.rejectReports(func(report sentReport) error {
 			if report.entry.Message != "second" || lost.Load() > 0 {
@@ -590,16 +590,16 @@ func TestMessageAfterALostAnswer(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if got := w.entry("a").Message; lost.Load() != 1 || got != "first" {
-			t.Errorf("%d answers were lost, and the message is %q, want first", lost.Load(), got)
+			t.Errorf("%d responses were lost, and the message is %q, want first", lost.Load(), got)
 		}
 		stop()
 	})
 }
 
-// A message that was set during a write is not in the request, and stays to be written.
+// A message that is set during a write is not in the request yet and must be written.
 func TestMessageDuringAWrite(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a", withDeadline(time.Hour)))
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a", withDeadline(time.Hour)))
 		writing, set := make(chan struct{}), make(chan struct{})
 		w.rejectReports(func(report sentReport) error {
 			if report.entry.Message == "first" {
@@ -627,14 +627,14 @@ func TestMessageDuringAWrite(t *testing.T) {
 	})
 }
 
-// TestAPIServerAway has no report accepted for longer than the deadline: the interceptor
-// stops by itself, since the controller may be about to activate the next one.
-func TestAPIServerAway(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a", withDeadline(6*time.Minute)))
+// TestAPIServerAway rejects all reports for longer than the deadline: the interceptor stops,
+// because the controller may be about to activate the next one.
+func TestAPIServerUnavailable(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a", withDeadline(6*time.Minute)))
 		causes := make(chan error, 10)
 		start := time.Now()
-		stop := w.start(untilOver(causes))
+		stop := w.start(untilDone(causes))
 		w.rejectReports(func(sentReport) error { return errUnavailable })
 		if cause := <-causes; !errors.Is(cause, ErrTurnLost) {
 			t.Errorf("the cause is %v, want %v", cause, ErrTurnLost)
@@ -643,10 +643,10 @@ func TestAPIServerAway(t *testing.T) {
 			t.Errorf("lost after %v, want %v", got, want)
 		}
 
-		// It is still the interceptor's turn, should the controller have been away too.
+		// The interceptor may still be active, if the controller was down as well.
 		time.Sleep(time.Hour)
 		if len(causes) > 0 {
-			t.Error("Handle was called without a confirmed turn")
+			t.Error("Handle was called without a confirmation")
 		}
 		w.rejectReports(nil)
 		time.Sleep(2 * time.Minute)
@@ -658,14 +658,14 @@ func TestAPIServerAway(t *testing.T) {
 	})
 }
 
-// A failed report is tried again, and the turn goes on.
+// A failed report is retried, and the turn continues.
 func TestReportFails(t *testing.T) {
 	invalid := apierrors.NewInvalid(coordinationv1alpha1.SchemeGroupVersion.WithKind("EvictionRequest").GroupKind(), "a", nil)
 	for name, answer := range map[string]error{"unavailable": errUnavailable, "invalid": invalid} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			inSynctest(t, func(t *testing.T) {
 				start := time.Now()
-				w := newWorld(t, newRequest("a"))
+				w := newCluster(t, newRequest("a"))
 				w.rejectReports(func(report sentReport) error {
 					if report.at.Sub(start) < 30*time.Second {
 						return answer
@@ -683,7 +683,7 @@ func TestReportFails(t *testing.T) {
 					t.Errorf("Handle was called after %v, want it to wait until a report is accepted", called)
 				}
 				if sent := len(w.sent()); sent > 9 {
-					t.Errorf("%d reports, want a growing pause between them", sent)
+					t.Errorf("%d reports, want increasing delays between them", sent)
 				}
 				if entry := w.entry("a"); entry.CompletionTime == nil {
 					t.Errorf("the entry is %v, want it complete", entry)
@@ -693,10 +693,10 @@ func TestReportFails(t *testing.T) {
 	}
 }
 
-// A report that another process has written meanwhile is what the next must fit.
-func TestRejectedReportIsFitted(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a"))
+// The next report must fit a report that another process has written in the meantime.
+func TestRejectedReportIsAdapted(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a"))
 		earlier := ago(0)
 		tracker, resource := w.client.Tracker(), coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests")
 		live := newRequest("a")
@@ -706,7 +706,7 @@ func TestRejectedReportIsFitted(t *testing.T) {
 			if report.entry.StartTime.Equal(earlier) {
 				return nil
 			}
-			// The change is not seen by the informer before the turn begins.
+			// The informer does not have this change when the turn starts.
 			if err := tracker.Update(resource, live, namespace); err != nil {
 				t.Error(err)
 			}
@@ -721,7 +721,7 @@ func TestRejectedReportIsFitted(t *testing.T) {
 	})
 }
 
-// TestRejected has nothing but the answer of the API server, as with a cache that lags.
+// TestRejected tests the error of the API server alone, as with a stale cache.
 func TestRejected(t *testing.T) {
 	replaced := newRequest("a")
 	replaced.UID = "another"
@@ -740,9 +740,9 @@ func TestRejected(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newCluster(t)
 			if tc.live != nil {
-				w = newWorld(t, tc.live)
+				w = newCluster(t, tc.live)
 			}
 			interceptor, err := NewInterceptor(InterceptorConfig{Client: w.client, Name: own, Handle: func(context.Context, *Turn) error { return nil }})
 			if err != nil {
@@ -750,7 +750,7 @@ func TestRejected(t *testing.T) {
 			}
 			defer interceptor.queue.ShutDown()
 			turn := newTurn(t.Context(), interceptor, newRequest("a"))
-			turn.rejected(tc.err)
+			turn.handleRejection(tc.err)
 			if cause := context.Cause(turn.ctx); !errors.Is(cause, tc.want) {
 				t.Errorf("the turn was ended by %v, want %v", cause, tc.want)
 			}
@@ -766,11 +766,11 @@ func TestAcceptableETA(t *testing.T) {
 		old  *time.Time
 		want time.Time
 	}{
-		"far ahead":             {eta: at(30), want: at(30)},
-		"nearly past":           {eta: at(5), want: at(11)},
-		"past":                  {eta: at(-5), want: at(11)},
-		"past, and there":       {eta: at(-5), old: func() *time.Time { t := at(-5); return &t }(), want: at(-5)},
-		"past, and another one": {eta: at(-5), old: func() *time.Time { t := at(-6); return &t }(), want: at(11)},
+		"far ahead":                {eta: at(30), want: at(30)},
+		"in a few seconds":         {eta: at(5), want: at(11)},
+		"past":                     {eta: at(-5), want: at(11)},
+		"past, and stored":         {eta: at(-5), old: func() *time.Time { t := at(-5); return &t }(), want: at(-5)},
+		"past, and another stored": {eta: at(-5), old: func() *time.Time { t := at(-6); return &t }(), want: at(11)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -785,12 +785,12 @@ func TestAcceptableETA(t *testing.T) {
 	}
 }
 
-func TestCutMessage(t *testing.T) {
+func TestTruncateMessage(t *testing.T) {
 	fits := strings.Repeat("ä", 32768)
-	if got := cutMessage(fits); got != fits {
-		t.Error("a message of 32768 characters was cut")
+	if got := truncateMessage(fits); got != fits {
+		t.Error("a message of 32768 characters was truncated")
 	}
-	if got := cutMessage(fits + "b"); got != fits {
-		t.Errorf("a message of 32769 characters was cut to %d bytes, want %d", len(got), len(fits))
+	if got := truncateMessage(fits + "b"); got != fits {
+		t.Errorf("a message of 32769 characters was truncated to %d bytes, want %d", len(got), len(fits))
 	}
 }

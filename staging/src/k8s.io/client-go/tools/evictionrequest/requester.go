@@ -37,70 +37,67 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// RequesterOptions is what a requester may choose. The zero value is fine.
+// RequesterOptions are the options of a requester. The zero value is valid.
 type RequesterOptions struct {
-	// HeartbeatDeadlineSeconds is how long interceptors of the pod may be silent before
-	// the next one takes over: from 120 to 21600, where 0 leaves it to the API server,
-	// which takes 1200. It is only a wish: the first requester of a pod sets it, and
-	// those who join later take it as it is.
+	// HeartbeatDeadlineSeconds is how long an interceptor of the pod may go without a heartbeat
+	// before the next one is activated: from 120 to 21600. 0 means the default of the API server,
+	// 1200. Only the first requester of a pod sets it. Requesters that join later do not change it.
 	HeartbeatDeadlineSeconds int32
 
-	// Clock spaces the attempts while a finished request is in the way. The default is
-	// the real clock.
+	// Clock is used for the delays between attempts while a finished request blocks a new one. The
+	// default is the real clock.
 	Clock clock.Clock
 }
 
-// Outcome says what a call of Request has come to.
+// Outcome is the outcome of a call of Request.
 type Outcome string
 
 const (
-	// Created means that this requester is the first to ask, and as yet the only one: the
-	// request is new, or still as an earlier call has made it.
+	// Created means that this requester is the first and only one: the request is new, or unchanged
+	// since an earlier call has created it.
 	Created Outcome = "Created"
 
-	// Joined means that others ask, or have asked, for the same pod, and that this
-	// requester now stands among those who do.
+	// Joined means that the request exists and this requester is now one of its requesters. Other
+	// requesters are in it, or have been.
 	Joined Outcome = "Joined"
 
-	// AlreadyEvicted means that there is nothing to ask for: this instance of the pod is
-	// gone, or has ended.
+	// AlreadyEvicted means that there is nothing to evict: this instance of the pod is gone or
+	// terminal.
 	AlreadyEvicted Outcome = "AlreadyEvicted"
 )
 
-// Result is what a call of Request has come to, and the request as it was then.
+// Result is the outcome of a call of Request, and the request after the call.
 type Result struct {
 	Outcome Outcome
 	Request *coordinationv1alpha1.EvictionRequest
 }
 
-// CanceledError is returned by Request when the pod cannot be evicted by an
-// EvictionRequest: the controller has canceled the request for a reason that asking
-// again does not change.
+// CanceledError is returned by Request if the pod cannot be evicted by an EvictionRequest: the
+// controller has canceled the request for a reason that another attempt does not change.
 type CanceledError struct {
-	// Request is the request that was canceled.
+	// Request is the canceled request.
 	Request *coordinationv1alpha1.EvictionRequest
-	// Reason and Message are those of its condition Canceled.
+	// Reason and Message come from its condition Canceled.
 	Reason, Message string
 }
 
-// Error says which request was canceled, why, and what can be done.
+// Error returns which request was canceled, why, and what to do.
 func (e *CanceledError) Error() string {
 	return fmt.Sprintf("the request %s/%s for pod %s is canceled (%s): %s Delete it to ask anew",
 		e.Request.Namespace, e.Request.Name, targetName(e.Request), e.Reason, e.Message)
 }
 
-// Requester asks for the eviction of pods in the name of one participant, and may be
-// used by several goroutines. It needs the rights to get, create and patch
-// evictionrequests, and to delete the pods that it asks for.
+// Requester requests the eviction of pods for one participant. It is safe for concurrent use. It
+// needs permission to get, create and patch evictionrequests, and to delete the pods whose eviction
+// it requests.
 type Requester struct {
 	client  kubernetes.Interface
 	name    string
 	options RequesterOptions
 }
 
-// NewRequester returns a requester. Its name is a domain name such as
-// drain.example.com; it stands in spec.requesters, and FieldManager says under which
-// field manager it applies.
+// NewRequester returns a requester. Its name is a domain name such as drain.example.com, which is
+// added to spec.requesters. FieldManager returns its field manager.
 func NewRequester(client kubernetes.Interface, name string, options RequesterOptions) (*Requester, error) {
 	if client == nil {
 		return nil, errors.New("client is nil: give the client that the requester should use")
@@ -117,15 +114,15 @@ func NewRequester(client kubernetes.Interface, name string, options RequesterOpt
 	return &Requester{client: client, name: name, options: options}, nil
 }
 
-// Request asks that this instance of the pod leaves. It creates the request, or joins
-// the one that is there; asking again changes nothing.
+// Request requests the eviction of this instance of the pod. It creates the request or joins an
+// existing one. It is idempotent.
 //
-// Where a request was called off before, or is being deleted, Request waits until it
-// has gone and creates a new one: limit the time with the context. A request that ended
-// with the eviction of the pod is an outcome, and no error.
+// If an existing request is canceled or being deleted, Request waits until it is gone and creates a
+// new one: use a context with a timeout. A request that ended with the eviction of the pod is an
+// outcome and not an error.
 //
-// Errors of the API server are wrapped: apierrors.IsForbidden tells that the requester
-// lacks a right, which includes that to delete the pod.
+// Errors of the API server are wrapped: apierrors.IsForbidden reports whether the requester lacks a
+// permission, which may be the one to delete the pod.
 func (r *Requester) Request(ctx context.Context, pod *v1.Pod) (*Result, error) {
 	if pod.UID == "" || pod.Name == "" || pod.Namespace == "" {
 		return nil, fmt.Errorf("pod %q in namespace %q has UID %q: give a pod as it was read from the API server", pod.Name, pod.Namespace, pod.UID)
@@ -137,26 +134,26 @@ func (r *Requester) Request(ctx context.Context, pod *v1.Pod) (*Result, error) {
 	return result, nil
 }
 
-// request applies without a look at what is there first: almost always there is nothing,
-// or a request to join, and this is the only call. What else it meets, it looks at.
+// request applies without reading first: usually there is no request, or one to join, and this is
+// the only call. It reads the request only if that is not sufficient.
 func (r *Requester) request(ctx context.Context, pod *v1.Pod) (*Result, error) {
-	patch := r.creation(pod)
+	patch := r.createPatch(pod)
 	for backoff := newBackoff(); ; {
 		request, rejection := r.apply(ctx, patch)
 		switch {
 		case rejection == nil:
-			if result, err := r.judge(request); result != nil || err != nil {
+			if result, err := r.evaluate(request); result != nil || err != nil {
 				return result, err
 			}
 			klog.FromContext(ctx).V(2).Info("Waiting for a finished eviction request to be deleted", "evictionRequest", klog.KObj(request))
 		case apierrors.IsConflict(rejection):
 			// The request exists with other labels, or has changed since it was read.
 		case apierrors.IsInvalid(rejection) && patch.UID == nil:
-			// Maybe because the request exists with another deadline.
+			// The request may exist with another deadline.
 		default:
 			return nil, rejection
 		}
-		if err := pause(ctx, r.options.Clock, backoff.Step()); err != nil {
+		if err := sleep(ctx, r.options.Clock, backoff.Step()); err != nil {
 			return nil, err
 		}
 		var err error
@@ -166,24 +163,24 @@ func (r *Requester) request(ctx context.Context, pod *v1.Pod) (*Result, error) {
 	}
 }
 
-// nextPatch returns what to apply after an attempt that has not settled things.
+// nextPatch returns the patch for the next attempt.
 func (r *Requester) nextPatch(ctx context.Context, pod *v1.Pod, rejection error) (*coordinationapply.EvictionRequestApplyConfiguration, error) {
 	live, err := r.get(ctx, pod.Namespace, string(pod.UID))
 	switch {
 	case apierrors.IsNotFound(err) && apierrors.IsInvalid(rejection):
-		return nil, rejection // Nothing was in the way: what we apply is invalid by itself.
+		return nil, rejection // No request exists, so the patch itself is invalid.
 	case apierrors.IsNotFound(err):
-		return r.creation(pod), nil
+		return r.createPatch(pod), nil
 	case err != nil:
 		return nil, err
 	}
-	return r.joining(pod, live)
+	return r.joinPatch(pod, live)
 }
 
-// judge returns what the state of a request, in which this requester stands, means for
-// it: nothing at all if it must wait until the request is gone.
-func (r *Requester) judge(request *coordinationv1alpha1.EvictionRequest) (*Result, error) {
-	if holds(request, coordinationv1alpha1.EvictionRequestConditionEvicted) {
+// evaluate returns the result for a request that this requester is in. It returns nil if the
+// requester must wait until the request is gone.
+func (r *Requester) evaluate(request *coordinationv1alpha1.EvictionRequest) (*Result, error) {
+	if isConditionTrue(request, coordinationv1alpha1.EvictionRequestConditionEvicted) {
 		return &Result{Outcome: AlreadyEvicted, Request: request}, nil
 	}
 	canceled := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
@@ -191,28 +188,29 @@ func (r *Requester) judge(request *coordinationv1alpha1.EvictionRequest) (*Resul
 		if canceled.Reason == coordinationv1alpha1.EvictionRequestReasonValidationFailed {
 			return nil, &CanceledError{Request: request, Reason: canceled.Reason, Message: canceled.Message}
 		}
-		return nil, nil // The controller deletes it, because somebody asks again.
+		return nil, nil // The controller deletes it because a requester was added.
 	}
-	// Being deleted counts as called off, even while finalizers keep the object.
+	// A request that is being deleted counts as canceled, even while finalizers keep it.
 	if request.DeletionTimestamp != nil {
 		return nil, nil
 	}
-	if !asks(request, r.name) {
+	if !hasRequester(request, r.name) {
 		return nil, fmt.Errorf("the API server has stored the request %s without the requester %s: a mutating admission webhook takes it out", klog.KObj(request), r.name)
 	}
-	// Everybody who joins changes the spec, so the first generation is ours alone.
+	// Every other requester changes the spec, so the first generation is only ours.
 	if request.Generation <= 1 && len(request.Spec.Requesters) == 1 {
 		return &Result{Outcome: Created, Request: request}, nil
 	}
 	return &Result{Outcome: Joined, Request: request}, nil
 }
 
-// creation is what is applied when there is no request. The labels are those of the
-// pod, which saves the controller the patch that would copy them.
+// createPatch returns the patch for a new request. Its labels are those of the pod, which saves the
+// controller the patch that would copy them.
 //
-// Should the request exist after all, this joins it, unless it has another deadline
-// or other labels: then the API server refuses it, because it never forces.
-func (r *Requester) creation(pod *v1.Pod) *coordinationapply.EvictionRequestApplyConfiguration {
+// If the request exists after all, the patch joins it, unless the deadline or labels differ: then
+// the API server returns a conflict or an Invalid error, because the patch is applied without
+// force.
+func (r *Requester) createPatch(pod *v1.Pod) *coordinationapply.EvictionRequestApplyConfiguration {
 	spec := coordinationapply.EvictionRequestSpec().
 		WithTarget(target(pod.Name, string(pod.UID))).
 		WithRequesters(coordinationapply.Requester().WithName(r.name))
@@ -222,17 +220,17 @@ func (r *Requester) creation(pod *v1.Pod) *coordinationapply.EvictionRequestAppl
 	return coordinationapply.EvictionRequest(string(pod.UID), pod.Namespace).WithLabels(pod.Labels).WithSpec(spec)
 }
 
-// joining is what is applied to a request that is there: what this requester owns of
-// it already, as it is now, and its entry.
+// joinPatch returns the patch for an existing request: the fields that this requester already owns,
+// with their current values, and its entry.
 //
-// Labels are part of that: those that it set on creation and nobody has changed since
-// would be removed if it applied without them. Those that the controller has changed
-// are the controller's, and applying them from the pod would conflict with it.
-func (r *Requester) joining(pod *v1.Pod, live *coordinationv1alpha1.EvictionRequest) (*coordinationapply.EvictionRequestApplyConfiguration, error) {
+// These fields include labels: labels that it set on creation and that nothing has changed since
+// would be removed by a patch without them. Labels that the controller has changed belong to the
+// controller. Applying them from the pod would cause a conflict.
+func (r *Requester) joinPatch(pod *v1.Pod, live *coordinationv1alpha1.EvictionRequest) (*coordinationapply.EvictionRequestApplyConfiguration, error) {
 	if name := targetName(live); name != pod.Name {
 		return nil, fmt.Errorf("the request %s names pod %q as its target, and not %q: delete it, it can evict nothing", klog.KObj(live), name, pod.Name)
 	}
-	patch, err := r.owned(live)
+	patch, err := r.ownedFields(live)
 	if err != nil {
 		return nil, err
 	}
@@ -243,10 +241,9 @@ func (r *Requester) joining(pod *v1.Pod, live *coordinationv1alpha1.EvictionRequ
 	return patch, nil
 }
 
-// owned is what this requester owns of a request, ready to be applied again. The UID
-// makes sure that it is that request: applied to a request that has gone, it would
-// create one.
-func (r *Requester) owned(live *coordinationv1alpha1.EvictionRequest) (*coordinationapply.EvictionRequestApplyConfiguration, error) {
+// ownedFields returns the fields of a request that this requester owns, ready to be applied again.
+// The UID ensures that the patch does not create a request if this one is gone.
+func (r *Requester) ownedFields(live *coordinationv1alpha1.EvictionRequest) (*coordinationapply.EvictionRequestApplyConfiguration, error) {
 	// Read from the API server, not from an informer that has trimmed managedFields.
 	patch, err := coordinationapply.ExtractEvictionRequest(live, FieldManager(r.name)) //nolint:forbidigo
 	if err != nil {
@@ -262,10 +259,10 @@ func (r *Requester) isOwn(entry coordinationapply.RequesterApplyConfiguration) b
 	return entry.Name != nil && *entry.Name == r.name
 }
 
-// Withdraw takes the wish back that this instance of the pod leaves. Others who ask for
-// it are not affected; when the last one leaves, the request is canceled and the pod
-// stays, unless an interceptor has forbidden that. It is no error if there is no
-// request, if it is finished, or if this requester does not stand in it.
+// Withdraw withdraws the request for the eviction of this instance of the pod. Other requesters are
+// not affected. If it was the last one, the request is canceled and the pod stays, unless an
+// interceptor has forbidden cancellation. It is not an error if there is no request, if it is
+// finished, or if this requester is not in it.
 func (r *Requester) Withdraw(ctx context.Context, pod *v1.Pod) error {
 	if pod.UID == "" || pod.Namespace == "" {
 		return fmt.Errorf("pod %q in namespace %q has UID %q: give a pod as it was read from the API server", pod.Name, pod.Namespace, pod.UID)
@@ -276,8 +273,7 @@ func (r *Requester) Withdraw(ctx context.Context, pod *v1.Pod) error {
 	return nil
 }
 
-// WithdrawRequest does the same for those who have the request at hand, and maybe no
-// pod.
+// WithdrawRequest is Withdraw for callers that have the request but maybe not the pod.
 func (r *Requester) WithdrawRequest(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) error {
 	if err := r.withdraw(ctx, request.Namespace, request.Name); err != nil {
 		return fmt.Errorf("withdrawing the request %s as %s: %w", klog.KObj(request), r.name, err)
@@ -294,28 +290,28 @@ func (r *Requester) withdraw(ctx context.Context, namespace, name string) error 
 		if err != nil {
 			return err
 		}
-		if !asks(live, r.name) || holds(live, coordinationv1alpha1.EvictionRequestConditionEvicted) ||
-			holds(live, coordinationv1alpha1.EvictionRequestConditionCanceled) {
+		if !hasRequester(live, r.name) || isConditionTrue(live, coordinationv1alpha1.EvictionRequestConditionEvicted) ||
+			isConditionTrue(live, coordinationv1alpha1.EvictionRequestConditionCanceled) {
 			return nil
 		}
 		left, err := r.leave(ctx, live)
-		// Gone, or changed since it was read: look again.
+		// If it is gone or has changed since it was read, read it again.
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return err
 		}
 		if left {
 			return nil
 		}
-		if err := pause(ctx, r.options.Clock, backoff.Step()); err != nil {
+		if err := sleep(ctx, r.options.Clock, backoff.Step()); err != nil {
 			return err
 		}
 	}
 }
 
-// leave applies what this requester owns without its entry, and tells whether the entry
-// is gone. It is not if another field manager owns it too.
+// leave applies the fields of this requester without its entry, and reports whether the entry is
+// gone. It is not gone if another field manager owns it as well.
 func (r *Requester) leave(ctx context.Context, live *coordinationv1alpha1.EvictionRequest) (bool, error) {
-	patch, err := r.owned(live)
+	patch, err := r.ownedFields(live)
 	if err != nil {
 		return false, err
 	}
@@ -324,15 +320,15 @@ func (r *Requester) leave(ctx context.Context, live *coordinationv1alpha1.Evicti
 	if err != nil {
 		return false, err
 	}
-	if !asks(request, r.name) {
+	if !hasRequester(request, r.name) {
 		return true, nil
 	}
 	err = r.remove(ctx, request)
 	return err == nil, err
 }
 
-// remove takes the entry out, whoever owns it: it may have been created by other means
-// than this library. Tests in the patch make it fail rather than hit another entry or
+// remove removes the entry of this requester with any owner: it may have been created without this
+// library. The test operations of the patch make it fail if it would affect another entry or
 // another request.
 func (r *Requester) remove(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) error {
 	index := slices.IndexFunc(request.Spec.Requesters, func(entry coordinationv1alpha1.Requester) bool { return entry.Name == r.name })
@@ -349,11 +345,11 @@ func (r *Requester) remove(ctx context.Context, request *coordinationv1alpha1.Ev
 		Patch(ctx, request.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: FieldManager(r.name)})
 	switch {
 	case apierrors.IsInvalid(err):
-		// A test has failed: somebody else has changed the request.
+		// A test operation has failed: another client has changed the request.
 		return apierrors.NewConflict(coordinationv1alpha1.Resource("evictionrequests"), request.Name, err)
 	case err != nil:
 		return err
-	case asks(left, r.name):
+	case hasRequester(left, r.name):
 		return fmt.Errorf("the API server has stored the request %s with the requester %s, which was removed: a mutating admission webhook puts it back", klog.KObj(left), r.name)
 	}
 	return nil
@@ -363,7 +359,7 @@ func (r *Requester) get(ctx context.Context, namespace, name string) (*coordinat
 	return r.client.CoordinationV1alpha1().EvictionRequests(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// apply never forces: nothing that a requester applies is worth taking it from others.
+// apply does not use force: a requester does not need fields that others own.
 func (r *Requester) apply(ctx context.Context, patch *coordinationapply.EvictionRequestApplyConfiguration) (*coordinationv1alpha1.EvictionRequest, error) {
 	return r.client.CoordinationV1alpha1().EvictionRequests(*patch.Namespace).
 		Apply(ctx, patch, metav1.ApplyOptions{FieldManager: FieldManager(r.name)})
@@ -380,14 +376,14 @@ func targetName(request *coordinationv1alpha1.EvictionRequest) string {
 	return request.Spec.Target.Pod.Name
 }
 
-// newBackoff spaces the looks at something that somebody else will change soon: often
-// at first, then gently, because a controller that does not run may be long in coming.
+// newBackoff returns the delays between reads of a request that another client should change soon.
+// They start short and become longer, because the controller may be down.
 func newBackoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 20, Cap: 5 * time.Second}
 }
 
-// pause returns an error if the context ends first.
-func pause(ctx context.Context, clock clock.Clock, duration time.Duration) error {
+// sleep returns an error if the context is done first.
+func sleep(ctx context.Context, clock clock.Clock, duration time.Duration) error {
 	timer := clock.NewTimer(duration)
 	defer timer.Stop()
 	select {

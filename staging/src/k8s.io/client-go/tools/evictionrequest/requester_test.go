@@ -36,14 +36,14 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// What the API server does beyond the fake one, such as preconditions and the
-// generation, is tested against a real one in test/integration/evictionrequest.
+// The behavior of a real API server that the fake one lacks, such as preconditions and the
+// generation, is tested in test/integration/evictionrequest.
 
 func newPod() *v1.Pod {
 	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod-of-a", Namespace: namespace, UID: "a", Labels: map[string]string{"app": "db"}}}
 }
 
-func (w *world) requester(options RequesterOptions) *Requester {
+func (w *cluster) requester(options RequesterOptions) *Requester {
 	w.t.Helper()
 	requester, err := NewRequester(w.client, own, options)
 	if err != nil {
@@ -52,7 +52,7 @@ func (w *world) requester(options RequesterOptions) *Requester {
 	return requester
 }
 
-func (w *world) requesters(name string) []string {
+func (w *cluster) requesters(name string) []string {
 	w.t.Helper()
 	var names []string
 	for _, requester := range w.get(name).Spec.Requesters {
@@ -61,8 +61,8 @@ func (w *world) requesters(name string) []string {
 	return names
 }
 
-// answer has the first calls of a verb answered by these errors; nil lets one through.
-func (w *world) answer(verb string, errs ...error) {
+// answer makes the first calls of a verb fail with these errors; nil lets a call succeed.
+func (w *cluster) answer(verb string, errs ...error) {
 	w.client.PrependReactor(verb, "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if len(errs) == 0 {
 			return false, nil, nil
@@ -73,8 +73,8 @@ func (w *world) answer(verb string, errs ...error) {
 	})
 }
 
-// verbs returns the calls that were made.
-func (w *world) verbs() []string {
+// verbs returns the verbs of the calls since the last call of verbs.
+func (w *cluster) verbs() []string {
 	var verbs []string
 	for _, action := range w.client.Actions() {
 		if action.GetVerb() != "list" && action.GetVerb() != "watch" {
@@ -135,7 +135,7 @@ func TestFieldManager(t *testing.T) {
 }
 
 func TestRequestCreates(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	result, err := w.requester(RequesterOptions{HeartbeatDeadlineSeconds: 600}).Request(t.Context(), newPod())
 	if err != nil || result.Outcome != Created {
 		t.Fatalf("Request: %v, %v", result, err)
@@ -159,7 +159,7 @@ func TestRequestCreates(t *testing.T) {
 }
 
 func TestRequestJoins(t *testing.T) {
-	w := newWorld(t, newRequest("a"))
+	w := newCluster(t, newRequest("a"))
 	result, err := w.requester(RequesterOptions{}).Request(t.Context(), newPod())
 	if err != nil || result.Outcome != Joined {
 		t.Fatalf("Request: %v, %v", result, err)
@@ -169,7 +169,7 @@ func TestRequestJoins(t *testing.T) {
 	}
 }
 
-// Only the first generation of a request is the work of its first requester alone.
+// A request in its first generation has only been changed by its first requester.
 func TestOutcome(t *testing.T) {
 	cases := map[string]struct {
 		generation int64
@@ -184,7 +184,7 @@ func TestOutcome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			request := newRequest("a")
 			request.Generation, request.Spec.Requesters = tc.generation, tc.requesters
-			result, err := newWorld(t).requester(RequesterOptions{}).judge(request)
+			result, err := newCluster(t).requester(RequesterOptions{}).evaluate(request)
 			if err != nil || result.Outcome != tc.want {
 				t.Errorf("the outcome is %v, %v, want %s", result, err, tc.want)
 			}
@@ -192,9 +192,9 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// A mutating webhook takes the requester out, or puts it back. To take that for success would
-// have the caller ask again for ever, or believe that it has withdrawn.
-func TestWebhookUndoesTheWrite(t *testing.T) {
+// A mutating webhook removes the requester or adds it again. If that counted as success, the caller
+// would retry forever, or treat the request as withdrawn.
+func TestWebhookRevertsTheWrite(t *testing.T) {
 	with := func(names ...string) *coordinationv1alpha1.EvictionRequest {
 		request := newRequest("a")
 		request.Spec.Requesters = nil
@@ -208,11 +208,11 @@ func TestWebhookUndoesTheWrite(t *testing.T) {
 		write  func(*Requester) error
 		want   string
 	}{
-		"taken out": {with(other), func(r *Requester) error { _, err := r.Request(t.Context(), newPod()); return err }, "without the requester " + own},
-		"put back":  {with(other, own), func(r *Requester) error { return r.remove(t.Context(), with(own)) }, "with the requester " + own},
+		"removed":     {with(other), func(r *Requester) error { _, err := r.Request(t.Context(), newPod()); return err }, "without the requester " + own},
+		"added again": {with(other, own), func(r *Requester) error { return r.remove(t.Context(), with(own)) }, "with the requester " + own},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newCluster(t)
 			w.client.PrependReactor("patch", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) { return true, test.answer, nil })
 			if err := test.write(w.requester(RequesterOptions{})); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the error is %v, want %q", err, test.want)
@@ -221,12 +221,12 @@ func TestWebhookUndoesTheWrite(t *testing.T) {
 	}
 }
 
-// The API server refuses another deadline, and other labels.
+// The API server rejects another deadline and other labels.
 func TestRequestJoinsAfterRejection(t *testing.T) {
 	for name, rejection := range map[string]error{"another deadline": errInvalid, "other labels": errConflict} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				w := newWorld(t, newRequest("a", withDeadline(20*time.Minute)))
+			inSynctest(t, func(t *testing.T) {
+				w := newCluster(t, newRequest("a", withDeadline(20*time.Minute)))
 				w.answer("patch", rejection, errConflict)
 				result, err := w.requester(RequesterOptions{HeartbeatDeadlineSeconds: 600}).Request(t.Context(), newPod())
 				if err != nil || result.Outcome != Joined {
@@ -234,10 +234,10 @@ func TestRequestJoinsAfterRejection(t *testing.T) {
 				}
 				request := w.get("a")
 				if got := *request.Spec.HeartbeatDeadlineSeconds; got != 1200 {
-					t.Errorf("the deadline is %d, want it to stay", got)
+					t.Errorf("the deadline is %d, want it unchanged", got)
 				}
 				if len(request.Labels) > 0 {
-					t.Errorf("labels are %v, want them to stay", request.Labels)
+					t.Errorf("labels are %v, want them unchanged", request.Labels)
 				}
 				last := w.client.Actions()[len(w.client.Actions())-2].(clienttesting.PatchAction)
 				if !strings.Contains(string(last.GetPatch()), `"uid":"uid-of-a"`) {
@@ -262,18 +262,18 @@ func TestRequestErrors(t *testing.T) {
 		want    string
 	}{
 		"forbidden":               {answers: []error{errForbid}, is: apierrors.IsForbidden},
-		"invalid by itself":       {answers: []error{errInvalid, errInvalid}, is: apierrors.IsInvalid},
+		"invalid patch":           {answers: []error{errInvalid, errInvalid}, is: apierrors.IsInvalid},
 		"invalid when joining":    {there: newRequest("a"), answers: []error{errInvalid, errInvalid}, is: apierrors.IsInvalid},
-		"not readable":            {there: newRequest("a"), answers: []error{errConflict}, gets: []error{errForbid}, is: apierrors.IsForbidden},
+		"read is forbidden":       {there: newRequest("a"), answers: []error{errConflict}, gets: []error{errForbid}, is: apierrors.IsForbidden},
 		"pod without UID":         {pod: incomplete, want: "read from the API server"},
 		"request for another pod": {there: misnamed, answers: []error{errConflict}, want: `names pod "another"`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				w := newWorld(t)
+			inSynctest(t, func(t *testing.T) {
+				w := newCluster(t)
 				if tc.there != nil {
-					w = newWorld(t, tc.there)
+					w = newCluster(t, tc.there)
 				}
 				w.answer("patch", tc.answers...)
 				w.answer("get", tc.gets...)
@@ -290,10 +290,10 @@ func TestRequestErrors(t *testing.T) {
 	}
 }
 
-// It was there when the first apply met it, and is not when it is read.
+// The request exists during the first patch, and is gone when it is read.
 func TestRequestCreatesAfterConflict(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t)
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t)
 		w.answer("patch", errConflict)
 		result, err := w.requester(RequesterOptions{}).Request(t.Context(), newPod())
 		if err != nil || result.Outcome != Created || result.Request.Labels["app"] != "db" {
@@ -304,24 +304,24 @@ func TestRequestCreatesAfterConflict(t *testing.T) {
 
 func TestRequestFinished(t *testing.T) {
 	t.Run("evicted", func(t *testing.T) {
-		w := newWorld(t, newRequest("a", setTrue(coordinationv1alpha1.EvictionRequestConditionEvicted, "PodDeleted")))
+		w := newCluster(t, newRequest("a", setTrue(coordinationv1alpha1.EvictionRequestConditionEvicted, "PodDeleted")))
 		result, err := w.requester(RequesterOptions{}).Request(t.Context(), newPod())
 		if err != nil || result.Outcome != AlreadyEvicted {
 			t.Errorf("Request: %v, %v, want the outcome %s", result, err, AlreadyEvicted)
 		}
 	})
 	t.Run("cannot be evicted", func(t *testing.T) {
-		w := newWorld(t, newRequest("a", setTrue(coordinationv1alpha1.EvictionRequestConditionCanceled, "ValidationFailed")))
+		w := newCluster(t, newRequest("a", setTrue(coordinationv1alpha1.EvictionRequestConditionCanceled, "ValidationFailed")))
 		_, err := w.requester(RequesterOptions{}).Request(t.Context(), newPod())
 		var canceled *CanceledError
-		if !errors.As(err, &canceled) || canceled.Reason != "ValidationFailed" || !strings.Contains(err.Error(), "As told.") {
+		if !errors.As(err, &canceled) || canceled.Reason != "ValidationFailed" || !strings.Contains(err.Error(), "As expected.") {
 			t.Errorf("Request: %v, want it to say why it was canceled", err)
 		}
 	})
 }
 
-// TestRequestComesBack has the old request in the way until somebody deletes it.
-func TestRequestComesBack(t *testing.T) {
+// TestRequestComesBack has an old request that blocks a new one until it is deleted.
+func TestRequestAfterFinishedOne(t *testing.T) {
 	cases := map[string]func(*coordinationv1alpha1.EvictionRequest){
 		"canceled": setTrue(coordinationv1alpha1.EvictionRequestConditionCanceled, "NoRequesters"),
 		"being deleted": func(request *coordinationv1alpha1.EvictionRequest) {
@@ -330,8 +330,8 @@ func TestRequestComesBack(t *testing.T) {
 	}
 	for name, old := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				w := newWorld(t, newRequest("a", old))
+			inSynctest(t, func(t *testing.T) {
+				w := newCluster(t, newRequest("a", old))
 				results := make(chan *Result, 1)
 				go func() {
 					result, err := w.requester(RequesterOptions{}).Request(t.Context(), newPod())
@@ -345,7 +345,7 @@ func TestRequestComesBack(t *testing.T) {
 				if len(results) > 0 {
 					t.Fatalf("Request returned %v while the old request was there", <-results)
 				}
-				// Two calls every 5 seconds, and some more at first.
+				// Two calls every 5 seconds, and a few more at the start.
 				if calls := len(w.verbs()); calls > 1500 {
 					t.Errorf("%d calls in an hour of waiting", calls)
 				}
@@ -359,9 +359,9 @@ func TestRequestComesBack(t *testing.T) {
 	}
 }
 
-func TestRequestWaitsWithinContext(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, newRequest("a", setTrue(coordinationv1alpha1.EvictionRequestConditionCanceled, "NoRequesters")))
+func TestRequestWaitStopsWithContext(t *testing.T) {
+	inSynctest(t, func(t *testing.T) {
+		w := newCluster(t, newRequest("a", setTrue(coordinationv1alpha1.EvictionRequestConditionCanceled, "NoRequesters")))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := w.requester(RequesterOptions{}).Request(ctx, newPod()); !errors.Is(err, context.DeadlineExceeded) {
@@ -370,9 +370,9 @@ func TestRequestWaitsWithinContext(t *testing.T) {
 	})
 }
 
-// What a requester owns, it keeps when it applies again, in the state that it is in.
+// When a requester applies again, it keeps the fields that it owns with their current values.
 func TestRequestKeepsLabels(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	requester := w.requester(RequesterOptions{HeartbeatDeadlineSeconds: 600})
 	pod := newPod()
 	pod.Labels["tier"] = "back"
@@ -394,7 +394,7 @@ func TestRequestKeepsLabels(t *testing.T) {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 	if request.Spec.Target.Pod == nil || *request.Spec.HeartbeatDeadlineSeconds != 600 || len(request.Spec.Requesters) > 0 {
-		t.Errorf("the spec is %v, want all but the requesters to stay", request.Spec)
+		t.Errorf("the spec is %v, want only the requesters removed", request.Spec)
 	}
 }
 
@@ -407,22 +407,22 @@ func TestWithdraw(t *testing.T) {
 		patches []error
 		want    []string
 	}{
-		"no request":          {},
-		"not a requester":     {there: newRequest("a"), want: []string{"get"}},
-		"canceled":            {there: newRequest("a", joined, setTrue(coordinationv1alpha1.EvictionRequestConditionCanceled, "ValidationFailed")), want: []string{"get"}},
-		"evicted":             {there: newRequest("a", joined, setTrue(coordinationv1alpha1.EvictionRequestConditionEvicted, "PodDeleted")), want: []string{"get"}},
-		"owned by others":     {there: newRequest("a", joined), want: []string{"get", "patch", "patch"}},
-		"changed meanwhile":   {there: newRequest("a", joined), patches: []error{errConflict}, want: []string{"get", "patch", "get", "patch", "patch"}},
-		"gone meanwhile":      {there: newRequest("a", joined), patches: []error{errNotFound}, want: []string{"get", "patch", "get", "patch", "patch"}},
-		"entry moved":         {there: newRequest("a", joined), patches: []error{nil, errInvalid}, want: []string{"get", "patch", "patch", "get", "patch", "patch"}},
-		"entry moved, really": {there: newRequest("a", joined), patches: []error{nil, errConflict}, want: []string{"get", "patch", "patch", "get", "patch", "patch"}},
+		"no request":            {},
+		"not a requester":       {there: newRequest("a"), want: []string{"get"}},
+		"canceled":              {there: newRequest("a", joined, setTrue(coordinationv1alpha1.EvictionRequestConditionCanceled, "ValidationFailed")), want: []string{"get"}},
+		"evicted":               {there: newRequest("a", joined, setTrue(coordinationv1alpha1.EvictionRequestConditionEvicted, "PodDeleted")), want: []string{"get"}},
+		"owned by others":       {there: newRequest("a", joined), want: []string{"get", "patch", "patch"}},
+		"changed concurrently":  {there: newRequest("a", joined), patches: []error{errConflict}, want: []string{"get", "patch", "get", "patch", "patch"}},
+		"deleted concurrently":  {there: newRequest("a", joined), patches: []error{errNotFound}, want: []string{"get", "patch", "get", "patch", "patch"}},
+		"entry moved":           {there: newRequest("a", joined), patches: []error{nil, errInvalid}, want: []string{"get", "patch", "patch", "get", "patch", "patch"}},
+		"entry moved, conflict": {there: newRequest("a", joined), patches: []error{nil, errConflict}, want: []string{"get", "patch", "patch", "get", "patch", "patch"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				w := newWorld(t)
+			inSynctest(t, func(t *testing.T) {
+				w := newCluster(t)
 				if tc.there != nil {
-					w = newWorld(t, tc.there)
+					w = newCluster(t, tc.there)
 				}
 				w.answer("patch", tc.patches...)
 				if err := w.requester(RequesterOptions{}).Withdraw(t.Context(), newPod()); err != nil {
@@ -430,7 +430,7 @@ func TestWithdraw(t *testing.T) {
 				}
 				if tc.there == nil {
 					if got := w.verbs(); !slices.Equal(got, []string{"get"}) {
-						t.Errorf("calls are %v, want a look and no more", got)
+						t.Errorf("calls are %v, want one get", got)
 					}
 					return
 				}
@@ -438,16 +438,16 @@ func TestWithdraw(t *testing.T) {
 					t.Errorf("calls (-want +got):\n%s", diff)
 				}
 				if got := w.requesters("a"); len(tc.want) > 1 && !slices.Equal(got, []string{drainer}) {
-					t.Errorf("the requesters are %v, want the other one", got)
+					t.Errorf("the requesters are %v, want only the other one", got)
 				}
 			})
 		})
 	}
 }
 
-// A request of the same name, which has come meanwhile, keeps the requester.
+// The requester stays in a newer request of the same name.
 func TestWithdrawLeavesAnotherRequest(t *testing.T) {
-	w := newWorld(t, newRequest("a"))
+	w := newCluster(t, newRequest("a"))
 	seen := newRequest("a")
 	seen.UID = "gone"
 	seen.Spec.Requesters[0].Name = drainer
@@ -456,7 +456,7 @@ func TestWithdrawLeavesAnotherRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := requester.remove(t.Context(), seen); err == nil {
-		t.Error("took the requester out of another request")
+		t.Error("removed the requester from another request")
 	}
 	if got := w.requesters("a"); !slices.Equal(got, []string{drainer}) {
 		t.Errorf("the requesters are %v, want %s", got, drainer)
@@ -464,7 +464,7 @@ func TestWithdrawLeavesAnotherRequest(t *testing.T) {
 }
 
 func TestWithdrawErrors(t *testing.T) {
-	w := newWorld(t, newRequest("a", func(request *coordinationv1alpha1.EvictionRequest) {
+	w := newCluster(t, newRequest("a", func(request *coordinationv1alpha1.EvictionRequest) {
 		request.Spec.Requesters[0].Name = own
 	}))
 	requester := w.requester(RequesterOptions{})

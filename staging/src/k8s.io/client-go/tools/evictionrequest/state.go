@@ -27,28 +27,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// State sums up the status of an EvictionRequest in one word, for people. No field
-// holds it: it follows from the conditions and the active interceptor.
+// State is a summary of the status of an EvictionRequest for users. No field contains it: it is
+// derived from the conditions and the active interceptor.
 type State string
 
 const (
-	// StatePending means that nobody acts: the controller has not taken the request
-	// up, or all interceptors had their turn and the pod still runs.
+	// StatePending means that no interceptor is active: the controller has not processed the
+	// request yet, or all interceptors are processed and the pod still runs.
 	StatePending State = "Pending"
 
-	// StateIntercepting means that it is the turn of an interceptor that the pod names.
+	// StateIntercepting means that an interceptor of the pod is active.
 	StateIntercepting State = "Intercepting"
 
-	// StateEvicting means that it is the turn of imperative-eviction.k8s.io.
+	// StateEvicting means that imperative-eviction.k8s.io is active.
 	StateEvicting State = "Evicting"
 
-	// StateBlocked means that imperative-eviction.k8s.io is refused, and tries again.
+	// StateBlocked means that the API server refuses the eviction, which is retried.
 	StateBlocked State = "Blocked"
 
 	// StateEvicted means that the pod is gone. Final.
 	StateEvicted State = "Evicted"
 
-	// StateCanceled means that the request was given up and the pod stays. Final.
+	// StateCanceled means that the request was canceled and the pod stays. Final.
 	StateCanceled State = "Canceled"
 )
 
@@ -57,7 +57,7 @@ const defaultHeartbeatDeadline = 20 * time.Minute
 
 // StateOf returns the state of a request. "kubectl get evictionrequests" prints it.
 func StateOf(request *coordinationv1alpha1.EvictionRequest) State {
-	// What is final comes first: nothing that else stands in the status counts then.
+	// Final states take precedence over the rest of the status.
 	for _, state := range []State{StateEvicted, StateCanceled, StateBlocked} {
 		if meta.IsStatusConditionTrue(request.Status.Conditions, string(state)) {
 			return state
@@ -72,8 +72,7 @@ func StateOf(request *coordinationv1alpha1.EvictionRequest) State {
 	return StateIntercepting
 }
 
-// ActiveInterceptor returns the report of the interceptor whose turn it is, or nil
-// when it is nobody's turn.
+// ActiveInterceptor returns the status entry of the active interceptor, or nil if there is none.
 func ActiveInterceptor(request *coordinationv1alpha1.EvictionRequest) *coordinationv1alpha1.InterceptorStatus {
 	if len(request.Status.ActiveInterceptors) == 0 {
 		return nil
@@ -86,9 +85,9 @@ func ActiveInterceptor(request *coordinationv1alpha1.EvictionRequest) *coordinat
 	return nil
 }
 
-// DefaultInterceptors returns the interceptors that every request for such a pod has,
-// whether or not the pod names them: nothing else can end the pod, because it is exempt from
-// API-initiated eviction.
+// DefaultInterceptors returns the interceptors that each request for such a pod has, even if the
+// pod does not name them. Nothing else can stop the pod, because it is exempt from API-initiated
+// eviction.
 func DefaultInterceptors(pod *v1.Pod) []string {
 	if _, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]; mirror {
 		return []string{coordinationv1alpha1.EvictionInterceptorKubelet}
@@ -100,11 +99,11 @@ func DefaultInterceptors(pod *v1.Pod) []string {
 	return nil
 }
 
-// ActiveDeadline returns when the active interceptor loses its turn if it stays silent.
-// limited is false when it cannot: no interceptor is active, or it is one that no other
-// could take over from, which are imperative-eviction.k8s.io and the default interceptors of
-// the pod, wherever they stand in the list. The pod is the target of the request, or nil if
-// the caller does not have it: the names of default interceptors then count as default.
+// ActiveDeadline returns when the active interceptor times out. limited is false if it does not: no
+// interceptor is active, or the active one is imperative-eviction.k8s.io or a default interceptor
+// of the pod at any position in the list, which no other interceptor can replace. pod is the target
+// of the request, or nil if the caller does not have it. If it is nil, the names of all default
+// interceptors count as defaults of the pod.
 func ActiveDeadline(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) (deadline time.Time, limited bool) {
 	if len(request.Status.ActiveInterceptors) == 0 || !hasDeadline(request.Status.ActiveInterceptors[0], pod) {
 		return time.Time{}, false
@@ -122,8 +121,8 @@ func hasDeadline(name string, pod *v1.Pod) bool {
 	return true
 }
 
-// LastSignOfLife returns when the active interceptor has reported last, or was activated, if
-// that is later. The deadline counts from there.
+// LastSignOfLife returns when the active interceptor last reported or was activated, whichever is
+// later. The deadline starts at this time.
 func LastSignOfLife(request *coordinationv1alpha1.EvictionRequest) time.Time {
 	lastSign := request.CreationTimestamp.Time
 	if activated := request.Status.ActivationTime; activated != nil {
@@ -135,9 +134,9 @@ func LastSignOfLife(request *coordinationv1alpha1.EvictionRequest) time.Time {
 	return lastSign
 }
 
-// HeartbeatDeadline returns how long an active interceptor may be silent before the
-// next one takes over: spec.heartbeatDeadlineSeconds, or its default for requests that
-// were stored without it.
+// HeartbeatDeadline returns how long an active interceptor may go without a heartbeat before the
+// next one is activated. It is spec.heartbeatDeadlineSeconds, or the default for requests that were
+// stored without it.
 func HeartbeatDeadline(request *coordinationv1alpha1.EvictionRequest) time.Duration {
 	if seconds := request.Spec.HeartbeatDeadlineSeconds; seconds != nil {
 		return time.Duration(*seconds) * time.Second

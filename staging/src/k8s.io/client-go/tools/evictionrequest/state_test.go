@@ -32,7 +32,7 @@ const (
 	imperative = coordinationv1alpha1.EvictionInterceptorImperative
 )
 
-// activeRequest is a request with these active interceptors and true conditions.
+// activeRequest returns a request with these active interceptors and true conditions.
 func activeRequest(active []string, conditions ...coordinationv1alpha1.EvictionRequestConditionType) *coordinationv1alpha1.EvictionRequest {
 	request := &coordinationv1alpha1.EvictionRequest{}
 	request.Status.ActiveInterceptors = active
@@ -59,17 +59,17 @@ func TestStateOf(t *testing.T) {
 		request *coordinationv1alpha1.EvictionRequest
 		want    State
 	}{
-		"new":                           {activeRequest(nil), StatePending},
-		"turn of an interceptor":        {activeRequest([]string{migrate}), StateIntercepting},
-		"turn of a silent interceptor":  {activeRequest([]string{migrate}, unresponsive), StateIntercepting},
-		"turn of the built-in one":      {activeRequest([]string{imperative}), StateEvicting},
-		"refused":                       {activeRequest([]string{imperative}, blocked), StateBlocked},
-		"not refused any more":          {notBlocked, StateEvicting},
-		"evicted":                       {activeRequest(nil, evicted), StateEvicted},
-		"evicted, was refused":          {activeRequest(nil, blocked, evicted), StateEvicted},
-		"canceled":                      {activeRequest(nil, canceled), StateCanceled},
-		"canceled, was refused":         {activeRequest(nil, blocked, canceled), StateCanceled},
-		"canceled, active still stands": {activeRequest([]string{migrate}, canceled), StateCanceled},
+		"new":                            {activeRequest(nil), StatePending},
+		"an interceptor is active":       {activeRequest([]string{migrate}), StateIntercepting},
+		"an interceptor is unresponsive": {activeRequest([]string{migrate}, unresponsive), StateIntercepting},
+		"the built-in one is active":     {activeRequest([]string{imperative}), StateEvicting},
+		"refused":                        {activeRequest([]string{imperative}, blocked), StateBlocked},
+		"no longer refused":              {notBlocked, StateEvicting},
+		"evicted":                        {activeRequest(nil, evicted), StateEvicted},
+		"evicted, was refused":           {activeRequest(nil, blocked, evicted), StateEvicted},
+		"canceled":                       {activeRequest(nil, canceled), StateCanceled},
+		"canceled, was refused":          {activeRequest(nil, blocked, canceled), StateCanceled},
+		"canceled, with an active one":   {activeRequest([]string{migrate}, canceled), StateCanceled},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -83,10 +83,10 @@ func TestStateOf(t *testing.T) {
 func TestActiveInterceptor(t *testing.T) {
 	request := activeRequest([]string{imperative})
 	if got := ActiveInterceptor(request); got != &request.Status.Interceptors[1] {
-		t.Errorf("got %v, want the second entry itself", got)
+		t.Errorf("got %v, want a pointer to the second entry", got)
 	}
 	if got := ActiveInterceptor(activeRequest(nil)); got != nil {
-		t.Errorf("nobody is active, got %v", got)
+		t.Errorf("no interceptor is active, got %v", got)
 	}
 	if got := ActiveInterceptor(activeRequest([]string{"other.example.com"})); got != nil {
 		t.Errorf("the active one has no entry, got %v", got)
@@ -146,10 +146,10 @@ func TestActiveDeadline(t *testing.T) {
 		seconds    *int32
 		want       *metav1.Time
 	}{
-		"nobody's turn":             {activation: minute(1)},
+		"none is active":            {activation: minute(1)},
 		"the built-in one":          {active: []string{imperative}, activation: minute(1)},
 		"no activation time":        {active: []string{migrate}, want: minute(20)},
-		"silent since activation":   {active: []string{migrate}, activation: minute(5), want: minute(25)},
+		"no heartbeat":              {active: []string{migrate}, activation: minute(5), want: minute(25)},
 		"heartbeat":                 {active: []string{migrate}, activation: minute(5), heartbeat: minute(9), want: minute(29)},
 		"activated after heartbeat": {active: []string{migrate}, activation: minute(9), heartbeat: minute(5), want: minute(29)},
 		"a DaemonSet":               {active: []string{daemonSet}, pod: daemonSetPod, activation: minute(5)},
@@ -159,7 +159,7 @@ func TestActiveDeadline(t *testing.T) {
 		"a kubelet, unknown pod":    {active: []string{kubelet}, activation: minute(5)},
 		"a kubelet, another pod":    {active: []string{kubelet}, pod: daemonSetPod, activation: minute(5), want: minute(25)},
 		"before the DaemonSet":      {active: []string{migrate}, pod: daemonSetPod, activation: minute(5), want: minute(25)},
-		"deadline of its own":       {active: []string{migrate}, activation: minute(5), seconds: ptr.To[int32](120), want: minute(7)},
+		"deadline of the request":   {active: []string{migrate}, activation: minute(5), seconds: ptr.To[int32](120), want: minute(7)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -31,58 +31,57 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Why a turn ends before the interceptor is done: context.Cause of the context that
-// Handle gets is, or wraps, one of these.
+// Reasons for the end of a turn before the interceptor has completed. The context.Cause of the
+// context of Handle is, or wraps, one of them.
 var (
-	// ErrCanceled means that the eviction was called off: the pod stays.
+	// ErrCanceled means that the eviction was canceled: the pod stays.
 	ErrCanceled = errors.New("the eviction request is canceled")
 
-	// ErrEvicted means that the pod is gone or has ended, by whomever.
+	// ErrEvicted means that the pod is gone or terminal, whatever the cause.
 	ErrEvicted = errors.New("the pod is evicted")
 
-	// ErrTurnLost means that it is not the interceptor's turn any more, or soon will not
-	// be: no heartbeat has reached the API server until the deadline.
+	// ErrTurnLost means that the interceptor is no longer active, or is about to time out because
+	// no heartbeat reached the API server.
 	ErrTurnLost = errors.New("the interceptor has lost its turn")
 
-	// ErrRequestGone means that the request was deleted, or does not match the label
-	// selector any more.
+	// ErrRequestGone means that the request was deleted or no longer matches the label selector.
 	ErrRequestGone = errors.New("the eviction request is gone")
 )
 
-// errReturned ends what serves a turn when Handle does not need it any more.
+// errReturned stops the goroutines of a turn after Handle has returned.
 var errReturned = errors.New("the turn is done")
 
-// declined is what Decline returns.
+// declined is the error that Decline returns.
 type declined struct{ message string }
 
 func (d declined) Error() string { return "declined: " + d.message }
 
-// Decline is what Handle returns to pass on a pod: the turn is complete, with this
-// message, and the next interceptor gets its turn.
+// Decline returns an error for Handle to pass a pod on: the interceptor completes with this
+// message, and the next one is activated.
 func Decline(message string) error { return declined{message} }
 
-// Turn is one turn of an interceptor. Its methods may be called by several goroutines,
-// and do nothing after the turn.
+// Turn is the period during which an interceptor is active for one request. Its methods are safe
+// for concurrent use, and have no effect after the turn.
 type Turn struct {
 	interceptor *Interceptor
 	request     *coordinationv1alpha1.EvictionRequest
 
-	// ctx is what Handle gets; cancel ends it.
+	// ctx is the context of Handle. cancel cancels it.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	// over is closed when nothing of the turn runs any more.
+	// over is closed when all goroutines of the turn have returned.
 	over chan struct{}
-	// finished tells, when over is closed, that this turn is not to be begun again.
+	// finished is whether this turn must not be started again. It is valid after over is closed.
 	finished bool
 
-	// wake tells the reporter that something has changed.
+	// wake notifies the reporter of a change.
 	wake chan struct{}
 
-	// hasPlace is the place that the turn got last.
-	hasPlace atomic.Pointer[fairshare.Place]
+	// currentPlace is the place that the turn acquired last.
+	currentPlace atomic.Pointer[fairshare.Place]
 
 	lock     sync.Mutex
-	wanted   report
+	desired  report
 	accepted accepted
 }
 
@@ -96,64 +95,63 @@ func newTurn(ctx context.Context, interceptor *Interceptor, request *coordinatio
 	}
 	t.ctx, t.cancel = context.WithCancelCause(klog.NewContext(ctx, logger))
 	t.accepted = accepted{entry: interceptor.ownEntry(request), changed: make(chan struct{})}
-	t.wanted = resumedReport(request, t.accepted.entry)
+	t.desired = resumedReport(request, t.accepted.entry)
 	return t
 }
 
-// Request returns the request as it was when the turn began. It must not be modified.
+// Request returns the request as it was at the start of the turn. It must not be modified.
 func (t *Turn) Request() *coordinationv1alpha1.EvictionRequest { return t.request }
 
-// SetMessage tells people what the interceptor is doing or waiting for. It stands in the
-// request within seconds, and stays there after completion.
+// SetMessage sets the message for users about what the interceptor does or waits for. It is written
+// to the request within seconds and remains there after completion.
 func (t *Turn) SetMessage(message string) {
-	t.want(func(r *report) { r.message, r.spoken = message, true })
+	t.update(func(r *report) { r.message, r.messageSet = message, true })
 }
 
-// SetExpectedFinishTime tells when the work will be done, as far as can be said now. The
-// zero time means that it cannot be said. A time that is past, or nearly, is moved ahead
-// by a few seconds, because the API server takes only those that lie ahead.
+// SetExpectedFinishTime sets the estimated time of completion. The zero time means that there is no
+// estimate. A time in the past or the near future is moved a few seconds into the future, because
+// the API server accepts only future times.
 func (t *Turn) SetExpectedFinishTime(eta time.Time) {
-	t.want(func(r *report) { r.eta = eta.Truncate(time.Second) })
+	t.update(func(r *report) { r.eta = eta.Truncate(time.Second) })
 }
 
-// ForbidCancellation says that the eviction cannot be called off from now on, and
-// returns nil when the API server has recorded that. Call it before the first step that
-// cannot be undone, and do not take that step if it returns an error. It cannot be taken
-// back, and outlasts the turn.
+// ForbidCancellation forbids the cancellation of the request, and returns nil when the API server
+// has stored that. Call it before the first step that cannot be undone, and do not take that step
+// if it returns an error. It cannot be revoked and remains in effect after the turn.
 func (t *Turn) ForbidCancellation(ctx context.Context) error {
-	revision := t.want(func(r *report) { r.forbid, r.urgent = true, true })
+	revision := t.update(func(r *report) { r.forbid, r.urgent = true, true })
 	if err := t.awaitAccepted(ctx, revision); err != nil {
 		return fmt.Errorf("forbidding the cancellation of request %s: %w", klog.KObj(t.request), err)
 	}
 	return nil
 }
 
-// want changes what should be reported and returns the revision that has it.
-func (t *Turn) want(change func(*report)) int {
+// update changes the desired report and returns its revision.
+func (t *Turn) update(change func(*report)) int {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	before := t.wanted.content
-	change(&t.wanted)
-	t.wanted.message = cutMessage(t.wanted.message)
-	if t.wanted.content != before {
-		t.wanted.revision++
-		if t.accepted.known && t.wanted.content == t.accepted.content {
-			t.accepted.take(t.wanted.revision) // What was to be written in between is out of date.
+	before := t.desired.content
+	change(&t.desired)
+	t.desired.message = truncateMessage(t.desired.message)
+	if t.desired.content != before {
+		t.desired.revision++
+		if t.accepted.known && t.desired.content == t.accepted.content {
+			t.accepted.accept(t.desired.revision) // The request already has this content.
 		}
 	}
 	select {
 	case t.wake <- struct{}{}:
-	default: // It has been told already.
+	default: // A notification is pending already.
 	}
-	return t.wanted.revision
+	return t.desired.revision
 }
 
-// awaitAccepted returns nil when the API server has taken that revision of the report.
+// awaitAccepted returns nil when the API server has accepted this revision of the report.
 func (t *Turn) awaitAccepted(ctx context.Context, revision int) error {
 	return t.await(ctx, func(a *accepted) bool { return a.revision >= revision })
 }
 
-// await returns nil when the condition holds.
+// await returns nil when the condition is true.
 func (t *Turn) await(ctx context.Context, condition func(*accepted) bool) error {
 	for {
 		t.lock.Lock()
@@ -184,9 +182,9 @@ func (t *Turn) returned() bool {
 	}
 }
 
-// run takes the turn: it waits for one of the places, confirms by a report that it is its
-// turn, works, and reports completion. Reports are written by one goroutine, so that they
-// cannot overtake each other.
+// run runs the turn: it acquires a place, confirms with a report that the interceptor is active,
+// calls Handle, and reports the completion. One goroutine writes all reports, so that their order
+// is kept.
 func (t *Turn) run() {
 	defer utilruntime.HandleCrashWithContext(t.ctx)
 	defer close(t.over)
@@ -201,10 +199,10 @@ func (t *Turn) run() {
 	logger := klog.FromContext(t.ctx)
 	message, err := t.work(place)
 	if err == nil {
-		err = t.awaitAccepted(t.ctx, t.want(func(r *report) { r.complete(message) }))
+		err = t.awaitAccepted(t.ctx, t.update(func(r *report) { r.complete(message) }))
 	}
 	if err != nil {
-		logger.Info("Turn is over, the interceptor was not done", "reason", err)
+		logger.Info("Turn ended before the interceptor completed", "reason", err)
 		t.finished = t.gaveUp()
 		return
 	}
@@ -212,13 +210,14 @@ func (t *Turn) run() {
 	t.finished = true
 }
 
-// work calls Handle until it succeeds or the turn is over, and returns the last words.
-// place is what the turn has already, if it is not nil.
+// work calls Handle until it succeeds or the turn ends, and returns the final message. place is the
+// place that the turn already has, or nil.
 func (t *Turn) work(place *fairshare.Place) (message string, err error) {
 	backoff := wait.Backoff{Duration: 5 * time.Second, Factor: 2, Jitter: 0.1, Steps: 20, Cap: 5 * time.Minute}
 	for number := 1; ; number++ {
 		message, err := t.attempt(number, place)
-		// Whatever Handle returned: its work was cut short, or may have been.
+		// After the end of the turn, the return value of Handle is irrelevant: its work was or may
+		// have been interrupted.
 		if t.ctx.Err() != nil {
 			return "", context.Cause(t.ctx)
 		}
@@ -227,31 +226,31 @@ func (t *Turn) work(place *fairshare.Place) (message string, err error) {
 		}
 		place = nil
 		delay := backoff.Step()
-		klog.FromContext(t.ctx).Error(err, "Handle failed", "tryingAgainIn", delay)
-		t.want(func(r *report) { r.fail(err) })
-		if err := pause(t.ctx, t.interceptor.config.Clock, delay); err != nil {
+		klog.FromContext(t.ctx).Error(err, "Handle failed", "retryAfter", delay)
+		t.update(func(r *report) { r.fail(err) })
+		if err := sleep(t.ctx, t.interceptor.config.Clock, delay); err != nil {
 			return "", err
 		}
 	}
 }
 
-// tryStart starts an attempt if there is a place, and returns it. If not, it says so, unless there
-// is a failure that says more.
+// tryStart starts an attempt if a place is free, and returns the place. If none is free, the first
+// attempt reports that. Later attempts keep the message of the failure, which is more useful.
 func (t *Turn) tryStart(number int) (place *fairshare.Place) {
 	place = t.interceptor.places.TryAcquire(t.request.Namespace)
 	switch {
 	case place != nil:
-		t.hasPlace.Store(place)
-		t.want(func(r *report) { r.start(number, t.interceptor.config.Clock.Now()) })
+		t.currentPlace.Store(place)
+		t.update(func(r *report) { r.start(number, t.interceptor.config.Clock.Now()) })
 	case number == 1:
-		t.want(func(r *report) { r.message = t.interceptor.waitingMessage() })
+		t.update(func(r *report) { r.message = t.interceptor.waitingMessage() })
 	}
 	return place
 }
 
-// start starts an attempt when there is a place, and returns it. There is no
-// heartbeat before: no work is done that one could speak for, and who waits for longer than
-// the deadline loses the turn (KEP-4563, Interceptor).
+// start waits for a place, starts an attempt and returns the place. No heartbeat is sent while it
+// waits: no work is in progress, and a turn that waits for longer than the deadline is lost
+// (KEP-4563, Interceptor).
 func (t *Turn) start(number int) (place *fairshare.Place, err error) {
 	if place := t.tryStart(number); place != nil {
 		return place, nil
@@ -260,20 +259,20 @@ func (t *Turn) start(number int) (place *fairshare.Place, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t.hasPlace.Store(place)
-	t.want(func(r *report) {
+	t.currentPlace.Store(place)
+	t.update(func(r *report) {
 		r.message = ""
 		r.start(number, t.interceptor.config.Clock.Now())
 	})
 	return place, nil
 }
 
-// confirm waits until the API server has confirmed the first start, which says that it is this
-// interceptor's turn. Where it does not take the report, as a webhook may refuse it for hours,
-// the place is given back until it takes another one.
+// confirm waits until the API server has accepted the report of the first start, which confirms
+// that the interceptor is active. If the report is rejected, as a webhook may do for hours, the
+// place is released until another report is accepted.
 func (t *Turn) confirm(place *fairshare.Place) (*fairshare.Place, error) {
 	for backoff := newReportBackoff(); ; {
-		revision, confirmed := t.want(func(*report) {}), false
+		revision, confirmed := t.update(func(*report) {}), false
 		err := t.await(t.ctx, func(a *accepted) bool {
 			confirmed = a.revision >= revision
 			return confirmed || a.failed >= revision
@@ -286,11 +285,11 @@ func (t *Turn) confirm(place *fairshare.Place) (*fairshare.Place, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := t.awaitAccepted(t.ctx, t.want(func(r *report) { r.working, r.started = false, false })); err != nil {
+		if err := t.awaitAccepted(t.ctx, t.update(func(r *report) { r.working, r.started = false, false })); err != nil {
 			return nil, err
 		}
-		// It may be just the start that is refused.
-		if err := pause(t.ctx, t.interceptor.config.Clock, backoff.Step()); err != nil {
+		// Only the report of the start may be rejected.
+		if err := sleep(t.ctx, t.interceptor.config.Clock, backoff.Step()); err != nil {
 			return nil, err
 		}
 		if place, err = t.start(1); err != nil {
@@ -299,7 +298,7 @@ func (t *Turn) confirm(place *fairshare.Place) (*fairshare.Place, error) {
 	}
 }
 
-// attempt calls Handle when it has one of the places. It returns the last words.
+// attempt acquires a place, if necessary, and calls Handle. It returns the final message.
 func (t *Turn) attempt(number int, place *fairshare.Place) (message string, err error) {
 	if place == nil {
 		if place, err = t.start(number); err != nil {
@@ -320,17 +319,17 @@ func (t *Turn) attempt(number int, place *fairshare.Place) (message string, err 
 	}
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	if t.wanted.spoken {
-		return t.wanted.message, err
+	if t.desired.messageSet {
+		return t.desired.message, err
 	}
 	return "Done.", err
 }
 
-// gaveUp reports whether the turn was lost because Handle kept failing, or there was no place
-// for it. Beginning it again would send a heartbeat, and so hold up the eviction for ever. A
-// turn of which no report was taken may still be the interceptor's.
+// gaveUp reports whether the turn was lost because Handle kept failing or no place was free.
+// Starting it again would send a heartbeat and so block the eviction forever. If no report was
+// accepted, the interceptor may still be active.
 func (t *Turn) gaveUp() bool {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	return errors.Is(context.Cause(t.ctx), ErrTurnLost) && !t.wanted.working && t.accepted.revision > 0
+	return errors.Is(context.Cause(t.ctx), ErrTurnLost) && !t.desired.working && t.accepted.revision > 0
 }
