@@ -27,69 +27,69 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// defaultEvictionsPerBudget is how many evictions of pods under one PodDisruptionBudget
-// are in flight. Each of them writes to the status of the budget, as the disruption
-// controller does, and the loser of two writes waits half a second in the API server
-// before it tries again. Two at a time evicted no more pods per second than one, and
-// one call in a hundred then took more than a second, for losing twice ("make bench").
+// defaultEvictionsPerBudget is how many evictions of pods under one PodDisruptionBudget are in
+// flight. Each of them updates the status of the budget, as the disruption controller does. On a
+// conflict, the API server waits half a second before it retries. Two evictions at a time did not
+// evict more pods per second than one, and one call in a hundred took more than a second because it
+// had two conflicts ("make bench").
 const defaultEvictionsPerBudget = 1
 
-// candidate is a request whose pod waits for its eviction under one budget.
+// candidate is a request whose pod waits for an eviction under one budget.
 type candidate struct {
 	request types.NamespacedName
 	created time.Time
-	// healthy is whether the pod is ready, as budgets count.
+	// healthy is whether the pod is ready, which is how budgets define healthy.
 	healthy bool
-	// dueAt is when an attempt is made even where the budget seems to have no room.
+	// dueAt is when an attempt is made even if the budget seems to allow none.
 	dueAt time.Time
 
-	// gone marks a candidate that is not in the queue any more.
-	gone bool
+	// removed marks a candidate that is no longer in the queue.
+	removed bool
 }
 
-// mayGo reports whether an attempt is worth a call now.
-func (c *candidate) mayGo(now time.Time, room room) bool {
-	return !now.Before(c.dueAt) || room.allows(c.healthy)
+// canEvict reports whether to attempt the eviction now.
+func (c *candidate) canEvict(now time.Time, allowance allowance) bool {
+	return !now.Before(c.dueAt) || allowance.allows(c.healthy)
 }
 
-// compareAge orders candidates, the oldest first.
+// compareAge orders candidates by age, the oldest first.
 func compareAge(a, b *candidate) int {
 	return cmp.Or(a.created.Compare(b.created),
 		strings.Compare(a.request.Namespace, b.request.Namespace), strings.Compare(a.request.Name, b.request.Name))
 }
 
-// budgetQueues holds, for each PodDisruptionBudget, the requests whose pods wait for their
-// eviction under it. Whoever evicts takes one with next and gives it back with done. It is
-// safe for concurrent use, and a memory of what the caches say: a restart empties it.
+// budgetQueues holds, for each PodDisruptionBudget, the requests whose pods wait for an eviction
+// under it. A worker takes a request with next and returns it with done. It is safe for concurrent
+// use. It is derived from the caches: a restart empties it.
 type budgetQueues struct {
-	// perBudget is how many requests of one budget may be taken at a time.
+	// perBudget is how many requests of one budget may be in flight.
 	perBudget int
 
 	lock   sync.Mutex
 	queues map[types.NamespacedName]*budgetQueue
-	// budgets holds the budgets of each request that was placed.
+	// budgets holds the budgets that select the pod of each request.
 	budgets map[types.NamespacedName][]types.NamespacedName
-	// taken holds the requests that are being evicted, and whether they were placed again
-	// meanwhile.
+	// taken holds the requests that are being evicted, and whether place was called for them since.
 	taken map[types.NamespacedName]bool
 }
 
-// budgetQueue is what waits for one budget.
+// budgetQueue is the queue of one budget.
 type budgetQueue struct {
-	// related holds the requests whose pods the budget selects, also those that do not wait
-	// for it alone.
+	// related holds all requests whose pods the budget selects, including those that do not wait in
+	// this queue.
 	related sets.Set[types.NamespacedName]
 	waiting map[types.NamespacedName]*candidate
-	// order has all that wait, and some that are gone. It is sorted by age if sorted says so.
+	// order holds the waiting candidates and some removed ones. sorted reports whether it is sorted
+	// by age.
 	order  []*candidate
 	sorted bool
 
 	inFlight int
-	// spent counts the evictions since the version of the budget that the cache has.
+	// spent counts the evictions since the cached version of the budget.
 	spent        int
 	spentVersion string
-	// No request is taken before pausedUntil. A pause with a version ends earlier when the
-	// budget has another one.
+	// No request is taken before pausedUntil. A pause with a version ends earlier if the version of
+	// the budget changes.
 	pausedUntil   time.Time
 	pausedVersion string
 }
@@ -103,9 +103,9 @@ func newBudgetQueues(perBudget int) *budgetQueues {
 	}
 }
 
-// place records the budgets that select the pod of a request. With a candidate, the
-// request waits for the only one of them; without, it waits for none. While the request
-// is taken, it waits for none either, and done returns that there is news.
+// place records the budgets that select the pod of a request. With a candidate and exactly one
+// budget, the request waits for that budget. Otherwise it waits for none. A request that is being
+// evicted waits for none either, and done reports that place was called in the meantime.
 func (b *budgetQueues) place(request types.NamespacedName, budgets []types.NamespacedName, c *candidate) (taken bool) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -144,7 +144,7 @@ func (b *budgetQueues) forget(request types.NamespacedName) {
 	delete(b.budgets, request)
 }
 
-// relatedTo returns the requests whose pods the budget selects, as far as they were placed.
+// relatedTo returns the requests whose pods the budget selects, as recorded by place.
 func (b *budgetQueues) relatedTo(budget types.NamespacedName) []types.NamespacedName {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -162,7 +162,7 @@ func (b *budgetQueues) has(budget types.NamespacedName) bool {
 	return queue != nil && len(queue.waiting) > 0
 }
 
-// used returns how much of the room of this version of the budget is used up.
+// used returns how many evictions of this version of the budget are used up.
 func (b *budgetQueues) used(budget types.NamespacedName, version string) int {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -176,9 +176,9 @@ func (b *budgetQueues) used(budget types.NamespacedName, version string) int {
 	return queue.inFlight
 }
 
-// next takes the oldest request that may go now. If there is none, it returns after which
-// time there may be one without any change; zero is never.
-func (b *budgetQueues) next(budget types.NamespacedName, version string, now time.Time, room room) (request types.NamespacedName, found bool, wait time.Duration) {
+// next takes the oldest request that may be evicted now. If there is none, it returns the delay
+// after which there may be one without any change. Zero means never.
+func (b *budgetQueues) next(budget types.NamespacedName, version string, now time.Time, allowance allowance) (request types.NamespacedName, found bool, wait time.Duration) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	queue := b.queues[budget]
@@ -190,7 +190,7 @@ func (b *budgetQueues) next(budget types.NamespacedName, version string, now tim
 	}
 	queue.sort()
 	for _, c := range queue.order {
-		if c.mayGo(now, room) {
+		if c.canEvict(now, allowance) {
 			queue.remove(c.request)
 			queue.inFlight++
 			b.taken[c.request] = false
@@ -201,7 +201,7 @@ func (b *budgetQueues) next(budget types.NamespacedName, version string, now tim
 	return request, false, wait
 }
 
-// done gives a request back, and reports whether it was placed again meanwhile.
+// done returns a request, and reports whether place was called for it in the meantime.
 func (b *budgetQueues) done(budget, request types.NamespacedName) (again bool) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -214,7 +214,7 @@ func (b *budgetQueues) done(budget, request types.NamespacedName) (again bool) {
 	return again
 }
 
-// spend notes that an eviction used up some room of that version of the budget, and returns
+// spend records that an eviction used up a disruption of this version of the budget, and returns
 // how many have.
 func (b *budgetQueues) spend(budget types.NamespacedName, version string) int {
 	b.lock.Lock()
@@ -227,7 +227,7 @@ func (b *budgetQueues) spend(budget types.NamespacedName, version string) int {
 	return queue.spent
 }
 
-// pause lets no request under the budget go for a while, or until the budget has another
+// pause takes no request under the budget until the given time, or until the budget has another
 // version, if one is given.
 func (b *budgetQueues) pause(budget types.NamespacedName, until time.Time, version string) {
 	b.lock.Lock()
@@ -236,7 +236,7 @@ func (b *budgetQueues) pause(budget types.NamespacedName, until time.Time, versi
 	queue.pausedUntil, queue.pausedVersion = until, version
 }
 
-// queue returns the queue of a budget, which it creates if need be.
+// queue returns the queue of a budget. It creates one if there is none.
 func (b *budgetQueues) queue(budget types.NamespacedName) *budgetQueue {
 	queue := b.queues[budget]
 	if queue == nil {
@@ -246,7 +246,7 @@ func (b *budgetQueues) queue(budget types.NamespacedName) *budgetQueue {
 	return queue
 }
 
-// leave ends the relation of a request to a budget.
+// leave removes a request from the queue of a budget.
 func (b *budgetQueues) leave(budget, request types.NamespacedName) {
 	if queue := b.queues[budget]; queue != nil {
 		queue.related.Delete(request)
@@ -255,21 +255,21 @@ func (b *budgetQueues) leave(budget, request types.NamespacedName) {
 	}
 }
 
-// discard drops the queue of a budget that nothing is related to.
+// discard drops the queue of a budget if it has no requests.
 func (b *budgetQueues) discard(budget types.NamespacedName) {
 	if queue := b.queues[budget]; queue.related.Len() == 0 && queue.inFlight == 0 {
 		delete(b.queues, budget)
 	}
 }
 
-// put adds a candidate, or brings up to date the one of that request.
+// put adds a candidate, or updates the existing one of the same request.
 func (q *budgetQueue) put(c candidate) {
 	if known := q.waiting[c.request]; known != nil {
 		if known.created.Equal(c.created) {
 			known.healthy, known.dueAt = c.healthy, c.dueAt
 			return
 		}
-		q.remove(c.request) // Another request of that name.
+		q.remove(c.request) // Another request of the same name.
 	}
 	q.waiting[c.request] = &c
 	q.sorted = q.sorted && (len(q.order) == 0 || compareAge(q.order[len(q.order)-1], &c) <= 0)
@@ -278,20 +278,20 @@ func (q *budgetQueue) put(c candidate) {
 
 func (q *budgetQueue) remove(request types.NamespacedName) {
 	if known := q.waiting[request]; known != nil {
-		known.gone = true
+		known.removed = true
 		delete(q.waiting, request)
 	}
 }
 
-// sort brings order into order. It costs little where requests come in the order of their
-// age, and leave from the front.
+// sort sorts order. This is cheap if requests are added in the order of their age and removed from
+// the front.
 func (q *budgetQueue) sort() {
-	for len(q.order) > 0 && q.order[0].gone {
+	for len(q.order) > 0 && q.order[0].removed {
 		q.order[0] = nil
 		q.order = q.order[1:]
 	}
 	if len(q.order) > len(q.waiting) {
-		q.order = slices.DeleteFunc(q.order, func(c *candidate) bool { return c.gone })
+		q.order = slices.DeleteFunc(q.order, func(c *candidate) bool { return c.removed })
 	}
 	if !q.sorted {
 		slices.SortFunc(q.order, compareAge)

@@ -33,9 +33,9 @@ import (
 	"k8s.io/klog/v2/ktesting"
 )
 
-var plenty = room{healthy: true, unhealthy: true}
+var allAllowed = allowance{healthy: true, unhealthy: true}
 
-// waitingFor places requests of increasing age: the first is the oldest.
+// waitingFor returns queues with requests that wait for the budget, the oldest first.
 func waitingFor(budget types.NamespacedName, names ...string) *budgetQueues {
 	queues := newBudgetQueues(1)
 	for i, name := range names {
@@ -45,11 +45,11 @@ func waitingFor(budget types.NamespacedName, names ...string) *budgetQueues {
 	return queues
 }
 
-// drained takes requests until there is none, and gives each back at once.
-func drained(queues *budgetQueues, budget types.NamespacedName, now time.Time, room room) []string {
+// takeAll takes and returns requests until there are no more.
+func takeAll(queues *budgetQueues, budget types.NamespacedName, now time.Time, allowance allowance) []string {
 	var names []string
 	for {
-		request, found, _ := queues.next(budget, "1", now, room)
+		request, found, _ := queues.next(budget, "1", now, allowance)
 		if !found {
 			return names
 		}
@@ -69,26 +69,26 @@ func TestBudgetQueueIsSortedByAge(t *testing.T) {
 	place(queues, "b", 2*time.Second)
 	place(queues, "oldest", time.Second)
 	place(queues, "a", 2*time.Second)
-	place(queues, "b", 2*time.Second) // Once more is no second place.
-	if diff := cmp.Diff([]string{"oldest", "a", "b", "youngest"}, drained(queues, web, start, plenty)); diff != "" {
+	place(queues, "b", 2*time.Second) // Placing it again does not add it twice.
+	if diff := cmp.Diff([]string{"oldest", "a", "b", "youngest"}, takeAll(queues, web, start, allAllowed)); diff != "" {
 		t.Errorf("unexpected order (-want, +got):\n%s", diff)
 	}
-	// They come and go in any order.
+	// Requests are added and removed in any order.
 	for i := range 100 {
 		place(queues, fmt.Sprintf("%03d", i*37%100), time.Duration(i*37%100)*time.Second)
 		if i%3 == 0 {
 			queues.place(keys(fmt.Sprintf("%03d", i*37%100))[0], named("web"), nil)
 		}
 	}
-	got := drained(queues, web, start, plenty)
+	got := takeAll(queues, web, start, allAllowed)
 	if !slices.IsSorted(got) || len(got) != 66 {
 		t.Errorf("got %d requests in the order %v", len(got), got)
 	}
-	// A request whose place another of its name takes.
+	// A request is replaced by another one of the same name.
 	place(queues, "again", 2*time.Second)
 	place(queues, "between", 3*time.Second)
 	place(queues, "again", 4*time.Second)
-	if diff := cmp.Diff([]string{"between", "again"}, drained(queues, web, start, plenty)); diff != "" {
+	if diff := cmp.Diff([]string{"between", "again"}, takeAll(queues, web, start, allAllowed)); diff != "" {
 		t.Errorf("unexpected order (-want, +got):\n%s", diff)
 	}
 }
@@ -99,26 +99,26 @@ func TestBudgetQueueNext(t *testing.T) {
 		queues.place(keys("b")[0], named("web"), &candidate{request: keys("b")[0], created: at(time.Second).Time, dueAt: at(2 * time.Hour).Time})
 	}
 	tests := map[string]struct {
-		prepare func(*budgetQueues)
-		after   time.Duration
-		room    room
-		want    []string
-		wait    time.Duration
+		prepare   func(*budgetQueues)
+		after     time.Duration
+		allowance allowance
+		want      []string
+		wait      time.Duration
 	}{
-		"no room":                      {wait: time.Hour},
-		"room for all":                 {room: plenty, want: []string{"a", "b", "c"}},
-		"room for unhealthy pods":      {prepare: sick, room: room{unhealthy: true}, want: []string{"b"}, wait: time.Hour},
-		"room for healthy pods":        {prepare: sick, room: room{healthy: true}, want: []string{"a", "c"}, wait: 2 * time.Hour},
-		"a second before they are due": {after: time.Hour - time.Second, wait: time.Second},
-		"they are due":                 {after: time.Hour, want: []string{"a", "b", "c"}},
-		"a pause":                      {prepare: func(q *budgetQueues) { q.pause(web, at(time.Minute).Time, "") }, room: plenty, wait: time.Minute},
-		"after a pause":                {prepare: func(q *budgetQueues) { q.pause(web, at(time.Minute).Time, "") }, after: time.Minute, room: plenty, want: []string{"a", "b", "c"}},
-		"a pause of this version":      {prepare: func(q *budgetQueues) { q.pause(web, at(time.Minute).Time, "1") }, room: plenty, wait: time.Minute},
-		"a pause of another version":   {prepare: func(q *budgetQueues) { q.pause(web, at(time.Minute).Time, "0") }, room: plenty, want: []string{"a", "b", "c"}},
-		"one that does not wait":       {prepare: func(q *budgetQueues) { q.place(keys("b")[0], named("web"), nil) }, room: plenty, want: []string{"a", "c"}},
-		"one that is gone":             {prepare: func(q *budgetQueues) { q.forget(keys("a")[0]) }, room: plenty, want: []string{"b", "c"}},
-		"one with two budgets":         {prepare: func(q *budgetQueues) { q.place(keys("b")[0], named("web", "all"), &candidate{request: keys("b")[0]}) }, room: plenty, want: []string{"a", "c"}},
-		"one of another budget":        {prepare: func(q *budgetQueues) { q.place(keys("b")[0], named("all"), &candidate{request: keys("b")[0]}) }, room: plenty, want: []string{"a", "c"}},
+		"nothing allowed":                  {wait: time.Hour},
+		"all allowed":                      {allowance: allAllowed, want: []string{"a", "b", "c"}},
+		"unhealthy pods allowed":           {prepare: sick, allowance: allowance{unhealthy: true}, want: []string{"b"}, wait: time.Hour},
+		"healthy pods allowed":             {prepare: sick, allowance: allowance{healthy: true}, want: []string{"a", "c"}, wait: 2 * time.Hour},
+		"a second before the retry is due": {after: time.Hour - time.Second, wait: time.Second},
+		"the retry is due":                 {after: time.Hour, want: []string{"a", "b", "c"}},
+		"a pause":                          {prepare: func(q *budgetQueues) { q.pause(web, at(time.Minute).Time, "") }, allowance: allAllowed, wait: time.Minute},
+		"after a pause":                    {prepare: func(q *budgetQueues) { q.pause(web, at(time.Minute).Time, "") }, after: time.Minute, allowance: allAllowed, want: []string{"a", "b", "c"}},
+		"a pause of this version":          {prepare: func(q *budgetQueues) { q.pause(web, at(time.Minute).Time, "1") }, allowance: allAllowed, wait: time.Minute},
+		"a pause of another version":       {prepare: func(q *budgetQueues) { q.pause(web, at(time.Minute).Time, "0") }, allowance: allAllowed, want: []string{"a", "b", "c"}},
+		"one request does not wait":        {prepare: func(q *budgetQueues) { q.place(keys("b")[0], named("web"), nil) }, allowance: allAllowed, want: []string{"a", "c"}},
+		"one request is forgotten":         {prepare: func(q *budgetQueues) { q.forget(keys("a")[0]) }, allowance: allAllowed, want: []string{"b", "c"}},
+		"one request has two budgets":      {prepare: func(q *budgetQueues) { q.place(keys("b")[0], named("web", "all"), &candidate{request: keys("b")[0]}) }, allowance: allAllowed, want: []string{"a", "c"}},
+		"one request has another budget":   {prepare: func(q *budgetQueues) { q.place(keys("b")[0], named("all"), &candidate{request: keys("b")[0]}) }, allowance: allAllowed, want: []string{"a", "c"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -127,25 +127,25 @@ func TestBudgetQueueNext(t *testing.T) {
 				test.prepare(queues)
 			}
 			now := start.Add(test.after)
-			if diff := cmp.Diff(test.want, drained(queues, web, now, test.room)); diff != "" {
+			if diff := cmp.Diff(test.want, takeAll(queues, web, now, test.allowance)); diff != "" {
 				t.Errorf("unexpected requests (-want, +got):\n%s", diff)
 			}
-			if _, _, wait := queues.next(web, "1", now, test.room); wait != test.wait {
+			if _, _, wait := queues.next(web, "1", now, test.allowance); wait != test.wait {
 				t.Errorf("waits %s, want %s", wait, test.wait)
 			}
 		})
 	}
 }
 
-// What is taken is not handed out again, and news of it is not lost.
+// A taken request is not taken twice, and a change of it in the meantime is reported.
 func TestBudgetQueueTaken(t *testing.T) {
 	web := named("web")[0]
 	queues := waitingFor(web, "a", "b")
-	a, found, _ := queues.next(web, "1", start, plenty)
+	a, found, _ := queues.next(web, "1", start, allAllowed)
 	if !found || a.Name != "a" {
 		t.Fatalf("took %v", a)
 	}
-	if b, found, _ := queues.next(web, "1", start, plenty); found {
+	if b, found, _ := queues.next(web, "1", start, allAllowed); found {
 		t.Errorf("took %s while one is in flight", b)
 	}
 	if got := queues.used(web, "1"); got != 1 {
@@ -155,45 +155,45 @@ func TestBudgetQueueTaken(t *testing.T) {
 		t.Error("placed a request that is taken")
 	}
 	if !queues.done(web, a) {
-		t.Error("the news is lost")
+		t.Error("done did not report the change")
 	}
 	if queues.done(web, a) || queues.place(a, named("web"), nil) {
-		t.Error("is still taken")
+		t.Error("the request is still taken")
 	}
-	b, _, _ := queues.next(web, "1", start, plenty)
+	b, _, _ := queues.next(web, "1", start, allAllowed)
 	if again := queues.done(web, b); again || b.Name != "b" {
-		t.Errorf("took %s, with news %t", b, again)
+		t.Errorf("took %s, changed %t", b, again)
 	}
 }
 
-// More than one may be in flight where that is the parameter.
+// perBudget requests of a budget may be in flight.
 func TestBudgetQueueInFlight(t *testing.T) {
 	web := named("web")[0]
 	queues := waitingFor(web, "a", "b", "c")
 	queues.perBudget = 2
 	for range 2 {
-		if _, found, _ := queues.next(web, "1", start, plenty); !found {
+		if _, found, _ := queues.next(web, "1", start, allAllowed); !found {
 			t.Fatal("took too few")
 		}
 	}
-	if _, found, _ := queues.next(web, "1", start, plenty); found {
+	if _, found, _ := queues.next(web, "1", start, allAllowed); found {
 		t.Error("took too many")
 	}
 }
 
-// A request that is forgotten during its call still occupies its budget.
+// A request that is forgotten during its eviction call still counts as in flight.
 func TestBudgetQueueForgetsDuringTheCall(t *testing.T) {
 	web := named("web")[0]
 	queues := waitingFor(web, "a")
-	a, _, _ := queues.next(web, "1", start, plenty)
+	a, _, _ := queues.next(web, "1", start, allAllowed)
 	queues.forget(a)
 	b := keys("b")[0]
 	queues.place(b, named("web"), &candidate{request: b, healthy: true})
-	if got, found, _ := queues.next(web, "1", start, plenty); found {
+	if got, found, _ := queues.next(web, "1", start, allAllowed); found {
 		t.Errorf("took %s while one is in flight", got)
 	}
 	queues.done(web, a)
-	if got, found, _ := queues.next(web, "1", start, plenty); !found || got != b {
+	if got, found, _ := queues.next(web, "1", start, allAllowed); !found || got != b {
 		t.Errorf("took %s, want %s", got, b)
 	}
 }
@@ -216,7 +216,7 @@ func TestBudgetQueueSpent(t *testing.T) {
 	if got := queues.used(web, "2"); got != 1 {
 		t.Errorf("used %d of another version, want 1", got)
 	}
-	if _, found, _ := queues.next(web, "2", start, plenty); !found {
+	if _, found, _ := queues.next(web, "2", start, allAllowed); !found {
 		t.Error("took none")
 	}
 	if got := queues.used(web, "2"); got != 2 {
@@ -224,28 +224,28 @@ func TestBudgetQueueSpent(t *testing.T) {
 	}
 }
 
-// The queue of a budget ends with the last request, and not before.
+// The queue of a budget is dropped with its last request, and not earlier.
 func TestBudgetQueuesForget(t *testing.T) {
 	web := named("web")[0]
 	queues := waitingFor(web, "a", "b")
 	queues.place(keys("c")[0], named("web", "all"), nil)
 	if diff := cmp.Diff(keys("a", "b", "c"), slices.SortedFunc(slices.Values(queues.relatedTo(web)), func(a, b types.NamespacedName) int { return cmpStrings(a.Name, b.Name) })); diff != "" {
-		t.Errorf("unexpected relations (-want, +got):\n%s", diff)
+		t.Errorf("unexpected related requests (-want, +got):\n%s", diff)
 	}
 	if !queues.has(web) || queues.has(named("all")[0]) || queues.has(named("none")[0]) {
-		t.Error("does not know who waits for which budget")
+		t.Error("has reports the wrong budgets")
 	}
-	a, _, _ := queues.next(web, "1", start, plenty)
+	a, _, _ := queues.next(web, "1", start, allAllowed)
 	for _, name := range []string{"a", "b", "c"} {
 		queues.forget(keys(name)[0])
 	}
 	queues.forget(keys("unknown")[0])
 	if queues.has(web) || len(queues.relatedTo(web)) > 0 {
-		t.Error("somebody waits still")
+		t.Error("a request still waits")
 	}
 	queues.done(web, a)
 	if len(queues.queues)+len(queues.budgets)+len(queues.taken) > 0 {
-		t.Errorf("remembers %d budgets, %d requests, %d in flight", len(queues.queues), len(queues.budgets), len(queues.taken))
+		t.Errorf("still has %d budgets, %d requests, %d in flight", len(queues.queues), len(queues.budgets), len(queues.taken))
 	}
 }
 
@@ -256,30 +256,30 @@ func cmpStrings(a, b string) int {
 	return 1
 }
 
-// pair returns a request whose eviction is due, and its pod.
+// pair returns a pod and a request for it for which the built-in interceptor is active.
 func pair(name string, created time.Duration, changes ...func(*v1.Pod)) (*coordinationv1alpha1.EvictionRequest, *v1.Pod) {
 	pod := newPod(changes...)
 	pod.Name, pod.UID = "pod-"+name, types.UID(name)
-	request := newRequest(its(), func(request *coordinationv1alpha1.EvictionRequest) {
+	request := newRequest(imperativeActive(), func(request *coordinationv1alpha1.EvictionRequest) {
 		request.Name, request.CreationTimestamp = name, *at(created)
 		request.Spec.Target.Pod = &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: name}
 	})
 	return request, pod
 }
 
-// blockedPair is the same for an eviction that a budget has refused.
+// blockedPair is pair for an eviction that a budget has refused.
 func blockedPair(name string, created time.Duration, changes ...func(*v1.Pod)) (*coordinationv1alpha1.EvictionRequest, *v1.Pod) {
 	request, pod := pair(name, created, changes...)
-	its(reporting(retrying(1, 0, 0)), blockedByBudget(0))(request)
+	imperativeActive(reporting(retrying(1, 0, 0)), blockedByBudget(0))(request)
 	return request, pod
 }
 
-// holding puts a request and its pod into the caches and has the request take its place.
-func (f *fixture) holding(t *testing.T) func(*coordinationv1alpha1.EvictionRequest, *v1.Pod) {
+// enqueue adds a request and its pod to the caches and enqueues the request.
+func (f *fixture) enqueue(t *testing.T) func(*coordinationv1alpha1.EvictionRequest, *v1.Pod) {
 	return func(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) {
 		t.Helper()
-		f.cached(t, pod)
-		f.cached(t, request)
+		f.addToCache(t, pod)
+		f.addToCache(t, request)
 		f.imperative.queue.Add(itemOf(keyOf(request)))
 	}
 }
@@ -296,27 +296,27 @@ func (f *fixture) expectEvicted(t *testing.T, want ...string) {
 	f.evicted = nil
 }
 
-// blockedFixture has four pods that wait for the budget "web", and others that do not.
+// blockedFixture has four pods that wait for the budget "web", and two requests that do not.
 func blockedFixture(t *testing.T, budget *policyv1.PodDisruptionBudget) *fixture {
 	t.Helper()
 	f := newFixture(t, budget)
-	f.holding(t)(blockedPair("youngest", 3*time.Second))
-	f.holding(t)(blockedPair("b", 2*time.Second))
-	f.holding(t)(blockedPair("oldest", time.Second))
-	f.holding(t)(blockedPair("a", 2*time.Second))
+	f.enqueue(t)(blockedPair("youngest", 3*time.Second))
+	f.enqueue(t)(blockedPair("b", 2*time.Second))
+	f.enqueue(t)(blockedPair("oldest", time.Second))
+	f.enqueue(t)(blockedPair("a", 2*time.Second))
 	refused, pod := blockedPair("refused-otherwise", 0)
 	refused.Status.Conditions[0].Reason = coordinationv1alpha1.EvictionRequestReasonEvictionRefused
-	f.holding(t)(refused, pod)
+	f.enqueue(t)(refused, pod)
 	replaced, successor := blockedPair("replaced", 0)
 	successor.UID = otherUID
-	f.holding(t)(replaced, successor)
-	f.evicts(t)
+	f.enqueue(t)(replaced, successor)
+	f.runEvictions(t)
 	f.expectEvicted(t)
 	return f
 }
 
-// As many go as there is room for, the oldest first, without a call too many.
-func TestBudgetFreesPods(t *testing.T) {
+// As many pods are evicted as the budget allows, the oldest first, with no superfluous call.
+func TestBudgetAllowsEvictions(t *testing.T) {
 	newer := func(budget *policyv1.PodDisruptionBudget) {
 		budget.Generation, budget.Status.ObservedGeneration, budget.ResourceVersion = 2, 2, "2"
 	}
@@ -324,19 +324,19 @@ func TestBudgetFreesPods(t *testing.T) {
 		update *policyv1.PodDisruptionBudget
 		want   []string
 	}{
-		"room for one":                {update: newBudget("web", allowing(1), withVersion("2")), want: []string{"oldest"}},
-		"room for three":              {update: newBudget("web", allowing(3), withVersion("2")), want: []string{"oldest", "a", "b"}},
-		"room for more than wait":     {update: newBudget("web", allowing(9), withVersion("2")), want: []string{"oldest", "a", "b", "youngest"}},
-		"room for other pods":         {update: newBudget("db", selecting("none"), allowing(9), withVersion("2"))},
-		"its selector lets pods go":   {update: newBudget("web", selecting("none"), newer), want: []string{"a", "b", "oldest", "youngest"}},
-		"its selector becomes broken": {update: newBudget("web", selectingInvalidly, newer), want: []string{"a", "b", "oldest", "youngest"}},
+		"allows one":                 {update: newBudget("web", allowing(1), withVersion("2")), want: []string{"oldest"}},
+		"allows three":               {update: newBudget("web", allowing(3), withVersion("2")), want: []string{"oldest", "a", "b"}},
+		"allows more than wait":      {update: newBudget("web", allowing(9), withVersion("2")), want: []string{"oldest", "a", "b", "youngest"}},
+		"another budget allows pods": {update: newBudget("db", selecting("none"), allowing(9), withVersion("2"))},
+		"no longer selects the pods": {update: newBudget("web", selecting("none"), newer), want: []string{"a", "b", "oldest", "youngest"}},
+		"selector becomes invalid":   {update: newBudget("web", selectingInvalidly, newer), want: []string{"a", "b", "oldest", "youngest"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := blockedFixture(t, newBudget("web"))
-			f.delivers(t, test.update)
-			f.evicts(t)
-			if len(test.want) > 0 && test.want[0] == "a" { // Each for itself: in any order.
+			f.sendUpdate(t, test.update)
+			f.runEvictions(t)
+			if len(test.want) > 0 && test.want[0] == "a" { // Independent evictions: in any order.
 				slices.SortFunc(f.evicted, func(a, b *v1.Pod) int { return cmpStrings(string(a.UID), string(b.UID)) })
 			}
 			f.expectEvicted(t, test.want...)
@@ -344,78 +344,78 @@ func TestBudgetFreesPods(t *testing.T) {
 	}
 	t.Run("it is deleted", func(t *testing.T) {
 		f := blockedFixture(t, newBudget("web"))
-		f.deliversEnd(t, newBudget("web"))
-		f.evicts(t)
+		f.sendDelete(t, newBudget("web"))
+		f.runEvictions(t)
 		if len(f.evicted) != 4 {
 			t.Errorf("evicted %d pods, want 4", len(f.evicted))
 		}
 	})
 }
 
-// The way to free a pod that crashes is to lower what the budget wants; the pod itself may
-// become unhealthy; or it gets labels that no budget selects.
-func TestOtherWaysToFreePods(t *testing.T) {
+// A blocked pod can also be evicted when the budget requires fewer healthy pods, when more pods are
+// healthy, when the pod itself becomes unhealthy, or when no budget selects it.
+func TestOtherWaysToUnblockPods(t *testing.T) {
 	tests := map[string]func(t *testing.T, f *fixture){
-		"fewer have to be healthy": func(t *testing.T, f *fixture) {
-			f.delivers(t, newBudget("web", healthy(2, 2), withVersion("2")))
+		"fewer pods must be healthy": func(t *testing.T, f *fixture) {
+			f.sendUpdate(t, newBudget("web", healthy(2, 2), withVersion("2")))
 		},
-		"more are healthy": func(t *testing.T, f *fixture) {
-			f.delivers(t, newBudget("web", healthy(3, 3), withVersion("2")))
+		"more pods are healthy": func(t *testing.T, f *fixture) {
+			f.sendUpdate(t, newBudget("web", healthy(3, 3), withVersion("2")))
 		},
 		"the policy changes": func(t *testing.T, f *fixture) {
-			f.delivers(t, newBudget("web", healthy(2, 3), evictingUnhealthy(policyv1.AlwaysAllow), withVersion("2"), func(budget *policyv1.PodDisruptionBudget) { budget.Generation = 2 }))
+			f.sendUpdate(t, newBudget("web", healthy(2, 3), evictingUnhealthy(policyv1.AlwaysAllow), withVersion("2"), func(budget *policyv1.PodDisruptionBudget) { budget.Generation = 2 }))
 		},
 		"it loses its labels": func(t *testing.T, f *fixture) {
 			_, pod := blockedPair("sick", 0, notReady, podLabels(nil))
-			f.delivers(t, pod)
+			f.sendUpdate(t, pod)
 		},
-		"it does not run any more": func(t *testing.T, f *fixture) {
+		"it no longer runs": func(t *testing.T, f *fixture) {
 			_, pod := blockedPair("sick", 0, notReady, inPhase(v1.PodPending))
-			f.delivers(t, pod)
+			f.sendUpdate(t, pod)
 		},
 	}
 	for name, free := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, newBudget("web", healthy(2, 3)))
-			f.holding(t)(blockedPair("older", -time.Second))
-			f.holding(t)(blockedPair("sick", 0, notReady))
-			f.evicts(t)
+			f.enqueue(t)(blockedPair("older", -time.Second))
+			f.enqueue(t)(blockedPair("sick", 0, notReady))
+			f.runEvictions(t)
 			f.expectEvicted(t)
 			free(t, f)
-			f.evicts(t)
+			f.runEvictions(t)
 			f.expectEvicted(t, "sick")
 		})
 	}
 	t.Run("it becomes unhealthy", func(t *testing.T) {
 		f := newFixture(t, newBudget("web"))
-		f.holding(t)(blockedPair("sick", 0))
-		f.evicts(t)
+		f.enqueue(t)(blockedPair("sick", 0))
+		f.runEvictions(t)
 		f.expectEvicted(t)
 		_, pod := blockedPair("sick", 0, notReady)
-		f.delivers(t, pod)
-		f.evicts(t)
+		f.sendUpdate(t, pod)
+		f.runEvictions(t)
 		f.expectEvicted(t, "sick")
 	})
-	t.Run("what refused it may not refuse it changed", func(t *testing.T) {
+	t.Run("it was refused by a webhook and changes", func(t *testing.T) {
 		f := newFixture(t)
 		request, pod := pair("refused", 0)
-		its(reporting(retrying(3, 0, 0)), refusedOtherwise(0))(request)
-		f.holding(t)(request, pod)
-		f.evicts(t)
+		imperativeActive(reporting(retrying(3, 0, 0)), refusedOtherwise(0))(request)
+		f.enqueue(t)(request, pod)
+		f.runEvictions(t)
 		f.expectEvicted(t)
 		_, changed := pair("refused", 0, notReady)
-		f.delivers(t, changed)
-		f.evicts(t)
+		f.sendUpdate(t, changed)
+		f.runEvictions(t)
 		f.expectEvicted(t, "refused")
-		// The change counts once.
+		// A change triggers one attempt only.
 		f.evictErr = errUnreachable
 		f.imperative.evicted.remove("refused")
-		f.syncsEviction(t, keyOf(request))
+		f.syncEviction(t, keyOf(request))
 		f.expectEvicted(t)
 	})
 }
 
-// A pod that has two budgets, or none, neither takes a turn of a budget nor waits for one.
+// A pod with two budgets, or none, does not block the queue of a budget and does not wait in one.
 func TestPodsOfTwoBudgets(t *testing.T) {
 	f := newFixture(t, newBudget("web"), newBudget("all", selecting("db")))
 	both := func(pod *v1.Pod) { pod.Labels = map[string]string{"app": "both"} }
@@ -423,37 +423,37 @@ func TestPodsOfTwoBudgets(t *testing.T) {
 		budget.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"web", "both"}}}}
 	}
-	f.cached(t, newBudget("web", in))
-	f.cached(t, newBudget("all", in))
-	f.cached(t, newBudget("all", func(budget *policyv1.PodDisruptionBudget) {
+	f.addToCache(t, newBudget("web", in))
+	f.addToCache(t, newBudget("all", in))
+	f.addToCache(t, newBudget("all", func(budget *policyv1.PodDisruptionBudget) {
 		budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "both"}}
 	}))
-	f.holding(t)(blockedPair("double", 0, both))
-	f.holding(t)(blockedPair("single", time.Second))
-	f.evicts(t)
+	f.enqueue(t)(blockedPair("double", 0, both))
+	f.enqueue(t)(blockedPair("single", time.Second))
+	f.runEvictions(t)
 	f.expectEvicted(t)
-	f.delivers(t, newBudget("web", in, allowing(1), withVersion("2")))
-	f.evicts(t)
+	f.sendUpdate(t, newBudget("web", in, allowing(1), withVersion("2")))
+	f.runEvictions(t)
 	f.expectEvicted(t, "single")
-	// With the second budget gone it is one of the first's.
-	f.delivers(t, newBudget("web", in, allowing(1), withVersion("3")))
-	f.deliversEnd(t, newBudget("all"))
-	f.evicts(t)
+	// Without the second budget, the pod waits in the queue of the first.
+	f.sendUpdate(t, newBudget("web", in, allowing(1), withVersion("3")))
+	f.sendDelete(t, newBudget("all"))
+	f.runEvictions(t)
 	f.expectEvicted(t, "double")
 }
 
-// One pod that is refused again and again keeps nobody else.
-func TestRefusedPodKeepsNobody(t *testing.T) {
+// A pod that is refused repeatedly does not delay the others.
+func TestRefusedPodDoesNotDelayOthers(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer error
 		// pause is how long the others wait.
 		pause time.Duration
 	}{
-		"by a webhook":           {answer: apierrors.NewForbidden(podResource, "pod-a", errUnreachable)},
-		"without an answer":      {answer: errUnreachable},
-		"by the budget, in vain": {answer: violation(""), pause: time.Second},
-		"by overload":            {answer: apierrors.NewTooManyRequests("busy", 7), pause: 7 * time.Second},
-		"as if it was gone":      {answer: notFound("pod-a")},
+		"by a webhook":            {answer: apierrors.NewForbidden(podResource, "pod-a", errUnreachable)},
+		"without an answer":       {answer: errUnreachable},
+		"by a newer budget":       {answer: violation(""), pause: time.Second},
+		"by an overloaded server": {answer: apierrors.NewTooManyRequests("busy", 7), pause: 7 * time.Second},
+		"because it is gone":      {answer: notFound("pod-a")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, newBudget("web", allowing(5)))
@@ -465,9 +465,9 @@ func TestRefusedPodKeepsNobody(t *testing.T) {
 				return nil
 			}
 			for i, name := range []string{"a", "b", "c"} {
-				f.holding(t)(pair(name, time.Duration(i)*time.Second))
+				f.enqueue(t)(pair(name, time.Duration(i)*time.Second))
 			}
-			f.evicts(t)
+			f.runEvictions(t)
 			if test.pause > 0 {
 				f.expectEvicted(t, "a")
 				if got := f.evictions.waits(budgetItem("web")); got != test.pause {
@@ -475,7 +475,7 @@ func TestRefusedPodKeepsNobody(t *testing.T) {
 				}
 				f.clock.Step(test.pause)
 				f.evictions.Add(budgetItem("web"))
-				f.evicts(t)
+				f.runEvictions(t)
 				f.expectEvicted(t, "b", "c")
 			} else {
 				f.expectEvicted(t, "a", "b", "c")
@@ -484,32 +484,32 @@ func TestRefusedPodKeepsNobody(t *testing.T) {
 	}
 }
 
-// The API server knows a newer version of the budget. Until the cache has it, one call a
-// second is enough, and with it, nothing waits any more.
+// The API server has a newer version of the budget than the cache. One call a second is made until
+// the cache has it; then evictions continue immediately.
 func TestContentionEndsWithTheNewBudget(t *testing.T) {
 	f := newFixture(t, newBudget("web", allowing(5), withVersion("1")))
 	f.evictErr = violation("")
 	for i := range 10 {
-		f.holding(t)(pair(fmt.Sprint(i), time.Duration(i)*time.Second))
+		f.enqueue(t)(pair(fmt.Sprint(i), time.Duration(i)*time.Second))
 	}
-	f.evicts(t)
+	f.runEvictions(t)
 	f.expectEvicted(t, "0")
 	f.expectWrites(t)
 	f.evictErr = nil
-	f.delivers(t, newBudget("web", allowing(1), withVersion("2")))
-	f.evicts(t)
+	f.sendUpdate(t, newBudget("web", allowing(1), withVersion("2")))
+	f.runEvictions(t)
 	f.expectEvicted(t, "1")
 }
 
-// A request that is refused so for long is tried within a minute still.
+// A request that is refused like this for a long time is still retried every minute.
 func TestContentionDelayIsBounded(t *testing.T) {
 	f := newFixture(t, newBudget("web", allowing(5)))
 	f.evictErr = violation("")
 	request, pod := pair("a", 0)
 	var delays []time.Duration
-	f.holding(t)(request, pod)
+	f.enqueue(t)(request, pod)
 	for range 8 {
-		f.evicts(t)
+		f.runEvictions(t)
 		delay := f.evictions.waits(itemOf(keyOf(request)))
 		delays = append(delays, delay)
 		f.clock.Step(delay)
@@ -521,8 +521,8 @@ func TestContentionDelayIsBounded(t *testing.T) {
 	}
 }
 
-// What changes while a call is in flight is heeded after it.
-func TestNewsDuringTheCall(t *testing.T) {
+// A change during a call is processed after the call.
+func TestChangeDuringTheCall(t *testing.T) {
 	f := newFixture(t, newBudget("web", allowing(1)))
 	request, pod := pair("a", 0)
 	f.imperative.evict = func(_ context.Context, pod *v1.Pod, _ *metav1.Preconditions) error {
@@ -536,17 +536,17 @@ func TestNewsDuringTheCall(t *testing.T) {
 		}
 		return nil
 	}
-	f.holding(t)(request, pod)
-	f.evicts(t)
+	f.enqueue(t)(request, pod)
+	f.runEvictions(t)
 	f.expectEvicted(t, "a", "a")
 }
 
-// A pod that changes during a call that refuses it may go by then: it is tried again. A change
-// of a pod that is not to be evicted now is of no consequence, and not remembered.
+// A pod that changes while a call refuses it is retried: the change may have removed the reason. A
+// change of a pod for which another interceptor is active is not stored.
 func TestPodChangesDuringTheCall(t *testing.T) {
 	f := newFixture(t, newRequest(having(targets(), active(builtIn, 0))), newPod())
 	f.imperative.evict = func(context.Context, *v1.Pod, *metav1.Preconditions) error {
-		f.delivers(t, newPod(notReady))
+		f.sendUpdate(t, newPod(notReady))
 		return apierrors.NewForbidden(podResource, podName, errUnreachable)
 	}
 	_, ctx := ktesting.NewTestContext(t)
@@ -554,95 +554,95 @@ func TestPodChangesDuringTheCall(t *testing.T) {
 		t.Fatalf("unexpected error: %v", err)
 	}
 	if !f.imperative.changed.has(podUID) {
-		t.Error("the change is forgotten")
+		t.Error("the change was lost")
 	}
 	f.imperative.changed.remove(podUID)
-	f.cached(t, newRequest(having(targets(first), active(first, 0))))
-	f.delivers(t, newPod())
+	f.addToCache(t, newRequest(having(targets(first), active(first, 0))))
+	f.sendUpdate(t, newPod())
 	if f.imperative.changed.has(podUID) {
-		t.Error("remembers the change though it is the turn of another interceptor")
+		t.Error("stored the change although another interceptor is active")
 	}
 }
 
-// A budget that goes between two reads of its cache would be missed otherwise.
-func TestPlacedWhileABudgetGoes(t *testing.T) {
+// A budget may be deleted after the pod's budgets were read and before the request is placed.
+func TestPlacedWhileABudgetIsDeleted(t *testing.T) {
 	f := newFixture(t, newBudget("web", allowing(1)), newBudget("spare", allowing(1)))
 	request, pod := blockedPair("a", 0)
-	f.cached(t, request)
-	f.cached(t, pod)
+	f.addToCache(t, request)
+	f.addToCache(t, pod)
 	e, err := f.imperative.read(keyOf(request))
 	if err != nil || e == nil {
 		t.Fatalf("read %v, %v", e, err)
 	}
-	f.deliversEnd(t, newBudget("spare")) // Its event finds nobody.
+	f.sendDelete(t, newBudget("spare")) // Its event finds no request.
 	f.expectQueued(t, nil, nil)
 	step, wait := f.imperative.nextStep(f.clock.Now(), e)
 	f.imperative.place(f.clock.Now(), e, step, wait)
-	f.evicts(t)
+	f.runEvictions(t)
 	f.expectEvicted(t, "a")
 }
 
-// Unhealthy pods that a budget does not need use up nothing of its room.
-func TestUnhealthyPodsSpendNothing(t *testing.T) {
+// Unhealthy pods that a budget does not count use up no disruption.
+func TestUnhealthyPodsUseNoDisruption(t *testing.T) {
 	f := newFixture(t, newBudget("web", allowing(1)))
-	f.holding(t)(pair("sick", 0, notReady))
-	f.holding(t)(pair("sick-too", time.Second, notReady))
-	f.holding(t)(pair("well", 2*time.Second))
-	f.holding(t)(pair("too-many", 3*time.Second))
-	f.evicts(t)
+	f.enqueue(t)(pair("sick", 0, notReady))
+	f.enqueue(t)(pair("sick-too", time.Second, notReady))
+	f.enqueue(t)(pair("well", 2*time.Second))
+	f.enqueue(t)(pair("too-many", 3*time.Second))
+	f.runEvictions(t)
 	f.expectEvicted(t, "sick", "sick-too", "well")
 }
 
-// A pod that belongs to another budget by now is not evicted for the room of the first.
-func TestPodOfAnotherBudgetByNow(t *testing.T) {
+// A pod that another budget selects now is not evicted under the first one.
+func TestPodMovesToAnotherBudget(t *testing.T) {
 	f := newFixture(t, newBudget("web"), newBudget("db", selecting("db")))
-	f.holding(t)(blockedPair("a", 0))
-	f.evicts(t)
+	f.enqueue(t)(blockedPair("a", 0))
+	f.runEvictions(t)
 	_, pod := blockedPair("a", 0, podLabels(map[string]string{"app": "db"}))
-	f.cached(t, pod) // Its event is still to come.
-	f.delivers(t, newBudget("web", allowing(1), withVersion("2")))
-	f.evicts(t)
+	f.addToCache(t, pod) // Its event is delivered later.
+	f.sendUpdate(t, newBudget("web", allowing(1), withVersion("2")))
+	f.runEvictions(t)
 	f.expectEvicted(t)
-	f.delivers(t, newBudget("db", selecting("db"), allowing(1), withVersion("2")))
-	f.evicts(t)
+	f.sendUpdate(t, newBudget("db", selecting("db"), allowing(1), withVersion("2")))
+	f.runEvictions(t)
 	f.expectEvicted(t, "a")
 }
 
-// A pod that is ready by now is not evicted for the room that unhealthy ones have.
-func TestPodThatIsReadyByNow(t *testing.T) {
+// A pod that became ready is not evicted by an allowance for unhealthy pods.
+func TestPodBecomesReady(t *testing.T) {
 	f := newFixture(t, newBudget("web", healthy(2, 3)))
-	f.holding(t)(blockedPair("a", 0, notReady))
-	f.evicts(t)
+	f.enqueue(t)(blockedPair("a", 0, notReady))
+	f.runEvictions(t)
 	_, pod := blockedPair("a", 0)
-	f.cached(t, pod) // Its event is still to come.
-	f.delivers(t, newBudget("web", healthy(3, 3), withVersion("2")))
-	f.evicts(t)
+	f.addToCache(t, pod) // Its event is delivered later.
+	f.sendUpdate(t, newBudget("web", healthy(3, 3), withVersion("2")))
+	f.runEvictions(t)
 	f.expectEvicted(t)
-	f.delivers(t, newBudget("web", healthy(4, 3), allowing(1), withVersion("3")))
-	f.evicts(t)
+	f.sendUpdate(t, newBudget("web", healthy(4, 3), allowing(1), withVersion("3")))
+	f.runEvictions(t)
 	f.expectEvicted(t, "a")
 }
 
-// An answer about the pod ends the series of failures before it.
-func TestAnswerEndsFailures(t *testing.T) {
+// A response about the pod resets the backoff.
+func TestResponseResetsBackoff(t *testing.T) {
 	for name, answer := range map[string]error{"refused": twoBudgets(), "gone": notFound(podName), "evicted": nil} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, newRequest(its()), newPod())
+			f := newFixture(t, newRequest(imperativeActive()), newPod())
 			f.evictErr = errUnreachable
-			f.syncsEviction(t, requestKeyOfPod)
+			f.syncEviction(t, requestKeyOfPod)
 			if got := f.imperative.backoff.NumRequeues(requestKeyOfPod); got != 1 {
 				t.Fatalf("%d failures, want 1", got)
 			}
 			f.evictErr = answer
-			f.syncsEviction(t, requestKeyOfPod)
+			f.syncEviction(t, requestKeyOfPod)
 			if got := f.imperative.backoff.NumRequeues(requestKeyOfPod); got != 0 {
-				t.Errorf("%d failures after an answer, want 0", got)
+				t.Errorf("%d failures after a response, want 0", got)
 			}
 		})
 	}
 }
 
-// Events of one budget cost what waits for it, not all that waits.
+// The cost of an event of one budget depends on its own requests only.
 func BenchmarkBudgetEvent(b *testing.B) {
 	queues := newBudgetQueues(1)
 	for i := range 150000 {
@@ -650,6 +650,6 @@ func BenchmarkBudgetEvent(b *testing.B) {
 		queues.place(request, named(fmt.Sprintf("budget-%d", i/100)), &candidate{request: request, created: at(time.Duration(i)).Time, dueAt: at(time.Hour).Time})
 	}
 	for b.Loop() {
-		queues.next(named("budget-7")[0], "1", start, room{})
+		queues.next(named("budget-7")[0], "1", start, allowance{})
 	}
 }

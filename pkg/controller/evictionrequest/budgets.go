@@ -22,38 +22,38 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
-// maxDisruptedPods is how many unconfirmed evictions a budget may have before the
-// pods/eviction subresource refuses more (MaxDisruptedPodSize there).
+// maxDisruptedPods is how many unconfirmed evictions a budget may have before the pods/eviction
+// subresource refuses more (MaxDisruptedPodSize in its code).
 const maxDisruptedPods = 2000
 
-// room is whether a budget seems to allow evictions now. It follows the rules of the
-// pods/eviction subresource, on cached objects: it decides when a refused eviction is worth
-// another try, never whether a pod may go.
-type room struct {
+// allowance is whether a budget seems to allow evictions now. It applies the rules of the
+// pods/eviction subresource to cached objects. It decides when to retry a refused eviction, never
+// whether a pod may be evicted.
+type allowance struct {
 	healthy, unhealthy bool
 }
 
-// roomOf returns the room of a budget of which some is used up already.
-func roomOf(budget *policyv1.PodDisruptionBudget, used int) room {
+// allowanceOf returns the allowance of a budget after the given number of evictions.
+func allowanceOf(budget *policyv1.PodDisruptionBudget, used int) allowance {
 	counted := budget.Status.ObservedGeneration >= budget.Generation && len(budget.Status.DisruptedPods) <= maxDisruptedPods
 	disruptions := counted && int(budget.Status.DisruptionsAllowed) > used
 	policy := budget.Spec.UnhealthyPodEvictionPolicy
 	unhealthy := policy != nil && *policy == policyv1.AlwaysAllow ||
 		budget.Status.DesiredHealthy > 0 && budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy
-	return room{healthy: disruptions, unhealthy: disruptions || unhealthy}
+	return allowance{healthy: disruptions, unhealthy: disruptions || unhealthy}
 }
 
-// allows reports whether there is room for a pod.
-func (r room) allows(healthy bool) bool {
+// allows reports whether the budget seems to allow the eviction of a pod.
+func (r allowance) allows(healthy bool) bool {
 	if healthy {
 		return r.healthy
 	}
 	return r.unhealthy
 }
 
-// governing returns those of the pod's budgets that its eviction has to respect. The
-// pods/eviction subresource asks no budget about a pod that does not run.
-func governing(pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget) []*policyv1.PodDisruptionBudget {
+// applicable returns the budgets that the eviction of the pod has to respect. The pods/eviction
+// subresource checks no budget for a pod that is not running.
+func applicable(pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget) []*policyv1.PodDisruptionBudget {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == v1.PodPending || podutil.IsPodPhaseTerminal(pod.Status.Phase) {
 		return nil
 	}
@@ -62,12 +62,12 @@ func governing(pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget) []*policyv1
 
 // budgetsAllow reports whether the budgets that select a pod seem to allow its eviction.
 func budgetsAllow(pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget) bool {
-	switch governing := governing(pod, budgets); len(governing) {
+	switch applicable := applicable(pod, budgets); len(applicable) {
 	case 0:
 		return true
 	case 1:
-		return roomOf(governing[0], 0).allows(podutil.IsPodReady(pod))
+		return allowanceOf(applicable[0], 0).allows(podutil.IsPodReady(pod))
 	default:
-		return false // The subresource refuses to choose between two budgets.
+		return false // The subresource refuses to evict a pod that has several budgets.
 	}
 }

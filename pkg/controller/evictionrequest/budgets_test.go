@@ -35,12 +35,12 @@ func TestBudgetsAllow(t *testing.T) {
 		budgets []*policyv1.PodDisruptionBudget
 		want    bool
 	}{
-		"no budget":                        {pod: newPod(), want: true},
-		"a budget without room":            {pod: newPod(), budgets: []*policyv1.PodDisruptionBudget{full}},
-		"a budget with room for one":       {pod: newPod(), budgets: []*policyv1.PodDisruptionBudget{newBudget("b", allowing(1))}, want: true},
-		"room that was computed too early": {pod: newPod(), budgets: []*policyv1.PodDisruptionBudget{newBudget("b", allowing(1), observedLate)}},
-		"room that is newer than the spec": {pod: newPod(), budgets: []*policyv1.PodDisruptionBudget{newBudget("b", allowing(1), observedEarly)}, want: true},
-		"two budgets with room": {
+		"no budget":                    {pod: newPod(), want: true},
+		"a budget that allows none":    {pod: newPod(), budgets: []*policyv1.PodDisruptionBudget{full}},
+		"a budget that allows one":     {pod: newPod(), budgets: []*policyv1.PodDisruptionBudget{newBudget("b", allowing(1))}, want: true},
+		"a status older than the spec": {pod: newPod(), budgets: []*policyv1.PodDisruptionBudget{newBudget("b", allowing(1), observedLate)}},
+		"a status newer than the spec": {pod: newPod(), budgets: []*policyv1.PodDisruptionBudget{newBudget("b", allowing(1), observedEarly)}, want: true},
+		"two budgets that allow one each": {
 			pod:     newPod(),
 			budgets: []*policyv1.PodDisruptionBudget{newBudget("a", allowing(1)), newBudget("b", allowing(1))},
 		},
@@ -54,22 +54,22 @@ func TestBudgetsAllow(t *testing.T) {
 		"an unhealthy pod while one other is missing": {
 			pod: newPod(notReady), budgets: []*policyv1.PodDisruptionBudget{newBudget("b", healthy(2, 3))},
 		},
-		"an unhealthy pod while the budget desires nothing yet": {
+		"an unhealthy pod while the budget requires none yet": {
 			pod: newPod(notReady), budgets: []*policyv1.PodDisruptionBudget{newBudget("b", healthy(0, 0))},
 		},
-		"an unhealthy pod that may always go": {
+		"an unhealthy pod that may always be evicted": {
 			pod:     newPod(notReady),
 			budgets: []*policyv1.PodDisruptionBudget{newBudget("b", healthy(0, 3), evictingUnhealthy(policyv1.AlwaysAllow))}, want: true,
 		},
-		"an unhealthy pod that may go within the budget": {
+		"an unhealthy pod that may be evicted within the budget": {
 			pod:     newPod(notReady),
 			budgets: []*policyv1.PodDisruptionBudget{newBudget("b", healthy(0, 3), evictingUnhealthy(policyv1.IfHealthyBudget))},
 		},
-		"an unhealthy pod within a budget that has room": {
+		"an unhealthy pod within a budget that allows one": {
 			pod:     newPod(notReady),
 			budgets: []*policyv1.PodDisruptionBudget{newBudget("b", healthy(0, 0), allowing(1))}, want: true,
 		},
-		"a healthy pod where only unhealthy ones may always go": {
+		"a healthy pod while only unhealthy ones may always be evicted": {
 			pod:     newPod(),
 			budgets: []*policyv1.PodDisruptionBudget{newBudget("b", evictingUnhealthy(policyv1.AlwaysAllow))},
 		},
@@ -86,9 +86,8 @@ func TestBudgetsAllow(t *testing.T) {
 	}
 }
 
-// What is used up counts for healthy pods only, and a budget that the API server cannot
-// count with has no room.
-func TestRoomOf(t *testing.T) {
+// Used disruptions count for healthy pods only, and an unusable budget allows none.
+func TestAllowanceOf(t *testing.T) {
 	unconfirmed := func(pods int) func(*policyv1.PodDisruptionBudget) {
 		return func(budget *policyv1.PodDisruptionBudget) {
 			budget.Status.DisruptedPods = map[string]metav1.Time{}
@@ -101,20 +100,20 @@ func TestRoomOf(t *testing.T) {
 	tests := map[string]struct {
 		budget *policyv1.PodDisruptionBudget
 		used   int
-		want   room
+		want   allowance
 	}{
-		"none":                       {budget: newBudget("b", sick), want: room{}},
-		"some":                       {budget: newBudget("b", sick, allowing(1)), want: room{healthy: true, unhealthy: true}},
-		"all used up":                {budget: newBudget("b", sick, allowing(1)), used: 1, want: room{}},
-		"one left":                   {budget: newBudget("b", sick, allowing(2)), used: 1, want: room{healthy: true, unhealthy: true}},
-		"negative":                   {budget: newBudget("b", sick, allowing(-1)), want: room{}},
-		"used up, for healthy pods":  {budget: newBudget("b", allowing(1)), used: 1, want: room{unhealthy: true}},
-		"many unconfirmed evictions": {budget: newBudget("b", sick, allowing(1), unconfirmed(2000)), want: room{healthy: true, unhealthy: true}},
-		"too many":                   {budget: newBudget("b", sick, allowing(1), unconfirmed(2001)), want: room{}},
+		"none":                       {budget: newBudget("b", sick), want: allowance{}},
+		"some":                       {budget: newBudget("b", sick, allowing(1)), want: allowance{healthy: true, unhealthy: true}},
+		"all used up":                {budget: newBudget("b", sick, allowing(1)), used: 1, want: allowance{}},
+		"one left":                   {budget: newBudget("b", sick, allowing(2)), used: 1, want: allowance{healthy: true, unhealthy: true}},
+		"negative":                   {budget: newBudget("b", sick, allowing(-1)), want: allowance{}},
+		"used up, for healthy pods":  {budget: newBudget("b", allowing(1)), used: 1, want: allowance{unhealthy: true}},
+		"many unconfirmed evictions": {budget: newBudget("b", sick, allowing(1), unconfirmed(2000)), want: allowance{healthy: true, unhealthy: true}},
+		"too many":                   {budget: newBudget("b", sick, allowing(1), unconfirmed(2001)), want: allowance{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := roomOf(test.budget, test.used); got != test.want {
+			if got := allowanceOf(test.budget, test.used); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})

@@ -28,7 +28,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The objects of the tests in this package, and the words to vary them.
+// Builders for the objects of the tests in this package.
 
 const (
 	namespace = "prod"
@@ -38,7 +38,7 @@ const (
 
 	requestUID = types.UID("0a1b2c3d-0000-4000-8000-000000000003")
 
-	// ttl is how long the controllers of the tests keep finished requests.
+	// ttl is the TTL of finished requests in the tests.
 	ttl = time.Hour
 
 	first   = "first.example.com"
@@ -61,7 +61,7 @@ var (
 	requestKeyOfPod = types.NamespacedName{Namespace: namespace, Name: string(podUID)}
 )
 
-// at returns the API time that lies the given duration after start.
+// at returns the API time at the given offset from start.
 func at(offset time.Duration) *metav1.Time { return &metav1.Time{Time: start.Add(offset)} }
 
 // newPod returns a running, ready pod.
@@ -133,7 +133,7 @@ func inSchedulingGroup(pod *v1.Pod) {
 	pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: ptr.To("gang")}
 }
 
-// newRequest returns a request that the controller has not seen yet.
+// newRequest returns a request that the controller has not processed yet.
 func newRequest(changes ...func(*coordinationv1alpha1.EvictionRequest)) *coordinationv1alpha1.EvictionRequest {
 	request := &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{
@@ -177,21 +177,21 @@ func cancellationForbidden(request *coordinationv1alpha1.EvictionRequest) {
 	request.Status.EvictionRequestCancellationPolicy = coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
 }
 
-// having gives a request the status that the words describe.
-func having(words ...func(*coordinationv1alpha1.EvictionRequestStatus)) func(*coordinationv1alpha1.EvictionRequest) {
-	return func(request *coordinationv1alpha1.EvictionRequest) { request.Status = *newStatus(words...) }
+// having returns a request option that sets a status with these changes.
+func having(changes ...func(*coordinationv1alpha1.EvictionRequestStatus)) func(*coordinationv1alpha1.EvictionRequest) {
+	return func(request *coordinationv1alpha1.EvictionRequest) { request.Status = *newStatus(changes...) }
 }
 
-// newStatus returns the status of a request that the controller has seen.
-func newStatus(words ...func(*coordinationv1alpha1.EvictionRequestStatus)) *coordinationv1alpha1.EvictionRequestStatus {
+// newStatus returns the status of a request that the controller has processed.
+func newStatus(changes ...func(*coordinationv1alpha1.EvictionRequestStatus)) *coordinationv1alpha1.EvictionRequestStatus {
 	status := &coordinationv1alpha1.EvictionRequestStatus{ObservedGeneration: 1}
-	for _, word := range words {
-		word(status)
+	for _, change := range changes {
+		change(status)
 	}
 	return status
 }
 
-// targets names all interceptors of a request but the built-in one, which is added.
+// targets sets the target interceptors. It appends the built-in one.
 func targets(names ...string) func(*coordinationv1alpha1.EvictionRequestStatus) {
 	return func(status *coordinationv1alpha1.EvictionRequestStatus) {
 		for _, name := range append(names, builtIn) {
@@ -208,7 +208,7 @@ func active(name string, since time.Duration) func(*coordinationv1alpha1.Evictio
 	}
 }
 
-// activatedLast is the trace that the last activation leaves once nobody is active.
+// activatedLast sets the activationTime that remains when no interceptor is active.
 func activatedLast(offset time.Duration) func(*coordinationv1alpha1.EvictionRequestStatus) {
 	return func(status *coordinationv1alpha1.EvictionRequestStatus) { status.ActivationTime = at(offset) }
 }
@@ -217,7 +217,7 @@ func processed(names ...string) func(*coordinationv1alpha1.EvictionRequestStatus
 	return func(status *coordinationv1alpha1.EvictionRequestStatus) { status.ProcessedInterceptors = names }
 }
 
-// reporting replaces the entry of an interceptor.
+// reporting replaces the status entry of an interceptor.
 func reporting(entry coordinationv1alpha1.InterceptorStatus) func(*coordinationv1alpha1.EvictionRequestStatus) {
 	return func(status *coordinationv1alpha1.EvictionRequestStatus) {
 		for i := range status.Interceptors {
@@ -228,7 +228,7 @@ func reporting(entry coordinationv1alpha1.InterceptorStatus) func(*coordinationv
 	}
 }
 
-// alive is the entry of an interceptor that has reported since it started.
+// alive is the entry of an interceptor that has started and reported.
 func alive(name string, started, heartbeat time.Duration) coordinationv1alpha1.InterceptorStatus {
 	return coordinationv1alpha1.InterceptorStatus{Name: name, StartTime: at(started), HeartbeatTime: at(heartbeat)}
 }
@@ -249,10 +249,10 @@ func condition(conditionType coordinationv1alpha1.EvictionRequestConditionType, 
 }
 
 func blockedByBudget(since time.Duration) func(*coordinationv1alpha1.EvictionRequestStatus) {
-	return condition(blocked, metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, "no room", since)
+	return condition(blocked, metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, "no disruptions allowed", since)
 }
 
-// newBudget returns a budget that selects newPod and has no room.
+// newBudget returns a budget that selects newPod and allows no disruption.
 func newBudget(name string, changes ...func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 1},

@@ -22,7 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// changeKind is something in the course of a request that people hear of.
+// changeKind is a kind of change of a request that is reported by an event or a metric.
 type changeKind int
 
 const (
@@ -35,31 +35,30 @@ const (
 	changeCanceled
 )
 
-// change is one step in the course of a request. Events and metrics follow from it.
+// change is one change of a request. Events and metrics are derived from it.
 type change struct {
 	kind changeKind
-	// interceptor is who was activated or processed.
+	// interceptor is the interceptor that was activated or processed.
 	interceptor string
-	// outcome is how the turn of a processed interceptor ended.
+	// outcome is how a processed interceptor ended.
 	outcome string
-	// reason and message are those of the condition that became True.
+	// reason and message come from the condition that became True.
 	reason, message string
 }
 
-// The outcomes of an interceptor's turn.
+// The outcomes of a processed interceptor.
 const (
-	// outcomeCompleted: it has set its completionTime.
+	// outcomeCompleted: it set its completionTime.
 	outcomeCompleted = "completed"
-	// outcomeTimedOut: it was silent for the heartbeat deadline.
+	// outcomeTimedOut: it sent no heartbeat before its deadline.
 	outcomeTimedOut = "timed_out"
-	// outcomePodGone: the pod left during its turn.
+	// outcomePodGone: the pod was removed while it was active.
 	outcomePodGone = "evicted"
-	// outcomeCanceled: the request was canceled during its turn.
+	// outcomeCanceled: the request was canceled while it was active.
 	outcomeCanceled = "canceled"
 )
 
-// computeChanges returns the steps that lead from one status to another, in the order
-// in which they happened.
+// computeChanges returns the changes between two statuses, in the order in which they happened.
 func computeChanges(old, updated *coordinationv1alpha1.EvictionRequestStatus) []change {
 	var changes []change
 	if !isInitialized(old) && isInitialized(updated) {
@@ -87,8 +86,8 @@ func computeChanges(old, updated *coordinationv1alpha1.EvictionRequestStatus) []
 	return changes
 }
 
-// turnOutcome says how a turn ended. An interceptor that completed has done so in a
-// write of its own, except the built-in one, whose turn ends with the request.
+// turnOutcome returns how an interceptor ended. An interceptor that completed did so in an earlier
+// write of its own. The exception is the built-in one, which ends with the request.
 func turnOutcome(name string, old, updated *coordinationv1alpha1.EvictionRequestStatus) string {
 	entry := interceptorStatus(old, name)
 	switch {
@@ -102,8 +101,8 @@ func turnOutcome(name string, old, updated *coordinationv1alpha1.EvictionRequest
 	return outcomeTimedOut
 }
 
-// newlyTrue returns the condition if it has become True, or is True for another reason
-// than before.
+// newlyTrue returns the condition if it has become True, or if its reason has changed while it was
+// True.
 func newlyTrue(conditionType coordinationv1alpha1.EvictionRequestConditionType, old, updated *coordinationv1alpha1.EvictionRequestStatus) *metav1.Condition {
 	condition := meta.FindStatusCondition(updated.Conditions, string(conditionType))
 	if condition == nil || condition.Status != metav1.ConditionTrue {

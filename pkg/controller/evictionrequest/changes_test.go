@@ -27,8 +27,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// said shortens what was told, and of which objects, to lines.
-func said(f *fixture) []string {
+// eventLines formats the recorded events, one per line.
+func eventLines(f *fixture) []string {
 	var lines []string
 	for _, event := range f.events {
 		kind, _, _ := strings.Cut(event.Regarding, " ")
@@ -40,9 +40,9 @@ func said(f *fixture) []string {
 func TestChangesAndEvents(t *testing.T) {
 	const deleted = "Target Pod web-0 was deleted."
 	both := func(text string) []string { return []string{"EvictionRequest: " + text, "Pod: " + text} }
-	once := func(text string) []string { return []string{"EvictionRequest: " + text} }
+	requestOnly := func(text string) []string { return []string{"EvictionRequest: " + text} }
 	blockedBecause := func(reason string) func(*coordinationv1alpha1.EvictionRequestStatus) {
-		return condition(blocked, metav1.ConditionTrue, reason, "PodDisruptionBudget web: no room", 0)
+		return condition(blocked, metav1.ConditionTrue, reason, "PodDisruptionBudget web: no disruptions allowed", 0)
 	}
 	tests := map[string]struct {
 		old, updated *coordinationv1alpha1.EvictionRequestStatus
@@ -57,15 +57,15 @@ func TestChangesAndEvents(t *testing.T) {
 		"the first of some interceptors is activated": {
 			old: newStatus(), updated: newStatus(targets(first), active(first, 0)),
 			want:   []change{{kind: changeInitialized}, {kind: changeActivated, interceptor: first}},
-			events: once("Normal InterceptorActivated: It is the turn of interceptor first.example.com."),
+			events: requestOnly("Normal InterceptorActivated: It is the turn of interceptor first.example.com."),
 		},
 		"an interceptor has completed": {
 			old:     newStatus(targets(first), active(first, 0), reporting(done(first, 0))),
 			updated: newStatus(targets(first), processed(first), active(builtIn, 0), reporting(done(first, 0))),
 			want: []change{{kind: changeProcessed, interceptor: first, outcome: "completed"},
 				{kind: changeActivated, interceptor: builtIn}},
-			events: append(once("Normal InterceptorCompleted: Interceptor first.example.com has completed."),
-				once("Normal InterceptorActivated: It is the turn of interceptor imperative-eviction.k8s.io.")...),
+			events: append(requestOnly("Normal InterceptorCompleted: Interceptor first.example.com has completed."),
+				requestOnly("Normal InterceptorActivated: It is the turn of interceptor imperative-eviction.k8s.io.")...),
 		},
 		"an interceptor was silent": {
 			old:     newStatus(targets(first, second), active(first, 0)),
@@ -73,29 +73,29 @@ func TestChangesAndEvents(t *testing.T) {
 			want: []change{{kind: changeProcessed, interceptor: first, outcome: "timed_out"},
 				{kind: changeActivated, interceptor: second}},
 			events: append(both("Warning InterceptorTimedOut: Interceptor first.example.com was silent for too long and has lost its turn."),
-				once("Normal InterceptorActivated: It is the turn of interceptor second.example.com.")...),
+				requestOnly("Normal InterceptorActivated: It is the turn of interceptor second.example.com.")...),
 		},
-		"an interceptor is overdue": {
+		"an interceptor is unresponsive": {
 			old: newStatus(targets(first), active(first, 0)),
 			updated: newStatus(targets(first), active(first, 0),
 				condition(unresponsive, metav1.ConditionTrue, "HeartbeatOverdue", "Silence.", 0)),
 			want:   []change{{kind: changeUnresponsive, reason: "HeartbeatOverdue", message: "Silence."}},
 			events: both("Warning InterceptorUnresponsive: Silence."),
 		},
-		"a budget is in the way": {
+		"a budget blocks": {
 			old: newStatus(targets(), active(builtIn, 0)), updated: newStatus(targets(), active(builtIn, 0), blockedBecause("DisruptionBudget")),
-			want:   []change{{kind: changeBlocked, reason: "DisruptionBudget", message: "PodDisruptionBudget web: no room"}},
-			events: both("Warning EvictionBlocked: PodDisruptionBudget web: no room"),
+			want:   []change{{kind: changeBlocked, reason: "DisruptionBudget", message: "PodDisruptionBudget web: no disruptions allowed"}},
+			events: both("Warning EvictionBlocked: PodDisruptionBudget web: no disruptions allowed"),
 		},
-		"a budget is still in the way": {
+		"a budget still blocks": {
 			old: newStatus(targets(), blockedBecause("DisruptionBudget")), updated: newStatus(targets(), blockedBecause("DisruptionBudget")),
 		},
-		"something else is in the way now": {
+		"something else blocks now": {
 			old: newStatus(targets(), blockedBecause("DisruptionBudget")), updated: newStatus(targets(), blockedBecause("EvictionRefused")),
-			want:   []change{{kind: changeBlocked, reason: "EvictionRefused", message: "PodDisruptionBudget web: no room"}},
-			events: both("Warning EvictionBlocked: PodDisruptionBudget web: no room"),
+			want:   []change{{kind: changeBlocked, reason: "EvictionRefused", message: "PodDisruptionBudget web: no disruptions allowed"}},
+			events: both("Warning EvictionBlocked: PodDisruptionBudget web: no disruptions allowed"),
 		},
-		"nothing is in the way any more": {
+		"nothing blocks any more": {
 			old:     newStatus(targets(), blockedBecause("DisruptionBudget")),
 			updated: newStatus(targets(), condition(blocked, metav1.ConditionFalse, "NotBlocked", "", 0)),
 		},
@@ -106,15 +106,15 @@ func TestChangesAndEvents(t *testing.T) {
 				{kind: changeEvicted, reason: "PodDeleted", message: deleted}},
 			events: []string{"EvictionRequest: Normal Evicted: " + deleted},
 		},
-		"the pod is gone and its interceptor has said so": {
+		"the pod is gone and its interceptor has completed": {
 			old:     newStatus(targets(first), active(first, 0), reporting(done(first, 0))),
 			updated: newStatus(targets(first), processed(first), reporting(done(first, 0)), condition(evicted, metav1.ConditionTrue, "PodDeleted", deleted, 0)),
 			want: []change{{kind: changeProcessed, interceptor: first, outcome: "completed"},
 				{kind: changeEvicted, reason: "PodDeleted", message: deleted}},
-			events: append(once("Normal InterceptorCompleted: Interceptor first.example.com has completed."),
+			events: append(requestOnly("Normal InterceptorCompleted: Interceptor first.example.com has completed."),
 				"EvictionRequest: Normal Evicted: "+deleted),
 		},
-		"nobody asks any more": {
+		"the last requester has left": {
 			old:     newStatus(targets(first), active(first, 0)),
 			updated: newStatus(targets(first), processed(first), condition(canceled, metav1.ConditionTrue, "NoRequesters", "The last one has left.", 0)),
 			want: []change{{kind: changeProcessed, interceptor: first, outcome: "canceled"},
@@ -138,14 +138,14 @@ func TestChangesAndEvents(t *testing.T) {
 			request := newRequest()
 			request.Status = *test.updated
 			recordEvents(f, request, got)
-			if diff := cmp.Diff(test.events, said(f)); diff != "" {
+			if diff := cmp.Diff(test.events, eventLines(f)); diff != "" {
 				t.Errorf("unexpected events (-want, +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// The API server refuses an event whose note is longer than this.
+// The API server rejects an event with a longer note.
 func TestEventNotesAreTruncated(t *testing.T) {
 	f := newFixture(t)
 	recordEvents(f, newRequest(), []change{{kind: changeEvicted, message: strings.Repeat("x", 1025)}})

@@ -60,94 +60,93 @@ var (
 	budgetsGVR  = policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")
 )
 
-// outcome is what must not depend on the order in which the controller learns of
-// things. How often it was refused on the way may.
+// outcome is the part of the final state that must not depend on the order of events. The number of
+// refusals may.
 type outcome struct {
 	Canceled, Evicted, Blocked string // the reason of the condition when it is True
 	Active, Processed          []string
 	EvictedPods                []types.UID
-	Remembered                 int // pods that are still kept in memory
+	StoredEntries              int // entries that are still kept in memory
 }
 
-// scenario is a story whose events reach the controller in every possible order.
+// scenario is a sequence of actions whose events reach the controller in every possible order.
 type scenario struct {
 	objects []runtime.Object
-	// people act in this order, each as soon as they can, or at any time later.
-	people []personAct
-	want   outcome
+	// actions happen in this order, each as soon as it is possible or at any time later.
+	actions []userAction
+	want    outcome
 }
 
-// personAct changes the world once it is possible.
-type personAct struct {
-	possible func(*world) bool
-	act      func(*world)
+// userAction changes the cluster once it is possible.
+type userAction struct {
+	possible func(*fakeCluster) bool
+	act      func(*fakeCluster)
 }
 
 func TestEveryOrderEndsInTheSameState(t *testing.T) {
-	initialized := func(w *world) bool { return isInitialized(&w.request().Status) }
-	always := func(*world) bool { return true }
-	opens := personAct{possible: always, act: func(w *world) {
+	initialized := func(w *fakeCluster) bool { return isInitialized(&w.request().Status) }
+	always := func(*fakeCluster) bool { return true }
+	opens := userAction{possible: always, act: func(w *fakeCluster) {
 		w.changeBudget(func(budget *policyv1.PodDisruptionBudget) { budget.Status.DisruptionsAllowed++ })
 	}}
-	dies := personAct{possible: func(w *world) bool { return w.pod().DeletionTimestamp != nil }, act: (*world).removePod}
-	replaced := personAct{possible: initialized, act: (*world).replacePod}
-	leaves := personAct{possible: initialized, act: func(w *world) { w.changeRequest(withoutRequesters) }}
-	completes := personAct{
-		possible: func(w *world) bool { return activeInterceptor(&w.request().Status) == first },
-		act: func(w *world) {
+	dies := userAction{possible: func(w *fakeCluster) bool { return w.pod().DeletionTimestamp != nil }, act: (*fakeCluster).removePod}
+	replaced := userAction{possible: initialized, act: (*fakeCluster).replacePod}
+	leaves := userAction{possible: initialized, act: func(w *fakeCluster) { w.changeRequest(withoutRequesters) }}
+	completes := userAction{
+		possible: func(w *fakeCluster) bool { return activeInterceptor(&w.request().Status) == first },
+		act: func(w *fakeCluster) {
 			w.changeRequest(func(request *coordinationv1alpha1.EvictionRequest) { reporting(done(first, 0))(&request.Status) })
 		},
 	}
-	restarts := personAct{possible: always, act: (*world).restart}
+	restarts := userAction{possible: always, act: (*fakeCluster).restart}
 
 	byEviction := outcome{Evicted: "PodDeleted", Processed: []string{builtIn}, EvictedPods: []types.UID{podUID}}
 	afterInterceptor := outcome{Evicted: "PodDeleted", Processed: []string{first, builtIn}, EvictedPods: []types.UID{podUID}}
 	scenarios := map[string]scenario{
-		"a budget lets the pod go late": {
+		"a budget allows the eviction late": {
 			objects: []runtime.Object{newRequest(), newPod(), newBudget("web")},
-			people:  []personAct{opens, dies},
+			actions: []userAction{opens, dies},
 			want:    byEviction,
 		},
-		"the controller restarts on the way": {
+		"the controller restarts": {
 			objects: []runtime.Object{newRequest(), newPod(), newBudget("web", allowing(1))},
-			people:  []personAct{restarts, dies},
+			actions: []userAction{restarts, dies},
 			want:    byEviction,
 		},
 		"an interceptor completes, then the pod is evicted": {
 			objects: []runtime.Object{newRequest(), newPod(interceptedBy(first))},
-			people:  []personAct{completes, dies},
+			actions: []userAction{completes, dies},
 			want:    afterInterceptor,
 		},
 		"another pod takes the name of the target": {
 			objects: []runtime.Object{newRequest(), newPod(interceptedBy(first))},
-			people:  []personAct{replaced},
+			actions: []userAction{replaced},
 			want:    outcome{Evicted: "PodDeleted", Processed: []string{first}},
 		},
 		"the last requester leaves while a budget blocks": {
 			objects: []runtime.Object{newRequest(), newPod(), newBudget("web")},
-			people:  []personAct{leaves},
+			actions: []userAction{leaves},
 			want:    outcome{Canceled: "NoRequesters", Processed: []string{builtIn}},
 		},
 	}
 	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			orders := inEveryOrder(func(choose func(options int) int) {
-				w := newWorld(t, scenario)
+				w := newFakeCluster(t, scenario)
 				w.play(choose)
 				if diff := cmp.Diff(scenario.want, w.outcome()); diff != "" && !t.Failed() {
-					t.Errorf("unexpected outcome of %v (-want, +got):\n%s", w.story, diff)
+					t.Errorf("unexpected outcome of %v (-want, +got):\n%s", w.history, diff)
 				}
 			})
 			if orders < 10 {
-				t.Errorf("tried only %d orders", orders)
+				t.Errorf("ran only %d orders", orders)
 			}
-			t.Logf("tried %d orders", orders)
+			t.Logf("ran %d orders", orders)
 		})
 	}
 }
 
-// inEveryOrder calls run once for every sequence of choices that it can make, and
-// returns how many there are.
+// inEveryOrder calls run once for every sequence of choices, and returns the number of sequences.
 func inEveryOrder(run func(choose func(options int) int)) int {
 	var choices, options []int
 	for runs := 1; ; runs++ {
@@ -171,24 +170,24 @@ func inEveryOrder(run func(choose func(options int) int)) int {
 	}
 }
 
-// world is an API server whose events wait, by kind of object, until they are
-// delivered to the controller: caches are behind the truth, and behind each other.
-type world struct {
+// fakeCluster is an API server whose events are queued by kind of object until they are delivered
+// to the controller: caches are stale, and by different amounts.
+type fakeCluster struct {
 	*fixture
 	t           *testing.T
 	ctx         context.Context
 	tracker     clienttesting.ObjectTracker
-	people      []personAct
+	actions     []userAction
 	undelivered map[schema.GroupVersionResource][]func()
 	successful  []types.UID
-	story       []string
+	history     []string
 }
 
-func newWorld(t *testing.T, scenario scenario) *world {
-	w := &world{
-		t: t, ctx: klog.NewContext(context.Background(), logr.Discard()), people: scenario.people,
+func newFakeCluster(t *testing.T, scenario scenario) *fakeCluster {
+	w := &fakeCluster{
+		t: t, ctx: klog.NewContext(context.Background(), logr.Discard()), actions: scenario.actions,
 		undelivered: map[schema.GroupVersionResource][]func(){},
-		// The tracker of the client itself also tracks field managers, which takes 20 times as long.
+		// The tracker of the fake client also tracks field managers, which is 20 times slower.
 		tracker: clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder()),
 	}
 	client := fake.NewClientset()
@@ -206,8 +205,8 @@ func newWorld(t *testing.T, scenario scenario) *world {
 	return w
 }
 
-// play lets things happen in the chosen order until nothing is left to happen.
-func (w *world) play(choose func(options int) int) {
+// play runs the steps in the chosen order until there are no more steps.
+func (w *fakeCluster) play(choose func(options int) int) {
 	for {
 		var names []string
 		var steps []func()
@@ -216,37 +215,37 @@ func (w *world) play(choose func(options int) int) {
 				names, steps = append(names, resource.Resource), append(steps, func() { w.deliverNext(resource) })
 			}
 		}
-		if len(w.people) > 0 && w.people[0].possible(w) {
-			names, steps = append(names, "people"), append(steps, w.nextPerson)
+		if len(w.actions) > 0 && w.actions[0].possible(w) {
+			names, steps = append(names, "action"), append(steps, w.nextAction)
 		}
 		if len(steps) == 0 {
 			return
 		}
 		chosen := choose(len(steps))
-		w.story = append(w.story, names[chosen])
-		if len(w.story) > 100 {
-			w.t.Fatalf("no end after %v", w.story)
+		w.history = append(w.history, names[chosen])
+		if len(w.history) > 100 {
+			w.t.Fatalf("not finished after %v", w.history)
 		}
 		steps[chosen]()
 		w.work()
 	}
 }
 
-func (w *world) deliverNext(resource schema.GroupVersionResource) {
+func (w *fakeCluster) deliverNext(resource schema.GroupVersionResource) {
 	deliver := w.undelivered[resource][0]
 	w.undelivered[resource] = w.undelivered[resource][1:]
 	deliver()
 }
 
-func (w *world) nextPerson() {
-	person := w.people[0]
-	w.people = w.people[1:]
-	person.act(w)
+func (w *fakeCluster) nextAction() {
+	action := w.actions[0]
+	w.actions = w.actions[1:]
+	action.act(w)
 }
 
-// work lets the controller do all that it wants to do now. For what is to be tried again
-// soon, time passes.
-func (w *world) work() {
+// work runs the workers until their queues are empty. The clock advances for retries that are due
+// soon.
+func (w *fakeCluster) work() {
 	w.decisions.keys, w.decisions.limited = append(w.decisions.keys, w.decisions.limited...), nil
 	for item, delay := range w.evictions.after {
 		if delay < 10*time.Second {
@@ -259,11 +258,11 @@ func (w *world) work() {
 		w.imperative.work(w.ctx)
 	}
 	if status := w.request().Status; len(status.ActiveInterceptors) > 1 || len(status.ActiveInterceptors)+len(status.ProcessedInterceptors) > len(status.TargetInterceptors) {
-		w.t.Fatalf("impossible status after %v: %+v", w.story, status)
+		w.t.Fatalf("impossible status after %v: %+v", w.history, status)
 	}
 }
 
-func (w *world) outcome() outcome {
+func (w *fakeCluster) outcome() outcome {
 	status := w.request().Status
 	reason := func(conditionType coordinationv1alpha1.EvictionRequestConditionType) string {
 		condition := meta.FindStatusCondition(status.Conditions, string(conditionType))
@@ -275,24 +274,24 @@ func (w *world) outcome() outcome {
 	return outcome{
 		Canceled: reason(canceled), Evicted: reason(evicted), Blocked: reason(blocked),
 		Active: status.ActiveInterceptors, Processed: status.ProcessedInterceptors,
-		EvictedPods: w.successful, Remembered: w.remembered(),
+		EvictedPods: w.successful, StoredEntries: w.storedEntries(),
 	}
 }
 
-// remembered counts what is still kept in memory.
-func (f *fixture) remembered() int {
+// storedEntries counts the entries that are kept in memory.
+func (f *fixture) storedEntries() int {
 	i := f.imperative
 	return f.seen.uids.Len() + len(i.evicted.times) + len(i.retryAfter.times) + i.changed.uids.Len() +
 		len(i.waiting.queues) + len(i.waiting.budgets) + len(i.waiting.taken) + len(f.outages.refused)
 }
 
 // announce queues the event of a change.
-func (w *world) announce(resource schema.GroupVersionResource, object runtime.Object) {
+func (w *fakeCluster) announce(resource schema.GroupVersionResource, object runtime.Object) {
 	object = object.DeepCopyObject()
-	w.undelivered[resource] = append(w.undelivered[resource], func() { w.delivers(w.t, object) })
+	w.undelivered[resource] = append(w.undelivered[resource], func() { w.sendUpdate(w.t, object) })
 }
 
-func (w *world) resourceOf(object runtime.Object) schema.GroupVersionResource {
+func (w *fakeCluster) resourceOf(object runtime.Object) schema.GroupVersionResource {
 	switch object.(type) {
 	case *coordinationv1alpha1.EvictionRequest:
 		return requestsGVR
@@ -302,20 +301,20 @@ func (w *world) resourceOf(object runtime.Object) schema.GroupVersionResource {
 	return budgetsGVR
 }
 
-func (w *world) get(resource schema.GroupVersionResource, name string) runtime.Object {
+func (w *fakeCluster) get(resource schema.GroupVersionResource, name string) runtime.Object {
 	object, err := w.tracker.Get(resource, namespace, name)
 	if err != nil {
-		w.t.Fatalf("reading %s after %v: %v", name, w.story, err)
+		w.t.Fatalf("reading %s after %v: %v", name, w.history, err)
 	}
 	return object.DeepCopyObject()
 }
 
-func (w *world) request() *coordinationv1alpha1.EvictionRequest {
+func (w *fakeCluster) request() *coordinationv1alpha1.EvictionRequest {
 	return w.get(requestsGVR, string(podUID)).(*coordinationv1alpha1.EvictionRequest)
 }
 
-// pod returns the pod, or an empty one when there is none.
-func (w *world) pod() *v1.Pod {
+// pod returns the pod, or an empty one if there is none.
+func (w *fakeCluster) pod() *v1.Pod {
 	object, err := w.tracker.Get(podsGVR, namespace, podName)
 	if apierrors.IsNotFound(err) {
 		return &v1.Pod{}
@@ -323,8 +322,8 @@ func (w *world) pod() *v1.Pod {
 	return object.(*v1.Pod).DeepCopy()
 }
 
-// budget returns the budget, or nil in a world without one.
-func (w *world) budget() *policyv1.PodDisruptionBudget {
+// budget returns the budget, or nil if there is none.
+func (w *fakeCluster) budget() *policyv1.PodDisruptionBudget {
 	object, err := w.tracker.Get(budgetsGVR, namespace, "web")
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -332,7 +331,7 @@ func (w *world) budget() *policyv1.PodDisruptionBudget {
 	return object.(*policyv1.PodDisruptionBudget).DeepCopy()
 }
 
-func (w *world) store(object metav1.Object) {
+func (w *fakeCluster) store(object metav1.Object) {
 	version, _ := strconv.Atoi(object.GetResourceVersion())
 	object.SetResourceVersion(strconv.Itoa(version + 1))
 	stored := object.(runtime.Object)
@@ -342,8 +341,8 @@ func (w *world) store(object metav1.Object) {
 	w.announce(w.resourceOf(stored), stored)
 }
 
-// updateRequest is the API server's side of a status update: it compares versions.
-func (w *world) updateRequest(action clienttesting.Action) (bool, runtime.Object, error) {
+// updateRequest simulates a status update of the API server: it compares the resource versions.
+func (w *fakeCluster) updateRequest(action clienttesting.Action) (bool, runtime.Object, error) {
 	updated := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.EvictionRequest).DeepCopy()
 	if updated.ResourceVersion != w.request().ResourceVersion {
 		return true, nil, apierrors.NewConflict(evictionRequestResource, updated.Name, errUnreachable)
@@ -352,20 +351,20 @@ func (w *world) updateRequest(action clienttesting.Action) (bool, runtime.Object
 	return true, updated, nil
 }
 
-func (w *world) changeRequest(change func(*coordinationv1alpha1.EvictionRequest)) {
+func (w *fakeCluster) changeRequest(change func(*coordinationv1alpha1.EvictionRequest)) {
 	request := w.request()
 	change(request)
 	w.store(request)
 }
 
-func (w *world) changeBudget(change func(*policyv1.PodDisruptionBudget)) {
+func (w *fakeCluster) changeBudget(change func(*policyv1.PodDisruptionBudget)) {
 	budget := w.budget()
 	change(budget)
 	w.store(budget)
 }
 
-// evictPod is the API server's side of an eviction.
-func (w *world) evictPod(_ context.Context, pod *v1.Pod, _ *metav1.Preconditions) error {
+// evictPod simulates an eviction of the API server.
+func (w *fakeCluster) evictPod(_ context.Context, pod *v1.Pod, _ *metav1.Preconditions) error {
 	current := w.pod()
 	switch budget := w.budget(); {
 	case current.UID == "":
@@ -373,7 +372,7 @@ func (w *world) evictPod(_ context.Context, pod *v1.Pod, _ *metav1.Preconditions
 	case current.UID != pod.UID:
 		return apierrors.NewConflict(podResource, pod.Name, errUnreachable)
 	case current.DeletionTimestamp != nil:
-		w.t.Errorf("evicted a pod again that terminates, after %v", w.story)
+		w.t.Errorf("evicted a terminating pod again, after %v", w.history)
 	case budget != nil && budget.Status.DisruptionsAllowed == 0:
 		return violation("")
 	case budget != nil:
@@ -385,17 +384,17 @@ func (w *world) evictPod(_ context.Context, pod *v1.Pod, _ *metav1.Preconditions
 	return nil
 }
 
-func (w *world) removePod() {
+func (w *fakeCluster) removePod() {
 	pod := w.pod()
 	if err := w.tracker.Delete(podsGVR, namespace, podName); err != nil {
 		w.t.Fatalf("deleting the pod: %v", err)
 	}
-	w.undelivered[podsGVR] = append(w.undelivered[podsGVR], func() { w.deliversEnd(w.t, pod) })
+	w.undelivered[podsGVR] = append(w.undelivered[podsGVR], func() { w.sendDelete(w.t, pod) })
 }
 
-// replacePod removes the pod and creates another of its name. The informer, which has
-// read its list anew in between, sees only that the UID has changed.
-func (w *world) replacePod() {
+// replacePod removes the pod and creates another one of the same name. The informer relists in
+// between, so it sees only that the UID has changed.
+func (w *fakeCluster) replacePod() {
 	if err := w.tracker.Delete(podsGVR, namespace, podName); err != nil {
 		w.t.Fatalf("deleting the pod: %v", err)
 	}
@@ -406,8 +405,8 @@ func (w *world) replacePod() {
 	w.announce(podsGVR, successor)
 }
 
-// restart begins with a new controller, which reads everything from the API server.
-func (w *world) restart() {
+// restart starts a new controller, which reads everything from the API server.
+func (w *fakeCluster) restart() {
 	w.fixture = newFixtureFor(w.t, w.client, w.clock)
 	w.imperative.evict = w.evictPod
 	w.undelivered = map[schema.GroupVersionResource][]func(){}
@@ -420,15 +419,15 @@ func (w *world) restart() {
 	}
 	// The caches are filled before the workers start.
 	for _, object := range objects {
-		w.cached(w.t, object)
+		w.addToCache(w.t, object)
 	}
 	for _, object := range objects {
 		w.informerOf(w.t, object).handler.OnAdd(object, true)
 	}
 }
 
-// The whole controller, with its own queues and informers, takes a request past a
-// silent interceptor to the end of its pod.
+// The whole controller, with its own queues and informers, evicts a pod whose first interceptor
+// never reports.
 func TestRun(t *testing.T) {
 	client := fake.NewClientset(newRequest(deadlineOf(600)), newPod(interceptedBy(first)))
 	watching := countWatches(client)
@@ -448,7 +447,7 @@ func TestRun(t *testing.T) {
 		t.Fatalf("creating the controller: %v", err)
 	}
 	factory.Start(ctx.Done())
-	// A change before the watch begins would be lost: the fake keeps no history.
+	// The fake keeps no history: a change before the watch starts would be lost.
 	for range 3 {
 		receive(t, "a watch to begin", watching)
 	}
@@ -477,7 +476,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// countWatches sends to the channel when a watch has begun.
+// countWatches returns a channel that receives a value for each watch that starts.
 func countWatches(client *fake.Clientset) <-chan struct{} {
 	watching := make(chan struct{}, 100)
 	client.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
@@ -492,7 +491,7 @@ func countWatches(client *fake.Clientset) <-chan struct{} {
 	return watching
 }
 
-// receive receives from the channel, or fails the test after a while.
+// receive receives from the channel, or fails the test after a timeout.
 func receive[T any](t *testing.T, what string, from <-chan T) T {
 	t.Helper()
 	select {
@@ -513,8 +512,8 @@ func waitFor(ctx context.Context, t *testing.T, what string, condition func() bo
 	}
 }
 
-// A controller that ends before its caches are filled must not work on half of them.
-func TestRunEndsWithoutCaches(t *testing.T) {
+// A controller that stops before its caches are synced must not process requests.
+func TestRunStopsWithoutCaches(t *testing.T) {
 	f := newFixture(t, newRequest(), newPod())
 	_, ctx := ktesting.NewTestContext(t)
 	ctx, stop := context.WithCancel(ctx)
@@ -529,7 +528,7 @@ func TestRunEndsWithoutCaches(t *testing.T) {
 	}
 }
 
-// Every informer that the controller reads from must be waited for.
+// The controller waits for every informer that it reads from.
 func TestControllerWaitsForItsCaches(t *testing.T) {
 	f := newFixture(t)
 	if got := len(f.cachesSynced); got != 3 {
@@ -542,7 +541,7 @@ func TestControllerWaitsForItsCaches(t *testing.T) {
 	}
 }
 
-// countingServer evicts whatever it is asked to, and counts the requests.
+// countingServer accepts every eviction and counts the requests.
 type countingServer struct{ requests []string }
 
 func (s *countingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -576,20 +575,20 @@ func TestNewEvictsThroughItsEvictionClient(t *testing.T) {
 	}
 	defer controller.queue.ShutDown()
 	defer controller.imperative.queue.ShutDown()
-	// One clock, so that what one part learns of the server's time the other part knows.
-	if own, corrected := controller.clock.(*serverClock); !corrected || own.WithTicker != (clock.RealClock{}) ||
-		controller.imperative.clock != controller.clock || controller.writer.clock != own {
+	// All parts share one clock, so that they all use the measured offset.
+	if local, corrected := controller.clock.(*serverClock); !corrected || local.WithTicker != (clock.RealClock{}) ||
+		controller.imperative.clock != controller.clock || controller.writer.clock != local {
 		t.Errorf("the clocks are %v and %v, want one that corrects the real one", controller.clock, controller.imperative.clock)
 	}
 	if err := controller.imperative.evict(ctx, newPod(), nil); err != nil {
 		t.Fatalf("unexpected error: %v", err)
 	}
 	if len(server.requests) != 0 || len(evictionServer.requests) != 1 {
-		t.Errorf("sent %v through the client of the state, %v through that of evictions", server.requests, evictionServer.requests)
+		t.Errorf("sent %v through client, %v through evictionClient", server.requests, evictionServer.requests)
 	}
 }
 
-// brokenRequests are requests that cannot be watched.
+// brokenRequests is an informer that accepts no event handlers.
 type brokenRequests struct {
 	coordinationinformers.EvictionRequestInformer
 	informer *handledInformer
@@ -634,7 +633,7 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// A queue on another clock would wait for real minutes.
+// A queue with another clock would wait in real time.
 func TestQueuesWaitOnTheirClock(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
 	queue, _ := newQueue(fakeClock)
@@ -649,11 +648,10 @@ func TestQueuesWaitOnTheirClock(t *testing.T) {
 	})
 }
 
-// Requests that fail must not delay the first retry of another one, and one that fails
-// for long is still tried.
+// A failing request must not delay the first retry of another one, and the delay has a maximum.
 func TestRetriesDelayOnlyThemselves(t *testing.T) {
 	f := newFixture(t)
-	// The limiter of the queue has no other way to be asked.
+	// The limiter of the queue itself is not accessible.
 	decisions := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetryDelay, maxDecisionRetryDelay)
 	for name, test := range map[string]struct {
 		limiter workqueue.TypedRateLimiter[types.NamespacedName]
@@ -681,8 +679,8 @@ func TestRetriesDelayOnlyThemselves(t *testing.T) {
 	}
 }
 
-// The real queue of decisions, where thousands fail.
-func TestDecisionsAreRetriedSoon(t *testing.T) {
+// The real queue of requests retries thousands of failed requests after a second.
+func TestRequestsAreRetriedSoon(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
 	queue, _ := newQueue(fakeClock)
 	defer queue.ShutDown()

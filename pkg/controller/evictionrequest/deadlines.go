@@ -25,27 +25,26 @@ import (
 )
 
 const (
-	// firstReportPatience is how long an interceptor may take to take up its turn before
-	// it counts as unresponsive: one that runs at all answers within seconds.
-	firstReportPatience = time.Minute
+	// firstReportTimeout is how long an interceptor may take for its first report before it counts
+	// as unresponsive. An interceptor that is running reports within seconds.
+	firstReportTimeout = time.Minute
 
-	// nextReportPatience is how long it may be silent afterwards. Interceptors are
-	// advised to report every three minutes (KEP-4563, Interceptor), and the condition
-	// must not come and go with each report of a healthy one. With a short heartbeat
-	// deadline it is three quarters of that.
-	nextReportPatience = 5 * time.Minute
+	// nextReportTimeout is how long it may take for each further report. KEP-4563 (Interceptor)
+	// advises interceptors to report every three minutes, and the condition must not flap for a
+	// healthy one. If the heartbeat deadline is short, three quarters of it are used instead.
+	nextReportTimeout = 5 * time.Minute
 
-	// timeoutGracePeriod is how long no interceptor loses its turn after this controller
-	// was away from the API server: the interceptors may have been too, and what looks like
-	// silence is that they could not report. It is longer than the three minutes between
-	// two heartbeats, and much longer than the client library waits between two attempts.
+	// timeoutGracePeriod is how long no interceptor times out after this controller lost contact
+	// with the API server: the interceptors may have been unable to report as well. It is longer
+	// than the recommended three minutes between two heartbeats, and much longer than the delay
+	// between two attempts of the client library.
 	timeoutGracePeriod = 5 * time.Minute
 )
 
-// turnDeadline returns when the active interceptor of the status loses its turn if it stays
-// silent: at its deadline, but not before noTimeoutBefore, which is timeoutGracePeriod after
-// the last outage. An interceptor that has reported or was activated since then could report
-// all the time.
+// turnDeadline returns when the active interceptor of the status times out. This is its deadline,
+// but not before noTimeoutBefore, which is timeoutGracePeriod after the last outage. An interceptor
+// that has reported or was activated after that outage was able to report, so only its deadline
+// counts.
 func turnDeadline(noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) (deadline time.Time, limited bool) {
 	current := withStatus(request, status)
 	deadline, limited = evictionrequesttools.ActiveDeadline(current, pod)
@@ -56,26 +55,26 @@ func turnDeadline(noTimeoutBefore time.Time, request *coordinationv1alpha1.Evict
 	return deadline, limited
 }
 
-// reportOverdue returns when the silence of the active interceptor of the status is
-// worth a condition. No report is expected of the built-in interceptor, nor of one that has
-// completed and is active because the pod terminates.
+// reportOverdue returns when the active interceptor of the status becomes unresponsive. No report
+// is expected of the built-in interceptor, nor of one that has completed and remains active because
+// the pod terminates.
 func reportOverdue(request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) (overdue time.Time, expected bool) {
 	switch activeInterceptor(status) {
 	case "", coordinationv1alpha1.EvictionInterceptorImperative:
 		return time.Time{}, false
 	}
-	patience := firstReportPatience
+	timeout := firstReportTimeout
 	entry := interceptorStatus(status, activeInterceptor(status))
 	if entry != nil && entry.CompletionTime != nil {
 		return time.Time{}, false
 	}
 	if entry != nil && entry.HeartbeatTime != nil {
-		patience = min(nextReportPatience, evictionrequesttools.HeartbeatDeadline(request)*3/4)
+		timeout = min(nextReportTimeout, evictionrequesttools.HeartbeatDeadline(request)*3/4)
 	}
-	return evictionrequesttools.LastSignOfLife(withStatus(request, status)).Add(patience), true
+	return evictionrequesttools.LastSignOfLife(withStatus(request, status)).Add(timeout), true
 }
 
-// withStatus returns the request as it is with another status. It shares all else.
+// withStatus returns a shallow copy of the request with another status.
 func withStatus(request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) *coordinationv1alpha1.EvictionRequest {
 	changed := *request
 	changed.Status = *status

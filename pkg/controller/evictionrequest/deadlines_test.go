@@ -43,7 +43,7 @@ func TestTurnDeadline(t *testing.T) {
 			request: newRequest(deadlineOf(120), having(targets(first), active(first, 10*time.Second), reporting(alive(first, 9*time.Second, 9*time.Second)))),
 			want:    130 * time.Second,
 		},
-		"the heartbeat of somebody else does not count": {
+		"the heartbeat of another interceptor does not count": {
 			request: newRequest(deadlineOf(120), having(targets(first, second), active(first, 10*time.Second), reporting(alive(second, 11*time.Second, 11*time.Second)))),
 			want:    130 * time.Second,
 		},
@@ -57,22 +57,22 @@ func TestTurnDeadline(t *testing.T) {
 			request: newRequest(having(targets(first), active(first, 0))),
 			want:    20 * time.Minute,
 		},
-		"is put off after an outage": {
+		"is postponed after an outage": {
 			request:         newRequest(deadlineOf(600), having(targets(first), active(first, 10*time.Second))),
 			noTimeoutBefore: 611 * time.Second,
 			want:            611 * time.Second,
 		},
-		"is not put off by an outage before": {
+		"is not postponed by an earlier outage": {
 			request:         newRequest(deadlineOf(600), having(targets(first), active(first, 10*time.Second))),
 			noTimeoutBefore: 609 * time.Second,
 			want:            610 * time.Second,
 		},
-		"is not put off for a turn that began after the outage": {
+		"is not postponed for an interceptor that was activated after the outage": {
 			request:         newRequest(deadlineOf(120), having(targets(first), active(first, 10*time.Second))),
 			noTimeoutBefore: 10*time.Second + timeoutGracePeriod,
 			want:            130 * time.Second,
 		},
-		"is put off for a turn that began just before it": {
+		"is postponed for an interceptor that was activated just before it": {
 			request:         newRequest(deadlineOf(120), having(targets(first), active(first, 10*time.Second))),
 			noTimeoutBefore: 11*time.Second + timeoutGracePeriod,
 			want:            11*time.Second + timeoutGracePeriod,

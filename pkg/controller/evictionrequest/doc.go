@@ -14,31 +14,31 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package evictionrequest walks EvictionRequests through their interceptors until
-// the pod is gone or nobody wants it gone any more (KEP-4563).
+// Package evictionrequest implements the controller that takes each EvictionRequest through its
+// interceptors until the pod is gone or the request is canceled (KEP-4563).
 //
 // # States
 //
-// A request is in one of these states, which follow from its status alone:
+// A request is in one of these states. They are derived from its status alone:
 //
-//	Pending       not taken up yet, or every interceptor had its turn and the pod still runs.
-//	Intercepting  it is the turn of an interceptor of the pod.
-//	Evicting      it is the turn of imperative-eviction.k8s.io, the last one.
+//	Pending       not processed yet, or all interceptors are processed and the pod still runs.
+//	Intercepting  an interceptor of the pod is active.
+//	Evicting      imperative-eviction.k8s.io, the last interceptor, is active.
 //	Blocked       condition Blocked is True: the API server refuses the eviction.
 //	Evicted       condition Evicted is True: the pod is gone. Final.
-//	Canceled      condition Canceled is True: nobody acts any more. Final.
+//	Canceled      condition Canceled is True: no interceptor acts any more. Final.
 //
-// From Pending a request becomes Intercepting, or Evicting if the pod has no interceptor of
-// its own, in one write, which records all its interceptors and activates the first. When
-// the active interceptor completes, or is silent for spec.heartbeatDeadlineSeconds, the
-// next one is activated. The last is always imperative-eviction.k8s.io, which this package
-// implements: it evicts the pod through the pods/eviction subresource, within its
-// PodDisruptionBudgets, for as long as it takes. From every state that is not final, the
-// request becomes Evicted when the pod is gone, by whomever, and Canceled when the last
-// requester leaves. A finished request is deleted after a while, and a canceled one at once
-// when somebody asks again.
+// One write takes a request from Pending to Intercepting, or to Evicting if the pod has no
+// interceptor of its own. This write records all interceptors and activates the first one. The next
+// interceptor becomes active when the active one completes or sends no heartbeat for
+// spec.heartbeatDeadlineSeconds. The last one is always imperative-eviction.k8s.io, which this
+// package implements: it evicts the pod through the pods/eviction subresource, within its
+// PodDisruptionBudgets, and retries without a limit. Any request that is not final becomes Evicted
+// when the pod is gone, whatever removed it, and Canceled when the last requester leaves. A
+// finished request is deleted after a TTL. A canceled one is deleted immediately when a requester
+// is added to it.
 //
-// # Who writes what
+// # Writers of each field
 //
 //	spec                                 requesters
 //	status.interceptors[own entry]       the active interceptor
@@ -48,33 +48,33 @@ limitations under the License.
 //
 // # Invariants
 //
-//   - The object is the memory of deadlines: they are computed from its times. A restart
-//     shortens none, and may add five minutes.
-//   - A pod is known by its UID, which is the name of its request: a pod of the same
-//     name with another UID is another pod. Every eviction has the UID as precondition.
-//   - A pod that is missing from the cache is gone only if it was there before, or the
-//     API server confirms it: a cache can be behind.
+//   - The object holds the state from which deadlines are computed. A restart shortens no deadline
+//     and extends one by at most five minutes.
+//   - A pod is identified by its UID, which is the name of its request. A pod of the same name with
+//     another UID is another pod. Every eviction has the UID as a precondition.
+//   - A pod that is missing from the cache counts as gone only if the cache had it before, or if
+//     the API server confirms it: the cache can be stale.
 //   - An idle request causes no API calls.
-//   - Nothing is decided on a request that is older than this controller's last write.
-//   - What waits for an event is checked from caches every few minutes as well.
-//   - Of the pods under one budget, one is evicted at a time: the oldest that may go.
-//   - No turn ends by silence right after this controller was without the API server, or
-//     could not write to the request.
-//   - One namespace occupies three quarters of the workers at most, and every call ends.
+//   - No decision uses a request that is older than this controller's last write.
+//   - Requests that wait for an event are also synced from the caches every few minutes.
+//   - Of the pods under one budget, one is evicted at a time: the oldest that the budget allows.
+//   - No interceptor times out right after this controller lost contact with the API server, or
+//     while it cannot write the request.
+//   - One namespace uses at most three quarters of the workers, and every call has a timeout.
 //
 // # Reading order
 //
 //	evictionrequest_controller.go  the type, its constructor and Run
-//	event_handlers.go              which event makes which request be synced
+//	event_handlers.go              which event enqueues which request
 //	sync.go                        one request: read, decide, write
-//	status.go, interceptors.go     what the status should be; pure functions
-//	deadlines.go, outages.go       when silence ends a turn, and when it must not
-//	labels.go, garbage.go          what else is written, and when a request goes; pure
-//	writer.go                      the only place that writes requests
-//	changes.go, events.go          what is told of a write; metrics/ counts it
+//	status.go, interceptors.go     the desired status; pure functions
+//	deadlines.go, outages.go       when an interceptor times out, and when it must not
+//	labels.go, garbage.go          label synchronization and deletion; pure functions
+//	writer.go                      the only code that writes requests
+//	changes.go, events.go          the changes and events of a write; metrics/ counts them
 //	imperative_controller.go       the built-in last interceptor: read, decide, evict, write
 //	imperative.go, budgets.go      whether and when it evicts; pure functions
-//	budget_queues.go               which pods wait for which budget, and which of them is next
-//	podeviction                    the call itself, and what its answer means
-//	simulation_test.go             random histories, and what must hold in each
+//	budget_queues.go               which pods wait for which budget, and which one is next
+//	podeviction                    the eviction call and the classification of its response
+//	simulation_test.go             random histories, and the invariants of each
 package evictionrequest

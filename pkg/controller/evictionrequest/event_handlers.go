@@ -47,8 +47,9 @@ func (c *Controller) addEventHandlers(logger klog.Logger, requests, pods, budget
 		return fmt.Errorf("watching pods: %w", err)
 	}
 	if _, err := budgets.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		// A new budget frees no pod, but one of its name may have been deleted unnoticed.
-		AddFunc: func(obj any) { c.imperative.placeAgain(keyOf(obj.(*policyv1.PodDisruptionBudget))) },
+		// A new budget allows no more evictions, but the informer may have missed that a budget of
+		// the same name was deleted.
+		AddFunc: func(obj any) { c.imperative.enqueueRelated(keyOf(obj.(*policyv1.PodDisruptionBudget))) },
 		UpdateFunc: func(old, obj any) {
 			c.budgetUpdated(old.(*policyv1.PodDisruptionBudget), obj.(*policyv1.PodDisruptionBudget))
 		},
@@ -63,11 +64,12 @@ func keyOf(object metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// enqueueRequest adds a request to the queues of those that have something to do for it.
+// enqueueRequest adds a request to the queue of the controller, and to that of the built-in
+// interceptor if that is active.
 func (c *Controller) enqueueRequest(obj any) {
 	request := obj.(*coordinationv1alpha1.EvictionRequest)
 	c.queue.Add(keyOf(request))
-	if isItsTurn(request) {
+	if isImperativeActive(request) {
 		c.imperative.queue.Add(itemOf(keyOf(request)))
 	}
 }
@@ -78,12 +80,12 @@ func (c *Controller) forgetRequest(logger klog.Logger, obj any) {
 		logger.Error(err, "Ignoring the deletion of an eviction request")
 		return
 	}
-	// A sync may be under way that remembers something; the one after it forgets all.
+	// A sync may be running that stores state about the request. The sync after it removes that.
 	c.queue.Add(keyOf(request))
 }
 
-// enqueuePod enqueues the request for a pod, if there is one. A request that comes later
-// brings an event of its own.
+// enqueuePod enqueues the request for a pod, if there is one. If the request is created later, its
+// own event enqueues it.
 func (c *Controller) enqueuePod(pod *v1.Pod) {
 	if request, err := c.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID)); err == nil {
 		c.enqueueRequest(request)
@@ -92,7 +94,7 @@ func (c *Controller) enqueuePod(pod *v1.Pod) {
 
 func (c *Controller) podUpdated(old, pod *v1.Pod) {
 	if old.UID != pod.UID {
-		// The informer missed the end of one pod and the start of another.
+		// The informer missed the deletion of the old pod and the creation of the new one.
 		c.enqueuePod(old)
 	}
 	if old.UID != pod.UID {
@@ -103,7 +105,7 @@ func (c *Controller) podUpdated(old, pod *v1.Pod) {
 	}
 }
 
-// mattersToRequest reports whether a change of a pod can change what happens to its request.
+// mattersToRequest reports whether the change of a pod can affect its request.
 func mattersToRequest(old, pod *v1.Pod) bool {
 	return old.Status.Phase != pod.Status.Phase ||
 		(old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
@@ -120,15 +122,15 @@ func (c *Controller) podDeleted(logger klog.Logger, obj any) {
 	c.enqueuePod(pod)
 }
 
-// budgetUpdated has the next pod evicted if there is room now, and decides again for which
-// pods the budget counts if that may have changed. What else changes is of no consequence.
+// budgetUpdated starts the next eviction if the budget may allow one now, and re-evaluates which
+// pods the budget selects if its spec has changed. Other changes have no effect.
 func (c *Controller) budgetUpdated(old, budget *policyv1.PodDisruptionBudget) {
 	key := keyOf(budget)
 	if old.UID != budget.UID || old.Generation != budget.Generation {
-		c.imperative.placeAgain(key)
+		c.imperative.enqueueRelated(key)
 	}
 	if old.Generation != budget.Generation || !apiequality.Semantic.DeepEqual(old.Status, budget.Status) {
-		c.imperative.wake(key)
+		c.imperative.enqueueBudget(key)
 	}
 }
 
@@ -138,11 +140,11 @@ func (c *Controller) budgetDeleted(logger klog.Logger, obj any) {
 		logger.Error(err, "Ignoring the deletion of a pod disruption budget")
 		return
 	}
-	c.imperative.placeAgain(keyOf(budget))
+	c.imperative.enqueueRelated(keyOf(budget))
 }
 
-// deletedObject returns the object of a delete event, also when the informer only
-// noticed later that it is gone.
+// deletedObject returns the object of a delete event, also if the informer detected the deletion
+// only by a relist.
 func deletedObject[T any](obj any) (T, error) {
 	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = unknown.Obj

@@ -34,16 +34,16 @@ import (
 	"k8s.io/klog/v2/ktesting"
 )
 
-// deletedUnseen is what an informer delivers when it missed a deletion.
+// deletedUnseen is what an informer delivers if it missed a deletion.
 func deletedUnseen(obj any) cache.DeletedFinalStateUnknown {
 	return cache.DeletedFinalStateUnknown{Key: "prod/some", Obj: obj}
 }
 
-// expectQueued compares what is in both queues, and empties them.
+// expectQueued compares the contents of both queues and empties them.
 func (f *fixture) expectQueued(t testing.TB, decisions []types.NamespacedName, evictions []evictionItem) {
 	t.Helper()
 	if diff := cmp.Diff(decisions, f.decisions.taken()); diff != "" {
-		t.Errorf("unexpected queue of decisions (-want, +got):\n%s", diff)
+		t.Errorf("unexpected queue of requests (-want, +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(evictions, f.evictions.taken(), cmp.AllowUnexported(evictionItem{})); diff != "" {
 		t.Errorf("unexpected queue of evictions (-want, +got):\n%s", diff)
@@ -60,7 +60,7 @@ func TestRequestEvents(t *testing.T) {
 	}{
 		"a new request": {request: newRequest(), decisions: it},
 		"a request with another active interceptor": {request: newRequest(having(targets(first), active(first, 0))), decisions: it},
-		"a request for the built-in interceptor":    {request: newRequest(its()), decisions: it, evictions: items(it...)},
+		"a request for the built-in interceptor":    {request: newRequest(imperativeActive()), decisions: it, evictions: items(it...)},
 		"a finished request":                        {request: finished, decisions: it},
 	}
 	for name, test := range tests {
@@ -68,8 +68,8 @@ func TestRequestEvents(t *testing.T) {
 			f := newFixture(t)
 			f.requests.handler.OnAdd(test.request, false)
 			f.expectQueued(t, test.decisions, test.evictions)
-			// Only the new state counts.
-			f.requests.handler.OnUpdate(newRequest(its()), test.request)
+			// Only the new state of the object is relevant.
+			f.requests.handler.OnUpdate(newRequest(imperativeActive()), test.request)
 			f.expectQueued(t, test.decisions, test.evictions)
 			f.requests.handler.OnUpdate(finished, test.request)
 			f.expectQueued(t, test.decisions, test.evictions)
@@ -77,7 +77,7 @@ func TestRequestEvents(t *testing.T) {
 	}
 }
 
-// What is remembered of a pod must not outlive its request, or memory would leak.
+// Stored state of a request must not outlive the request: that would leak memory.
 func TestRequestsAreForgotten(t *testing.T) {
 	finished := newRequest(having(targets(), condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0)))
 	tests := map[string]struct {
@@ -88,7 +88,7 @@ func TestRequestsAreForgotten(t *testing.T) {
 		"when they finish":              {event: func(h cache.ResourceEventHandler) { h.OnUpdate(newRequest(), finished) }, finished: true},
 		"when they are deleted":         {event: func(h cache.ResourceEventHandler) { h.OnDelete(newRequest()) }},
 		"when their deletion is missed": {event: func(h cache.ResourceEventHandler) { h.OnDelete(deletedUnseen(newRequest())) }},
-		"not while they go on":          {event: func(h cache.ResourceEventHandler) { h.OnUpdate(newRequest(), newRequest()) }, kept: true},
+		"not while they are active":     {event: func(h cache.ResourceEventHandler) { h.OnUpdate(newRequest(), newRequest()) }, kept: true},
 		"not when another object is deleted": {
 			event: func(h cache.ResourceEventHandler) { h.OnDelete(newPod()); h.OnDelete(deletedUnseen(newPod())) }, kept: true,
 		},
@@ -105,9 +105,9 @@ func TestRequestsAreForgotten(t *testing.T) {
 				f.imperative.backoff.When(types.NamespacedName{Namespace: namespace, Name: string(uid)})
 			}
 			if test.finished {
-				f.cached(t, finished)
+				f.addToCache(t, finished)
 			} else if test.kept {
-				f.cached(t, newRequest())
+				f.addToCache(t, newRequest())
 			}
 			test.event(f.requests.handler)
 			_, ctx := ktesting.NewTestContext(t)
@@ -116,14 +116,14 @@ func TestRequestsAreForgotten(t *testing.T) {
 			if test.kept {
 				want = 11
 			}
-			if got := f.remembered(); got != want {
-				t.Errorf("remembers %d things, want %d", got, want)
+			if got := f.storedEntries(); got != want {
+				t.Errorf("%d entries in memory, want %d", got, want)
 			}
 			if got := f.imperative.backoff.NumRequeues(requestKeyOfPod); (got == 1) != test.kept {
-				t.Errorf("remembers %d failures of the request", got)
+				t.Errorf("%d failures of the request in memory", got)
 			}
 			if other := (types.NamespacedName{Namespace: namespace, Name: string(otherUID)}); f.imperative.backoff.NumRequeues(other) != 1 || !f.seen.has(otherUID) {
-				t.Error("another pod was forgotten")
+				t.Error("the state of another pod was removed")
 			}
 		})
 	}
@@ -145,12 +145,12 @@ func TestPodEvents(t *testing.T) {
 	tests := map[string]struct {
 		event  func(cache.ResourceEventHandler)
 		queued bool
-		// changes means that the next attempt to evict the pod comes early.
+		// changes is whether the next attempt to evict the pod is made earlier.
 		changes bool
 	}{
-		"the pod is seen":                    {event: add(newPod()), queued: true},
-		"another pod of its name is seen":    {event: add(newPod(podUIDIs(otherUID)))},
-		"a change without consequence":       {event: update(newPod(), newPod(heartbeat))},
+		"the pod is added":                   {event: add(newPod()), queued: true},
+		"another pod of its name is added":   {event: add(newPod(podUIDIs(otherUID)))},
+		"an irrelevant change":               {event: update(newPod(), newPod(heartbeat))},
 		"its phase changes":                  {event: update(newPod(), newPod(inPhase(v1.PodFailed))), queued: true, changes: true},
 		"it begins to terminate":             {event: update(newPod(), newPod(terminatingSince(0))), queued: true, changes: true},
 		"its grace period changes":           {event: update(newPod(terminatingSince(0)), newPod(terminatingSince(1)))},
@@ -168,7 +168,7 @@ func TestPodEvents(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, newRequest(its()))
+			f := newFixture(t, newRequest(imperativeActive()))
 			test.event(f.pods.handler)
 			if test.queued {
 				f.expectQueued(t, it, items(it...))
@@ -176,13 +176,13 @@ func TestPodEvents(t *testing.T) {
 				f.expectQueued(t, nil, nil)
 			}
 			if f.imperative.changed.has(podUID) != test.changes {
-				t.Errorf("remembers a change of the pod: %t", !test.changes)
+				t.Errorf("change of the pod stored: %t", !test.changes)
 			}
 		})
 	}
 }
 
-// Most pods have no request: their events must cost and leave nothing.
+// Most pods have no request: their events must be cheap and store nothing.
 func TestPodEventsWithoutRequest(t *testing.T) {
 	f := newFixture(t)
 	f.pods.handler.OnAdd(newPod(), false)
@@ -191,7 +191,7 @@ func TestPodEventsWithoutRequest(t *testing.T) {
 	f.expectQueued(t, nil, nil)
 }
 
-// A pod may be deleted after its request has finished otherwise.
+// A pod may be deleted after its request was canceled.
 func TestPodOfFinishedRequestIsDeleted(t *testing.T) {
 	f := newFixture(t, newRequest(having(condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0))))
 	f.pods.handler.OnDelete(newPod())
@@ -206,11 +206,11 @@ func keys(names ...string) []types.NamespacedName {
 	return keys
 }
 
-// named is keys under another name: those of budgets.
+// named is keys for the names of budgets.
 func named(names ...string) []types.NamespacedName { return keys(names...) }
 
-// A change of a budget wakes it, if it may free a pod; who waits for it is decided again
-// only where its selector may have changed.
+// An event of a budget enqueues its next eviction if it may allow one. The waiting requests are
+// enqueued only if the selector may have changed.
 func TestBudgetEvents(t *testing.T) {
 	update := func(old, budget *policyv1.PodDisruptionBudget) func(cache.ResourceEventHandler) {
 		return func(h cache.ResourceEventHandler) { h.OnUpdate(old, budget) }
@@ -227,29 +227,29 @@ func TestBudgetEvents(t *testing.T) {
 		budget.Status.DisruptedPods = map[string]metav1.Time{"web-9": {}}
 	}
 	full := newBudget("web")
-	woken := []evictionItem{budgetItem("web")}
+	enqueued := []evictionItem{budgetItem("web")}
 	placed := items(keys("single", "double")...)
 
 	tests := map[string]struct {
 		event func(cache.ResourceEventHandler)
 		want  []evictionItem
 	}{
-		"it is seen":                 {event: func(h cache.ResourceEventHandler) { h.OnAdd(full, false) }, want: placed},
-		"room for one":               {event: update(full, newBudget("web", allowing(1))), want: woken},
-		"room for none":              {event: update(newBudget("web", allowing(1)), full), want: woken},
-		"no change of its status":    {event: update(newBudget("web", allowing(1)), newBudget("web", allowing(1), labelled))},
-		"it is counted":              {event: update(full, newBudget("web", counted)), want: woken},
-		"evictions are confirmed":    {event: update(newBudget("web", confirmed), full), want: woken},
-		"fewer pods are healthy":     {event: update(full, newBudget("web", healthy(2, 3))), want: woken},
-		"fewer have to be healthy":   {event: update(full, newBudget("web", healthy(3, 2))), want: woken},
-		"room in another namespace":  {event: update(newBudget("web", elsewhere), newBudget("web", elsewhere, allowing(9)))},
-		"room in another budget":     {event: update(newBudget("db"), newBudget("db", allowing(9)))},
-		"its spec changes":           {event: update(full, newBudget("web", newer)), want: append(slices.Clone(placed), woken...)},
-		"another one takes its name": {event: update(full, newBudget("web", another)), want: placed},
-		"it is deleted":              {event: remove(full), want: placed},
-		"its deletion was missed":    {event: remove(deletedUnseen(full)), want: placed},
-		"another budget is deleted":  {event: remove(newBudget("db"))},
-		"something else is deleted":  {event: remove(newPod())},
+		"it is added":                  {event: func(h cache.ResourceEventHandler) { h.OnAdd(full, false) }, want: placed},
+		"allows one":                   {event: update(full, newBudget("web", allowing(1))), want: enqueued},
+		"allows none":                  {event: update(newBudget("web", allowing(1)), full), want: enqueued},
+		"no change of its status":      {event: update(newBudget("web", allowing(1)), newBudget("web", allowing(1), labelled))},
+		"its status is up to date":     {event: update(full, newBudget("web", counted)), want: enqueued},
+		"evictions are confirmed":      {event: update(newBudget("web", confirmed), full), want: enqueued},
+		"fewer pods are healthy":       {event: update(full, newBudget("web", healthy(2, 3))), want: enqueued},
+		"fewer pods must be healthy":   {event: update(full, newBudget("web", healthy(3, 2))), want: enqueued},
+		"allowed in another namespace": {event: update(newBudget("web", elsewhere), newBudget("web", elsewhere, allowing(9)))},
+		"allowed by another budget":    {event: update(newBudget("db"), newBudget("db", allowing(9)))},
+		"its spec changes":             {event: update(full, newBudget("web", newer)), want: append(slices.Clone(placed), enqueued...)},
+		"another one takes its name":   {event: update(full, newBudget("web", another)), want: placed},
+		"it is deleted":                {event: remove(full), want: placed},
+		"its deletion was missed":      {event: remove(deletedUnseen(full)), want: placed},
+		"another budget is deleted":    {event: remove(newBudget("db"))},
+		"something else is deleted":    {event: remove(newPod())},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -268,7 +268,7 @@ func TestBudgetEvents(t *testing.T) {
 	}
 }
 
-// Nothing is woken where nothing waits: a budget changes with each of its pods.
+// A budget without waiting requests enqueues nothing: its status changes with each of its pods.
 func TestBudgetEventsWithoutWaiting(t *testing.T) {
 	f := newFixture(t)
 	f.budgets.handler.OnAdd(newBudget("web"), false)
@@ -323,13 +323,13 @@ func TestDeletedObject(t *testing.T) {
 		want *v1.Pod
 		err  string
 	}{
-		"an object":                 {obj: pod, want: pod},
-		"an object of a missed end": {obj: deletedUnseen(pod), want: pod},
-		"another object":            {obj: newBudget("web"), err: "unexpected object of type *v1.PodDisruptionBudget in a delete event"},
-		"nothing":                   {err: "unexpected object of type <nil> in a delete event"},
-		"nothing of a missed end":   {obj: deletedUnseen(nil), err: "unexpected object of type <nil> in a delete event"},
-		"a pointer to a missed end": {obj: &cache.DeletedFinalStateUnknown{Obj: pod}, err: "unexpected object of type *cache.DeletedFinalStateUnknown in a delete event"},
-		"a missed end of another":   {obj: deletedUnseen(newBudget("web")), err: "unexpected object of type *v1.PodDisruptionBudget in a delete event"},
+		"an object":                           {obj: pod, want: pod},
+		"an object of a missed deletion":      {obj: deletedUnseen(pod), want: pod},
+		"another object":                      {obj: newBudget("web"), err: "unexpected object of type *v1.PodDisruptionBudget in a delete event"},
+		"nothing":                             {err: "unexpected object of type <nil> in a delete event"},
+		"a missed deletion of nothing":        {obj: deletedUnseen(nil), err: "unexpected object of type <nil> in a delete event"},
+		"a pointer to a missed deletion":      {obj: &cache.DeletedFinalStateUnknown{Obj: pod}, err: "unexpected object of type *cache.DeletedFinalStateUnknown in a delete event"},
+		"a missed deletion of another object": {obj: deletedUnseen(newBudget("web")), err: "unexpected object of type *v1.PodDisruptionBudget in a delete event"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

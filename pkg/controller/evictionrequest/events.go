@@ -25,37 +25,37 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// The reasons of the events that this controller emits, on the request and on its pod.
+// The reasons of the events that this controller records for the request and for its pod.
 const (
-	// eventInterceptorActivated: it is an interceptor's turn.
+	// eventInterceptorActivated: an interceptor became active.
 	eventInterceptorActivated = "InterceptorActivated"
-	// eventInterceptorCompleted: an interceptor has ended its turn.
+	// eventInterceptorCompleted: an interceptor completed.
 	eventInterceptorCompleted = "InterceptorCompleted"
-	// eventInterceptorTimedOut: an interceptor has lost its turn by silence.
+	// eventInterceptorTimedOut: an interceptor sent no heartbeat before its deadline.
 	eventInterceptorTimedOut = "InterceptorTimedOut"
 	// eventInterceptorUnresponsive: the report of the active interceptor is overdue.
 	eventInterceptorUnresponsive = "InterceptorUnresponsive"
-	// eventEvictionBlocked: something keeps the API server from evicting the pod.
+	// eventEvictionBlocked: the API server refuses to evict the pod.
 	eventEvictionBlocked = "EvictionBlocked"
 	// eventEvicted: the pod is gone.
 	eventEvicted = "Evicted"
-	// eventEvictionCanceled: nobody wants the pod gone any more.
+	// eventEvictionCanceled: the eviction was canceled.
 	eventEvictionCanceled = "EvictionCanceled"
 )
 
-// maxNoteLength is the bound of the note of an event, in bytes.
+// maxNoteLength is the maximum length of the note of an event, in bytes.
 const maxNoteLength = 1024
 
-// event is what is said of a change.
+// event is the event for a change.
 type event struct {
 	eventType, reason, action, note string
-	// once says it on the request alone, with the pod as the related object: the pod is
-	// gone and nobody looks at it any more, or all goes well. A drain has many of them.
-	once bool
+	// requestOnly records the event for the request alone, with the pod as the related object. It
+	// is set if the pod is gone, or if nothing is wrong: a drain records many such events.
+	requestOnly bool
 }
 
-// describeChange returns the event for a change, if it is worth one. The undisturbed
-// eviction of a pod without interceptors is told by its end alone.
+// describeChange returns the event for a change, if there is one. For a pod without interceptors of
+// its own, the activation of the built-in one is not worth an event.
 func describeChange(c change, status *coordinationv1alpha1.EvictionRequestStatus) (event, bool) {
 	switch c.kind {
 	case changeActivated:
@@ -80,25 +80,25 @@ func describeChange(c change, status *coordinationv1alpha1.EvictionRequestStatus
 	case changeEvicted:
 		return event{v1.EventTypeNormal, eventEvicted, "Evict", c.message, true}, true
 	case changeCanceled:
-		// Where the pod does not exist, only the request is left to tell of it.
+		// If the target was not found, there is no pod to record an event for.
 		return event{v1.EventTypeNormal, eventEvictionCanceled, "Cancel", c.message,
 			c.reason == coordinationv1alpha1.EvictionRequestReasonValidationFailed}, true
 	}
 	return event{}, false
 }
 
-// recordEvents tells people of the changes of a request.
+// recordEvents records the events for the changes of a request.
 func recordEvents(recorder events.EventRecorder, request *coordinationv1alpha1.EvictionRequest, changes []change) {
 	pod := &v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: request.Namespace, Name: targetName(request), UID: types.UID(request.Name)}
 	for _, c := range changes {
-		said, worth := describeChange(c, &request.Status)
-		if !worth {
+		described, found := describeChange(c, &request.Status)
+		if !found {
 			continue
 		}
-		note := truncate(said.note, maxNoteLength)
-		recorder.Eventf(request, pod, said.eventType, said.reason, said.action, "%s", note)
-		if !said.once {
-			recorder.Eventf(pod, request, said.eventType, said.reason, said.action, "%s", note)
+		note := truncate(described.note, maxNoteLength)
+		recorder.Eventf(request, pod, described.eventType, described.reason, described.action, "%s", note)
+		if !described.requestOnly {
+			recorder.Eventf(pod, request, described.eventType, described.reason, described.action, "%s", note)
 		}
 	}
 }

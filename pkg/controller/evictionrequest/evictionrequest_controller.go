@@ -44,29 +44,29 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Controller walks EvictionRequests through their interceptors. It exists so that
-// requesters and interceptors need not know of each other: it alone decides whose
-// turn it is and when a request is over.
+// Controller takes EvictionRequests through their interceptors. Requesters and interceptors do not
+// need to know each other: the controller alone decides which interceptor is active and when a
+// request is finished.
 type Controller struct {
 	requestLister coordinationlisters.EvictionRequestLister
 	podLister     corelisters.PodLister
-	// pods reads single pods from the API server, where the cache is no proof.
+	// pods reads single pods from the API server, where the cache may be stale.
 	pods podGetter
 
 	writer     *requestWriter
 	imperative *imperativeInterceptor
 	outages    *outages
-	// seen holds the pods of open requests that were in the cache once: if one is not
-	// there any more, it was deleted.
+	// seen holds the pods of open requests that were in the cache once. If such a pod is no longer
+	// in the cache, it was deleted.
 	seen *podSet
 
-	// ttlAfterFinished is how long finished requests are kept; zero is for ever.
+	// ttlAfterFinished is how long finished requests are kept. Zero keeps them forever.
 	ttlAfterFinished time.Duration
 
 	broadcaster  events.EventBroadcaster
 	cachesSynced []cache.InformerSynced
 	queue        workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	// limitWorkers shares that many workers of the queue among the namespaces.
+	// limitWorkers sets how many workers of the queue the namespaces share.
 	limitWorkers func(workers int)
 	clock        clock.WithTicker
 }
@@ -74,10 +74,10 @@ type Controller struct {
 // podGetter reads the current state of one pod.
 type podGetter func(ctx context.Context, namespace, name string) (*v1.Pod, error)
 
-// New returns a controller that reads from the informers, writes through client, and
-// evicts through evictionClient, whose rate limits are its own: evictions wait for
-// budgets, and must not keep state from being written, nor the other way round. Finished
-// requests are deleted after ttlAfterFinished; zero keeps them.
+// New returns a controller that reads from the informers, writes through client, and evicts through
+// evictionClient. evictionClient has rate limits of its own: evictions wait for budgets, and
+// neither status writes nor evictions may delay each other. Finished requests are deleted after
+// ttlAfterFinished. Zero keeps them.
 func New(
 	ctx context.Context,
 	requestInformer coordinationinformers.EvictionRequestInformer,
@@ -89,8 +89,8 @@ func New(
 	return NewWithClock(ctx, requestInformer, podInformer, budgetInformer, client, evictionClient, ttlAfterFinished, clock.RealClock{})
 }
 
-// NewWithClock is New with a clock of the caller's choice. Integration tests, which
-// cannot wait for a deadline, turn it by hand.
+// NewWithClock is New with a given clock. Integration tests, which cannot wait for a deadline, use
+// a fake clock.
 func NewWithClock(
 	ctx context.Context,
 	requestInformer coordinationinformers.EvictionRequestInformer,
@@ -112,21 +112,21 @@ func newController(
 	client clientset.Interface,
 	evict podeviction.Evictor,
 	ttlAfterFinished time.Duration,
-	ownClock clock.WithTicker,
+	localClock clock.WithTicker,
 ) (*Controller, error) {
-	clock := newServerClock(ownClock)
+	clock := newServerClock(localClock)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
 	writer := newRequestWriter(client, broadcaster.NewRecorder(scheme.Scheme, fieldManager), requestInformer.Informer().GetStore(), clock)
-	away := newOutages(clock, ownClock)
-	away.watchThrough(klog.FromContext(ctx), requestInformer.Informer())
-	queue, limitWorkers := newQueue(ownClock)
-	evictionQueue, limitEvictionWorkers := newEvictionQueue(ownClock)
+	outages := newOutages(clock, localClock)
+	outages.watchThrough(klog.FromContext(ctx), requestInformer.Informer())
+	queue, limitWorkers := newQueue(localClock)
+	evictionQueue, limitEvictionWorkers := newEvictionQueue(localClock)
 	c := &Controller{
 		requestLister: requestInformer.Lister(),
 		podLister:     podInformer.Lister(),
 		pods:          newPodGetter(client),
 		writer:        writer,
-		outages:       away,
+		outages:       outages,
 		broadcaster:   broadcaster,
 		seen:          newPodSet(),
 		queue:         queue,
@@ -162,18 +162,19 @@ func newController(
 }
 
 const (
-	// firstRetryDelay separates the first two attempts of something that fails. It doubles
-	// with each failure of the same request; requests do not delay each other.
+	// firstRetryDelay is the delay after the first failure. It doubles with each failure of the
+	// same request. Requests do not delay each other.
 	firstRetryDelay = time.Second
 
-	// maxDecisionRetryDelay bounds it where the status of a request cannot be written. It is
-	// within the time that an interceptor may be silent, so that no turn ends much too late.
+	// maxDecisionRetryDelay is the maximum of that delay where the status of a request cannot be
+	// written. It is shorter than the default heartbeat deadline, so that no timeout is detected
+	// much too late.
 	maxDecisionRetryDelay = 5 * time.Minute
 )
 
-// newQueue returns a queue of requests to decide on, which waits on the given clock, and how
-// to share its workers among the namespaces. The name of the queue is the one of KEP-4563
-// (Monitoring Requirements).
+// newQueue returns the queue of the requests to sync, which uses the given clock, and a function
+// that limits the workers per namespace. KEP-4563 (Monitoring Requirements) defines the name of the
+// queue.
 func newQueue(clock clock.WithTicker) (workqueue.TypedRateLimitingInterface[types.NamespacedName], func(workers int)) {
 	delaying, limitWorkers := newFairQueue("evictionrequests", clock, func(key types.NamespacedName) string { return key.Namespace })
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
@@ -182,13 +183,13 @@ func newQueue(clock clock.WithTicker) (workqueue.TypedRateLimitingInterface[type
 	), limitWorkers
 }
 
-// newEvictionQueue returns a queue of evictions, which waits on the given clock, and how to
-// share its workers among the namespaces.
+// newEvictionQueue returns the queue of evictions, which uses the given clock, and a function that
+// limits the workers per namespace.
 func newEvictionQueue(clock clock.WithTicker) (workqueue.TypedDelayingInterface[evictionItem], func(workers int)) {
 	return newFairQueue("evictionrequests_imperative", clock, evictionItem.namespace)
 }
 
-// newFairQueue returns a queue whose workers the namespaces share.
+// newFairQueue returns a queue whose workers are shared fairly between namespaces.
 func newFairQueue[T comparable](name string, clock clock.WithTicker, namespaceOf func(T) string) (workqueue.TypedDelayingInterface[T], func(workers int)) {
 	queue := fairshare.NewWorkQueue(workqueue.TypedQueueConfig[T]{Name: name, Clock: clock}, namespaceOf)
 	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[T]{Name: name, Clock: clock, Queue: queue}), func(workers int) {
@@ -196,15 +197,15 @@ func newFairQueue[T comparable](name string, clock clock.WithTicker, namespaceOf
 	}
 }
 
-// workersPerNamespace is how many of the workers may be busy with requests of one namespace:
-// three quarters, and less where its calls are slow, which fairshare sees to. The webhooks of
-// a tenant can make each call last for half a minute, and must not keep the requests of others
-// waiting. A smaller share would slow down a cluster that has
-// nearly all of its pods in one namespace: a quarter costs it 30 % of its evictions a second.
+// workersPerNamespace returns how many workers may process requests of one namespace at a time:
+// three quarters. fairshare lowers this for a namespace with slow calls. The webhooks of a tenant
+// can make each call take half a minute, and must not delay the requests of others. A smaller share
+// would slow down a cluster that has nearly all of its pods in one namespace: a quarter reduces its
+// rate of evictions by 30 %.
 func workersPerNamespace(workers int) int { return max(1, workers*3/4) }
 
-// Run works until ctx ends. workers is how many requests are decided on at a time,
-// evictionWorkers how many eviction calls are in flight. The namespaces share each.
+// Run runs the controller until ctx is done. workers is the number of requests synced at a time,
+// evictionWorkers the number of eviction calls in flight. The namespaces share each of them.
 func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	logger := klog.FromContext(ctx)
@@ -226,7 +227,7 @@ func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
 		utilruntime.HandleErrorWithContext(ctx, err, "No events will be recorded")
 	}
 	defer metrics.Track(c.countRequests)()
-	// Nobody knows whether interceptors could report while this controller did not run.
+	// Interceptors may have been unable to report while this controller did not run.
 	c.outages.note()
 	running.Go(func() { c.outages.probe(ctx, c.clock, c.writer.client) })
 	c.limitWorkers(workers)
@@ -249,7 +250,7 @@ func (c *Controller) countRequests() metrics.Counts {
 	counts := metrics.Counts{Interceptors: map[string]int{}, Requesters: map[string]int{}}
 	requests, err := c.requestLister.List(labels.Everything())
 	if err != nil {
-		return counts // A lister of a cache has no errors.
+		return counts // A lister that reads from a cache returns no errors.
 	}
 	for _, request := range requests {
 		if isFinished(&request.Status) {
@@ -265,13 +266,13 @@ func (c *Controller) countRequests() metrics.Counts {
 	return counts
 }
 
-// work decides on requests until the queue shuts down.
+// work syncs requests until the queue shuts down.
 func (c *Controller) work(ctx context.Context) {
 	for c.workOnce(ctx) {
 	}
 }
 
-// workOnce decides on the next request. It returns false when the queue shuts down.
+// workOnce syncs the next request. It returns false when the queue shuts down.
 func (c *Controller) workOnce(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {

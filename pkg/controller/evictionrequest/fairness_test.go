@@ -42,7 +42,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
 )
 
-// hanging are the calls for hostile namespaces, which last until the test ends one of them.
+// hanging are calls for hostile namespaces that hang until the test ends one of them.
 type hanging struct {
 	ended chan struct{}
 
@@ -51,7 +51,7 @@ type hanging struct {
 	others []string
 }
 
-// call is what the webhooks of hostile namespaces make of a call.
+// call simulates the webhooks of hostile namespaces: the call hangs.
 func (h *hanging) call(ctx context.Context, namespace, name string) error {
 	h.lock.Lock()
 	if !strings.HasPrefix(namespace, "hostile") {
@@ -110,17 +110,17 @@ func pairIn(namespace, name string, changes ...func(*coordinationv1alpha1.Evicti
 	return request, pod
 }
 
-// ways are the requests of which each kind of call has to do.
-var ways = map[string][]func(*coordinationv1alpha1.EvictionRequest){
+// callKinds are options for requests that need each kind of call.
+var callKinds = map[string][]func(*coordinationv1alpha1.EvictionRequest){
 	"status writes": nil,
 	"evictions":     {having(targets(), active(builtIn, 0))},
 }
 
-// The calls of one namespace hang, and there are many of them. They occupy one worker, and three
-// quarters of them after the first answer, and everything else goes its way. As soon as one of
-// them ends, the next of that namespace begins, in order.
+// Many calls of one namespace hang. They use one worker at first and three quarters of the workers
+// after the first response. The other namespace is not delayed. When a call ends, the next call of
+// that namespace starts, in order.
 func TestHangingCallsOfOneNamespace(t *testing.T) {
-	for name, changes := range ways {
+	for name, changes := range callKinds {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hanging := &hanging{ended: make(chan struct{})}
@@ -143,7 +143,7 @@ func TestHangingCallsOfOneNamespace(t *testing.T) {
 					for i := range hostile {
 						want = append(want, fmt.Sprintf("h%02d", i))
 					}
-					slices.Sort(hanging.begun[1:min(7, len(hanging.begun))]) // They begin at the same time.
+					slices.Sort(hanging.begun[1:min(7, len(hanging.begun))]) // They start at the same time.
 					if diff := cmp.Diff(want, hanging.begun); diff != "" {
 						t.Errorf("%s: unexpected calls that hang (-want, +got):\n%s", when, diff)
 					}
@@ -162,9 +162,9 @@ func TestHangingCallsOfOneNamespace(t *testing.T) {
 	}
 }
 
-// Several namespaces whose calls hang leave workers to others, too.
+// Several namespaces with hanging calls also leave workers to other namespaces.
 func TestHangingCallsOfManyNamespaces(t *testing.T) {
-	for name, changes := range ways {
+	for name, changes := range callKinds {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hanging := &hanging{ended: make(chan struct{})}
@@ -189,8 +189,8 @@ func TestHangingCallsOfManyNamespaces(t *testing.T) {
 	}
 }
 
-// run runs a controller and has it start with these requests. Only one of its queues has
-// anything to do, and eight workers; the other has two.
+// run runs a controller that starts with these requests. The queue that processes them has eight
+// workers, the other queue two.
 func (h *hanging) run(t *testing.T, objects ...runtime.Object) (stop func()) {
 	t.Helper()
 	f := newFixture(t, objects...)
@@ -205,7 +205,7 @@ func (h *hanging) run(t *testing.T, objects ...runtime.Object) (stop func()) {
 	for _, object := range objects {
 		if request, ok := object.(*coordinationv1alpha1.EvictionRequest); !ok {
 			continue
-		} else if isItsTurn(request) {
+		} else if isImperativeActive(request) {
 			f.imperative.queue.Add(itemOf(keyOf(request)))
 			evictionWorkers = 8
 		} else {
@@ -230,7 +230,7 @@ func TestWorkersPerNamespace(t *testing.T) {
 	}
 }
 
-// The evictions under the budgets of a namespace have places of that namespace.
+// The evictions under a budget use the workers of the budget's namespace.
 func TestNamespaceOfItems(t *testing.T) {
 	for _, item := range []evictionItem{itemOf(requestKeyOfPod), budgetItem("web")} {
 		if got := item.namespace(); got != namespace {
@@ -239,8 +239,8 @@ func TestNamespaceOfItems(t *testing.T) {
 	}
 }
 
-// A place comes free however the work on it ends.
-func TestPanicLeavesNoPlaceBehind(t *testing.T) {
+// A panic of a worker releases its slot of the namespace.
+func TestPanicReleasesTheSlot(t *testing.T) {
 	for what, workOnce := range map[string]func(context.Context, *fixture) bool{
 		"a decision":  func(ctx context.Context, f *fixture) bool { return f.Controller.workOnce(ctx) },
 		"an eviction": func(ctx context.Context, f *fixture) bool { return f.imperative.workOnce(ctx) },
@@ -270,13 +270,13 @@ func TestPanicLeavesNoPlaceBehind(t *testing.T) {
 			f.queue.Get()
 			f.imperative.queue.Get()
 		}()
-		receive(t, "what waits to begin after "+what, begun)
+		receive(t, "the next item to start after "+what, begun)
 		f.queue.ShutDown()
 		f.imperative.queue.ShutDown()
 	}
 }
 
-// silentServer is the way to an API server that never answers.
+// silentServer is an API server that never responds.
 type silentServer struct{}
 
 func (silentServer) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -293,8 +293,8 @@ func silentClient(t *testing.T) kubernetes.Interface {
 	return client
 }
 
-// No call lasts for ever, and none that a webhook may admit in the end is cut short.
-func TestCallsEnd(t *testing.T) {
+// Every call has a timeout, which is longer than that of an admission webhook.
+func TestCallsTimeOut(t *testing.T) {
 	for name, test := range map[string]struct {
 		call  func(context.Context, *fixture, kubernetes.Interface) error
 		after time.Duration
@@ -322,7 +322,7 @@ func TestCallsEnd(t *testing.T) {
 				f, client := newFixture(t), silentClient(t)
 				defer f.broadcaster.Shutdown()
 				f.writer.client = client
-				// A call that never ends fails the test, and does not hang it.
+				// A call without a timeout fails the test instead of blocking it.
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
 				began := time.Now()
@@ -338,23 +338,23 @@ func TestCallsEnd(t *testing.T) {
 	}
 }
 
-// What came of an eviction without an answer is not known: it is tried again, and nothing is
-// said of it.
-func TestEvictionWithoutAnswer(t *testing.T) {
+// The outcome of an eviction without a response is unknown: it is retried, and no event is
+// recorded.
+func TestEvictionWithoutResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, newRequest(having(targets(), active(builtIn, 0))), newPod())
 		defer f.broadcaster.Shutdown()
 		f.imperative.evict = podeviction.NewEvictor(silentClient(t))
-		f.syncsEviction(t, requestKeyOfPod)
+		f.syncEviction(t, requestKeyOfPod)
 		f.expectWrites(t)
 		if got := f.evictions.waits(itemOf(requestKeyOfPod)); got != firstRetryDelay {
 			t.Errorf("tried again after %s, want %s", got, firstRetryDelay)
 		}
 		if left := f.imperative.evicted.remaining(podUID, f.clock.Now()); left > 0 {
-			t.Errorf("counts as evicted for %s", left)
+			t.Errorf("treated as evicted for %s", left)
 		}
 		if len(f.events) > 0 {
-			t.Errorf("told of it: %s", strings.Join([]string{f.events[0].Reason, f.events[0].Note}, " "))
+			t.Errorf("unexpected event: %s", strings.Join([]string{f.events[0].Reason, f.events[0].Note}, " "))
 		}
 	})
 }

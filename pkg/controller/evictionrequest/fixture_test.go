@@ -46,8 +46,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// fixture is a controller whose events, queues, clock and API calls the test holds
-// in its hands: nothing runs in the background.
+// fixture is a controller whose events, queues, clock and API calls are controlled by the test:
+// nothing runs in the background.
 type fixture struct {
 	*Controller
 	client *fake.Clientset
@@ -57,21 +57,21 @@ type fixture struct {
 	decisions               *recordedQueue[types.NamespacedName]
 	evictions               *recordedQueue[evictionItem]
 
-	// events are what people were told.
+	// events are the recorded events.
 	events []recordedEvent
 
-	// evicted are the pods that the controller tried to evict; evictErr is the answer.
+	// evicted are the pods that the controller tried to evict; evictErr is the response.
 	evicted       []*v1.Pod
 	preconditions []*metav1.Preconditions
 	evictErr      error
 }
 
-// newFixture returns a fixture whose API server and caches hold the objects.
+// newFixture returns a fixture whose API server and caches contain the objects.
 func newFixture(t testing.TB, objects ...runtime.Object) *fixture {
 	t.Helper()
 	f := newFixtureFor(t, fake.NewClientset(objects...), testingclock.NewFakeClock(start))
 	for _, object := range objects {
-		f.cached(t, object)
+		f.addToCache(t, object)
 	}
 	return f
 }
@@ -96,19 +96,19 @@ func newFixtureFor(t testing.TB, client *fake.Clientset, clock *testingclock.Fak
 	}
 	controller.writer.recorder = f
 	f.Controller = controller
-	// The real queues run in the background, and would hide what is asked of them.
+	// The real queues run in the background and would hide the calls.
 	controller.queue.ShutDown()
 	controller.imperative.queue.ShutDown()
 	controller.queue, controller.imperative.queue = f.decisions, f.evictions
 	return f
 }
 
-// recordedEvent is an event, with the kinds of the objects that it is about.
+// recordedEvent is an event with the kinds and names of its objects.
 type recordedEvent struct {
 	Regarding, Related, Type, Reason, Note string
 }
 
-// Eventf makes the fixture an event recorder.
+// Eventf implements events.EventRecorder.
 func (f *fixture) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	f.events = append(f.events, recordedEvent{f.kindOf(regarding), f.kindOf(related), eventType, reason, fmt.Sprintf(note, args...)})
 }
@@ -127,23 +127,23 @@ func (f *fixture) evictPod(_ context.Context, pod *v1.Pod, preconditions *metav1
 	return f.evictErr
 }
 
-// cached puts an object into its informer's cache, without an event.
-func (f *fixture) cached(t testing.TB, object runtime.Object) {
+// addToCache adds an object to the cache of its informer, without an event.
+func (f *fixture) addToCache(t testing.TB, object runtime.Object) {
 	t.Helper()
 	if err := f.informerOf(t, object).GetIndexer().Add(object); err != nil {
 		t.Fatalf("caching %T: %v", object, err)
 	}
 }
 
-// delivers brings an object into its informer's cache, with the event.
-func (f *fixture) delivers(t testing.TB, object runtime.Object) {
+// sendUpdate adds or updates an object in the cache of its informer, with the event.
+func (f *fixture) sendUpdate(t testing.TB, object runtime.Object) {
 	t.Helper()
 	informer := f.informerOf(t, object)
 	old, known, err := informer.GetIndexer().Get(object)
 	if err != nil {
 		t.Fatalf("reading the cache of %T: %v", object, err)
 	}
-	f.cached(t, object)
+	f.addToCache(t, object)
 	if known {
 		informer.handler.OnUpdate(old, object)
 	} else {
@@ -151,8 +151,8 @@ func (f *fixture) delivers(t testing.TB, object runtime.Object) {
 	}
 }
 
-// deliversEnd removes an object from its informer's cache, with the event.
-func (f *fixture) deliversEnd(t testing.TB, object runtime.Object) {
+// sendDelete removes an object from the cache of its informer, with the event.
+func (f *fixture) sendDelete(t testing.TB, object runtime.Object) {
 	t.Helper()
 	informer := f.informerOf(t, object)
 	if err := informer.GetIndexer().Delete(object); err != nil {
@@ -192,7 +192,7 @@ func (f *fixture) writes(t testing.TB) []coordinationv1alpha1.EvictionRequestSta
 	return statuses
 }
 
-// expectWrites compares what was written.
+// expectWrites compares the written statuses.
 func (f *fixture) expectWrites(t testing.TB, want ...*coordinationv1alpha1.EvictionRequestStatus) {
 	t.Helper()
 	var expected []coordinationv1alpha1.EvictionRequestStatus
@@ -204,24 +204,24 @@ func (f *fixture) expectWrites(t testing.TB, want ...*coordinationv1alpha1.Evict
 	}
 }
 
-// expectCacheUntouched fails when the cached object is not equal to the given one any more.
+// expectCacheUntouched fails if the cached object differs from the given one.
 func (f *fixture) expectCacheUntouched(t testing.TB, before *coordinationv1alpha1.EvictionRequest) {
 	t.Helper()
-	cached, err := f.requestLister.EvictionRequests(before.Namespace).Get(before.Name)
+	addToCache, err := f.requestLister.EvictionRequests(before.Namespace).Get(before.Name)
 	if err != nil {
 		t.Fatalf("reading the cached request: %v", err)
 	}
-	if diff := cmp.Diff(before, cached); diff != "" {
+	if diff := cmp.Diff(before, addToCache); diff != "" {
 		t.Errorf("the cached request was changed (-before, +after):\n%s", diff)
 	}
 }
 
-// handledInformer keeps the handlers that are added to it, so that a test delivers
-// the events itself.
+// handledInformer stores the handler that is added to it, so that a test can send the events
+// itself.
 type handledInformer struct {
 	cache.SharedIndexInformer
 	handler cache.ResourceEventHandler
-	// watchFailed is called when the watch is away.
+	// watchFailed is the handler for errors of the watch.
 	watchFailed cache.WatchErrorHandlerWithContext
 }
 
@@ -256,12 +256,12 @@ type handledBudgets struct {
 
 func (h handledBudgets) Informer() cache.SharedIndexInformer { return h.informer }
 
-// recordedQueue is a queue without time: it records what is added to it, and when.
-// Methods that the controller does not need are missing and would panic.
+// recordedQueue is a queue without a clock: it records the added items and their delays. Methods
+// that the controller does not use are missing and would panic.
 type recordedQueue[T comparable] struct {
 	workqueue.TypedRateLimitingInterface[T]
 	keys []T
-	// after has the shortest delay of each key, without the jitter of safetyDelay.
+	// after is the shortest delay of each key, without the jitter of safetyDelay.
 	after     map[T]time.Duration
 	limited   []T
 	forgotten []T
@@ -275,7 +275,7 @@ func newRecordedQueue[T comparable]() *recordedQueue[T] {
 func (q *recordedQueue[T]) Add(key T) {
 	for _, waiting := range q.keys {
 		if waiting == key {
-			return // As in the real queue.
+			return // Like the real queue.
 		}
 	}
 	q.keys = append(q.keys, key)
@@ -296,7 +296,7 @@ func (q *recordedQueue[T]) Forget(key T) { q.forgotten = append(q.forgotten, key
 
 func (q *recordedQueue[T]) Done(key T) { q.finished = append(q.finished, key) }
 
-// Get shuts down when the queue is empty, so that the worker returns.
+// Get reports a shutdown when the queue is empty, so that the worker returns.
 func (q *recordedQueue[T]) Get() (key T, shutdown bool) {
 	if len(q.keys) == 0 {
 		return key, true
@@ -306,21 +306,21 @@ func (q *recordedQueue[T]) Get() (key T, shutdown bool) {
 	return key, false
 }
 
-// taken empties the queue and returns what was in it.
+// taken empties the queue and returns its items.
 func (q *recordedQueue[T]) taken() []T {
 	keys := q.keys
 	q.keys = nil
 	return keys
 }
 
-// waits returns the delay of a key and forgets it.
+// waits returns and removes the delay of a key.
 func (q *recordedQueue[T]) waits(key T) time.Duration {
 	delay := q.after[key]
 	delete(q.after, key)
 	return delay
 }
 
-// items are the eviction items of requests.
+// items returns the eviction items of requests.
 func items(requests ...types.NamespacedName) []evictionItem {
 	var items []evictionItem
 	for _, request := range requests {
@@ -329,22 +329,22 @@ func items(requests ...types.NamespacedName) []evictionItem {
 	return items
 }
 
-// budgetItem is the eviction item of a budget.
+// budgetItem returns the eviction item of a budget.
 func budgetItem(name string) evictionItem {
 	return evictionItem{budget: types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
-// evicts lets the eviction workers do all that is in their queue, as far as no time passes.
-func (f *fixture) evicts(t testing.TB) {
+// runEvictions processes all items of the eviction queue that are due.
+func (f *fixture) runEvictions(t testing.TB) {
 	t.Helper()
 	f.imperative.work(klog.NewContext(context.Background(), logr.Discard()))
 }
 
-// syncsEviction takes the next step for a request, and evicts if that comes of it.
-func (f *fixture) syncsEviction(t testing.TB, request types.NamespacedName) {
+// syncEviction processes a request, and the eviction that follows from it, if any.
+func (f *fixture) syncEviction(t testing.TB, request types.NamespacedName) {
 	t.Helper()
 	f.evictions.Add(itemOf(request))
-	f.evicts(t)
+	f.runEvictions(t)
 }
 
 var evictionRequestResource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "evictionrequests"}

@@ -24,30 +24,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// garbageDecision is what happens to a finished request.
+// garbageDecision is what to do with a finished request.
 type garbageDecision int
 
 const (
-	// garbageKeep leaves the request until something changes.
+	// garbageKeep keeps the request until something changes.
 	garbageKeep garbageDecision = iota
-	// garbageWait leaves it until its time is over.
+	// garbageWait keeps it until the TTL has passed.
 	garbageWait
-	// garbageDelete deletes it now.
+	// garbageDelete deletes it immediately.
 	garbageDelete
 )
 
-// decideGarbage decides about a finished request. Its history is kept for ttl; zero
-// keeps it until another client deletes it. The duration is how long to wait.
+// decideGarbage decides what to do with a finished request. The request is kept for ttl; zero keeps
+// it until another client deletes it. The duration is how long to wait.
 //
-// A canceled request blocks a new one for the same pod, whose name is the same. So it goes
-// at once when a requester is added, who wants a living one, and when it is misnamed: it
-// was never about the pod whose UID is its name.
+// A canceled request blocks a new one for the same pod, which would have the same name. It is
+// deleted immediately when a requester is added, who needs a new request, and when it is misnamed:
+// its target is not the pod whose UID is its name.
 func decideGarbage(now time.Time, request *coordinationv1alpha1.EvictionRequest, ttl time.Duration, misnamed bool) (garbageDecision, time.Duration) {
 	finished := finalCondition(&request.Status)
 	switch {
 	case finished == nil || request.DeletionTimestamp != nil:
-		return garbageKeep, 0 // Only the finalizers of others are left.
-	case isRevived(request, finished), misnamed:
+		return garbageKeep, 0 // It only waits for the finalizers of other controllers.
+	case isRequestedAgain(request, finished), misnamed:
 		return garbageDelete, 0
 	case ttl == 0:
 		return garbageKeep, 0
@@ -58,9 +58,9 @@ func decideGarbage(now time.Time, request *coordinationv1alpha1.EvictionRequest,
 	return garbageDelete, 0
 }
 
-// isRevived reports whether a requester has joined since the request was canceled. The
-// generation counts changes of the spec, and requesters are all that may change there.
-func isRevived(request *coordinationv1alpha1.EvictionRequest, finished *metav1.Condition) bool {
+// isRequestedAgain reports whether a requester was added after the request was canceled. A new
+// generation means a change of the requesters: nothing else in the spec is mutable.
+func isRequestedAgain(request *coordinationv1alpha1.EvictionRequest, finished *metav1.Condition) bool {
 	return finished.Type == string(coordinationv1alpha1.EvictionRequestConditionCanceled) &&
 		len(request.Spec.Requesters) > 0 &&
 		request.Generation > finished.ObservedGeneration

@@ -33,30 +33,30 @@ func TestDecideGarbage(t *testing.T) {
 		after   time.Duration
 		request *coordinationv1alpha1.EvictionRequest
 		forever bool
-		// misnamed: the request has the name that belongs to another pod.
+		// misnamed: the request has the name of the request for another pod.
 		misnamed bool
 		want     garbageDecision
 		wait     time.Duration
 	}{
-		"a request that goes on":         {after: time.Hour, request: newRequest(having(targets(), active(builtIn, 0))), want: garbageKeep},
-		"a condition that is not True":   {after: time.Hour, request: newRequest(having(condition(evicted, metav1.ConditionFalse, "", "", 0))), want: garbageKeep},
-		"a second before its time":       {after: time.Hour + 59*time.Second, request: newRequest(evictedThen), want: garbageWait, wait: time.Second},
-		"at its time":                    {after: time.Hour + 60*time.Second, request: newRequest(evictedThen), want: garbageDelete},
-		"canceled requests go too":       {after: time.Hour + 60*time.Second, request: newRequest(withoutRequesters, canceledThen), want: garbageDelete},
-		"kept for ever":                  {after: 1000 * time.Hour, request: newRequest(evictedThen), forever: true, want: garbageKeep},
-		"finalizers of others keep it":   {after: 1000 * time.Hour, request: newRequest(beingDeleted, evictedThen), want: garbageKeep},
-		"a requester comes back":         {request: newRequest(generation(2), canceledThen), want: garbageDelete},
-		"it comes back, and TTL is off":  {request: newRequest(generation(2), canceledThen), forever: true, want: garbageDelete},
-		"it comes back while it goes":    {request: newRequest(generation(2), beingDeleted, canceledThen), want: garbageKeep},
-		"the last of others leaves":      {after: time.Minute, request: newRequest(generation(2), withoutRequesters, invalid), want: garbageWait, wait: time.Hour},
-		"canceled with its requesters":   {after: time.Minute, request: newRequest(invalid), want: garbageWait, wait: time.Hour},
-		"its pod is there now":           {request: newRequest(generation(2), invalid), want: garbageDelete},
-		"who joins the evicted is late":  {after: time.Minute, request: newRequest(generation(2), evictedThen), want: garbageWait, wait: time.Hour},
-		"Forbid has no meaning any more": {after: 2 * time.Hour, request: newRequest(evictedThen, cancellationForbidden), want: garbageDelete},
-		"misnamed, it goes at once":      {request: newRequest(invalid), misnamed: true, want: garbageDelete},
-		"misnamed, and TTL is off":       {request: newRequest(invalid), forever: true, misnamed: true, want: garbageDelete},
-		"misnamed, and going":            {request: newRequest(beingDeleted, invalid), misnamed: true, want: garbageKeep},
-		"a clock that was turned back":   {after: -time.Hour, request: newRequest(evictedThen), want: garbageWait, wait: 2*time.Hour + time.Minute},
+		"an active request":             {after: time.Hour, request: newRequest(having(targets(), active(builtIn, 0))), want: garbageKeep},
+		"a condition that is not True":  {after: time.Hour, request: newRequest(having(condition(evicted, metav1.ConditionFalse, "", "", 0))), want: garbageKeep},
+		"a second before the TTL ends":  {after: time.Hour + 59*time.Second, request: newRequest(evictedThen), want: garbageWait, wait: time.Second},
+		"when the TTL ends":             {after: time.Hour + 60*time.Second, request: newRequest(evictedThen), want: garbageDelete},
+		"canceled, when the TTL ends":   {after: time.Hour + 60*time.Second, request: newRequest(withoutRequesters, canceledThen), want: garbageDelete},
+		"kept forever":                  {after: 1000 * time.Hour, request: newRequest(evictedThen), forever: true, want: garbageKeep},
+		"other finalizers keep it":      {after: 1000 * time.Hour, request: newRequest(beingDeleted, evictedThen), want: garbageKeep},
+		"a requester is added":          {request: newRequest(generation(2), canceledThen), want: garbageDelete},
+		"a requester, and no TTL":       {request: newRequest(generation(2), canceledThen), forever: true, want: garbageDelete},
+		"a requester while deleting":    {request: newRequest(generation(2), beingDeleted, canceledThen), want: garbageKeep},
+		"canceled, last one leaves":     {after: time.Minute, request: newRequest(generation(2), withoutRequesters, invalid), want: garbageWait, wait: time.Hour},
+		"canceled with its requesters":  {after: time.Minute, request: newRequest(invalid), want: garbageWait, wait: time.Hour},
+		"its pod exists now":            {request: newRequest(generation(2), invalid), want: garbageDelete},
+		"evicted, a requester is added": {after: time.Minute, request: newRequest(generation(2), evictedThen), want: garbageWait, wait: time.Hour},
+		"evicted, with policy Forbid":   {after: 2 * time.Hour, request: newRequest(evictedThen, cancellationForbidden), want: garbageDelete},
+		"misnamed":                      {request: newRequest(invalid), misnamed: true, want: garbageDelete},
+		"misnamed, and no TTL":          {request: newRequest(invalid), forever: true, misnamed: true, want: garbageDelete},
+		"misnamed, while deleting":      {request: newRequest(beingDeleted, invalid), misnamed: true, want: garbageKeep},
+		"the clock was set back":        {after: -time.Hour, request: newRequest(evictedThen), want: garbageWait, wait: 2*time.Hour + time.Minute},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -28,39 +28,39 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// life is an eviction as this controller writes it, and what it then says to others of
-// what keeps the pod.
-type life struct {
+// evictionRun is an eviction as this controller writes it, with the blockers that component-helpers
+// derives from it.
+type evictionRun struct {
 	pod     *v1.Pod
 	request *coordinationv1alpha1.EvictionRequest
 	seen    []string
 }
 
-func newLife(changes ...func(*v1.Pod)) *life {
-	return &life{pod: newPod(changes...), request: newRequest(deadlineOf(1200))}
+func newEvictionRun(changes ...func(*v1.Pod)) *evictionRun {
+	return &evictionRun{pod: newPod(changes...), request: newRequest(deadlineOf(1200))}
 }
 
-// passes lets the controller look at the request at a time after its creation.
-func (l *life) passes(offset time.Duration) {
+// sync syncs the request at a time after its creation.
+func (l *evictionRun) sync(offset time.Duration) {
 	status, _ := computeStatus(at(offset).Time, time.Time{}, l.request, l.pod)
 	l.request.Status = *status
-	l.look(offset)
+	l.observe(offset)
 }
 
-// ends lets the controller notice that the pod is gone; others may still see it.
-func (l *life) ends(offset time.Duration) {
+// podGone syncs the request after the pod is gone. Others may still have the pod in their cache.
+func (l *evictionRun) podGone(offset time.Duration) {
 	status, _ := computeStatus(at(offset).Time, time.Time{}, l.request, nil)
 	l.request.Status, l.pod.DeletionTimestamp = *status, nil
-	l.look(offset)
+	l.observe(offset)
 }
 
-// acts lets somebody write to the status.
-func (l *life) acts(offset time.Duration, write func(*coordinationv1alpha1.EvictionRequestStatus)) {
+// write lets another client write to the status.
+func (l *evictionRun) write(offset time.Duration, write func(*coordinationv1alpha1.EvictionRequestStatus)) {
 	write(&l.request.Status)
-	l.look(offset)
+	l.observe(offset)
 }
 
-func (l *life) look(offset time.Duration) {
+func (l *evictionRun) observe(offset time.Duration) {
 	budgets := func(*v1.Pod) []*policyv1.PodDisruptionBudget {
 		return []*policyv1.PodDisruptionBudget{newBudget("web")}
 	}
@@ -76,35 +76,35 @@ func (l *life) look(offset time.Duration) {
 	l.seen = append(l.seen, text)
 }
 
-// TestHolds checks that what component-helpers reads from a request is what this
-// controller has meant.
+// TestHolds checks that component-helpers derives the right blockers from the requests that this
+// controller writes.
 func TestHolds(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		tell func() *life
+		run  func() *evictionRun
 		want []string
 	}{
 		{
 			name: "interceptor, budget, termination",
-			tell: func() *life {
-				l := newLife(interceptedBy(first))
-				l.look(0)
-				l.passes(0)
-				l.passes(61 * time.Second)
-				l.acts(70*time.Second, reporting(alive(first, 70*time.Second, 70*time.Second)))
-				l.passes(71 * time.Second)
-				l.acts(2*time.Minute, reporting(done(first, 2*time.Minute)))
-				l.passes(2 * time.Minute)
-				l.acts(3*time.Minute, func(status *coordinationv1alpha1.EvictionRequestStatus) {
+			run: func() *evictionRun {
+				l := newEvictionRun(interceptedBy(first))
+				l.observe(0)
+				l.sync(0)
+				l.sync(61 * time.Second)
+				l.write(70*time.Second, reporting(alive(first, 70*time.Second, 70*time.Second)))
+				l.sync(71 * time.Second)
+				l.write(2*time.Minute, reporting(done(first, 2*time.Minute)))
+				l.sync(2 * time.Minute)
+				l.write(3*time.Minute, func(status *coordinationv1alpha1.EvictionRequestStatus) {
 					recordRefusal(at(3*time.Minute).Time, status, coordinationv1alpha1.EvictionRequestReasonEvictionRefused, "a webhook refuses")
 				})
-				l.acts(4*time.Minute, func(status *coordinationv1alpha1.EvictionRequestStatus) {
-					recordRefusal(at(4*time.Minute).Time, status, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, "no room")
+				l.write(4*time.Minute, func(status *coordinationv1alpha1.EvictionRequestStatus) {
+					recordRefusal(at(4*time.Minute).Time, status, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, "no disruptions allowed")
 				})
 				terminatingSince(5 * time.Minute)(l.pod)
-				l.passes(5 * time.Minute)
-				l.passes(6 * time.Minute)
-				l.ends(7 * time.Minute)
+				l.sync(5 * time.Minute)
+				l.sync(6 * time.Minute)
+				l.podGone(7 * time.Minute)
 				return l
 			},
 			want: []string{
@@ -123,14 +123,14 @@ func TestHolds(t *testing.T) {
 			},
 		},
 		{
-			name: "DaemonSet pod that nobody handles",
-			tell: func() *life {
-				l := newLife(ownedBy("DaemonSet", true))
-				l.passes(0)
-				l.passes(2 * time.Minute)
-				// Nobody behind it could end the pod: it has no deadline.
-				l.passes(20 * time.Minute)
-				l.passes(24 * time.Hour)
+			name: "DaemonSet pod without an interceptor that acts",
+			run: func() *evictionRun {
+				l := newEvictionRun(ownedBy("DaemonSet", true))
+				l.sync(0)
+				l.sync(2 * time.Minute)
+				// No other interceptor could stop the pod, so there is no deadline.
+				l.sync(20 * time.Minute)
+				l.sync(24 * time.Hour)
 				return l
 			},
 			want: []string{
@@ -141,22 +141,22 @@ func TestHolds(t *testing.T) {
 			},
 		},
 		{
-			name: "called off",
-			tell: func() *life {
-				l := newLife()
-				l.passes(0)
-				l.acts(time.Minute, func(status *coordinationv1alpha1.EvictionRequestStatus) {
-					recordRefusal(at(time.Minute).Time, status, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, "no room")
+			name: "canceled",
+			run: func() *evictionRun {
+				l := newEvictionRun()
+				l.sync(0)
+				l.write(time.Minute, func(status *coordinationv1alpha1.EvictionRequestStatus) {
+					recordRefusal(at(time.Minute).Time, status, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, "no disruptions allowed")
 				})
 				withoutRequesters(l.request)
-				l.passes(2 * time.Minute)
+				l.sync(2 * time.Minute)
 				return l
 			},
 			want: []string{"0s: Evicting", "1m0s: DisruptionBudget prod/web", "2m0s: free"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.tell().seen); diff != "" {
+			if diff := cmp.Diff(tc.want, tc.run().seen); diff != "" {
 				t.Errorf("holds (-want, +got):\n%s", diff)
 			}
 		})

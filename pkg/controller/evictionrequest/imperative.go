@@ -29,22 +29,22 @@ import (
 )
 
 const (
-	// minRetryDelay separates the first attempts of a blocked eviction. It is the least
-	// time between two heartbeats, so that every attempt can record its own, and a
-	// restarted controller knows when the last one was. A change of the budget or the
-	// pod brings the next attempt forward.
+	// minRetryDelay is the delay after the first refused attempt. It is the minimum time between
+	// two heartbeats, so that each attempt can record its own heartbeat, and a restarted controller
+	// knows when the last attempt was. A change of the budget or the pod triggers the next attempt
+	// earlier.
 	minRetryDelay = time.Minute
 
-	// maxRetryDelay is where the delay, which doubles with every refused attempt, ends
-	// (KEP-4563, Eviction: approximately 15 minutes).
+	// maxRetryDelay is the maximum delay. The delay doubles with each refused attempt (KEP-4563,
+	// Eviction: approximately 15 minutes).
 	maxRetryDelay = 15 * time.Minute
 
-	// maxMessageLength is the bound of status.interceptors[].message and of the message
-	// of a condition, in bytes.
+	// maxMessageLength is the maximum length of status.interceptors[].message and of the message of
+	// a condition, in bytes.
 	maxMessageLength = 32768
 
-	// terminationReportDelay is how long a pod may take to end before that is reported.
-	// Most pods are gone by then, and the write is saved.
+	// terminationReportDelay is how long a pod may terminate before that is reported. Most pods are
+	// gone by then, which saves the write.
 	terminationReportDelay = 10 * time.Second
 )
 
@@ -52,22 +52,23 @@ const (
 type imperativeStep int
 
 const (
-	// stepWait does nothing until time passes or something changes.
+	// stepWait waits for time to pass or for an event.
 	stepWait imperativeStep = iota
 	// stepEvict calls the pods/eviction subresource.
 	stepEvict
-	// stepAwaitBudget is stepEvict as soon as the budget of the pod allows it, or when time
-	// has passed.
+	// stepAwaitBudget evicts as soon as the budget of the pod allows it, or when the delay has
+	// passed.
 	stepAwaitBudget
-	// stepDecline completes without an eviction: this kind of pod is not evicted.
+	// stepDecline completes without an eviction: pods of this kind are not evicted.
 	stepDecline
-	// stepReportTermination says that the pod is on its way out.
+	// stepReportTermination reports that the pod is terminating.
 	stepReportTermination
 )
 
-// nextImperativeStep decides for a request and its pod. The duration says when time alone
-// changes the step; zero leaves that to the next event. podChanged is whether the pod has
-// changed since the last attempt, which may have freed it of what refused that.
+// nextImperativeStep decides the next step for a request and its pod. The duration is the delay
+// after which the step changes without an event; zero means that only an event changes it.
+// podChanged is whether the pod has changed since the last attempt, which may have removed the
+// reason of a refusal.
 func nextImperativeStep(now time.Time, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod, podChanged bool) (imperativeStep, time.Duration) {
 	status := &request.Status
 	entry := interceptorStatus(status, coordinationv1alpha1.EvictionInterceptorImperative)
@@ -99,7 +100,7 @@ func nextImperativeStep(now time.Time, request *coordinationv1alpha1.EvictionReq
 	return stepWait, wait
 }
 
-// nextTerminationStep decides for a pod that is terminating already.
+// nextTerminationStep decides the next step for a pod that is terminating.
 func nextTerminationStep(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, entry *coordinationv1alpha1.InterceptorStatus, pod *v1.Pod) (imperativeStep, time.Duration) {
 	if isBlocked(status) {
 		return stepReportTermination, 0
@@ -118,7 +119,7 @@ func nextTerminationStep(now time.Time, status *coordinationv1alpha1.EvictionReq
 	return stepReportTermination, 0
 }
 
-// declineReason says why a pod is not evicted through the API, or "".
+// declineReason returns why a pod is not evicted through the API, or "".
 func declineReason(pod *v1.Pod) string {
 	if isMirrorPod(pod) {
 		return "Not evicted: a mirror pod only shows a static pod of the kubelet."
@@ -129,7 +130,7 @@ func declineReason(pod *v1.Pod) string {
 	return ""
 }
 
-// retryDelay returns how long to wait after the given number of refused attempts.
+// retryDelay returns the delay after the given number of refused attempts.
 func retryDelay(retries int32) time.Duration {
 	delay := minRetryDelay
 	for i := int32(1); i < retries && delay < maxRetryDelay; i++ {
@@ -138,7 +139,7 @@ func retryDelay(retries int32) time.Duration {
 	return min(delay, maxRetryDelay)
 }
 
-// recordRefusal reports an attempt that the API server refused.
+// recordRefusal records an attempt that the API server refused.
 func recordRefusal(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, reason, detail string) {
 	entry := interceptorStatus(status, coordinationv1alpha1.EvictionInterceptorImperative)
 	recordHeartbeat(now, entry)
@@ -147,7 +148,7 @@ func recordRefusal(now time.Time, status *coordinationv1alpha1.EvictionRequestSt
 	setCondition(now, status, coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionTrue, reason, truncate(detail, maxMessageLength))
 }
 
-// recordTermination reports that the pod is on its way out.
+// recordTermination records that the pod is terminating.
 func recordTermination(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus) {
 	entry := interceptorStatus(status, coordinationv1alpha1.EvictionInterceptorImperative)
 	recordHeartbeat(now, entry)
@@ -156,13 +157,13 @@ func recordTermination(now time.Time, status *coordinationv1alpha1.EvictionReque
 		coordinationv1alpha1.EvictionRequestReasonNotBlocked, entry.Message)
 }
 
-// recordDecline completes the turn without an eviction.
+// recordDecline completes the built-in interceptor without an eviction.
 func recordDecline(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, message string) {
 	completeImperative(now, status, message)
 }
 
-// completeImperative ends the turn of the built-in interceptor in its own entry. The
-// message says how; what it said before is history.
+// completeImperative sets the completionTime of the built-in interceptor. The message replaces the
+// previous one.
 func completeImperative(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, message string) {
 	entry := interceptorStatus(status, coordinationv1alpha1.EvictionInterceptorImperative)
 	if entry == nil || entry.CompletionTime != nil {
@@ -173,8 +174,8 @@ func completeImperative(now time.Time, status *coordinationv1alpha1.EvictionRequ
 	entry.Message = message
 }
 
-// recordHeartbeat keeps the rules of the API: startTime is set once, together with
-// the first heartbeatTime, and two heartbeats are at least a minute apart.
+// recordHeartbeat follows the validation rules of the API: startTime is set once, together with the
+// first heartbeatTime, and two heartbeats are at least a minute apart.
 func recordHeartbeat(now time.Time, entry *coordinationv1alpha1.InterceptorStatus) {
 	if entry.StartTime == nil {
 		entry.StartTime = &metav1.Time{Time: now}
@@ -193,8 +194,8 @@ func isBlockedBy(status *coordinationv1alpha1.EvictionRequestStatus, reason stri
 	return condition != nil && condition.Status == metav1.ConditionTrue && condition.Reason == reason
 }
 
-// truncate keeps a message within a bound of length bytes. It cuts no character in two: the rest of
-// one would be encoded as a longer replacement character, beyond the bound again.
+// truncate limits a message to length bytes. It does not split a character: the rest of one would
+// be encoded as a longer replacement character and exceed the limit again.
 func truncate(message string, length int) string {
 	if len(message) <= length {
 		return message

@@ -41,11 +41,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// evictionItem is what an eviction worker takes on: the next step for a request, or the
-// next eviction under a budget. As the queue hands out each item once at a time, a budget
-// has as many evictions in flight as it has slots.
+// evictionItem is a work item of an eviction worker: the next step for one request, or the next
+// eviction under a budget. The queue hands out each item to one worker at a time, so a budget has
+// as many evictions in flight as it has slots.
 type evictionItem struct {
-	// request is set for the step of a request, and empty for an eviction under a budget.
+	// request is set for the step of one request, and empty for an eviction under a budget.
 	request types.NamespacedName
 	budget  types.NamespacedName
 	slot    int
@@ -53,33 +53,33 @@ type evictionItem struct {
 
 func itemOf(request types.NamespacedName) evictionItem { return evictionItem{request: request} }
 
-// namespace is where the pod is that the item is about. A budget is in that of its pods.
+// namespace returns the namespace of the pod. A budget is in the namespace of its pods.
 func (i evictionItem) namespace() string { return cmp.Or(i.request.Namespace, i.budget.Namespace) }
 
 const (
-	// contentionPause is how long no eviction under a budget is tried after the API server
-	// has refused one for which the cached budget has room: there is a newer one, and its
-	// event ends the pause. The requests would only be refused one after another.
+	// contentionPause is how long no eviction under a budget is attempted after the API server has
+	// refused one that the cached budget allows. The API server has a newer version of the budget,
+	// and its event ends the pause. Without the pause, the other requests would be refused as well.
 	contentionPause = time.Second
 
-	// maxContentionDelay bounds the delay of a request that is refused so again and again.
-	// Others under the same budget go first meanwhile.
+	// maxContentionDelay is the maximum delay of a request that is refused in this way repeatedly.
+	// Other requests under the same budget are processed in the meantime.
 	maxContentionDelay = time.Minute
 
-	// minRetryAfter and maxRetryAfter bound the time after which an answer asks to be called
-	// again. Webhooks can name any: none may cause a loop without a pause, nor silence.
+	// minRetryAfter and maxRetryAfter limit the retry delay that a response asks for. Webhooks can
+	// return any value: it must cause neither a busy loop nor an eviction that is never retried.
 	minRetryAfter = time.Second
 	maxRetryAfter = 2 * time.Minute
 
-	// maxOverloadPause bounds how long the other requests of a budget wait, too, where one was
-	// asked to come back later: the API server is busy, or it was only about that pod.
+	// maxOverloadPause limits how long the other requests of a budget wait if a response asked for
+	// a retry later. The API server may be overloaded, or the response may be about that pod only.
 	maxOverloadPause = 10 * time.Second
 )
 
-// imperativeInterceptor is imperative-eviction.k8s.io. It has a queue of its own,
-// because its calls may take long: the API server serializes evictions per budget. A
-// request whose pod has one budget waits for its eviction in the queue of that budget, of
-// which the oldest that may go is evicted; all others are evicted for themselves.
+// imperativeInterceptor is imperative-eviction.k8s.io. It has a queue of its own, because its calls
+// may take long: the API server serializes evictions per budget. A request whose pod has one budget
+// waits in the queue of that budget, which evicts the oldest pod that the budget allows. All other
+// pods are evicted independently.
 type imperativeInterceptor struct {
 	requestLister coordinationlisters.EvictionRequestLister
 	podLister     corelisters.PodLister
@@ -88,24 +88,24 @@ type imperativeInterceptor struct {
 	evict   podeviction.Evictor
 	writer  *requestWriter
 	waiting *budgetQueues
-	// evicted holds until when pods whose eviction succeeded are left alone: the cache may
-	// still show them as they were.
+	// evicted holds the times until which pods are skipped after a successful eviction: the cache
+	// may still have their previous state.
 	evicted *podTimes
-	// retryAfter holds the times before which the API server does not want to be asked
-	// again about a pod.
+	// retryAfter holds the times before which the API server asked not to retry the eviction of a
+	// pod.
 	retryAfter *podTimes
 	// changed holds the pods that have changed since the last attempt.
 	changed *podSet
 
 	queue workqueue.TypedDelayingInterface[evictionItem]
-	// limitWorkers shares that many workers of the queue among the namespaces.
+	// limitWorkers sets how many workers of the queue the namespaces share.
 	limitWorkers func(workers int)
-	// backoff says how long a request waits that fails again and again.
+	// backoff computes the delay of a request that fails repeatedly.
 	backoff workqueue.TypedRateLimiter[types.NamespacedName]
 	clock   clock.WithTicker
 }
 
-// sync handles an item. What fails is tried again with an increasing delay of its own.
+// sync handles an item. Failed requests are retried with an exponential backoff of their own.
 func (i *imperativeInterceptor) sync(ctx context.Context, item evictionItem) {
 	request, err := item.request, error(nil)
 	if item.request == (types.NamespacedName{}) {
@@ -119,7 +119,7 @@ func (i *imperativeInterceptor) sync(ctx context.Context, item evictionItem) {
 	}
 }
 
-// eviction is what the caches say of a request, its pod and its budgets.
+// eviction is a request with its pod and its budgets, as read from the caches.
 type eviction struct {
 	request *coordinationv1alpha1.EvictionRequest
 	pod     *v1.Pod
@@ -128,7 +128,7 @@ type eviction struct {
 
 func (e *eviction) key() types.NamespacedName { return keyOf(e.request) }
 
-// budgetKeys names the budgets that select the pod.
+// budgetKeys returns the keys of the budgets that select the pod.
 func (e *eviction) budgetKeys() []types.NamespacedName {
 	var keys []types.NamespacedName
 	for _, budget := range e.budgets {
@@ -137,17 +137,17 @@ func (e *eviction) budgetKeys() []types.NamespacedName {
 	return keys
 }
 
-// governedBy returns the budget in whose queue the pod waits, or nil: it has none, or
-// several, of which the API server would ask none.
-func (e *eviction) governedBy() *policyv1.PodDisruptionBudget {
-	if budgets := governing(e.pod, e.budgets); len(budgets) == 1 {
+// budget returns the budget in whose queue the pod waits. It returns nil if the pod has none, or
+// several: the API server refuses to evict such a pod without a check of the budgets.
+func (e *eviction) budget() *policyv1.PodDisruptionBudget {
+	if budgets := applicable(e.pod, e.budgets); len(budgets) == 1 {
 		return budgets[0]
 	}
 	return nil
 }
 
-// read returns what the caches say of a request, or nil when it or its pod is not there, or
-// the cache is older than the last own write.
+// read returns the cached state of a request. It returns nil if the request or its pod is gone, or
+// if the cache is older than the last write.
 func (i *imperativeInterceptor) read(key types.NamespacedName) (*eviction, error) {
 	if !i.writer.isCurrent(key) {
 		return nil, nil
@@ -169,11 +169,11 @@ func (i *imperativeInterceptor) read(key types.NamespacedName) (*eviction, error
 	return &eviction{request, pod, podeviction.BudgetsOf(i.budgetLister, pod)}, nil
 }
 
-// syncRequest takes the next step for one request. Where that is an eviction under a
-// budget, the request joins the queue of the budget.
+// syncRequest does the next step for one request. If that is an eviction under a budget, the
+// request is added to the queue of the budget.
 func (i *imperativeInterceptor) syncRequest(ctx context.Context, key types.NamespacedName) error {
 	request, err := i.requestLister.EvictionRequests(key.Namespace).Get(key.Name)
-	if apierrors.IsNotFound(err) || err == nil && !isItsTurn(request) {
+	if apierrors.IsNotFound(err) || err == nil && !isImperativeActive(request) {
 		i.forget(key)
 		return nil
 	}
@@ -182,7 +182,7 @@ func (i *imperativeInterceptor) syncRequest(ctx context.Context, key types.Names
 		return err
 	}
 	if e == nil {
-		// The event of the own write or of the pod should bring the next sync.
+		// The event of our write or of the pod should trigger the next sync.
 		i.queue.AddAfter(itemOf(key), safetyDelay())
 		return nil
 	}
@@ -190,12 +190,12 @@ func (i *imperativeInterceptor) syncRequest(ctx context.Context, key types.Names
 	step, wait := i.nextStep(now, e)
 	i.queue.AddAfter(itemOf(key), earliest(wait, safetyDelay()))
 	if taken := i.place(now, e, step, wait); taken {
-		return nil // It comes again when its eviction has an answer.
+		return nil // It is enqueued again when its eviction returns.
 	}
 	status := e.request.Status.DeepCopy()
 	switch step {
 	case stepEvict:
-		if e.governedBy() == nil {
+		if e.budget() == nil {
 			return i.evictPod(ctx, e)
 		}
 		return nil
@@ -207,12 +207,12 @@ func (i *imperativeInterceptor) syncRequest(ctx context.Context, key types.Names
 	return i.writer.setStatus(ctx, e.request, status)
 }
 
-// isItsTurn reports whether the built-in interceptor has anything to do for the request.
-func isItsTurn(request *coordinationv1alpha1.EvictionRequest) bool {
+// isImperativeActive reports whether the built-in interceptor is active for the request.
+func isImperativeActive(request *coordinationv1alpha1.EvictionRequest) bool {
 	return !isFinished(&request.Status) && activeInterceptor(&request.Status) == coordinationv1alpha1.EvictionInterceptorImperative
 }
 
-// nextStep is nextImperativeStep with what this process remembers.
+// nextStep is nextImperativeStep with the state of this process.
 func (i *imperativeInterceptor) nextStep(now time.Time, e *eviction) (imperativeStep, time.Duration) {
 	step, wait := nextImperativeStep(now, e.request, e.pod, i.changed.has(e.pod.UID))
 	if step != stepEvict && step != stepAwaitBudget {
@@ -223,26 +223,26 @@ func (i *imperativeInterceptor) nextStep(now time.Time, e *eviction) (imperative
 			return stepWait, wait
 		}
 	}
-	if step == stepAwaitBudget && len(governing(e.pod, e.budgets)) == 0 {
-		return stepEvict, 0 // What it has waited for is gone.
+	if step == stepAwaitBudget && len(applicable(e.pod, e.budgets)) == 0 {
+		return stepEvict, 0 // The budget that refused it no longer applies.
 	}
 	return step, wait
 }
 
-// place has the request wait in the queue of its budget if that is the step, and returns
-// whether it is being evicted at this moment.
+// place adds the request to the queue of its budget if the step is an eviction. It reports whether
+// the request is being evicted at the moment.
 func (i *imperativeInterceptor) place(now time.Time, e *eviction, step imperativeStep, wait time.Duration) (taken bool) {
 	var c *candidate
-	budget := e.governedBy()
+	budget := e.budget()
 	if budget != nil && (step == stepEvict || step == stepAwaitBudget) {
 		c = &candidate{request: e.key(), created: e.request.CreationTimestamp.Time, healthy: podutil.IsPodReady(e.pod), dueAt: now.Add(wait)}
 	}
 	keys := e.budgetKeys()
 	taken = i.waiting.place(e.key(), keys, c)
 	if c != nil {
-		i.wake(keyOf(budget))
+		i.enqueueBudget(keyOf(budget))
 	}
-	// Who handled the event of a budget before the request was placed has not found it.
+	// A budget event that was handled before the request was placed did not find the request.
 	again := eviction{e.request, e.pod, podeviction.BudgetsOf(i.budgetLister, e.pod)}
 	if !slices.Equal(keys, again.budgetKeys()) {
 		i.queue.Add(itemOf(e.key()))
@@ -250,8 +250,8 @@ func (i *imperativeInterceptor) place(now time.Time, e *eviction, step imperativ
 	return taken
 }
 
-// wake has an eviction tried under the budget, if a request waits for it.
-func (i *imperativeInterceptor) wake(budget types.NamespacedName) {
+// enqueueBudget enqueues the next eviction under the budget if a request waits for it.
+func (i *imperativeInterceptor) enqueueBudget(budget types.NamespacedName) {
 	if !i.waiting.has(budget) {
 		return
 	}
@@ -260,59 +260,59 @@ func (i *imperativeInterceptor) wake(budget types.NamespacedName) {
 	}
 }
 
-// noteChange remembers that a pod has changed, if an attempt to evict it may follow: what
-// has refused it before, such as a webhook, may not do so any more.
+// noteChange records that a pod has changed, if it may be evicted: what refused the eviction
+// before, such as a webhook, may now allow it.
 func (i *imperativeInterceptor) noteChange(pod *v1.Pod) {
 	request, err := i.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
-	if err == nil && isItsTurn(request) {
+	if err == nil && isImperativeActive(request) {
 		i.changed.add(pod.UID)
 	}
 }
 
-// placeAgain decides again for all requests whose pods the budget selected: its selector has
-// changed, or it is gone.
-func (i *imperativeInterceptor) placeAgain(budget types.NamespacedName) {
+// enqueueRelated enqueues all requests whose pods the budget selected, because its selector has
+// changed or it is gone.
+func (i *imperativeInterceptor) enqueueRelated(budget types.NamespacedName) {
 	for _, request := range i.waiting.relatedTo(budget) {
 		i.queue.Add(itemOf(request))
 	}
 }
 
-// syncBudget evicts the oldest pod under a budget that may go now, and returns its request.
+// syncBudget evicts the oldest pod that the budget allows, and returns its request.
 func (i *imperativeInterceptor) syncBudget(ctx context.Context, item evictionItem) (types.NamespacedName, error) {
 	budget, err := i.budgetLister.PodDisruptionBudgets(item.budget.Namespace).Get(item.budget.Name)
 	if err != nil {
-		i.placeAgain(item.budget)
+		i.enqueueRelated(item.budget)
 		return types.NamespacedName{}, nil
 	}
 	now := i.clock.Now()
-	room := roomOf(budget, i.waiting.used(item.budget, budget.ResourceVersion))
-	key, found, wait := i.waiting.next(item.budget, budget.ResourceVersion, now, room)
+	allowance := allowanceOf(budget, i.waiting.used(item.budget, budget.ResourceVersion))
+	key, found, wait := i.waiting.next(item.budget, budget.ResourceVersion, now, allowance)
 	if !found {
 		if wait > 0 {
 			i.queue.AddAfter(item, wait)
 		}
 		return types.NamespacedName{}, nil
 	}
-	// Whatever becomes of this one, it is the turn of the next then.
+	// The next request is processed afterwards, whatever the outcome of this one.
 	defer i.queue.Add(item)
 	defer func() {
 		if again := i.waiting.done(item.budget, key); again {
 			i.queue.Add(itemOf(key))
 		}
 	}()
-	return key, i.evictNext(ctx, now, key, budget, room)
+	return key, i.evictNext(ctx, now, key, budget, allowance)
 }
 
-// evictNext evicts the pod of a request that was taken out of the queue of a budget, if all
-// is still as it was when the request was placed there.
-func (i *imperativeInterceptor) evictNext(ctx context.Context, now time.Time, key types.NamespacedName, budget *policyv1.PodDisruptionBudget, room room) error {
+// evictNext evicts the pod of a request that was taken from the queue of a budget, if its state has
+// not changed since it was placed there.
+func (i *imperativeInterceptor) evictNext(ctx context.Context, now time.Time, key types.NamespacedName, budget *policyv1.PodDisruptionBudget, allowance allowance) error {
 	e, err := i.read(key)
 	if err != nil {
 		return err
 	}
-	if e != nil && e.governedBy() != nil && keyOf(e.governedBy()) == keyOf(budget) {
+	if e != nil && e.budget() != nil && keyOf(e.budget()) == keyOf(budget) {
 		step, _ := i.nextStep(now, e)
-		if step == stepEvict || step == stepAwaitBudget && room.allows(podutil.IsPodReady(e.pod)) {
+		if step == stepEvict || step == stepAwaitBudget && allowance.allows(podutil.IsPodReady(e.pod)) {
 			return i.evictPod(ctx, e)
 		}
 	}
@@ -320,18 +320,18 @@ func (i *imperativeInterceptor) evictNext(ctx context.Context, now time.Time, ke
 	return nil
 }
 
-// evictPod makes one attempt. Only a refusal is written down: after a success, the
-// end of the pod speaks for itself.
+// evictPod makes one attempt. Only a refusal is recorded in the status: after a success, the
+// deletion of the pod ends the request.
 func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error {
 	i.changed.remove(e.pod.UID)
 	err := i.evict(ctx, e.pod, evictionPreconditions(e.pod, e.budgets))
-	// The call may have taken seconds: what is recorded carries the time of the answer.
+	// The call may have taken seconds. The recorded time is the time of the response.
 	now := i.clock.Now()
 	outcome, detail := podeviction.Classify(err, e.budgets)
 	contended := outcome == podeviction.Budget && budgetsAllow(e.pod, e.budgets)
 	if contended {
-		// The budget in the cache has room, so the API server knows a newer one, or was
-		// busy with other evictions. That is no state worth reporting.
+		// The cached budget allows the eviction, so the API server has a newer version of it, or
+		// had conflicts with other evictions. Such a state is too short to report.
 		outcome = podeviction.Retry
 	}
 	metrics.CountImperativeEviction(outcome.String())
@@ -358,15 +358,15 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 	return i.writer.setStatus(ctx, e.request, status)
 }
 
-// retry has the eviction tried again after an answer that says nothing of the pod: when
-// the API server has asked to, or after a delay that increases.
+// retry schedules the next attempt after a response that says nothing about the pod: after the
+// delay that the API server asked for, or after an increasing one.
 func (i *imperativeInterceptor) retry(ctx context.Context, now time.Time, e *eviction, err error, contended bool) error {
-	item, budget := itemOf(e.key()), e.governedBy()
+	item, budget := itemOf(e.key()), e.budget()
 	delay, asked := requestedDelay(err)
 	if !asked && !contended {
 		return fmt.Errorf("evicting pod %s: %w", e.pod.Name, err)
 	}
-	klog.FromContext(ctx).V(2).Info("The eviction is tried again later", "pod", klog.KObj(e.pod), "err", err)
+	klog.FromContext(ctx).V(2).Info("Will retry the eviction later", "pod", klog.KObj(e.pod), "err", err)
 	if budget != nil {
 		if contended {
 			i.waiting.pause(keyOf(budget), now.Add(contentionPause), budget.ResourceVersion)
@@ -381,20 +381,20 @@ func (i *imperativeInterceptor) retry(ctx context.Context, now time.Time, e *evi
 	return nil
 }
 
-// requestedDelay returns how long to wait if the answer asks for a delay, within bounds.
+// requestedDelay returns the delay that the response asks for, within limits.
 func requestedDelay(err error) (delay time.Duration, asked bool) {
 	seconds, asked := apierrors.SuggestsClientDelay(err)
-	// Compared as a number of seconds, which no duration may overflow.
+	// Limited as a number of seconds, because the conversion to a duration could overflow.
 	seconds = min(max(seconds, int(minRetryAfter/time.Second)), int(maxRetryAfter/time.Second))
 	return time.Duration(seconds) * time.Second, asked
 }
 
-// evictionPreconditions makes sure that this instance of the pod is evicted and no
-// other. Without a budget it also has to be as it was seen: where another leader, or an
-// API server that died before it answered, has evicted it already, it is not evicted
-// again. With a budget that would do harm: the API server takes the pod off the budget
-// before it compares versions, and a pod whose status had just changed would cost the
-// budget one disruption, until the disruption controller notices after two minutes.
+// evictionPreconditions ensures that only this instance of the pod is evicted. Without a budget,
+// the resourceVersion must match as well: a pod that was already evicted by another leader, or by
+// an API server that failed before it responded, is not evicted again. With a budget, such a
+// precondition would do harm: the API server subtracts the pod from the budget before it checks the
+// version, and a pod whose status has just changed would cost the budget one disruption until the
+// disruption controller corrects it after two minutes.
 func evictionPreconditions(pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget) *metav1.Preconditions {
 	preconditions := &metav1.Preconditions{UID: &pod.UID}
 	if len(budgets) == 0 {
@@ -403,14 +403,13 @@ func evictionPreconditions(pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget)
 	return preconditions
 }
 
-// rememberEvicted keeps the pod from being evicted again before the cache shows that
-// it terminates. When its request was deleted during the call, no event will come to
-// forget it.
+// rememberEvicted prevents that the pod is evicted again before the cache shows that it terminates.
+// If the request was deleted during the call, no event removes the entry, so it is removed here.
 func (i *imperativeInterceptor) rememberEvicted(now time.Time, e *eviction) {
-	if budget := e.governedBy(); budget != nil && podutil.IsPodReady(e.pod) {
+	if budget := e.budget(); budget != nil && podutil.IsPodReady(e.pod) {
 		key, version := keyOf(budget), budget.ResourceVersion
-		if spent := i.waiting.spend(key, version); !roomOf(budget, spent).healthy {
-			// The API server has just written that there is no room any more.
+		if spent := i.waiting.spend(key, version); !allowanceOf(budget, spent).healthy {
+			// The API server has just used up the last disruption of the budget.
 			i.waiting.pause(key, now.Add(contentionPause), version)
 		}
 	}
@@ -420,7 +419,7 @@ func (i *imperativeInterceptor) rememberEvicted(now time.Time, e *eviction) {
 	}
 }
 
-// forget drops what is remembered of a request that is over.
+// forget drops the state of this process about a finished request.
 func (i *imperativeInterceptor) forget(key types.NamespacedName) {
 	uid := types.UID(key.Name)
 	i.waiting.forget(key)

@@ -39,15 +39,15 @@ import (
 
 var podResource = schema.GroupResource{Resource: "pods"}
 
-// violation is the answer of the pods/eviction subresource while a budget has no room.
+// violation is the response of the pods/eviction subresource if a budget allows no disruption.
 func violation(cause string) *apierrors.StatusError {
 	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: cause}}
 	return err
 }
 
-// twoBudgets is its answer where two budgets select the pod; it comes in the body of
-// a successful response.
+// twoBudgets is the response if two budgets select the pod. It is sent in the body of a successful
+// response.
 func twoBudgets() *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
@@ -56,19 +56,19 @@ func twoBudgets() *apierrors.StatusError {
 	}}
 }
 
-// budgetNotFound is its answer where the budget is deleted during the call.
+// budgetNotFound is the response if the budget is deleted during the call.
 func budgetNotFound() error {
 	return apierrors.NewNotFound(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, "web")
 }
 
-// negativeBudget is its answer where the status of the budget makes no sense.
+// negativeBudget is the response if the status of the budget is invalid.
 func negativeBudget() error {
 	return apierrors.NewForbidden(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudget"}, "web", errors.New("pdb disruptions allowed is negative"))
 }
 
-// its is what a request needs for the built-in interceptor to act.
-func its(words ...func(*coordinationv1alpha1.EvictionRequestStatus)) func(*coordinationv1alpha1.EvictionRequest) {
-	return having(append([]func(*coordinationv1alpha1.EvictionRequestStatus){targets(), active(builtIn, 0)}, words...)...)
+// imperativeActive is a request option: the built-in interceptor is active.
+func imperativeActive(changes ...func(*coordinationv1alpha1.EvictionRequestStatus)) func(*coordinationv1alpha1.EvictionRequest) {
+	return having(append([]func(*coordinationv1alpha1.EvictionRequestStatus){targets(), active(builtIn, 0)}, changes...)...)
 }
 
 func refusalStatus(retries int32, reason, detail string) *coordinationv1alpha1.EvictionRequestStatus {
@@ -91,99 +91,100 @@ func TestImperativeSyncRequest(t *testing.T) {
 		answer    error
 		evictions int
 		want      []*coordinationv1alpha1.EvictionRequestStatus
-		// nextSync is safetyInterval where it is zero.
+		// nextSync defaults to safetyInterval.
 		nextSync time.Duration
 		never    bool
 	}{
 		"a request that is gone":                     {objects: []runtime.Object{newPod()}, never: true},
-		"a pod that is gone":                         {objects: []runtime.Object{newRequest(its())}},
-		"a pod that has the name of the target only": {objects: []runtime.Object{newRequest(its()), newPod(podUIDIs(otherUID))}},
-		"somebody else's turn": {
+		"a pod that is gone":                         {objects: []runtime.Object{newRequest(imperativeActive())}},
+		"a pod that has the name of the target only": {objects: []runtime.Object{newRequest(imperativeActive()), newPod(podUIDIs(otherUID))}},
+		"another active interceptor": {
 			objects: []runtime.Object{newRequest(having(targets(first), active(first, 0))), newPod()}, never: true,
 		},
 		"a finished request": {
-			objects: []runtime.Object{newRequest(its(condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0))), newPod()}, never: true,
+			objects: []runtime.Object{newRequest(imperativeActive(condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0))), newPod()}, never: true,
 		},
-		"a success is not written":          {objects: []runtime.Object{newRequest(its()), newPod()}, evictions: 1},
-		"a pod that is gone is not written": {objects: []runtime.Object{newRequest(its()), newPod()}, answer: notFound(podName), evictions: 1},
+		"a success is not written":          {objects: []runtime.Object{newRequest(imperativeActive()), newPod()}, evictions: 1},
+		"a pod that is gone is not written": {objects: []runtime.Object{newRequest(imperativeActive()), newPod()}, answer: notFound(podName), evictions: 1},
 		"no answer is an error": {
-			objects: []runtime.Object{newRequest(its()), newPod()}, answer: errUnreachable, evictions: 1, nextSync: time.Second,
+			objects: []runtime.Object{newRequest(imperativeActive()), newPod()}, answer: errUnreachable, evictions: 1, nextSync: time.Second,
 		},
-		"a budget that vanishes during the call says nothing of the pod": {
-			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("web")}, answer: budgetNotFound(), evictions: 1, nextSync: time.Second,
+		"a budget that is deleted during the call says nothing about the pod": {
+			objects: []runtime.Object{newRequest(imperativeActive()), newPod(), newBudget("web")}, answer: budgetNotFound(), evictions: 1, nextSync: time.Second,
 		},
-		"a budget whose status makes no sense": {
-			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("web", allowing(-1))}, answer: negativeBudget(), evictions: 1,
+		"a budget with an invalid status": {
+			objects: []runtime.Object{newRequest(imperativeActive()), newPod(), newBudget("web", allowing(-1))}, answer: negativeBudget(), evictions: 1,
 			want: []*coordinationv1alpha1.EvictionRequestStatus{refusalStatus(1, "DisruptionBudget", "PodDisruptionBudget web: "+negativeBudget().Error())},
 		},
 		"a webhook that refuses with 429": {
-			objects: []runtime.Object{newRequest(its()), newPod()}, answer: apierrors.NewTooManyRequestsError("migrating"), evictions: 1,
+			objects: []runtime.Object{newRequest(imperativeActive()), newPod()}, answer: apierrors.NewTooManyRequestsError("migrating"), evictions: 1,
 			want: []*coordinationv1alpha1.EvictionRequestStatus{refusalStatus(1, "EvictionRefused", apierrors.NewTooManyRequestsError("migrating").Error())},
 		},
-		"a refusal of the budget is written": {
-			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("web")}, answer: violation(""), evictions: 1,
+		"a refusal by the budget is written": {
+			objects: []runtime.Object{newRequest(imperativeActive()), newPod(), newBudget("web")}, answer: violation(""), evictions: 1,
 			want: []*coordinationv1alpha1.EvictionRequestStatus{refusalStatus(1, "DisruptionBudget", violated)},
 		},
 		"another refusal is written": {
-			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("web")}, answer: twoBudgets(), evictions: 1,
+			objects: []runtime.Object{newRequest(imperativeActive()), newPod(), newBudget("web")}, answer: twoBudgets(), evictions: 1,
 			want: []*coordinationv1alpha1.EvictionRequestStatus{refusalStatus(1, "EvictionRefused", twoBudgets().Error())},
 		},
-		"a refusal for two budgets is one of the budgets": {
-			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("web"), newBudget("all", allowing(1))}, answer: twoBudgets(), evictions: 1,
+		"a refusal for two budgets counts as a refusal by a budget": {
+			objects: []runtime.Object{newRequest(imperativeActive()), newPod(), newBudget("web"), newBudget("all", allowing(1))}, answer: twoBudgets(), evictions: 1,
 			want: []*coordinationv1alpha1.EvictionRequestStatus{refusalStatus(1, "DisruptionBudget", tooMany)},
 		},
-		// Contention: the API server is busy with other evictions, which is no state of this one.
-		"a refusal while the budget has room is retried, not written": {
-			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("web", allowing(1))}, answer: violation(""), evictions: 1,
+		// Contention: the API server processes other evictions under the budget, which is not a
+		// state of this request.
+		"a refusal while the cached budget allows it is retried, not written": {
+			objects: []runtime.Object{newRequest(imperativeActive()), newPod(), newBudget("web", allowing(1))}, answer: violation(""), evictions: 1,
 			nextSync: time.Second,
 		},
-		"a refusal while no budget is known is retried, not written": {
-			objects: []runtime.Object{newRequest(its()), newPod(), newBudget("db", selecting("db"))}, answer: violation(""), evictions: 1,
+		"a refusal without a cached budget is retried, not written": {
+			objects: []runtime.Object{newRequest(imperativeActive()), newPod(), newBudget("db", selecting("db"))}, answer: violation(""), evictions: 1,
 			nextSync: time.Second,
 		},
 		"a blocked pod waits": {
-			objects:  []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(), newBudget("web")},
+			objects:  []runtime.Object{newRequest(imperativeActive(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(), newBudget("web")},
 			nextSync: time.Minute,
 		},
-		"a blocked pod that a webhook refuses waits for itself": {
-			objects:  []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), refusedOtherwise(0))), newPod(), newBudget("web", allowing(1))},
+		"a pod that a webhook refuses does not wait for the budget": {
+			objects:  []runtime.Object{newRequest(imperativeActive(reporting(retrying(1, 0, 0)), refusedOtherwise(0))), newPod(), newBudget("web", allowing(1))},
 			nextSync: time.Minute,
 		},
-		"a blocked pod that does not run asks no budget": {
-			objects:   []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(inPhase(v1.PodPending)), newBudget("web")},
+		"a blocked pod that does not run needs no budget": {
+			objects:   []runtime.Object{newRequest(imperativeActive(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(inPhase(v1.PodPending)), newBudget("web")},
 			evictions: 1,
 		},
-		"a pod with two budgets waits for room in neither": {
-			objects: []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(),
+		"a pod with two budgets waits for neither": {
+			objects: []runtime.Object{newRequest(imperativeActive(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(),
 				newBudget("web", allowing(1)), newBudget("all", allowing(1))},
 			nextSync: time.Minute,
 		},
-		"an unhealthy pod goes when its budget does not need it": {
-			objects:   []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(notReady), newBudget("web")},
+		"an unhealthy pod is evicted while enough others are healthy": {
+			objects:   []runtime.Object{newRequest(imperativeActive(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(notReady), newBudget("web")},
 			evictions: 1, nextSync: time.Minute,
 		},
-		"an unhealthy pod stays while its budget lacks healthy ones": {
-			objects:  []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(notReady), newBudget("web", healthy(2, 3))},
+		"an unhealthy pod waits while others are missing": {
+			objects:  []runtime.Object{newRequest(imperativeActive(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(notReady), newBudget("web", healthy(2, 3))},
 			nextSync: time.Minute,
 		},
-		"a blocked pod goes when its budget has room": {
-			objects:   []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(), newBudget("web", allowing(1))},
+		"a blocked pod is evicted when its budget allows it": {
+			objects:   []runtime.Object{newRequest(imperativeActive(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(), newBudget("web", allowing(1))},
 			evictions: 1, nextSync: time.Minute,
 		},
-		"a blocked pod goes when its last budget is gone": {
-			objects:   []runtime.Object{newRequest(its(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod()},
+		"a blocked pod is evicted when its last budget is deleted": {
+			objects:   []runtime.Object{newRequest(imperativeActive(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod()},
 			evictions: 1,
 		},
 		"a mirror pod is declined": {
-			objects: []runtime.Object{newRequest(its()), newPod(mirrored)},
+			objects: []runtime.Object{newRequest(imperativeActive()), newPod(mirrored)},
 			want:    []*coordinationv1alpha1.EvictionRequestStatus{newStatus(targets(), active(builtIn, 0), reporting(declined))},
 		},
 		"a termination is reported after a while": {
-			objects:  []runtime.Object{newRequest(its()), newPod(terminatingSince(0))},
+			objects:  []runtime.Object{newRequest(imperativeActive()), newPod(terminatingSince(0))},
 			nextSync: 10 * time.Second,
 		},
 		"a long termination is reported": {
-			objects: []runtime.Object{newRequest(its()), newPod(terminatingSince(-10 * time.Second))},
+			objects: []runtime.Object{newRequest(imperativeActive()), newPod(terminatingSince(-10 * time.Second))},
 			want:    []*coordinationv1alpha1.EvictionRequestStatus{newStatus(targets(), active(builtIn, 0), reporting(terminating))},
 		},
 	}
@@ -195,9 +196,9 @@ func TestImperativeSyncRequest(t *testing.T) {
 			if request, ok := test.objects[0].(*coordinationv1alpha1.EvictionRequest); ok {
 				unchanged = request.DeepCopy()
 			}
-			f.syncsEviction(t, requestKeyOfPod)
+			f.syncEviction(t, requestKeyOfPod)
 			if len(f.imperative.evicted.times) > 0 != (test.answer == nil && test.evictions > 0) {
-				t.Errorf("remembers %v as evicted", f.imperative.evicted.times)
+				t.Errorf("stored as evicted: %v", f.imperative.evicted.times)
 			}
 			if len(f.evicted) != test.evictions {
 				t.Errorf("tried %d evictions, want %d", len(f.evicted), test.evictions)
@@ -217,7 +218,7 @@ func TestImperativeSyncRequest(t *testing.T) {
 	}
 }
 
-// The pod has to be as it was seen, unless that could cost a budget.
+// The preconditions have a resourceVersion only if no budget could lose a disruption by it.
 func TestEvictionPreconditions(t *testing.T) {
 	uid, version := podUID, "7"
 	for name, test := range map[string]struct {
@@ -228,8 +229,8 @@ func TestEvictionPreconditions(t *testing.T) {
 		"a budget":  {budget: newBudget("web", allowing(1)), want: &metav1.Preconditions{UID: &uid}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, newRequest(its()), newPod(func(pod *v1.Pod) { pod.ResourceVersion = version }), test.budget)
-			f.syncsEviction(t, requestKeyOfPod)
+			f := newFixture(t, newRequest(imperativeActive()), newPod(func(pod *v1.Pod) { pod.ResourceVersion = version }), test.budget)
+			f.syncEviction(t, requestKeyOfPod)
 			if diff := cmp.Diff([]*metav1.Preconditions{test.want}, f.preconditions); diff != "" {
 				t.Errorf("unexpected preconditions (-want, +got):\n%s", diff)
 			}
@@ -237,81 +238,80 @@ func TestEvictionPreconditions(t *testing.T) {
 	}
 }
 
-// The cache may show an evicted pod as it was for a while, and the request is looked
-// at again meanwhile. The time of a refusal and the identity of the pod must be right.
+// The cache may have an old state of an evicted pod for a while, and the request is synced in the
+// meantime.
 func TestEvictPodOnce(t *testing.T) {
-	f := newFixture(t, newRequest(its()), newPod())
+	f := newFixture(t, newRequest(imperativeActive()), newPod())
 	for range 3 {
-		f.syncsEviction(t, requestKeyOfPod)
+		f.syncEviction(t, requestKeyOfPod)
 	}
 	if diff := cmp.Diff([]*v1.Pod{newPod()}, f.evicted); diff != "" {
 		t.Errorf("unexpected evictions (-want, +got):\n%s", diff)
 	}
 	f.expectWrites(t)
-	// What should have happened long ago has not: the success was none, or was undone.
+	// The pod should have terminated long ago: the eviction had no effect or was undone.
 	f.clock.Step(safetyInterval)
-	f.syncsEviction(t, requestKeyOfPod)
+	f.syncEviction(t, requestKeyOfPod)
 	if len(f.evicted) != 2 {
 		t.Errorf("tried %d evictions of a pod that does not terminate, want 2", len(f.evicted))
 	}
 }
 
-// A success is remembered for that instance only: its successor is another pod.
+// A success is stored by UID: the successor is another pod.
 func TestEvictPodAgainForSuccessor(t *testing.T) {
-	f := newFixture(t, newRequest(its()), newPod())
-	f.syncsEviction(t, requestKeyOfPod)
-	next := newRequest(its(), func(request *coordinationv1alpha1.EvictionRequest) {
+	f := newFixture(t, newRequest(imperativeActive()), newPod())
+	f.syncEviction(t, requestKeyOfPod)
+	next := newRequest(imperativeActive(), func(request *coordinationv1alpha1.EvictionRequest) {
 		request.Name, request.Spec.Target.Pod.UID = string(otherUID), string(otherUID)
 	})
 	successor := newPod(podUIDIs(otherUID))
-	f.cached(t, next)
-	f.cached(t, successor)
-	f.syncsEviction(t, types.NamespacedName{Namespace: namespace, Name: string(otherUID)})
+	f.addToCache(t, next)
+	f.addToCache(t, successor)
+	f.syncEviction(t, types.NamespacedName{Namespace: namespace, Name: string(otherUID)})
 	if diff := cmp.Diff([]*v1.Pod{newPod(), successor}, f.evicted); diff != "" {
 		t.Errorf("unexpected evictions (-want, +got):\n%s", diff)
 	}
 }
 
-// The API server says when it wants to be asked again; until then, nothing but time
-// makes another attempt.
-func TestEvictionObeysRetryAfter(t *testing.T) {
+// The response has a retry delay. Until then, no event triggers another attempt.
+func TestEvictionRespectsRetryAfter(t *testing.T) {
 	tests := map[string]struct {
-		answer    error
-		budget    *policyv1.PodDisruptionBudget
-		lookAgain time.Duration
+		answer   error
+		budget   *policyv1.PodDisruptionBudget
+		nextSync time.Duration
 	}{
-		"an overloaded API server":         {answer: apierrors.NewTooManyRequests("busy", 7), lookAgain: 7 * time.Second},
-		"a budget that is not counted yet": {answer: delayedViolation(10), budget: newBudget("web", allowing(1)), lookAgain: 10 * time.Second},
-		"a budget that has no room":        {answer: delayedViolation(90), budget: newBudget("web"), lookAgain: 90 * time.Second},
+		"an overloaded API server":                 {answer: apierrors.NewTooManyRequests("busy", 7), nextSync: 7 * time.Second},
+		"a budget that is not counted yet":         {answer: delayedViolation(10), budget: newBudget("web", allowing(1)), nextSync: 10 * time.Second},
+		"a budget that has no disruptions allowed": {answer: delayedViolation(90), budget: newBudget("web"), nextSync: 90 * time.Second},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			objects := []runtime.Object{newRequest(its()), newPod()}
+			objects := []runtime.Object{newRequest(imperativeActive()), newPod()}
 			if test.budget != nil {
 				objects = append(objects, test.budget)
 			}
 			f := newFixture(t, objects...)
 			f.evictErr = test.answer
-			f.syncsEviction(t, requestKeyOfPod)
+			f.syncEviction(t, requestKeyOfPod)
 			f.evictErr = nil
-			f.clock.Step(test.lookAgain - time.Second)
-			f.cached(t, newRequest(its(reporting(retrying(0, 0, 0)), blockedByBudget(0))))
-			f.delivers(t, newBudget("web", allowing(1), withVersion("2"))) // Not even this counts.
+			f.clock.Step(test.nextSync - time.Second)
+			f.addToCache(t, newRequest(imperativeActive(reporting(retrying(0, 0, 0)), blockedByBudget(0))))
+			f.sendUpdate(t, newBudget("web", allowing(1), withVersion("2"))) // Even this does not trigger an attempt.
 			f.evictions.waits(itemOf(requestKeyOfPod))
-			f.syncsEviction(t, requestKeyOfPod)
+			f.syncEviction(t, requestKeyOfPod)
 			if got := f.evictions.waits(itemOf(requestKeyOfPod)); len(f.evicted) != 1 || got != time.Second {
 				t.Errorf("tried %d times and again after %s, want once and a second", len(f.evicted), got)
 			}
 			f.clock.Step(time.Second)
-			f.syncsEviction(t, requestKeyOfPod)
+			f.syncEviction(t, requestKeyOfPod)
 			if len(f.evicted) != 2 {
 				t.Errorf("tried %d times, want twice", len(f.evicted))
 			}
-			f.deliversEnd(t, newRequest())
+			f.sendDelete(t, newRequest())
 			_, ctx := ktesting.NewTestContext(t)
 			f.Controller.work(ctx)
-			if got := f.remembered(); got > 0 {
-				t.Errorf("remembers %d things of a request that is gone", got)
+			if got := f.storedEntries(); got > 0 {
+				t.Errorf("%d entries in memory for a deleted request", got)
 			}
 		})
 	}
@@ -323,16 +323,16 @@ func delayedViolation(seconds int32) error {
 	return err
 }
 
-// No event will come to forget a pod whose request is deleted during the call.
+// If a request is deleted during the call, no event removes the state of its pod.
 func TestEvictionOutlivesItsRequest(t *testing.T) {
-	f := newFixture(t, newRequest(its()), newPod())
+	f := newFixture(t, newRequest(imperativeActive()), newPod())
 	f.imperative.evict = func(context.Context, *v1.Pod, *metav1.Preconditions) error {
-		f.deliversEnd(t, newRequest(its()))
+		f.sendDelete(t, newRequest(imperativeActive()))
 		return nil
 	}
-	f.syncsEviction(t, requestKeyOfPod)
+	f.syncEviction(t, requestKeyOfPod)
 	if len(f.imperative.evicted.times) > 0 {
-		t.Error("remembers the pod for ever")
+		t.Error("the pod is stored forever")
 	}
 }
 
@@ -359,7 +359,7 @@ func TestImperativeSyncRequestErrors(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, newRequest(its()), newPod())
+			f := newFixture(t, newRequest(imperativeActive()), newPod())
 			test.breaks(f)
 			_, ctx := ktesting.NewTestContext(t)
 			err := f.imperative.syncRequest(ctx, requestKeyOfPod)
@@ -370,15 +370,15 @@ func TestImperativeSyncRequestErrors(t *testing.T) {
 	}
 }
 
-// TestRetryAfterIsBounded has answers that name a time at which no eviction should be tried
-// again: an honest one is kept, and none leads to a loop or to silence. Others under the same
-// budget do not wait for it.
+// TestRetryAfterIsBounded has responses with different retry delays: a sensible one is used, and
+// none leads to a busy loop or to an endless wait. Other pods under the same budget do not wait for
+// it.
 func TestRetryAfterIsBounded(t *testing.T) {
 	for seconds, want := range map[int]time.Duration{0: time.Second, 7: 7 * time.Second, 86400: 2 * time.Minute, math.MaxInt32: 2 * time.Minute} {
 		t.Run(fmt.Sprint(seconds), func(t *testing.T) {
-			f := newFixture(t, newRequest(its()), newPod())
+			f := newFixture(t, newRequest(imperativeActive()), newPod())
 			f.evictErr = apierrors.NewServerTimeout(podResource, "create", seconds)
-			f.syncsEviction(t, requestKeyOfPod)
+			f.syncEviction(t, requestKeyOfPod)
 			if got := f.evictions.waits(itemOf(requestKeyOfPod)); got != want {
 				t.Errorf("tries again after %s, want %s", got, want)
 			}
@@ -393,12 +393,12 @@ func TestRetryAfterIsBounded(t *testing.T) {
 		return nil
 	}
 	for i, name := range []string{"a", "b", "c"} {
-		f.holding(t)(pair(name, time.Duration(i)*time.Second))
+		f.enqueue(t)(pair(name, time.Duration(i)*time.Second))
 	}
-	f.evicts(t)
+	f.runEvictions(t)
 	f.clock.Step(maxOverloadPause)
 	f.evictions.Add(budgetItem("web"))
-	f.evicts(t)
+	f.runEvictions(t)
 	if len(f.evicted) != 3 {
 		t.Errorf("tried to evict %d pods, want all 3", len(f.evicted))
 	}

@@ -27,7 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// retrying is the entry of the built-in interceptor after some refusals.
+// retrying is the entry of the built-in interceptor after a number of refusals.
 func retrying(retries int32, started, heartbeat time.Duration) coordinationv1alpha1.InterceptorStatus {
 	entry := alive(builtIn, started, heartbeat)
 	entry.Retries = retries
@@ -39,7 +39,7 @@ func refusedOtherwise(since time.Duration) func(*coordinationv1alpha1.EvictionRe
 }
 
 func TestNextImperativeStep(t *testing.T) {
-	itsTurn := having(targets(), active(builtIn, 0))
+	builtInActive := having(targets(), active(builtIn, 0))
 	refusedOnce := having(targets(), active(builtIn, 0), reporting(retrying(1, 0, 0)), blockedByBudget(0))
 
 	tests := map[string]struct {
@@ -48,91 +48,91 @@ func TestNextImperativeStep(t *testing.T) {
 		pod        *v1.Pod
 		podChanged bool
 		want       imperativeStep
-		lookAgain  time.Duration
+		nextSync   time.Duration
 	}{
-		"evicts when its turn comes": {
-			request: newRequest(itsTurn), pod: newPod(), want: stepEvict,
+		"evicts when it is active": {
+			request: newRequest(builtInActive), pod: newPod(), want: stepEvict,
 		},
-		"waits while it is somebody else's turn": {
+		"waits while another interceptor is active": {
 			request: newRequest(having(targets(first), active(first, 0))), pod: newPod(), want: stepWait,
 		},
-		"waits until the request is initialised": {
+		"waits until the request is initialized": {
 			request: newRequest(), pod: newPod(), want: stepWait,
 		},
-		"waits when it is active without an entry to report in": {
+		"waits when it is active without a status entry": {
 			request: newRequest(having(active(builtIn, 0))), pod: newPod(), want: stepWait,
 		},
-		"waits after its turn": {
+		"waits when it is processed": {
 			request: newRequest(having(targets(), processed(builtIn))), pod: newPod(), want: stepWait,
 		},
 		"waits once it has completed": {
 			request: newRequest(having(targets(), active(builtIn, 0), reporting(done(builtIn, 0)))), pod: newPod(), want: stepWait,
 		},
-		"leaves a finished request alone": {
+		"waits when the request is finished": {
 			request: newRequest(having(targets(), active(builtIn, 0), condition(canceled, metav1.ConditionTrue, "Reason", "", 0))),
 			pod:     newPod(), want: stepWait,
 		},
-		"does not evict when nobody asks any more": {
-			request: newRequest(withoutRequesters, itsTurn), pod: newPod(), want: stepWait,
+		"does not evict without requesters": {
+			request: newRequest(withoutRequesters, builtInActive), pod: newPod(), want: stepWait,
 		},
 		"does not evict for a request that is being deleted": {
-			request: newRequest(beingDeleted, itsTurn), pod: newPod(), want: stepWait,
+			request: newRequest(beingDeleted, builtInActive), pod: newPod(), want: stepWait,
 		},
-		"evicts when it is too late to call it off": {
-			request: newRequest(withoutRequesters, itsTurn, cancellationForbidden), pod: newPod(), want: stepEvict,
+		"evicts without requesters when cancellation is forbidden": {
+			request: newRequest(withoutRequesters, builtInActive, cancellationForbidden), pod: newPod(), want: stepEvict,
 		},
-		"waits for the request of a pod that has ended": {
-			request: newRequest(itsTurn), pod: newPod(inPhase(v1.PodSucceeded)), want: stepWait,
+		"waits when the pod is terminal": {
+			request: newRequest(builtInActive), pod: newPod(inPhase(v1.PodSucceeded)), want: stepWait,
 		},
 		"declines mirror pods": {
-			request: newRequest(itsTurn), pod: newPod(mirrored), want: stepDecline,
+			request: newRequest(builtInActive), pod: newPod(mirrored), want: stepDecline,
 		},
 		"declines pods of a DaemonSet": {
-			request: newRequest(itsTurn), pod: newPod(ownedBy("DaemonSet", true)), want: stepDecline,
+			request: newRequest(builtInActive), pod: newPod(ownedBy("DaemonSet", true)), want: stepDecline,
 		},
 		"waits one more second before the first retry": {
-			after: 59 * time.Second, request: newRequest(refusedOnce), pod: newPod(), want: stepAwaitBudget, lookAgain: time.Second,
+			after: 59 * time.Second, request: newRequest(refusedOnce), pod: newPod(), want: stepAwaitBudget, nextSync: time.Second,
 		},
 		"retries a minute after the first refusal": {
 			after: 60 * time.Second, request: newRequest(refusedOnce), pod: newPod(), want: stepEvict,
 		},
 		"a change of the pod does not help where a budget blocks": {
-			after: time.Second, request: newRequest(refusedOnce), pod: newPod(), podChanged: true, want: stepAwaitBudget, lookAgain: 59 * time.Second,
+			after: time.Second, request: newRequest(refusedOnce), pod: newPod(), podChanged: true, want: stepAwaitBudget, nextSync: 59 * time.Second,
 		},
-		"no room in a budget matters where something else refuses": {
+		"an exhausted budget is irrelevant where something else refuses": {
 			after:   time.Second,
 			request: newRequest(having(targets(), active(builtIn, 0), reporting(retrying(3, 0, 0)), refusedOtherwise(0))),
-			pod:     newPod(), want: stepWait, lookAgain: 4*time.Minute - time.Second,
+			pod:     newPod(), want: stepWait, nextSync: 4*time.Minute - time.Second,
 		},
-		"a change of the pod brings the next attempt forward there": {
+		"a change of the pod triggers an early attempt where something else refuses": {
 			after:   time.Second,
 			request: newRequest(having(targets(), active(builtIn, 0), reporting(retrying(3, 0, 0)), refusedOtherwise(0))),
 			pod:     newPod(), podChanged: true, want: stepEvict,
 		},
-		"waits for itself when it is not blocked any more": {
+		"waits for the retry when it is no longer blocked": {
 			after: time.Second,
 			request: newRequest(having(targets(), active(builtIn, 0), reporting(retrying(1, 0, 0)),
 				condition(blocked, metav1.ConditionFalse, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, "", 0))),
 			pod:  newPod(),
-			want: stepWait, lookAgain: 59 * time.Second,
+			want: stepWait, nextSync: 59 * time.Second,
 		},
 		"waits twice as long after the second refusal": {
 			after:   time.Minute,
 			request: newRequest(having(targets(), active(builtIn, 0), reporting(retrying(2, 0, 0)), blockedByBudget(0))),
-			pod:     newPod(), want: stepAwaitBudget, lookAgain: time.Minute,
+			pod:     newPod(), want: stepAwaitBudget, nextSync: time.Minute,
 		},
 		"a pod that terminates is given time to end": {
 			after:   9 * time.Second,
-			request: newRequest(itsTurn), pod: newPod(terminatingSince(0)), want: stepWait, lookAgain: time.Second,
+			request: newRequest(builtInActive), pod: newPod(terminatingSince(0)), want: stepWait, nextSync: time.Second,
 		},
 		"a pod that terminates for long is reported": {
 			after:   10 * time.Second,
-			request: newRequest(itsTurn), pod: newPod(terminatingSince(0)), want: stepReportTermination,
+			request: newRequest(builtInActive), pod: newPod(terminatingSince(0)), want: stepReportTermination,
 		},
 		"a pod without a grace period terminates since its deletionTimestamp": {
 			after:   9 * time.Second,
-			request: newRequest(itsTurn),
-			pod:     newPod(func(pod *v1.Pod) { pod.DeletionTimestamp = at(0) }), want: stepWait, lookAgain: time.Second,
+			request: newRequest(builtInActive),
+			pod:     newPod(func(pod *v1.Pod) { pod.DeletionTimestamp = at(0) }), want: stepWait, nextSync: time.Second,
 		},
 		"a blocked pod that terminates is reported at once": {
 			request: newRequest(refusedOnce), pod: newPod(terminatingSince(0)), want: stepReportTermination,
@@ -142,19 +142,19 @@ func TestNextImperativeStep(t *testing.T) {
 			request: newRequest(having(targets(), active(builtIn, 0), reporting(alive(builtIn, 0, 0)))),
 			pod:     newPod(terminatingSince(0)), want: stepWait,
 		},
-		"that a mirror pod terminates counts more than that it is declined": {
+		"a terminating mirror pod is reported and not declined": {
 			after:   10 * time.Second,
-			request: newRequest(itsTurn), pod: newPod(mirrored, terminatingSince(0)), want: stepReportTermination,
+			request: newRequest(builtInActive), pod: newPod(mirrored, terminatingSince(0)), want: stepReportTermination,
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, lookAgain := nextImperativeStep(start.Add(test.after), test.request, test.pod, test.podChanged)
+			got, nextSync := nextImperativeStep(start.Add(test.after), test.request, test.pod, test.podChanged)
 			if got != test.want {
 				t.Errorf("got step %d, want %d", got, test.want)
 			}
-			if lookAgain != test.lookAgain {
-				t.Errorf("looks again after %s, want %s", lookAgain, test.lookAgain)
+			if nextSync != test.nextSync {
+				t.Errorf("next sync after %s, want %s", nextSync, test.nextSync)
 			}
 		})
 	}
@@ -203,17 +203,17 @@ func TestRetryDelay(t *testing.T) {
 	}
 }
 
-// The recorders change the status of the built-in interceptor at start + 1 minute.
+// The record functions change the status of the built-in interceptor at start + 1 minute.
 func TestRecord(t *testing.T) {
 	const (
 		minute    = time.Minute
 		notBefore = minute + time.Second
-		refused   = "Could not evict a pod due to failing eviction requests, number of retries: 1: no room"
-		again     = "Could not evict a pod due to failing eviction requests, number of retries: 5: no room"
+		refused   = "Could not evict a pod due to failing eviction requests, number of retries: 1: no disruptions allowed"
+		again     = "Could not evict a pod due to failing eviction requests, number of retries: 5: no disruptions allowed"
 	)
 	reason := coordinationv1alpha1.EvictionRequestReasonDisruptionBudget
 	refuse := func(status *coordinationv1alpha1.EvictionRequestStatus) {
-		recordRefusal(start.Add(minute), status, reason, "no room")
+		recordRefusal(start.Add(minute), status, reason, "no disruptions allowed")
 	}
 	terminate := func(status *coordinationv1alpha1.EvictionRequestStatus) {
 		recordTermination(start.Add(minute), status)
@@ -221,7 +221,7 @@ func TestRecord(t *testing.T) {
 	complete := func(status *coordinationv1alpha1.EvictionRequestStatus) {
 		completeImperative(start.Add(minute), status, "It is over.")
 	}
-	saying := func(entry coordinationv1alpha1.InterceptorStatus, message string) func(*coordinationv1alpha1.EvictionRequestStatus) {
+	withMessage := func(entry coordinationv1alpha1.InterceptorStatus, message string) func(*coordinationv1alpha1.EvictionRequestStatus) {
 		entry.Message = message
 		return reporting(entry)
 	}
@@ -234,27 +234,27 @@ func TestRecord(t *testing.T) {
 		"the first refusal": {
 			status: newStatus(targets(first), active(builtIn, 0)),
 			record: refuse,
-			want:   newStatus(targets(first), active(builtIn, 0), saying(retrying(1, minute, minute), refused), blockedByBudget(minute)),
+			want:   newStatus(targets(first), active(builtIn, 0), withMessage(retrying(1, minute, minute), refused), blockedByBudget(minute)),
 		},
 		"another refusal, a minute after the last heartbeat": {
 			status: newStatus(targets(), active(builtIn, 0), reporting(retrying(4, -time.Hour, 0)), blockedByBudget(0)),
 			record: refuse,
-			want:   newStatus(targets(), active(builtIn, 0), saying(retrying(5, -time.Hour, minute), again), blockedByBudget(0)),
+			want:   newStatus(targets(), active(builtIn, 0), withMessage(retrying(5, -time.Hour, minute), again), blockedByBudget(0)),
 		},
 		"another refusal, less than a minute after the last heartbeat": {
 			status: newStatus(targets(), active(builtIn, 0), reporting(retrying(4, -time.Hour, time.Second)), blockedByBudget(0)),
 			record: refuse,
-			want:   newStatus(targets(), active(builtIn, 0), saying(retrying(5, -time.Hour, time.Second), again), blockedByBudget(0)),
+			want:   newStatus(targets(), active(builtIn, 0), withMessage(retrying(5, -time.Hour, time.Second), again), blockedByBudget(0)),
 		},
 		"a termination that nothing had blocked": {
 			status: newStatus(targets(), active(builtIn, 0)),
 			record: terminate,
-			want:   newStatus(targets(), active(builtIn, 0), saying(alive(builtIn, minute, minute), "The pod is terminating.")),
+			want:   newStatus(targets(), active(builtIn, 0), withMessage(alive(builtIn, minute, minute), "The pod is terminating.")),
 		},
 		"a termination that was blocked": {
 			status: newStatus(targets(), active(builtIn, 0), reporting(retrying(4, 0, 0)), blockedByBudget(0)),
 			record: terminate,
-			want: newStatus(targets(), active(builtIn, 0), saying(retrying(4, 0, minute), "The pod is terminating."),
+			want: newStatus(targets(), active(builtIn, 0), withMessage(retrying(4, 0, minute), "The pod is terminating."),
 				condition(blocked, metav1.ConditionFalse, coordinationv1alpha1.EvictionRequestReasonNotBlocked, "The pod is terminating.", minute)),
 		},
 		"a decline": {
@@ -262,7 +262,7 @@ func TestRecord(t *testing.T) {
 			record: func(status *coordinationv1alpha1.EvictionRequestStatus) {
 				recordDecline(start.Add(minute), status, "Not this one.")
 			},
-			want: newStatus(targets(), active(builtIn, 0), saying(done(builtIn, minute), "Not this one.")),
+			want: newStatus(targets(), active(builtIn, 0), withMessage(done(builtIn, minute), "Not this one.")),
 		},
 		"a completion less than a minute after the last heartbeat": {
 			status: newStatus(targets(), active(builtIn, 0), reporting(alive(builtIn, 0, time.Second))),
@@ -291,8 +291,8 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// Both the report and the condition stay within the bounds of the API, or the status
-// could not be written at all.
+// Both the entry and the condition are truncated to the limits of the API. Otherwise, the status
+// could not be written.
 func TestRecordRefusalTruncates(t *testing.T) {
 	status := newStatus(targets(), active(builtIn, 0))
 	recordRefusal(start, status, coordinationv1alpha1.EvictionRequestReasonEvictionRefused, strings.Repeat("x", maxMessageLength+1))
@@ -306,12 +306,12 @@ func TestRecordRefusalTruncates(t *testing.T) {
 
 func TestTruncate(t *testing.T) {
 	exact := strings.Repeat("x", maxMessageLength)
-	// The bound falls into the middle of the last character.
+	// The limit is in the middle of the last character.
 	split := strings.Repeat("x", maxMessageLength-1) + "é"
 	for name, test := range map[string]struct{ message, want string }{
-		"one less than the bound":      {message: exact[1:], want: exact[1:]},
-		"as long as the bound":         {message: exact, want: exact},
-		"longer than the bound":        {message: exact + "y", want: exact},
+		"one less than the limit":      {message: exact[1:], want: exact[1:]},
+		"as long as the limit":         {message: exact, want: exact},
+		"longer than the limit":        {message: exact + "y", want: exact},
 		"no part of a character stays": {message: split, want: exact[:maxMessageLength-1]},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -333,7 +333,7 @@ func TestIsBlocked(t *testing.T) {
 		"by a refusal":     {status: newStatus(refusedOtherwise(0)), blocked: true},
 		"not any more":     {status: newStatus(condition(blocked, metav1.ConditionFalse, budget, "", 0))},
 		"of another type":  {status: newStatus(condition(canceled, metav1.ConditionTrue, budget, "", 0))},
-		"nobody can tell":  {status: newStatus(condition(blocked, metav1.ConditionUnknown, budget, "", 0))},
+		"unknown":          {status: newStatus(condition(blocked, metav1.ConditionUnknown, budget, "", 0))},
 		"refused long ago": {status: newStatus(condition(blocked, metav1.ConditionFalse, refusal, "", 0))},
 	}
 	for name, test := range tests {

@@ -25,9 +25,8 @@ import (
 	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 )
 
-// computeTargetInterceptors returns who gets a turn in the eviction of the pod, in
-// order: those that the pod names in its spec or by annotation, those that its kind
-// calls for, and the built-in one.
+// computeTargetInterceptors returns the interceptors of the pod in order: those that the pod names
+// in its spec or by annotation, the default ones for its kind, and the built-in one.
 func computeTargetInterceptors(pod *v1.Pod) []coordinationv1alpha1.Interceptor {
 	var named []string
 	for _, interceptor := range pod.Spec.EvictionInterceptors {
@@ -40,7 +39,7 @@ func computeTargetInterceptors(pod *v1.Pod) []coordinationv1alpha1.Interceptor {
 	return interceptors
 }
 
-// isMirrorPod reports whether the pod only shows a static pod of the kubelet.
+// isMirrorPod reports whether the pod is the mirror of a static pod.
 func isMirrorPod(pod *v1.Pod) bool {
 	return slices.Contains(evictionrequesttools.DefaultInterceptors(pod), coordinationv1alpha1.EvictionInterceptorKubelet)
 }
@@ -50,7 +49,7 @@ func isDaemonSetPod(pod *v1.Pod) bool {
 	return slices.Contains(evictionrequesttools.DefaultInterceptors(pod), coordinationv1alpha1.EvictionInterceptorDaemonSet)
 }
 
-// activeInterceptor returns the name of the interceptor whose turn it is, or "".
+// activeInterceptor returns the name of the active interceptor, or "".
 func activeInterceptor(status *coordinationv1alpha1.EvictionRequestStatus) string {
 	if len(status.ActiveInterceptors) == 0 {
 		return ""
@@ -58,7 +57,7 @@ func activeInterceptor(status *coordinationv1alpha1.EvictionRequestStatus) strin
 	return status.ActiveInterceptors[0]
 }
 
-// interceptorStatus returns the entry of an interceptor within the status, or nil.
+// interceptorStatus returns the entry of an interceptor in the status, or nil.
 func interceptorStatus(status *coordinationv1alpha1.EvictionRequestStatus, name string) *coordinationv1alpha1.InterceptorStatus {
 	for i := range status.Interceptors {
 		if status.Interceptors[i].Name == name {

@@ -71,7 +71,7 @@ func TestComputeTargetInterceptors(t *testing.T) {
 
 func TestActiveInterceptor(t *testing.T) {
 	if got := activeInterceptor(newStatus(targets(first))); got != "" {
-		t.Errorf("got %q, want nobody", got)
+		t.Errorf("got %q, want none", got)
 	}
 	if got := activeInterceptor(newStatus(targets(first), active(first, 0))); got != first {
 		t.Errorf("got %q, want %q", got, first)
@@ -82,7 +82,7 @@ func TestInterceptorStatus(t *testing.T) {
 	status := newStatus(targets(first, second))
 	entry := interceptorStatus(status, second)
 	if entry != &status.Interceptors[1] {
-		t.Errorf("got %v, want the entry within the status: callers write to it", entry)
+		t.Errorf("got %v, want a pointer into the status: callers write to it", entry)
 	}
 	if entry := interceptorStatus(status, "unknown.example.com"); entry != nil {
 		t.Errorf("got %v for an unknown interceptor", entry)

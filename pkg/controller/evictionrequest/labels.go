@@ -21,10 +21,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// missingLabels returns the labels of the pod that the request lacks or has with
-// another value: interceptors select the requests that concern them by the labels of
-// their pods (KEP-4563, Label Synchronization). Labels that only the request has stay:
-// nothing tells those that the pod once had from those that a requester has set.
+// missingLabels returns the labels of the pod that the request lacks or has with another value.
+// Interceptors select requests by the labels of the pods (KEP-4563, Label Synchronization). Labels
+// that only the request has are kept: former labels of the pod cannot be distinguished from labels
+// that a requester has set.
 func missingLabels(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) map[string]string {
 	var missing map[string]string
 	for key, value := range pod.Labels {

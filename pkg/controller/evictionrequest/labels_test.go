@@ -26,12 +26,12 @@ func TestMissingLabels(t *testing.T) {
 	tests := map[string]struct {
 		request, pod, want map[string]string
 	}{
-		"both have none":                   {},
-		"the request has them all":         {request: map[string]string{"app": "web", "team": "a"}, pod: map[string]string{"app": "web"}},
-		"the request lacks one":            {request: map[string]string{"app": "web"}, pod: map[string]string{"app": "web", "tier": "x"}, want: map[string]string{"tier": "x"}},
-		"the pod wins":                     {request: map[string]string{"app": "db"}, pod: map[string]string{"app": "web"}, want: map[string]string{"app": "web"}},
-		"an empty value is a value":        {pod: map[string]string{"app": ""}, want: map[string]string{"app": ""}},
-		"what only the request has, stays": {request: map[string]string{"team": "a"}},
+		"both have none":                      {},
+		"the request has them all":            {request: map[string]string{"app": "web", "team": "a"}, pod: map[string]string{"app": "web"}},
+		"the request lacks one":               {request: map[string]string{"app": "web"}, pod: map[string]string{"app": "web", "tier": "x"}, want: map[string]string{"tier": "x"}},
+		"the value of the pod wins":           {request: map[string]string{"app": "db"}, pod: map[string]string{"app": "web"}, want: map[string]string{"app": "web"}},
+		"an empty value is a value":           {pod: map[string]string{"app": ""}, want: map[string]string{"app": ""}},
+		"labels of the request only are kept": {request: map[string]string{"team": "a"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

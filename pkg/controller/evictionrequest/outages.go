@@ -33,83 +33,81 @@ import (
 )
 
 const (
-	// probeInterval is how long the API server may have served nothing before it is asked whether
-	// it serves. A shorter outage is over before the client library gives up two attempts to
-	// report.
+	// probeInterval is how long there may be no sign that the API server works before it is probed.
+	// A shorter outage ends before the client library gives up two attempts to report.
 	probeInterval = 30 * time.Second
 
-	// probeTimeout is how long the answer may take. A report that took longer would be given
-	// up by the client library.
+	// probeTimeout limits each probe. The client library gives up a report that takes longer.
 	probeTimeout = 15 * time.Second
 )
 
-// outages remembers when interceptors may have been unable to report. It is safe for
-// concurrent use. Before the first note there is no outage.
+// outages records when interceptors may have been unable to report. It is safe for concurrent use.
+// Before the first call of note there is no outage.
 //
-// What counts for all requests is what no tenant can cause: the start of the controller, and
-// reads that fail. Writes and evictions pass the webhooks of tenants. Where one fails, that
-// counts for the request alone.
+// An outage for all requests is only what no tenant can cause: the start of the controller and
+// failed reads. Writes and evictions pass through the webhooks of tenants. A failed write counts
+// for its request alone.
 type outages struct {
-	// clock is the one by which deadlines count, which may be corrected at any time; own is
-	// the one behind it, which measures how long an outage is over.
-	clock, own clock.PassiveClock
+	// clock is the corrected clock that deadlines use. Its offset may change at any time. local is
+	// the clock without the correction. It measures the time since an outage.
+	clock, local clock.PassiveClock
 
 	lock sync.Mutex
 	last time.Time
-	// served is when the API server and its storage were last seen to serve.
+	// served is when the API server and its storage last responded.
 	served time.Time
-	// refused holds until when the status of a request cannot be written, as far as is known.
+	// refused holds the time until which the status of a request is assumed not to be writable.
 	refused map[types.NamespacedName]time.Time
 }
 
-func newOutages(clock, own clock.PassiveClock) *outages {
-	return &outages{clock: clock, own: own, refused: map[types.NamespacedName]time.Time{}}
+func newOutages(clock, local clock.PassiveClock) *outages {
+	return &outages{clock: clock, local: local, refused: map[types.NamespacedName]time.Time{}}
 }
 
-// note records that there was an outage until now. The start of the controller counts as
-// one: it cannot know what happened before.
+// note records an outage that ends now. The start of the controller counts as an outage: what
+// happened before is unknown.
 func (o *outages) note() {
 	o.lock.Lock()
 	defer o.lock.Unlock()
-	o.last = o.own.Now()
+	o.last = o.local.Now()
 }
 
-// noteRefused records that the status of a request could not be written: what is in the way
-// may be in that of its interceptor, too. It may be so until the next attempt, which comes after
-// maxDecisionRetryDelay at the latest.
+// noteRefused records that the status of a request could not be written. The same cause may block
+// the reports of its interceptor. It may last until the next attempt, which is at most
+// maxDecisionRetryDelay later.
 func (o *outages) noteRefused(request types.NamespacedName) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
-	o.refused[request] = o.own.Now().Add(maxDecisionRetryDelay)
+	o.refused[request] = o.local.Now().Add(maxDecisionRetryDelay)
 }
 
-// noteWritten records that the status of a request could be written: what was in the way is gone,
-// and there is no outage.
+// noteWritten records that the status of a request could be written: the cause of an earlier
+// refusal is gone, and there is no outage.
 func (o *outages) noteWritten(request types.NamespacedName) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
-	now := o.own.Now()
+	now := o.local.Now()
 	o.served = now
 	if until := o.refused[request]; until.After(now) {
 		o.refused[request] = now
 	}
 }
 
-// forget drops what is remembered of a request that is over.
+// forget drops the entry of a finished request.
 func (o *outages) forget(request types.NamespacedName) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
 	delete(o.refused, request)
 }
 
-// observe notes an outage if the error of a read is one.
+// observe records an outage if the error of a read indicates one.
 func (o *outages) observe(err error) {
 	if isOutage(err) {
 		o.note()
 	}
 }
 
-// noTimeoutBefore returns when the interceptors of a request may lose turns by silence again.
+// noTimeoutBefore returns the time before which the interceptors of a request do not time out.
 func (o *outages) noTimeoutBefore(request types.NamespacedName) time.Time {
 	o.lock.Lock()
 	defer o.lock.Unlock()
@@ -120,12 +118,11 @@ func (o *outages) noTimeoutBefore(request types.NamespacedName) time.Time {
 	if last.IsZero() {
 		return time.Time{}
 	}
-	return o.clock.Now().Add(timeoutGracePeriod - o.own.Since(last))
+	return o.clock.Now().Add(timeoutGracePeriod - o.local.Since(last))
 }
 
-// isOutage reports whether the error of a read means that the API server could not be
-// reached, or cannot serve. The end of a watch is none, nor is any other answer of the API
-// server.
+// isOutage reports whether the error of a read means that the API server is unreachable or cannot
+// serve. The end of a watch is not an outage, and neither is any other response of the API server.
 func isOutage(err error) bool {
 	var status apierrors.APIStatus
 	switch {
@@ -138,20 +135,20 @@ func isOutage(err error) bool {
 	return true
 }
 
-// watchThrough has the informer report when its watch is away. Where that comes too late,
-// because the informer runs already, probes are the only sign of an outage.
+// watchThrough records an outage when the watch of the informer fails. If the informer has already
+// started, the handler cannot be set, and only probes detect outages.
 func (o *outages) watchThrough(logger klog.Logger, informer cache.SharedIndexInformer) {
 	if err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
 		o.observe(err)
 		cache.DefaultWatchErrorHandler(ctx, reflector, err)
 	}); err != nil {
-		logger.V(2).Info("Outages of the watch will not be noticed", "err", err)
+		logger.V(2).Info("Failures of the watch will not count as outages", "err", err)
 	}
 }
 
-// probe reads requests whenever nothing else has shown for a while that the API server serves,
-// until the context ends. The watch alone would not do: where the API server refuses connections,
-// or is too busy, the informer waits in silence.
+// probe reads requests whenever there was no other sign for a while that the API server works,
+// until the context ends. The watch alone is not sufficient: if the API server refuses connections
+// or is overloaded, the informer waits and reports no error.
 func (o *outages) probe(ctx context.Context, clock clock.WithTicker, client kubernetes.Interface) {
 	timer := clock.NewTimer(probeInterval)
 	defer timer.Stop()
@@ -170,15 +167,15 @@ func (o *outages) probe(ctx context.Context, clock clock.WithTicker, client kube
 	}
 }
 
-// untilProbe returns how long the last sign that the API server serves is enough.
+// untilProbe returns how long it is until the next probe is due.
 func (o *outages) untilProbe() time.Duration {
 	o.lock.Lock()
 	defer o.lock.Unlock()
-	return probeInterval - o.own.Since(o.served)
+	return probeInterval - o.local.Since(o.served)
 }
 
-// readOnce reads as little as it can. It wants the newest state, so that the API server needs
-// its storage for the answer.
+// readOnce reads a single request. It asks for the latest state, so that the API server needs its
+// storage for the response.
 func readOnce(ctx context.Context, client kubernetes.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

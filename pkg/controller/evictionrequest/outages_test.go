@@ -43,45 +43,44 @@ import (
 
 func TestOutages(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
-	away := newOutages(fakeClock, fakeClock)
+	outages := newOutages(fakeClock, fakeClock)
 	expect := func(what string, got, want time.Time) {
 		t.Helper()
 		if !got.Equal(want) {
 			t.Errorf("%s: no timeouts before %s, want %s", what, got, want)
 		}
 	}
-	expect("without an outage", away.noTimeoutBefore(requestKeyOfPod), time.Time{})
+	expect("without an outage", outages.noTimeoutBefore(requestKeyOfPod), time.Time{})
 	for range 2 {
 		fakeClock.Step(time.Minute)
-		away.observe(errUnreachable)
-		expect("after an outage", away.noTimeoutBefore(requestKeyOfPod), fakeClock.Now().Add(5*time.Minute))
+		outages.observe(errUnreachable)
+		expect("after an outage", outages.noTimeoutBefore(requestKeyOfPod), fakeClock.Now().Add(5*time.Minute))
 	}
-	// The clock of the API server turns out to be ahead: the grace period is as long.
+	// The clock of the API server is ahead: the grace period has the same length.
 	ahead := newServerClock(fakeClock)
 	ahead.offset.Store(int64(time.Hour))
-	away.clock = ahead
-	expect("with a corrected clock", away.noTimeoutBefore(requestKeyOfPod), ahead.Now().Add(5*time.Minute))
-	away.clock = fakeClock
-	before := away.noTimeoutBefore(requestKeyOfPod)
+	outages.clock = ahead
+	expect("with a corrected clock", outages.noTimeoutBefore(requestKeyOfPod), ahead.Now().Add(5*time.Minute))
+	outages.clock = fakeClock
+	before := outages.noTimeoutBefore(requestKeyOfPod)
 	fakeClock.Step(time.Minute)
-	away.observe(io.EOF)
-	expect("after the end of a watch", away.noTimeoutBefore(requestKeyOfPod), before)
+	outages.observe(io.EOF)
+	expect("after the end of a watch", outages.noTimeoutBefore(requestKeyOfPod), before)
 }
 
-// What keeps the status of one request from being written is the business of that request.
-// It may last until the next attempt.
+// A refused status write counts for its request only, until the next attempt.
 func TestRefusedWrites(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
-	away := newOutages(fakeClock, fakeClock)
+	outages := newOutages(fakeClock, fakeClock)
 	another := keys("another")[0]
-	away.noteRefused(requestKeyOfPod)
-	if got, want := away.noTimeoutBefore(requestKeyOfPod), start.Add(maxDecisionRetryDelay+timeoutGracePeriod); !got.Equal(want) {
+	outages.noteRefused(requestKeyOfPod)
+	if got, want := outages.noTimeoutBefore(requestKeyOfPod), start.Add(maxDecisionRetryDelay+timeoutGracePeriod); !got.Equal(want) {
 		t.Errorf("no timeouts before %s, want %s", got, want)
 	}
-	if got := away.noTimeoutBefore(another); !got.IsZero() {
+	if got := outages.noTimeoutBefore(another); !got.IsZero() {
 		t.Errorf("no timeouts of another request before %s", got)
 	}
-	// The clock of the API server turns out to be ahead: a refusal counts for as long.
+	// The clock of the API server is ahead: a refusal lasts equally long.
 	ahead := newServerClock(fakeClock)
 	ahead.offset.Store(int64(time.Hour))
 	corrected := newOutages(ahead, fakeClock)
@@ -89,32 +88,32 @@ func TestRefusedWrites(t *testing.T) {
 	if got, want := corrected.noTimeoutBefore(requestKeyOfPod), ahead.Now().Add(maxDecisionRetryDelay+timeoutGracePeriod); !got.Equal(want) {
 		t.Errorf("no timeouts before %s with a corrected clock, want %s", got, want)
 	}
-	// It lasts no longer than until a write succeeds, and one that succeeds again changes nothing.
-	away.noteWritten(another)
+	// It ends with a successful write. Further successful writes change nothing.
+	outages.noteWritten(another)
 	fakeClock.Step(time.Minute)
-	away.noteWritten(requestKeyOfPod)
+	outages.noteWritten(requestKeyOfPod)
 	for range 2 {
-		if got, want := away.noTimeoutBefore(requestKeyOfPod), start.Add(time.Minute+timeoutGracePeriod); !got.Equal(want) {
+		if got, want := outages.noTimeoutBefore(requestKeyOfPod), start.Add(time.Minute+timeoutGracePeriod); !got.Equal(want) {
 			t.Errorf("no timeouts before %s after a write, want %s", got, want)
 		}
 		fakeClock.Step(time.Second)
-		away.noteWritten(requestKeyOfPod)
+		outages.noteWritten(requestKeyOfPod)
 	}
-	if got := away.noTimeoutBefore(another); !got.IsZero() {
+	if got := outages.noTimeoutBefore(another); !got.IsZero() {
 		t.Errorf("no timeouts of another request before %s after its write", got)
 	}
-	// A later outage counts, as far as it lasts longer.
+	// A later outage counts if it lasts longer.
 	fakeClock.Step(maxDecisionRetryDelay + time.Minute)
-	away.note()
+	outages.note()
 	for _, request := range []types.NamespacedName{requestKeyOfPod, another} {
-		if got, want := away.noTimeoutBefore(request), fakeClock.Now().Add(timeoutGracePeriod); !got.Equal(want) {
+		if got, want := outages.noTimeoutBefore(request), fakeClock.Now().Add(timeoutGracePeriod); !got.Equal(want) {
 			t.Errorf("no timeouts of %s before %s after an outage, want %s", request, got, want)
 		}
 	}
-	away.noteRefused(requestKeyOfPod)
-	away.forget(requestKeyOfPod)
-	if got, want := away.noTimeoutBefore(requestKeyOfPod), away.noTimeoutBefore(another); !got.Equal(want) || len(away.refused) > 0 {
-		t.Errorf("remembers %v of a request that is over: no timeouts before %s, want %s", away.refused, got, want)
+	outages.noteRefused(requestKeyOfPod)
+	outages.forget(requestKeyOfPod)
+	if got, want := outages.noTimeoutBefore(requestKeyOfPod), outages.noTimeoutBefore(another); !got.Equal(want) || len(outages.refused) > 0 {
+		t.Errorf("%v stored for a finished request: no timeouts before %s, want %s", outages.refused, got, want)
 	}
 }
 
@@ -123,19 +122,19 @@ func TestIsOutage(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"success":                 {},
-		"no answer":               {err: fmt.Errorf("writing: %w", errUnreachable), want: true},
-		"a time-out":              {err: context.DeadlineExceeded, want: true},
-		"a server that starts":    {err: fmt.Errorf("writing: %w", apierrors.NewServiceUnavailable("starting")), want: true},
-		"the end of a watch":      {err: io.EOF},
-		"the sudden end of one":   {err: fmt.Errorf("watching: %w", io.ErrUnexpectedEOF)},
-		"an expired watch":        {err: apierrors.NewResourceExpired("too old")},
-		"no right to watch":       {err: apierrors.NewForbidden(podResource, "", errUnreachable)},
-		"a server that is busy":   {err: apierrors.NewTooManyRequests("busy", 1), want: true},
-		"no storage":              {err: apierrors.NewInternalError(errUnreachable), want: true},
-		"a server that is slow":   {err: apierrors.NewTimeoutError("slow", 1), want: true},
-		"a try that was too long": {err: apierrors.NewServerTimeout(podResource, "list", 1), want: true},
-		"the end of the process":  {err: context.Canceled},
+		"success":                   {},
+		"no response":               {err: fmt.Errorf("writing: %w", errUnreachable), want: true},
+		"a timeout":                 {err: context.DeadlineExceeded, want: true},
+		"a starting server":         {err: fmt.Errorf("writing: %w", apierrors.NewServiceUnavailable("starting")), want: true},
+		"the end of a watch":        {err: io.EOF},
+		"the sudden end of a watch": {err: fmt.Errorf("watching: %w", io.ErrUnexpectedEOF)},
+		"an expired watch":          {err: apierrors.NewResourceExpired("too old")},
+		"no permission to watch":    {err: apierrors.NewForbidden(podResource, "", errUnreachable)},
+		"an overloaded server":      {err: apierrors.NewTooManyRequests("busy", 1), want: true},
+		"an internal error":         {err: apierrors.NewInternalError(errUnreachable), want: true},
+		"a timeout of the server":   {err: apierrors.NewTimeoutError("slow", 1), want: true},
+		"a server timeout":          {err: apierrors.NewServerTimeout(podResource, "list", 1), want: true},
+		"a canceled context":        {err: context.Canceled},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +145,7 @@ func TestIsOutage(t *testing.T) {
 	}
 }
 
-// watchedInformer keeps the handler of watch errors, or takes none.
+// watchedInformer stores the handler of watch errors, or rejects it.
 type watchedInformer struct {
 	cache.SharedIndexInformer
 	handler cache.WatchErrorHandlerWithContext
@@ -161,24 +160,24 @@ func (i *watchedInformer) SetWatchErrorHandlerWithContext(handler cache.WatchErr
 func TestOutagesOfTheWatch(t *testing.T) {
 	logger, ctx := ktesting.NewTestContext(t)
 	fakeClock := testingclock.NewFakeClock(start)
-	away := newOutages(fakeClock, fakeClock)
+	outages := newOutages(fakeClock, fakeClock)
 	informer := &watchedInformer{}
-	away.watchThrough(logger, informer)
+	outages.watchThrough(logger, informer)
 	informer.handler(ctx, &cache.Reflector{}, apierrors.NewResourceExpired("too old"))
-	if got := away.noTimeoutBefore(requestKeyOfPod); !got.IsZero() {
+	if got := outages.noTimeoutBefore(requestKeyOfPod); !got.IsZero() {
 		t.Error("an expired watch counts as an outage")
 	}
 	informer.handler(ctx, &cache.Reflector{}, errUnreachable)
-	if got := away.noTimeoutBefore(requestKeyOfPod); !got.Equal(start.Add(timeoutGracePeriod)) {
+	if got := outages.noTimeoutBefore(requestKeyOfPod); !got.Equal(start.Add(timeoutGracePeriod)) {
 		t.Errorf("no timeouts before %s", got)
 	}
-	// An informer that runs takes no handler. That is no reason to fail.
-	away.watchThrough(logger, &watchedInformer{err: errors.New("informer has already started")})
+	// A running informer rejects the handler. That is not fatal.
+	outages.watchThrough(logger, &watchedInformer{err: errors.New("informer has already started")})
 }
 
-// After its start, after an outage, and after the status of a request could not be written,
-// the controller takes no turn away for a while; all else goes its way. What the webhooks of
-// one tenant refuse extends the turns of no other.
+// After its start, after an outage, and after a failed status write, the controller lets no
+// interceptor time out for a while. Everything else continues. A write that a webhook of one tenant
+// refuses does not affect the requests of others.
 func TestNoTimeoutAfterAnOutage(t *testing.T) {
 	silent := newRequest(deadlineOf(600), having(targets(first), active(first, 0)))
 	for name, test := range map[string]struct {
@@ -186,21 +185,21 @@ func TestNoTimeoutAfterAnOutage(t *testing.T) {
 		after     time.Duration
 		processed int
 	}{
-		"none":                {outage: func(*testing.T, *fixture) {}, processed: 1},
-		"a failing write":     {outage: failingWrite("update", requestKeyOfPod)},
-		"just before its end": {outage: failingWrite("update", requestKeyOfPod), after: maxDecisionRetryDelay + timeoutGracePeriod - time.Second},
-		"when it is over":     {outage: failingWrite("update", requestKeyOfPod), after: maxDecisionRetryDelay + timeoutGracePeriod, processed: 1},
-		"just before a write that failed is made for long": {outage: writtenAfterwards, after: timeoutGracePeriod - time.Second},
-		"when a write that failed is made for long":        {outage: writtenAfterwards, after: timeoutGracePeriod, processed: 1},
-		"a write that failed, and then none":               {outage: nothingToWrite, after: timeoutGracePeriod},
-		"failing labels":                                   {outage: failingWrite("patch", requestKeyOfPod), processed: 1},
-		"a failing write of another":                       {outage: failingWrite("update", keys("another")[0]), processed: 1},
-		"a failing eviction":                               {outage: failingEviction, processed: 1},
-		"a watch that is away":                             {outage: watchAway},
-		"just before a watch is back":                      {outage: watchAway, after: timeoutGracePeriod - time.Second},
-		"when a watch is back for long":                    {outage: watchAway, after: timeoutGracePeriod, processed: 1},
-		"the start of the process":                         {outage: func(t *testing.T, f *fixture) { startAndStop(t, f, func() bool { return true }) }},
-		"a probe without an answer":                        {outage: failingProbe},
+		"none":            {outage: func(*testing.T, *fixture) {}, processed: 1},
+		"a failing write": {outage: failingWrite("update", requestKeyOfPod)},
+		"just before the grace period of a failing write ends":             {outage: failingWrite("update", requestKeyOfPod), after: maxDecisionRetryDelay + timeoutGracePeriod - time.Second},
+		"when the grace period of a failing write ends":                    {outage: failingWrite("update", requestKeyOfPod), after: maxDecisionRetryDelay + timeoutGracePeriod, processed: 1},
+		"just before the grace period of a failed and repeated write ends": {outage: writtenAfterwards, after: timeoutGracePeriod - time.Second},
+		"when the grace period of a failed and repeated write ends":        {outage: writtenAfterwards, after: timeoutGracePeriod, processed: 1},
+		"a failed write, and then nothing to write":                        {outage: nothingToWrite, after: timeoutGracePeriod},
+		"failing labels":                     {outage: failingWrite("patch", requestKeyOfPod), processed: 1},
+		"a failing write to another request": {outage: failingWrite("update", keys("another")[0]), processed: 1},
+		"a failing eviction":                 {outage: failingEviction, processed: 1},
+		"a failing watch":                    {outage: failingWatch},
+		"just before the grace period of a failing watch ends": {outage: failingWatch, after: timeoutGracePeriod - time.Second},
+		"when the grace period of a failing watch ends":        {outage: failingWatch, after: timeoutGracePeriod, processed: 1},
+		"the start of the process":                             {outage: func(t *testing.T, f *fixture) { startAndStop(t, f, func() bool { return true }) }},
+		"a failing probe":                                      {outage: failingProbe},
 	} {
 		t.Run(name, func(t *testing.T) {
 			another := newRequest(func(request *coordinationv1alpha1.EvictionRequest) { request.Name = "another" }, having(targets(first), active(first, 0)))
@@ -221,35 +220,35 @@ func TestNoTimeoutAfterAnOutage(t *testing.T) {
 				processed += len(status.ProcessedInterceptors)
 			}
 			if processed != test.processed {
-				t.Errorf("%d interceptors have lost their turn, want %d", processed, test.processed)
+				t.Errorf("%d interceptors have timed out, want %d", processed, test.processed)
 			}
 		})
 	}
 }
 
-func watchAway(t *testing.T, f *fixture) {
+func failingWatch(t *testing.T, f *fixture) {
 	t.Helper()
 	_, ctx := ktesting.NewTestContext(t)
 	f.requests.watchFailed(ctx, &cache.Reflector{}, errUnreachable)
 }
 
-// failingWrite has a write to a request fail once, as a webhook may have it.
+// failingWrite makes one write to a request fail, like a webhook could.
 func failingWrite(verb string, request types.NamespacedName) func(*testing.T, *fixture) {
 	return func(t *testing.T, f *fixture) {
 		t.Helper()
 		if verb == "patch" {
 			pod := newPod(interceptedBy(first), podLabels(map[string]string{"app": "another"}))
-			f.cached(t, pod)
-			defer f.cached(t, newPod(interceptedBy(first)))
+			f.addToCache(t, pod)
+			defer f.addToCache(t, newPod(interceptedBy(first)))
 		}
 		failed := false
 		f.client.PrependReactor(verb, "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
 			fails := !failed
 			failed = true
-			return fails, nil, apierrors.NewServiceUnavailable("a webhook says so")
+			return fails, nil, apierrors.NewServiceUnavailable("a webhook fails")
 		})
 		if verb == "patch" {
-			// Its status is not written besides: that would be the turn.
+			// The status is not written as well: that would process the interceptor.
 			f.client.PrependReactor("update", "evictionrequests", answering(apierrors.NewConflict(evictionRequestResource, request.Name, errUnreachable)))
 			defer func() { f.client.ReactionChain = f.client.ReactionChain[1:] }()
 		}
@@ -261,7 +260,7 @@ func failingWrite(verb string, request types.NamespacedName) func(*testing.T, *f
 	}
 }
 
-// writtenAfterwards has the next write succeed, which says that the interceptor is overdue.
+// writtenAfterwards makes the next write succeed, which sets the condition InterceptorUnresponsive.
 func writtenAfterwards(t *testing.T, f *fixture) {
 	t.Helper()
 	failingWrite("update", requestKeyOfPod)(t, f)
@@ -275,10 +274,11 @@ func writtenAfterwards(t *testing.T, f *fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.cached(t, written)
+	f.addToCache(t, written)
 }
 
-// nothingToWrite has a write fail, and the next sync write nothing, which tells nothing of what is in the way.
+// nothingToWrite makes a write fail. The next sync writes nothing, so it does not show whether
+// writes succeed again.
 func nothingToWrite(t *testing.T, f *fixture) {
 	t.Helper()
 	writtenAfterwards(t, f)
@@ -290,7 +290,7 @@ func nothingToWrite(t *testing.T, f *fixture) {
 	}
 }
 
-// failingProbe has the controller find out that nothing can be read, though its watch stands.
+// failingProbe lets the controller probe and detect that reads fail although its watch works.
 func failingProbe(t *testing.T, f *fixture) {
 	t.Helper()
 	var fails atomic.Bool
@@ -299,7 +299,7 @@ func failingProbe(t *testing.T, f *fixture) {
 	})
 	startAndStop(t, f, func() bool {
 		if !fails.Swap(true) {
-			// Its start is long ago.
+			// The start was long ago.
 			f.clock.Step(time.Hour)
 			return false
 		}
@@ -308,21 +308,20 @@ func failingProbe(t *testing.T, f *fixture) {
 	})
 }
 
-// failingEviction has the eviction of another pod not get through.
+// failingEviction makes the eviction of another pod fail.
 func failingEviction(t *testing.T, f *fixture) {
 	t.Helper()
 	request, pod := pair("another", 0)
-	f.cached(t, request)
-	f.cached(t, pod)
+	f.addToCache(t, request)
+	f.addToCache(t, pod)
 	f.evictErr = errUnreachable
-	f.syncsEviction(t, keyOf(request))
+	f.syncEviction(t, keyOf(request))
 	if len(f.evicted) != 1 {
 		t.Fatal("no eviction was tried")
 	}
 }
 
-// startAndStop runs the controller, without its queues, from its start until the condition is
-// true.
+// startAndStop runs the controller, with empty queues, until the condition is true.
 func startAndStop(t *testing.T, f *fixture, until func() bool) {
 	t.Helper()
 	_, ctx := ktesting.NewTestContext(t)
@@ -336,13 +335,13 @@ func startAndStop(t *testing.T, f *fixture, until func() bool) {
 		f.Run(ctx, 1, 1)
 	}()
 	waitFor(ctx, t, "the start", func() bool { return !f.outages.noTimeoutBefore(requestKeyOfPod).IsZero() })
-	waitFor(ctx, t, "what should happen then", until)
+	waitFor(ctx, t, "the condition", until)
 	stop()
 	receive(t, "the controller to end", ended)
 }
 
-// The probe reads next to nothing, but the newest state. An API server that does not answer
-// does not serve.
+// The probe reads a single request, in its latest version. An API server that does not respond has
+// an outage.
 func TestProbe(t *testing.T) {
 	f := newFixture(t, newRequest())
 	_, ctx := ktesting.NewTestContext(t)
@@ -351,7 +350,7 @@ func TestProbe(t *testing.T) {
 	}
 	options := f.client.Actions()[0].(clienttesting.ListActionImpl).ListOptions
 	if options.Limit != 1 || options.ResourceVersion != "" || len(f.client.Actions()) != 1 {
-		t.Errorf("read with %v %+v, want one list of one request, as it is now", f.client.Actions(), options)
+		t.Errorf("read with %v %+v, want one list of one request in its latest version", f.client.Actions(), options)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -362,17 +361,17 @@ func TestProbe(t *testing.T) {
 	})
 }
 
-// While the controller's own writes succeed nothing else is asked. When they cease, the API server
-// is asked as long after the last of them as after a probe.
+// No probe is made while status writes succeed. After the last write, the first probe follows after
+// the same interval as after a probe.
 func TestNoProbeWhileWritesSucceed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		client := fake.NewClientset()
-		away := newOutages(clock.RealClock{}, clock.RealClock{})
+		outages := newOutages(clock.RealClock{}, clock.RealClock{})
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			away.probe(ctx, clock.RealClock{}, client)
+			outages.probe(ctx, clock.RealClock{}, client)
 		}()
 		probes := func(when string, want int) {
 			t.Helper()
@@ -383,10 +382,10 @@ func TestNoProbeWhileWritesSucceed(t *testing.T) {
 		}
 		for range 20 {
 			time.Sleep(7 * time.Second)
-			away.noteWritten(requestKeyOfPod)
+			outages.noteWritten(requestKeyOfPod)
 		}
 		probes("while writes succeed", 0)
-		away.noteRefused(requestKeyOfPod)
+		outages.noteRefused(requestKeyOfPod)
 		time.Sleep(probeInterval - time.Second)
 		probes("just after a write", 0)
 		for i := range 3 {
@@ -412,7 +411,7 @@ func TestRefusedWritesAreForgotten(t *testing.T) {
 			t.Fatalf("unexpected error: %v", err)
 		}
 		if len(f.outages.refused) > 0 {
-			t.Errorf("remembers %v of %s", f.outages.refused, name)
+			t.Errorf("%v stored for %s", f.outages.refused, name)
 		}
 	}
 }

@@ -24,34 +24,34 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// toleratedSkew is how far the clocks may be apart before that is corrected. The API
-// server allows as much in times that are reported to it.
+// toleratedSkew is how far the clocks may differ before the difference is corrected. The API server
+// tolerates the same difference in reported times.
 const toleratedSkew = 10 * time.Second
 
-// serverClock shows the time of the API server, by which deadlines and delays count: it
-// sets activationTime and the times of the built-in interceptor, see
-// pkg/registry/coordination/evictionrequest. It is the controller's own clock, corrected
-// by what the server's answers show. Timers need no correction: both clocks are equally
-// fast.
+// serverClock returns the time of the API server, which deadlines and delays use: the server sets
+// activationTime and the times of the built-in interceptor, see
+// pkg/registry/coordination/evictionrequest. It is the local clock plus an offset that is derived
+// from responses of the server. Timers need no correction, because both clocks run at the same
+// rate.
 type serverClock struct {
 	clock.WithTicker
-	// offset is what has to be added to the own clock, in nanoseconds.
+	// offset is added to the local clock, in nanoseconds.
 	offset atomic.Int64
 }
 
-func newServerClock(own clock.WithTicker) *serverClock { return &serverClock{WithTicker: own} }
+func newServerClock(local clock.WithTicker) *serverClock { return &serverClock{WithTicker: local} }
 
-// Now returns the time of the API server as far as it is known.
+// Now returns the time of the API server, as far as known.
 func (c *serverClock) Now() time.Time {
 	return c.WithTicker.Now().Add(time.Duration(c.offset.Load()))
 }
 
-// Since returns the time that has passed since then.
+// Since returns the time since then.
 func (c *serverClock) Since(then time.Time) time.Duration { return c.Now().Sub(then) }
 
-// observe learns from a time that the server has set while it answered a call, which
-// lasted from the one to the other time of the own clock. However long the call took,
-// clocks that agree are taken to agree.
+// observe updates the offset from a time that the server set during a call. began and ended are the
+// times of the local clock before and after the call. The offset is zero if the server's time may
+// lie within the call, however long that took.
 func (c *serverClock) observe(stamp, began, ended time.Time) {
 	var offset time.Duration
 	switch {
@@ -63,7 +63,7 @@ func (c *serverClock) observe(stamp, began, ended time.Time) {
 	c.offset.Store(int64(offset))
 }
 
-// serverStamp returns the time that the API server has set in this update of a status.
+// serverStamp returns the time that the API server set in this update of a status.
 func serverStamp(before, written *coordinationv1alpha1.EvictionRequestStatus) (stamp time.Time, stamped bool) {
 	if activation := written.ActivationTime; activation != nil && !activation.Equal(before.ActivationTime) {
 		return activation.Time, true

@@ -26,9 +26,9 @@ import (
 )
 
 func TestServerClock(t *testing.T) {
-	own := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	local := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	tests := map[string]struct {
-		stamp      time.Duration // After the call began.
+		stamp      time.Duration // Offset from the start of the call.
 		lasted     time.Duration
 		wantOffset time.Duration
 	}{
@@ -43,14 +43,14 @@ func TestServerClock(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			clock := newServerClock(testingclock.NewFakeClock(own))
-			clock.observe(own.Add(time.Hour), own, own)
-			clock.observe(own.Add(test.stamp), own, own.Add(test.lasted))
-			if got := clock.Now().Sub(own); got != test.wantOffset {
-				t.Errorf("corrected by %s, must be %s", got, test.wantOffset)
+			clock := newServerClock(testingclock.NewFakeClock(local))
+			clock.observe(local.Add(time.Hour), local, local)
+			clock.observe(local.Add(test.stamp), local, local.Add(test.lasted))
+			if got := clock.Now().Sub(local); got != test.wantOffset {
+				t.Errorf("offset %s, want %s", got, test.wantOffset)
 			}
-			if got := clock.Since(own); got != test.wantOffset {
-				t.Errorf("since then: %s, must be %s", got, test.wantOffset)
+			if got := clock.Since(local); got != test.wantOffset {
+				t.Errorf("since: %s, want %s", got, test.wantOffset)
 			}
 		})
 	}
@@ -74,19 +74,19 @@ func TestServerStamp(t *testing.T) {
 		before, written *coordinationv1alpha1.EvictionRequestStatus
 		want            int64 // None if zero.
 	}{
-		"first activation":           {status(nil), status(at(7), nil, nil), 7},
-		"next activation":            {status(at(5), nil, nil), status(at(7), nil, nil), 7},
-		"nothing":                    {status(at(7), nil, nil), status(at(7), nil, nil), 0},
-		"no activation":              {status(nil), status(nil), 0},
-		"a report of an interceptor": {status(at(7), nil, nil), status(at(7), at(8), nil), 0},
-		"the first own heartbeat":    {status(at(7), nil, nil), status(at(7), nil, at(9)), 9},
-		"the next own heartbeat":     {status(at(7), nil, at(9)), status(at(7), nil, at(70)), 70},
-		"the same own heartbeat":     {status(at(7), nil, at(9)), status(at(7), nil, at(9)), 0},
+		"first activation":             {status(nil), status(at(7), nil, nil), 7},
+		"next activation":              {status(at(5), nil, nil), status(at(7), nil, nil), 7},
+		"nothing":                      {status(at(7), nil, nil), status(at(7), nil, nil), 0},
+		"no activation":                {status(nil), status(nil), 0},
+		"a report of an interceptor":   {status(at(7), nil, nil), status(at(7), at(8), nil), 0},
+		"the first built-in heartbeat": {status(at(7), nil, nil), status(at(7), nil, at(9)), 9},
+		"the next built-in heartbeat":  {status(at(7), nil, at(9)), status(at(7), nil, at(70)), 70},
+		"the same built-in heartbeat":  {status(at(7), nil, at(9)), status(at(7), nil, at(9)), 0},
 	}
 	for name, test := range tests {
 		got, stamped := serverStamp(test.before, test.written)
 		if stamped != (test.want != 0) || stamped && got.Unix() != test.want {
-			t.Errorf("%s: %s, %t; must be %d", name, got, stamped, test.want)
+			t.Errorf("%s: %s, %t; want %d", name, got, stamped, test.want)
 		}
 	}
 }

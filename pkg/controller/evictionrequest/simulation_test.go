@@ -46,11 +46,11 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// TestSimulation has the controller live through random histories: pods, budgets and
-// requests come, change and go; caches are behind; calls fail, and do not return before
-// other things happen; the controller restarts. Then nothing changes any more but what
-// follows from evictions. The oracle is in check: whatever may go, goes, soon and without
-// an event; no budget has two evictions in flight; and nothing is remembered in the end.
+// TestSimulation runs the controller through random histories: pods, budgets and requests are
+// created, changed and deleted; caches are stale; calls fail, or other changes happen while they
+// are in flight; the controller restarts. Then the changes stop, except those that follow from
+// evictions. The checks are: each pod that may be evicted is evicted, soon and without an event; no
+// budget has two evictions in flight; and no state remains in memory at the end.
 func TestSimulation(t *testing.T) {
 	simulation.Run(t, 100, simulate)
 }
@@ -62,17 +62,17 @@ func simulate(t *testing.T, seed uint64) {
 		s.progress(s.rand.IntN(6))
 	}
 	s.calm()
-	// Less than any safety interval: what goes later had lost its wake-up.
+	// Shorter than any safety interval: a pod that is evicted later missed its event.
 	s.pass(15 * time.Second)
 	s.check("soon", func(e *eviction) bool { return s.isDelayed(e) })
-	// Everything that waits for time has had its time.
+	// All delays have passed.
 	s.pass(2*maxRetryDelay + 2*safetyInterval)
 	s.check("late", func(*eviction) bool { return false })
 	s.checkIdle()
-	s.checkForgotten()
+	s.checkNoEntries()
 }
 
-// sim is an API server, with the PodDisruptionBudgets of the pods/eviction subresource, the
+// sim simulates an API server, with the PodDisruptionBudgets of the pods/eviction subresource, the
 // disruption controller, a controller that replaces pods, and kubelets.
 type sim struct {
 	*fixture
@@ -84,19 +84,19 @@ type sim struct {
 	requests map[string]*coordinationv1alpha1.EvictionRequest
 	pods     map[string]*v1.Pod
 	budgets  map[string]*policyv1.PodDisruptionBudget
-	// events wait, by kind of object, until they reach the caches.
+	// events are queued by kind of object until they reach the caches.
 	events map[string][]func()
-	// refusing are pods that a webhook does not let go.
+	// refusing are pods whose eviction a webhook refuses.
 	refusing map[types.UID]bool
 
 	decisions *simQueue[types.NamespacedName]
 	evictions *simQueue[evictionItem]
-	// inFlight counts evictions by budget, as far as the caches knew it.
+	// inFlight counts evictions by budget, according to the caches.
 	inFlight map[string]int
 	depth    int
 	chaos    bool
 	calls    int
-	story    []string
+	history  []string
 }
 
 func newSimulation(t *testing.T, seed uint64) *sim {
@@ -107,7 +107,7 @@ func newSimulation(t *testing.T, seed uint64) *sim {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the story: %v", s.story)
+			t.Logf("history: %v", s.history)
 		}
 	})
 	client := fake.NewClientset()
@@ -116,7 +116,7 @@ func newSimulation(t *testing.T, seed uint64) *sim {
 	return s
 }
 
-// start begins with a controller that knows nothing.
+// start starts a new controller without any state.
 func (s *sim) start(client *fake.Clientset, clock *testingclock.FakeClock) {
 	s.fixture = newFixtureFor(s.t, client, clock)
 	s.Controller.writer.recorder = discardedEvents{}
@@ -140,7 +140,7 @@ func (s *sim) start(client *fake.Clientset, clock *testingclock.FakeClock) {
 		objects = append(objects, s.budgets[name].DeepCopy())
 	}
 	for _, object := range objects {
-		s.cached(s.t, object)
+		s.addToCache(s.t, object)
 	}
 	for _, object := range objects {
 		s.informerOf(s.t, object).handler.OnAdd(object, true)
@@ -151,11 +151,11 @@ type discardedEvents struct{}
 
 func (discardedEvents) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
 
-func (s *sim) tell(format string, args ...any) {
-	s.story = append(s.story, fmt.Sprintf(format, args...))
+func (s *sim) record(format string, args ...any) {
+	s.history = append(s.history, fmt.Sprintf(format, args...))
 }
 
-// store writes an object and lets its event wait.
+// store writes an object and queues its event.
 func (s *sim) store(object runtime.Object) {
 	s.version++
 	object.(metav1.Object).SetResourceVersion(strconv.Itoa(s.version))
@@ -169,10 +169,10 @@ func (s *sim) store(object runtime.Object) {
 		kind, s.budgets[object.Name] = "budget", object
 	}
 	seen := object.DeepCopyObject()
-	s.events[kind] = append(s.events[kind], func() { s.delivers(s.t, seen) })
+	s.events[kind] = append(s.events[kind], func() { s.sendUpdate(s.t, seen) })
 }
 
-// erase deletes an object at once.
+// erase deletes an object and queues its event.
 func (s *sim) erase(object runtime.Object) {
 	kind := ""
 	switch object := object.(type) {
@@ -186,10 +186,10 @@ func (s *sim) erase(object runtime.Object) {
 		kind = "budget"
 		delete(s.budgets, object.Name)
 	}
-	s.events[kind] = append(s.events[kind], func() { s.deliversEnd(s.t, object) })
+	s.events[kind] = append(s.events[kind], func() { s.sendDelete(s.t, object) })
 }
 
-// deliver brings the next event of a random kind to the caches.
+// deliver delivers the next event of a random kind to the caches.
 func (s *sim) deliver() bool {
 	kinds := slices.Sorted(maps.Keys(s.events))
 	kinds = slices.DeleteFunc(kinds, func(kind string) bool { return len(s.events[kind]) == 0 })
@@ -203,7 +203,7 @@ func (s *sim) deliver() bool {
 	return true
 }
 
-// progress lets some steps happen: events, and what workers do.
+// progress runs random steps: deliver an event, sync a request, or evict.
 func (s *sim) progress(steps int) {
 	for range steps {
 		switch s.rand.IntN(3) {
@@ -241,11 +241,11 @@ func (s *sim) evictSome() bool {
 	return true
 }
 
-// settle lets everything happen that needs no time to pass.
+// settle runs all steps that need no time to pass.
 func (s *sim) settle() {
 	for round := 0; ; round++ {
 		if round > 100000 {
-			s.t.Fatal("it never settles")
+			s.t.Fatal("the simulation does not settle")
 		}
 		s.respond()
 		if !s.deliver() && !s.work() && !s.evictSome() {
@@ -254,7 +254,7 @@ func (s *sim) settle() {
 	}
 }
 
-// pass lets time go by, from one appointment of the queues to the next.
+// pass advances the clock, from one due item of the queues to the next.
 func (s *sim) pass(duration time.Duration) {
 	for end := s.clock.Now().Add(duration); ; {
 		s.settle()
@@ -273,13 +273,13 @@ func (s *sim) pass(duration time.Duration) {
 	}
 }
 
-// calm ends the disturbances.
+// calm stops the random changes.
 func (s *sim) calm() {
 	s.chaos = false
 	s.settle()
 }
 
-// respond is what others do after an eviction: pods end, budgets are counted.
+// respond simulates the other components after an eviction: pods terminate, budgets are updated.
 func (s *sim) respond() {
 	for _, name := range slices.Sorted(maps.Keys(s.pods)) {
 		if pod := s.pods[name]; pod.DeletionTimestamp != nil {
@@ -291,7 +291,7 @@ func (s *sim) respond() {
 	}
 }
 
-// replacePod ends a pod and creates a ready one in its place.
+// replacePod deletes a pod and creates a ready one in its place.
 func (s *sim) replacePod(pod *v1.Pod) {
 	s.erase(pod)
 	delete(s.refusing, pod.UID)
@@ -309,7 +309,7 @@ func (s *sim) createPod(app string, ready bool) *v1.Pod {
 	return pod
 }
 
-// countBudget is the disruption controller.
+// countBudget simulates the disruption controller.
 func (s *sim) countBudget(budget *policyv1.PodDisruptionBudget) {
 	counted := budget.DeepCopy()
 	healthy, expected := 0, 0
@@ -348,7 +348,7 @@ func selects(budget *policyv1.PodDisruptionBudget, pod *v1.Pod) bool {
 	return err == nil && selector.Matches(labels.Set(pod.Labels))
 }
 
-// disturb lets somebody do something.
+// disturb makes one random change.
 func (s *sim) disturb() {
 	apps := []string{"web", "db", "log"}
 	app := apps[s.rand.IntN(len(apps))]
@@ -364,10 +364,10 @@ func (s *sim) disturb() {
 		created.UID = types.UID(fmt.Sprint("budget-", s.version))
 		created.Spec.MinAvailable.IntVal = int32(s.rand.IntN(4))
 		created.Status = policyv1.PodDisruptionBudgetStatus{}
-		s.tell("budget %s of %s, %d", name, app, created.Spec.MinAvailable.IntVal)
+		s.record("budget %s of %s, %d", name, app, created.Spec.MinAvailable.IntVal)
 		s.store(created)
 	case choice == 9 && budget != nil:
-		s.tell("no budget %s", name)
+		s.record("no budget %s", name)
 		s.erase(budget)
 	case choice < 12 && budget != nil:
 		s.changeBudget(budget.DeepCopy(), app)
@@ -375,27 +375,27 @@ func (s *sim) disturb() {
 		changed := pod.DeepCopy()
 		changed.Status.Conditions[0].Status = map[bool]v1.ConditionStatus{true: v1.ConditionFalse, false: v1.ConditionTrue}[isReady(pod)]
 		delete(s.refusing, pod.UID)
-		s.tell("%s ready %t", pod.Name, isReady(changed))
+		s.record("%s ready %t", pod.Name, isReady(changed))
 		s.store(changed)
 	case choice == 13 && pod != nil && pod.DeletionTimestamp == nil:
 		changed := pod.DeepCopy()
 		changed.Labels = map[string]string{"app": app}
 		delete(s.refusing, pod.UID)
-		s.tell("%s is of %s", pod.Name, app)
+		s.record("%s is of %s", pod.Name, app)
 		s.store(changed)
 	case choice == 14 && request != nil:
 		changed := request.DeepCopy()
 		changed.Spec.Requesters = nil
 		changed.Generation++
-		s.tell("%s is withdrawn", request.Name)
+		s.record("%s is withdrawn", request.Name)
 		s.store(changed)
 	case choice == 15 && pod != nil:
 		s.refusing[pod.UID] = true
-		s.tell("%s is refused", pod.Name)
+		s.record("%s is refused", pod.Name)
 	case choice == 16:
 		s.respond()
 	case choice == 17 && s.rand.IntN(3) == 0:
-		s.tell("restart")
+		s.record("restart")
 		s.start(s.client, s.clock)
 	default:
 		s.clock.Step(time.Duration(s.rand.IntN(90)) * time.Second)
@@ -410,7 +410,7 @@ func (s *sim) request(pod *v1.Pod) {
 	request.Name, request.UID = string(pod.UID), types.UID("request-"+pod.Name)
 	request.CreationTimestamp = metav1.Time{Time: s.clock.Now()}
 	request.Spec.Target.Pod = &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}
-	s.tell("request %s", pod.Name)
+	s.record("request %s", pod.Name)
 	s.store(request)
 }
 
@@ -424,7 +424,7 @@ func (s *sim) changeBudget(budget *policyv1.PodDisruptionBudget, app string) {
 		evictingUnhealthy([]policyv1.UnhealthyPodEvictionPolicyType{policyv1.AlwaysAllow, policyv1.IfHealthyBudget}[s.rand.IntN(2)])(budget)
 	}
 	budget.Generation++
-	s.tell("budget %s changes: %v", budget.Name, budget.Spec)
+	s.record("budget %s changes: %v", budget.Name, budget.Spec)
 	s.store(budget)
 }
 
@@ -436,7 +436,7 @@ func pick[T any](rand *rand.Rand, objects map[string]T) (picked T) {
 	return objects[names[rand.IntN(len(names))]]
 }
 
-// react is the API server, for what the controller writes.
+// react simulates the API server for the controller's writes.
 func (s *sim) react(action clienttesting.Action) (bool, runtime.Object, error) {
 	if action.GetResource().Resource != "evictionrequests" {
 		return true, nil, fmt.Errorf("unexpected %v", action)
@@ -490,10 +490,10 @@ func (s *sim) react(action clienttesting.Action) (bool, runtime.Object, error) {
 	return true, nil, fmt.Errorf("unexpected %v", action)
 }
 
-// evictPod is the call of the controller. Other things happen before it is answered.
+// evictPod handles the eviction call of the controller. Other changes happen before it returns.
 func (s *sim) evictPod(_ context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error {
 	s.calls++
-	if known := governing(pod, podeviction.BudgetsOf(s.imperative.budgetLister, pod)); len(known) == 1 {
+	if known := applicable(pod, podeviction.BudgetsOf(s.imperative.budgetLister, pod)); len(known) == 1 {
 		budget := known[0].Name
 		s.inFlight[budget]++
 		defer func() { s.inFlight[budget]-- }()
@@ -514,15 +514,15 @@ func (s *sim) evictPod(_ context.Context, pod *v1.Pod, preconditions *metav1.Pre
 			return budgetNotFound()
 		case 3:
 			_ = s.evict(pod, preconditions)
-			return errUnreachable // It was done, and the answer was lost.
+			return errUnreachable // The eviction succeeded, and the response was lost.
 		}
 	}
 	err := s.evict(pod, preconditions)
-	s.tell("evict %s: %v", pod.Name, err)
+	s.record("evict %s: %v", pod.Name, err)
 	return err
 }
 
-// evict is the pods/eviction subresource.
+// evict simulates the pods/eviction subresource.
 func (s *sim) evict(seen *v1.Pod, preconditions *metav1.Preconditions) error {
 	pod := s.pods[seen.Name]
 	switch {
@@ -546,7 +546,7 @@ func (s *sim) evict(seen *v1.Pod, preconditions *metav1.Preconditions) error {
 				return delayedViolation(10)
 			}
 			if budget.Status.DisruptionsAllowed == 0 {
-				return violation("no room")
+				return violation("no disruptions allowed")
 			}
 			budget.Status.DisruptionsAllowed--
 			if budget.Status.DisruptedPods == nil {
@@ -572,15 +572,15 @@ func (s *sim) budgetsOf(pod *v1.Pod) []*policyv1.PodDisruptionBudget {
 	return budgets
 }
 
-// isDelayed reports whether a request may wait for time still: it was refused by something
-// that told nobody when it stopped, or its calls have failed.
+// isDelayed reports whether a request may still wait for a retry: it was refused by something that
+// sends no event when it stops refusing, or its calls have failed.
 func (s *sim) isDelayed(e *eviction) bool {
 	return isBlockedBy(&e.request.Status, coordinationv1alpha1.EvictionRequestReasonEvictionRefused) ||
 		s.imperative.backoff.NumRequeues(e.key()) > 2 || s.decisions.limiter.NumRequeues(e.key()) > 2 ||
 		s.imperative.retryAfter.remaining(e.pod.UID, s.clock.Now().Add(-15*time.Second)) > 0
 }
 
-// check fails if a pod is still there that may go.
+// check fails if a pod still exists that may be evicted.
 func (s *sim) check(when string, excused func(*eviction) bool) {
 	s.t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(s.requests)) {
@@ -588,28 +588,28 @@ func (s *sim) check(when string, excused func(*eviction) bool) {
 		pod := s.pods[targetName(request)]
 		if pod == nil || isFinished(&request.Status) {
 			if pod == nil && !isFinished(&request.Status) {
-				s.t.Errorf("%s: the request for pod %s goes on without it", when, targetName(request))
+				s.t.Errorf("%s: the request for pod %s is not finished although the pod is gone", when, targetName(request))
 			}
 			continue
 		}
 		e := &eviction{request: request, pod: pod, budgets: s.budgetsOf(pod)}
 		if !s.refusing[pod.UID] && isWanted(request) && budgetsAllow(pod, e.budgets) && !excused(e) {
-			s.t.Errorf("%s: pod %s (ready %t) is not evicted, though it may go: %+v, budgets %+v", when, pod.Name, isReady(pod), request.Status, e.budgets)
+			s.t.Errorf("%s: pod %s (ready %t) is not evicted although the budgets allow it: %+v, budgets %+v", when, pod.Name, isReady(pod), request.Status, e.budgets)
 		}
 		if !isWanted(request) {
-			s.t.Errorf("%s: request %s goes on, though nobody wants it", when, name)
+			s.t.Errorf("%s: request %s is not canceled although it has no requesters", when, name)
 		}
 	}
 }
 
-// checkIdle fails if calls are made though nothing changes, other than the attempts of
-// those that are blocked, each with its report.
+// checkIdle fails if calls are made although nothing changes, except the retries of blocked
+// requests and their status writes.
 func (s *sim) checkIdle() {
 	s.t.Helper()
 	open := 0
 	for _, request := range s.requests {
 		if isFinished(&request.Status) {
-			s.erase(request) // Its time to live is another matter.
+			s.erase(request) // The TTL is tested elsewhere.
 		} else {
 			open++
 		}
@@ -622,28 +622,28 @@ func (s *sim) checkIdle() {
 	}
 }
 
-// checkForgotten fails if anything is remembered when all is over.
-func (s *sim) checkForgotten() {
+// checkNoEntries fails if state remains in memory after all requests are deleted.
+func (s *sim) checkNoEntries() {
 	s.t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(s.requests)) {
 		s.erase(s.requests[name])
 	}
 	s.settle()
 	s.pass(2 * safetyInterval)
-	if got := s.remembered(); got > 0 {
-		s.t.Errorf("remembers %d things when all is over", got)
+	if got := s.storedEntries(); got > 0 {
+		s.t.Errorf("%d entries in memory after all requests are deleted", got)
 	}
 }
 
-// simQueue is a queue that does nothing by itself. It keeps the promise of the real one that
-// nobody works on a key twice at a time.
+// simQueue is a queue without a background goroutine. Like the real one, it never hands out a key
+// to two workers.
 type simQueue[T comparable] struct {
 	workqueue.TypedRateLimitingInterface[T]
 	clock   *testingclock.FakeClock
 	limiter workqueue.TypedRateLimiter[T]
 
 	ready   []T
-	working map[T]bool // The value says whether it was added again.
+	working map[T]bool // The value is whether it was added again.
 	delayed map[T]time.Time
 }
 
@@ -668,7 +668,7 @@ func (q *simQueue[T]) AddAfter(key T, delay time.Duration) {
 		return
 	}
 	if delay >= safetyInterval && delay <= safetyInterval*6/5 {
-		delay = safetyInterval // The jitter is not of the seed.
+		delay = safetyInterval // The jitter does not depend on the seed.
 	}
 	due := q.clock.Now().Add(delay)
 	if known, found := q.delayed[key]; !found || due.Before(known) {

@@ -29,10 +29,9 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
-// computeStatus returns the status that a request should have, given its pod, which
-// is nil when it is gone, and how long to wait before the next sync when nothing
-// happens; zero means that only an event can change anything. No interceptor loses its turn
-// before noTimeoutBefore.
+// computeStatus returns the desired status of a request and the delay to the next sync. pod is nil
+// if it is gone. A zero delay means that only an event can change anything. No interceptor times
+// out before noTimeoutBefore.
 func computeStatus(now, noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) (*coordinationv1alpha1.EvictionRequestStatus, time.Duration) {
 	status := request.Status.DeepCopy()
 	status.ObservedGeneration = request.Generation
@@ -77,14 +76,13 @@ func isFinished(status *coordinationv1alpha1.EvictionRequestStatus) bool {
 		meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
 }
 
-// isInitialized reports whether the controller has taken the request up.
+// isInitialized reports whether the controller has recorded the interceptors of the request.
 func isInitialized(status *coordinationv1alpha1.EvictionRequestStatus) bool {
 	return len(status.TargetInterceptors) > 0
 }
 
-// isWanted reports whether a requester still asks for the eviction, or it is too late to
-// call it off. Deleting the request withdraws it like leaving it does: that shows
-// when a finalizer keeps the object.
+// isWanted reports whether the request has requesters or can no longer be canceled. Deleting the
+// request cancels it as well: this is visible while a finalizer keeps the object.
 func isWanted(request *coordinationv1alpha1.EvictionRequest) bool {
 	if request.Status.EvictionRequestCancellationPolicy == coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
 		return true
@@ -92,7 +90,7 @@ func isWanted(request *coordinationv1alpha1.EvictionRequest) bool {
 	return len(request.Spec.Requesters) > 0 && request.DeletionTimestamp == nil
 }
 
-// initialize records who gets a turn and activates the first of them.
+// initialize records the interceptors of the pod and activates the first one.
 func initialize(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) {
 	status.TargetInterceptors = computeTargetInterceptors(pod)
 	status.Interceptors = nil
@@ -102,9 +100,9 @@ func initialize(now time.Time, status *coordinationv1alpha1.EvictionRequestStatu
 	activateNext(now, status)
 }
 
-// advance gives the turn to the next interceptor when the active one has completed
-// or its deadline has passed. A timeout is written over the version of the request that was
-// read, so it is lost where the interceptor has reported meanwhile.
+// advance activates the next interceptor if the active one has completed or its deadline has
+// passed. The write of a timeout requires the version of the request that was read: if the
+// interceptor has reported in the meantime, the write fails with a conflict.
 func advance(now, noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) {
 	active := activeInterceptor(status)
 	if active == "" {
@@ -113,7 +111,7 @@ func advance(now, noTimeoutBefore time.Time, request *coordinationv1alpha1.Evict
 	entry := interceptorStatus(status, active)
 	completed := entry != nil && entry.CompletionTime != nil
 	if completed && pod.DeletionTimestamp != nil {
-		return // It is on its way out: no other interceptor could do any more for it.
+		return // It is terminating: another interceptor could not do anything for it.
 	}
 	deadline, limited := turnDeadline(noTimeoutBefore, request, status, pod)
 	if completed || limited && !now.Before(deadline) {
@@ -122,7 +120,7 @@ func advance(now, noTimeoutBefore time.Time, request *coordinationv1alpha1.Evict
 	}
 }
 
-// activateNext activates the first interceptor that had no turn yet, if there is one.
+// activateNext activates the first interceptor that is not processed, if there is one.
 func activateNext(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus) {
 	next := len(status.ProcessedInterceptors)
 	if next >= len(status.TargetInterceptors) {
@@ -132,7 +130,7 @@ func activateNext(now time.Time, status *coordinationv1alpha1.EvictionRequestSta
 	status.ActivationTime = &metav1.Time{Time: now}
 }
 
-// deactivate ends the turn of the active interceptor.
+// deactivate moves the active interceptor to the processed ones.
 func deactivate(status *coordinationv1alpha1.EvictionRequestStatus) {
 	status.ProcessedInterceptors = append(status.ProcessedInterceptors, status.ActiveInterceptors...)
 	status.ActiveInterceptors = nil
@@ -141,8 +139,8 @@ func deactivate(status *coordinationv1alpha1.EvictionRequestStatus) {
 // finish moves the request into a final state.
 func finish(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, conditionType coordinationv1alpha1.EvictionRequestConditionType, reason, message string) {
 	if activeInterceptor(status) == coordinationv1alpha1.EvictionInterceptorImperative {
-		// Its entry is written here, not when it acts: the undisturbed eviction of a
-		// pod then costs one status write less.
+		// The entry is written here and not when the interceptor acts: this saves one status write
+		// for each pod that is evicted without a problem.
 		completeImperative(now, status, message)
 	}
 	deactivate(status)
@@ -154,7 +152,7 @@ func finish(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, c
 	setCondition(now, status, conditionType, metav1.ConditionTrue, reason, message)
 }
 
-// setCondition sets a condition of the generation that the status is about.
+// setCondition sets a condition for the generation that the status has observed.
 func setCondition(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, conditionType coordinationv1alpha1.EvictionRequestConditionType, value metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type:               string(conditionType),
@@ -166,16 +164,16 @@ func setCondition(now time.Time, status *coordinationv1alpha1.EvictionRequestSta
 	})
 }
 
-// clearCondition ends a condition that is True. One that is not stays as it is, so
-// that requests which never had it do not get it.
+// clearCondition sets a condition to False if it is True. It does not add the condition to a
+// request that never had it.
 func clearCondition(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, conditionType coordinationv1alpha1.EvictionRequestConditionType, reason, message string) {
 	if meta.IsStatusConditionTrue(status.Conditions, string(conditionType)) {
 		setCondition(now, status, conditionType, metav1.ConditionFalse, reason, message)
 	}
 }
 
-// reportSilence names an active interceptor whose report is overdue, so that people
-// see what the request waits for long before the deadline passes.
+// reportSilence sets the condition InterceptorUnresponsive if the report of the active interceptor
+// is overdue, so that users see what the request waits for long before the deadline.
 func reportSilence(now time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) {
 	name := activeInterceptor(status)
 	overdue, expected := reportOverdue(request, status)
@@ -192,7 +190,8 @@ func reportSilence(now time.Time, request *coordinationv1alpha1.EvictionRequest,
 	case entry != nil && entry.HeartbeatTime != nil:
 		message = fmt.Sprintf("%s has last reported at %s.", name, lastSign)
 	case pod != nil && slices.Contains(evictionrequesttools.DefaultInterceptors(pod), name):
-		// Its silence is no failure: it waits for a maintenance, and need not say so.
+		// This is not a failure: it waits for a maintenance of the node and need not report until
+		// then.
 		reason = coordinationv1alpha1.EvictionRequestReasonNotStarted
 		message = fmt.Sprintf("%s has not started since it was activated at %s. It acts only in a maintenance of the node, and keeps its turn: "+
 			"nothing else can end the pod.", name, lastSign)
@@ -200,8 +199,8 @@ func reportSilence(now time.Time, request *coordinationv1alpha1.EvictionRequest,
 	setCondition(now, status, coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, metav1.ConditionTrue, reason, message)
 }
 
-// untilNextSync returns when time alone changes something: the active interceptor
-// becomes overdue, or loses its turn. Zero means that it never does.
+// untilNextSync returns how long it is until the active interceptor becomes overdue or times out.
+// Zero means never.
 func untilNextSync(now, noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) time.Duration {
 	var next time.Duration
 	if deadline, limited := turnDeadline(noTimeoutBefore, request, status, pod); limited {
@@ -213,8 +212,7 @@ func untilNextSync(now, noTimeoutBefore time.Time, request *coordinationv1alpha1
 	return max(0, next)
 }
 
-// earliest returns the shorter of two delays, of which those that are not positive do not
-// count.
+// earliest returns the shorter of two delays. It ignores a delay that is not positive.
 func earliest(a, b time.Duration) time.Duration {
 	if a <= 0 || b > 0 && b < a {
 		return b
@@ -222,7 +220,7 @@ func earliest(a, b time.Duration) time.Duration {
 	return a
 }
 
-// targetName returns the name of the pod that the request is about.
+// targetName returns the name of the pod that the request targets.
 func targetName(request *coordinationv1alpha1.EvictionRequest) string {
 	if request.Spec.Target.Pod == nil {
 		return ""

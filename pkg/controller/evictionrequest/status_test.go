@@ -56,22 +56,22 @@ func TestComputeStatus(t *testing.T) {
 	intercepted := having(targets(first, second), active(first, 0))
 
 	tests := map[string]struct {
-		after     time.Duration
-		request   *coordinationv1alpha1.EvictionRequest
-		pod       *v1.Pod
-		want      *coordinationv1alpha1.EvictionRequestStatus
-		lookAgain time.Duration
+		after    time.Duration
+		request  *coordinationv1alpha1.EvictionRequest
+		pod      *v1.Pod
+		want     *coordinationv1alpha1.EvictionRequestStatus
+		nextSync time.Duration
 
 		noTimeoutBefore time.Duration
 	}{
-		"a new request is initialised and its first interceptor activated": {
-			after:     3 * time.Second,
-			request:   newRequest(deadlineOf(600)),
-			pod:       newPod(interceptedBy(first, second)),
-			want:      newStatus(targets(first, second), active(first, 3*time.Second)),
-			lookAgain: time.Minute,
+		"a new request is initialized and its first interceptor activated": {
+			after:    3 * time.Second,
+			request:  newRequest(deadlineOf(600)),
+			pod:      newPod(interceptedBy(first, second)),
+			want:     newStatus(targets(first, second), active(first, 3*time.Second)),
+			nextSync: time.Minute,
 		},
-		"a pod without interceptors goes to the built-in one, which has no deadline": {
+		"the built-in interceptor, which has no deadline, is activated for a pod without interceptors": {
 			request: newRequest(),
 			pod:     newPod(),
 			want:    newStatus(targets(), active(builtIn, 0)),
@@ -80,7 +80,7 @@ func TestComputeStatus(t *testing.T) {
 			request: newRequest(),
 			want:    newStatus(condition(canceled, metav1.ConditionTrue, validationFailed, "Target Pod web-0 was not found.", 0)),
 		},
-		"a new request whose pod has ended is evicted": {
+		"a new request whose pod is terminal is evicted": {
 			request: newRequest(),
 			pod:     newPod(inPhase(v1.PodSucceeded)),
 			want:    newStatus(condition(evicted, metav1.ConditionTrue, podTerminal, "Target Pod web-0 has ended with phase Succeeded.", 0)),
@@ -90,64 +90,64 @@ func TestComputeStatus(t *testing.T) {
 			pod:     newPod(inSchedulingGroup),
 			want:    newStatus(condition(canceled, metav1.ConditionTrue, validationFailed, isGrouped, 0)),
 		},
-		"a new request that nobody wants any more is canceled": {
+		"a new request without requesters is canceled": {
 			request: newRequest(withoutRequesters),
 			pod:     newPod(),
 			want:    newStatus(condition(canceled, metav1.ConditionTrue, noRequesters, lastLeft, 0)),
 		},
-		"an active interceptor keeps its turn until its deadline": {
-			after:     599 * time.Second,
-			request:   newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), silent(60*time.Second))),
-			pod:       newPod(),
-			want:      newStatus(targets(first, second), active(first, 0), silent(60*time.Second)),
-			lookAgain: time.Second,
+		"an interceptor stays active until its deadline": {
+			after:    599 * time.Second,
+			request:  newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), silent(60*time.Second))),
+			pod:      newPod(),
+			want:     newStatus(targets(first, second), active(first, 0), silent(60*time.Second)),
+			nextSync: time.Second,
 		},
-		"an interceptor that is silent at its deadline loses its turn": {
+		"an interceptor without a heartbeat times out at its deadline": {
 			after:   600 * time.Second,
 			request: newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), silent(60*time.Second))),
 			pod:     newPod(),
 			want: newStatus(targets(first, second), processed(first), active(second, 600*time.Second),
 				condition(unresponsive, metav1.ConditionFalse, inTime, "No interceptor is overdue.", 600*time.Second)),
-			lookAgain: time.Minute,
+			nextSync: time.Minute,
 		},
-		"an interceptor may take a minute to take up its turn": {
-			after:     59 * time.Second,
-			request:   newRequest(deadlineOf(600), intercepted),
-			pod:       newPod(),
-			want:      newStatus(targets(first, second), active(first, 0)),
-			lookAgain: time.Second,
+		"an interceptor may take a minute for its first report": {
+			after:    59 * time.Second,
+			request:  newRequest(deadlineOf(600), intercepted),
+			pod:      newPod(),
+			want:     newStatus(targets(first, second), active(first, 0)),
+			nextSync: time.Second,
 		},
-		"an interceptor that has not reported after a minute is named": {
-			after:     60 * time.Second,
-			request:   newRequest(deadlineOf(600), intercepted),
-			pod:       newPod(),
-			want:      newStatus(targets(first, second), active(first, 0), silent(60*time.Second)),
-			lookAgain: 9 * time.Minute,
+		"an interceptor that has not reported after a minute is unresponsive": {
+			after:    60 * time.Second,
+			request:  newRequest(deadlineOf(600), intercepted),
+			pod:      newPod(),
+			want:     newStatus(targets(first, second), active(first, 0), silent(60*time.Second)),
+			nextSync: 9 * time.Minute,
 		},
-		"a report ends the silence": {
+		"a report clears the condition": {
 			after:   70 * time.Second,
 			request: newRequest(deadlineOf(600), having(targets(first), active(first, 0), reporting(alive(first, 65*time.Second, 65*time.Second)), silent(60*time.Second))),
 			pod:     newPod(),
 			want: newStatus(targets(first), active(first, 0), reporting(alive(first, 65*time.Second, 65*time.Second)),
 				condition(unresponsive, metav1.ConditionFalse, inTime, "No interceptor is overdue.", 70*time.Second)),
-			lookAgain: 5*time.Minute - 5*time.Second,
+			nextSync: 5*time.Minute - 5*time.Second,
 		},
-		"an interceptor that was at work is named after five minutes": {
+		"an interceptor that has reported before is unresponsive after five minutes": {
 			after:   6 * time.Minute,
 			request: newRequest(having(targets(first), active(first, 0), reporting(alive(first, 0, time.Minute)))),
 			pod:     newPod(),
 			want: newStatus(targets(first), active(first, 0), reporting(alive(first, 0, time.Minute)),
 				condition(unresponsive, metav1.ConditionTrue, overdue, "first.example.com has last reported at 2026-05-04T10:01:00Z.", 6*time.Minute)),
-			lookAgain: 15 * time.Minute,
+			nextSync: 15 * time.Minute,
 		},
-		"with a short deadline it is named after three quarters of that": {
-			after:     89 * time.Second,
-			request:   newRequest(deadlineOf(120), having(targets(first), active(first, 0), reporting(alive(first, 0, 0)))),
-			pod:       newPod(),
-			want:      newStatus(targets(first), active(first, 0), reporting(alive(first, 0, 0))),
-			lookAgain: time.Second,
+		"with a short deadline it is unresponsive after three quarters of that": {
+			after:    89 * time.Second,
+			request:  newRequest(deadlineOf(120), having(targets(first), active(first, 0), reporting(alive(first, 0, 0)))),
+			pod:      newPod(),
+			want:     newStatus(targets(first), active(first, 0), reporting(alive(first, 0, 0))),
+			nextSync: time.Second,
 		},
-		"a finished request has nobody who is overdue": {
+		"a finished request has no unresponsive interceptor": {
 			after:   2 * time.Minute,
 			request: newRequest(withoutRequesters, having(targets(first), active(first, 0), silent(60*time.Second))),
 			pod:     newPod(),
@@ -155,25 +155,25 @@ func TestComputeStatus(t *testing.T) {
 				condition(unresponsive, metav1.ConditionFalse, inTime, "The request is finished.", 2*time.Minute),
 				condition(canceled, metav1.ConditionTrue, noRequesters, lastLeft, 2*time.Minute)),
 		},
-		"a heartbeat prolongs the turn": {
-			after:     600 * time.Second,
-			request:   newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), reporting(alive(first, 0, 301*time.Second)))),
-			pod:       newPod(),
-			want:      newStatus(targets(first, second), active(first, 0), reporting(alive(first, 0, 301*time.Second))),
-			lookAgain: time.Second,
+		"a heartbeat extends the deadline": {
+			after:    600 * time.Second,
+			request:  newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), reporting(alive(first, 0, 301*time.Second)))),
+			pod:      newPod(),
+			want:     newStatus(targets(first, second), active(first, 0), reporting(alive(first, 0, 301*time.Second))),
+			nextSync: time.Second,
 		},
-		"an interceptor that completes passes the turn on at once": {
-			after:     5 * time.Second,
-			request:   newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), reporting(done(first, 4*time.Second)))),
-			pod:       newPod(),
-			want:      newStatus(targets(first, second), processed(first), active(second, 5*time.Second), reporting(done(first, 4*time.Second))),
-			lookAgain: time.Minute,
+		"the next interceptor is activated when the active one completes": {
+			after:    5 * time.Second,
+			request:  newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), reporting(done(first, 4*time.Second)))),
+			pod:      newPod(),
+			want:     newStatus(targets(first, second), processed(first), active(second, 5*time.Second), reporting(done(first, 4*time.Second))),
+			nextSync: time.Minute,
 		},
-		"an interceptor that completes out of turn changes nothing": {
-			request:   newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), reporting(done(second, 0)))),
-			pod:       newPod(),
-			want:      newStatus(targets(first, second), active(first, 0), reporting(done(second, 0))),
-			lookAgain: time.Minute,
+		"an inactive interceptor that completes changes nothing": {
+			request:  newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), reporting(done(second, 0)))),
+			pod:      newPod(),
+			want:     newStatus(targets(first, second), active(first, 0), reporting(done(second, 0))),
+			nextSync: time.Minute,
 		},
 		"the built-in interceptor comes last and has no deadline": {
 			after:   600 * time.Second,
@@ -181,96 +181,96 @@ func TestComputeStatus(t *testing.T) {
 			pod:     newPod(),
 			want:    newStatus(targets(first, second), processed(first, second), active(builtIn, 600*time.Second)),
 		},
-		"the built-in interceptor may be silent for ever": {
+		"the built-in interceptor never times out": {
 			after:   1000 * time.Hour,
 			request: newRequest(having(targets(), active(builtIn, 0))),
 			pod:     newPod(),
 			want:    newStatus(targets(), active(builtIn, 0)),
 		},
-		"nobody else has a turn where one has completed and the pod terminates": {
+		"no other interceptor is activated when one has completed and the pod terminates": {
 			after:   time.Hour,
 			request: newRequest(having(targets(first, second), active(first, 0), reporting(done(first, 0)))),
 			pod:     newPod(terminatingSince(0)),
 			want:    newStatus(targets(first, second), active(first, 0), reporting(done(first, 0))),
 		},
-		"what alone can end the pod has no deadline": {
+		"the only interceptor that can stop the pod has no deadline": {
 			after:   24 * time.Hour,
 			request: newRequest(deadlineOf(600), having(targets(daemonSet), active(daemonSet, 0), notStarted(daemonSet, 60*time.Second))),
 			pod:     newPod(ownedBy("DaemonSet", true)),
 			want:    newStatus(targets(daemonSet), active(daemonSet, 0), notStarted(daemonSet, 60*time.Second)),
 		},
-		"what alone can end the pod has no deadline, wherever it stands": {
+		"the only interceptor that can stop the pod has no deadline at any position": {
 			after:   24 * time.Hour,
 			request: newRequest(deadlineOf(600), having(targets(daemonSet, second), active(daemonSet, 0), notStarted(daemonSet, 60*time.Second))),
 			pod:     newPod(ownedBy("DaemonSet", true)),
 			want:    newStatus(targets(daemonSet, second), active(daemonSet, 0), notStarted(daemonSet, 60*time.Second)),
 		},
-		"what alone can end a pod is one among others on other pods": {
-			after:     600 * time.Second,
-			request:   newRequest(deadlineOf(600), having(targets(daemonSet, second), active(daemonSet, 0))),
-			pod:       newPod(),
-			want:      newStatus(targets(daemonSet, second), processed(daemonSet), active(second, 600*time.Second)),
-			lookAgain: time.Minute,
+		"the DaemonSet interceptor has a deadline on other pods": {
+			after:    600 * time.Second,
+			request:  newRequest(deadlineOf(600), having(targets(daemonSet, second), active(daemonSet, 0))),
+			pod:      newPod(),
+			want:     newStatus(targets(daemonSet, second), processed(daemonSet), active(second, 600*time.Second)),
+			nextSync: time.Minute,
 		},
-		"who stands before it has a deadline": {
-			after:     600 * time.Second,
-			request:   newRequest(deadlineOf(600), having(targets(first, daemonSet), active(first, 0))),
-			pod:       newPod(ownedBy("DaemonSet", true)),
-			want:      newStatus(targets(first, daemonSet), processed(first), active(daemonSet, 600*time.Second)),
-			lookAgain: time.Minute,
+		"interceptors before it have a deadline": {
+			after:    600 * time.Second,
+			request:  newRequest(deadlineOf(600), having(targets(first, daemonSet), active(first, 0))),
+			pod:      newPod(ownedBy("DaemonSet", true)),
+			want:     newStatus(targets(first, daemonSet), processed(first), active(daemonSet, 600*time.Second)),
+			nextSync: time.Minute,
 		},
-		"silence before the start is no failure of what waits for a maintenance": {
+		"an interceptor that waits for a maintenance has not started": {
 			after:   60 * time.Second,
 			request: newRequest(having(targets(daemonSet), active(daemonSet, 0))),
 			pod:     newPod(ownedBy("DaemonSet", true)),
 			want:    newStatus(targets(daemonSet), active(daemonSet, 0), notStarted(daemonSet, 60*time.Second)),
 		},
-		"silence after the start is": {
+		"an interceptor that has started and waits is overdue": {
 			after:   7 * time.Minute,
 			request: newRequest(having(targets(daemonSet), active(daemonSet, 0), reporting(alive(daemonSet, 2*time.Minute, 2*time.Minute)))),
 			pod:     newPod(ownedBy("DaemonSet", true)),
 			want: newStatus(targets(daemonSet), active(daemonSet, 0), reporting(alive(daemonSet, 2*time.Minute, 2*time.Minute)),
 				condition(unresponsive, metav1.ConditionTrue, overdue, "daemonset.apps.k8s.io has last reported at 2026-05-04T10:02:00Z.", 7*time.Minute)),
 		},
-		"no turn ends by silence right after an outage": {
+		"no interceptor times out right after an outage": {
 			after:           time.Hour,
 			noTimeoutBefore: time.Hour + time.Second,
 			request:         newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), silent(60*time.Second))),
 			pod:             newPod(),
 			want:            newStatus(targets(first, second), active(first, 0), silent(60*time.Second)),
-			lookAgain:       time.Second,
+			nextSync:        time.Second,
 		},
-		"a turn ends by silence some time after an outage": {
+		"an interceptor times out some time after an outage": {
 			after:           time.Hour,
 			noTimeoutBefore: time.Hour,
 			request:         newRequest(deadlineOf(600), having(targets(first, second), active(first, 0))),
 			pod:             newPod(),
 			want:            newStatus(targets(first, second), processed(first), active(second, time.Hour)),
-			lookAgain:       time.Minute,
+			nextSync:        time.Minute,
 		},
-		"the deadline counts where the outage is long ago": {
+		"the deadline applies if the outage was long ago": {
 			after:           599 * time.Second,
 			noTimeoutBefore: time.Second,
 			request:         newRequest(deadlineOf(600), having(targets(first, second), active(first, 0), silent(60*time.Second))),
 			pod:             newPod(),
 			want:            newStatus(targets(first, second), active(first, 0), silent(60*time.Second)),
-			lookAgain:       time.Second,
+			nextSync:        time.Second,
 		},
-		"a completed turn ends at once, also after an outage": {
+		"a completed interceptor is processed at once, also after an outage": {
 			after:           time.Second,
 			noTimeoutBefore: time.Hour,
 			request:         newRequest(having(targets(first, second), active(first, 0), reporting(done(first, 0)))),
 			pod:             newPod(),
 			want:            newStatus(targets(first, second), processed(first), active(second, time.Second), reporting(done(first, 0))),
-			lookAgain:       time.Minute,
+			nextSync:        time.Minute,
 		},
-		"nobody is activated after the last one has completed": {
+		"no interceptor is activated after the last one has completed": {
 			after:   time.Second,
 			request: newRequest(having(targets(), active(builtIn, 0), reporting(done(builtIn, 0)))),
 			pod:     newPod(),
 			want:    newStatus(targets(), processed(builtIn), activatedLast(0), reporting(done(builtIn, 0))),
 		},
-		"a request that waits after its last turn stays as it is": {
+		"a request without an active interceptor does not change": {
 			after:   1000 * time.Hour,
 			request: newRequest(having(targets(), processed(builtIn), activatedLast(0), reporting(done(builtIn, 0)))),
 			pod:     newPod(),
@@ -295,7 +295,7 @@ func TestComputeStatus(t *testing.T) {
 			want: newStatus(targets(first), processed(first, builtIn), activatedLast(0), reporting(ended(builtIn, time.Minute, wasDeleted)),
 				condition(evicted, metav1.ConditionTrue, podDeleted, wasDeleted, time.Minute)),
 		},
-		"a blocked request is not blocked any more when its pod is gone": {
+		"a blocked request is no longer blocked when its pod is gone": {
 			after:   time.Minute,
 			request: newRequest(having(targets(), active(builtIn, 0), reporting(alive(builtIn, 0, 0)), blockedByBudget(0))),
 			want: newStatus(targets(), processed(builtIn), activatedLast(0),
@@ -303,7 +303,7 @@ func TestComputeStatus(t *testing.T) {
 				condition(blocked, metav1.ConditionFalse, coordinationv1alpha1.EvictionRequestReasonNotBlocked, "The request is finished.", time.Minute),
 				condition(evicted, metav1.ConditionTrue, podDeleted, wasDeleted, time.Minute)),
 		},
-		"that the pod is gone counts more than that nobody asks": {
+		"a deleted pod takes precedence over missing requesters": {
 			request: newRequest(withoutRequesters, intercepted),
 			want: newStatus(targets(first, second), processed(first), activatedLast(0),
 				condition(evicted, metav1.ConditionTrue, podDeleted, wasDeleted, 0)),
@@ -314,7 +314,7 @@ func TestComputeStatus(t *testing.T) {
 			want: newStatus(targets(first, second), processed(first), activatedLast(0),
 				condition(evicted, metav1.ConditionTrue, podTerminal, "Target Pod web-0 has ended with phase Failed.", 0)),
 		},
-		"a terminal pod counts more than that nobody asks": {
+		"a terminal pod takes precedence over missing requesters": {
 			request: newRequest(withoutRequesters, intercepted),
 			pod:     newPod(inPhase(v1.PodFailed), inSchedulingGroup),
 			want: newStatus(targets(first, second), processed(first), activatedLast(0),
@@ -332,33 +332,33 @@ func TestComputeStatus(t *testing.T) {
 			want: newStatus(targets(first, second), processed(first), activatedLast(0),
 				condition(canceled, metav1.ConditionTrue, noRequesters, "The request is being deleted.", 0)),
 		},
-		"a request that cannot be called off goes on without requesters": {
-			after:     600 * time.Second,
-			request:   newRequest(withoutRequesters, beingDeleted, deadlineOf(600), intercepted, cancellationForbidden),
-			pod:       newPod(),
-			want:      newRequest(having(targets(first, second), processed(first), active(second, 600*time.Second)), cancellationForbidden).Status.DeepCopy(),
-			lookAgain: time.Minute,
+		"a request that cannot be canceled continues without requesters": {
+			after:    600 * time.Second,
+			request:  newRequest(withoutRequesters, beingDeleted, deadlineOf(600), intercepted, cancellationForbidden),
+			pod:      newPod(),
+			want:     newRequest(having(targets(first, second), processed(first), active(second, 600*time.Second)), cancellationForbidden).Status.DeepCopy(),
+			nextSync: time.Minute,
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			unchanged := test.request.DeepCopy()
-			got, lookAgain := computeStatus(start.Add(test.after), start.Add(test.noTimeoutBefore), test.request, test.pod)
+			got, nextSync := computeStatus(start.Add(test.after), start.Add(test.noTimeoutBefore), test.request, test.pod)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("unexpected status (-want, +got):\n%s", diff)
 			}
-			if lookAgain != test.lookAgain {
-				t.Errorf("looks again after %s, want %s", lookAgain, test.lookAgain)
+			if nextSync != test.nextSync {
+				t.Errorf("next sync after %s, want %s", nextSync, test.nextSync)
 			}
 			if diff := cmp.Diff(unchanged, test.request); diff != "" {
-				t.Errorf("the request, which lies in a shared cache, was changed (-before, +after):\n%s", diff)
+				t.Errorf("the request, which is in a shared cache, was changed (-before, +after):\n%s", diff)
 			}
 		})
 	}
 }
 
-// What is final stays as it is, whatever becomes of the pod and the requesters. That the
-// spec was seen is all that is written.
+// The status of a finished request does not change with its pod and its requesters, except for the
+// observedGeneration.
 func TestComputeStatusLeavesFinishedRequestsAlone(t *testing.T) {
 	pods := map[string]*v1.Pod{"running": newPod(), "gone": nil, "failed": newPod(inPhase(v1.PodFailed))}
 	for _, conditionType := range []coordinationv1alpha1.EvictionRequestConditionType{canceled, evicted} {
@@ -366,21 +366,21 @@ func TestComputeStatusLeavesFinishedRequestsAlone(t *testing.T) {
 			t.Run(string(conditionType)+" with the pod "+name, func(t *testing.T) {
 				request := newRequest(generation(7), withoutRequesters,
 					having(targets(first), active(first, 0), condition(conditionType, metav1.ConditionTrue, "Reason", "", 0)))
-				got, lookAgain := computeStatus(start.Add(1000*time.Hour), time.Time{}, request, pod)
+				got, nextSync := computeStatus(start.Add(1000*time.Hour), time.Time{}, request, pod)
 				want := request.Status.DeepCopy()
 				want.ObservedGeneration = 7
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("unexpected status (-want, +got):\n%s", diff)
 				}
-				if lookAgain != 0 {
-					t.Errorf("looks again after %s, want never", lookAgain)
+				if nextSync != 0 {
+					t.Errorf("next sync after %s, want never", nextSync)
 				}
 			})
 		}
 	}
 }
 
-// A condition that is False or Unknown finishes nothing.
+// A condition that is False or Unknown does not finish a request.
 func TestIsFinished(t *testing.T) {
 	for _, conditionType := range []coordinationv1alpha1.EvictionRequestConditionType{canceled, evicted, blocked} {
 		for _, value := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
@@ -392,7 +392,7 @@ func TestIsFinished(t *testing.T) {
 	}
 }
 
-// A request without a target, which validation prevents, must not crash anybody.
+// A request without a target, which validation prevents, must not cause a panic.
 func TestTargetName(t *testing.T) {
 	if got := targetName(newRequest()); got != podName {
 		t.Errorf("got %q, want %q", got, podName)

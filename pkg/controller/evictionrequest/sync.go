@@ -34,19 +34,19 @@ import (
 	clientset "k8s.io/client-go/kubernetes"
 )
 
-// safetyInterval is how long a request may be left without a sync while an event should
-// bring the next one. Should that event be lost, or have been misjudged, nothing waits for
-// ever. The sync reads caches only: it costs no API call where nothing has changed.
+// safetyInterval is the maximum time between two syncs of a request that waits for an event. It
+// covers events that are lost or misinterpreted. The sync reads from caches only: it makes no API
+// call if nothing has changed.
 const safetyInterval = 5 * time.Minute
 
-// safetyDelay returns when to check on a request that waits for an event. The jitter keeps
-// the requests of a drain, which begin together, from coming back together.
+// safetyDelay returns the delay to the next safety sync. The jitter spreads the requests of a
+// drain, which are created together.
 func safetyDelay() time.Duration { return wait.Jitter(safetyInterval, 0.2) }
 
-// syncRequest takes the next step for one request.
+// syncRequest reconciles one request.
 func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) error {
 	if !c.writer.isCurrent(key) {
-		// The event that brings our own last write should bring the next sync.
+		// The event for our last write should trigger the next sync.
 		c.queue.AddAfter(key, safetyDelay())
 		return nil
 	}
@@ -69,15 +69,15 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	}
 	var labelsErr error
 	if pod != nil {
-		// First, so that an interceptor that selects requests by label sees this one
-		// before, or when, it is activated. Where a webhook refuses the labels, the
-		// eviction goes on without them.
+		// Labels are written first, so that an interceptor that selects requests by label sees the
+		// request no later than its activation. If a webhook refuses the labels, the eviction
+		// continues without them.
 		var labeled *coordinationv1alpha1.EvictionRequest
 		labeled, labelsErr = c.writer.setLabels(ctx, request, missingLabels(request, pod))
 		switch {
 		case labeled != nil:
 			request = labeled
-		case labelsErr == nil: // The request has changed otherwise meanwhile.
+		case labelsErr == nil: // The request has changed concurrently.
 			c.queue.AddAfter(key, safetyDelay())
 			return nil
 		}
@@ -95,15 +95,15 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	return labelsErr
 }
 
-// forget drops what is remembered of the pod of a request that is over.
+// forget drops the state of this process about a finished request and its pod.
 func (c *Controller) forget(key types.NamespacedName) {
 	c.seen.remove(types.UID(key.Name))
 	c.outages.forget(key)
 	c.imperative.forget(key)
 }
 
-// syncFinished deletes a finished request when its time has come, and observes what
-// becomes of its spec until then.
+// syncFinished deletes a finished request when its TTL has passed. Until then it only updates
+// status.observedGeneration.
 func (c *Controller) syncFinished(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) error {
 	key := types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
 	now := c.clock.Now()
@@ -112,17 +112,17 @@ func (c *Controller) syncFinished(ctx context.Context, request *coordinationv1al
 	case garbageWait:
 		c.queue.AddAfter(key, wait)
 	case garbageDelete:
-		c.queue.AddAfter(key, safetyDelay()) // Another writer may have been faster.
+		c.queue.AddAfter(key, safetyDelay()) // Another client may have changed it first.
 		return c.writer.remove(ctx, request)
 	}
 	status, _ := computeStatus(now, time.Time{}, request, nil)
 	return c.writer.setStatus(ctx, request, status)
 }
 
-// isMisnamed reports whether the request has the name that belongs to the request for
-// another pod: it ended because its target was not found, and a pod of another name has the
-// UID that the target should have. It goes by the cache: when the cache is behind, the
-// event of the pod brings the next sync.
+// isMisnamed reports whether the request blocks the name of the request for another pod: it was
+// canceled because its target was not found, and a pod with another name has the UID that is the
+// name of the request. It reads the cache only: if that is stale, the event of the pod triggers the
+// next sync.
 func (c *Controller) isMisnamed(request *coordinationv1alpha1.EvictionRequest) bool {
 	finished := finalCondition(&request.Status)
 	if isInitialized(&request.Status) || finished.Reason != coordinationv1alpha1.EvictionRequestReasonValidationFailed {
@@ -130,16 +130,16 @@ func (c *Controller) isMisnamed(request *coordinationv1alpha1.EvictionRequest) b
 	}
 	pods, err := c.podLister.Pods(request.Namespace).List(labels.Everything())
 	if err != nil {
-		return false // A lister of a cache has no errors.
+		return false // A lister that reads from a cache returns no errors.
 	}
 	return slices.ContainsFunc(pods, func(pod *v1.Pod) bool {
 		return string(pod.UID) == request.Name && pod.Name != targetName(request)
 	})
 }
 
-// targetPod returns the pod of a request, or nil when it is gone. The cache may be
-// behind the request: what it lacks is gone only if it was there before, or the API
-// server says so.
+// targetPod returns the pod of a request, or nil if it is gone. The pod cache may be older than the
+// request: a pod that it lacks is gone only if it was in the cache before, or if the API server
+// confirms it.
 func (c *Controller) targetPod(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) (*v1.Pod, error) {
 	name, uid := targetName(request), types.UID(request.Name)
 	pod, err := c.podLister.Pods(request.Namespace).Get(name)
@@ -174,8 +174,8 @@ func newPodGetter(client clientset.Interface) podGetter {
 	}
 }
 
-// podSet is a set of pods that is safe for concurrent use. What it holds is a hint
-// that saves API calls, never the only proof of anything: a restart empties it.
+// podSet is a set of pods that is safe for concurrent use. It is only a hint that saves API calls:
+// a restart empties it.
 type podSet struct {
 	lock sync.Mutex
 	uids sets.Set[types.UID]
@@ -201,7 +201,7 @@ func (s *podSet) has(uid types.UID) bool {
 	return s.uids.Has(uid)
 }
 
-// podTimes remembers a time for some pods. Like podSet, it is a hint and no memory.
+// podTimes stores a time for some pods. Like podSet, it is only a hint.
 type podTimes struct {
 	lock  sync.Mutex
 	times map[types.UID]time.Time
@@ -221,8 +221,8 @@ func (t *podTimes) remove(uid types.UID) {
 	delete(t.times, uid)
 }
 
-// remaining returns how long it is until the time of the pod; zero or less when it has
-// come, or there is none.
+// remaining returns how long it is until the time of the pod. The result is zero or less if the
+// time has passed or there is none.
 func (t *podTimes) remaining(uid types.UID, now time.Time) time.Duration {
 	t.lock.Lock()
 	defer t.lock.Unlock()

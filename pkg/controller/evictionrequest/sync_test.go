@@ -45,40 +45,40 @@ func TestSyncRequest(t *testing.T) {
 	finished := having(targets(), processed(builtIn), condition(evicted, metav1.ConditionTrue, "PodDeleted", "", 0))
 
 	tests := map[string]struct {
-		after     time.Duration
-		objects   []runtime.Object
-		want      []*coordinationv1alpha1.EvictionRequestStatus
-		lookAgain time.Duration
-		podReads  int
+		after    time.Duration
+		objects  []runtime.Object
+		want     []*coordinationv1alpha1.EvictionRequestStatus
+		nextSync time.Duration
+		podReads int
 	}{
-		"a request that is gone needs nothing": {
+		"a deleted request": {
 			objects: []runtime.Object{newPod()},
 		},
-		"a finished request observes its spec": {
+		"a finished request updates its observedGeneration": {
 			objects: []runtime.Object{newRequest(generation(2), withoutRequesters, finished)},
 			want: []*coordinationv1alpha1.EvictionRequestStatus{newStatus(targets(), processed(builtIn), condition(evicted, metav1.ConditionTrue, "PodDeleted", "", 0),
 				func(status *coordinationv1alpha1.EvictionRequestStatus) { status.ObservedGeneration = 2 })},
-			lookAgain: time.Hour,
+			nextSync: time.Hour,
 		},
-		"a finished request is kept for its time": {
-			after:     10 * time.Minute,
-			objects:   []runtime.Object{newRequest(finished)},
-			lookAgain: 50 * time.Minute,
+		"a finished request is kept until the TTL ends": {
+			after:    10 * time.Minute,
+			objects:  []runtime.Object{newRequest(finished)},
+			nextSync: 50 * time.Minute,
 		},
-		"a new request is initialised in one write": {
-			objects:   []runtime.Object{newRequest(deadlineOf(600)), newPod(interceptedBy(first))},
-			want:      []*coordinationv1alpha1.EvictionRequestStatus{newStatus(targets(first), active(first, 0))},
-			lookAgain: time.Minute,
+		"a new request is initialized in one write": {
+			objects:  []runtime.Object{newRequest(deadlineOf(600)), newPod(interceptedBy(first))},
+			want:     []*coordinationv1alpha1.EvictionRequestStatus{newStatus(targets(first), active(first, 0))},
+			nextSync: time.Minute,
 		},
-		"an idle request is not written, but looked at again when it is overdue": {
-			after:     time.Minute,
-			objects:   []runtime.Object{newRequest(deadlineOf(600), having(targets(first), active(first, 0), reporting(alive(first, 0, 0)))), newPod()},
-			lookAgain: 4 * time.Minute,
+		"an idle request is not written, and is synced again when its interceptor is overdue": {
+			after:    time.Minute,
+			objects:  []runtime.Object{newRequest(deadlineOf(600), having(targets(first), active(first, 0), reporting(alive(first, 0, 0)))), newPod()},
+			nextSync: 4 * time.Minute,
 		},
 		"a request without a deadline waits for events": {
 			objects: []runtime.Object{newRequest(having(targets(), active(builtIn, 0))), newPod()},
 		},
-		"the pod of the same name is another one": {
+		"the pod of the same name has another UID": {
 			objects: []runtime.Object{newRequest(having(targets(first), active(first, 0))), newPod(podUIDIs(otherUID))},
 			want: []*coordinationv1alpha1.EvictionRequestStatus{newStatus(targets(first), processed(first), activatedLast(0),
 				condition(evicted, metav1.ConditionTrue, "PodDeleted", "Target Pod web-0 was deleted.", 0))},
@@ -94,11 +94,11 @@ func TestSyncRequest(t *testing.T) {
 				t.Fatalf("unexpected error: %v", err)
 			}
 			f.expectWrites(t, test.want...)
-			if test.lookAgain == 0 && len(test.objects) > 1 {
-				test.lookAgain = safetyInterval
+			if test.nextSync == 0 && len(test.objects) > 1 {
+				test.nextSync = safetyInterval
 			}
-			if got := f.decisions.after[requestKeyOfPod]; got != test.lookAgain {
-				t.Errorf("looks again after %s, want %s", got, test.lookAgain)
+			if got := f.decisions.after[requestKeyOfPod]; got != test.nextSync {
+				t.Errorf("next sync after %s, want %s", got, test.nextSync)
 			}
 			if got := countActions(f.client.Actions(), "get", "pods"); got != test.podReads {
 				t.Errorf("read the pod %d times from the API server, want %d", got, test.podReads)
@@ -107,8 +107,8 @@ func TestSyncRequest(t *testing.T) {
 	}
 }
 
-// The labels of the pod are there before, or with, the first activation, and the
-// status is written over what the labels made of the request.
+// The labels of the pod are written no later than the first activation, and the status update uses
+// the resourceVersion of the patched request.
 func TestSyncRequestCopiesLabelsFirst(t *testing.T) {
 	f := newFixture(t, newRequest(requestLabels(map[string]string{"app": "db", "team": "a"})), newPod())
 	_, ctx := ktesting.NewTestContext(t)
@@ -126,8 +126,8 @@ func TestSyncRequestCopiesLabelsFirst(t *testing.T) {
 	f.expectWrites(t, newStatus(targets(), active(builtIn, 0)))
 }
 
-// A patch that lost against somebody else leaves the decision to the next sync.
-func TestSyncRequestStopsAfterLostLabels(t *testing.T) {
+// After a patch with a conflict, the next sync decides.
+func TestSyncRequestStopsAfterLabelConflict(t *testing.T) {
 	f := newFixture(t, newRequest(requestLabels(nil)), newPod())
 	f.client.PrependReactor("patch", "evictionrequests", answering(apierrors.NewConflict(evictionRequestResource, string(podUID), errUnreachable)))
 	_, ctx := ktesting.NewTestContext(t)
@@ -140,9 +140,8 @@ func TestSyncRequestStopsAfterLostLabels(t *testing.T) {
 	}
 }
 
-// Labels that somebody refuses, such as an admission webhook, must not keep a pod on
-// its node. They are tried again.
-func TestSyncRequestGoesOnWithoutLabels(t *testing.T) {
+// A webhook that refuses the labels must not prevent the eviction. The labels are retried.
+func TestSyncRequestContinuesWithoutLabels(t *testing.T) {
 	f := newFixture(t, newRequest(requestLabels(nil)), newPod())
 	f.client.PrependReactor("patch", "evictionrequests", answering(errUnreachable))
 	_, ctx := ktesting.NewTestContext(t)
@@ -159,11 +158,11 @@ func TestSyncRequestDeletesGarbage(t *testing.T) {
 		request   *coordinationv1alpha1.EvictionRequest
 		deletions int
 	}{
-		"not before its time":        {after: ttl - time.Second, request: newRequest(finished)},
-		"when its time has come":     {after: ttl, request: newRequest(finished), deletions: 1},
-		"when a requester is back":   {request: newRequest(generation(2), finished), deletions: 1},
-		"not while others keep it":   {after: ttl, request: newRequest(beingDeleted, finished)},
-		"not a request that goes on": {after: ttl, request: newRequest(having(targets(), active(builtIn, 0)))},
+		"not before the TTL ends":       {after: ttl - time.Second, request: newRequest(finished)},
+		"when the TTL ends":             {after: ttl, request: newRequest(finished), deletions: 1},
+		"when a requester is added":     {request: newRequest(generation(2), finished), deletions: 1},
+		"not while it is being deleted": {after: ttl, request: newRequest(beingDeleted, finished)},
+		"not an active request":         {after: ttl, request: newRequest(having(targets(), active(builtIn, 0)))},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +176,7 @@ func TestSyncRequestDeletesGarbage(t *testing.T) {
 				t.Errorf("deleted it %d times, want %d", got, test.deletions)
 			}
 			if got := f.decisions.after[requestKeyOfPod]; test.deletions > 0 && got != safetyInterval {
-				t.Errorf("the next sync is after %s, want %s: the deletion may have been lost", got, safetyInterval)
+				t.Errorf("the next sync is after %s, want %s: the deletion may have had a conflict", got, safetyInterval)
 			}
 		})
 	}
@@ -195,7 +194,7 @@ func TestCountRequests(t *testing.T) {
 	}
 }
 
-// answering returns what the API server does when it answers with an error.
+// answering returns a reaction that fails with the error.
 func answering(err error) clienttesting.ReactionFunc {
 	return func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err }
 }
@@ -231,7 +230,7 @@ func TestSyncRequestErrors(t *testing.T) {
 		},
 		"writing the status": {
 			breaks: func(f *fixture) {
-				f.cached(t, newPod())
+				f.addToCache(t, newPod())
 				f.client.PrependReactor("update", "evictionrequests", answering(errUnreachable))
 			},
 			want: "writing the status: unreachable",
@@ -247,7 +246,7 @@ func TestSyncRequestErrors(t *testing.T) {
 				t.Errorf("got error %v, want %q that wraps its cause", err, test.want)
 			}
 			if len(f.decisions.after) > 0 || len(f.events) > 0 {
-				t.Errorf("asked for %v and told %v after a failure", f.decisions.after, f.events)
+				t.Errorf("queued %v and recorded %v after a failure", f.decisions.after, f.events)
 			}
 		})
 	}
@@ -279,11 +278,11 @@ func (brokenNamespacedPods) Get(string) (*v1.Pod, error) { return nil, errUnreac
 
 func (brokenNamespacedPods) List(labels.Selector) ([]*v1.Pod, error) { return nil, errUnreachable }
 
-// A pod is gone only when that is proved: see the invariants in doc.go.
+// A pod counts as gone only if that is certain: see the invariants in doc.go.
 func TestTargetPod(t *testing.T) {
 	successor := newPod(podUIDIs(otherUID))
 	tests := map[string]struct {
-		cached      *v1.Pod
+		addToCache  *v1.Pod
 		seenUID     types.UID
 		live        *v1.Pod
 		liveErr     error
@@ -292,41 +291,41 @@ func TestTargetPod(t *testing.T) {
 		expectError bool
 	}{
 		"is in the cache": {
-			cached: newPod(), want: newPod(),
+			addToCache: newPod(), want: newPod(),
 		},
 		"is in the cache, as before": {
-			cached: newPod(), seenUID: podUID, want: newPod(),
+			addToCache: newPod(), seenUID: podUID, want: newPod(),
 		},
 		"was in the cache": {
 			seenUID: podUID,
 		},
 		"was in the cache, where its successor is now": {
-			cached: successor, seenUID: podUID,
+			addToCache: successor, seenUID: podUID,
 		},
-		"that another pod was in the cache proves nothing": {
+		"only another pod was in the cache": {
 			seenUID: otherUID, live: newPod(), want: newPod(), liveReads: 1,
 		},
-		"the cache is behind": {
+		"the cache is stale": {
 			live: newPod(), want: newPod(), liveReads: 1,
 		},
 		"the cache has its predecessor": {
-			cached: successor, live: newPod(), want: newPod(), liveReads: 1,
+			addToCache: successor, live: newPod(), want: newPod(), liveReads: 1,
 		},
-		"the API server does not know it": {
+		"the API server does not have it": {
 			liveErr: notFound(podName), liveReads: 1,
 		},
-		"the API server knows another pod of that name": {
-			cached: successor, live: successor, liveReads: 1,
+		"the API server has another pod of that name": {
+			addToCache: successor, live: successor, liveReads: 1,
 		},
-		"nobody can tell": {
+		"the API server fails": {
 			liveErr: apierrors.NewInternalError(errUnreachable), liveReads: 1, expectError: true,
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			if test.cached != nil {
-				f.cached(t, test.cached)
+			if test.addToCache != nil {
+				f.addToCache(t, test.addToCache)
 			}
 			f.seen.add(test.seenUID)
 			reads := 0
@@ -344,12 +343,12 @@ func TestTargetPod(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("unexpected pod (-want, +got):\n%s", diff)
 			}
-			// What only the API server has seen, the cache may still be without.
-			if inCache := test.cached != nil && test.cached.UID == podUID; f.seen.has(podUID) != (inCache || test.seenUID == podUID) {
-				t.Errorf("remembers the pod as seen: %t", f.seen.has(podUID))
+			// A pod that only the API server has may be missing from the cache later.
+			if inCache := test.addToCache != nil && test.addToCache.UID == podUID; f.seen.has(podUID) != (inCache || test.seenUID == podUID) {
+				t.Errorf("pod stored as seen: %t", f.seen.has(podUID))
 			}
 			if reads != test.liveReads {
-				t.Errorf("asked the API server %d times, want %d", reads, test.liveReads)
+				t.Errorf("read from the API server %d times, want %d", reads, test.liveReads)
 			}
 		})
 	}
@@ -369,9 +368,9 @@ func TestPodGetter(t *testing.T) {
 	}
 }
 
-// A request that has the name of the request for another pod must not keep that pod from
-// being evicted. It goes when both are in the cache, in whatever order they come.
-func TestMisnamedRequestVanishes(t *testing.T) {
+// A request with the name of the request for another pod must not prevent the eviction of that pod.
+// It is deleted when both are in the cache, in any order.
+func TestMisnamedRequestIsDeleted(t *testing.T) {
 	const validationFailed = coordinationv1alpha1.EvictionRequestReasonValidationFailed
 	owner := newPod(func(pod *v1.Pod) { pod.Name = "web-1" })
 	elsewhere := newPod(func(pod *v1.Pod) { pod.Namespace = "test" })
@@ -381,20 +380,20 @@ func TestMisnamedRequestVanishes(t *testing.T) {
 		pods    []*v1.Pod
 		deleted bool
 	}{
-		"another pod has the UID":      {request: unknown, pods: []*v1.Pod{newPod(podUIDIs(otherUID)), owner}, deleted: true},
-		"no pod has the UID":           {request: unknown, pods: []*v1.Pod{newPod(podUIDIs(otherUID))}},
-		"the target itself has come":   {request: unknown, pods: []*v1.Pod{newPod()}},
-		"a pod of another namespace":   {request: unknown, pods: []*v1.Pod{elsewhere}},
-		"it ended for another reason":  {request: newRequest(having(condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0))), pods: []*v1.Pod{owner}},
-		"it was initialized":           {request: newRequest(having(targets(), processed(builtIn), condition(canceled, metav1.ConditionTrue, validationFailed, "", 0))), pods: []*v1.Pod{owner}},
-		"finalizers of others keep it": {request: newRequest(beingDeleted, having(condition(canceled, metav1.ConditionTrue, validationFailed, "", 0))), pods: []*v1.Pod{owner}},
+		"another pod has the UID":       {request: unknown, pods: []*v1.Pod{newPod(podUIDIs(otherUID)), owner}, deleted: true},
+		"no pod has the UID":            {request: unknown, pods: []*v1.Pod{newPod(podUIDIs(otherUID))}},
+		"the target itself was created": {request: unknown, pods: []*v1.Pod{newPod()}},
+		"a pod of another namespace":    {request: unknown, pods: []*v1.Pod{elsewhere}},
+		"it ended for another reason":   {request: newRequest(having(condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0))), pods: []*v1.Pod{owner}},
+		"it was initialized":            {request: newRequest(having(targets(), processed(builtIn), condition(canceled, metav1.ConditionTrue, validationFailed, "", 0))), pods: []*v1.Pod{owner}},
+		"other finalizers keep it":      {request: newRequest(beingDeleted, having(condition(canceled, metav1.ConditionTrue, validationFailed, "", 0))), pods: []*v1.Pod{owner}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, test.request)
 			_, ctx := ktesting.NewTestContext(t)
 			for _, pod := range test.pods {
-				f.delivers(t, pod)
+				f.sendUpdate(t, pod)
 			}
 			f.decisions.Add(requestKeyOfPod)
 			f.Controller.work(ctx)
@@ -405,21 +404,21 @@ func TestMisnamedRequestVanishes(t *testing.T) {
 	}
 }
 
-// The whole way: a new request for a pod of the wrong UID ends and goes, and the event of
-// the pod that it has blocked is enough.
-func TestMisnamedRequestVanishesAtOnce(t *testing.T) {
+// A new request for a pod with the wrong UID is canceled, and deleted on the event of the pod that
+// it blocks.
+func TestMisnamedRequestIsDeletedAtOnce(t *testing.T) {
 	f := newFixture(t, newRequest(version("1")), newPod(podUIDIs(otherUID)))
 	_, ctx := ktesting.NewTestContext(t)
 	f.decisions.Add(requestKeyOfPod)
 	f.Controller.work(ctx)
 	canceledRequest := newRequest(version("2"))
 	canceledRequest.Status = f.writes(t)[0]
-	f.delivers(t, canceledRequest)
+	f.sendUpdate(t, canceledRequest)
 	f.Controller.work(ctx)
 	if got := countActions(f.client.Actions(), "delete", "evictionrequests"); got != 0 {
 		t.Fatalf("deleted it %d times while no pod has its name", got)
 	}
-	f.delivers(t, newPod(func(pod *v1.Pod) { pod.Name = "web-1" }))
+	f.sendUpdate(t, newPod(func(pod *v1.Pod) { pod.Name = "web-1" }))
 	f.Controller.work(ctx)
 	if got := countActions(f.client.Actions(), "delete", "evictionrequests"); got != 1 {
 		t.Errorf("deleted it %d times, want once", got)
@@ -445,8 +444,8 @@ func TestPodSet(t *testing.T) {
 	}
 }
 
-// Both queues and the event handlers use the set at once; the race detector, and a
-// crash of the map without it, watch over this.
+// Both queues and the event handlers use the set concurrently. A race is detected by the race
+// detector, or by the map itself.
 func TestPodSetIsSafeForConcurrentUse(t *testing.T) {
 	pods := newPodSet()
 	var running sync.WaitGroup

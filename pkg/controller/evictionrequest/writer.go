@@ -37,29 +37,29 @@ import (
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
 )
 
-// fieldManager is how this controller signs what it writes.
+// fieldManager is the field manager of this controller's writes.
 const fieldManager = "evictionrequest-controller"
 
-// callTimeout is how long a call may take. It is more than the half a minute that the slowest
-// admission webhook has, so that what it admits in the end is written, and less than the
-// minute after which an API server ends every call.
+// callTimeout limits each API call. It is longer than the 30 seconds that an admission webhook may
+// take, so that a write that is slow to be admitted succeeds. It is shorter than the 60 seconds
+// after which the API server ends a call.
 const callTimeout = 35 * time.Second
 
 var requestResource = coordinationv1alpha1.Resource("evictionrequests")
 
-// requestWriter is the only one in this package that writes to requests, and tells
-// of what it wrote. Each of its methods takes a request as it was read: when somebody
-// else was faster, nothing is written, and the next sync decides anew.
+// requestWriter is the only type in this package that writes requests, and it records events and
+// metrics for its writes. Each method takes a request as it was read. If another client has changed
+// it since, nothing is written and the next sync decides again.
 type requestWriter struct {
 	client   kubernetes.Interface
 	recorder events.EventRecorder
-	// clock learns from the times that the API server sets.
+	// clock is corrected by the times that the API server sets.
 	clock *serverClock
-	// written remembers the last own write of each request until the cache has it:
-	// deciding on older data would end in a conflict, or in the same step again. The lock is
-	// for all its calls: two queues work on the same request at a time, and the store loses
-	// a write that is recorded while another goroutine asks for the one before. It is not
-	// held across API calls.
+	// written stores the last write of each request until the cache has it: a decision on older
+	// data would end in a conflict, or repeat the same step. The lock protects all calls of the
+	// store. Two queues process the same request at the same time, and the store loses a write that
+	// is recorded while another goroutine checks the previous one. The lock is not held across API
+	// calls.
 	lock    sync.Mutex
 	written consistency.ConsistencyStore
 }
@@ -88,7 +88,7 @@ func (w *requestWriter) setStatus(ctx context.Context, request *coordinationv1al
 	return err
 }
 
-// writeStatus is setStatus, and reports whether it wrote.
+// writeStatus is setStatus, and also reports whether it wrote.
 func (w *requestWriter) writeStatus(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) (bool, error) {
 	if apiequality.Semantic.DeepEqual(&request.Status, status) {
 		return false, nil
@@ -101,13 +101,13 @@ func (w *requestWriter) writeStatus(ctx context.Context, request *coordinationv1
 	written, err := w.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).
 		UpdateStatus(callCtx, desired, metav1.UpdateOptions{FieldManager: fieldManager})
 	if apierrors.IsNotFound(err) {
-		// Deleted meanwhile, as a rule. But where the request is there and its namespace is
-		// not, because the namespace was deleted while an older release served the cluster,
-		// it can only be deleted.
+		// Usually the request was deleted in the meantime. If the request exists and its namespace
+		// does not, because the namespace was deleted while an older release served the cluster,
+		// the request can only be deleted.
 		return false, w.remove(ctx, request)
 	}
 	if err != nil {
-		return false, lost(ctx, request, "writing the status", err)
+		return false, ignoreStale(ctx, request, "writing the status", err)
 	}
 	if stamp, stamped := serverStamp(&request.Status, &written.Status); stamped {
 		w.clock.observe(stamp, began, w.clock.WithTicker.Now())
@@ -119,14 +119,14 @@ func (w *requestWriter) writeStatus(ctx context.Context, request *coordinationv1
 	return true, nil
 }
 
-// setLabels gives the request these labels and returns it as it is then, or nil when
-// it has changed otherwise meanwhile. A patch leaves the labels of others alone.
+// setLabels adds these labels to the request and returns the updated request, or nil if the request
+// has changed concurrently. It uses a patch, which keeps all other labels.
 func (w *requestWriter) setLabels(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, labels map[string]string) (*coordinationv1alpha1.EvictionRequest, error) {
 	if len(labels) == 0 {
 		return request, nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		// A request of the same name may have taken its place.
+		// Another request may have the same name now.
 		"uid":    request.UID,
 		"labels": labels,
 	}})
@@ -138,13 +138,13 @@ func (w *requestWriter) setLabels(ctx context.Context, request *coordinationv1al
 	written, err := w.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).
 		Patch(callCtx, request.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
-		return nil, lost(ctx, request, "copying the labels of the pod", err)
+		return nil, ignoreStale(ctx, request, "copying the labels of the pod", err)
 	}
 	w.wrote(written)
 	return written, nil
 }
 
-// remove deletes the request as it was read.
+// remove deletes the request if it has not changed since it was read.
 func (w *requestWriter) remove(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) error {
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -152,13 +152,13 @@ func (w *requestWriter) remove(ctx context.Context, request *coordinationv1alpha
 		Preconditions: &metav1.Preconditions{UID: &request.UID, ResourceVersion: &request.ResourceVersion},
 	})
 	if err != nil {
-		return lost(ctx, request, "deleting the request", err)
+		return ignoreStale(ctx, request, "deleting the request", err)
 	}
 	klog.FromContext(ctx).V(3).Info("Deleted request", "evictionRequest", klog.KObj(request))
 	return nil
 }
 
-// forget drops what is remembered of a request that is gone.
+// forget drops the stored write of a request that is gone.
 func (w *requestWriter) forget(key types.NamespacedName) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -171,20 +171,20 @@ func (w *requestWriter) wrote(request *coordinationv1alpha1.EvictionRequest) {
 	w.written.WroteAt(types.NamespacedName{Namespace: request.Namespace, Name: request.Name}, request.UID, requestResource, request.ResourceVersion)
 }
 
-// lost sorts the errors of a write. A request that is gone, or has changed meanwhile, is
-// none: the event that brings the news brings the next sync too.
-func lost(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, doing string, err error) error {
+// ignoreStale returns nil for errors that mean that the request is gone or has changed: the event
+// of that change triggers the next sync. It wraps any other error.
+func ignoreStale(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, operation string, err error) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsConflict(err):
-		klog.FromContext(ctx).V(4).Info("The request changed meanwhile", "evictionRequest", klog.KObj(request))
+		klog.FromContext(ctx).V(4).Info("The request changed concurrently", "evictionRequest", klog.KObj(request))
 		return nil
 	}
-	return fmt.Errorf("%s: %w", doing, err)
+	return fmt.Errorf("%s: %w", operation, err)
 }
 
-// measure updates the metrics for a request that got a new status.
+// measure updates the metrics for a status write.
 func measure(request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, changes []change) {
 	for _, c := range changes {
 		switch c.kind {
@@ -200,7 +200,7 @@ func measure(request *coordinationv1alpha1.EvictionRequest, status *coordination
 	}
 }
 
-// duration returns how long a request took that has finished.
+// duration returns how long a finished request took.
 func duration(request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) time.Duration {
 	return finalCondition(status).LastTransitionTime.Sub(request.CreationTimestamp.Time)
 }

@@ -41,20 +41,20 @@ func version(version string) func(*coordinationv1alpha1.EvictionRequest) {
 	return func(request *coordinationv1alpha1.EvictionRequest) { request.ResourceVersion = version }
 }
 
-// Each kind of write meets each kind of answer.
-func TestWriterAnswers(t *testing.T) {
+// Each kind of write is tested with each kind of response.
+func TestWriterResponses(t *testing.T) {
 	resource, name := evictionRequestResource, string(podUID)
 	seen := newStatus(targets(first), active(first, 0))
 	writes := map[string]struct {
-		verb  string
-		write func(t *testing.T, w *requestWriter, request *coordinationv1alpha1.EvictionRequest) error
-		doing string
+		verb      string
+		write     func(t *testing.T, w *requestWriter, request *coordinationv1alpha1.EvictionRequest) error
+		operation string
 	}{
-		"status": {verb: "update", doing: "writing the status", write: func(t *testing.T, w *requestWriter, request *coordinationv1alpha1.EvictionRequest) error {
+		"status": {verb: "update", operation: "writing the status", write: func(t *testing.T, w *requestWriter, request *coordinationv1alpha1.EvictionRequest) error {
 			_, ctx := ktesting.NewTestContext(t)
 			return w.setStatus(ctx, request, seen)
 		}},
-		"labels": {verb: "patch", doing: "copying the labels of the pod", write: func(t *testing.T, w *requestWriter, request *coordinationv1alpha1.EvictionRequest) error {
+		"labels": {verb: "patch", operation: "copying the labels of the pod", write: func(t *testing.T, w *requestWriter, request *coordinationv1alpha1.EvictionRequest) error {
 			_, ctx := ktesting.NewTestContext(t)
 			written, err := w.setLabels(ctx, request, map[string]string{"tier": "x"})
 			if written != nil {
@@ -62,20 +62,20 @@ func TestWriterAnswers(t *testing.T) {
 			}
 			return err
 		}},
-		"deletion": {verb: "delete", doing: "deleting the request", write: func(t *testing.T, w *requestWriter, request *coordinationv1alpha1.EvictionRequest) error {
+		"deletion": {verb: "delete", operation: "deleting the request", write: func(t *testing.T, w *requestWriter, request *coordinationv1alpha1.EvictionRequest) error {
 			_, ctx := ktesting.NewTestContext(t)
 			return w.remove(ctx, request)
 		}},
 	}
 	answers := map[string]struct {
-		answer error
-		lost   bool
+		answer  error
+		ignored bool
 	}{
-		"the request was deleted": {answer: apierrors.NewNotFound(resource, name), lost: true},
-		"the request changed":     {answer: apierrors.NewConflict(resource, name, errUnreachable), lost: true},
+		"the request was deleted": {answer: apierrors.NewNotFound(resource, name), ignored: true},
+		"the request changed":     {answer: apierrors.NewConflict(resource, name, errUnreachable), ignored: true},
 		"the API server fails":    {answer: apierrors.NewInternalError(errUnreachable)},
 		"the write is refused":    {answer: apierrors.NewForbidden(resource, name, errUnreachable)},
-		"no answer":               {answer: errUnreachable},
+		"no response":             {answer: errUnreachable},
 	}
 	for kind, write := range writes {
 		for testName, test := range answers {
@@ -84,14 +84,14 @@ func TestWriterAnswers(t *testing.T) {
 				f := newFixture(t, request)
 				f.client.PrependReactor(write.verb, "evictionrequests", answering(test.answer))
 				err := write.write(t, f.writer, request)
-				if test.lost && err != nil {
-					t.Errorf("got error %v, want none: an event will tell", err)
+				if test.ignored && err != nil {
+					t.Errorf("got error %v, want none: an event triggers the next sync", err)
 				}
-				if !test.lost && (!errors.Is(err, test.answer) || err.Error() != write.doing+": "+test.answer.Error()) {
-					t.Errorf("got error %v, want %q that wraps its cause", err, write.doing)
+				if !test.ignored && (!errors.Is(err, test.answer) || err.Error() != write.operation+": "+test.answer.Error()) {
+					t.Errorf("got error %v, want %q that wraps its cause", err, write.operation)
 				}
 				if len(f.events) > 0 {
-					t.Errorf("told of something that was not written: %v", f.events)
+					t.Errorf("events for a write that failed: %v", f.events)
 				}
 				f.expectCacheUntouched(t, newRequest(version("17")))
 			})
@@ -99,8 +99,8 @@ func TestWriterAnswers(t *testing.T) {
 	}
 }
 
-// A request whose namespace is gone takes no status: it is garbage. The deletion has
-// the preconditions of every other one.
+// The status of a request whose namespace is gone cannot be written: the request is deleted, with
+// the usual preconditions.
 func TestSetStatusWithoutNamespace(t *testing.T) {
 	f := newFixture(t, newRequest(version("17")))
 	f.client.PrependReactor("update", "evictionrequests",
@@ -132,7 +132,7 @@ func TestSetStatus(t *testing.T) {
 		t.Fatalf("unexpected error: %v", err)
 	}
 	f.expectWrites(t, seen)
-	// The version that was read makes the write fail when it is outdated.
+	// The resourceVersion that was read makes the write fail if it is outdated.
 	update := f.client.Actions()[0].(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.EvictionRequest)
 	if update.ResourceVersion != "17" {
 		t.Errorf("wrote over version %q, want 17", update.ResourceVersion)
@@ -182,7 +182,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// versionedStore is a cache that says how far it has come.
+// versionedStore is a cache with a given resource version.
 type versionedStore struct {
 	cache.Store
 	version string
@@ -190,12 +190,12 @@ type versionedStore struct {
 
 func (s *versionedStore) LastStoreSyncResourceVersion() string { return s.version }
 
-// After a write, nothing is decided before the cache has it.
+// After a write, no decision is made until the cache has it.
 func TestWriterWaitsForItsCache(t *testing.T) {
 	f := newFixture(t, newRequest())
 	store := &versionedStore{version: "17"}
 	w := newRequestWriter(f.client, f, store, newServerClock(f.clock))
-	f.cached(t, newRequest(its()))
+	f.addToCache(t, newRequest(imperativeActive()))
 	f.client.PrependReactor("update", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, newRequest(version("18")), nil
 	})
@@ -204,21 +204,21 @@ func TestWriterWaitsForItsCache(t *testing.T) {
 		t.Fatalf("unexpected error: %v", err)
 	}
 	if w.isCurrent(requestKeyOfPod) {
-		t.Error("decides on what is older than its own write")
+		t.Error("a cache older than the last write is current")
 	}
 	f.writer, f.imperative.writer = w, w
 	if err := errors.Join(f.syncRequest(ctx, requestKeyOfPod), f.imperative.syncRequest(ctx, requestKeyOfPod)); err != nil {
 		t.Fatalf("unexpected error: %v", err)
 	}
 	if f.decisions.waits(requestKeyOfPod) != safetyInterval || f.evictions.waits(itemOf(requestKeyOfPod)) != safetyInterval {
-		t.Error("nothing but an event brings the next sync")
+		t.Error("no safety sync is scheduled")
 	}
 	if got := countActions(f.client.Actions(), "update", "evictionrequests"); got != 1 {
 		t.Errorf("wrote %d times, want once", got)
 	}
 	store.version = "18"
 	if !w.isCurrent(requestKeyOfPod) {
-		t.Error("waits for what the cache has")
+		t.Error("a cache with the last write is not current")
 	}
 	if err := w.setStatus(ctx, newRequest(version("17")), newStatus(targets(), active(builtIn, 0))); err != nil {
 		t.Fatalf("unexpected error: %v", err)
@@ -226,11 +226,11 @@ func TestWriterWaitsForItsCache(t *testing.T) {
 	store.version = "17"
 	f.writer.forget(requestKeyOfPod)
 	if !w.isCurrent(requestKeyOfPod) {
-		t.Error("remembers a request that is gone")
+		t.Error("the write of a deleted request is still stored")
 	}
 }
 
-// Labels are a write like any other: nothing is decided on what the request was before.
+// A write of labels counts like any other: no decision uses an older version.
 func TestWriterRemembersLabels(t *testing.T) {
 	f := newFixture(t, newRequest())
 	w := newRequestWriter(f.client, f, &versionedStore{version: "17"}, newServerClock(f.clock))
@@ -242,15 +242,15 @@ func TestWriterRemembersLabels(t *testing.T) {
 		t.Fatalf("unexpected error: %v", err)
 	}
 	if w.isCurrent(requestKeyOfPod) {
-		t.Error("decides on what is older than its own write")
+		t.Error("a cache older than the last write is current")
 	}
 }
 
-// A call may take long. The server's time is compared with both its ends.
+// For a slow call, the server's time is compared with the start and the end of the call.
 func TestWriterLearnsTheTimeFromSlowCalls(t *testing.T) {
 	for name, test := range map[string]struct{ stamp, ahead time.Duration }{
-		"stamped in between":        {stamp: 15 * time.Second},
-		"stamped before its end":    {stamp: 30 * time.Second},
+		"stamped during the call":   {stamp: 15 * time.Second},
+		"stamped at its end":        {stamp: 30 * time.Second},
 		"stamped by a clock behind": {stamp: -time.Minute, ahead: -time.Minute},
 		"stamped by a clock ahead":  {stamp: 90 * time.Second, ahead: time.Minute},
 	} {
@@ -265,13 +265,13 @@ func TestWriterLearnsTheTimeFromSlowCalls(t *testing.T) {
 				t.Fatalf("unexpected error: %v", err)
 			}
 			if got := f.writer.clock.Now().Sub(f.clock.Now()); got != test.ahead {
-				t.Errorf("takes the server to be ahead by %s, want %s", got, test.ahead)
+				t.Errorf("offset of the server clock %s, want %s", got, test.ahead)
 			}
 		})
 	}
 }
 
-// Metrics say how a request ended.
+// The duration metric has the outcome of the request as a label.
 func TestDurationsByOutcome(t *testing.T) {
 	metrics.Register()
 	observed := func() map[string]uint64 {
@@ -311,8 +311,8 @@ func TestDurationsByOutcome(t *testing.T) {
 	}
 }
 
-// Two queues work on one request at the same time: what one writes must not be lost while
-// the other asks whether the cache has the write before.
+// Two queues process one request at the same time: a write of one must not be lost while the other
+// checks whether the cache has the previous write.
 func TestWriterRemembersWritesOfTwoQueues(t *testing.T) {
 	const rounds = 50000
 	store := &versionedStore{}
@@ -341,7 +341,7 @@ func TestWriterRemembersWritesOfTwoQueues(t *testing.T) {
 	}
 }
 
-// The controller learns the server's time from what the server sets in its writes, and
+// The controller derives the server's time from the times that the server sets in its writes, and
 // from nothing else.
 func TestWriterLearnsTheTimeOfTheServer(t *testing.T) {
 	const skew = 3 * time.Minute
@@ -362,7 +362,7 @@ func TestWriterLearnsTheTimeOfTheServer(t *testing.T) {
 			_, ctx := ktesting.NewTestContext(t)
 			_ = f.Controller.writer.setStatus(ctx, newRequest(version("17")), newStatus(targets(), active(builtIn, 0)))
 			if got := f.Controller.clock.Now().Sub(f.clock.Now()); got != test.want {
-				t.Errorf("the controller takes the server's clock to be %s ahead, must be %s", got, test.want)
+				t.Errorf("offset of the server clock %s, want %s", got, test.want)
 			}
 		})
 	}

@@ -22,16 +22,16 @@ import (
 	"k8s.io/component-base/metrics"
 )
 
-// Counts is a picture of all requests that are not finished.
+// Counts is the number of unfinished requests by different criteria.
 type Counts struct {
-	// Interceptors is the number of requests by the interceptor whose turn it is.
+	// Interceptors is the number of requests by active interceptor.
 	Interceptors map[string]int
-	// Requesters is the number of requests by who asks for them.
+	// Requesters is the number of requests by requester.
 	Requesters map[string]int
 }
 
-// collector counts when it is asked: numbers that are kept up to date by events drift
-// when one is missed, and start wrong after a restart.
+// collector counts on each scrape. Gauges that are updated by events drift if an event is missed,
+// and are wrong after a restart.
 type collector struct {
 	metrics.BaseStableCollector
 
@@ -49,20 +49,20 @@ var (
 	requests = &collector{}
 )
 
-// Track has count called whenever the metrics are read, until the function that it
-// returns is called: a controller that does not run knows nothing.
+// Track has count called on each scrape until stop is called: a controller that does not run has no
+// current counts.
 func Track(count func() Counts) (stop func()) {
 	requests.source.Store(&count)
 	return func() { requests.source.CompareAndSwap(&count, nil) }
 }
 
-// DescribeWithStability says which metrics there are.
+// DescribeWithStability sends the descriptions of the metrics.
 func (c *collector) DescribeWithStability(descriptions chan<- *metrics.Desc) {
 	descriptions <- activeInterceptor
 	descriptions <- activeRequester
 }
 
-// CollectWithStability counts.
+// CollectWithStability sends the current counts.
 func (c *collector) CollectWithStability(samples chan<- metrics.Metric) {
 	count := c.source.Load()
 	if count == nil {
@@ -73,7 +73,7 @@ func (c *collector) CollectWithStability(samples chan<- metrics.Metric) {
 	collect(samples, activeRequester, counts.Requesters, requesterNames)
 }
 
-// collect adds up what shares a bounded name: the same series may not come twice.
+// collect adds up the counts of names with the same bounded name: a series may be sent only once.
 func collect(samples chan<- metrics.Metric, description *metrics.Desc, counts map[string]int, names *names) {
 	sums := map[string]int{}
 	for name, count := range counts {

@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package metrics holds the metrics of the evictionrequest-controller. None of them
-// has a label by pod, request or namespace, and labels whose values users choose are
-// bounded. docs/reference/metrics.md lists them.
+// Package metrics defines the metrics of the evictionrequest-controller. None of them has a label
+// for the pod, request or namespace, and labels with user-defined values are bounded.
+// docs/reference/metrics.md documents them for users.
 package metrics
 
 import (
@@ -28,14 +28,14 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// subsystem is the prefix of the names (KEP-4563, Monitoring Requirements).
+// subsystem is the prefix of the metric names (KEP-4563, Monitoring Requirements).
 const subsystem = "evictionrequest_controller"
 
 var (
-	// imperativeEvictions counts the calls of the pods/eviction subresource by their
-	// result: evicted, gone (this instance of the pod did not exist any more), blocked (by a
-	// PodDisruptionBudget), refused (for another reason), or error (no answer that says
-	// anything about the pod; tried again).
+	// imperativeEvictions counts the calls of the pods/eviction subresource by result: evicted,
+	// gone (this instance of the pod no longer existed), blocked (by a PodDisruptionBudget),
+	// refused (for another reason), or error (a response that says nothing about the pod, or none;
+	// the call is retried).
 	imperativeEvictions = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem:      subsystem,
 		Name:           "imperative_evictions_total",
@@ -43,9 +43,8 @@ var (
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"result"})
 
-	// processedInterceptors counts the turns of interceptors that ended, by the name of
-	// the interceptor and the outcome: completed, timed_out, evicted (the pod left during
-	// the turn) or canceled.
+	// processedInterceptors counts processed interceptors by name and outcome: completed,
+	// timed_out, evicted (the pod was removed while the interceptor was active) or canceled.
 	processedInterceptors = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem:      subsystem,
 		Name:           "processed_interceptors_total",
@@ -53,8 +52,8 @@ var (
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"interceptor", "outcome"})
 
-	// podInterceptors observes how many interceptors a request has, the built-in ones
-	// included, when it is initialised. At most 16.
+	// podInterceptors observes the number of interceptors of a request, including the built-in
+	// ones, when it is initialized. The maximum is 16.
 	podInterceptors = metrics.NewHistogram(&metrics.HistogramOpts{
 		Subsystem:      subsystem,
 		Name:           "pod_interceptors",
@@ -69,14 +68,14 @@ var (
 		Subsystem: subsystem,
 		Name:      "request_duration_seconds",
 		Help:      "Seconds from the creation of a request to its end, by outcome: evicted or canceled.",
-		// From a tenth of a second, for a pod that nobody intercepts, to a day and a half,
-		// for a virtual machine with a lot of memory or a budget that nobody looks at.
+		// From a tenth of a second, for a pod without interceptors of its own, to a day and a half,
+		// for a virtual machine with a lot of memory or a budget that never allows a disruption.
 		Buckets:        metrics.ExponentialBuckets(0.125, 4, 11),
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"outcome"})
 )
 
-// The bounds of the labels. The interceptors of the project itself are always named.
+// The bounds of the labels. The built-in interceptors always keep their names.
 var (
 	interceptorNames = newNames(
 		coordinationv1alpha1.EvictionInterceptorImperative,
@@ -88,7 +87,7 @@ var (
 
 var register sync.Once
 
-// Register makes the metrics known to the process. It may be called again.
+// Register registers the metrics. It may be called several times.
 func Register() {
 	register.Do(func() {
 		legacyregistry.MustRegister(imperativeEvictions, processedInterceptors, podInterceptors, requestDuration)
@@ -101,7 +100,7 @@ func CountImperativeEviction(result string) {
 	imperativeEvictions.WithLabelValues(result).Inc()
 }
 
-// CountProcessedInterceptor counts a turn that has ended.
+// CountProcessedInterceptor counts a processed interceptor.
 func CountProcessedInterceptor(interceptor, outcome string) {
 	processedInterceptors.WithLabelValues(interceptorNames.bounded(interceptor), outcome).Inc()
 }
@@ -111,7 +110,7 @@ func ObservePodInterceptors(count int) {
 	podInterceptors.Observe(float64(count))
 }
 
-// ObserveRequestDuration observes how long a request took that has ended.
+// ObserveRequestDuration observes how long a finished request took.
 func ObserveRequestDuration(outcome string, duration time.Duration) {
 	requestDuration.WithLabelValues(outcome).Observe(duration.Seconds())
 }

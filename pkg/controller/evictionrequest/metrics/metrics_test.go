@@ -27,7 +27,7 @@ import (
 	"k8s.io/component-base/metrics/testutil"
 )
 
-// expect compares metrics as a monitoring system reads them.
+// expect compares the gathered metrics.
 func expect(t *testing.T, want string, names ...string) {
 	t.Helper()
 	if err := testutil.GatherAndCompare(legacyregistry.DefaultGatherer, strings.NewReader(want), names...); err != nil {
@@ -91,17 +91,17 @@ evictionrequest_controller_active_requester{requester="drain.example.com"} 3
 `
 	expect(t, want, gauges...)
 
-	// The next controller takes over before the last one has ended.
+	// The next controller starts before the last one stops.
 	stopNext := Track(func() Counts { return Counts{} })
 	stop()
 	expect(t, none, gauges...)
 	stopNext()
 	if requests.source.Load() != nil {
-		t.Error("a controller that has ended is still asked")
+		t.Error("a stopped controller is still called")
 	}
 }
 
-// Users choose the names: however many there are, the series stay few.
+// Users choose the names: the number of series is bounded.
 func TestNamesAreBounded(t *testing.T) {
 	n := newNames("known.k8s.io")
 	for i := range 60 {
@@ -136,12 +136,13 @@ func TestNamesAreSafeForConcurrentUse(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if n.room != 0 || n.known.Len() != 50 {
-		t.Errorf("knows %d names and has room for %d", n.known.Len(), n.room)
+	if n.remaining != 0 || n.known.Len() != 50 {
+		t.Errorf("has %d names and accepts %d more", n.known.Len(), n.remaining)
 	}
 }
 
-// What shares a name is added up: a series that comes twice breaks the whole page.
+// The counts of names with the same label are added up: a duplicate series would fail the whole
+// scrape.
 func TestBoundedNamesAreAddedUp(t *testing.T) {
 	Register()
 	counts := map[string]int{}

@@ -23,40 +23,39 @@ import (
 )
 
 const (
-	// maxNames is how many distinct names become values of a label. Names are chosen by
-	// users, and every value of a label costs memory here and in the monitoring system.
+	// maxNames is the maximum number of distinct values of a label. Users choose the names, and
+	// each value of a label costs memory here and in the monitoring system.
 	maxNames = 50
 
-	// otherName stands for all names beyond the first maxNames.
+	// otherName replaces all names beyond the first maxNames.
 	otherName = "other"
 )
 
-// names bounds the values of a label. It is safe for concurrent use.
+// names limits the values of a label. It is safe for concurrent use.
 type names struct {
 	lock  sync.Mutex
 	known sets.Set[string]
-	// room is how many more names are let in.
-	room int
+	// remaining is how many more names are accepted.
+	remaining int
 }
 
-// newNames returns a bound that knows some names from the beginning: nobody can crowd
-// them out.
+// newNames returns a limit with names that are always accepted and do not count.
 func newNames(known ...string) *names {
-	return &names{known: sets.New(known...), room: maxNames}
+	return &names{known: sets.New(known...), remaining: maxNames}
 }
 
-// bounded returns the name if it is among the first ones that were asked for, and
-// otherName if not. The answer for a name never changes.
+// bounded returns the name if it is one of the first maxNames names, and otherName otherwise. The
+// result for a name never changes.
 func (n *names) bounded(name string) string {
 	n.lock.Lock()
 	defer n.lock.Unlock()
 	if n.known.Has(name) {
 		return name
 	}
-	if n.room == 0 {
+	if n.remaining == 0 {
 		return otherName
 	}
-	n.room--
+	n.remaining--
 	n.known.Insert(name)
 	return name
 }

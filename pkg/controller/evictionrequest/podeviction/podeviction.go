@@ -14,9 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package podeviction evicts pods through the pods/eviction subresource, so that their
-// PodDisruptionBudgets hold, and says in words what came of it. All interceptors of
-// Kubernetes that evict do it in this way.
+// Package podeviction evicts pods through the pods/eviction subresource, within their
+// PodDisruptionBudgets, and classifies the response. All built-in interceptors that evict use it.
 package podeviction
 
 import (
@@ -36,21 +35,21 @@ import (
 	policylisters "k8s.io/client-go/listers/policy/v1"
 )
 
-// Evictor evicts a pod, if it is as the preconditions say.
+// Evictor evicts a pod if it meets the preconditions.
 type Evictor func(ctx context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error
 
-// Timeout is how long a call may take. It is more than the half a minute that the slowest
-// admission webhook has, and the ten seconds for which the API server retries when others
-// write to the budget at the same time: to give up before would cost the budget a disruption
-// for nothing. And it is less than the minute after which an API server ends every call, so
-// that one that does not answer at all is noticed first.
+// Timeout limits each call. It is longer than the 30 seconds that an admission webhook may take,
+// and longer than the ten seconds for which the API server retries if others update the budget at
+// the same time: giving up earlier would use up a disruption of the budget without an eviction. It
+// is shorter than the 60 seconds after which the API server ends a call, so that a server that does
+// not respond at all is detected first.
 const Timeout = 45 * time.Second
 
-// NewEvictor returns an Evictor that calls the pods/eviction subresource once. The
-// typed client would not do: it sleeps and retries by itself when a budget is in the
-// way, and it takes a failure that the subresource reports in the body of a
-// successful response, such as for two budgets on one pod, for a success. A call ends after
-// Timeout. What came of one that had no answer is not known: Classify says Retry.
+// NewEvictor returns an Evictor that calls the pods/eviction subresource once. The typed client is
+// not suitable: it sleeps and retries by itself if a budget refuses, and it ignores a failure that
+// the subresource reports in the body of a successful response, such as for two budgets on one pod.
+// A call ends after Timeout. The outcome of a call without a response is unknown: Classify returns
+// Retry.
 func NewEvictor(client clientset.Interface) Evictor {
 	return func(ctx context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error {
 		ctx, cancel := context.WithTimeout(ctx, Timeout)
@@ -73,34 +72,34 @@ func NewEvictor(client clientset.Interface) Evictor {
 func BudgetsOf(lister policylisters.PodDisruptionBudgetLister, pod *v1.Pod) []*policyv1.PodDisruptionBudget {
 	budgets, err := lister.GetPodPodDisruptionBudgets(pod)
 	if err != nil {
-		return nil // This is how the lister says that there are none.
+		return nil // The lister returns an error if there are none.
 	}
 	slices.SortFunc(budgets, func(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
 	return budgets
 }
 
-// Outcome is what came of an attempt to evict a pod.
+// Outcome is the outcome of an attempt to evict a pod.
 type Outcome int
 
 const (
 	// Evicted: the pod is being deleted.
 	Evicted Outcome = iota
-	// Gone: this instance of the pod does not exist any more.
+	// Gone: this instance of the pod no longer exists.
 	Gone
-	// Retry: the API server could not answer; nothing is known.
+	// Retry: the response says nothing about the pod.
 	Retry
-	// Budget: the pod's PodDisruptionBudgets are in the way.
+	// Budget: a PodDisruptionBudget of the pod refuses.
 	Budget
-	// Refused: something else is in the way.
+	// Refused: something else refuses.
 	Refused
 )
 
-// String returns the word for the outcome in the metrics.
+// String returns the value of the outcome in the metrics.
 func (o Outcome) String() string {
 	return [...]string{"evicted", "gone", "error", "blocked", "refused"}[o]
 }
 
-// Classify reads the answer of the pods/eviction subresource. The detail is for people.
+// Classify classifies the response of the pods/eviction subresource. The detail is for users.
 func Classify(err error, budgets []*policyv1.PodDisruptionBudget) (Outcome, string) {
 	var status apierrors.APIStatus
 	switch {
@@ -111,31 +110,31 @@ func Classify(err error, budgets []*policyv1.PodDisruptionBudget) (Outcome, stri
 	case isBudgetRefusal(err):
 		return Budget, budgetDetail(err, budgets)
 	case isOverload(err),
-		apierrors.IsNotFound(err), // Of something else, such as a budget that was just deleted.
-		apierrors.IsConflict(err), // Another instance, or the pod has just changed.
+		apierrors.IsNotFound(err), // Something other than the pod, such as a budget that was just deleted.
+		apierrors.IsConflict(err), // A precondition failed: it is another instance, or it has just changed.
 		apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err):
 		return Retry, ""
 	case !errors.As(err, &status):
-		return Retry, "" // No answer at all.
+		return Retry, "" // No response.
 	case len(budgets) > 1 && apierrors.IsInternalError(err):
-		// So the subresource answers where two budgets select a pod.
+		// The subresource responds like this if two budgets select a pod.
 		return Budget, fmt.Sprintf("PodDisruptionBudgets %s select this pod, and the API server evicts no pod that more than one budget selects: "+
 			"change the selectors so that one of them does.", budgetNames(budgets))
 	}
 	return Refused, err.Error()
 }
 
-// isPodNotFound reports whether the pod does not exist. The subresource also answers
-// NotFound when the budget of the pod is deleted during the call, and a proxy may answer so
-// for reasons of its own.
+// isPodNotFound reports whether the pod does not exist. The subresource also returns NotFound if
+// the budget of the pod is deleted during the call, and a proxy may return it for other reasons.
 func isPodNotFound(err error) bool {
 	details := detailsOf(err)
 	return apierrors.IsNotFound(err) && details != nil && details.Group == "" && details.Kind == "pods" && !isForeign(err)
 }
 
-// isBudgetRefusal reports whether the budget does not allow the eviction: it has no room,
-// which is a 429 with a cause, or it cannot be counted with, which is a Forbidden about the
-// budget: its allowance is negative, or too many evictions are unconfirmed.
+// isBudgetRefusal reports whether the budget does not allow the eviction. If it allows no
+// disruption, the response is a 429 with a cause. If the budget is unusable, because its allowance
+// is negative or too many evictions are unconfirmed, the response is a Forbidden error about the
+// budget.
 func isBudgetRefusal(err error) bool {
 	if apierrors.IsTooManyRequests(err) {
 		return apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause)
@@ -146,9 +145,9 @@ func isBudgetRefusal(err error) bool {
 		details.Group == policyv1.GroupName && strings.TrimSuffix(details.Kind, "s") == "poddisruptionbudget"
 }
 
-// isOverload reports whether the API server was too busy to answer. It says then when to
-// come back. A 429 that does not is a refusal: admission webhooks answer so for pods that
-// are moved by other means.
+// isOverload reports whether the API server was overloaded. Its response then has a retry delay. A
+// 429 without one is a refusal: admission webhooks return it for pods that are evicted by other
+// means.
 func isOverload(err error) bool {
 	if !apierrors.IsTooManyRequests(err) {
 		return false
@@ -157,13 +156,12 @@ func isOverload(err error) bool {
 	return delayed || isForeign(err)
 }
 
-// isForeign reports whether the answer is not one of an API server, but of something on
-// the way to it.
+// isForeign reports whether the response comes from an intermediary and not from an API server.
 func isForeign(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// detailsOf returns what the answer is about, or nil.
+// detailsOf returns the object that the response is about, or nil.
 func detailsOf(err error) *metav1.StatusDetails {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -172,8 +170,8 @@ func detailsOf(err error) *metav1.StatusDetails {
 	return status.Status().Details
 }
 
-// budgetDetail names the budget that is in the way, first: messages are cut on narrow
-// screens.
+// budgetDetail returns a message that starts with the name of the budget: narrow screens cut off
+// the end of a message.
 func budgetDetail(err error, budgets []*policyv1.PodDisruptionBudget) string {
 	detail := err.Error()
 	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok && cause.Message != "" {

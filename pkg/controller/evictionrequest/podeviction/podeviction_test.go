@@ -69,15 +69,15 @@ func selecting(selector *metav1.LabelSelector) func(*policyv1.PodDisruptionBudge
 	return func(budget *policyv1.PodDisruptionBudget) { budget.Spec.Selector = selector }
 }
 
-// violation is the answer of the pods/eviction subresource while a budget has no room.
+// violation is the response of the pods/eviction subresource if a budget allows no disruption.
 func violation(cause string) *apierrors.StatusError {
 	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: cause}}
 	return err
 }
 
-// twoBudgets is its answer where two budgets select the pod; it comes in the body of
-// a successful response.
+// twoBudgets is the response if two budgets select the pod. It is sent in the body of a successful
+// response.
 func twoBudgets() *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
@@ -86,23 +86,22 @@ func twoBudgets() *apierrors.StatusError {
 	}}
 }
 
-// refusing429 is the answer of an admission webhook that moves pods by other means.
+// refusing429 is the response of an admission webhook that evicts pods by other means.
 func refusing429() *apierrors.StatusError {
 	return apierrors.NewTooManyRequestsError("admission webhook denied the request: the virtual machine is migrated first")
 }
 
-// unusableBudget is the answer of the subresource where the status of a budget makes no
-// sense, or is full.
+// unusableBudget is the response of the subresource if the status of a budget is invalid or full.
 func unusableBudget(reason string) *apierrors.StatusError {
 	return apierrors.NewForbidden(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudget"}, "web", errors.New(reason))
 }
 
-// answeringServer answers every request in the same way, and counts them.
+// answeringServer sends the same response to each request, and records the requests.
 type answeringServer struct {
 	code       int
 	retryAfter string
 	answer     metav1.Status
-	// text is sent instead of the answer, as by a proxy.
+	// text is sent instead of the status, as by a proxy.
 	text string
 
 	requests []string
@@ -147,18 +146,18 @@ func TestEvictor(t *testing.T) {
 		server *answeringServer
 		want   Outcome
 	}{
-		"evicts":                          {server: &answeringServer{code: http.StatusCreated, answer: metav1.Status{Status: metav1.StatusSuccess}}, want: Evicted},
-		"sees the budget":                 {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", answer: blockedAnswer}, want: Budget},
-		"sees overload":                   {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", answer: apierrors.NewTooManyRequests("busy", 1).ErrStatus}, want: Retry},
-		"sees a webhook that answers 429": {server: &answeringServer{code: http.StatusTooManyRequests, answer: refusing429().ErrStatus}, want: Refused},
-		"sees overload, from a filter":    {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", text: "Too many requests, please try again later."}, want: Retry},
-		"sees a busy proxy":               {server: &answeringServer{code: http.StatusTooManyRequests, text: "slow down"}, want: Retry},
-		"sees a lost proxy":               {server: &answeringServer{code: http.StatusNotFound, text: "no backend"}, want: Retry},
-		"sees an unready server":          {server: &answeringServer{code: http.StatusServiceUnavailable, retryAfter: "1", answer: apierrors.NewServiceUnavailable("starting").ErrStatus}, want: Retry},
-		"sees another instance":           {server: &answeringServer{code: http.StatusConflict, answer: apierrors.NewConflict(podResource, podName, errUnreachable).ErrStatus}, want: Retry},
-		"sees that it is gone":            {server: &answeringServer{code: http.StatusNotFound, answer: apierrors.NewNotFound(podResource, podName).ErrStatus}, want: Gone},
-		"sees a webhook":                  {server: &answeringServer{code: http.StatusForbidden, answer: apierrors.NewForbidden(podResource, podName, errUnreachable).ErrStatus}, want: Refused},
-		"does not take a failure in the body of a success for one": {
+		"evicts":                        {server: &answeringServer{code: http.StatusCreated, answer: metav1.Status{Status: metav1.StatusSuccess}}, want: Evicted},
+		"refused by a budget":           {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", answer: blockedAnswer}, want: Budget},
+		"overload":                      {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", answer: apierrors.NewTooManyRequests("busy", 1).ErrStatus}, want: Retry},
+		"refused by a webhook with 429": {server: &answeringServer{code: http.StatusTooManyRequests, answer: refusing429().ErrStatus}, want: Refused},
+		"overload, from a filter":       {server: &answeringServer{code: http.StatusTooManyRequests, retryAfter: "1", text: "Too many requests, please try again later."}, want: Retry},
+		"an overloaded proxy":           {server: &answeringServer{code: http.StatusTooManyRequests, text: "slow down"}, want: Retry},
+		"a proxy without a backend":     {server: &answeringServer{code: http.StatusNotFound, text: "no backend"}, want: Retry},
+		"a server that is not ready":    {server: &answeringServer{code: http.StatusServiceUnavailable, retryAfter: "1", answer: apierrors.NewServiceUnavailable("starting").ErrStatus}, want: Retry},
+		"another instance":              {server: &answeringServer{code: http.StatusConflict, answer: apierrors.NewConflict(podResource, podName, errUnreachable).ErrStatus}, want: Retry},
+		"the pod is gone":               {server: &answeringServer{code: http.StatusNotFound, answer: apierrors.NewNotFound(podResource, podName).ErrStatus}, want: Gone},
+		"refused by a webhook":          {server: &answeringServer{code: http.StatusForbidden, answer: apierrors.NewForbidden(podResource, podName, errUnreachable).ErrStatus}, want: Refused},
+		"a failure in the body of a successful response": {
 			server: &answeringServer{code: http.StatusCreated, answer: twoBudgets().ErrStatus}, want: Refused,
 		},
 	}
@@ -168,7 +167,7 @@ func TestEvictor(t *testing.T) {
 			if got, _ := Classify(err, nil); got != test.want {
 				t.Errorf("got outcome %d of error %v, want %d", got, err, test.want)
 			}
-			// One: the pace of retries is ours, not that of the client.
+			// One request only: the client must not retry.
 			if diff := cmp.Diff([]string{"POST /api/v1/namespaces/prod/pods/web-0/eviction"}, test.server.requests); diff != "" {
 				t.Errorf("unexpected requests (-want, +got):\n%s", diff)
 			}
@@ -209,13 +208,13 @@ func TestClassify(t *testing.T) {
 	}{
 		"success":                {budgets: one, want: Evicted},
 		"the pod does not exist": {err: apierrors.NewNotFound(podResource, podName), budgets: two, want: Gone},
-		"the budget vanished during the call": {
+		"the budget was deleted during the call": {
 			err: apierrors.NewNotFound(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, "web"), budgets: one, want: Retry,
 		},
 		"pods of another group": {
 			err: apierrors.NewNotFound(schema.GroupResource{Group: "metrics.k8s.io", Resource: "pods"}, podName), budgets: one, want: Retry,
 		},
-		"something unnamed is not found": {
+		"an unnamed object is not found": {
 			err: &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}}, budgets: one, want: Retry,
 		},
 		"a budget with a negative allowance": {
@@ -236,7 +235,7 @@ func TestClassify(t *testing.T) {
 		"an API server that timed out":   {err: apierrors.NewTimeoutError("slow", 1), budgets: two, want: Retry},
 		"an API server that is starting": {err: apierrors.NewServiceUnavailable("starting"), budgets: two, want: Retry},
 		"no API server":                  {err: fmt.Errorf("dial: %w", errUnreachable), budgets: two, want: Retry},
-		"a budget without room": {
+		"a budget that allows no disruption": {
 			err:     violation("The disruption budget web needs 3 healthy pods and has 3 currently"),
 			budgets: one, want: Budget,
 			detail: "PodDisruptionBudget web: " + violated + " The disruption budget web needs 3 healthy pods and has 3 currently.",
@@ -245,10 +244,10 @@ func TestClassify(t *testing.T) {
 			err: violation("The disruption budget web is still being processed by the server."), budgets: one, want: Budget,
 			detail: "PodDisruptionBudget web: " + violated + " The disruption budget web is still being processed by the server.",
 		},
-		"a budget without room, no cause given": {
+		"a budget that allows no disruption, without a cause": {
 			err: violation(""), budgets: one, want: Budget, detail: "PodDisruptionBudget web: " + violated,
 		},
-		"a violation that came wrapped": {
+		"a wrapped violation": {
 			err: fmt.Errorf("evicting: %w", violation("")), budgets: one, want: Budget,
 			detail: "PodDisruptionBudget web: evicting: " + violated,
 		},
@@ -311,6 +310,6 @@ func TestBudgetsOf(t *testing.T) {
 	stranger := newPod()
 	stranger.Namespace = "nobody"
 	if budgets := BudgetsOf(lister, stranger); len(budgets) > 0 {
-		t.Errorf("a pod elsewhere has the budgets %v", budgets)
+		t.Errorf("a pod in another namespace has the budgets %v", budgets)
 	}
 }

@@ -22,8 +22,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/config"
 )
 
-// The generated conversions have to be exposed by hand, so that those of the
-// controller manager's whole configuration can call them.
+// The generated conversions are exported by hand, so that the conversions of the whole controller
+// manager configuration can call them.
 
 // Convert_v1alpha1_EvictionRequestControllerConfiguration_To_config_EvictionRequestControllerConfiguration converts from the versioned type.
 func Convert_v1alpha1_EvictionRequestControllerConfiguration_To_config_EvictionRequestControllerConfiguration(in *v1alpha1.EvictionRequestControllerConfiguration, out *config.EvictionRequestControllerConfiguration, s conversion.Scope) error {

@@ -23,16 +23,16 @@ import (
 	kubectrlmgrconfigv1alpha1 "k8s.io/kube-controller-manager/config/v1alpha1"
 )
 
-// RecommendedDefaultEvictionRequestControllerConfiguration sets what is not set. It is called
-// by the defaulting of the controller manager's whole configuration, and not registered
-// in the scheme: who embeds the type may choose other defaults.
+// RecommendedDefaultEvictionRequestControllerConfiguration sets the defaults of unset fields. The
+// defaulting of the whole controller manager configuration calls it. It is not registered in the
+// scheme: components that embed the type may choose other defaults.
 func RecommendedDefaultEvictionRequestControllerConfiguration(obj *kubectrlmgrconfigv1alpha1.EvictionRequestControllerConfiguration) {
 	if obj.ConcurrentEvictionRequestSyncs <= 0 {
 		obj.ConcurrentEvictionRequestSyncs = 10
 	}
 	if obj.ConcurrentEvictions <= 0 {
-		// Each call takes about 100 ms in the API server, most of it waiting, so this many
-		// fill the limits of the client.
+		// Each call takes about 100 ms in the API server, most of it waiting, so this number of
+		// calls uses up the rate limit of the client.
 		obj.ConcurrentEvictions = 30
 	}
 	if obj.EvictionRequestTTLAfterFinished == (metav1.Duration{}) {

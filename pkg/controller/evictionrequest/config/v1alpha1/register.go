@@ -23,7 +23,7 @@ import (
 var (
 	// SchemeBuilder collects what this package adds to a scheme.
 	SchemeBuilder runtime.SchemeBuilder
-	// localSchemeBuilder is the name that generated code knows.
+	// localSchemeBuilder is the name that generated code uses.
 	localSchemeBuilder = &SchemeBuilder
 	// AddToScheme adds the conversions to a scheme.
 	AddToScheme = localSchemeBuilder.AddToScheme
