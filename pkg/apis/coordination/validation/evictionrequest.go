@@ -26,10 +26,10 @@ import (
 	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 )
 
-// Here stand only the rules that the markers in k8s.io/api/coordination/v1alpha1
-// cannot express: presence, bounds, uniqueness and immutability are declared there.
+// This file has only the rules that the markers in k8s.io/api/coordination/v1alpha1 cannot express:
+// presence, bounds, uniqueness and immutability are declared there.
 
-// ValidateEvictionRequestCreate checks a new EvictionRequest.
+// ValidateEvictionRequestCreate validates a new EvictionRequest.
 func ValidateEvictionRequestCreate(request *coordination.EvictionRequest) field.ErrorList {
 	metaPath := field.NewPath("metadata")
 	errs := corevalidation.ValidateObjectMeta(&request.ObjectMeta, true, apimachineryvalidation.NameIsDNSSubdomain, metaPath)
@@ -44,19 +44,19 @@ func ValidateEvictionRequestCreate(request *coordination.EvictionRequest) field.
 	return errs
 }
 
-// ValidateEvictionRequestUpdate checks a change of metadata and spec. Requesters may
-// come and go, also to none: that cancels the request.
+// ValidateEvictionRequestUpdate validates an update of metadata and spec. All requesters may be
+// removed: this cancels the request.
 func ValidateEvictionRequestUpdate(request, oldRequest *coordination.EvictionRequest) field.ErrorList {
 	errs := corevalidation.ValidateObjectMetaUpdate(&request.ObjectMeta, &oldRequest.ObjectMeta, field.NewPath("metadata"))
 	return append(errs, validateRequesters(request.Spec.Requesters, field.NewPath("spec", "requesters"))...)
 }
 
-// validateTarget checks that the name of the request tells which pod instance it is
-// about: that is what makes the request unique.
+// validateTarget validates that the name of the request is the UID of its target: this makes the
+// request unique for a pod instance.
 func validateTarget(request *coordination.EvictionRequest, fldPath *field.Path) field.ErrorList {
 	pod := request.Spec.Target.Pod
 	if pod == nil {
-		return nil // Reported by the declared rules, as is an empty name or UID.
+		return nil // Reported by declarative validation, like an empty name or UID.
 	}
 	var errs field.ErrorList
 	if len(pod.Name) > 0 {
@@ -75,7 +75,7 @@ func validateRequesters(requesters []coordination.Requester, fldPath *field.Path
 	var errs field.ErrorList
 	for i, requester := range requesters {
 		if len(requester.Name) == 0 {
-			continue // Reported by the declared rules.
+			continue // Reported by declarative validation.
 		}
 		errs = append(errs, evictioninterceptor.ValidateParticipantName(requester.Name, fldPath.Index(i).Child("name"))...)
 	}

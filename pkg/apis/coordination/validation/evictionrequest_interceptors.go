@@ -27,8 +27,8 @@ import (
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
-// validateInterceptors checks the reports. Their list is written once, then each entry
-// belongs to the interceptor that it names, while that one is active.
+// validateInterceptors validates the entries of the interceptors. The list is written once. Then
+// only the active interceptor changes its own entry.
 func (u *statusUpdate) validateInterceptors() field.ErrorList {
 	old, entries := u.old.Interceptors, u.status.Interceptors
 	fldPath := statusPath.Child("interceptors")
@@ -47,8 +47,8 @@ func (u *statusUpdate) validateInterceptors() field.ErrorList {
 	return errs
 }
 
-// validateFirstEntries checks the list when it is written: with a report in it,
-// somebody could complete the turns of others before they begin.
+// validateFirstEntries validates the list when it is first written. The entries must be empty:
+// otherwise, a client could complete interceptors before they are active.
 func (u *statusUpdate) validateFirstEntries(fldPath *field.Path) field.ErrorList {
 	entries, targets := u.status.Interceptors, targetNames(u.status.TargetInterceptors)
 	switch {
@@ -66,8 +66,8 @@ func (u *statusUpdate) validateFirstEntries(fldPath *field.Path) field.ErrorList
 	return errs
 }
 
-// entryNames returns the names of the entries, which are those of targetInterceptors
-// in every object that was written by these rules.
+// entryNames returns the names of the entries. They are equal to those of targetInterceptors in all
+// objects that were written with this validation.
 func entryNames(entries []coordination.InterceptorStatus) []string {
 	names := make([]string, 0, len(entries))
 	for _, entry := range entries {
@@ -76,7 +76,7 @@ func entryNames(entries []coordination.InterceptorStatus) []string {
 	return names
 }
 
-// findEntry returns the entry of that name, or nil.
+// findEntry returns the entry with that name, or nil.
 func findEntry(entries []coordination.InterceptorStatus, name string) *coordination.InterceptorStatus {
 	i := slices.Index(entryNames(entries), name)
 	if i < 0 {
@@ -85,8 +85,8 @@ func findEntry(entries []coordination.InterceptorStatus, name string) *coordinat
 	return &entries[i]
 }
 
-// validateEntry checks the report of one interceptor, which must be the one that was
-// active before the update: the update that gives a turn comes before all reports.
+// validateEntry validates the report of one interceptor, which must have been active before the
+// update: it is activated in an earlier update.
 func (u *statusUpdate) validateEntry(entry, old *coordination.InterceptorStatus, fldPath *field.Path) field.ErrorList {
 	switch {
 	case apiequality.Semantic.DeepEqual(entry, old):
@@ -108,17 +108,16 @@ func (u *statusUpdate) validateEntry(entry, old *coordination.InterceptorStatus,
 	)
 }
 
-// report is a change in the entry of the active interceptor, which has not completed
-// before.
+// report is a change of the entry of the active interceptor, which had not completed before.
 type report struct {
 	entry, old *coordination.InterceptorStatus
 	now        time.Time
 	fldPath    *field.Path
 }
 
-// validateStartTime checks that the start is reported when it happens, and stays: how
-// long a turn took is told by it. An interceptor that applies its entry without the
-// start would remove it.
+// validateStartTime validates that the start is reported when it happens, and does not change: the
+// duration of the work is derived from it. An interceptor that applies its entry without the
+// startTime would remove it.
 func (r *report) validateStartTime() field.ErrorList {
 	old, started := r.old.StartTime, r.entry.StartTime
 	fldPath := r.fldPath.Child("startTime")
@@ -133,15 +132,15 @@ func (r *report) validateStartTime() field.ErrorList {
 	return nil
 }
 
-// validateHeartbeatTime checks the time from which the deadline counts. One that is far
-// ahead would hold the turn without work. An older one is a late report: it shortens
-// the reporter's own time only.
+// validateHeartbeatTime validates the time from which the deadline is computed. A time in the
+// future would extend the deadline without work. A time in the past is a late report, which only
+// shortens the deadline of the reporter.
 func (r *report) validateHeartbeatTime() field.ErrorList {
 	old, heartbeat := r.old.HeartbeatTime, r.entry.HeartbeatTime
 	fldPath := r.fldPath.Child("heartbeatTime")
 	switch {
 	case old.Equal(heartbeat):
-		// No start without a sign of life, which it is the first of.
+		// The start must be reported together with the first heartbeat.
 		if heartbeat == nil && r.old.StartTime == nil && r.entry.StartTime != nil {
 			return field.ErrorList{field.Required(fldPath, "must be set together with startTime")}
 		}
@@ -154,7 +153,7 @@ func (r *report) validateHeartbeatTime() field.ErrorList {
 		return field.ErrorList{field.Invalid(fldPath, format(heartbeat.Time),
 			fmt.Sprintf("must not be more than %s after the server's time, which is %s: check the clock", clockSkew, format(r.now)))}
 	case r.entry.CompletionTime != nil:
-		return nil // The last words need not wait.
+		return nil // The final report need not wait.
 	case heartbeat.Sub(old.Time) < MinHeartbeatInterval:
 		return field.ErrorList{field.Invalid(fldPath, format(heartbeat.Time), fmt.Sprintf("must be at least %d seconds after the heartbeat before, %s: leave that until then",
 			int(MinHeartbeatInterval.Seconds()), format(old.Time)))}
@@ -162,9 +161,8 @@ func (r *report) validateHeartbeatTime() field.ErrorList {
 	return nil
 }
 
-// validateExpectedFinishTime checks an estimate when it is made: that it turns out to
-// be wrong later is nobody's fault. It needs no allowance for clocks, because nobody
-// expects to have finished already.
+// validateExpectedFinishTime validates an estimate only when it changes: a stored estimate may turn
+// out to be wrong. No clock skew is tolerated, because nobody expects to have finished already.
 func (r *report) validateExpectedFinishTime() field.ErrorList {
 	old, finish := r.old.ExpectedFinishTime, r.entry.ExpectedFinishTime
 	if finish == nil || old.Equal(finish) || !finish.Time.Before(r.now) {
@@ -174,8 +172,8 @@ func (r *report) validateExpectedFinishTime() field.ErrorList {
 		fmt.Sprintf("must not be in the past; the server's time is %s: set a later time, or none", format(r.now)))}
 }
 
-// validateCompletionTime also lets those complete who have not started: so an
-// interceptor declines to act (KEP-4563, Interceptor).
+// validateCompletionTime validates the completionTime. An interceptor may complete without a start:
+// this is how it declines (KEP-4563, Interceptor).
 func (r *report) validateCompletionTime() field.ErrorList {
 	if r.entry.CompletionTime == nil {
 		return nil
@@ -183,14 +181,14 @@ func (r *report) validateCompletionTime() field.ErrorList {
 	return validatePresent(*r.entry.CompletionTime, r.now, r.fldPath.Child("completionTime"))
 }
 
-// validateRetries keeps the number from which the next attempt is scheduled: set back,
-// it would have the imperative interceptor hurry.
+// validateRetries protects the number from which the next attempt is scheduled: a smaller number
+// would make the imperative interceptor retry too early.
 func (r *report) validateRetries() field.ErrorList {
 	old, retries := r.old.Retries, r.entry.Retries
 	fldPath := r.fldPath.Child("retries")
 	switch {
 	case retries < 0:
-		return nil // Reported by the declared rules.
+		return nil // Reported by declarative validation.
 	case retries < old:
 		return field.ErrorList{field.Invalid(fldPath, retries, fmt.Sprintf("must not decrease: it is %d already", old))}
 	case retries > old && r.entry.Name != imperativeInterceptor:
@@ -199,8 +197,8 @@ func (r *report) validateRetries() field.ErrorList {
 	return nil
 }
 
-// validatePresent checks a time that stands for the moment of the update. Both clocks
-// are in the message, because it is they that differ when an honest writer reads it.
+// validatePresent validates a time that means the time of the update. The message has both times,
+// because the usual cause is a difference of the clocks.
 func validatePresent(value metav1.Time, now time.Time, fldPath *field.Path) field.ErrorList {
 	if value.Sub(now).Abs() <= clockSkew {
 		return nil
@@ -209,10 +207,10 @@ func validatePresent(value metav1.Time, now time.Time, fldPath *field.Path) fiel
 		fmt.Sprintf("must be within %s of the server's time, which is %s: set the present time, and check the clock", clockSkew, format(now)))}
 }
 
-// format prints a time as the API does.
+// format formats a time like the API.
 func format(value time.Time) string { return value.UTC().Format(time.RFC3339) }
 
-// formatOptional prints a time that may be missing: as nothing.
+// formatOptional formats an optional time. A missing time is empty.
 func formatOptional(value *metav1.Time) string {
 	if value == nil {
 		return ""

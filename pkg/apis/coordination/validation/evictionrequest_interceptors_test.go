@@ -25,7 +25,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
-// entries changes the list of entries.
+// entries returns a change of the list of entries.
 func entries(change func([]coordination.InterceptorStatus) []coordination.InterceptorStatus) status {
 	return func(s *coordination.EvictionRequestStatus) { s.Interceptors = change(s.Interceptors) }
 }
@@ -39,52 +39,52 @@ func TestEntriesOfInterceptors(t *testing.T) {
 	type list = []coordination.InterceptorStatus
 	initialize := func(change status) status { return all(initialized(first, second, imperative), change) }
 	runStatusTests(t, map[string]statusTest{
-		"one left out":              {old: pending, change: initialize(entries(func(l list) list { return l[:2] })), want: same},
-		"one too many":              {old: pending, change: initialize(entries(func(l list) list { return append(l, coordination.InterceptorStatus{Name: "a.b"}) })), want: same},
-		"another order":             {old: pending, change: initialize(entries(func(l list) list { slices.Reverse(l); return l })), want: same},
-		"without targets":           {old: pending, change: entries(func(l list) list { return append(l, coordination.InterceptorStatus{Name: imperative}) }), want: same},
-		"started beforehand":        {old: pending, change: initialize(startedAt(first, 0)), want: empty(0)},
-		"completed beforehand":      {old: pending, change: initialize(all(startedAt(second, 0), completedAt(second, 0))), want: empty(1)},
-		"a message beforehand":      {old: pending, change: initialize(saying(imperative, "hello")), want: empty(2)},
-		"retries beforehand":        {old: pending, change: initialize(retried(imperative, 1)), want: empty(2)},
-		"an ETA beforehand":         {old: pending, change: initialize(finishExpectedAt(first, 9)), want: empty(0)},
-		"started, active at once":   {old: pending, change: all(firstActive, startedAt(first, 0)), want: empty(0)},
-		"one removed":               {old: firstActive, change: entries(func(l list) list { return l[:2] }), want: must},
-		"the active one removed":    {old: firstActive, change: entries(func(l list) list { return l[1:] }), want: must},
-		"all removed":               {old: firstActive, change: entries(func(l list) list { return nil }), want: must},
-		"one added":                 {old: firstActive, change: entries(func(l list) list { return append(l, coordination.InterceptorStatus{Name: "a.b"}) }), want: must},
-		"reordered":                 {old: firstActive, change: entries(func(l list) list { slices.Reverse(l); return l }), want: must},
-		"renamed":                   {old: firstActive, change: entry(first, func(e *coordination.InterceptorStatus) { e.Name = "other.example.com" }), want: must},
-		"added when it is finished": {old: canceled, change: entries(func(l list) list { return append(l, coordination.InterceptorStatus{Name: imperative}) }), want: forbidden(interceptorsPath, "must stay empty, because the request is finished")},
+		"one left out":                {old: pending, change: initialize(entries(func(l list) list { return l[:2] })), want: same},
+		"one too many":                {old: pending, change: initialize(entries(func(l list) list { return append(l, coordination.InterceptorStatus{Name: "a.b"}) })), want: same},
+		"another order":               {old: pending, change: initialize(entries(func(l list) list { slices.Reverse(l); return l })), want: same},
+		"without targets":             {old: pending, change: entries(func(l list) list { return append(l, coordination.InterceptorStatus{Name: imperative}) }), want: same},
+		"started too early":           {old: pending, change: initialize(startedAt(first, 0)), want: empty(0)},
+		"completed too early":         {old: pending, change: initialize(all(startedAt(second, 0), completedAt(second, 0))), want: empty(1)},
+		"a message too early":         {old: pending, change: initialize(withMessage(imperative, "hello")), want: empty(2)},
+		"retries too early":           {old: pending, change: initialize(retried(imperative, 1)), want: empty(2)},
+		"an ETA too early":            {old: pending, change: initialize(finishExpectedAt(first, 9)), want: empty(0)},
+		"started in the same write":   {old: pending, change: all(firstActive, startedAt(first, 0)), want: empty(0)},
+		"one removed":                 {old: firstActive, change: entries(func(l list) list { return l[:2] }), want: must},
+		"the active one removed":      {old: firstActive, change: entries(func(l list) list { return l[1:] }), want: must},
+		"all removed":                 {old: firstActive, change: entries(func(l list) list { return nil }), want: must},
+		"one added":                   {old: firstActive, change: entries(func(l list) list { return append(l, coordination.InterceptorStatus{Name: "a.b"}) }), want: must},
+		"reordered":                   {old: firstActive, change: entries(func(l list) list { slices.Reverse(l); return l }), want: must},
+		"renamed":                     {old: firstActive, change: entry(first, func(e *coordination.InterceptorStatus) { e.Name = "other.example.com" }), want: must},
+		"added to a finished request": {old: canceled, change: entries(func(l list) list { return append(l, coordination.InterceptorStatus{Name: imperative}) }), want: forbidden(interceptorsPath, "must stay empty, because the request is finished")},
 	})
 }
 
-// Only the interceptor that was active before an update may report in it.
-func TestReportsOfOthers(t *testing.T) {
+// Only the interceptor that was active before the update may report in it.
+func TestReportsOfInactive(t *testing.T) {
 	inactive := func(i int) field.ErrorList {
 		return forbidden(interceptorsPath.Index(i), "must not report while it is not active")
 	}
 	finished := forbidden(interceptorsPath.Index(0), "must not report any more, because the request is finished")
 	over := forbidden(interceptorsPath.Index(0), "must not report any more, because it has a completionTime")
-	turn := all(active(second), processed(first), activatedAt(at(1)))
+	nextActivation := all(active(second), processed(first), activatedAt(at(1)))
 	runStatusTests(t, map[string]statusTest{
-		"before anybody's turn":                 {old: initialized(first, imperative), change: startedAt(first, 0), want: inactive(0)},
-		"before its turn":                       {old: firstStarted, change: all(startedAt(second, 0), completedAt(second, 0)), want: inactive(1)},
-		"a message before its turn":             {old: firstStarted, change: saying(second, "soon"), want: inactive(1)},
-		"the last, before its turn":             {old: firstStarted, change: retried(imperative, 1), want: inactive(2)},
-		"in the write that activates it first":  {old: initialized(first, imperative), change: all(active(first), activatedAt(at(0)), startedAt(first, 0)), want: inactive(0)},
-		"in the write that activates it":        {old: firstCompleted, change: all(turn, startedAt(second, 1)), now: 1, want: inactive(1)},
-		"after its turn":                        {old: secondActive, change: saying(first, "what I meant"), want: inactive(0)},
-		"completing after its turn":             {old: all(firstStarted, active(second), processed(first)), change: completedAt(first, 0), want: inactive(0)},
-		"after the end":                         {old: firstCanceled, change: saying(first, "what I meant"), want: finished},
-		"after an odd end":                      {old: all(firstStarted, canceled), change: completedAt(first, 0), want: finished},
-		"a message after completion":            {old: firstCompleted, change: saying(first, "what I meant"), want: over},
-		"a heartbeat after completion":          {old: firstCompleted, change: heartbeatAt(first, 60), now: 60, want: over},
-		"an ETA after completion":               {old: firstCompleted, change: finishExpectedAt(first, 60), want: over},
-		"completion taken back":                 {old: firstCompleted, change: entry(first, func(e *coordination.InterceptorStatus) { e.CompletionTime = nil }), want: over},
-		"completion moved":                      {old: firstCompleted, change: completedAt(first, 2), want: over},
-		"start taken back with the completion":  {old: firstCompleted, change: entry(first, func(e *coordination.InterceptorStatus) { *e = coordination.InterceptorStatus{Name: first} }), want: over},
-		"the active one together with the next": {old: firstStarted, change: all(completedAt(first, 0), startedAt(second, 0)), want: inactive(1)},
+		"before any is active":                        {old: initialized(first, imperative), change: startedAt(first, 0), want: inactive(0)},
+		"before it is active":                         {old: firstStarted, change: all(startedAt(second, 0), completedAt(second, 0)), want: inactive(1)},
+		"a message before it is active":               {old: firstStarted, change: withMessage(second, "soon"), want: inactive(1)},
+		"the last, before it is active":               {old: firstStarted, change: retried(imperative, 1), want: inactive(2)},
+		"in the write that activates it first":        {old: initialized(first, imperative), change: all(active(first), activatedAt(at(0)), startedAt(first, 0)), want: inactive(0)},
+		"in the write that activates it":              {old: firstCompleted, change: all(nextActivation, startedAt(second, 1)), now: 1, want: inactive(1)},
+		"after it was active":                         {old: secondActive, change: withMessage(first, "too late"), want: inactive(0)},
+		"completed after it was active":               {old: all(firstStarted, active(second), processed(first)), change: completedAt(first, 0), want: inactive(0)},
+		"finished request":                            {old: firstCanceled, change: withMessage(first, "too late"), want: finished},
+		"finished request with an active interceptor": {old: all(firstStarted, canceled), change: completedAt(first, 0), want: finished},
+		"a message after completion":                  {old: firstCompleted, change: withMessage(first, "too late"), want: over},
+		"a heartbeat after completion":                {old: firstCompleted, change: heartbeatAt(first, 60), now: 60, want: over},
+		"an ETA after completion":                     {old: firstCompleted, change: finishExpectedAt(first, 60), want: over},
+		"completion removed":                          {old: firstCompleted, change: entry(first, func(e *coordination.InterceptorStatus) { e.CompletionTime = nil }), want: over},
+		"completion changed":                          {old: firstCompleted, change: completedAt(first, 2), want: over},
+		"start and completion removed":                {old: firstCompleted, change: entry(first, func(e *coordination.InterceptorStatus) { *e = coordination.InterceptorStatus{Name: first} }), want: over},
+		"the active one together with the next":       {old: firstStarted, change: all(completedAt(first, 0), startedAt(second, 0)), want: inactive(1)},
 	})
 }
 
@@ -94,7 +94,7 @@ func TestTimesOfReports(t *testing.T) {
 	off := "must be within 10s of the server's time, which is 2026-03-01T12:01:40Z"
 	both := func(seconds int) field.ErrorList { return append(invalid(start, off), invalid(heartbeat, off)...) }
 	change := func(change func(*coordination.InterceptorStatus)) status { return entry(first, change) }
-	beating := all(firstStarted, heartbeatAt(first, 60))
+	withHeartbeat := all(firstStarted, heartbeatAt(first, 60))
 	const now = 100
 	runStatusTests(t, map[string]statusTest{
 		"started 10 seconds ago":             {old: firstActive, change: startedAt(first, 90), now: now},
@@ -107,23 +107,23 @@ func TestTimesOfReports(t *testing.T) {
 		"starts with a heartbeat too late":   {old: firstActive, change: all(startedAt(first, 95), heartbeatAt(first, 111)), now: now, want: invalid(heartbeat, off)},
 		"starts without a heartbeat":         {old: firstActive, change: change(func(e *coordination.InterceptorStatus) { e.StartTime = at(now) }), now: now, want: required(heartbeat, "must be set together with startTime")},
 		"a heartbeat without a start":        {old: firstActive, change: heartbeatAt(first, now), now: now, want: required(start, "must be set together with the first heartbeatTime")},
-		"a start that is no time":            {old: firstActive, change: change(func(e *coordination.InterceptorStatus) { e.StartTime, e.HeartbeatTime = &metav1.Time{}, at(now) }), now: now, want: invalid(start, off)},
+		"a zero start":                       {old: firstActive, change: change(func(e *coordination.InterceptorStatus) { e.StartTime, e.HeartbeatTime = &metav1.Time{}, at(now) }), now: now, want: invalid(start, off)},
 		"another start":                      {old: firstStarted, change: change(func(e *coordination.InterceptorStatus) { e.StartTime = at(1) }), want: invalid(start, `is immutable once set: leave it as "2026-03-01T12:00:00Z"`)},
-		"no start any more":                  {old: firstStarted, change: change(func(e *coordination.InterceptorStatus) { e.StartTime = nil }), want: invalid(start, "is immutable once set")},
+		"start removed":                      {old: firstStarted, change: change(func(e *coordination.InterceptorStatus) { e.StartTime = nil }), want: invalid(start, "is immutable once set")},
 		"only a heartbeat applied": {old: firstStarted, change: change(func(e *coordination.InterceptorStatus) {
 			*e = coordination.InterceptorStatus{Name: first, HeartbeatTime: at(60)}
 		}), now: 60, want: invalid(start, "is immutable once set")},
-		"60 seconds between heartbeats":          {old: beating, change: heartbeatAt(first, 120), now: 120},
-		"59 seconds between heartbeats":          {old: beating, change: heartbeatAt(first, 119), now: 120, want: invalid(heartbeat, "must be at least 60 seconds after the heartbeat before, 2026-03-01T12:01:00Z")},
-		"an earlier heartbeat":                   {old: beating, change: heartbeatAt(first, 59), now: 120, want: invalid(heartbeat, `must not go back: leave it as "2026-03-01T12:01:00Z"`)},
-		"no heartbeat any more":                  {old: beating, change: change(func(e *coordination.InterceptorStatus) { e.HeartbeatTime = nil }), want: invalid(heartbeat, "must not go back")},
+		"60 seconds between heartbeats":          {old: withHeartbeat, change: heartbeatAt(first, 120), now: 120},
+		"59 seconds between heartbeats":          {old: withHeartbeat, change: heartbeatAt(first, 119), now: 120, want: invalid(heartbeat, "must be at least 60 seconds after the heartbeat before, 2026-03-01T12:01:00Z")},
+		"an earlier heartbeat":                   {old: withHeartbeat, change: heartbeatAt(first, 59), now: 120, want: invalid(heartbeat, `must not go back: leave it as "2026-03-01T12:01:00Z"`)},
+		"heartbeat removed":                      {old: withHeartbeat, change: change(func(e *coordination.InterceptorStatus) { e.HeartbeatTime = nil }), want: invalid(heartbeat, "must not go back")},
 		"a heartbeat in 10 seconds":              {old: firstStarted, change: heartbeatAt(first, 110), now: now},
 		"a heartbeat in 11 seconds":              {old: firstStarted, change: heartbeatAt(first, 111), now: now, want: invalid(heartbeat, "must not be more than 10s after the server's time, which is 2026-03-01T12:01:40Z")},
 		"a heartbeat 11 seconds ago":             {old: firstStarted, change: heartbeatAt(first, 89), now: now},
-		"an early heartbeat with the completion": {old: beating, change: all(heartbeatAt(first, 61), completedAt(first, 61)), now: 61},
-		"an earlier one with the completion":     {old: beating, change: all(heartbeatAt(first, 59), completedAt(first, 61)), now: 61, want: invalid(heartbeat, "must not go back")},
-		"none any more with the completion":      {old: beating, change: all(change(func(e *coordination.InterceptorStatus) { e.HeartbeatTime = nil }), completedAt(first, 61)), now: 61, want: invalid(heartbeat, "must not go back")},
-		"a future one with the completion":       {old: beating, change: all(heartbeatAt(first, 111), completedAt(first, now)), now: now, want: invalid(heartbeat, "must not be more than 10s after")},
+		"an early heartbeat with the completion": {old: withHeartbeat, change: all(heartbeatAt(first, 61), completedAt(first, 61)), now: 61},
+		"an earlier one with the completion":     {old: withHeartbeat, change: all(heartbeatAt(first, 59), completedAt(first, 61)), now: 61, want: invalid(heartbeat, "must not go back")},
+		"removed with the completion":            {old: withHeartbeat, change: all(change(func(e *coordination.InterceptorStatus) { e.HeartbeatTime = nil }), completedAt(first, 61)), now: 61, want: invalid(heartbeat, "must not go back")},
+		"a future one with the completion":       {old: withHeartbeat, change: all(heartbeatAt(first, 111), completedAt(first, now)), now: now, want: invalid(heartbeat, "must not be more than 10s after")},
 		"to be finished now":                     {old: firstStarted, change: finishExpectedAt(first, now), now: now},
 		"to be finished now, late in the second": {old: firstStarted, change: finishExpectedAt(first, now), now: now + 0.999},
 		"to be finished a second ago":            {old: firstStarted, change: finishExpectedAt(first, now-1), now: now, want: invalid(finish, "must not be in the past; the server's time is 2026-03-01T12:01:40Z")},
@@ -141,11 +141,11 @@ func TestTimesOfReports(t *testing.T) {
 func TestRetries(t *testing.T) {
 	retries := func(i int) *field.Path { return interceptorsPath.Index(i).Child("retries") }
 	runStatusTests(t, map[string]statusTest{
-		"one more":                       {old: lastStarted, change: retried(imperative, 2)},
-		"several more":                   {old: lastStarted, change: retried(imperative, 7)},
-		"one less":                       {old: lastStarted, change: retried(imperative, 0), want: invalid(retries(2), "must not decrease: it is 1 already")},
-		"one by another":                 {old: firstStarted, change: retried(first, 1), want: invalid(retries(0), "must stay 0: only imperative-eviction.k8s.io counts its retries")},
-		"left to the declared rules: -1": {old: firstStarted, change: retried(first, -1)},
-		"one less of an odd one":         {old: all(firstStarted, retried(first, 7)), change: retried(first, 6), want: invalid(retries(0), "must not decrease")},
+		"one more":                           {old: lastStarted, change: retried(imperative, 2)},
+		"several more":                       {old: lastStarted, change: retried(imperative, 7)},
+		"one less":                           {old: lastStarted, change: retried(imperative, 0), want: invalid(retries(2), "must not decrease: it is 1 already")},
+		"one by another":                     {old: firstStarted, change: retried(first, 1), want: invalid(retries(0), "must stay 0: only imperative-eviction.k8s.io counts its retries")},
+		"left to declarative validation: -1": {old: firstStarted, change: retried(first, -1)},
+		"one less of another":                {old: all(firstStarted, retried(first, 7)), change: retried(first, 6), want: invalid(retries(0), "must not decrease")},
 	})
 }

@@ -35,20 +35,20 @@ import (
 )
 
 const (
-	// clockSkew is how far the clocks of those who write a status, and that of the API
-	// server, may be apart.
+	// clockSkew is the tolerated difference between the clock of a client that writes a status and
+	// the clock of the API server.
 	clockSkew = 10 * time.Second
 
-	// MinHeartbeatInterval bounds how often an interceptor may say that it is at work:
-	// every heartbeat is a write that all watchers see.
+	// MinHeartbeatInterval is the minimum interval between two heartbeats of an interceptor: each
+	// heartbeat is a write that all watchers receive.
 	MinHeartbeatInterval = 60 * time.Second
 
-	// defaultHeartbeatDeadline is the default of spec.heartbeatDeadlineSeconds, for
-	// requests that were stored without it.
+	// defaultHeartbeatDeadline is the default of spec.heartbeatDeadlineSeconds, for requests that
+	// were stored without it.
 	defaultHeartbeatDeadline = 1200 * time.Second
 
-	// maxForeignConditions is how many conditions others than the eviction request
-	// controller may add.
+	// maxForeignConditions is the maximum number of conditions that are not written by the eviction
+	// request controller.
 	maxForeignConditions = 100
 
 	imperativeInterceptor = coordinationv1alpha1.EvictionInterceptorImperative
@@ -57,25 +57,25 @@ const (
 var (
 	statusPath = field.NewPath("status")
 
-	// ownConditions are those that the eviction request controller writes. The declared
-	// bound of status.conditions has room for them beside maxForeignConditions others.
+	// ownConditions are the conditions that the eviction request controller writes. The declared
+	// maximum of status.conditions allows them in addition to maxForeignConditions others.
 	ownConditions = sets.New(
 		string(coordination.EvictionRequestConditionBlocked),
 		string(coordination.EvictionRequestConditionCanceled),
 		string(coordination.EvictionRequestConditionEvicted),
 		string(coordination.EvictionRequestConditionInterceptorUnresponsive),
 	)
-	// finalConditions end a request when one of them is True.
+	// finalConditions finish a request when one of them is True.
 	finalConditions = []string{string(coordination.EvictionRequestConditionCanceled), string(coordination.EvictionRequestConditionEvicted)}
 )
 
-// ValidateEvictionRequestStatusUpdate checks a change of the status at the time now.
-// Whoever may write a status may write all of it, by mistake or on purpose, so every
-// step is checked, whoever takes it: of an eviction (KEP-4563, Eviction Request
-// Controller) and of the report of an interceptor (InterceptorStatus).
+// ValidateEvictionRequestStatusUpdate validates an update of the status at the time now. RBAC
+// allows a writer of the status to write all of it, by mistake or on purpose. So each step of an
+// eviction (KEP-4563, Eviction Request Controller) and of the report of an interceptor
+// (InterceptorStatus) is validated for all writers.
 //
-// Each rule judges what the update changes, never what the object had before: a
-// stored object that breaks a rule can still be finished.
+// Each rule validates only what the update changes: a stored object that breaks a rule can still be
+// finished.
 func ValidateEvictionRequestStatusUpdate(request, oldRequest *coordination.EvictionRequest, now time.Time) field.ErrorList {
 	errs := corevalidation.ValidateObjectMetaUpdate(&request.ObjectMeta, &oldRequest.ObjectMeta, field.NewPath("metadata"))
 	update := newStatusUpdate(request, oldRequest, now)
@@ -95,21 +95,20 @@ func ValidateEvictionRequestStatusUpdate(request, oldRequest *coordination.Evict
 	return errs
 }
 
-// statusUpdate is a change of the status of one request.
+// statusUpdate is an update of the status of one request.
 type statusUpdate struct {
 	request     *coordination.EvictionRequest
 	old, status *coordination.EvictionRequestStatus
 
-	// activated and deactivated are the names that come into and go from
-	// activeInterceptors: at most one each, except where the declared rules refuse the
-	// update.
+	// activated and deactivated are the names that are added to and removed from
+	// activeInterceptors: at most one each, unless declarative validation rejects the update.
 	activated, deactivated []string
 
-	// processed is what processedInterceptors has to be after the update.
+	// processed is the required value of processedInterceptors after the update.
 	processed []string
 
-	// now is in whole seconds, as all times in the API are: a time that is written as
-	// 12:00:10 and arrives at 12:00:20.9 is 10 seconds old for everyone who reads it.
+	// now is in whole seconds, like all times in the API: a time that is written as 12:00:10 and
+	// arrives at 12:00:20.9 is 10 seconds old for all readers.
 	now time.Time
 }
 
@@ -125,7 +124,7 @@ func newStatusUpdate(request, oldRequest *coordination.EvictionRequest, now time
 	}
 }
 
-// without returns the names that others lacks.
+// without returns the names that are not in others.
 func without(names, others []string) []string {
 	var rest []string
 	for _, name := range names {
@@ -136,7 +135,7 @@ func without(names, others []string) []string {
 	return rest
 }
 
-// isFinished tells whether one of the final conditions is True.
+// isFinished reports whether one of the final conditions is True.
 func isFinished(status *coordination.EvictionRequestStatus) bool {
 	return slices.ContainsFunc(finalConditions, func(conditionType string) bool {
 		return meta.IsStatusConditionTrue(status.Conditions, conditionType)
@@ -155,9 +154,8 @@ func (u *statusUpdate) validateObservedGeneration() field.ErrorList {
 	return nil
 }
 
-// validateConditions checks the form of every condition that changes, and that those of
-// others leave room for those that end the request. That each type stands there once is
-// declared.
+// validateConditions validates each condition that changes, and limits the conditions of others so
+// that the final ones can always be added. Declarative validation ensures that types are unique.
 func (u *statusUpdate) validateConditions() field.ErrorList {
 	var errs field.ErrorList
 	if foreign := foreignConditions(u.status); foreign > maxForeignConditions && foreign > foreignConditions(u.old) {
@@ -173,7 +171,7 @@ func (u *statusUpdate) validateConditions() field.ErrorList {
 	return errs
 }
 
-// foreignConditions counts the conditions that are not the controller's.
+// foreignConditions counts the conditions that the controller does not write.
 func foreignConditions(status *coordination.EvictionRequestStatus) int {
 	foreign := 0
 	for _, condition := range status.Conditions {
@@ -184,8 +182,8 @@ func foreignConditions(status *coordination.EvictionRequestStatus) int {
 	return foreign
 }
 
-// validateFinalConditions holds on to the end of a request: who was told that a pod is
-// evicted, or stays, must not have to ask again.
+// validateFinalConditions validates that a finished request stays finished: a client that has seen
+// the result must not need to check again.
 func (u *statusUpdate) validateFinalConditions() field.ErrorList {
 	fldPath := statusPath.Child("conditions")
 	finished := isFinished(u.old)
@@ -204,8 +202,8 @@ func (u *statusUpdate) validateFinalConditions() field.ErrorList {
 	return errs
 }
 
-// validateTargetInterceptors lets the list be written once. It holds the interceptors
-// of the pod, so their names are checked alike.
+// validateTargetInterceptors validates that the list is written once. It contains the interceptors
+// of the pod, so their names have the same validation.
 func (u *statusUpdate) validateTargetInterceptors() field.ErrorList {
 	old, targets := u.old.TargetInterceptors, u.status.TargetInterceptors
 	fldPath := statusPath.Child("targetInterceptors")
@@ -223,7 +221,7 @@ func (u *statusUpdate) validateTargetInterceptors() field.ErrorList {
 		isLast := i == len(targets)-1
 		switch {
 		case len(target.Name) == 0:
-			// Reported by the declared rules.
+			// Reported by declarative validation.
 		case isLast && target.Name != imperativeInterceptor:
 			errs = append(errs, field.Invalid(namePath, target.Name, fmt.Sprintf("the last must be %s: append it", imperativeInterceptor)))
 		case !isLast && target.Name == imperativeInterceptor:
@@ -243,14 +241,14 @@ func targetNames(targets []coordination.Interceptor) []string {
 	return names
 }
 
-// validateActiveInterceptors checks that turns are given in order, and that nobody
-// loses one that is not over.
+// validateActiveInterceptors validates that interceptors are activated in order, and that none is
+// deactivated before it has completed or timed out.
 func (u *statusUpdate) validateActiveInterceptors() field.ErrorList {
 	fldPath := statusPath.Child("activeInterceptors")
 	active := u.status.ActiveInterceptors
 	switch {
 	case len(active) > 1:
-		return nil // Reported by the declared rules.
+		return nil // Reported by declarative validation.
 	case isFinished(u.status):
 		if len(active) > 0 && (len(u.activated) > 0 || !isFinished(u.old)) {
 			return field.ErrorList{field.Invalid(fldPath, active, "must be empty, because the request is finished: Canceled or Evicted is True")}
@@ -258,14 +256,14 @@ func (u *statusUpdate) validateActiveInterceptors() field.ErrorList {
 		return nil
 	}
 	for _, name := range u.deactivated {
-		if err := u.validateTurnIsOver(name, fldPath); err != nil {
+		if err := u.validateDeactivated(name, fldPath); err != nil {
 			return field.ErrorList{err}
 		}
 	}
 	if len(u.activated) == 0 && len(u.deactivated) == 0 {
 		return nil
 	}
-	// The interceptors that had their turn are those that stand before the next one.
+	// The processed interceptors are those before the next one.
 	next := u.status.TargetInterceptors[min(len(u.processed), len(u.status.TargetInterceptors)):]
 	switch {
 	case len(next) == 0 && len(active) > 0:
@@ -276,27 +274,26 @@ func (u *statusUpdate) validateActiveInterceptors() field.ErrorList {
 	return nil
 }
 
-// validateTurnIsOver checks that the interceptor has completed, in this update at the
-// latest, or has been silent for so long that another one may take over.
-func (u *statusUpdate) validateTurnIsOver(name string, fldPath *field.Path) *field.Error {
+// validateDeactivated validates that the interceptor has completed, at the latest in this update,
+// or has timed out.
+func (u *statusUpdate) validateDeactivated(name string, fldPath *field.Path) *field.Error {
 	entry := findEntry(u.status.Interceptors, name)
 	if entry != nil && entry.CompletionTime != nil {
 		return nil
 	}
 	if name == imperativeInterceptor {
-		// Nobody could take over from it. It retries for as long as it takes.
+		// No other interceptor can replace it. It retries without a limit.
 		return field.Invalid(fldPath, u.status.ActiveInterceptors, fmt.Sprintf("%s keeps its turn until it completes: set its completionTime first", name))
 	}
-	takeover := u.deadline(entry).Add(-clockSkew)
-	if u.now.Before(takeover) {
+	earliest := u.deadline(entry).Add(-clockSkew)
+	if u.now.Before(earliest) {
 		return field.Invalid(fldPath, u.status.ActiveInterceptors, fmt.Sprintf("%s keeps its turn until it completes, or stays silent until %s; the server's time is %s",
-			name, format(takeover), format(u.now)))
+			name, format(earliest), format(u.now)))
 	}
 	return nil
 }
 
-// deadline returns when the active interceptor, which has that entry or none, loses
-// its turn if it stays silent.
+// deadline returns when the active interceptor with that entry, or with none, times out.
 func (u *statusUpdate) deadline(entry *coordination.InterceptorStatus) time.Time {
 	lastSign := u.request.CreationTimestamp.Time
 	if u.old.ActivationTime != nil {
@@ -305,16 +302,15 @@ func (u *statusUpdate) deadline(entry *coordination.InterceptorStatus) time.Time
 	if entry != nil && entry.HeartbeatTime != nil && entry.HeartbeatTime.After(lastSign) {
 		lastSign = entry.HeartbeatTime.Time
 	}
-	patience := defaultHeartbeatDeadline
+	timeout := defaultHeartbeatDeadline
 	if seconds := u.request.Spec.HeartbeatDeadlineSeconds; seconds != nil {
-		patience = time.Duration(*seconds) * time.Second
+		timeout = time.Duration(*seconds) * time.Second
 	}
-	return lastSign.Add(patience)
+	return lastSign.Add(timeout)
 }
 
-// validateProcessedInterceptors checks that the list grows by the one whose turn ends,
-// and not otherwise. It starts empty, so it is always the first part of
-// targetInterceptors.
+// validateProcessedInterceptors validates that only deactivated interceptors are appended. The list
+// starts empty, so it is always a prefix of targetInterceptors.
 func (u *statusUpdate) validateProcessedInterceptors() field.ErrorList {
 	if slices.Equal(u.processed, u.status.ProcessedInterceptors) {
 		return nil
@@ -323,8 +319,8 @@ func (u *statusUpdate) validateProcessedInterceptors() field.ErrorList {
 		fmt.Sprintf("must be %q: only the interceptor that stops being active is appended", u.processed))}
 }
 
-// validateActivationTime checks that the time goes with the name: nobody's deadline is
-// put off, and nobody's turn starts in the past.
+// validateActivationTime validates that the time changes together with the active interceptor: a
+// deadline cannot be extended, and an activation cannot be in the past.
 func (u *statusUpdate) validateActivationTime() field.ErrorList {
 	old, activated := u.old.ActivationTime, u.status.ActivationTime
 	fldPath := statusPath.Child("activationTime")
@@ -339,10 +335,10 @@ func (u *statusUpdate) validateActivationTime() field.ErrorList {
 	return validatePresent(*activated, u.now, fldPath)
 }
 
-// validateCancellationPolicy leaves the policy to the interceptor that is active: it
-// alone knows whether its work can be undone. Forbid is final, for others as for the one
-// that has set it: what cannot be undone once cannot be undone later, and the status does
-// not say whose work that was. Which values there are is declared.
+// validateCancellationPolicy validates that the policy changes only while an interceptor is active:
+// only that interceptor knows whether its work can be undone. Forbid is final for all interceptors:
+// work that cannot be undone once can never be undone, and the status does not contain whose work
+// it was. Declarative validation checks the value.
 func (u *statusUpdate) validateCancellationPolicy() field.ErrorList {
 	old, policy := u.old.EvictionRequestCancellationPolicy, u.status.EvictionRequestCancellationPolicy
 	fldPath := statusPath.Child("evictionRequestCancellationPolicy")

@@ -35,19 +35,19 @@ const (
 	imperative = "imperative-eviction.k8s.io"
 )
 
-// noon is when the active interceptor of the stored requests was activated.
+// noon is the activationTime of the stored requests.
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// at returns a time in seconds after noon.
+// at returns the time that many seconds after noon.
 func at(seconds int) *metav1.Time {
 	return &metav1.Time{Time: noon.Add(time.Duration(seconds) * time.Second)}
 }
 
-// status is a change of a status.
+// status changes a status.
 type status func(*coordination.EvictionRequestStatus)
 
-// stored returns a request as it was stored: created an hour before noon, with 120
-// seconds of patience.
+// stored returns a stored request that was created an hour before noon and has a heartbeat deadline
+// of 120 seconds.
 func stored(changes ...status) *coordination.EvictionRequest {
 	request := newEvictionRequest()
 	request.CreationTimestamp = *at(-3600)
@@ -68,7 +68,7 @@ func initialized(names ...string) status {
 	}
 }
 
-// active gives the turn to one interceptor, or to none.
+// active sets the active interceptor, if any.
 func active(names ...string) status {
 	return func(s *coordination.EvictionRequestStatus) { s.ActiveInterceptors = names }
 }
@@ -81,7 +81,7 @@ func activatedAt(time *metav1.Time) status {
 	return func(s *coordination.EvictionRequestStatus) { s.ActivationTime = time }
 }
 
-// entry changes what one interceptor reports.
+// entry changes the entry of one interceptor.
 func entry(name string, change func(*coordination.InterceptorStatus)) status {
 	return func(s *coordination.EvictionRequestStatus) { change(findEntry(s.Interceptors, name)) }
 }
@@ -102,7 +102,7 @@ func finishExpectedAt(name string, seconds int) status {
 	return entry(name, func(e *coordination.InterceptorStatus) { e.ExpectedFinishTime = at(seconds) })
 }
 
-func saying(name, message string) status {
+func withMessage(name, message string) status {
 	return entry(name, func(e *coordination.InterceptorStatus) { e.Message = message })
 }
 
@@ -118,7 +118,7 @@ func policy(policy coordination.EvictionRequestCancellationPolicy) status {
 	return func(s *coordination.EvictionRequestStatus) { s.EvictionRequestCancellationPolicy = policy }
 }
 
-// condition sets a condition, or removes it when the value is empty.
+// condition sets a condition, or removes it if the value is empty.
 func condition(conditionType string, value metav1.ConditionStatus) status {
 	return func(s *coordination.EvictionRequestStatus) {
 		s.Conditions = slices.DeleteFunc(slices.Clone(s.Conditions), func(c metav1.Condition) bool { return c.Type == conditionType })
@@ -133,7 +133,7 @@ var (
 	evicted  = condition("Evicted", metav1.ConditionTrue)
 )
 
-// all makes several changes one.
+// all combines several changes.
 func all(changes ...status) status {
 	return func(s *coordination.EvictionRequestStatus) {
 		for _, change := range changes {
@@ -142,7 +142,7 @@ func all(changes ...status) status {
 	}
 }
 
-// Stored statuses, in the order in which a request goes through them.
+// Stored statuses, in the order of the processing of a request.
 var (
 	firstActive    = all(initialized(first, second, imperative), active(first), activatedAt(at(0)))
 	firstStarted   = all(firstActive, startedAt(first, 0))
@@ -201,8 +201,8 @@ var (
 	interceptorsPath = statusPath.Child("interceptors")
 )
 
-// Everything that the controller and interceptors that keep the rules write.
-func TestHonestStatusUpdates(t *testing.T) {
+// All updates of a controller and of interceptors that follow the rules.
+func TestValidStatusUpdates(t *testing.T) {
 	completeLast := all(startedAt(imperative, 5), completedAt(imperative, 5))
 	runStatusTests(t, map[string]statusTest{
 		"nothing":                                {old: firstStarted, change: all()},
@@ -213,11 +213,11 @@ func TestHonestStatusUpdates(t *testing.T) {
 		"activated later":                        {old: initialized(first, imperative), change: all(active(first), activatedAt(at(0)))},
 		"canceled before it was initialized":     {old: pending, change: canceled},
 		"evicted before it was initialized":      {old: pending, change: evicted},
-		"started":                                {old: firstActive, change: all(startedAt(first, 3), finishExpectedAt(first, 900), saying(first, "at work")), now: 3},
-		"a message before the start":             {old: firstActive, change: saying(first, "soon")},
-		"heartbeat":                              {old: firstStarted, change: all(heartbeatAt(first, 90), saying(first, "still at work")), now: 90},
-		"a message without a heartbeat":          {old: firstStarted, change: saying(first, "still at work"), now: 90},
-		"heartbeat of an older time":             {old: firstStarted, change: heartbeatAt(first, 60), now: 110},
+		"started":                                {old: firstActive, change: all(startedAt(first, 3), finishExpectedAt(first, 900), withMessage(first, "at work")), now: 3},
+		"a message before the start":             {old: firstActive, change: withMessage(first, "soon")},
+		"heartbeat":                              {old: firstStarted, change: all(heartbeatAt(first, 90), withMessage(first, "still at work")), now: 90},
+		"a message without a heartbeat":          {old: firstStarted, change: withMessage(first, "still at work"), now: 90},
+		"late heartbeat":                         {old: firstStarted, change: heartbeatAt(first, 60), now: 110},
 		"completed":                              {old: firstStarted, change: all(heartbeatAt(first, 30), completedAt(first, 30)), now: 30},
 		"declined: started and completed in one": {old: firstActive, change: all(startedAt(first, 3), completedAt(first, 3)), now: 3},
 		"the next is activated":                  {old: firstCompleted, change: all(active(second), processed(first), activatedAt(at(2))), now: 2},
@@ -225,48 +225,47 @@ func TestHonestStatusUpdates(t *testing.T) {
 		"activated in the same second":           {old: firstCompleted, change: all(active(second), processed(first))},
 		"the last is activated":                  {old: all(secondStarted, completedAt(second, 1)), change: all(active(imperative), processed(first, second), activatedAt(at(2))), now: 2},
 		"a refused eviction":                     {old: lastActive, change: all(startedAt(imperative, 5), retried(imperative, 1), condition("Blocked", metav1.ConditionTrue)), now: 5},
-		"an attempt that comes early":            {old: lastStarted, change: all(retried(imperative, 2), saying(imperative, "2")), now: 5},
-		"the last declines":                      {old: lastActive, change: all(completeLast, saying(imperative, "Not evicted")), now: 5},
+		"an early retry":                         {old: lastStarted, change: all(retried(imperative, 2), withMessage(imperative, "2")), now: 5},
+		"the last declines":                      {old: lastActive, change: all(completeLast, withMessage(imperative, "Not evicted")), now: 5},
 		"the end of the list":                    {old: lastCompleted, change: all(active(), processed(first, second, imperative)), now: 5},
-		"evicted in the turn of the first":       {old: firstStarted, change: all(active(), processed(first), evicted)},
-		"evicted in the turn of the last":        {old: lastActive, change: all(completeLast, active(), processed(first, second, imperative), evicted), now: 5},
+		"evicted while the first is active":      {old: firstStarted, change: all(active(), processed(first), evicted)},
+		"evicted while the last is active":       {old: lastActive, change: all(completeLast, active(), processed(first, second, imperative), evicted), now: 5},
 		"evicted at the end of the list":         {old: exhausted, change: evicted},
-		"canceled in the turn of the first":      {old: firstActive, change: all(active(), processed(first), canceled)},
+		"canceled while the first is active":     {old: firstActive, change: all(active(), processed(first), canceled)},
 		"canceled when the active has completed": {old: firstCompleted, change: all(active(), processed(first), canceled)},
 		"canceled while it completes":            {old: firstStarted, change: all(completedAt(first, 5), active(), processed(first), canceled), now: 5},
 		"canceled while blocked":                 {old: all(lastStarted, condition("Blocked", metav1.ConditionTrue)), change: all(completedAt(imperative, 5), condition("Blocked", metav1.ConditionFalse), active(), processed(first, second, imperative), canceled), now: 5},
-		"a condition after the end":              {old: firstCanceled, change: condition("Example", metav1.ConditionTrue)},
-		"a generation observed after the end":    {old: firstCanceled, change: observed(3)},
+		"a condition when finished":              {old: firstCanceled, change: condition("Example", metav1.ConditionTrue)},
+		"a generation observed when finished":    {old: firstCanceled, change: observed(3)},
 	})
 }
 
-// What a stored object should not have, but has, is no reason to refuse an update that
-// leaves it alone.
-func TestStatusUpdatesOfOddObjects(t *testing.T) {
-	oddCondition := func(s *coordination.EvictionRequestStatus) {
+// A stored object that breaks a rule can be updated if the update does not change the violation.
+func TestStatusUpdatesOfInvalidObjects(t *testing.T) {
+	invalidCondition := func(s *coordination.EvictionRequestStatus) {
 		s.Conditions = append(s.Conditions, metav1.Condition{Type: "Odd", Status: "Maybe"})
 	}
 	bothFinal := all(firstCanceled, evicted)
 	noEntries := func(s *coordination.EvictionRequestStatus) { s.Interceptors = nil }
-	odd := all(oddCondition, observed(9), initialized("not-fully-qualified", "other.k8s.io"), active("other.k8s.io"), processed("stranger"),
+	invalidStatus := all(invalidCondition, observed(9), initialized("not-fully-qualified", "other.k8s.io"), active("other.k8s.io"), processed("stranger"),
 		finishExpectedAt("other.k8s.io", -900), retried("other.k8s.io", 7), policy("Maybe"))
 	runStatusTests(t, map[string]statusTest{
-		"a message":                    {old: odd, change: saying("other.k8s.io", "at work")},
-		"a condition":                  {old: odd, change: condition("Example", metav1.ConditionTrue)},
-		"the end":                      {old: odd, change: all(active(), processed("stranger", "other.k8s.io"), evicted)},
-		"an ETA that has passed":       {old: all(firstStarted, finishExpectedAt(first, 10)), change: heartbeatAt(first, 60), now: 60},
-		"both ends":                    {old: bothFinal, change: condition("Example", metav1.ConditionTrue)},
-		"active after the end":         {old: all(firstStarted, canceled), change: condition("Example", metav1.ConditionTrue)},
-		"active after the end, mended": {old: all(firstStarted, canceled), change: all(active(), processed(first))},
-		"no entries":                   {old: all(firstActive, noEntries), change: observed(3)},
-		"no entries, mended": {old: all(firstActive, noEntries), change: func(s *coordination.EvictionRequestStatus) {
+		"a message":                       {old: invalidStatus, change: withMessage("other.k8s.io", "at work")},
+		"a condition":                     {old: invalidStatus, change: condition("Example", metav1.ConditionTrue)},
+		"evicted":                         {old: invalidStatus, change: all(active(), processed("stranger", "other.k8s.io"), evicted)},
+		"an ETA that has passed":          {old: all(firstStarted, finishExpectedAt(first, 10)), change: heartbeatAt(first, 60), now: 60},
+		"canceled and evicted":            {old: bothFinal, change: condition("Example", metav1.ConditionTrue)},
+		"active when finished":            {old: all(firstStarted, canceled), change: condition("Example", metav1.ConditionTrue)},
+		"active when finished, corrected": {old: all(firstStarted, canceled), change: all(active(), processed(first))},
+		"no entries":                      {old: all(firstActive, noEntries), change: observed(3)},
+		"no entries, corrected": {old: all(firstActive, noEntries), change: func(s *coordination.EvictionRequestStatus) {
 			initialized(first, second, imperative)(s)
 			s.TargetInterceptors = s.TargetInterceptors[:3]
 		}},
-		"no entries, silent":          {old: all(firstActive, noEntries), change: all(active(second), processed(first), activatedAt(at(110))), now: 110},
+		"no entries, timed out":       {old: all(firstActive, noEntries), change: all(active(second), processed(first), activatedAt(at(110))), now: 110},
 		"started without a heartbeat": {old: all(firstActive, entry(first, func(e *coordination.InterceptorStatus) { e.StartTime = at(0) })), change: heartbeatAt(first, 60), now: 60},
 		"a heartbeat without a start": {old: all(firstActive, heartbeatAt(first, 0)), change: heartbeatAt(first, 60), now: 60},
-		"the last in the list is silent": {
+		"the last of the list has timed out": {
 			old:    all(initialized(first), active(first), activatedAt(at(0))),
 			change: all(active(), processed(first)), now: 110,
 		},
@@ -275,11 +274,11 @@ func TestStatusUpdatesOfOddObjects(t *testing.T) {
 
 func TestObservedGeneration(t *testing.T) {
 	runStatusTests(t, map[string]statusTest{
-		"grows":                 {old: observed(1), change: observed(2)},
-		"is the generation":     {old: observed(1), change: observed(3)},
-		"passes the generation": {old: observed(1), change: observed(4), want: invalid(observedPath, "must not be greater than metadata.generation, which is 3")},
-		"decreases":             {old: observed(2), change: observed(1), want: invalid(observedPath, "must not decrease: it is 2 already")},
-		"is negative":           {old: pending, change: observed(-1), want: invalid(observedPath, "must not decrease")},
+		"grows":                  {old: observed(1), change: observed(2)},
+		"is the generation":      {old: observed(1), change: observed(3)},
+		"exceeds the generation": {old: observed(1), change: observed(4), want: invalid(observedPath, "must not be greater than metadata.generation, which is 3")},
+		"decreases":              {old: observed(2), change: observed(1), want: invalid(observedPath, "must not decrease: it is 2 already")},
+		"is negative":            {old: pending, change: observed(-1), want: invalid(observedPath, "must not decrease")},
 	})
 }
 
@@ -302,9 +301,9 @@ func TestConditions(t *testing.T) {
 	})
 }
 
-// Conditions of others leave room for those of the controller. Too many that are stored keep no
-// update from being made that adds none.
-func TestConditionsOfOthers(t *testing.T) {
+// The number of foreign conditions is limited. If too many are stored, only updates that add one
+// are rejected.
+func TestForeignConditions(t *testing.T) {
 	having := func(count int) status {
 		return func(s *coordination.EvictionRequestStatus) {
 			for i := range count {
@@ -315,14 +314,14 @@ func TestConditionsOfOthers(t *testing.T) {
 	another := condition("Another", metav1.ConditionTrue)
 	tooMany := forbidden(conditionsPath, "must not have more than 100 conditions besides Blocked, Canceled, Evicted, InterceptorUnresponsive")
 	runStatusTests(t, map[string]statusTest{
-		"as many as can be":            {old: pending, change: having(100)},
-		"beside those that end it":     {old: having(100), change: evicted},
-		"one too many":                 {old: having(100), change: another, want: tooMany},
-		"too many, but stored so":      {old: having(101), change: evicted},
-		"too many, and one more":       {old: having(101), change: another, want: tooMany},
-		"too many, another instead":    {old: having(101), change: all(condition("Example7", ""), another)},
-		"too many, but one less":       {old: having(102), change: condition("Example7", "")},
-		"too many, and one is changed": {old: having(101), change: condition("Example7", metav1.ConditionFalse)},
+		"the maximum number":         {old: pending, change: having(100)},
+		"in addition to a final one": {old: having(100), change: evicted},
+		"one too many":               {old: having(100), change: another, want: tooMany},
+		"too many already stored":    {old: having(101), change: evicted},
+		"too many, one added":        {old: having(101), change: another, want: tooMany},
+		"too many, one replaced":     {old: having(101), change: all(condition("Example7", ""), another)},
+		"too many, one removed":      {old: having(102), change: condition("Example7", "")},
+		"too many, one changed":      {old: having(101), change: condition("Example7", metav1.ConditionFalse)},
 	})
 }
 
@@ -331,15 +330,15 @@ func TestFinalConditions(t *testing.T) {
 		return forbidden(conditionsPath, name+" must stay as it is, because the request is finished")
 	}
 	tests := map[string]statusTest{
-		"not canceled yet":           {old: pending, change: condition("Canceled", metav1.ConditionFalse)},
-		"canceled after all":         {old: condition("Canceled", metav1.ConditionUnknown), change: canceled},
-		"one True, the other False":  {old: pending, change: all(canceled, condition("Evicted", metav1.ConditionFalse))},
-		"both True at once":          {old: pending, change: all(canceled, evicted), want: forbidden(conditionsPath, "must not have both")},
-		"evicted once canceled":      {old: canceled, change: evicted, want: stay("Evicted")},
-		"canceled once evicted":      {old: evicted, change: canceled, want: stay("Canceled")},
-		"not evicted once canceled":  {old: canceled, change: condition("Evicted", metav1.ConditionFalse), want: stay("Evicted")},
-		"evicted instead":            {old: canceled, change: all(condition("Canceled", ""), evicted), want: append(stay("Canceled"), stay("Evicted")...)},
-		"an active interceptor left": {old: firstStarted, change: canceled, want: invalid(activePath, "must be empty, because the request is finished")},
+		"not canceled yet":                   {old: pending, change: condition("Canceled", metav1.ConditionFalse)},
+		"unknown, then canceled":             {old: condition("Canceled", metav1.ConditionUnknown), change: canceled},
+		"one True, the other False":          {old: pending, change: all(canceled, condition("Evicted", metav1.ConditionFalse))},
+		"both True":                          {old: pending, change: all(canceled, evicted), want: forbidden(conditionsPath, "must not have both")},
+		"evicted once canceled":              {old: canceled, change: evicted, want: stay("Evicted")},
+		"canceled once evicted":              {old: evicted, change: canceled, want: stay("Canceled")},
+		"Evicted set to False once canceled": {old: canceled, change: condition("Evicted", metav1.ConditionFalse), want: stay("Evicted")},
+		"Canceled replaced by Evicted":       {old: canceled, change: all(condition("Canceled", ""), evicted), want: append(stay("Canceled"), stay("Evicted")...)},
+		"an active interceptor left":         {old: firstStarted, change: canceled, want: invalid(activePath, "must be empty, because the request is finished")},
 		"another message": {old: evicted, change: func(s *coordination.EvictionRequestStatus) { s.Conditions[0].Message = "other" },
 			want: stay("Evicted")},
 		"another time": {old: evicted, change: func(s *coordination.EvictionRequestStatus) { s.Conditions[0].LastTransitionTime = *at(1) },
@@ -358,19 +357,19 @@ func TestTargetInterceptors(t *testing.T) {
 	name := func(i int) *field.Path { return targetsPath.Index(i).Child("name") }
 	cleared := func(s *coordination.EvictionRequestStatus) { s.TargetInterceptors = nil }
 	runStatusTests(t, map[string]statusTest{
-		"without a name, left to the declared rules": {old: pending, change: initialized("", imperative)},
-		"without the last":                           {old: pending, change: initialized(first), want: invalid(name(0), "the last must be imperative-eviction.k8s.io: append it")},
-		"the last comes too early":                   {old: pending, change: initialized(imperative, first), want: append(invalid(name(0), "must be the last"), invalid(name(1), "the last must be")...)},
-		"no domain name":                             {old: pending, change: initialized("first", imperative), want: invalid(name(0), "at least two segments")},
-		"a reserved name":                            {old: pending, change: initialized("other.k8s.io", imperative), want: invalid(name(0), "names that end in .k8s.io are reserved")},
-		"without entries":                            {old: pending, change: all(initialized(imperative), func(s *coordination.EvictionRequestStatus) { s.Interceptors = nil }), want: required(interceptorsPath, "must be set together with targetInterceptors")},
+		"without a name, left to declarative validation": {old: pending, change: initialized("", imperative)},
+		"without the last":      {old: pending, change: initialized(first), want: invalid(name(0), "the last must be imperative-eviction.k8s.io: append it")},
+		"the last is too early": {old: pending, change: initialized(imperative, first), want: append(invalid(name(0), "must be the last"), invalid(name(1), "the last must be")...)},
+		"no domain name":        {old: pending, change: initialized("first", imperative), want: invalid(name(0), "at least two segments")},
+		"a reserved name":       {old: pending, change: initialized("other.k8s.io", imperative), want: invalid(name(0), "names that end in .k8s.io are reserved")},
+		"without entries":       {old: pending, change: all(initialized(imperative), func(s *coordination.EvictionRequestStatus) { s.Interceptors = nil }), want: required(interceptorsPath, "must be set together with targetInterceptors")},
 		"one more": {old: firstActive, change: func(s *coordination.EvictionRequestStatus) {
 			s.TargetInterceptors = append(s.TargetInterceptors, coordination.Interceptor{Name: "more.example.com"})
 		}, want: invalid(targetsPath, "is immutable once set")},
-		"another order":                {old: firstActive, change: func(s *coordination.EvictionRequestStatus) { slices.Reverse(s.TargetInterceptors) }, want: invalid(targetsPath, "is immutable once set")},
-		"cleared":                      {old: firstActive, change: cleared, want: invalid(targetsPath, `leave it as ["first.example.com" "second.example.com" "imperative-eviction.k8s.io"]`)},
-		"another name":                 {old: firstActive, change: func(s *coordination.EvictionRequestStatus) { s.TargetInterceptors[1].Name = "other.example.com" }, want: invalid(targetsPath, "is immutable once set")},
-		"set when the request is over": {old: canceled, change: initialized(imperative), want: append(invalid(targetsPath, "must stay empty, because the request is finished"), forbidden(interceptorsPath, "must stay empty, because the request is finished")...)},
+		"another order":             {old: firstActive, change: func(s *coordination.EvictionRequestStatus) { slices.Reverse(s.TargetInterceptors) }, want: invalid(targetsPath, "is immutable once set")},
+		"cleared":                   {old: firstActive, change: cleared, want: invalid(targetsPath, `leave it as ["first.example.com" "second.example.com" "imperative-eviction.k8s.io"]`)},
+		"another name":              {old: firstActive, change: func(s *coordination.EvictionRequestStatus) { s.TargetInterceptors[1].Name = "other.example.com" }, want: invalid(targetsPath, "is immutable once set")},
+		"set on a finished request": {old: canceled, change: initialized(imperative), want: append(invalid(targetsPath, "must stay empty, because the request is finished"), forbidden(interceptorsPath, "must stay empty, because the request is finished")...)},
 	})
 }
 
@@ -385,48 +384,48 @@ func TestActiveInterceptors(t *testing.T) {
 		return invalid(activePath, name+" keeps its turn until it completes")
 	}
 	runStatusTests(t, map[string]statusTest{
-		"two, left to the declared rules":     {old: initialized(first, imperative), change: all(active(first, imperative), activatedAt(at(2))), now: 2},
+		"two, left to declarative validation": {old: initialized(first, imperative), change: all(active(first, imperative), activatedAt(at(2))), now: 2},
 		"not initialized":                     {old: pending, change: next(first), want: invalid(activePath, "must be empty: nobody in targetInterceptors is left"), now: 2},
 		"not the first":                       {old: initialized(first, second, imperative), change: next(second), want: must(first), now: 2},
-		"a stranger":                          {old: initialized(first, imperative), change: next("other.example.com"), want: must(first), now: 2},
+		"not in the list":                     {old: initialized(first, imperative), change: next("other.example.com"), want: must(first), now: 2},
 		"no name":                             {old: initialized(first, imperative), change: next(""), want: must(first), now: 2},
-		"one left out":                        {old: firstCompleted, change: next(imperative, first), want: must(second), now: 2},
-		"the same again":                      {old: exhausted, change: next(first, first, second, imperative), want: invalid(activePath, "must be empty: nobody"), now: 2},
-		"one before":                          {old: all(secondStarted, completedAt(second, 1)), change: next(first, first, second), want: must(imperative), now: 2},
-		"nobody, though one is left":          {old: firstCompleted, change: all(active(), processed(first)), want: must(second), now: 2},
+		"one skipped":                         {old: firstCompleted, change: next(imperative, first), want: must(second), now: 2},
+		"the first again":                     {old: exhausted, change: next(first, first, second, imperative), want: invalid(activePath, "must be empty: nobody"), now: 2},
+		"a previous one":                      {old: all(secondStarted, completedAt(second, 1)), change: next(first, first, second), want: must(imperative), now: 2},
+		"none although one is left":           {old: firstCompleted, change: all(active(), processed(first)), want: must(second), now: 2},
 		"the active one has not completed":    {old: firstStarted, change: next(second, first), want: keeps(first), now: 2},
 		"the active one has not started":      {old: firstActive, change: next(second, first), want: keeps(first), now: 2},
-		"nobody while one is active":          {old: firstActive, change: all(active(), processed(first)), want: keeps(first), now: 2},
+		"none while one is active":            {old: firstActive, change: all(active(), processed(first)), want: keeps(first), now: 2},
 		"the last has not completed":          {old: lastStarted, change: all(active(), processed(first, second, imperative)), want: keeps(imperative), now: 86400},
 		"the last has not started":            {old: lastActive, change: all(active(), processed(first, second, imperative)), want: keeps(imperative), now: 86400},
-		"activated when the request is over":  {old: all(initialized(first, imperative), canceled), change: next(first), want: invalid(activePath, "must be empty, because the request is finished"), now: 2},
-		"activated in the write that ends it": {old: initialized(first, imperative), change: all(next(first), evicted), want: invalid(activePath, "must be empty, because the request is finished"), now: 2},
-		"advanced in the write that ends it":  {old: firstCompleted, change: all(next(second, first), evicted), want: invalid(activePath, "must be empty, because the request is finished"), now: 2},
+		"activated on a finished request":     {old: all(initialized(first, imperative), canceled), change: next(first), want: invalid(activePath, "must be empty, because the request is finished"), now: 2},
+		"activated in the final write":        {old: initialized(first, imperative), change: all(next(first), evicted), want: invalid(activePath, "must be empty, because the request is finished"), now: 2},
+		"next activated in the final write":   {old: firstCompleted, change: all(next(second, first), evicted), want: invalid(activePath, "must be empty, because the request is finished"), now: 2},
 	})
 }
 
-// The deadline of 120 seconds counts from the latest sign; 10 seconds of it are the
-// clocks' to differ.
-func TestTakeover(t *testing.T) {
-	takeover := func(seconds int) status {
+// The deadline of 120 seconds starts at the latest heartbeat or activation. 10 seconds of clock
+// skew are tolerated.
+func TestTimeout(t *testing.T) {
+	earliest := func(seconds int) status {
 		return all(active(second), processed(first), activatedAt(at(seconds)))
 	}
 	until := func(clock string) field.ErrorList {
 		return invalid(activePath, "stays silent until 2026-03-01T"+clock+"Z; the server's time is 2026-03-01T12:")
 	}
 	tests := map[string]statusTest{
-		"a second early":                        {old: firstActive, change: takeover(109), now: 109, want: until("12:01:50")},
-		"a moment early":                        {old: firstActive, change: takeover(109), now: 109.999, want: until("12:01:50")},
-		"in time":                               {old: firstActive, change: takeover(110), now: 110},
-		"at the deadline":                       {old: firstActive, change: takeover(120), now: 120},
-		"long after":                            {old: firstActive, change: takeover(9999), now: 9999},
-		"after a heartbeat, a second early":     {old: all(firstStarted, heartbeatAt(first, 70)), change: takeover(179), now: 179, want: until("12:03:00")},
-		"after a heartbeat, in time":            {old: all(firstStarted, heartbeatAt(first, 70)), change: takeover(180), now: 180},
-		"an older heartbeat does not count":     {old: all(firstStarted, heartbeatAt(first, -9)), change: takeover(109), now: 109, want: until("12:01:50")},
-		"a heartbeat in the same write":         {old: firstStarted, change: all(heartbeatAt(first, 110), takeover(110)), now: 110, want: until("12:03:40")},
-		"activated later, a second early":       {old: all(firstActive, activatedAt(at(100))), change: takeover(209), now: 209, want: until("12:03:30")},
-		"never activated, but created long ago": {old: all(firstActive, activatedAt(nil)), change: takeover(0)},
-		"nobody follows, though one is left":    {old: firstActive, change: all(active(), processed(first)), now: 110, want: invalid(activePath, `must be "second.example.com"`)},
+		"a second too early":                    {old: firstActive, change: earliest(109), now: 109, want: until("12:01:50")},
+		"a moment too early":                    {old: firstActive, change: earliest(109), now: 109.999, want: until("12:01:50")},
+		"in time":                               {old: firstActive, change: earliest(110), now: 110},
+		"at the deadline":                       {old: firstActive, change: earliest(120), now: 120},
+		"long after":                            {old: firstActive, change: earliest(9999), now: 9999},
+		"after a heartbeat, a second too early": {old: all(firstStarted, heartbeatAt(first, 70)), change: earliest(179), now: 179, want: until("12:03:00")},
+		"after a heartbeat, in time":            {old: all(firstStarted, heartbeatAt(first, 70)), change: earliest(180), now: 180},
+		"an older heartbeat does not count":     {old: all(firstStarted, heartbeatAt(first, -9)), change: earliest(109), now: 109, want: until("12:01:50")},
+		"a heartbeat in the same write":         {old: firstStarted, change: all(heartbeatAt(first, 110), earliest(110)), now: 110, want: until("12:03:40")},
+		"activated later, a second too early":   {old: all(firstActive, activatedAt(at(100))), change: earliest(209), now: 209, want: until("12:03:30")},
+		"never activated, but created long ago": {old: all(firstActive, activatedAt(nil)), change: earliest(0)},
+		"none activated although one is left":   {old: firstActive, change: all(active(), processed(first)), now: 110, want: invalid(activePath, `must be "second.example.com"`)},
 	}
 	runStatusTests(t, tests)
 
@@ -434,14 +433,14 @@ func TestTakeover(t *testing.T) {
 		old := stored(firstActive)
 		old.Spec.HeartbeatDeadlineSeconds = nil
 		request := old.DeepCopy()
-		takeover(seconds)(&request.Status)
+		earliest(seconds)(&request.Status)
 		matcher.Test(t, want, ValidateEvictionRequestStatusUpdate(request, old, at(seconds).Time))
 	}
 	for seconds, want := range map[int]field.ErrorList{109: until("12:01:50"), 110: nil} {
 		old := stored(firstActive, activatedAt(nil))
 		old.CreationTimestamp = *at(0)
 		request := old.DeepCopy()
-		takeover(seconds)(&request.Status)
+		earliest(seconds)(&request.Status)
 		matcher.Test(t, want, ValidateEvictionRequestStatusUpdate(request, old, at(seconds).Time))
 	}
 }
@@ -459,7 +458,7 @@ func TestProcessedInterceptors(t *testing.T) {
 		"cleared":                     {old: secondActive, change: processed(), want: must},
 		"shortened":                   {old: exhausted, change: processed(first, second), want: must},
 		"reordered":                   {old: exhausted, change: processed(second, first, imperative), want: must},
-		"grown after the end":         {old: firstCanceled, change: processed(first, second), want: must},
+		"appended when finished":      {old: firstCanceled, change: processed(first, second), want: must},
 	})
 }
 
@@ -471,43 +470,43 @@ func TestActivationTime(t *testing.T) {
 	must := invalid(activationPath, "must change only when activeInterceptors gets a new name")
 	ready := initialized(first, imperative)
 	runStatusTests(t, map[string]statusTest{
-		"10 seconds ago":                   {old: ready, change: activate(90), now: 100},
-		"10 seconds ago, at the next tick": {old: ready, change: activate(90), now: 100.999},
-		"11 seconds ago":                   {old: ready, change: activate(89), now: 100, want: off("12:01:40")},
-		"in 10 seconds":                    {old: ready, change: activate(110), now: 100},
-		"in 11 seconds":                    {old: ready, change: activate(111), now: 100, want: off("12:01:40")},
-		"in 11 seconds, a moment before":   {old: ready, change: activate(110), now: 99.999, want: off("12:01:39")},
-		"not set":                          {old: ready, change: active(first), want: required(activationPath, "the server's time is 2026-03-01T12:00:00Z")},
-		"not set anew":                     {old: firstCompleted, change: all(active(second), processed(first)), now: 11, want: off("12:00:11")},
-		"changed alone":                    {old: firstActive, change: activatedAt(at(1)), now: 1, want: must},
-		"removed":                          {old: firstActive, change: activatedAt(nil), want: must},
-		"set without anybody active":       {old: ready, change: activatedAt(at(0)), want: must},
-		"changed at the end":               {old: firstActive, change: all(active(), processed(first), activatedAt(at(1)), canceled), now: 1, want: must},
-		"changed after the end":            {old: firstCanceled, change: activatedAt(at(1)), now: 1, want: must},
+		"10 seconds ago":                    {old: ready, change: activate(90), now: 100},
+		"10 seconds ago, plus a fraction":   {old: ready, change: activate(90), now: 100.999},
+		"11 seconds ago":                    {old: ready, change: activate(89), now: 100, want: off("12:01:40")},
+		"in 10 seconds":                     {old: ready, change: activate(110), now: 100},
+		"in 11 seconds":                     {old: ready, change: activate(111), now: 100, want: off("12:01:40")},
+		"in 10 seconds, minus a fraction":   {old: ready, change: activate(110), now: 99.999, want: off("12:01:39")},
+		"not set":                           {old: ready, change: active(first), want: required(activationPath, "the server's time is 2026-03-01T12:00:00Z")},
+		"not updated":                       {old: firstCompleted, change: all(active(second), processed(first)), now: 11, want: off("12:00:11")},
+		"changed alone":                     {old: firstActive, change: activatedAt(at(1)), now: 1, want: must},
+		"removed":                           {old: firstActive, change: activatedAt(nil), want: must},
+		"set without an active interceptor": {old: ready, change: activatedAt(at(0)), want: must},
+		"changed in the final write":        {old: firstActive, change: all(active(), processed(first), activatedAt(at(1)), canceled), now: 1, want: must},
+		"changed when finished":             {old: firstCanceled, change: activatedAt(at(1)), now: 1, want: must},
 	})
 }
 
 func TestCancellationPolicy(t *testing.T) {
 	const allow, forbid = coordination.EvictionRequestCancellationPolicyAllow, coordination.EvictionRequestCancellationPolicyForbid
-	nobody := invalid(policyPath, "while no interceptor is active")
+	notActive := invalid(policyPath, "while no interceptor is active")
 	final := invalid(policyPath, "must stay \"Forbid\", which is final")
 	runStatusTests(t, map[string]statusTest{
-		"forbidden by the active":             {old: firstActive, change: policy(forbid)},
-		"allowed by the active":               {old: firstActive, change: policy(allow)},
-		"forbidden after it was allowed":      {old: all(firstActive, policy(allow)), change: policy(forbid)},
-		"no longer mentioned":                 {old: all(firstActive, policy(allow)), change: policy("")},
-		"allowed again":                       {old: all(firstActive, policy(forbid)), change: policy(allow), want: final},
-		"allowed again by the next":           {old: all(secondActive, policy(forbid)), change: policy(allow), want: final},
-		"removed by the active":               {old: all(firstActive, policy(forbid)), change: policy(""), want: final},
-		"removed by the next":                 {old: all(secondActive, policy(forbid)), change: policy(""), want: final},
-		"allowed with the end of the turn":    {old: all(firstCompleted, policy(forbid)), change: all(active(second), processed(first), activatedAt(at(0)), policy(allow)), want: final},
-		"forbidden with the last words":       {old: firstStarted, change: all(completedAt(first, 0), policy(forbid))},
-		"outlasts the turn":                   {old: all(firstCompleted, policy(forbid)), change: all(active(second), processed(first), activatedAt(at(0)))},
-		"forbidden before anybody is active":  {old: pending, change: policy(forbid), want: nobody},
-		"forbidden with the first activation": {old: pending, change: all(firstActive, policy(forbid)), want: nobody},
-		"allowed at the end of the list":      {old: all(exhausted, policy(forbid)), change: policy(allow), want: final},
-		"changed after the end":               {old: all(firstCanceled, policy(forbid)), change: policy(allow), want: invalid(policyPath, "must stay \"Forbid\", because the request is finished")},
-		"forbidden in the write that ends it": {old: firstActive, change: all(active(), processed(first), canceled, policy(forbid)), want: invalid(policyPath, "because the request is finished")},
-		"changed after an odd end":            {old: all(firstActive, canceled), change: policy(forbid), want: invalid(policyPath, "because the request is finished")},
+		"forbidden by the active interceptor":              {old: firstActive, change: policy(forbid)},
+		"allowed by the active interceptor":                {old: firstActive, change: policy(allow)},
+		"forbidden after it was allowed":                   {old: all(firstActive, policy(allow)), change: policy(forbid)},
+		"removed while allowed":                            {old: all(firstActive, policy(allow)), change: policy("")},
+		"allowed again":                                    {old: all(firstActive, policy(forbid)), change: policy(allow), want: final},
+		"allowed again by the next":                        {old: all(secondActive, policy(forbid)), change: policy(allow), want: final},
+		"removed by the active interceptor":                {old: all(firstActive, policy(forbid)), change: policy(""), want: final},
+		"removed by the next interceptor":                  {old: all(secondActive, policy(forbid)), change: policy(""), want: final},
+		"allowed with the next activation":                 {old: all(firstCompleted, policy(forbid)), change: all(active(second), processed(first), activatedAt(at(0)), policy(allow)), want: final},
+		"forbidden with the completion":                    {old: firstStarted, change: all(completedAt(first, 0), policy(forbid))},
+		"unchanged by the next activation":                 {old: all(firstCompleted, policy(forbid)), change: all(active(second), processed(first), activatedAt(at(0)))},
+		"forbidden before any is active":                   {old: pending, change: policy(forbid), want: notActive},
+		"forbidden with the first activation":              {old: pending, change: all(firstActive, policy(forbid)), want: notActive},
+		"allowed at the end of the list":                   {old: all(exhausted, policy(forbid)), change: policy(allow), want: final},
+		"changed when finished":                            {old: all(firstCanceled, policy(forbid)), change: policy(allow), want: invalid(policyPath, "must stay \"Forbid\", because the request is finished")},
+		"forbidden in the final write":                     {old: firstActive, change: all(active(), processed(first), canceled, policy(forbid)), want: invalid(policyPath, "because the request is finished")},
+		"changed when finished with an active interceptor": {old: all(firstActive, canceled), change: policy(forbid), want: invalid(policyPath, "because the request is finished")},
 	})
 }

@@ -30,7 +30,7 @@ const (
 	anotherUID = "f0e1d2c3-0000-4000-8000-000000000002"
 )
 
-// newEvictionRequest returns a valid request, as varied by the changes.
+// newEvictionRequest returns a valid request with the given changes.
 func newEvictionRequest(changes ...func(*coordination.EvictionRequest)) *coordination.EvictionRequest {
 	request := &coordination.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: targetUID, ResourceVersion: "1"},
@@ -75,13 +75,13 @@ func TestValidateEvictionRequestCreate(t *testing.T) {
 		request *coordination.EvictionRequest
 		want    field.ErrorList
 	}{
-		"valid":                         {request: newEvictionRequest()},
-		"several requesters":            {request: newEvictionRequest(requestedBy("a.example.com", "b.example.com"))},
-		"the longest name of a pod":     {request: newEvictionRequest(targetPod(longestPodName, targetUID))},
-		"a requester of Kubernetes":     {request: newEvictionRequest(requestedBy("kubectl-drain.k8s.io"))},
-		"left to the declared rules: 1": {request: newEvictionRequest(requestedBy(""))},
-		"left to the declared rules: 2": {request: newEvictionRequest(targetPod("", ""))},
-		"left to the declared rules: 3": {request: newEvictionRequest(func(request *coordination.EvictionRequest) { request.Spec.Target.Pod = nil })},
+		"valid":                             {request: newEvictionRequest()},
+		"several requesters":                {request: newEvictionRequest(requestedBy("a.example.com", "b.example.com"))},
+		"the longest name of a pod":         {request: newEvictionRequest(targetPod(longestPodName, targetUID))},
+		"a requester of Kubernetes":         {request: newEvictionRequest(requestedBy("kubectl-drain.k8s.io"))},
+		"left to declarative validation: 1": {request: newEvictionRequest(requestedBy(""))},
+		"left to declarative validation: 2": {request: newEvictionRequest(targetPod("", ""))},
+		"left to declarative validation: 3": {request: newEvictionRequest(func(request *coordination.EvictionRequest) { request.Spec.Target.Pod = nil })},
 		"no namespace": {
 			request: newEvictionRequest(func(request *coordination.EvictionRequest) { request.Namespace = "" }),
 			want:    field.ErrorList{field.Required(field.NewPath("metadata", "namespace"), "")},
@@ -146,14 +146,14 @@ func TestValidateEvictionRequestUpdate(t *testing.T) {
 		old, request *coordination.EvictionRequest
 		want         field.ErrorList
 	}{
-		"unchanged":                 {old: newEvictionRequest(), request: newEvictionRequest()},
-		"a requester joins":         {old: newEvictionRequest(), request: newEvictionRequest(requestedBy("drain.example.com", "b.example.com"))},
-		"the last requester leaves": {old: newEvictionRequest(), request: newEvictionRequest(requestedBy())},
-		"a requester comes back":    {old: newEvictionRequest(requestedBy()), request: newEvictionRequest()},
-		"left to the declared rules": {
+		"unchanged":                     {old: newEvictionRequest(), request: newEvictionRequest()},
+		"a requester is added":          {old: newEvictionRequest(), request: newEvictionRequest(requestedBy("drain.example.com", "b.example.com"))},
+		"the last requester is removed": {old: newEvictionRequest(), request: newEvictionRequest(requestedBy())},
+		"a requester is added again":    {old: newEvictionRequest(requestedBy()), request: newEvictionRequest()},
+		"left to declarative validation": {
 			old: newEvictionRequest(), request: newEvictionRequest(requestedBy("")),
 		},
-		"a requester that is no domain joins": {
+		"a requester that is no domain is added": {
 			old: newEvictionRequest(), request: newEvictionRequest(requestedBy("drain.example.com", "drain")),
 			want: field.ErrorList{field.Invalid(requesters.Index(1).Child("name"), nil, "at least two segments")},
 		},

@@ -28,10 +28,9 @@ import (
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 )
 
-// Here, too, stand only the rules that the markers in k8s.io/api/coordination/v1alpha1
-// cannot express.
+// This file has only the rules that the markers in k8s.io/api/coordination/v1alpha1 cannot express.
 
-// stages are in the order in which a maintenance goes through them.
+// stages has the stages of a maintenance in order.
 var stages = []coordination.NodeMaintenanceStage{
 	coordination.NodeMaintenanceStageIdle,
 	coordination.NodeMaintenanceStageCordon,
@@ -39,24 +38,23 @@ var stages = []coordination.NodeMaintenanceStage{
 	coordination.NodeMaintenanceStageComplete,
 }
 
-// ValidateNodeMaintenanceCreate checks a NodeMaintenance that is to be created. It may
-// start in any stage.
+// ValidateNodeMaintenanceCreate validates a new NodeMaintenance. It may start in any stage.
 func ValidateNodeMaintenanceCreate(maintenance *coordination.NodeMaintenance) field.ErrorList {
 	errs := corevalidation.ValidateObjectMeta(&maintenance.ObjectMeta, false, apimachineryvalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	errs = append(errs, validateNodeSelector(&maintenance.Spec, field.NewPath("spec", "nodeSelector"))...)
 	return append(errs, validateDrainPlan(maintenance.Spec.DrainPlan, field.NewPath("spec", "drainPlan"))...)
 }
 
-// ValidateNodeMaintenanceUpdate checks a change of metadata and spec. What stays as it
-// is stored is not judged again.
+// ValidateNodeMaintenanceUpdate validates an update of metadata and spec. Unchanged fields are not
+// validated again.
 func ValidateNodeMaintenanceUpdate(maintenance, old *coordination.NodeMaintenance) field.ErrorList {
 	errs := corevalidation.ValidateObjectMetaUpdate(&maintenance.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
 	if !apiequality.Semantic.DeepEqual(maintenance.Spec.NodeSelector, old.Spec.NodeSelector) {
 		errs = append(errs, validateNodeSelector(&maintenance.Spec, field.NewPath("spec", "nodeSelector"))...)
 	}
 	errs = append(errs, validateStageTransition(maintenance.Spec.Stage, old.Spec.Stage, field.NewPath("spec", "stage"))...)
-	// Also a plan that was stored empty stays as it is: drained and undrained nodes
-	// would otherwise follow different plans.
+	// A plan that was stored empty is immutable as well: otherwise, drained and undrained nodes
+	// would follow different plans.
 	if !apiequality.Semantic.DeepEqual(maintenance.Spec.DrainPlan, old.Spec.DrainPlan) {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "drainPlan"), describePlan(maintenance.Spec.DrainPlan),
 			fmt.Sprintf("is immutable: leave it as %q, or create another NodeMaintenance with this plan", describePlan(old.Spec.DrainPlan))))
@@ -66,17 +64,17 @@ func ValidateNodeMaintenanceUpdate(maintenance, old *coordination.NodeMaintenanc
 
 func validateNodeSelector(spec *coordination.NodeMaintenanceSpec, fldPath *field.Path) field.ErrorList {
 	if spec.NodeSelector == nil {
-		return nil // Reported by the declared rules.
+		return nil // Reported by declarative validation.
 	}
 	return corevalidation.ValidateNodeSelector(spec.NodeSelector, false, fldPath)
 }
 
-// validateStageTransition lets stages go forward only, over any number of them. That
-// goes for an object that is being deleted as well: it has to become Complete.
+// validateStageTransition validates that the stage only moves forward, by any number of stages.
+// This also applies to an object that is being deleted: it has to become Complete.
 func validateStageTransition(stage, old coordination.NodeMaintenanceStage, fldPath *field.Path) field.ErrorList {
 	rank, oldRank := slices.Index(stages, stage), slices.Index(stages, old)
 	if rank < 0 || rank >= oldRank {
-		return nil // An unknown stage is reported by the declared rules.
+		return nil // Declarative validation reports an unknown stage.
 	}
 	var names []string
 	for _, known := range stages {

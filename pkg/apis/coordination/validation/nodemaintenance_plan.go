@@ -30,35 +30,35 @@ import (
 )
 
 const (
-	// maxDrainPlanEntries is the declared bound of a plan. One that breaks it is not
-	// looked into: comparing each entry with each other takes its time.
+	// maxDrainPlanEntries is the declared maximum length of a plan. A longer plan is not validated
+	// further: comparing all pairs of entries would take too long.
 	maxDrainPlanEntries = 100
 
-	// The selectors of a plan are copied into the status of each node, up to once per pod
-	// type, beside those of other maintenances. Nodes are written and watched often, so
-	// these bounds keep what is copied small: some 25 KB per maintenance at the worst.
+	// The selectors of a plan are copied to the status of each node, up to once per pod type,
+	// together with those of other maintenances. Nodes are written and watched often, so these
+	// limits keep the copies small: about 25 KB per maintenance in the worst case.
 	maxSelectorRequirements = 10
 	maxRequirementValues    = 20
 	maxPlanSelectorLength   = 8192
 
-	// maxPlanDescribed bounds what an error tells of a plan.
+	// maxPlanDescribed limits the number of entries in an error message.
 	maxPlanDescribed = 20
 )
 
 // podTypeOrder is the order of pod types in a drain plan.
 var podTypeOrder = []core.PodType{core.PodTypeDefault, core.PodTypeDaemonSet, core.PodTypeStatic}
 
-// planEntry is an entry of a drain plan, ready to be compared with the others.
+// planEntry is an entry of a drain plan with its selector key for comparisons.
 type planEntry struct {
 	*core.DrainPlanEntry
-	// selector is the key of podSelector, by which the controller compares entries, too.
+	// selector is the key of podSelector. The controller compares entries by the same key.
 	selector string
 }
 
-// validateDrainPlan checks each entry, and then the order of those that are valid.
+// validateDrainPlan validates each entry, and then the order of the valid ones.
 func validateDrainPlan(plan []core.DrainPlanEntry, fldPath *field.Path) field.ErrorList {
 	if len(plan) > maxDrainPlanEntries {
-		return nil // Reported by the declared rules.
+		return nil // Reported by declarative validation.
 	}
 	var errs field.ErrorList
 	length := 0
@@ -73,7 +73,7 @@ func validateDrainPlan(plan []core.DrainPlanEntry, fldPath *field.Path) field.Er
 			continue
 		}
 		entry := planEntry{DrainPlanEntry: &plan[i], selector: maintenance.SelectorKey(plan[i].PodSelector)}
-		if err := validatePlace(i, entry, before, fldPath); err != nil {
+		if err := validateOrder(i, entry, before, fldPath); err != nil {
 			errs = append(errs, err)
 		}
 		before[i] = entry
@@ -86,8 +86,8 @@ func validateDrainPlan(plan []core.DrainPlanEntry, fldPath *field.Path) field.Er
 	return errs
 }
 
-// validateSelectorSize checks how much a selector asks for. A plan is immutable, so that
-// those that are stored with more are never checked.
+// validateSelectorSize validates the size of a selector. A plan is immutable, so larger selectors
+// that are already stored are not validated.
 func validateSelectorSize(selector *metav1.LabelSelector, fldPath *field.Path) field.ErrorList {
 	if selector == nil {
 		return nil
@@ -104,9 +104,9 @@ func validateSelectorSize(selector *metav1.LabelSelector, fldPath *field.Path) f
 	return errs
 }
 
-// validatePlace reports the first entry before this one that is the same, or that
-// should come later. It names both, so that the plan can be put right at once.
-func validatePlace(index int, entry planEntry, before map[int]planEntry, fldPath *field.Path) *field.Error {
+// validateOrder reports the first earlier entry that is equal to this one or must come after it.
+// The error names both entries, so that the user can correct the plan.
+func validateOrder(index int, entry planEntry, before map[int]planEntry, fldPath *field.Path) *field.Error {
 	for i := range index {
 		other, valid := before[i]
 		if !valid {
@@ -125,8 +125,8 @@ func validatePlace(index int, entry planEntry, before map[int]planEntry, fldPath
 	return nil
 }
 
-// compare orders two entries as the plan must have them, and says by which rule. The
-// order of different selectors at the same priority is free.
+// compare compares the order of two entries in a plan and returns the rule that applies. Different
+// selectors of the same priority may be in any order.
 func (e planEntry) compare(other planEntry) (order int, why string) {
 	if order := cmp.Compare(slices.Index(podTypeOrder, e.PodType), slices.Index(podTypeOrder, other.PodType)); order != 0 {
 		return order, "pod types come in the order Default, DaemonSet, Static"
@@ -143,7 +143,7 @@ func (e planEntry) compare(other planEntry) (order int, why string) {
 	return 0, ""
 }
 
-// String names the entry in an error, such as Default<=1000 or Default<=1000{app=db}.
+// String returns the name of the entry in an error, such as Default<=1000 or Default<=1000{app=db}.
 func (e planEntry) String() string {
 	if e.selector == "" {
 		return fmt.Sprintf("%s<=%d", e.PodType, e.PodPriority)
@@ -151,7 +151,7 @@ func (e planEntry) String() string {
 	return fmt.Sprintf("%s<=%d{%s}", e.PodType, e.PodPriority, e.selector)
 }
 
-// describePlan names the entries of a plan, the first of them if it is long.
+// describePlan returns the names of the entries of a plan. A long plan is truncated.
 func describePlan(plan []core.DrainPlanEntry) string {
 	var entries []string
 	for i := range plan[:min(len(plan), maxPlanDescribed)] {

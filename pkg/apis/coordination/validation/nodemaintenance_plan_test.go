@@ -75,34 +75,34 @@ func TestValidateDrainPlan(t *testing.T) {
 		"empty": {plan: []core.DrainPlanEntry{}},
 		"the progression of the KEP": {plan: []core.DrainPlanEntry{
 			defaultPods(1000), ofApp("postgres", defaultPods(2000)), defaultPods(all), daemonPods(1000), daemonPods(all), staticPods(all)}},
-		"negative priorities":                        {plan: []core.DrainPlanEntry{defaultPods(-2147483648), defaultPods(-1), defaultPods(0)}},
-		"a selector before all at equal priority":    {plan: []core.DrainPlanEntry{ofApp("db", defaultPods(1)), defaultPods(1)}},
-		"selectors at equal priority, either order":  {plan: []core.DrainPlanEntry{ofApp("db", defaultPods(1)), ofApp("a", defaultPods(1)), ofApp("c", defaultPods(1))}},
-		"the same selector at another priority":      {plan: []core.DrainPlanEntry{ofApp("db", defaultPods(1)), ofApp("db", defaultPods(2))}},
-		"the same selector for another type":         {plan: []core.DrainPlanEntry{ofApp("db", defaultPods(1)), ofApp("db", staticPods(1))}},
-		"a type left out":                            {plan: []core.DrainPlanEntry{defaultPods(9), staticPods(1)}},
-		"as many entries as fit":                     {plan: ascending(100)},
-		"left to the declared rules: one entry more": {plan: append(ascending(100), defaultPods(0))},
-		"priorities descend":                         {plan: []core.DrainPlanEntry{defaultPods(10), defaultPods(5)}, want: field.ErrorList{before(1, "Default<=5", `must come before spec.drainPlan[0], "Default<=10", because priorities ascend within a pod type`)}},
-		"types descend":                              {plan: []core.DrainPlanEntry{daemonPods(1), defaultPods(10)}, want: field.ErrorList{before(1, "Default<=10", `must come before spec.drainPlan[0], "DaemonSet<=1", because pod types come in the order Default, DaemonSet, Static`)}},
-		"static pods before those of daemon sets":    {plan: []core.DrainPlanEntry{staticPods(1), daemonPods(1)}, want: field.ErrorList{before(1, "DaemonSet<=1", "because pod types come in the order")}},
-		"all before a selector":                      {plan: []core.DrainPlanEntry{defaultPods(1), ofApp("db", defaultPods(1))}, want: field.ErrorList{before(1, "Default<=1{app=db}", `must come before spec.drainPlan[0], "Default<=1", because at equal priority entries with a podSelector come first`)}},
-		"an empty selector before a selector":        {plan: []core.DrainPlanEntry{matching(metav1.LabelSelector{}, defaultPods(1)), ofApp("db", defaultPods(1))}, want: field.ErrorList{before(1, "Default<=1{app=db}", "must come before spec.drainPlan[0]")}},
-		"not only behind its neighbour":              {plan: []core.DrainPlanEntry{defaultPods(1), defaultPods(9), defaultPods(5), defaultPods(7)}, want: field.ErrorList{before(2, "Default<=5", "must come before spec.drainPlan[1]"), before(3, "Default<=7", "must come before spec.drainPlan[1]")}},
-		"twice the same":                             {plan: []core.DrainPlanEntry{defaultPods(1), defaultPods(1)}, want: field.ErrorList{duplicate(1, "Default<=1", "[0]")}},
-		"twice the same selector, not in a row":      {plan: []core.DrainPlanEntry{ofApp("db", daemonPods(1)), ofApp("web", daemonPods(1)), ofApp("db", daemonPods(1))}, want: field.ErrorList{duplicate(2, "DaemonSet<=1{app=db}", "[0]")}},
-		"a label, and an expression with its value":  {plan: []core.DrainPlanEntry{ofApp("web", defaultPods(1)), matching(requiring("app", "In", "web"), defaultPods(1))}, want: field.ErrorList{duplicate(1, "Default<=1{app=web}", "[0]")}},
-		"a value twice":                              {plan: []core.DrainPlanEntry{matching(requiring("app", "In", "web", "web"), defaultPods(1)), ofApp("web", defaultPods(1))}, want: field.ErrorList{duplicate(1, "Default<=1{app=web}", "[0]")}},
-		"a value twice that is not wanted":           {plan: []core.DrainPlanEntry{matching(requiring("app", "NotIn", "web", "web"), defaultPods(1)), matching(requiring("app", "NotIn", "web"), defaultPods(1))}, want: field.ErrorList{duplicate(1, "Default<=1{app notin (web)}", "[0]")}},
-		"an empty selector is none":                  {plan: []core.DrainPlanEntry{matching(metav1.LabelSelector{}, staticPods(1)), staticPods(1)}, want: field.ErrorList{duplicate(1, "Static<=1", "[0]")}},
-		"the order of requirements does not matter":  {plan: []core.DrainPlanEntry{matching(metav1.LabelSelector{MatchExpressions: append(requiring("a", "Exists").MatchExpressions, requiring("b", "Exists").MatchExpressions...)}, defaultPods(1)), matching(metav1.LabelSelector{MatchExpressions: append(requiring("b", "Exists").MatchExpressions, requiring("a", "Exists").MatchExpressions...)}, defaultPods(1))}, want: field.ErrorList{duplicate(1, "Default<=1{a,b}", "[0]")}},
-		"the order of values does not matter":        {plan: []core.DrainPlanEntry{matching(requiring("a", "In", "x", "y"), defaultPods(1)), matching(requiring("a", "In", "y", "x"), defaultPods(1))}, want: field.ErrorList{duplicate(1, "Default<=1{a in (x,y)}", "[0]")}},
-		"an unknown type":                            {plan: []core.DrainPlanEntry{podsOf("Job", 1)}, want: field.ErrorList{field.NotSupported(plan.Index(0).Child("podType"), core.PodType("Job"), []core.PodType{"Default", "DaemonSet", "Static"})}},
-		"no type":                                    {plan: []core.DrainPlanEntry{defaultPods(1), podsOf("", 1)}, want: field.ErrorList{field.Required(plan.Index(1).Child("podType"), `must be one of ["Default" "DaemonSet" "Static"]`)}},
-		"an operator that a selector does not have":  {plan: []core.DrainPlanEntry{matching(requiring("a", "Like", "x"), defaultPods(1))}, want: field.ErrorList{field.Invalid(plan.Index(0).Child("podSelector", "matchExpressions").Index(0).Child("operator"), metav1.LabelSelectorOperator("Like"), "not a valid selector operator")}},
-		"an invalid label":                           {plan: []core.DrainPlanEntry{ofApp("not valid", defaultPods(1))}, want: field.ErrorList{field.Invalid(plan.Index(0).Child("podSelector", "matchLabels"), "not valid", "a valid label must be")}},
-		"what is invalid has no place":               {plan: []core.DrainPlanEntry{staticPods(9), podsOf("Job", 1), staticPods(10)}, want: field.ErrorList{field.NotSupported(plan.Index(1).Child("podType"), core.PodType("Job"), []core.PodType{"Default", "DaemonSet", "Static"})}},
-		"what comes behind it has": {plan: []core.DrainPlanEntry{staticPods(9), podsOf("Job", 1), staticPods(8)}, want: field.ErrorList{
+		"negative priorities":                            {plan: []core.DrainPlanEntry{defaultPods(-2147483648), defaultPods(-1), defaultPods(0)}},
+		"a selector before all at equal priority":        {plan: []core.DrainPlanEntry{ofApp("db", defaultPods(1)), defaultPods(1)}},
+		"selectors at equal priority, either order":      {plan: []core.DrainPlanEntry{ofApp("db", defaultPods(1)), ofApp("a", defaultPods(1)), ofApp("c", defaultPods(1))}},
+		"the same selector at another priority":          {plan: []core.DrainPlanEntry{ofApp("db", defaultPods(1)), ofApp("db", defaultPods(2))}},
+		"the same selector for another type":             {plan: []core.DrainPlanEntry{ofApp("db", defaultPods(1)), ofApp("db", staticPods(1))}},
+		"a type left out":                                {plan: []core.DrainPlanEntry{defaultPods(9), staticPods(1)}},
+		"the maximum number of entries":                  {plan: ascending(100)},
+		"left to declarative validation: one entry more": {plan: append(ascending(100), defaultPods(0))},
+		"priorities descend":                             {plan: []core.DrainPlanEntry{defaultPods(10), defaultPods(5)}, want: field.ErrorList{before(1, "Default<=5", `must come before spec.drainPlan[0], "Default<=10", because priorities ascend within a pod type`)}},
+		"types descend":                                  {plan: []core.DrainPlanEntry{daemonPods(1), defaultPods(10)}, want: field.ErrorList{before(1, "Default<=10", `must come before spec.drainPlan[0], "DaemonSet<=1", because pod types come in the order Default, DaemonSet, Static`)}},
+		"static pods before those of daemon sets":        {plan: []core.DrainPlanEntry{staticPods(1), daemonPods(1)}, want: field.ErrorList{before(1, "DaemonSet<=1", "because pod types come in the order")}},
+		"all before a selector":                          {plan: []core.DrainPlanEntry{defaultPods(1), ofApp("db", defaultPods(1))}, want: field.ErrorList{before(1, "Default<=1{app=db}", `must come before spec.drainPlan[0], "Default<=1", because at equal priority entries with a podSelector come first`)}},
+		"an empty selector before a selector":            {plan: []core.DrainPlanEntry{matching(metav1.LabelSelector{}, defaultPods(1)), ofApp("db", defaultPods(1))}, want: field.ErrorList{before(1, "Default<=1{app=db}", "must come before spec.drainPlan[0]")}},
+		"not only after the previous one":                {plan: []core.DrainPlanEntry{defaultPods(1), defaultPods(9), defaultPods(5), defaultPods(7)}, want: field.ErrorList{before(2, "Default<=5", "must come before spec.drainPlan[1]"), before(3, "Default<=7", "must come before spec.drainPlan[1]")}},
+		"a duplicate":                                    {plan: []core.DrainPlanEntry{defaultPods(1), defaultPods(1)}, want: field.ErrorList{duplicate(1, "Default<=1", "[0]")}},
+		"a duplicate selector, not adjacent":             {plan: []core.DrainPlanEntry{ofApp("db", daemonPods(1)), ofApp("web", daemonPods(1)), ofApp("db", daemonPods(1))}, want: field.ErrorList{duplicate(2, "DaemonSet<=1{app=db}", "[0]")}},
+		"a label, and an expression with its value":      {plan: []core.DrainPlanEntry{ofApp("web", defaultPods(1)), matching(requiring("app", "In", "web"), defaultPods(1))}, want: field.ErrorList{duplicate(1, "Default<=1{app=web}", "[0]")}},
+		"a value twice":                                  {plan: []core.DrainPlanEntry{matching(requiring("app", "In", "web", "web"), defaultPods(1)), ofApp("web", defaultPods(1))}, want: field.ErrorList{duplicate(1, "Default<=1{app=web}", "[0]")}},
+		"a value twice that is not wanted":               {plan: []core.DrainPlanEntry{matching(requiring("app", "NotIn", "web", "web"), defaultPods(1)), matching(requiring("app", "NotIn", "web"), defaultPods(1))}, want: field.ErrorList{duplicate(1, "Default<=1{app notin (web)}", "[0]")}},
+		"an empty selector is none":                      {plan: []core.DrainPlanEntry{matching(metav1.LabelSelector{}, staticPods(1)), staticPods(1)}, want: field.ErrorList{duplicate(1, "Static<=1", "[0]")}},
+		"the order of requirements does not matter":      {plan: []core.DrainPlanEntry{matching(metav1.LabelSelector{MatchExpressions: append(requiring("a", "Exists").MatchExpressions, requiring("b", "Exists").MatchExpressions...)}, defaultPods(1)), matching(metav1.LabelSelector{MatchExpressions: append(requiring("b", "Exists").MatchExpressions, requiring("a", "Exists").MatchExpressions...)}, defaultPods(1))}, want: field.ErrorList{duplicate(1, "Default<=1{a,b}", "[0]")}},
+		"the order of values does not matter":            {plan: []core.DrainPlanEntry{matching(requiring("a", "In", "x", "y"), defaultPods(1)), matching(requiring("a", "In", "y", "x"), defaultPods(1))}, want: field.ErrorList{duplicate(1, "Default<=1{a in (x,y)}", "[0]")}},
+		"an unknown type":                                {plan: []core.DrainPlanEntry{podsOf("Job", 1)}, want: field.ErrorList{field.NotSupported(plan.Index(0).Child("podType"), core.PodType("Job"), []core.PodType{"Default", "DaemonSet", "Static"})}},
+		"no type":                                        {plan: []core.DrainPlanEntry{defaultPods(1), podsOf("", 1)}, want: field.ErrorList{field.Required(plan.Index(1).Child("podType"), `must be one of ["Default" "DaemonSet" "Static"]`)}},
+		"an operator that a selector does not have":      {plan: []core.DrainPlanEntry{matching(requiring("a", "Like", "x"), defaultPods(1))}, want: field.ErrorList{field.Invalid(plan.Index(0).Child("podSelector", "matchExpressions").Index(0).Child("operator"), metav1.LabelSelectorOperator("Like"), "not a valid selector operator")}},
+		"an invalid label":                               {plan: []core.DrainPlanEntry{ofApp("not valid", defaultPods(1))}, want: field.ErrorList{field.Invalid(plan.Index(0).Child("podSelector", "matchLabels"), "not valid", "a valid label must be")}},
+		"an invalid entry has no order":                  {plan: []core.DrainPlanEntry{staticPods(9), podsOf("Job", 1), staticPods(10)}, want: field.ErrorList{field.NotSupported(plan.Index(1).Child("podType"), core.PodType("Job"), []core.PodType{"Default", "DaemonSet", "Static"})}},
+		"an entry after an invalid one has": {plan: []core.DrainPlanEntry{staticPods(9), podsOf("Job", 1), staticPods(8)}, want: field.ErrorList{
 			field.NotSupported(plan.Index(1).Child("podType"), core.PodType("Job"), []core.PodType{"Default", "DaemonSet", "Static"}), before(2, "Static<=8", "must come before spec.drainPlan[0]")}},
 	}
 	for name, test := range tests {
@@ -125,9 +125,9 @@ func TestDescribePlan(t *testing.T) {
 	}
 }
 
-// The admission plugin puts the standard entries into a plan by the order of
-// component-helpers: what it makes of a valid plan is valid, and both compare alike.
-func TestOrderIsThatOfTheHelpers(t *testing.T) {
+// The admission plugin completes plans in the order of component-helpers: a valid plan stays valid,
+// and both compare entries in the same way.
+func TestOrderMatchesComponentHelpers(t *testing.T) {
 	random := rand.New(rand.NewSource(4212))
 	entries := func() core.DrainPlanEntry {
 		entry := podsOf(podTypeOrder[random.Intn(3)], int32(random.Intn(3)))
@@ -150,7 +150,7 @@ func TestOrderIsThatOfTheHelpers(t *testing.T) {
 		a, b := entries(), entries()
 		got, _ := planEntry{&a, maintenance.SelectorKey(a.PodSelector)}.compare(planEntry{&b, maintenance.SelectorKey(b.PodSelector)})
 		if want := maintenance.CompareEntries(versioned(a), versioned(b)); got != want {
-			t.Fatalf("%v against %v: got %d, the helpers say %d", a, b, got, want)
+			t.Fatalf("%v compared to %v: got %d, component-helpers %d", a, b, got, want)
 		}
 	}
 

@@ -26,7 +26,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 )
 
-// labelsOf returns that many labels.
+// labelsOf returns count labels.
 func labelsOf(count int) map[string]string {
 	labels := map[string]string{}
 	for i := range count {
@@ -35,7 +35,7 @@ func labelsOf(count int) map[string]string {
 	return labels
 }
 
-// expression is a requirement with that many values.
+// expression returns a requirement with count values.
 func expression(key string, count int) metav1.LabelSelectorRequirement {
 	requirement := metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn}
 	for i := range count {
@@ -44,7 +44,7 @@ func expression(key string, count int) metav1.LabelSelectorRequirement {
 	return requirement
 }
 
-// The size of selectors is bounded where a plan is created. What is stored stays usable.
+// The size of selectors is limited when a plan is created. A stored plan stays usable.
 func TestSelectorSize(t *testing.T) {
 	path := field.NewPath("spec", "drainPlan")
 	selecting := func(selector metav1.LabelSelector) []core.DrainPlanEntry {
@@ -55,28 +55,28 @@ func TestSelectorSize(t *testing.T) {
 		plan []core.DrainPlanEntry
 		want field.ErrorList
 	}{
-		"as many labels as fit":     {plan: selecting(metav1.LabelSelector{MatchLabels: labelsOf(10)})},
-		"one label too many":        {plan: selecting(metav1.LabelSelector{MatchLabels: labelsOf(11)}), want: field.ErrorList{field.TooMany(path.Index(0).Child("podSelector"), 11, 10)}},
-		"labels and requirements":   {plan: selecting(metav1.LabelSelector{MatchLabels: labelsOf(9), MatchExpressions: []metav1.LabelSelectorRequirement{expression("a", 1)}})},
-		"one requirement too many":  {plan: selecting(metav1.LabelSelector{MatchLabels: labelsOf(10), MatchExpressions: []metav1.LabelSelectorRequirement{expression("a", 1)}}), want: field.ErrorList{field.TooMany(path.Index(0).Child("podSelector"), 11, 10)}},
-		"as many values as fit":     {plan: selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{expression("a", 20)}})},
-		"one value too many":        {plan: selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{expression("a", 1), expression("b", 21)}}), want: field.ErrorList{field.TooMany(path.Index(0).Child("podSelector", "matchExpressions").Index(1).Child("values"), 21, 20)}},
-		"not compared with others":  {plan: []core.DrainPlanEntry{defaultPods(2), large, large}, want: field.ErrorList{field.TooMany(path.Index(1).Child("podSelector"), 11, 10), field.TooMany(path.Index(2).Child("podSelector"), 11, 10)}},
-		"as many characters as fit": {plan: longSelectors(8192)},
-		"one character over":        {plan: longSelectors(8193), want: field.ErrorList{field.Forbidden(path, "must not have selectors of more than 8192 characters together, and has 8193")}},
+		"the maximum number of labels":     {plan: selecting(metav1.LabelSelector{MatchLabels: labelsOf(10)})},
+		"one label too many":               {plan: selecting(metav1.LabelSelector{MatchLabels: labelsOf(11)}), want: field.ErrorList{field.TooMany(path.Index(0).Child("podSelector"), 11, 10)}},
+		"labels and requirements":          {plan: selecting(metav1.LabelSelector{MatchLabels: labelsOf(9), MatchExpressions: []metav1.LabelSelectorRequirement{expression("a", 1)}})},
+		"one requirement too many":         {plan: selecting(metav1.LabelSelector{MatchLabels: labelsOf(10), MatchExpressions: []metav1.LabelSelectorRequirement{expression("a", 1)}}), want: field.ErrorList{field.TooMany(path.Index(0).Child("podSelector"), 11, 10)}},
+		"the maximum number of values":     {plan: selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{expression("a", 20)}})},
+		"one value too many":               {plan: selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{expression("a", 1), expression("b", 21)}}), want: field.ErrorList{field.TooMany(path.Index(0).Child("podSelector", "matchExpressions").Index(1).Child("values"), 21, 20)}},
+		"not compared with others":         {plan: []core.DrainPlanEntry{defaultPods(2), large, large}, want: field.ErrorList{field.TooMany(path.Index(1).Child("podSelector"), 11, 10), field.TooMany(path.Index(2).Child("podSelector"), 11, 10)}},
+		"the maximum number of characters": {plan: longSelectors(8192)},
+		"one character over":               {plan: longSelectors(8193), want: field.ErrorList{field.Forbidden(path, "must not have selectors of more than 8192 characters together, and has 8193")}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			field.ErrorMatcher{}.ByType().ByField().ByDetailSubstring().Test(t, test.want, validateDrainPlan(test.plan, path))
 			maintenance := &coordination.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "stored", ResourceVersion: "1"}, Spec: coordination.NodeMaintenanceSpec{DrainPlan: test.plan}}
 			if errs := ValidateNodeMaintenanceUpdate(maintenance, maintenance); len(errs) > 0 {
-				t.Errorf("a stored plan is refused: %v", errs)
+				t.Errorf("a stored plan is rejected: %v", errs)
 			}
 		})
 	}
 }
 
-// longSelectors returns a plan whose selectors have exactly that many characters together.
+// longSelectors returns a plan whose selectors have length characters in total.
 func longSelectors(length int) []core.DrainPlanEntry {
 	var plan []core.DrainPlanEntry
 	for priority := int32(0); length > 0; priority++ {

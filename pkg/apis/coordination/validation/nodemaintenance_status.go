@@ -27,10 +27,10 @@ import (
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 )
 
-// ValidateNodeMaintenanceStatusUpdate checks a change of the status. It protects what
-// others rely on and what the controller remembers here: the progress of the drain and
-// when stages were started. As for EvictionRequests, each rule judges what the update
-// changes, so that a stored object that breaks one can still be finished.
+// ValidateNodeMaintenanceStatusUpdate validates an update of the status. It protects the state that
+// the controller and other clients rely on: the progress of the drain, and the start times of the
+// stages. As for EvictionRequests, each rule validates only what the update changes, so that a
+// stored object that breaks a rule can still be finished.
 func ValidateNodeMaintenanceStatusUpdate(maintenance, old *coordination.NodeMaintenance) field.ErrorList {
 	errs := corevalidation.ValidateObjectMetaUpdate(&maintenance.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
 	status, oldStatus := &maintenance.Status, &old.Status
@@ -49,8 +49,8 @@ func ValidateNodeMaintenanceStatusUpdate(maintenance, old *coordination.NodeMain
 	return errs
 }
 
-// validateStageStatuses keeps the record of the stages that were started. That names
-// are known and unique is declared.
+// validateStageStatuses validates that started stages stay recorded. Declarative validation ensures
+// that the names are known and unique.
 func validateStageStatuses(status, old *coordination.NodeMaintenanceStatus, fldPath *field.Path) field.ErrorList {
 	started := map[coordination.NodeMaintenanceStage]int{}
 	for i := range status.StageStatuses {
@@ -105,12 +105,12 @@ func validateDrainStatus(drain, old *coordination.DrainStatus, fldPath *field.Pa
 	return errs
 }
 
-// validateDrainPlanPosition keeps the drain from going back: pods that were asked to
-// leave would stay, after all. Only a stored position that the plan does not have may
-// go back into it, because the controller, which has to write one, knows no other.
+// validateDrainPlanPosition validates that the position does not decrease: otherwise, pods whose
+// eviction was requested would no longer be drained. Only a stored position beyond the end of the
+// plan may decrease to a valid one, because the controller can write only valid ones.
 func validateDrainPlanPosition(maintenance, old *coordination.NodeMaintenance, fldPath *field.Path) field.ErrorList {
 	position, before := maintenance.Status.DrainStatus.DrainPlanPosition, old.Status.DrainStatus.DrainPlanPosition
-	last := int32(max(len(maintenance.Spec.DrainPlan)-1, 0)) // An empty plan has one position, too.
+	last := int32(max(len(maintenance.Spec.DrainPlan)-1, 0)) // An empty plan has one position as well.
 	switch {
 	case position == nil && before == nil:
 		return nil
@@ -126,8 +126,8 @@ func validateDrainPlanPosition(maintenance, old *coordination.NodeMaintenance, f
 	return nil
 }
 
-// validateMaintenanceConditions checks the form of every condition that changes. That
-// each type stands there once is declared.
+// validateMaintenanceConditions validates each condition that changes. Declarative validation
+// ensures that types are unique.
 func validateMaintenanceConditions(status, old *coordination.NodeMaintenanceStatus, fldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, condition := range status.Conditions {

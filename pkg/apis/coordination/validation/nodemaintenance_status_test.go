@@ -27,11 +27,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// progress is a change of the status of a maintenance.
+// progress changes the status of a maintenance.
 type progress func(*coordination.NodeMaintenanceStatus)
 
-// draining returns a maintenance with a plan of two entries, as varied by the changes
-// of its status.
+// draining returns a maintenance with a plan of two entries and the given status changes.
 func draining(changes ...progress) *coordination.NodeMaintenance {
 	maintenance := newMaintenance(inStage(drain), withPlan(defaultPods(1), defaultPods(2)))
 	for _, change := range changes {
@@ -62,13 +61,13 @@ func message(length int) progress {
 	return drained(func(d *coordination.DrainStatus) { d.DrainMessage = strings.Repeat("ö", length) })
 }
 
-func seen(generation int64) progress {
+func observedGeneration(generation int64) progress {
 	return func(s *coordination.NodeMaintenanceStatus) { s.ObservedGeneration = generation }
 }
 
 func drainedCondition(change func(*metav1.Condition)) progress {
 	return func(s *coordination.NodeMaintenanceStatus) {
-		condition := metav1.Condition{Type: "Drained", Status: metav1.ConditionFalse, Reason: "Blocked", Message: "The budget db forbids it.", LastTransitionTime: *at(0)}
+		condition := metav1.Condition{Type: "Drained", Status: metav1.ConditionFalse, Reason: "Blocked", Message: "The budget db refuses it.", LastTransitionTime: *at(0)}
 		change(&condition)
 		s.Conditions = append(s.Conditions, condition)
 	}
@@ -95,66 +94,66 @@ func TestValidateNodeMaintenanceStatusUpdate(t *testing.T) {
 		want         field.ErrorList
 	}{
 		"nothing": {},
-		"the first report": {changed: as(started(cordon, at(0)), started(drain, at(0)), position(0), seen(3), message(32768), reached(defaultPods(1), ofApp("db", staticPods(1))),
+		"the first update": {changed: as(started(cordon, at(0)), started(drain, at(0)), position(0), observedGeneration(3), message(32768), reached(defaultPods(1), ofApp("db", staticPods(1))),
 			drainedCondition(func(*metav1.Condition) {}), drained(func(d *coordination.DrainStatus) {
 				d.PodsPendingEvictionRequest, d.ActiveEvictionRequests, d.DrainedNodes, d.BlockedPods = 1, 2, 3, 4
 			}), func(s *coordination.NodeMaintenanceStatus) { s.SelectedNodes = 5 })},
-		"counters and targets go down again": {
+		"counters and targets decrease": {
 			old:     as(reached(defaultPods(2)), drained(func(d *coordination.DrainStatus) { d.PodsPendingEvictionRequest, d.DrainedNodes = 9, 9 })),
 			changed: as(reached())},
 
-		"a stage is started":                        {old: as(started(cordon, at(0))), changed: as(started(cordon, at(0)), started(drain, at(9)))},
-		"stages in another order":                   {old: as(started(cordon, at(0)), started(drain, at(9))), changed: as(started(drain, at(9)), started(cordon, at(0)))},
-		"a stage gets its time":                     {old: as(started(cordon, nil)), changed: as(started(cordon, at(9)))},
-		"left to the declared rules: unknown stage": {changed: as(started("Pause", at(0)))},
-		"a stage is removed":                        {old: as(started(cordon, at(0)), started(drain, at(9))), changed: as(started(drain, at(9))), want: field.ErrorList{field.Forbidden(stagesPath, "must keep the entry of Cordon: the stage was started")}},
-		"a stage without a time is removed":         {old: as(started(cordon, nil)), want: field.ErrorList{field.Forbidden(stagesPath, "must keep the entry of Cordon")}},
-		"a stage starts again":                      {old: as(started(cordon, at(0))), changed: as(started(drain, at(0)), started(cordon, at(1))), want: field.ErrorList{field.Invalid(stagesPath.Index(1).Child("startTimestamp"), nil, "is immutable once set: Cordon was started at 2026-03-01T12:00:00Z")}},
-		"a stage loses its time":                    {old: as(started(cordon, at(0))), changed: as(started(cordon, nil)), want: field.ErrorList{field.Invalid(stagesPath.Index(0).Child("startTimestamp"), nil, "is immutable once set")}},
+		"a stage is started":                            {old: as(started(cordon, at(0))), changed: as(started(cordon, at(0)), started(drain, at(9)))},
+		"stages in another order":                       {old: as(started(cordon, at(0)), started(drain, at(9))), changed: as(started(drain, at(9)), started(cordon, at(0)))},
+		"a start time is set":                           {old: as(started(cordon, nil)), changed: as(started(cordon, at(9)))},
+		"left to declarative validation: unknown stage": {changed: as(started("Pause", at(0)))},
+		"a stage is removed":                            {old: as(started(cordon, at(0)), started(drain, at(9))), changed: as(started(drain, at(9))), want: field.ErrorList{field.Forbidden(stagesPath, "must keep the entry of Cordon: the stage was started")}},
+		"a stage without a time is removed":             {old: as(started(cordon, nil)), want: field.ErrorList{field.Forbidden(stagesPath, "must keep the entry of Cordon")}},
+		"a stage starts again":                          {old: as(started(cordon, at(0))), changed: as(started(drain, at(0)), started(cordon, at(1))), want: field.ErrorList{field.Invalid(stagesPath.Index(1).Child("startTimestamp"), nil, "is immutable once set: Cordon was started at 2026-03-01T12:00:00Z")}},
+		"a start time is removed":                       {old: as(started(cordon, at(0))), changed: as(started(cordon, nil)), want: field.ErrorList{field.Invalid(stagesPath.Index(0).Child("startTimestamp"), nil, "is immutable once set")}},
 
-		"the next position":                         {old: as(position(0)), changed: as(position(1))},
-		"the same position":                         {old: as(position(1)), changed: as(position(1))},
-		"positions are skipped":                     {changed: as(position(1))},
-		"behind the last entry":                     {old: as(position(1)), changed: as(position(2)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not be greater than 1, the index of the last entry of spec.drainPlan")}},
-		"behind the last entry, but stored so":      {old: as(position(7)), changed: as(position(7), message(1))},
-		"further behind it":                         {old: as(position(7)), changed: as(position(8)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not be greater than 1")}},
-		"from behind the last entry back to it":     {old: as(position(7)), changed: as(position(1))},
-		"from behind the last entry back beyond it": {old: as(position(7)), changed: as(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not go back: it is 7 already")}},
-		"the position before":                       {old: as(position(1)), changed: as(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not go back: it is 1 already")}},
-		"the position goes":                         {old: as(position(0)), want: field.ErrorList{field.Required(positionPath, "must not be removed: it is 0 already")}},
-		"left to the declared rules: below zero":    {changed: as(position(-1))},
-		"a target of an unknown type":               {changed: as(reached(defaultPods(1), unknown)), want: field.ErrorList{field.NotSupported[string](drainPath.Child("reachedDrainTargets").Index(1).Child("podType"), nil, nil)}},
-		"a target of an unknown type, stored so":    {old: as(reached(unknown)), changed: as(reached(unknown), message(1))},
-		"a message that is too long":                {changed: as(message(32769)), want: field.ErrorList{field.TooLong(drainPath.Child("drainMessage"), "", 32768)}},
-		"a message that is too long, but stored so": {old: as(message(32769)), changed: as(message(32769), position(0))},
-		"counters below zero": {changed: as(negative), want: field.ErrorList{
+		"the next position":                           {old: as(position(0)), changed: as(position(1))},
+		"the same position":                           {old: as(position(1)), changed: as(position(1))},
+		"positions are skipped":                       {changed: as(position(1))},
+		"after the last entry":                        {old: as(position(1)), changed: as(position(2)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not be greater than 1, the index of the last entry of spec.drainPlan")}},
+		"behind the last entry, already stored":       {old: as(position(7)), changed: as(position(7), message(1))},
+		"further after the last entry":                {old: as(position(7)), changed: as(position(8)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not be greater than 1")}},
+		"from after the last entry back to it":        {old: as(position(7)), changed: as(position(1))},
+		"from after the last entry back before it":    {old: as(position(7)), changed: as(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not go back: it is 7 already")}},
+		"the previous position":                       {old: as(position(1)), changed: as(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not go back: it is 1 already")}},
+		"the position is removed":                     {old: as(position(0)), want: field.ErrorList{field.Required(positionPath, "must not be removed: it is 0 already")}},
+		"left to declarative validation: negative":    {changed: as(position(-1))},
+		"a target of an unknown type":                 {changed: as(reached(defaultPods(1), unknown)), want: field.ErrorList{field.NotSupported[string](drainPath.Child("reachedDrainTargets").Index(1).Child("podType"), nil, nil)}},
+		"a target of an unknown type, already stored": {old: as(reached(unknown)), changed: as(reached(unknown), message(1))},
+		"a message that is too long":                  {changed: as(message(32769)), want: field.ErrorList{field.TooLong(drainPath.Child("drainMessage"), "", 32768)}},
+		"a message that is too long, already stored":  {old: as(message(32769)), changed: as(message(32769), position(0))},
+		"counters negative": {changed: as(negative), want: field.ErrorList{
 			field.Invalid(drainPath.Child("podsPendingEvictionRequest"), nil, "must be greater than or equal to 0"),
 			field.Invalid(drainPath.Child("activeEvictionRequests"), nil, "must be greater than or equal to 0"),
 			field.Invalid(drainPath.Child("drainedNodes"), nil, "must be greater than or equal to 0"),
 			field.Invalid(drainPath.Child("blockedPods"), nil, "must be greater than or equal to 0"),
 		}},
-		"blockers below zero": {changed: as(negativeBlocker), want: field.ErrorList{
+		"blockers negative": {changed: as(negativeBlocker), want: field.ErrorList{
 			field.Invalid(drainPath.Child("blockers").Index(1).Child("podCount"), nil, "must be greater than or equal to 0"),
 			field.Invalid(drainPath.Child("blockers").Index(1).Child("nodeCount"), nil, "must be greater than or equal to 0"),
 			field.Invalid(drainPath.Child("blockerCount"), nil, "must be greater than or equal to 0"),
 		}},
-		"blockers below zero, but stored so": {old: as(negativeBlocker), changed: as(negativeBlocker, message(1))},
-		"counters below zero, but stored so": {old: as(negative), changed: as(negative, message(1))},
-		"nodes below zero":                   {changed: as(negativeNodes), want: field.ErrorList{field.Invalid(path.Child("selectedNodes"), nil, "must be greater than or equal to 0")}},
-		"nodes below zero, but stored so":    {old: as(negativeNodes), changed: as(negativeNodes, message(1))},
+		"blockers negative, already stored": {old: as(negativeBlocker), changed: as(negativeBlocker, message(1))},
+		"counters negative, already stored": {old: as(negative), changed: as(negative, message(1))},
+		"nodes negative":                    {changed: as(negativeNodes), want: field.ErrorList{field.Invalid(path.Child("selectedNodes"), nil, "must be greater than or equal to 0")}},
+		"nodes negative, already stored":    {old: as(negativeNodes), changed: as(negativeNodes, message(1))},
 
-		"another condition, too":                    {old: as(drainedCondition(func(*metav1.Condition) {})), changed: as(drainedCondition(func(*metav1.Condition) {}), drainedCondition(func(c *metav1.Condition) { c.Type = "example.com/Checked" }))},
-		"a condition without reason":                {changed: as(noReason), want: field.ErrorList{field.Required(conditions.Index(0).Child("reason"), "")}},
-		"a condition without reason, but stored so": {old: as(noReason), changed: as(noReason, message(1))},
-		"a condition that loses its reason":         {old: as(drainedCondition(func(*metav1.Condition) {})), changed: as(noReason), want: field.ErrorList{field.Required(conditions.Index(0).Child("reason"), "")}},
-		"a condition that says too much": {changed: as(drainedCondition(func(c *metav1.Condition) { c.Message = strings.Repeat("x", 32769) })),
+		"an additional condition":                    {old: as(drainedCondition(func(*metav1.Condition) {})), changed: as(drainedCondition(func(*metav1.Condition) {}), drainedCondition(func(c *metav1.Condition) { c.Type = "example.com/Checked" }))},
+		"a condition without reason":                 {changed: as(noReason), want: field.ErrorList{field.Required(conditions.Index(0).Child("reason"), "")}},
+		"a condition without reason, already stored": {old: as(noReason), changed: as(noReason, message(1))},
+		"a reason is removed":                        {old: as(drainedCondition(func(*metav1.Condition) {})), changed: as(noReason), want: field.ErrorList{field.Required(conditions.Index(0).Child("reason"), "")}},
+		"a message of a condition that is too long": {changed: as(drainedCondition(func(c *metav1.Condition) { c.Message = strings.Repeat("x", 32769) })),
 			want: field.ErrorList{field.TooLong(conditions.Index(0).Child("message"), "", 32768)}},
 
-		"the generation is observed":          {old: as(seen(2)), changed: as(seen(3))},
-		"a generation to come is not":         {old: as(seen(2)), changed: as(seen(4)), want: field.ErrorList{field.Invalid(generationPath, nil, "must not be less than before, 2, nor greater than metadata.generation, 3")}},
-		"a generation to come, but stored so": {old: as(seen(4)), changed: as(seen(4), message(1))},
-		"an earlier generation":               {old: as(seen(2)), changed: as(seen(1)), want: field.ErrorList{field.Invalid(generationPath, nil, "must not be less than before, 2")}},
-		"the whole status is lost by mistake": {old: as(started(cordon, at(0)), position(1), seen(3)), want: field.ErrorList{field.Forbidden(stagesPath, ""), field.Required(positionPath, ""), field.Invalid(generationPath, nil, "")}},
+		"the generation is observed":          {old: as(observedGeneration(2)), changed: as(observedGeneration(3))},
+		"a future generation":                 {old: as(observedGeneration(2)), changed: as(observedGeneration(4)), want: field.ErrorList{field.Invalid(generationPath, nil, "must not be less than before, 2, nor greater than metadata.generation, 3")}},
+		"a future generation, already stored": {old: as(observedGeneration(4)), changed: as(observedGeneration(4), message(1))},
+		"an earlier generation":               {old: as(observedGeneration(2)), changed: as(observedGeneration(1)), want: field.ErrorList{field.Invalid(generationPath, nil, "must not be less than before, 2")}},
+		"the whole status is removed":         {old: as(started(cordon, at(0)), position(1), observedGeneration(3)), want: field.ErrorList{field.Forbidden(stagesPath, ""), field.Required(positionPath, ""), field.Invalid(generationPath, nil, "")}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +162,7 @@ func TestValidateNodeMaintenanceStatusUpdate(t *testing.T) {
 	}
 }
 
-// Without the admission plugin a plan may be empty: the drain of nothing has a position.
+// Without the admission plugin, a plan may be empty: it has one position.
 func TestPositionInAnEmptyPlan(t *testing.T) {
 	path := field.NewPath("status", "drainStatus", "drainPlanPosition")
 	for at, want := range map[int32]field.ErrorList{0: nil, 1: {field.Invalid(path, nil, "must not be greater than 0")}} {

@@ -32,7 +32,7 @@ const (
 	complete = coordination.NodeMaintenanceStageComplete
 )
 
-// newMaintenance returns a valid maintenance, as varied by the changes.
+// newMaintenance returns a valid maintenance with the given changes.
 func newMaintenance(changes ...func(*coordination.NodeMaintenance)) *coordination.NodeMaintenance {
 	maintenance := &coordination.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{Name: "upgrade", ResourceVersion: "1", Generation: 3},
@@ -83,21 +83,21 @@ func TestValidateNodeMaintenanceCreate(t *testing.T) {
 		maintenance *coordination.NodeMaintenance
 		want        field.ErrorList
 	}{
-		"valid":                   {maintenance: newMaintenance()},
-		"idle":                    {maintenance: newMaintenance(inStage(idle))},
-		"cordon at once":          {maintenance: newMaintenance(inStage(cordon))},
-		"drain at once":           {maintenance: newMaintenance(inStage(drain))},
-		"complete at once":        {maintenance: newMaintenance(inStage(complete))},
-		"a node by name":          {maintenance: newMaintenance(selecting(onNode(core.NodeSelectorOpIn, "metadata.name", "node-1")))},
-		"all nodes but one":       {maintenance: newMaintenance(selecting(onNode(core.NodeSelectorOpNotIn, "metadata.name", "node-1")))},
-		"several nodes":           {maintenance: newMaintenance(selecting(onNode(core.NodeSelectorOpIn, "metadata.name", "node-1"), onNode(core.NodeSelectorOpIn, "metadata.name", "node-2")))},
-		"a term that is empty":    {maintenance: newMaintenance(selecting(core.NodeSelectorTerm{}))},
-		"a finalizer, a plan too": {maintenance: newMaintenance(func(m *coordination.NodeMaintenance) { m.Finalizers = []string{coordination.NodeMaintenanceFinalizer} }, withPlan(defaultPods(1)))},
-		"left to the declared rules: no selector": {
+		"valid":                  {maintenance: newMaintenance()},
+		"idle":                   {maintenance: newMaintenance(inStage(idle))},
+		"created in Cordon":      {maintenance: newMaintenance(inStage(cordon))},
+		"created in Drain":       {maintenance: newMaintenance(inStage(drain))},
+		"created in Complete":    {maintenance: newMaintenance(inStage(complete))},
+		"a node by name":         {maintenance: newMaintenance(selecting(onNode(core.NodeSelectorOpIn, "metadata.name", "node-1")))},
+		"all nodes but one":      {maintenance: newMaintenance(selecting(onNode(core.NodeSelectorOpNotIn, "metadata.name", "node-1")))},
+		"several nodes":          {maintenance: newMaintenance(selecting(onNode(core.NodeSelectorOpIn, "metadata.name", "node-1"), onNode(core.NodeSelectorOpIn, "metadata.name", "node-2")))},
+		"a term that is empty":   {maintenance: newMaintenance(selecting(core.NodeSelectorTerm{}))},
+		"a finalizer and a plan": {maintenance: newMaintenance(func(m *coordination.NodeMaintenance) { m.Finalizers = []string{coordination.NodeMaintenanceFinalizer} }, withPlan(defaultPods(1)))},
+		"left to declarative validation: no selector": {
 			maintenance: newMaintenance(func(m *coordination.NodeMaintenance) { m.Spec.NodeSelector = nil }),
 		},
-		"left to the declared rules: an unknown stage": {maintenance: newMaintenance(inStage("Pause"))},
-		"left to the declared rules: no stage":         {maintenance: newMaintenance(inStage(""))},
+		"left to declarative validation: an unknown stage": {maintenance: newMaintenance(inStage("Pause"))},
+		"left to declarative validation: no stage":         {maintenance: newMaintenance(inStage(""))},
 		"no term": {
 			maintenance: newMaintenance(selecting()),
 			want:        field.ErrorList{field.Required(terms, "must have at least one node selector term")},
@@ -149,24 +149,24 @@ func TestValidateNodeMaintenanceUpdate(t *testing.T) {
 		old, maintenance *coordination.NodeMaintenance
 		want             field.ErrorList
 	}{
-		"unchanged":                        {old: newMaintenance(), maintenance: newMaintenance()},
-		"other nodes":                      {old: newMaintenance(), maintenance: newMaintenance(selecting(onNode(core.NodeSelectorOpIn, "metadata.name", "node-1")))},
-		"another reason":                   {old: newMaintenance(), maintenance: newMaintenance(func(m *coordination.NodeMaintenance) { m.Spec.Reason = "firmware" })},
-		"an empty plan is no plan":         {old: newMaintenance(withPlan()), maintenance: newMaintenance(withPlan([]core.DrainPlanEntry{}...))},
-		"a stored selector that is broken": {old: newMaintenance(invalidSelector), maintenance: newMaintenance(invalidSelector, inStage(complete))},
-		"a stored plan that is broken":     {old: newMaintenance(withPlan(defaultPods(2), defaultPods(1))), maintenance: newMaintenance(withPlan(defaultPods(2), defaultPods(1)), inStage(complete))},
-		"left to the declared rules: the selector goes": {
+		"unchanged":                         {old: newMaintenance(), maintenance: newMaintenance()},
+		"other nodes":                       {old: newMaintenance(), maintenance: newMaintenance(selecting(onNode(core.NodeSelectorOpIn, "metadata.name", "node-1")))},
+		"another reason":                    {old: newMaintenance(), maintenance: newMaintenance(func(m *coordination.NodeMaintenance) { m.Spec.Reason = "firmware" })},
+		"an empty plan is no plan":          {old: newMaintenance(withPlan()), maintenance: newMaintenance(withPlan([]core.DrainPlanEntry{}...))},
+		"a stored selector that is invalid": {old: newMaintenance(invalidSelector), maintenance: newMaintenance(invalidSelector, inStage(complete))},
+		"a stored plan that is invalid":     {old: newMaintenance(withPlan(defaultPods(2), defaultPods(1))), maintenance: newMaintenance(withPlan(defaultPods(2), defaultPods(1)), inStage(complete))},
+		"left to declarative validation: the selector is removed": {
 			old: newMaintenance(), maintenance: newMaintenance(func(m *coordination.NodeMaintenance) { m.Spec.NodeSelector = nil }),
 		},
 		"an invalid selector": {
 			old: newMaintenance(), maintenance: newMaintenance(invalidSelector),
 			want: field.ErrorList{field.Invalid(terms.Index(0).Child("matchExpressions").Index(0).Child("operator"), nil, "not a valid selector operator")},
 		},
-		"a plan for one without": {
+		"a plan is added": {
 			old: newMaintenance(), maintenance: newMaintenance(withPlan(defaultPods(1))),
 			want: field.ErrorList{field.Invalid(planPath, nil, `is immutable: leave it as "", or create another NodeMaintenance with this plan`)},
 		},
-		"the plan goes": {
+		"the plan is removed": {
 			old: newMaintenance(withPlan(defaultPods(1), ofApp("db", defaultPods(2)))), maintenance: newMaintenance(),
 			want: field.ErrorList{field.Invalid(planPath, nil, `is immutable: leave it as "Default<=1, Default<=2{app=db}"`)},
 		},
@@ -190,7 +190,7 @@ func TestValidateNodeMaintenanceUpdate(t *testing.T) {
 	}
 }
 
-// Every transition is tried, of objects that live and of objects that are being deleted.
+// All transitions, with and without a deletionTimestamp.
 func TestStageTransitions(t *testing.T) {
 	forward := map[coordination.NodeMaintenanceStage][]coordination.NodeMaintenanceStage{
 		idle:     {idle, cordon, drain, complete},
@@ -213,7 +213,7 @@ func TestStageTransitions(t *testing.T) {
 				matcher.Test(t, want, ValidateNodeMaintenanceUpdate(newMaintenance(beingDeleted, inStage(stage)), newMaintenance(beingDeleted, inStage(old))))
 			})
 		}
-		t.Run(string(old)+" to a stage that is left to the declared rules", func(t *testing.T) {
+		t.Run(string(old)+" to a stage that is left to declarative validation", func(t *testing.T) {
 			matcher.Test(t, nil, ValidateNodeMaintenanceUpdate(newMaintenance(inStage("Pause")), newMaintenance(inStage(old))))
 		})
 	}
