@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package evictionrequest holds the rules of the API server for EvictionRequests:
-// what each endpoint may write, and how it is validated. The status endpoint trusts
-// nobody: it checks every step against the one before and against its own clock, with
-// the rules of k8s.io/kubernetes/pkg/apis/coordination/validation.
+// Package evictionrequest implements the strategies of the API server for EvictionRequests: which
+// fields each endpoint may write, and how they are validated. The status endpoint trusts no client:
+// it validates each update against the previous state and the clock of the server, with the rules
+// of k8s.io/kubernetes/pkg/apis/coordination/validation.
 package evictionrequest

@@ -26,14 +26,14 @@ import (
 	"k8s.io/kubernetes/pkg/apis/coordination/validation"
 )
 
-// stampTimes sets those times to the present that controllers write for the moment of
-// their update: when an interceptor became active, and the reports of the built-in one.
-// Deadlines and delays count from them, so they have to be by one clock. A controller
-// whose clock is wrong could otherwise not write anything: validation refuses times that
-// are not the present.
+// stampTimes sets the times that controllers write for the moment of their update to the time of
+// the server: the activationTime, and the times of the built-in interceptor. Deadlines and delays
+// are computed from them, so they need to come from one clock. Otherwise, a controller with a wrong
+// clock could not write at all, because validation rejects times that differ from the time of the
+// server.
 //
-// Other interceptors keep the times that they report. They apply their whole entry again
-// and again, startTime included, and would not know the one that was set in its place.
+// Other interceptors keep the times that they report. They apply their whole entry repeatedly,
+// including the startTime, and would not know a time that the server has set instead.
 func stampTimes(status, old *coordination.EvictionRequestStatus, now time.Time) {
 	present := &metav1.Time{Time: now.Truncate(time.Second)}
 	isNew := func(name string) bool { return !slices.Contains(old.ActiveInterceptors, name) }
@@ -42,7 +42,7 @@ func stampTimes(status, old *coordination.EvictionRequestStatus, now time.Time) 
 	}
 	entry, oldEntry := imperativeEntry(status), imperativeEntry(old)
 	if entry == nil || oldEntry == nil {
-		return // There is nothing to report yet.
+		return // There is no entry to stamp.
 	}
 	if entry.StartTime != nil && oldEntry.StartTime == nil {
 		entry.StartTime = present
@@ -55,8 +55,7 @@ func stampTimes(status, old *coordination.EvictionRequestStatus, now time.Time) 
 	}
 }
 
-// nextHeartbeat returns the present, or the heartbeat before if it is too early for
-// another one.
+// nextHeartbeat returns the present, or the last heartbeat if it is too early for another one.
 func nextHeartbeat(present, last *metav1.Time, completes bool) *metav1.Time {
 	if last == nil || present.Sub(last.Time) >= validation.MinHeartbeatInterval || completes && !present.Before(last) {
 		return present

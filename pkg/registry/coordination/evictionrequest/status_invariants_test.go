@@ -25,75 +25,79 @@ import (
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
-// changes are what a hostile or broken writer slips into an update.
-var changes = []func(l *life, status *coordination.EvictionRequestStatus, n int){
-	// Who gets a turn.
-	func(_ *life, s *coordination.EvictionRequestStatus, n int) {
+// changes are additional changes of a hostile or defective writer.
+var changes = []func(l *history, status *coordination.EvictionRequestStatus, n int){
+	// Target interceptors.
+	func(_ *history, s *coordination.EvictionRequestStatus, n int) {
 		s.TargetInterceptors = append(s.TargetInterceptors, coordination.Interceptor{Name: anyName(n)})
 	},
-	func(_ *life, s *coordination.EvictionRequestStatus, n int) {
+	func(_ *history, s *coordination.EvictionRequestStatus, n int) {
 		s.TargetInterceptors = s.TargetInterceptors[:n%(len(s.TargetInterceptors)+1)]
 	},
-	func(_ *life, s *coordination.EvictionRequestStatus, _ int) { slices.Reverse(s.TargetInterceptors) },
-	// Whose turn it is.
-	func(_ *life, s *coordination.EvictionRequestStatus, n int) {
+	func(_ *history, s *coordination.EvictionRequestStatus, _ int) { slices.Reverse(s.TargetInterceptors) },
+	// Active interceptors.
+	func(_ *history, s *coordination.EvictionRequestStatus, n int) {
 		s.ActiveInterceptors = []string{anyName(n)}
 	},
-	func(_ *life, s *coordination.EvictionRequestStatus, n int) {
+	func(_ *history, s *coordination.EvictionRequestStatus, n int) {
 		s.ActiveInterceptors = append(s.ActiveInterceptors, anyName(n))
 	},
-	func(_ *life, s *coordination.EvictionRequestStatus, _ int) { s.ActiveInterceptors = nil },
-	func(l *life, s *coordination.EvictionRequestStatus, _ int) { l.passTheTurn(s) },
-	func(l *life, s *coordination.EvictionRequestStatus, n int) { s.ActivationTime = l.near(n) },
-	func(_ *life, s *coordination.EvictionRequestStatus, _ int) { s.ActivationTime = nil },
-	// Who had a turn.
-	func(_ *life, s *coordination.EvictionRequestStatus, n int) {
+	func(_ *history, s *coordination.EvictionRequestStatus, _ int) { s.ActiveInterceptors = nil },
+	func(l *history, s *coordination.EvictionRequestStatus, _ int) { l.activateNext(s) },
+	func(l *history, s *coordination.EvictionRequestStatus, n int) { s.ActivationTime = l.near(n) },
+	func(_ *history, s *coordination.EvictionRequestStatus, _ int) { s.ActivationTime = nil },
+	// Processed interceptors.
+	func(_ *history, s *coordination.EvictionRequestStatus, n int) {
 		s.ProcessedInterceptors = append(s.ProcessedInterceptors, anyName(n))
 	},
-	func(_ *life, s *coordination.EvictionRequestStatus, n int) {
+	func(_ *history, s *coordination.EvictionRequestStatus, n int) {
 		s.ProcessedInterceptors = s.ProcessedInterceptors[:n%(len(s.ProcessedInterceptors)+1)]
 	},
-	func(_ *life, s *coordination.EvictionRequestStatus, _ int) { slices.Reverse(s.ProcessedInterceptors) },
-	// The reports.
-	func(_ *life, s *coordination.EvictionRequestStatus, n int) {
+	func(_ *history, s *coordination.EvictionRequestStatus, _ int) {
+		slices.Reverse(s.ProcessedInterceptors)
+	},
+	// The entries of interceptors.
+	func(_ *history, s *coordination.EvictionRequestStatus, n int) {
 		s.Interceptors = append(s.Interceptors, coordination.InterceptorStatus{Name: anyName(n)})
 	},
-	func(_ *life, s *coordination.EvictionRequestStatus, n int) {
+	func(_ *history, s *coordination.EvictionRequestStatus, n int) {
 		s.Interceptors = s.Interceptors[:n%(len(s.Interceptors)+1)]
 	},
-	func(_ *life, s *coordination.EvictionRequestStatus, _ int) { slices.Reverse(s.Interceptors) },
-	entryChange(func(_ *life, e *coordination.InterceptorStatus, n int) { e.Name = anyName(n) }),
-	entryChange(func(l *life, e *coordination.InterceptorStatus, n int) { e.StartTime = l.near(n) }),
-	entryChange(func(l *life, e *coordination.InterceptorStatus, n int) { e.HeartbeatTime = l.near(n) }),
-	entryChange(func(l *life, e *coordination.InterceptorStatus, n int) {
+	func(_ *history, s *coordination.EvictionRequestStatus, _ int) { slices.Reverse(s.Interceptors) },
+	entryChange(func(_ *history, e *coordination.InterceptorStatus, n int) { e.Name = anyName(n) }),
+	entryChange(func(l *history, e *coordination.InterceptorStatus, n int) { e.StartTime = l.near(n) }),
+	entryChange(func(l *history, e *coordination.InterceptorStatus, n int) { e.HeartbeatTime = l.near(n) }),
+	entryChange(func(l *history, e *coordination.InterceptorStatus, n int) {
 		e.StartTime, e.HeartbeatTime = l.near(n), l.near(n)
 	}),
-	entryChange(func(l *life, e *coordination.InterceptorStatus, n int) { e.CompletionTime = l.near(n) }),
-	entryChange(func(l *life, e *coordination.InterceptorStatus, n int) { e.ExpectedFinishTime = l.near(n) }),
-	entryChange(func(_ *life, e *coordination.InterceptorStatus, _ int) { e.StartTime = nil }),
-	entryChange(func(_ *life, e *coordination.InterceptorStatus, _ int) { e.HeartbeatTime = nil }),
-	entryChange(func(_ *life, e *coordination.InterceptorStatus, _ int) { e.CompletionTime = nil }),
-	entryChange(func(_ *life, e *coordination.InterceptorStatus, n int) { e.Message = strings.Repeat("x", n) }),
-	entryChange(func(_ *life, e *coordination.InterceptorStatus, n int) { e.Retries += int32(n - 128) }),
-	// The end.
-	func(_ *life, s *coordination.EvictionRequestStatus, _ int) { s.Conditions = nil },
-	func(l *life, s *coordination.EvictionRequestStatus, n int) {
+	entryChange(func(l *history, e *coordination.InterceptorStatus, n int) { e.CompletionTime = l.near(n) }),
+	entryChange(func(l *history, e *coordination.InterceptorStatus, n int) { e.ExpectedFinishTime = l.near(n) }),
+	entryChange(func(_ *history, e *coordination.InterceptorStatus, _ int) { e.StartTime = nil }),
+	entryChange(func(_ *history, e *coordination.InterceptorStatus, _ int) { e.HeartbeatTime = nil }),
+	entryChange(func(_ *history, e *coordination.InterceptorStatus, _ int) { e.CompletionTime = nil }),
+	entryChange(func(_ *history, e *coordination.InterceptorStatus, n int) { e.Message = strings.Repeat("x", n) }),
+	entryChange(func(_ *history, e *coordination.InterceptorStatus, n int) { e.Retries += int32(n - 128) }),
+	// The final conditions.
+	func(_ *history, s *coordination.EvictionRequestStatus, _ int) { s.Conditions = nil },
+	func(l *history, s *coordination.EvictionRequestStatus, n int) {
 		l.setCondition(s, "Canceled", anyValue(n))
 	},
-	func(l *life, s *coordination.EvictionRequestStatus, n int) { l.setCondition(s, "Evicted", anyValue(n)) },
-	func(_ *life, s *coordination.EvictionRequestStatus, n int) {
+	func(l *history, s *coordination.EvictionRequestStatus, n int) {
+		l.setCondition(s, "Evicted", anyValue(n))
+	},
+	func(_ *history, s *coordination.EvictionRequestStatus, n int) {
 		s.Conditions = append(s.Conditions, metav1.Condition{Type: "Evicted", Status: anyValue(n), Reason: "Again", LastTransitionTime: metav1.Time{Time: noon}})
 	},
-	// The rest.
-	func(_ *life, s *coordination.EvictionRequestStatus, n int) { s.ObservedGeneration += int64(n - 128) },
-	func(_ *life, s *coordination.EvictionRequestStatus, n int) {
+	// Other fields.
+	func(_ *history, s *coordination.EvictionRequestStatus, n int) { s.ObservedGeneration += int64(n - 128) },
+	func(_ *history, s *coordination.EvictionRequestStatus, n int) {
 		s.EvictionRequestCancellationPolicy = []coordination.EvictionRequestCancellationPolicy{"", "Allow", "Forbid", "Maybe"}[n%4]
 	},
 }
 
-// entryChange changes the entry of one interceptor.
-func entryChange(change func(l *life, entry *coordination.InterceptorStatus, n int)) func(*life, *coordination.EvictionRequestStatus, int) {
-	return func(l *life, status *coordination.EvictionRequestStatus, n int) {
+// entryChange returns a change of the entry of one interceptor.
+func entryChange(change func(l *history, entry *coordination.InterceptorStatus, n int)) func(*history, *coordination.EvictionRequestStatus, int) {
+	return func(l *history, status *coordination.EvictionRequestStatus, n int) {
 		if len(status.Interceptors) > 0 {
 			change(l, &status.Interceptors[n%len(status.Interceptors)], n)
 		}
@@ -109,26 +113,26 @@ func anyValue(n int) metav1.ConditionStatus {
 	return []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}[n%3]
 }
 
-// brokenInvariants returns what may never come of an update, whoever sends it. It is
-// written without regard to how the validation decides, and knows nothing of it.
+// brokenInvariants returns the invariants that an update breaks. Its implementation is independent
+// of the validation.
 func brokenInvariants(before *coordination.EvictionRequest, after *coordination.EvictionRequestStatus, now time.Time) []string {
 	var broken []string
 	for _, invariant := range []struct {
 		name  string
 		holds bool
 	}{
-		{"targets are frozen", targetsFrozen(&before.Status, after)},
+		{"targets are immutable", targetsImmutable(&before.Status, after)},
 		{"at most one is active", len(after.ActiveInterceptors) <= 1},
-		{"the active one is the first that had no turn", activeIsNext(after)},
-		{"processed is a prefix that grows by who was active", processedGrows(&before.Status, after)},
-		{"a turn ends for a reason", turnEndsForAReason(before, after, now)},
-		{"an activation has its time", activationTimed(&before.Status, after, now)},
-		{"nobody but the active one reports", onlyActiveReports(&before.Status, after)},
-		{"nobody completes that never ran", completedHaveRun(after)},
-		{"reports only go forward", reportsGoForward(&before.Status, after, now)},
-		{"the end is final", endIsFinal(&before.Status, after)},
-		{"the observed generation is one that there was", after.ObservedGeneration >= before.Status.ObservedGeneration && after.ObservedGeneration <= before.Generation},
-		{"the policy is one that the active one chose", policyChosen(&before.Status, after)},
+		{"the active one is the first that is not processed", activeIsNext(after)},
+		{"processed is a prefix that grows by the previously active one", processedGrows(&before.Status, after)},
+		{"deactivated only if completed, timed out or finished", deactivatedForAReason(before, after, now)},
+		{"an activation has its activationTime", activationHasTime(&before.Status, after, now)},
+		{"only the active one reports", onlyActiveReports(&before.Status, after)},
+		{"only interceptors that were active complete", completedWereActive(after)},
+		{"reports are monotonic", reportsMonotonic(&before.Status, after, now)},
+		{"final conditions are final", finalConditionsKept(&before.Status, after)},
+		{"the observed generation is valid", after.ObservedGeneration >= before.Status.ObservedGeneration && after.ObservedGeneration <= before.Generation},
+		{"the policy is set by the active one", policySetByActive(&before.Status, after)},
 	} {
 		if !invariant.holds {
 			broken = append(broken, invariant.name)
@@ -137,7 +141,7 @@ func brokenInvariants(before *coordination.EvictionRequest, after *coordination.
 	return broken
 }
 
-func targetsFrozen(before, after *coordination.EvictionRequestStatus) bool {
+func targetsImmutable(before, after *coordination.EvictionRequestStatus) bool {
 	targets := after.TargetInterceptors
 	if len(before.TargetInterceptors) > 0 && !slices.Equal(before.TargetInterceptors, targets) {
 		return false
@@ -170,7 +174,7 @@ func processedGrows(before, after *coordination.EvictionRequestStatus) bool {
 		had[len(had)-1] == before.ActiveInterceptors[0] && !slices.Contains(after.ActiveInterceptors, had[len(had)-1])
 }
 
-func turnEndsForAReason(before *coordination.EvictionRequest, after *coordination.EvictionRequestStatus, now time.Time) bool {
+func deactivatedForAReason(before *coordination.EvictionRequest, after *coordination.EvictionRequestStatus, now time.Time) bool {
 	if len(before.Status.ActiveInterceptors) == 0 || slices.Equal(before.Status.ActiveInterceptors, after.ActiveInterceptors) || ended(after) {
 		return true
 	}
@@ -191,7 +195,7 @@ func turnEndsForAReason(before *coordination.EvictionRequest, after *coordinatio
 	return false
 }
 
-func activationTimed(before, after *coordination.EvictionRequestStatus, now time.Time) bool {
+func activationHasTime(before, after *coordination.EvictionRequestStatus, now time.Time) bool {
 	if len(after.ActiveInterceptors) == 0 || slices.Equal(before.ActiveInterceptors, after.ActiveInterceptors) {
 		return sameTime(before.ActivationTime, after.ActivationTime)
 	}
@@ -215,7 +219,7 @@ func onlyActiveReports(before, after *coordination.EvictionRequestStatus) bool {
 	return true
 }
 
-func completedHaveRun(after *coordination.EvictionRequestStatus) bool {
+func completedWereActive(after *coordination.EvictionRequestStatus) bool {
 	for _, entry := range after.Interceptors {
 		hadTurn := slices.Contains(after.ProcessedInterceptors, entry.Name) || slices.Contains(after.ActiveInterceptors, entry.Name)
 		if entry.CompletionTime != nil && !hadTurn {
@@ -228,7 +232,7 @@ func completedHaveRun(after *coordination.EvictionRequestStatus) bool {
 	return true
 }
 
-func reportsGoForward(before, after *coordination.EvictionRequestStatus, now time.Time) bool {
+func reportsMonotonic(before, after *coordination.EvictionRequestStatus, now time.Time) bool {
 	for i, old := range before.Interceptors {
 		entry := after.Interceptors[i]
 		for _, once := range []struct{ old, new *metav1.Time }{{old.StartTime, entry.StartTime}, {old.CompletionTime, entry.CompletionTime}} {
@@ -258,7 +262,7 @@ func reportsGoForward(before, after *coordination.EvictionRequestStatus, now tim
 	return true
 }
 
-func endIsFinal(before, after *coordination.EvictionRequestStatus) bool {
+func finalConditionsKept(before, after *coordination.EvictionRequestStatus) bool {
 	value := func(status *coordination.EvictionRequestStatus, conditionType string) (values []metav1.ConditionStatus) {
 		for _, condition := range status.Conditions {
 			if condition.Type == conditionType {
@@ -285,7 +289,7 @@ func endIsFinal(before, after *coordination.EvictionRequestStatus) bool {
 		before.EvictionRequestCancellationPolicy == after.EvictionRequestCancellationPolicy
 }
 
-func policyChosen(before, after *coordination.EvictionRequestStatus) bool {
+func policySetByActive(before, after *coordination.EvictionRequestStatus) bool {
 	switch after.EvictionRequestCancellationPolicy {
 	case before.EvictionRequestCancellationPolicy:
 		return true
@@ -304,8 +308,7 @@ func sameTime(a, b *metav1.Time) bool {
 	return a == nil && b == nil || a != nil && b != nil && a.Unix() == b.Unix()
 }
 
-// isPresent tells whether a time is the present, as clocks show it that are up to 10
-// seconds wrong.
+// isPresent reports whether a time is within 10 seconds of now.
 func isPresent(value *metav1.Time, now time.Time) bool {
 	return value != nil && value.Unix() >= now.Unix()-10 && value.Unix() <= now.Unix()+10
 }

@@ -34,19 +34,19 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// strategy is what the main endpoint does with an EvictionRequest: it takes
-// metadata and spec, and leaves the status alone.
+// strategy is the strategy of the main endpoint: it updates metadata and spec, and ignores the
+// status.
 type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 }
 
-// statusStrategy is what the status endpoint does: it takes the status only.
+// statusStrategy is the strategy of the status endpoint: it updates only the status.
 type statusStrategy struct {
 	*strategy
 
-	// Clock is the server's time, which those who write a status have to agree with.
-	// A test may replace it before it starts a server.
+	// Clock is the clock of the server, with which writers of a status have to agree. A test may
+	// replace it before it starts a server.
 	Clock clock.PassiveClock
 }
 
@@ -60,8 +60,8 @@ var (
 
 func (*strategy) NamespaceScoped() bool { return true }
 
-// GetResetFields names what this endpoint ignores, so that nobody comes to own it
-// by applying it here.
+// GetResetFields returns the fields that this endpoint ignores, so that no field manager owns them
+// after an apply to this endpoint.
 func (*strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return map[fieldpath.APIVersion]*fieldpath.Set{
 		"coordination.k8s.io/v1alpha1": fieldpath.NewSet(fieldpath.MakePathOrDie("status")),
@@ -88,8 +88,8 @@ func (*strategy) AllowCreateOnUpdate() bool { return false }
 func (*strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	request, oldRequest := obj.(*coordination.EvictionRequest), old.(*coordination.EvictionRequest)
 	request.Status = oldRequest.Status
-	// The controller reports the generation that it has seen: labels, which it copies
-	// from the pod itself, must not look like new orders.
+	// The controller reports the generation that it has observed. Labels, which it copies from the
+	// pod itself, must not look like a change of the spec.
 	if !apiequality.Semantic.DeepEqual(oldRequest.Spec, request.Spec) {
 		request.Generation = oldRequest.Generation + 1
 	}
@@ -102,11 +102,11 @@ func (*strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) fi
 
 func (*strategy) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string { return nil }
 
-// AllowUnconditionalUpdate is off: a requester that replaces the object without a
-// resourceVersion would drop the requesters who joined since it read the object.
+// AllowUnconditionalUpdate returns false: a requester that replaces the object without a
+// resourceVersion would remove requesters that were added since it read the object.
 func (*strategy) AllowUnconditionalUpdate() bool { return false }
 
-// GetResetFields names what the status endpoint ignores.
+// GetResetFields returns the fields that the status endpoint ignores.
 func (*statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return map[fieldpath.APIVersion]*fieldpath.Set{
 		"coordination.k8s.io/v1alpha1": fieldpath.NewSet(
@@ -124,9 +124,8 @@ func (s *statusStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.
 	stampTimes(&request.Status, &oldRequest.Status, s.Clock.Now())
 }
 
-// truncateTimes drops fractions of seconds, which clients in some languages send and
-// which are not stored: what is immutable would else seem to change whenever such a
-// client repeats it.
+// truncateTimes removes fractions of seconds, which clients in some languages send and which are
+// not stored. Otherwise, an immutable time would seem to change when such a client sends it again.
 func truncateTimes(status *coordination.EvictionRequestStatus) {
 	status.ActivationTime = truncated(status.ActivationTime)
 	for i := range status.Conditions {
@@ -154,8 +153,8 @@ func (s *statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Ob
 	return validateDeclaratively(ctx, obj, old, errs, operation.Update)
 }
 
-// validateDeclaratively adds the rules that the markers in the API types express to
-// those that are written by hand.
+// validateDeclaratively adds the errors of declarative validation to those of the handwritten
+// validation.
 func validateDeclaratively(ctx context.Context, obj, old runtime.Object, errs field.ErrorList, op operation.Type) field.ErrorList {
 	return rest.ValidateDeclarativelyWithMigrationChecks(ctx, legacyscheme.Scheme, obj, old, errs, op, rest.WithDeclarativeEnforcement())
 }

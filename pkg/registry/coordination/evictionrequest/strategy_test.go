@@ -34,13 +34,13 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	// Registers the versions of the API group, whose declared rules are tested here.
+	// Registers the versions of the API group, whose declarative validation is tested here.
 	_ "k8s.io/kubernetes/pkg/apis/coordination/install"
 )
 
 const targetUID = "6b2a37a5-4f5c-4d3a-9d5e-0c5f6b7a8e91"
 
-// requestContext is the context of a request to an endpoint.
+// requestContext returns the context of a request to an endpoint.
 func requestContext(verb, subresource string) context.Context {
 	return genericapirequest.WithRequestInfo(genericapirequest.WithNamespace(context.Background(), "prod"), &genericapirequest.RequestInfo{
 		APIPrefix: "apis", APIGroup: "coordination.k8s.io", APIVersion: "v1alpha1", Namespace: "prod",
@@ -48,7 +48,7 @@ func requestContext(verb, subresource string) context.Context {
 	})
 }
 
-// newRequest returns a valid stored request, as varied by the changes.
+// newRequest returns a valid stored request with the given changes.
 func newRequest(changes ...func(*coordination.EvictionRequest)) *coordination.EvictionRequest {
 	request := &coordination.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: targetUID, ResourceVersion: "1", Generation: 3},
@@ -90,7 +90,7 @@ func having(change func(*coordination.EvictionRequestStatus)) func(*coordination
 	return func(request *coordination.EvictionRequest) { change(&request.Status) }
 }
 
-// numbered returns that many different names.
+// numbered returns count different names.
 func numbered(count int) []string {
 	var names []string
 	for i := range count {
@@ -101,13 +101,13 @@ func numbered(count int) []string {
 
 func TestStrategyBasics(t *testing.T) {
 	if !Strategy.NamespaceScoped() {
-		t.Error("requests must be namespaced: so are pods")
+		t.Error("requests must be namespaced, like pods")
 	}
 	if Strategy.AllowCreateOnUpdate() {
 		t.Error("an update must not create a request")
 	}
 	if Strategy.AllowUnconditionalUpdate() || StatusStrategy.AllowUnconditionalUpdate() {
-		t.Error("an update without a resourceVersion must be refused: it would drop requesters who joined")
+		t.Error("an update without a resourceVersion must be rejected: it could remove other requesters")
 	}
 	request := newRequest()
 	Strategy.Canonicalize(request)
@@ -142,10 +142,10 @@ func TestPrepareForUpdate(t *testing.T) {
 	tests := map[string]struct {
 		changed, want *coordination.EvictionRequest
 	}{
-		"labels are no new order":           {changed: newRequest(labelled), want: newRequest(labelled, observed)},
-		"a requester who joins is":          {changed: newRequest(requestedBy("a.example.com", "b.example.com")), want: newRequest(requestedBy("a.example.com", "b.example.com"), generation(4), observed)},
-		"the last requester who leaves is":  {changed: newRequest(requestedBy()), want: newRequest(requestedBy(), generation(4), observed)},
-		"the status cannot be changed here": {changed: newRequest(otherStatus), want: newRequest(observed)},
+		"labels do not change the generation":                {changed: newRequest(labelled), want: newRequest(labelled, observed)},
+		"a new requester changes the generation":             {changed: newRequest(requestedBy("a.example.com", "b.example.com")), want: newRequest(requestedBy("a.example.com", "b.example.com"), generation(4), observed)},
+		"removing the last requester changes the generation": {changed: newRequest(requestedBy()), want: newRequest(requestedBy(), generation(4), observed)},
+		"the status is ignored":                              {changed: newRequest(otherStatus), want: newRequest(observed)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestPrepareForUpdate(t *testing.T) {
 	}
 }
 
-// An empty list and no list are the same order.
+// An empty list is equal to no list.
 func TestPrepareForUpdateWithoutRequesters(t *testing.T) {
 	changed := newRequest(requestedBy())
 	changed.Spec.Requesters = []coordination.Requester{}
@@ -171,7 +171,7 @@ func TestPrepareForUpdateWithoutRequesters(t *testing.T) {
 	}
 }
 
-// The status endpoint takes the status and managedFields, which record who wrote it.
+// The status endpoint updates the status and managedFields.
 func TestPrepareForStatusUpdate(t *testing.T) {
 	managed := []metav1.ManagedFieldsEntry{{Manager: "a.example.com", Subresource: "status"}}
 	changed := newRequest(requestedBy("other.example.com"), deadlineOf(120), func(request *coordination.EvictionRequest) {
@@ -223,10 +223,10 @@ func TestValidateCreate(t *testing.T) {
 		request *coordination.EvictionRequest
 		want    field.ErrorList
 	}{
-		"valid":                     {request: newRequest()},
-		"the shortest deadline":     {request: newRequest(deadlineOf(120))},
-		"the longest deadline":      {request: newRequest(deadlineOf(21600))},
-		"as many requesters as fit": {request: newRequest(requestedBy(numbered(100)...))},
+		"valid":                            {request: newRequest()},
+		"the shortest deadline":            {request: newRequest(deadlineOf(120))},
+		"the longest deadline":             {request: newRequest(deadlineOf(21600))},
+		"the maximum number of requesters": {request: newRequest(requestedBy(numbered(100)...))},
 		"without a deadline, which defaulting prevents": {
 			request: newRequest(withoutDeadline),
 			want:    field.ErrorList{field.Required(spec.Child("heartbeatDeadlineSeconds"), "")},
@@ -243,7 +243,7 @@ func TestValidateCreate(t *testing.T) {
 			request: newRequest(requestedBy(numbered(101)...)),
 			want:    field.ErrorList{field.TooMany(spec.Child("requesters"), 101, 100).WithOrigin("maxItems")},
 		},
-		"twice the same requester": {
+		"a duplicate requester": {
 			request: newRequest(requestedBy("a.example.com", "a.example.com")),
 			want:    field.ErrorList{field.Duplicate(spec.Child("requesters").Index(1), nil)},
 		},
@@ -267,7 +267,7 @@ func TestValidateCreate(t *testing.T) {
 			request: newRequest(targetPod(&coordination.LocalPodReference{Name: "web-0"})),
 			want:    field.ErrorList{field.Required(pod.Child("uid"), "")},
 		},
-		"a UID that is none": {
+		"an invalid UID": {
 			request: newRequest(withUID("web-0")),
 			want:    field.ErrorList{field.Invalid(pod.Child("uid"), nil, "").WithOrigin("format=k8s-uuid")},
 		},
@@ -297,9 +297,9 @@ func TestValidateUpdate(t *testing.T) {
 		changed *coordination.EvictionRequest
 		want    field.ErrorList
 	}{
-		"unchanged":                 {changed: newRequest()},
-		"a requester joins":         {changed: newRequest(requestedBy("a.example.com", "drain.example.com"))},
-		"the last requester leaves": {changed: newRequest(requestedBy())},
+		"unchanged":                     {changed: newRequest()},
+		"a requester is added":          {changed: newRequest(requestedBy("a.example.com", "drain.example.com"))},
+		"the last requester is removed": {changed: newRequest(requestedBy())},
 		"another target": {
 			changed: newRequest(targetPod(&coordination.LocalPodReference{Name: "web-1", UID: targetUID})),
 			want:    immutable(spec.Child("target")),
@@ -329,8 +329,8 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// What the markers in the API types declare of the status, together with the rules
-// that are written by hand, whose own tests say more.
+// The declarative validation of the status, together with the handwritten validation, which has
+// more tests of its own.
 func TestValidateStatusUpdate(t *testing.T) {
 	status := field.NewPath("status")
 	targets, active, processed, reports := status.Child("targetInterceptors"), status.Child("activeInterceptors"), status.Child("processedInterceptors"), status.Child("interceptors")
@@ -349,7 +349,7 @@ func TestValidateStatusUpdate(t *testing.T) {
 			}
 		})
 	}
-	saying := func(length int) func(*coordination.EvictionRequest) {
+	withMessage := func(length int) func(*coordination.EvictionRequest) {
 		return having(func(status *coordination.EvictionRequestStatus) {
 			status.Interceptors[0].Message = strings.Repeat("é", length)
 		})
@@ -358,47 +358,47 @@ func TestValidateStatusUpdate(t *testing.T) {
 		return having(func(status *coordination.EvictionRequestStatus) { status.Interceptors[0].Retries = retries })
 	}
 	const a, imperative = "a.example.com", "imperative-eviction.k8s.io"
-	ready, begun := newRequest(initialized(a, imperative)), newRequest(initialized(a, imperative), turnOf(a))
-	last := newRequest(initialized(imperative), turnOf(imperative))
+	ready, begun := newRequest(initialized(a, imperative)), newRequest(initialized(a, imperative), activeAfter(a))
+	last := newRequest(initialized(imperative), activeAfter(imperative))
 	all := append(numbered(15), imperative)
-	lastOfAll := newRequest(initialized(all...), turnOf(imperative, all[:15]...), completed(15))
+	lastOfAll := newRequest(initialized(all...), activeAfter(imperative, all[:15]...), completed(15))
 	beyond := append(numbered(16), imperative)
 
 	tests := map[string]struct {
 		old, changed *coordination.EvictionRequest
 		want         field.ErrorList
 	}{
-		"unchanged":               {old: newRequest(), changed: newRequest()},
-		"as many targets as fit":  {old: newRequest(), changed: newRequest(initialized(all...))},
-		"one target too many":     {old: newRequest(), changed: newRequest(initialized(beyond...)), want: field.ErrorList{tooMany(targets, 17, 16), tooMany(reports, 17, 16)}},
-		"twice the same target":   {old: newRequest(), changed: newRequest(initialized(a, a, imperative)), want: field.ErrorList{field.Duplicate(targets.Index(1), nil), field.Duplicate(reports.Index(1), nil)}},
-		"a target without a name": {old: newRequest(), changed: newRequest(initialized("", imperative)), want: field.ErrorList{field.Required(targets.Index(0).Child("name"), ""), field.Required(reports.Index(0).Child("name"), "")}},
-		"one active":              {old: ready, changed: begun},
+		"unchanged":                     {old: newRequest(), changed: newRequest()},
+		"the maximum number of targets": {old: newRequest(), changed: newRequest(initialized(all...))},
+		"one target too many":           {old: newRequest(), changed: newRequest(initialized(beyond...)), want: field.ErrorList{tooMany(targets, 17, 16), tooMany(reports, 17, 16)}},
+		"a duplicate target":            {old: newRequest(), changed: newRequest(initialized(a, a, imperative)), want: field.ErrorList{field.Duplicate(targets.Index(1), nil), field.Duplicate(reports.Index(1), nil)}},
+		"a target without a name":       {old: newRequest(), changed: newRequest(initialized("", imperative)), want: field.ErrorList{field.Required(targets.Index(0).Child("name"), ""), field.Required(reports.Index(0).Child("name"), "")}},
+		"one active":                    {old: ready, changed: begun},
 		"two active": {
-			old: ready, changed: newRequest(initialized(a, imperative), turnOf(a), having(func(status *coordination.EvictionRequestStatus) {
+			old: ready, changed: newRequest(initialized(a, imperative), activeAfter(a), having(func(status *coordination.EvictionRequestStatus) {
 				status.ActiveInterceptors = append(status.ActiveInterceptors, imperative)
 			})),
 			want: field.ErrorList{tooMany(active, 2, 1)},
 		},
-		"as many processed as fit":         {old: lastOfAll, changed: newRequest(initialized(all...), turnOf("", all...), completed(15))},
-		"one processed too many":           {old: newRequest(), changed: newRequest(turnOf("", beyond...)), want: field.ErrorList{tooMany(processed, 17, 16), handWritten(processed)}},
-		"twice the same processed":         {old: newRequest(), changed: newRequest(turnOf("", a, a)), want: field.ErrorList{field.Duplicate(processed.Index(1), nil), handWritten(processed)}},
-		"the longest message":              {old: begun, changed: newRequest(initialized(a, imperative), turnOf(a), saying(32768))},
-		"a message that is too long":       {old: begun, changed: newRequest(initialized(a, imperative), turnOf(a), saying(32769)), want: field.ErrorList{field.TooLong(reports.Index(0).Child("message"), nil, 32768).WithOrigin("maxLength")}},
-		"a retry":                          {old: last, changed: newRequest(initialized(imperative), turnOf(imperative), retried(1))},
-		"less than no retries":             {old: last, changed: newRequest(initialized(imperative), turnOf(imperative), retried(-1)), want: field.ErrorList{field.Invalid(reports.Index(0).Child("retries"), nil, "").WithOrigin("minimum")}},
-		"cancellation allowed":             {old: begun, changed: newRequest(initialized(a, imperative), turnOf(a), policy("Allow"))},
-		"cancellation forbidden":           {old: begun, changed: newRequest(initialized(a, imperative), turnOf(a), policy("Forbid"))},
-		"another cancellation policy":      {old: begun, changed: newRequest(initialized(a, imperative), turnOf(a), policy("Maybe")), want: field.ErrorList{field.NotSupported[string](status.Child("evictionRequestCancellationPolicy"), "Maybe", nil)}},
-		"as many conditions as fit":        {old: newRequest(), changed: newRequest(conditions(numbered(100)...))},
-		"one condition of others too many": {old: newRequest(), changed: newRequest(conditions(numbered(101)...)), want: field.ErrorList{field.Forbidden(status.Child("conditions"), "").MarkFromImperative()}},
-		"full of conditions, blocked":      {old: newRequest(conditions(numbered(100)...)), changed: newRequest(conditions(append(numbered(100), "Blocked", "InterceptorUnresponsive")...))},
-		"full of conditions, and the end":  {old: newRequest(conditions(numbered(100)...)), changed: newRequest(conditions(append(numbered(100), "Blocked", "InterceptorUnresponsive", "Evicted")...))},
-		"more than full, and the end":      {old: newRequest(conditions(numbered(101)...)), changed: newRequest(conditions(append(numbered(101), "Evicted")...))},
-		"more than full, and one more":     {old: newRequest(conditions(numbered(101)...)), changed: newRequest(conditions(numbered(102)...)), want: field.ErrorList{field.Forbidden(status.Child("conditions"), "").MarkFromImperative()}},
-		"far too many conditions":          {old: newRequest(), changed: newRequest(conditions(numbered(105)...)), want: field.ErrorList{tooMany(status.Child("conditions"), 105, 104), field.Forbidden(status.Child("conditions"), "").MarkFromImperative()}},
-		"twice the same condition":         {old: newRequest(), changed: newRequest(conditions("Example", "Example")), want: field.ErrorList{field.Duplicate(status.Child("conditions").Index(1), nil)}},
-		"a condition without a valid type": {old: newRequest(), changed: newRequest(conditions("not valid")), want: field.ErrorList{field.Invalid(status.Child("conditions").Index(0).Child("type"), nil, "").WithOrigin("format=k8s-label-key").MarkFromImperative()}},
+		"the maximum number of processed":               {old: lastOfAll, changed: newRequest(initialized(all...), activeAfter("", all...), completed(15))},
+		"one processed too many":                        {old: newRequest(), changed: newRequest(activeAfter("", beyond...)), want: field.ErrorList{tooMany(processed, 17, 16), handWritten(processed)}},
+		"a duplicate processed":                         {old: newRequest(), changed: newRequest(activeAfter("", a, a)), want: field.ErrorList{field.Duplicate(processed.Index(1), nil), handWritten(processed)}},
+		"the longest message":                           {old: begun, changed: newRequest(initialized(a, imperative), activeAfter(a), withMessage(32768))},
+		"a message that is too long":                    {old: begun, changed: newRequest(initialized(a, imperative), activeAfter(a), withMessage(32769)), want: field.ErrorList{field.TooLong(reports.Index(0).Child("message"), nil, 32768).WithOrigin("maxLength")}},
+		"a retry":                                       {old: last, changed: newRequest(initialized(imperative), activeAfter(imperative), retried(1))},
+		"negative retries":                              {old: last, changed: newRequest(initialized(imperative), activeAfter(imperative), retried(-1)), want: field.ErrorList{field.Invalid(reports.Index(0).Child("retries"), nil, "").WithOrigin("minimum")}},
+		"cancellation allowed":                          {old: begun, changed: newRequest(initialized(a, imperative), activeAfter(a), policy("Allow"))},
+		"cancellation forbidden":                        {old: begun, changed: newRequest(initialized(a, imperative), activeAfter(a), policy("Forbid"))},
+		"another cancellation policy":                   {old: begun, changed: newRequest(initialized(a, imperative), activeAfter(a), policy("Maybe")), want: field.ErrorList{field.NotSupported[string](status.Child("evictionRequestCancellationPolicy"), "Maybe", nil)}},
+		"the maximum number of conditions":              {old: newRequest(), changed: newRequest(conditions(numbered(100)...))},
+		"one foreign condition too many":                {old: newRequest(), changed: newRequest(conditions(numbered(101)...)), want: field.ErrorList{field.Forbidden(status.Child("conditions"), "").MarkFromImperative()}},
+		"all foreign conditions, blocked":               {old: newRequest(conditions(numbered(100)...)), changed: newRequest(conditions(append(numbered(100), "Blocked", "InterceptorUnresponsive")...))},
+		"all foreign conditions, evicted":               {old: newRequest(conditions(numbered(100)...)), changed: newRequest(conditions(append(numbered(100), "Blocked", "InterceptorUnresponsive", "Evicted")...))},
+		"too many foreign conditions stored, evicted":   {old: newRequest(conditions(numbered(101)...)), changed: newRequest(conditions(append(numbered(101), "Evicted")...))},
+		"too many foreign conditions stored, one added": {old: newRequest(conditions(numbered(101)...)), changed: newRequest(conditions(numbered(102)...)), want: field.ErrorList{field.Forbidden(status.Child("conditions"), "").MarkFromImperative()}},
+		"far too many conditions":                       {old: newRequest(), changed: newRequest(conditions(numbered(105)...)), want: field.ErrorList{tooMany(status.Child("conditions"), 105, 104), field.Forbidden(status.Child("conditions"), "").MarkFromImperative()}},
+		"a duplicate condition":                         {old: newRequest(), changed: newRequest(conditions("Example", "Example")), want: field.ErrorList{field.Duplicate(status.Child("conditions").Index(1), nil)}},
+		"a condition without a valid type":              {old: newRequest(), changed: newRequest(conditions("not valid")), want: field.ErrorList{field.Invalid(status.Child("conditions").Index(0).Child("type"), nil, "").WithOrigin("format=k8s-label-key").MarkFromImperative()}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -407,7 +407,7 @@ func TestValidateStatusUpdate(t *testing.T) {
 	}
 }
 
-// noon is when turns begin in these tests.
+// noon is the activationTime in these tests.
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 func statusStrategyAt(now time.Time) *statusStrategy {
@@ -423,8 +423,8 @@ func initialized(names ...string) func(*coordination.EvictionRequest) {
 	})
 }
 
-// turnOf makes that interceptor active, or none, after those that had their turn.
-func turnOf(name string, processed ...string) func(*coordination.EvictionRequest) {
+// activeAfter makes the named interceptor active, or none, after the processed ones.
+func activeAfter(name string, processed ...string) func(*coordination.EvictionRequest) {
 	return having(func(status *coordination.EvictionRequestStatus) {
 		status.ProcessedInterceptors = processed
 		if len(status.TargetInterceptors) > 0 {
@@ -436,7 +436,7 @@ func turnOf(name string, processed ...string) func(*coordination.EvictionRequest
 	})
 }
 
-// completed has the interceptor at that index complete its turn.
+// completed completes the interceptor with that index.
 func completed(index int) func(*coordination.EvictionRequest) {
 	return having(func(status *coordination.EvictionRequestStatus) {
 		now := &metav1.Time{Time: noon}
@@ -445,9 +445,9 @@ func completed(index int) func(*coordination.EvictionRequest) {
 	})
 }
 
-// The time of the server is that of the injected clock.
+// The strategy uses the injected clock.
 func TestStatusStrategyClock(t *testing.T) {
-	ready, begun := newRequest(initialized("a.example.com", "imperative-eviction.k8s.io")), newRequest(initialized("a.example.com", "imperative-eviction.k8s.io"), turnOf("a.example.com"))
+	ready, begun := newRequest(initialized("a.example.com", "imperative-eviction.k8s.io")), newRequest(initialized("a.example.com", "imperative-eviction.k8s.io"), activeAfter("a.example.com"))
 	for now, wantErrors := range map[time.Time]int{noon: 0, noon.Add(10 * time.Second): 0, noon.Add(11 * time.Second): 1} {
 		errs := statusStrategyAt(now).ValidateUpdate(requestContext("update", "status"), begun, ready)
 		if len(errs) != wantErrors {
@@ -459,7 +459,7 @@ func TestStatusStrategyClock(t *testing.T) {
 	}
 }
 
-// Fractions of seconds are not stored, so they make no difference either.
+// Fractions of seconds are removed, because they are not stored.
 func TestPrepareForStatusUpdateDropsFractions(t *testing.T) {
 	times := func(offset time.Duration) func(*coordination.EvictionRequest) {
 		return having(func(status *coordination.EvictionRequestStatus) {

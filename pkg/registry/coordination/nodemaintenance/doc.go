@@ -14,5 +14,5 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package nodemaintenance decides what the API server lets through of NodeMaintenances.
+// Package nodemaintenance implements the strategies of the API server for NodeMaintenances.
 package nodemaintenance

@@ -32,14 +32,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// strategy is what the main endpoint does with a NodeMaintenance: it takes metadata
-// and spec, and leaves the status alone.
+// strategy is the strategy of the main endpoint: it updates metadata and spec, and ignores the
+// status.
 type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 }
 
-// statusStrategy is what the status endpoint does: it takes the status only.
+// statusStrategy is the strategy of the status endpoint: it updates only the status.
 type statusStrategy struct {
 	*strategy
 }
@@ -54,8 +54,8 @@ var (
 
 func (*strategy) NamespaceScoped() bool { return false }
 
-// GetResetFields names what this endpoint ignores, so that nobody comes to own it
-// by applying it here.
+// GetResetFields returns the fields that this endpoint ignores, so that no field manager owns them
+// after an apply to this endpoint.
 func (*strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return map[fieldpath.APIVersion]*fieldpath.Set{
 		"coordination.k8s.io/v1alpha1": fieldpath.NewSet(fieldpath.MakePathOrDie("status")),
@@ -94,11 +94,11 @@ func (*strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) fi
 
 func (*strategy) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string { return nil }
 
-// AllowUnconditionalUpdate is on, as for most kinds: an object that is replaced without
-// a resourceVersion loses nothing of anybody else, and stages never go back.
+// AllowUnconditionalUpdate returns true, as for most kinds: replacing an object without a
+// resourceVersion removes nothing that other clients have added, and stages never go back.
 func (*strategy) AllowUnconditionalUpdate() bool { return true }
 
-// GetResetFields names what the status endpoint ignores.
+// GetResetFields returns the fields that the status endpoint ignores.
 func (*statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return map[fieldpath.APIVersion]*fieldpath.Set{
 		"coordination.k8s.io/v1alpha1": fieldpath.NewSet(
@@ -119,8 +119,8 @@ func (*statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Obje
 	return validateDeclaratively(ctx, obj, old, errs, operation.Update)
 }
 
-// validateDeclaratively adds the rules that the markers in the API types express to
-// those that are written by hand.
+// validateDeclaratively adds the errors of declarative validation to those of the handwritten
+// validation.
 func validateDeclaratively(ctx context.Context, obj, old runtime.Object, errs field.ErrorList, op operation.Type) field.ErrorList {
 	return rest.ValidateDeclarativelyWithMigrationChecks(ctx, legacyscheme.Scheme, obj, old, errs, op, rest.WithDeclarativeEnforcement())
 }

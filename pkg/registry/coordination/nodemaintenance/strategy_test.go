@@ -31,11 +31,11 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	// Registers the versions of the API group, whose declared rules are tested here.
+	// Registers the versions of the API group, whose declarative validation is tested here.
 	_ "k8s.io/kubernetes/pkg/apis/coordination/install"
 )
 
-// requestContext is the context of a request to an endpoint.
+// requestContext returns the context of a request to an endpoint.
 func requestContext(verb, subresource string) context.Context {
 	return genericapirequest.WithRequestInfo(context.Background(), &genericapirequest.RequestInfo{
 		APIPrefix: "apis", APIGroup: "coordination.k8s.io", APIVersion: "v1alpha1",
@@ -43,10 +43,10 @@ func requestContext(verb, subresource string) context.Context {
 	})
 }
 
-// change varies a maintenance.
+// change changes a maintenance.
 type change func(*coordination.NodeMaintenance)
 
-// newMaintenance returns a valid stored maintenance, as varied by the changes.
+// newMaintenance returns a valid stored maintenance with the given changes.
 func newMaintenance(changes ...change) *coordination.NodeMaintenance {
 	maintenance := &coordination.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{Name: "upgrade", ResourceVersion: "1", Generation: 3},
@@ -68,7 +68,7 @@ func nodesOf(pool string) *core.NodeSelector {
 	}}}
 }
 
-// plan returns a valid plan of that many entries.
+// plan returns a valid plan of the given length.
 func plan(length int) []core.DrainPlanEntry {
 	var plan []core.DrainPlanEntry
 	for i := range length {
@@ -145,13 +145,13 @@ func TestPrepareForUpdate(t *testing.T) {
 	finalized := func(m *coordination.NodeMaintenance) { m.Finalizers = []string{coordination.NodeMaintenanceFinalizer} }
 	drain := inStage(coordination.NodeMaintenanceStageDrain)
 	tests := map[string]struct{ changed, want *coordination.NodeMaintenance }{
-		"nothing":                           {changed: newMaintenance(), want: newMaintenance(observed(3))},
-		"labels are no new order":           {changed: newMaintenance(labelled), want: newMaintenance(labelled, observed(3))},
-		"a finalizer is none":               {changed: newMaintenance(finalized), want: newMaintenance(finalized, observed(3))},
-		"a stage is":                        {changed: newMaintenance(drain), want: newMaintenance(drain, next, observed(3))},
-		"other nodes are":                   {changed: newMaintenance(selecting(nodesOf("new"))), want: newMaintenance(selecting(nodesOf("new")), next, observed(3))},
-		"a reason is":                       {changed: newMaintenance(because("firmware")), want: newMaintenance(because("firmware"), next, observed(3))},
-		"the status cannot be changed here": {changed: newMaintenance(observed(2), started(coordination.NodeMaintenanceStageDrain)), want: newMaintenance(observed(3))},
+		"nothing":                                    {changed: newMaintenance(), want: newMaintenance(observed(3))},
+		"labels do not change the generation":        {changed: newMaintenance(labelled), want: newMaintenance(labelled, observed(3))},
+		"a finalizer does not change the generation": {changed: newMaintenance(finalized), want: newMaintenance(finalized, observed(3))},
+		"a stage changes the generation":             {changed: newMaintenance(drain), want: newMaintenance(drain, next, observed(3))},
+		"other nodes change the generation":          {changed: newMaintenance(selecting(nodesOf("new"))), want: newMaintenance(selecting(nodesOf("new")), next, observed(3))},
+		"a reason changes the generation":            {changed: newMaintenance(because("firmware")), want: newMaintenance(because("firmware"), next, observed(3))},
+		"the status is ignored":                      {changed: newMaintenance(observed(2), started(coordination.NodeMaintenanceStageDrain)), want: newMaintenance(observed(3))},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestPrepareForUpdate(t *testing.T) {
 	}
 }
 
-// An empty plan and no plan are the same order.
+// An empty plan is equal to no plan.
 func TestPrepareForUpdateWithoutPlan(t *testing.T) {
 	changed := newMaintenance(withPlan([]core.DrainPlanEntry{}))
 	Strategy.PrepareForUpdate(context.Background(), changed, newMaintenance(withPlan(nil)))
@@ -176,7 +176,7 @@ func TestPrepareForUpdateWithoutPlan(t *testing.T) {
 	}
 }
 
-// The status endpoint takes the status and managedFields, which record who wrote it.
+// The status endpoint updates the status and managedFields.
 func TestPrepareForStatusUpdate(t *testing.T) {
 	managed := []metav1.ManagedFieldsEntry{{Manager: "a.example.com", Subresource: "status"}}
 	changed := newMaintenance(inStage(coordination.NodeMaintenanceStageComplete), selecting(nodesOf("new")), withPlan(nil), because("other"), observed(3),
@@ -212,8 +212,8 @@ func TestResetFields(t *testing.T) {
 	}
 }
 
-// What the markers in the API types declare, together with the rules that are written
-// by hand, whose own tests say more: each fault is reported once.
+// The declarative validation together with the handwritten validation, which has more tests of its
+// own: each error is reported once.
 func TestValidateCreate(t *testing.T) {
 	spec := field.NewPath("spec")
 	unknownStage := field.NotSupported(spec.Child("stage"), coordination.NodeMaintenanceStage("Pause"), []coordination.NodeMaintenanceStage{"Complete", "Cordon", "Drain", "Idle"})
@@ -221,13 +221,13 @@ func TestValidateCreate(t *testing.T) {
 		maintenance *coordination.NodeMaintenance
 		want        field.ErrorList
 	}{
-		"valid":                    {maintenance: newMaintenance()},
-		"as many entries as fit":   {maintenance: newMaintenance(withPlan(plan(100)))},
-		"no plan":                  {maintenance: newMaintenance(withPlan(nil))},
-		"the longest reason":       {maintenance: newMaintenance(because(strings.Repeat("é", 1024)))},
-		"no selector":              {maintenance: newMaintenance(selecting(nil)), want: field.ErrorList{field.Required(spec.Child("nodeSelector"), "")}},
-		"a selector without terms": {maintenance: newMaintenance(selecting(&core.NodeSelector{})), want: field.ErrorList{field.Required(spec.Child("nodeSelector", "nodeSelectorTerms"), "").MarkFromImperative()}},
-		"an unknown stage":         {maintenance: newMaintenance(inStage("Pause")), want: field.ErrorList{unknownStage}},
+		"valid":                         {maintenance: newMaintenance()},
+		"the maximum number of entries": {maintenance: newMaintenance(withPlan(plan(100)))},
+		"no plan":                       {maintenance: newMaintenance(withPlan(nil))},
+		"the longest reason":            {maintenance: newMaintenance(because(strings.Repeat("é", 1024)))},
+		"no selector":                   {maintenance: newMaintenance(selecting(nil)), want: field.ErrorList{field.Required(spec.Child("nodeSelector"), "")}},
+		"a selector without terms":      {maintenance: newMaintenance(selecting(&core.NodeSelector{})), want: field.ErrorList{field.Required(spec.Child("nodeSelector", "nodeSelectorTerms"), "").MarkFromImperative()}},
+		"an unknown stage":              {maintenance: newMaintenance(inStage("Pause")), want: field.ErrorList{unknownStage}},
 		"no stage, which defaulting prevents": {
 			maintenance: newMaintenance(inStage("")), want: field.ErrorList{field.Required(spec.Child("stage"), "")},
 		},
@@ -237,7 +237,7 @@ func TestValidateCreate(t *testing.T) {
 		"a reason that is too long": {
 			maintenance: newMaintenance(because(strings.Repeat("é", 1025))), want: field.ErrorList{field.TooLong(spec.Child("reason"), nil, 1024).WithOrigin("maxLength")},
 		},
-		"twice the same entry": {
+		"a duplicate entry": {
 			maintenance: newMaintenance(withPlan(append(plan(1), plan(1)...))), want: field.ErrorList{field.Duplicate(spec.Child("drainPlan").Index(1), nil).MarkFromImperative()},
 		},
 	}
@@ -309,21 +309,21 @@ func TestValidateStatusUpdate(t *testing.T) {
 		old, changed *coordination.NodeMaintenance
 		want         field.ErrorList
 	}{
-		"unchanged":                  {old: newMaintenance(), changed: newMaintenance()},
-		"every stage":                {old: newMaintenance(started(idle)), changed: newMaintenance(started(idle, cordon, drain, complete))},
-		"twice the same stage":       {old: newMaintenance(), changed: newMaintenance(started(drain, drain)), want: field.ErrorList{field.Duplicate(stages.Index(1), nil)}},
-		"an unknown stage":           {old: newMaintenance(), changed: newMaintenance(started("Pause")), want: field.ErrorList{field.NotSupported[string](stages.Index(0).Child("name"), "Pause", nil)}},
-		"a stage without a name":     {old: newMaintenance(), changed: newMaintenance(started("")), want: field.ErrorList{field.Required(stages.Index(0).Child("name"), "")}},
-		"a stage is removed":         {old: newMaintenance(started(idle)), changed: newMaintenance(), want: field.ErrorList{field.Forbidden(stages, "").MarkFromImperative()}},
-		"more stages than there are": {old: newMaintenance(), changed: newMaintenance(started(idle, cordon, drain, complete, idle)), want: field.ErrorList{field.TooMany(stages, 5, 4).WithOrigin("maxItems")}},
-		"a position":                 {old: newMaintenance(position(0)), changed: newMaintenance(position(1))},
-		"a position below zero":      {old: newMaintenance(), changed: newMaintenance(position(-1)), want: field.ErrorList{field.Invalid(positionPath, nil, "").WithOrigin("minimum")}},
-		"back":                       {old: newMaintenance(position(1)), changed: newMaintenance(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "").MarkFromImperative()}},
-		"fewer than no nodes":        {old: newMaintenance(), changed: newMaintenance(nodes(-1)), want: field.ErrorList{field.Invalid(status.Child("selectedNodes"), nil, "").WithOrigin("minimum").MarkFromImperative()}},
-		"as many conditions as fit":  {old: newMaintenance(), changed: newMaintenance(conditions(numbered(100)...))},
-		"one condition too many":     {old: newMaintenance(), changed: newMaintenance(conditions(numbered(101)...)), want: field.ErrorList{field.TooMany(conditionsPath, 101, 100).WithOrigin("maxItems")}},
-		"twice the same condition":   {old: newMaintenance(), changed: newMaintenance(conditions("Drained", "Drained")), want: field.ErrorList{field.Duplicate(conditionsPath.Index(1), nil)}},
-		"a condition of no valid type": {
+		"unchanged":                        {old: newMaintenance(), changed: newMaintenance()},
+		"every stage":                      {old: newMaintenance(started(idle)), changed: newMaintenance(started(idle, cordon, drain, complete))},
+		"a duplicate stage":                {old: newMaintenance(), changed: newMaintenance(started(drain, drain)), want: field.ErrorList{field.Duplicate(stages.Index(1), nil)}},
+		"an unknown stage":                 {old: newMaintenance(), changed: newMaintenance(started("Pause")), want: field.ErrorList{field.NotSupported[string](stages.Index(0).Child("name"), "Pause", nil)}},
+		"a stage without a name":           {old: newMaintenance(), changed: newMaintenance(started("")), want: field.ErrorList{field.Required(stages.Index(0).Child("name"), "")}},
+		"a stage is removed":               {old: newMaintenance(started(idle)), changed: newMaintenance(), want: field.ErrorList{field.Forbidden(stages, "").MarkFromImperative()}},
+		"too many stages":                  {old: newMaintenance(), changed: newMaintenance(started(idle, cordon, drain, complete, idle)), want: field.ErrorList{field.TooMany(stages, 5, 4).WithOrigin("maxItems")}},
+		"a position":                       {old: newMaintenance(position(0)), changed: newMaintenance(position(1))},
+		"a negative position":              {old: newMaintenance(), changed: newMaintenance(position(-1)), want: field.ErrorList{field.Invalid(positionPath, nil, "").WithOrigin("minimum")}},
+		"a lower position":                 {old: newMaintenance(position(1)), changed: newMaintenance(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "").MarkFromImperative()}},
+		"a negative number of nodes":       {old: newMaintenance(), changed: newMaintenance(nodes(-1)), want: field.ErrorList{field.Invalid(status.Child("selectedNodes"), nil, "").WithOrigin("minimum").MarkFromImperative()}},
+		"the maximum number of conditions": {old: newMaintenance(), changed: newMaintenance(conditions(numbered(100)...))},
+		"one condition too many":           {old: newMaintenance(), changed: newMaintenance(conditions(numbered(101)...)), want: field.ErrorList{field.TooMany(conditionsPath, 101, 100).WithOrigin("maxItems")}},
+		"a duplicate condition":            {old: newMaintenance(), changed: newMaintenance(conditions("Drained", "Drained")), want: field.ErrorList{field.Duplicate(conditionsPath.Index(1), nil)}},
+		"a condition with an invalid type": {
 			old: newMaintenance(), changed: newMaintenance(conditions("not valid")), want: field.ErrorList{field.Invalid(conditionsPath.Index(0).Child("type"), nil, "").WithOrigin("format=k8s-label-key").MarkFromImperative()},
 		},
 	}

@@ -29,8 +29,8 @@ import (
 	nodemaintenancestorage "k8s.io/kubernetes/pkg/registry/coordination/nodemaintenance/storage"
 )
 
-// v1alpha1Storage serves the kinds that are about pods and nodes. A generic control
-// plane has neither, so it serves none of them, whatever its --runtime-config says.
+// v1alpha1Storage returns the storage of the kinds for pods and nodes. A generic control plane has
+// neither, so it serves none of these kinds, even if --runtime-config enables them.
 func (p RESTStorageProvider) v1alpha1Storage(apiResourceConfigSource serverstorage.APIResourceConfigSource, restOptionsGetter generic.RESTOptionsGetter) (map[string]rest.Storage, error) {
 	storage := map[string]rest.Storage{}
 	if p.serves("evictionrequests", features.EvictionRequestAPI, apiResourceConfigSource) {
@@ -50,7 +50,7 @@ func (p RESTStorageProvider) v1alpha1Storage(apiResourceConfigSource serverstora
 	return storage, nil
 }
 
-// serves tells whether the resource is enabled, by the configuration and by its gate.
+// serves reports whether the resource is enabled by the configuration and by its feature gate.
 func (p RESTStorageProvider) serves(resource string, gate featuregate.Feature, apiResourceConfigSource serverstorage.APIResourceConfigSource) bool {
 	if !p.KubeAPIServer || !apiResourceConfigSource.ResourceEnabled(coordinationv1alpha1.SchemeGroupVersion.WithResource(resource)) {
 		return false

@@ -39,7 +39,7 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/coordination/install"
 )
 
-// servedVersion is the --runtime-config of the version: on or off.
+// servedVersion returns a --runtime-config that enables the version or not.
 func servedVersion(enabled bool) *serverstorage.ResourceConfig {
 	config := serverstorage.NewResourceConfig()
 	if enabled {
@@ -48,15 +48,14 @@ func servedVersion(enabled bool) *serverstorage.ResourceConfig {
 	return config
 }
 
-// setGates sets both gates; that of NodeMaintenances needs the other one.
+// setGates sets both gates. DeclarativeNodeMaintenance requires EvictionRequestAPI.
 func setGates(t *testing.T, evictionRequests, nodeMaintenances bool) {
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
 		features.EvictionRequestAPI: evictionRequests, features.DeclarativeNodeMaintenance: nodeMaintenances,
 	})
 }
 
-// The kinds are served where there are pods and nodes, the version is enabled and
-// their gate is on, and nowhere else.
+// The resources are served only by kube-apiserver, with the version enabled and their gate on.
 func TestServedResources(t *testing.T) {
 	etcd, server := registrytest.NewEtcdStorageForResource(t, coordination.Resource("evictionrequests"))
 	t.Cleanup(func() { server.Terminate(t) })
@@ -111,7 +110,7 @@ func TestOneResourceEnabled(t *testing.T) {
 	}
 }
 
-// served lists what the group serves, and destroys it when the test is over.
+// served returns the served resources of the group, and destroys them at the end of the test.
 func served(t *testing.T, info genericapiserver.APIGroupInfo) []string {
 	var got []string
 	for version, resources := range info.VersionedResourcesStorageMap {
@@ -124,7 +123,7 @@ func served(t *testing.T, info genericapiserver.APIGroupInfo) []string {
 	return got
 }
 
-// onlyBroken fails to make the storage of one resource.
+// onlyBroken returns an error for one resource.
 type onlyBroken struct {
 	generic.RESTOptions
 	resource string

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package storage keeps EvictionRequests in etcd.
+// Package storage implements the storage of EvictionRequests.
 package storage
 
 import (
@@ -40,7 +40,7 @@ type REST struct {
 
 var _ rest.ShortNamesProvider = &REST{}
 
-// ShortNames are the abbreviations that kubectl takes.
+// ShortNames returns the short names of the resource.
 func (r *REST) ShortNames() []string { return []string{"er"} }
 
 // StatusREST serves the status subresource of EvictionRequests.
@@ -75,28 +75,28 @@ func NewREST(optsGetter generic.RESTOptionsGetter) (*REST, *StatusREST, error) {
 	return &REST{store}, &StatusREST{store: &statusStore}, nil
 }
 
-// New returns an empty object to decode into.
+// New returns an empty object.
 func (r *StatusREST) New() runtime.Object { return &coordination.EvictionRequest{} }
 
 // Destroy does nothing: the store belongs to REST, which cleans it up.
 func (r *StatusREST) Destroy() {}
 
-// Get reads the object, which a patch of the status starts from.
+// Get reads the object, which is the base of a patch of the status.
 func (r *StatusREST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
 	return r.store.Get(ctx, name, options)
 }
 
-// Update writes the status; it never creates an object.
+// Update updates the status. It never creates an object.
 func (r *StatusREST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	return r.store.Update(ctx, name, objInfo, createValidation, updateValidation, false, options)
 }
 
-// GetResetFields names what the status endpoint ignores.
+// GetResetFields returns the fields that the status endpoint ignores.
 func (r *StatusREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return r.store.GetResetFields()
 }
 
-// ConvertToTable prints the status endpoint's answers like those of the main one.
+// ConvertToTable converts responses of the status endpoint like those of the main one.
 func (r *StatusREST) ConvertToTable(ctx context.Context, object runtime.Object, tableOptions runtime.Object) (*metav1.Table, error) {
 	return r.store.ConvertToTable(ctx, object, tableOptions)
 }

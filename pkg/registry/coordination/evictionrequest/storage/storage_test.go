@@ -49,7 +49,7 @@ const (
 	anotherUID = "f0e1d2c3-0000-4000-8000-000000000002"
 )
 
-// endpoints are both endpoints, on a real etcd.
+// endpoints has both endpoints with a real etcd.
 type endpoints struct {
 	*REST
 	status *StatusREST
@@ -69,7 +69,7 @@ func newEndpoints(t *testing.T) *endpoints {
 	return &endpoints{REST: main, status: status}
 }
 
-// requestContext is the context of a request to an endpoint.
+// requestContext returns the context of a request to an endpoint.
 func requestContext(verb, subresource string) context.Context {
 	return genericapirequest.WithRequestInfo(genericapirequest.WithNamespace(context.Background(), "prod"), &genericapirequest.RequestInfo{
 		APIPrefix: "apis", APIGroup: "coordination.k8s.io", APIVersion: "v1alpha1", Namespace: "prod",
@@ -121,7 +121,7 @@ var ignoreAssigned = cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceV
 func TestCreate(t *testing.T) {
 	e := newEndpoints(t)
 	request := newRequest(targetUID)
-	request.Status.ObservedGeneration = 7 // Not for the requester to say.
+	request.Status.ObservedGeneration = 7 // Ignored by this endpoint.
 	created := e.create(t, request)
 
 	want := newRequest(targetUID)
@@ -165,7 +165,7 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("got error %v for an update without a resourceVersion, want Invalid", err)
 	}
 	if _, err := update(e, "", newRequest(anotherUID)); !apierrors.IsNotFound(err) {
-		t.Errorf("got error %v for the update of no request, want NotFound", err)
+		t.Errorf("got error %v for the update of a missing request, want NotFound", err)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestUpdateStatus(t *testing.T) {
 	}
 }
 
-// The status endpoint creates nothing, even where a caller asks it to.
+// The status endpoint never creates an object, even if forceAllowCreate is set.
 func TestUpdateStatusNeverCreates(t *testing.T) {
 	e := newEndpoints(t)
 	request := newRequest(targetUID)
@@ -216,8 +216,8 @@ func TestUpdateStatusNeverCreates(t *testing.T) {
 
 func TestListWatchAndDelete(t *testing.T) {
 	e := newEndpoints(t)
-	// A watch from version 0 begins at a time of its own choice, which may be after what
-	// follows; one from a version that was listed has all changes since.
+	// A watch from version 0 starts at an arbitrary version, which may be later than the following
+	// changes. A watch from a listed version receives all changes since.
 	before, err := e.List(requestContext("list", ""), &metainternalversion.ListOptions{})
 	if err != nil {
 		t.Fatalf("listing: %v", err)
@@ -289,7 +289,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Each endpoint resets what the other one writes.
+// Each endpoint resets the fields that the other one writes.
 func TestResetFields(t *testing.T) {
 	e := newEndpoints(t)
 	for what, test := range map[string]struct{ got, want *fieldpath.Set }{
@@ -302,7 +302,7 @@ func TestResetFields(t *testing.T) {
 	}
 }
 
-// Both endpoints print alike, by the printers of the main one.
+// Both endpoints use the same printers.
 func TestConvertToTable(t *testing.T) {
 	e := newEndpoints(t)
 	convertor := &recordedConvertor{}
@@ -311,7 +311,7 @@ func TestConvertToTable(t *testing.T) {
 	for what, endpoint := range map[string]rest.TableConvertor{"main": e.REST, "status": e.status} {
 		convertor.objects = nil
 		if _, err := endpoint.ConvertToTable(requestContext("get", ""), request, nil); !errors.Is(err, errBroken) {
-			t.Errorf("the %s endpoint returned the error %v, want that of its printer", what, err)
+			t.Errorf("the %s endpoint returned the error %v, want that of the convertor", what, err)
 		}
 		if len(convertor.objects) != 1 || convertor.objects[0] != request {
 			t.Errorf("the %s endpoint printed %v, want the request", what, convertor.objects)
@@ -319,7 +319,7 @@ func TestConvertToTable(t *testing.T) {
 	}
 }
 
-// recordedConvertor records what it is asked to print.
+// recordedConvertor records the converted objects.
 type recordedConvertor struct{ objects []runtime.Object }
 
 func (c *recordedConvertor) ConvertToTable(_ context.Context, object, _ runtime.Object) (*metav1.Table, error) {

@@ -45,7 +45,7 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/coordination/install"
 )
 
-// endpoints are both endpoints, on a real etcd.
+// endpoints has both endpoints with a real etcd.
 type endpoints struct {
 	*REST
 	status *StatusREST
@@ -65,7 +65,7 @@ func newEndpoints(t *testing.T) *endpoints {
 	return &endpoints{REST: main, status: status}
 }
 
-// requestContext is the context of a request to an endpoint.
+// requestContext returns the context of a request to an endpoint.
 func requestContext(verb, subresource string) context.Context {
 	return genericapirequest.WithRequestInfo(genericapirequest.WithNamespace(context.Background(), metav1.NamespaceNone), &genericapirequest.RequestInfo{
 		APIPrefix: "apis", APIGroup: "coordination.k8s.io", APIVersion: "v1alpha1",
@@ -120,7 +120,7 @@ var ignoreAssigned = cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceV
 func TestCreate(t *testing.T) {
 	e := newEndpoints(t)
 	maintenance := newMaintenance("firmware")
-	maintenance.Status.ObservedGeneration = 7 // Not for the administrator to say.
+	maintenance.Status.ObservedGeneration = 7 // Ignored by this endpoint.
 	created := e.create(t, maintenance)
 
 	want := newMaintenance("firmware")
@@ -166,15 +166,14 @@ func TestUpdate(t *testing.T) {
 	unconditional := newMaintenance("firmware")
 	unconditional.Spec.Stage = coordination.NodeMaintenanceStageComplete
 	if updated, err = update(e, "", unconditional); err != nil || updated.Generation != 3 {
-		t.Errorf("an update without a resourceVersion ended in %v, %v, want generation 3", updated, err)
+		t.Errorf("an update without a resourceVersion returned %v, %v, want generation 3", updated, err)
 	}
 	if _, err := update(e, "", newMaintenance("upgrade")); !apierrors.IsNotFound(err) {
-		t.Errorf("got error %v for the update of no maintenance, want NotFound", err)
+		t.Errorf("got error %v for the update of a missing maintenance, want NotFound", err)
 	}
 }
 
-// A maintenance that has a finalizer stays until it is complete; its stage may still
-// go forward.
+// A maintenance with a finalizer is kept until it is complete. Its stage may still move forward.
 func TestUpdateWhileItIsDeleted(t *testing.T) {
 	e := newEndpoints(t)
 	maintenance := newMaintenance("firmware")
@@ -240,7 +239,7 @@ func TestUpdateStatus(t *testing.T) {
 	}
 }
 
-// The status endpoint creates nothing, even where a caller asks it to.
+// The status endpoint never creates an object, even if forceAllowCreate is set.
 func TestUpdateStatusNeverCreates(t *testing.T) {
 	e := newEndpoints(t)
 	maintenance := newMaintenance("firmware")
@@ -256,8 +255,8 @@ func TestUpdateStatusNeverCreates(t *testing.T) {
 
 func TestListWatchAndDelete(t *testing.T) {
 	e := newEndpoints(t)
-	// A watch from version 0 begins at a time of its own choice, which may be after what
-	// follows; one from a version that was listed has all changes since.
+	// A watch from version 0 starts at an arbitrary version, which may be later than the following
+	// changes. A watch from a listed version receives all changes since.
 	before, err := e.List(requestContext("list", ""), &metainternalversion.ListOptions{})
 	if err != nil {
 		t.Fatalf("listing: %v", err)
@@ -329,7 +328,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Each endpoint resets what the other one writes.
+// Each endpoint resets the fields that the other one writes.
 func TestResetFields(t *testing.T) {
 	e := newEndpoints(t)
 	for what, test := range map[string]struct{ got, want *fieldpath.Set }{
@@ -342,7 +341,7 @@ func TestResetFields(t *testing.T) {
 	}
 }
 
-// Both endpoints print alike, by the printers of the main one.
+// Both endpoints use the same printers.
 func TestConvertToTable(t *testing.T) {
 	e := newEndpoints(t)
 	convertor := &recordedConvertor{}
@@ -351,7 +350,7 @@ func TestConvertToTable(t *testing.T) {
 	for what, endpoint := range map[string]rest.TableConvertor{"main": e.REST, "status": e.status} {
 		convertor.objects = nil
 		if _, err := endpoint.ConvertToTable(requestContext("get", ""), maintenance, nil); !errors.Is(err, errBroken) {
-			t.Errorf("the %s endpoint returned the error %v, want that of its printer", what, err)
+			t.Errorf("the %s endpoint returned the error %v, want that of the convertor", what, err)
 		}
 		if len(convertor.objects) != 1 || convertor.objects[0] != maintenance {
 			t.Errorf("the %s endpoint printed %v, want the maintenance", what, convertor.objects)
@@ -359,7 +358,7 @@ func TestConvertToTable(t *testing.T) {
 	}
 }
 
-// recordedConvertor records what it is asked to print.
+// recordedConvertor records the converted objects.
 type recordedConvertor struct{ objects []runtime.Object }
 
 func (c *recordedConvertor) ConvertToTable(_ context.Context, object, _ runtime.Object) (*metav1.Table, error) {
