@@ -14,12 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package evictionrequest is the admission plugin that decides who may request the
-// eviction of a pod, and who may call that off: those who may delete the pod. Rights
-// on EvictionRequests alone move no pod.
+// Package evictionrequest implements the admission plugin that authorizes the requests for and the
+// cancellation of evictions: the user must be allowed to delete the pod. Permissions on
+// EvictionRequests alone are not sufficient.
 //
-// It also decides who may change which field of the status: an interceptor only what
-// is its own, see k8s.io/api/coordination/v1alpha1.EvictionInterceptVerb.
+// It also authorizes changes of the fields of the status: an interceptor may change only its own
+// fields, see k8s.io/api/coordination/v1alpha1.EvictionInterceptVerb.
 package evictionrequest
 
 import (
@@ -49,23 +49,22 @@ const (
 	// PluginName is the name of the plugin in the flags of kube-apiserver.
 	PluginName = "EvictionRequest"
 
-	// syncTimeout is how long a request waits for a server that has just begun to know
-	// its pods. It is what other plugins wait, and well below the timeout of requests.
+	// syncTimeout is how long an API request waits for the pod cache of a server that has just
+	// started. It is the same as for other plugins, and well below the timeout of API requests.
 	syncTimeout = 10 * time.Second
 )
 
-// Register makes the plugin known.
+// Register registers the plugin.
 func Register(plugins *admission.Plugins) {
 	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return NewPlugin(), nil })
 }
 
-// Plugin checks each creation, update and deletion of an EvictionRequest against the
-// rights on its target pod, and each update of the status against the rights on the
-// fields that it changes.
+// Plugin checks each creation, update and deletion of an EvictionRequest against the permissions on
+// its target pod, and each update of the status against the permissions on the changed fields.
 //
-// It keeps nothing between two calls. Where the pod matters it reads it from the API
-// server, because a cache can still lack a pod or have one that is gone. Only for a
-// creation the cache suffices if it has the pod, so that a request costs no read.
+// It has no state between two calls. If the pod matters, it reads it from the API server, because a
+// cache may lack a new pod or have a deleted one. Only for a creation, a pod in the cache is
+// sufficient, so that creating a request costs no read.
 type Plugin struct {
 	*admission.Handler
 	enabled     bool
@@ -85,25 +84,25 @@ var (
 	_ initializer.WantsExternalKubeInformerFactory = &Plugin{}
 )
 
-// NewPlugin returns a plugin that still has to be initialized.
+// NewPlugin returns a plugin that is not initialized yet.
 func NewPlugin() *Plugin {
 	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), syncTimeout: syncTimeout}
 }
 
-// InspectFeatureGates switches the plugin on together with the API.
+// InspectFeatureGates enables the plugin together with the API.
 func (p *Plugin) InspectFeatureGates(gates featuregate.FeatureGate) {
 	p.enabled = gates.Enabled(features.EvictionRequestAPI)
 	p.inspected = true
 }
 
-// SetAuthorizer sets who knows the rights of users.
+// SetAuthorizer sets the authorizer.
 func (p *Plugin) SetAuthorizer(authorizer authorizer.Authorizer) { p.authorizer = authorizer }
 
 // SetExternalKubeClientSet sets the client that reads pods.
 func (p *Plugin) SetExternalKubeClientSet(client kubernetes.Interface) { p.client = client }
 
-// SetExternalKubeInformerFactory sets where pods are looked up. The informer, which
-// other plugins have too, is started only where the API is on.
+// SetExternalKubeInformerFactory sets the pod lister. The informer, which other plugins use as
+// well, is only requested if the API is enabled.
 func (p *Plugin) SetExternalKubeInformerFactory(factory informers.SharedInformerFactory) {
 	if !p.enabled {
 		return
@@ -112,7 +111,7 @@ func (p *Plugin) SetExternalKubeInformerFactory(factory informers.SharedInformer
 	p.pods, p.podsSynced = pods.Lister(), pods.Informer().HasSynced
 }
 
-// ValidateInitialization returns an error if something is still missing.
+// ValidateInitialization returns an error if the initialization is incomplete.
 func (p *Plugin) ValidateInitialization() error {
 	switch {
 	case !p.inspected:
@@ -127,8 +126,8 @@ func (p *Plugin) ValidateInitialization() error {
 	return nil
 }
 
-// Validate lets a change through, or returns why not. The deletion of a collection
-// comes here once for each object, with the object but without its name.
+// Validate returns an error if the change is not allowed. For the deletion of a collection, it is
+// called for each object, with the object but without its name.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if !p.enabled || a.GetResource().GroupResource() != coordination.Resource("evictionrequests") {
 		return nil
@@ -139,8 +138,8 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	case a.GetSubresource() == "status" && a.GetOperation() == admission.Update && isRequest && isOld:
 		return p.validateStatusUpdate(ctx, a, request, old)
 	case a.GetSubresource() != "":
-		// There is no other one. Refused, not let through: a status that is written in a
-		// way that nothing above foresees must not go unchecked.
+		// There is no other subresource. It is rejected, so that no write of the status in an
+		// unexpected form is unchecked.
 	case a.GetOperation() == admission.Create && isRequest:
 		return p.validateCreate(ctx, a, request)
 	case a.GetOperation() == admission.Update && isRequest && isOld:
@@ -151,12 +150,12 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return apierrors.NewBadRequest(fmt.Sprintf("%s of an EvictionRequest with %T as the new and %T as the old object", a.GetOperation(), a.GetObject(), a.GetOldObject()))
 }
 
-// validateCreate checks the rights on the pod of that name, and that it is this pod: the
-// UID, by which all others find the request, is only claimed. With the right on one pod
-// the request of every other one could be occupied otherwise.
+// validateCreate checks the permission on the pod with that name, and that the pod has the UID of
+// the target: other clients find the request by the UID, which is only claimed by the user.
+// Otherwise, permission on one pod would be sufficient to create the request of any other pod.
 //
-// A pod that is gone has no such request any more: the controller cancels it. It cannot
-// have finalizers, because nothing shows that the user had the right on that pod.
+// A pod that is gone needs no such request: the controller cancels it. The request cannot have
+// finalizers, because it is unknown whether the user had permission on that pod.
 func (p *Plugin) validateCreate(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest) error {
 	if err := p.authorize(ctx, a, request); err != nil {
 		return err
@@ -168,15 +167,15 @@ func (p *Plugin) validateCreate(ctx context.Context, a admission.Attributes, req
 	if pod, err := p.pods.Pods(a.GetNamespace()).Get(target.Name); err == nil && string(pod.UID) == target.UID {
 		return nil
 	}
-	// The cache may be behind, or still be empty.
+	// The cache may be stale, or still be empty.
 	pod, err := p.client.CoreV1().Pods(a.GetNamespace()).Get(ctx, target.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && len(request.Finalizers) > 0:
-		return unheld(a, request)
+		return forbiddenFinalizer(a, request)
 	case apierrors.IsNotFound(err):
-		return p.refuseForeignUID(ctx, a, request)
+		return p.validateUnusedUID(ctx, a, request)
 	case err != nil:
-		return unreadable(a, target.Name, err)
+		return readError(a, target.Name, err)
 	case string(pod.UID) == target.UID:
 		return nil
 	}
@@ -184,16 +183,16 @@ func (p *Plugin) validateCreate(ctx context.Context, a admission.Attributes, req
 		"read the pod again, and name the request by the UID of the pod that is to be evicted", target.Name, a.GetNamespace(), pod.UID, target.UID))
 }
 
-// refuseForeignUID returns an error if another pod of the namespace has the UID of a
-// target that is gone. What the cache lacks the controller finds.
-func (p *Plugin) refuseForeignUID(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest) error {
+// validateUnusedUID returns an error if another pod of the namespace has the UID of a target that
+// is gone. If the cache lacks that pod, the controller detects it.
+func (p *Plugin) validateUnusedUID(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest) error {
 	if err := p.waitForPods(ctx); err != nil {
 		return err
 	}
 	target := targetOf(request)
 	pods, err := p.pods.Pods(a.GetNamespace()).List(labels.Everything())
 	if err != nil {
-		return unreadable(a, target.Name, err)
+		return readError(a, target.Name, err)
 	}
 	if !slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return string(pod.UID) == target.UID }) {
 		return nil
@@ -218,7 +217,7 @@ func (p *Plugin) validateUpdate(ctx context.Context, a admission.Attributes, req
 	}
 	err := p.authorize(ctx, a, old)
 	if err == nil {
-		// The target is immutable, but that is not for this plugin to rely on.
+		// The target is immutable, but this plugin must not rely on that.
 		err = p.authorize(ctx, a, request)
 	}
 	if err == nil {
@@ -227,26 +226,26 @@ func (p *Plugin) validateUpdate(ctx context.Context, a admission.Attributes, req
 	if !changesLabelsOnly(request, old) {
 		return err
 	}
-	// The controller keeps the labels like those of the pod, and may not delete pods.
+	// The controller copies the labels of the pod, and is not allowed to delete pods.
 	pod, readErr := p.livePod(ctx, a, old)
 	if readErr != nil {
 		return readErr
 	}
-	if pod != nil && followsLabels(request.Labels, old.Labels, pod.Labels) {
+	if pod != nil && matchesPodLabels(request.Labels, old.Labels, pod.Labels) {
 		return nil
 	}
 	return err
 }
 
-// validateAddedFinalizers returns an error if the request gets a finalizer although its
-// target is not there. The UID was only claimed then, unless the pod was evicted.
+// validateAddedFinalizers returns an error if a finalizer is added although the target does not
+// exist. In that case, the UID is only claimed, unless the pod was evicted.
 func (p *Plugin) validateAddedFinalizers(ctx context.Context, a admission.Attributes, request, old *coordination.EvictionRequest) error {
 	if !addsFinalizer(request, old) || isEvicted(old) {
 		return nil
 	}
 	pod, err := p.livePod(ctx, a, old)
 	if err == nil && pod == nil {
-		return unheld(a, request)
+		return forbiddenFinalizer(a, request)
 	}
 	return err
 }
@@ -265,7 +264,7 @@ func (p *Plugin) validateDelete(ctx context.Context, a admission.Attributes, old
 	case readErr != nil:
 		return readErr
 	case pod == nil:
-		return nil // Nothing is left to be decided about: the controller just has not seen it yet.
+		return nil // The pod is gone, and the controller has not processed that yet.
 	case err != nil:
 		return err
 	}
@@ -294,7 +293,7 @@ func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, request 
 		"needs the verb \"delete\" on that pod", user.GetName(), pod.Name, a.GetNamespace()))
 }
 
-// isAllowed asks the authorizer about a resource. An error says why it could not decide.
+// isAllowed asks the authorizer. The error is why the authorizer could not decide.
 func (p *Plugin) isAllowed(ctx context.Context, attributes authorizer.AttributesRecord) (bool, error) {
 	attributes.ResourceRequest = true
 	decision, _, err := p.authorizer.Authorize(ctx, attributes)
@@ -308,14 +307,14 @@ func (p *Plugin) isAllowed(ctx context.Context, attributes authorizer.Attributes
 func (p *Plugin) livePod(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest) (*v1.Pod, error) {
 	target := targetOf(request)
 	if target.Name == "" {
-		return nil, nil // Nor can one ever come.
+		return nil, nil // No pod can ever match.
 	}
 	pod, err := p.client.CoreV1().Pods(a.GetNamespace()).Get(ctx, target.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, unreadable(a, target.Name, err)
+		return nil, readError(a, target.Name, err)
 	}
 	if string(pod.UID) != target.UID {
 		return nil, nil
@@ -323,19 +322,19 @@ func (p *Plugin) livePod(ctx context.Context, a admission.Attributes, request *c
 	return pod, nil
 }
 
-func unreadable(a admission.Attributes, podName string, err error) error {
+func readError(a admission.Attributes, podName string, err error) error {
 	return apierrors.NewInternalError(fmt.Errorf("reading pod %q in namespace %q, the target of the eviction request: %w", podName, a.GetNamespace(), err))
 }
 
-// unheld is the error about finalizers on a request whose target is not there.
-func unheld(a admission.Attributes, request *coordination.EvictionRequest) error {
+// forbiddenFinalizer returns the error for finalizers on a request whose target does not exist.
+func forbiddenFinalizer(a admission.Attributes, request *coordination.EvictionRequest) error {
 	target := targetOf(request)
 	return forbidden(a, request, fmt.Errorf("there is no pod %q with the UID %q in namespace %q: no finalizer can be added to a request without its pod, "+
 		"because it would keep the name, which may be that of another pod's request", target.Name, target.UID, a.GetNamespace()))
 }
 
-// forbidden is admission.NewForbidden, with the name of the object also where the
-// attributes lack it: in the deletion of a collection.
+// forbidden is admission.NewForbidden, with the name of the object. The attributes lack it for the
+// deletion of a collection.
 func forbidden(a admission.Attributes, request *coordination.EvictionRequest, reason error) error {
 	return apierrors.NewForbidden(a.GetResource().GroupResource(), request.Name, reason)
 }

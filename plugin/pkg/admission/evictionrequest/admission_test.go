@@ -49,20 +49,21 @@ const (
 	podName   = "web-0"
 	podUID    = "6b2a37a5-4f5c-4d3a-9d5e-0c5f6b7a8e91"
 	otherUID  = "f0e1d2c3-0000-4000-8000-000000000002"
-	// owner may delete the pod; guest may not.
+	// owner may delete the pod, guest may not.
 	owner = "owner"
 	guest = "guest"
 )
 
-// rights knows who may delete which pods, as "namespace/name", and what it was asked.
+// rights is an authorizer that knows which pods users may delete, as "namespace/name", and records
+// the checks.
 type rights struct {
 	deletablePods map[string]string
 	err           error
-	asked         []authorizer.Attributes
+	checks        []authorizer.Attributes
 }
 
 func (r *rights) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	r.asked = append(r.asked, a)
+	r.checks = append(r.checks, a)
 	if r.err != nil {
 		return authorizer.DecisionNoOpinion, "", r.err
 	}
@@ -133,28 +134,28 @@ func withPolicy(policy coordination.EvictionRequestCancellationPolicy) option {
 	}
 }
 
-// asWritten is what the API server changes in every update.
+// asWritten makes the changes that the API server makes in each update.
 func asWritten(request *coordination.EvictionRequest) {
 	request.ResourceVersion = ""
-	request.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "somebody"}}
+	request.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "other"}}
 }
 
 func newPod(uid string, labels map[string]string) *v1.Pod {
 	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: podName, Namespace: namespace, UID: types.UID(uid), Labels: labels}}
 }
 
-// cluster is what the plugin sees: one pod or none, and the rights of its users.
+// cluster is the environment of the plugin: at most one pod, and the permissions of users.
 type cluster struct {
 	pod      *v1.Pod
-	cached   *v1.Pod // In the informer; pod if nil.
+	cached   *v1.Pod // The pod in the informer; pod if nil.
 	uncached bool    // The informer has no pod.
 	readErr  error
 	authErr  error
-	// synced reports whether the informer has all pods; it always does if nil.
+	// synced reports whether the informer has synced. nil means that it has.
 	synced func() bool
 }
 
-// newPlugin returns the plugin and counters of what it asks.
+// newPlugin returns the plugin, its authorizer and its client.
 func (c cluster) newPlugin(t *testing.T, enabled bool) (*Plugin, *rights, *fake.Clientset) {
 	t.Helper()
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, enabled)
@@ -178,7 +179,7 @@ func (c cluster) newPlugin(t *testing.T, enabled bool) (*Plugin, *rights, *fake.
 	return plugin, rights, client
 }
 
-// informers have what the plugin finds without a call.
+// informers returns a factory whose informer has the cached pod.
 func (c cluster) informers(t *testing.T) informers.SharedInformerFactory {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
@@ -194,14 +195,15 @@ func (c cluster) informers(t *testing.T) informers.SharedInformerFactory {
 	return factory
 }
 
-// attributes are those of a call by the user. Interfaces must stay nil without an object.
+// attributes returns the attributes of a call by the user. Interfaces must be nil if there is no
+// object.
 func attributes(operation admission.Operation, username, subresource string, request, old *coordination.EvictionRequest) admission.Attributes {
 	var object, oldObject runtime.Object
 	name := podUID
 	if request != nil {
 		object = request
 	} else {
-		name = "" // As in the deletion of a collection, which has less to go by.
+		name = "" // Like for the deletion of a collection.
 	}
 	if old != nil {
 		oldObject = old
@@ -211,13 +213,13 @@ func attributes(operation admission.Operation, username, subresource string, req
 }
 
 func TestValidate(t *testing.T) {
-	alive := cluster{pod: newPod(podUID, map[string]string{"app": "web", "tier": "front"})}
+	existing := cluster{pod: newPod(podUID, map[string]string{"app": "web", "tier": "front"})}
 	gone, replaced := cluster{}, cluster{pod: newPod(otherUID, map[string]string{"app": "web"})}
-	unreadable := cluster{readErr: errors.New("etcd is away")}
-	unauthorizable := cluster{pod: alive.pod, authErr: errors.New("webhook is away")}
+	readError := cluster{readErr: errors.New("etcd is unavailable")}
+	authorizationError := cluster{pod: existing.pod, authErr: errors.New("webhook is unavailable")}
 	const evicted, canceled = "Evicted", "Canceled"
 	const denied = `user "guest" cannot delete pod "web-0" in namespace "shop"`
-	const heldByNobody = `there is no pod "web-0" with the UID "` + podUID + `" in namespace "shop"`
+	const missingTarget = `there is no pod "web-0" with the UID "` + podUID + `" in namespace "shop"`
 	const forbids = `the eviction of pod "web-0" cannot be called off any more`
 	ownerRef := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "node", UID: "1"}
 	blocking := ownerRef
@@ -237,86 +239,86 @@ func TestValidate(t *testing.T) {
 		wantErr      string // none if empty
 		wantReads    int    // of the pod
 	}{
-		"create with the right":                    {cluster: alive, user: owner, request: newRequest()},
-		"create without the right":                 {cluster: alive, request: newRequest(), wantErr: denied},
-		"create for a pod that is not there":       {cluster: gone, request: newRequest(), wantErr: denied},
-		"create for a pod that is gone":            {cluster: gone, user: owner, request: newRequest(), wantReads: 1},
-		"create for the UID of another pod":        {cluster: replaced, user: owner, request: newRequest(), wantErr: `pod "web-0" in namespace "shop" has the UID "` + otherUID + `", not "` + podUID + `"`, wantReads: 1},
-		"create, the UID is of another name":       {cluster: cluster{cached: renamedPod}, user: owner, request: newRequest(), wantErr: "is that of another pod", wantReads: 1},
-		"create, the cache lacks the pod":          {cluster: cluster{pod: alive.pod, uncached: true}, user: owner, request: newRequest(), wantReads: 1},
-		"create, the cache has an old pod":         {cluster: cluster{pod: alive.pod, cached: replaced.pod}, user: owner, request: newRequest(), wantReads: 1},
-		"create, the pod cannot be read":           {cluster: unreadable, user: owner, request: newRequest(), wantErr: "etcd is away", wantReads: 1},
-		"create with a finalizer":                  {cluster: alive, user: owner, request: newRequest(withFinalizers("a/b"))},
-		"create with a finalizer, uncached":        {cluster: cluster{pod: alive.pod, uncached: true}, user: owner, request: newRequest(withFinalizers("a/b")), wantReads: 1},
-		"create with a finalizer, cached but gone": {cluster: cluster{cached: alive.pod}, user: owner, request: newRequest(withFinalizers("a/b"))},
-		"create with a finalizer, gone":            {cluster: gone, user: owner, request: newRequest(withFinalizers("a/b")), wantErr: heldByNobody, wantReads: 1},
-		"create, the UID is of another namespace":  {cluster: cluster{cached: podElsewhere}, user: owner, request: newRequest(), wantReads: 1},
-		"create for another pod":                   {cluster: alive, user: owner, request: newRequest(withTarget("db-0")), wantErr: `cannot delete pod "db-0"`},
-		"create without a target":                  {cluster: alive, user: owner, request: newRequest(withoutTarget), wantErr: `cannot delete pod ""`},
-		"create when rights are unknown":           {cluster: unauthorizable, user: owner, request: newRequest(), wantErr: "webhook is away"},
+		"create with permission":                         {cluster: existing, user: owner, request: newRequest()},
+		"create without permission":                      {cluster: existing, request: newRequest(), wantErr: denied},
+		"create for a missing pod without permission":    {cluster: gone, request: newRequest(), wantErr: denied},
+		"create for a missing pod":                       {cluster: gone, user: owner, request: newRequest(), wantReads: 1},
+		"create for the UID of another pod":              {cluster: replaced, user: owner, request: newRequest(), wantErr: `pod "web-0" in namespace "shop" has the UID "` + otherUID + `", not "` + podUID + `"`, wantReads: 1},
+		"create, a pod of another name has the UID":      {cluster: cluster{cached: renamedPod}, user: owner, request: newRequest(), wantErr: "is that of another pod", wantReads: 1},
+		"create, the cache lacks the pod":                {cluster: cluster{pod: existing.pod, uncached: true}, user: owner, request: newRequest(), wantReads: 1},
+		"create, the cache has an old pod":               {cluster: cluster{pod: existing.pod, cached: replaced.pod}, user: owner, request: newRequest(), wantReads: 1},
+		"create, the pod cannot be read":                 {cluster: readError, user: owner, request: newRequest(), wantErr: "etcd is unavailable", wantReads: 1},
+		"create with a finalizer":                        {cluster: existing, user: owner, request: newRequest(withFinalizers("a/b"))},
+		"create with a finalizer, uncached":              {cluster: cluster{pod: existing.pod, uncached: true}, user: owner, request: newRequest(withFinalizers("a/b")), wantReads: 1},
+		"create with a finalizer, deleted but cached":    {cluster: cluster{cached: existing.pod}, user: owner, request: newRequest(withFinalizers("a/b"))},
+		"create with a finalizer, missing":               {cluster: gone, user: owner, request: newRequest(withFinalizers("a/b")), wantErr: missingTarget, wantReads: 1},
+		"create, a pod of another namespace has the UID": {cluster: cluster{cached: podElsewhere}, user: owner, request: newRequest(), wantReads: 1},
+		"create for another pod":                         {cluster: existing, user: owner, request: newRequest(withTarget("db-0")), wantErr: `cannot delete pod "db-0"`},
+		"create without a target":                        {cluster: existing, user: owner, request: newRequest(withoutTarget), wantErr: `cannot delete pod ""`},
+		"create when authorization fails":                {cluster: authorizationError, user: owner, request: newRequest(), wantErr: "webhook is unavailable"},
 
-		"join with the right":                 {cluster: alive, user: owner, old: newRequest(), request: newRequest(withRequesters("drain.example.com", "me.example.com"))},
-		"join without the right":              {cluster: alive, old: newRequest(), request: newRequest(withRequesters("drain.example.com", "me.example.com")), wantErr: denied},
-		"withdraw another one":                {cluster: alive, old: newRequest(), request: newRequest(withRequesters()), wantErr: denied},
-		"withdraw while removing a finalizer": {cluster: alive, old: newRequest(withFinalizers("a/b")), request: newRequest(withRequesters()), wantErr: denied},
-		"withdraw while following a label": {
-			cluster: alive, old: newRequest(), request: newRequest(withRequesters(), withLabels(map[string]string{"app": "web"})), wantErr: denied,
+		"join with permission":                {cluster: existing, user: owner, old: newRequest(), request: newRequest(withRequesters("drain.example.com", "me.example.com"))},
+		"join without permission":             {cluster: existing, old: newRequest(), request: newRequest(withRequesters("drain.example.com", "me.example.com")), wantErr: denied},
+		"withdraw another one":                {cluster: existing, old: newRequest(), request: newRequest(withRequesters()), wantErr: denied},
+		"withdraw while removing a finalizer": {cluster: existing, old: newRequest(withFinalizers("a/b")), request: newRequest(withRequesters()), wantErr: denied},
+		"withdraw while copying a label": {
+			cluster: existing, old: newRequest(), request: newRequest(withRequesters(), withLabels(map[string]string{"app": "web"})), wantErr: denied,
 		},
-		"new target, right on the new one only": {cluster: alive, user: owner, old: newRequest(withTarget("db-0")), request: newRequest(), wantErr: `cannot delete pod "db-0"`},
-		"new target, right on the old one only": {cluster: alive, user: owner, old: newRequest(), request: newRequest(withTarget("db-0")), wantErr: `cannot delete pod "db-0"`},
-		"annotate":                              {cluster: alive, old: newRequest(), request: newRequest(withAnnotations(map[string]string{"a": "b"})), wantErr: denied},
-		"update when rights are unknown":        {cluster: unauthorizable, user: owner, old: newRequest(), request: newRequest(withRequesters()), wantErr: "webhook is away"},
+		"new target, permission on the new one only": {cluster: existing, user: owner, old: newRequest(withTarget("db-0")), request: newRequest(), wantErr: `cannot delete pod "db-0"`},
+		"new target, permission on the old one only": {cluster: existing, user: owner, old: newRequest(), request: newRequest(withTarget("db-0")), wantErr: `cannot delete pod "db-0"`},
+		"annotate":                        {cluster: existing, old: newRequest(), request: newRequest(withAnnotations(map[string]string{"a": "b"})), wantErr: denied},
+		"update when authorization fails": {cluster: authorizationError, user: owner, old: newRequest(), request: newRequest(withRequesters()), wantErr: "webhook is unavailable"},
 
-		"change nothing":                      {cluster: alive, old: newRequest(), request: newRequest(asWritten)},
-		"add a finalizer":                     {cluster: alive, old: newRequest(), request: newRequest(withFinalizers("a/b"), asWritten), wantErr: denied},
-		"add a finalizer, with the right":     {cluster: alive, user: owner, old: newRequest(), request: newRequest(withFinalizers("a/b"), asWritten), wantReads: 1},
-		"add a finalizer, the pod is gone":    {cluster: gone, user: owner, old: newRequest(), request: newRequest(withFinalizers("a/b")), wantErr: heldByNobody, wantReads: 1},
-		"add a finalizer for another pod":     {cluster: replaced, user: owner, old: newRequest(), request: newRequest(withFinalizers("a/b")), wantErr: heldByNobody, wantReads: 1},
-		"add a finalizer, unreadable":         {cluster: unreadable, user: owner, old: newRequest(), request: newRequest(withFinalizers("a/b")), wantErr: "etcd is away", wantReads: 1},
-		"keep a finalizer, the pod is gone":   {cluster: gone, user: owner, old: newRequest(withFinalizers("a/b")), request: newRequest(withFinalizers("a/b"), withRequesters())},
-		"add a finalizer once canceled, gone": {cluster: gone, user: owner, old: newRequest(withCondition(canceled, metav1.ConditionTrue)), request: newRequest(withCondition(canceled, metav1.ConditionTrue), withFinalizers("a/b")), wantErr: heldByNobody, wantReads: 1},
-		"add a finalizer once evicted":        {cluster: gone, user: owner, old: newRequest(withCondition(evicted, metav1.ConditionTrue)), request: newRequest(withCondition(evicted, metav1.ConditionTrue), withFinalizers("a/b"))},
-		"add a finalizer after the end":       {cluster: alive, old: newRequest(withCondition(canceled, metav1.ConditionTrue)), request: newRequest(withCondition(canceled, metav1.ConditionTrue), withFinalizers("a/b")), wantErr: denied},
-		"replace a finalizer":                 {cluster: alive, old: newRequest(withFinalizers("a/b")), request: newRequest(withFinalizers("a/c")), wantErr: denied},
-		"add a finalizer to another":          {cluster: alive, old: newRequest(withFinalizers("a/b")), request: newRequest(withFinalizers("a/b", "a/c")), wantErr: denied},
-		"remove one of two finalizers":        {cluster: alive, old: newRequest(withFinalizers("a/b", "a/c")), request: newRequest(withFinalizers("a/c"))},
-		"reorder finalizers":                  {cluster: alive, old: newRequest(withFinalizers("a/b", "a/c")), request: newRequest(withFinalizers("a/c", "a/b"))},
-		"remove a finalizer":                  {cluster: alive, old: newRequest(withFinalizers("a/b")), request: newRequest(asWritten)},
-		"remove an owner":                     {cluster: alive, old: newRequest(withOwners(ownerRef)), request: newRequest(asWritten)},
-		"owner does not wait any more":        {cluster: alive, old: newRequest(withOwners(blocking)), request: newRequest(withOwners(ownerRef))},
-		"add an owner":                        {cluster: alive, old: newRequest(), request: newRequest(withOwners(ownerRef)), wantErr: denied},
-		"add an owner, with the right":        {cluster: alive, user: owner, old: newRequest(), request: newRequest(withOwners(ownerRef))},
-		"replace an owner":                    {cluster: alive, old: newRequest(withOwners(ownerRef)), request: newRequest(withOwners(renamed)), wantErr: denied},
-		"add an owner while following labels": {cluster: alive, old: newRequest(), request: newRequest(withOwners(ownerRef), withLabels(map[string]string{"app": "web"})), wantErr: denied},
-		"status":                              {cluster: alive, subresource: "status", old: newRequest(), request: newRequest(withPolicy("Forbid")), wantErr: "cannot change status.evictionRequestCancellationPolicy"},
+		"change nothing":                                 {cluster: existing, old: newRequest(), request: newRequest(asWritten)},
+		"add a finalizer":                                {cluster: existing, old: newRequest(), request: newRequest(withFinalizers("a/b"), asWritten), wantErr: denied},
+		"add a finalizer, with permission":               {cluster: existing, user: owner, old: newRequest(), request: newRequest(withFinalizers("a/b"), asWritten), wantReads: 1},
+		"add a finalizer, the pod is gone":               {cluster: gone, user: owner, old: newRequest(), request: newRequest(withFinalizers("a/b")), wantErr: missingTarget, wantReads: 1},
+		"add a finalizer for another pod":                {cluster: replaced, user: owner, old: newRequest(), request: newRequest(withFinalizers("a/b")), wantErr: missingTarget, wantReads: 1},
+		"add a finalizer, the pod cannot be read":        {cluster: readError, user: owner, old: newRequest(), request: newRequest(withFinalizers("a/b")), wantErr: "etcd is unavailable", wantReads: 1},
+		"keep a finalizer, the pod is gone":              {cluster: gone, user: owner, old: newRequest(withFinalizers("a/b")), request: newRequest(withFinalizers("a/b"), withRequesters())},
+		"add a finalizer once canceled, the pod is gone": {cluster: gone, user: owner, old: newRequest(withCondition(canceled, metav1.ConditionTrue)), request: newRequest(withCondition(canceled, metav1.ConditionTrue), withFinalizers("a/b")), wantErr: missingTarget, wantReads: 1},
+		"add a finalizer once evicted":                   {cluster: gone, user: owner, old: newRequest(withCondition(evicted, metav1.ConditionTrue)), request: newRequest(withCondition(evicted, metav1.ConditionTrue), withFinalizers("a/b"))},
+		"add a finalizer to a finished request":          {cluster: existing, old: newRequest(withCondition(canceled, metav1.ConditionTrue)), request: newRequest(withCondition(canceled, metav1.ConditionTrue), withFinalizers("a/b")), wantErr: denied},
+		"replace a finalizer":                            {cluster: existing, old: newRequest(withFinalizers("a/b")), request: newRequest(withFinalizers("a/c")), wantErr: denied},
+		"add a finalizer to another":                     {cluster: existing, old: newRequest(withFinalizers("a/b")), request: newRequest(withFinalizers("a/b", "a/c")), wantErr: denied},
+		"remove one of two finalizers":                   {cluster: existing, old: newRequest(withFinalizers("a/b", "a/c")), request: newRequest(withFinalizers("a/c"))},
+		"reorder finalizers":                             {cluster: existing, old: newRequest(withFinalizers("a/b", "a/c")), request: newRequest(withFinalizers("a/c", "a/b"))},
+		"remove a finalizer":                             {cluster: existing, old: newRequest(withFinalizers("a/b")), request: newRequest(asWritten)},
+		"remove an owner":                                {cluster: existing, old: newRequest(withOwners(ownerRef)), request: newRequest(asWritten)},
+		"unset blockOwnerDeletion":                       {cluster: existing, old: newRequest(withOwners(blocking)), request: newRequest(withOwners(ownerRef))},
+		"add an owner":                                   {cluster: existing, old: newRequest(), request: newRequest(withOwners(ownerRef)), wantErr: denied},
+		"add an owner, with permission":                  {cluster: existing, user: owner, old: newRequest(), request: newRequest(withOwners(ownerRef))},
+		"replace an owner":                               {cluster: existing, old: newRequest(withOwners(ownerRef)), request: newRequest(withOwners(renamed)), wantErr: denied},
+		"add an owner while copying labels":              {cluster: existing, old: newRequest(), request: newRequest(withOwners(ownerRef), withLabels(map[string]string{"app": "web"})), wantErr: denied},
+		"status":                                         {cluster: existing, subresource: "status", old: newRequest(), request: newRequest(withPolicy("Forbid")), wantErr: "cannot change status.evictionRequestCancellationPolicy"},
 
 		"add a label of the pod": {
-			cluster: alive, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web"}), asWritten), wantReads: 1,
+			cluster: existing, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web"}), asWritten), wantReads: 1,
 		},
-		"correct a label after the pod": {
-			cluster: alive, old: newRequest(withLabels(map[string]string{"app": "old", "mine": "1"})),
+		"correct labels to those of the pod": {
+			cluster: existing, old: newRequest(withLabels(map[string]string{"app": "old", "mine": "1"})),
 			request: newRequest(withLabels(map[string]string{"app": "web", "mine": "1", "tier": "front"})), wantReads: 1,
 		},
 		"remove a label that the pod lacks": {
-			cluster: alive, old: newRequest(withLabels(map[string]string{"app": "web", "mine": "1"})), request: newRequest(withLabels(map[string]string{"app": "web"})), wantReads: 1,
+			cluster: existing, old: newRequest(withLabels(map[string]string{"app": "web", "mine": "1"})), request: newRequest(withLabels(map[string]string{"app": "web"})), wantReads: 1,
 		},
-		"labels and a finalizer that goes": {
-			cluster: alive, old: newRequest(withFinalizers("a/b")), request: newRequest(withLabels(map[string]string{"app": "web"})), wantReads: 1,
+		"labels and a finalizer that is removed": {
+			cluster: existing, old: newRequest(withFinalizers("a/b")), request: newRequest(withLabels(map[string]string{"app": "web"})), wantReads: 1,
 		},
 		"labels and a finalizer that is added": {
-			cluster: alive, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web"}), withFinalizers("a/b")), wantErr: denied,
+			cluster: existing, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web"}), withFinalizers("a/b")), wantErr: denied,
 		},
 		"add a label that the pod lacks": {
-			cluster: alive, old: newRequest(), request: newRequest(withLabels(map[string]string{"mine": ""})), wantErr: denied, wantReads: 1,
+			cluster: existing, old: newRequest(), request: newRequest(withLabels(map[string]string{"mine": ""})), wantErr: denied, wantReads: 1,
 		},
 		"remove a label of the pod": {
-			cluster: alive, old: newRequest(withLabels(map[string]string{"app": "web"})), request: newRequest(), wantErr: denied, wantReads: 1,
+			cluster: existing, old: newRequest(withLabels(map[string]string{"app": "web"})), request: newRequest(), wantErr: denied, wantReads: 1,
 		},
-		"change a label away from the pod": {
-			cluster: alive, old: newRequest(withLabels(map[string]string{"app": "web"})), request: newRequest(withLabels(map[string]string{"app": "mine"})), wantErr: denied, wantReads: 1,
+		"change a label of the pod": {
+			cluster: existing, old: newRequest(withLabels(map[string]string{"app": "web"})), request: newRequest(withLabels(map[string]string{"app": "mine"})), wantErr: denied, wantReads: 1,
 		},
-		"one label follows, one does not": {
-			cluster: alive, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web", "tier": "back"})), wantErr: denied, wantReads: 1,
+		"one label of the pod and one that differs": {
+			cluster: existing, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web", "tier": "back"})), wantErr: denied, wantReads: 1,
 		},
 		"labels of a pod that is gone": {
 			cluster: gone, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web"})), wantErr: denied, wantReads: 1,
@@ -325,29 +327,29 @@ func TestValidate(t *testing.T) {
 			cluster: replaced, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web"})), wantErr: denied, wantReads: 1,
 		},
 		"labels of a pod that cannot be read": {
-			cluster: unreadable, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web"})), wantErr: "etcd is away", wantReads: 1,
+			cluster: readError, old: newRequest(), request: newRequest(withLabels(map[string]string{"app": "web"})), wantErr: "etcd is unavailable", wantReads: 1,
 		},
-		"own labels, with the right": {cluster: alive, user: owner, old: newRequest(), request: newRequest(withLabels(map[string]string{"mine": "1"}))},
+		"other labels, with permission": {cluster: existing, user: owner, old: newRequest(), request: newRequest(withLabels(map[string]string{"mine": "1"}))},
 
-		"delete with the right":               {cluster: alive, user: owner, old: newRequest()},
-		"delete without the right":            {cluster: alive, old: newRequest(), wantErr: denied, wantReads: 1},
-		"delete when rights are unknown":      {cluster: unauthorizable, user: owner, old: newRequest(), wantErr: "webhook is away", wantReads: 1},
-		"delete after the eviction":           {cluster: replaced, old: newRequest(withCondition(evicted, metav1.ConditionTrue))},
-		"delete after the cancellation":       {cluster: alive, old: newRequest(withCondition(canceled, metav1.ConditionTrue))},
-		"delete before the end":               {cluster: alive, old: newRequest(withCondition(evicted, metav1.ConditionFalse), withCondition(canceled, metav1.ConditionUnknown)), wantErr: denied, wantReads: 1},
-		"delete while blocked":                {cluster: alive, old: newRequest(withCondition("Blocked", metav1.ConditionTrue)), wantErr: denied, wantReads: 1},
-		"delete when the pod is gone":         {cluster: gone, old: newRequest(), wantReads: 1},
-		"delete when the pod is another one":  {cluster: replaced, old: newRequest(), wantReads: 1},
-		"delete when the pod cannot be read":  {cluster: unreadable, old: newRequest(), wantErr: "etcd is away", wantReads: 1},
-		"delete as allowed by the policy":     {cluster: alive, user: owner, old: newRequest(withPolicy("Allow"))},
-		"delete in spite of Forbid":           {cluster: alive, user: owner, old: newRequest(withPolicy("Forbid")), wantErr: forbids, wantReads: 1},
-		"delete in spite of Forbid, as guest": {cluster: alive, old: newRequest(withPolicy("Forbid")), wantErr: denied, wantReads: 1},
-		"Forbid, but the pod is gone":         {cluster: gone, user: owner, old: newRequest(withPolicy("Forbid")), wantReads: 1},
-		"Forbid, but the pod is another one":  {cluster: replaced, user: owner, old: newRequest(withPolicy("Forbid")), wantReads: 1},
-		"Forbid, but it is over":              {cluster: alive, old: newRequest(withPolicy("Forbid"), withCondition(evicted, metav1.ConditionTrue))},
-		"Forbid, and the pod cannot be read":  {cluster: unreadable, user: owner, old: newRequest(withPolicy("Forbid")), wantErr: "etcd is away", wantReads: 1},
-		"join in spite of Forbid":             {cluster: alive, user: owner, old: newRequest(withPolicy("Forbid")), request: newRequest(withPolicy("Forbid"), withRequesters())},
-		"delete one without a target":         {cluster: alive, old: newRequest(withoutTarget)},
+		"delete with permission":             {cluster: existing, user: owner, old: newRequest()},
+		"delete without permission":          {cluster: existing, old: newRequest(), wantErr: denied, wantReads: 1},
+		"delete when authorization fails":    {cluster: authorizationError, user: owner, old: newRequest(), wantErr: "webhook is unavailable", wantReads: 1},
+		"delete after the eviction":          {cluster: replaced, old: newRequest(withCondition(evicted, metav1.ConditionTrue))},
+		"delete after the cancellation":      {cluster: existing, old: newRequest(withCondition(canceled, metav1.ConditionTrue))},
+		"delete an unfinished request":       {cluster: existing, old: newRequest(withCondition(evicted, metav1.ConditionFalse), withCondition(canceled, metav1.ConditionUnknown)), wantErr: denied, wantReads: 1},
+		"delete while blocked":               {cluster: existing, old: newRequest(withCondition("Blocked", metav1.ConditionTrue)), wantErr: denied, wantReads: 1},
+		"delete when the pod is gone":        {cluster: gone, old: newRequest(), wantReads: 1},
+		"delete when the pod was replaced":   {cluster: replaced, old: newRequest(), wantReads: 1},
+		"delete when the pod cannot be read": {cluster: readError, old: newRequest(), wantErr: "etcd is unavailable", wantReads: 1},
+		"delete as allowed by the policy":    {cluster: existing, user: owner, old: newRequest(withPolicy("Allow"))},
+		"delete with Forbid":                 {cluster: existing, user: owner, old: newRequest(withPolicy("Forbid")), wantErr: forbids, wantReads: 1},
+		"delete with Forbid, as guest":       {cluster: existing, old: newRequest(withPolicy("Forbid")), wantErr: denied, wantReads: 1},
+		"Forbid, but the pod is gone":        {cluster: gone, user: owner, old: newRequest(withPolicy("Forbid")), wantReads: 1},
+		"Forbid, but the pod was replaced":   {cluster: replaced, user: owner, old: newRequest(withPolicy("Forbid")), wantReads: 1},
+		"Forbid, but finished":               {cluster: existing, old: newRequest(withPolicy("Forbid"), withCondition(evicted, metav1.ConditionTrue))},
+		"Forbid, and the pod cannot be read": {cluster: readError, user: owner, old: newRequest(withPolicy("Forbid")), wantErr: "etcd is unavailable", wantReads: 1},
+		"withdraw with Forbid":               {cluster: existing, user: owner, old: newRequest(withPolicy("Forbid")), request: newRequest(withPolicy("Forbid"), withRequesters())},
+		"delete one without a target":        {cluster: existing, old: newRequest(withoutTarget)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -370,14 +372,14 @@ func TestValidate(t *testing.T) {
 			case test.wantErr == "" && err != nil:
 				t.Errorf("unexpected error: %v", err)
 			case test.wantErr != "" && (err == nil || !strings.Contains(err.Error(), test.wantErr)):
-				t.Errorf("error %v, must contain %q", err, test.wantErr)
-			case strings.Contains(test.wantErr, "is away") && !apierrors.IsInternalError(err):
-				t.Errorf("error %#v, must be an internal one", err)
-			case test.wantErr != "" && !strings.Contains(test.wantErr, "is away") && !apierrors.IsForbidden(err):
-				t.Errorf("error %#v, must be forbidden", err)
+				t.Errorf("error %v, want %q", err, test.wantErr)
+			case strings.Contains(test.wantErr, "is unavailable") && !apierrors.IsInternalError(err):
+				t.Errorf("error %#v, want InternalError", err)
+			case test.wantErr != "" && !strings.Contains(test.wantErr, "is unavailable") && !apierrors.IsForbidden(err):
+				t.Errorf("error %#v, want Forbidden", err)
 			}
 			if got := len(client.Actions()); got != test.wantReads {
-				t.Errorf("%d calls of the API server, must be %d: %v", got, test.wantReads, client.Actions())
+				t.Errorf("%d calls of the API server, want %d: %v", got, test.wantReads, client.Actions())
 			}
 			if !cmp.Equal(request, test.request) || !cmp.Equal(old, test.old) {
 				t.Errorf("the plugin changed an object")
@@ -386,8 +388,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// The error must say what is missing, on which pod, and which request it is about,
-// also in the deletion of a collection.
+// The error has the missing permission, the pod, and the name of the request, also for the deletion
+// of a collection.
 func TestForbiddenMessage(t *testing.T) {
 	plugin, rights, _ := cluster{pod: newPod(podUID, nil)}.newPlugin(t, true)
 	err := plugin.Validate(t.Context(), attributes(admission.Delete, guest, "", nil, newRequest()), nil)
@@ -407,32 +409,32 @@ func TestForbiddenMessage(t *testing.T) {
 	wantAsked := []authorizer.Attributes{authorizer.AttributesRecord{
 		User: &user.DefaultInfo{Name: guest}, Verb: "delete", Namespace: namespace, APIVersion: "v1", Resource: "pods", Name: podName, ResourceRequest: true,
 	}}
-	if diff := cmp.Diff(wantAsked, rights.asked); diff != "" {
-		t.Errorf("unexpected question to the authorizer (-want +got):\n%s", diff)
+	if diff := cmp.Diff(wantAsked, rights.checks); diff != "" {
+		t.Errorf("unexpected check by the authorizer (-want +got):\n%s", diff)
 	}
 }
 
-// Before the informer has all pods, it cannot tell that no other pod has the UID.
+// Until the informer has synced, it is unknown whether another pod has the UID.
 func TestCreateWaitsForPods(t *testing.T) {
 	renamedPod := newPod(podUID, nil)
 	renamedPod.Name = "db-0"
-	alive := newPod(podUID, nil)
+	existing := newPod(podUID, nil)
 	for name, test := range map[string]struct {
 		cluster     cluster
 		syncs       bool
 		unavailable bool
 		forbidden   bool
 	}{
-		"the pod is gone, informer late":      {cluster: cluster{}, syncs: true},
-		"the UID is taken, informer late":     {cluster: cluster{cached: renamedPod}, syncs: true, forbidden: true},
-		"the pod is gone, informer too late":  {cluster: cluster{}, unavailable: true},
-		"the pod is there, informer too late": {cluster: cluster{pod: alive, uncached: true}},
+		"the pod is gone, informer syncs late":         {cluster: cluster{}, syncs: true},
+		"another pod has the UID, informer syncs late": {cluster: cluster{cached: renamedPod}, syncs: true, forbidden: true},
+		"the pod is gone, informer does not sync":      {cluster: cluster{}, unavailable: true},
+		"the pod exists, informer does not sync":       {cluster: cluster{pod: existing, uncached: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked := 0
+			checks := 0
 			test.cluster.synced = func() bool {
-				asked++
-				return test.syncs && asked > 1
+				checks++
+				return test.syncs && checks > 1
 			}
 			plugin, _, _ := test.cluster.newPlugin(t, true)
 			if !test.syncs {
@@ -440,14 +442,14 @@ func TestCreateWaitsForPods(t *testing.T) {
 			}
 			err := plugin.Validate(t.Context(), attributes(admission.Create, owner, "", newRequest(), nil), nil)
 			if apierrors.IsServiceUnavailable(err) != test.unavailable || apierrors.IsForbidden(err) != test.forbidden || (err != nil) != (test.unavailable || test.forbidden) {
-				t.Errorf("error %v, must be unavailable: %t, forbidden: %t", err, test.unavailable, test.forbidden)
+				t.Errorf("error %v, want unavailable: %t, forbidden: %t", err, test.unavailable, test.forbidden)
 			}
 		})
 	}
 }
 
-// What is not about EvictionRequests, or comes while the gate is off, costs nothing.
-func TestOthersAreLeftAlone(t *testing.T) {
+// Other kinds, and calls with the gate off, make no checks and no API calls.
+func TestOthersAreIgnored(t *testing.T) {
 	pod := admission.NewAttributesRecord(&api.Pod{}, nil, api.Kind("Pod").WithVersion("v1"), namespace, podName,
 		api.Resource("pods").WithVersion("v1"), "", admission.Create, nil, false, &user.DefaultInfo{Name: guest})
 	foreign := admission.NewAttributesRecord(newRequest(), nil, coordination.Kind("EvictionRequest").WithVersion("v1"), namespace, podUID,
@@ -465,8 +467,8 @@ func TestOthersAreLeftAlone(t *testing.T) {
 			if err := plugin.Validate(t.Context(), test.attributes, nil); err != nil {
 				t.Errorf("unexpected error: %v", err)
 			}
-			if len(rights.asked)+len(client.Actions()) > 0 {
-				t.Errorf("asked %v and %v", rights.asked, client.Actions())
+			if len(rights.checks)+len(client.Actions()) > 0 {
+				t.Errorf("checks %v and calls %v", rights.checks, client.Actions())
 			}
 		})
 	}
@@ -483,7 +485,7 @@ func TestUnexpectedObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := plugin.Validate(t.Context(), unexpected, nil); !apierrors.IsBadRequest(err) {
-				t.Errorf("error %v, must be a bad request", err)
+				t.Errorf("error %v, want BadRequest", err)
 			}
 		})
 	}
@@ -498,8 +500,8 @@ func TestValidateInitialization(t *testing.T) {
 		wantErr            string
 	}{
 		"complete":                  {enabled: true, inspected: true, rights: &rights{}, client: fake.NewClientset(), informers: true},
-		"off needs nothing":         {inspected: true},
-		"gates unknown":             {rights: &rights{}, client: fake.NewClientset(), wantErr: "feature gates"},
+		"off":                       {inspected: true},
+		"gates not inspected":       {rights: &rights{}, client: fake.NewClientset(), wantErr: "feature gates"},
 		"on, without an authorizer": {enabled: true, inspected: true, client: fake.NewClientset(), wantErr: "authorizer"},
 		"on, without a client":      {enabled: true, inspected: true, rights: &rights{}, wantErr: "client"},
 		"on, without an informer":   {enabled: true, inspected: true, rights: &rights{}, client: fake.NewClientset(), wantErr: "informer"},
@@ -522,13 +524,13 @@ func TestValidateInitialization(t *testing.T) {
 			}
 			err := plugin.ValidateInitialization()
 			if test.wantErr == "" && err != nil || test.wantErr != "" && (err == nil || !strings.Contains(err.Error(), test.wantErr)) {
-				t.Errorf("error %v, must be %q", err, test.wantErr)
+				t.Errorf("error %v, want %q", err, test.wantErr)
 			}
 		})
 	}
 }
 
-// gatesOnly is how a server begins that has the gate off.
+// gatesOnly initializes the plugin like a server with the gate off.
 type gatesOnly struct{}
 
 func (gatesOnly) Initialize(plugin admission.Interface) {
@@ -548,13 +550,13 @@ func TestRegister(t *testing.T) {
 	}
 	for operation, want := range map[admission.Operation]bool{admission.Create: true, admission.Update: true, admission.Delete: true, admission.Connect: false} {
 		if got := plugin.Handles(operation); got != want {
-			t.Errorf("handles %s: %t, must be %t", operation, got, want)
+			t.Errorf("handles %s: %t, want %t", operation, got, want)
 		}
 	}
 }
 
-// With the gate off no informer is started that would not be without the plugin.
-func TestNoInformerWithoutTheGate(t *testing.T) {
+// With the gate off, the plugin requests no informer.
+func TestNoInformerWithGateOff(t *testing.T) {
 	for enabled, want := range map[bool]bool{false: false, true: true} {
 		featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, enabled)
 		factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
@@ -566,10 +568,10 @@ func TestNoInformerWithoutTheGate(t *testing.T) {
 		}
 		factory.Start(t.Context().Done())
 		if got := len(factory.WaitForCacheSync(t.Context().Done())) > 0; got != want {
-			t.Errorf("gate %t: informer started: %t, must be %t", enabled, got, want)
+			t.Errorf("gate %t: informer started: %t, want %t", enabled, got, want)
 		}
 		if enabled && !plugin.podsSynced() {
-			t.Errorf("the plugin does not notice that the informer has synced")
+			t.Errorf("podsSynced is false after the informer has synced")
 		}
 	}
 }

@@ -26,8 +26,8 @@ import (
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
-// targetOf returns the pod that the request is about. A request without one, which
-// validation does not let in, is about all pods: rights on a single one do not do.
+// targetOf returns the target pod of the request. A request without a target, which validation
+// rejects, is treated as one for all pods: permission on a single pod is not sufficient.
 func targetOf(request *coordination.EvictionRequest) coordination.LocalPodReference {
 	if request.Spec.Target.Pod == nil {
 		return coordination.LocalPodReference{}
@@ -35,7 +35,7 @@ func targetOf(request *coordination.EvictionRequest) coordination.LocalPodRefere
 	return *request.Spec.Target.Pod
 }
 
-// isFinished says whether the request will do nothing more.
+// isFinished reports whether the request is finished.
 func isFinished(request *coordination.EvictionRequest) bool {
 	return isEvicted(request) || meta.IsStatusConditionTrue(request.Status.Conditions, string(coordination.EvictionRequestConditionCanceled))
 }
@@ -44,19 +44,19 @@ func isEvicted(request *coordination.EvictionRequest) bool {
 	return meta.IsStatusConditionTrue(request.Status.Conditions, string(coordination.EvictionRequestConditionEvicted))
 }
 
-// isHousekeeping reports whether an update changes nothing that an eviction depends on:
-// at most it lets go of finalizers and owners, as garbage collection does, and those who
-// wait for the deletion of a request. What is added is different. An owner that does not
-// exist has the garbage collector delete the request, with all its rights; a finalizer
-// that nobody removes keeps a canceled one, whose name no other request for the pod can
-// have. Nor may it change who has applied what, see keepsAppliers.
+// isHousekeeping reports whether an update changes nothing that an eviction depends on: it may only
+// remove finalizers and owners, like the garbage collector or clients that wait for the deletion of
+// a request. Adding them is different. For an owner that does not exist, the garbage collector
+// deletes the request with its own permissions. A finalizer that is never removed keeps a canceled
+// request, and blocks its name for the next request for the pod. The update must not change field
+// ownership either, see keepsFieldOwners.
 func isHousekeeping(request, old *coordination.EvictionRequest) bool {
-	return onlyLetsGo(request, old) && keepsAppliers(request, old, nil)
+	return onlyRemovesMetadata(request, old) && keepsFieldOwners(request, old, nil)
 }
 
-// onlyLetsGo reports whether an update changes nothing but finalizers and owners, which
-// it removes, and what the API server itself writes.
-func onlyLetsGo(request, old *coordination.EvictionRequest) bool {
+// onlyRemovesMetadata reports whether an update only removes finalizers and owners, apart from the
+// fields that the API server itself writes.
+func onlyRemovesMetadata(request, old *coordination.EvictionRequest) bool {
 	return apiequality.Semantic.DeepEqual(withoutHousekeeping(request), withoutHousekeeping(old)) &&
 		!addsOwner(request, old) && !addsFinalizer(request, old)
 }
@@ -71,31 +71,31 @@ func addsFinalizer(request, old *coordination.EvictionRequest) bool {
 	return slices.ContainsFunc(request.Finalizers, func(finalizer string) bool { return !slices.Contains(old.Finalizers, finalizer) })
 }
 
-// isSameOwner ignores whether the owner waits, which the garbage collector resets.
+// isSameOwner ignores blockOwnerDeletion, which the garbage collector resets.
 func isSameOwner(owner, other metav1.OwnerReference) bool {
 	owner.BlockOwnerDeletion, other.BlockOwnerDeletion = nil, nil
 	return apiequality.Semantic.DeepEqual(owner, other)
 }
 
-// changesLabelsOnly reports whether labels are all that an update changes, apart from
-// housekeeping. Whoever applied a label that changes does not own it any more.
+// changesLabelsOnly reports whether an update changes nothing but labels, apart from housekeeping.
+// A manager that applied a changed label no longer owns it.
 func changesLabelsOnly(request, old *coordination.EvictionRequest) bool {
 	relabeled := request.DeepCopy()
 	relabeled.Labels = old.Labels
-	return onlyLetsGo(relabeled, old) && keepsAppliers(request, old, changedLabels(request.Labels, old.Labels))
+	return onlyRemovesMetadata(relabeled, old) && keepsFieldOwners(request, old, changedLabels(request.Labels, old.Labels))
 }
 
-// withoutHousekeeping returns a copy that has only what evictions depend on.
+// withoutHousekeeping returns a copy with only the fields that evictions depend on.
 func withoutHousekeeping(request *coordination.EvictionRequest) *coordination.EvictionRequest {
 	request = request.DeepCopy()
 	request.Finalizers, request.OwnerReferences = nil, nil
-	// What the API server itself writes in every update; but see keepsAppliers.
+	// The API server itself writes these in each update; see also keepsFieldOwners.
 	request.ManagedFields, request.ResourceVersion = nil, ""
 	return request
 }
 
-// followsLabels says whether each label that changes becomes what it is on the pod.
-func followsLabels(labels, oldLabels, podLabels map[string]string) bool {
+// matchesPodLabels reports whether each changed label has the value that it has on the pod.
+func matchesPodLabels(labels, oldLabels, podLabels map[string]string) bool {
 	for key := range changedLabels(labels, oldLabels) {
 		if !sameLabel(key, labels, podLabels) {
 			return false
@@ -104,7 +104,7 @@ func followsLabels(labels, oldLabels, podLabels map[string]string) bool {
 	return true
 }
 
-// changedLabels returns the keys of the labels that one of them lacks, or that differ.
+// changedLabels returns the keys of the labels that differ.
 func changedLabels(labels, oldLabels map[string]string) sets.Set[string] {
 	keys := sets.KeySet(labels).Union(sets.KeySet(oldLabels))
 	for key := range keys {
@@ -115,7 +115,7 @@ func changedLabels(labels, oldLabels map[string]string) sets.Set[string] {
 	return keys
 }
 
-// sameLabel says whether both have the label with the same value, or both lack it.
+// sameLabel reports whether both have the label with the same value, or neither has it.
 func sameLabel(key string, labels, others map[string]string) bool {
 	value, found := labels[key]
 	otherValue, otherFound := others[key]

@@ -26,18 +26,18 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// applier is who has applied fields to the main resource.
+// applier is a field manager that has applied fields to the main resource.
 type applier struct{ manager, apiVersion string }
 
-// keepsAppliers reports whether those who have applied fields of the spec and labels stay
-// the same, the labels of these keys aside. Managers are what clients claim, in
-// managedFields too. Who applies again without a field that the manager owns removes it,
-// so that a requester that is assigned to another manager is withdrawn by that one, with
-// its rights, the next time that it applies.
+// keepsFieldOwners reports whether the appliers of the fields of the spec and of labels are
+// unchanged, except for the labels with these keys. Clients can claim any manager, also in
+// managedFields. A manager that applies again without a field that it owns removes the field. So a
+// requester that is assigned to another manager is withdrawn when that manager applies the next
+// time, with the permissions of that manager.
 //
-// Fields that were updated, and the status, cannot be removed in this way from here. Nor
-// does the time of an entry matter.
-func keepsAppliers(request, old *coordination.EvictionRequest, changedLabels sets.Set[string]) bool {
+// Fields that were updated and not applied, and the status, cannot be removed in this way. The time
+// of an entry is irrelevant.
+func keepsFieldOwners(request, old *coordination.EvictionRequest, changedLabels sets.Set[string]) bool {
 	fields, err := appliedFields(request, changedLabels)
 	if err != nil {
 		return false
@@ -49,8 +49,8 @@ func keepsAppliers(request, old *coordination.EvictionRequest, changedLabels set
 	return maps.EqualFunc(fields, oldFields, func(a, b *fieldpath.Set) bool { return a.Equals(b) })
 }
 
-// appliedFields returns which fields of the spec and labels each applier owns. One who
-// owns none of them is left out.
+// appliedFields returns the fields of the spec and the labels that each applier owns. An applier
+// that owns none of them is left out.
 func appliedFields(request *coordination.EvictionRequest, changedLabels sets.Set[string]) (map[applier]*fieldpath.Set, error) {
 	owned := map[applier]*fieldpath.Set{}
 	for _, entry := range request.ManagedFields {
@@ -75,8 +75,8 @@ func appliedFields(request *coordination.EvictionRequest, changedLabels sets.Set
 	return owned, nil
 }
 
-// isSpecOrLabel reports whether the field is in the spec, is a label of another key than
-// these, or contains such fields.
+// isSpecOrLabel reports whether the field is in the spec, is a label with a key that is not in
+// changedLabels, or contains such fields.
 func isSpecOrLabel(path fieldpath.Path, changedLabels sets.Set[string]) bool {
 	switch {
 	case isField(path, 0, "spec"):

@@ -33,16 +33,15 @@ import (
 
 // statusChange is a field that an update of the status changes.
 type statusChange struct {
-	// field is its path.
+	// field is the path of the field.
 	field string
-	// interceptor is the name of the interceptor that may change it, or empty if only
+	// interceptor is the name of the interceptor that may change it. It is empty if only
 	// controllers may.
 	interceptor string
 }
 
-// validateStatusUpdate lets an update of the status through if the user may change each
-// field that it changes. The right to write to the endpoint says nothing of fields:
-// every interceptor has it.
+// validateStatusUpdate returns an error unless the user may change each field that the update
+// changes. The permission to write to the endpoint is not sufficient: every interceptor has it.
 func (p *Plugin) validateStatusUpdate(ctx context.Context, a admission.Attributes, request, old *coordination.EvictionRequest) error {
 	changes := statusChangesOf(request, old)
 	if len(changes) == 0 {
@@ -55,19 +54,19 @@ func (p *Plugin) validateStatusUpdate(ctx context.Context, a admission.Attribute
 	if missing == nil {
 		return nil
 	}
-	// A controller needs no permission for each interceptor that it acts for.
+	// A controller needs no additional permission for the interceptors that it acts for.
 	if p.authorizeControl(ctx, a, old, changes[0].field) == nil {
 		return nil
 	}
 	return missing
 }
 
-// authorizeReports returns an error unless the user may report as each interceptor to
-// which a changed field belongs.
+// authorizeReports returns an error unless the user may report as each interceptor to which a
+// changed field belongs.
 func (p *Plugin) authorizeReports(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, changes []statusChange) error {
 	var authorized string
 	for _, change := range changes {
-		// A report often comes with the cancellation policy: one question answers both.
+		// A report often includes the cancellation policy: one check covers both.
 		if change.interceptor == authorized {
 			continue
 		}
@@ -79,15 +78,15 @@ func (p *Plugin) authorizeReports(ctx context.Context, a admission.Attributes, r
 	return nil
 }
 
-// authorizeReport returns an error unless the user may report as the interceptor to
-// which the changed field belongs.
+// authorizeReport returns an error unless the user may report as the interceptor to which the
+// changed field belongs.
 func (p *Plugin) authorizeReport(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, change statusChange) error {
 	allowed, err := p.isAllowed(ctx, authorizer.AttributesRecord{
 		User:       a.GetUserInfo(),
 		Verb:       coordinationv1alpha1.EvictionInterceptVerb,
 		Namespace:  a.GetNamespace(),
 		APIGroup:   coordination.GroupName,
-		APIVersion: "*", // It is served in none.
+		APIVersion: "*", // It is a virtual resource without a version.
 		Resource:   coordinationv1alpha1.EvictionInterceptorResource,
 		Name:       change.interceptor,
 	})
@@ -135,8 +134,8 @@ func statusChangesOf(request, old *coordination.EvictionRequest) []statusChange 
 	if !apiequality.Semantic.DeepEqual(withoutStatus(request), withoutStatus(old)) {
 		changes = append(changes, statusChange{field: "metadata or spec"})
 	}
-	// All fields of the type, so that one that is added later belongs to the controller
-	// unless it is named here.
+	// Iterates over all fields of the type, so that a new field belongs to the controller unless it
+	// is handled here.
 	status, oldStatus := reflect.ValueOf(request.Status), reflect.ValueOf(old.Status)
 	for i := range status.NumField() {
 		name := status.Type().Field(i).Name
@@ -154,8 +153,8 @@ func statusChangesOf(request, old *coordination.EvictionRequest) []statusChange 
 	return changes
 }
 
-// reportsOf returns which entries change. Interceptors do not add, remove, rename or
-// reorder any.
+// reportsOf returns the changed entries. Interceptors must not add, remove, rename or reorder
+// entries.
 func reportsOf(path string, entries, old []coordination.InterceptorStatus) []statusChange {
 	sameName := func(entry, old coordination.InterceptorStatus) bool { return entry.Name == old.Name }
 	if !slices.EqualFunc(entries, old, sameName) {
@@ -170,9 +169,9 @@ func reportsOf(path string, entries, old []coordination.InterceptorStatus) []sta
 	return changes
 }
 
-// withoutStatus returns a copy with what updates of the status must leave alone. Who
-// owns which field of the status changes with each of them; who owns fields of the spec
-// does not, and a writer who took that over could keep requesters from withdrawing.
+// withoutStatus returns a copy with the fields that updates of the status must not change. The
+// ownership of fields of the status changes with each update. The ownership of fields of the spec
+// does not: a writer that took it over could prevent requesters from withdrawing.
 func withoutStatus(request *coordination.EvictionRequest) *coordination.EvictionRequest {
 	request = request.DeepCopy()
 	request.Status = coordination.EvictionRequestStatus{}

@@ -35,23 +35,23 @@ import (
 const (
 	saver = "saver.example.com"
 	moved = "mover.example.com/pods"
-	// nobody may not do anything, and controller everything with the status.
+	// nobody has no permissions, controller may change the whole status.
 	nobody     = "nobody"
 	controller = "controller"
 )
 
-// statusRights allows users to report as the interceptor of their own name, and the
-// controller everything. It records what it was asked.
+// statusRights is an authorizer that allows users to report as the interceptor of their name, and
+// the controller to change everything. It records the checks.
 type statusRights struct {
-	failing string // Verb for which there is no answer but an error.
-	asked   []authorizer.AttributesRecord
+	failing string // Verb for which Authorize returns an error.
+	checks  []authorizer.AttributesRecord
 }
 
 func (r *statusRights) Authorize(_ context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
 	a := attributes.(authorizer.AttributesRecord)
-	r.asked = append(r.asked, a)
+	r.checks = append(r.checks, a)
 	if a.Verb == r.failing {
-		return authorizer.DecisionNoOpinion, "", errors.New("webhook is away")
+		return authorizer.DecisionNoOpinion, "", errors.New("webhook is unavailable")
 	}
 	if !a.ResourceRequest || a.Namespace != namespace || a.APIGroup != "coordination.k8s.io" {
 		return authorizer.DecisionDeny, "", nil
@@ -64,7 +64,7 @@ func (r *statusRights) Authorize(_ context.Context, attributes authorizer.Attrib
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// beingIntercepted is the status of a request whose first interceptor, saver, is active.
+// beingIntercepted returns the status of a request whose first interceptor, saver, is active.
 func beingIntercepted() *coordination.EvictionRequestStatus {
 	return &coordination.EvictionRequestStatus{
 		ObservedGeneration: 1,
@@ -84,9 +84,9 @@ func withStatus(change func(*coordination.EvictionRequestStatus)) *coordination.
 
 // statusUpdates are changes of beingIntercepted.
 var statusUpdates = map[string]func(*coordination.EvictionRequestStatus){
-	"nothing":         func(*coordination.EvictionRequestStatus) {},
-	"report":          func(s *coordination.EvictionRequestStatus) { s.Interceptors[0].Message = "at work" },
-	"report of other": func(s *coordination.EvictionRequestStatus) { s.Interceptors[1].Message = "at work" },
+	"nothing":           func(*coordination.EvictionRequestStatus) {},
+	"report":            func(s *coordination.EvictionRequestStatus) { s.Interceptors[0].Message = "at work" },
+	"report of another": func(s *coordination.EvictionRequestStatus) { s.Interceptors[1].Message = "at work" },
 	"both reports": func(s *coordination.EvictionRequestStatus) {
 		s.Interceptors[0].Message, s.Interceptors[1].Message = "at work", "at work"
 	},
@@ -97,7 +97,7 @@ var statusUpdates = map[string]func(*coordination.EvictionRequestStatus){
 	"report and policy": func(s *coordination.EvictionRequestStatus) {
 		s.Interceptors[0].Message, s.EvictionRequestCancellationPolicy = "at work", "Forbid"
 	},
-	"report and next turn": func(s *coordination.EvictionRequestStatus) {
+	"report and next activation": func(s *coordination.EvictionRequestStatus) {
 		s.Interceptors[0].CompletionTime = ptr.To(metav1.Unix(1001, 0))
 		s.ActiveInterceptors = []string{moved}
 	},
@@ -118,7 +118,7 @@ var statusUpdates = map[string]func(*coordination.EvictionRequestStatus){
 	"entries swapped": func(s *coordination.EvictionRequestStatus) { slices.Reverse(s.Interceptors) },
 }
 
-// Who may do what: each update by everybody.
+// Each update is tested with each user.
 func TestValidateStatusUpdate(t *testing.T) {
 	allowed := map[string][]string{
 		"nothing":           {saver, moved, nobody},
@@ -126,7 +126,7 @@ func TestValidateStatusUpdate(t *testing.T) {
 		"completion":        {saver},
 		"policy":            {saver},
 		"report and policy": {saver},
-		"report of other":   {moved},
+		"report of another": {moved},
 	}
 	for name, change := range statusUpdates {
 		for _, username := range []string{saver, moved, nobody, controller} {
@@ -135,10 +135,10 @@ func TestValidateStatusUpdate(t *testing.T) {
 				old, request := withStatus(statusUpdates["nothing"]), withStatus(change)
 				err := plugin.Validate(t.Context(), attributes(admission.Update, username, "status", request, old), nil)
 				if want := username == controller || slices.Contains(allowed[name], username); want != (err == nil) {
-					t.Errorf("error %v; must be allowed: %t", err, want)
+					t.Errorf("error %v; want allowed: %t", err, want)
 				}
 				if err != nil && !apierrors.IsForbidden(err) {
-					t.Errorf("error %#v, must be forbidden", err)
+					t.Errorf("error %#v, want Forbidden", err)
 				}
 			})
 		}
@@ -152,8 +152,8 @@ func newStatusPlugin(t *testing.T, rights authorizer.Authorizer) *Plugin {
 	return plugin
 }
 
-// Whoever may report as every interceptor does so entry by entry, and changes nothing else.
-func TestRightOnAllInterceptorsIsNoControl(t *testing.T) {
+// A user who may report as every interceptor may change only entries.
+func TestAllInterceptorsIsNotControl(t *testing.T) {
 	all := authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 		if a.GetVerb() == "intercept" {
 			return authorizer.DecisionAllow, "", nil
@@ -161,7 +161,7 @@ func TestRightOnAllInterceptorsIsNoControl(t *testing.T) {
 		return authorizer.DecisionNoOpinion, "", nil
 	})
 	for name, change := range map[string]func(*coordination.EvictionRequestStatus){
-		"a report with the time of activation": func(s *coordination.EvictionRequestStatus) {
+		"a report with the activationTime": func(s *coordination.EvictionRequestStatus) {
 			s.Interceptors[0].Message, s.ActivationTime = "at work", nil
 		},
 		"a renamed entry": statusUpdates["entry renamed"],
@@ -171,14 +171,14 @@ func TestRightOnAllInterceptorsIsNoControl(t *testing.T) {
 			old := withStatus(statusUpdates["nothing"])
 			err := newStatusPlugin(t, all).Validate(t.Context(), attributes(admission.Update, saver, "status", withStatus(change), old), nil)
 			if !apierrors.IsForbidden(err) {
-				t.Errorf("error %v, must be forbidden", err)
+				t.Errorf("error %v, want Forbidden", err)
 			}
 		})
 	}
 }
 
-// Each field that a status may have belongs to somebody, also one that is added later.
-func TestEveryFieldOfTheStatusIsGuarded(t *testing.T) {
+// Each field of the status is covered, including new ones.
+func TestEveryFieldOfTheStatusIsCovered(t *testing.T) {
 	covered := map[string]bool{}
 	for _, change := range statusUpdates {
 		for _, change := range statusChangesOf(withStatus(change), withStatus(statusUpdates["nothing"])) {
@@ -195,7 +195,7 @@ func TestEveryFieldOfTheStatusIsGuarded(t *testing.T) {
 	}
 }
 
-// What is wrong, who can mend it and how are all in the message.
+// The message has the problem, who can solve it and how.
 func TestStatusMessages(t *testing.T) {
 	const prefix = `evictionrequests.coordination.k8s.io "` + podUID + `" is forbidden: user "nobody" cannot change `
 	const grant = `: this needs the verb "intercept" on the resource "evictioninterceptors" in API group "coordination.k8s.io" with the name "saver.example.com" in namespace "shop"; ` +
@@ -204,11 +204,11 @@ func TestStatusMessages(t *testing.T) {
 		`in namespace "shop", which only controllers should have; an interceptor changes nothing but its own entry in status.interceptors and, while it is active, ` +
 		`status.evictionRequestCancellationPolicy`
 	for name, want := range map[string]string{
-		"report":               prefix + "status.interceptors[saver.example.com], which belongs to the interceptor saver.example.com" + grant,
-		"policy":               prefix + "status.evictionRequestCancellationPolicy, which belongs to the interceptor saver.example.com" + grant,
-		"Evicted":              prefix + "status.conditions" + control,
-		"report and next turn": prefix + "status.activeInterceptors" + control,
-		"entry removed":        prefix + "status.interceptors" + control,
+		"report":                     prefix + "status.interceptors[saver.example.com], which belongs to the interceptor saver.example.com" + grant,
+		"policy":                     prefix + "status.evictionRequestCancellationPolicy, which belongs to the interceptor saver.example.com" + grant,
+		"Evicted":                    prefix + "status.conditions" + control,
+		"report and next activation": prefix + "status.activeInterceptors" + control,
+		"entry removed":              prefix + "status.interceptors" + control,
 	} {
 		plugin := newStatusPlugin(t, &statusRights{})
 		err := plugin.Validate(t.Context(), attributes(admission.Update, nobody, "status", withStatus(statusUpdates[name]), withStatus(statusUpdates["nothing"])), nil)
@@ -218,7 +218,7 @@ func TestStatusMessages(t *testing.T) {
 	}
 }
 
-// The policy belongs to the active interceptor; while there is none it is the controller's.
+// The policy belongs to the active interceptor, and to the controller if there is none.
 func TestPolicyWithoutActiveInterceptor(t *testing.T) {
 	idle := func(s *coordination.EvictionRequestStatus) { s.ActiveInterceptors = nil }
 	forbid := func(s *coordination.EvictionRequestStatus) {
@@ -228,24 +228,24 @@ func TestPolicyWithoutActiveInterceptor(t *testing.T) {
 		plugin := newStatusPlugin(t, &statusRights{})
 		err := plugin.Validate(t.Context(), attributes(admission.Update, username, "status", withStatus(forbid), withStatus(idle)), nil)
 		if allowed := err == nil; allowed != want {
-			t.Errorf("user %q: %v; must be allowed: %t", username, err, want)
+			t.Errorf("user %q: %v; want allowed: %t", username, err, want)
 		}
 	}
 }
 
-// The first turn comes too late for a policy in the same update.
-func TestPolicyWithTheFirstTurn(t *testing.T) {
+// A policy in the update of the first activation does not belong to the new interceptor.
+func TestPolicyWithTheFirstActivation(t *testing.T) {
 	idle := func(s *coordination.EvictionRequestStatus) { s.ActiveInterceptors = nil }
 	forbid := func(s *coordination.EvictionRequestStatus) { s.EvictionRequestCancellationPolicy = "Forbid" }
 	for _, change := range statusChangesOf(withStatus(forbid), withStatus(idle)) {
 		if change.interceptor != "" {
-			t.Errorf("%s belongs to %s, must belong to the controller", change.field, change.interceptor)
+			t.Errorf("%s belongs to %s, want the controller", change.field, change.interceptor)
 		}
 	}
 }
 
-// A turn that an update gives does not count yet: the policy is the former interceptor's.
-func TestPolicyBelongsToTheOneWhoWasActive(t *testing.T) {
+// An activation in the same update does not count: the policy belongs to the previous interceptor.
+func TestPolicyBelongsToThePreviousInterceptor(t *testing.T) {
 	next := func(s *coordination.EvictionRequestStatus) {
 		s.ActiveInterceptors, s.EvictionRequestCancellationPolicy = []string{moved}, "Forbid"
 	}
@@ -257,53 +257,53 @@ func TestPolicyBelongsToTheOneWhoWasActive(t *testing.T) {
 	}
 }
 
-// The authorizer is asked no more than is needed, and the API server nothing at all.
-func TestStatusQuestions(t *testing.T) {
+// Only the necessary checks are made, and no API calls.
+func TestStatusChecks(t *testing.T) {
 	intercept := func(name, username string) string { return username + " intercept " + name }
 	tests := map[string]struct {
 		update, user string
 		want         []string
 	}{
-		"nothing changes":       {"nothing", nobody, nil},
-		"an own report":         {"report", saver, []string{intercept(saver, saver)}},
-		"a report with policy":  {"report and policy", saver, []string{intercept(saver, saver)}},
-		"a foreign report":      {"report of other", saver, []string{intercept(moved, saver), "saver.example.com control"}},
-		"a field of the others": {"Evicted", controller, []string{"controller control"}},
-		"a report in the place": {"report", controller, []string{intercept(saver, controller), "controller control"}},
+		"no change":                  {"nothing", nobody, nil},
+		"a report":                   {"report", saver, []string{intercept(saver, saver)}},
+		"a report with policy":       {"report and policy", saver, []string{intercept(saver, saver)}},
+		"a report of another":        {"report of another", saver, []string{intercept(moved, saver), "saver.example.com control"}},
+		"a field of the controller":  {"Evicted", controller, []string{"controller control"}},
+		"a report by the controller": {"report", controller, []string{intercept(saver, controller), "controller control"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			rights := &statusRights{}
 			plugin := newStatusPlugin(t, rights)
 			_ = plugin.Validate(t.Context(), attributes(admission.Update, test.user, "status", withStatus(statusUpdates[test.update]), withStatus(statusUpdates["nothing"])), nil)
-			var asked []string
-			for _, a := range rights.asked {
+			var checks []string
+			for _, a := range rights.checks {
 				question := a.User.GetName() + " " + a.Verb
 				if a.Verb == "intercept" {
 					question += " " + a.Name
 				}
-				asked = append(asked, question)
+				checks = append(checks, question)
 			}
-			if diff := cmp.Diff(test.want, asked); diff != "" {
-				t.Errorf("questions (-want +got):\n%s", diff)
+			if diff := cmp.Diff(test.want, checks); diff != "" {
+				t.Errorf("checks (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// Nobody is refused because of an authorizer that fails: that is an error of the server.
-// The controller goes on where the other question is answered.
+// An error of the authorizer is an internal error and not a refusal. The controller continues if
+// the other check succeeds.
 func TestStatusWhenTheAuthorizerFails(t *testing.T) {
 	tests := map[string]struct {
 		failing, update, user string
 		wantErr               func(error) bool
 	}{
-		"own report":                        {"intercept", "report", saver, apierrors.IsInternalError},
-		"own report, control is unknown":    {"control", "report", saver, func(err error) bool { return err == nil }},
-		"report, by the controller":         {"intercept", "report", controller, func(err error) bool { return err == nil }},
-		"end, control is unknown":           {"control", "Evicted", controller, apierrors.IsInternalError},
-		"report of other, control unknown":  {"control", "report of other", saver, apierrors.IsForbidden},
-		"mixed update, intercept is unkown": {"intercept", "report and next turn", controller, func(err error) bool { return err == nil }},
+		"report":                           {"intercept", "report", saver, apierrors.IsInternalError},
+		"report, control fails":            {"control", "report", saver, func(err error) bool { return err == nil }},
+		"report, by the controller":        {"intercept", "report", controller, func(err error) bool { return err == nil }},
+		"eviction, control fails":          {"control", "Evicted", controller, apierrors.IsInternalError},
+		"report of another, control fails": {"control", "report of another", saver, apierrors.IsForbidden},
+		"mixed update, intercept fails":    {"intercept", "report and next activation", controller, func(err error) bool { return err == nil }},
 	}
 	for name, test := range tests {
 		plugin := newStatusPlugin(t, &statusRights{failing: test.failing})
@@ -314,8 +314,8 @@ func TestStatusWhenTheAuthorizerFails(t *testing.T) {
 	}
 }
 
-// The status strategy leaves metadata and spec alone. If something passes nevertheless,
-// it is not the interceptor's; only who owns fields of the status changes with its writes.
+// The status strategy does not change metadata and spec. If a change passes nevertheless, an
+// interceptor may not make it. Only the ownership of fields of the status may change.
 func TestStatusUpdateOfTheRest(t *testing.T) {
 	owns := func(manager, subresource string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Time: ptr.To(metav1.NewTime(time.Unix(1, 0)))}
@@ -344,7 +344,7 @@ func TestStatusUpdateOfTheRest(t *testing.T) {
 			plugin := newStatusPlugin(t, &statusRights{})
 			err := plugin.Validate(t.Context(), attributes(admission.Update, saver, "status", request, old), nil)
 			if allowed := err == nil; allowed != test.want {
-				t.Errorf("error %v; must be allowed: %t", err, test.want)
+				t.Errorf("error %v; want allowed: %t", err, test.want)
 			}
 			if !cmp.Equal(before, request) {
 				t.Error("the plugin changed an object")
@@ -353,7 +353,7 @@ func TestStatusUpdateOfTheRest(t *testing.T) {
 	}
 }
 
-// A way to write the status that is not foreseen must not go unchecked.
+// A write of the status in an unexpected form is rejected.
 func TestUnknownSubresource(t *testing.T) {
 	plugin := newStatusPlugin(t, &statusRights{})
 	request := withStatus(statusUpdates["Evicted"])
@@ -362,7 +362,7 @@ func TestUnknownSubresource(t *testing.T) {
 		"creation of the status": attributes(admission.Create, controller, "status", request, nil),
 	} {
 		if err := plugin.Validate(t.Context(), unexpected, nil); !apierrors.IsBadRequest(err) {
-			t.Errorf("%s: %v, must be a bad request", what, err)
+			t.Errorf("%s: %v, want BadRequest", what, err)
 		}
 	}
 }
