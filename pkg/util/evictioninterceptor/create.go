@@ -26,19 +26,19 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// refusalMemory is for how long pods of one owner are not tried twice, after one was refused
-// with and without interceptors. A full quota would otherwise cost twice the calls.
-const refusalMemory = time.Minute
+// refusalTTL is how long pods of an owner are not retried without interceptors after a pod was
+// refused with and without them. Otherwise, a full quota would cost twice the calls.
+const refusalTTL = time.Minute
 
-// Creator creates pods that name controllers as their interceptors, and pods without where
-// the API server takes them only so: admission plugins may add to a pod what does not go
-// together with the names, or refuse the names. A pod that can be created matters more than
-// one that is intercepted.
+// Creator creates pods that have controllers as interceptors, and creates them without interceptors
+// if the API server refuses the names: admission plugins may change the pod so that it is invalid
+// with the names, or may refuse the names. It is more important that a pod is created than that it
+// is intercepted.
 type Creator struct {
 	clock clock.PassiveClock
 
 	lock sync.Mutex
-	// refused is until when the pods of an owner are not tried without the names, by its UID.
+	// refused has, by the UID of the owner, until when its pods are not retried without the names.
 	refused map[types.UID]time.Time
 }
 
@@ -47,11 +47,11 @@ func NewCreator(clock clock.PassiveClock) *Creator {
 	return &Creator{clock: clock, refused: map[types.UID]time.Time{}}
 }
 
-// Create calls create with a copy of the template that has these names, as by AddTo, and with
-// the template itself where the names cannot be added, or the first call is refused as Invalid
-// or Forbidden. So quotas and policies refuse as well, whatever a pod is called: then the
-// second call fails, too, and the error of the first is returned. The owner is the UID of the
-// object that the pods are for.
+// Create calls create with a copy of the template that has these names, added by AddTo. It calls
+// create with the template itself if the names cannot be added, or if the first call is refused as
+// Invalid or Forbidden. Quotas and policies may refuse pods for reasons other than the names: then
+// the second call fails as well, and the error of the first one is returned. owner is the UID of
+// the owner of the pods.
 func (c *Creator) Create(owner types.UID, template *v1.PodTemplateSpec, create func(*v1.PodTemplateSpec) error, names ...string) error {
 	intercepted := *template
 	if !AddTo(&intercepted, names...) {
@@ -59,18 +59,18 @@ func (c *Creator) Create(owner types.UID, template *v1.PodTemplateSpec, create f
 	}
 	err := create(&intercepted)
 	added := len(intercepted.Spec.EvictionInterceptors) > len(template.Spec.EvictionInterceptors)
-	if !added || !mayBeForNames(err) || c.isRefused(owner) {
+	if !added || !mayBeCausedByNames(err) || c.isRefused(owner) {
 		return err
 	}
 	if create(template) != nil {
-		c.remember(owner)
+		c.recordRefusal(owner)
 		return err
 	}
 	return nil
 }
 
-// mayBeForNames reports whether a pod may have been refused for the interceptors that it names.
-func mayBeForNames(err error) bool {
+// mayBeCausedByNames reports whether a pod may have been refused because of its interceptors.
+func mayBeCausedByNames(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause)
 }
 
@@ -80,7 +80,7 @@ func (c *Creator) isRefused(owner types.UID) bool {
 	return c.clock.Now().Before(c.refused[owner])
 }
 
-func (c *Creator) remember(owner types.UID) {
+func (c *Creator) recordRefusal(owner types.UID) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	now := c.clock.Now()
@@ -89,5 +89,5 @@ func (c *Creator) remember(owner types.UID) {
 			delete(c.refused, other)
 		}
 	}
-	c.refused[owner] = now.Add(refusalMemory)
+	c.refused[owner] = now.Add(refusalTTL)
 }

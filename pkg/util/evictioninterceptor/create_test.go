@@ -43,7 +43,7 @@ func errTerminating() error {
 	return err
 }
 
-// attempts answers creations one after another, and keeps how many names each pod had.
+// attempts returns the answers in order, and records the number of names of each pod.
 type attempts struct {
 	answers []error
 	names   []int
@@ -67,18 +67,18 @@ func TestCreate(t *testing.T) {
 		wantNames []int
 		wantErr   error
 	}{
-		"created":                             {wantNames: []int{1}},
-		"the names are invalid":               {answers: []error{errInvalid}, wantNames: []int{1, 0}},
-		"a webhook forbids the names":         {answers: []error{errForbidden}, wantNames: []int{1, 0}},
-		"the quota is full":                   {answers: []error{errQuota, errForbidden}, wantNames: []int{1, 0}, wantErr: errQuota},
-		"a policy refuses":                    {answers: []error{errInvalid, errQuota}, wantNames: []int{1, 0}, wantErr: errInvalid},
-		"forbidden, and then unavailable":     {answers: []error{errQuota, errUnavailable}, wantNames: []int{1, 0}, wantErr: errQuota},
-		"unavailable":                         {answers: []error{errUnavailable}, wantNames: []int{1}, wantErr: errUnavailable},
-		"the namespace terminates":            {answers: []error{terminating}, wantNames: []int{1}, wantErr: terminating},
-		"the author has named it":             {spec: []string{name}, answers: []error{errForbidden}, wantNames: []int{1}, wantErr: errForbidden},
-		"the author's stay":                   {spec: []string{"user.example.com"}, answers: []error{errForbidden}, wantNames: []int{2, 1}},
-		"cannot be added":                     {group: &v1.PodSchedulingGroup{}, wantNames: []int{0}},
-		"cannot be added, and is refused too": {group: &v1.PodSchedulingGroup{}, answers: []error{errForbidden}, wantNames: []int{0}, wantErr: errForbidden},
+		"created":                                 {wantNames: []int{1}},
+		"the names are invalid":                   {answers: []error{errInvalid}, wantNames: []int{1, 0}},
+		"a webhook forbids the names":             {answers: []error{errForbidden}, wantNames: []int{1, 0}},
+		"the quota is full":                       {answers: []error{errQuota, errForbidden}, wantNames: []int{1, 0}, wantErr: errQuota},
+		"a policy refuses":                        {answers: []error{errInvalid, errQuota}, wantNames: []int{1, 0}, wantErr: errInvalid},
+		"forbidden, and then unavailable":         {answers: []error{errQuota, errUnavailable}, wantNames: []int{1, 0}, wantErr: errQuota},
+		"unavailable":                             {answers: []error{errUnavailable}, wantNames: []int{1}, wantErr: errUnavailable},
+		"the namespace terminates":                {answers: []error{terminating}, wantNames: []int{1}, wantErr: terminating},
+		"the author has named it":                 {spec: []string{name}, answers: []error{errForbidden}, wantNames: []int{1}, wantErr: errForbidden},
+		"interceptors of the author are kept":     {spec: []string{"user.example.com"}, answers: []error{errForbidden}, wantNames: []int{2, 1}},
+		"cannot be added":                         {group: &v1.PodSchedulingGroup{}, wantNames: []int{0}},
+		"cannot be added, and the pod is refused": {group: &v1.PodSchedulingGroup{}, answers: []error{errForbidden}, wantNames: []int{0}, wantErr: errForbidden},
 	}
 	for testName, test := range tests {
 		t.Run(testName, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestCreate(t *testing.T) {
 				t.Errorf("got error %v, want %v", err, test.wantErr)
 			}
 			if diff := cmp.Diff(test.wantNames, a.names); diff != "" {
-				t.Errorf("names of the pods that were tried (-want +got):\n%s", diff)
+				t.Errorf("number of names of the created pods (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(before, template); diff != "" {
 				t.Errorf("the template changed (-want +got):\n%s", diff)
@@ -100,7 +100,7 @@ func TestCreate(t *testing.T) {
 }
 
 // A quota that is full for an hour must not cost twice the calls for an hour.
-func TestCreateDoesNotTryTwiceForEver(t *testing.T) {
+func TestCreateDoesNotRetryForever(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Now())
 	creator := NewCreator(clock)
 	calls := func(owner types.UID, answers ...error) int {
@@ -120,15 +120,15 @@ func TestCreateDoesNotTryTwiceForEver(t *testing.T) {
 		t.Errorf("a pod of another owner is tried %d times, want 2", got)
 	}
 	if got := calls("other", errForbidden); got != 2 {
-		t.Errorf("the next one, where the names alone are refused, is tried %d times, want 2", got)
+		t.Errorf("the next one, whose names are refused, is tried %d times, want 2", got)
 	}
-	clock.SetTime(clock.Now().Add(refusalMemory))
+	clock.SetTime(clock.Now().Add(refusalTTL))
 	if got := calls("full", errQuota, errQuota); got != 2 {
 		t.Errorf("a minute later a pod is tried %d times, want 2", got)
 	}
-	clock.SetTime(clock.Now().Add(refusalMemory))
+	clock.SetTime(clock.Now().Add(refusalTTL))
 	calls("another", errQuota, errQuota)
 	if got := len(creator.refused); got != 1 {
-		t.Errorf("%d owners are remembered, want those of the last minute alone", got)
+		t.Errorf("%d owners are stored, want only those of the last minute", got)
 	}
 }

@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package evictioninterceptor knows what the interceptors of a pod may be called, how
-// they are registered by annotation, and in which order they get their turn. The API
-// server and the eviction request controller must agree on all three.
+// Package evictioninterceptor defines the valid names of the interceptors of a pod, their
+// registration by annotation, and the order in which they are activated. The API server and the
+// eviction request controller must agree on these rules.
 package evictioninterceptor
 
 import (
@@ -30,17 +30,17 @@ import (
 )
 
 const (
-	// imperative ends every list, so nobody else may put it on a pod.
+	// imperative is the last interceptor of each request, so pods must not name it.
 	imperative = coordinationv1alpha1.EvictionInterceptorImperative
 
-	// reservedDomain is kept for components of Kubernetes itself.
+	// reservedDomain is reserved for components of Kubernetes.
 	reservedDomain = ".k8s.io"
-	// reservedKeyDomain is reserved besides it in domain-prefixed keys, which Kubernetes
-	// 1.37 accepts as names: there it is reserved, too.
+	// reservedKeyDomain is also reserved in domain-prefixed keys, which Kubernetes 1.37 accepts as
+	// names and reserves as well.
 	reservedKeyDomain = ".kubernetes.io"
 )
 
-// kubernetesNames are the names in the reserved domain that a pod may carry.
+// kubernetesNames are the names in the reserved domain that a pod may use.
 var kubernetesNames = sets.New(
 	coordinationv1alpha1.EvictionInterceptorDaemonSet,
 	coordinationv1alpha1.EvictionInterceptorDeployment,
@@ -50,7 +50,7 @@ var kubernetesNames = sets.New(
 	coordinationv1alpha1.EvictionInterceptorStatefulSet,
 )
 
-// ValidateName checks a name that somebody wants to intercept evictions under.
+// ValidateName validates the name of an interceptor of a pod.
 func ValidateName(name string, fldPath *field.Path) field.ErrorList {
 	if errs := ValidateParticipantName(name, fldPath); len(errs) > 0 {
 		return errs
@@ -68,15 +68,15 @@ func ValidateName(name string, fldPath *field.Path) field.ErrorList {
 	return nil
 }
 
-// ValidateParticipantName checks the form that the names of requesters and of
-// interceptors share: a fully qualified domain name, or a domain-prefixed key, such as
-// example.com/migrate. The KEP has the former, and the API of Kubernetes 1.37 the latter.
+// ValidateParticipantName validates the form of the names of requesters and interceptors: a fully
+// qualified domain name, or a domain-prefixed key such as example.com/migrate. The KEP specifies
+// the former, and the API of Kubernetes 1.37 the latter.
 func ValidateParticipantName(name string, fldPath *field.Path) field.ErrorList {
 	if strings.Contains(name, "/") {
 		return validation.IsDomainPrefixedKey(fldPath, name)
 	}
-	// A final dot is part of a domain name's absolute form. Here it would make a second
-	// name for the same participant, which also gets round the reserved names.
+	// A trailing dot is part of the absolute form of a domain name. Here, it would be a second name
+	// of the same participant and would bypass the check of reserved names.
 	if strings.HasSuffix(name, ".") {
 		return field.ErrorList{field.Invalid(fldPath, name, "may not end with a dot")}
 	}

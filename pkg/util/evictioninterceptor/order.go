@@ -24,44 +24,44 @@ import (
 )
 
 const (
-	// MaxOnPod is how many interceptors a pod may have, in its spec and by annotation.
+	// MaxOnPod is the maximum number of interceptors of a pod, in its spec and by annotation.
 	MaxOnPod = 15
 
-	// maxTargets is how many an eviction request has: those, and the built-in one.
+	// maxTargets is the maximum number of interceptors of a request: those and the built-in one.
 	maxTargets = MaxOnPod + 1
 )
 
-// TargetNames returns the interceptors of a pod in the order in which they get their
-// turn: those of the spec, those registered by annotation, the defaults for that kind of
-// pod, and the built-in one. Registered ones never precede those of the spec, whatever
-// their priority: annotations can be set by many more clients than the author of the pod,
-// by each that writes its status for example, and every silent one takes its deadline.
-// Those that the author has registered in a template are in the spec: see AddTo.
+// TargetNames returns the interceptors of a pod in the order in which they are activated: those of
+// the spec, those registered by annotation, the defaults for this kind of pod, and the built-in
+// one. Registered ones never precede those of the spec, at any priority: many more clients than the
+// author of the pod can set annotations, for example every client that can write its status, and
+// each unresponsive interceptor delays the eviction by its deadline. Registrations in a pod
+// template are in the spec: see AddTo.
 //
-// Pods stored while nobody checked their annotations can hold anything, so what is not
-// valid is skipped. If there are too many for one request, registered ones stay out
-// first, the lowest priority before the others, then defaults, the last one first:
-// nobody can push out whom the author of the pod has named.
+// Pods that were stored without validation of their annotations may contain anything, so invalid
+// registrations are ignored. If there are too many interceptors for one request, registered ones
+// are dropped first, starting with the lowest priority, and then defaults, starting with the last.
+// So no annotation can displace an interceptor that the author of the pod has named.
 func TargetNames(specNames []string, annotations map[string]string, defaults []string) []string {
 	seen := sets.New(imperative)
 	named := firstSeen(specNames, seen, maxTargets-1)
 	appended := firstSeen(defaults, seen, maxTargets-1-len(named))
-	room := maxTargets - 1 - len(named) - len(appended)
+	remaining := maxTargets - 1 - len(named) - len(appended)
 	var registered []string
 	for _, registration := range validRegistrations(annotations) {
 		if i := slices.Index(appended, registration.Name); i >= 0 {
-			appended = slices.Delete(appended, i, i+1) // It moves, and takes its room along.
-		} else if seen.Has(registration.Name) || room == 0 {
+			appended = slices.Delete(appended, i, i+1) // It moves to the registered ones, with its slot.
+		} else if seen.Has(registration.Name) || remaining == 0 {
 			continue
 		} else {
-			room--
+			remaining--
 		}
 		registered = append(registered, registration.Name)
 	}
 	return slices.Concat(named, registered, appended, []string{imperative})
 }
 
-// firstSeen returns the names that are new, up to that many, and adds them to seen.
+// firstSeen returns at most limit names that are not in seen, and adds them to seen.
 func firstSeen(names []string, seen sets.Set[string], limit int) []string {
 	var first []string
 	for _, name := range names {
@@ -73,9 +73,9 @@ func firstSeen(names []string, seen sets.Set[string], limit int) []string {
 	return first
 }
 
-// validRegistrations returns what the annotations register, the highest priority first
-// and those of the same priority by their names. Of several controllers only the first
-// by name is one.
+// validRegistrations returns the valid registrations of the annotations, sorted by descending
+// priority and then by name. Of several registrations as the controller, only the first one by name
+// counts.
 func validRegistrations(annotations map[string]string) []Registration {
 	var registrations []Registration
 	for key, value := range annotations {

@@ -39,7 +39,7 @@ func annotated(values map[string]string) map[string]string {
 	return annotations
 }
 
-// numbered returns that many different names.
+// numbered returns count different names.
 func numbered(kind string, count int) []string {
 	var names []string
 	for i := range count {
@@ -48,8 +48,8 @@ func numbered(kind string, count int) []string {
 	return names
 }
 
-// falling registers the names with falling priorities, the first one with the highest.
-func falling(highest int, names []string) map[string]string {
+// falling registers the names with descending priorities, starting with the highest.
+func descending(highest int, names []string) map[string]string {
 	values := map[string]string{}
 	for i, name := range names {
 		values[name] = fmt.Sprint(highest - i)
@@ -65,7 +65,7 @@ func TestTargetNames(t *testing.T) {
 		defaults    []string
 		want        []string
 	}{
-		"nobody":        {want: []string{builtIn}},
+		"no names":      {want: []string{builtIn}},
 		"the spec only": {spec: []string{b, a}, want: []string{b, a, builtIn}},
 		"spec, registered, default": {
 			spec:        []string{b},
@@ -80,7 +80,7 @@ func TestTargetNames(t *testing.T) {
 		},
 		"compared as numbers": {annotations: annotated(map[string]string{a: "9", b: "10"}), want: []string{b, a, builtIn}},
 		"ties by name":        {annotations: annotated(map[string]string{b: "7", c: "7", a: "7"}), want: []string{a, b, c, builtIn}},
-		"a name in both keeps its place in the spec": {
+		"a name in both keeps its position in the spec": {
 			spec:        []string{a, b},
 			annotations: annotated(map[string]string{b: "100000", c: "1"}),
 			want:        []string{a, b, c, builtIn},
@@ -98,7 +98,7 @@ func TestTargetNames(t *testing.T) {
 			defaults:    []string{builtIn, kubelet},
 			want:        []string{a, kubelet, builtIn},
 		},
-		"invalid annotations are skipped": {
+		"invalid annotations are ignored": {
 			annotations: annotated(map[string]string{a: "100001", b: "1/", "short": "1", "x.k8s.io": "1", c: "1", d: "9999/controller", "": "1"}),
 			want:        []string{c, builtIn},
 		},
@@ -106,38 +106,38 @@ func TestTargetNames(t *testing.T) {
 			annotations: annotated(map[string]string{a: "10000", b: "10000/controller", c: "10000/controller", d: "5"}),
 			want:        []string{a, b, d, builtIn},
 		},
-		"a spec that repeats itself": {spec: []string{a, b, a}, want: []string{a, b, builtIn}},
+		"a spec with duplicates": {spec: []string{a, b, a}, want: []string{a, b, builtIn}},
 		"a full spec": {
 			spec: numbered("spec", 15), want: append(numbered("spec", 15), builtIn),
 		},
-		"a full spec leaves room for nothing else": {
+		"nothing is added to a full spec": {
 			spec:        numbered("spec", 15),
 			annotations: annotated(map[string]string{a: "100000", kubelet: "100000"}),
 			defaults:    []string{kubelet},
 			want:        append(numbered("spec", 15), builtIn),
 		},
-		"a spec that is too long":       {spec: numbered("spec", 16), want: append(numbered("spec", 15), builtIn)},
-		"as many annotations as may be": {annotations: falling(100, numbered("r", 15)), want: append(numbered("r", 15), builtIn)},
-		"the lowest of too many stays out": {
-			annotations: falling(100, numbered("r", 16)), want: append(numbered("r", 15), builtIn),
+		"a spec that is too long":           {spec: numbered("spec", 16), want: append(numbered("spec", 15), builtIn)},
+		"the maximum number of annotations": {annotations: descending(100, numbered("r", 15)), want: append(numbered("r", 15), builtIn)},
+		"the lowest priority of too many is dropped": {
+			annotations: descending(100, numbered("r", 16)), want: append(numbered("r", 15), builtIn),
 		},
-		"annotations do not push out the spec": {
+		"annotations do not displace the spec": {
 			spec:        []string{a, b},
-			annotations: falling(100000, numbered("r", 40)),
+			annotations: descending(100000, numbered("r", 40)),
 			want:        slices.Concat([]string{a, b}, numbered("r", 13), []string{builtIn}),
 		},
-		"nor a default": {
+		"annotations do not displace a default": {
 			spec:        []string{a},
-			annotations: falling(100, numbered("r", 15)),
+			annotations: descending(100, numbered("r", 15)),
 			defaults:    []string{daemonSet},
 			want:        slices.Concat([]string{a}, numbered("r", 13), []string{daemonSet, builtIn}),
 		},
-		"a registered default needs no second place": {
-			annotations: falling(100, append(numbered("r", 14), kubelet, "z.example.com")),
+		"a registered default counts once": {
+			annotations: descending(100, append(numbered("r", 14), kubelet, "z.example.com")),
 			defaults:    []string{kubelet},
 			want:        append(numbered("r", 14), kubelet, builtIn),
 		},
-		"of two defaults the last yields to the spec": {
+		"the last of two defaults is dropped for the spec": {
 			spec: numbered("spec", 14), defaults: []string{daemonSet, kubelet},
 			want: append(numbered("spec", 14), daemonSet, builtIn),
 		},
@@ -145,7 +145,7 @@ func TestTargetNames(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			spec, defaults := slices.Clone(test.spec), slices.Clone(test.defaults)
-			// The annotations are a map, of which every walk has another order.
+			// Annotations are a map with a random iteration order.
 			for range 20 {
 				if diff := cmp.Diff(test.want, TargetNames(test.spec, test.annotations, test.defaults)); diff != "" {
 					t.Fatalf("unexpected order (-want +got):\n%s", diff)

@@ -26,29 +26,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Registration is what a pod annotation says of one interceptor.
+// Registration is the registration of one interceptor by a pod annotation.
 type Registration struct {
 	// Name of the interceptor.
 	Name string
-	// Priority, from 0 to EvictionInterceptorMaxPriority. Higher ones act earlier.
+	// Priority is from 0 to EvictionInterceptorMaxPriority. A higher priority is activated earlier.
 	Priority int
-	// Role is what the interceptor is to the pod, or empty.
+	// Role is the role of the interceptor for the pod, or empty.
 	Role string
 }
 
-// IsController says whether the pod's own controller registered itself.
+// IsController reports whether the controller of the pod has registered itself.
 func (r Registration) IsController() bool {
 	return r.Role == coordinationv1alpha1.EvictionInterceptorControllerRole
 }
 
-// RegisteredName returns the name of the interceptor that an annotation with this key
-// registers. Annotations about other things have none.
+// RegisteredName returns the name of the interceptor that an annotation with this key registers.
+// registers is false for other annotations.
 func RegisteredName(key string) (name string, registers bool) {
 	return strings.CutPrefix(key, coordinationv1alpha1.EvictionInterceptorAnnotationPrefix)
 }
 
-// ParseRegistration reads an annotation that registers an interceptor. The path is
-// that of the pod's annotations.
+// ParseRegistration parses an annotation that registers an interceptor. fldPath is the path of the
+// pod's annotations.
 func ParseRegistration(key, value string, fldPath *field.Path) (Registration, field.ErrorList) {
 	fldPath = fldPath.Key(key)
 	name, _ := RegisteredName(key)
@@ -56,7 +56,7 @@ func ParseRegistration(key, value string, fldPath *field.Path) (Registration, fi
 		return Registration{}, errs
 	}
 	digits, role, hasRole := strings.Cut(value, "/")
-	// Unsigned, because the signs of Atoi would give a priority several spellings.
+	// Unsigned, because with the signs that Atoi accepts, a priority would have several spellings.
 	priority, err := strconv.ParseUint(digits, 10, 32)
 	if err != nil || priority > coordinationv1alpha1.EvictionInterceptorMaxPriority {
 		return Registration{}, field.ErrorList{field.Invalid(fldPath, value, fmt.Sprintf(

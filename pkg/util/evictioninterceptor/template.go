@@ -24,36 +24,36 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// AddTo makes controllers interceptors of the pods that are created from the template,
-// in this order, after those that its author has named. A controller that the author has
-// placed in the spec stays where it is; annotations do not move one.
+// AddTo adds controllers as interceptors to the pods that are created from the template, in this
+// order, after those that its author has named. A controller that is already in the spec keeps its
+// position, and annotations do not move it.
 //
-// What the annotations of the template register with a priority above that of controllers
-// is added before them. Otherwise the controllers would end the pod before its turn comes:
-// by annotation it comes after the whole spec, since others than the author may annotate
-// a pod that runs. Those of the template are the author's.
+// Registrations in the annotations of the template with a priority above that of controllers are
+// added before the controllers. Otherwise, the controllers would stop the pod before these
+// interceptors are activated: on a running pod, registrations by annotation come after the whole
+// spec, because other clients than the author may annotate it. The annotations of the template
+// belong to the author.
 //
-// The caller must own the template: it is changed, and must not be one that is stored
-// or cached.
+// The caller must own the template: it is modified, and must not be a stored or cached one.
 //
-// Names are added all or none, since one controller may rely on another that has its
-// turn first. None is added where the API server would refuse the pod for it: a pod
-// that can be created matters more than one that is intercepted. Whether the spec has
-// all the controllers now is returned.
+// Either all names are added or none, because one controller may rely on another one that is
+// activated first. None is added if the API server would refuse the pod because of it: it is more
+// important that a pod is created than that it is intercepted. AddTo reports whether the spec
+// contains all the controllers.
 func AddTo(template *v1.PodTemplateSpec, controllers ...string) bool {
-	placed := sets.New[string]()
+	inSpec := sets.New[string]()
 	for _, interceptor := range template.Spec.EvictionInterceptors {
-		placed.Insert(interceptor.Name)
+		inSpec.Insert(interceptor.Name)
 	}
-	missing := firstSeen(controllers, placed, len(controllers))
+	missing := firstSeen(controllers, inSpec, len(controllers))
 	if len(missing) == 0 {
 		return true
 	}
-	if template.Spec.SchedulingGroup != nil || placed.Union(registeredNames(template.Annotations)).Len() > MaxOnPod {
+	if template.Spec.SchedulingGroup != nil || inSpec.Union(registeredNames(template.Annotations)).Len() > MaxOnPod {
 		return false
 	}
-	earlier := firstSeen(namesBeforeControllers(template.Annotations), placed, MaxOnPod)
-	// Clipped, so that a copy that shares the list of the original leaves it alone.
+	earlier := firstSeen(namesBeforeControllers(template.Annotations), inSpec, MaxOnPod)
+	// Clipped, so that append does not write to the list of the original template.
 	interceptors := slices.Clip(template.Spec.EvictionInterceptors)
 	for _, name := range slices.Concat(earlier, missing) {
 		interceptors = append(interceptors, v1.EvictionInterceptor{Name: name})
@@ -62,8 +62,8 @@ func AddTo(template *v1.PodTemplateSpec, controllers ...string) bool {
 	return true
 }
 
-// registeredNames returns what the annotations register. It includes names with a value
-// that is not valid: the API server counts them, too.
+// registeredNames returns the names that the annotations register, including those with invalid
+// values: the API server counts them as well.
 func registeredNames(annotations map[string]string) sets.Set[string] {
 	names := sets.New[string]()
 	for key := range annotations {
@@ -74,8 +74,8 @@ func registeredNames(annotations map[string]string) sets.Set[string] {
 	return names
 }
 
-// namesBeforeControllers returns what the annotations register with a higher priority than
-// controllers have, the highest first.
+// namesBeforeControllers returns the valid registrations with a priority above that of controllers,
+// the highest first.
 func namesBeforeControllers(annotations map[string]string) []string {
 	var names []string
 	for _, registration := range validRegistrations(annotations) {

@@ -44,7 +44,7 @@ func TestAddTo(t *testing.T) {
 			names: []string{deployment, replicaSet},
 			want:  []string{deployment, replicaSet}, wantAll: true,
 		},
-		"the author's come first": {
+		"interceptors of the author are first": {
 			spec: []string{user}, names: []string{deployment, replicaSet},
 			want: []string{user, deployment, replicaSet}, wantAll: true,
 		},
@@ -70,31 +70,31 @@ func TestAddTo(t *testing.T) {
 			annotations: annotated(map[string]string{deployment: "10000/controller"}), names: []string{deployment, replicaSet},
 			want: []string{deployment, replicaSet}, wantAll: true,
 		},
-		"whatever its priority": {
+		"an annotation does not move a controller at any priority": {
 			annotations: annotated(map[string]string{replicaSet: "20000", user: "15000"}), names: []string{deployment, replicaSet},
 			want: []string{user, deployment, replicaSet}, wantAll: true,
 		},
-		"those of a higher priority come first, in their order": {
+		"higher priorities are first, in order": {
 			spec: []string{user}, annotations: annotated(map[string]string{
 				"b.example.com": "20000", "a.example.com": "20000", "last.example.com": "10001/copies-data", "first.example.com": "100000",
 			}), names: []string{deployment, replicaSet},
 			want: []string{user, "first.example.com", "a.example.com", "b.example.com", "last.example.com", deployment, replicaSet}, wantAll: true,
 		},
-		"others stay behind": {
+		"other registrations are not added": {
 			annotations: annotated(map[string]string{"same.example.com": "10000", "own.example.com": "10000/controller", "lower.example.com": "0"}),
 			names:       []string{deployment, replicaSet},
 			want:        []string{deployment, replicaSet}, wantAll: true,
 		},
-		"what is not valid stays out": {
+		"invalid registrations are not added": {
 			annotations: annotated(map[string]string{"a.example.com": "100001", "b.example.com": "20000/", "short": "20000", "x.k8s.io": "20000"}),
 			names:       []string{deployment, replicaSet},
 			want:        []string{deployment, replicaSet}, wantAll: true,
 		},
-		"the built-in one stays out": {
+		"the built-in one is not added": {
 			annotations: annotated(map[string]string{builtIn: "20000"}), names: []string{deployment},
 			want: []string{deployment}, wantAll: true,
 		},
-		"a name in both keeps its place in the spec": {
+		"a name in both keeps its position in the spec": {
 			spec: []string{"a.example.com", user}, annotations: annotated(map[string]string{user: "20000", "b.example.com": "15000"}),
 			names: []string{deployment},
 			want:  []string{"a.example.com", user, "b.example.com", deployment}, wantAll: true,
@@ -103,52 +103,52 @@ func TestAddTo(t *testing.T) {
 			spec: []string{deployment}, annotations: annotated(map[string]string{user: "20000"}), names: []string{deployment, replicaSet},
 			want: []string{deployment, user, replicaSet}, wantAll: true,
 		},
-		"nothing is copied if no controller is missing": {
+		"nothing is added if no controller is missing": {
 			spec: []string{deployment, replicaSet}, annotations: annotated(map[string]string{user: "20000"}), names: []string{deployment, replicaSet},
 			want: []string{deployment, replicaSet}, wantAll: true,
 		},
-		"the last two places in the spec": {
+		"room for two in the spec": {
 			spec: numbered("spec", 13), names: []string{deployment, replicaSet},
 			want: append(numbered("spec", 13), deployment, replicaSet), wantAll: true,
 		},
-		"one place in the spec": {
+		"room for one in the spec": {
 			spec: numbered("spec", 14), names: []string{deployment, replicaSet},
 			want: numbered("spec", 14),
 		},
-		"one place, and one name is there": {
+		"room for one, and one name is present": {
 			spec: append(numbered("spec", 13), replicaSet), names: []string{deployment, replicaSet},
 			want: append(numbered("spec", 13), replicaSet, deployment), wantAll: true,
 		},
-		"no place, and both names are there": {
+		"no room, and both names are present": {
 			spec: append(numbered("spec", 13), replicaSet, deployment), names: []string{deployment, replicaSet},
 			want: append(numbered("spec", 13), replicaSet, deployment), wantAll: true,
 		},
-		"the last two places beside annotations": {
-			spec: []string{user}, annotations: falling(100, numbered("r", 12)), names: []string{deployment, replicaSet},
+		"room for two with annotations": {
+			spec: []string{user}, annotations: descending(100, numbered("r", 12)), names: []string{deployment, replicaSet},
 			want: []string{user, deployment, replicaSet}, wantAll: true,
 		},
-		"one place beside annotations": {
-			spec: []string{user}, annotations: falling(100, numbered("r", 13)), names: []string{deployment, replicaSet},
+		"room for one with annotations": {
+			spec: []string{user}, annotations: descending(100, numbered("r", 13)), names: []string{deployment, replicaSet},
 			want: []string{user},
 		},
-		"a name in the spec and by annotation takes one place": {
-			spec: numbered("r", 12), annotations: falling(100, numbered("r", 13)), names: []string{deployment, replicaSet},
+		"a name in the spec and by annotation counts once": {
+			spec: numbered("r", 12), annotations: descending(100, numbered("r", 13)), names: []string{deployment, replicaSet},
 			want: append(numbered("r", 12), deployment, replicaSet), wantAll: true,
 		},
-		"a name by annotation takes its place already": {
-			annotations: falling(100, append(numbered("r", 13), deployment)), names: []string{deployment, replicaSet},
+		"a registered controller counts once": {
+			annotations: descending(100, append(numbered("r", 13), deployment)), names: []string{deployment, replicaSet},
 			want: []string{deployment, replicaSet}, wantAll: true,
 		},
-		"the last places, with copies": {
-			annotations: falling(20000, numbered("r", 13)), names: []string{deployment, replicaSet},
+		"room for two, with registrations added": {
+			annotations: descending(20000, numbered("r", 13)), names: []string{deployment, replicaSet},
 			want: append(numbered("r", 13), deployment, replicaSet), wantAll: true,
 		},
-		"no place for all, so no copies": {
-			spec: []string{user}, annotations: falling(20000, numbered("r", 13)), names: []string{deployment, replicaSet},
+		"no room for all, so no registrations are added": {
+			spec: []string{user}, annotations: descending(20000, numbered("r", 13)), names: []string{deployment, replicaSet},
 			want: []string{user},
 		},
-		"annotations that are not valid take places": {
-			annotations: falling(-1, numbered("r", 14)), names: []string{deployment, replicaSet},
+		"invalid annotations count": {
+			annotations: descending(-1, numbered("r", 14)), names: []string{deployment, replicaSet},
 		},
 		"too many already": {
 			spec: numbered("spec", 16), names: []string{deployment}, want: numbered("spec", 16),
@@ -174,7 +174,7 @@ func TestAddTo(t *testing.T) {
 					},
 				}
 			}
-			// The annotations are a map, of which every walk has another order.
+			// Annotations are a map with a random iteration order.
 			for range 20 {
 				template := newTemplate(test.spec)
 				if all := AddTo(template, test.names...); all != test.wantAll {
@@ -188,8 +188,8 @@ func TestAddTo(t *testing.T) {
 	}
 }
 
-// A shallow copy of a template shares its list with the original, room at the end included.
-func TestAddToLeavesSharedListsAlone(t *testing.T) {
+// A shallow copy of a template shares the list with the original, including its spare capacity.
+func TestAddToKeepsSharedLists(t *testing.T) {
 	list := interceptorsNamed(numbered("spec", 3))
 	original := v1.PodTemplateSpec{Spec: v1.PodSpec{EvictionInterceptors: list[:1]}}
 	first, second := original, original
@@ -211,7 +211,7 @@ func interceptorsNamed(names []string) []v1.EvictionInterceptor {
 	return interceptors
 }
 
-// What has its turn before the controllers by the template has it by the request, too.
+// Interceptors that precede the controllers in the template also precede them in the request.
 func TestOrderOfCreatedPods(t *testing.T) {
 	const user, saver, deployment, replicaSet = "user.example.com", "saver.example.com", "deployment.apps.k8s.io", "replicaset.apps.k8s.io"
 	template := &v1.PodTemplateSpec{
@@ -223,7 +223,8 @@ func TestOrderOfCreatedPods(t *testing.T) {
 	for _, interceptor := range template.Spec.EvictionInterceptors {
 		names = append(names, interceptor.Name)
 	}
-	// Somebody who may write the status of the running pod comes after those who end it.
+	// A client that can write the status of the running pod registers an interceptor, which comes
+	// after the controllers.
 	template.Annotations[prefix+"hostile.example.com"] = "100000"
 	want := []string{user, saver, deployment, replicaSet, "hostile.example.com", "later.example.com", builtIn}
 	if diff := cmp.Diff(want, TargetNames(names, template.Annotations, nil)); diff != "" {
