@@ -54,7 +54,7 @@ type outages struct {
 
 	lock sync.Mutex
 	last time.Time
-	// served is when the API server and its storage last responded.
+	// served is when a status write last succeeded, which shows that the API server works.
 	served time.Time
 	// refused holds the time until which the status of a request is assumed not to be writable.
 	refused map[types.NamespacedName]time.Time

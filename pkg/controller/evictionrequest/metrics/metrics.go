@@ -75,7 +75,7 @@ var (
 	}, []string{"outcome"})
 )
 
-// The bounds of the labels. The built-in interceptors always keep their names.
+// The bounds of the labels. The names that are listed here never become otherName.
 var (
 	interceptorNames = newNames(
 		coordinationv1alpha1.EvictionInterceptorImperative,

@@ -397,7 +397,7 @@ func TestHandleFails(t *testing.T) {
 	})
 }
 
-// Failing is no progress: an interceptor that fails until the deadline is not active any more.
+// Failing is no progress: an interceptor that fails until the deadline times out.
 func TestHandleFailsUntilDeadline(t *testing.T) {
 	inSynctest(t, func(t *testing.T) {
 		start := time.Now()
