@@ -26,8 +26,8 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// apiCalls counts the calls of the API server that runs in this process, apart from
-// watches, by what they do to which resource.
+// apiCalls returns the number of calls of the API server in this process, by verb and resource. It
+// does not count watches.
 func apiCalls(t *testing.T) map[string]int {
 	t.Helper()
 	families, err := legacyregistry.DefaultGatherer.Gather()
@@ -52,8 +52,8 @@ func apiCalls(t *testing.T) map[string]int {
 	return calls
 }
 
-// testCostOfCreation counts what admission adds to the creation of requests: nothing, once
-// its cache has the pods. A drain of many pods would pay for it with each of them.
+// testCostOfCreation counts the additional calls of admission for the creation of requests. There
+// must be none once its cache has the pods: a drain of many pods would make them for each pod.
 func testCostOfCreation(t *testing.T, c *cluster) {
 	const user, count = "operator@example.com", 20
 	c.grant(user, allOnRequests(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"delete"}})
@@ -68,13 +68,13 @@ func testCostOfCreation(t *testing.T, c *cluster) {
 	for i := range count {
 		c.createPod(newPod(fmt.Sprintf("pod-%d", i)))
 	}
-	c.Eventually("admission to know the last pod", func(context.Context) (bool, string) {
+	c.Eventually("the last pod in the cache of admission", func(context.Context) (bool, string) {
 		before := apiCalls(t)
 		if err := create(fmt.Sprintf("pod-%d", count-1), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 			return false, err.Error()
 		}
 		reads := apiCalls(t)["GET pods"] - before["GET pods"]
-		return reads == 1, fmt.Sprintf("%d reads of the pod, one of which is of this test", reads)
+		return reads == 1, fmt.Sprintf("%d reads of the pod, including one of this test", reads)
 	})
 
 	before := apiCalls(t)
@@ -83,11 +83,11 @@ func testCostOfCreation(t *testing.T, c *cluster) {
 	}
 	after := apiCalls(t)
 	for call, want := range map[string]int{
-		"POST evictionrequests": count, "GET pods": count /* of this test */, "GET evictionrequests": 0,
+		"POST evictionrequests": count, "GET pods": count /* by this test */, "GET evictionrequests": 0,
 		"LIST pods": 0, "POST subjectaccessreviews": 0, "GET clusterroles": 0, "GET roles": 0,
 	} {
 		if got := after[call] - before[call]; got != want {
-			t.Errorf("%d calls %s for %d requests, must be %d", got, call, count, want)
+			t.Errorf("%d calls %s for %d requests, want %d", got, call, count, want)
 		}
 	}
 }

@@ -48,30 +48,30 @@ import (
 )
 
 const (
-	// guest has all rights on EvictionRequests, and none on pods.
+	// guest has all permissions on EvictionRequests, and none on pods.
 	guest = "guest@example.com"
 
 	requestsResource = "evictionrequests"
 	requestsGroup    = "coordination.k8s.io"
 )
 
-// TestAdmission has an API server of its own, because the namespace controller and the
-// garbage collector work on all namespaces.
+// TestAdmission uses an API server of its own, because the namespace controller and the garbage
+// collector process all namespaces.
 func TestAdmission(t *testing.T) {
 	config := startAPIServer(t, framework.SharedEtcd(), true)
 	tests := []struct {
 		name string
 		run  func(*testing.T, *cluster)
 	}{
-		{"rights on requests alone move no pod and call nothing off", testGuest},
-		{"nor does what they say of who has applied what", testForgedManagedFields},
-		{"creating a request costs no call but that", testCostOfCreation},
-		{"a right on one pod is a right on its request only", testRightOnOnePod},
-		{"finished requests can be deleted without rights on pods", testDeletionOfFinishedRequest},
-		{"the controller may follow labels and no more", testControllerWrites},
-		{"Forbid holds until the pod is gone", testForbid},
-		{"an interceptor changes what is its own and no more", testStatusAuthorization},
-		{"an interceptor of the library needs no more than that", testLibraryPermissions},
+		{"permissions on requests alone neither evict pods nor cancel evictions", testGuest},
+		{"forged managed fields are rejected", testForgedManagedFields},
+		{"creating a request costs no additional call", testCostOfCreation},
+		{"permission on one pod is sufficient for its request only", testPermissionOnOnePod},
+		{"finished requests can be deleted without permission on pods", testDeletionOfFinishedRequest},
+		{"the controller may copy labels and no more", testControllerWrites},
+		{"Forbid applies until the pod is gone", testForbid},
+		{"an interceptor may change its own fields and no others", testStatusAuthorization},
+		{"an interceptor of the library needs no other permissions", testLibraryPermissions},
 		{"namespace deletion finishes", testNamespaceDeletion},
 		{"garbage collection of a request follows its owner", testGarbageCollection},
 	}
@@ -80,7 +80,7 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// grant gives a user rights in the namespace and waits until they count.
+// grant grants permissions in the namespace to a user and waits until they are effective.
 func (c *cluster) grant(user string, rules ...rbacv1.PolicyRule) {
 	c.t.Helper()
 	name := strings.NewReplacer("@", "-", ":", "-").Replace(user)
@@ -95,7 +95,7 @@ func (c *cluster) grant(user string, rules ...rbacv1.PolicyRule) {
 	}, metav1.CreateOptions{}); err != nil {
 		c.t.Fatalf("binding the role of %s: %v", user, err)
 	}
-	c.Eventually("the rights of "+user, func(context.Context) (bool, string) {
+	c.Eventually("the permissions of "+user, func(context.Context) (bool, string) {
 		verbs := c.mayDo(user, requestsGroup, requestsResource)
 		return verbs != "", verbs
 	})
@@ -105,17 +105,17 @@ func allOnRequests() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{requestsGroup}, Resources: []string{requestsResource}, Verbs: []string{"*"}}
 }
 
-// requestsOf returns the requests of the namespace, seen by that user.
+// requestsOf returns a client for the requests of the namespace as the user.
 func (c *cluster) requestsOf(user string) requestclient.EvictionRequestInterface {
 	return c.ClientOf(user).CoordinationV1alpha1().EvictionRequests(c.namespace)
 }
 
-// expectDenied fails unless the admission plugin names the right that is missing: a
-// refusal by RBAC alone would prove nothing here.
+// expectDenied fails unless the error of the admission plugin names the missing permission: a
+// refusal by RBAC would prove nothing here.
 func (c *cluster) expectDenied(what string, pod *v1.Pod, err error) {
 	c.t.Helper()
 	if want := fmt.Sprintf("cannot delete pod %q in namespace %q", pod.Name, c.namespace); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
-		c.t.Errorf("%s: %v, must be forbidden because the user %s", what, err, want)
+		c.t.Errorf("%s: %v, want Forbidden because the user %s", what, err, want)
 	}
 }
 
@@ -135,7 +135,7 @@ func (c *cluster) getRequest(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest 
 	return request
 }
 
-// applyAs is a requester that comes by Server-Side Apply, as the user.
+// applyAs adds a requester by Server-Side Apply as the user.
 func (c *cluster) applyAs(user string, pod *v1.Pod, options metav1.ApplyOptions) error {
 	target := coordinationapply.EvictionTarget().WithPod(coordinationapply.LocalPodReference().WithName(pod.Name).WithUID(string(pod.UID)))
 	spec := coordinationapply.EvictionRequestSpec().WithTarget(target).WithRequesters(coordinationapply.Requester().WithName(scaler))
@@ -143,13 +143,13 @@ func (c *cluster) applyAs(user string, pod *v1.Pod, options metav1.ApplyOptions)
 	return err
 }
 
-// patchAs merges a change into the request as the user.
+// patchAs applies a merge patch to the request as the user.
 func (c *cluster) patchAs(user string, pod *v1.Pod, patch string, options metav1.PatchOptions) error {
 	_, err := c.requestsOf(user).Patch(c.t.Context(), string(pod.UID), types.MergePatchType, []byte(patch), options)
 	return err
 }
 
-// testGuest tries all ways to have a pod evicted, or to call an eviction off.
+// testGuest tries all ways to request or cancel an eviction.
 func testGuest(t *testing.T, c *cluster) {
 	c.grant(guest, allOnRequests())
 	requests, dryRun := c.requestsOf(guest), []string{metav1.DryRunAll}
@@ -165,7 +165,7 @@ func testGuest(t *testing.T, c *cluster) {
 		c.expectDenied("creating by apply", pod, c.applyAs(guest, pod, metav1.ApplyOptions{FieldManager: scaler}))
 	}
 	if list, err := requests.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
-		t.Errorf("requests after all of that: %v, %v", list, err)
+		t.Errorf("unexpected requests: %v, %v", list, err)
 	}
 
 	pod := c.createPod(newPod("wanted"))
@@ -176,19 +176,19 @@ func testGuest(t *testing.T, c *cluster) {
 	_, err := requests.Update(t.Context(), joined, metav1.UpdateOptions{})
 	c.expectDenied("joining by update", pod, err)
 	for what, patch := range map[string]string{
-		"calling it off":                        `{"spec":{"requesters":null}}`,
-		"replacing the requester":               `{"spec":{"requesters":[{"name":"guest.example.com"}]}}`,
-		"annotating":                            `{"metadata":{"annotations":{"a":"b"}}}`,
-		"labeling":                              `{"metadata":{"labels":{"app":"mine"}}}`,
-		"calling it off beside a finalizer":     `{"spec":{"requesters":null},"metadata":{"finalizers":["example.com/a"]}}`,
-		"having it deleted for a missing owner": `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"` + otherUID + `"}]}}`,
+		"canceling":                   `{"spec":{"requesters":null}}`,
+		"replacing the requester":     `{"spec":{"requesters":[{"name":"guest.example.com"}]}}`,
+		"annotating":                  `{"metadata":{"annotations":{"a":"b"}}}`,
+		"labeling":                    `{"metadata":{"labels":{"app":"mine"}}}`,
+		"canceling with a finalizer":  `{"spec":{"requesters":null},"metadata":{"finalizers":["example.com/a"]}}`,
+		"deletion by a missing owner": `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"` + otherUID + `"}]}}`,
 	} {
 		c.expectDenied(what, pod, c.patchAs(guest, pod, patch, metav1.PatchOptions{}))
 		c.expectDenied(what+", dry run", pod, c.patchAs(guest, pod, patch, metav1.PatchOptions{DryRun: dryRun}))
 	}
 	c.expectDenied("deleting", pod, requests.Delete(t.Context(), before.Name, metav1.DeleteOptions{}))
 	c.expectDenied("deleting, dry run", pod, requests.Delete(t.Context(), before.Name, metav1.DeleteOptions{DryRun: dryRun}))
-	c.expectDenied("deleting at once", pod, requests.Delete(t.Context(), before.Name, *metav1.NewDeleteOptions(0)))
+	c.expectDenied("deleting immediately", pod, requests.Delete(t.Context(), before.Name, *metav1.NewDeleteOptions(0)))
 	c.expectDenied("deleting all", pod, requests.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	if diff := cmp.Diff(before, c.getRequest(pod)); diff != "" {
 		t.Errorf("the request changed (-before +after):\n%s", diff)
@@ -199,12 +199,12 @@ func testGuest(t *testing.T, c *cluster) {
 	c.addFinalizer(pod)
 	c.expectDenied("deleting with a finalizer", pod, requests.Delete(t.Context(), before.Name, metav1.DeleteOptions{}))
 	if request := c.getRequest(pod); request.DeletionTimestamp != nil {
-		t.Errorf("the request is being deleted since %v", request.DeletionTimestamp)
+		t.Errorf("the request has the deletionTimestamp %v", request.DeletionTimestamp)
 	}
 	c.expectAllowed("removing the finalizer", c.patchAs(guest, pod, `{"metadata":{"finalizers":null}}`, metav1.PatchOptions{}))
 }
 
-// addFinalizer has an administrator keep the request for the pod.
+// addFinalizer adds a finalizer to the request for the pod as an administrator.
 func (c *cluster) addFinalizer(pod *v1.Pod) {
 	c.t.Helper()
 	if _, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Patch(c.t.Context(), string(pod.UID), types.MergePatchType,
@@ -213,26 +213,26 @@ func (c *cluster) addFinalizer(pod *v1.Pod) {
 	}
 }
 
-// testRightOnOnePod has a user who may delete pods by their names.
-func testRightOnOnePod(t *testing.T, c *cluster) {
+// testPermissionOnOnePod has a user who may delete one pod by name.
+func testPermissionOnOnePod(t *testing.T, c *cluster) {
 	const user = "operator@example.com"
 	c.grant(user, allOnRequests(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"delete"}, ResourceNames: []string{"mine"}})
 	mine, foreign := c.createPod(newPod("mine")), c.createPod(newPod("foreign"))
 	c.expectAllowed("creating by apply", c.applyAs(user, mine, metav1.ApplyOptions{FieldManager: scaler}))
 	c.expectDenied("creating by apply", foreign, c.applyAs(user, foreign, metav1.ApplyOptions{FieldManager: scaler}))
-	c.expectAllowed("calling it off", c.patchAs(user, mine, `{"spec":{"requesters":null}}`, metav1.PatchOptions{}))
+	c.expectAllowed("canceling", c.patchAs(user, mine, `{"spec":{"requesters":null}}`, metav1.PatchOptions{}))
 
-	// Each object of a collection is looked at on its own.
+	// Each object of a collection is checked.
 	c.join(foreign, drainer)
 	requests := c.requestsOf(user)
 	c.expectDenied("deleting all", foreign, requests.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	c.getRequest(foreign)
 	only := metav1.ListOptions{FieldSelector: "metadata.name=" + string(mine.UID)}
 	c.join(mine, drainer)
-	c.expectAllowed("deleting the own one", requests.DeleteCollection(t.Context(), metav1.DeleteOptions{}, only))
+	c.expectAllowed("deleting its request", requests.DeleteCollection(t.Context(), metav1.DeleteOptions{}, only))
 	list, err := requests.List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 1 || list.Items[0].Name != string(foreign.UID) {
-		t.Errorf("requests that are left: %v, %v; must be that for pod foreign", list, err)
+		t.Errorf("remaining requests: %v, %v; want that for pod foreign", list, err)
 	}
 }
 
@@ -243,7 +243,7 @@ func testDeletionOfFinishedRequest(t *testing.T, c *cluster) {
 	canceledPod, evictedPod := c.createPod(newPod("canceled", withInterceptors(first))), c.createPod(newPod("evicted"))
 	c.join(canceledPod, drainer)
 	c.join(evictedPod, drainer)
-	c.awaitRequest(canceledPod, "the turn of the first", active(first))
+	c.awaitRequest(canceledPod, "the first interceptor to be active", active(first))
 	c.leave(canceledPod, drainer)
 	c.awaitRequest(canceledPod, "the cancellation", is(coordinationv1alpha1.EvictionRequestConditionCanceled))
 	c.awaitRequest(evictedPod, "the eviction", evicted)
@@ -251,7 +251,7 @@ func testDeletionOfFinishedRequest(t *testing.T, c *cluster) {
 	c.expectAllowed("deleting a canceled request", requests.Delete(t.Context(), string(canceledPod.UID), metav1.DeleteOptions{}))
 	c.expectAllowed("deleting all evicted ones", requests.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 
-	// Nobody has seen that this pod is gone.
+	// No controller has seen that this pod is gone.
 	pod := c.createPod(newPod("unseen"))
 	c.join(pod, drainer)
 	c.expectDenied("deleting an open request", pod, requests.Delete(t.Context(), string(pod.UID), metav1.DeleteOptions{}))
@@ -260,7 +260,7 @@ func testDeletionOfFinishedRequest(t *testing.T, c *cluster) {
 	c.expectAllowed("deleting a request whose pod is gone", requests.Delete(t.Context(), string(pod.UID), metav1.DeleteOptions{}))
 }
 
-// testControllerWrites does what the controller may do to objects, with its own rights.
+// testControllerWrites tests the writes of the controller to objects, with its own permissions.
 func testControllerWrites(t *testing.T, c *cluster) {
 	pod := c.createPod(newPod("labeled"))
 	c.join(pod, drainer)
@@ -269,21 +269,21 @@ func testControllerWrites(t *testing.T, c *cluster) {
 	if _, err := c.client.CoreV1().Pods(c.namespace).Patch(t.Context(), pod.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"app":null,"tier":"1"}}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatalf("labeling the pod: %v", err)
 	}
-	// The pod is read anew, however fast this follows.
-	c.expectAllowed("following the pod", c.patchAs(controllerUser, pod, `{"metadata":{"labels":{"app":null,"tier":"1"}}}`, metav1.PatchOptions{}))
+	// Admission reads the pod from the API server, so this succeeds immediately.
+	c.expectAllowed("following the labels of the pod", c.patchAs(controllerUser, pod, `{"metadata":{"labels":{"app":null,"tier":"1"}}}`, metav1.PatchOptions{}))
 	if diff := cmp.Diff(map[string]string{"tier": "1"}, c.getRequest(pod).Labels); diff != "" {
 		t.Errorf("labels of the request (-want +got):\n%s", diff)
 	}
-	c.expectDenied("calling it off", pod, c.patchAs(controllerUser, pod, `{"spec":{"requesters":null}}`, metav1.PatchOptions{}))
+	c.expectDenied("canceling", pod, c.patchAs(controllerUser, pod, `{"spec":{"requesters":null}}`, metav1.PatchOptions{}))
 	c.expectDenied("deleting an open request", pod, c.requestsOf(controllerUser).Delete(t.Context(), string(pod.UID), metav1.DeleteOptions{}))
 }
 
-// forbidCancellation has the first interceptor of the pod say that there is no way back.
+// forbidCancellation forbids the cancellation as the first interceptor of the pod.
 func (c *cluster) forbidCancellation(pod *v1.Pod) {
 	c.t.Helper()
 	stop := c.startController(clock.RealClock{})
 	c.join(pod, drainer)
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	stop()
 	status := coordinationapply.EvictionRequestStatus().
 		WithEvictionRequestCancellationPolicy(coordinationv1alpha1.EvictionRequestCancellationPolicyForbid).
@@ -294,7 +294,7 @@ func (c *cluster) forbidCancellation(pod *v1.Pod) {
 	}
 }
 
-// testForbid tries to delete a request with all rights that there are.
+// testForbid tries to delete a request with all permissions.
 func testForbid(t *testing.T, c *cluster) {
 	pod := c.createPod(newPod("leaving", withInterceptors(first)))
 	c.forbidCancellation(pod)
@@ -302,8 +302,8 @@ func testForbid(t *testing.T, c *cluster) {
 	c.addFinalizer(pod)
 	const want = `the eviction of pod "leaving" cannot be called off any more: status.evictionRequestCancellationPolicy is Forbid; the request can be deleted when the pod is gone`
 	for what, remove := range map[string]func() error{
-		"deleting":         func() error { return requests.Delete(t.Context(), string(pod.UID), metav1.DeleteOptions{}) },
-		"deleting at once": func() error { return requests.Delete(t.Context(), string(pod.UID), *metav1.NewDeleteOptions(0)) },
+		"deleting":             func() error { return requests.Delete(t.Context(), string(pod.UID), metav1.DeleteOptions{}) },
+		"deleting immediately": func() error { return requests.Delete(t.Context(), string(pod.UID), *metav1.NewDeleteOptions(0)) },
 		"deleting, dry run": func() error {
 			return requests.Delete(t.Context(), string(pod.UID), metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		},
@@ -312,11 +312,11 @@ func testForbid(t *testing.T, c *cluster) {
 		},
 	} {
 		if err := remove(); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, must be forbidden because %s", what, err, want)
+			t.Errorf("%s: %v, want Forbidden because %s", what, err, want)
 		}
 	}
 	if request := c.getRequest(pod); request.DeletionTimestamp != nil {
-		t.Errorf("the request is being deleted since %v", request.DeletionTimestamp)
+		t.Errorf("the request has the deletionTimestamp %v", request.DeletionTimestamp)
 	}
 	c.expectAllowed("removing the finalizer", c.patchAs(controllerUser, pod, `{"metadata":{"finalizers":null}}`, metav1.PatchOptions{}))
 	c.deletePod(pod)
@@ -324,7 +324,7 @@ func testForbid(t *testing.T, c *cluster) {
 	c.expectAllowed("deleting when the pod is gone", requests.Delete(t.Context(), string(pod.UID), metav1.DeleteOptions{}))
 }
 
-// testNamespaceDeletion has a pod that takes its time, whose request cannot be deleted
+// testNamespaceDeletion has a terminating pod with a finalizer, whose request cannot be deleted
 // before, and requests in all other states.
 func testNamespaceDeletion(t *testing.T, c *cluster) {
 	c.startNamespaceController()
@@ -344,26 +344,26 @@ func testNamespaceDeletion(t *testing.T, c *cluster) {
 	if err := namespaces.Delete(t.Context(), c.namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatalf("deleting the namespace: %v", err)
 	}
-	c.Eventually("all other pods to go", func(ctx context.Context) (bool, string) {
+	c.Eventually("the deletion of all other pods", func(ctx context.Context) (bool, string) {
 		pods, err := c.client.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{})
 		return err == nil && len(pods.Items) == 1 && pods.Items[0].DeletionTimestamp != nil, fmt.Sprint(pods, err)
 	})
 	c.getRequest(lingering)
 	if _, err := c.client.CoreV1().Pods(c.namespace).Patch(t.Context(), lingering.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatalf("letting the last pod go: %v", err)
+		t.Fatalf("removing the finalizer of the last pod: %v", err)
 	}
-	c.Eventually("the namespace to go", func(ctx context.Context) (bool, string) {
+	c.Eventually("the deletion of the namespace", func(ctx context.Context) (bool, string) {
 		namespace, err := namespaces.Get(ctx, c.namespace, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), fmt.Sprint(namespace, err)
 	})
 }
 
-// testGarbageCollection has requests whose owners go.
+// testGarbageCollection deletes the owner of requests.
 func testGarbageCollection(t *testing.T, c *cluster) {
 	c.startGarbageCollector()
 	owned, held := c.createPod(newPod("owned")), c.createPod(newPod("held", withInterceptors(first)))
 	c.forbidCancellation(held)
-	c.join(owned, drainer) // While no controller runs that would evict the pod.
+	c.join(owned, drainer) // No controller runs that would evict the pod.
 	configMaps := c.client.CoreV1().ConfigMaps(c.namespace)
 	owner, err := configMaps.Create(t.Context(), &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
 	if err != nil {
@@ -372,7 +372,7 @@ func testGarbageCollection(t *testing.T, c *cluster) {
 	for _, pod := range []*v1.Pod{owned, held} {
 		patch := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":%q}]}}`, owner.UID)
 		if _, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Patch(t.Context(), string(pod.UID), types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-			t.Fatalf("giving the request for pod %s to the owner: %v", pod.Name, err)
+			t.Fatalf("setting the owner of the request for pod %s: %v", pod.Name, err)
 		}
 	}
 	if err := configMaps.Delete(t.Context(), owner.Name, metav1.DeleteOptions{}); err != nil {
@@ -387,20 +387,20 @@ func testGarbageCollection(t *testing.T, c *cluster) {
 
 func (c *cluster) awaitNoRequest(pod *v1.Pod) {
 	c.t.Helper()
-	c.Eventually("the request for pod "+pod.Name+" to go", func(ctx context.Context) (bool, string) {
+	c.Eventually("the deletion of the request for pod "+pod.Name, func(ctx context.Context) (bool, string) {
 		request, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Get(ctx, string(pod.UID), metav1.GetOptions{})
 		return apierrors.IsNotFound(err), fmt.Sprint(request, err)
 	})
 }
 
-// configOf returns the configuration of a client with the rights of that user.
+// configOf returns the configuration of a client with the permissions of the user.
 func (c *cluster) configOf(user string) *rest.Config {
 	config := rest.CopyConfig(c.config)
 	config.Impersonate.UserName = user
 	return config
 }
 
-// startNamespaceController starts upstream's controller with the rights of its role.
+// startNamespaceController starts upstream's controller with the permissions of its role.
 func (c *cluster) startNamespaceController() {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	config := c.configOf("system:serviceaccount:kube-system:namespace-controller")
@@ -411,7 +411,7 @@ func (c *cluster) startNamespaceController() {
 	c.Run(ctx, cancel, factory, func() { controller.Run(ctx, 1) })
 }
 
-// startGarbageCollector starts upstream's controller with the rights of its role.
+// startGarbageCollector starts upstream's controller with the permissions of its role.
 func (c *cluster) startGarbageCollector() {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	config := c.configOf("system:serviceaccount:kube-system:generic-garbage-collector")

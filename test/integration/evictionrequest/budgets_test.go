@@ -28,12 +28,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// budgetMessage is what a request says of budget guard, which wants one healthy
-// pod and has one.
+// budgetMessage is the message of a request about budget guard, which requires one healthy pod and
+// has one.
 const budgetMessage = "PodDisruptionBudget guard: Cannot evict pod as it would violate the pod's disruption budget. " +
 	"The disruption budget guard needs 1 healthy pods and has 1 currently."
 
-// startBlocked starts the controllers and has them fail to evict the pod.
+// startBlocked starts the controller and waits until the eviction of the pod is blocked.
 func (c *cluster) startBlocked(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
 	c.t.Helper()
 	c.startController(clock.RealClock{})
@@ -43,19 +43,18 @@ func (c *cluster) startBlocked(pod *v1.Pod) *coordinationv1alpha1.EvictionReques
 	return request
 }
 
-// expectReleased waits for the eviction that was blocked.
+// expectReleased waits for the eviction of a pod that was blocked.
 func (c *cluster) expectReleased(pod *v1.Pod) {
 	c.t.Helper()
-	request := c.awaitRequest(pod, "the end", evicted)
+	request := c.awaitRequest(pod, "the end of the request", evicted)
 	c.expectGone(pod)
-	// Which message it has depends on whether the controller saw the pod terminate or
-	// only saw it gone.
+	// The message depends on whether the controller saw the pod terminate or only its deletion.
 	got := meta.FindStatusCondition(request.Status.Conditions, "Blocked")
 	if got == nil || got.Status != metav1.ConditionFalse || got.Reason != "NotBlocked" {
-		c.t.Errorf("condition Blocked of the evicted pod is %v, must be False with reason NotBlocked", got)
+		c.t.Errorf("condition Blocked of the evicted pod is %v, want False with reason NotBlocked", got)
 	}
 	if got, want := describe(request), "active= processed=imperative imperative=completed Evicted=PodDeleted"; got != want {
-		c.t.Errorf("the request ended as %q, must be %q", got, want)
+		c.t.Errorf("the request ended as %q, want %q", got, want)
 	}
 }
 
@@ -91,8 +90,8 @@ func testBudgetRelaxed(t *testing.T, c *cluster) {
 	c.expectReleased(pod)
 }
 
-// testTwoBudgets has two budgets that would each let the pod go: the API server
-// refuses to choose between them.
+// testTwoBudgets has two budgets that would each allow the eviction: the API server refuses to
+// evict such a pod.
 func testTwoBudgets(t *testing.T, c *cluster) {
 	c.StartDisruptionController(c.namespace)
 	pod := c.createRunningPod(newPod("protected"), v1.ConditionTrue)
@@ -115,18 +114,18 @@ func testUnhealthyPodAlwaysAllowed(t *testing.T, c *cluster) {
 	pod := c.createRunningPod(newPod("unhealthy"), v1.ConditionFalse)
 	budget := c.createBudget("guard", pod, 1, policyv1.AlwaysAllow)
 	if budget.Status.DisruptionsAllowed != 0 {
-		t.Fatalf("the budget allows %d disruptions, must be 0 for the test to mean anything", budget.Status.DisruptionsAllowed)
+		t.Fatalf("the budget allows %d disruptions, want 0 for this test", budget.Status.DisruptionsAllowed)
 	}
 	c.startController(clock.RealClock{})
 	c.join(pod, drainer)
-	request := c.awaitRequest(pod, "the end", evicted)
+	request := c.awaitRequest(pod, "the end of the request", evicted)
 	c.expectGone(pod)
 	if got, want := describe(request), "active= processed=imperative imperative=completed Evicted=PodDeleted"; got != want {
-		t.Errorf("the end is %q, must be %q", got, want)
+		t.Errorf("the end is %q, want %q", got, want)
 	}
 }
 
-// testUnhealthyPodReleased changes nothing but the policy of the budget.
+// testUnhealthyPodReleased changes only the policy of the budget.
 func testUnhealthyPodReleased(t *testing.T, c *cluster) {
 	c.StartDisruptionController(c.namespace)
 	pod := c.createRunningPod(newPod("unhealthy"), v1.ConditionFalse)

@@ -35,7 +35,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Names that stand for themselves in all tests.
+// Names that all tests use.
 const (
 	first      = "first.example.com"
 	second     = "second.example.com"
@@ -44,8 +44,8 @@ const (
 	scaler     = "scaler.example.com"
 )
 
-// newPod returns a pod on a node, where no kubelet looks after it: without a grace
-// period it is gone as soon as it is deleted.
+// newPod returns a pod on a node without a kubelet: without a grace period it is removed as soon as
+// it is deleted.
 func newPod(name string, options ...func(*v1.Pod)) *v1.Pod {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}},
@@ -86,8 +86,8 @@ func (c *cluster) createPod(pod *v1.Pod) *v1.Pod {
 	return created
 }
 
-// createRunningPod creates a pod that a PodDisruptionBudget protects: one that is
-// still pending would be evicted whatever the budget says.
+// createRunningPod creates a pod that a PodDisruptionBudget protects: a pending pod would be
+// evicted despite the budget.
 func (c *cluster) createRunningPod(pod *v1.Pod, ready v1.ConditionStatus) *v1.Pod {
 	c.t.Helper()
 	return c.setPodStatus(c.createPod(pod), v1.PodStatus{
@@ -96,7 +96,7 @@ func (c *cluster) createRunningPod(pod *v1.Pod, ready v1.ConditionStatus) *v1.Po
 	})
 }
 
-// setPodStatus is what the kubelet would report.
+// setPodStatus writes the status of a pod like the kubelet.
 func (c *cluster) setPodStatus(pod *v1.Pod, status v1.PodStatus) *v1.Pod {
 	c.t.Helper()
 	pod = pod.DeepCopy()
@@ -108,7 +108,7 @@ func (c *cluster) setPodStatus(pod *v1.Pod, status v1.PodStatus) *v1.Pod {
 	return updated
 }
 
-// deletePod deletes a pod at once.
+// deletePod deletes a pod without a grace period.
 func (c *cluster) deletePod(pod *v1.Pod) {
 	c.t.Helper()
 	if err := c.client.CoreV1().Pods(c.namespace).Delete(c.t.Context(), pod.Name, *metav1.NewDeleteOptions(0)); err != nil {
@@ -123,18 +123,18 @@ func (c *cluster) expectGone(pod *v1.Pod) {
 	if err == nil && current.UID == pod.UID {
 		c.t.Errorf("pod %s still exists", pod.Name)
 	} else if err != nil && !apierrors.IsNotFound(err) {
-		c.t.Errorf("looking for pod %s: %v", pod.Name, err)
+		c.t.Errorf("reading pod %s: %v", pod.Name, err)
 	}
 }
 
-// expectUntouched fails unless the pod is what it was, to the last byte.
+// expectUntouched fails unless the pod is unchanged.
 func (c *cluster) expectUntouched(pod *v1.Pod) {
 	c.t.Helper()
 	current, err := c.client.CoreV1().Pods(c.namespace).Get(c.t.Context(), pod.Name, metav1.GetOptions{})
 	if err != nil {
-		c.t.Errorf("looking for pod %s: %v", pod.Name, err)
+		c.t.Errorf("reading pod %s: %v", pod.Name, err)
 	} else if diff := cmp.Diff(pod, current); diff != "" {
-		c.t.Errorf("pod %s was touched (-before +now):\n%s", pod.Name, diff)
+		c.t.Errorf("pod %s was changed (-before +now):\n%s", pod.Name, diff)
 	}
 }
 
@@ -166,14 +166,14 @@ func (c *cluster) createRequest(request *coordinationv1alpha1.EvictionRequest) *
 	return created
 }
 
-// join adds a requester, as requesters do: with Server-Side Apply under their own
-// name. The first one creates the request.
+// join adds a requester with Server-Side Apply under its own field manager. The first one creates
+// the request.
 func (c *cluster) join(pod *v1.Pod, requester string) *coordinationv1alpha1.EvictionRequest {
 	c.t.Helper()
 	return c.applyRequesters(pod, requester, coordinationapply.Requester().WithName(requester))
 }
 
-// leave removes a requester: it does not apply its entry any more.
+// leave removes a requester: it applies without its entry.
 func (c *cluster) leave(pod *v1.Pod, requester string) *coordinationv1alpha1.EvictionRequest {
 	c.t.Helper()
 	return c.applyRequesters(pod, requester)
@@ -202,8 +202,8 @@ func (c *cluster) report(pod *v1.Pod, report *coordinationapply.InterceptorStatu
 	}
 }
 
-// tryReport applies what an interceptor says of itself. It forces, because the
-// controller has created the entry.
+// tryReport applies the report of an interceptor. Force is set because the controller has created
+// the entry.
 func (c *cluster) tryReport(pod *v1.Pod, report *coordinationapply.InterceptorStatusApplyConfiguration) error {
 	patch := coordinationapply.EvictionRequest(string(pod.UID), c.namespace).
 		WithStatus(coordinationapply.EvictionRequestStatus().WithInterceptors(report))
@@ -212,17 +212,17 @@ func (c *cluster) tryReport(pod *v1.Pod, report *coordinationapply.InterceptorSt
 	return err
 }
 
-// started is the first report of an interceptor.
+// started returns the first report of an interceptor.
 func started(name string, now metav1.Time) *coordinationapply.InterceptorStatusApplyConfiguration {
 	return coordinationapply.InterceptorStatus().WithName(name).WithStartTime(now).WithHeartbeatTime(now).WithMessage("at work")
 }
 
-// completed is the last report of an interceptor that started at the same time.
+// completed returns the final report of an interceptor that started at the same time.
 func completed(name string, now metav1.Time) *coordinationapply.InterceptorStatusApplyConfiguration {
 	return started(name, now).WithCompletionTime(now).WithMessage("done")
 }
 
-// createBudget creates a PodDisruptionBudget for the pod and waits until it counts.
+// createBudget creates a PodDisruptionBudget for the pod and waits until its status is up to date.
 func (c *cluster) createBudget(name string, pod *v1.Pod, minAvailable int32, policy policyv1.UnhealthyPodEvictionPolicyType) *policyv1.PodDisruptionBudget {
 	c.t.Helper()
 	if _, err := c.client.PolicyV1().PodDisruptionBudgets(c.namespace).Create(c.t.Context(), &policyv1.PodDisruptionBudget{
@@ -258,7 +258,7 @@ func (c *cluster) deleteBudget(name string) {
 	}
 }
 
-// patchBudget merges a change into the spec of a budget.
+// patchBudget applies a merge patch to the spec of a budget.
 func (c *cluster) patchBudget(name, spec string) {
 	c.t.Helper()
 	patch := fmt.Appendf(nil, `{"spec":%s}`, spec)
@@ -267,7 +267,7 @@ func (c *cluster) patchBudget(name, spec string) {
 	}
 }
 
-// What a request can be waited for.
+// Conditions for awaitRequest.
 
 func active(name string) func(*coordinationv1alpha1.EvictionRequest) bool {
 	return func(request *coordinationv1alpha1.EvictionRequest) bool {
@@ -293,8 +293,8 @@ var (
 	blocked  = is(coordinationv1alpha1.EvictionRequestConditionBlocked)
 )
 
-// describe is the state of a request in one line: who is active, who had a turn, who
-// has reported what, and which conditions hold. Names come without their domain.
+// describe returns the state of a request in one line: the active and processed interceptors, which
+// interceptors have started or completed, and which conditions are True. Names have no domain.
 func describe(request *coordinationv1alpha1.EvictionRequest) string {
 	status := &request.Status
 	words := []string{
@@ -319,10 +319,10 @@ func describe(request *coordinationv1alpha1.EvictionRequest) string {
 
 var shortNames = strings.NewReplacer(".example.com", "", "-eviction.k8s.io", "")
 
-// ignoreTimes compares what happened, not when.
+// ignoreTimes ignores all times in a comparison.
 var ignoreTimes = cmpopts.IgnoreTypes(metav1.Time{}, &metav1.Time{})
 
-// expectCondition compares a whole condition with what it should be, except its time.
+// expectCondition compares a condition, except for its time.
 func (c *cluster) expectCondition(request *coordinationv1alpha1.EvictionRequest, want metav1.Condition) {
 	c.t.Helper()
 	got := meta.FindStatusCondition(request.Status.Conditions, want.Type)

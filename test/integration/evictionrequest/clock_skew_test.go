@@ -28,7 +28,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// skewedClock is as fast as the real one, and wrong.
+// skewedClock has an offset to the real clock.
 type skewedClock struct {
 	clock.RealClock
 	offset time.Duration
@@ -37,8 +37,8 @@ type skewedClock struct {
 func (c skewedClock) Now() time.Time                     { return c.RealClock.Now().Add(c.offset) }
 func (c skewedClock) Since(then time.Time) time.Duration { return c.Now().Sub(then) }
 
-// TestClockSkew has controllers whose clocks are far from that of the API server take a
-// pod through all of its eviction: an interceptor, a budget that blocks, and the end.
+// TestClockSkew has controllers whose clocks differ from that of the API server. Each evicts a pod
+// that has an interceptor and a budget that blocks at first.
 func TestClockSkew(t *testing.T) {
 	config := startAPIServer(t, framework.SharedEtcd(), true)
 	for name, offset := range map[string]time.Duration{
@@ -57,14 +57,14 @@ func testClockSkew(t *testing.T, c *cluster, offset time.Duration) {
 	pod := c.createRunningPod(newPod("protected", withInterceptors(first)), v1.ConditionTrue)
 	c.createBudget("guard", pod, 1, policyv1.IfHealthyBudget)
 	c.startControllerWith(c.ClientOf(controllerUser), skewedClock{offset: offset})
-	// The shortest deadline that there is.
+	// The shortest valid deadline.
 	c.createRequest(newRequest(pod, withDeadline(120)))
 
-	request := c.awaitRequest(pod, "the turn of the first", active(first))
+	request := c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	if since := time.Since(request.Status.ActivationTime.Time).Abs(); since > 10*time.Second {
-		t.Errorf("the turn began at %s, %s from now", request.Status.ActivationTime, since)
+		t.Errorf("activated at %s, %s from now", request.Status.ActivationTime, since)
 	}
-	// Each report has the controller sync the request.
+	// Each report causes a sync of the request.
 	now := metav1.Now()
 	c.report(pod, started(first, now))
 	c.report(pod, completed(first, now))
@@ -75,8 +75,8 @@ func testClockSkew(t *testing.T, c *cluster, offset time.Duration) {
 		}
 	}
 	c.deleteBudget("guard")
-	ended := c.awaitRequest(pod, "the end", evicted)
+	ended := c.awaitRequest(pod, "the end of the request", evicted)
 	if condition := meta.FindStatusCondition(ended.Status.Conditions, "InterceptorUnresponsive"); condition != nil {
-		t.Errorf("nobody was silent, but the request has %+v", condition)
+		t.Errorf("the interceptor has reported, but the request has %+v", condition)
 	}
 }

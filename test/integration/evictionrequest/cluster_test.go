@@ -36,58 +36,57 @@ import (
 )
 
 const (
-	// pollInterval is short, because the tests have hundreds of states to wait for.
+	// pollInterval is short, because the tests wait for hundreds of states.
 	pollInterval = 20 * time.Millisecond
 
 	// pollTimeout is how long a test waits for a state.
 	pollTimeout = testcluster.PollTimeout
 
-	// controllerUser is who the evictionrequest-controller is within
-	// kube-controller-manager. All tests run it with no other rights than those of its
-	// bootstrap role.
+	// controllerUser is the user of the evictionrequest-controller in kube-controller-manager. All
+	// tests run it with only the permissions of its bootstrap role.
 	controllerUser = testcluster.EvictionUser
 )
 
-// cluster is a namespace of an API server, in which one test is alone with the
-// controllers that it starts: they watch no other namespace.
+// cluster is a namespace of an API server for one test. The controllers that the test starts watch
+// only this namespace.
 type cluster struct {
 	*testcluster.Cluster
 	t         *testing.T
 	config    *rest.Config
 	client    clientset.Interface
 	namespace string
-	// clock is what a test turns by hand, if it does.
+	// clock is the fake clock of the test, if it uses one.
 	clock *testingclock.FakeClock
 }
 
-// startAPIServer starts an API server with the alpha API switched on by flag; whether
-// it is served depends on the gate alone. The server ends with the test.
+// startAPIServer starts an API server with the alpha API enabled by flag. Whether the API is served
+// depends only on the gate. The server stops at the end of the test.
 func startAPIServer(t *testing.T, etcd *storagebackend.Config, gateOn bool) *rest.Config {
 	t.Helper()
 	return testcluster.StartAPIServer(t, etcd, featuregatetesting.FeatureOverrides{
 		features.EvictionRequestAPI: gateOn,
-		// It gives the workload controllers their rights as interceptors.
+		// This gate adds the permissions of the workload controllers as interceptors.
 		features.DeploymentPodSurge: gateOn,
 		// Pods keep spec.schedulingGroup only with this gate.
 		features.GenericWorkload: true,
 	})
 }
 
-// newCluster returns a new namespace of the API server, seen by an administrator.
+// newCluster returns a new namespace of the API server, with a client of an administrator.
 func newCluster(t *testing.T, config *rest.Config) *cluster {
 	t.Helper()
 	return clusterIn(testcluster.New(t, config, "evictionrequest"))
 }
 
-// clusterIn is the same for a namespace that is there already.
+// clusterIn is newCluster for an existing namespace.
 func clusterIn(c *testcluster.Cluster) *cluster {
 	c.PollTimeout = pollTimeout
 	return &cluster{Cluster: c, t: c.T, config: c.Config, client: c.Client, namespace: c.Namespace}
 }
 
-// startController starts the evictionrequest controller and returns how to stop it,
-// which the end of the test does too. Nothing of it runs any more when stop returns.
-// The API server goes by the same clock: it refuses what others do not do in time.
+// startController starts the evictionrequest controller. stop stops it and waits until it has
+// stopped, as does the end of the test. The API server uses the same clock, because it rejects
+// times that differ from its own.
 func (c *cluster) startController(now clock.WithTicker) (stop func()) {
 	c.t.Helper()
 	c.SetServerTime(now)
@@ -104,7 +103,7 @@ func (c *cluster) informers(client clientset.Interface) informers.SharedInformer
 	return informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(c.namespace))
 }
 
-// awaitRequest polls the request for a pod until it is as it should be.
+// awaitRequest polls the request for a pod until reached returns true.
 func (c *cluster) awaitRequest(pod *v1.Pod, what string, reached func(*coordinationv1alpha1.EvictionRequest) bool) *coordinationv1alpha1.EvictionRequest {
 	c.t.Helper()
 	var request *coordinationv1alpha1.EvictionRequest

@@ -29,9 +29,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// testConcurrentWriters has requesters and an interceptor write at the same time as
-// the controller, which answers every new requester with a status write of its own.
-// Whoever loses such a race must not take the other's words away.
+// testConcurrentWriters has requesters and an interceptor write concurrently with the controller,
+// which updates the status for each new requester. No write may be lost.
 func testConcurrentWriters(t *testing.T, c *cluster) {
 	const pods, writes = 5, 10
 	c.startController(clock.RealClock{})
@@ -41,7 +40,7 @@ func testConcurrentWriters(t *testing.T, c *cluster) {
 		pod := c.createPod(newPod(fmt.Sprintf("pod-%d", i), withInterceptors(first)))
 		targets = append(targets, pod)
 		c.join(pod, drainer)
-		c.awaitRequest(pod, "the turn of the first", active(first))
+		c.awaitRequest(pod, "the first interceptor to be active", active(first))
 		writers.Go(func() { c.joinMany(pod, writes) })
 		writers.Go(func() { c.reportMany(pod, writes) })
 	}
@@ -49,22 +48,22 @@ func testConcurrentWriters(t *testing.T, c *cluster) {
 
 	wantMessage := fmt.Sprintf("report %d", writes)
 	for _, pod := range targets {
-		request := c.awaitRequest(pod, "a look at the last requester", func(request *coordinationv1alpha1.EvictionRequest) bool {
+		request := c.awaitRequest(pod, "a sync after the last requester", func(request *coordinationv1alpha1.EvictionRequest) bool {
 			return request.Status.ObservedGeneration == request.Generation
 		})
 		if got, want := len(request.Spec.Requesters), writes+1; got != want {
-			t.Errorf("pod %s has %d requesters, must have %d", pod.Name, got, want)
+			t.Errorf("pod %s has %d requesters, want %d", pod.Name, got, want)
 		}
 		if got := request.Status.Interceptors[0].Message; got != wantMessage {
-			t.Errorf("the last words of %s on pod %s are %q, must be %q", first, pod.Name, got, wantMessage)
+			t.Errorf("the last message of %s on pod %s is %q, want %q", first, pod.Name, got, wantMessage)
 		}
 		if got, want := describe(request), "active=first processed= first=started"; got != want {
-			t.Errorf("the request for pod %s is %q, must be %q", pod.Name, got, want)
+			t.Errorf("the request for pod %s is %q, want %q", pod.Name, got, want)
 		}
 	}
 }
 
-// joinMany has n more requesters join, one by one. It may run in a goroutine.
+// joinMany adds n requesters, one by one. It may run in a goroutine.
 func (c *cluster) joinMany(pod *v1.Pod, n int) {
 	for i := range n {
 		name := fmt.Sprintf("requester-%d.example.com", i+1)
@@ -74,7 +73,7 @@ func (c *cluster) joinMany(pod *v1.Pod, n int) {
 	}
 }
 
-// reportMany has the interceptor report n times. It may run in a goroutine.
+// reportMany reports n times as the interceptor. It may run in a goroutine.
 func (c *cluster) reportMany(pod *v1.Pod, n int) {
 	now := metav1.Now()
 	for i := range n {

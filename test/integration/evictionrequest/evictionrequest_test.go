@@ -22,8 +22,8 @@ import (
 	"k8s.io/kubernetes/test/integration/framework"
 )
 
-// TestEvictionRequest has one API server for all tests, each of which works in a
-// namespace of its own, with a controller of its own.
+// TestEvictionRequest uses one API server for all tests. Each test has its own namespace and
+// controller.
 func TestEvictionRequest(t *testing.T) {
 	config := startAPIServer(t, framework.SharedEtcd(), true)
 	tests := []struct {
@@ -31,46 +31,46 @@ func TestEvictionRequest(t *testing.T) {
 		run  func(*testing.T, *cluster)
 	}{
 		{"request and pod are stored and read back", testServed},
-		{"wrong requests are rejected", testRejectedRequests},
-		{"wrong updates of a request are rejected", testRejectedUpdates},
-		{"wrong pods are rejected", testRejectedPods},
+		{"invalid requests are rejected", testRejectedRequests},
+		{"invalid updates of a request are rejected", testRejectedUpdates},
+		{"invalid pods are rejected", testRejectedPods},
 		{"interceptors are registered by annotation", testRegistration},
 		{"second request for a pod is rejected", testSecondRequest},
-		{"hostile writes of a status are rejected", testHostileStatusWrites},
-		{"honest writes of a status are accepted", testHonestStatusWrites},
+		{"invalid writes of a status are rejected", testInvalidStatusWrites},
+		{"valid writes of a status are accepted", testValidStatusWrites},
 
 		{"two interceptors then imperative eviction", testWalk},
 		{"restart between all states", testRestartBetweenStates},
-		{"silent interceptor loses its turn at the deadline", testSilentInterceptor},
+		{"silent interceptor times out at the deadline", testSilentInterceptor},
 
 		{"concurrent writers lose nothing", testConcurrentWriters},
 
 		{"blocked until the budget is deleted", testBudgetDeleted},
 		{"blocked until the budget is relaxed", testBudgetRelaxed},
 		{"blocked by two budgets until one is deleted", testTwoBudgets},
-		{"unhealthy pod under AlwaysAllow goes in spite of its budget", testUnhealthyPodAlwaysAllowed},
+		{"unhealthy pod with AlwaysAllow is evicted despite its budget", testUnhealthyPodAlwaysAllowed},
 		{"unhealthy pod is blocked until the policy is AlwaysAllow", testUnhealthyPodReleased},
 
 		{"canceled when the last of two requesters leaves", testLastRequesterLeaves},
 		{"canceled while blocked", testBlockedRequestCanceled},
-		{"evicted when somebody else deletes the pod", testPodDeletedBySomebodyElse},
-		{"evicted when the pod was deleted while nobody looked", testPodDeletedWhileNobodyLooked},
+		{"evicted when another client deletes the pod", testPodDeletedByAnotherClient},
+		{"evicted when the pod was deleted without a running controller", testPodDeletedWithoutController},
 		{"evicted when the pod has succeeded", testPodTerminal},
 		{"not evicted while the pod terminates", testPodTerminating},
 		{"canceled when the pod is missing", testPodMissing},
 		{"refused when the pod has another UID", testPodOfAnotherUID},
 		{"canceled when the pod is in a scheduling group", testPodInSchedulingGroup},
 		{"pod replaced under the same name", testPodReplaced},
-		{"pod replaced under the same name while nobody looked", testPodReplacedWhileNobodyLooked},
+		{"pod replaced under the same name without a running controller", testPodReplacedWithoutController},
 
 		{"labels of the pod are copied", testLabelsFollowThePod},
 		{"finished request is collected", testFinishedRequestIsCollected},
-		{"requester comes back to a canceled request", testRequesterComesBack},
+		{"requester is added to a canceled request", testRequesterAddedAfterCancellation},
 		{"request with a foreign finalizer is canceled when it is deleted", testForeignFinalizer},
 		{"default interceptors by kind of pod", testDefaultInterceptors},
 		{"interceptors registered by annotation", testRegisteredByAnnotation},
-		{"silent interceptor is named after a minute", testUnresponsiveInterceptor},
-		{"cancellation that is forbidden", testForbiddenCancellation},
+		{"silent interceptor is unresponsive after a minute", testUnresponsiveInterceptor},
+		{"forbidden cancellation", testForbiddenCancellation},
 		{"events on request and pod", testEvents},
 
 		{"the controller's role grants what it needs and no more", testControllerRole},

@@ -37,7 +37,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// testServed creates a request with a status of its own, which it may not have.
+// testServed creates a request with a status, which is ignored.
 func testServed(t *testing.T, c *cluster) {
 	pod := c.createPod(newPod("pod", withInterceptors(first, second)))
 	if diff := cmp.Diff([]v1.EvictionInterceptor{{Name: first}, {Name: second}}, pod.Spec.EvictionInterceptors); diff != "" {
@@ -67,7 +67,7 @@ func testServed(t *testing.T, c *cluster) {
 	}
 }
 
-// servedResources is all that there is in coordination.k8s.io/v1alpha1.
+// servedResources are all resources in coordination.k8s.io/v1alpha1.
 var servedResources = []metav1.APIResource{
 	{
 		Name: "evictionrequests", SingularName: "evictionrequest", Kind: "EvictionRequest", Namespaced: true, ShortNames: []string{"er"},
@@ -76,8 +76,8 @@ var servedResources = []metav1.APIResource{
 	{Name: "evictionrequests/status", Kind: "EvictionRequest", Namespaced: true, Verbs: []string{"get", "patch", "update"}},
 }
 
-// discover returns the resources in coordination.k8s.io/v1alpha1, or none when there
-// is no such version.
+// discover returns the resources in coordination.k8s.io/v1alpha1, or nil if the version is not
+// served.
 func (c *cluster) discover() []metav1.APIResource {
 	c.t.Helper()
 	found, err := c.client.Discovery().ServerResourcesForGroupVersion("coordination.k8s.io/v1alpha1")
@@ -88,13 +88,13 @@ func (c *cluster) discover() []metav1.APIResource {
 		c.t.Fatalf("discovering the resources: %v", err)
 	}
 	for i := range found.APIResources {
-		found.APIResources[i].StorageVersionHash = "" // A hash of all of this.
+		found.APIResources[i].StorageVersionHash = "" // Depends on all other fields.
 	}
 	return found.APIResources
 }
 
-// publishes tells whether the OpenAPI document has a path, once it has the paths of
-// the leases, which are in the same group.
+// publishes reports whether the OpenAPI document has a path, once it has the paths of leases, which
+// are in the same group.
 func (c *cluster) publishes(path string) bool {
 	c.t.Helper()
 	var document struct {
@@ -117,8 +117,8 @@ func (c *cluster) publishes(path string) bool {
 
 const requestsPath = "/apis/coordination.k8s.io/v1alpha1/namespaces/{namespace}/evictionrequests"
 
-// TestFeatureGate switches the gate on, off and on again over one etcd. The parts
-// build on one another.
+// TestFeatureGate enables, disables and enables the gate again with one etcd. The subtests depend
+// on each other.
 func TestFeatureGate(t *testing.T) {
 	etcd := framework.SharedEtcd()
 	var (
@@ -158,7 +158,7 @@ func TestFeatureGate(t *testing.T) {
 	})
 }
 
-// expectNotServed fails if the API server knows of requests.
+// expectNotServed fails if the API server serves requests.
 func (c *cluster) expectNotServed() {
 	c.t.Helper()
 	if found := c.discover(); found != nil {
@@ -182,11 +182,11 @@ func (c *cluster) expectNotServed() {
 	pod.UID = podUID
 	_, err = c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Create(c.t.Context(), newRequest(pod), metav1.CreateOptions{})
 	if !apierrors.IsNotFound(err) {
-		c.t.Errorf("creating a request with the gate off: %v, must be not found", err)
+		c.t.Errorf("creating a request with the gate off: %v, want NotFound", err)
 	}
 }
 
-// expectFieldDropped fails if the field comes into an object that did not have it.
+// expectFieldDropped fails if the field is added to an object that did not have it.
 func (c *cluster) expectFieldDropped() {
 	c.t.Helper()
 	if pod := c.createPod(newPod("pod", withInterceptors(first))); pod.Spec.EvictionInterceptors != nil {
@@ -198,11 +198,11 @@ func (c *cluster) expectFieldDropped() {
 	}
 	deployment.Spec.Template.Spec.EvictionInterceptors = []v1.EvictionInterceptor{{Name: first}}
 	if interceptors := c.updateDeployment(deployment).Spec.Template.Spec.EvictionInterceptors; interceptors != nil {
-		c.t.Errorf("with the gate off the template of an old deployment got the interceptors %v", interceptors)
+		c.t.Errorf("with the gate off the template of an existing deployment has the interceptors %v", interceptors)
 	}
 }
 
-// expectFieldKept fails if objects with the field lose it or cannot be changed.
+// expectFieldKept fails if objects with the field lose it or cannot be updated.
 func (c *cluster) expectFieldKept(pod *v1.Pod, deployment *appsv1.Deployment) {
 	c.t.Helper()
 	want := []v1.EvictionInterceptor{{Name: first}}
@@ -213,16 +213,16 @@ func (c *cluster) expectFieldKept(pod *v1.Pod, deployment *appsv1.Deployment) {
 	updated := c.setPodStatus(patched, v1.PodStatus{Phase: v1.PodRunning})
 	for _, pod := range []*v1.Pod{patched, updated} {
 		if !slices.Equal(pod.Spec.EvictionInterceptors, want) {
-			c.t.Errorf("with the gate off a stored pod has the interceptors %v, must keep %v", pod.Spec.EvictionInterceptors, want)
+			c.t.Errorf("with the gate off a stored pod has the interceptors %v, want %v", pod.Spec.EvictionInterceptors, want)
 		}
 	}
 	deployment.Spec.Template.Spec.Containers[0].Image = "newer"
 	if got := c.updateDeployment(deployment).Spec.Template.Spec.EvictionInterceptors; !slices.Equal(got, want) {
-		c.t.Errorf("with the gate off a stored template has the interceptors %v, must keep %v", got, want)
+		c.t.Errorf("with the gate off a stored template has the interceptors %v, want %v", got, want)
 	}
 }
 
-// newDeployment returns a deployment of pods like that one.
+// newDeployment returns a deployment with the given pod as its template.
 func newDeployment(name string, pod *v1.Pod) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -251,8 +251,8 @@ func (c *cluster) updateDeployment(deployment *appsv1.Deployment) *appsv1.Deploy
 	return updated
 }
 
-// TestFeatureGateInMidFlight switches the gate off while requests are in every state,
-// and on again. What happened meanwhile must be found, and nothing begun anew.
+// TestFeatureGateInMidFlight disables the gate while requests are in all states, and enables it
+// again. Changes in between must be detected, and no step may be repeated.
 func TestFeatureGateInMidFlight(t *testing.T) {
 	etcd := framework.SharedEtcd()
 	var namespace string
@@ -267,7 +267,7 @@ func TestFeatureGateInMidFlight(t *testing.T) {
 	t.Run("off", func(t *testing.T) {
 		config := startAPIServer(t, etcd, false)
 		c := clusterIn(testcluster.In(t, config, namespace))
-		// Without the gate the name is no name of an interceptor, so nothing is wrong with it.
+		// Without the gate, the names are not validated.
 		if pod := c.createPod(newPod("unvalidated", withInterceptors("Not A Name"))); pod.Spec.EvictionInterceptors != nil {
 			t.Errorf("with the gate off a new pod has the interceptors %v", pod.Spec.EvictionInterceptors)
 		}
@@ -285,17 +285,17 @@ func TestFeatureGateInMidFlight(t *testing.T) {
 	})
 }
 
-// expectInterceptorsValidated fails unless the gate adds to the validation of pods.
+// expectInterceptorsValidated fails unless the interceptors of pods are validated.
 func (c *cluster) expectInterceptorsValidated() {
 	c.t.Helper()
 	_, err := c.client.CoreV1().Pods(c.namespace).Create(c.t.Context(), newPod("invalid", withInterceptors("Not A Name")), metav1.CreateOptions{})
 	if !apierrors.IsInvalid(err) {
-		c.t.Errorf("with the gate on, creating a pod with a wrong interceptor: %v, must be invalid", err)
+		c.t.Errorf("with the gate on, creating a pod with an invalid interceptor: %v, want Invalid", err)
 	}
 }
 
-// startInEveryState creates pods, named after the state that their requests are in
-// when it returns. No controller runs any more then.
+// startInEveryState creates pods, which are named after the states that their requests have when it
+// returns. No controller is running then.
 func (c *cluster) startInEveryState(pods map[string]*v1.Pod) map[string]*coordinationv1alpha1.EvictionRequest {
 	c.t.Helper()
 	for _, name := range []string{"pending", "intercepted", "vanished", "canceled"} {
@@ -310,42 +310,41 @@ func (c *cluster) startInEveryState(pods map[string]*v1.Pod) map[string]*coordin
 		"intercepted": active(first), "vanished": active(first), "canceled": active(first), "evicted": evicted, "blocked": blocked,
 	} {
 		c.join(pods[name], drainer)
-		c.awaitRequest(pods[name], "its state", reached)
+		c.awaitRequest(pods[name], "the state", reached)
 	}
 	c.report(pods["intercepted"], started(first, metav1.Now()))
 	c.leave(pods["canceled"], drainer)
-	c.awaitRequest(pods["canceled"], "its state", canceled)
+	c.awaitRequest(pods["canceled"], "the state", canceled)
 	stop()
 	c.join(pods["pending"], drainer)
 
 	requests := map[string]*coordinationv1alpha1.EvictionRequest{}
 	for name, pod := range pods {
-		requests[name] = c.awaitRequest(pod, "its last version", func(*coordinationv1alpha1.EvictionRequest) bool { return true })
+		requests[name] = c.awaitRequest(pod, "the latest version", func(*coordinationv1alpha1.EvictionRequest) bool { return true })
 	}
 	return requests
 }
 
-// finishFromEveryState takes the requests to their ends, and compares what must not
-// have changed.
+// finishFromEveryState completes the requests, and checks that the finished ones are unchanged.
 func (c *cluster) finishFromEveryState(pods map[string]*v1.Pod, before map[string]*coordinationv1alpha1.EvictionRequest) {
 	c.t.Helper()
-	c.awaitRequest(pods["pending"], "the turn of the first", active(first))
-	c.awaitRequest(pods["blocked"], "the end", evicted)
-	c.awaitRequest(pods["vanished"], "the end", evicted)
+	c.awaitRequest(pods["pending"], "the first interceptor to be active", active(first))
+	c.awaitRequest(pods["blocked"], "the end of the request", evicted)
+	c.awaitRequest(pods["vanished"], "the end of the request", evicted)
 
-	request := c.awaitRequest(pods["intercepted"], "the turn of the first", active(first))
+	request := c.awaitRequest(pods["intercepted"], "the first interceptor to be active", active(first))
 	if got, want := request.Status.ActivationTime, before["intercepted"].Status.ActivationTime; !got.Equal(want) {
-		c.t.Errorf("the turn began at %v before the gate was off and at %v after it: its deadline has moved", want, got)
+		c.t.Errorf("activated at %v before the gate was off and at %v after it: the deadline has changed", want, got)
 	}
 	now := metav1.Now()
 	c.report(pods["intercepted"], heartbeat(first, *request.Status.Interceptors[0].StartTime, now).WithCompletionTime(now))
 	c.completeTurns(pods["pending"], first)
 	for _, name := range []string{"intercepted", "pending"} {
-		c.awaitRequest(pods[name], "the end", evicted)
+		c.awaitRequest(pods[name], "the end of the request", evicted)
 		c.expectGone(pods[name])
 	}
 	for _, name := range []string{"evicted", "canceled"} {
-		request := c.awaitRequest(pods[name], "its last version", func(*coordinationv1alpha1.EvictionRequest) bool { return true })
+		request := c.awaitRequest(pods[name], "the latest version", func(*coordinationv1alpha1.EvictionRequest) bool { return true })
 		if diff := cmp.Diff(before[name], request); diff != "" {
 			c.t.Errorf("request that was finished already (-before +after):\n%s", diff)
 		}

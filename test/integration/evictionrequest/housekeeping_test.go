@@ -58,24 +58,24 @@ func controlledByDaemonSet(pod *v1.Pod) {
 	}
 }
 
-// testLabelsFollowThePod has a pod that changes its labels while its request runs.
+// testLabelsFollowThePod has a pod whose labels change while its request is active.
 func testLabelsFollowThePod(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("labeled", withLabels(map[string]string{"app": "web", "tier": "front"}), withInterceptors(first)))
 	request := newRequest(pod)
-	request.Labels = map[string]string{"app": "somebody-else", "team": "a"}
+	request.Labels = map[string]string{"app": "other", "team": "a"}
 	c.createRequest(request)
 
 	expectLabels := func(what string, want map[string]string) {
 		t.Helper()
 		c.awaitRequest(pod, what, func(request *coordinationv1alpha1.EvictionRequest) bool { return cmp.Equal(want, request.Labels) })
 	}
-	active := c.awaitRequest(pod, "the turn of the first", active(first))
+	active := c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	if diff := cmp.Diff(map[string]string{"app": "web", "tier": "front", "team": "a"}, active.Labels); diff != "" {
 		t.Errorf("labels when the first interceptor is active (-want +got):\n%s", diff)
 	}
 	if active.Generation != 1 {
-		t.Errorf("the labels made generation %d of the spec", active.Generation)
+		t.Errorf("the labels changed the generation to %d", active.Generation)
 	}
 	c.patchPod(pod, `{"metadata":{"labels":{"tier":"back"}}}`)
 	expectLabels("the new label", map[string]string{"app": "web", "tier": "back", "team": "a"})
@@ -88,7 +88,7 @@ func (c *cluster) patchPod(pod *v1.Pod, patch string) {
 	}
 }
 
-// expectRequestGone waits until no request of that UID exists.
+// expectRequestGone waits until no request with that UID exists.
 func (c *cluster) expectRequestGone(request *coordinationv1alpha1.EvictionRequest, step func()) {
 	c.t.Helper()
 	c.Eventually("the deletion of the request", func(ctx context.Context) (bool, string) {
@@ -97,64 +97,66 @@ func (c *cluster) expectRequestGone(request *coordinationv1alpha1.EvictionReques
 		if apierrors.IsNotFound(err) || (err == nil && current.UID != request.UID) {
 			return true, ""
 		}
-		return false, fmt.Sprintf("it is there, or: %v", err)
+		return false, fmt.Sprintf("it exists, or: %v", err)
 	})
 }
 
-// testFinishedRequestIsCollected turns the clock by hand: the request stays for an
-// hour, and then it is gone.
+// testFinishedRequestIsCollected uses a fake clock: the request is kept for an hour and then
+// deleted.
 func testFinishedRequestIsCollected(t *testing.T, c *cluster) {
 	now := testingclock.NewFakeClock(time.Now().Truncate(time.Second))
 	c.startController(now)
 	pod := c.createPod(newPod("short"))
 	c.join(pod, drainer)
-	request := c.awaitRequest(pod, "the end", evicted)
+	request := c.awaitRequest(pod, "the end of the request", evicted)
 
-	// Another request shows that the controller has looked a minute before the time.
+	// Another request shows that the controller has synced the first one a minute before the TTL
+	// ends.
 	now.Step(59 * time.Minute)
 	other := c.createPod(newPod("other"))
 	c.join(other, drainer)
 	c.awaitRequest(other, "the end of another request", evicted)
-	c.awaitRequest(pod, "the request before its time", evicted)
+	c.awaitRequest(pod, "the request before the TTL ends", evicted)
 
 	now.Step(time.Minute)
 	c.expectRequestGone(request, func() { now.Step(time.Second) })
 }
 
-// testRequesterComesBack asks again for a pod whose request was called off.
-func testRequesterComesBack(t *testing.T, c *cluster) {
+// testRequesterAddedAfterCancellation requests the eviction of a pod again after its request was
+// canceled.
+func testRequesterAddedAfterCancellation(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("changed-my-mind", withInterceptors(first)))
 	c.join(pod, drainer)
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	c.leave(pod, drainer)
 	request := c.awaitRequest(pod, "the cancellation", canceled)
 
 	c.join(pod, drainer)
 	c.expectRequestGone(request, func() {})
 	c.join(pod, drainer)
-	again := c.awaitRequest(pod, "the turn of the first in the new request", active(first))
+	again := c.awaitRequest(pod, "the first interceptor to be active in the new request", active(first))
 	if again.UID == request.UID {
-		t.Errorf("the canceled request has come back to life")
+		t.Errorf("the canceled request was not replaced")
 	}
 	c.expectUntouched(pod)
 }
 
-// testForeignFinalizer deletes a request that somebody keeps with a finalizer.
+// testForeignFinalizer deletes a request that has a finalizer.
 func testForeignFinalizer(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("kept", withInterceptors(first)))
 	c.createRequest(newRequest(pod, func(request *coordinationv1alpha1.EvictionRequest) {
 		request.Finalizers = []string{"example.com/keep"}
 	}))
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	requests := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace)
 	if err := requests.Delete(t.Context(), string(pod.UID), metav1.DeleteOptions{}); err != nil {
 		t.Fatalf("deleting the request: %v", err)
 	}
 	request := c.awaitRequest(pod, "the cancellation", canceled)
 	if got, want := describe(request), "active= processed=first Canceled=NoRequesters"; got != want {
-		t.Errorf("the request ended as %q, must be %q", got, want)
+		t.Errorf("the request ended as %q, want %q", got, want)
 	}
 	c.expectUntouched(pod)
 	if _, err := requests.Patch(t.Context(), request.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
@@ -163,8 +165,8 @@ func testForeignFinalizer(t *testing.T, c *cluster) {
 	c.expectRequestGone(request, func() {})
 }
 
-// testDefaultInterceptors has pods that name nobody, and end otherwise than by the
-// eviction API.
+// testDefaultInterceptors has pods that name no interceptors and cannot be evicted by the eviction
+// API.
 func testDefaultInterceptors(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	for name, test := range map[string]struct {
@@ -177,27 +179,27 @@ func testDefaultInterceptors(t *testing.T, c *cluster) {
 	} {
 		pod := c.createPod(newPod(name, test.option))
 		c.join(pod, drainer)
-		c.awaitRequest(pod, "the turn of "+test.interceptor, active(test.interceptor))
+		c.awaitRequest(pod, test.interceptor+" to be active", active(test.interceptor))
 		c.report(pod, completed(test.interceptor, metav1.Now()))
-		request := c.awaitRequest(pod, "the end of all turns", func(request *coordinationv1alpha1.EvictionRequest) bool {
+		request := c.awaitRequest(pod, "all interceptors to be processed", func(request *coordinationv1alpha1.EvictionRequest) bool {
 			return len(request.Status.ProcessedInterceptors) == 2
 		})
 		if got := request.Status.Interceptors[1].Message; got != test.declines {
-			t.Errorf("the built-in interceptor says %q of pod %s, must be %q", got, name, test.declines)
+			t.Errorf("the message of the built-in interceptor for pod %[2]s is %[1]q, want %[3]q", got, name, test.declines)
 		}
 		c.expectUntouched(pod)
 	}
 }
 
-// testRegisteredByAnnotation has interceptors join a pod that runs already. They come after
-// those that the author of the pod has named, whatever their priority.
+// testRegisteredByAnnotation registers interceptors for a running pod. They come after those that
+// the author of the pod has named, at any priority.
 func testRegisteredByAnnotation(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("running", withInterceptors(first)))
 	const prefix = "interceptor.evictionrequest.coordination.k8s.io/priority_"
 	c.patchPod(pod, `{"metadata":{"annotations":{"`+prefix+`early.example.com":"20000/backup","`+prefix+`late.example.com":"1"}}}`)
 	c.join(pod, drainer)
-	request := c.awaitRequest(pod, "the turn of the one that the pod names", active(first))
+	request := c.awaitRequest(pod, "the interceptor that the pod names to be active", active(first))
 	var got []string
 	for _, target := range request.Status.TargetInterceptors {
 		got = append(got, target.Name)
@@ -205,23 +207,23 @@ func testRegisteredByAnnotation(t *testing.T, c *cluster) {
 	if diff := cmp.Diff([]string{first, "early.example.com", "late.example.com", imperative}, got); diff != "" {
 		t.Errorf("interceptors of the request (-want +got):\n%s", diff)
 	}
-	// Who comes now is too late for this request.
+	// A later registration does not affect this request.
 	c.patchPod(pod, `{"metadata":{"annotations":{"`+prefix+`sneaky.example.com":"30000"}}}`)
 	joined := c.join(pod, scaler)
-	request = c.awaitRequest(pod, "a look at the request", observed(joined.Generation))
+	request = c.awaitRequest(pod, "a sync of the request", observed(joined.Generation))
 	if len(request.Status.TargetInterceptors) != 4 {
 		t.Errorf("the interceptors have changed to %v", request.Status.TargetInterceptors)
 	}
 }
 
-// testUnresponsiveInterceptor turns the clock of controller and API server by hand.
+// testUnresponsiveInterceptor uses a fake clock for the controller and the API server.
 func testUnresponsiveInterceptor(t *testing.T, c *cluster) {
 	now := testingclock.NewFakeClock(time.Now().Truncate(time.Second))
 	c.startController(now)
 	pod := c.createPod(newPod("quiet", withInterceptors(first)))
 	c.join(pod, drainer)
-	activation := c.awaitRequest(pod, "the turn of the first", active(first)).Status.ActivationTime
-	request := c.awaitRequest(pod, "the silence to be noticed", func(request *coordinationv1alpha1.EvictionRequest) bool {
+	activation := c.awaitRequest(pod, "the first interceptor to be active", active(first)).Status.ActivationTime
+	request := c.awaitRequest(pod, "the condition InterceptorUnresponsive", func(request *coordinationv1alpha1.EvictionRequest) bool {
 		reached := unresponsive(request)
 		if !reached {
 			now.Step(time.Second)
@@ -230,37 +232,37 @@ func testUnresponsiveInterceptor(t *testing.T, c *cluster) {
 	})
 	condition := meta.FindStatusCondition(request.Status.Conditions, "InterceptorUnresponsive")
 	if got := condition.LastTransitionTime.Sub(activation.Time); got < time.Minute {
-		t.Errorf("the silence was reported after %v, must be after a minute at least", got)
+		t.Errorf("the interceptor became unresponsive after %v, want at least a minute", got)
 	}
 	c.expectCondition(request, metav1.Condition{
 		Type: "InterceptorUnresponsive", Status: metav1.ConditionTrue, ObservedGeneration: 1, Reason: "HeartbeatOverdue",
 		Message: "first.example.com has not reported since it was activated at " + activation.UTC().Format(time.RFC3339) + ".",
 	})
 	c.report(pod, started(first, metav1.Time{Time: now.Now()}))
-	c.awaitRequest(pod, "the report to be noticed", func(request *coordinationv1alpha1.EvictionRequest) bool {
+	c.awaitRequest(pod, "the condition to be cleared", func(request *coordinationv1alpha1.EvictionRequest) bool {
 		return !unresponsive(request)
 	})
-	if request := c.awaitRequest(pod, "the turn to go on", active(first)); describe(request) != "active=first processed= first=started" {
+	if request := c.awaitRequest(pod, "the first interceptor to stay active", active(first)); describe(request) != "active=first processed= first=started" {
 		t.Errorf("after the report, the request is %q", describe(request))
 	}
 }
 
-// testForbiddenCancellation has the last requester leave when it is too late.
+// testForbiddenCancellation removes the last requester after the cancellation was forbidden.
 func testForbiddenCancellation(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("migrating", withInterceptors(first)))
 	c.join(pod, drainer)
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	c.patchStatus(pod, `{"status":{"evictionRequestCancellationPolicy":"Forbid"}}`)
 
 	left := c.leave(pod, drainer)
-	request := c.awaitRequest(pod, "a look at the request", observed(left.Generation))
+	request := c.awaitRequest(pod, "a sync of the request", observed(left.Generation))
 	if got, want := describe(request), "active=first processed="; got != want {
-		t.Errorf("without requesters, the request is %q, must be %q", got, want)
+		t.Errorf("without requesters, the request is %q, want %q", got, want)
 	}
-	// It outlasts the turn of the one who has set it.
+	// The policy still applies after the interceptor that has set it.
 	c.report(pod, completed(first, metav1.Now()))
-	c.awaitRequest(pod, "the end", evicted)
+	c.awaitRequest(pod, "the end of the request", evicted)
 	c.expectGone(pod)
 }
 
@@ -272,31 +274,31 @@ func (c *cluster) patchStatus(pod *v1.Pod, patch string) {
 	}
 }
 
-// testEvents reads what people are told, on the request and on the pod.
+// testEvents checks the events of the request and the pod.
 func testEvents(t *testing.T, c *cluster) {
 	c.StartDisruptionController(c.namespace)
 	c.startController(clock.RealClock{})
 	pod := c.createRunningPod(newPod("told", withInterceptors(first)), v1.ConditionTrue)
 	c.createBudget("guard", pod, 1, policyv1.IfHealthyBudget)
 	c.join(pod, drainer)
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	c.report(pod, completed(first, metav1.Now()))
 	c.awaitRequest(pod, "the budget to block the eviction", blocked)
 	c.deleteBudget("guard")
-	c.awaitRequest(pod, "the end", evicted)
+	c.awaitRequest(pod, "the end of the request", evicted)
 
 	c.expectEvents("EvictionRequest", string(pod.UID), "InterceptorActivated", "InterceptorCompleted", "EvictionBlocked", "Evicted")
 	c.expectEvents("Pod", pod.Name, "EvictionBlocked")
 
-	// A pod without interceptors is not worth more than one.
+	// A pod without interceptors has only one event.
 	plain := c.createPod(newPod("plain"))
 	c.join(plain, drainer)
-	c.awaitRequest(plain, "the end", evicted)
+	c.awaitRequest(plain, "the end of the request", evicted)
 	c.expectEvents("EvictionRequest", string(plain.UID), "Evicted")
 	c.expectEvents("Pod", plain.Name)
 }
 
-// expectEvents waits for events about an object, with exactly these reasons.
+// expectEvents waits until the object has events with exactly these reasons.
 func (c *cluster) expectEvents(kind, name string, reasons ...string) {
 	c.t.Helper()
 	want := sets.New(reasons...)

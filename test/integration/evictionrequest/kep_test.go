@@ -34,10 +34,9 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// TestKEP4563 has the tests that the test plan of KEP-4563 lists, in its order. Some
-// are in TestEvictionRequest as well, where they are one of many of their kind. The
-// first of the list, switching the gate, needs API servers of its own and is in
-// TestFeatureGate and TestFeatureGateInMidFlight.
+// TestKEP4563 has the tests of the test plan of KEP-4563, in its order. Some of them are also in
+// TestEvictionRequest. The first one of the list, the feature gate, needs several API servers and
+// is in TestFeatureGate and TestFeatureGateInMidFlight.
 func TestKEP4563(t *testing.T) {
 	config := startAPIServer(t, framework.SharedEtcd(), true)
 	tests := []struct {
@@ -45,36 +44,35 @@ func TestKEP4563(t *testing.T) {
 		run  func(*testing.T, *cluster)
 	}{
 		// Integration tests.
-		{"interactions of controller and interceptor: turn, report, completion", testWalk},
-		{"interactions of controller and interceptor: a heartbeat moves the deadline", testHeartbeatMovesDeadline},
-		{"interactions of controller and interceptor: both write at once", testConcurrentWriters},
+		{"interactions of controller and interceptor: activation, report, completion", testWalk},
+		{"interactions of controller and interceptor: a heartbeat extends the deadline", testHeartbeatExtendsDeadline},
+		{"interactions of controller and interceptor: both write concurrently", testConcurrentWriters},
 		{"evicted without any interceptor", testNoInterceptor},
 		{"evicted when the interceptor stops responding", testStopsResponding},
-		{"switching between interceptors gives each a time of its own", testSwitchedInterceptors},
+		{"each interceptor has its own deadline", testSwitchedInterceptors},
 		{"Canceled=True when canceled", testLastRequesterLeaves},
 		{"Canceled=True when validation fails", testPodMissing},
-		{"Evicted=True when the pod is terminated", testPodDeletedBySomebodyElse},
+		{"Evicted=True when the pod is terminated", testPodDeletedByAnotherClient},
 
-		// End-to-end tests: what they need of a cluster is here.
-		{"multiple interceptors end to end", (flow{evictions: 1, play: (*cluster).playBlockedEviction}).runUndisturbed},
-		{"backoff while a budget blocks, eviction when it stops", testBackoff},
+		// End-to-end tests, as far as they do not need a real cluster.
+		{"multiple interceptors end to end", (flow{evictions: 1, play: (*cluster).playBlockedEviction}).runUninterrupted},
+		{"backoff while a budget blocks, eviction when it allows it", testBackoff},
 
-		// The KEP's reason for Server-Side Apply: many requesters, who know nothing of
-		// one another.
-		{"three requesters join and leave at once", testThreeRequesters},
+		// The reason of the KEP for Server-Side Apply: many independent requesters.
+		{"three requesters join and leave concurrently", testThreeRequesters},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newCluster(t, config)) })
 	}
 }
 
-func (f flow) runUndisturbed(_ *testing.T, c *cluster) {
+func (f flow) runUninterrupted(_ *testing.T, c *cluster) {
 	c.StartDisruptionController(c.namespace)
 	evictions, _ := c.startRelay(clock.RealClock{}, testcluster.KillFirst(0, testcluster.AfterWrite))
 	f.playAndCheck(c, evictions)
 }
 
-// newFakeClock returns a clock to be turned by hand. The API stores whole seconds.
+// newFakeClock returns a fake clock in whole seconds, like the times in the API.
 func newFakeClock() *testingclock.FakeClock {
 	return testingclock.NewFakeClock(time.Now().Truncate(time.Second))
 }
@@ -83,92 +81,92 @@ func testNoInterceptor(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("plain"))
 	c.join(pod, drainer)
-	request := c.awaitRequest(pod, "the end", evicted)
+	request := c.awaitRequest(pod, "the end of the request", evicted)
 	c.expectGone(pod)
 	if got, want := describe(request), "active= processed=imperative imperative=completed Evicted=PodDeleted"; got != want {
-		t.Errorf("the request ended as %q, must be %q", got, want)
+		t.Errorf("the request ended as %q, want %q", got, want)
 	}
 }
 
-// heartbeat is a sign of life of an interceptor that has started earlier.
+// heartbeat returns a report with a heartbeat of an interceptor that has started earlier.
 func heartbeat(name string, startTime, now metav1.Time) *coordinationapply.InterceptorStatusApplyConfiguration {
 	return started(name, startTime).WithHeartbeatTime(now)
 }
 
-// expectStillActive fails unless a look at the request leaves the turn where it is.
-// A requester that joins makes the controller look.
+// expectStillActive fails unless the interceptor is still active after a sync. The added requester
+// causes the sync.
 func (c *cluster) expectStillActive(pod *v1.Pod, name, requester string) {
 	c.t.Helper()
 	joined := c.join(pod, requester)
-	request := c.awaitRequest(pod, "a look at the request", observed(joined.Generation))
+	request := c.awaitRequest(pod, "a sync of the request", observed(joined.Generation))
 	if !active(name)(request) {
-		c.t.Fatalf("the turn of %s ended early: %s", name, describe(request))
+		c.t.Fatalf("%s was deactivated too early: %s", name, describe(request))
 	}
 }
 
-func testHeartbeatMovesDeadline(t *testing.T, c *cluster) {
+func testHeartbeatExtendsDeadline(t *testing.T, c *cluster) {
 	now := newFakeClock()
 	c.startController(now)
 	pod := c.createPod(newPod("alive", withInterceptors(first, second)))
 	c.createRequest(newRequest(pod, withDeadline(120)))
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	start := metav1.NewTime(now.Now())
 	c.report(pod, started(first, start))
 	now.Step(100 * time.Second)
 	c.report(pod, heartbeat(first, start, metav1.NewTime(now.Now())))
 
-	// The first deadline has passed, the second one has a second to go.
+	// The first deadline has passed, and the second one is a second away.
 	now.Step(119 * time.Second)
 	c.expectStillActive(pod, first, scaler)
 	now.Step(time.Second)
-	c.awaitRequest(pod, "the turn of the second at the deadline", active(second))
+	c.awaitRequest(pod, "the second interceptor to be active at the deadline", active(second))
 }
 
-// testStopsResponding has an interceptor begin and then say no more.
+// testStopsResponding has an interceptor that starts and then stops reporting.
 func testStopsResponding(t *testing.T, c *cluster) {
 	now := newFakeClock()
 	c.startController(now)
 	pod := c.createPod(newPod("orphan", withInterceptors(first)))
 	c.createRequest(newRequest(pod, withDeadline(120)))
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	c.report(pod, started(first, metav1.NewTime(now.Now())))
 
 	now.Step(119 * time.Second)
 	c.expectStillActive(pod, first, scaler)
 	now.Step(time.Second)
-	request := c.awaitRequest(pod, "the end", evicted)
+	request := c.awaitRequest(pod, "the end of the request", evicted)
 	c.expectGone(pod)
 	if got, want := describe(request), "active= processed=first,imperative first=started imperative=completed Evicted=PodDeleted"; got != want {
-		t.Errorf("the request ended as %q, must be %q", got, want)
+		t.Errorf("the request ended as %q, want %q", got, want)
 	}
 }
 
-// testSwitchedInterceptors has the first interceptor use up its time. The next one
-// gets all of its own, and the report of the first stays as it was.
+// testSwitchedInterceptors has a first interceptor that times out. The next one has its full
+// deadline, and the entry of the first one does not change.
 func testSwitchedInterceptors(t *testing.T, c *cluster) {
 	now := newFakeClock()
 	c.startController(now)
 	pod := c.createPod(newPod("switched", withInterceptors(first, second)))
 	c.createRequest(newRequest(pod, withDeadline(120)))
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	c.report(pod, started(first, metav1.NewTime(now.Now())))
 	before := c.awaitRequest(pod, "the report", reported(first)).Status.Interceptors[0]
 
 	now.Step(120 * time.Second)
-	request := c.awaitRequest(pod, "the turn of the second", active(second))
+	request := c.awaitRequest(pod, "the second interceptor to be active", active(second))
 	if diff := cmp.Diff(before, request.Status.Interceptors[0]); diff != "" {
-		t.Errorf("the report of %s when its turn had ended (-before +after):\n%s", first, diff)
+		t.Errorf("the entry of %s after its timeout (-before +after):\n%s", first, diff)
 	}
 	if got, want := request.Status.ActivationTime.Time, now.Now(); !got.Equal(want) {
-		t.Errorf("the turn of %s began at %v, must be %v", second, got, want)
+		t.Errorf("%s was activated at %v, want %v", second, got, want)
 	}
 	now.Step(119 * time.Second)
 	c.expectStillActive(pod, second, scaler)
 	now.Step(time.Second)
-	c.awaitRequest(pod, "the end", evicted)
+	c.awaitRequest(pod, "the end of the request", evicted)
 }
 
-// reported tells whether an interceptor has said anything.
+// reported reports whether an interceptor has sent a heartbeat.
 func reported(name string) func(*coordinationv1alpha1.EvictionRequest) bool {
 	return func(request *coordinationv1alpha1.EvictionRequest) bool {
 		for _, entry := range request.Status.Interceptors {
@@ -180,7 +178,7 @@ func reported(name string) func(*coordinationv1alpha1.EvictionRequest) bool {
 	}
 }
 
-// refused tells whether the API server has refused the eviction n times.
+// refused reports whether the API server has refused the eviction n times.
 func refused(n int32) func(*coordinationv1alpha1.EvictionRequest) bool {
 	return func(request *coordinationv1alpha1.EvictionRequest) bool {
 		entries := request.Status.Interceptors
@@ -188,7 +186,7 @@ func refused(n int32) func(*coordinationv1alpha1.EvictionRequest) bool {
 	}
 }
 
-// testBackoff turns the clock by hand: the delay between attempts doubles.
+// testBackoff uses a fake clock: the delay between attempts doubles.
 func testBackoff(t *testing.T, c *cluster) {
 	c.StartDisruptionController(c.namespace)
 	now := newFakeClock()
@@ -201,29 +199,29 @@ func testBackoff(t *testing.T, c *cluster) {
 		before := int32(attempt + 1)
 		now.Step(delay - time.Second)
 		joined := c.join(pod, fmt.Sprintf("requester-%d.example.com", attempt))
-		request := c.awaitRequest(pod, "a look before the next attempt", observed(joined.Generation))
+		request := c.awaitRequest(pod, "a sync before the next attempt", observed(joined.Generation))
 		if !refused(before)(request) {
-			t.Errorf("a second before the delay of %s is over: %+v", delay, request.Status.Interceptors)
+			t.Errorf("a second before the end of the delay of %s: %+v", delay, request.Status.Interceptors)
 		}
 		now.Step(time.Second)
 		c.awaitRequest(pod, fmt.Sprintf("the attempt after %s", delay), refused(before+1))
 	}
 	c.deleteBudget("guard")
-	c.awaitRequest(pod, "the end", evicted)
+	c.awaitRequest(pod, "the end of the request", evicted)
 	c.expectGone(pod)
 }
 
-// testThreeRequesters has requesters come and go at the same time. None of them may
-// see a conflict, nor take another's entry away.
+// testThreeRequesters adds and removes requesters concurrently. There must be no conflicts, and no
+// requester may remove the entry of another.
 func testThreeRequesters(t *testing.T, c *cluster) {
 	const rounds = 10
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("wanted", withInterceptors(first)))
-	c.join(pod, drainer) // Stays throughout, or the request would be canceled.
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.join(pod, drainer) // Stays, so that the request is not canceled.
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	requesters := []string{"one.example.com", "two.example.com", "three.example.com"}
 
-	c.atOnce(requesters, func(name string) error {
+	c.concurrently(requesters, func(name string) error {
 		for range rounds {
 			if _, err := c.tryApplyRequesters(pod, name, coordinationapply.Requester().WithName(name)); err != nil {
 				return fmt.Errorf("joining: %w", err)
@@ -243,12 +241,12 @@ func testThreeRequesters(t *testing.T, c *cluster) {
 	if diff := cmp.Diff(map[string]bool{requesters[0]: true, requesters[1]: true, requesters[2]: true}, got); diff != "" {
 		t.Errorf("requesters (-want +got):\n%s", diff)
 	}
-	request = c.awaitRequest(pod, "a look at the last requester", observed(request.Generation))
+	request = c.awaitRequest(pod, "a sync after the last requester", observed(request.Generation))
 	if got, want := describe(request), "active=first processed="; got != want {
-		t.Errorf("with three requesters left the request is %q, must be %q", got, want)
+		t.Errorf("with three requesters left the request is %q, want %q", got, want)
 	}
 
-	c.atOnce(requesters, func(name string) error {
+	c.concurrently(requesters, func(name string) error {
 		_, err := c.tryApplyRequesters(pod, name)
 		return err
 	})
@@ -256,8 +254,8 @@ func testThreeRequesters(t *testing.T, c *cluster) {
 	c.expectUntouched(pod)
 }
 
-// atOnce lets all of them act at the same time.
-func (c *cluster) atOnce(names []string, act func(name string) error) {
+// concurrently calls act for all names concurrently.
+func (c *cluster) concurrently(names []string, act func(name string) error) {
 	c.t.Helper()
 	var acting sync.WaitGroup
 	for _, name := range names {
@@ -267,5 +265,5 @@ func (c *cluster) atOnce(names []string, act func(name string) error) {
 			}
 		})
 	}
-	testcluster.Join(c.t, "those who act at once", &acting)
+	testcluster.Join(c.t, "the goroutines", &acting)
 }

@@ -33,27 +33,27 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// TestLeaderChange has two controllers that elect a leader as
-// kube-controller-manager does. The flow must come to the same end as with one.
+// TestLeaderChange has two controllers with leader election like kube-controller-manager. The
+// result must be the same as with one controller.
 func TestLeaderChange(t *testing.T) {
 	config := startAPIServer(t, framework.SharedEtcd(), true)
 	flow := flows[0]
-	undisturbed, _ := flow.run(t, config, testcluster.KillFirst(0, testcluster.AfterWrite))
+	uninterrupted, _ := flow.run(t, config, testcluster.KillFirst(0, testcluster.AfterWrite))
 	t.Run("leader cut off", func(t *testing.T) {
-		flow.runKilledAtEveryWrite(t, testcluster.AfterWrite, undisturbed, func(t *testing.T, n int) (*end, bool) {
+		flow.runKilledAtEveryWrite(t, testcluster.AfterWrite, uninterrupted, func(t *testing.T, n int) (*end, bool) {
 			return flow.runWithLeaderCutOff(t, config, n)
 		})
 	})
 	t.Run("two leaders, one flow", func(t *testing.T) {
 		c := newCluster(t, config)
 		c.StartDisruptionController(c.namespace)
-		expectSameEnd(t, undisturbed, flow.playAndCheck(c, c.startTwoLeaders()))
+		expectSameEnd(t, uninterrupted, flow.playAndCheck(c, c.startTwoLeaders()))
 	})
 	t.Run("two leaders, many pods", func(t *testing.T) { testTwoLeaders(t, newCluster(t, config)) })
 }
 
-// runWithLeaderCutOff cuts the leader off at its n-th write, lease included. The other
-// candidate waits for the lease to run out.
+// runWithLeaderCutOff cuts the leader off at its n-th write, including its lease. The other
+// candidate waits until the lease expires.
 func (f flow) runWithLeaderCutOff(t *testing.T, config *rest.Config, n int) (*end, bool) {
 	c := newCluster(t, config)
 	c.StartDisruptionController(c.namespace)
@@ -72,8 +72,8 @@ func (f flow) runWithLeaderCutOff(t *testing.T, config *rest.Config, n int) (*en
 	return f.playAndCheck(c, evictions), leader.work.WasCut()
 }
 
-// testTwoLeaders has both controllers see the same pods at the same time. What one of
-// them has done just now, the other has not yet in its cache.
+// testTwoLeaders has both controllers process the same pods concurrently. The cache of each does
+// not have the latest writes of the other.
 func testTwoLeaders(t *testing.T, c *cluster) {
 	const pods = 30
 	evictions := c.startTwoLeaders()
@@ -94,18 +94,18 @@ func testTwoLeaders(t *testing.T, c *cluster) {
 	}
 	for _, pod := range targets {
 		c.deletePod(pod)
-		request := c.awaitRequest(pod, "the end", evicted)
+		request := c.awaitRequest(pod, "the end of the request", evicted)
 		if got, want := describe(request), "active= processed=imperative imperative=completed Evicted=PodDeleted"; got != want {
-			t.Errorf("the request for pod %s ended as %q, must be %q", pod.Name, got, want)
+			t.Errorf("the request for pod %s ended as %q, want %q", pod.Name, got, want)
 		}
 		if got := evictions.of(pod.Name); got != 1 {
-			t.Errorf("the API server accepted %d evictions of pod %s, must be 1", got, pod.Name)
+			t.Errorf("the API server accepted %d evictions of pod %s, want 1", got, pod.Name)
 		}
 	}
 }
 
-// startTwoLeaders brings about what leader election cannot exclude: a leader that does
-// not notice for a while that it has lost the lease, and goes on beside its successor.
+// startTwoLeaders creates a situation that leader election cannot exclude: a leader that does not
+// notice that it has lost the lease, and continues concurrently with its successor.
 func (c *cluster) startTwoLeaders() *evictionCounter {
 	c.t.Helper()
 	evictions := newEvictionCounter()
@@ -120,22 +120,22 @@ func (c *cluster) startTwoLeaders() *evictionCounter {
 	return evictions
 }
 
-// candidate is a controller that works while it leads.
+// candidate is a controller that runs while it is the leader.
 type candidate struct {
 	name string
 	// work and lease are its connections to the API server.
 	work, lease *testcluster.Lifeline
 	evictions   *evictionCounter
-	// oblivious: it goes on when it has lost the lease.
+	// oblivious is whether it continues after it has lost the lease.
 	oblivious bool
-	leading   chan struct{} // Closed when it leads.
+	leading   chan struct{} // Closed when it is the leader.
 }
 
 func newCandidate(name string, work *testcluster.Lifeline, evictions *evictionCounter) *candidate {
 	return &candidate{name: name, work: work, lease: testcluster.NewLifeline(0, testcluster.AfterWrite), evictions: evictions, leading: make(chan struct{})}
 }
 
-// start has the candidate run for leader until the test ends.
+// start runs the candidate until the end of the test.
 func (l *candidate) start(c *cluster) {
 	c.t.Helper()
 	var working sync.Mutex
@@ -146,7 +146,7 @@ func (l *candidate) start(c *cluster) {
 			Client:     c.ClientThrough("", l.lease.Wrap).CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: l.name},
 		},
-		// As short as whole seconds allow.
+		// The shortest durations in whole seconds.
 		LeaseDuration: 2 * time.Second,
 		RenewDeadline: 1500 * time.Millisecond,
 		RetryPeriod:   250 * time.Millisecond,
@@ -172,7 +172,7 @@ func (l *candidate) start(c *cluster) {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		// On a machine that is busy a leader may lose the lease in the middle of the test.
+		// On a busy machine, a leader may lose the lease during the test.
 		for ctx.Err() == nil {
 			elector.Run(ctx)
 		}

@@ -36,29 +36,29 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// TestLibrary has the client library talk to a real API server and our controller.
+// TestLibrary tests the client library with a real API server and our controller.
 func TestLibrary(t *testing.T) {
 	config := startAPIServer(t, framework.SharedEtcd(), true)
 	tests := []struct {
 		name string
 		run  func(*testing.T, *cluster)
 	}{
-		{"two requesters ask and withdraw", testLibraryRequest},
+		{"two requesters request and withdraw", testLibraryRequest},
 		{"the first requester sets the deadline", testLibraryDeadline},
-		{"labels stay and do not conflict", testLibraryLabels},
-		{"asking again after a cancellation", testLibraryComesBack},
-		{"asking again while the request is deleted", testLibraryDeletionInFlight},
-		{"asking for a pod that is evicted", testLibraryAlreadyEvicted},
-		{"asking for a pod that cannot be evicted", testLibraryCannotBeEvicted},
-		{"asking without the right to", testLibraryForbidden},
+		{"labels are kept and do not conflict", testLibraryLabels},
+		{"requesting again after a cancellation", testLibraryRequestAfterCancellation},
+		{"requesting again while the request is deleted", testLibraryDeletionInFlight},
+		{"requesting an evicted pod", testLibraryAlreadyEvicted},
+		{"requesting a pod that cannot be evicted", testLibraryCannotBeEvicted},
+		{"requesting without permission", testLibraryForbidden},
 		{"withdrawing creates nothing", testLibraryWithdrawNothing},
-		{"withdrawing an entry that others own", testLibraryWithdrawForeign},
+		{"withdrawing an entry with another owner", testLibraryWithdrawForeign},
 
 		{"an interceptor from start to completion", testLibraryTurn},
-		{"an interceptor is called off", testLibraryCalledOff},
-		{"an interceptor restarts in mid-turn", testLibraryRestart},
+		{"a request is canceled during a turn", testLibraryCanceled},
+		{"an interceptor restarts during a turn", testLibraryRestart},
 		{"an interceptor forbids the cancellation", testLibraryForbid},
-		{"requesters, interceptor and controller at once", testLibraryConcurrent},
+		{"requesters, interceptor and controller write concurrently", testLibraryConcurrent},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newCluster(t, config)) })
@@ -74,7 +74,7 @@ func (c *cluster) requester(name string, options evictionrequest.RequesterOption
 	return requester
 }
 
-// request asks with the library, and fails unless that comes to what it should.
+// request calls Request of the library, and fails unless it has the expected outcome.
 func (c *cluster) request(requester *evictionrequest.Requester, pod *v1.Pod, want evictionrequest.Outcome) *coordinationv1alpha1.EvictionRequest {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), pollTimeout)
@@ -84,7 +84,7 @@ func (c *cluster) request(requester *evictionrequest.Requester, pod *v1.Pod, wan
 		c.t.Fatalf("Request: %v", err)
 	}
 	if result.Outcome != want {
-		c.t.Errorf("Request for pod %s came to %s, must come to %s", pod.Name, result.Outcome, want)
+		c.t.Errorf("Request for pod %s returned %s, want %s", pod.Name, result.Outcome, want)
 	}
 	return result.Request
 }
@@ -105,12 +105,12 @@ func (c *cluster) expectRequesters(pod *v1.Pod, want ...string) {
 	}
 	for _, name := range want {
 		if !got[name] || len(got) != len(want) {
-			c.t.Fatalf("the requesters of pod %s are %v, must be %v", pod.Name, request.Spec.Requesters, want)
+			c.t.Fatalf("the requesters of pod %s are %v, want %v", pod.Name, request.Spec.Requesters, want)
 		}
 	}
 }
 
-// intercept runs an interceptor with the library and returns how to stop it.
+// intercept runs an interceptor with the library. stop stops it.
 func (c *cluster) intercept(handle evictionrequest.Handler) (stop func()) {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
@@ -137,20 +137,20 @@ func testLibraryRequest(t *testing.T, c *cluster) {
 	if diff := cmp.Diff(pod.Labels, created.Labels); diff != "" {
 		t.Errorf("labels of the request (-want +got):\n%s", diff)
 	}
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	c.request(two, pod, evictionrequest.Joined)
 	again := c.request(one, pod, evictionrequest.Joined)
 	if again.Generation != 2 {
-		t.Errorf("after two requesters and a repetition the generation is %d, must be 2", again.Generation)
+		t.Errorf("after two requesters and a repeated request the generation is %d, want 2", again.Generation)
 	}
 	c.expectRequesters(pod, drainer, scaler)
 
 	c.withdraw(one, pod)
 	c.expectRequesters(pod, scaler)
-	c.withdraw(one, pod) // Once more changes nothing.
-	request := c.awaitRequest(pod, "a look at the remaining requester", observed(3))
+	c.withdraw(one, pod) // Withdrawing again has no effect.
+	request := c.awaitRequest(pod, "a sync with the remaining requester", observed(3))
 	if got, want := describe(request), "active=first processed="; got != want {
-		t.Fatalf("with a requester left the request is %q, must be %q", got, want)
+		t.Fatalf("with a requester left the request is %q, want %q", got, want)
 	}
 	if err := two.WithdrawRequest(t.Context(), request); err != nil {
 		t.Fatalf("WithdrawRequest: %v", err)
@@ -168,25 +168,25 @@ func testLibraryDeadline(t *testing.T, c *cluster) {
 	for range 2 {
 		request := c.request(two, pod, evictionrequest.Joined)
 		if got := *request.Spec.HeartbeatDeadlineSeconds; got != 600 {
-			t.Errorf("the deadline is %d, must be that of the first requester", got)
+			t.Errorf("the deadline is %d, want that of the first requester", got)
 		}
 	}
-	// The second one has no part in the deadline, and the first one keeps it.
+	// The second requester does not own the deadline, and the first one keeps it.
 	c.withdraw(two, pod)
 	c.withdraw(one, pod)
 	request := c.awaitRequest(pod, "no requesters", func(request *coordinationv1alpha1.EvictionRequest) bool { return len(request.Spec.Requesters) == 0 })
 	if got := *request.Spec.HeartbeatDeadlineSeconds; got != 600 {
-		t.Errorf("without requesters the deadline is %d, must be 600", got)
+		t.Errorf("without requesters the deadline is %d, want 600", got)
 	}
-	// Here the server's default stands.
+	// The default of the server applies.
 	other := c.createPod(newPod("other"))
 	c.request(c.requester(drainer, evictionrequest.RequesterOptions{}), other, evictionrequest.Created)
 	c.request(two, other, evictionrequest.Joined)
 	c.expectRequesters(other, drainer, scaler)
 }
 
-// testLibraryLabels has the labels of a pod change, and the controller copy that, while
-// the requester that set the old ones is still there.
+// testLibraryLabels changes the labels of a request like the controller, while the requester that
+// set the old ones is still there.
 func testLibraryLabels(t *testing.T, c *cluster) {
 	pod := c.createPod(newPod("wanted", func(pod *v1.Pod) { pod.Labels = map[string]string{"app": "db", "tier": "back"} }))
 	one, two := c.requester(drainer, evictionrequest.RequesterOptions{}), c.requester(scaler, evictionrequest.RequesterOptions{})
@@ -203,19 +203,19 @@ func testLibraryLabels(t *testing.T, c *cluster) {
 			t.Errorf("labels after %s (-want +got):\n%s", when, diff)
 		}
 	}
-	// The pod that they have is old, as one from a cache may be.
+	// The pod is outdated, like one from a cache.
 	c.request(one, pod, evictionrequest.Created)
-	expectLabels("asking again")
+	expectLabels("requesting again")
 	c.request(two, pod, evictionrequest.Joined)
-	expectLabels("another one has joined")
+	expectLabels("another requester has joined")
 	c.withdraw(one, pod)
-	expectLabels("the first one has left")
+	expectLabels("the first requester has left")
 	c.expectRequesters(pod, scaler)
 	c.withdraw(two, pod)
-	expectLabels("the last one has left")
+	expectLabels("the last requester has left")
 }
 
-func testLibraryComesBack(t *testing.T, c *cluster) {
+func testLibraryRequestAfterCancellation(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("wanted", withInterceptors(first)))
 	one := c.requester(drainer, evictionrequest.RequesterOptions{})
@@ -225,12 +225,12 @@ func testLibraryComesBack(t *testing.T, c *cluster) {
 
 	request := c.request(one, pod, evictionrequest.Created)
 	if request.UID == canceledUID {
-		t.Errorf("the request that was canceled is still there")
+		t.Errorf("the canceled request was not replaced")
 	}
-	c.awaitRequest(pod, "a new turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active again", active(first))
 }
 
-// testLibraryDeletionInFlight has a finalizer keep a request that is being deleted.
+// testLibraryDeletionInFlight has a request with a finalizer that is being deleted.
 func testLibraryDeletionInFlight(t *testing.T, c *cluster) {
 	pod := c.createPod(newPod("wanted", withInterceptors(first)))
 	requests := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace)
@@ -244,18 +244,18 @@ func testLibraryDeletionInFlight(t *testing.T, c *cluster) {
 		ctx, cancel := context.WithTimeout(t.Context(), pollTimeout)
 		defer cancel()
 		if result, err := two.Request(ctx, pod); err != nil || result.Outcome != evictionrequest.Created {
-			t.Errorf("Request came to %v, %v, must create a new request", result, err)
+			t.Errorf("Request returned %v, %v, want a new request", result, err)
 		}
 	})
-	// It has joined, which is not enough.
+	// It has joined the old request, which is not sufficient.
 	c.awaitRequest(pod, "the second requester", func(request *coordinationv1alpha1.EvictionRequest) bool { return len(request.Spec.Requesters) == 2 })
 	if _, err := requests.Patch(t.Context(), old.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatalf("taking the finalizer off: %v", err)
+		t.Fatalf("removing the finalizer: %v", err)
 	}
 	testcluster.Join(t, "the requester", &running)
 	request := c.awaitRequest(pod, "a new request", func(request *coordinationv1alpha1.EvictionRequest) bool { return request.UID != old.UID })
 	if request.DeletionTimestamp != nil {
-		t.Error("the new request is being deleted, too")
+		t.Error("the new request is being deleted")
 	}
 	c.expectRequesters(pod, scaler)
 }
@@ -270,10 +270,10 @@ func testLibraryAlreadyEvicted(t *testing.T, c *cluster) {
 	c.request(c.requester(scaler, evictionrequest.RequesterOptions{}), pod, evictionrequest.AlreadyEvicted)
 	c.withdraw(one, pod)
 
-	// Another pod under the same name is another matter.
+	// Another pod of the same name needs another request.
 	second := c.createPod(newPod("wanted", withInterceptors(first)))
 	c.request(one, second, evictionrequest.Created)
-	c.awaitRequest(second, "the turn of the first", active(first))
+	c.awaitRequest(second, "the first interceptor to be active", active(first))
 }
 
 func testLibraryCannotBeEvicted(t *testing.T, c *cluster) {
@@ -285,7 +285,7 @@ func testLibraryCannotBeEvicted(t *testing.T, c *cluster) {
 	_, err := one.Request(t.Context(), pod)
 	var canceledError *evictionrequest.CanceledError
 	if !errors.As(err, &canceledError) || canceledError.Reason != "ValidationFailed" {
-		t.Errorf("Request: %v, must be an error that the request was canceled for ValidationFailed", err)
+		t.Errorf("Request: %v, want a CanceledError with reason ValidationFailed", err)
 	}
 }
 
@@ -296,10 +296,10 @@ func testLibraryForbidden(t *testing.T, c *cluster) {
 		t.Fatal(err)
 	}
 	if _, err := requester.Request(t.Context(), pod); !apierrors.IsForbidden(err) {
-		t.Errorf("Request: %v, must be forbidden", err)
+		t.Errorf("Request: %v, want Forbidden", err)
 	}
 	if err := requester.Withdraw(t.Context(), pod); !apierrors.IsForbidden(err) {
-		t.Errorf("Withdraw: %v, must be forbidden", err)
+		t.Errorf("Withdraw: %v, want Forbidden", err)
 	}
 }
 
@@ -308,12 +308,12 @@ func testLibraryWithdrawNothing(t *testing.T, c *cluster) {
 	c.withdraw(c.requester(drainer, evictionrequest.RequesterOptions{}), pod)
 	list, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) > 0 {
-		t.Errorf("requests are %v, %v, must be none", list.Items, err)
+		t.Errorf("requests are %v, %v, want none", list.Items, err)
 	}
 }
 
-// testLibraryWithdrawForeign has the entry come from a plain create: not applying it
-// would not remove it.
+// testLibraryWithdrawForeign has an entry that was created without apply: applying without it does
+// not remove it.
 func testLibraryWithdrawForeign(t *testing.T, c *cluster) {
 	pod := c.createPod(newPod("wanted"))
 	c.createRequest(newRequest(pod))
@@ -329,19 +329,19 @@ func testLibraryTurn(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("wanted", withInterceptors(first, second)))
 	c.request(c.requester(drainer, evictionrequest.RequesterOptions{}), pod, evictionrequest.Created)
-	before := c.awaitRequest(pod, "the turn of the first", active(first))
+	before := c.awaitRequest(pod, "the first interceptor to be active", active(first))
 
 	eta := metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))
 	proceed := make(chan struct{})
 	c.intercept(func(ctx context.Context, turn *evictionrequest.Turn) error {
 		turn.SetExpectedFinishTime(eta.Time)
-		if err := turn.ForbidCancellation(ctx); err != nil { // Does not wait for the next report.
+		if err := turn.ForbidCancellation(ctx); err != nil { // Is written immediately.
 			return err
 		}
 		select {
 		case <-proceed:
 			turn.SetMessage("Prepared.")
-		case <-ctx.Done(): // The test has failed.
+		case <-ctx.Done(): // Only if the test fails.
 		}
 		return nil
 	})
@@ -350,27 +350,27 @@ func testLibraryTurn(t *testing.T, c *cluster) {
 	})
 	report := request.Status.Interceptors[0]
 	if report.StartTime == nil || !report.StartTime.Equal(report.HeartbeatTime) || !report.ExpectedFinishTime.Equal(&eta) {
-		t.Errorf("the report is %v, must have a start, the same heartbeat, and the ETA %v", report, eta)
+		t.Errorf("the report is %v, want a start, the same heartbeat, and the ETA %v", report, eta)
 	}
 	want := before.Status.DeepCopy()
 	want.Interceptors[0] = report
 	want.EvictionRequestCancellationPolicy = coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
 	if diff := cmp.Diff(want, &request.Status); diff != "" {
-		t.Errorf("besides its report the interceptor has changed (-want +got):\n%s", diff)
+		t.Errorf("status, which should only differ in the report (-want +got):\n%s", diff)
 	}
 
 	close(proceed)
-	request = c.awaitRequest(pod, "the turn of the second", active(second))
+	request = c.awaitRequest(pod, "the second interceptor to be active", active(second))
 	done := request.Status.Interceptors[0]
 	if done.Message != "Prepared." || done.CompletionTime == nil || done.ExpectedFinishTime != nil || !done.StartTime.Equal(report.StartTime) {
-		t.Errorf("the last report is %v, must be complete", done)
+		t.Errorf("the final report is %v, want a completion", done)
 	}
 	if got, want := describe(request), "active=second processed=first first=completed"; got != want {
-		t.Errorf("the request is %q, must be %q", got, want)
+		t.Errorf("the request is %q, want %q", got, want)
 	}
 }
 
-func testLibraryCalledOff(t *testing.T, c *cluster) {
+func testLibraryCanceled(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("wanted", withInterceptors(first)))
 	one := c.requester(drainer, evictionrequest.RequesterOptions{})
@@ -385,8 +385,8 @@ func testLibraryCalledOff(t *testing.T, c *cluster) {
 		return len(request.Status.Interceptors) > 0 && request.Status.Interceptors[0].StartTime != nil
 	})
 	c.withdraw(one, pod)
-	if cause := testcluster.Receive(t, "the end of the turn", causes); !errors.Is(cause, evictionrequest.ErrCanceled) {
-		t.Errorf("the cause is %v, must be %v", cause, evictionrequest.ErrCanceled)
+	if cause := testcluster.Receive(t, "the cancellation of the handler", causes); !errors.Is(cause, evictionrequest.ErrCanceled) {
+		t.Errorf("the cause is %v, want %v", cause, evictionrequest.ErrCanceled)
 	}
 	c.expectEnd(pod, canceledAs(2, "NoRequesters", "The last requester has left."), "active= processed=first first=started Canceled=NoRequesters")
 	c.expectUntouched(pod)
@@ -396,8 +396,8 @@ func testLibraryRestart(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("wanted", withInterceptors(first, second)))
 	c.request(c.requester(drainer, evictionrequest.RequesterOptions{}), pod, evictionrequest.Created)
-	// The status shows the report before the interceptor has the answer to its write. Stopped
-	// in between, it would report that its context was canceled.
+	// The status has the report before the interceptor has received the response. If it were
+	// stopped in between, ForbidCancellation would return that its context was canceled.
 	reported := make(chan error, 1)
 	stop := c.intercept(func(ctx context.Context, turn *evictionrequest.Turn) error {
 		reported <- turn.ForbidCancellation(ctx)
@@ -413,49 +413,49 @@ func testLibraryRestart(t *testing.T, c *cluster) {
 	})
 
 	c.intercept(func(context.Context, *evictionrequest.Turn) error { return nil })
-	after := c.awaitRequest(pod, "the turn of the second", active(second))
+	after := c.awaitRequest(pod, "the second interceptor to be active", active(second))
 	old, report := before.Status.Interceptors[0], after.Status.Interceptors[0]
 	if !report.StartTime.Equal(old.StartTime) || !report.HeartbeatTime.Equal(old.HeartbeatTime) || report.CompletionTime == nil {
-		t.Errorf("after the restart the report is %v, must be %v and complete", report, old)
+		t.Errorf("after the restart the report is %v, want %v and a completion", report, old)
 	}
 	if got := after.Status.EvictionRequestCancellationPolicy; got != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
-		t.Errorf("after the restart the policy is %q, must be Forbid", got)
+		t.Errorf("after the restart the policy is %q, want Forbid", got)
 	}
 }
 
-// testLibraryForbid has the policy outlast the turn of the one who set it, and the
-// report of the one who comes after.
+// testLibraryForbid checks that the policy remains after the interceptor that set it has completed,
+// and after the report of the next one.
 func testLibraryForbid(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("wanted", withInterceptors(first, second)))
 	c.request(c.requester(drainer, evictionrequest.RequesterOptions{}), pod, evictionrequest.Created)
 	c.intercept(func(ctx context.Context, turn *evictionrequest.Turn) error { return turn.ForbidCancellation(ctx) })
-	c.awaitRequest(pod, "the turn of the second", active(second))
+	c.awaitRequest(pod, "the second interceptor to be active", active(second))
 	c.report(pod, started(second, metav1.Now()))
 	request := c.awaitRequest(pod, "the report of the second", func(request *coordinationv1alpha1.EvictionRequest) bool {
 		return request.Status.Interceptors[1].StartTime != nil
 	})
 	if got := request.Status.EvictionRequestCancellationPolicy; got != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
-		t.Errorf("the policy is %q, must be Forbid", got)
+		t.Errorf("the policy is %q, want Forbid", got)
 	}
 }
 
-// testLibraryConcurrent has three requesters come and go, while the interceptor reports
-// and the controller answers each of them with a write of its own.
+// testLibraryConcurrent adds and removes three requesters concurrently with the reports of the
+// interceptor and the status writes of the controller.
 func testLibraryConcurrent(t *testing.T, c *cluster) {
 	const rounds = 10
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("wanted", withInterceptors(first)))
-	// It keeps the request alive.
+	// This requester prevents the cancellation.
 	c.request(c.requester(drainer, evictionrequest.RequesterOptions{}), pod, evictionrequest.Created)
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	allGone := make(chan struct{})
 	c.intercept(func(ctx context.Context, turn *evictionrequest.Turn) error {
-		// Each of these is a write at once.
+		// Each iteration is an immediate write.
 		for i := 0; ; i++ {
 			select {
 			case <-allGone:
-				turn.SetMessage("All have come and gone.")
+				turn.SetMessage("All requesters have left.")
 				<-ctx.Done()
 				return nil
 			default:
@@ -485,14 +485,14 @@ func testLibraryConcurrent(t *testing.T, c *cluster) {
 	}
 	testcluster.Join(t, "the requesters", &requesters)
 	close(allGone)
-	request := c.awaitRequest(pod, "a look at the last change", func(request *coordinationv1alpha1.EvictionRequest) bool {
-		return request.Status.ObservedGeneration == request.Generation && request.Status.Interceptors[0].Message == "All have come and gone."
+	request := c.awaitRequest(pod, "a sync after the last change", func(request *coordinationv1alpha1.EvictionRequest) bool {
+		return request.Status.ObservedGeneration == request.Generation && request.Status.Interceptors[0].Message == "All requesters have left."
 	})
 	c.expectRequesters(pod, drainer)
 	if got, want := request.Generation, int64(1+2*3*rounds); got != want {
-		t.Errorf("the generation is %d, must be %d: one for each coming and going", got, want)
+		t.Errorf("the generation is %d, want %d: one for each join and leave", got, want)
 	}
 	if got, want := describe(request), "active=first processed= first=started"; got != want {
-		t.Errorf("the request is %q, must be %q", got, want)
+		t.Errorf("the request is %q, want %q", got, want)
 	}
 }

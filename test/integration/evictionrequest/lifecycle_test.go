@@ -30,13 +30,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// expectEnd waits for the end of a request and compares it with what it should be.
+// expectEnd waits until a request is finished, and compares it with what is expected.
 func (c *cluster) expectEnd(pod *v1.Pod, want metav1.Condition, wantState string) {
 	c.t.Helper()
-	request := c.awaitRequest(pod, "the end", is(coordinationv1alpha1.EvictionRequestConditionType(want.Type)))
+	request := c.awaitRequest(pod, "the end of the request", is(coordinationv1alpha1.EvictionRequestConditionType(want.Type)))
 	c.expectCondition(request, want)
 	if got := describe(request); got != wantState {
-		c.t.Errorf("the request for pod %s ended as %q, must be %q", pod.Name, got, wantState)
+		c.t.Errorf("the request for pod %s ended as %q, want %q", pod.Name, got, wantState)
 	}
 }
 
@@ -48,19 +48,18 @@ func evictedAs(reason, message string) metav1.Condition {
 	return metav1.Condition{Type: "Evicted", Status: metav1.ConditionTrue, ObservedGeneration: 1, Reason: reason, Message: message}
 }
 
-// testLastRequesterLeaves has two requesters: only when both have left is the
-// eviction off.
+// testLastRequesterLeaves has two requesters: the request is canceled only when both have left.
 func testLastRequesterLeaves(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("wanted", withInterceptors(first)))
 	c.join(pod, drainer)
 	c.join(pod, scaler)
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 
 	left := c.leave(pod, drainer)
-	request := c.awaitRequest(pod, "a look at the remaining requester", observed(left.Generation))
+	request := c.awaitRequest(pod, "a sync with the remaining requester", observed(left.Generation))
 	if got, want := describe(request), "active=first processed="; got != want {
-		t.Fatalf("with a requester left the request is %q, must be %q", got, want)
+		t.Fatalf("with a requester left the request is %q, want %q", got, want)
 	}
 
 	left = c.leave(pod, scaler)
@@ -69,8 +68,8 @@ func testLastRequesterLeaves(t *testing.T, c *cluster) {
 	c.expectUntouched(pod)
 }
 
-// testBlockedRequestCanceled withdraws while a budget is in the way. When the budget
-// goes away, nobody must remember.
+// testBlockedRequestCanceled withdraws a request that a budget blocks. The deletion of the budget
+// must not trigger the eviction.
 func testBlockedRequestCanceled(t *testing.T, c *cluster) {
 	c.StartDisruptionController(c.namespace)
 	pod := c.createRunningPod(newPod("protected"), v1.ConditionTrue)
@@ -82,31 +81,31 @@ func testBlockedRequestCanceled(t *testing.T, c *cluster) {
 		"active= processed=imperative imperative=completed Canceled=NoRequesters")
 	c.deleteBudget("guard")
 
-	// The eviction of another pod shows that the controller has seen all that.
+	// The eviction of another pod shows that the controller has processed these events.
 	other := c.createPod(newPod("other"))
 	c.join(other, drainer)
 	c.awaitRequest(other, "the end of another request", evicted)
 	c.expectUntouched(pod)
 }
 
-func testPodDeletedBySomebodyElse(t *testing.T, c *cluster) {
+func testPodDeletedByAnotherClient(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("deleted", withInterceptors(first, second)))
 	c.join(pod, drainer)
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 
 	c.deletePod(pod)
 	c.expectEnd(pod, evictedAs("PodDeleted", "Target Pod deleted was deleted."),
 		"active= processed=first Evicted=PodDeleted")
 }
 
-// testPodDeletedWhileNobodyLooked has no controller when the pod goes, so that none
-// sees the deletion.
-func testPodDeletedWhileNobodyLooked(t *testing.T, c *cluster) {
+// testPodDeletedWithoutController deletes the pod while no controller is running, so that none sees
+// the deletion.
+func testPodDeletedWithoutController(t *testing.T, c *cluster) {
 	stop := c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("deleted", withInterceptors(first)))
 	c.join(pod, drainer)
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 
 	stop()
 	c.deletePod(pod)
@@ -119,7 +118,7 @@ func testPodTerminal(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("job", withInterceptors(first)))
 	c.join(pod, drainer)
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 
 	pod = c.setPodStatus(pod, v1.PodStatus{Phase: v1.PodSucceeded})
 	c.expectEnd(pod, evictedAs("PodTerminal", "Target Pod job has ended with phase Succeeded."),
@@ -127,8 +126,8 @@ func testPodTerminal(t *testing.T, c *cluster) {
 	c.expectUntouched(pod)
 }
 
-// testPodTerminating evicts a pod that takes its time: it is evicted when it is gone,
-// not when it has been told to go.
+// testPodTerminating evicts a pod with a long grace period: the request is evicted when the pod is
+// gone, and not when it starts to terminate.
 func testPodTerminating(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("slow", withGracePeriod(3600)))
@@ -142,15 +141,15 @@ func testPodTerminating(t *testing.T, c *cluster) {
 		return current.DeletionTimestamp != nil, "not terminating"
 	})
 	joined := c.join(pod, scaler)
-	request := c.awaitRequest(pod, "a look at the terminating pod", observed(joined.Generation))
+	request := c.awaitRequest(pod, "a sync of the terminating pod", observed(joined.Generation))
 	if got, want := describe(request), "active=imperative processed="; got != want {
-		t.Fatalf("while the pod terminates the request is %q, must be %q", got, want)
+		t.Fatalf("while the pod terminates the request is %q, want %q", got, want)
 	}
 
 	c.deletePod(pod)
-	request = c.awaitRequest(pod, "the end", evicted)
+	request = c.awaitRequest(pod, "the end of the request", evicted)
 	if got, want := describe(request), "active= processed=imperative imperative=completed Evicted=PodDeleted"; got != want {
-		t.Errorf("the request ended as %q, must be %q", got, want)
+		t.Errorf("the request ended as %q, want %q", got, want)
 	}
 }
 
@@ -163,8 +162,8 @@ func testPodMissing(t *testing.T, c *cluster) {
 		"active= processed= Canceled=ValidationFailed")
 }
 
-// testPodOfAnotherUID asks for an instance of a pod that is not there any more, with the
-// name of one that is: the request of any other pod could be occupied so.
+// testPodOfAnotherUID requests the eviction of a deleted instance of a pod whose name exists:
+// otherwise, a client could block the name of the request for any other pod.
 func testPodOfAnotherUID(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("reborn"))
@@ -172,7 +171,7 @@ func testPodOfAnotherUID(t *testing.T, c *cluster) {
 	former.UID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 	_, err := c.tryApplyRequesters(former, drainer, coordinationapply.Requester().WithName(drainer))
 	if want := `pod "reborn" in namespace "` + c.namespace + `" has the UID "` + string(pod.UID) + `", not "` + string(former.UID) + `"`; !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, must be forbidden because %s", err, want)
+		t.Errorf("%v, want Forbidden because %s", err, want)
 	}
 	c.expectUntouched(pod)
 }
@@ -186,13 +185,12 @@ func testPodInSchedulingGroup(t *testing.T, c *cluster) {
 	c.expectUntouched(pod)
 }
 
-// testPodReplaced replaces the pod by another one of the same name, before the eyes of
-// the controller.
+// testPodReplaced replaces the pod by another one of the same name while the controller is running.
 func testPodReplaced(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("replaced", withInterceptors(first)))
 	c.join(pod, drainer)
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 
 	c.deletePod(pod)
 	replacement := c.createPod(newPod("replaced"))
@@ -201,10 +199,10 @@ func testPodReplaced(t *testing.T, c *cluster) {
 	c.expectUntouched(replacement)
 }
 
-// testPodReplacedWhileNobodyLooked replaces a pod while there is no controller. The
-// next one finds a request with the imperative interceptor active, and a pod of the
-// right name that nothing protects.
-func testPodReplacedWhileNobodyLooked(t *testing.T, c *cluster) {
+// testPodReplacedWithoutController replaces a pod while no controller is running. The next
+// controller finds a request with the imperative interceptor active, and a pod of the same name
+// that no budget protects.
+func testPodReplacedWithoutController(t *testing.T, c *cluster) {
 	c.StartDisruptionController(c.namespace)
 	stop := c.startController(clock.RealClock{})
 	pod := c.createRunningPod(newPod("replaced"), v1.ConditionTrue)

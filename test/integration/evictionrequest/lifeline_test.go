@@ -30,8 +30,7 @@ import (
 	"k8s.io/kubernetes/test/integration/internal/testcluster"
 )
 
-// evictionCounter counts the evictions that the API server has accepted, by the name
-// of the pod, whoever asked for them.
+// evictionCounter counts the evictions that the API server has accepted, by pod name.
 type evictionCounter struct {
 	lock     sync.Mutex
 	accepted map[string]int
@@ -39,7 +38,7 @@ type evictionCounter struct {
 
 func newEvictionCounter() *evictionCounter { return &evictionCounter{accepted: map[string]int{}} }
 
-// behind returns a transport that counts what gets through a line.
+// behind returns a transport that counts the evictions that pass a lifeline.
 func (e *evictionCounter) behind(life *testcluster.Lifeline) transport.WrapperFunc {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return life.Wrap(testcluster.RoundTripper(func(request *http.Request) (*http.Response, error) {
@@ -52,13 +51,13 @@ func (e *evictionCounter) behind(life *testcluster.Lifeline) transport.WrapperFu
 	}
 }
 
-// isEviction tells whether the request goes to the eviction subresource of a pod.
+// isEviction reports whether the request is for the eviction subresource of a pod.
 func isEviction(request *http.Request) bool {
 	return request.Method == http.MethodPost && path.Base(request.URL.Path) == "eviction"
 }
 
-// count reads the answer to an eviction, and leaves it to be read again. The status
-// code is not enough: the subresource reports some failures in the body of a 201.
+// count reads the response to an eviction, and restores its body. The status code is not
+// sufficient: the subresource reports some failures in the body of a 201.
 func (e *evictionCounter) count(request *http.Request, response *http.Response) error {
 	body, err := io.ReadAll(response.Body)
 	if err != nil {

@@ -24,9 +24,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testForgedManagedFields has users without rights on pods say who has applied what. A
-// requester that is assigned to the manager of another one would be withdrawn by that one,
-// with its rights, when it next applies.
+// testForgedManagedFields has users without permission on pods who forge managed fields. A
+// requester that is assigned to the manager of another one would be withdrawn when that manager
+// applies the next time, with its permissions.
 func testForgedManagedFields(t *testing.T, c *cluster) {
 	c.grant(guest, allOnRequests())
 	c.grant(saverUser, reportRules(first)...)
@@ -46,7 +46,7 @@ func testForgedManagedFields(t *testing.T, c *cluster) {
 	}
 	for what, forged := range map[string][]metav1.ManagedFieldsEntry{
 		"giving the requester to another manager": drainerIsScaler,
-		"taking it from all managers":             {{}}, // The API server resets them.
+		"taking it from all managers":             {{}}, // The API server resets the managed fields.
 	} {
 		update := before.DeepCopy()
 		update.ManagedFields = forged
@@ -59,7 +59,7 @@ func testForgedManagedFields(t *testing.T, c *cluster) {
 			t.Fatal(err)
 		}
 		c.expectDenied(what+" by patch", pod, c.patchAs(guest, pod, string(patch), metav1.PatchOptions{}))
-		// The API server takes them from the stored object here, as the end of this test shows.
+		// The API server uses the stored managed fields here, as the end of this test shows.
 		_, err = c.requestsOf(saverUser).UpdateStatus(t.Context(), update, metav1.UpdateOptions{})
 		c.expectAllowed(what+" with the status", err)
 	}

@@ -34,7 +34,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// mayDo returns the verbs that a user may use on a resource of the namespace.
+// mayDo returns the verbs that a user may use for a resource of the namespace.
 func (c *cluster) mayDo(user, group, resource string) string {
 	c.t.Helper()
 	resource, subresource, _ := strings.Cut(resource, "/")
@@ -58,9 +58,8 @@ func (c *cluster) mayDo(user, group, resource string) string {
 	return strings.Join(verbs, " ")
 }
 
-// testControllerRole runs the controller, which has no other rights than those of its
-// role in any test, through everything that it asks the API server for, and lists
-// those rights.
+// testControllerRole lists the permissions of the controller and runs it through all its calls of
+// the API server. As in all tests, it has only the permissions of its role.
 func testControllerRole(t *testing.T, c *cluster) {
 	got := map[string]string{}
 	for _, resource := range []string{"coordination.k8s.io/evictionrequests", "coordination.k8s.io/evictionrequests/status", "/pods", "/pods/eviction", "/pods/status", "policy/poddisruptionbudgets"} {
@@ -76,7 +75,7 @@ func testControllerRole(t *testing.T, c *cluster) {
 		"policy/poddisruptionbudgets": "list watch",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("rights of the controller (-want +got):\n%s", diff)
+		t.Errorf("permissions of the controller (-want +got):\n%s", diff)
 	}
 
 	c.StartDisruptionController(c.namespace)
@@ -84,11 +83,11 @@ func testControllerRole(t *testing.T, c *cluster) {
 	c.createBudget("guard", pod, 1, policyv1.IfHealthyBudget)
 	c.startController(clock.RealClock{})
 	c.join(pod, drainer)
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	c.report(pod, completed(first, metav1.Now()))
 	c.awaitRequest(pod, "the budget to block the eviction", blocked)
 	c.deleteBudget("guard")
-	c.awaitRequest(pod, "the end", evicted)
+	c.awaitRequest(pod, "the end of the request", evicted)
 	c.expectGone(pod)
 }
 
@@ -108,15 +107,15 @@ func testUserRoles(t *testing.T, c *cluster) {
 		t.Run(test.role, func(t *testing.T) {
 			user := test.role + "@example.com"
 			c.bind(user, test.role)
-			c.Eventually(user+" to get the rights of the role", func(ctx context.Context) (bool, string) {
+			c.Eventually(user+" to have the permissions of the role", func(ctx context.Context) (bool, string) {
 				got := c.mayDo(user, "coordination.k8s.io", "evictionrequests")
-				return got == test.wantVerbs, fmt.Sprintf("may %q, must %q", got, test.wantVerbs)
+				return got == test.wantVerbs, fmt.Sprintf("may %q, want %q", got, test.wantVerbs)
 			})
 			if got := c.mayDo(user, "coordination.k8s.io", "evictionrequests/status"); got != "" {
 				t.Errorf("%s may %s the status", user, got)
 			}
 
-			// What is said of the rights is also done.
+			// The actual calls are checked as well.
 			requests := c.ClientOf(user).CoordinationV1alpha1().EvictionRequests(c.namespace)
 			pod := c.createPod(newPod("pod-" + test.role))
 			_, err := requests.Create(t.Context(), newRequest(pod), metav1.CreateOptions{})
@@ -128,13 +127,13 @@ func testUserRoles(t *testing.T, c *cluster) {
 				t.Errorf("%s reads a request: %v", user, err)
 			}
 			if _, err := requests.UpdateStatus(t.Context(), request, metav1.UpdateOptions{}); !apierrors.IsForbidden(err) {
-				t.Errorf("%s writes the status of a request: %v, must be forbidden", user, err)
+				t.Errorf("%s writes the status of a request: %v, want Forbidden", user, err)
 			}
 		})
 	}
 }
 
-// bind grants a user the rights of a cluster role in the namespace.
+// bind grants the permissions of a cluster role in the namespace to a user.
 func (c *cluster) bind(user, role string) {
 	c.t.Helper()
 	if _, err := c.client.RbacV1().RoleBindings(c.namespace).Create(c.t.Context(), &rbacv1.RoleBinding{
@@ -146,7 +145,7 @@ func (c *cluster) bind(user, role string) {
 	}
 }
 
-// aggregateClusterRoles starts the controller that fills view, edit and admin.
+// aggregateClusterRoles starts the controller that aggregates view, edit and admin.
 func (c *cluster) aggregateClusterRoles() {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	factory := informers.NewSharedInformerFactory(c.client, 0)

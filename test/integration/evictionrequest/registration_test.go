@@ -32,7 +32,7 @@ func registering(name, value string) map[string]string {
 	return map[string]string{coordinationv1alpha1.EvictionInterceptorAnnotationPrefix + name: value}
 }
 
-// annotate merges annotations into those of a pod.
+// annotate adds annotations to a pod.
 func (c *cluster) annotate(pod *v1.Pod, annotations map[string]string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *cluster) annotate(pod *v1.Pod, annotations map[string]string) error {
 	return err
 }
 
-// testRegistration registers interceptors on a pod that runs, and tries what may not be.
+// testRegistration registers interceptors for a running pod, and tries invalid registrations.
 func testRegistration(t *testing.T, c *cluster) {
 	pod := c.createPod(newPod("running", withInterceptors(first)))
 	for name, value := range map[string]string{first: "1", second: "100000/copies-data", "deployment.apps.k8s.io": "10000/controller"} {
@@ -61,10 +61,10 @@ func testRegistration(t *testing.T, c *cluster) {
 		key := coordinationv1alpha1.EvictionInterceptorAnnotationPrefix + test.name
 		reason := fmt.Sprintf("annotations[%s]: %s", key, test.want)
 		t.Run(test.name+" as "+test.value, func(t *testing.T) {
-			// Both the whole pod and its change are validated, so that all is said twice.
+			// Both the whole pod and its update are validated, so each error is reported twice.
 			expectReasons(t, []string{"metadata." + reason, "metadata." + reason}, c.annotate(pod, registering(test.name, test.value)))
 
-			// On a template it is said before there is any pod.
+			// In a template, the error is reported before any pod is created.
 			template := newPod("pod")
 			template.Annotations = registering(test.name, test.value)
 			if test.name == second && test.value == "10000/controller" {

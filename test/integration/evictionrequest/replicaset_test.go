@@ -35,7 +35,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// TestReplicaSet has the ReplicaSet controller take part in evictions.
+// TestReplicaSet tests the ReplicaSet controller as an interceptor.
 func TestReplicaSet(t *testing.T) {
 	config := startAPIServer(t, framework.SharedEtcd(), true)
 	tests := []struct {
@@ -43,14 +43,14 @@ func TestReplicaSet(t *testing.T) {
 		run  func(*testing.T, *cluster)
 	}{
 		{"pods of Deployments that surge name their controllers", testInjection},
-		{"existing workloads stay as they are when the gate is turned", testInjectionTurnedOnAndOff},
+		{"existing workloads do not change when the gate changes", testInjectionTurnedOnAndOff},
 		{"pod is evicted", testReplicaSetEvicts},
 		{"pod that names it by hand is evicted", testReplicaSetNamedByHand},
-		{"pod that names it and has no ReplicaSet is passed on", testReplicaSetNamedByStranger},
-		{"nobody else for a pod that terminates", testNobodyElseForTerminatingPod},
-		{"budget holds and is named", testReplicaSetWithinBudget},
-		{"two budgets hold and are named", testReplicaSetWithinTwoBudgets},
-		{"scale-down takes the requested pod first", testScaleDownTakesRequestedPod},
+		{"interceptor completes for a pod without a ReplicaSet", testReplicaSetNamedWithoutReplicaSet},
+		{"no other interceptor for a terminating pod", testNoOtherInterceptorForTerminatingPod},
+		{"refused by a budget, which the message names", testReplicaSetWithinBudget},
+		{"refused by two budgets, which the message names", testReplicaSetWithinTwoBudgets},
+		{"scale-down deletes the requested pod first", testScaleDownTakesRequestedPod},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newCluster(t, config)) })
@@ -91,7 +91,7 @@ func testInjection(t *testing.T, c *cluster) {
 	}
 }
 
-// onlyReplicaSet returns the ReplicaSet of a Deployment that was never rolled out again.
+// onlyReplicaSet returns the ReplicaSet of a Deployment that has only had one rollout.
 func (c *cluster) onlyReplicaSet(app string) *appsv1.ReplicaSet {
 	c.t.Helper()
 	list, err := c.client.AppsV1().ReplicaSets(c.namespace).List(c.t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
@@ -104,8 +104,8 @@ func (c *cluster) onlyReplicaSet(app string) *appsv1.ReplicaSet {
 	return &list.Items[0]
 }
 
-// testInjectionTurnedOnAndOff scales up each time, so that the controllers have looked at
-// everything, and have created a pod in the way of now.
+// testInjectionTurnedOnAndOff scales up for each setting of the gate, so that the controllers have
+// processed all objects and created a pod with this setting.
 func testInjectionTurnedOnAndOff(t *testing.T, c *cluster) {
 	stop := c.startWorkloads(false).stop
 	c.createDeploymentThat("web", surging(intstr.FromInt32(1)))
@@ -134,13 +134,13 @@ func testInjectionTurnedOnAndOff(t *testing.T, c *cluster) {
 			}
 		}
 		if len(known) != replicas {
-			t.Errorf("there were %d pods when the gate was %v, want %d: some were replaced", len(known), intercepting, replicas)
+			t.Errorf("there were %d pods when the gate was %v, want %d: pods were replaced", len(known), intercepting, replicas)
 		}
 	}
 }
 
-// awaitRolledOut waits until all replicas of the Deployment are there, and returns what
-// of its only ReplicaSet must not change.
+// awaitRolledOut waits until the Deployment has all replicas, and returns the fields of its only
+// ReplicaSet that must not change.
 func (c *cluster) awaitRolledOut(name string, replicas int) *appsv1.ReplicaSet {
 	c.t.Helper()
 	c.Eventually("the rollout of "+name, func(ctx context.Context) (bool, string) {
@@ -162,8 +162,8 @@ func (c *cluster) awaitRolledOut(name string, replicas int) *appsv1.ReplicaSet {
 	}
 }
 
-// startReplicaSetTurn has a Deployment whose pod is asked to leave, and where the
-// Deployment has nothing to do about it.
+// startReplicaSetTurn requests the eviction of a pod of a Deployment, and completes the interceptor
+// of the Deployment.
 func (c *cluster) startReplicaSetTurn(prepare func(pod *v1.Pod)) *v1.Pod {
 	c.t.Helper()
 	c.startWorkloads(true)
@@ -172,20 +172,21 @@ func (c *cluster) startReplicaSetTurn(prepare func(pod *v1.Pod)) *v1.Pod {
 	prepare(pod)
 	c.startController(clock.RealClock{})
 	c.join(pod, drainer)
-	c.awaitRequest(pod, "the turn of the Deployment", active(deploymentInterceptor))
+	c.awaitRequest(pod, "the Deployment to be active", active(deploymentInterceptor))
 	c.report(pod, completed(deploymentInterceptor, metav1.Now()))
 	return pod
 }
 
-func alone(*v1.Pod) {}
+func noPreparation(*v1.Pod) {}
 
-// expectReplicaSetSays waits for the end of its turn.
+// expectReplicaSetSays waits until the interceptor of the ReplicaSet has completed, and compares
+// its message.
 func (c *cluster) expectReplicaSetSays(pod *v1.Pod, want string) {
 	c.t.Helper()
-	request := c.awaitRequest(pod, "the end of the ReplicaSet's turn", completedBy(replicaSetInterceptor))
+	request := c.awaitRequest(pod, "the completion of the ReplicaSet", completedBy(replicaSetInterceptor))
 	for _, entry := range request.Status.Interceptors {
 		if entry.Name == replicaSetInterceptor && entry.Message != want {
-			c.t.Errorf("the ReplicaSet says %q, want %q", entry.Message, want)
+			c.t.Errorf("the message of the ReplicaSet is %q, want %q", entry.Message, want)
 		}
 	}
 }
@@ -204,12 +205,12 @@ func (c *cluster) expectEvicted(pod *v1.Pod) {
 }
 
 func testReplicaSetEvicts(t *testing.T, c *cluster) {
-	pod := c.startReplicaSetTurn(alone)
+	pod := c.startReplicaSetTurn(noPreparation)
 	c.expectReplicaSetSays(pod, "Evicted the pod.")
 	c.expectEvicted(pod)
-	c.awaitPods("web", 1) // Its successor.
+	c.awaitPods("web", 1) // Its replacement.
 	c.deletePod(pod)
-	c.awaitRequest(pod, "the end", evicted)
+	c.awaitRequest(pod, "the end of the request", evicted)
 }
 
 func testReplicaSetNamedByHand(t *testing.T, c *cluster) {
@@ -222,7 +223,7 @@ func testReplicaSetNamedByHand(t *testing.T, c *cluster) {
 	c.expectEvicted(pod)
 }
 
-func testReplicaSetNamedByStranger(t *testing.T, c *cluster) {
+func testReplicaSetNamedWithoutReplicaSet(t *testing.T, c *cluster) {
 	c.startWorkloads(true)
 	pod := c.createRunningPod(newPod("stranger", withInterceptors(replicaSetInterceptor), withGracePeriod(3600)), v1.ConditionTrue)
 	c.startController(clock.RealClock{})
@@ -230,19 +231,19 @@ func testReplicaSetNamedByStranger(t *testing.T, c *cluster) {
 	c.expectReplicaSetSays(pod, "Not evicted: no ReplicaSet controls the pod.")
 }
 
-// testNobodyElseForTerminatingPod has the Deployment complete for a pod that terminates: the
-// ReplicaSet could do nothing for it, and is not asked.
-func testNobodyElseForTerminatingPod(t *testing.T, c *cluster) {
+// testNoOtherInterceptorForTerminatingPod completes the Deployment for a terminating pod: the
+// ReplicaSet could not do anything for it, and is not activated.
+func testNoOtherInterceptorForTerminatingPod(t *testing.T, c *cluster) {
 	pod := c.startReplicaSetTurn(func(pod *v1.Pod) {
 		if err := c.client.CoreV1().Pods(c.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
 			t.Fatalf("deleting pod %s: %v", pod.Name, err)
 		}
 	})
-	c.awaitRequest(pod, "the end of the Deployment's turn", completedBy(deploymentInterceptor))
+	c.awaitRequest(pod, "the completion of the Deployment", completedBy(deploymentInterceptor))
 	c.deletePod(pod)
-	request := c.awaitRequest(pod, "the end", evicted)
+	request := c.awaitRequest(pod, "the end of the request", evicted)
 	if got := request.Status.ProcessedInterceptors; len(got) != 1 {
-		t.Errorf("%v had their turn, want the Deployment alone", got)
+		t.Errorf("processed interceptors are %v, want only the Deployment", got)
 	}
 }
 
@@ -275,15 +276,15 @@ func testReplicaSetWithinTwoBudgets(t *testing.T, c *cluster) {
 	c.expectUntouched(pod)
 }
 
-// testScaleDownTakesRequestedPod asks for the pod that would be the last to go.
+// testScaleDownTakesRequestedPod requests the eviction of the pod that would be deleted last.
 func testScaleDownTakesRequestedPod(t *testing.T, c *cluster) {
 	for name, test := range map[string]struct {
 		intercepting, canceled bool
 		wantGone               bool
 	}{
-		"takes-part":         {intercepting: true, wantGone: true},
-		"takes-part-not":     {},
-		"is-called-off-then": {intercepting: true, canceled: true},
+		"intercepting":     {intercepting: true, wantGone: true},
+		"not-intercepting": {},
+		"canceled":         {intercepting: true, canceled: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, c.config)
@@ -293,7 +294,7 @@ func testScaleDownTakesRequestedPod(t *testing.T, c *cluster) {
 			requested := c.annotatePod(pods[0], v1.PodDeletionCost, "100")
 			c.startController(clock.RealClock{})
 			c.join(requested, drainer)
-			request := c.awaitRequest(requested, "the first turn", active(first))
+			request := c.awaitRequest(requested, "the first interceptor to be active", active(first))
 			if test.canceled {
 				c.leave(requested, drainer)
 				request = c.awaitRequest(requested, "the cancellation", canceled)
@@ -322,8 +323,8 @@ func (c *cluster) annotatePod(pod *v1.Pod, key, value string) *v1.Pod {
 	return annotated
 }
 
-// awaitInCaches waits until the controllers know the pod, and the request if they look
-// at requests, as they are: what they do next depends on it.
+// awaitInCaches waits until the caches of the controllers have the pod, and the request if they
+// watch requests.
 func (c *cluster) awaitInCaches(controllers workloads, pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, requests bool) {
 	c.t.Helper()
 	c.Eventually("the caches", func(context.Context) (bool, string) {

@@ -35,65 +35,65 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// flow is the life of one request, from the first requester to the end.
+// flow is a sequence of events of one request, from the first requester to its end.
 type flow struct {
 	name string
-	// minWrites is what a controller writes at least in it, so that a test that loops
-	// over the writes cannot come down to nothing.
+	// minWrites is the minimum number of writes of the controller, so that a test that iterates
+	// over the writes is not empty.
 	minWrites int
-	// evictions is how often the API server has to accept the eviction of the pod.
+	// evictions is the expected number of accepted evictions of the pod.
 	evictions int
 	play      func(c *cluster, pod *v1.Pod) *coordinationv1alpha1.EvictionRequest
-	// handTurned: controllers and API server go by c.clock, which the flow turns.
-	handTurned bool
+	// fakeClock is whether the controllers and the API server use c.clock, which the flow steps.
+	fakeClock bool
 }
 
-// flows end in all ways that a request can.
+// flows cover all ways in which a request can end.
 var flows = []flow{
 	{name: "evicted after two interceptors and a budget", minWrites: 9, evictions: 1, play: (*cluster).playBlockedEviction},
-	{name: "canceled while an interceptor is at work", minWrites: 3, play: (*cluster).playCanceled},
+	{name: "canceled while an interceptor is active", minWrites: 3, play: (*cluster).playCanceled},
 	{name: "canceled while blocked by a budget", minWrites: 7, play: (*cluster).playCanceledWhileBlocked},
 	{name: "deleted by an interceptor", minWrites: 3, play: (*cluster).playDeleted},
-	{name: "canceled after a silent interceptor", minWrites: 4, play: (*cluster).playSilent, handTurned: true},
+	{name: "canceled after a silent interceptor", minWrites: 4, play: (*cluster).playSilent, fakeClock: true},
 }
 
-// TestRestart kills the controller at every single write of a flow, just before and
-// just after it, and starts a new one. The flow must come to the same end as without.
+// TestRestart kills the controller before and after each write of a flow, and starts a new one. The
+// result must be the same as without the restart.
 func TestRestart(t *testing.T) {
 	config := startAPIServer(t, framework.SharedEtcd(), true)
 	for _, flow := range flows {
 		t.Run(flow.name, func(t *testing.T) {
-			undisturbed, _ := flow.run(t, config, testcluster.KillFirst(0, testcluster.AfterWrite))
+			uninterrupted, _ := flow.run(t, config, testcluster.KillFirst(0, testcluster.AfterWrite))
 			for _, when := range []testcluster.Moment{testcluster.BeforeWrite, testcluster.AfterWrite} {
-				flow.runKilledAtEveryWrite(t, when, undisturbed, func(t *testing.T, n int) (*end, bool) {
+				flow.runKilledAtEveryWrite(t, when, uninterrupted, func(t *testing.T, n int) (*end, bool) {
 					return flow.run(t, config, testcluster.KillFirst(n, when))
 				})
 			}
-			// Not of its first: an eviction that is refused must be written down by the one
-			// who got the answer.
+			// Not after the first write: a refused eviction must be recorded by the controller that
+			// received the response.
 			t.Run("each controller is killed after its second write", func(t *testing.T) {
 				got, _ := flow.run(t, config, func(int) (int, testcluster.Moment) { return 2, testcluster.AfterWrite })
-				expectSameEnd(t, undisturbed, got)
+				expectSameEnd(t, uninterrupted, got)
 			})
 		})
 	}
 }
 
-// runKilledAtEveryWrite runs the flow with a controller that is killed at its first
-// write, then at its second, and so on until it does not come to as many.
-func (f flow) runKilledAtEveryWrite(t *testing.T, when testcluster.Moment, undisturbed *end, run func(t *testing.T, n int) (got *end, killed bool)) {
+// runKilledAtEveryWrite runs the flow with a controller that is killed at its first write, then at
+// its second, and so on until it has fewer writes.
+func (f flow) runKilledAtEveryWrite(t *testing.T, when testcluster.Moment, uninterrupted *end, run func(t *testing.T, n int) (got *end, killed bool)) {
 	for n, more := 1, true; more && !t.Failed(); n++ {
 		t.Run(fmt.Sprintf("killed %s write %d", when, n), func(t *testing.T) {
 			got, killed := run(t, n)
-			expectSameEnd(t, undisturbed, got)
+			expectSameEnd(t, uninterrupted, got)
 			if more = killed; !more && n <= f.minWrites {
-				t.Errorf("the flow has %d writes, must have at least %d for this test to mean anything", n-1, f.minWrites)
+				t.Errorf("the flow has %d writes, want at least %d for this test", n-1, f.minWrites)
 			}
 		})
 	}
 }
 
-// end is what a flow comes to.
+// end is the result of a flow.
 type end struct {
 	status    coordinationv1alpha1.EvictionRequestStatus
 	evictions int
@@ -102,20 +102,20 @@ type end struct {
 func expectSameEnd(t *testing.T, want, got *end) {
 	t.Helper()
 	if diff := cmp.Diff(want.status, got.status, ignoreTimes); diff != "" {
-		t.Errorf("final status (-undisturbed +killed):\n%s", diff)
+		t.Errorf("final status (-uninterrupted +killed):\n%s", diff)
 	}
 	if got.evictions != want.evictions {
-		t.Errorf("the API server accepted %d evictions of the pod, undisturbed %d", got.evictions, want.evictions)
+		t.Errorf("the API server accepted %d evictions of the pod, uninterrupted %d", got.evictions, want.evictions)
 	}
 }
 
-// run plays the flow in a namespace of its own. deathOf says at which write which
-// controller is killed. It returns whether any of them was.
+// run runs the flow in a namespace of its own. deathOf returns at which write each controller is
+// killed. run reports whether any controller was killed.
 func (f flow) run(t *testing.T, config *rest.Config, deathOf testcluster.DeathOf) (*end, bool) {
 	c := newCluster(t, config)
 	c.StartDisruptionController(c.namespace)
 	var now clock.WithTicker = clock.RealClock{}
-	if f.handTurned {
+	if f.fakeClock {
 		c.clock = newFakeClock()
 		now = c.clock
 	}
@@ -124,23 +124,24 @@ func (f flow) run(t *testing.T, config *rest.Config, deathOf testcluster.DeathOf
 	return f.playAndCheck(c, evictions), stop() > 1
 }
 
-// playAndCheck plays the flow with controllers that run already, and checks what must
-// hold for every version of the request on the way.
+// playAndCheck runs the flow with running controllers, and checks the invariants of all versions of
+// the request.
 func (f flow) playAndCheck(c *cluster, evictions *evictionCounter) *end {
 	c.t.Helper()
 	pod := c.createRunningPod(newPod("pod", withInterceptors(first, second), withGracePeriod(3600)), v1.ConditionTrue)
 	history := c.watchRequest(pod)
 	request := f.play(c, pod)
 	if got := evictions.of(pod.Name); got != f.evictions {
-		c.t.Errorf("the API server accepted %d evictions of the pod, must be %d", got, f.evictions)
+		c.t.Errorf("the API server accepted %d evictions of the pod, want %d", got, f.evictions)
 	}
-	c.expectFairTurns(c.deleteAndReplay(request, history))
+	c.expectDeadlinesKept(c.deleteAndReplay(request, history))
 	return &end{status: request.Status, evictions: evictions.of(pod.Name)}
 }
 
-// expectFairTurns fails if a turn ended early or its beginning moved. A turn ends with
-// a completion, at the deadline, or with the request.
-func (c *cluster) expectFairTurns(versions []*coordinationv1alpha1.EvictionRequest) {
+// expectDeadlinesKept fails if an interceptor was deactivated too early or its activationTime
+// changed. An interceptor is deactivated when it completes, at its deadline, or when the request is
+// finished.
+func (c *cluster) expectDeadlinesKept(versions []*coordinationv1alpha1.EvictionRequest) {
 	c.t.Helper()
 	for i := 1; i < len(versions); i++ {
 		before, after := versions[i-1], versions[i]
@@ -150,18 +151,18 @@ func (c *cluster) expectFairTurns(versions []*coordinationv1alpha1.EvictionReque
 		name := before.Status.ActiveInterceptors[0]
 		if active(name)(after) {
 			if !before.Status.ActivationTime.Equal(after.Status.ActivationTime) {
-				c.t.Errorf("the turn of %s began at %v and then at %v: its deadline moved", name, before.Status.ActivationTime, after.Status.ActivationTime)
+				c.t.Errorf("the activationTime of %s changed from %v to %v: its deadline moved", name, before.Status.ActivationTime, after.Status.ActivationTime)
 			}
 			continue
 		}
 		if !completedBy(name)(before) && !evicted(after) && !canceled(after) && after.Status.ActivationTime.Time.Before(deadlineOf(before)) {
-			c.t.Errorf("the turn of %s ended at %v, before its deadline at %v:\n%s\n%s",
+			c.t.Errorf("%s was deactivated at %v, before its deadline at %v:\n%s\n%s",
 				name, after.Status.ActivationTime, deadlineOf(before), describe(before), describe(after))
 		}
 	}
 }
 
-// deadlineOf returns until when the active interceptor may be silent.
+// deadlineOf returns when the active interceptor times out.
 func deadlineOf(request *coordinationv1alpha1.EvictionRequest) time.Time {
 	last := request.Status.ActivationTime.Time
 	for _, entry := range request.Status.Interceptors {
@@ -172,7 +173,7 @@ func deadlineOf(request *coordinationv1alpha1.EvictionRequest) time.Time {
 	return last.Add(time.Duration(*request.Spec.HeartbeatDeadlineSeconds) * time.Second)
 }
 
-// completedBy tells whether the interceptor has reported its completion.
+// completedBy reports whether the interceptor has completed.
 func completedBy(name string) func(*coordinationv1alpha1.EvictionRequest) bool {
 	return func(request *coordinationv1alpha1.EvictionRequest) bool {
 		return slices.ContainsFunc(request.Status.Interceptors, func(entry coordinationv1alpha1.InterceptorStatus) bool {
@@ -181,7 +182,7 @@ func completedBy(name string) func(*coordinationv1alpha1.EvictionRequest) bool {
 	}
 }
 
-// startRelay keeps one controller at work: when it is killed, the next takes over. The
+// startRelay keeps one controller running: when it is killed, the next one is started. The
 // evictions of all of them are counted.
 func (c *cluster) startRelay(now clock.WithTicker, deathOf testcluster.DeathOf) (evictions *evictionCounter, stop func() (controllers int)) {
 	evictions = newEvictionCounter()
@@ -190,9 +191,8 @@ func (c *cluster) startRelay(now clock.WithTicker, deathOf testcluster.DeathOf) 
 	})
 }
 
-// playBlockedEviction has a budget refuse the eviction until it is deleted, and a pod
-// that takes its time to end: while it terminates, a forgetful controller could evict
-// it again.
+// playBlockedEviction has a budget that refuses the eviction until it is deleted, and a pod with a
+// long grace period: while it terminates, a restarted controller could evict it again.
 func (c *cluster) playBlockedEviction(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
 	c.t.Helper()
 	c.createBudget("guard", pod, 1, policyv1.IfHealthyBudget)
@@ -202,13 +202,13 @@ func (c *cluster) playBlockedEviction(pod *v1.Pod) *coordinationv1alpha1.Evictio
 	c.deleteBudget("guard")
 	c.awaitRequest(pod, "the report that the pod terminates", unblocked)
 	c.deletePod(pod)
-	return c.awaitRequest(pod, "the end", evicted)
+	return c.awaitRequest(pod, "the end of the request", evicted)
 }
 
 func (c *cluster) playCanceled(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
 	c.t.Helper()
 	c.join(pod, drainer)
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	c.report(pod, started(first, metav1.Now()))
 	c.leave(pod, drainer)
 	return c.expectCanceled(pod)
@@ -224,34 +224,34 @@ func (c *cluster) playCanceledWhileBlocked(pod *v1.Pod) *coordinationv1alpha1.Ev
 	return c.expectCanceled(pod)
 }
 
-// playDeleted has the first interceptor end the pod by itself.
+// playDeleted has the first interceptor delete the pod.
 func (c *cluster) playDeleted(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
 	c.t.Helper()
 	c.join(pod, drainer)
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	c.report(pod, started(first, metav1.Now()))
 	c.deletePod(pod)
-	return c.awaitRequest(pod, "the end", evicted)
+	return c.awaitRequest(pod, "the end of the request", evicted)
 }
 
-// playSilent has time pass until the first interceptor has lost its turn. Whoever
-// takes over in between must neither shorten its time nor give it a second one.
+// playSilent advances the clock until the first interceptor has timed out. A controller that takes
+// over must neither shorten nor restart the deadline.
 func (c *cluster) playSilent(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
 	c.t.Helper()
 	c.createRequest(newRequest(pod, withDeadline(120)))
-	firstTurn := c.awaitWithTime(pod, "the turn of the first", active(first)).Status.ActivationTime
-	secondTurn := c.awaitWithTime(pod, "the turn of the second", active(second)).Status.ActivationTime
-	// Time goes on while a killed controller is being replaced, and the next one takes no turn
-	// away for five minutes.
+	firstTurn := c.awaitWithTime(pod, "the first interceptor to be active", active(first)).Status.ActivationTime
+	secondTurn := c.awaitWithTime(pod, "the second interceptor to be active", active(second)).Status.ActivationTime
+	// Time advances while a killed controller is replaced, and the next one lets no interceptor
+	// time out for five minutes.
 	if got := secondTurn.Sub(firstTurn.Time); got >= 200*time.Second+5*time.Minute {
-		c.t.Errorf("the turn of %s lasted %v, must be 2m0s, or five minutes more", first, got)
+		c.t.Errorf("%s was active for %v, want 2m0s, or five minutes more", first, got)
 	}
 	c.withdrawAll(pod)
 	c.awaitWithTime(pod, "the cancellation", canceled)
 	return c.expectCanceled(pod)
 }
 
-// awaitWithTime lets a second pass with every look.
+// awaitWithTime advances the clock by a second with each poll.
 func (c *cluster) awaitWithTime(pod *v1.Pod, what string, reached func(*coordinationv1alpha1.EvictionRequest) bool) *coordinationv1alpha1.EvictionRequest {
 	c.t.Helper()
 	return c.awaitRequest(pod, what, func(request *coordinationv1alpha1.EvictionRequest) bool {
@@ -272,19 +272,18 @@ func (c *cluster) withdrawAll(pod *v1.Pod) {
 	}
 }
 
-// completeTurns has the interceptors begin and complete, one after another.
+// completeTurns starts and completes the interceptors, one after another.
 func (c *cluster) completeTurns(pod *v1.Pod, names ...string) {
 	c.t.Helper()
 	for _, name := range names {
-		c.awaitRequest(pod, "the turn of "+name, active(name))
+		c.awaitRequest(pod, name+" to be active", active(name))
 		now := metav1.Now()
 		c.report(pod, started(name, now))
 		c.report(pod, completed(name, now))
 	}
 }
 
-// expectCanceled waits for the cancellation. The pod must be there still, and stay
-// when nothing protects it any more.
+// expectCanceled waits for the cancellation. The pod must still exist.
 func (c *cluster) expectCanceled(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
 	c.t.Helper()
 	request := c.awaitRequest(pod, "the cancellation", canceled)
@@ -292,7 +291,7 @@ func (c *cluster) expectCanceled(pod *v1.Pod) *coordinationv1alpha1.EvictionRequ
 	return request
 }
 
-// unblocked tells whether a request was blocked and is not any more.
+// unblocked reports whether a request was blocked before and no longer is.
 func unblocked(request *coordinationv1alpha1.EvictionRequest) bool {
 	return meta.IsStatusConditionFalse(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionBlocked))
 }

@@ -33,10 +33,10 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// saverUser acts for the interceptor first, with the permissions that the documents name.
+// saverUser acts as the interceptor first, with the documented permissions.
 const saverUser = "saver@example.com"
 
-// reportRules are the permissions of those who act as the interceptor of that name.
+// reportRules are the permissions of a user that acts as the interceptor with that name.
 func reportRules(name string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{requestsGroup}, Resources: []string{requestsResource}, Verbs: []string{"get", "list", "watch"}},
@@ -45,7 +45,7 @@ func reportRules(name string) []rbacv1.PolicyRule {
 	}
 }
 
-// mayIntercept asks the API server as kubectl auth can-i does.
+// mayIntercept creates a SubjectAccessReview, like kubectl auth can-i.
 func (c *cluster) mayIntercept(user, name string) bool {
 	c.t.Helper()
 	review, err := c.client.AuthorizationV1().SubjectAccessReviews().Create(c.t.Context(), &authorizationv1.SubjectAccessReview{
@@ -54,18 +54,18 @@ func (c *cluster) mayIntercept(user, name string) bool {
 		}},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		c.t.Fatalf("asking whether %s may intercept as %s: %v", user, name, err)
+		c.t.Fatalf("checking whether %s may intercept as %s: %v", user, name, err)
 	}
 	return review.Status.Allowed
 }
 
-// testStatusAuthorization has the holder of the permissions of one interceptor try all
-// that belongs to others, and then run its own turn by the library.
+// testStatusAuthorization has a user with the permissions of one interceptor, who tries to change
+// the fields of others.
 func testStatusAuthorization(t *testing.T, c *cluster) {
 	c.grant(saverUser, reportRules(first)...)
 	c.Eventually("the permission to intercept", func(context.Context) (bool, string) { return c.mayIntercept(saverUser, first), "not yet" })
 	if c.mayIntercept(saverUser, second) || c.mayIntercept(guest, first) {
-		t.Error("the permission goes beyond one interceptor and one user")
+		t.Error("the permission is not limited to one interceptor and one user")
 	}
 	requests := c.requestsOf(saverUser)
 	pod := c.createPod(newPod("saved", withInterceptors(first, second)))
@@ -86,7 +86,7 @@ func testStatusAuthorization(t *testing.T, c *cluster) {
 	}))
 
 	stop := c.startController(clock.RealClock{})
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	for what, attempt := range map[string]struct {
 		field  string
 		change func(*coordinationv1alpha1.EvictionRequest)
@@ -107,11 +107,11 @@ func testStatusAuthorization(t *testing.T, c *cluster) {
 		c.expectForbidden(what, attempt.field, update(attempt.change))
 	}
 
-	// The first lets its turn pass. The second, which is active then, is somebody else.
+	// The first interceptor declines. The second one, which is active then, is another one.
 	c.expectAllowed("declines", c.reportAs(saverUser, "first", pod, coordinationapply.EvictionRequestStatus().
 		WithInterceptors(coordinationapply.InterceptorStatus().WithName(first).WithCompletionTime(metav1.Now()))))
-	c.awaitRequest(pod, "the turn of the second", active(second))
-	c.expectForbidden("completes the turn of another", "status.interceptors["+second+"]", c.reportAs(saverUser, "second", pod,
+	c.awaitRequest(pod, "the second interceptor to be active", active(second))
+	c.expectForbidden("completes another interceptor", "status.interceptors["+second+"]", c.reportAs(saverUser, "second", pod,
 		coordinationapply.EvictionRequestStatus().WithInterceptors(completed(second, metav1.Now()))))
 	c.expectForbidden("forbids the cancellation for another", "status.evictionRequestCancellationPolicy", c.reportAs(saverUser, "policy", pod,
 		coordinationapply.EvictionRequestStatus().WithEvictionRequestCancellationPolicy("Forbid")))
@@ -121,8 +121,8 @@ func testStatusAuthorization(t *testing.T, c *cluster) {
 	stop()
 }
 
-// testLibraryPermissions runs an interceptor of the library with the permissions that its
-// documentation names, and no more.
+// testLibraryPermissions runs an interceptor of the library with only the permissions in its
+// documentation.
 func testLibraryPermissions(t *testing.T, c *cluster) {
 	c.grant(saverUser, append(reportRules(first)[:1:1],
 		rbacv1.PolicyRule{APIGroups: []string{requestsGroup}, Resources: []string{requestsResource + "/status"}, Verbs: []string{"patch"}},
@@ -141,27 +141,27 @@ func testLibraryPermissions(t *testing.T, c *cluster) {
 	}()
 	pod := c.createRunningPod(newPod("saved", withInterceptors(first)), v1.ConditionTrue)
 	c.join(pod, drainer)
-	c.awaitRequest(pod, "the end", evicted)
+	c.awaitRequest(pod, "the end of the request", evicted)
 	cancel()
 	if err := testcluster.Receive(t, "the interceptor to end", ended); err != nil {
 		t.Errorf("Run: %v", err)
 	}
 }
 
-// reportAs applies a status as that user. What a field manager leaves out it would remove,
-// so each report has one of its own.
+// reportAs applies a status as the user. Each report has its own field manager, because an apply
+// removes the fields that it leaves out.
 func (c *cluster) reportAs(user, manager string, pod *v1.Pod, status *coordinationapply.EvictionRequestStatusApplyConfiguration) error {
 	_, err := c.requestsOf(user).ApplyStatus(c.t.Context(), coordinationapply.EvictionRequest(string(pod.UID), c.namespace).WithStatus(status),
 		metav1.ApplyOptions{FieldManager: manager, Force: true})
 	return err
 }
 
-// expectForbidden fails unless the admission plugin names the field: a refusal by RBAC
-// alone, or by validation, would prove nothing here.
+// expectForbidden fails unless the error of the admission plugin names the field: a refusal by RBAC
+// or validation would prove nothing here.
 func (c *cluster) expectForbidden(what, field string, err error) {
 	c.t.Helper()
 	if want := "cannot change " + field; !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
-		c.t.Errorf("the interceptor %s: %v, must be forbidden because the user %s", what, err, want)
+		c.t.Errorf("the interceptor %s: %v, want Forbidden because the user %s", what, err, want)
 	}
 }
 

@@ -29,10 +29,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// noon is when everything happens in the statuses that the hostile writers find.
+// noon is the time of the valid writes before each invalid write.
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// statusWrite is one raw write of the status.
+// statusWrite is a raw write of the status.
 type statusWrite struct {
 	patchType types.PatchType
 	body      string
@@ -41,7 +41,7 @@ type statusWrite struct {
 func jsonPatch(body string) statusWrite  { return statusWrite{types.JSONPatchType, body} }
 func mergePatch(body string) statusWrite { return statusWrite{types.MergePatchType, body} }
 
-// applied is a Server-Side Apply of the status that takes what it needs from others.
+// applied is a Server-Side Apply of the status with force.
 func applied(status string) statusWrite {
 	return statusWrite{types.ApplyPatchType, `{"apiVersion":"coordination.k8s.io/v1alpha1","kind":"EvictionRequest","status":` + status + `}`}
 }
@@ -55,13 +55,12 @@ func (c *cluster) writeStatus(request *coordinationv1alpha1.EvictionRequest, wri
 		Patch(c.t.Context(), request.Name, write.patchType, []byte(write.body), options, "status")
 }
 
-// putStatus replaces the status, as the controller does.
+// putStatus updates the status like the controller.
 func (c *cluster) putStatus(request *coordinationv1alpha1.EvictionRequest) (*coordinationv1alpha1.EvictionRequest, error) {
 	return c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).UpdateStatus(c.t.Context(), request, metav1.UpdateOptions{})
 }
 
-// stages are the honest writes that lead to the status which a hostile writer finds.
-// Each of them begins with those before it.
+// stages are the valid writes that precede an invalid write. Each stage includes the previous ones.
 var stages = []struct {
 	name  string
 	write statusWrite
@@ -78,14 +77,14 @@ var stages = []struct {
 		"conditions":[{"type":"Canceled","status":"True","reason":"NoRequesters","message":"","lastTransitionTime":"2026-03-01T12:00:00Z"}]}}`)},
 }
 
-// createAtStage creates a request and takes it to that stage.
+// createAtStage creates a request and applies the writes up to that stage.
 func (c *cluster) createAtStage(pod, stage string) *coordinationv1alpha1.EvictionRequest {
 	c.t.Helper()
 	request := c.createRequest(newRequest(c.createPod(newPod(pod)), withDeadline(120)))
 	for _, next := range stages {
 		var err error
 		if request, err = c.writeStatus(request, next.write); err != nil {
-			c.t.Fatalf("taking the request to stage %q: %v", next.name, err)
+			c.t.Fatalf("applying stage %q: %v", next.name, err)
 		}
 		if next.name == stage {
 			return request
@@ -95,27 +94,27 @@ func (c *cluster) createAtStage(pod, stage string) *coordinationv1alpha1.Evictio
 	return nil
 }
 
-var hostileWrites = []struct {
+var invalidWrites = []struct {
 	name, stage string
-	// seconds is the time of the server after noon.
+	// seconds is the time of the server, in seconds after noon.
 	seconds int
 	write   statusWrite
 	want    []string
 }{
 	{
-		name: "list that does not end as it must", stage: "pending",
+		name: "targets without the imperative interceptor", stage: "pending",
 		write: mergePatch(`{"status":{"targetInterceptors":[{"name":"first.example.com"}],"interceptors":[{"name":"first.example.com"}]}}`),
 		want:  []string{`status.targetInterceptors[0].name: Invalid value: "first.example.com": the last must be imperative-eviction.k8s.io: append it`},
 	},
 	{
-		name: "completed before it begins", stage: "pending",
+		name: "completed before it is active", stage: "pending",
 		write: mergePatch(`{"status":{
 			"targetInterceptors":[{"name":"first.example.com"},{"name":"imperative-eviction.k8s.io"}],
 			"interceptors":[{"name":"first.example.com","startTime":"2026-03-01T12:00:00Z","heartbeatTime":"2026-03-01T12:00:00Z","completionTime":"2026-03-01T12:00:00Z"},{"name":"imperative-eviction.k8s.io"}]}}`),
 		want: []string{"status.interceptors[0]: Forbidden: must have a name only when it is added: first.example.com reports when it is active"},
 	},
 	{
-		name: "first one passed over", stage: "pending",
+		name: "first one skipped", stage: "pending",
 		write: mergePatch(`{"status":{
 			"targetInterceptors":[{"name":"first.example.com"},{"name":"imperative-eviction.k8s.io"}],
 			"interceptors":[{"name":"first.example.com"},{"name":"imperative-eviction.k8s.io"}],
@@ -123,17 +122,17 @@ var hostileWrites = []struct {
 		want: []string{`status.activeInterceptors: Invalid value: ["imperative-eviction.k8s.io"]: must be "first.example.com", the next of targetInterceptors`},
 	},
 	{
-		name: "policy while nobody is active", stage: "pending",
+		name: "policy while none is active", stage: "pending",
 		write: mergePatch(`{"status":{"evictionRequestCancellationPolicy":"Forbid"}}`),
 		want:  []string{`status.evictionRequestCancellationPolicy: Invalid value: "Forbid": must stay "" while no interceptor is active: it is the active interceptor that sets it`},
 	},
 	{
-		name: "generation that there was not", stage: "pending",
+		name: "future generation", stage: "pending",
 		write: mergePatch(`{"status":{"observedGeneration":2}}`),
 		want:  []string{"status.observedGeneration: Invalid value: 2: must not be greater than metadata.generation, which is 1"},
 	},
 	{
-		name: "interceptor exchanged", stage: "first active",
+		name: "interceptor replaced", stage: "first active",
 		write: jsonPatch(`[{"op":"replace","path":"/status/targetInterceptors/1/name","value":"other.example.com"}]`),
 		want: []string{`status.targetInterceptors: Invalid value: ["first.example.com","other.example.com","imperative-eviction.k8s.io"]: ` +
 			`is immutable once set: leave it as ["first.example.com" "second.example.com" "imperative-eviction.k8s.io"]`},
@@ -150,19 +149,19 @@ var hostileWrites = []struct {
 		want:  []string{"status.activeInterceptors: Too many: 2: must have at most 1 item"},
 	},
 	{
-		name: "turn taken a second early", stage: "first active", seconds: 109,
+		name: "next activated a second too early", stage: "first active", seconds: 109,
 		write: mergePatch(`{"status":{"activeInterceptors":["second.example.com"],"processedInterceptors":["first.example.com"],"activationTime":"2026-03-01T12:01:49Z"}}`),
 		want: []string{`status.activeInterceptors: Invalid value: ["second.example.com"]: first.example.com keeps its turn until it completes, ` +
 			`or stays silent until 2026-03-01T12:01:50Z; the server's time is 2026-03-01T12:01:49Z`},
 	},
 	{
-		name: "deadline put off", stage: "first active", seconds: 100,
+		name: "activationTime changed", stage: "first active", seconds: 100,
 		write: mergePatch(`{"status":{"activationTime":"2026-03-01T12:01:40Z"}}`),
 		want: []string{`status.activationTime: Invalid value: "2026-03-01T12:01:40Z": must change only when activeInterceptors gets a new name: ` +
 			`leave it as "2026-03-01T12:00:00Z"`},
 	},
 	{
-		name: "report out of turn", stage: "first active",
+		name: "report of an inactive interceptor", stage: "first active",
 		write: applied(`{"interceptors":[{"name":"second.example.com","startTime":"2026-03-01T12:00:00Z","heartbeatTime":"2026-03-01T12:00:00Z","completionTime":"2026-03-01T12:00:00Z"}]}`),
 		want:  []string{`status.interceptors[1]: Forbidden: second.example.com must not report while it is not active; active is ["first.example.com"]`},
 	},
@@ -175,7 +174,7 @@ var hostileWrites = []struct {
 		},
 	},
 	{
-		name: "start at no time", stage: "first active",
+		name: "zero start time", stage: "first active",
 		write: applied(`{"interceptors":[{"name":"first.example.com","startTime":"0001-01-01T00:00:00Z","heartbeatTime":"2026-03-01T12:00:00Z"}]}`),
 		want:  []string{`status.interceptors[0].startTime: Invalid value: "0001-01-01T00:00:00Z": must be within 10s of the server's time, which is 2026-03-01T12:00:00Z: set the present time, and check the clock`},
 	},
@@ -200,42 +199,42 @@ var hostileWrites = []struct {
 		want:  []string{`status.interceptors[0].expectedFinishTime: Invalid value: "2026-03-01T12:00:01Z": must not be in the past; the server's time is 2026-03-01T12:00:02Z: set a later time, or none`},
 	},
 	{
-		name: "retries of another one", stage: "first started",
+		name: "retries of another interceptor", stage: "first started",
 		write: jsonPatch(`[{"op":"add","path":"/status/interceptors/0/retries","value":1}]`),
 		want:  []string{"status.interceptors[0].retries: Invalid value: 1: must stay 0: only imperative-eviction.k8s.io counts its retries"},
 	},
 	{
-		name: "ended, with somebody still active", stage: "first started",
+		name: "evicted with an active interceptor", stage: "first started",
 		write: mergePatch(`{"status":{"conditions":[{"type":"Evicted","status":"True","reason":"PodDeleted","message":"","lastTransitionTime":"2026-03-01T12:00:00Z"}]}}`),
 		want:  []string{`status.activeInterceptors: Invalid value: ["first.example.com"]: must be empty, because the request is finished: Canceled or Evicted is True`},
 	},
 	{
-		name: "completion taken back", stage: "first completed",
+		name: "completion removed", stage: "first completed",
 		write: stages[2].write,
 		want:  []string{"status.interceptors[0]: Forbidden: first.example.com must not report any more, because it has a completionTime: leave all of its entry as it is"},
 	},
 	{
-		name: "turn passed to nobody", stage: "first completed",
+		name: "none activated", stage: "first completed",
 		write: mergePatch(`{"status":{"activeInterceptors":null,"processedInterceptors":["first.example.com"]}}`),
 		want:  []string{`status.activeInterceptors: Invalid value: null: must be "second.example.com", the next of targetInterceptors`},
 	},
 	{
-		name: "turn passed without a trace", stage: "first completed",
+		name: "next activated without the processed one", stage: "first completed",
 		write: mergePatch(`{"status":{"activeInterceptors":["second.example.com"]}}`),
 		want:  []string{`status.processedInterceptors: Invalid value: null: must be ["first.example.com"]: only the interceptor that stops being active is appended`},
 	},
 	{
-		name: "turns forgotten", stage: "second active",
+		name: "processed removed", stage: "second active",
 		write: mergePatch(`{"status":{"processedInterceptors":null}}`),
 		want:  []string{`status.processedInterceptors: Invalid value: null: must be ["first.example.com"]: only the interceptor that stops being active is appended`},
 	},
 	{
-		name: "report after the turn", stage: "second active",
+		name: "report of a processed interceptor", stage: "second active",
 		write: jsonPatch(`[{"op":"add","path":"/status/interceptors/0/message","value":"not really"}]`),
 		want:  []string{`status.interceptors[0]: Forbidden: first.example.com must not report while it is not active; active is ["second.example.com"]`},
 	},
 	{
-		name: "cancellation taken back", stage: "canceled",
+		name: "cancellation removed", stage: "canceled",
 		write: mergePatch(`{"status":{"conditions":null}}`),
 		want:  []string{"status.conditions: Forbidden: Canceled must stay as it is, because the request is finished: create a new request to evict the pod after all"},
 	},
@@ -251,10 +250,9 @@ var hostileWrites = []struct {
 	},
 }
 
-// testHostileStatusWrites sends what no honest writer would: none of it may change
-// anything.
-func testHostileStatusWrites(t *testing.T, c *cluster) {
-	for i, test := range hostileWrites {
+// testInvalidStatusWrites tests invalid writes: none of them may change the request.
+func testInvalidStatusWrites(t *testing.T, c *cluster) {
+	for i, test := range invalidWrites {
 		t.Run(test.name, func(t *testing.T) {
 			now := testingclock.NewFakePassiveClock(noon)
 			c.SetServerTime(now)
@@ -286,7 +284,7 @@ func testHostileStatusWrites(t *testing.T, c *cluster) {
 	})
 }
 
-// expectUnchanged fails unless the request is what it was.
+// expectUnchanged fails unless the request is unchanged.
 func (c *cluster) expectUnchanged(before *coordinationv1alpha1.EvictionRequest) {
 	c.t.Helper()
 	after, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Get(c.t.Context(), before.Name, metav1.GetOptions{})
@@ -298,15 +296,15 @@ func (c *cluster) expectUnchanged(before *coordinationv1alpha1.EvictionRequest) 
 	}
 }
 
-// honestWrites are just within the rules.
-var honestWrites = []struct {
+// validWrites are writes just within the limits.
+var validWrites = []struct {
 	name, stage string
 	now         time.Duration
 	write       statusWrite
 	want        string
 }{
 	{
-		name: "start at the edge of the clocks", stage: "first active", now: 10*time.Second + 999*time.Millisecond,
+		name: "start at the limit of the clock skew", stage: "first active", now: 10*time.Second + 999*time.Millisecond,
 		write: stages[2].write,
 		want:  "active=first processed= first=started",
 	},
@@ -326,19 +324,19 @@ var honestWrites = []struct {
 		want:  "active=first processed= first=completed",
 	},
 	{
-		name: "turn of a silent one taken", stage: "first active", now: 110 * time.Second,
+		name: "next activated after a timeout", stage: "first active", now: 110 * time.Second,
 		write: mergePatch(`{"status":{"activeInterceptors":["second.example.com"],"processedInterceptors":["first.example.com"],"activationTime":"2026-03-01T12:01:50Z"}}`),
 		want:  "active=second processed=first",
 	},
 	{
-		name: "condition after the end", stage: "canceled",
+		name: "condition on a finished request", stage: "canceled",
 		write: jsonPatch(`[{"op":"add","path":"/status/conditions/-","value":{"type":"Example","status":"True","reason":"Seen","message":"","lastTransitionTime":"2026-03-01T12:00:00Z"}}]`),
 		want:  "active= processed=first,second first=completed Canceled=NoRequesters Example=Seen",
 	},
 }
 
-func testHonestStatusWrites(t *testing.T, c *cluster) {
-	for i, test := range honestWrites {
+func testValidStatusWrites(t *testing.T, c *cluster) {
+	for i, test := range validWrites {
 		t.Run(test.name, func(t *testing.T) {
 			now := testingclock.NewFakePassiveClock(noon)
 			c.SetServerTime(now)
@@ -349,12 +347,12 @@ func testHonestStatusWrites(t *testing.T, c *cluster) {
 				t.Fatalf("writing the status: %v", err)
 			}
 			if got := describe(written); got != test.want {
-				t.Errorf("the request is %q, must be %q", got, test.want)
+				t.Errorf("the request is %q, want %q", got, test.want)
 			}
 		})
 	}
 
-	t.Run("canceled before it was taken up", func(t *testing.T) {
+	t.Run("canceled before it was initialized", func(t *testing.T) {
 		c.SetServerTime(testingclock.NewFakePassiveClock(noon))
 		request := c.createAtStage("pod", "pending")
 		request.Status.ObservedGeneration = 1
@@ -364,7 +362,7 @@ func testHonestStatusWrites(t *testing.T, c *cluster) {
 			t.Fatalf("writing the status: %v", err)
 		}
 		if got, want := describe(written), "active= processed= Canceled=ValidationFailed"; got != want {
-			t.Errorf("the request is %q, must be %q", got, want)
+			t.Errorf("the request is %q, want %q", got, want)
 		}
 	})
 }

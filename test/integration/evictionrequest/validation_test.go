@@ -35,8 +35,7 @@ const (
 	otherUID = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 )
 
-// reasons returns what the API server has against an object: every wrong field with
-// its value and what is wrong with it.
+// reasons returns the causes of a rejection: each invalid field with its value and the error.
 func reasons(err error) []string {
 	var status *apierrors.StatusError
 	if !errors.As(err, &status) || status.ErrStatus.Details == nil || len(status.ErrStatus.Details.Causes) == 0 {
@@ -56,7 +55,7 @@ func expectReasons(t *testing.T, want []string, err error) {
 	}
 }
 
-// numbered returns n names in the manner of "1.example.com".
+// numbered returns n names like "1.example.com".
 func numbered(n int) []string {
 	var names []string
 	for i := range n {
@@ -141,9 +140,9 @@ func testRejectedRequests(t *testing.T, c *cluster) {
 		_, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Create(t.Context(), newRequest(pod, func(r *coordinationv1alpha1.EvictionRequest) {
 			r.Name, r.GenerateName = "", "request-"
 		}), metav1.CreateOptions{})
-		// The second reason is that the name, which the server has made up, is no UID.
+		// The second reason is that the generated name is not the UID.
 		if got, want := reasons(err)[0], "metadata.generateName: Forbidden: is not supported: set metadata.name to the UID of the pod"; got != want {
-			t.Errorf("reason of the rejection is %q, must be %q", got, want)
+			t.Errorf("reason of the rejection is %q, want %q", got, want)
 		}
 	})
 }
@@ -205,7 +204,7 @@ var rejectedPods = []struct {
 		want: []string{"spec.evictionInterceptors: Too many: 16: must have at most 15 items"},
 	},
 	{
-		name: "imperative interceptor by hand",
+		name: "imperative interceptor in the spec",
 		pod:  newPod("pod", withInterceptors(first, imperative)),
 		want: []string{`spec.evictionInterceptors[1].name: Invalid value: "imperative-eviction.k8s.io": is added to every eviction request by Kubernetes: leave it out`},
 	},
@@ -247,12 +246,12 @@ func testRejectedPods(t *testing.T, c *cluster) {
 		pod.Spec.EvictionInterceptors = pod.Spec.EvictionInterceptors[:14]
 		_, err := c.client.CoreV1().Pods(c.namespace).Update(t.Context(), pod, metav1.UpdateOptions{})
 		if !apierrors.IsInvalid(err) || !strings.HasPrefix(reasons(err)[0], "spec: Forbidden: pod updates may not change fields other than") {
-			t.Errorf("removing an interceptor from a pod: %v, must be forbidden", err)
+			t.Errorf("removing an interceptor from a pod: %v, want Forbidden", err)
 		}
 	})
 }
 
-// testSecondRequest has two requesters that both want to create the request of one pod.
+// testSecondRequest has two requesters that both create the request for one pod.
 func testSecondRequest(t *testing.T, c *cluster) {
 	pod := c.createPod(newPod("pod"))
 	created := c.createRequest(newRequest(pod))
@@ -260,10 +259,10 @@ func testSecondRequest(t *testing.T, c *cluster) {
 	second.Spec.Requesters[0].Name = scaler
 	_, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Create(t.Context(), second, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
-		t.Errorf("a second request for one pod: %v, must exist already", err)
+		t.Errorf("a second request for one pod: %v, want AlreadyExists", err)
 	}
 
-	// The second one joins instead, and has nothing to say about the deadline.
+	// The second one joins instead, and does not change the deadline.
 	joined := c.join(pod, scaler)
 	want := coordinationv1alpha1.EvictionRequestSpec{
 		Target:                   created.Spec.Target,

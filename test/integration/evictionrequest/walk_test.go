@@ -32,8 +32,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// testWalk sees every version of a request. That also counts the writes: the
-// controller makes four, one for each change of whose turn it is.
+// testWalk checks all versions of a request, and thereby counts the writes: the controller makes
+// four status writes, one for each change of the active interceptor.
 func testWalk(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("walker", withInterceptors(first, second)))
@@ -41,15 +41,15 @@ func testWalk(t *testing.T, c *cluster) {
 	c.join(pod, drainer)
 
 	for _, name := range []string{first, second} {
-		c.awaitRequest(pod, "the turn of "+name, active(name))
+		c.awaitRequest(pod, name+" to be active", active(name))
 		now := metav1.Now()
 		c.report(pod, started(name, now))
 		c.report(pod, completed(name, now))
 	}
-	request := c.awaitRequest(pod, "the end", evicted)
+	request := c.awaitRequest(pod, "the end of the request", evicted)
 
 	c.expectGone(pod)
-	if diff := cmp.Diff(walkedStatus(pod), request.Status, ignoreTimes); diff != "" {
+	if diff := cmp.Diff(finalStatus(pod), request.Status, ignoreTimes); diff != "" {
 		t.Errorf("final status (-want +got):\n%s", diff)
 	}
 	want := []string{
@@ -73,9 +73,9 @@ func testWalk(t *testing.T, c *cluster) {
 	}
 }
 
-// walkedStatus is the end of a request for a pod with the interceptors first and
-// second, which both completed, and no budget.
-func walkedStatus(pod *v1.Pod) coordinationv1alpha1.EvictionRequestStatus {
+// finalStatus is the final status of a request for a pod without a budget, whose interceptors
+// first and second have completed.
+func finalStatus(pod *v1.Pod) coordinationv1alpha1.EvictionRequestStatus {
 	return coordinationv1alpha1.EvictionRequestStatus{
 		ObservedGeneration: 1,
 		Conditions: []metav1.Condition{{
@@ -92,7 +92,7 @@ func walkedStatus(pod *v1.Pod) coordinationv1alpha1.EvictionRequestStatus {
 	}
 }
 
-// watchRequest watches what becomes of the request for a pod, from before its creation.
+// watchRequest watches the request for a pod from before its creation.
 func (c *cluster) watchRequest(pod *v1.Pod) watch.Interface {
 	c.t.Helper()
 	history, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Watch(c.t.Context(), metav1.ListOptions{
@@ -106,8 +106,8 @@ func (c *cluster) watchRequest(pod *v1.Pod) watch.Interface {
 	return history
 }
 
-// deleteAndReplay deletes the request and returns every version that there was. The
-// deletion ends the history, so none can be missing.
+// deleteAndReplay deletes the request and returns all its versions. The watch ends with the
+// deletion, so no version is missing.
 func (c *cluster) deleteAndReplay(request *coordinationv1alpha1.EvictionRequest, history watch.Interface) []*coordinationv1alpha1.EvictionRequest {
 	c.t.Helper()
 	if err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Delete(c.t.Context(), request.Name, metav1.DeleteOptions{}); err != nil {
@@ -126,31 +126,30 @@ func (c *cluster) deleteAndReplay(request *coordinationv1alpha1.EvictionRequest,
 			}
 			versions = append(versions, event.Object.(*coordinationv1alpha1.EvictionRequest))
 		case <-timeout:
-			c.t.Fatalf("the deletion of the request was not seen after %d versions", len(versions))
+			c.t.Fatalf("the watch has no deletion after %d versions", len(versions))
 		}
 	}
 }
 
-// testRestartBetweenStates plays one eviction twice: with a controller that lives
-// through it, and with one that is replaced whenever something happens. Both must
-// come to the same end.
+// testRestartBetweenStates runs one eviction twice: with a single controller, and with a controller
+// that is replaced at each event. Both must have the same result.
 func testRestartBetweenStates(t *testing.T, c *cluster) {
 	c.StartDisruptionController(c.namespace)
 	stop := c.startController(clock.RealClock{})
-	untroubled := c.playEviction(func(happen func()) { happen() })
+	uninterrupted := c.playEviction(func(happen func()) { happen() })
 	restarted := c.playEviction(func(happen func()) {
 		stop()
 		happen()
 		stop = c.startController(clock.RealClock{})
 	})
-	if diff := cmp.Diff(withoutLastWords(untroubled.Status), withoutLastWords(restarted.Status), ignoreTimes); diff != "" {
+	if diff := cmp.Diff(withoutFinalMessages(uninterrupted.Status), withoutFinalMessages(restarted.Status), ignoreTimes); diff != "" {
 		t.Errorf("final status without and with restarts (-without +with):\n%s", diff)
 	}
 }
 
-// withoutLastWords drops what the controller says last of an eviction that was
-// blocked: that depends on whether it saw the pod terminate or only saw it gone.
-func withoutLastWords(status coordinationv1alpha1.EvictionRequestStatus) *coordinationv1alpha1.EvictionRequestStatus {
+// withoutFinalMessages removes the final messages for an eviction that was blocked: they depend on
+// whether the controller saw the pod terminate or only its deletion.
+func withoutFinalMessages(status coordinationv1alpha1.EvictionRequestStatus) *coordinationv1alpha1.EvictionRequestStatus {
 	copied := status.DeepCopy()
 	if condition := meta.FindStatusCondition(copied.Conditions, "Blocked"); condition != nil {
 		condition.Message = ""
@@ -163,59 +162,59 @@ func withoutLastWords(status coordinationv1alpha1.EvictionRequestStatus) *coordi
 	return copied
 }
 
-// playEviction takes a pod through every state on the way to Evicted. What happens
-// outside of the controller is handed to let.
+// playEviction takes a pod through all states up to Evicted. let runs each event from outside of
+// the controller.
 func (c *cluster) playEviction(let func(happen func())) *coordinationv1alpha1.EvictionRequest {
 	c.t.Helper()
 	pod := c.createRunningPod(newPod("pod", withInterceptors(first, second)), v1.ConditionTrue)
 	c.createBudget("guard", pod, 1, policyv1.IfHealthyBudget)
 
 	let(func() { c.join(pod, drainer) })
-	c.awaitRequest(pod, "the turn of the first", active(first))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 	now := metav1.Now()
 	let(func() { c.report(pod, started(first, now)) })
 	let(func() { c.report(pod, completed(first, now)) })
-	c.awaitRequest(pod, "the turn of the second", active(second))
+	c.awaitRequest(pod, "the second interceptor to be active", active(second))
 	let(func() { c.report(pod, completed(second, metav1.Now())) })
 	c.awaitRequest(pod, "the budget to block the eviction", blocked)
 	let(func() { c.deleteBudget("guard") })
-	request := c.awaitRequest(pod, "the end", evicted)
+	request := c.awaitRequest(pod, "the end of the request", evicted)
 	c.expectGone(pod)
 	return request
 }
 
-// testSilentInterceptor turns the clock of the controller by hand.
+// testSilentInterceptor uses a fake clock.
 func testSilentInterceptor(t *testing.T, c *cluster) {
 	// The API stores whole seconds.
 	now := testingclock.NewFakeClock(time.Now().Truncate(time.Second))
 	c.startController(now)
 	pod := c.createPod(newPod("silent", withInterceptors(first, second)))
 	c.createRequest(newRequest(pod, withDeadline(120)))
-	firstTurn := c.awaitRequest(pod, "the turn of the first", active(first)).Status.ActivationTime
+	firstTurn := c.awaitRequest(pod, "the first interceptor to be active", active(first)).Status.ActivationTime
 
-	// A second before the deadline, a new requester makes the controller look: it has
-	// nothing to do but to say that it did.
+	// A second before the deadline, a new requester causes a sync, which only updates the
+	// observedGeneration.
 	now.Step(119 * time.Second)
 	joined := c.join(pod, scaler)
-	request := c.awaitRequest(pod, "a look before the deadline", observed(joined.Generation))
+	request := c.awaitRequest(pod, "a sync before the deadline", observed(joined.Generation))
 	if !active(first)(request) {
 		t.Fatalf("a second before the deadline of %s: %s", first, describe(request))
 	}
 
-	// At the deadline, a look ends the turn.
+	// At the deadline, a sync deactivates the interceptor.
 	now.Step(time.Second)
 	left := c.leave(pod, scaler)
-	request = c.awaitRequest(pod, "a look at the deadline", observed(left.Generation))
+	request = c.awaitRequest(pod, "a sync at the deadline", observed(left.Generation))
 	if !active(second)(request) {
 		t.Fatalf("at the deadline of %s: %s", first, describe(request))
 	}
 	secondTurn := request.Status.ActivationTime
 	if got := secondTurn.Sub(firstTurn.Time); got != 120*time.Second {
-		t.Errorf("the turn of %s lasted %v, must be 2m0s", first, got)
+		t.Errorf("%s was active for %v, want 2m0s", first, got)
 	}
 
-	// From here on nothing happens but that time passes.
-	request = c.awaitRequest(pod, "the turn of the last", func(request *coordinationv1alpha1.EvictionRequest) bool {
+	// From here on, only time passes.
+	request = c.awaitRequest(pod, "the last interceptor to be active", func(request *coordinationv1alpha1.EvictionRequest) bool {
 		reached := len(request.Status.ProcessedInterceptors) >= 2
 		if !reached {
 			now.Step(time.Second)
@@ -223,14 +222,14 @@ func testSilentInterceptor(t *testing.T, c *cluster) {
 		return reached
 	})
 	if got := request.Status.ActivationTime.Sub(secondTurn.Time); got < 120*time.Second {
-		t.Errorf("the turn of %s lasted %v, must be at least 2m0s", second, got)
+		t.Errorf("%s was active for %v, want at least 2m0s", second, got)
 	}
-	request = c.awaitRequest(pod, "the end", func(request *coordinationv1alpha1.EvictionRequest) bool {
+	request = c.awaitRequest(pod, "the end of the request", func(request *coordinationv1alpha1.EvictionRequest) bool {
 		now.Step(time.Second)
 		return evicted(request)
 	})
 	if got, want := describe(request), "active= processed=first,second,imperative imperative=completed Evicted=PodDeleted"; got != want {
-		t.Errorf("the end is %q, must be %q", got, want)
+		t.Errorf("the end is %q, want %q", got, want)
 	}
 	c.expectGone(pod)
 }

@@ -39,15 +39,15 @@ const (
 	replicaSetInterceptor = "replicaset.apps.k8s.io"
 )
 
-// workloads are the controllers of Deployments, ReplicaSets and ReplicationControllers.
-// Nobody takes the turns of deployment.apps.k8s.io: tests do that.
+// workloads are the controllers of Deployments, ReplicaSets and ReplicationControllers. None of
+// them acts as deployment.apps.k8s.io: the tests report for it.
 type workloads struct {
 	informers informers.SharedInformerFactory
 	stop      func()
 }
 
-// startWorkloads starts the controllers with no other rights than those of their roles.
-// intercepting is what the gate DeploymentPodSurge switches on in them.
+// startWorkloads starts the controllers with only the permissions of their roles. intercepting is
+// whether they behave as with the gate DeploymentPodSurge enabled.
 func (c *cluster) startWorkloads(intercepting bool) workloads {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
@@ -83,14 +83,14 @@ func (c *cluster) startWorkloads(intercepting bool) workloads {
 	})}
 }
 
-// newTemplate returns a template of pods on a node. They stay after their deletion, as
-// if a kubelet took its time.
+// newTemplate returns a template of pods on a node with a long grace period: they remain after
+// their deletion.
 func newTemplate(app string, interceptors ...string) v1.PodTemplateSpec {
 	pod := newPod(app, withInterceptors(interceptors...), withGracePeriod(3600))
 	return v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec}
 }
 
-// surging is the strategy of a rolling update that starts that many pods first.
+// surging is a rolling update strategy with that maxSurge.
 func surging(maxSurge intstr.IntOrString) appsv1.DeploymentStrategy {
 	return appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
@@ -98,7 +98,7 @@ func surging(maxSurge intstr.IntOrString) appsv1.DeploymentStrategy {
 	}
 }
 
-// createDeploymentThat creates a Deployment with one replica that rolls out in that way.
+// createDeploymentThat creates a Deployment with one replica and this strategy.
 func (c *cluster) createDeploymentThat(name string, strategy appsv1.DeploymentStrategy, interceptors ...string) *appsv1.Deployment {
 	c.t.Helper()
 	template := newTemplate(name, interceptors...)
@@ -157,8 +157,8 @@ func (c *cluster) scaleReplicaSet(name string, replicas int32) {
 	}
 }
 
-// awaitPods waits until that many pods of the workload are there and do not terminate.
-// It returns them in the order in which they were created.
+// awaitPods waits until the workload has that many pods that do not terminate, and returns them in
+// the order of their creation.
 func (c *cluster) awaitPods(app string, count int) []*v1.Pod {
 	c.t.Helper()
 	var pods []*v1.Pod
@@ -179,7 +179,7 @@ func (c *cluster) awaitPods(app string, count int) []*v1.Pod {
 	return pods
 }
 
-// ready makes pods run.
+// ready sets pods to running and ready.
 func (c *cluster) ready(pods []*v1.Pod) []*v1.Pod {
 	c.t.Helper()
 	var running []*v1.Pod
