@@ -27,20 +27,21 @@ import (
 )
 
 const (
-	// DeploymentEvictionInProgress is True while the Deployment moves pods that are about to
-	// be evicted, and absent otherwise.
+	// DeploymentEvictionInProgress is True while the Deployment surges, or waits to surge, for
+	// pods that are about to be evicted. It is absent otherwise.
 	DeploymentEvictionInProgress apps.DeploymentConditionType = "EvictionInProgress"
 
-	// SurgingReason means that replacements are on their way or there.
+	// SurgingReason means that replacements exist or are being created.
 	SurgingReason = "Surging"
-	// WaitingReason means that pods wait for a rollout, or for room.
+	// WaitingReason means that no surge has started: the pods wait for a rollout, or for room
+	// within maxSurge.
 	WaitingReason = "Waiting"
 )
 
-// progress is what the condition says of a Deployment.
+// progress is what the condition reports about a Deployment.
 type progress struct {
-	// asked is how many pods wait for the Deployment, surge how many replacements there are
-	// to be, and replaced how many of them are available.
+	// asked is the number of pods that wait for the Deployment, surge the number of replacements
+	// that should exist, and replaced the number of replacements that are available.
 	asked, surge, replaced int
 }
 
@@ -58,15 +59,15 @@ func (p progress) condition() apps.DeploymentCondition {
 	return c
 }
 
-// setCondition brings the condition of a Deployment up to date in a status that is about to
-// be written. Without a surger it is removed: it could be left from when the gate was on.
+// setCondition updates the condition of a Deployment in a status that is about to be written.
+// A nil surger removes the condition, which may be left over from when the gate was on.
 func (s *surger) setCondition(status *apps.DeploymentStatus, d *apps.Deployment) {
 	if s == nil {
 		deploymentutil.RemoveDeploymentCondition(status, DeploymentEvictionInProgress)
 		return
 	}
 	if !s.knowsRequests(s.clock.Now()) {
-		return // What stands there is from before a restart, and may well be right.
+		return // The condition is from before a restart and may still be right.
 	}
 	s.lock.Lock()
 	p := s.progress[d.UID]
@@ -82,7 +83,7 @@ func (s *surger) setCondition(status *apps.DeploymentStatus, d *apps.Deployment)
 		if existing.Type != DeploymentEvictionInProgress {
 			continue
 		}
-		// In its place: the order of the conditions is part of the status.
+		// Replace it in place: the order of the conditions is part of the status.
 		if existing.Reason != condition.Reason || existing.Message != condition.Message {
 			condition.LastTransitionTime = existing.LastTransitionTime
 			status.Conditions[i] = condition

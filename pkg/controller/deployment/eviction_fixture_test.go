@@ -52,9 +52,9 @@ import (
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// surgeFixture is a Deployment controller that surges, without its workers: the test says
-// when a Deployment is looked at. Its caches follow a fake API server. It lives in a synctest
-// bubble, where time passes when everybody waits, and only then.
+// surgeFixture is a Deployment controller that surges, without workers: the test decides when to
+// sync a Deployment. Its caches follow a fake API server. It runs in a synctest bubble, where time
+// only advances while all goroutines are blocked.
 type surgeFixture struct {
 	t      *testing.T
 	ctx    context.Context
@@ -62,22 +62,22 @@ type surgeFixture struct {
 	caches informers.SharedInformerFactory
 	dc     *DeploymentController
 	events *record.FakeRecorder
-	// intercepts tells that turns are taken, or were.
+	// intercepts is true once the interceptor has been started.
 	intercepts bool
 
 	lock sync.Mutex
-	// woken are the UIDs of the Deployments that were to be looked at, each once, sorted.
+	// woken are the UIDs of the enqueued Deployments, without duplicates, sorted.
 	woken []string
 	// written are the ReplicaSets that the controller has written, without their status.
-	written []*apps.ReplicaSet
-	// refuse answers a write of a ReplicaSet with an error, if there is one.
+	surgeWrites []*apps.ReplicaSet
+	// refuse is the error returned for writes of ReplicaSets, or nil.
 	refuse error
-	// unseen has the caches not see what is written.
+	// unseen hides the writes from the caches.
 	unseen  bool
 	version int
 }
 
-// withSurger runs a test with a controller whose caches are full.
+// withSurger runs a test with a controller whose caches have synced.
 func withSurger(t *testing.T, objects []runtime.Object, test func(*testing.T, *surgeFixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +110,7 @@ func withSurger(t *testing.T, objects []runtime.Object, test func(*testing.T, *s
 	})
 }
 
-// endQueue ends the queue of an interceptor that has not run: it ends with that.
+// endQueue shuts down the queue of an interceptor that was never run. Run does that otherwise.
 func (f *surgeFixture) endQueue() {
 	ctx, cancel := context.WithCancel(f.ctx)
 	cancel()
@@ -137,7 +137,7 @@ func (f *surgeFixture) newController() {
 	}
 }
 
-// write is the API server when a ReplicaSet is updated.
+// write handles the update of a ReplicaSet like the API server.
 func (f *surgeFixture) write(action core.Action) (bool, runtime.Object, error) {
 	rs := action.(core.UpdateAction).GetObject().(*apps.ReplicaSet).DeepCopy()
 	f.lock.Lock()
@@ -152,7 +152,7 @@ func (f *surgeFixture) write(action core.Action) (bool, runtime.Object, error) {
 	f.version++
 	rs.ResourceVersion = strconv.Itoa(f.version)
 	rs.Status = apps.ReplicaSetStatus{}
-	f.written = append(f.written, rs.DeepCopy())
+	f.surgeWrites = append(f.surgeWrites, rs.DeepCopy())
 	rs.Status = stored.Status
 	if f.unseen {
 		return true, rs, nil
@@ -175,13 +175,13 @@ func (f *surgeFixture) refuseWrites(err error) {
 	f.refuse = err
 }
 
-// writes returns what was written since the last call.
+// writes returns the writes since the last call.
 func (f *surgeFixture) writes() []*apps.ReplicaSet {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	written := f.written
-	f.written = nil
-	return written
+	surgeWrites := f.surgeWrites
+	f.surgeWrites = nil
+	return surgeWrites
 }
 
 func (f *surgeFixture) wake(d *apps.Deployment) {
@@ -193,7 +193,7 @@ func (f *surgeFixture) wake(d *apps.Deployment) {
 	}
 }
 
-// forgetWoken returns who was woken since the last call.
+// forgetWoken returns the Deployments enqueued since the last call.
 func (f *surgeFixture) forgetWoken() []string {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -211,7 +211,7 @@ func (f *surgeFixture) recorded() []string {
 	return events
 }
 
-// looksAgainAfter tells whether the Deployment comes up of itself, not before and not after.
+// looksAgainAfter reports whether the Deployment is requeued after d, and not earlier.
 func (f *surgeFixture) looksAgainAfter(d time.Duration) bool {
 	time.Sleep(d - time.Millisecond)
 	synctest.Wait()
@@ -221,11 +221,11 @@ func (f *surgeFixture) looksAgainAfter(d time.Duration) bool {
 	return before == 0 && f.dc.queue.Len() == 1
 }
 
-// surge looks at the Deployment web as its sync does, and returns the ReplicaSets, sorted by
-// name, with which the sync would go on.
+// surge runs surgeForEvictions for the Deployment web as its sync does, and returns the ReplicaSets
+// with which the sync would continue, sorted by name.
 func (f *surgeFixture) surge() ([]*apps.ReplicaSet, error) {
 	f.t.Helper()
-	synctest.Wait() // The caches are up to date.
+	synctest.Wait() // Wait for the caches.
 	d, err := f.dc.dLister.Deployments(metav1.NamespaceDefault).Get("web")
 	if err != nil {
 		f.t.Fatal(err)
@@ -246,7 +246,7 @@ func (f *surgeFixture) surge() ([]*apps.ReplicaSet, error) {
 	return views, err
 }
 
-// intercept has the turns taken, until it is stopped or the test ends.
+// intercept runs the interceptor until stop is called or the test ends.
 func (f *surgeFixture) intercept() (stop func()) {
 	f.intercepts = true
 	ctx, cancel := context.WithCancel(f.ctx)
@@ -263,14 +263,14 @@ func (f *surgeFixture) intercept() (stop func()) {
 	}
 }
 
-// restart makes a controller that knows only what the caches have. The one before has stopped.
+// restart creates a new controller on the same caches. The old one must have been stopped.
 func (f *surgeFixture) restart() {
 	f.dc.queue.ShutDown()
 	f.newController()
 	f.intercepts = false
 }
 
-// put creates or replaces an object, and waits until everybody knows.
+// put creates or replaces an object, and waits until the caches have it.
 func (f *surgeFixture) put(obj runtime.Object) {
 	f.t.Helper()
 	resource, accessor := f.resourceOf(obj)
@@ -311,7 +311,7 @@ func (f *surgeFixture) resourceOf(obj runtime.Object) (schema.GroupVersionResour
 	return resource, accessor
 }
 
-// request returns the request of a pod as it is now.
+// request returns the current request of a pod.
 func (f *surgeFixture) request(uid string) *coordinationv1alpha1.EvictionRequest {
 	f.t.Helper()
 	request, err := f.client.CoordinationV1alpha1().EvictionRequests(metav1.NamespaceDefault).Get(f.ctx, uid, metav1.GetOptions{})
@@ -321,7 +321,7 @@ func (f *surgeFixture) request(uid string) *coordinationv1alpha1.EvictionRequest
 	return request
 }
 
-// changeRequest has somebody else write to the request of a pod.
+// changeRequest writes to the request of a pod as another client.
 func (f *surgeFixture) changeRequest(uid string, change func(*coordinationv1alpha1.EvictionRequest)) {
 	f.t.Helper()
 	request := f.request(uid)
@@ -329,20 +329,20 @@ func (f *surgeFixture) changeRequest(uid string, change func(*coordinationv1alph
 	f.put(request)
 }
 
-// entry returns what the Deployment controller has reported of a pod.
+// entry returns what the Deployment controller has reported for a pod.
 func (f *surgeFixture) entry(uid string) coordinationv1alpha1.InterceptorStatus {
 	f.t.Helper()
 	synctest.Wait()
 	return f.request(uid).Status.Interceptors[0]
 }
 
-// turnOver is what a metric counts of turns with the same outcome.
+// turnOver is the number and the total duration of the turns with one outcome.
 type turnOver struct {
 	Turns   uint64
 	Seconds float64
 }
 
-// turnsOver returns what was counted by now, by outcome.
+// turnsOver returns the current values of the metric by outcome.
 func turnsOver(t *testing.T) map[metrics.Outcome]turnOver {
 	t.Helper()
 	families, err := legacyregistry.DefaultGatherer.Gather()
@@ -361,7 +361,7 @@ func turnsOver(t *testing.T) map[metrics.Outcome]turnOver {
 	return counted
 }
 
-// turnsOverSince returns what was counted since then, without what was not.
+// turnsOverSince returns the outcomes whose values have changed since before, and by how much.
 func turnsOverSince(t *testing.T, before map[metrics.Outcome]turnOver) map[metrics.Outcome]turnOver {
 	t.Helper()
 	counted := map[metrics.Outcome]turnOver{}
@@ -373,7 +373,7 @@ func turnsOverSince(t *testing.T, before map[metrics.Outcome]turnOver) map[metri
 	return counted
 }
 
-// surgesStarted returns how many extra replicas were counted by now.
+// surgesStarted returns the number of extra replicas counted so far.
 func surgesStarted(t *testing.T) int {
 	t.Helper()
 	families, err := legacyregistry.DefaultGatherer.Gather()
@@ -385,14 +385,14 @@ func surgesStarted(t *testing.T) int {
 			return int(family.GetMetric()[0].GetCounter().GetValue())
 		}
 	}
-	t.Fatal("surges are not counted")
+	t.Fatal("the metric of surges is missing")
 	return 0
 }
 
-// bubbleBegins is the time at which every bubble begins.
+// bubbleBegins is the time at which every bubble starts.
 var bubbleBegins = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// web is a Deployment with one replica that may have one more.
+// web is a Deployment with one replica and a maxSurge of one.
 func web(changes ...func(*apps.Deployment)) *apps.Deployment {
 	d := &apps.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: metav1.NamespaceDefault, UID: "web-uid"},
@@ -420,7 +420,7 @@ func webTemplate() v1.PodTemplateSpec {
 	}
 }
 
-// withReplicas is a Deployment that wants so many, and may have so many more.
+// withReplicas sets the number of replicas and maxSurge.
 func withReplicas(replicas, maxSurge int32) func(*apps.Deployment) {
 	return func(d *apps.Deployment) {
 		d.Spec.Replicas = ptr.To(replicas)
@@ -428,7 +428,7 @@ func withReplicas(replicas, maxSurge int32) func(*apps.Deployment) {
 	}
 }
 
-// web1 is the ReplicaSet of web, at rest.
+// web1 is the ReplicaSet of web, without a surge.
 func web1(changes ...func(*apps.ReplicaSet)) *apps.ReplicaSet {
 	rs := &apps.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
@@ -445,8 +445,7 @@ func web1(changes ...func(*apps.ReplicaSet)) *apps.ReplicaSet {
 	return rs
 }
 
-// sized is a ReplicaSet that has so many replicas, all of them there, for a Deployment that
-// wants so many of it.
+// sized sets the number of replicas, all of them available, and the annotations of the Deployment.
 func sized(replicas, desired, maxReplicas int32) func(*apps.ReplicaSet) {
 	return func(rs *apps.ReplicaSet) {
 		rs.Spec.Replicas = ptr.To(replicas)
@@ -455,15 +454,15 @@ func sized(replicas, desired, maxReplicas int32) func(*apps.ReplicaSet) {
 	}
 }
 
-// annotated is a ReplicaSet with this surge.
+// annotated sets the annotation of a surge.
 func annotated(surge string) func(*apps.ReplicaSet) {
 	return func(rs *apps.ReplicaSet) { rs.Annotations[deploymentutil.EvictionSurgeAnnotation] = surge }
 }
 
-// orphaned is a ReplicaSet whose Deployment was deleted without it.
+// orphaned is a ReplicaSet that has lost its Deployment.
 func orphaned(rs *apps.ReplicaSet) { rs.OwnerReferences = nil }
 
-// webPod is a pod of web-1 that has been serving for an hour.
+// webPod is a pod of web-1 that has been ready for an hour.
 func webPod(name string, changes ...func(*v1.Pod)) *v1.Pod {
 	longAgo := metav1.NewTime(bubbleBegins.Add(-time.Hour))
 	p := &v1.Pod{
@@ -479,7 +478,7 @@ func webPod(name string, changes ...func(*v1.Pod)) *v1.Pod {
 	return p
 }
 
-// starting is a pod that is new and not ready.
+// starting is a new pod that is not ready.
 func starting(p *v1.Pod) {
 	p.CreationTimestamp = metav1.NewTime(bubbleBegins)
 	p.Status = v1.PodStatus{Phase: v1.PodPending}
@@ -493,10 +492,10 @@ func terminating(p *v1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(bubble
 
 func ended(p *v1.Pod) { p.Status.Phase = v1.PodFailed }
 
-// alone is a pod that no controller owns.
+// alone is a pod without a controller.
 func alone(p *v1.Pod) { p.OwnerReferences = nil }
 
-// asks is the request for a pod of that name, where it is the Deployment's turn.
+// asks is the request for a pod of that name. The Deployment is the active interceptor.
 func asks(pod string, changes ...func(*coordinationv1alpha1.EvictionRequest)) *coordinationv1alpha1.EvictionRequest {
 	uid := pod + "-uid"
 	request := &coordinationv1alpha1.EvictionRequest{
@@ -519,17 +518,17 @@ func asks(pod string, changes ...func(*coordinationv1alpha1.EvictionRequest)) *c
 	return request
 }
 
-// notYet is a request where it is somebody else's turn before the Deployment's.
+// notYet makes another interceptor active, before the Deployment.
 func notYet(request *coordinationv1alpha1.EvictionRequest) {
 	request.Status.ActiveInterceptors = []string{"other.example.com"}
 }
 
-// passed is a request where the turn went from the Deployment to the next one.
+// passed makes the next interceptor active, after the Deployment.
 func passed(request *coordinationv1alpha1.EvictionRequest) {
 	passedTo(coordinationv1alpha1.EvictionInterceptorReplicaSet)(request)
 }
 
-// passedTo is a request where the turn went from the Deployment to this interceptor.
+// passedTo makes this interceptor active, after the Deployment.
 func passedTo(interceptor string) func(*coordinationv1alpha1.EvictionRequest) {
 	return func(request *coordinationv1alpha1.EvictionRequest) {
 		request.Status.ActiveInterceptors = []string{interceptor}
@@ -540,7 +539,7 @@ func passedTo(interceptor string) func(*coordinationv1alpha1.EvictionRequest) {
 	}
 }
 
-// holding is a request with a condition that says that it is over.
+// holding sets a condition that ends the request.
 func holding(condition coordinationv1alpha1.EvictionRequestConditionType) func(*coordinationv1alpha1.EvictionRequest) {
 	return func(request *coordinationv1alpha1.EvictionRequest) {
 		request.Status.Conditions = append(request.Status.Conditions, metav1.Condition{Type: string(condition), Status: metav1.ConditionTrue, Reason: "Tested"})

@@ -27,113 +27,116 @@ import (
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// brokenAfter is how long a pod must not have been ready to count as broken. A shorter time
-// would give up a pod for one missed readiness probe.
+// brokenAfter is how long a pod must have been unready to count as broken. With a shorter time,
+// one missed readiness probe would be enough.
 const brokenAfter = 30 * time.Second
 
-// turn is how far an eviction request of a pod concerns its Deployment.
+// turn says how an eviction request of a pod concerns the Deployment of the pod.
 type turn int
 
 const (
-	// notAsked: no request, or one where it is not the Deployment's turn yet, or canceled.
+	// notAsked: there is no request, or it is canceled, or the Deployment is not yet active.
 	notAsked turn = iota
-	// ourTurn: the request waits for the Deployment.
+	// ourTurn: the Deployment is the active interceptor.
 	ourTurn
-	// passedOn: the Deployment had its turn, and another interceptor works on the pod.
+	// passedOn: the Deployment has completed, and another interceptor is active.
 	passedOn
-	// evicting: the Deployment had its turn, and all that is left is the eviction. The pod may
-	// go at any moment.
+	// evicting: the Deployment has completed, and only the eviction remains. The pod may
+	// terminate at any moment.
 	evicting
 )
 
-// surgePod is what the surge has to know of a pod that lives: one that neither terminates
-// nor has ended.
+// surgePod is what nextSurge needs to know about a living pod. A pod is living if it neither
+// terminates nor has finished.
 type surgePod struct {
 	uid     types.UID
 	created time.Time
-	// available is as in the status of the ReplicaSet: ready for spec.minReadySeconds.
+	// available has the same meaning as in the status of the ReplicaSet: ready for
+	// spec.minReadySeconds.
 	available bool
-	// broken is true if the pod has not been ready for brokenAfter.
+	// broken is true if the pod has been unready for brokenAfter or, if it may still be starting,
+	// for the progress deadline. See brokenSince.
 	broken bool
 	turn   turn
 	// since is when the Deployment's turn began; zero if it has not had one.
 	since time.Time
 }
 
-// surgeState is one ReplicaSet as the surge sees it.
+// surgeState is the input of nextSurge for one ReplicaSet.
 type surgeState struct {
-	// wanted is how many replicas the Deployment wants, without a surge.
+	// wanted is the number of replicas that the Deployment wants, without a surge.
 	wanted int
-	// room is how many extra replicas there may be.
+	// room is the number of extra replicas that are allowed.
 	room int
-	// kept is what is recorded on the ReplicaSet.
-	kept deploymentutil.EvictionSurge
-	// pods are those that live.
+	// recorded is the surge that is recorded on the ReplicaSet.
+	recorded deploymentutil.EvictionSurge
+	// pods are the living pods.
 	pods []surgePod
-	// coming is how many pods more are about to be created.
-	coming int
-	// behind is true if the status may count pods that are not there any more, or not yet, and
-	// shrinking if it may count more than there are to be.
+	// toCreate is the number of pods that the ReplicaSet has yet to create.
+	toCreate int
+	// behind is true if the status may not match the existing pods. shrinking is true if the
+	// status may count more pods than spec.replicas.
 	behind, shrinking bool
 }
 
-// nextSurge returns what should be recorded on a ReplicaSet. It follows from what is there
-// alone, so that a second sync, or one after a restart, changes nothing.
+// nextSurge returns the surge to record on a ReplicaSet. The result depends on the observed state
+// alone, so that a second sync, or a sync after a restart, changes nothing.
 //
-// There is an extra replica for each pod that is to leave, as far as there is room. Pods
-// leave when their replacements are available: spec.replicas falls, and the pods that the
-// record names go first.
+// Each pod that should leave gets an extra replica, within the room. Pods leave when their
+// replacements are available: spec.replicas falls, and the ReplicaSet deletes the pods listed in
+// the record first.
 func nextSurge(now time.Time, s surgeState) deploymentutil.EvictionSurge {
 	leaving := s.leaving()
 	surge := min(s.toLeave()-len(leaving), s.room, s.wanted)
 	if len(leaving) > 0 {
-		// So small that all of them go. More extra replicas come when they have gone.
-		surge = min(surge, len(s.pods)+s.coming-len(leaving)-s.wanted)
+		// Small enough that the ReplicaSet deletes all leaving pods. The surge grows again
+		// afterwards.
+		surge = min(surge, len(s.pods)+s.toCreate-len(leaving)-s.wanted)
 	}
-	next := deploymentutil.EvictionSurge{Surge: int32(max(surge, 0)), Since: s.kept.Since}
+	next := deploymentutil.EvictionSurge{Surge: int32(max(surge, 0)), Since: s.recorded.Since}
 	for _, pod := range leaving {
 		next.Leaving = append(next.Leaving, pod.uid)
 	}
-	next.Ending = next.Surge < s.kept.Surge || s.kept.Ending && s.shrinking
-	begins := next.Surge > 0 && s.kept.Surge == 0 && s.kept.Since.IsZero()
+	next.Ending = next.Surge < s.recorded.Surge || s.recorded.Ending && s.shrinking
+	begins := next.Surge > 0 && s.recorded.Surge == 0 && s.recorded.Since.IsZero()
 	left := s.left()
 	if s.behind {
-		// They stay in the record until they are not counted any more, to be removed together
+		// Keep them recorded until the status no longer counts them. They are removed together
 		// with Ending.
 		next.Leaving = append(next.Leaving, left[:min(len(left), deploymentutil.MaxLeaving-len(next.Leaving))]...)
 		left = nil
 	}
 	slices.Sort(next.Leaving)
-	// Only a pod that has made way is progress: a surge that comes and goes while no pod leaves
-	// must end in giving up.
+	// Only a pod that has left counts as progress. A surge that starts and ends again while no pod
+	// leaves must reach its deadline.
 	if begins || len(left) > 0 {
 		next.Since = metav1.NewTime(now.Truncate(time.Second))
 	}
 	return next
 }
 
-// left returns the pods that were to make way and have done so.
+// left returns the recorded pods that no longer live.
 func (s surgeState) left() []types.UID {
-	return slices.DeleteFunc(slices.Clone(s.kept.Leaving), s.isLiving)
+	return slices.DeleteFunc(slices.Clone(s.recorded.Leaving), s.isLiving)
 }
 
-// stillThere counts the pods that were to make way and live.
-func (s surgeState) stillThere() int { return len(s.kept.Leaving) - len(s.left()) }
+// stillLiving counts the recorded pods that still live.
+func (s surgeState) stillLiving() int { return len(s.recorded.Leaving) - len(s.left()) }
 
 func (s surgeState) isLiving(uid types.UID) bool {
 	return slices.ContainsFunc(s.pods, func(pod surgePod) bool { return pod.uid == uid })
 }
 
-// leaving returns the pods that can go now: as many as are available beyond what is wanted,
-// and broken ones whose replacements exist. A pod that the Deployment has given up goes as
-// well, when its replacement becomes available late; but not while another interceptor works
-// on it.
+// leaving returns the pods that can leave now: one for each available pod beyond the wanted
+// number, and broken ones whose replacements exist. This includes pods whose turn has ended
+// without an available replacement, if one becomes available later, unless another interceptor
+// is active for the pod.
 //
-// A broken pod that is not asked to leave holds the others up, until the deadline of their
-// turns: from the outside it looks like a replacement that is slow to start.
+// A broken pod that is not asked to leave blocks the other pods until the deadline of their
+// turns: it cannot be distinguished from a replacement that is slow to start.
 func (s surgeState) leaving() []surgePod {
 	if s.wanted == 0 {
-		return nil // They go anyway, all of them.
+		return nil // The ReplicaSet deletes all pods anyway.
 	}
 	var candidates []surgePod
 	available, broken := 0, 0
@@ -146,7 +149,7 @@ func (s surgeState) leaving() []surgePod {
 		}
 		candidates = append(candidates, pod)
 		if pod.broken {
-			broken++ // It does not serve.
+			broken++ // It does not serve, so it needs no available replacement.
 		}
 	}
 	spare := max(available-s.wanted, 0)
@@ -160,8 +163,8 @@ func (s surgeState) leaving() []surgePod {
 	return candidates[:count]
 }
 
-// toLeave counts the pods that are to leave, from the Deployment's turn on. One that was
-// passed on keeps its extra replica, which takes its place when it goes.
+// toLeave counts the pods that should leave, from the start of the Deployment's turn. A pod whose
+// request was passed on keeps its extra replica, which replaces it when it leaves.
 func (s surgeState) toLeave() int {
 	count := 0
 	for _, pod := range s.pods {
@@ -172,7 +175,7 @@ func (s surgeState) toLeave() int {
 	return count
 }
 
-// replaced returns how many of the extra replicas have become available.
+// replaced returns the number of extra replicas that are available.
 func (s surgeState) replaced() int {
 	available := 0
 	for _, pod := range s.pods {
@@ -180,7 +183,7 @@ func (s surgeState) replaced() int {
 			available++
 		}
 	}
-	return min(int(s.kept.Surge), max(available-s.wanted, 0))
+	return min(int(s.recorded.Surge), max(available-s.wanted, 0))
 }
 
 func compareBool(a, b bool) int {

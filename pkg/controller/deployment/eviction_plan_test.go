@@ -35,7 +35,7 @@ var (
 	later = began.Add(5 * time.Minute)
 )
 
-// pod describes one in a few words: serving, starting, broken; asked, passed.
+// pod builds a pod from words: serving, starting or broken; asked, passed or evicting.
 func pod(name string, words ...string) surgePod {
 	p := surgePod{uid: types.UID(name), created: began.Add(-time.Hour)}
 	for _, word := range words {
@@ -60,12 +60,12 @@ func pod(name string, words ...string) surgePod {
 	return p
 }
 
-func kept(surge int32, leaving ...types.UID) deploymentutil.EvictionSurge {
+func recorded(surge int32, leaving ...types.UID) deploymentutil.EvictionSurge {
 	return deploymentutil.EvictionSurge{Surge: surge, Leaving: leaving, Since: metav1.NewTime(began)}
 }
 
 func begun(surge int32, leaving ...types.UID) deploymentutil.EvictionSurge {
-	s := kept(surge, leaving...)
+	s := recorded(surge, leaving...)
 	s.Since = metav1.NewTime(later)
 	return s
 }
@@ -74,92 +74,92 @@ func TestNextSurge(t *testing.T) {
 	none := deploymentutil.EvictionSurge{}
 	tests := map[string]struct {
 		wanted, room int
-		kept         deploymentutil.EvictionSurge
+		recorded     deploymentutil.EvictionSurge
 		pods         []surgePod
-		coming       int
+		toCreate     int
 		want         deploymentutil.EvictionSurge
 	}{
-		"nobody is asked": {wanted: 1, room: 1, pods: []surgePod{pod("a", "serving")}, want: none},
+		"no pod is asked": {wanted: 1, room: 1, pods: []surgePod{pod("a", "serving")}, want: none},
 
-		// One replica, from the beginning to the end.
+		// One replica, from the start to the end of the surge.
 		"one replica is asked to leave":              {wanted: 1, room: 1, pods: []surgePod{pod("a", "serving", "asked")}, want: begun(1)},
-		"its replacement is not there yet":           {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked")}, want: kept(1)},
-		"its replacement starts":                     {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "starting")}, want: kept(1)},
-		"its replacement serves":                     {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: kept(0, "a")},
-		"looking again changes nothing":              {wanted: 1, room: 1, kept: kept(0, "a"), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: kept(0, "a")},
-		"the pod has made way":                       {wanted: 1, room: 1, kept: kept(0, "a"), pods: []surgePod{pod("b", "serving")}, want: begun(0)},
-		"the replacement breaks before the pod goes": {wanted: 1, room: 1, kept: kept(0, "a"), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "starting")}, want: kept(1)},
-		"the replacement was taken instead":          {wanted: 1, room: 1, kept: kept(0, "a"), pods: []surgePod{pod("a", "serving", "asked")}, want: kept(1)},
+		"its replacement is not created yet":         {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked")}, want: recorded(1)},
+		"its replacement starts":                     {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "starting")}, want: recorded(1)},
+		"its replacement serves":                     {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: recorded(0, "a")},
+		"another sync changes nothing":               {wanted: 1, room: 1, recorded: recorded(0, "a"), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: recorded(0, "a")},
+		"the pod has left":                           {wanted: 1, room: 1, recorded: recorded(0, "a"), pods: []surgePod{pod("b", "serving")}, want: begun(0)},
+		"the replacement breaks before the pod goes": {wanted: 1, room: 1, recorded: recorded(0, "a"), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "starting")}, want: recorded(1)},
+		"the replacement was deleted instead":        {wanted: 1, room: 1, recorded: recorded(0, "a"), pods: []surgePod{pod("a", "serving", "asked")}, want: recorded(1)},
 
-		// Who may stay.
-		"called off while the replacement starts": {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving"), pod("b", "starting")}, want: kept(0)},
-		"called off while the pod is to go":       {wanted: 1, room: 1, kept: kept(0, "a"), pods: []surgePod{pod("a", "serving"), pod("b", "serving")}, want: kept(0)},
-		"one of two is called off":                {wanted: 2, room: 2, kept: kept(2), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving"), pod("c", "starting"), pod("d", "starting")}, want: kept(1)},
-		"one of two is called off when both replacements serve": {wanted: 2, room: 2, kept: kept(2),
-			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving"), pod("c", "serving"), pod("d", "serving")}, want: kept(0, "a")},
+		// Canceled evictions.
+		"canceled while the replacement starts": {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving"), pod("b", "starting")}, want: recorded(0)},
+		"canceled while the pod is leaving":     {wanted: 1, room: 1, recorded: recorded(0, "a"), pods: []surgePod{pod("a", "serving"), pod("b", "serving")}, want: recorded(0)},
+		"one of two is canceled":                {wanted: 2, room: 2, recorded: recorded(2), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving"), pod("c", "starting"), pod("d", "starting")}, want: recorded(1)},
+		"one of two is canceled when both replacements serve": {wanted: 2, room: 2, recorded: recorded(2),
+			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving"), pod("c", "serving"), pod("d", "serving")}, want: recorded(0, "a")},
 
-		// Several at once.
+		// Several pods.
 		"more than there is room for": {wanted: 4, room: 2, pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving", "asked"), pod("d", "serving")}, want: begun(2)},
-		"those that were asked first go first": {wanted: 3, room: 1, kept: kept(1),
-			pods: []surgePod{pod("a", "serving", "asked-later"), pod("b", "serving", "asked"), pod("c", "serving"), pod("d", "serving")}, want: kept(0, "b")},
-		"one of two replacements serves: so that one goes, the other does not": {wanted: 2, room: 2, kept: kept(2),
-			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving"), pod("d", "starting")}, want: kept(1, "a")},
-		"one of two replacements serves, the other cannot be created": {wanted: 2, room: 2, kept: kept(2),
-			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving")}, want: kept(0, "a")},
-		"one has gone, the other goes": {wanted: 2, room: 2, kept: kept(0, "a", "b"),
+		"those that were asked first go first": {wanted: 3, room: 1, recorded: recorded(1),
+			pods: []surgePod{pod("a", "serving", "asked-later"), pod("b", "serving", "asked"), pod("c", "serving"), pod("d", "serving")}, want: recorded(0, "b")},
+		"one of two replacements serves: so that one goes, the other does not": {wanted: 2, room: 2, recorded: recorded(2),
+			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving"), pod("d", "starting")}, want: recorded(1, "a")},
+		"one of two replacements serves, the other cannot be created": {wanted: 2, room: 2, recorded: recorded(2),
+			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving")}, want: recorded(0, "a")},
+		"one has gone, the other goes": {wanted: 2, room: 2, recorded: recorded(0, "a", "b"),
 			pods: []surgePod{pod("b", "serving", "asked"), pod("c", "serving"), pod("d", "serving")}, want: begun(0, "b")},
-		"a replacement that is about to be created stays extra": {wanted: 2, room: 2, kept: kept(2), coming: 1,
-			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving")}, want: kept(1, "a")},
-		"the next one, when the first has gone": {wanted: 2, room: 1, kept: kept(0, "a"),
+		"a replacement that is about to be created stays extra": {wanted: 2, room: 2, recorded: recorded(2), toCreate: 1,
+			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving")}, want: recorded(1, "a")},
+		"the next one, when the first has gone": {wanted: 2, room: 1, recorded: recorded(0, "a"),
 			pods: []surgePod{pod("b", "serving", "asked"), pod("c", "serving")}, want: begun(1)},
-		"a pod that starts is among those that are wanted": {wanted: 3, room: 1, kept: kept(1),
-			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving"), pod("c", "starting"), pod("d", "serving")}, want: kept(1)},
-		"the replacement is asked, too": {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked-later")}, want: kept(0, "a")},
+		"a pod that starts is among those that are wanted": {wanted: 3, room: 1, recorded: recorded(1),
+			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving"), pod("c", "starting"), pod("d", "serving")}, want: recorded(1)},
+		"the replacement is asked, too": {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked-later")}, want: recorded(0, "a")},
 
 		// Broken pods.
-		"a broken pod goes as soon as there is another": {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "broken", "asked"), pod("b", "starting")}, want: kept(0, "a")},
-		"not before": {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "broken", "asked")}, want: kept(1)},
-		"broken ones before those that are not ready for a moment": {wanted: 2, room: 1, kept: kept(1),
-			pods: []surgePod{pod("a", "asked"), pod("b", "broken", "asked-later"), pod("c", "serving")}, want: kept(0, "b")},
-		"those that do not serve before those that do": {wanted: 2, room: 2, kept: kept(2),
-			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "asked-later"), pod("c", "serving"), pod("d", "serving")}, want: kept(1, "b")},
-		"broken ones first": {wanted: 2, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "broken", "asked-later"), pod("c", "starting")}, want: kept(0, "b")},
-		"a broken one that may stay holds up the others": {wanted: 2, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "broken"), pod("c", "serving")}, want: kept(1)},
-		"not ready for a moment is not broken":           {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "asked"), pod("b", "serving")}, want: kept(1)},
+		"a broken pod goes as soon as there is another": {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "broken", "asked"), pod("b", "starting")}, want: recorded(0, "a")},
+		"but not before": {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "broken", "asked")}, want: recorded(1)},
+		"broken ones before briefly unready ones": {wanted: 2, room: 1, recorded: recorded(1),
+			pods: []surgePod{pod("a", "asked"), pod("b", "broken", "asked-later"), pod("c", "serving")}, want: recorded(0, "b")},
+		"those that do not serve before those that do": {wanted: 2, room: 2, recorded: recorded(2),
+			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "asked-later"), pod("c", "serving"), pod("d", "serving")}, want: recorded(1, "b")},
+		"broken ones first": {wanted: 2, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "broken", "asked-later"), pod("c", "starting")}, want: recorded(0, "b")},
+		"a broken one that is not asked blocks the others": {wanted: 2, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "broken"), pod("c", "serving")}, want: recorded(1)},
+		"briefly unready is not broken":                    {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "asked"), pod("b", "serving")}, want: recorded(1)},
 
-		// Passed on.
-		"a pod that was passed on keeps its replacement":      {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "passed"), pod("b", "starting")}, want: kept(1)},
-		"also when that serves: another interceptor works":    {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "passed"), pod("b", "serving")}, want: kept(1)},
-		"one that waits for its eviction has its replacement": {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "evicting"), pod("b", "starting")}, want: kept(1)},
-		"and goes when that serves":                           {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "evicting"), pod("b", "serving")}, want: kept(0, "a")},
-		"and goes broken as soon as that exists":              {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("a", "broken", "evicting"), pod("b", "starting")}, want: kept(0, "a")},
-		"before those that were asked later":                  {wanted: 2, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked-later"), pod("b", "serving", "evicting"), pod("c", "serving")}, want: kept(0, "b")},
-		"which takes its place when it has gone":              {wanted: 1, room: 1, kept: kept(1), pods: []surgePod{pod("b", "starting")}, want: kept(0)},
-		"one that was passed on does not keep others waiting": {wanted: 2, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "passed"), pod("b", "serving", "asked"), pod("c", "serving")}, want: kept(0, "b")},
+		// Requests that were passed on.
+		"a pod that was passed on keeps its replacement":       {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "passed"), pod("b", "starting")}, want: recorded(1)},
+		"also when that serves: another interceptor is active": {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "passed"), pod("b", "serving")}, want: recorded(1)},
+		"one that waits for its eviction has its replacement":  {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "evicting"), pod("b", "starting")}, want: recorded(1)},
+		"and goes when that serves":                            {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "evicting"), pod("b", "serving")}, want: recorded(0, "a")},
+		"and goes broken as soon as that exists":               {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "broken", "evicting"), pod("b", "starting")}, want: recorded(0, "a")},
+		"before those that were asked later":                   {wanted: 2, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked-later"), pod("b", "serving", "evicting"), pod("c", "serving")}, want: recorded(0, "b")},
+		"which takes its place when it has gone":               {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("b", "starting")}, want: recorded(0)},
+		"one that was passed on does not keep others waiting":  {wanted: 2, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "passed"), pod("b", "serving", "asked"), pod("c", "serving")}, want: recorded(0, "b")},
 
-		// What the Deployment wants changes.
-		"no room any more, the replacement starts": {wanted: 1, room: 0, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "starting")}, want: kept(0)},
-		"no room any more, the replacement serves": {wanted: 1, room: 0, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: kept(0, "a")},
-		"scaled down to 0":                         {wanted: 0, room: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: kept(0)},
-		"scaled down: those that are asked go":     {wanted: 1, room: 1, pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: kept0("a")},
-		"scaled down by more: so do others":        {wanted: 1, room: 5, pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving"), pod("c", "serving")}, want: kept0("a")},
-		"not more extra ones than are wanted":      {wanted: 1, room: 5, pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "passed"), pod("c", "starting")}, want: begun(1, "a")},
+		// The size of the Deployment changes.
+		"no more room, the replacement starts": {wanted: 1, room: 0, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "starting")}, want: recorded(0)},
+		"no more room, the replacement serves": {wanted: 1, room: 0, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: recorded(0, "a")},
+		"scaled down to 0":                     {wanted: 0, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: recorded(0)},
+		"scaled down: those that are asked go": {wanted: 1, room: 1, pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: kept0("a")},
+		"scaled down by more: so do others":    {wanted: 1, room: 5, pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving"), pod("c", "serving")}, want: kept0("a")},
+		"not more extra ones than are wanted":  {wanted: 1, room: 5, pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "passed"), pod("c", "starting")}, want: begun(1, "a")},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := nextSurge(later, surgeState{wanted: tc.wanted, room: tc.room, kept: tc.kept, pods: tc.pods, coming: tc.coming})
+			got := nextSurge(later, surgeState{wanted: tc.wanted, room: tc.room, recorded: tc.recorded, pods: tc.pods, toCreate: tc.toCreate})
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(deploymentutil.EvictionSurge{}, "Ending")); diff != "" {
 				t.Errorf("unexpected surge (-want, +got):\n%s", diff)
 			}
-			if less := got.Surge < tc.kept.Surge; got.Ending != less {
+			if less := got.Surge < tc.recorded.Surge; got.Ending != less {
 				t.Errorf("ending is %v, want %v", got.Ending, less)
 			}
 		})
 	}
 }
 
-// What was extra is ending until the status does not count it any more. A pod that has left
-// stays in the record until it is not counted, and only then is progress.
+// Extra replicas are ending until the status no longer counts them. A pod that has left stays in
+// the record until the status no longer counts it, and only then counts as progress.
 func TestEnding(t *testing.T) {
 	ending := func(s deploymentutil.EvictionSurge) deploymentutil.EvictionSurge {
 		s.Ending = true
@@ -167,25 +167,25 @@ func TestEnding(t *testing.T) {
 	}
 	left, asked := []surgePod{pod("b", "serving")}, []surgePod{pod("b", "serving", "asked")}
 	tests := map[string]struct {
-		kept              deploymentutil.EvictionSurge
+		recorded          deploymentutil.EvictionSurge
 		behind, shrinking bool
 		pods              []surgePod
 		want              deploymentutil.EvictionSurge
 	}{
-		"given back":           {kept: kept(1), pods: left, want: ending(kept(0))},
-		"still counted":        {kept: ending(kept(0)), shrinking: true, pods: left, want: ending(kept(0))},
-		"not counted any more": {kept: ending(kept(0)), pods: left, want: kept(0)},
-		"too many are counted for another reason": {kept: kept(0), shrinking: true, pods: left, want: kept(0)},
-		"a pod has left, and is counted":          {kept: ending(kept(0, "a")), behind: true, shrinking: true, pods: left, want: ending(kept(0, "a"))},
-		"it is not counted any more":              {kept: ending(kept(0, "a")), pods: left, want: begun(0)},
-		"it is not counted, another one is":       {kept: ending(kept(0, "a")), shrinking: true, pods: left, want: ending(begun(0))},
-		"a pod has left, the next one is to":      {kept: ending(kept(0, "a")), behind: true, shrinking: true, pods: asked, want: ending(kept(1, "a"))},
-		"it is not counted, the next one is to":   {kept: ending(kept(0, "a")), pods: asked, want: begun(1)},
-		"counted, and called off":                 {kept: ending(kept(0, "a")), behind: true, shrinking: true, pods: []surgePod{pod("a", "serving"), pod("b", "serving")}, want: ending(kept(0))},
+		"reverted":          {recorded: recorded(1), pods: left, want: ending(recorded(0))},
+		"still counted":     {recorded: ending(recorded(0)), shrinking: true, pods: left, want: ending(recorded(0))},
+		"no longer counted": {recorded: ending(recorded(0)), pods: left, want: recorded(0)},
+		"too many are counted for another reason": {recorded: recorded(0), shrinking: true, pods: left, want: recorded(0)},
+		"a pod has left, and is counted":          {recorded: ending(recorded(0, "a")), behind: true, shrinking: true, pods: left, want: ending(recorded(0, "a"))},
+		"it is no longer counted":                 {recorded: ending(recorded(0, "a")), pods: left, want: begun(0)},
+		"it is not counted, another one is":       {recorded: ending(recorded(0, "a")), shrinking: true, pods: left, want: ending(begun(0))},
+		"a pod has left, the next one is to":      {recorded: ending(recorded(0, "a")), behind: true, shrinking: true, pods: asked, want: ending(recorded(1, "a"))},
+		"it is not counted, the next one is to":   {recorded: ending(recorded(0, "a")), pods: asked, want: begun(1)},
+		"counted, and canceled":                   {recorded: ending(recorded(0, "a")), behind: true, shrinking: true, pods: []surgePod{pod("a", "serving"), pod("b", "serving")}, want: ending(recorded(0))},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := nextSurge(later, surgeState{wanted: 1, room: 1, kept: tc.kept, pods: tc.pods, behind: tc.behind, shrinking: tc.shrinking})
+			got := nextSurge(later, surgeState{wanted: 1, room: 1, recorded: tc.recorded, pods: tc.pods, behind: tc.behind, shrinking: tc.shrinking})
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("unexpected surge (-want, +got):\n%s", diff)
 			}
@@ -193,18 +193,18 @@ func TestEnding(t *testing.T) {
 	}
 }
 
-// The names of pods that have left take no place of those that are to leave.
+// Pods that have left do not displace leaving pods from the record.
 func TestLeftPodsAreBounded(t *testing.T) {
 	state := surgeState{wanted: 1, room: 1, behind: true, pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}}
 	for i := range deploymentutil.MaxLeaving {
-		state.kept.Leaving = append(state.kept.Leaving, types.UID(fmt.Sprint(i)))
+		state.recorded.Leaving = append(state.recorded.Leaving, types.UID(fmt.Sprint(i)))
 	}
 	if got := nextSurge(later, state).Leaving; len(got) != deploymentutil.MaxLeaving || !slices.Contains(got, "a") {
-		t.Errorf("%d pods are recorded, want %d with the one that is to leave", len(got), deploymentutil.MaxLeaving)
+		t.Errorf("%d pods are recorded, want %d including the leaving one", len(got), deploymentutil.MaxLeaving)
 	}
 }
 
-// kept0 is a record that has no beginning: nothing was extra.
+// kept0 is a record without a start time: no replica was extra.
 func kept0(leaving ...types.UID) deploymentutil.EvictionSurge {
 	return deploymentutil.EvictionSurge{Leaving: leaving}
 }
@@ -224,10 +224,10 @@ func TestReplaced(t *testing.T) {
 		state surgeState
 		want  int
 	}{
-		"none yet":            {surgeState{wanted: 1, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "starting")}}, 0},
-		"one of two":          {surgeState{wanted: 2, kept: kept(2), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving")}}, 1},
-		"no more than extra":  {surgeState{wanted: 1, kept: kept(1), pods: []surgePod{pod("a", "serving"), pod("b", "serving"), pod("c", "serving")}}, 1},
-		"not even the wanted": {surgeState{wanted: 3, kept: kept(1), pods: []surgePod{pod("a", "serving", "asked")}}, 0},
+		"none yet":            {surgeState{wanted: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "starting")}}, 0},
+		"one of two":          {surgeState{wanted: 2, recorded: recorded(2), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving")}}, 1},
+		"no more than extra":  {surgeState{wanted: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving"), pod("b", "serving"), pod("c", "serving")}}, 1},
+		"not even the wanted": {surgeState{wanted: 3, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked")}}, 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

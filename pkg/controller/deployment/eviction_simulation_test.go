@@ -58,9 +58,9 @@ import (
 	testsimulation "k8s.io/kubernetes/test/utils/simulation"
 )
 
-// simulation is a cluster with one Deployment, in which the real syncDeployment runs on
-// caches that lag, and everybody else is played: the ReplicaSet controller, the kubelets,
-// who asks pods to leave, and who changes the Deployment.
+// simulation is a cluster with one Deployment. It runs the real syncDeployment on caches that lag,
+// and simulates the other clients: the ReplicaSet controller, the kubelets, the requesters, and the
+// users who change the Deployment.
 type simulation struct {
 	t      *testing.T
 	random *rand.Rand
@@ -76,32 +76,31 @@ type simulation struct {
 	pods        map[string]*v1.Pod
 	requests    map[string]*coordinationv1alpha1.EvictionRequest
 
-	// calm forbids everything but evictions: the Deployment must not notice any of them.
+	// calm allows nothing but evictions, which the status of the Deployment must not show.
 	calm bool
-	// sick are pods that never become ready, and slow those that take until then, which may be
-	// long after the Deployment has given up.
+	// sick are the pods that never become ready. slow has the time at which a pod becomes ready,
+	// which may be long after its turn was given up.
 	sick map[string]bool
 	slow map[string]time.Time
-	// created counts the pods that were ever there, first those of the beginning, and asked how
-	// often one was asked to leave.
+	// created counts all pods, first is its value after the start, and asked counts the requests.
 	created, first, asked int
-	// unknowing counts those of them that the ReplicaSet controller would not have created, had
-	// it known of the requests by then.
+	// unknowing counts the pods that the ReplicaSet controller would not have created if it had
+	// known the requests.
 	unknowing int
-	// refusing has the API server refuse some writes, full the quota have no room for more pods,
-	// and stuck pods not be deleted.
+	// refusing makes the API server reject some writes, full makes the quota reject all pods, and
+	// stuck prevents the deletion of pods.
 	refusing, full, stuck bool
-	// synced tells that the controller knows all requests, since its last start.
+	// synced is true once the controller knows all requests, since its last start.
 	synced bool
-	// spreads tells that the running sync changes several ReplicaSets by their proportions.
+	// spreads is true if the running sync scales several ReplicaSets proportionally.
 	spreads bool
-	// ours is the surger while an older controller manager runs, which has none.
+	// ours is the surger that is replaced while an older controller manager without one runs.
 	ours *surger
-	// rolls tells that there was a rollout.
+	// rolls is true if there was a rollout.
 	rolls bool
-	// lowest is the least number of available pods that anybody has been content with lately.
+	// lowest is the lowest number of available pods that was recently allowed.
 	lowest int
-	// healed tells that no more pods fall sick.
+	// healed is true if all new pods become ready.
 	healed bool
 }
 
@@ -170,7 +169,7 @@ func newSimulation(t *testing.T, seed int64, calm bool) *simulation {
 	}
 	s.dc.surger = s.newSurger()
 	s.refresh(true)
-	for range 50 { // A Deployment that has come to rest.
+	for range 50 { // Let the Deployment settle.
 		s.sync()
 		s.replicaSetController()
 		s.kubelet()
@@ -185,24 +184,24 @@ func (s *simulation) newSurger() *surger {
 	return &surger{
 		dc: s.dc, client: s.dc.client, clock: clock.RealClock{}, requests: s.caches.Coordination().V1alpha1().EvictionRequests().Informer().GetIndexer(),
 		requestsSynced: func() bool { return s.synced },
-		moves:          map[types.UID]*move{}, progress: map[types.UID]progress{}, doubts: map[types.UID]map[string]doubt{}, written: newConsistencyStore(s.caches.Apps().V1().ReplicaSets()),
-		rolled: newConsistencyStore(s.caches.Apps().V1().ReplicaSets()),
+		openTurns:      map[types.UID]*openTurn{}, progress: map[types.UID]progress{}, uncertainWrites: map[types.UID]map[string]uncertainWrite{}, surgeWrites: newConsistencyStore(s.caches.Apps().V1().ReplicaSets()),
+		rolloutWrites: newConsistencyStore(s.caches.Apps().V1().ReplicaSets()),
 	}
 }
 
-// restart begins anew with caches that are up to date, but for the requests.
+// restart creates a surger on caches that are up to date, except for the requests.
 func (s *simulation) restart() {
-	s.note("the controller starts")
+	s.note("the controller restarts")
 	s.ours, s.synced = nil, false
 	s.dc.surger = s.newSurger()
 	s.refresh(true)
 }
 
-// older has a controller manager run that knows nothing of surges, until restart.
+// older runs a controller manager without surges until restart is called.
 func (s *simulation) older() {
 	s.note("an older controller manager runs")
 	s.ours, s.dc.surger = s.dc.surger, nil
-	s.rolls = true // It takes pods in its own order.
+	s.rolls = true // It deletes pods in its own order.
 	s.refresh(true)
 }
 
@@ -228,7 +227,7 @@ func (s *simulation) nextVersion() string {
 	return strconv.Itoa(s.version + 1)
 }
 
-// react is the API server, as far as the controller uses it.
+// react implements the parts of the API server that the controller uses.
 func (s *simulation) react(action core.Action) (bool, runtime.Object, error) {
 	switch a := action.(type) {
 	case core.UpdateActionImpl:
@@ -262,7 +261,7 @@ func (s *simulation) updateReplicaSet(rs *apps.ReplicaSet) (bool, runtime.Object
 		return true, nil, apierrors.NewConflict(apps.Resource("replicasets"), rs.Name, fmt.Errorf("it has changed"))
 	}
 	if s.refusing && s.random.Intn(2) == 0 {
-		s.note("a write of %s is refused", rs.Name)
+		s.note("a write of %s is rejected", rs.Name)
 		return true, nil, apierrors.NewForbidden(apps.Resource("replicasets"), rs.Name, fmt.Errorf("refused"))
 	}
 	before := s.sum()
@@ -280,19 +279,19 @@ func (s *simulation) updateReplicaSet(rs *apps.ReplicaSet) (bool, runtime.Object
 	return true, updated.DeepCopy(), nil
 }
 
-// isSpread tells whether a write may be one of those by which a ReplicaSet without a surge gets its
-// share of another maximum. Of these, the first may add what the next ones take away: what
-// must hold is the sum of all.
+// isSpread reports whether a write may be part of proportional scaling after a change of the
+// maximum. The first of these writes may add what the next ones remove, so only the sum of all of
+// them is checked.
 func isSpread(stored, updated *apps.ReplicaSet) bool {
 	const surge, maximum = deploymentutil.EvictionSurgeAnnotation, deploymentutil.MaxReplicasAnnotation
 	return *stored.Spec.Replicas > 0 && stored.Annotations[surge] == updated.Annotations[surge] && stored.Annotations[maximum] != updated.Annotations[maximum]
 }
 
-// checkSum holds that a write makes no more replicas than the strategy allows.
+// checkSum checks that a write does not create more replicas than the strategy allows.
 func (s *simulation) checkSum(before int32) {
 	d := s.cachedDeployment()
 	if !deploymentutil.IsRollingUpdate(d) {
-		return // Recreate looks at nothing but its cache when it creates.
+		return // Recreate creates based on its cache alone.
 	}
 	allowed := *d.Spec.Replicas + deploymentutil.MaxSurge(*d)
 	if sum := s.sum(); sum > max(before, allowed) && !s.isOverlooked(sum-before, allowed) {
@@ -301,13 +300,13 @@ func (s *simulation) checkSum(before int32) {
 	}
 }
 
-// isOverlooked tells whether a rollout adds replicas only because its cache lacks others that it
-// has made before. A rollout has never waited for its cache; what must is whatever has to do
-// with a surge.
+// isOverlooked reports whether a rollout adds replicas only because its cache lacks replicas that
+// it created before. Upstream's rollout does not wait for its cache; only what concerns a surge
+// must.
 func (s *simulation) isOverlooked(added, allowed int32) bool {
 	for _, rs := range s.replicaSets {
-		// An older controller manager knows of no surge, and a record of no extra replicas, such as
-		// a forged one whose removal is refused, has no part in what a rollout does.
+		// An older controller manager ignores the annotation. A record without extra replicas, such
+		// as a forged one whose removal is refused, does not affect a rollout.
 		if surge, err := deploymentutil.EvictionSurgeOf(rs, math.MaxInt32); err == nil && surge.Surge > 0 && s.dc.surger != nil {
 			return false
 		}
@@ -348,8 +347,8 @@ func (s *simulation) updateDeployment(d *apps.Deployment, subresource string) (b
 	return true, updated.DeepCopy(), nil
 }
 
-// checkUnnoticed holds that evictions alone change nothing in a Deployment's status but
-// their own condition.
+// checkUnnoticed checks that evictions change nothing in the status of a Deployment except their
+// own condition.
 func (s *simulation) checkUnnoticed(d *apps.Deployment) {
 	for _, conditionType := range []apps.DeploymentConditionType{apps.DeploymentAvailable, apps.DeploymentProgressing} {
 		before := deploymentutil.GetDeploymentCondition(s.deployment.Status, conditionType)
@@ -360,7 +359,7 @@ func (s *simulation) checkUnnoticed(d *apps.Deployment) {
 		}
 	}
 	if d.Status.Replicas > *d.Spec.Replicas {
-		s.note("seen")
+		s.note("visible")
 		s.t.Errorf("the status shows the surge: %+v", d.Status)
 	}
 }
@@ -378,7 +377,7 @@ func (s *simulation) createReplicaSet(rs *apps.ReplicaSet) (bool, runtime.Object
 	return true, created.DeepCopy(), nil
 }
 
-// refresh brings caches up to date: all of them, or some.
+// refresh updates all caches, or a random selection.
 func (s *simulation) refresh(all bool) {
 	replace(s, all, s.caches.Apps().V1().Deployments().Informer(), map[string]*apps.Deployment{"web": s.deployment})
 	replace(s, all, s.caches.Apps().V1().ReplicaSets().Informer(), s.replicaSets)
@@ -432,13 +431,13 @@ func (s *simulation) step() {
 	s.refresh(false)
 }
 
-// trouble begins or ends: writes are refused, pods cannot be created, or not deleted.
+// trouble starts or ends failures: writes are rejected, or pods cannot be created or deleted.
 func (s *simulation) trouble() {
 	s.refusing, s.full, s.stuck = s.random.Intn(4) == 0, s.random.Intn(4) == 0, s.random.Intn(4) == 0
-	s.note("writes are refused %v, the quota is full %v, pods are stuck %v", s.refusing, s.full, s.stuck)
+	s.note("writes are rejected %v, the quota is full %v, pods are stuck %v", s.refusing, s.full, s.stuck)
 }
 
-// sync runs the controller, and then its turns, as the library would.
+// sync runs the controller, and then completes turns as the library would.
 func (s *simulation) sync() {
 	ctx := klog.NewContext(context.Background(), klog.Logger{})
 	var behind *consistency.ConsistencyError
@@ -464,12 +463,12 @@ func (s *simulation) sync() {
 		s.t.Fatal(err)
 	}
 	w := s.dc.surger.observe(ctx, time.Now(), d, rsList, pods)
-	verdicts := map[types.UID]verdict{}
+	results := map[types.UID]turnResult{}
 	for _, set := range w.sets {
-		w.verdicts(time.Now(), set, verdicts)
+		w.turnResults(time.Now(), set, results)
 	}
-	for _, uid := range slices.Sorted(maps.Keys(verdicts)) {
-		if v := verdicts[uid]; v.outcome != "" {
+	for _, uid := range slices.Sorted(maps.Keys(results)) {
+		if v := results[uid]; v.outcome != "" {
 			s.note("turn for %s is over: %s %s", uid, v.outcome, v.message)
 			s.complete(string(uid))
 		}
@@ -497,7 +496,7 @@ func (s *simulation) podsOf(rs types.UID) []*v1.Pod {
 
 func (s *simulation) living(rs types.UID) int { return len(s.podsOf(rs)) }
 
-// available counts the pods that serve.
+// available counts the available pods.
 func (s *simulation) available() int {
 	count := 0
 	for _, pod := range s.pods {
@@ -512,8 +511,8 @@ func (s *simulation) isAvailable(pod *v1.Pod) bool {
 	return pod.DeletionTimestamp == nil && podutil.IsPodAvailable(pod, s.deployment.Spec.MinReadySeconds, metav1.Now())
 }
 
-// replicaSetController creates and deletes pods as the real one does, with the order of
-// deletion that this fork gives it.
+// replicaSetController creates and deletes pods like the real controller, with the order of
+// deletion of this fork.
 func (s *simulation) replicaSetController() {
 	for _, name := range slices.Sorted(maps.Keys(s.replicaSets)) {
 		rs := s.replicaSets[name]
@@ -533,14 +532,14 @@ func (s *simulation) replicaSetController() {
 		} else if surplus > 0 {
 			s.scaleDown(rs, pods, surplus)
 		}
-		if s.healed || s.random.Intn(3) > 0 { // It comes after the pods, and may come late.
+		if s.healed || s.random.Intn(3) > 0 { // The status is updated after the pods, or later.
 			s.updateReplicaSetStatus(rs, failure)
 		}
 	}
 	s.rememberFloor()
 }
 
-// needless is how many replicas are extra although no pod is to leave for them.
+// needless counts the extra replicas without a pod that should leave, if the controller knows.
 func (s *simulation) needless(rs *apps.ReplicaSet, pods []*v1.Pod) int {
 	if s.dc.surger == nil || !s.synced {
 		return 0
@@ -548,7 +547,7 @@ func (s *simulation) needless(rs *apps.ReplicaSet, pods []*v1.Pod) int {
 	return s.extra(rs, pods)
 }
 
-// extra counts these replicas.
+// extra counts the extra replicas without a pod that should leave.
 func (s *simulation) extra(rs *apps.ReplicaSet, pods []*v1.Pod) int {
 	surge, _ := deploymentutil.EvictionSurgeOf(rs, s.beyond())
 	needless := int(surge.Surge)
@@ -603,7 +602,7 @@ func (s *simulation) nextPod() int {
 }
 
 func (s *simulation) scaleDown(rs *apps.ReplicaSet, pods []*v1.Pod, surplus int) {
-	surge, _ := deploymentutil.EvictionSurgeOf(rs, s.beyond()) // What another client has made of it may be broken.
+	surge, _ := deploymentutil.EvictionSurgeOf(rs, s.beyond()) // Another client may have written nonsense.
 	spare := int(surge.Surge) - int(*rs.Spec.Replicas)
 	for _, pod := range pods {
 		if s.isAvailable(pod) {
@@ -650,7 +649,7 @@ func (s *simulation) scaleDown(rs *apps.ReplicaSet, pods []*v1.Pod, surplus int)
 	}
 }
 
-// floor is how many pods must be available now.
+// floor returns how many pods must be available now.
 func (s *simulation) floor() int {
 	if s.rolls {
 		return 0
@@ -662,7 +661,7 @@ func (s *simulation) floor() int {
 	return s.lowest
 }
 
-// floorOf is how many pods the strategy of a Deployment wants to be available.
+// floorOf returns how many pods the strategy of a Deployment requires to be available.
 func floorOf(d *apps.Deployment) int {
 	if !deploymentutil.IsRollingUpdate(d) {
 		return 0
@@ -670,7 +669,7 @@ func floorOf(d *apps.Deployment) int {
 	return int(*d.Spec.Replicas - deploymentutil.MaxUnavailable(*d))
 }
 
-// rememberFloor lets go of what was wanted earlier, when nothing is under way any more.
+// rememberFloor forgets earlier, lower limits once the last change has completed.
 func (s *simulation) rememberFloor() {
 	wanted := int32(0)
 	for _, rs := range s.replicaSets {
@@ -688,7 +687,7 @@ func (s *simulation) terminate(pod *v1.Pod) {
 	s.pods[pod.Name] = updated
 }
 
-// kubelet lets pods become ready, and ends those that terminate.
+// kubelet makes pods ready, and removes terminating ones.
 func (s *simulation) kubelet() {
 	for _, name := range slices.Sorted(maps.Keys(s.pods)) {
 		pod := s.pods[name]
@@ -713,7 +712,7 @@ func (s *simulation) kubelet() {
 	}
 }
 
-// ask has somebody want a pod to leave; it is the Deployment's turn.
+// ask requests the eviction of a pod, with the Deployment as the active interceptor.
 func (s *simulation) ask() {
 	pod := s.anyPod(func(pod *v1.Pod) bool {
 		return pod.DeletionTimestamp == nil && pod.Status.Phase == v1.PodRunning && s.requests[string(pod.UID)] == nil
@@ -722,7 +721,7 @@ func (s *simulation) ask() {
 		return
 	}
 	if cached, err := s.dc.podLister.Pods("default").Get(pod.Name); err != nil || podutil.IsPodReady(cached) != podutil.IsPodReady(pod) {
-		return // A pod that has just become ready after a long time passes for broken.
+		return // In the cache, a slow pod that has just become ready is broken.
 	}
 	s.note("%s is asked to leave", pod.Name)
 	s.asked++
@@ -754,17 +753,17 @@ func (s *simulation) cancel() {
 		return
 	}
 	name := names[s.random.Intn(len(names))]
-	s.note("%s may stay", name)
+	s.note("%s: eviction canceled", name)
 	delete(s.requests, name)
 }
 
-// nextInterceptor evicts a pod that was passed on, within a budget that wants all replicas.
+// nextInterceptor evicts a pod that was passed on, within a budget that requires all replicas.
 func (s *simulation) nextInterceptor() {
 	pod := s.anyPod(func(pod *v1.Pod) bool {
 		return pod.DeletionTimestamp == nil && turnIn(s.requests[string(pod.UID)]) == evicting
 	})
 	if len(controller.FilterActiveReplicaSets(slices.Collect(maps.Values(s.replicaSets)))) > 1 {
-		return // A rollout counts on nobody evicting pods meanwhile.
+		return // A rollout assumes that no pod is evicted meanwhile.
 	}
 	if pod == nil || s.isAvailable(pod) && s.available() <= int(*s.deployment.Spec.Replicas) {
 		return
@@ -773,7 +772,7 @@ func (s *simulation) nextInterceptor() {
 	s.terminate(pod)
 }
 
-// change is what people do to a Deployment.
+// change makes a random change that a user could make to the Deployment.
 func (s *simulation) change() {
 	d := s.deployment.DeepCopy()
 	d.Generation++
@@ -784,7 +783,7 @@ func (s *simulation) change() {
 		s.note("scaled to %d", *d.Spec.Replicas)
 	case 2:
 		d.Spec.Template.Spec.Containers[0].Image = fmt.Sprintf("web:%d", s.random.Intn(3))
-		s.rolls = true // From now on it may be upstream's rollout that miscounts on an old cache.
+		s.rolls = true // From now on upstream's rollout may miscount on an old cache.
 		s.note("image %s", d.Spec.Template.Spec.Containers[0].Image)
 	case 3:
 		d.Spec.Paused = !d.Spec.Paused
@@ -792,7 +791,7 @@ func (s *simulation) change() {
 	case 4:
 		d.Spec.Strategy = s.strategy()
 		s.note("strategy %s, maxSurge %d, maxUnavailable %d", d.Spec.Strategy.Type, deploymentutil.MaxSurge(*d), deploymentutil.MaxUnavailable(*d))
-	case 5: // Somebody else scales a ReplicaSet, or writes what is not theirs.
+	case 5: // Another client writes to a ReplicaSet.
 		s.tamper()
 		return
 	}
@@ -804,22 +803,21 @@ func (s *simulation) tamper() {
 	names := slices.Sorted(maps.Keys(s.replicaSets))
 	rs := s.replicaSets[names[s.random.Intn(len(names))]].DeepCopy()
 	active := controller.FilterActiveReplicaSets(slices.Collect(maps.Values(s.replicaSets)))
-	// In a rollout upstream's proportional scaling makes any number of that.
+	// During a rollout, upstream's proportional scaling turns that into an arbitrary size.
 	if len(active) == 1 && active[0].Name == rs.Name && s.random.Intn(2) == 0 {
 		rs.Spec.Replicas = ptr.To(int32(s.random.Intn(5)))
 		rs.Generation++
 		s.lowest = 0
-		s.note("somebody scales %s to %d", rs.Name, *rs.Spec.Replicas)
+		s.note("another client scales %s to %d", rs.Name, *rs.Spec.Replicas)
 	} else if rs.Annotations != nil {
 		rs.Annotations[deploymentutil.EvictionSurgeAnnotation] = s.forgery(rs)
-		s.note("somebody annotates %s with %q", rs.Name, rs.Annotations[deploymentutil.EvictionSurgeAnnotation])
+		s.note("another client annotates %s with %q", rs.Name, rs.Annotations[deploymentutil.EvictionSurgeAnnotation])
 	}
 	rs.ResourceVersion = s.nextVersion()
 	s.replicaSets[rs.Name] = rs
 }
 
-// forgery returns what another client may write about the surge of a ReplicaSet. The worst are
-// those that fit its size.
+// forgery returns a forged annotation of a ReplicaSet. The most dangerous ones match its size.
 func (s *simulation) forgery(rs *apps.ReplicaSet) string {
 	var uids []string
 	for _, pod := range s.podsOf(rs.UID) {
@@ -841,17 +839,16 @@ func (s *simulation) forgery(rs *apps.ReplicaSet) string {
 	return fmt.Sprintf(`{"surge":%d,"of":%d,"desired":%s,"since":"2999-01-01T00:00:00Z","leaving":[%s]}`, s.random.Intn(int(of)+1), of, cmp.Or(desired, "-1"), leaving)
 }
 
-// neverRolls reports whether another client has scaled the only ReplicaSet to the size that the
-// Deployment got since. Upstream takes that for a change of the size that it has yet to make,
-// for ever, and never comes to a rollout.
+// neverRolls reports whether another client has scaled the only ReplicaSet to the new size of the
+// Deployment. Upstream then always assumes that it still has to scale, and never starts a rollout.
 func (s *simulation) neverRolls() bool {
 	active := controller.FilterActiveReplicaSets(slices.Collect(maps.Values(s.replicaSets)))
 	size := *s.deployment.Spec.Replicas
 	return len(active) == 1 && active[0].Annotations[deploymentutil.DesiredReplicasAnnotation] != strconv.Itoa(int(size))
 }
 
-// settle lets everything come to its end: nothing changes any more, all pods are healthy,
-// and who was asked to leave does.
+// settle stops all changes, makes all pods healthy, and checks that all requested pods leave and
+// that the Deployment completes.
 func (s *simulation) settle() {
 	d := s.deployment.DeepCopy()
 	if !s.calm {
@@ -879,14 +876,14 @@ func (s *simulation) settle() {
 	}
 	for quiet := 0; quiet < 10; {
 		if quiet++; len(s.log) > 5000 {
-			s.t.Error("it does not come to rest")
+			s.t.Error("it does not settle")
 			return
 		}
 		said, version := len(s.log), s.version
 		s.refresh(true)
 		s.sync()
 		s.replicaSetController()
-		s.kubelet()                  // No pod is evicted: those that were passed on leave with the others.
+		s.kubelet()                  // Without evictions: passed-on pods leave with the others.
 		time.Sleep(90 * time.Second) // Deadlines are ten minutes.
 		if said != len(s.log) || version != s.version {
 			quiet = 0

@@ -46,104 +46,106 @@ import (
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
 )
 
-// maxConcurrentTurns is how many pods may be moved at the same time. A turn is a goroutine
-// that waits; what bounds the work is maxSurge of each Deployment.
+// maxConcurrentTurns limits the number of open turns. A turn is a waiting goroutine and cheap; the
+// maxSurge of each Deployment limits the actual work.
 const maxConcurrentTurns = 100000
 
-// requestPatience is how long a surge from before a restart is left alone while nothing is
-// known of the requests. After that there are none: the API server does not serve them.
-const requestPatience = 2 * time.Minute
+// requestSyncTimeout is how long existing surges are left alone after a restart while the informer
+// of eviction requests has not synced. After that, the API server is assumed not to serve them.
+const requestSyncTimeout = 2 * time.Minute
 
-// doubtTimeout is how long a write may take effect whose answer was lost, and may be missing in
-// the cache. The API server works on a request for a minute at most.
-const doubtTimeout = 2 * time.Minute
+// uncertainWriteTimeout is how long a write whose response was lost may still take effect or be
+// missing from the cache. The API server processes a request for at most one minute.
+const uncertainWriteTimeout = 2 * time.Minute
 
-// surger makes Deployments surge before their pods are evicted: interceptor
+// surger makes Deployments surge before their pods are evicted. It is the interceptor
 // deployment.apps.k8s.io (KEP-4563, "Pod Surge Example").
 //
-// Its decisions are made in the sync of the Deployment, so that nobody else writes
-// spec.replicas of a ReplicaSet meanwhile: surgeForEvictions looks at all ReplicaSets and
-// their pods, and nextSurge (eviction_plan.go) says what should be. The rest of the sync
-// works on ReplicaSets without their surge, and writeReplicaSet adds it again.
+// It decides during the sync of the Deployment, so that no other worker writes spec.replicas of a
+// ReplicaSet at the same time: surgeForEvictions reads all ReplicaSets and their pods, and
+// nextSurge (eviction_plan.go) computes the surge. The rest of the sync works on ReplicaSets
+// without their surge, and writeReplicaSet adds it again.
 //
-// What is reported of a pod goes through the turns: takeTurn holds one open for as long as
-// it is the Deployment's, and the sync tells it what to say and when it is over.
+// Progress of a pod is reported through its turn: takeTurn keeps the turn open while the
+// Deployment is the active interceptor, and the sync provides the message and ends the turn.
 //
 // A nil surger does nothing: the gate DeploymentPodSurge is off.
 type surger struct {
 	dc *DeploymentController
-	// client is for scaling alone. Turns report with another one: while many do, its limits
-	// make them wait, and a worker of the controller must not wait with them.
+	// client only scales. Turns report with another client: with many open turns its rate limit
+	// delays them, and must not delay the workers of the controller.
 	client clientset.Interface
 	clock  clock.WithTicker
-	// requests is the cache of eviction requests. Most pods have none, and a lister would make
-	// an error for each of them.
+	// requests is the cache of eviction requests. It is used without a lister because most pods
+	// have no request, and a lister would allocate an error for each of them.
 	requests cache.Indexer
-	// requestsSynced is not waited for when the controller starts: that could be for ever.
+	// requestsSynced does not delay the start of the controller, because the API server may never
+	// serve eviction requests.
 	requestsSynced cache.InformerSynced
-	// started is when it was asked for first.
+	// started is when knowsRequests was first called.
 	started     time.Time
 	starting    sync.Once
 	interceptor *evictionrequest.Interceptor
 
-	// written knows which writes of a surge the cache of ReplicaSets has not seen. Without the
-	// surge, a rollout would take its room.
-	written consistency.ConsistencyStore
-	// rolled knows which writes of the rest of the sync it has not seen. Until it has, no surge
-	// grows: it would take the room that a rollout has taken.
-	rolled consistency.ConsistencyStore
+	// surgeWrites tracks the writes of surges that the cache of ReplicaSets has not seen yet.
+	// Without them, a rollout would use the room of the surge.
+	surgeWrites consistency.ConsistencyStore
+	// rolloutWrites tracks the writes of the rest of the sync that the cache has not seen yet. No
+	// surge grows before it has: it would use the room of the rollout.
+	rolloutWrites consistency.ConsistencyStore
 
 	lock sync.Mutex
-	// moves are the turns that are open, by the UID of the pod.
-	moves map[types.UID]*move
-	// doubts are the writes of the rest of the sync whose answers were lost, by the UID of the
-	// Deployment and the name of the ReplicaSet. Until they are over, no surge grows either.
-	doubts map[types.UID]map[string]doubt
-	// progress is what the condition of a Deployment should say, by its UID. It is there
-	// for Deployments that have something to say.
+	// openTurns are the open turns by the UID of their pod.
+	openTurns map[types.UID]*openTurn
+	// uncertainWrites are the writes of the rest of the sync whose responses were lost, by the UID
+	// of the Deployment and the name of the ReplicaSet. While there are any, no surge grows.
+	uncertainWrites map[types.UID]map[string]uncertainWrite
+	// progress is what the condition of a Deployment reports, by UID. It has no entry for a
+	// Deployment without the condition.
 	progress map[types.UID]progress
 }
 
-// doubt is a write of a ReplicaSet of which nobody knows whether it takes effect.
-type doubt struct {
-	// version is the resourceVersion that the write is for, and empty if it creates.
+// uncertainWrite is a write of a ReplicaSet that may or may not take effect.
+type uncertainWrite struct {
+	// version is the resourceVersion that the write is based on. It is empty for a create.
 	version string
-	// until is when it would have taken effect, and be in the cache.
+	// until is when the write has been processed and has reached the cache, if it succeeded.
 	until time.Time
 }
 
-// move is one turn of the Deployment controller.
-type move struct {
+// openTurn is one turn of the Deployment controller.
+type openTurn struct {
 	turn           *evictionrequest.Turn
 	namespace, pod string
 	uid            types.UID
-	// deployment is whose turn it is; only takeTurn writes it, under the lock.
+	// deployment is the UID of the Deployment of the pod. Only takeTurn writes it, with the lock.
 	deployment types.UID
-	// taken is when this process has taken the turn, beat and eta the last heartbeat and the ETA
-	// of an earlier one that has held it, or zero.
-	taken, beat, eta time.Time
-	// heard is when the Deployment has said something last. Guarded by the lock of the surger.
-	heard time.Time
-	// wake tells that the pod may belong to somebody else by now.
+	// taken is when this process took the turn. heartbeat and eta are the last heartbeat and ETA
+	// of an earlier process that had the turn, or zero.
+	taken, heartbeat, eta time.Time
+	// reported is when a sync of the Deployment last reported on the pod. Guarded by the lock of
+	// the surger.
+	reported time.Time
+	// wake signals that the owner of the pod may have changed.
 	wake chan struct{}
-	// over gets how it ended, once.
-	over chan verdict
+	// done receives the result of the turn, once.
+	done chan turnResult
 }
 
-// SurgeForEvictions makes the controller an interceptor. It is called before Run. One client
-// is for reports and the other for scaling, each with rate limits of its own.
+// SurgeForEvictions makes the controller an interceptor. It must be called before Run. reportClient
+// reports and client scales; each has its own rate limit.
 func (dc *DeploymentController) SurgeForEvictions(requests coordinationinformers.EvictionRequestInformer, deployments appsinformers.DeploymentInformer, replicaSets appsinformers.ReplicaSetInformer, pods coreinformers.PodInformer, reportClient, client clientset.Interface) error {
 	s := &surger{
-		dc:             dc,
-		client:         client,
-		clock:          clock.RealClock{},
-		requests:       requests.Informer().GetIndexer(),
-		requestsSynced: requests.Informer().HasSynced,
-		written:        newConsistencyStore(replicaSets),
-		rolled:         newConsistencyStore(replicaSets),
-		moves:          map[types.UID]*move{},
-		doubts:         map[types.UID]map[string]doubt{},
-		progress:       map[types.UID]progress{},
+		dc:              dc,
+		client:          client,
+		clock:           clock.RealClock{},
+		requests:        requests.Informer().GetIndexer(),
+		requestsSynced:  requests.Informer().HasSynced,
+		surgeWrites:     newConsistencyStore(replicaSets),
+		rolloutWrites:   newConsistencyStore(replicaSets),
+		openTurns:       map[types.UID]*openTurn{},
+		uncertainWrites: map[types.UID]map[string]uncertainWrite{},
+		progress:        map[types.UID]progress{},
 	}
 	var err error
 	s.interceptor, err = evictionrequest.NewInterceptor(evictionrequest.InterceptorConfig{
@@ -170,38 +172,40 @@ func newConsistencyStore(replicaSets appsinformers.ReplicaSetInformer) consisten
 	})
 }
 
-// InterceptEvictions takes the turns until the context ends.
+// InterceptEvictions runs the interceptor until the context is canceled.
 func (dc *DeploymentController) InterceptEvictions(ctx context.Context) error {
-	// If that fails, the context has ended, and Run only ends what was begun without it.
+	// If the caches do not sync, the context has been canceled. Run must be called even then: it
+	// shuts down what was started without it.
 	cache.WaitForNamedCacheSyncWithContext(ctx, dc.dListerSynced, dc.rsListerSynced, dc.podListerSynced)
 	return dc.surger.interceptor.Run(ctx)
 }
 
-// surgeForEvictions gives each ReplicaSet the surge that it should have, and returns the
-// ReplicaSets as they are without. Each pod whose turn it is hears how it stands.
+// surgeForEvictions applies the surge of each ReplicaSet, reports on each pod whose turn is open,
+// and returns the ReplicaSets without their surge.
 //
-// What it returns is an error only where the rest of the sync could do nothing either: the
-// cache is behind, or has been overtaken. Whatever else fails concerns the surge alone.
+// It only returns an error if the rest of the sync could not succeed either: the cache is behind,
+// or a write had a conflict. All other failures concern the surge alone.
 func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.Deployment, rsList []*apps.ReplicaSet, podMap map[types.UID][]*v1.Pod) ([]*apps.ReplicaSet, error) {
 	s := dc.surger
 	if s == nil {
 		return rsList, nil
 	}
-	if err := s.written.EnsureReady(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}); err != nil {
+	if err := s.surgeWrites.EnsureReady(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}); err != nil {
 		return nil, err
 	}
 	now := s.clock.Now()
 	w := s.observe(ctx, now, d, rsList, podMap)
-	behind := s.rolled.EnsureReady(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}) != nil
-	w.blind = behind || !s.knowsRequests(now)
-	// A cache that is behind cannot end a doubt: it may show what was written before.
-	w.doubtful = !behind && s.inDoubt(d, now)
+	behind := s.rolloutWrites.EnsureReady(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}) != nil
+	w.incomplete = behind || !s.knowsRequests(now)
+	// A cache that is behind may still show the old version, which resolves no uncertain write.
+	w.uncertain = !behind && s.hasUncertainWrite(d, now)
 	w.failure = s.apply(ctx, w)
-	if !w.blind {
-		// Also after a failure: however long it lasts, pods wait no longer than their deadline.
+	if !w.incomplete {
+		// Report also after a failure: pods wait no longer than their deadline, however long it
+		// lasts.
 		s.report(now, w)
 	}
-	if next := w.nextLook(now); next > 0 {
+	if next := w.requeueAfter(now); next > 0 {
 		dc.enqueueAfter(d, next)
 	}
 	if apierrors.IsConflict(w.failure) {
@@ -210,13 +214,13 @@ func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.D
 	return w.views(), nil
 }
 
-// knowsRequests tells whether the requests can be believed to be all that there are.
+// knowsRequests reports whether the cache of eviction requests can be considered complete.
 func (s *surger) knowsRequests(now time.Time) bool {
 	s.starting.Do(func() { s.started = now })
-	return s.requestsSynced() || now.Sub(s.started) >= requestPatience
+	return s.requestsSynced() || now.Sub(s.started) >= requestSyncTimeout
 }
 
-// apply writes the surge of each ReplicaSet where it is to change.
+// apply writes each ReplicaSet whose surge changes.
 func (s *surger) apply(ctx context.Context, w *workload) error {
 	for _, set := range w.sets {
 		next := w.next(set)
@@ -231,19 +235,19 @@ func (s *surger) apply(ctx context.Context, w *workload) error {
 		if err != nil {
 			return fmt.Errorf("scaling ReplicaSet %s to %d, %d of them for evictions: %w", klog.KObj(rs), *rs.Spec.Replicas, next.Surge, err)
 		}
-		s.written.WroteAt(types.NamespacedName{Namespace: w.deployment.Namespace, Name: w.deployment.Name}, w.deployment.UID, apps.Resource("replicasets"), updated.ResourceVersion)
+		s.surgeWrites.WroteAt(types.NamespacedName{Namespace: w.deployment.Namespace, Name: w.deployment.Name}, w.deployment.UID, apps.Resource("replicasets"), updated.ResourceVersion)
 		s.recordSurge(w.deployment, set, next)
-		if set.view, set.kept, err = deploymentutil.WithoutEvictionSurge(updated, int(next.Surge)); err != nil {
+		if set.view, set.recorded, err = deploymentutil.WithoutEvictionSurge(updated, int(next.Surge)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// recordSurge tells people of a surge that was written.
+// recordSurge records metrics and events of a surge that was written.
 func (s *surger) recordSurge(d *apps.Deployment, set *replicaSet, next deploymentutil.EvictionSurge) {
 	from, to := *set.stored.Spec.Replicas, int32(set.wanted)+next.Surge
-	if grown := next.Surge - set.kept.Surge; grown > 0 {
+	if grown := next.Surge - set.recorded.Surge; grown > 0 {
 		metrics.SurgesStarted(int(grown))
 	}
 	switch {
@@ -261,8 +265,8 @@ func (s *surger) recordSurge(d *apps.Deployment, set *replicaSet, next deploymen
 	}
 }
 
-// writeReplicaSet updates a ReplicaSet that surgeForEvictions has returned, and which
-// therefore lacks its surge.
+// writeReplicaSet updates a ReplicaSet that surgeForEvictions returned, and adds the surge that
+// was removed from it.
 func (dc *DeploymentController) writeReplicaSet(ctx context.Context, view *apps.ReplicaSet) (*apps.ReplicaSet, error) {
 	if dc.surger == nil {
 		return dc.client.AppsV1().ReplicaSets(view.Namespace).Update(ctx, view, metav1.UpdateOptions{})
@@ -272,20 +276,20 @@ func (dc *DeploymentController) writeReplicaSet(ctx context.Context, view *apps.
 	if err != nil {
 		return updated, err
 	}
-	// The bound of a surge was held when it was read.
+	// No bound here: it was applied when the surge was read.
 	updated, _, err = deploymentutil.WithoutEvictionSurge(updated, math.MaxInt)
 	return updated, err
 }
 
-// noteRollout remembers what the rest of the sync has written: what it has sent, and the outcome
-// of the call.
+// noteRollout records a write of the rest of the sync: the object sent, the object stored, and the
+// error of the call.
 func (s *surger) noteRollout(sent, stored *apps.ReplicaSet, err error) {
 	d := metav1.GetControllerOf(sent)
 	if s == nil || d == nil {
 		return
 	}
 	if err == nil {
-		s.rolled.WroteAt(types.NamespacedName{Namespace: sent.Namespace, Name: d.Name}, d.UID, apps.Resource("replicasets"), stored.ResourceVersion)
+		s.rolloutWrites.WroteAt(types.NamespacedName{Namespace: sent.Namespace, Name: d.Name}, d.UID, apps.Resource("replicasets"), stored.ResourceVersion)
 		return
 	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
@@ -293,83 +297,84 @@ func (s *surger) noteRollout(sent, stored *apps.ReplicaSet, err error) {
 	}
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if s.doubts[d.UID] == nil {
-		s.doubts[d.UID] = map[string]doubt{}
+	if s.uncertainWrites[d.UID] == nil {
+		s.uncertainWrites[d.UID] = map[string]uncertainWrite{}
 	}
-	s.doubts[d.UID][sent.Name] = doubt{version: sent.ResourceVersion, until: s.clock.Now().Add(doubtTimeout)}
+	s.uncertainWrites[d.UID][sent.Name] = uncertainWrite{version: sent.ResourceVersion, until: s.clock.Now().Add(uncertainWriteTimeout)}
 }
 
-// inDoubt reports whether the cache may lack a write whose answer was lost. When it shows another
-// version, that is the one that was written, or the write fails with a conflict.
-func (s *surger) inDoubt(d *apps.Deployment, now time.Time) bool {
+// hasUncertainWrite reports whether the cache may lack a write whose response was lost. Another
+// version in the cache resolves the write: it is either the written one, or the write has failed
+// with a conflict.
+func (s *surger) hasUncertainWrite(d *apps.Deployment, now time.Time) bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	for name, doubt := range s.doubts[d.UID] {
+	for name, write := range s.uncertainWrites[d.UID] {
 		version := ""
 		if rs, err := s.dc.rsLister.ReplicaSets(d.Namespace).Get(name); err == nil {
 			version = rs.ResourceVersion
 		}
-		if version != doubt.version || !now.Before(doubt.until) {
-			delete(s.doubts[d.UID], name)
+		if version != write.version || !now.Before(write.until) {
+			delete(s.uncertainWrites[d.UID], name)
 		}
 	}
-	if len(s.doubts[d.UID]) > 0 {
+	if len(s.uncertainWrites[d.UID]) > 0 {
 		return true
 	}
-	delete(s.doubts, d.UID)
+	delete(s.uncertainWrites, d.UID)
 	return false
 }
 
-// report tells every open turn how it stands, and remembers what the condition should say.
+// report reports on every open turn and records what the condition should say.
 func (s *surger) report(now time.Time, w *workload) {
-	verdicts := map[types.UID]verdict{}
+	results := map[types.UID]turnResult{}
 	for _, set := range w.sets {
-		w.verdicts(now, set, verdicts)
+		w.turnResults(now, set, results)
 	}
-	moves := map[*move]verdict{}
+	reports := map[*openTurn]turnResult{}
 	s.lock.Lock()
 	if p := w.progress(); p.inProgress() {
 		s.progress[w.deployment.UID] = p
 	} else {
 		delete(s.progress, w.deployment.UID)
 	}
-	for uid, verdict := range verdicts {
-		// One that was begun since is looked at again: what it waited for is not in this.
-		if m := s.moves[uid]; m != nil && !m.taken.After(now) {
-			m.heard = now
-			moves[m] = verdict
+	for uid, result := range results {
+		// Skip a turn that began after the observation. The Deployment is synced again for it.
+		if m := s.openTurns[uid]; m != nil && !m.taken.After(now) {
+			m.reported = now
+			reports[m] = result
 		}
 	}
 	s.lock.Unlock()
-	for m, verdict := range moves {
-		if verdict.outcome != "" {
-			m.finish(verdict)
+	for m, result := range reports {
+		if result.outcome != "" {
+			m.finish(result)
 		} else {
-			m.turn.SetMessage(verdict.message)
-			m.turn.SetExpectedFinishTime(verdict.eta)
+			m.turn.SetMessage(result.message)
+			m.turn.SetExpectedFinishTime(result.eta)
 		}
 	}
 }
 
-// finish ends the turn. Only the first verdict counts.
-func (m *move) finish(v verdict) {
+// finish ends the turn. Only the first result counts.
+func (m *openTurn) finish(result turnResult) {
 	select {
-	case m.over <- v:
+	case m.done <- result:
 	default:
 	}
 }
 
-// takeTurn holds the turn for one pod open until the Deployment is done with it.
+// takeTurn keeps the turn for one pod open until the Deployment ends it.
 func (s *surger) takeTurn(ctx context.Context, turn *evictionrequest.Turn) error {
 	m := s.begin(turn)
 	defer s.end(m)
-	// A Deployment that cannot be synced says nothing, and its key is dropped in the end.
+	// A Deployment that cannot be synced reports nothing, and its key is eventually dropped.
 	ticker := s.clock.NewTicker(retryAfter)
 	defer ticker.Stop()
 	for {
 		d, known := s.deploymentOf(ctx, m.namespace, m.pod, m.uid)
 		if known && d == nil {
-			return s.conclude(turn, verdict{outcome: metrics.Declined, message: "No Deployment controls the pod."})
+			return s.conclude(turn, turnResult{outcome: metrics.Declined, message: "No Deployment controls the pod."})
 		}
 		if d != nil {
 			s.assign(m, d)
@@ -380,32 +385,32 @@ func (s *surger) takeTurn(ctx context.Context, turn *evictionrequest.Turn) error
 				metrics.TurnOver(outcome, s.clock.Since(turnBegan(turn.Request(), s.clock.Now())))
 			}
 			return context.Cause(ctx)
-		case v := <-m.over:
-			return s.conclude(turn, v)
+		case result := <-m.done:
+			return s.conclude(turn, result)
 		case <-m.wake:
 		case <-ticker.C():
-			if silence := s.silence(m); silence >= defaultProgressDeadline {
-				return s.conclude(turn, verdict{outcome: metrics.GivenUp, message: fmt.Sprintf("Gave up: the Deployment could not be looked at for %v.", silence.Round(time.Second))})
+			if silence := s.sinceReport(m); silence >= defaultProgressDeadline {
+				return s.conclude(turn, turnResult{outcome: metrics.GivenUp, message: fmt.Sprintf("Gave up: the Deployment could not be looked at for %v.", silence.Round(time.Second))})
 			}
 		}
 	}
 }
 
-// silence returns for how long the Deployment has said nothing about a pod.
-func (s *surger) silence(m *move) time.Duration {
+// sinceReport returns the time since the last report of the Deployment on a pod.
+func (s *surger) sinceReport(m *openTurn) time.Duration {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	return s.clock.Since(m.heard)
+	return s.clock.Since(m.reported)
 }
 
-// conclude completes a turn with these last words.
-func (s *surger) conclude(turn *evictionrequest.Turn, v verdict) error {
-	metrics.TurnOver(v.outcome, s.clock.Since(turnBegan(turn.Request(), s.clock.Now())))
-	return evictionrequest.Decline(v.message)
+// conclude completes a turn with a result.
+func (s *surger) conclude(turn *evictionrequest.Turn, result turnResult) error {
+	metrics.TurnOver(result.outcome, s.clock.Since(turnBegan(turn.Request(), s.clock.Now())))
+	return evictionrequest.Decline(result.message)
 }
 
-// outcomeOf says how a turn has ended that the Deployment has not ended itself. It is empty
-// if the turn goes on elsewhere.
+// outcomeOf returns the outcome of a turn that was ended from outside. It is empty if the turn
+// continues in another process.
 func outcomeOf(cause error) metrics.Outcome {
 	switch {
 	case errors.Is(cause, evictionrequest.ErrEvicted):
@@ -418,38 +423,39 @@ func outcomeOf(cause error) metrics.Outcome {
 	return ""
 }
 
-func (s *surger) begin(turn *evictionrequest.Turn) *move {
+func (s *surger) begin(turn *evictionrequest.Turn) *openTurn {
 	target, now := turn.Request().Spec.Target.Pod, s.clock.Now()
-	m := &move{
+	m := &openTurn{
 		turn:      turn,
 		namespace: turn.Request().Namespace,
 		pod:       target.Name,
 		uid:       types.UID(target.UID),
 		wake:      make(chan struct{}, 1),
-		over:      make(chan verdict, 1),
-		heard:     now,
+		done:      make(chan turnResult, 1),
+		reported:  now,
 		taken:     now,
 	}
-	m.beat, m.eta = lastReport(turn.Request(), now)
+	m.heartbeat, m.eta = lastReport(turn.Request(), now)
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	s.moves[m.uid] = m
+	s.openTurns[m.uid] = m
 	return m
 }
 
-// assign notes to which Deployment the pod belongs, and has it look.
-func (s *surger) assign(m *move, d *apps.Deployment) {
+// assign records the Deployment of the pod and enqueues it.
+func (s *surger) assign(m *openTurn, d *apps.Deployment) {
 	s.lock.Lock()
 	m.deployment = d.UID
 	s.lock.Unlock()
 	s.dc.enqueueDeployment(d)
 }
 
-// end forgets a turn. The Deployment looks once more: what is over may have been canceled.
-func (s *surger) end(m *move) {
+// end removes a turn and enqueues the Deployment: the request may have been canceled, which ends
+// the surge.
+func (s *surger) end(m *openTurn) {
 	s.lock.Lock()
-	if s.moves[m.uid] == m { // And not one that was begun since.
-		delete(s.moves, m.uid)
+	if s.openTurns[m.uid] == m { // A newer turn for the pod may have replaced it.
+		delete(s.openTurns, m.uid)
 	}
 	s.lock.Unlock()
 	if d, _ := s.deploymentOf(context.TODO(), m.namespace, m.pod, m.uid); d != nil {

@@ -38,11 +38,11 @@ import (
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
 )
 
-// wantWrite is what is expected to become of a ReplicaSet; the rest of it stays as it is.
+// wantWrite is the expected write of a ReplicaSet. All other fields stay unchanged.
 type wantWrite struct {
 	replicas     int32
 	desired, max string
-	// surge is the annotation, if there is to be one.
+	// surge is the expected annotation, or empty.
 	surge string
 }
 
@@ -74,7 +74,7 @@ func TestSurgeForEvictions(t *testing.T) {
 		wantEvents []string
 		wantSurges int
 	}{
-		"nobody is asked": {
+		"no pod is asked": {
 			others:   []runtime.Object{webPod("a")},
 			wantView: 1,
 		},
@@ -121,25 +121,25 @@ func TestSurgeForEvictions(t *testing.T) {
 			wantView:   1,
 			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: replacements are available, so that 1 pod can leave"},
 		},
-		"the pod leaves, the status does not know yet": {
+		"the pod leaves, the status still counts it": {
 			replicaSet: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"ending":true,"leaving":["a-uid"]}`), counting(2)},
 			others:     []runtime.Object{webPod("a", terminating), webPod("b"), asks("a")},
 			wantView:   1,
 		},
-		"the status knows": {
+		"the status no longer counts it": {
 			replicaSet: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"ending":true,"leaving":["a-uid"]}`)},
 			others:     []runtime.Object{webPod("a", terminating), webPod("b"), asks("a")},
 			want:       &wantWrite{1, "1", "2", ""},
 			wantView:   1,
 		},
-		"the status is from before": {
+		"the status is older": {
 			replicaSet: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"ending":true,"leaving":["a-uid"]}`), func(rs *apps.ReplicaSet) {
 				rs.Generation, rs.Status.ObservedGeneration = 3, 2
 			}},
 			others:   []runtime.Object{webPod("a", terminating), webPod("b"), asks("a")},
 			wantView: 1,
 		},
-		"called off": {
+		"canceled": {
 			replicaSet: []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,` + since + `}`)},
 			others:     []runtime.Object{webPod("a"), webPod("b", starting), asks("a", holding("Canceled"))},
 			want:       &wantWrite{1, "1", "2", `{"surge":0,"of":1,"desired":1,` + since + `,"ending":true}`},
@@ -172,20 +172,20 @@ func TestSurgeForEvictions(t *testing.T) {
 			wantView: 1,
 		},
 
-		// Annotations that mean nothing are removed, and scale nothing.
-		"somebody else has scaled": {
+		// Invalid annotations are removed and scale nothing.
+		"another client has scaled": {
 			replicaSet: []func(*apps.ReplicaSet){annotated(`{"surge":1,"of":2,"desired":1,` + since + `}`)},
 			others:     []runtime.Object{webPod("a")},
 			want:       &wantWrite{1, "1", "2", ""},
 			wantView:   1,
 		},
-		"not an annotation of ours": {
+		"not a valid annotation": {
 			replicaSet: []func(*apps.ReplicaSet){annotated(`17`)},
 			others:     []runtime.Object{webPod("a")},
 			want:       &wantWrite{1, "1", "2", ""},
 			wantView:   1,
 		},
-		"not an annotation of ours, and a pod is asked": {
+		"not a valid annotation, and a pod is asked": {
 			replicaSet: []func(*apps.ReplicaSet){annotated(`17`)},
 			others:     []runtime.Object{webPod("a"), asks("a")},
 			want:       &wantWrite{2, "1", "2", `{"surge":1,"of":2,"desired":1,"since":"2000-01-01T00:00:00Z"}`},
@@ -194,8 +194,8 @@ func TestSurgeForEvictions(t *testing.T) {
 			wantSurges: 1,
 		},
 
-		// The Deployment wants another number.
-		"scaled, nobody is asked": {
+		// The size of the Deployment changes.
+		"scaled, no pod is asked": {
 			deployment: withReplicas(3, 1),
 			others:     []runtime.Object{webPod("a")},
 			wantView:   1,
@@ -239,7 +239,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			others:     []runtime.Object{webPod("a"), asks("a")},
 			wantView:   1,
 		},
-		"no room any more": {
+		"no more room": {
 			deployment: withReplicas(1, 0),
 			replicaSet: []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,` + since + `}`)},
 			others:     []runtime.Object{webPod("a"), webPod("b", starting), asks("a")},
@@ -257,7 +257,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			wantView:   1,
 			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: no replacements are needed any more"},
 		},
-		"a rollout takes over what is extra": {
+		"a rollout takes over the extra replicas": {
 			deployment: func(d *apps.Deployment) {
 				withReplicas(3, 2)(d)
 				d.Spec.Template.Spec.Containers[0].Image = "web:2"
@@ -296,30 +296,30 @@ func TestSurgeForEvictions(t *testing.T) {
 				if diff := cmp.Diff(tc.wantEvents, f.recorded()); diff != "" {
 					t.Errorf("unexpected events (-want, +got):\n%s", diff)
 				}
-				// What the sync goes on with is what is stored, through the lens.
+				// The sync continues with the stored ReplicaSet without its surge.
 				view, _, _ := deploymentutil.WithoutEvictionSurge(f.stored("web-1"), math.MaxInt)
 				if diff := cmp.Diff(view, views[0]); diff != "" {
 					t.Errorf("unexpected view (-want, +got):\n%s", diff)
 				}
 				if got := *views[0].Spec.Replicas; got != tc.wantView {
-					t.Errorf("the sync goes on with %d replicas, want %d", got, tc.wantView)
+					t.Errorf("the sync continues with %d replicas, want %d", got, tc.wantView)
 				}
 				if got := surgesStarted(t) - surges; got != tc.wantSurges {
 					t.Errorf("%d surges are counted, want %d", got, tc.wantSurges)
 				}
-				// The same again, when the caches have seen it.
+				// Another sync with up-to-date caches writes nothing.
 				if _, err := f.surge(); err != nil {
 					t.Fatal(err)
 				}
 				if again := f.writes(); len(again) > 0 {
-					t.Errorf("looking again writes %v", again)
+					t.Errorf("another sync writes %v", again)
 				}
 			})
 		})
 	}
 }
 
-// TestScaledToWhatTheSurgeHadGivenIt has the extra replica become one that is wanted.
+// TestScaledToWhatTheSurgeHadGivenIt turns an extra replica into a wanted one.
 func TestScaledToWhatTheSurgeHadGivenIt(t *testing.T) {
 	rs := web1(sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,"since":"1999-12-31T23:00:00Z"}`))
 	withSurger(t, []runtime.Object{web(withReplicas(2, 1)), rs, webPod("a"), webPod("b")}, func(t *testing.T, f *surgeFixture) {
@@ -328,20 +328,20 @@ func TestScaledToWhatTheSurgeHadGivenIt(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		written := f.writes()
-		for _, rs := range written {
+		surgeWrites := f.writes()
+		for _, rs := range surgeWrites {
 			if *rs.Spec.Replicas != 2 {
-				t.Errorf("%d replicas are written, want 2 all the time", *rs.Spec.Replicas)
+				t.Errorf("%d replicas are written, want 2 in every write", *rs.Spec.Replicas)
 			}
 		}
 		want := wantWrite{2, "2", "3", ""}
-		if last := written[len(written)-1]; cmp.Diff(want.of(rs, last.ResourceVersion)[0], last) != "" {
+		if last := surgeWrites[len(surgeWrites)-1]; cmp.Diff(want.of(rs, last.ResourceVersion)[0], last) != "" {
 			t.Errorf("unexpected ReplicaSet (-want, +got):\n%s", cmp.Diff(want.of(rs, last.ResourceVersion)[0], last))
 		}
 	})
 }
 
-// counting is a ReplicaSet whose status counts so many.
+// counting sets the number of replicas in the status.
 func counting(replicas int32) func(*apps.ReplicaSet) {
 	return func(rs *apps.ReplicaSet) { rs.Status.Replicas = replicas }
 }
@@ -358,7 +358,7 @@ func TestSurgeWithoutGate(t *testing.T) {
 	}
 }
 
-// TestSurgeFails has writes refused for longer than the deadline of the turn.
+// TestSurgeFails rejects writes for longer than the deadline of the turn.
 func TestSurgeFails(t *testing.T) {
 	withSurger(t, []runtime.Object{web(), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
 		before, refused := turnsOver(t), errors.New("refused")
@@ -366,20 +366,20 @@ func TestSurgeFails(t *testing.T) {
 		defer f.intercept()()
 		views, err := f.surge()
 		if err != nil {
-			t.Fatalf("who refuses a surge stops the Deployment: %v", err)
+			t.Fatalf("a rejected surge stops the sync: %v", err)
 		}
 		if diff := cmp.Diff([]*apps.ReplicaSet{web1()}, views); diff != "" {
 			t.Errorf("unexpected views (-want, +got):\n%s", diff)
 		}
 		if events := f.recorded(); len(events) > 0 {
-			t.Errorf("events tell of a surge that is not: %v", events)
+			t.Errorf("events for a surge that was not written: %v", events)
 		}
 		if !f.looksAgainAfter(6 * time.Second) {
-			t.Error("the Deployment is not looked at again in seconds")
+			t.Error("the Deployment is not requeued after seconds")
 		}
 		want := "Surging 0/0: it fails, and is tried again: scaling ReplicaSet default/web-1 to 2, 1 of them for evictions: refused"
 		if got := f.entry("a-uid").Message; got != want {
-			t.Errorf("the pod hears %q, want %q", got, want)
+			t.Errorf("the message is %q, want %q", got, want)
 		}
 		status := apps.DeploymentStatus{}
 		f.dc.surger.setCondition(&status, web())
@@ -401,17 +401,17 @@ func TestSurgeFails(t *testing.T) {
 	})
 }
 
-// TestSurgeConflicts has somebody else write at the same time.
+// TestSurgeConflicts simulates a concurrent write of another client.
 func TestSurgeConflicts(t *testing.T) {
 	withSurger(t, []runtime.Object{web(), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
 		f.refuseWrites(apierrors.NewConflict(apps.Resource("replicasets"), "web-1", errors.New("it has changed")))
 		if views, err := f.surge(); !apierrors.IsConflict(err) || views != nil {
-			t.Errorf("the sync goes on with %v and error %v, want it to begin anew", views, err)
+			t.Errorf("the sync continues with %v and error %v, want it to be retried", views, err)
 		}
 	})
 }
 
-// TestSurgeWaitsForItsCache has a cache that has not seen the surge that was written last.
+// TestSurgeWaitsForItsCache hides the last write of a surge from the cache.
 func TestSurgeWaitsForItsCache(t *testing.T) {
 	withSurger(t, []runtime.Object{web(), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
 		cached := f.caches.Apps().V1().ReplicaSets().Informer().GetIndexer()
@@ -422,9 +422,9 @@ func TestSurgeWaitsForItsCache(t *testing.T) {
 		if _, err := f.surge(); err != nil {
 			t.Fatal(err)
 		}
-		written := f.writes()
-		if len(written) != 1 || *written[0].Spec.Replicas != 2 {
-			t.Fatalf("written are %v, want one surge", written)
+		surgeWrites := f.writes()
+		if len(surgeWrites) != 1 || *surgeWrites[0].Spec.Replicas != 2 {
+			t.Fatalf("written are %v, want one surge", surgeWrites)
 		}
 
 		var behind *consistency.ConsistencyError
@@ -435,7 +435,7 @@ func TestSurgeWaitsForItsCache(t *testing.T) {
 			t.Errorf("written on an old cache: %v", again)
 		}
 
-		if err := cached.Replace([]any{written[0]}, written[0].ResourceVersion); err != nil {
+		if err := cached.Replace([]any{surgeWrites[0]}, surgeWrites[0].ResourceVersion); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := f.surge(); err != nil {
@@ -447,7 +447,7 @@ func TestSurgeWaitsForItsCache(t *testing.T) {
 	})
 }
 
-// TestSurgeWaitsForRequests has a controller start in mid-surge that knows of no requests.
+// TestSurgeWaitsForRequests starts a controller during a surge, with no requests in its cache.
 func TestSurgeWaitsForRequests(t *testing.T) {
 	surge := []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,"since":"1999-12-31T23:00:00Z"}`)}
 	objects := []runtime.Object{web(), web1(surge...), webPod("a"), webPod("b")}
@@ -458,7 +458,7 @@ func TestSurgeWaitsForRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := *views[0].Spec.Replicas; got != 1 {
-			t.Errorf("the sync goes on with %d replicas, want 1", got)
+			t.Errorf("the sync continues with %d replicas, want 1", got)
 		}
 		if got := f.writes(); len(got) != wantWrites {
 			t.Errorf("%d writes, want %d: %v", len(got), wantWrites, got)
@@ -470,7 +470,7 @@ func TestSurgeWaitsForRequests(t *testing.T) {
 			f.dc.surger.requestsSynced = func() bool { return synced }
 			look(t, f, 0)
 			if !f.looksAgainAfter(time.Second) {
-				t.Error("the Deployment is not looked at again in a second")
+				t.Error("the Deployment is not requeued after a second")
 			}
 			synced = true
 			look(t, f, 1)
@@ -480,26 +480,26 @@ func TestSurgeWaitsForRequests(t *testing.T) {
 		withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
 			f.dc.surger.requestsSynced = func() bool { return false }
 			look(t, f, 0)
-			time.Sleep(requestPatience - time.Second)
+			time.Sleep(requestSyncTimeout - time.Second)
 			look(t, f, 0)
 			time.Sleep(time.Second)
 			look(t, f, 1)
 		})
 	})
-	t.Run("nothing is extra", func(t *testing.T) {
+	t.Run("no replica is extra", func(t *testing.T) {
 		withSurger(t, []runtime.Object{web(), web1(), webPod("a")}, func(t *testing.T, f *surgeFixture) {
 			f.dc.surger.requestsSynced = func() bool { return false }
 			look(t, f, 0)
-			time.Sleep(requestPatience)
+			time.Sleep(requestSyncTimeout)
 			if got := f.dc.queue.Len(); got != 0 {
-				t.Error("the Deployment is looked at again, for nothing")
+				t.Error("the Deployment is requeued without need")
 			}
 		})
 	})
 }
 
-// TestNewDeploymentDoesNotWait has a Deployment deleted and created anew, while the cache is
-// behind for the old one.
+// TestNewDeploymentDoesNotWait deletes a Deployment and creates it again while the cache is behind
+// for the old one.
 func TestNewDeploymentDoesNotWait(t *testing.T) {
 	withSurger(t, []runtime.Object{web(), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
 		if err := f.caches.Apps().V1().ReplicaSets().Informer().GetIndexer().Replace([]any{web1()}, "10"); err != nil {
@@ -514,13 +514,13 @@ func TestNewDeploymentDoesNotWait(t *testing.T) {
 		if _, err := f.surge(); err != nil {
 			t.Errorf("the new Deployment waits for what the old one has written: %v", err)
 		}
-		if err := f.dc.surger.rolled.EnsureReady(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "web"}); err != nil {
+		if err := f.dc.surger.rolloutWrites.EnsureReady(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "web"}); err != nil {
 			t.Errorf("the new Deployment waits for the rollout of the old one: %v", err)
 		}
 	})
 }
 
-// TestWriteReplicaSet has the rest of the sync write what it got without the surge.
+// TestWriteReplicaSet writes a view as the rest of the sync does.
 func TestWriteReplicaSet(t *testing.T) {
 	const since = `"since":"1999-12-31T23:00:00Z"`
 	tests := map[string]struct {
@@ -536,7 +536,7 @@ func TestWriteReplicaSet(t *testing.T) {
 			stored: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"ending":true,"leaving":["a-uid"]}`)},
 			want:   &wantWrite{3, "3", "4", `{"surge":0,"of":3,"desired":3,` + since + `,"ending":true,"leaving":["a-uid"]}`},
 		},
-		"with what is no surge": {
+		"with an invalid surge": {
 			stored: []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":5,"desired":1,` + since + `}`)},
 			want:   &wantWrite{3, "3", "4", ""},
 		},
@@ -549,7 +549,7 @@ func TestWriteReplicaSet(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// As the rest of the sync scales.
+				// Scale like the rest of the sync.
 				view = view.DeepCopy()
 				*view.Spec.Replicas = 3
 				deploymentutil.SetReplicasAnnotations(view, 3, 4)
@@ -561,7 +561,7 @@ func TestWriteReplicaSet(t *testing.T) {
 					t.Errorf("unexpected writes (-want, +got):\n%s", diff)
 				}
 				if want, _, _ := deploymentutil.WithoutEvictionSurge(f.stored("web-1"), math.MaxInt); cmp.Diff(want, got) != "" || *got.Spec.Replicas != 3 {
-					t.Errorf("the sync goes on with %d replicas, unexpected ReplicaSet (-want, +got):\n%s", *got.Spec.Replicas, cmp.Diff(want, got))
+					t.Errorf("the sync continues with %d replicas, unexpected ReplicaSet (-want, +got):\n%s", *got.Spec.Replicas, cmp.Diff(want, got))
 				}
 
 				refused := errors.New("refused")
@@ -603,19 +603,19 @@ func TestTurnEnds(t *testing.T) {
 		request *coordinationv1alpha1.EvictionRequest
 		happens func(f *surgeFixture, stop func())
 		want    map[metrics.Outcome]turnOver
-		// wantMessage is with what the turn is complete, if it is.
+		// wantMessage is the expected message of a completed turn.
 		wantMessage string
 	}{
-		"the pod is gone, by whomever":  {happens: change(holding("Evicted")), want: map[metrics.Outcome]turnOver{metrics.Completed: {1, 90}}},
-		"canceled":                      {happens: change(holding("Canceled")), want: map[metrics.Outcome]turnOver{metrics.Canceled: {1, 90}}},
-		"the request is deleted":        {happens: func(f *surgeFixture, _ func()) { f.remove(asks("a")) }, want: map[metrics.Outcome]turnOver{metrics.Canceled: {1, 90}}},
-		"the next one has the turn":     {happens: change(passed), want: map[metrics.Outcome]turnOver{metrics.Lost: {1, 90}}},
-		"the controller stops":          {happens: func(_ *surgeFixture, stop func()) { stop() }, want: map[metrics.Outcome]turnOver{}},
-		"not over":                      {happens: look(web()), want: map[metrics.Outcome]turnOver{}},
-		"the pod terminates":            {happens: look(webPod("a", terminating)), want: map[metrics.Outcome]turnOver{metrics.Completed: {1, 90}}, wantMessage: "The pod terminates."},
-		"no surge is allowed":           {happens: look(web(withReplicas(1, 0))), want: map[metrics.Outcome]turnOver{metrics.Declined: {1, 90}}, wantMessage: "Deployment web does not surge: its maxSurge is 0."},
-		"the pod belongs to nobody now": {happens: func(f *surgeFixture, _ func()) { f.put(webPod("a", alone)) }, want: map[metrics.Outcome]turnOver{metrics.Declined: {1, 90}}, wantMessage: "No Deployment controls the pod."},
-		"the Deployment is deleted":     {happens: func(f *surgeFixture, _ func()) { f.remove(web()) }, want: map[metrics.Outcome]turnOver{metrics.Declined: {1, 90}}, wantMessage: "No Deployment controls the pod."},
+		"the pod is gone":                 {happens: change(holding("Evicted")), want: map[metrics.Outcome]turnOver{metrics.Completed: {1, 90}}},
+		"canceled":                        {happens: change(holding("Canceled")), want: map[metrics.Outcome]turnOver{metrics.Canceled: {1, 90}}},
+		"the request is deleted":          {happens: func(f *surgeFixture, _ func()) { f.remove(asks("a")) }, want: map[metrics.Outcome]turnOver{metrics.Canceled: {1, 90}}},
+		"the next interceptor is active":  {happens: change(passed), want: map[metrics.Outcome]turnOver{metrics.Lost: {1, 90}}},
+		"the controller stops":            {happens: func(_ *surgeFixture, stop func()) { stop() }, want: map[metrics.Outcome]turnOver{}},
+		"not over":                        {happens: look(web()), want: map[metrics.Outcome]turnOver{}},
+		"the pod terminates":              {happens: look(webPod("a", terminating)), want: map[metrics.Outcome]turnOver{metrics.Completed: {1, 90}}, wantMessage: "The pod terminates."},
+		"no surge is allowed":             {happens: look(web(withReplicas(1, 0))), want: map[metrics.Outcome]turnOver{metrics.Declined: {1, 90}}, wantMessage: "Deployment web does not surge: its maxSurge is 0."},
+		"the pod has lost its controller": {happens: func(f *surgeFixture, _ func()) { f.put(webPod("a", alone)) }, want: map[metrics.Outcome]turnOver{metrics.Declined: {1, 90}}, wantMessage: "No Deployment controls the pod."},
+		"the Deployment is deleted":       {happens: func(f *surgeFixture, _ func()) { f.remove(web()) }, want: map[metrics.Outcome]turnOver{metrics.Declined: {1, 90}}, wantMessage: "No Deployment controls the pod."},
 		"the deadline": {
 			happens: func(f *surgeFixture, _ func()) {
 				time.Sleep(210 * time.Second)
@@ -657,7 +657,7 @@ func TestTurnEnds(t *testing.T) {
 				if diff := cmp.Diff(tc.want, turnsOverSince(t, before)); diff != "" {
 					t.Errorf("unexpected count (-want, +got):\n%s", diff)
 				}
-				time.Sleep(time.Minute) // Reports are paced.
+				time.Sleep(time.Minute) // Reports are rate-limited.
 				if name == "the request is deleted" {
 					return
 				}
@@ -670,7 +670,7 @@ func TestTurnEnds(t *testing.T) {
 	}
 }
 
-// TestTurnWakesAtItsEnd has nothing change but that nobody works on the pod any more.
+// TestTurnWakesAtItsEnd ends a turn without any other event.
 func TestTurnWakesAtItsEnd(t *testing.T) {
 	withSurger(t, []runtime.Object{web(), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
 		stop := f.intercept()
@@ -679,14 +679,14 @@ func TestTurnWakesAtItsEnd(t *testing.T) {
 		if diff := cmp.Diff([]string{"web-uid"}, f.forgetWoken()); diff != "" {
 			t.Errorf("woken at the end of the turn (-want, +got):\n%s", diff)
 		}
-		if moves := f.dc.surger.moves; len(moves) > 0 {
-			t.Errorf("turns that are over are remembered: %v", moves)
+		if openTurns := f.dc.surger.openTurns; len(openTurns) > 0 {
+			t.Errorf("ended turns are still recorded: %v", openTurns)
 		}
 	})
 }
 
-// TestSilentDeployment has nobody look at the Deployment of a pod, as where its sync fails before
-// that. The pod does not wait for ever, also where it is looked at from time to time.
+// TestSilentDeployment never syncs the Deployment of a pod, or only once, as if its sync failed
+// early. The pod must not wait forever.
 func TestSilentDeployment(t *testing.T) {
 	withSurger(t, []runtime.Object{web(func(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = ptr.To[int32](7200) }), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
 		defer f.intercept()()
@@ -697,50 +697,50 @@ func TestSilentDeployment(t *testing.T) {
 		for _, wantOver := range []bool{false, true} {
 			time.Sleep(9*time.Minute + 30*time.Second)
 			entry, want := f.entry("a-uid"), "Gave up: the Deployment could not be looked at for 10m0s."
-			if over := entry.CompletionTime != nil; over != wantOver || over && entry.Message != want {
+			if done := entry.CompletionTime != nil; done != wantOver || done && entry.Message != want {
 				t.Errorf("after %v the entry is %v, want the turn over: %t, with %q", time.Since(bubbleBegins), entry, wantOver, want)
 			}
 		}
 	})
 }
 
-// TestOldTurnEndsLate has a turn end after another has begun for the same pod.
+// TestOldTurnEndsLate ends a turn after a newer one has begun for the same pod.
 func TestOldTurnEndsLate(t *testing.T) {
 	withSurger(t, nil, func(t *testing.T, f *surgeFixture) {
-		older, newer := &move{uid: "a-uid"}, &move{uid: "a-uid"}
-		f.dc.surger.moves["a-uid"] = newer
+		older, newer := &openTurn{uid: "a-uid"}, &openTurn{uid: "a-uid"}
+		f.dc.surger.openTurns["a-uid"] = newer
 		f.dc.surger.end(older)
-		if f.dc.surger.moves["a-uid"] != newer {
-			t.Error("the new turn is forgotten with the old one")
+		if f.dc.surger.openTurns["a-uid"] != newer {
+			t.Error("the new turn is removed with the old one")
 		}
 		f.dc.surger.end(newer)
-		if len(f.dc.surger.moves) > 0 {
-			t.Error("the new turn is remembered after its end")
+		if len(f.dc.surger.openTurns) > 0 {
+			t.Error("the new turn is not removed at its end")
 		}
 	})
 }
 
-func TestFirstVerdictCounts(t *testing.T) {
-	m := &move{over: make(chan verdict, 1)}
-	first := verdict{outcome: metrics.GivenUp, message: "Gave up."}
+func TestFirstResultCounts(t *testing.T) {
+	m := &openTurn{done: make(chan turnResult, 1)}
+	first := turnResult{outcome: metrics.GivenUp, message: "Gave up."}
 	m.finish(first)
-	m.finish(verdict{outcome: metrics.Completed, message: "The pod terminates."})
-	if got := <-m.over; got != first {
-		t.Errorf("the verdict is %v, want the first", got)
+	m.finish(turnResult{outcome: metrics.Completed, message: "The pod terminates."})
+	if got := <-m.done; got != first {
+		t.Errorf("the result is %v, want the first", got)
 	}
 }
 
-// TestWakingTwice has a turn woken that is awake already.
+// TestWakingTwice wakes a turn that has a pending wake-up.
 func TestWakingTwice(t *testing.T) {
-	m := &move{wake: make(chan struct{}, 1)}
+	m := &openTurn{wake: make(chan struct{}, 1)}
 	m.wakeUp()
 	m.wakeUp()
 	if got := len(m.wake); got != 1 {
-		t.Errorf("the turn looks %d times, want once", got)
+		t.Errorf("the turn wakes %d times, want once", got)
 	}
 }
 
-// TestTurnHears has a pod moved, from the first look to the last.
+// TestTurnHears checks the reports for a pod during a whole surge.
 func TestTurnHears(t *testing.T) {
 	withSurger(t, []runtime.Object{web(), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
 		before := turnsOver(t)
@@ -750,9 +750,9 @@ func TestTurnHears(t *testing.T) {
 			if _, err := f.surge(); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(20 * time.Second) // Reports are paced.
+			time.Sleep(20 * time.Second) // Reports are rate-limited.
 			if got := f.entry("a-uid").Message; got != want {
-				t.Errorf("the pod hears %q, want %q", got, want)
+				t.Errorf("the message is %q, want %q", got, want)
 			}
 		}
 		hears("Surging 0/1: waiting for replacements to be created.")
@@ -774,9 +774,9 @@ func TestTurnHears(t *testing.T) {
 	})
 }
 
-// A look that is older than a turn says nothing of it: what the turn brings from an earlier process
-// was not known.
-func TestVerdictOfAnOldLook(t *testing.T) {
+// An observation that is older than a turn must not end it: it lacks the outages that earlier
+// processes have reported.
+func TestResultOfAnOldObservation(t *testing.T) {
 	for name, tc := range map[string]struct {
 		taken time.Duration
 		want  int
@@ -787,10 +787,10 @@ func TestVerdictOfAnOldLook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, _, _ := surging()
 			w.now = began.Add(time.Hour)
-			m := &move{taken: w.now.Add(tc.taken), over: make(chan verdict, 1)}
-			s := &surger{moves: map[types.UID]*move{"a": m}, progress: map[types.UID]progress{}}
+			m := &openTurn{taken: w.now.Add(tc.taken), done: make(chan turnResult, 1)}
+			s := &surger{openTurns: map[types.UID]*openTurn{"a": m}, progress: map[types.UID]progress{}}
 			s.report(w.now, w)
-			if got := len(m.over); got != tc.want {
+			if got := len(m.done); got != tc.want {
 				t.Errorf("the turn is ended %d times, want %d", got, tc.want)
 			}
 		})
@@ -798,29 +798,29 @@ func TestVerdictOfAnOldLook(t *testing.T) {
 }
 
 func TestLastReport(t *testing.T) {
-	at := func(beat time.Duration) func(*coordinationv1alpha1.EvictionRequest) {
+	at := func(heartbeat time.Duration) func(*coordinationv1alpha1.EvictionRequest) {
 		return func(request *coordinationv1alpha1.EvictionRequest) {
-			request.Status.Interceptors[0].HeartbeatTime = ptr.To(metav1.NewTime(bubbleBegins.Add(beat)))
+			request.Status.Interceptors[0].HeartbeatTime = ptr.To(metav1.NewTime(bubbleBegins.Add(heartbeat)))
 		}
 	}
 	eta := func(request *coordinationv1alpha1.EvictionRequest) {
 		request.Status.Interceptors[0].ExpectedFinishTime = ptr.To(metav1.NewTime(bubbleBegins.Add(time.Hour)))
 	}
 	for name, tc := range map[string]struct {
-		request   *coordinationv1alpha1.EvictionRequest
-		beat, eta time.Time
+		request        *coordinationv1alpha1.EvictionRequest
+		heartbeat, eta time.Time
 	}{
 		"none":     {request: asks("a")},
-		"before":   {request: asks("a", at(-time.Minute)), beat: bubbleBegins.Add(-time.Minute)},
-		"is ahead": {request: asks("a", at(time.Minute)), beat: bubbleBegins},
-		"with ETA": {request: asks("a", at(-time.Minute), eta), beat: bubbleBegins.Add(-time.Minute), eta: bubbleBegins.Add(time.Hour)},
+		"before":   {request: asks("a", at(-time.Minute)), heartbeat: bubbleBegins.Add(-time.Minute)},
+		"is ahead": {request: asks("a", at(time.Minute)), heartbeat: bubbleBegins},
+		"with ETA": {request: asks("a", at(-time.Minute), eta), heartbeat: bubbleBegins.Add(-time.Minute), eta: bubbleBegins.Add(time.Hour)},
 		"of another": {request: asks("a", at(-time.Minute), eta, func(request *coordinationv1alpha1.EvictionRequest) {
 			request.Status.Interceptors[0].Name = "other.example.com"
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if beat, eta := lastReport(tc.request, bubbleBegins); !beat.Equal(tc.beat) || !eta.Equal(tc.eta) {
-				t.Errorf("got %v and %v, want %v and %v", beat, eta, tc.beat, tc.eta)
+			if heartbeat, eta := lastReport(tc.request, bubbleBegins); !heartbeat.Equal(tc.heartbeat) || !eta.Equal(tc.eta) {
+				t.Errorf("got %v and %v, want %v and %v", heartbeat, eta, tc.heartbeat, tc.eta)
 			}
 		})
 	}

@@ -41,19 +41,19 @@ import (
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// These tests run upstream's sync, and see that it asks ours where it is patched.
+// These tests run upstream's sync and check that the patched places call our code.
 
 // sync syncs the Deployment web as a worker does.
 func (f *surgeFixture) sync() error {
 	f.t.Helper()
-	synctest.Wait() // The caches are up to date.
+	synctest.Wait() // Wait for the caches.
 	err := f.dc.syncDeployment(f.ctx, "default/web")
 	synctest.Wait()
 	return err
 }
 
-// mustSync syncs until it succeeds: upstream's sync overtakes itself where a ReplicaSet lacks
-// the annotations that it wants.
+// mustSync syncs until it succeeds. Upstream's sync conflicts with its own write if a ReplicaSet
+// lacks annotations.
 func (f *surgeFixture) mustSync() {
 	f.t.Helper()
 	err := f.sync()
@@ -67,7 +67,7 @@ func (f *surgeFixture) mustSync() {
 	}
 }
 
-// size is how many replicas the ReplicaSet has, and what is recorded of them.
+// size returns the number of replicas and the recorded surge of a ReplicaSet.
 func (f *surgeFixture) size(name string) string {
 	rs := f.stored(name)
 	return fmt.Sprint(*rs.Spec.Replicas, " ", rs.Annotations[deploymentutil.EvictionSurgeAnnotation])
@@ -116,7 +116,7 @@ func TestSyncSurges(t *testing.T) {
 	}
 }
 
-// The sync must not go on with ReplicaSets of which another client has just written one.
+// The sync must not continue with a ReplicaSet that another client has just written.
 func TestSyncBeginsAgainAfterConflict(t *testing.T) {
 	withSurger(t, []runtime.Object{web(rolledOut), web1(sized(2, 1, 2), annotated(surge1of2)), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
 		f.refuseWrites(apierrors.NewConflict(apps.Resource("replicasets"), "web-1", fmt.Errorf("it has changed")))
@@ -124,30 +124,30 @@ func TestSyncBeginsAgainAfterConflict(t *testing.T) {
 			t.Errorf("the error is %v, want the conflict", err)
 		}
 		if sets, _ := f.client.AppsV1().ReplicaSets(metav1.NamespaceDefault).List(f.ctx, metav1.ListOptions{}); len(sets.Items) != 1 {
-			t.Errorf("the rollout has begun: %v", sets.Items)
+			t.Errorf("the rollout has started: %v", sets.Items)
 		}
 	})
 }
 
-// What upstream writes about a ReplicaSet in mid-surge leaves the surge.
+// Upstream's writes of a ReplicaSet keep the surge.
 func TestSyncWritesTemplateInMidSurge(t *testing.T) {
 	withSurger(t, inMidSurge(func(d *apps.Deployment) { d.Spec.MinReadySeconds = 7 }), func(t *testing.T, f *surgeFixture) {
 		f.mustSync()
 		if got := f.stored("web-1").Spec.MinReadySeconds; got != 7 {
-			t.Errorf("minReadySeconds is %d, want 7: this test shows nothing", got)
+			t.Errorf("minReadySeconds is %d, want 7: the test is void", got)
 		}
 		f.expectSize("web-1", "2 "+surge1of2)
 	})
 }
 
-// ofWeb2 is the ReplicaSet of the template that rolledOut gives.
+// ofWeb2 is the ReplicaSet of the template set by rolledOut.
 func ofWeb2(rs *apps.ReplicaSet) {
 	rs.Name, rs.UID = "web-2", "web-2-uid"
 	rs.Spec.Template.Spec.Containers[0].Image = "web:2"
 }
 
-// A rollout has created a ReplicaSet, or scaled one, and was taken back before the cache has seen
-// that: a surge would come on top of it.
+// A rollout has created or scaled a ReplicaSet and was reverted before the cache has seen that. A
+// surge would exceed maxSurge.
 func TestSurgeWaitsForRolloutInItsCache(t *testing.T) {
 	tests := map[string][]runtime.Object{
 		"a ReplicaSet was created": nil,
@@ -161,7 +161,7 @@ func TestSurgeWaitsForRolloutInItsCache(t *testing.T) {
 				f.mustSync()
 				sets, err := f.client.AppsV1().ReplicaSets(metav1.NamespaceDefault).List(f.ctx, metav1.ListOptions{})
 				if err != nil || len(sets.Items) != 2 || *sets.Items[0].Spec.Replicas != 1 || *sets.Items[1].Spec.Replicas != 1 {
-					t.Fatalf("the rollout has not begun: %v, %v", sets.Items, err)
+					t.Fatalf("the rollout has not started: %v, %v", sets.Items, err)
 				}
 				f.put(web())
 				cached := f.caches.Apps().V1().ReplicaSets().Informer().GetIndexer()
@@ -177,7 +177,7 @@ func TestSurgeWaitsForRolloutInItsCache(t *testing.T) {
 					t.Errorf("a surge on an old cache: %v", got)
 				}
 				if !f.looksAgainAfter(time.Second) {
-					t.Error("nobody looks again")
+					t.Error("the Deployment is not requeued")
 				}
 				if err := cached.Replace([]any{f.stored("web-1")}, "1000"); err != nil {
 					t.Fatal(err)
@@ -189,14 +189,14 @@ func TestSurgeWaitsForRolloutInItsCache(t *testing.T) {
 	}
 }
 
-// As above, and the answer to the write is lost, so that nobody knows its version.
+// As above, but the response of the write was lost, so that its version is unknown.
 func TestSurgeWaitsForRolloutWithoutAnswer(t *testing.T) {
 	revision := func(rs *apps.ReplicaSet) { rs.Annotations[deploymentutil.RevisionAnnotation] = "1" }
 	timeout := apierrors.NewTimeoutError("slow", 1)
 	tests := map[string]struct {
 		others []runtime.Object
 		answer error
-		// seen is what the cache shows in the end, after so long.
+		// seen is what the cache shows eventually, after this time.
 		seen  []any
 		after time.Duration
 		// waits is whether the surge waits for that.
@@ -207,8 +207,8 @@ func TestSurgeWaitsForRolloutWithoutAnswer(t *testing.T) {
 		"a ReplicaSet was deleted":   {others: []runtime.Object{web1(sized(0, 1, 2), ofWeb2)}, answer: timeout, waits: true},
 		"a webhook has failed":       {answer: apierrors.NewInternalError(io.ErrUnexpectedEOF), seen: []any{web1(sized(0, 1, 2), ofWeb2)}, waits: true},
 		"the connection was lost":    {answer: io.ErrUnexpectedEOF, seen: []any{web1(sized(0, 1, 2), ofWeb2)}, waits: true},
-		"it was not written, scaled": {others: []runtime.Object{web1(sized(0, 1, 2), ofWeb2)}, answer: timeout, seen: []any{web1(sized(0, 1, 2), ofWeb2)}, after: doubtTimeout, waits: true},
-		"it was not written":         {answer: timeout, after: doubtTimeout, waits: true},
+		"it was not written, scaled": {others: []runtime.Object{web1(sized(0, 1, 2), ofWeb2)}, answer: timeout, seen: []any{web1(sized(0, 1, 2), ofWeb2)}, after: uncertainWriteTimeout, waits: true},
+		"it was not written":         {answer: timeout, after: uncertainWriteTimeout, waits: true},
 		"it was rejected":            {answer: apierrors.NewForbidden(apps.Resource("replicasets"), "web-2", fmt.Errorf("quota"))},
 	}
 	for name, tc := range tests {
@@ -237,7 +237,7 @@ func TestSurgeWaitsForRolloutWithoutAnswer(t *testing.T) {
 				}
 				time.Sleep(tc.after)
 				if tc.after == 0 && !f.looksAgainAfter(failureRetryAfter+time.Second) {
-					t.Error("nobody looks again")
+					t.Error("the Deployment is not requeued")
 				}
 				if err := f.caches.Apps().V1().ReplicaSets().Informer().GetIndexer().Replace(append(tc.seen, f.stored("web-1")), "1000"); err != nil {
 					t.Fatal(err)
@@ -251,9 +251,9 @@ func TestSurgeWaitsForRolloutWithoutAnswer(t *testing.T) {
 	}
 }
 
-// As above, and the cache shows what was written before that: it is behind, so that this says
-// nothing of the last write.
-func TestDoubtIsKeptWhileTheCacheIsBehind(t *testing.T) {
+// As above, and the cache shows an earlier write: it is behind, so that the outcome of the last
+// write is still unknown.
+func TestWriteStaysUncertainWhileTheCacheIsBehind(t *testing.T) {
 	revision := func(rs *apps.ReplicaSet) { rs.Annotations[deploymentutil.RevisionAnnotation] = "1" }
 	at := func(version string) *apps.ReplicaSet {
 		return web1(sized(0, 1, 2), ofWeb2, func(rs *apps.ReplicaSet) { rs.ResourceVersion = version })
@@ -277,31 +277,31 @@ func TestDoubtIsKeptWhileTheCacheIsBehind(t *testing.T) {
 	})
 }
 
-// A Deployment that is gone leaves no doubts.
-func TestDoubtsGoWithTheDeployment(t *testing.T) {
+// Uncertain writes are removed with their Deployment.
+func TestUncertainWritesGoWithTheDeployment(t *testing.T) {
 	withSurger(t, []runtime.Object{web(), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
 		f.dc.surger.noteRollout(web1(), nil, apierrors.NewTimeoutError("slow", 1))
-		if !f.dc.surger.inDoubt(web(), time.Now()) {
-			t.Fatal("there is no doubt")
+		if !f.dc.surger.hasUncertainWrite(web(), time.Now()) {
+			t.Fatal("there is no uncertain write")
 		}
 		f.remove(web())
 		synctest.Wait()
 		if err := f.sync(); err != nil {
 			t.Fatal(err)
 		}
-		if doubts := len(f.dc.surger.doubts); doubts > 0 {
-			t.Errorf("doubts of %d Deployments are left", doubts)
+		if uncertainWrites := len(f.dc.surger.uncertainWrites); uncertainWrites > 0 {
+			t.Errorf("uncertain writes of %d Deployments are left", uncertainWrites)
 		}
 	})
 }
 
-// newer is a ReplicaSet that was written since.
+// newer is a ReplicaSet that was written in the meantime.
 func newer(rs *apps.ReplicaSet) { rs.ResourceVersion = "999" }
 
-// The surge cannot be written for once, and upstream scales right after that.
+// Writing the surge fails once, and upstream scales right after that.
 func TestSyncScalesAfterFailedSurge(t *testing.T) {
 	rs := web1(sized(4, 3, 4), annotated(`{"surge":1,"of":4,"desired":3,"since":"2000-01-01T00:00:00Z"}`), func(rs *apps.ReplicaSet) {
-		rs.Annotations[deploymentutil.RevisionAnnotation] = "1" // So that nothing else is to be written.
+		rs.Annotations[deploymentutil.RevisionAnnotation] = "1" // Avoids other writes.
 	})
 	objects := []runtime.Object{web(withReplicas(2, 1)), rs, webPod("a"), webPod("b"), webPod("c"), webPod("d", starting), asks("a")}
 	withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
@@ -317,7 +317,7 @@ func TestSyncScalesAfterFailedSurge(t *testing.T) {
 	})
 }
 
-// failOnce refuses one write of a ReplicaSet.
+// failOnce rejects one write of a ReplicaSet.
 func (f *surgeFixture) failOnce(err error) {
 	failed := false
 	f.client.PrependReactor("update", "replicasets", func(core.Action) (bool, runtime.Object, error) {
@@ -327,7 +327,7 @@ func (f *surgeFixture) failOnce(err error) {
 	})
 }
 
-// A write is done, but its answer is lost.
+// A write succeeds, but its response is lost.
 func TestAnswerIsLost(t *testing.T) {
 	withSurger(t, []runtime.Object{web(), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
 		lost := false
@@ -347,7 +347,7 @@ func TestAnswerIsLost(t *testing.T) {
 	})
 }
 
-// A pod that was extra cannot be deleted. That concerns neither a rollout nor the status.
+// An extra pod cannot be deleted. That affects neither a rollout nor the status.
 func TestRolloutBesideStuckPod(t *testing.T) {
 	stuck := web1(annotated(`{"surge":0,"of":1,"desired":1,"since":"1999-12-31T23:00:00Z","ending":true}`), func(rs *apps.ReplicaSet) {
 		rs.Status = apps.ReplicaSetStatus{Replicas: 2, ReadyReplicas: 2, AvailableReplicas: 2}
@@ -361,7 +361,7 @@ func TestRolloutBesideStuckPod(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(sets.Items) != 2 {
-			t.Fatalf("the rollout has not begun: %v", sets.Items)
+			t.Fatalf("the rollout has not started: %v", sets.Items)
 		}
 		d, err := f.client.AppsV1().Deployments(metav1.NamespaceDefault).Get(f.ctx, "web", metav1.GetOptions{})
 		if err != nil || d.Status.ObservedGeneration != 5 {
@@ -370,8 +370,8 @@ func TestRolloutBesideStuckPod(t *testing.T) {
 	})
 }
 
-// A restart in mid-surge, and a rollout before the requests are known: extra replicas count
-// within maxSurge.
+// After a restart during a surge, a rollout starts before the requests are known. Extra replicas
+// count within maxSurge.
 func TestRolloutAfterRestart(t *testing.T) {
 	withSurger(t, inMidSurge(rolledOut), func(t *testing.T, f *surgeFixture) {
 		f.dc.surger.requestsSynced = func() bool { return false }
@@ -392,8 +392,8 @@ func TestRolloutAfterRestart(t *testing.T) {
 	})
 }
 
-// While requests are not known, a surge only becomes smaller.
-func TestBlind(t *testing.T) {
+// While requests are not known, a surge can only shrink.
+func TestIncompleteCaches(t *testing.T) {
 	tests := map[string]struct {
 		deployment func(*apps.Deployment)
 		replicaSet []func(*apps.ReplicaSet)
@@ -401,11 +401,11 @@ func TestBlind(t *testing.T) {
 	}{
 		"it stays":          {func(*apps.Deployment) {}, []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(surge1of2)}, "2 " + surge1of2},
 		"there is none":     {func(*apps.Deployment) {}, []func(*apps.ReplicaSet){sized(1, 1, 2)}, "1 "},
-		"no room any more":  {withReplicas(1, 0), []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(surge1of2)}, `1 {"surge":0,"of":1,"desired":1,"since":"2000-01-01T00:00:00Z","ending":true}`},
+		"no room":           {withReplicas(1, 0), []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(surge1of2)}, `1 {"surge":0,"of":1,"desired":1,"since":"2000-01-01T00:00:00Z","ending":true}`},
 		"scaled to nothing": {withReplicas(0, 1), []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(surge1of2)}, "0 "},
 		"scaled down": {withReplicas(1, 2), []func(*apps.ReplicaSet){sized(5, 3, 5), annotated(`{"surge":2,"of":5,"desired":3,"since":"2000-01-01T00:00:00Z"}`)},
 			`2 {"surge":1,"of":2,"desired":1,"since":"2000-01-01T00:00:00Z","ending":true}`},
-		"pods that leave are still named": {func(*apps.Deployment) {}, []func(*apps.ReplicaSet){annotated(`{"surge":0,"of":1,"desired":1,"since":"2000-01-01T00:00:00Z","ending":true,"leaving":["a-uid"]}`)},
+		"leaving pods are still listed": {func(*apps.Deployment) {}, []func(*apps.ReplicaSet){annotated(`{"surge":0,"of":1,"desired":1,"since":"2000-01-01T00:00:00Z","ending":true,"leaving":["a-uid"]}`)},
 			`1 {"surge":0,"of":1,"desired":1,"since":"2000-01-01T00:00:00Z","ending":true,"leaving":["a-uid"]}`},
 	}
 	for name, tc := range tests {
@@ -421,36 +421,36 @@ func TestBlind(t *testing.T) {
 	}
 }
 
-// Pods hear nothing while not all of the requests are known, also after their deadlines.
-func TestBlindIsSilent(t *testing.T) {
+// Nothing is reported while the requests are not known, even after the deadlines.
+func TestNoReportsWithIncompleteCaches(t *testing.T) {
 	withSurger(t, inMidSurge(), func(t *testing.T, f *surgeFixture) {
 		defer f.intercept()()
 		f.dc.surger.requestsSynced = func() bool { return false }
-		f.dc.surger.started = time.Now().Add(time.Hour) // So that it is patient for long enough.
+		f.dc.surger.started = time.Now().Add(time.Hour) // Outlasts the test.
 		f.dc.surger.starting.Do(func() {})
 		for range 2 {
 			f.mustSync()
 			time.Sleep(20 * time.Second)
 			if entry := f.entry("a-uid"); entry.CompletionTime != nil || entry.Message != "" {
-				t.Errorf("the pod hears %v", entry)
+				t.Errorf("the entry is %v", entry)
 			}
 			time.Sleep(5 * time.Minute)
 		}
 	})
 }
 
-// Whoever may annotate a ReplicaSet takes none of its pods.
+// A client that may annotate a ReplicaSet must not be able to delete its pods.
 func TestForgedOutage(t *testing.T) {
 	desired := func(value string) func(*apps.ReplicaSet) {
 		return func(rs *apps.ReplicaSet) { rs.Annotations[deploymentutil.DesiredReplicasAnnotation] = value }
 	}
 	for name, forged := range map[string][]func(*apps.ReplicaSet){
-		"nothing is desired":  {desired("0"), annotated(`{"surge":10,"of":10,"desired":0}`)},
-		"one is desired":      {desired("1"), annotated(`{"surge":9,"of":10,"desired":1}`)},
-		"nobody knows":        {func(rs *apps.ReplicaSet) { delete(rs.Annotations, deploymentutil.DesiredReplicasAnnotation) }, annotated(`{"surge":10,"of":10,"desired":-1}`)},
-		"all are leaving":     {annotated(`{"surge":0,"of":10,"desired":10,"leaving":["a-uid","b-uid"]}`)},
-		"going, as it was":    {annotated(`{"surge":0,"of":10,"desired":10,"going":2147483647}`)},
-		"more than there are": {annotated(`{"surge":2147483647,"of":10,"desired":10}`)},
+		"nothing is desired":      {desired("0"), annotated(`{"surge":10,"of":10,"desired":0}`)},
+		"one is desired":          {desired("1"), annotated(`{"surge":9,"of":10,"desired":1}`)},
+		"desired is unknown":      {func(rs *apps.ReplicaSet) { delete(rs.Annotations, deploymentutil.DesiredReplicasAnnotation) }, annotated(`{"surge":10,"of":10,"desired":-1}`)},
+		"all are leaving":         {annotated(`{"surge":0,"of":10,"desired":10,"leaving":["a-uid","b-uid"]}`)},
+		"field of an old version": {annotated(`{"surge":0,"of":10,"desired":10,"going":2147483647}`)},
+		"more than there are":     {annotated(`{"surge":2147483647,"of":10,"desired":10}`)},
 	} {
 		for _, paused := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, paused %v", name, paused), func(t *testing.T) {
@@ -469,7 +469,7 @@ func TestForgedOutage(t *testing.T) {
 	}
 }
 
-// A time in the future neither begins a surge nor puts its deadline off.
+// A time in the future neither starts a surge nor postpones its deadline.
 func TestTimesInTheFuture(t *testing.T) {
 	future := ptr.To(metav1.NewTime(bubbleBegins.Add(1000 * time.Hour)))
 	startsLater := asks("a")
@@ -489,7 +489,7 @@ func TestTimesInTheFuture(t *testing.T) {
 					if _, err := f.surge(); err != nil {
 						t.Fatal(err)
 					}
-					time.Sleep(20 * time.Second) // Reports are paced.
+					time.Sleep(20 * time.Second) // Reports are rate-limited.
 					if complete := f.entry("a-uid").CompletionTime != nil; complete != want {
 						t.Fatalf("after %v the turn is over: %v, want %v", time.Since(bubbleBegins), complete, want)
 					}
@@ -500,7 +500,7 @@ func TestTimesInTheFuture(t *testing.T) {
 	}
 }
 
-// Pods that move one after another take longer than the deadline of each.
+// Moving several pods one after another takes longer than the deadline of each.
 func TestLongSurge(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	objects := []runtime.Object{web(withReplicas(4, 1)), web1(sized(4, 4, 5))}
@@ -539,13 +539,13 @@ func TestLongSurge(t *testing.T) {
 	})
 }
 
-// A restart gives nobody up at once, whatever time has passed without a process, and starts no
-// deadline again: three of five minutes were over.
+// A restart does not end waiting turns at once, however long no process was running, and does not
+// reset the deadline: three of five minutes had passed.
 func TestSurgeAfterAnOutage(t *testing.T) {
-	began, beat := metav1.NewTime(bubbleBegins.Add(-time.Hour)), metav1.NewTime(bubbleBegins.Add(-58*time.Minute))
+	began, heartbeat := metav1.NewTime(bubbleBegins.Add(-time.Hour)), metav1.NewTime(bubbleBegins.Add(-58*time.Minute))
 	request := asks("a", func(request *coordinationv1alpha1.EvictionRequest) {
 		request.Status.ActivationTime = &began
-		request.Status.Interceptors[0].StartTime, request.Status.Interceptors[0].HeartbeatTime = &began, &beat
+		request.Status.Interceptors[0].StartTime, request.Status.Interceptors[0].HeartbeatTime = &began, &heartbeat
 	})
 	rs := web1(sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,"since":"1999-12-31T23:00:00Z"}`))
 	withSurger(t, []runtime.Object{web(), rs, webPod("a"), webPod("b", starting), request}, func(t *testing.T, f *surgeFixture) {
@@ -554,9 +554,9 @@ func TestSurgeAfterAnOutage(t *testing.T) {
 			if _, err := f.surge(); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(10 * time.Second) // Reports are paced.
+			time.Sleep(10 * time.Second) // Reports are rate-limited.
 		}
-		look() // Before the library has begun the turn.
+		look() // Before the library has started the turn.
 		defer f.intercept()()
 		look()
 		time.Sleep(80 * time.Second)
@@ -572,11 +572,11 @@ func TestSurgeAfterAnOutage(t *testing.T) {
 	})
 }
 
-// The deadline stands still while no process runs, however often that is.
+// The deadline is suspended while no process is running, even several times.
 func TestSurgeAfterOutages(t *testing.T) {
 	rs := web1(sized(2, 1, 2), annotated(surge1of2))
 	withSurger(t, []runtime.Object{web(), rs, webPod("a"), webPod("b", starting), asks("a")}, func(t *testing.T, f *surgeFixture) {
-		// runs has a process run for so long, until the surge is given up.
+		// runs runs a process for life, or until the surge is given up.
 		runs := func(life time.Duration) (givenUp bool) {
 			t.Helper()
 			defer f.restart()
@@ -606,7 +606,7 @@ func TestSurgeAfterOutages(t *testing.T) {
 	})
 }
 
-// Processes that end soon do not have a surge wait for ever.
+// Processes that end early must not make a surge wait forever.
 func TestSurgeOfShortProcesses(t *testing.T) {
 	rs := web1(sized(2, 1, 2), annotated(surge1of2))
 	withSurger(t, []runtime.Object{web(), rs, webPod("a"), webPod("b", starting), asks("a")}, func(t *testing.T, f *surgeFixture) {
@@ -627,7 +627,7 @@ func TestSurgeOfShortProcesses(t *testing.T) {
 	})
 }
 
-// leaving returns the pods that are named on the ReplicaSet.
+// leaving returns the pods that are listed on the ReplicaSet.
 func (f *surgeFixture) leaving() []string {
 	surge, err := deploymentutil.EvictionSurgeOf(f.stored("web-1"), 0)
 	if err != nil {
@@ -640,8 +640,8 @@ func (f *surgeFixture) leaving() []string {
 	return names
 }
 
-// Turns are taken when all is known that says to whom a pod belongs, whatever comes first. A pod
-// whose ReplicaSet has not arrived looks as if no Deployment controlled it.
+// No turn is taken before all caches that determine the owner of a pod have synced. A pod whose
+// ReplicaSet is missing would appear to have no Deployment.
 func TestTurnsWaitForCaches(t *testing.T) {
 	for name, late := range map[string]struct {
 		object runtime.Object

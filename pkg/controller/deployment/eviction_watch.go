@@ -38,8 +38,8 @@ import (
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// watch has Deployments synced when something has changed that a surge depends on. What shows
-// in the status of a ReplicaSet wakes them anyway.
+// watch enqueues Deployments on changes that affect a surge and that do not show in the status of a
+// ReplicaSet, which the controller watches anyway.
 func (s *surger) watch(requests coordinationinformers.EvictionRequestInformer, deployments appsinformers.DeploymentInformer, replicaSets appsinformers.ReplicaSetInformer, pods coreinformers.PodInformer) error {
 	if _, err := requests.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { s.requestChanged(nil, obj) },
@@ -83,7 +83,7 @@ func (s *surger) watch(requests coordinationinformers.EvictionRequestInformer, d
 	return nil
 }
 
-// requestChanged looks at the Deployment if a request concerns it otherwise than before.
+// requestChanged enqueues the Deployment of the pod if the turn of the request has changed.
 func (s *surger) requestChanged(old *coordinationv1alpha1.EvictionRequest, obj any) {
 	request, ok := withoutTombstone(obj).(*coordinationv1alpha1.EvictionRequest)
 	if !ok || request.Spec.Target.Pod == nil {
@@ -99,8 +99,8 @@ func (s *surger) requestChanged(old *coordinationv1alpha1.EvictionRequest, obj a
 	}
 }
 
-// podChanged looks at the Deployment of a pod that became ready or unready, ended, or
-// changed its owner, if the pod or its ReplicaSet has to do with a surge.
+// podChanged enqueues the Deployment of a pod that became ready or unready, finished, began to
+// terminate, or changed its owner, if the pod or its ReplicaSet is part of a surge.
 func (s *surger) podChanged(old *v1.Pod, obj any) {
 	pod, ok := withoutTombstone(obj).(*v1.Pod)
 	if !ok {
@@ -111,7 +111,7 @@ func (s *surger) podChanged(old *v1.Pod, obj any) {
 		return
 	}
 	s.lock.Lock()
-	m := s.moves[pod.UID]
+	m := s.openTurns[pod.UID]
 	s.lock.Unlock()
 	if m != nil {
 		m.wakeUp()
@@ -132,45 +132,45 @@ func (s *surger) podChanged(old *v1.Pod, obj any) {
 	}
 }
 
-// forget is called for a Deployment that does not exist any more.
+// forget is called for a deleted Deployment.
 func (s *surger) forget(d *apps.Deployment) {
-	s.written.Clear(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}, d.UID)
-	s.rolled.Clear(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}, d.UID)
+	s.surgeWrites.Clear(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}, d.UID)
+	s.rolloutWrites.Clear(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}, d.UID)
 	s.lock.Lock()
 	delete(s.progress, d.UID)
-	delete(s.doubts, d.UID)
+	delete(s.uncertainWrites, d.UID)
 	s.lock.Unlock()
 	s.wake(d.UID)
 }
 
-// replicaSetLost is called for a ReplicaSet that its Deployment has lost.
+// replicaSetLost is called for a ReplicaSet that was deleted or released by its Deployment.
 func (s *surger) replicaSetLost(rs *apps.ReplicaSet) {
 	if ref := metav1.GetControllerOfNoCopy(rs); ref != nil {
 		s.wake(ref.UID)
 	}
 }
 
-// wake has the turns of a Deployment find out to whom their pods belong: they may outlive
-// those that have made them.
+// wake makes the open turns of a Deployment look up the owner of their pod again: pods can outlive
+// the Deployment and the ReplicaSet that created them.
 func (s *surger) wake(deployment types.UID) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	for _, m := range s.moves {
+	for _, m := range s.openTurns {
 		if m.deployment == deployment {
 			m.wakeUp()
 		}
 	}
 }
 
-func (m *move) wakeUp() {
+func (m *openTurn) wakeUp() {
 	select {
 	case m.wake <- struct{}{}:
-	default: // It is awake already.
+	default: // A wake-up is already pending.
 	}
 }
 
-// deploymentOf returns the Deployment of a pod, or nil if it has none. It is unknown while
-// the pod is not in the cache: the pod may be gone, or not have arrived.
+// deploymentOf returns the Deployment of a pod, or nil if it has none. known is false while the pod
+// is not in the cache: it may be gone, or may not have arrived yet.
 func (s *surger) deploymentOf(ctx context.Context, namespace, name string, uid types.UID) (d *apps.Deployment, known bool) {
 	pod, err := s.dc.podLister.Pods(namespace).Get(name)
 	if err != nil || pod.UID != uid {
@@ -179,7 +179,7 @@ func (s *surger) deploymentOf(ctx context.Context, namespace, name string, uid t
 	return s.dc.getDeploymentForPod(klog.FromContext(ctx), pod), true
 }
 
-// turnIn returns how far a request concerns the Deployment of its pod. The request may be nil.
+// turnIn returns how a request concerns the Deployment of its pod. The request may be nil.
 func turnIn(request *coordinationv1alpha1.EvictionRequest) turn {
 	if request == nil {
 		return notAsked
@@ -200,14 +200,14 @@ func turnIn(request *coordinationv1alpha1.EvictionRequest) turn {
 	case active == nil || active.Name != own:
 		return notAsked
 	case active.CompletionTime != nil:
-		return passedOn // It is not known yet to whom.
+		return passedOn // The next active interceptor is not known yet.
 	}
 	return ourTurn
 }
 
-// turnBegan returns when the Deployment's turn began: when it first reported or, before
-// that, when it was told. A time in the future is of a clock that was ahead, and would put
-// the deadline off: the one before it counts.
+// turnBegan returns when the Deployment's turn began: when it first reported or, before that, when
+// it became active. A time in the future comes from a clock that was ahead and would postpone the
+// deadline, so it is skipped.
 func turnBegan(request *coordinationv1alpha1.EvictionRequest, now time.Time) time.Time {
 	var times []*metav1.Time
 	for _, entry := range request.Status.Interceptors {
@@ -224,21 +224,21 @@ func turnBegan(request *coordinationv1alpha1.EvictionRequest, now time.Time) tim
 	return now
 }
 
-// lastReport returns when the Deployment's turn was last reported to go on, and with which ETA,
-// each of them zero if there is none. A heartbeat in the future is of a clock that was ahead.
-func lastReport(request *coordinationv1alpha1.EvictionRequest, now time.Time) (beat, eta time.Time) {
+// lastReport returns the last heartbeat and the ETA of the Deployment's turn, each of them zero if
+// there is none. A heartbeat in the future comes from a clock that was ahead and counts as now.
+func lastReport(request *coordinationv1alpha1.EvictionRequest, now time.Time) (heartbeat, eta time.Time) {
 	for _, entry := range request.Status.Interceptors {
 		if entry.Name != coordinationv1alpha1.EvictionInterceptorDeployment {
 			continue
 		}
 		if entry.HeartbeatTime != nil {
-			beat = earlier(entry.HeartbeatTime.Time, now)
+			heartbeat = earlier(entry.HeartbeatTime.Time, now)
 		}
 		if entry.ExpectedFinishTime != nil {
 			eta = entry.ExpectedFinishTime.Time
 		}
 	}
-	return beat, eta
+	return heartbeat, eta
 }
 
 func sameController(a, b metav1.Object) bool {

@@ -39,7 +39,7 @@ func ofAPI(rs *apps.ReplicaSet) {
 	rs.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(api(), controllerKind)}
 }
 
-// reported is a request of which the Deployment controller has sent a heartbeat.
+// reported is a request for which the Deployment controller has sent a heartbeat.
 func reported(request *coordinationv1alpha1.EvictionRequest) {
 	request.Status.Interceptors[0].HeartbeatTime = ptr.To(metav1.NewTime(bubbleBegins))
 }
@@ -50,7 +50,7 @@ func completed(request *coordinationv1alpha1.EvictionRequest) {
 
 func relabeled(p *v1.Pod) { p.Labels = map[string]string{"app": "web", "checked": "yes"} }
 
-// renewed is another pod of the same name.
+// renewed is a new pod with the same name.
 func renewed(p *v1.Pod) { p.UID = "renewed-uid" }
 
 func TestRequestsWake(t *testing.T) {
@@ -67,7 +67,7 @@ func TestRequestsWake(t *testing.T) {
 		"passed on":                           {before: asks("a"), after: asks("a", passed), wakes: true},
 		"passed on after it was complete":     {before: asks("a", completed), after: asks("a", passed), wakes: true},
 		"passed on to another interceptor":    {before: asks("a", completed), after: asks("a", passedTo("saver.example.com"))},
-		"nothing is left but the eviction":    {before: asks("a", passedTo("saver.example.com")), after: asks("a", passedTo("imperative-eviction.k8s.io")), wakes: true},
+		"only the eviction is left":           {before: asks("a", passedTo("saver.example.com")), after: asks("a", passedTo("imperative-eviction.k8s.io")), wakes: true},
 		"canceled":                            {before: asks("a"), after: asks("a", holding("Canceled")), wakes: true},
 		"canceled after it was passed on":     {before: asks("a", passed), after: asks("a", passed, holding("Canceled")), wakes: true},
 		"canceled before our turn":            {before: asks("a", notYet), after: asks("a", notYet, holding("Canceled"))},
@@ -76,8 +76,8 @@ func TestRequestsWake(t *testing.T) {
 		"deleted after it was passed on":      {before: asks("a", passed), wakes: true},
 		"deleted after it was canceled":       {before: asks("a", holding("Canceled"))},
 		"for another pod of that name":        {after: asks("a"), pod: renewed},
-		"for a pod that is not there":         {after: asks("b")},
-		"for a pod of nobody":                 {after: asks("a"), pod: alone},
+		"for a missing pod":                   {after: asks("b")},
+		"for a pod without a controller":      {after: asks("a"), pod: alone},
 		"deleted, for another pod of it":      {before: asks("a"), pod: renewed},
 		"for something that is not a pod yet": {after: asks("a", func(request *coordinationv1alpha1.EvictionRequest) { request.Spec.Target.Pod = nil })},
 	}
@@ -103,7 +103,7 @@ func TestRequestsWake(t *testing.T) {
 	}
 }
 
-// expectWoken holds that web was woken, and nobody else, or nobody at all.
+// expectWoken checks that web alone was enqueued, or no Deployment at all.
 func (f *surgeFixture) expectWoken(want bool) {
 	f.t.Helper()
 	var woken []string
@@ -116,34 +116,34 @@ func (f *surgeFixture) expectWoken(want bool) {
 }
 
 func TestPodsWake(t *testing.T) {
-	surge := annotated(`{"surge":1,"of":1,"desired":1}`) // Whether it holds does not matter.
+	surge := annotated(`{"surge":1,"of":1,"desired":1}`) // Its validity does not matter.
 	tests := map[string]struct {
 		replicaSet []func(*apps.ReplicaSet)
-		// before and after are nil where the pod is created or deleted.
+		// before and after are nil if the pod is created or deleted.
 		before, after []func(*v1.Pod)
-		// wakes is without a turn for the pod, wakesInTurn with one that is open.
+		// wakes is for a pod without an open turn, wakesInTurn for one with an open turn.
 		wakes, wakesInTurn bool
 	}{
-		"becomes ready":   {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(unready), after: changed(), wakes: true, wakesInTurn: true},
-		"becomes unready": {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(), after: changed(unready), wakes: true, wakesInTurn: true},
-		"terminates":      {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(), after: changed(terminating), wakes: true, wakesInTurn: true},
-		"ends":            {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(), after: changed(ended), wakes: true, wakesInTurn: true},
-		"is created":      {replicaSet: []func(*apps.ReplicaSet){surge}, after: changed(starting), wakes: true, wakesInTurn: true},
-		"is deleted":      {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(terminating), wakes: true},
-		"is relabeled":    {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(), after: changed(relabeled)},
-		"starts":          {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(starting), after: changed(starting, relabeled)},
-		"is adopted":      {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(alone), after: changed(), wakes: true, wakesInTurn: true},
-		"is released":     {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(), after: changed(alone)},
-		"of nobody":       {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(alone, unready), after: changed(alone)},
+		"becomes ready":        {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(unready), after: changed(), wakes: true, wakesInTurn: true},
+		"becomes unready":      {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(), after: changed(unready), wakes: true, wakesInTurn: true},
+		"terminates":           {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(), after: changed(terminating), wakes: true, wakesInTurn: true},
+		"ends":                 {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(), after: changed(ended), wakes: true, wakesInTurn: true},
+		"is created":           {replicaSet: []func(*apps.ReplicaSet){surge}, after: changed(starting), wakes: true, wakesInTurn: true},
+		"is deleted":           {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(terminating), wakes: true},
+		"is relabeled":         {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(), after: changed(relabeled)},
+		"starts":               {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(starting), after: changed(starting, relabeled)},
+		"is adopted":           {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(alone), after: changed(), wakes: true, wakesInTurn: true},
+		"is released":          {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(), after: changed(alone)},
+		"without a controller": {replicaSet: []func(*apps.ReplicaSet){surge}, before: changed(alone, unready), after: changed(alone)},
 
 		"of a ReplicaSet without a surge, becomes ready": {before: changed(unready), after: changed(), wakesInTurn: true},
 		"of a ReplicaSet without a surge, terminates":    {before: changed(), after: changed(terminating), wakesInTurn: true},
-		"of a ReplicaSet that was created anew": {
+		"of a ReplicaSet that was recreated": {
 			replicaSet: []func(*apps.ReplicaSet){surge, func(rs *apps.ReplicaSet) { rs.UID = "new-web-1-uid" }},
 			before:     changed(unready), after: changed(),
 		},
-		"of a ReplicaSet of nobody": {replicaSet: []func(*apps.ReplicaSet){surge, orphaned}, before: changed(unready), after: changed()},
-		"of a Deployment that was created anew": {
+		"of an orphaned ReplicaSet": {replicaSet: []func(*apps.ReplicaSet){surge, orphaned}, before: changed(unready), after: changed()},
+		"of a Deployment that was recreated": {
 			replicaSet: []func(*apps.ReplicaSet){surge, func(rs *apps.ReplicaSet) { rs.OwnerReferences[0].UID = "old-web-uid" }},
 			before:     changed(unready), after: changed(),
 		},
@@ -176,7 +176,7 @@ func TestPodsWake(t *testing.T) {
 	}
 }
 
-// changed is what is special about a pod, maybe nothing.
+// changed returns the changes of a pod. Without any it is empty, but not nil.
 func changed(changes ...func(*v1.Pod)) []func(*v1.Pod) {
 	if changes == nil {
 		return []func(*v1.Pod){}
@@ -184,31 +184,31 @@ func changed(changes ...func(*v1.Pod)) []func(*v1.Pod) {
 	return changes
 }
 
-// TestOwnersWake has the turn for a pod of web open while something happens to those above.
+// TestOwnersWake changes the owners of a pod of web while its turn is open.
 func TestOwnersWake(t *testing.T) {
-	const nobody = "No Deployment controls the pod."
+	const noDeployment = "No Deployment controls the pod."
 	tests := map[string]struct {
 		happens   func(*surgeFixture)
 		wantWoken []string
-		// wantMessage is with what the turn is over, if it is.
+		// wantMessage is the expected message of a completed turn.
 		wantMessage string
 	}{
-		"the Deployment is deleted":           {happens: func(f *surgeFixture) { f.remove(web()) }, wantMessage: nobody},
-		"the Deployment is created anew":      {happens: func(f *surgeFixture) { f.put(web(func(d *apps.Deployment) { d.UID = "new-web-uid" })) }, wantMessage: nobody},
+		"the Deployment is deleted":           {happens: func(f *surgeFixture) { f.remove(web()) }, wantMessage: noDeployment},
+		"the Deployment is recreated":         {happens: func(f *surgeFixture) { f.put(web(func(d *apps.Deployment) { d.UID = "new-web-uid" })) }, wantMessage: noDeployment},
 		"the Deployment changes":              {happens: func(f *surgeFixture) { f.put(web(withReplicas(5, 1))) }},
 		"another Deployment is deleted":       {happens: func(f *surgeFixture) { f.remove(api()) }},
-		"the ReplicaSet is deleted":           {happens: func(f *surgeFixture) { f.remove(web1()) }, wantMessage: nobody},
-		"the ReplicaSet is orphaned":          {happens: func(f *surgeFixture) { f.put(web1(orphaned)) }, wantMessage: nobody},
+		"the ReplicaSet is deleted":           {happens: func(f *surgeFixture) { f.remove(web1()) }, wantMessage: noDeployment},
+		"the ReplicaSet is orphaned":          {happens: func(f *surgeFixture) { f.put(web1(orphaned)) }, wantMessage: noDeployment},
 		"the ReplicaSet changes":              {happens: func(f *surgeFixture) { f.put(web1(sized(5, 5, 6))) }},
 		"another ReplicaSet of it is lost":    {happens: func(f *surgeFixture) { f.remove(web1(asWeb2)) }, wantWoken: []string{"web-uid"}},
 		"another Deployment's is lost":        {happens: func(f *surgeFixture) { f.remove(web1(asWeb2, ofAPI)) }},
 		"another Deployment gets the pod":     {happens: func(f *surgeFixture) { f.put(web1(ofAPI)) }, wantWoken: []string{"api-uid"}},
-		"it has it, the first one goes":       {happens: func(f *surgeFixture) { f.put(web1(ofAPI)); f.forgetWoken(); f.remove(web()) }},
-		"it has it, and goes":                 {happens: func(f *surgeFixture) { f.put(web1(ofAPI)); f.forgetWoken(); f.remove(api()) }, wantMessage: nobody},
-		"it has it, and the pod gets ready":   {happens: func(f *surgeFixture) { f.put(web1(ofAPI)); f.forgetWoken(); f.put(webPod("a", unready)) }, wantWoken: []string{"api-uid"}},
-		"the pod is released":                 {happens: func(f *surgeFixture) { f.put(webPod("a", alone)) }, wantMessage: nobody},
+		"another one has it, web is deleted":  {happens: func(f *surgeFixture) { f.put(web1(ofAPI)); f.forgetWoken(); f.remove(web()) }},
+		"another one has it, and is deleted":  {happens: func(f *surgeFixture) { f.put(web1(ofAPI)); f.forgetWoken(); f.remove(api()) }, wantMessage: noDeployment},
+		"another one has it, the pod changes": {happens: func(f *surgeFixture) { f.put(web1(ofAPI)); f.forgetWoken(); f.put(webPod("a", unready)) }, wantWoken: []string{"api-uid"}},
+		"the pod is released":                 {happens: func(f *surgeFixture) { f.put(webPod("a", alone)) }, wantMessage: noDeployment},
 		"another pod of that name is there":   {happens: func(f *surgeFixture) { f.put(webPod("a", renewed)) }},
-		"another pod of that name, of nobody": {happens: func(f *surgeFixture) { f.put(webPod("a", renewed, alone)) }},
+		"another pod of that name, orphaned":  {happens: func(f *surgeFixture) { f.put(webPod("a", renewed, alone)) }},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestOwnersWake(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				entry := f.entry("a-uid")
-				if over := entry.CompletionTime != nil; over != (tc.wantMessage != "") || over && entry.Message != tc.wantMessage {
+				if done := entry.CompletionTime != nil; done != (tc.wantMessage != "") || done && entry.Message != tc.wantMessage {
 					t.Errorf("the entry is %v, want it complete with %q", entry, tc.wantMessage)
 				}
 			})
@@ -237,14 +237,14 @@ func TestOwnersWake(t *testing.T) {
 // asWeb2 is another ReplicaSet.
 func asWeb2(rs *apps.ReplicaSet) { rs.Name, rs.UID = "web-2", "web-2-uid" }
 
-// TestTurnBeforeItsPod has the request arrive first.
+// TestTurnBeforeItsPod makes the request arrive before the pod.
 func TestTurnBeforeItsPod(t *testing.T) {
 	withSurger(t, []runtime.Object{web(), web1(), asks("a")}, func(t *testing.T, f *surgeFixture) {
 		defer f.intercept()()
 		time.Sleep(time.Minute)
 		f.expectWoken(false)
 		if entry := f.entry("a-uid"); entry.CompletionTime != nil {
-			t.Errorf("the turn is over, although nothing is known of the pod: %v", entry)
+			t.Errorf("the turn is over, although the pod is not known: %v", entry)
 		}
 		f.put(webPod("a"))
 		f.expectWoken(true)
@@ -256,12 +256,12 @@ func TestSameController(t *testing.T) {
 		a, b *v1.Pod
 		want bool
 	}{
-		"the same":        {webPod("a"), webPod("b"), true},
-		"nobody":          {webPod("a", alone), webPod("b", alone), true},
-		"nobody any more": {webPod("a"), webPod("a", alone), false},
-		"nobody before":   {webPod("a", alone), webPod("a"), false},
-		"the same name":   {webPod("a"), webPod("a", func(p *v1.Pod) { p.OwnerReferences[0].UID = "new-web-1-uid" }), false},
-		"no controller":   {webPod("a"), webPod("a", func(p *v1.Pod) { p.OwnerReferences[0].Controller = nil }), false},
+		"the same":      {webPod("a"), webPod("b"), true},
+		"none":          {webPod("a", alone), webPod("b", alone), true},
+		"released":      {webPod("a"), webPod("a", alone), false},
+		"adopted":       {webPod("a", alone), webPod("a"), false},
+		"the same name": {webPod("a"), webPod("a", func(p *v1.Pod) { p.OwnerReferences[0].UID = "new-web-1-uid" }), false},
+		"no controller": {webPod("a"), webPod("a", func(p *v1.Pod) { p.OwnerReferences[0].Controller = nil }), false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestSameController(t *testing.T) {
 	}
 }
 
-// TestTombstones has deletions that were seen late.
+// TestTombstones handles deletions that the informer has missed.
 func TestTombstones(t *testing.T) {
 	surge := annotated(`{"surge":1,"of":1,"desired":1}`)
 	tests := map[string]struct {
@@ -295,7 +295,7 @@ func TestTombstones(t *testing.T) {
 	}
 }
 
-// TestDeletedDeploymentIsForgotten has one deleted of which a condition was to tell.
+// TestDeletedDeploymentIsForgotten deletes a Deployment with progress to report.
 func TestDeletedDeploymentIsForgotten(t *testing.T) {
 	withSurger(t, []runtime.Object{web(), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
 		if _, err := f.surge(); err != nil {

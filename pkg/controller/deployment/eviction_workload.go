@@ -35,51 +35,50 @@ import (
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// defaultProgressDeadline bounds how long pods wait for their replacements where the
-// Deployment says nothing. It is the default of spec.progressDeadlineSeconds.
+// defaultProgressDeadline limits how long pods wait for their replacements if the Deployment sets
+// no deadline. It is the default of spec.progressDeadlineSeconds.
 const defaultProgressDeadline = 10 * time.Minute
 
 const (
-	// failureRetryAfter is how soon a surge is tried again that was refused. What refuses it,
-	// such as a webhook or missing rights, rarely changes its mind at once.
+	// failureRetryAfter is how soon a failed surge is retried. A webhook or missing permissions
+	// rarely change sooner.
 	failureRetryAfter = 5 * time.Second
 
-	// retryAfter is how soon is looked again at what should have come to its end by itself.
+	// retryAfter is how soon the controller checks again what should have completed by itself.
 	retryAfter = time.Minute
 
-	// aliveAfterBeat is for how long a process counts as running after its last heartbeat. It is
-	// the least time between two of them: if that did not count, processes that end before their
-	// second one, again and again, would never give up.
-	aliveAfterBeat = time.Minute
+	// aliveAfterHeartbeat is how long a process counts as running after its last heartbeat. It is
+	// the minimum time between two heartbeats. Without it, processes that repeatedly end before
+	// their second heartbeat would never reach the deadline.
+	aliveAfterHeartbeat = time.Minute
 )
 
-// workload is a Deployment as the surge sees it, at one moment.
+// workload is a Deployment with its ReplicaSets and pods, observed at one moment.
 type workload struct {
 	deployment *apps.Deployment
 	now        time.Time
 	sets       []*replicaSet
-	// rolling is true if the Deployment is about to replace its pods, or does so, also where it
-	// is paused in between. There is no surge then: the rollout needs the room for itself, and
-	// moves the pods. What was extra becomes part of it.
+	// rolling is true if a rollout is in progress, about to start, or paused. There is no surge
+	// then: the rollout needs the room, and replaces the pods. Extra replicas become part of it.
 	rolling bool
-	// blind is true while not all requests are known, or not all that a rollout has written.
-	// Surges only become smaller then.
-	blind bool
-	// doubtful is true while nobody knows whether something has been written that the cache does
-	// not have. Surges only become smaller then, too.
-	doubtful bool
-	// failure is why the surge could not be brought up to date.
+	// incomplete is true while the cache of requests is not complete, or lacks writes of a
+	// rollout. Surges can only shrink then.
+	incomplete bool
+	// uncertain is true while a write whose response was lost may be missing from the cache.
+	// Surges can only shrink then, too.
+	uncertain bool
+	// failure is why the surge could not be updated.
 	failure error
 }
 
-// replicaSet is one ReplicaSet of it.
+// replicaSet is one ReplicaSet of the workload.
 type replicaSet struct {
 	surgeState
-	// stored is the object as the API server has it, view the same without its surge.
+	// stored is the object from the cache, and view the same object without its surge.
 	stored, view *apps.ReplicaSet
-	// asked are the pods whose turn it is, including those that terminate.
+	// asked are the pods whose turn is open, including terminating ones.
 	asked []askedPod
-	// living are the pods that neither terminate nor have ended.
+	// living are the pods that neither terminate nor have finished, in the order of pods.
 	living []*v1.Pod
 }
 
@@ -88,21 +87,21 @@ type askedPod struct {
 	uid         types.UID
 	since       time.Time
 	terminating bool
-	// taken, beat and eta are as in its move. They are zero while there is none.
-	taken, beat, eta time.Time
+	// taken, heartbeat and eta are copied from its openTurn. They are zero if there is none.
+	taken, heartbeat, eta time.Time
 }
 
-// waitsSince moves the time from when a deadline counts ahead by all the time in which no process
-// ran: nobody was there to bring up a replacement. The ETA has what earlier processes found, and
-// what lies between the last of them and this one comes on top.
-func (a askedPod) waitsSince(base time.Time, patience time.Duration) time.Time {
+// waitsSince returns the start of the timeout of a turn: base, postponed by the time in which no
+// process was running to create a replacement. The ETA carries the outages that earlier processes
+// have counted. The outage between the last of them and this process is added.
+func (a askedPod) waitsSince(base time.Time, timeout time.Duration) time.Time {
 	if !base.Before(a.taken) {
 		return base
 	}
-	alive := a.beat.Add(aliveAfterBeat)
+	alive := a.heartbeat.Add(aliveAfterHeartbeat)
 	since := base
-	// The deadline may have become shorter, so that the ETA says too much.
-	if waited := earlier(a.eta.Add(-patience), alive); waited.After(since) {
+	// The timeout may have been shortened since, which makes the ETA too late.
+	if waited := earlier(a.eta.Add(-timeout), alive); waited.After(since) {
 		since = waited
 	}
 	last := since
@@ -112,33 +111,34 @@ func (a askedPod) waitsSince(base time.Time, patience time.Duration) time.Time {
 	return since.Add(max(a.taken.Sub(last), 0))
 }
 
-// observe reads what there is to know, all of it from caches.
+// observe reads the state of a Deployment from the caches.
 func (s *surger) observe(ctx context.Context, now time.Time, d *apps.Deployment, rsList []*apps.ReplicaSet, podMap map[types.UID][]*v1.Pod) *workload {
 	w := &workload{deployment: d, now: now}
 	beyond := deploymentutil.ReplicasBeyond(d, rsList)
 	for _, rs := range rsList {
-		view, kept, err := deploymentutil.WithoutEvictionSurge(rs, beyond)
+		view, recorded, err := deploymentutil.WithoutEvictionSurge(rs, beyond)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Taking the surge of a replica set for none", "replicaSet", klog.KObj(rs))
 		}
-		beyond -= int(kept.Surge)
-		if kept.Since.After(now) { // A clock was ahead. It must not put off the deadline.
-			kept.Since = metav1.Time{}
+		beyond -= int(recorded.Surge)
+		if recorded.Since.After(now) { // From a clock that was ahead. It must not postpone the deadline.
+			recorded.Since = metav1.Time{}
 		}
 		set := &replicaSet{stored: rs, view: view}
-		set.kept, set.wanted = kept, int(*view.Spec.Replicas)
+		set.recorded, set.wanted = recorded, int(*view.Spec.Replicas)
 		for _, pod := range podMap[rs.UID] {
 			s.observePod(now, w, set, pod)
 		}
 		if raw := int(*rs.Spec.Replicas); deploymentutil.CreateFailureOf(rs) == nil {
-			set.coming = max(raw-len(set.pods), 0)
+			set.toCreate = max(raw-len(set.pods), 0)
 		}
 		old := rs.Status.ObservedGeneration < rs.Generation
 		set.behind, set.shrinking = old || int(rs.Status.Replicas) > len(set.pods), old || rs.Status.Replicas > *rs.Spec.Replicas
 		slices.SortFunc(set.asked, func(a, b askedPod) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.uid, b.uid)) })
 		w.sets = append(w.sets, set)
 	}
-	// By what is stored: a ReplicaSet beside another one has no surge, whatever it says.
+	// Decided by the stored sizes: a ReplicaSet beside another one has no surge, whatever it
+	// records.
 	w.rolling = d.DeletionTimestamp == nil && isRolling(d, rsList)
 	if w.rolling {
 		w.handOver()
@@ -148,16 +148,16 @@ func (s *surger) observe(ctx context.Context, now time.Time, d *apps.Deployment,
 	return w
 }
 
-// handOver leaves all replicas to the rollout, those that were extra too: it counts them
-// within maxSurge, and takes them from where it can do without. Were they taken back here, it
-// would have to wait until their pods have gone, or there would be too many.
+// handOver leaves all replicas to the rollout, including extra ones. The rollout counts them within
+// maxSurge and scales down where it can. If the surge was removed first, the rollout would have to
+// wait until the extra pods are gone, or there would be too many pods.
 func (w *workload) handOver() {
 	for _, set := range w.sets {
 		if _, recorded := set.stored.Annotations[deploymentutil.EvictionSurgeAnnotation]; recorded {
 			set.view = set.stored.DeepCopy()
 			delete(set.view.Annotations, deploymentutil.EvictionSurgeAnnotation)
 		}
-		set.kept, set.wanted = deploymentutil.EvictionSurge{}, int(*set.view.Spec.Replicas)
+		set.recorded, set.wanted = deploymentutil.EvictionSurge{}, int(*set.view.Spec.Replicas)
 	}
 }
 
@@ -178,8 +178,8 @@ func (s *surger) observePod(now time.Time, w *workload, set *replicaSet, pod *v1
 	if observed.turn == ourTurn {
 		asked := askedPod{uid: pod.UID, since: observed.since, terminating: pod.DeletionTimestamp != nil}
 		s.lock.Lock()
-		if m := s.moves[pod.UID]; m != nil {
-			asked.taken, asked.beat, asked.eta = m.taken, m.beat, m.eta
+		if m := s.openTurns[pod.UID]; m != nil {
+			asked.taken, asked.heartbeat, asked.eta = m.taken, m.heartbeat, m.eta
 		}
 		s.lock.Unlock()
 		set.asked = append(set.asked, asked)
@@ -190,33 +190,33 @@ func (s *surger) observePod(now time.Time, w *workload, set *replicaSet, pod *v1
 	}
 }
 
-// brokenSince returns from when on a pod counts as broken. One that has no trouble but that it
-// is not ready may be slow to start, and has the time that its Deployment gives.
+// brokenSince returns from when a pod counts as broken. A pod that is unready but has no failed
+// container may be slow to start, and has the progress deadline as its startup time.
 func brokenSince(pod *v1.Pod, startup time.Duration) time.Time {
 	since := notReadySince(pod)
-	if since.Equal(farAway) {
-		return farAway
+	if since.Equal(farFuture) {
+		return farFuture
 	}
 	since = since.Add(brokenAfter)
-	if started := pod.CreationTimestamp.Add(startup); !inTrouble(pod) && started.After(since) {
+	if started := pod.CreationTimestamp.Add(startup); !hasFailedContainer(pod) && started.After(since) {
 		return started
 	}
 	return since
 }
 
-// inTrouble tells whether a container has ended or cannot be started.
-func inTrouble(pod *v1.Pod) bool {
+// hasFailedContainer reports whether a container has been restarted or cannot start.
+func hasFailedContainer(pod *v1.Pod) bool {
 	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(container v1.ContainerStatus) bool {
 		waiting := container.State.Waiting
 		return container.RestartCount > 0 || waiting != nil && !slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, waiting.Reason)
 	})
 }
 
-// notReadySince returns when a pod was ready last, or was created if it never was. It
-// returns the distant future for a pod that is ready.
+// notReadySince returns when a pod was last ready, or its creation time if it was never ready. It
+// returns farFuture for a ready pod.
 func notReadySince(pod *v1.Pod) time.Time {
 	if podutil.IsPodReady(pod) {
-		return farAway
+		return farFuture
 	}
 	if ready := podutil.GetPodReadyCondition(pod.Status); ready != nil && ready.LastTransitionTime.After(pod.CreationTimestamp.Time) {
 		return ready.LastTransitionTime.Time
@@ -224,11 +224,11 @@ func notReadySince(pod *v1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-// farAway is later than all else, and stays so when something is added to it.
-var farAway = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
+// farFuture is later than any other time, and leaves room to add durations.
+var farFuture = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// isRolling reports whether the Deployment has more than one ReplicaSet with replicas, or is
-// about to. A paused one does not begin anything.
+// isRolling reports whether the Deployment has more than one ReplicaSet with replicas, or is about
+// to. A paused Deployment does not start a rollout.
 func isRolling(d *apps.Deployment, rsList []*apps.ReplicaSet) bool {
 	active := controller.FilterActiveReplicaSets(rsList)
 	if len(active) > 1 {
@@ -241,8 +241,8 @@ func isRolling(d *apps.Deployment, rsList []*apps.ReplicaSet) bool {
 	return current == nil || len(active) == 1 && active[0].UID != current.UID
 }
 
-// assignRoom says how many extra replicas each ReplicaSet may have: together with what the
-// Deployment wants, not more than its strategy allows.
+// assignRoom sets the number of extra replicas that each ReplicaSet may have, so that the total
+// stays within maxSurge.
 func (w *workload) assignRoom() {
 	total := 0
 	for _, set := range w.sets {
@@ -251,22 +251,22 @@ func (w *workload) assignRoom() {
 	replicas := int(*w.deployment.Spec.Replicas)
 	room := max(w.maxSurge()-max(total-replicas, 0), 0)
 	for _, set := range w.sets {
-		// Only one has replicas, if it is not rolling.
+		// If the Deployment is not rolling, only one ReplicaSet has replicas.
 		if !w.rolling && set.wanted > 0 && w.deployment.DeletionTimestamp == nil {
 			set.room = room
 		}
 	}
 }
 
-// scale lets a ReplicaSet with a surge, or about to have one, have the replicas that the
-// Deployment wants by now, which the sync would give it next. Otherwise a surge that is not
-// needed any more would be taken back first, from pods that are wanted again a moment later.
+// scale sets the wanted size of a ReplicaSet with a surge, or about to have one, to the size of the
+// Deployment, as the rest of the sync would do next. Otherwise the sync would first remove a surge
+// that is no longer needed, and with it pods that are wanted a moment later.
 func (w *workload) scale() {
 	if w.deployment.DeletionTimestamp != nil {
-		return // It is not scaled any more.
+		return // A Deployment that is being deleted is not scaled.
 	}
 	for _, set := range w.sets {
-		if !w.rolling && set.wanted > 0 && (set.kept.Of > 0 || set.toLeave() > 0) {
+		if !w.rolling && set.wanted > 0 && (set.recorded.Of > 0 || set.toLeave() > 0) {
 			set.wanted = int(*w.deployment.Spec.Replicas)
 		}
 	}
@@ -284,27 +284,27 @@ func (w *workload) views() []*apps.ReplicaSet {
 	return views
 }
 
-// hasSurge tells whether any ReplicaSet has a record of one.
+// hasSurge reports whether any ReplicaSet has a recorded surge.
 func (w *workload) hasSurge() bool {
-	return slices.ContainsFunc(w.sets, func(set *replicaSet) bool { return set.kept.Of > 0 })
+	return slices.ContainsFunc(w.sets, func(set *replicaSet) bool { return set.recorded.Of > 0 })
 }
 
-// hasExtra tells whether any ReplicaSet has replicas that are extra.
+// hasExtra reports whether any ReplicaSet has extra replicas.
 func (w *workload) hasExtra() bool {
-	return slices.ContainsFunc(w.sets, func(set *replicaSet) bool { return set.kept.Surge > 0 })
+	return slices.ContainsFunc(w.sets, func(set *replicaSet) bool { return set.recorded.Surge > 0 })
 }
 
-// isAsked tells whether a pod of any ReplicaSet waits for the Deployment.
+// isAsked reports whether a pod of any ReplicaSet waits for the Deployment.
 func (w *workload) isAsked() bool {
 	return slices.ContainsFunc(w.sets, func(set *replicaSet) bool { return len(set.asked) > 0 })
 }
 
-// progress sums up all ReplicaSets.
+// progress sums up the progress of all ReplicaSets.
 func (w *workload) progress() progress {
 	var p progress
 	for _, set := range w.sets {
 		p.surge += set.surging()
-		p.replaced += set.moved()
+		p.replaced += set.availableReplacements()
 		for _, asked := range set.asked {
 			if !asked.terminating {
 				p.asked++
@@ -314,39 +314,39 @@ func (w *workload) progress() progress {
 	return p
 }
 
-// next returns what should be recorded on a ReplicaSet.
+// next returns the surge to record on a ReplicaSet.
 func (w *workload) next(set *replicaSet) deploymentutil.EvictionSurge {
 	switch {
 	case w.rolling, set.wanted == 0:
 		return deploymentutil.EvictionSurge{}
-	case w.blind, w.doubtful:
-		next := set.kept
+	case w.incomplete, w.uncertain:
+		next := set.recorded
 		next.Surge = int32(min(int(next.Surge), set.room, set.wanted))
-		next.Ending = next.Surge < set.kept.Surge || next.Ending
+		next.Ending = next.Surge < set.recorded.Surge || next.Ending
 		return next
 	}
 	next := nextSurge(w.now, set.surgeState)
 	if w.deployment.DeletionTimestamp != nil {
-		next.Ending = false // Its counters do not matter any more.
+		next.Ending = false // Its status is no longer used.
 	}
 	return next
 }
 
-// target returns the ReplicaSet as it should be, with this surge recorded.
+// target returns the ReplicaSet with its wanted size and the surge.
 func (w *workload) target(set *replicaSet, next deploymentutil.EvictionSurge) *apps.ReplicaSet {
 	rs := set.view.DeepCopy()
 	*rs.Spec.Replicas = int32(set.wanted)
 	if replicas := *w.deployment.Spec.Replicas; *rs.Spec.Replicas == replicas {
-		// A ReplicaSet that has the right size by accident is never scaled, and so would
-		// look for ever as if that was still to be done.
+		// A ReplicaSet that already has this size without its surge is never scaled by the rest of
+		// the sync. Without these annotations, it would always appear to need scaling.
 		deploymentutil.SetReplicasAnnotations(rs, replicas, replicas+int32(w.maxSurge()))
 	}
 	deploymentutil.SetEvictionSurge(rs, next)
 	return rs
 }
 
-// isAtRest reports whether there is nothing to write, without making a copy: most ReplicaSets
-// have no surge, and are to have none.
+// isAtRest reports whether there is nothing to write. It avoids a copy: most ReplicaSets have no
+// surge and need none.
 func (set *replicaSet) isAtRest(next deploymentutil.EvictionSurge) bool {
 	_, recorded := set.stored.Annotations[deploymentutil.EvictionSurgeAnnotation]
 	return !recorded && next.IsEmpty() && int(*set.stored.Spec.Replicas) == set.wanted
@@ -360,27 +360,27 @@ func isUpToDate(stored, target *apps.ReplicaSet) bool {
 	return *stored.Spec.Replicas == *target.Spec.Replicas && recorded == wants && value == wanted
 }
 
-// surging counts the replacements that there are to be, with those whose pods leave now.
+// surging counts the replacements that should exist, including those of pods that leave now.
 func (set *replicaSet) surging() int {
-	return int(set.kept.Surge) + set.stillThere()
+	return int(set.recorded.Surge) + set.stillLiving()
 }
 
-// moved counts those of them that are available.
-func (set *replicaSet) moved() int {
-	return set.replaced() + set.stillThere()
+// availableReplacements counts the replacements that are available.
+func (set *replicaSet) availableReplacements() int {
+	return set.replaced() + set.stillLiving()
 }
 
-// turnDeadline is when a pod has waited for long enough. Whatever gets on postpones it: an
-// earlier pod that was moved, or the rollout that comes first. So do outages.
+// turnDeadline returns when the turn of a pod times out. Progress postpones it: a pod that has left
+// before, or the rollout that the pods wait for. Outages of the controller postpone it as well.
 func (w *workload) turnDeadline(set *replicaSet, asked askedPod) time.Time {
-	patience := w.progressDeadline()
-	return asked.waitsSince(w.lastProgress(set, asked), patience).Add(patience)
+	timeout := w.progressDeadline()
+	return asked.waitsSince(w.lastProgress(set, asked), timeout).Add(timeout)
 }
 
-// etaAfterOutage returns the deadline of a turn where outages have postponed it, and else zero.
-// As the ETA of the turn it tells the next process.
+// etaAfterOutage returns the deadline of a turn if outages have postponed it, and otherwise zero.
+// It is reported as the ETA of the turn, from where the next process reads it.
 func (w *workload) etaAfterOutage(set *replicaSet, asked askedPod) time.Time {
-	if asked.beat.IsZero() {
+	if asked.heartbeat.IsZero() {
 		return time.Time{} // No earlier process had the turn.
 	}
 	deadline := w.turnDeadline(set, asked)
@@ -390,11 +390,11 @@ func (w *workload) etaAfterOutage(set *replicaSet, asked askedPod) time.Time {
 	return deadline
 }
 
-// lastProgress is when the turn of a pod began, or when something got on that it waits for.
+// lastProgress returns when the turn of a pod began, or the last progress that the pod waited for.
 func (w *workload) lastProgress(set *replicaSet, asked askedPod) time.Time {
 	base := asked.since
-	if set.kept.Since.After(base) {
-		base = set.kept.Since.Time
+	if set.recorded.Since.After(base) {
+		base = set.recorded.Since.Time
 	}
 	if w.rolling {
 		if progressing := deploymentutil.GetDeploymentCondition(w.deployment.Status, apps.DeploymentProgressing); progressing != nil && progressing.LastUpdateTime.After(base) && !progressing.LastUpdateTime.After(w.now) {
@@ -411,19 +411,19 @@ func (w *workload) progressDeadline() time.Duration {
 	return time.Duration(*w.deployment.Spec.ProgressDeadlineSeconds) * time.Second
 }
 
-// nextLook returns after how long something may have changed that causes no event, or 0.
-func (w *workload) nextLook(now time.Time) time.Duration {
-	next := farAway
+// requeueAfter returns when to sync again for changes that cause no event, or 0.
+func (w *workload) requeueAfter(now time.Time) time.Duration {
+	next := farFuture
 	if w.failure != nil {
 		next = now.Add(failureRetryAfter)
 	}
-	if w.blind {
+	if w.incomplete {
 		if w.hasSurge() || w.isAsked() {
 			return time.Second
 		}
 		return 0
 	}
-	if w.doubtful && (w.hasSurge() || w.isAsked()) {
+	if w.uncertain && (w.hasSurge() || w.isAsked()) {
 		next = earlier(next, now.Add(failureRetryAfter))
 	}
 	for _, set := range w.sets {
@@ -432,7 +432,7 @@ func (w *workload) nextLook(now time.Time) time.Duration {
 		}
 		for _, asked := range set.asked {
 			deadline := w.turnDeadline(set, asked)
-			if !deadline.After(now) { // The verdict waits to be delivered.
+			if !deadline.After(now) { // The result is being reported.
 				deadline = now.Add(retryAfter)
 			}
 			next = earlier(next, deadline)
@@ -448,10 +448,10 @@ func (w *workload) nextLook(now time.Time) time.Duration {
 			}
 		}
 	}
-	if next.Equal(farAway) {
+	if next.Equal(farFuture) {
 		return 0
 	}
-	// A second later, because times in objects have no fractions of one.
+	// Add a second, because times in objects have a resolution of one second.
 	return max(next.Sub(now), 0) + time.Second
 }
 
@@ -462,8 +462,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// replacements returns the pods that are not asked to leave and not available, the newest
-// first: those that everybody waits for.
+// replacements returns the unavailable pods that are not asked to leave, newest first. These are
+// the pods that the others wait for.
 func (set *replicaSet) replacements() []*v1.Pod {
 	var waitedFor []*v1.Pod
 	for i, pod := range set.pods {

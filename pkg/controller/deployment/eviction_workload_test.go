@@ -30,7 +30,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// surgerWithRequests is one that can do nothing but observe.
+// surgerWithRequests is a surger that can only observe.
 func surgerWithRequests(t *testing.T, requests ...*coordinationv1alpha1.EvictionRequest) *surger {
 	t.Helper()
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
@@ -62,8 +62,8 @@ func TestObservePod(t *testing.T) {
 		"serves":                       {want: []surgePod{{created: longAgo, available: true}}},
 		"ready for as long as it must": {minReady: 3600, want: []surgePod{{created: longAgo, available: true}}},
 		"ready for less":               {minReady: 3601, want: []surgePod{{created: longAgo}}},
-		"not ready for a moment":       {changes: changed(unreadySince(bubbleBegins.Add(-29 * time.Second))), want: []surgePod{{created: longAgo}}},
-		"not ready for half a minute":  {changes: changed(unreadySince(bubbleBegins.Add(-30 * time.Second))), want: []surgePod{{created: longAgo, broken: true}}},
+		"briefly unready":              {changes: changed(unreadySince(bubbleBegins.Add(-29 * time.Second))), want: []surgePod{{created: longAgo}}},
+		"unready for half a minute":    {changes: changed(unreadySince(bubbleBegins.Add(-30 * time.Second))), want: []surgePod{{created: longAgo, broken: true}}},
 		"new and not ready": {
 			changes: changed(createdAt(bubbleBegins.Add(-29*time.Second)), unreadySince(longAgo)),
 			want:    []surgePod{{created: bubbleBegins.Add(-29 * time.Second)}},
@@ -96,14 +96,14 @@ func TestObservePod(t *testing.T) {
 			want:  []surgePod{{created: longAgo, available: true, turn: ourTurn, since: bubbleBegins.Add(-time.Second)}},
 			asked: []askedPod{{since: bubbleBegins.Add(-time.Second)}},
 		},
-		"asked, somebody else has begun": {
+		"asked, another interceptor has started": {
 			request: asks("a", func(request *coordinationv1alpha1.EvictionRequest) {
 				request.Status.Interceptors = append([]coordinationv1alpha1.InterceptorStatus{{Name: "other.example.com", StartTime: ptr.To(metav1.NewTime(longAgo))}}, request.Status.Interceptors...)
 			}),
 			want:  []surgePod{{created: longAgo, available: true, turn: ourTurn, since: bubbleBegins}},
 			asked: []askedPod{{since: bubbleBegins}},
 		},
-		"asked, nobody knows when": {
+		"asked, time unknown": {
 			request: asks("a", func(request *coordinationv1alpha1.EvictionRequest) { request.Status.ActivationTime = nil }),
 			want:    []surgePod{{created: longAgo, available: true, turn: ourTurn, since: bubbleBegins}},
 			asked:   []askedPod{{since: bubbleBegins}},
@@ -150,8 +150,8 @@ func TestObservePod(t *testing.T) {
 }
 
 func TestObserve(t *testing.T) {
-	// sizes is what a Deployment is found to want of its ReplicaSets web-1 and web-2, and how
-	// many extra replicas these may have.
+	// sizes is the size that a Deployment wants of its ReplicaSets web-1 and web-2, and how many
+	// extra replicas they may have.
 	type sizes struct {
 		Rolling bool
 		Wanted  []int
@@ -166,19 +166,19 @@ func TestObserve(t *testing.T) {
 		asked      bool
 		want       sizes
 	}{
-		"at rest":                          {sets: []*apps.ReplicaSet{web1(sized(2, 2, 3)), empty}, want: sizes{Wanted: []int{2, 0}, Room: []int{1, 0}}},
-		"in a surge":                       {sets: []*apps.ReplicaSet{web1(sized(3, 2, 3), surge), empty}, want: sizes{Wanted: []int{2, 0}, Room: []int{1, 0}}},
-		"in a surge that does not hold":    {sets: []*apps.ReplicaSet{web1(sized(4, 2, 3), surge), empty}, want: sizes{Wanted: []int{4, 0}, Room: []int{0, 0}}},
-		"scaled by somebody, and asked":    {sets: []*apps.ReplicaSet{web1(sized(4, 2, 3)), empty}, asked: true, want: sizes{Wanted: []int{2, 0}, Room: []int{1, 0}}},
-		"scaled by somebody, nobody asked": {sets: []*apps.ReplicaSet{web1(sized(4, 2, 3)), empty}, want: sizes{Wanted: []int{4, 0}, Room: []int{0, 0}}},
-		"a scale-up, and asked":            {deployment: withReplicas(5, 2), sets: []*apps.ReplicaSet{web1(sized(2, 2, 3)), empty}, asked: true, want: sizes{Wanted: []int{5, 0}, Room: []int{2, 0}}},
-		"a scale-up, nobody asked":         {deployment: withReplicas(5, 2), sets: []*apps.ReplicaSet{web1(sized(2, 2, 3)), empty}, want: sizes{Wanted: []int{2, 0}, Room: []int{2, 0}}},
-		"a scale-up in a surge":            {deployment: withReplicas(5, 2), sets: []*apps.ReplicaSet{web1(sized(3, 2, 3), surge), empty}, want: sizes{Wanted: []int{5, 0}, Room: []int{2, 0}}},
-		"from nothing, and asked":          {sets: []*apps.ReplicaSet{web1(sized(0, 2, 3)), empty}, asked: true, want: sizes{Wanted: []int{0, 0}, Room: []int{0, 0}}},
-		"a rollout":                        {sets: []*apps.ReplicaSet{web1(sized(1, 2, 3)), web1(old, sized(2, 2, 3))}, asked: true, want: sizes{Rolling: true, Wanted: []int{1, 2}, Room: []int{0, 0}}},
-		"a rollout begins in a surge":      {sets: []*apps.ReplicaSet{web1(old, sized(3, 2, 3), surge)}, asked: true, want: sizes{Rolling: true, Wanted: []int{3}, Room: []int{0}}},
-		"a rollout begins, scaled as well": {deployment: withReplicas(5, 2), sets: []*apps.ReplicaSet{web1(old, sized(3, 2, 3), surge)}, asked: true, want: sizes{Rolling: true, Wanted: []int{3}, Room: []int{0}}},
-		"a surge makes no rollout":         {sets: []*apps.ReplicaSet{web1(sized(3, 2, 3), surge), web1(old, sized(1, 2, 3), annotated(`{"surge":1,"of":1,"desired":0}`))}, want: sizes{Rolling: true, Wanted: []int{3, 1}, Room: []int{0, 0}}},
+		"at rest":                              {sets: []*apps.ReplicaSet{web1(sized(2, 2, 3)), empty}, want: sizes{Wanted: []int{2, 0}, Room: []int{1, 0}}},
+		"in a surge":                           {sets: []*apps.ReplicaSet{web1(sized(3, 2, 3), surge), empty}, want: sizes{Wanted: []int{2, 0}, Room: []int{1, 0}}},
+		"in an invalid surge":                  {sets: []*apps.ReplicaSet{web1(sized(4, 2, 3), surge), empty}, want: sizes{Wanted: []int{4, 0}, Room: []int{0, 0}}},
+		"scaled by another client, and asked":  {sets: []*apps.ReplicaSet{web1(sized(4, 2, 3)), empty}, asked: true, want: sizes{Wanted: []int{2, 0}, Room: []int{1, 0}}},
+		"scaled by another client, none asked": {sets: []*apps.ReplicaSet{web1(sized(4, 2, 3)), empty}, want: sizes{Wanted: []int{4, 0}, Room: []int{0, 0}}},
+		"a scale-up, and asked":                {deployment: withReplicas(5, 2), sets: []*apps.ReplicaSet{web1(sized(2, 2, 3)), empty}, asked: true, want: sizes{Wanted: []int{5, 0}, Room: []int{2, 0}}},
+		"a scale-up, none asked":               {deployment: withReplicas(5, 2), sets: []*apps.ReplicaSet{web1(sized(2, 2, 3)), empty}, want: sizes{Wanted: []int{2, 0}, Room: []int{2, 0}}},
+		"a scale-up in a surge":                {deployment: withReplicas(5, 2), sets: []*apps.ReplicaSet{web1(sized(3, 2, 3), surge), empty}, want: sizes{Wanted: []int{5, 0}, Room: []int{2, 0}}},
+		"from nothing, and asked":              {sets: []*apps.ReplicaSet{web1(sized(0, 2, 3)), empty}, asked: true, want: sizes{Wanted: []int{0, 0}, Room: []int{0, 0}}},
+		"a rollout":                            {sets: []*apps.ReplicaSet{web1(sized(1, 2, 3)), web1(old, sized(2, 2, 3))}, asked: true, want: sizes{Rolling: true, Wanted: []int{1, 2}, Room: []int{0, 0}}},
+		"a rollout begins in a surge":          {sets: []*apps.ReplicaSet{web1(old, sized(3, 2, 3), surge)}, asked: true, want: sizes{Rolling: true, Wanted: []int{3}, Room: []int{0}}},
+		"a rollout begins, scaled as well":     {deployment: withReplicas(5, 2), sets: []*apps.ReplicaSet{web1(old, sized(3, 2, 3), surge)}, asked: true, want: sizes{Rolling: true, Wanted: []int{3}, Room: []int{0}}},
+		"a surge makes no rollout":             {sets: []*apps.ReplicaSet{web1(sized(3, 2, 3), surge), web1(old, sized(1, 2, 3), annotated(`{"surge":1,"of":1,"desired":0}`))}, want: sizes{Rolling: true, Wanted: []int{3, 1}, Room: []int{0, 0}}},
 		"being deleted": {
 			deployment: func(d *apps.Deployment) { d.DeletionTimestamp = ptr.To(metav1.NewTime(bubbleBegins)) },
 			sets:       []*apps.ReplicaSet{web1(sized(2, 2, 3)), empty}, asked: true,
@@ -227,8 +227,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// Pods that are about to be created are waited for, those that cannot be created are not.
-func TestComing(t *testing.T) {
+// Pods that are about to be created are counted, pods that cannot be created are not.
+func TestToCreate(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		want   int
@@ -244,8 +244,8 @@ func TestComing(t *testing.T) {
 				rs.Status.Conditions = []apps.ReplicaSetCondition{{Type: apps.ReplicaSetReplicaFailure, Status: v1.ConditionTrue, Reason: tc.reason}}
 			}
 			w := surgerWithRequests(t).observe(t.Context(), bubbleBegins, web(withReplicas(3, 1)), []*apps.ReplicaSet{rs}, map[types.UID][]*v1.Pod{rs.UID: {webPod("a")}})
-			if got := w.sets[0].coming; got != tc.want {
-				t.Errorf("%d are to come, want %d", got, tc.want)
+			if got := w.sets[0].toCreate; got != tc.want {
+				t.Errorf("%d are to be created, want %d", got, tc.want)
 			}
 		})
 	}
@@ -255,7 +255,7 @@ func TestProgress(t *testing.T) {
 	w, set, asked := surging()
 	other := &replicaSet{asked: []askedPod{{uid: "c"}, {uid: "d", terminating: true}}}
 	other.wanted = 2
-	other.kept = kept(2, "e")
+	other.recorded = recorded(2, "e")
 	other.pods = []surgePod{pod("c", "serving"), pod("e", "serving"), pod("f", "serving")}
 	w.sets = append(w.sets, other)
 	want := progress{asked: 2, surge: 1 + 3, replaced: 0 + 2}
@@ -264,7 +264,7 @@ func TestProgress(t *testing.T) {
 	}
 
 	asked.terminating = true
-	set.asked, set.kept = []askedPod{asked}, kept(0)
+	set.asked, set.recorded = []askedPod{asked}, recorded(0)
 	w.sets = []*replicaSet{set}
 	if p := w.progress(); p.inProgress() {
 		t.Errorf("in progress although the last pod terminates: %+v", p)
@@ -279,42 +279,42 @@ func TestTurnDeadline(t *testing.T) {
 	}
 	rolling := func(w *workload, _ *replicaSet) { w.rolling = true }
 	since := func(at time.Time) func(*workload, *replicaSet) {
-		return func(_ *workload, set *replicaSet) { set.kept.Since = metav1.NewTime(at) }
+		return func(_ *workload, set *replicaSet) { set.recorded.Since = metav1.NewTime(at) }
 	}
 	minute := func(n time.Duration) time.Time { return began.Add(n * time.Minute) }
 	tests := map[string]struct {
 		changes []func(*workload, *replicaSet)
-		// taken, beat and eta are of a turn that another process has begun.
-		taken, beat, eta time.Time
-		// want is after what the deadline counts, which is 5 minutes.
+		// taken, heartbeat and eta belong to a turn that another process has started.
+		taken, heartbeat, eta time.Time
+		// want is the start of the timeout, which is 5 minutes.
 		want time.Time
 	}{
-		"from the beginning of the turn":               {want: began},
-		"from the last progress":                       {changes: []func(*workload, *replicaSet){since(later)}, want: later},
-		"not from before the turn":                     {changes: []func(*workload, *replicaSet){since(began.Add(-time.Hour))}, want: began},
-		"from the last progress of a rollout":          {changes: []func(*workload, *replicaSet){rolling, progressing(later)}, want: later},
-		"a rollout has got on before the turn":         {changes: []func(*workload, *replicaSet){rolling, progressing(began.Add(-time.Hour))}, want: began},
-		"a rollout has got on before the last pod":     {changes: []func(*workload, *replicaSet){rolling, progressing(began.Add(time.Minute)), since(later)}, want: later},
-		"a Deployment that does not roll has got on":   {changes: []func(*workload, *replicaSet){progressing(later)}, want: began},
-		"a rollout of which nothing is known counts 0": {changes: []func(*workload, *replicaSet){rolling}, want: began},
-		"a process that began it":                      {taken: began, want: began},
-		"one that was never reported":                  {taken: minute(30), want: minute(30)},
-		"one that was away for long":                   {beat: minute(2), taken: minute(30), want: minute(27)},
-		"one that was not away":                        {beat: minute(30), taken: minute(30), want: began},
-		"one that was away between two heartbeats":     {beat: minute(29), taken: minute(30), want: began},
-		"one that was away before":                     {beat: minute(30), taken: minute(30), eta: minute(32), want: minute(27)},
-		"one that was away twice":                      {beat: minute(30), taken: minute(60), eta: minute(32), want: minute(56)},
-		"progress since it was away before":            {beat: minute(30), taken: minute(60), eta: minute(32), changes: []func(*workload, *replicaSet){since(minute(29))}, want: minute(58)},
-		"an ETA from when the deadline was longer":     {beat: minute(30), taken: minute(60), eta: minute(90), want: minute(60)},
-		"progress before it was away":                  {beat: minute(20), taken: minute(30), changes: []func(*workload, *replicaSet){since(minute(18))}, want: minute(27)},
-		"progress while it was away":                   {beat: minute(2), taken: minute(30), changes: []func(*workload, *replicaSet){since(minute(18))}, want: minute(30)},
-		"progress since":                               {beat: minute(2), taken: minute(30), changes: []func(*workload, *replicaSet){since(minute(31))}, want: minute(31)},
+		"from the beginning of the turn":            {want: began},
+		"from the last progress":                    {changes: []func(*workload, *replicaSet){since(later)}, want: later},
+		"not from before the turn":                  {changes: []func(*workload, *replicaSet){since(began.Add(-time.Hour))}, want: began},
+		"from the last progress of a rollout":       {changes: []func(*workload, *replicaSet){rolling, progressing(later)}, want: later},
+		"progress of a rollout before the turn":     {changes: []func(*workload, *replicaSet){rolling, progressing(began.Add(-time.Hour))}, want: began},
+		"progress of a rollout before the last pod": {changes: []func(*workload, *replicaSet){rolling, progressing(began.Add(time.Minute)), since(later)}, want: later},
+		"progress without a rollout":                {changes: []func(*workload, *replicaSet){progressing(later)}, want: began},
+		"a rollout without a condition":             {changes: []func(*workload, *replicaSet){rolling}, want: began},
+		"a process that began it":                   {taken: began, want: began},
+		"one that was never reported":               {taken: minute(30), want: minute(30)},
+		"one that was away for long":                {heartbeat: minute(2), taken: minute(30), want: minute(27)},
+		"one that was not away":                     {heartbeat: minute(30), taken: minute(30), want: began},
+		"one that was away between two heartbeats":  {heartbeat: minute(29), taken: minute(30), want: began},
+		"one that was away before":                  {heartbeat: minute(30), taken: minute(30), eta: minute(32), want: minute(27)},
+		"one that was away twice":                   {heartbeat: minute(30), taken: minute(60), eta: minute(32), want: minute(56)},
+		"progress since it was away before":         {heartbeat: minute(30), taken: minute(60), eta: minute(32), changes: []func(*workload, *replicaSet){since(minute(29))}, want: minute(58)},
+		"an ETA from when the deadline was longer":  {heartbeat: minute(30), taken: minute(60), eta: minute(90), want: minute(60)},
+		"progress before it was away":               {heartbeat: minute(20), taken: minute(30), changes: []func(*workload, *replicaSet){since(minute(18))}, want: minute(27)},
+		"progress while it was away":                {heartbeat: minute(2), taken: minute(30), changes: []func(*workload, *replicaSet){since(minute(18))}, want: minute(30)},
+		"progress since":                            {heartbeat: minute(2), taken: minute(30), changes: []func(*workload, *replicaSet){since(minute(31))}, want: minute(31)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			w, set, asked := surging()
 			w.now = later
-			asked.taken, asked.beat, asked.eta = tc.taken, tc.beat, tc.eta
+			asked.taken, asked.heartbeat, asked.eta = tc.taken, tc.heartbeat, tc.eta
 			for _, change := range tc.changes {
 				change(w, set)
 			}
@@ -325,25 +325,25 @@ func TestTurnDeadline(t *testing.T) {
 	}
 }
 
-// The start of a turn is stored without fractions of a second, and the turn is taken after the
-// answer to that. So the deadline is a little later than what is stored, which is no outage.
+// The start of a turn is stored without fractions of a second, and the turn is taken after that
+// write. The deadline is therefore slightly later than the stored time implies, which is no outage.
 func TestETA(t *testing.T) {
 	tests := map[string]struct {
-		taken, beat, eta time.Duration
-		want             time.Duration
+		taken, heartbeat, eta time.Duration
+		want                  time.Duration
 	}{
 		"the first process":           {taken: 50 * time.Millisecond},
-		"a second one, at once":       {taken: 30 * time.Second, beat: 20 * time.Second},
-		"a second one, after a while": {taken: 10 * time.Minute, beat: 2 * time.Minute, want: 12 * time.Minute},
-		"a third one, at once":        {taken: 11 * time.Minute, beat: 11 * time.Minute, eta: 12 * time.Minute, want: 12 * time.Minute},
+		"a second one, at once":       {taken: 30 * time.Second, heartbeat: 20 * time.Second},
+		"a second one, after a while": {taken: 10 * time.Minute, heartbeat: 2 * time.Minute, want: 12 * time.Minute},
+		"a third one, at once":        {taken: 11 * time.Minute, heartbeat: 11 * time.Minute, eta: 12 * time.Minute, want: 12 * time.Minute},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			w, set, asked := surging()
 			began := asked.since
 			asked.taken = began.Add(tc.taken)
-			if tc.beat > 0 {
-				asked.beat = began.Add(tc.beat)
+			if tc.heartbeat > 0 {
+				asked.heartbeat = began.Add(tc.heartbeat)
 			}
 			if tc.eta > 0 {
 				asked.eta = began.Add(tc.eta)

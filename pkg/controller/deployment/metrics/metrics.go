@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package metrics holds the metrics of evictions that a Deployment surges for. Their labels
-// have fixed values: nothing in them grows with the cluster.
+// Package metrics holds the metrics of surges for evictions of pods of Deployments. All labels have
+// a fixed set of values, so that the number of series does not grow with the cluster.
 package metrics
 
 import (
@@ -28,19 +28,19 @@ import (
 
 const subsystem = "deployment_controller"
 
-// Outcome is how a Deployment's turn in the eviction of a pod has ended.
+// Outcome is how a Deployment's turn in the eviction of a pod ended.
 type Outcome string
 
 const (
-	// Completed: the pod has gone or goes, because its replacement is available.
+	// Completed: the pod has left or leaves, because its replacement is available.
 	Completed Outcome = "completed"
 	// GivenUp: no replacement became available before the progress deadline.
 	GivenUp Outcome = "given_up"
 	// Declined: the Deployment does not surge for the pod.
 	Declined Outcome = "declined"
-	// Canceled: nobody wants the pod to leave any more.
+	// Canceled: the eviction is no longer requested.
 	Canceled Outcome = "canceled"
-	// Lost: the controller was away for so long that the turn went to somebody else.
+	// Lost: the controller did not report in time, and the next interceptor became active.
 	Lost Outcome = "lost"
 )
 
@@ -69,15 +69,15 @@ func Register() {
 	registerOnce.Do(func() {
 		legacyregistry.MustRegister(surgesStarted, surgeDuration)
 		for _, outcome := range []Outcome{Completed, GivenUp, Declined, Canceled, Lost} {
-			surgeDuration.WithLabelValues(string(outcome)) // So that a rate starts from 0.
+			surgeDuration.WithLabelValues(string(outcome)) // Series start at 0, so that rates are right.
 		}
 	})
 }
 
-// SurgesStarted counts extra replicas.
+// SurgesStarted counts extra replicas that were added.
 func SurgesStarted(replicas int) { surgesStarted.Add(float64(replicas)) }
 
-// TurnOver counts a pod whose turn is over, after so long.
+// TurnOver records a turn that has ended, and its duration.
 func TurnOver(outcome Outcome, took time.Duration) {
 	surgeDuration.WithLabelValues(string(outcome)).Observe(max(took, 0).Seconds())
 }

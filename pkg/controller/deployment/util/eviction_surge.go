@@ -28,42 +28,42 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// EvictionSurgeAnnotation is on a ReplicaSet that its Deployment has scaled beyond what it
-// wants of it, because pods are about to be evicted. Its value is an EvictionSurge in JSON.
-// The Deployment controller writes it, together with spec.replicas.
+// EvictionSurgeAnnotation is set on a ReplicaSet that the Deployment controller has scaled up
+// beyond its wanted size, because pods are about to be evicted. Its value is an EvictionSurge in
+// JSON. The Deployment controller writes it together with spec.replicas.
 const EvictionSurgeAnnotation = "deployment.kubernetes.io/eviction-surge"
 
 func init() {
-	// It belongs to one ReplicaSet: neither does a Deployment hand it down, nor does it come
-	// back from there in a rollback.
+	// The annotation belongs to one ReplicaSet: it is neither copied from the Deployment to new
+	// ReplicaSets nor copied back by a rollback.
 	annotationsToSkip[EvictionSurgeAnnotation] = true
 }
 
-// EvictionSurge is how many replicas of a ReplicaSet are there only until pods that are
-// about to be evicted have gone ("Pod Surge Example" in KEP-4563).
+// EvictionSurge describes the replicas of a ReplicaSet that exist only until pods that are about to
+// be evicted have left ("Pod Surge Example" in KEP-4563).
 type EvictionSurge struct {
-	// Surge is how many of spec.replicas are extra. Not negative; 0 where pods are leaving
-	// and nothing is extra any more.
+	// Surge is how many of spec.replicas are extra. It is not negative, and 0 if pods are still
+	// leaving but no replica is extra any more.
 	Surge int32 `json:"surge"`
 
-	// Of is spec.replicas as it was written together with this. If it differs from
-	// spec.replicas, another client has scaled the ReplicaSet, such as a controller manager
-	// that knows nothing of this, and nothing is extra.
+	// Of is the value of spec.replicas that was written together with this surge. If it differs
+	// from spec.replicas, another client has scaled the ReplicaSet, such as a controller manager
+	// without this feature, and no replica is extra.
 	Of int32 `json:"of"`
 
-	// Desired is what the annotation DesiredReplicasAnnotation said when this was written.
-	// If it says something else, the Deployment was scaled by a controller manager that knows
-	// nothing of this, and nothing is extra, even if Of happens to be right.
+	// Desired is the value of DesiredReplicasAnnotation when this surge was written. If it differs
+	// from the annotation, a controller manager without this feature has scaled the Deployment,
+	// and no replica is extra, even if Of happens to match.
 	Desired int32 `json:"desired"`
 
 	// Since is when the surge began or last made progress.
 	Since metav1.Time `json:"since"`
 
-	// Ending is true from when replicas that were extra are not any more until the ReplicaSet
-	// has deleted their pods, and its status does not count them.
+	// Ending is true from when extra replicas are removed until the ReplicaSet has deleted their
+	// pods and its status no longer counts them.
 	Ending bool `json:"ending,omitempty"`
 
-	// Leaving are the UIDs of the pods whose replacements are available. A scale-down takes
+	// Leaving are the UIDs of the pods whose replacements are available. A scale-down deletes
 	// them first. At most MaxLeaving.
 	Leaving []types.UID `json:"leaving,omitempty"`
 }
@@ -71,17 +71,17 @@ type EvictionSurge struct {
 // IsEmpty reports whether there is nothing to record.
 func (s EvictionSurge) IsEmpty() bool { return s.Surge == 0 && !s.Ending && len(s.Leaving) == 0 }
 
-// MaxLeaving bounds the list of leaving pods, and with it the annotation. A ReplicaSet
+// MaxLeaving limits the list of leaving pods, and so the size of the annotation. A ReplicaSet
 // deletes no more pods at a time.
 const MaxLeaving = 500
 
-// failedCreate is the reason of the condition ReplicaFailure of a ReplicaSet whose pods
-// cannot be created.
+// failedCreate is the reason of the condition ReplicaFailure of a ReplicaSet that cannot create
+// pods.
 const failedCreate = "FailedCreate"
 
-// ReplicasBeyond returns how many replicas the ReplicaSets of a Deployment have together
-// beyond its size. No more than that can be extra, whatever a ReplicaSet says: without this
-// bound, whoever may annotate a ReplicaSet could have all of its pods deleted.
+// ReplicasBeyond returns by how many replicas the ReplicaSets of a Deployment together exceed its
+// size. No more than that can be extra, whatever the annotations say. Without this limit, a client
+// that may annotate a ReplicaSet could have all of its pods deleted.
 func ReplicasBeyond(d *apps.Deployment, replicaSets []*apps.ReplicaSet) int {
 	if d.Spec.Replicas == nil {
 		return 0
@@ -95,10 +95,10 @@ func ReplicasBeyond(d *apps.Deployment, replicaSets []*apps.ReplicaSet) int {
 	return max(beyond, 0)
 }
 
-// EvictionSurgeOf returns the surge of a ReplicaSet, which is zero if it has none, or none
-// that holds. The surge is at most beyond, which is what ReplicasBeyond returns, less what
-// other ReplicaSets have of that. The error says what is wrong with an annotation that cannot
-// be read; it has no effect then.
+// EvictionSurgeOf returns the surge of a ReplicaSet. It is zero if there is none or if it is not
+// valid any more. The surge is limited to beyond: the result of ReplicasBeyond, less the surges of
+// other ReplicaSets. The error describes an annotation that cannot be parsed or is out of range; it
+// is ignored then.
 func EvictionSurgeOf(rs *apps.ReplicaSet, beyond int) (EvictionSurge, error) {
 	value, ok := rs.Annotations[EvictionSurgeAnnotation]
 	if !ok || rs.Spec.Replicas == nil {
@@ -118,8 +118,8 @@ func EvictionSurgeOf(rs *apps.ReplicaSet, beyond int) (EvictionSurge, error) {
 	return surge, nil
 }
 
-// WithEvictionSurge is the way back from WithoutEvictionSurge, after spec.replicas of the
-// view may have changed. It returns a copy.
+// WithEvictionSurge reverses WithoutEvictionSurge. spec.replicas of the view may have changed in
+// between. It returns a copy if there is a surge to add.
 func WithEvictionSurge(view *apps.ReplicaSet) *apps.ReplicaSet {
 	var surge EvictionSurge
 	value, ok := view.Annotations[EvictionSurgeAnnotation]
@@ -128,15 +128,14 @@ func WithEvictionSurge(view *apps.ReplicaSet) *apps.ReplicaSet {
 	}
 	rs := view.DeepCopy()
 	if *rs.Spec.Replicas == 0 {
-		surge = EvictionSurge{} // Nothing is to be replaced.
+		surge = EvictionSurge{} // There is nothing to replace.
 	}
 	SetEvictionSurge(rs, surge)
 	return rs
 }
 
-// SetEvictionSurge makes so many replicas of a ReplicaSet extra: spec.replicas must be what
-// the Deployment wants of it, and becomes the sum. Of and Desired are filled in. A surge
-// that says nothing is removed.
+// SetEvictionSurge adds a surge to a ReplicaSet: spec.replicas must be the number that the
+// Deployment wants, and becomes the sum. Of and Desired are filled in. An empty surge is removed.
 func SetEvictionSurge(rs *apps.ReplicaSet, surge EvictionSurge) {
 	surge.Surge = min(surge.Surge, math.MaxInt32-*rs.Spec.Replicas)
 	replicas := *rs.Spec.Replicas + surge.Surge
@@ -144,7 +143,7 @@ func SetEvictionSurge(rs *apps.ReplicaSet, surge EvictionSurge) {
 	recordEvictionSurge(rs, surge)
 }
 
-// recordEvictionSurge writes down that so many of the replicas that there are are extra.
+// recordEvictionSurge writes the annotation without changing spec.replicas.
 func recordEvictionSurge(rs *apps.ReplicaSet, surge EvictionSurge) {
 	if surge.IsEmpty() {
 		delete(rs.Annotations, EvictionSurgeAnnotation)
@@ -162,24 +161,24 @@ func recordEvictionSurge(rs *apps.ReplicaSet, surge EvictionSurge) {
 	rs.Annotations[EvictionSurgeAnnotation] = string(value)
 }
 
-// WithoutEvictionSurge returns a ReplicaSet as its Deployment wants it, together with the
-// surge that was taken out, which is at most beyond, as for EvictionSurgeOf: spec.replicas is
-// smaller by the surge, and so are the counters of the status where they are beyond that.
-// What a Deployment does with it, it does as if there was no surge. WithEvictionSurge is the
-// way back.
+// WithoutEvictionSurge returns the ReplicaSet as its Deployment wants it, and the surge that was
+// removed, which is limited to beyond, as in EvictionSurgeOf. spec.replicas is reduced by the
+// surge, and so are the counters of the status that exceed it. The Deployment can then be
+// reconciled as if there was no surge. WithEvictionSurge reverses this.
 //
-// The counters do not say which pods are extra. One that counts fewer than are wanted stays
-// as it is: what is missing is missing, whoever the missing pods are.
+// The counters do not say which pods are extra. A counter below the wanted number is not changed,
+// because pods are missing whether or not they are the extra ones.
 func WithoutEvictionSurge(rs *apps.ReplicaSet, beyond int) (*apps.ReplicaSet, EvictionSurge, error) {
 	if _, ok := rs.Annotations[EvictionSurgeAnnotation]; !ok {
 		return withoutOldFailure(rs), EvictionSurge{}, nil
 	}
 	surge, err := EvictionSurgeOf(rs, beyond)
 	view := rs.DeepCopy()
-	// Also where the annotation is void, or says more than it may: nobody must read it again.
+	// Write it even if the annotation is invalid or exceeds the limit, so that WithEvictionSurge
+	// reads the effective surge.
 	recordEvictionSurge(view, surge)
 	*view.Spec.Replicas -= surge.Surge
-	// Pods that leave are counted until the ReplicaSet has deleted them.
+	// Leaving pods are counted until the ReplicaSet has deleted them.
 	extra := int(surge.Surge) + len(surge.Leaving)
 	if surge.Ending {
 		extra = math.MaxInt32
@@ -190,9 +189,8 @@ func WithoutEvictionSurge(rs *apps.ReplicaSet, beyond int) (*apps.ReplicaSet, Ev
 	return withoutOldFailure(view), surge, err
 }
 
-// withoutOldFailure returns the ReplicaSet without the failure to create pods that are not
-// wanted: extra ones, or ones that are not extra any more and still in the status. The
-// Deployment has all that it wants.
+// withoutOldFailure removes the failure to create pods if the status counts at least the wanted
+// replicas: the failure concerns extra pods, or ones that are no longer extra.
 func withoutOldFailure(rs *apps.ReplicaSet) *apps.ReplicaSet {
 	if rs.Spec.Replicas == nil || rs.Status.Replicas < *rs.Spec.Replicas || CreateFailureOf(rs) == nil {
 		return rs
@@ -214,8 +212,8 @@ func isCreateFailure(c apps.ReplicaSetCondition) bool {
 	return c.Type == apps.ReplicaSetReplicaFailure && c.Status == v1.ConditionTrue && c.Reason == failedCreate
 }
 
-// desiredReplicas returns the value of DesiredReplicasAnnotation, or -1 where there is none
-// that can be read, as on a ReplicaSet that its Deployment has adopted.
+// desiredReplicas returns the value of DesiredReplicasAnnotation, or -1 if it is missing or
+// invalid, as on a ReplicaSet that the Deployment has adopted.
 func desiredReplicas(rs *apps.ReplicaSet) int32 {
 	if desired, ok, err := getNonNegativeInt32FromAnnotation(rs, DesiredReplicasAnnotation); ok && err == nil {
 		return desired

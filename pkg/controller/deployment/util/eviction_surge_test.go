@@ -59,14 +59,14 @@ func TestEvictionSurgeOf(t *testing.T) {
 		"one":       {rs: annotated(replicaSet(3, "2"), valid), beyond: 1, want: EvictionSurge{Surge: 1, Of: 3, Desired: 2, Since: surgeBegan, Leaving: []types.UID{"a"}}},
 		"all of it": {rs: annotated(replicaSet(3, "0"), `{"surge":3,"of":3,"desired":0,"since":null}`), beyond: 3, want: EvictionSurge{Surge: 3, Of: 3}},
 
-		"not more than is beyond":   {rs: annotated(replicaSet(3, "0"), `{"surge":3,"of":3,"desired":0,"since":null}`), beyond: 2, want: EvictionSurge{Surge: 2, Of: 3}},
+		"limited to beyond":         {rs: annotated(replicaSet(3, "0"), `{"surge":3,"of":3,"desired":0,"since":null}`), beyond: 2, want: EvictionSurge{Surge: 2, Of: 3}},
 		"nothing is beyond":         {rs: annotated(replicaSet(3, "2"), valid), beyond: 0, want: EvictionSurge{Surge: 0, Of: 3, Desired: 2, Since: surgeBegan, Leaving: []types.UID{"a"}}},
-		"less than nothing is":      {rs: annotated(replicaSet(3, "2"), valid), beyond: -7, want: EvictionSurge{Surge: 0, Of: 3, Desired: 2, Since: surgeBegan, Leaving: []types.UID{"a"}}},
+		"beyond is negative":        {rs: annotated(replicaSet(3, "2"), valid), beyond: -7, want: EvictionSurge{Surge: 0, Of: 3, Desired: 2, Since: surgeBegan, Leaving: []types.UID{"a"}}},
 		"from an earlier version":   {rs: annotated(replicaSet(3, "2"), `{"surge":1,"of":3,"desired":2,"since":null,"going":2147483647}`), beyond: 1, want: EvictionSurge{Surge: 1, Of: 3, Desired: 2}},
 		"as large as a number gets": {rs: annotated(replicaSet(math.MaxInt32, "1"), `{"surge":2147483647,"of":2147483647,"desired":1,"since":null}`), beyond: math.MaxInt, want: EvictionSurge{Surge: math.MaxInt32, Of: math.MaxInt32, Desired: 1}},
 
-		"somebody else has scaled the ReplicaSet":                  {rs: annotated(replicaSet(2, "2"), valid)},
-		"somebody else has scaled the Deployment, back to that":    {rs: annotated(replicaSet(3, "3"), valid)},
+		"another client has scaled the ReplicaSet":                 {rs: annotated(replicaSet(2, "2"), valid)},
+		"another client has scaled the Deployment, back to that":   {rs: annotated(replicaSet(3, "3"), valid)},
 		"the ReplicaSet has lost the annotation of its Deployment": {rs: annotated(replicaSet(3, ""), valid)},
 		"it never had one": {rs: annotated(replicaSet(3, ""), `{"surge":1,"of":3,"desired":-1,"since":null}`), beyond: 1, want: EvictionSurge{Surge: 1, Of: 3, Desired: -1}},
 		"no replicas":      {rs: annotated(&apps.ReplicaSet{}, valid)},
@@ -100,8 +100,8 @@ func TestEvictionSurgeOf(t *testing.T) {
 	}
 }
 
-// What a Deployment sees of a ReplicaSet is what it would be without the surge, whatever it
-// does with it, and back again.
+// The view of a ReplicaSet is as if there was no surge, even after changes, and can be converted
+// back.
 func TestWithoutEvictionSurge(t *testing.T) {
 	rs := replicaSet(2, "2")
 	SetEvictionSurge(rs, EvictionSurge{Surge: 1, Since: surgeBegan, Leaving: []types.UID{"a"}})
@@ -124,15 +124,15 @@ func TestWithoutEvictionSurge(t *testing.T) {
 	if *view.Spec.Replicas != 2 {
 		t.Errorf("the Deployment sees %d replicas, want 2", *view.Spec.Replicas)
 	}
-	// One extra and one that leaves: at most two that it need not know of. Ones that are
-	// missing stay missing.
+	// One extra and one leaving pod: at most two pods are hidden from the Deployment. Missing pods
+	// stay missing.
 	want := apps.ReplicaSetStatus{Replicas: 2, FullyLabeledReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 1, ObservedGeneration: 7}
 	if diff := cmp.Diff(want, view.Status); diff != "" {
 		t.Errorf("unexpected status (-want, +got):\n%s", diff)
 	}
 
 	if diff := cmp.Diff(before.Spec, WithEvictionSurge(view).Spec); diff != "" {
-		t.Errorf("there and back makes another spec (-want, +got):\n%s", diff)
+		t.Errorf("the round trip changes the spec (-want, +got):\n%s", diff)
 	}
 	view.Spec.Replicas = ptr.To(int32(5))
 	SetReplicasAnnotations(view, 5, 6)
@@ -156,16 +156,15 @@ func TestWithoutVoidEvictionSurge(t *testing.T) {
 			if *view.Spec.Replicas != 3 || view.Status.Replicas != 4 || surge.Of != 0 {
 				t.Errorf("got %d replicas, %d in the status, surge %v; want all 3 and 4", *view.Spec.Replicas, view.Status.Replicas, surge)
 			}
-			// Whoever writes it next writes no surge.
+			// The next write must contain no surge.
 			if got := WithEvictionSurge(view); *got.Spec.Replicas != 3 || len(got.Annotations) != 1 {
-				t.Errorf("on the way back: %d replicas, annotations %v", *got.Spec.Replicas, got.Annotations)
+				t.Errorf("converted back: %d replicas, annotations %v", *got.Spec.Replicas, got.Annotations)
 			}
 		})
 	}
 }
 
-// A surge that is larger than what is beyond the Deployment's size is read as that, and written
-// as that.
+// A surge beyond the limit is reduced to the limit when read, and written like that.
 func TestWithoutEvictionSurgeIsBounded(t *testing.T) {
 	rs := annotated(replicaSet(10, "0"), `{"surge":10,"of":10,"desired":0,"leaving":["a"]}`)
 	rs.Status = apps.ReplicaSetStatus{Replicas: 10, ReadyReplicas: 10, AvailableReplicas: 10}
@@ -174,20 +173,20 @@ func TestWithoutEvictionSurgeIsBounded(t *testing.T) {
 		t.Errorf("got %d replicas, surge %v (%v), want 8 and 2", *view.Spec.Replicas, surge, err)
 	}
 	if back := WithEvictionSurge(view); *back.Spec.Replicas != 10 || back.Annotations[EvictionSurgeAnnotation] != `{"surge":2,"of":10,"desired":0,"since":null,"leaving":["a"]}` {
-		t.Errorf("on the way back: %d replicas, annotations %v", *back.Spec.Replicas, back.Annotations)
+		t.Errorf("converted back: %d replicas, annotations %v", *back.Spec.Replicas, back.Annotations)
 	}
 	rs = annotated(replicaSet(10, "0"), `{"surge":10,"of":10,"desired":0}`)
 	view, surge, _ = WithoutEvictionSurge(rs, 0)
 	if _, recorded := view.Annotations[EvictionSurgeAnnotation]; recorded || *view.Spec.Replicas != 10 || surge.Of != 10 {
-		t.Errorf("where nothing is extra: %d replicas, surge %v, annotations %v", *view.Spec.Replicas, surge, view.Annotations)
+		t.Errorf("with no extra replica: %d replicas, surge %v, annotations %v", *view.Spec.Replicas, surge, view.Annotations)
 	}
 }
 
-// A Deployment that was scaled to nothing has nothing that is extra.
+// A Deployment that was scaled to 0 has no extra replicas.
 func TestWithEvictionSurgeOfNothing(t *testing.T) {
 	view := annotated(replicaSet(0, "0"), `{"surge":1,"of":3,"desired":2,"leaving":["a"]}`)
 	if back := WithEvictionSurge(view); *back.Spec.Replicas != 0 || len(back.Annotations) != 1 {
-		t.Errorf("on the way back: %d replicas, annotations %v", *back.Spec.Replicas, back.Annotations)
+		t.Errorf("converted back: %d replicas, annotations %v", *back.Spec.Replicas, back.Annotations)
 	}
 }
 
@@ -217,8 +216,8 @@ func TestReplicasBeyond(t *testing.T) {
 	}
 }
 
-// What cannot be created and is not wanted is no failure of the Deployment, while it is extra
-// and after that, until the ReplicaSet has noticed.
+// A pod that cannot be created and is not wanted is no failure of the Deployment, neither while it
+// is extra nor after that, until the ReplicaSet has updated its status.
 func TestOldFailure(t *testing.T) {
 	failure := func(reason string, status v1.ConditionStatus) apps.ReplicaSetCondition {
 		return apps.ReplicaSetCondition{Type: apps.ReplicaSetReplicaFailure, Status: status, Reason: reason}
@@ -238,7 +237,7 @@ func TestOldFailure(t *testing.T) {
 		"a pod cannot be deleted":        {"", 2, 3, failure("FailedDelete", v1.ConditionTrue), true},
 		"in a surge, a pod cannot be":    {`{"surge":1,"of":3,"desired":2}`, 3, 3, failure("FailedDelete", v1.ConditionTrue), true},
 		"no failure":                     {"", 2, 2, failure("FailedCreate", v1.ConditionFalse), true},
-		"a condition of somebody else":   {"", 2, 2, other, true},
+		"another condition":              {"", 2, 2, other, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -262,8 +261,8 @@ func TestOldFailure(t *testing.T) {
 	}
 }
 
-// FuzzEvictionSurge has whatever written on a ReplicaSet: it takes no replica of those that the
-// Deployment wants, and nothing becomes negative or overflows.
+// FuzzEvictionSurge writes arbitrary annotations: they must not remove a replica that the
+// Deployment wants, and no number may become negative or overflow.
 func FuzzEvictionSurge(f *testing.F) {
 	for _, value := range []string{
 		"", "{}", "17", "null", "[]", `{"surge":"1"}`, `{"surge":10,"of":10,"desired":0}`, `{"surge":10,"of":10,"desired":-1}`, `{"surge":9,"of":10,"desired":1}`,
@@ -291,11 +290,11 @@ func FuzzEvictionSurge(f *testing.F) {
 			}
 		}
 		if back := WithEvictionSurge(view); *back.Spec.Replicas != replicas {
-			t.Errorf("there and back makes %d replicas of %d", *back.Spec.Replicas, replicas)
+			t.Errorf("the round trip makes %d replicas of %d", *back.Spec.Replicas, replicas)
 		}
 		*view.Spec.Replicas = math.MaxInt32
 		if back := WithEvictionSurge(view); *back.Spec.Replicas != math.MaxInt32 {
-			t.Errorf("scaled to the most, it has %d replicas", *back.Spec.Replicas)
+			t.Errorf("scaled to the maximum, it has %d replicas", *back.Spec.Replicas)
 		}
 	})
 }
@@ -308,7 +307,7 @@ func TestSetEvictionSurgeThatSaysNothing(t *testing.T) {
 	}
 }
 
-// Neither a Deployment nor a rollback may hand a surge on.
+// A surge is copied neither from a Deployment nor by a rollback.
 func TestEvictionSurgeIsNotCopied(t *testing.T) {
 	d := &apps.Deployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{EvictionSurgeAnnotation: "x", "other": "y"}}}
 	rs := replicaSet(1, "1")

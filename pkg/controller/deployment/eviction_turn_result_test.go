@@ -56,8 +56,8 @@ func surging() (*workload, *replicaSet, askedPod) {
 	rs := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}, Spec: apps.ReplicaSetSpec{Replicas: ptr.To(int32(1))}}
 	set := &replicaSet{stored: rs, view: rs}
 	set.wanted, set.room = 1, 1
-	set.kept = kept(1)
-	set.kept.Since = metav1.Time{}
+	set.recorded = recorded(1)
+	set.recorded.Since = metav1.Time{}
 	set.pods = []surgePod{pod("a", "serving", "asked"), pod("b", "starting")}
 	set.living = []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}}}
 	asked := askedPod{uid: "a", since: began}
@@ -65,76 +65,76 @@ func surging() (*workload, *replicaSet, askedPod) {
 	return &workload{deployment: d, sets: []*replicaSet{set}}, set, asked
 }
 
-func TestVerdict(t *testing.T) {
+func TestTurnResult(t *testing.T) {
 	const starts = "Surging 0/1: waiting for pod b to become ready."
 	tests := map[string]struct {
 		change  func(*workload, *replicaSet, *askedPod)
 		elapsed time.Duration
-		want    verdict
+		want    turnResult
 	}{
-		"the replacement starts": {want: verdict{message: starts}},
+		"the replacement starts": {want: turnResult{message: starts}},
 		"it cannot be scheduled": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) {
 				set.living[1].Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Message: "0/3 nodes are available."}}
 			},
-			want: verdict{message: "Surging 0/1: waiting for pod b to be scheduled: 0/3 nodes are available."},
+			want: turnResult{message: "Surging 0/1: waiting for pod b to be scheduled: 0/3 nodes are available."},
 		},
 		"its image cannot be pulled": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) {
 				set.living[1].Status.ContainerStatuses = []v1.ContainerStatus{{Name: "c", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
 			},
-			want: verdict{message: "Surging 0/1: waiting for pod b: container c is waiting, ImagePullBackOff"},
+			want: turnResult{message: "Surging 0/1: waiting for pod b: container c is waiting, ImagePullBackOff"},
 		},
 		"it is ready, but not for long enough": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) {
 				set.living[1].Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
 			},
-			want: verdict{message: "Surging 0/1: waiting for pod b to be available: it is ready."},
+			want: turnResult{message: "Surging 0/1: waiting for pod b to be available: it is ready."},
 		},
 		"several replacements start: the newest is named": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) {
 				set.pods = append(set.pods, pod("c", "starting"))
 				set.living = append(set.living, &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "c", CreationTimestamp: metav1.NewTime(later)}})
 			},
-			want: verdict{message: "Surging 0/1: waiting for pod c and 1 more to become ready."},
+			want: turnResult{message: "Surging 0/1: waiting for pod c and 1 more to become ready."},
 		},
 		"it cannot be created": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) {
 				set.pods, set.living = set.pods[:1], set.living[:1]
 				set.view.Status.Conditions = []apps.ReplicaSetCondition{{Type: apps.ReplicaSetReplicaFailure, Status: v1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota"}}
 			},
-			want: verdict{message: "Surging 0/1: replacements cannot be created: exceeded quota"},
+			want: turnResult{message: "Surging 0/1: replacements cannot be created: exceeded quota"},
 		},
-		"it is not there yet": {
+		"it is not created yet": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.pods, set.living = set.pods[:1], set.living[:1] },
-			want:   verdict{message: "Surging 0/1: waiting for replacements to be created."},
+			want:   turnResult{message: "Surging 0/1: waiting for replacements to be created."},
 		},
 		"others go first": {
-			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.kept = kept0("b") },
-			want:   verdict{message: "Waiting: other pods of Deployment web go first."},
+			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.recorded = kept0("b") },
+			want:   turnResult{message: "Waiting: other pods of Deployment web go first."},
 		},
 		"the replacement is available": {
-			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.kept = kept0("a") },
-			want:   verdict{message: "Surging 1/1: the replacement is available, the pod makes way."},
+			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.recorded = kept0("a") },
+			want:   turnResult{message: "Surging 1/1: the replacement is available, the pod makes way."},
 		},
 		"no room": {
-			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.kept = kept0() },
-			want:   verdict{message: "Waiting: Deployment web has 2 pods and may not have more at the moment."},
+			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.recorded = kept0() },
+			want:   turnResult{message: "Waiting: Deployment web has 2 pods and may not have more at the moment."},
 		},
 		"a rollout": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.rolling = true },
-			want:   verdict{message: "Waiting for the rollout of Deployment web, which comes before a surge."},
+			want:   turnResult{message: "Waiting for the rollout of Deployment web, which comes before a surge."},
 		},
 		"paused in a rollout": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.rolling, w.deployment.Spec.Paused = true, true },
-			want:   verdict{message: "Waiting: Deployment web is paused in a rollout and has no available pod to spare."},
+			want:   turnResult{message: "Waiting: Deployment web is paused in a rollout and has no available pod to spare."},
 		},
 		"paused in a rollout, with a pod to spare": {
 			change: func(w *workload, set *replicaSet, _ *askedPod) {
 				w.rolling, w.deployment.Spec.Paused = true, true
 				set.pods[1].available = true
 			},
-			want: verdict{outcome: metrics.Declined, message: "Deployment web is paused in a rollout, which has taken the room for a surge, and has its replicas without the pod."},
+			want: turnResult{outcome: metrics.Declined, message: "Deployment web is paused in a rollout, which has taken the room for a surge, and has its replicas without the pod."},
 		},
 		"paused in a rollout, with a pod to spare, and Recreate": {
 			change: func(w *workload, set *replicaSet, _ *askedPod) {
@@ -142,14 +142,14 @@ func TestVerdict(t *testing.T) {
 				w.deployment.Spec.Strategy = apps.DeploymentStrategy{Type: apps.RecreateDeploymentStrategyType}
 				set.pods[1].available = true
 			},
-			want: verdict{outcome: metrics.Declined, message: "Deployment web does not surge: its strategy is Recreate."},
+			want: turnResult{outcome: metrics.Declined, message: "Deployment web does not surge: its strategy is Recreate."},
 		},
 		"a rollout that is not paused, with a pod to spare": {
 			change: func(w *workload, set *replicaSet, _ *askedPod) {
 				w.rolling = true
 				set.pods[1].available = true
 			},
-			want: verdict{message: "Waiting for the rollout of Deployment web, which comes before a surge."},
+			want: turnResult{message: "Waiting for the rollout of Deployment web, which comes before a surge."},
 		},
 		"paused, and no rollout": {
 			change: func(w *workload, set *replicaSet, _ *askedPod) {
@@ -157,102 +157,102 @@ func TestVerdict(t *testing.T) {
 				set.pods = append(set.pods, pod("c", "serving"))
 				set.living = append(set.living, &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "c"}})
 			},
-			want: verdict{message: "Surging 1/1: waiting for pod b to become ready."},
+			want: turnResult{message: "Surging 1/1: waiting for pod b to become ready."},
 		},
 		"it fails": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.failure = errors.New("scaling: forbidden") },
-			want:   verdict{message: "Surging 0/1: it fails, and is tried again: scaling: forbidden"},
+			want:   turnResult{message: "Surging 0/1: it fails, and is tried again: scaling: forbidden"},
 		},
 		"it fails, and others go first": {
 			change: func(w *workload, set *replicaSet, _ *askedPod) {
-				set.kept, w.failure = kept0("b"), errors.New("scaling: forbidden")
+				set.recorded, w.failure = kept0("b"), errors.New("scaling: forbidden")
 			},
-			want: verdict{message: "Surging 1/1: it fails, and is tried again: scaling: forbidden"},
+			want: turnResult{message: "Surging 1/1: it fails, and is tried again: scaling: forbidden"},
 		},
 		"a conflict is no failure": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) {
 				w.failure = fmt.Errorf("scaling: %w", apierrors.NewConflict(apps.Resource("replicasets"), "web-1", nil))
 			},
-			want: verdict{message: starts},
+			want: turnResult{message: starts},
 		},
-		"a failure does not last for ever": {
+		"a failure does not last forever": {
 			change:  func(w *workload, _ *replicaSet, _ *askedPod) { w.failure = errors.New("scaling: forbidden") },
 			elapsed: 300 * time.Second,
-			want:    verdict{outcome: metrics.GivenUp, message: "Gave up after 5m0s without progress. Surging 0/1: it fails, and is tried again: scaling: forbidden"},
+			want:    turnResult{outcome: metrics.GivenUp, message: "Gave up after 5m0s without progress. Surging 0/1: it fails, and is tried again: scaling: forbidden"},
 		},
 		"terminating": {
 			change: func(_ *workload, _ *replicaSet, asked *askedPod) { asked.terminating = true },
-			want:   verdict{outcome: metrics.Completed, message: "The pod terminates."},
+			want:   turnResult{outcome: metrics.Completed, message: "The pod terminates."},
 		},
 		"strategy Recreate": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) {
 				w.deployment.Spec.Strategy = apps.DeploymentStrategy{Type: apps.RecreateDeploymentStrategyType}
 			},
-			want: verdict{outcome: metrics.Declined, message: "Deployment web does not surge: its strategy is Recreate."},
+			want: turnResult{outcome: metrics.Declined, message: "Deployment web does not surge: its strategy is Recreate."},
 		},
 		"maxSurge 0": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) {
 				w.deployment.Spec.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromInt32(0))
 			},
-			want: verdict{outcome: metrics.Declined, message: "Deployment web does not surge: its maxSurge is 0."},
+			want: turnResult{outcome: metrics.Declined, message: "Deployment web does not surge: its maxSurge is 0."},
 		},
 		"a percentage of no replicas is no maxSurge of 0": {
 			change: func(w *workload, set *replicaSet, _ *askedPod) {
 				w.deployment.Spec.Replicas = ptr.To(int32(0))
 				w.deployment.Spec.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromString("25%"))
 			},
-			want: verdict{message: starts},
+			want: turnResult{message: starts},
 		},
 		"the Deployment is being deleted": {
 			change: func(w *workload, set *replicaSet, _ *askedPod) {
 				w.deployment.DeletionTimestamp = &metav1.Time{}
-				set.kept = kept0()
+				set.recorded = kept0()
 			},
-			want: verdict{outcome: metrics.Declined, message: "Deployment web is being deleted."},
+			want: turnResult{outcome: metrics.Declined, message: "Deployment web is being deleted."},
 		},
 		"the Deployment is being deleted, its surge is still there": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.deployment.DeletionTimestamp = &metav1.Time{} },
-			want:   verdict{message: "Deployment web is being deleted and takes its surge back."},
+			want:   turnResult{message: "Deployment web is being deleted and takes its surge back."},
 		},
 		"the Deployment is being deleted, its surge stays": {
 			change:  func(w *workload, _ *replicaSet, _ *askedPod) { w.deployment.DeletionTimestamp = &metav1.Time{} },
 			elapsed: 300 * time.Second,
-			want:    verdict{outcome: metrics.Declined, message: "Deployment web is being deleted."},
+			want:    turnResult{outcome: metrics.Declined, message: "Deployment web is being deleted."},
 		},
 
-		"a second before the deadline": {elapsed: 299 * time.Second, want: verdict{message: starts}},
-		"at the deadline":              {elapsed: 300 * time.Second, want: verdict{outcome: metrics.GivenUp, message: "Gave up after 5m0s without progress. " + starts}},
+		"a second before the deadline": {elapsed: 299 * time.Second, want: turnResult{message: starts}},
+		"at the deadline":              {elapsed: 300 * time.Second, want: turnResult{outcome: metrics.GivenUp, message: "Gave up after 5m0s without progress. " + starts}},
 		"the deadline counts from the last progress": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) {
-				set.kept.Since = metav1.NewTime(began.Add(time.Second))
+				set.recorded.Since = metav1.NewTime(began.Add(time.Second))
 			},
 			elapsed: 300 * time.Second,
-			want:    verdict{message: starts},
+			want:    turnResult{message: starts},
 		},
 		"but not from one before the turn": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) {
-				set.kept.Since = metav1.NewTime(began.Add(-time.Second))
+				set.recorded.Since = metav1.NewTime(began.Add(-time.Second))
 			},
 			elapsed: 299 * time.Second,
-			want:    verdict{message: starts},
+			want:    turnResult{message: starts},
 		},
-		"a rollout that gets on postpones it": {
+		"progress of a rollout postpones it": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) {
 				w.rolling = true
 				w.deployment.Status.Conditions = []apps.DeploymentCondition{{Type: apps.DeploymentProgressing, LastUpdateTime: metav1.NewTime(began.Add(time.Second))}}
 			},
 			elapsed: 300 * time.Second,
-			want:    verdict{message: "Waiting for the rollout of Deployment web, which comes before a surge."},
+			want:    turnResult{message: "Waiting for the rollout of Deployment web, which comes before a surge."},
 		},
-		"one that does not get on does not": {
+		"a rollout without progress does not": {
 			change:  func(w *workload, _ *replicaSet, _ *askedPod) { w.rolling = true },
 			elapsed: 300 * time.Second,
-			want:    verdict{outcome: metrics.GivenUp, message: "Gave up after 5m0s without progress. Waiting for the rollout of Deployment web, which comes before a surge."},
+			want:    turnResult{outcome: metrics.GivenUp, message: "Gave up after 5m0s without progress. Waiting for the rollout of Deployment web, which comes before a surge."},
 		},
 		"no deadline is ten minutes": {
 			change:  func(w *workload, _ *replicaSet, _ *askedPod) { w.deployment.Spec.ProgressDeadlineSeconds = nil },
 			elapsed: 600 * time.Second,
-			want:    verdict{outcome: metrics.GivenUp, message: "Gave up after 10m0s without progress. " + starts},
+			want:    turnResult{outcome: metrics.GivenUp, message: "Gave up after 10m0s without progress. " + starts},
 		},
 	}
 	for name, tc := range tests {
@@ -262,33 +262,33 @@ func TestVerdict(t *testing.T) {
 				tc.change(w, set, &asked)
 			}
 			set.asked = []askedPod{asked}
-			verdicts := map[types.UID]verdict{}
+			results := map[types.UID]turnResult{}
 			w.now = began.Add(tc.elapsed)
-			w.verdicts(w.now, set, verdicts)
-			got := verdicts["a"]
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(verdict{})); diff != "" {
-				t.Errorf("unexpected verdict (-want, +got):\n%s", diff)
+			w.turnResults(w.now, set, results)
+			got := results["a"]
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(turnResult{})); diff != "" {
+				t.Errorf("unexpected result (-want, +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestSpare has a Deployment of two paused in a rollout, with two ReplicaSets.
+// TestSpare has a Deployment with two replicas and two ReplicaSets, paused in a rollout.
 func TestSpare(t *testing.T) {
 	tests := map[string]struct {
 		first, second []surgePod
 		want          []types.UID
 	}{
-		"nothing beyond its replicas":            {[]surgePod{pod("a", "serving", "asked")}, []surgePod{pod("b", "serving")}, nil},
-		"one beyond":                             {[]surgePod{pod("a", "serving", "asked")}, []surgePod{pod("b", "serving"), pod("c", "serving")}, uids("a")},
-		"one beyond that is not available":       {[]surgePod{pod("a", "serving", "asked")}, []surgePod{pod("b", "serving"), pod("c", "starting")}, nil},
-		"the one that was asked first":           {[]surgePod{pod("a", "serving", "asked-later")}, []surgePod{pod("b", "serving", "asked"), pod("c", "serving")}, uids("b")},
-		"two beyond":                             {[]surgePod{pod("a", "serving", "asked-later"), pod("d", "serving")}, []surgePod{pod("b", "serving", "asked"), pod("c", "serving")}, uids("a", "b")},
-		"one that was passed on may go any time": {[]surgePod{pod("a", "serving", "passed")}, []surgePod{pod("b", "serving", "asked"), pod("c", "serving")}, nil},
-		"so may one that is being evicted":       {[]surgePod{pod("a", "serving", "evicting")}, []surgePod{pod("b", "serving", "asked"), pod("c", "serving")}, nil},
-		"a broken one":                           {[]surgePod{pod("a", "broken", "asked")}, []surgePod{pod("b", "serving", "asked-later")}, uids("a")},
-		"not ready for a moment":                 {[]surgePod{pod("a", "starting", "asked"), pod("d", "serving")}, []surgePod{pod("b", "serving"), pod("c", "serving")}, nil},
-		"not asked":                              {[]surgePod{pod("a", "serving"), pod("d", "broken")}, []surgePod{pod("b", "serving"), pod("c", "serving")}, nil},
+		"nothing beyond its replicas":               {[]surgePod{pod("a", "serving", "asked")}, []surgePod{pod("b", "serving")}, nil},
+		"one beyond":                                {[]surgePod{pod("a", "serving", "asked")}, []surgePod{pod("b", "serving"), pod("c", "serving")}, uids("a")},
+		"one beyond that is not available":          {[]surgePod{pod("a", "serving", "asked")}, []surgePod{pod("b", "serving"), pod("c", "starting")}, nil},
+		"the one that was asked first":              {[]surgePod{pod("a", "serving", "asked-later")}, []surgePod{pod("b", "serving", "asked"), pod("c", "serving")}, uids("b")},
+		"two beyond":                                {[]surgePod{pod("a", "serving", "asked-later"), pod("d", "serving")}, []surgePod{pod("b", "serving", "asked"), pod("c", "serving")}, uids("a", "b")},
+		"one that was passed on may leave any time": {[]surgePod{pod("a", "serving", "passed")}, []surgePod{pod("b", "serving", "asked"), pod("c", "serving")}, nil},
+		"so may one that is being evicted":          {[]surgePod{pod("a", "serving", "evicting")}, []surgePod{pod("b", "serving", "asked"), pod("c", "serving")}, nil},
+		"a broken one":                              {[]surgePod{pod("a", "broken", "asked")}, []surgePod{pod("b", "serving", "asked-later")}, uids("a")},
+		"briefly unready":                           {[]surgePod{pod("a", "starting", "asked"), pod("d", "serving")}, []surgePod{pod("b", "serving"), pod("c", "serving")}, nil},
+		"not asked":                                 {[]surgePod{pod("a", "serving"), pod("d", "broken")}, []surgePod{pod("b", "serving"), pod("c", "serving")}, nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -303,18 +303,18 @@ func TestSpare(t *testing.T) {
 
 func uids(uids ...types.UID) []types.UID { return uids }
 
-func TestCut(t *testing.T) {
-	if got := cut(strings.Repeat("x", maxReasonLength)); strings.HasSuffix(got, ".") {
-		t.Errorf("cut although it fits: %s", got)
+func TestTruncate(t *testing.T) {
+	if got := truncate(strings.Repeat("x", maxReasonLength)); strings.HasSuffix(got, ".") {
+		t.Errorf("truncated although it fits: %s", got)
 	}
-	// Every character has two bytes, so that the bound is in the middle of one.
-	got := cut("x" + strings.Repeat("ä", maxReasonLength))
+	// Every character has two bytes, so that the limit is in the middle of one.
+	got := truncate("x" + strings.Repeat("ä", maxReasonLength))
 	if want := "x" + strings.Repeat("ä", maxReasonLength/2-1) + "..."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestNextLook(t *testing.T) {
+func TestRequeueAfter(t *testing.T) {
 	ready := func(since time.Time) v1.PodStatus {
 		return v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(since)}}}
 	}
@@ -342,7 +342,7 @@ func TestNextLook(t *testing.T) {
 			set.living[0].Status, set.living[1].Status = ready(began.Add(-time.Hour)), ready(began.Add(-3*time.Second))
 			set.view.Spec.MinReadySeconds = 10
 		}, want: 8 * time.Second},
-		"a failure is tried again": {change: func(w *workload, set *replicaSet) {
+		"a failure is retried": {change: func(w *workload, set *replicaSet) {
 			set.living[0].Status, set.living[1].Status = ready(began), ready(began)
 			w.failure = errors.New("forbidden")
 		}, want: 6 * time.Second},
@@ -351,16 +351,16 @@ func TestNextLook(t *testing.T) {
 			set.living[0].Status, set.living[1].Status = ready(began.Add(-time.Hour)), ready(began.Add(-3*time.Second))
 			set.view.Spec.MinReadySeconds = 10
 		}, want: 8 * time.Second},
-		"nothing is known of the requests": {change: func(w *workload, _ *replicaSet) { w.blind = true; w.sets[0].kept.Of = 2 }, want: time.Second},
-		"nothing is known, pods wait":      {change: func(w *workload, _ *replicaSet) { w.blind = true }, want: time.Second},
-		"nothing is known, nobody waits":   {change: func(w *workload, set *replicaSet) { w.blind, set.asked = true, nil }, want: 0},
-		"nobody waits":                     {change: func(_ *workload, set *replicaSet) { set.asked = nil }, want: 0},
+		"requests are not known":               {change: func(w *workload, _ *replicaSet) { w.incomplete = true; w.sets[0].recorded.Of = 2 }, want: time.Second},
+		"requests are not known, pods wait":    {change: func(w *workload, _ *replicaSet) { w.incomplete = true }, want: time.Second},
+		"requests are not known, no pod waits": {change: func(w *workload, set *replicaSet) { w.incomplete, set.asked = true, nil }, want: 0},
+		"no pod waits":                         {change: func(_ *workload, set *replicaSet) { set.asked = nil }, want: 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			w, set, _ := surging()
 			tc.change(w, set)
-			if got := w.nextLook(began); got != tc.want {
+			if got := w.requeueAfter(began); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
@@ -406,7 +406,7 @@ func TestTurnIn(t *testing.T) {
 		change(&r.Status)
 		return r
 	}
-	over := func(condition string) func(*coordinationv1alpha1.EvictionRequestStatus) {
+	done := func(condition string) func(*coordinationv1alpha1.EvictionRequestStatus) {
 		return func(s *coordinationv1alpha1.EvictionRequestStatus) {
 			s.Conditions = []metav1.Condition{{Type: condition, Status: metav1.ConditionTrue}}
 		}
@@ -420,7 +420,7 @@ func TestTurnIn(t *testing.T) {
 		"completed, the next one is not active yet": {request(func(s *coordinationv1alpha1.EvictionRequestStatus) {
 			s.Interceptors[1].CompletionTime = &metav1.Time{Time: began}
 		}), passedOn},
-		"somebody else before": {request(func(s *coordinationv1alpha1.EvictionRequestStatus) {
+		"another interceptor before": {request(func(s *coordinationv1alpha1.EvictionRequestStatus) {
 			s.ActiveInterceptors = []string{"other.example.com"}
 		}), notAsked},
 		"the eviction after": {request(func(s *coordinationv1alpha1.EvictionRequestStatus) {
@@ -435,14 +435,14 @@ func TestTurnIn(t *testing.T) {
 			s.ActiveInterceptors = nil
 			s.ProcessedInterceptors = []string{coordinationv1alpha1.EvictionInterceptorDeployment}
 		}), evicting},
-		"somebody else after": {request(func(s *coordinationv1alpha1.EvictionRequestStatus) {
+		"another interceptor after": {request(func(s *coordinationv1alpha1.EvictionRequestStatus) {
 			s.ActiveInterceptors = []string{"other.example.com"}
 			s.ProcessedInterceptors = []string{coordinationv1alpha1.EvictionInterceptorDeployment}
 		}), passedOn},
-		"canceled": {request(over("Canceled")), notAsked},
-		"evicted":  {request(over("Evicted")), notAsked},
+		"canceled": {request(done("Canceled")), notAsked},
+		"evicted":  {request(done("Evicted")), notAsked},
 		"canceled after it was passed on": {request(func(s *coordinationv1alpha1.EvictionRequestStatus) {
-			over("Canceled")(s)
+			done("Canceled")(s)
 			s.ActiveInterceptors = nil
 			s.ProcessedInterceptors = []string{coordinationv1alpha1.EvictionInterceptorDeployment}
 		}), notAsked},
@@ -487,17 +487,17 @@ func TestCondition(t *testing.T) {
 	s.setCondition(&status, d)
 	condition.Reason, condition.LastUpdateTime = "Surging", metav1.NewTime(later)
 	condition.Message = "Surging 0/1: pods that should leave go when their replacements are available."
-	expect("a surge begins, in its place, still the same eviction", available, condition, progressing)
+	expect("a surge starts, updated in place", available, condition, progressing)
 
 	clock.SetTime(later.Add(time.Minute))
 	s.setCondition(&status, d)
-	expect("nothing new", available, condition, progressing)
+	expect("no change", available, condition, progressing)
 
 	s.progress["web"] = progress{surge: 1, replaced: 1}
 	s.setCondition(&status, d)
 	condition.LastUpdateTime = metav1.NewTime(later.Add(time.Minute))
 	condition.Message = "Surging 1/1: pods that should leave go when their replacements are available."
-	expect("the replacement is there", available, condition, progressing)
+	expect("the replacement is available", available, condition, progressing)
 
 	left := *status.DeepCopy()
 	delete(s.progress, "web")
@@ -513,6 +513,6 @@ func TestCondition(t *testing.T) {
 	(*surger)(nil).setCondition(&status, d)
 	expect("the gate was turned off", available, progressing)
 	if deploymentutil.GetDeploymentCondition(left, DeploymentEvictionInProgress) == nil {
-		t.Error("the condition was not there before: this test shows nothing")
+		t.Error("the condition was not set before: the test is void")
 	}
 }

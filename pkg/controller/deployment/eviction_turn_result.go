@@ -32,52 +32,52 @@ import (
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// maxReasonLength bounds what is quoted from elsewhere, in bytes.
+// maxReasonLength is the maximum length in bytes of text quoted from other objects or errors.
 const maxReasonLength = 200
 
-// verdict is what a pod that is asked to leave hears of its Deployment.
-type verdict struct {
-	// outcome is empty while the turn goes on.
+// turnResult is what a sync of the Deployment reports for one pod.
+type turnResult struct {
+	// outcome is empty while the turn continues.
 	outcome metrics.Outcome
 	message string
-	// eta is what etaAfterOutage returns, for a turn that goes on.
+	// eta is the result of etaAfterOutage. It is only set while the turn continues.
 	eta time.Time
 }
 
-// verdicts adds what each pod of a ReplicaSet hears that is asked to leave.
-func (w *workload) verdicts(now time.Time, set *replicaSet, verdicts map[types.UID]verdict) {
+// turnResults adds the result for each pod of a ReplicaSet whose turn is open.
+func (w *workload) turnResults(now time.Time, set *replicaSet, results map[types.UID]turnResult) {
 	if len(set.asked) == 0 {
 		return
 	}
 	next, behind := w.waiting(set), fmt.Sprintf("Waiting: other pods of %s go first.", w)
 	spare := w.spare()
-	leaving := sets.New(set.kept.Leaving...)
+	leaving := sets.New(set.recorded.Leaving...)
 	inFront := 0
 	for _, asked := range set.asked {
 		message := next
 		switch {
 		case leaving.Has(asked.uid):
-			message = fmt.Sprintf("Surging %d/%d: the replacement is available, the pod makes way.", set.moved(), set.surging())
-		case set.surging() > 0 && inFront >= int(set.kept.Surge) && w.failure == nil:
-			// The same at every step, so that it is not reported anew.
+			message = fmt.Sprintf("Surging %d/%d: the replacement is available, the pod makes way.", set.availableReplacements(), set.surging())
+		case set.surging() > 0 && inFront >= int(set.recorded.Surge) && w.failure == nil:
+			// No numbers here: the message must not change with every step of the surge.
 			message = behind
 		default:
 			inFront++
 		}
-		v := w.verdict(now, set, asked, message)
-		if v.outcome == "" && spare.Has(asked.uid) {
-			v = verdict{outcome: metrics.Declined, message: fmt.Sprintf("%s is paused in a rollout, which has taken the room for a surge, and has its replicas without the pod.", w)}
+		result := w.turnResult(now, set, asked, message)
+		if result.outcome == "" && spare.Has(asked.uid) {
+			result = turnResult{outcome: metrics.Declined, message: fmt.Sprintf("%s is paused in a rollout, which has taken the room for a surge, and has its replicas without the pod.", w)}
 		}
-		if v.outcome == "" {
-			v.eta = w.etaAfterOutage(set, asked)
+		if result.outcome == "" {
+			result.eta = w.etaAfterOutage(set, asked)
 		}
-		verdicts[asked.uid] = v
+		results[asked.uid] = result
 	}
 }
 
-// spare returns the pods without which a Deployment that is paused in a rollout has its
-// replicas. It cannot surge for them: the rollout has taken the room, and keeps it for as long
-// as the pause lasts. But what a rollout has beyond spec.replicas is as good as a surge.
+// spare returns the pods that a Deployment paused in a rollout does not need to have spec.replicas
+// available. It cannot surge for them: the rollout uses the room for as long as the pause lasts.
+// But the replicas of the rollout beyond spec.replicas are as good as a surge.
 func (w *workload) spare() sets.Set[types.UID] {
 	if !w.rolling || !w.deployment.Spec.Paused {
 		return nil
@@ -87,14 +87,15 @@ func (w *workload) spare() sets.Set[types.UID] {
 	for _, set := range w.sets {
 		for _, pod := range set.pods {
 			if pod.available && (pod.turn == notAsked || pod.turn == ourTurn) {
-				beyond++ // A pod that was passed on may go at any moment.
+				beyond++ // The other pods may terminate at any moment.
 			}
 			if pod.turn == ourTurn {
 				asked = append(asked, pod)
 			}
 		}
 	}
-	// Always in the same order: the turns of those before may not show as over yet.
+	// The order must be stable: turns that an earlier sync has ended may still be open in the
+	// cache.
 	slices.SortFunc(asked, func(a, b surgePod) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.uid, b.uid)) })
 	spare := sets.New[types.UID]()
 	for _, pod := range asked {
@@ -109,32 +110,32 @@ func (w *workload) spare() sets.Set[types.UID] {
 	return spare
 }
 
-// verdict says how it stands with one pod, which waits for what the message says.
-func (w *workload) verdict(now time.Time, set *replicaSet, asked askedPod, message string) verdict {
-	patient := w.turnDeadline(set, asked).After(now)
+// turnResult returns the result for one pod. The message says what the pod waits for.
+func (w *workload) turnResult(now time.Time, set *replicaSet, asked askedPod, message string) turnResult {
+	withinDeadline := w.turnDeadline(set, asked).After(now)
 	switch {
-	case w.deployment.DeletionTimestamp != nil && w.hasExtra() && patient:
-		return verdict{message: fmt.Sprintf("%s is being deleted and takes its surge back.", w)}
+	case w.deployment.DeletionTimestamp != nil && w.hasExtra() && withinDeadline:
+		return turnResult{message: fmt.Sprintf("%s is being deleted and takes its surge back.", w)}
 	case w.deployment.DeletionTimestamp != nil:
-		return verdict{outcome: metrics.Declined, message: fmt.Sprintf("%s is being deleted.", w)}
+		return turnResult{outcome: metrics.Declined, message: fmt.Sprintf("%s is being deleted.", w)}
 	case asked.terminating:
-		return verdict{outcome: metrics.Completed, message: "The pod terminates."}
+		return turnResult{outcome: metrics.Completed, message: "The pod terminates."}
 	case !deploymentutil.IsRollingUpdate(w.deployment):
-		return verdict{outcome: metrics.Declined, message: fmt.Sprintf("%s does not surge: its strategy is %s.", w, w.deployment.Spec.Strategy.Type)}
+		return turnResult{outcome: metrics.Declined, message: fmt.Sprintf("%s does not surge: its strategy is %s.", w, w.deployment.Spec.Strategy.Type)}
 	case *w.deployment.Spec.Replicas > 0 && w.maxSurge() == 0:
-		return verdict{outcome: metrics.Declined, message: fmt.Sprintf("%s does not surge: its maxSurge is 0.", w)}
-	case !patient:
-		return verdict{outcome: metrics.GivenUp, message: fmt.Sprintf("Gave up after %v without progress. %s", w.progressDeadline(), message)}
+		return turnResult{outcome: metrics.Declined, message: fmt.Sprintf("%s does not surge: its maxSurge is 0.", w)}
+	case !withinDeadline:
+		return turnResult{outcome: metrics.GivenUp, message: fmt.Sprintf("Gave up after %v without progress. %s", w.progressDeadline(), message)}
 	}
-	return verdict{message: message}
+	return turnResult{message: message}
 }
 
-// waiting says what the pods of a ReplicaSet wait for that are the next to go.
+// waiting returns the message that says what the next pods of a ReplicaSet to leave wait for.
 func (w *workload) waiting(set *replicaSet) string {
-	surging := fmt.Sprintf("Surging %d/%d: ", set.moved(), set.surging())
+	surging := fmt.Sprintf("Surging %d/%d: ", set.availableReplacements(), set.surging())
 	switch {
 	case w.failure != nil && !apierrors.IsConflict(w.failure):
-		return surging + "it fails, and is tried again: " + cut(w.failure.Error())
+		return surging + "it fails, and is tried again: " + truncate(w.failure.Error())
 	case w.rolling && w.deployment.Spec.Paused:
 		return fmt.Sprintf("Waiting: %s is paused in a rollout and has no available pod to spare.", w)
 	case w.rolling:
@@ -147,19 +148,19 @@ func (w *workload) waiting(set *replicaSet) string {
 		return surging + "waiting for " + describeUnavailable(replacements[0], len(replacements)-1)
 	}
 	if failure := deploymentutil.CreateFailureOf(set.stored); failure != nil {
-		return surging + "replacements cannot be created: " + cut(failure.Message)
+		return surging + "replacements cannot be created: " + truncate(failure.Message)
 	}
 	return surging + "waiting for replacements to be created."
 }
 
-// describeUnavailable says why a pod is not available.
+// describeUnavailable returns why a pod is not available.
 func describeUnavailable(pod *v1.Pod, others int) string {
 	name := "pod " + pod.Name
 	if others > 0 {
 		name = fmt.Sprintf("pod %s and %d more", pod.Name, others)
 	}
 	if _, scheduled := podutil.GetPodCondition(&pod.Status, v1.PodScheduled); scheduled != nil && scheduled.Status == v1.ConditionFalse {
-		return fmt.Sprintf("%s to be scheduled: %s", name, cut(scheduled.Message))
+		return fmt.Sprintf("%s to be scheduled: %s", name, truncate(scheduled.Message))
 	}
 	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if waiting := container.State.Waiting; waiting != nil && waiting.Reason != "" {
@@ -172,11 +173,11 @@ func describeUnavailable(pod *v1.Pod, others int) string {
 	return name + " to become ready."
 }
 
-func cut(message string) string {
+func truncate(message string) string {
 	if len(message) <= maxReasonLength {
 		return message
 	}
-	// Not in the middle of a character.
+	// Do not cut a UTF-8 sequence.
 	end := maxReasonLength
 	for end > 0 && message[end]&0xC0 == 0x80 {
 		end--
