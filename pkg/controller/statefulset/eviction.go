@@ -42,19 +42,18 @@ import (
 )
 
 const (
-	// statefulSetIndex finds requests by the StatefulSet that the name of their pod belongs to.
+	// statefulSetIndex finds requests by the StatefulSet to which the name of their pod belongs.
 	statefulSetIndex = "statefulSetOfTarget"
 
-	// maxEvictionTurns is how many pods may wait at the same time. A turn costs next to
-	// nothing while it waits, and none should have to wait for those of other sets.
+	// maxEvictionTurns limits the number of waiting pods. A waiting turn costs almost nothing, and
+	// no turn should have to wait for those of other sets.
 	maxEvictionTurns = 1000000
 )
 
-// InterceptEvictions makes the controller take part in the eviction of its pods, as
-// StatefulSetEvictionPacing wants it: pods of sets with several replicas name it as an
-// interceptor, and the turns of statefulset.apps.k8s.io are taken by what is returned,
-// while that runs. It is called once, before Run and before the informers start. The client
-// needs the rights of an interceptor.
+// InterceptEvictions makes the controller an interceptor of the evictions of its pods, for the
+// feature gate StatefulSetEvictionPacing: new pods of sets with several replicas list it as an
+// interceptor, and run takes the turns of statefulset.apps.k8s.io. It must be called once, before
+// Run and before the informers start. The client needs the permissions of an interceptor.
 func (ssc *StatefulSetController) InterceptEvictions(
 	client clientset.Interface,
 	podInformer coreinformers.PodInformer,
@@ -86,9 +85,9 @@ func (ssc *StatefulSetController) InterceptEvictions(
 	control.podControl.objectMgr = interceptedPods{control.podControl.objectMgr, evictioninterceptor.NewCreator(clock.RealClock{})}
 	requestsSynced := requestInformer.Informer().HasSynced
 	return func(ctx context.Context) {
-		// A decision from half of the pods would take the others for missing, and one without
-		// the requests would not know who is leaving. Where the API server does not serve
-		// requests there is nothing to decide either, and only this waits.
+		// With a part of the pods, the others would appear to be missing, and without the requests
+		// the leaving pods would be unknown. If the API server does not serve requests, there is
+		// nothing to decide either, and this function alone waits.
 		if !cache.WaitForNamedCacheSyncWithContext(ctx, ssc.podListerSynced, ssc.setListerSynced, requestsSynced) {
 			return
 		}
@@ -113,7 +112,7 @@ func newEvictionPacer(ssc *StatefulSetController, requestInformer coordinationin
 		clock:         clock,
 		queue:         newEvictionQueue(clock),
 		turns:         map[string]map[types.UID]*evictionTurn{},
-		verdicts:      map[string]map[types.UID]*evictionVerdict{},
+		results:       map[string]map[types.UID]*evictionResult{},
 	}, nil
 }
 
@@ -124,20 +123,20 @@ func newEvictionQueue(clock clock.WithTicker) workqueue.TypedRateLimitingInterfa
 	)
 }
 
-// newEvictionRateLimiter has each set wait for itself: many that fail must not delay the first
+// newEvictionRateLimiter limits each set separately: many failing sets must not delay the first
 // retry of another one.
 func newEvictionRateLimiter() workqueue.TypedRateLimiter[string] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, evictionRetryInterval)
 }
 
-// evictionKey returns the key of the StatefulSet that a pod of this name belongs to. The
-// name of the set is empty if it cannot be a pod of one.
+// evictionKey returns the key of the StatefulSet to which a pod of this name belongs. The name in
+// the key is empty if no StatefulSet can have such a pod.
 func evictionKey(namespace, podName string) string {
 	pod := v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: podName}}
 	return cache.NewObjectName(namespace, getParentName(&pod)).String()
 }
 
-// statefulSetOfRequest returns the key of the set for a request that names the interceptor.
+// statefulSetOfRequest indexes a request by its set if it lists the interceptor.
 func statefulSetOfRequest(obj any) ([]string, error) {
 	request, ok := obj.(*coordinationv1alpha1.EvictionRequest)
 	if !ok {
@@ -152,7 +151,7 @@ func statefulSetOfRequest(obj any) ([]string, error) {
 	return []string{evictionKey(request.Namespace, request.Spec.Target.Pod.Name)}, nil
 }
 
-// watch has sets decided on again when something has changed that a decision depends on.
+// watch enqueues sets on changes of the objects that a decision depends on.
 func (p *evictionPacer) watch(pods coreinformers.PodInformer, sets appsinformers.StatefulSetInformer, requests coordinationinformers.EvictionRequestInformer) error {
 	for kind, informer := range map[string]cache.SharedIndexInformer{
 		"pods": pods.Informer(), "stateful sets": sets.Informer(), "eviction requests": requests.Informer(),
@@ -168,7 +167,7 @@ func (p *evictionPacer) watch(pods coreinformers.PodInformer, sets appsinformers
 	return nil
 }
 
-// changed enqueues the set that an object belongs to, if anything is to be decided there.
+// changed enqueues the set of an object if the set has turns.
 func (p *evictionPacer) changed(obj any) {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = tombstone.Obj

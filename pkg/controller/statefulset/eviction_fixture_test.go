@@ -43,10 +43,10 @@ const (
 	pacedKey              = "default/web"
 )
 
-// pacingEpoch is when the tests begin.
+// pacingEpoch is when the tests start.
 var pacingEpoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// pacedSet returns a StatefulSet that rolls its pods.
+// pacedSet returns a StatefulSet with rolling updates.
 func pacedSet(replicas int32, options ...func(*apps.StatefulSet)) *apps.StatefulSet {
 	set := &apps.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web", UID: "set"},
@@ -64,7 +64,7 @@ func pacedSet(replicas int32, options ...func(*apps.StatefulSet)) *apps.Stateful
 	return set
 }
 
-// pacedPod returns a pod of that set which is available for an hour.
+// pacedPod returns a pod of that set that has been available for an hour.
 func pacedPod(ordinal int, options ...func(*v1.Pod)) *v1.Pod {
 	name := fmt.Sprintf("web-%d", ordinal)
 	pod := &v1.Pod{
@@ -85,7 +85,7 @@ func pacedPod(ordinal int, options ...func(*v1.Pod)) *v1.Pod {
 
 func unready(pod *v1.Pod) { pod.Status.Conditions = nil }
 
-func going(pod *v1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: pacingEpoch} }
+func terminating(pod *v1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: pacingEpoch} }
 
 func inPhase(phase v1.PodPhase) func(*v1.Pod) {
 	return func(pod *v1.Pod) { pod.Status = v1.PodStatus{Phase: phase} }
@@ -95,7 +95,7 @@ func readySince(ago time.Duration) func(*v1.Pod) {
 	return func(pod *v1.Pod) { pod.Status.Conditions[0].LastTransitionTime = metav1.NewTime(pacingEpoch.Add(-ago)) }
 }
 
-// pacedRequest returns a request for the pod for which it is the turn of the set.
+// pacedRequest returns a request for the pod with the StatefulSet as the active interceptor.
 func pacedRequest(pod *v1.Pod, options ...func(*coordinationv1alpha1.EvictionRequest)) *coordinationv1alpha1.EvictionRequest {
 	request := &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: string(pod.UID), UID: "request-" + pod.UID},
@@ -133,14 +133,14 @@ func endedAs(condition coordinationv1alpha1.EvictionRequestConditionType, at tim
 	}
 }
 
-// pacing is a pacer over caches that tests fill. Nothing of it runs by itself.
+// pacing is a pacer on caches that tests fill. It runs no goroutines.
 type pacing struct {
 	t        *testing.T
 	clock    *testingclock.FakeClock
 	factory  informers.SharedInformerFactory
 	pacer    *evictionPacer
 	recorder *record.FakeRecorder
-	// said is what the turn of each pod reports.
+	// said has the last message reported for each pod.
 	said map[types.UID]string
 }
 
@@ -160,7 +160,7 @@ func newPacing(t *testing.T, objects ...runtime.Object) *pacing {
 	return p
 }
 
-// restart makes a pacer that knows only what the caches have.
+// restart replaces the pacer by one that has only the caches.
 func (p *pacing) restart() {
 	p.t.Helper()
 	pods, sets, requests := p.factory.Core().V1().Pods(), p.factory.Apps().V1().StatefulSets(), p.factory.Coordination().V1alpha1().EvictionRequests()
@@ -180,11 +180,11 @@ func (p *pacing) restart() {
 	p.t.Cleanup(func() { p.pacer.queue.ShutDown() })
 }
 
-// copyOfPacer has the caches of another pacer, and nothing that it remembers.
+// copyOfPacer returns a pacer with the caches of another one, but without its state.
 func copyOfPacer(old *evictionPacer) *evictionPacer {
 	return &evictionPacer{
 		requestLister: old.requestLister, requests: old.requests, recorder: old.recorder, clock: old.clock,
-		queue: newEvictionQueue(old.clock), turns: map[string]map[types.UID]*evictionTurn{}, verdicts: map[string]map[types.UID]*evictionVerdict{},
+		queue: newEvictionQueue(old.clock), turns: map[string]map[types.UID]*evictionTurn{}, results: map[string]map[types.UID]*evictionResult{},
 	}
 }
 
@@ -198,7 +198,7 @@ func (p *pacing) indexerOf(object runtime.Object) cache.Indexer {
 	case *coordinationv1alpha1.EvictionRequest:
 		return p.factory.Coordination().V1alpha1().EvictionRequests().Informer().GetIndexer()
 	}
-	p.t.Fatalf("there is no cache of %T", object)
+	p.t.Fatalf("no cache for %T", object)
 	return nil
 }
 
@@ -216,7 +216,7 @@ func (p *pacing) remove(object runtime.Object) {
 	}
 }
 
-// begin is what the library does for a request whose turn it is.
+// begin begins the turn of a request as the library does.
 func (p *pacing) begin(request *coordinationv1alpha1.EvictionRequest) *evictionTurn {
 	uid := types.UID(request.Name)
 	turn := newEvictionTurn(request, p.clock.Now(), func(message string, _ time.Time) { p.said[uid] = message })
@@ -232,10 +232,10 @@ func (p *pacing) sync() {
 	}
 }
 
-// said returns what a turn was ended with, or "" while it waits.
+// overWith returns the final message of a turn, or "" if it is open.
 func overWith(turn *evictionTurn) string {
 	select {
-	case message := <-turn.over:
+	case message := <-turn.done:
 		return message
 	default:
 		return ""

@@ -25,15 +25,15 @@ import (
 	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 )
 
-// interceptedPods creates pods that name the StatefulSet controller as an interceptor of
-// their eviction, where there is something to pace. Everything else passes through.
+// interceptedPods adds the StatefulSet controller to the eviction interceptors of new pods if
+// their evictions are paced. All other calls are passed through.
 type interceptedPods struct {
 	StatefulPodControlObjectManager
 	creator *evictioninterceptor.Creator
 }
 
-// CreatePod adds the interceptor to the pod, and not to the template: a template that
-// differs from the one that was recorded would be a new revision, and be rolled out.
+// CreatePod adds the interceptor to the pod and not to the template of the set: a changed template
+// would be a new revision and would be rolled out.
 func (m interceptedPods) CreatePod(ctx context.Context, pod *v1.Pod, set *apps.StatefulSet) error {
 	if !isPaced(set) {
 		return m.StatefulPodControlObjectManager.CreatePod(ctx, pod, set)
@@ -47,7 +47,7 @@ func (m interceptedPods) CreatePod(ctx context.Context, pod *v1.Pod, set *apps.S
 	return m.creator.Create(set.UID, &template, create, coordinationv1alpha1.EvictionInterceptorStatefulSet)
 }
 
-// isPaced reports whether the pods of a StatefulSet leave one after another: a single pod
+// isPaced reports whether the pods of a StatefulSet are evicted one after another. A single pod
 // waits for no other, and with OnDelete the user alone decides which pods are replaced.
 func isPaced(set *apps.StatefulSet) bool {
 	return replicasOf(set) > 1 && set.Spec.UpdateStrategy.Type == apps.RollingUpdateStatefulSetStrategyType

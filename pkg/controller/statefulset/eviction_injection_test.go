@@ -31,7 +31,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// recordedPods records the pods that were to be created, and answers one after another.
+// recordedPods records the pods to create, and returns the answers one after another.
 type recordedPods struct {
 	StatefulPodControlObjectManager
 	created []*v1.Pod
@@ -70,24 +70,24 @@ func TestInterceptedPods(t *testing.T) {
 		want    [][]string
 		wantErr error
 	}{
-		"several replicas":      {set: pacedSet(2), want: [][]string{own}},
-		"one replica":           {set: pacedSet(1), want: [][]string{none}},
-		"replicas by default":   {set: pacedSet(1, func(s *apps.StatefulSet) { s.Spec.Replicas = nil }), want: [][]string{none}},
-		"on delete":             {set: pacedSet(2, onDelete), want: [][]string{none}},
-		"those of the author":   {set: pacedSet(2), change: naming("a.example.com"), want: [][]string{{"a.example.com", ownInterceptor}}},
-		"placed by the author":  {set: pacedSet(2), change: naming(ownInterceptor, "a.example.com"), want: [][]string{{ownInterceptor, "a.example.com"}}},
-		"in a scheduling group": {set: pacedSet(2), change: func(p *v1.Pod) { p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: ptr.To("g")} }, want: [][]string{none}},
+		"several replicas":           {set: pacedSet(2), want: [][]string{own}},
+		"one replica":                {set: pacedSet(1), want: [][]string{none}},
+		"replicas by default":        {set: pacedSet(1, func(s *apps.StatefulSet) { s.Spec.Replicas = nil }), want: [][]string{none}},
+		"on delete":                  {set: pacedSet(2, onDelete), want: [][]string{none}},
+		"interceptors of the author": {set: pacedSet(2), change: naming("a.example.com"), want: [][]string{{"a.example.com", ownInterceptor}}},
+		"placed by the author":       {set: pacedSet(2), change: naming(ownInterceptor, "a.example.com"), want: [][]string{{ownInterceptor, "a.example.com"}}},
+		"in a scheduling group":      {set: pacedSet(2), change: func(p *v1.Pod) { p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: ptr.To("g")} }, want: [][]string{none}},
 		"placed by annotation": {set: pacedSet(2), change: func(p *v1.Pod) {
 			p.Annotations = map[string]string{"interceptor.evictionrequest.coordination.k8s.io/priority_" + ownInterceptor: "10000/controller"}
 		}, want: [][]string{own}},
 		"registered with a higher priority": {set: pacedSet(2), change: func(p *v1.Pod) {
 			p.Annotations = map[string]string{"interceptor.evictionrequest.coordination.k8s.io/priority_a.example.com": "20000/copies-data"}
 		}, want: [][]string{{"a.example.com", ownInterceptor}}},
-		"refused for it":              {set: pacedSet(2), answers: []error{invalid}, want: [][]string{own, none}},
-		"forbidden for it":            {set: pacedSet(2), answers: []error{forbidden}, want: [][]string{own, none}},
-		"refused at all":              {set: pacedSet(2), answers: []error{invalid, invalid}, want: [][]string{own, none}, wantErr: invalid},
-		"not answered":                {set: pacedSet(2), answers: []error{unavailable}, want: [][]string{own}, wantErr: unavailable},
-		"refused where it is not put": {set: pacedSet(1), answers: []error{invalid}, want: [][]string{none}, wantErr: invalid},
+		"rejected with the interceptor":  {set: pacedSet(2), answers: []error{invalid}, want: [][]string{own, none}},
+		"forbidden with the interceptor": {set: pacedSet(2), answers: []error{forbidden}, want: [][]string{own, none}},
+		"rejected without it, too":       {set: pacedSet(2), answers: []error{invalid, invalid}, want: [][]string{own, none}, wantErr: invalid},
+		"no response":                    {set: pacedSet(2), answers: []error{unavailable}, want: [][]string{own}, wantErr: unavailable},
+		"rejected if not added":          {set: pacedSet(1), answers: []error{invalid}, want: [][]string{none}, wantErr: invalid},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestInterceptedPods(t *testing.T) {
 			if diff := cmp.Diff(test.want, recorder.interceptors()); diff != "" {
 				t.Errorf("interceptors of the pods (-want +got):\n%s", diff)
 			}
-			// Nothing else is different, and neither is what the caller has.
+			// Nothing else is changed, neither in the created pod nor in the objects of the caller.
 			for _, created := range recorder.created {
 				created.Spec.EvictionInterceptors = before.Spec.EvictionInterceptors
 				if diff := cmp.Diff(before, created); diff != "" {

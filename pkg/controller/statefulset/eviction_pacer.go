@@ -46,35 +46,35 @@ import (
 
 // Reasons for StatefulSet events
 const (
-	// EvictionReleasedReason is added to an event when the eviction of a pod may go on.
+	// EvictionReleasedReason is added to an event when the eviction of a pod may proceed.
 	EvictionReleasedReason = "EvictionReleased"
-	// EvictionPacingGivenUpReason is added to an event when it goes on although too many
-	// pods are unavailable.
+	// EvictionPacingGivenUpReason is added to an event when the eviction of a pod may proceed
+	// although too many pods are unavailable.
 	EvictionPacingGivenUpReason = "EvictionPacingGivenUp"
 )
 
 const (
-	// evictionProgressDeadline is how long a pod waits while nothing improves. It is the
-	// default of a Deployment's progress deadline; a StatefulSet has no such field.
+	// evictionProgressDeadline is how long a pod waits without progress. It equals the default
+	// progress deadline of a Deployment; a StatefulSet has no such field.
 	evictionProgressDeadline = 10 * time.Minute
 
-	// evictionRetryInterval is when a pod is looked for again that the cache does not have, and
-	// at most between two attempts to decide on a set.
+	// evictionRetryInterval is how soon a pod that is missing in the cache is looked up again. It
+	// is also the maximum delay between retries of a set.
 	evictionRetryInterval = 30 * time.Second
 
-	// aliveAfterBeat is for how long a process counts as running after its last heartbeat. It is
-	// the least time between two of them: if that did not count, processes that end before their
-	// second one, again and again, would never give up.
-	aliveAfterBeat = time.Minute
+	// aliveAfterHeartbeat is how long a process counts as running after its last heartbeat. It is
+	// the minimum time between two heartbeats. Without it, processes that repeatedly end before
+	// their second heartbeat would never reach the deadline.
+	aliveAfterHeartbeat = time.Minute
 )
 
-// evictionPacer takes the turns of statefulset.apps.k8s.io. A turn holds the eviction of one
-// pod up until the set can do without it. Then it is completed, and the next interceptor, as
-// a rule imperative-eviction.k8s.io, evicts the pod within its budgets. The pacer itself
-// writes nothing: it deletes no pod, and touches neither the set nor its claims.
+// evictionPacer takes the turns of statefulset.apps.k8s.io. A turn delays the eviction of one pod
+// until the set can do without it. Then the turn is completed, and the next interceptor, usually
+// imperative-eviction.k8s.io, evicts the pod within its budgets. The pacer itself deletes no pods
+// and writes neither to the set nor to its claims.
 //
-// Turns only wait. All decisions are made by one worker, from what the caches have of the set,
-// its pods and their requests (planEvictions). What a restart forgets is in the requests.
+// Turns only wait. A single worker makes all decisions from the cached set, its pods and their
+// requests (planEvictions). After a restart, the state is read from the requests.
 type evictionPacer struct {
 	ssc           *StatefulSetController
 	requestLister coordinationlisters.EvictionRequestLister
@@ -84,37 +84,36 @@ type evictionPacer struct {
 	queue         workqueue.TypedRateLimitingInterface[string]
 
 	lock sync.Mutex
-	// turns are those that wait, by the set that the name of the pod belongs to and by the
-	// UID of the pod.
+	// turns are the open turns by the key of the set and by the UID of the pod.
 	turns map[string]map[types.UID]*evictionTurn
-	// verdicts are the turns that were ended while the cache does not show it yet: the report
-	// is on its way. They are kept in the same manner.
-	verdicts map[string]map[types.UID]*evictionVerdict
+	// results are the turns that were ended here but are still open in the cache, because they
+	// have not been reported yet. They have the same keys as turns.
+	results map[string]map[types.UID]*evictionResult
 }
 
-// evictionTurn is a turn that waits.
+// evictionTurn is an open turn.
 type evictionTurn struct {
 	key string
 	// request is the UID of the request.
 	request types.UID
 	pod     types.NamespacedName
 	uid     types.UID
-	// began is when the turn began, beat the last heartbeat of an earlier process that has held
-	// it, and taken when this one has taken it. Without an earlier one, all are the same.
-	began, beat, taken time.Time
+	// began is when the turn began, heartbeat the last heartbeat of an earlier process that had
+	// the turn, and taken when this process took it. Without an earlier process, all are equal.
+	began, heartbeat, taken time.Time
 	// eta is the ETA of an earlier process, or zero.
 	eta time.Time
-	// report shows people a message, and an ETA if it is not zero.
+	// report reports a message, and an ETA if it is not zero.
 	report func(message string, eta time.Time)
-	// decided is set when the turn was ended here. Its verdict may be confirmed, and so be
-	// forgotten, before handle returns: what ends a turn does so once.
+	// decided is set when the turn was ended here. A turn must end only once, and its result may be
+	// confirmed and removed before handle returns.
 	decided bool
-	// over gets the last message. It has room for it, so that sending with the lock never
-	// waits for handle, which may have stopped receiving.
-	over chan string
+	// done receives the final message. It is buffered, so that sending it with the lock never
+	// blocks if handle has stopped receiving.
+	done chan string
 }
 
-// newEvictionTurn returns the turn for a request, which may have begun before this process did.
+// newEvictionTurn returns the turn for a request. An earlier process may have started the turn.
 func newEvictionTurn(request *coordinationv1alpha1.EvictionRequest, now time.Time, report func(message string, eta time.Time)) *evictionTurn {
 	target := request.Spec.Target.Pod
 	t := &evictionTurn{
@@ -122,15 +121,15 @@ func newEvictionTurn(request *coordinationv1alpha1.EvictionRequest, now time.Tim
 		request: request.UID,
 		pod:     types.NamespacedName{Namespace: request.Namespace, Name: target.Name},
 		uid:     types.UID(target.UID),
-		began:   now, beat: now, taken: now,
+		began:   now, heartbeat: now, taken: now,
 		report: report,
-		over:   make(chan string, 1),
+		done:   make(chan string, 1),
 	}
-	// A time that is ahead is of another clock.
+	// A time in the future comes from another clock.
 	if entry := ownEntry(request); entry != nil && entry.StartTime != nil && !entry.StartTime.After(now) {
-		t.began, t.beat = entry.StartTime.Time, entry.StartTime.Time
+		t.began, t.heartbeat = entry.StartTime.Time, entry.StartTime.Time
 		if entry.HeartbeatTime != nil && !entry.HeartbeatTime.After(now) {
-			t.beat = laterOf(t.beat, entry.HeartbeatTime.Time)
+			t.heartbeat = laterOf(t.heartbeat, entry.HeartbeatTime.Time)
 		}
 		if entry.ExpectedFinishTime != nil {
 			t.eta = entry.ExpectedFinishTime.Time
@@ -139,42 +138,42 @@ func newEvictionTurn(request *coordinationv1alpha1.EvictionRequest, now time.Tim
 	return t
 }
 
-// waitsSince returns from when the patience counts after the last progress. The time between
-// two processes does not count: the StatefulSet controller was away, too, so that nothing could
-// get better. The ETA is the end of the patience where outages have postponed that, and so has
-// what earlier processes found. What lies between the last of them and this one comes on top.
+// waitsSince returns the start of the timeout, which is the last progress postponed by outages:
+// while no process was running, the StatefulSet controller could not make progress either. The ETA
+// is the end of the timeout if outages have postponed it. It carries the outages that earlier
+// processes have counted. The outage between the last of them and this process is added.
 func (t *evictionTurn) waitsSince(progress time.Time) (since, eta time.Time) {
 	base := laterOf(t.began, progress)
 	if !base.Before(t.taken) {
 		return base, time.Time{}
 	}
 	since = laterOf(base, t.eta.Add(-evictionProgressDeadline))
-	since = since.Add(max(t.taken.Sub(laterOf(since, t.beat.Add(aliveAfterBeat))), 0))
+	since = since.Add(max(t.taken.Sub(laterOf(since, t.heartbeat.Add(aliveAfterHeartbeat))), 0))
 	if since.After(base) {
 		eta = since.Add(evictionProgressDeadline)
 	}
 	return since, eta
 }
 
-// finish ends the turn. It is called with the lock of the pacer.
+// finish ends the turn. The caller holds the lock of the pacer.
 func (t *evictionTurn) finish(message string) {
 	if t.decided {
 		return
 	}
 	t.decided = true
-	t.over <- message
+	t.done <- message
 }
 
-// evictionVerdict is how a turn was ended.
-type evictionVerdict struct {
+// evictionResult is how a turn was ended.
+type evictionResult struct {
 	request types.UID
 	outcome metrics.EvictionOutcome
 	message string
-	// at is when that was decided, began when the turn began.
+	// at is when that was decided, and began is when the turn began.
 	at, began time.Time
 }
 
-// handle is called by the library for each turn. It waits until the pod may go.
+// handle is called by the library for each turn. It blocks until the turn ends.
 func (p *evictionPacer) handle(ctx context.Context, turn *evictionrequest.Turn) error {
 	t := newEvictionTurn(turn.Request(), p.clock.Now(), func(message string, eta time.Time) {
 		turn.SetMessage(message)
@@ -183,7 +182,7 @@ func (p *evictionPacer) handle(ctx context.Context, turn *evictionrequest.Turn) 
 	p.begin(t)
 	defer p.end(t)
 	select {
-	case message := <-t.over:
+	case message := <-t.done:
 		return evictionrequest.Decline(message)
 	case <-ctx.Done():
 		p.canceled(t, context.Cause(ctx))
@@ -191,13 +190,13 @@ func (p *evictionPacer) handle(ctx context.Context, turn *evictionrequest.Turn) 
 	}
 }
 
-// begin has the set decide on a turn. The library may begin one again that was ended here,
-// if it could not report that: what was decided stands.
+// begin adds a turn and enqueues its set. If the library could not report the end of a turn, it
+// begins the turn again: the earlier result is used then.
 func (p *evictionPacer) begin(t *evictionTurn) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	if verdict := p.verdicts[t.key][t.uid]; verdict != nil && verdict.request == t.request {
-		t.finish(verdict.message)
+	if result := p.results[t.key][t.uid]; result != nil && result.request == t.request {
+		t.finish(result.message)
 	}
 	if p.turns[t.key] == nil {
 		p.turns[t.key] = map[types.UID]*evictionTurn{}
@@ -206,11 +205,11 @@ func (p *evictionPacer) begin(t *evictionTurn) {
 	p.queue.Add(t.key)
 }
 
-// end forgets a turn. The set is looked at again: others may go if the pod stays.
+// end removes a turn and enqueues the set: other pods may leave if this one stays.
 func (p *evictionPacer) end(t *evictionTurn) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	if p.turns[t.key][t.uid] == t { // And not one that was begun since.
+	if p.turns[t.key][t.uid] == t { // A newer turn for the pod may have replaced it.
 		delete(p.turns[t.key], t.uid)
 	}
 	if len(p.turns[t.key]) == 0 {
@@ -219,8 +218,8 @@ func (p *evictionPacer) end(t *evictionTurn) {
 	p.queue.Add(t.key)
 }
 
-// canceled counts a turn that was ended by others. One that was ended here, too, is counted
-// by what the request says of it in the end.
+// canceled counts a turn that was ended from outside. If it was also ended here, confirm counts it
+// with the outcome shown in the request.
 func (p *evictionPacer) canceled(t *evictionTurn, cause error) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -238,15 +237,15 @@ func (p *evictionPacer) canceled(t *evictionTurn, cause error) {
 	}
 }
 
-// isTracked reports whether anything is to be decided about a set.
+// isTracked reports whether a set has open turns or unconfirmed results.
 func (p *evictionPacer) isTracked(key string) bool {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	return len(p.turns[key]) > 0 || len(p.verdicts[key]) > 0
+	return len(p.turns[key]) > 0 || len(p.results[key]) > 0
 }
 
-// run decides until the context ends. One worker is enough for all sets: a decision reads
-// caches only.
+// run runs the worker until the context is canceled. One worker is enough for all sets, because a
+// decision only reads caches.
 func (p *evictionPacer) run(ctx context.Context) {
 	var working sync.WaitGroup
 	defer working.Wait()
@@ -275,7 +274,7 @@ func (p *evictionPacer) processNext(ctx context.Context) bool {
 	return true
 }
 
-// sync decides which of the turns of a set are over.
+// sync decides which turns of a set end.
 func (p *evictionPacer) sync(ctx context.Context, key string) error {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -292,7 +291,7 @@ func (p *evictionPacer) sync(ctx context.Context, key string) error {
 	defer p.lock.Unlock()
 	now := p.clock.Now()
 	p.confirm(ctx, key, namespace, set)
-	p.declineOthers(key, set, now)
+	p.declineUnpaced(key, set, now)
 	if set == nil || len(p.turns[key]) == 0 {
 		return nil
 	}
@@ -320,16 +319,16 @@ func (p *evictionPacer) podsOf(set *apps.StatefulSet) ([]*v1.Pod, error) {
 	return pods, nil
 }
 
-// pace ends the turns of pods that may go, and tells the others for what they wait. It
-// returns when to look again if nothing happens. It is called with the lock.
+// pace ends the turns of the pods that may leave, and reports on the others. It returns when to
+// sync again if nothing changes. The caller holds the lock.
 func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, now time.Time) time.Duration {
 	stageOf := func(pod *v1.Pod) evictionStage {
-		if p.verdicts[key][pod.UID] != nil {
+		if p.results[key][pod.UID] != nil {
 			return released
 		}
 		return evictionStageOf(p.requestOf(pod))
 	}
-	progress, replaced := p.lookBack(key, now)
+	progress, replaced := p.evictionHistory(key, now)
 	plan := planEvictions(set, evictionMembers(set, pods, stageOf, func(name string) bool { return replaced.Has(name) }, now))
 	for _, member := range plan.next {
 		p.decide(key, member.pod.UID, metrics.EvictionReleased, fmt.Sprintf("Passed on: StatefulSet %s can do without the pod now.", set.Name), now)
@@ -341,41 +340,41 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 	for _, member := range plan.waiting {
 		turn := p.turns[key][member.pod.UID]
 		if turn == nil {
-			continue // The library is about to begin it.
+			continue // The library has not started the turn yet.
 		}
 		message := plan.waitingFor(set, member)
 		since, eta := turn.waitsSince(progress)
-		patience := since.Add(evictionProgressDeadline).Sub(now)
-		if patience <= 0 {
+		timeout := since.Add(evictionProgressDeadline).Sub(now)
+		if timeout <= 0 {
 			p.decide(key, turn.uid, metrics.EvictionGivenUp, fmt.Sprintf("Gave up after %v without progress. %s", now.Sub(since).Round(time.Second), message), now)
-			// One at a time: that was progress for the others, which wait again.
+			// Only one pod at a time: this counts as progress for the others, which wait again.
 			member.stage, progress = released, now
 			continue
 		}
-		next = min(next, patience)
+		next = min(next, timeout)
 		turn.report(message, eta)
 	}
 	return next
 }
 
-// lookBack returns when a pod of the set was passed on or has left for the last time, and the
-// names of those that were passed on: the pod that has such a name now may be another one,
-// whatever the caches know of the end of the first. Each pod counts once: one that becomes
-// ready and unready for ever is no progress, so that it makes nobody wait for ever. Times that
-// are ahead are of another clock, and do not count. It is called with the lock.
-func (p *evictionPacer) lookBack(key string, now time.Time) (progress time.Time, replaced sets.Set[string]) {
+// evictionHistory returns when a pod of the set was last released or evicted, and the names of the
+// released pods. The current pod of such a name may be the replacement, whether or not the caches
+// show the end of the old pod. Each pod counts as progress once: a pod that is ready and unready
+// again and again must not make others wait forever. Times in the future come from another clock
+// and do not count. The caller holds the lock.
+func (p *evictionPacer) evictionHistory(key string, now time.Time) (progress time.Time, replaced sets.Set[string]) {
 	replaced = sets.New[string]()
 	progressed := func(at time.Time) {
 		if !at.After(now) {
 			progress = laterOf(progress, at)
 		}
 	}
-	for _, verdict := range p.verdicts[key] {
-		progressed(verdict.at)
+	for _, result := range p.results[key] {
+		progressed(result.at)
 	}
 	requests, err := p.requests.ByIndex(statefulSetIndex, key)
 	if err != nil {
-		return progress, replaced // The index was added when the pacer was made.
+		return progress, replaced // Cannot happen: the constructor adds the index.
 	}
 	for _, obj := range requests {
 		request := obj.(*coordinationv1alpha1.EvictionRequest)
@@ -383,7 +382,7 @@ func (p *evictionPacer) lookBack(key string, now time.Time) (progress time.Time,
 		if completed != nil {
 			progressed(*completed)
 		}
-		if passedOn := completed != nil || p.verdicts[key][types.UID(request.Name)] != nil; passedOn && evictionStageOf(request) != stays {
+		if passedOn := completed != nil || p.results[key][types.UID(request.Name)] != nil; passedOn && evictionStageOf(request) != stays {
 			replaced.Insert(request.Spec.Target.Pod.Name)
 		}
 		if evicted := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionEvicted)); evicted != nil && evicted.Status == metav1.ConditionTrue {
@@ -393,7 +392,7 @@ func (p *evictionPacer) lookBack(key string, now time.Time) (progress time.Time,
 	return progress, replaced
 }
 
-// requestOf returns the request about a pod, or nil. It has the UID of the pod as its name.
+// requestOf returns the request for a pod, or nil. Its name is the UID of the pod.
 func (p *evictionPacer) requestOf(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
 	request, err := p.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
 	if err != nil {
@@ -402,12 +401,12 @@ func (p *evictionPacer) requestOf(pod *v1.Pod) *coordinationv1alpha1.EvictionReq
 	return request
 }
 
-// declineOthers ends the turns that there is nothing to pace for. It is called with the lock.
-func (p *evictionPacer) declineOthers(key string, set *apps.StatefulSet, now time.Time) {
+// declineUnpaced ends the turns of pods that are not paced. The caller holds the lock.
+func (p *evictionPacer) declineUnpaced(key string, set *apps.StatefulSet, now time.Time) {
 	for uid, turn := range p.turns[key] {
 		pod, err := p.ssc.podLister.Pods(turn.pod.Namespace).Get(turn.pod.Name)
 		if err != nil || pod.UID != turn.uid {
-			// It is gone, and its request will soon say so, or its cache is behind.
+			// The pod is gone, which its request will soon show, or the cache is behind.
 			if now.Sub(turn.taken) >= evictionProgressDeadline {
 				p.decide(key, uid, metrics.EvictionDeclined, "Passed on: the pod is not found.", now)
 			}
@@ -420,7 +419,7 @@ func (p *evictionPacer) declineOthers(key string, set *apps.StatefulSet, now tim
 	}
 }
 
-// reasonNotToPace says why a pod does not wait for others of its set, which may be nil, or "".
+// reasonNotToPace returns why a pod does not wait for others of its set, or "". The set may be nil.
 func reasonNotToPace(set *apps.StatefulSet, pod *v1.Pod) (metrics.EvictionOutcome, string) {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	switch {
@@ -438,60 +437,60 @@ func reasonNotToPace(set *apps.StatefulSet, pod *v1.Pod) (metrics.EvictionOutcom
 	return "", ""
 }
 
-// decide ends a turn, if it has begun. It is called with the lock.
+// decide ends a turn if it is open. The caller holds the lock.
 func (p *evictionPacer) decide(key string, uid types.UID, outcome metrics.EvictionOutcome, message string, now time.Time) {
 	turn := p.turns[key][uid]
-	if turn == nil || turn.decided || p.verdicts[key][uid] != nil {
+	if turn == nil || turn.decided || p.results[key][uid] != nil {
 		return
 	}
-	if p.verdicts[key] == nil {
-		p.verdicts[key] = map[types.UID]*evictionVerdict{}
+	if p.results[key] == nil {
+		p.results[key] = map[types.UID]*evictionResult{}
 	}
-	p.verdicts[key][uid] = &evictionVerdict{request: turn.request, outcome: outcome, message: message, at: now, began: turn.began}
+	p.results[key][uid] = &evictionResult{request: turn.request, outcome: outcome, message: message, at: now, began: turn.began}
 	turn.finish(message)
 }
 
-// confirm forgets the verdicts that the cache shows the end of, and tells people what came
-// of them. It is called with the lock.
+// confirm removes the results of turns that have ended in the cache, and records their outcomes.
+// The caller holds the lock.
 func (p *evictionPacer) confirm(ctx context.Context, key, namespace string, set *apps.StatefulSet) {
-	for uid, verdict := range p.verdicts[key] {
+	for uid, result := range p.results[key] {
 		request, err := p.requestLister.EvictionRequests(namespace).Get(string(uid))
-		if err != nil || request.UID != verdict.request {
-			request = nil // It was there when its turn began, so it was deleted.
+		if err != nil || request.UID != result.request {
+			request = nil // It existed when the turn began, so it was deleted.
 		}
-		outcome := verdict.outcome
+		outcome := result.outcome
 		switch stage := evictionStageOf(request); {
 		case stage == asked:
 			continue
 		case stage == stays:
 			outcome = metrics.EvictionCanceled
 		case ownCompletion(request) != nil:
-			p.announce(ctx, set, request, verdict)
+			p.announce(ctx, set, request, result)
 		case evictionrequest.StateOf(request) == evictionrequest.StateEvicted:
 			outcome = metrics.EvictionGone
 		default:
 			outcome = metrics.EvictionLost
 		}
-		metrics.EvictionTurnOver(outcome, verdict.at.Sub(verdict.began))
-		delete(p.verdicts[key], uid)
+		metrics.EvictionTurnOver(outcome, result.at.Sub(result.began))
+		delete(p.results[key], uid)
 	}
-	if len(p.verdicts[key]) == 0 {
-		delete(p.verdicts, key)
+	if len(p.results[key]) == 0 {
+		delete(p.results, key)
 	}
 }
 
-// announce records an event about the set, which is where people look when its pods move.
-func (p *evictionPacer) announce(ctx context.Context, set *apps.StatefulSet, request *coordinationv1alpha1.EvictionRequest, verdict *evictionVerdict) {
+// announce records an event for the set, where users look for the reason when a pod is evicted.
+func (p *evictionPacer) announce(ctx context.Context, set *apps.StatefulSet, request *coordinationv1alpha1.EvictionRequest, result *evictionResult) {
 	pod := request.Spec.Target.Pod.Name
-	klog.FromContext(ctx).Info("Passed on the eviction of a pod of a StatefulSet", "pod", klog.KRef(request.Namespace, pod), "outcome", verdict.outcome, "message", verdict.message)
+	klog.FromContext(ctx).Info("Passed on the eviction of a pod of a StatefulSet", "pod", klog.KRef(request.Namespace, pod), "outcome", result.outcome, "message", result.message)
 	if set == nil {
 		return
 	}
-	switch verdict.outcome {
+	switch result.outcome {
 	case metrics.EvictionReleased:
 		p.recorder.Eventf(set, v1.EventTypeNormal, EvictionReleasedReason, "Pod %s, which was asked to leave, may be evicted now", pod)
 	case metrics.EvictionGivenUp:
-		p.recorder.Eventf(set, v1.EventTypeWarning, EvictionPacingGivenUpReason, "Pod %s may be evicted now, although too many pods are unavailable: %s", pod, verdict.message)
+		p.recorder.Eventf(set, v1.EventTypeWarning, EvictionPacingGivenUpReason, "Pod %s may be evicted now, although too many pods are unavailable: %s", pod, result.message)
 	}
 }
 

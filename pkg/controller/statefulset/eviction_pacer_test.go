@@ -64,7 +64,7 @@ func (p *pacing) expectEvents(want ...string) {
 	}
 }
 
-// counted returns the metric by outcome, of those turns that ended since.
+// counted returns a function that returns the turns counted since, by outcome.
 func counted(t *testing.T) func() map[metrics.EvictionOutcome]uint64 {
 	t.Helper()
 	read := func() (map[metrics.EvictionOutcome]uint64, error) {
@@ -101,7 +101,7 @@ func expectCounts(t *testing.T, since func() map[metrics.EvictionOutcome]uint64,
 	}
 }
 
-// One after another: the second goes when the replacement of the first is available.
+// One pod leaves after another: the second leaves when the replacement of the first is available.
 func TestPacing(t *testing.T) {
 	setMaxUnavailable(t, false)
 	since := counted(t)
@@ -109,22 +109,22 @@ func TestPacing(t *testing.T) {
 	p := newPacing(t, pacedSet(2), low, high, pacedRequest(low), pacedRequest(high))
 	first := p.begin(pacedRequest(low))
 	p.sync()
-	expectOver(t, first, "") // The other one goes first, as soon as its turn has begun.
+	expectOver(t, first, "") // The other pod leaves first, once its turn has begun.
 	second := p.begin(pacedRequest(high))
 	p.sync()
 	expectOver(t, second, passedOn)
 	expectOver(t, first, "")
-	p.expectEvents() // It is not reported yet.
+	p.expectEvents() // The end is not reported yet.
 
 	waits := func(state, what string) {
 		t.Helper()
 		p.sync()
 		expectOver(t, first, "")
 		if got, want := p.said["web-0"], waitsFor(what, 2); got != want {
-			t.Errorf("%s: it says %q, want %q", state, got, want)
+			t.Errorf("%s: the message is %q, want %q", state, got, want)
 		}
 	}
-	waits("on its way", "pod web-1 to leave")
+	waits("not reported", "pod web-1 to leave")
 	p.pacer.end(second)
 	waits("not in the cache", "pod web-1 to leave")
 	p.store(pacedRequest(high, completedAt(p.clock.Now())))
@@ -133,7 +133,7 @@ func TestPacing(t *testing.T) {
 	expectCounts(t, since, map[metrics.EvictionOutcome]uint64{"released": 1})
 	p.store(pacedRequest(high, completedAt(p.clock.Now()), activeIs(imperativeInterceptor, ownInterceptor)))
 	waits("evicting", "pod web-1 to leave")
-	p.store(pacedPod(1, going))
+	p.store(pacedPod(1, terminating))
 	waits("terminating", "pod web-1 to terminate")
 	p.store(pacedRequest(high, completedAt(p.clock.Now()), endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, p.clock.Now())))
 	p.store(high)
@@ -146,13 +146,13 @@ func TestPacing(t *testing.T) {
 	p.sync()
 	expectOver(t, first, passedOn)
 	p.expectEvents()
-	if p.pacer.turns[pacedKey]["web-1"] != nil || len(p.pacer.verdicts[pacedKey]) != 1 {
-		t.Errorf("remembers %v and %v", p.pacer.turns, p.pacer.verdicts)
+	if p.pacer.turns[pacedKey]["web-1"] != nil || len(p.pacer.results[pacedKey]) != 1 {
+		t.Errorf("the turns are %v and the results %v", p.pacer.turns, p.pacer.results)
 	}
 }
 
-// What is over is forgotten, whatever became of it.
-func TestVerdictsAreConfirmed(t *testing.T) {
+// Results are removed once the cache shows the end of the turn, whatever the outcome.
+func TestResultsAreConfirmed(t *testing.T) {
 	setMaxUnavailable(t, false)
 	evicted, canceled := coordinationv1alpha1.EvictionRequestConditionEvicted, coordinationv1alpha1.EvictionRequestConditionCanceled
 	pod := pacedPod(1)
@@ -169,7 +169,7 @@ func TestVerdictsAreConfirmed(t *testing.T) {
 		"canceled":            {request: pacedRequest(pod, endedAs(canceled, pacingEpoch)), want: "canceled", goes: true},
 		"canceled afterwards": {request: pacedRequest(pod, completedAt(pacingEpoch), endedAs(canceled, pacingEpoch)), want: "canceled", goes: true},
 		"deleted":             {want: "canceled", goes: true},
-		"made again":          {request: pacedRequest(pod, func(r *coordinationv1alpha1.EvictionRequest) { r.UID = "next" }), want: "canceled"},
+		"recreated":           {request: pacedRequest(pod, func(r *coordinationv1alpha1.EvictionRequest) { r.UID = "next" }), want: "canceled"},
 		"lost":                {request: pacedRequest(pod, activeIs(imperativeInterceptor, ownInterceptor)), want: "lost"},
 	}
 	for name, test := range tests {
@@ -191,8 +191,8 @@ func TestVerdictsAreConfirmed(t *testing.T) {
 			} else {
 				expectCounts(t, since, map[metrics.EvictionOutcome]uint64{test.want: 1})
 			}
-			if kept := p.pacer.verdicts[pacedKey]["web-1"] != nil; kept != (test.want == "") {
-				t.Errorf("remembers it: %t", kept)
+			if remains := p.pacer.results[pacedKey]["web-1"] != nil; remains != (test.want == "") {
+				t.Errorf("the result remains: %t", remains)
 			}
 			if test.event {
 				p.expectEvents("Normal EvictionReleased Pod web-1, which was asked to leave, may be evicted now")
@@ -200,14 +200,14 @@ func TestVerdictsAreConfirmed(t *testing.T) {
 				p.expectEvents()
 			}
 			if goes := overWith(waiting) == passedOn; goes != test.goes {
-				t.Errorf("the other pod goes: %t, want %t", goes, test.goes)
+				t.Errorf("the other pod leaves: %t, want %t", goes, test.goes)
 			}
 		})
 	}
 }
 
-// The library begins a turn again that it could not report the end of.
-func TestVerdictStands(t *testing.T) {
+// The library begins a turn again if it could not report the end.
+func TestResultStands(t *testing.T) {
 	setMaxUnavailable(t, false)
 	pod := pacedPod(1)
 	p := newPacing(t, pacedSet(2), pod, pacedPod(0), pacedRequest(pod))
@@ -215,7 +215,7 @@ func TestVerdictStands(t *testing.T) {
 	p.sync()
 	expectOver(t, turn, passedOn)
 	p.pacer.end(turn)
-	p.store(pacedPod(0, unready)) // By now, it might not be passed on.
+	p.store(pacedPod(0, unready)) // Now the pod would have to wait.
 	expectOver(t, p.begin(pacedRequest(pod)), passedOn)
 	again := p.begin(pacedRequest(pod, func(r *coordinationv1alpha1.EvictionRequest) { r.UID = "next" }))
 	expectOver(t, again, "")
@@ -234,7 +234,7 @@ func TestNothingToPace(t *testing.T) {
 		"the set is gone":         {pod: pacedPod(0), want: "Passed on: no StatefulSet controls the pod."},
 		"the set is deleted":      {set: pacedSet(2, func(s *apps.StatefulSet) { s.DeletionTimestamp = &metav1.Time{Time: pacingEpoch} }), pod: pacedPod(0), want: "Passed on: StatefulSet web is being deleted."},
 		"on delete":               {set: pacedSet(2, onDelete), pod: pacedPod(0), want: "Passed on: the update strategy of StatefulSet web is OnDelete."},
-		"terminating":             {set: pacedSet(2), pod: pacedPod(0, going), want: "The pod terminates."},
+		"terminating":             {set: pacedSet(2), pod: pacedPod(0, terminating), want: "The pod terminates."},
 		"failed":                  {set: pacedSet(2), pod: pacedPod(0, inPhase(v1.PodFailed)), want: "The pod has ended."},
 		"succeeded":               {set: pacedSet(2), pod: pacedPod(0, inPhase(v1.PodSucceeded)), want: "The pod has ended."},
 		"one of the others waits": {set: pacedSet(2), pod: pacedPod(0)},
@@ -254,7 +254,7 @@ func TestNothingToPace(t *testing.T) {
 	}
 }
 
-// A pod of another shape of name belongs to no set.
+// A pod name of another form belongs to no set.
 func TestPodOfNoSet(t *testing.T) {
 	pod := pacedPod(0, func(p *v1.Pod) { p.Name = "web" })
 	p := newPacing(t, pod, pacedRequest(pod))
@@ -265,7 +265,8 @@ func TestPodOfNoSet(t *testing.T) {
 	expectOver(t, turn, "Passed on: no StatefulSet controls the pod.")
 }
 
-// A pod that the cache lacks, or has another one for, may be gone, or the cache is behind.
+// A pod that is missing in the cache, or has another UID there, may be gone, or the cache is
+// behind.
 func TestUnknownPod(t *testing.T) {
 	for name, cached := range map[string]*v1.Pod{"gone": nil, "another one of the name": pacedPod(0, func(p *v1.Pod) { p.UID = "next" })} {
 		t.Run(name, func(t *testing.T) {
@@ -275,7 +276,7 @@ func TestUnknownPod(t *testing.T) {
 			if cached != nil {
 				p.store(cached)
 			}
-			// Whatever an earlier process has reported: that cache may have had it.
+			// An earlier process may have had the pod in its cache, so its reports do not count.
 			turn := p.begin(pacedRequest(pod, func(r *coordinationv1alpha1.EvictionRequest) {
 				r.Status.Interceptors[1].StartTime = &metav1.Time{Time: pacingEpoch.Add(-time.Hour)}
 			}))
@@ -291,8 +292,7 @@ func TestUnknownPod(t *testing.T) {
 	}
 }
 
-// Pods of a set of the same name in another namespace, and pods that are not of the set, do
-// not count.
+// Pods of a set of the same name in another namespace, and pods of other controllers, do not count.
 func TestOnlyPodsOfTheSetCount(t *testing.T) {
 	setMaxUnavailable(t, false)
 	pod := pacedPod(0)
@@ -304,7 +304,7 @@ func TestOnlyPodsOfTheSetCount(t *testing.T) {
 	expectOver(t, turn, passedOn)
 }
 
-// After a restart, what was passed on before is known from the requests.
+// After a restart, the released pods are read from the requests.
 func TestRestart(t *testing.T) {
 	setMaxUnavailable(t, false)
 	low, high := pacedPod(0), pacedPod(1)
@@ -320,15 +320,15 @@ func TestRestart(t *testing.T) {
 	expectOver(t, again, "")
 }
 
-// TestRestartKeepsThePatience looks at how much longer a pod waits that another process has let
-// wait for an hour, or for less. What was written then counts, and the time between the two does
-// not: a restart after a long time is no reason to give up at once.
-func TestRestartKeepsThePatience(t *testing.T) {
+// TestRestartKeepsTheTimeout checks how much longer a pod waits that another process has let wait
+// before. The reported waiting time counts, and the outage does not: a restart after a long outage
+// is no reason to give up at once.
+func TestRestartKeepsTheTimeout(t *testing.T) {
 	const minute = time.Minute
-	reported := func(started, beat time.Duration, eta ...time.Duration) func(*coordinationv1alpha1.EvictionRequest) {
+	reported := func(started, heartbeat time.Duration, eta ...time.Duration) func(*coordinationv1alpha1.EvictionRequest) {
 		return func(request *coordinationv1alpha1.EvictionRequest) {
 			entry := &request.Status.Interceptors[1]
-			entry.StartTime, entry.HeartbeatTime = &metav1.Time{Time: pacingEpoch.Add(-started)}, &metav1.Time{Time: pacingEpoch.Add(-beat)}
+			entry.StartTime, entry.HeartbeatTime = &metav1.Time{Time: pacingEpoch.Add(-started)}, &metav1.Time{Time: pacingEpoch.Add(-heartbeat)}
 			for _, eta := range eta {
 				entry.ExpectedFinishTime = &metav1.Time{Time: pacingEpoch.Add(eta)}
 			}
@@ -346,7 +346,7 @@ func TestRestartKeepsThePatience(t *testing.T) {
 			r.Status.ActivationTime = &metav1.Time{Time: pacingEpoch.Add(-time.Hour)}
 		}, want: 10 * minute},
 		"reported until now":          {before: reported(4*minute, 0), want: 6 * minute},
-		"patience was over":           {before: reported(time.Hour, 0), want: 0},
+		"timed out before":            {before: reported(time.Hour, 0), want: 0},
 		"away for long":               {before: reported(time.Hour, 56*minute), want: 5 * minute},
 		"away from the start":         {before: reported(time.Hour, time.Hour), want: 9 * minute},
 		"away between two heartbeats": {before: reported(4*minute, minute), want: 6 * minute},
@@ -355,11 +355,11 @@ func TestRestartKeepsThePatience(t *testing.T) {
 		"progress since it was away before": {
 			before: reported(2*time.Hour, 0, 6*minute), others: []*coordinationv1alpha1.EvictionRequest{evicted(minute)}, want: 9 * minute,
 		},
-		"progress before it was away": {before: reported(time.Hour, 30*minute), others: []*coordinationv1alpha1.EvictionRequest{evicted(33 * minute)}, want: 6 * minute},
-		"progress while it was away":  {before: reported(time.Hour, 55*minute), others: []*coordinationv1alpha1.EvictionRequest{evicted(20 * minute)}, want: 10 * minute},
-		"progress, and one is ahead":  {before: reported(8*minute, 0), others: []*coordinationv1alpha1.EvictionRequest{evicted(3 * minute), pacedRequest(pacedPod(8), endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, pacingEpoch.Add(time.Hour)))}, want: 7 * minute},
-		"a start that is ahead":       {before: reported(-minute, 0), want: 10 * minute},
-		"a heartbeat that is ahead":   {before: reported(4*minute, -minute), want: 9 * minute},
+		"progress before it was away":        {before: reported(time.Hour, 30*minute), others: []*coordinationv1alpha1.EvictionRequest{evicted(33 * minute)}, want: 6 * minute},
+		"progress while it was away":         {before: reported(time.Hour, 55*minute), others: []*coordinationv1alpha1.EvictionRequest{evicted(20 * minute)}, want: 10 * minute},
+		"progress, and a time in the future": {before: reported(8*minute, 0), others: []*coordinationv1alpha1.EvictionRequest{evicted(3 * minute), pacedRequest(pacedPod(8), endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, pacingEpoch.Add(time.Hour)))}, want: 7 * minute},
+		"a start in the future":              {before: reported(-minute, 0), want: 10 * minute},
+		"a heartbeat in the future":          {before: reported(4*minute, -minute), want: 9 * minute},
 		"a start and nothing after it": {before: func(r *coordinationv1alpha1.EvictionRequest) {
 			reported(time.Hour, 0)(r)
 			r.Status.Interceptors[1].HeartbeatTime = nil
@@ -386,13 +386,13 @@ func TestRestartKeepsThePatience(t *testing.T) {
 			}
 			p.sync()
 			if got := overWith(turn); !strings.HasPrefix(got, "Gave up after ") {
-				t.Errorf("after %v the turn ended with %q, want to have given up", test.want, got)
+				t.Errorf("after %v the turn ended with %q, want it given up", test.want, got)
 			}
 		})
 	}
 }
 
-// Without progress the next one is passed on, and only one.
+// Without progress the next pod is released, and only one.
 func TestGivingUp(t *testing.T) {
 	setMaxUnavailable(t, false)
 	since := counted(t)
@@ -407,10 +407,10 @@ func TestGivingUp(t *testing.T) {
 	gaveUp := "Gave up after 10m0s without progress. " + waitsFor("pod web-2 to become available", 3)
 	expectOver(t, second, gaveUp)
 	expectOver(t, first, "")
-	p.sync() // Before that is reported.
+	p.sync() // The end is not reported yet.
 	expectOver(t, first, "")
 	if want := waitsFor("pod web-1 to leave, pod web-2 to become available", 3); p.said["web-0"] != want {
-		t.Errorf("the other one says %q, want %q", p.said["web-0"], want)
+		t.Errorf("the other message is %q, want %q", p.said["web-0"], want)
 	}
 	p.pacer.end(second)
 	p.store(pacedRequest(high, completedAt(p.clock.Now())))
@@ -420,7 +420,7 @@ func TestGivingUp(t *testing.T) {
 	p.expectEvents("Warning EvictionPacingGivenUp Pod web-1 may be evicted now, although too many pods are unavailable: " + gaveUp)
 	expectCounts(t, since, map[metrics.EvictionOutcome]uint64{"given_up": 1})
 
-	// It has left, which is progress.
+	// The pod has left, which is progress.
 	p.remove(high)
 	p.store(pacedRequest(high, completedAt(pacingEpoch.Add(evictionProgressDeadline)), endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, p.clock.Now())))
 	p.clock.Step(evictionProgressDeadline - time.Second)
@@ -429,13 +429,13 @@ func TestGivingUp(t *testing.T) {
 	p.clock.Step(time.Second)
 	p.sync()
 	if got := overWith(first); !strings.HasPrefix(got, "Gave up after 10m0s without progress. ") {
-		t.Errorf("the turn ended with %q, want to have given up", got)
+		t.Errorf("the turn ended with %q, want it given up", got)
 	}
 }
 
-// A pod that becomes ready and unready again and again is no progress, and neither are
-// requests of other sets, ones that do not name the interceptor, or times that are ahead.
-func TestWhatIsNoProgress(t *testing.T) {
+// A pod that is ready and unready again and again is no progress. Neither are requests of other
+// sets, requests that do not list the interceptor, or times in the future.
+func TestNoProgress(t *testing.T) {
 	const almost = evictionProgressDeadline - time.Second
 	evicted := endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, pacingEpoch.Add(almost))
 	gone := pacedPod(5)
@@ -448,11 +448,11 @@ func TestWhatIsNoProgress(t *testing.T) {
 		"not named": pacedRequest(gone, evicted, func(r *coordinationv1alpha1.EvictionRequest) {
 			r.Status.TargetInterceptors = r.Status.TargetInterceptors[:1]
 		}),
-		"no target":                  pacedRequest(gone, evicted, func(r *coordinationv1alpha1.EvictionRequest) { r.Spec.Target.Pod = nil }),
-		"a time that is ahead":       pacedRequest(gone, endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, pacingEpoch.Add(time.Hour))),
-		"canceled":                   pacedRequest(gone, endedAs(coordinationv1alpha1.EvictionRequestConditionCanceled, pacingEpoch.Add(almost))),
-		"not evicted":                pacedRequest(gone, evicted, func(r *coordinationv1alpha1.EvictionRequest) { r.Status.Conditions[0].Status = metav1.ConditionFalse }),
-		"a turn that was not closed": pacedRequest(gone),
+		"no target":            pacedRequest(gone, evicted, func(r *coordinationv1alpha1.EvictionRequest) { r.Spec.Target.Pod = nil }),
+		"a time in the future": pacedRequest(gone, endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, pacingEpoch.Add(time.Hour))),
+		"canceled":             pacedRequest(gone, endedAs(coordinationv1alpha1.EvictionRequestConditionCanceled, pacingEpoch.Add(almost))),
+		"not evicted":          pacedRequest(gone, evicted, func(r *coordinationv1alpha1.EvictionRequest) { r.Status.Conditions[0].Status = metav1.ConditionFalse }),
+		"an open turn":         pacedRequest(gone),
 	}
 	for name, object := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -467,14 +467,14 @@ func TestWhatIsNoProgress(t *testing.T) {
 			p.clock.Step(time.Second)
 			p.sync()
 			if got := overWith(turn); !strings.HasPrefix(got, "Gave up after 10m0s") {
-				t.Errorf("the turn ended with %q, want to have given up", got)
+				t.Errorf("the turn ended with %q, want it given up", got)
 			}
 		})
 	}
 }
 
-// When to look again, if nothing happens.
-func TestNextLook(t *testing.T) {
+// pace returns when to sync again if nothing changes.
+func TestResync(t *testing.T) {
 	setMaxUnavailable(t, false)
 	pod := pacedPod(0)
 	tests := map[string]struct {
@@ -485,7 +485,7 @@ func TestNextLook(t *testing.T) {
 	}{
 		"the deadline":      {set: pacedSet(2), other: pacedPod(1, unready), want: evictionProgressDeadline},
 		"in mid-deadline":   {set: pacedSet(2), other: pacedPod(1, unready), after: 4 * time.Minute, want: 6 * time.Minute},
-		"nobody waits":      {set: pacedSet(2), other: pacedPod(1), want: evictionProgressDeadline},
+		"no pod waits":      {set: pacedSet(2), other: pacedPod(1), want: evictionProgressDeadline},
 		"available by time": {set: pacedSet(2, minReady(60)), other: pacedPod(1, readySince(20*time.Second)), want: 40 * time.Second},
 	}
 	for name, test := range tests {
@@ -496,13 +496,13 @@ func TestNextLook(t *testing.T) {
 			p.pacer.lock.Lock()
 			defer p.pacer.lock.Unlock()
 			if got := p.pacer.pace(pacedKey, test.set, []*v1.Pod{pod, test.other}, p.clock.Now()); got != test.want {
-				t.Errorf("looks again after %v, want %v", got, test.want)
+				t.Errorf("syncs again after %v, want %v", got, test.want)
 			}
 		})
 	}
 }
 
-// Whatever ends a turn from outside is counted, once.
+// A turn that is ended from outside is counted once.
 func TestCanceledTurns(t *testing.T) {
 	tests := map[string]struct {
 		cause error
@@ -524,14 +524,14 @@ func TestCanceledTurns(t *testing.T) {
 			expectCounts(t, since, test.want)
 			p.sync()
 			expectOver(t, turn, passedOn)
-			p.pacer.canceled(turn, test.cause) // The request will say what became of that.
+			p.pacer.canceled(turn, test.cause) // confirm will count it.
 			expectCounts(t, since, test.want)
 		})
 	}
 }
 
-// TestRetries has each set wait for itself: many that fail must not delay the first retry of
-// another one.
+// TestRetries checks that sets are rate-limited separately: many failing sets must not delay the
+// first retry of another one.
 func TestRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := newEvictionQueue(clock.RealClock{})
@@ -544,9 +544,9 @@ func TestRetries(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		// That of pacedKey is among them: what waits is added when its first delay is over.
+		// pacedKey is among them: it is added after its first delay.
 		if got := queue.Len(); got != others+1 {
-			t.Errorf("%d of %d sets are tried again after a second", got, others+1)
+			t.Errorf("%d of %d sets are retried after a second", got, others+1)
 		}
 		queue.ShutDown()
 	})
@@ -555,14 +555,14 @@ func TestRetries(t *testing.T) {
 		limiter.When(pacedKey)
 	}
 	if got := limiter.When(pacedKey); got != evictionRetryInterval {
-		t.Errorf("one that fails for ever is tried again after %v, want %v", got, evictionRetryInterval)
+		t.Errorf("a set that always fails is retried after %v, want %v", got, evictionRetryInterval)
 	}
 }
 
-// TestFailedSync is tried again, after a delay that starts anew after a success.
+// TestFailedSync checks that a failed sync is retried, and that a success resets the delay.
 func TestFailedSync(t *testing.T) {
 	p := newPacing(t, pacedSet(2))
-	const broken = "of/no/set" // Not the key of anything.
+	const broken = "of/no/set" // An invalid key.
 	p.pacer.queue.Add(broken)
 	p.pacer.processNext(t.Context())
 	if got := p.pacer.queue.NumRequeues(broken); got != 1 {
@@ -572,11 +572,11 @@ func TestFailedSync(t *testing.T) {
 	p.pacer.queue.Add(pacedKey)
 	p.pacer.processNext(t.Context())
 	if got := p.pacer.queue.NumRequeues(pacedKey); got != 0 {
-		t.Errorf("%d retries are remembered after a success", got)
+		t.Errorf("%d retries are left after a success", got)
 	}
 }
 
-// Sets are decided on when something has changed there, if anything waits.
+// A change enqueues the set if it has turns.
 func TestWakeUps(t *testing.T) {
 	pod := pacedPod(0)
 	tests := map[string]struct {
@@ -603,7 +603,7 @@ func TestWakeUps(t *testing.T) {
 			p := newPacing(t, pacedSet(2), pod, pacedPod(1), pacedRequest(pod))
 			p.pacer.changed(test.object)
 			if woken := p.pacer.queue.Len(); woken != 0 {
-				t.Errorf("woken, although nothing waits: %d", woken)
+				t.Errorf("enqueued, although no pod waits: %d", woken)
 			}
 			turn := p.begin(pacedRequest(pod))
 			for p.pacer.queue.Len() > 0 {
@@ -611,17 +611,17 @@ func TestWakeUps(t *testing.T) {
 			}
 			expectOver(t, turn, passedOn)
 			p.pacer.lock.Lock()
-			delete(p.pacer.turns, pacedKey) // What was decided waits for its report, too.
+			delete(p.pacer.turns, pacedKey) // Unreported results are tracked, too.
 			p.pacer.lock.Unlock()
 			p.pacer.changed(test.object)
 			if woken := p.pacer.queue.Len() > 0; woken != test.want {
-				t.Errorf("woken: %t, want %t", woken, test.want)
+				t.Errorf("enqueued: %t, want %t", woken, test.want)
 			}
 		})
 	}
 }
 
-// The end of a turn wakes the set, and leaves one alone that was begun since.
+// The end of a turn enqueues the set, and does not remove a newer turn.
 func TestEndOfTurn(t *testing.T) {
 	pod := pacedPod(0)
 	p := newPacing(t, pacedRequest(pod))
@@ -633,15 +633,15 @@ func TestEndOfTurn(t *testing.T) {
 	}
 	p.pacer.end(old)
 	if p.pacer.turns[pacedKey]["web-0"] != next || p.pacer.queue.Len() != 1 {
-		t.Errorf("the turn that was begun since is %v, %d in the queue", p.pacer.turns, p.pacer.queue.Len())
+		t.Errorf("the newer turn is %v, %d in the queue", p.pacer.turns, p.pacer.queue.Len())
 	}
 	p.pacer.end(next)
 	if len(p.pacer.turns) != 0 || p.pacer.isTracked(pacedKey) {
-		t.Errorf("remembers %v", p.pacer.turns)
+		t.Errorf("the turns are %v", p.pacer.turns)
 	}
 }
 
-// One that is not available itself waits for the others.
+// An unavailable pod waits for the others.
 func TestUnavailablePodWaitsForOthers(t *testing.T) {
 	setMaxUnavailable(t, false)
 	low, high := pacedPod(0, unready), pacedPod(1, unready)
@@ -651,11 +651,11 @@ func TestUnavailablePodWaitsForOthers(t *testing.T) {
 	expectOver(t, second, passedOn)
 	expectOver(t, first, "")
 	if got, want := p.said["web-0"], waitsFor("pod web-1 to leave", 3); got != want {
-		t.Errorf("it says %q, want %q", got, want)
+		t.Errorf("the message is %q, want %q", got, want)
 	}
 }
 
-// The metric has the time that a pod has waited, also before a restart.
+// The metric includes the time that a pod has waited before a restart.
 func TestWaitsAreMeasured(t *testing.T) {
 	setMaxUnavailable(t, false)
 	pod := pacedPod(0)
@@ -676,7 +676,7 @@ func TestWaitsAreMeasured(t *testing.T) {
 	p.store(pacedPod(1))
 	p.sync()
 	expectOver(t, turn, passedOn)
-	p.clock.Step(time.Hour) // To be reported.
+	p.clock.Step(time.Hour) // Until it is reported.
 	p.store(pacedRequest(pod, completedAt(p.clock.Now())))
 	p.sync()
 	if got := sum() - before; got != 100 {
@@ -684,7 +684,7 @@ func TestWaitsAreMeasured(t *testing.T) {
 	}
 }
 
-// Pods that are not available go one at a time, whatever the caches know of the one before.
+// Unavailable pods leave one at a time, whatever the caches show of the previous one.
 func TestReplacements(t *testing.T) {
 	old := pacedPod(1)
 	next := pacedPod(1, unready, func(pod *v1.Pod) { pod.UID = "next" })
@@ -696,9 +696,9 @@ func TestReplacements(t *testing.T) {
 	}{
 		"passed on and reported":     {request: pacedRequest(old, completedAt(pacingEpoch))},
 		"passed on, not reported":    {request: pacedRequest(old), passed: true},
-		"passed on, then called off": {request: pacedRequest(old, completedAt(pacingEpoch), canceled), want: passedOn},
+		"passed on, then canceled":   {request: pacedRequest(old, completedAt(pacingEpoch), canceled), want: passedOn},
 		"another one, not passed on": {request: pacedRequest(old), want: passedOn},
-		"nobody was asked there":     {want: passedOn},
+		"no request":                 {want: passedOn},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -709,7 +709,7 @@ func TestReplacements(t *testing.T) {
 				p.store(test.request)
 			}
 			if test.passed {
-				p.pacer.verdicts[pacedKey] = map[types.UID]*evictionVerdict{"web-1": {request: test.request.UID, at: pacingEpoch}}
+				p.pacer.results[pacedKey] = map[types.UID]*evictionResult{"web-1": {request: test.request.UID, at: pacingEpoch}}
 			}
 			turn := p.begin(pacedRequest(pod))
 			p.sync()
@@ -718,7 +718,7 @@ func TestReplacements(t *testing.T) {
 	}
 }
 
-// A pod that the set controls under a name of another set is none of its members.
+// A pod that the set controls under the name of another set is not a member.
 func TestPodOfAnotherName(t *testing.T) {
 	setMaxUnavailable(t, false)
 	pod := pacedPod(0)
@@ -728,9 +728,9 @@ func TestPodOfAnotherName(t *testing.T) {
 	expectOver(t, turn, passedOn)
 }
 
-// TestTurnEndsOnce has a turn ended here whose handler does not receive that, because its
-// context has ended, too. Until it returns, nothing is left that says that it was ended, and
-// there is another reason to end it. A second message would wait for ever, with the lock.
+// TestTurnEndsOnce ends a turn whose handler does not receive the message because its context was
+// also canceled. Before the handler returns, the result is removed and there is another reason to
+// end the turn. A second message would block forever, with the lock held.
 func TestTurnEndsOnce(t *testing.T) {
 	setMaxUnavailable(t, false)
 	since := counted(t)
@@ -739,7 +739,7 @@ func TestTurnEndsOnce(t *testing.T) {
 	turn := p.begin(pacedRequest(pod))
 	p.sync()
 	p.store(pacedRequest(pod, endedAs(coordinationv1alpha1.EvictionRequestConditionCanceled, pacingEpoch)))
-	p.store(pacedPod(1, going))
+	p.store(pacedPod(1, terminating))
 	synced := make(chan struct{})
 	go func() {
 		defer close(synced)

@@ -31,24 +31,24 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// maxNamedPods keeps messages readable.
+// maxNamedPods limits the number of pods listed in a message.
 const maxNamedPods = 3
 
-// evictionStage is how far the eviction of a pod concerns its StatefulSet.
+// evictionStage says how the eviction of a pod concerns its StatefulSet.
 type evictionStage int
 
 const (
-	// stays: nobody asks for the pod, or other interceptors have their turn first.
+	// stays: there is no eviction request, or the StatefulSet is not yet active.
 	stays evictionStage = iota
-	// asked: it is the turn of the StatefulSet, which has not passed the pod on yet.
+	// asked: the StatefulSet is the active interceptor.
 	asked
-	// released: the pod may go at any moment. It was passed on, or never waited for us.
+	// released: the pod may be evicted at any moment. The StatefulSet has completed or was skipped.
 	released
 )
 
-// evictionStageOf returns the stage of a pod for which there is this request, or none. A
-// request that says that the pod is evicted releases it, too: the cache of the pods, in which
-// the pod still is, may be behind.
+// evictionStageOf returns the stage of a pod with this request, which may be nil. A request with
+// the condition Evicted also releases the pod: the cache of pods, which still has the pod, may be
+// behind.
 func evictionStageOf(request *coordinationv1alpha1.EvictionRequest) evictionStage {
 	if request == nil {
 		return stays
@@ -69,7 +69,7 @@ func evictionStageOf(request *coordinationv1alpha1.EvictionRequest) evictionStag
 	return stays
 }
 
-// ownCompletion returns when the turn of the StatefulSet was completed, or nil.
+// ownCompletion returns the completion time of the turn of the StatefulSet, or nil.
 func ownCompletion(request *coordinationv1alpha1.EvictionRequest) *time.Time {
 	if entry := ownEntry(request); entry != nil && entry.CompletionTime != nil {
 		return &entry.CompletionTime.Time
@@ -77,7 +77,7 @@ func ownCompletion(request *coordinationv1alpha1.EvictionRequest) *time.Time {
 	return nil
 }
 
-// ownEntry returns what was reported of the turn of the StatefulSet, or nil.
+// ownEntry returns the status of the turn of the StatefulSet, or nil.
 func ownEntry(request *coordinationv1alpha1.EvictionRequest) *coordinationv1alpha1.InterceptorStatus {
 	for i := range request.Status.Interceptors {
 		if entry := &request.Status.Interceptors[i]; entry.Name == coordinationv1alpha1.EvictionInterceptorStatefulSet {
@@ -87,26 +87,28 @@ func ownEntry(request *coordinationv1alpha1.EvictionRequest) *coordinationv1alph
 	return nil
 }
 
-// evictionMember is a pod of the set, or the place of one that does not exist.
+// evictionMember is a pod of the set, or the ordinal of a missing one.
 type evictionMember struct {
 	name    string
 	ordinal int
 	pod     *v1.Pod
 	stage   evictionStage
-	// available is what the pod is now, wherever its eviction stands.
+	// available is true if the pod is available, whatever its stage.
 	available bool
-	// replaced is whether this pod or one before it was passed on by the set.
+	// replaced is true if the set has released this pod or an earlier one of the same name.
 	replaced bool
 }
 
-// away reports whether the set has to do without the pod, now or from one moment to the next.
-func (m *evictionMember) away() bool { return !m.available || m.stage == released }
+// countsAsUnavailable reports whether the pod is unavailable or may become so at any moment.
+func (m *evictionMember) countsAsUnavailable() bool { return !m.available || m.stage == released }
 
-// leaving reports whether the set has passed the pod on, or the one before it, and waits for
-// one that is available.
-func (m *evictionMember) leaving() bool { return m.stage == released || m.replaced && m.away() }
+// leaving reports whether the set has released the pod or its predecessor and waits for an
+// available replacement.
+func (m *evictionMember) leaving() bool {
+	return m.stage == released || m.replaced && m.countsAsUnavailable()
+}
 
-// need says what has to happen until the pod is not away any more.
+// need returns what must happen before the member no longer counts as unavailable.
 func (m *evictionMember) need() string {
 	switch {
 	case m.pod == nil:
@@ -119,29 +121,29 @@ func (m *evictionMember) need() string {
 	return fmt.Sprintf("pod %s to become available", m.name)
 }
 
-// evictionPlan is which of the pods that are asked to leave may do so now.
+// evictionPlan says which of the pods that are asked to leave may do so now.
 type evictionPlan struct {
-	// next may go now, and waiting may not. Both are in the order in which they go.
+	// next may leave now, and waiting may not. Both are in the order in which the pods leave.
 	next, waiting []*evictionMember
 	// members are all pods of the set, by ordinal.
 	members []*evictionMember
-	// limit is how many of them may be away at a time.
+	// limit is how many members may count as unavailable at a time.
 	limit int
 }
 
-// planEvictions decides which of the pods that are asked may go. At most maxUnavailable
-// pods of the set are away, whatever the reason: as long as more are, no available pod
-// goes. Pods that are not available go first, since nobody misses them, but no more
-// than maxUnavailable of them at a time either: they may be about to become available. One
-// that was passed on counts for that until its replacement is available.
-// Pods that the set has beyond its replicas count like the others until they are gone.
+// planEvictions decides which of the asked pods may leave. At most maxUnavailable pods of the set
+// count as unavailable, whatever the reason: while this limit is reached, no available pod leaves.
+// Unavailable pods leave first, because they do not serve, but also at most maxUnavailable of them
+// at a time: they may be about to become available. A released pod counts toward that limit until
+// its replacement is available.
+// Pods beyond the replicas of the set count like the others until they are gone.
 func planEvictions(set *apps.StatefulSet, members []*evictionMember) evictionPlan {
 	plan := evictionPlan{members: members, limit: maxUnavailableOf(set)}
 	var candidates []*evictionMember
-	away, leaving := 0, 0
+	unavailable, leaving := 0, 0
 	for _, member := range plan.members {
-		if member.away() {
-			away++
+		if member.countsAsUnavailable() {
+			unavailable++
 		}
 		if member.leaving() {
 			leaving++
@@ -165,8 +167,8 @@ func planEvictions(set *apps.StatefulSet, members []*evictionMember) evictionPla
 			others--
 		}
 		switch {
-		case member.available && away < plan.limit:
-			away++
+		case member.available && unavailable < plan.limit:
+			unavailable++
 		case !member.available && others < plan.limit:
 		default:
 			plan.waiting = append(plan.waiting, member)
@@ -179,8 +181,8 @@ func planEvictions(set *apps.StatefulSet, members []*evictionMember) evictionPla
 	return plan
 }
 
-// evictionMembers returns the pods that exist, and the places of those that should. Replaced
-// says of a name whether the set has passed a pod of it on.
+// evictionMembers returns the existing pods and the ordinals of the missing ones. replaced reports
+// whether the set has released a pod of that name.
 func evictionMembers(set *apps.StatefulSet, pods []*v1.Pod, stageOf func(*v1.Pod) evictionStage, replaced func(name string) bool, now time.Time) []*evictionMember {
 	missing := map[int]bool{}
 	for ordinal := getStartOrdinal(set); ordinal < getStartOrdinal(set)+replicasOf(set); ordinal++ {
@@ -206,11 +208,11 @@ func evictionMembers(set *apps.StatefulSet, pods []*v1.Pod, stageOf func(*v1.Pod
 	return members
 }
 
-// waitingFor says for what a pod waits.
+// waitingFor returns the message that says what a pod waits for.
 func (p *evictionPlan) waitingFor(set *apps.StatefulSet, waiting *evictionMember) string {
 	var needs []string
 	for _, member := range p.members {
-		if member != waiting && member.away() {
+		if member != waiting && member.countsAsUnavailable() {
 			needs = append(needs, member.need())
 		}
 	}
@@ -221,8 +223,8 @@ func (p *evictionPlan) waitingFor(set *apps.StatefulSet, waiting *evictionMember
 		strings.Join(needs, ", "), p.limit, replicasOf(set), set.Name)
 }
 
-// maxUnavailableOf returns how many pods a rolling update would have unavailable at a time.
-// The field counts only while its own gate is on, as it does for the controller.
+// maxUnavailableOf returns how many pods may be unavailable during a rolling update. As in the
+// controller, the field has an effect only while its own gate is on.
 func maxUnavailableOf(set *apps.StatefulSet) int {
 	update := set.Spec.UpdateStrategy.RollingUpdate
 	if update == nil || !utilfeature.DefaultFeatureGate.Enabled(features.MaxUnavailableStatefulSet) {
@@ -230,12 +232,12 @@ func maxUnavailableOf(set *apps.StatefulSet) int {
 	}
 	limit, err := getStatefulSetMaxUnavailable(update.MaxUnavailable, replicasOf(set))
 	if err != nil {
-		return 1 // The API server takes no such value.
+		return 1 // The API server rejects such a value.
 	}
 	return limit
 }
 
-// replicasOf returns how many pods the set should have.
+// replicasOf returns the number of replicas of the set.
 func replicasOf(set *apps.StatefulSet) int {
 	if set.Spec.Replicas == nil {
 		return 1 // The API server sets a default.

@@ -44,15 +44,15 @@ func TestEvictionStageOf(t *testing.T) {
 		request *coordinationv1alpha1.EvictionRequest
 		want    evictionStage
 	}{
-		"nobody asks":              {want: stays},
+		"no request":               {want: stays},
 		"our turn":                 {request: pacedRequest(pod), want: asked},
-		"not taken up yet":         {request: pacedRequest(pod, func(r *coordinationv1alpha1.EvictionRequest) { r.Status = coordinationv1alpha1.EvictionRequestStatus{} }), want: stays},
+		"not processed yet":        {request: pacedRequest(pod, func(r *coordinationv1alpha1.EvictionRequest) { r.Status = coordinationv1alpha1.EvictionRequestStatus{} }), want: stays},
 		"another one comes first":  {request: pacedRequest(pod, activeIs("first.example.com")), want: stays},
 		"our turn, after another":  {request: pacedRequest(pod, activeIs(ownInterceptor, "first.example.com")), want: asked},
 		"passed on":                {request: pacedRequest(pod, completedAt(now)), want: released},
 		"another one comes after":  {request: pacedRequest(pod, activeIs("last.example.com", "first.example.com", ownInterceptor)), want: released},
 		"being evicted":            {request: pacedRequest(pod, activeIs(imperativeInterceptor)), want: released},
-		"held by a budget":         {request: pacedRequest(pod, activeIs(imperativeInterceptor), endedAs(coordinationv1alpha1.EvictionRequestConditionBlocked, now)), want: released},
+		"blocked by a budget":      {request: pacedRequest(pod, activeIs(imperativeInterceptor), endedAs(coordinationv1alpha1.EvictionRequestConditionBlocked, now)), want: released},
 		"evicted":                  {request: pacedRequest(pod, endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, now)), want: released},
 		"canceled":                 {request: pacedRequest(pod, endedAs(coordinationv1alpha1.EvictionRequestConditionCanceled, now)), want: stays},
 		"passed on, then canceled": {request: pacedRequest(pod, completedAt(now), endedAs(coordinationv1alpha1.EvictionRequestConditionCanceled, now)), want: stays},
@@ -76,49 +76,49 @@ func TestPlanEvictions(t *testing.T) {
 		set  *apps.StatefulSet
 		gate bool
 		pods pods
-		// replaced are the names of pods that were passed on before, and have left.
+		// replaced are the names of released pods that have left.
 		replaced []string
 		next     []string
 		waiting  []string
 	}{
-		"nobody is asked":                       {set: pacedSet(2), pods: pods{pacedPod(0): stay, pacedPod(1): stay}},
-		"the highest ordinal first":             {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1): wait, pacedPod(2): wait}, next: []string{"web-2"}, waiting: []string{"web-1", "web-0"}},
-		"beyond nine":                           {set: pacedSet(1, from(9), replicas(2)), pods: pods{pacedPod(9): wait, pacedPod(10): wait}, next: []string{"web-10"}, waiting: []string{"web-9"}},
-		"one is asked":                          {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1): stay, pacedPod(2): stay}, next: []string{"web-0"}},
-		"the unavailable one first":             {set: pacedSet(3), pods: pods{pacedPod(0, unready): wait, pacedPod(1): wait, pacedPod(2): wait}, next: []string{"web-0"}, waiting: []string{"web-2", "web-1"}},
-		"unavailable ones one at a time":        {set: pacedSet(3), pods: pods{pacedPod(0, unready): wait, pacedPod(1, unready): wait, pacedPod(2): wait}, next: []string{"web-1"}, waiting: []string{"web-0", "web-2"}},
-		"an unavailable one beside another":     {set: pacedSet(3), pods: pods{pacedPod(0, unready): wait, pacedPod(1, unready): stay, pacedPod(2): stay}, next: []string{"web-0"}},
-		"an unavailable one after one released": {set: pacedSet(3), pods: pods{pacedPod(0, unready): wait, pacedPod(1): gone, pacedPod(2): stay}, waiting: []string{"web-0"}},
-		"another one is unavailable":            {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1, unready): stay, pacedPod(2): stay}, waiting: []string{"web-0"}},
-		"unavailable beside a replacement":      {set: pacedSet(3), replaced: []string{"web-1"}, pods: pods{pacedPod(0, unready): wait, pacedPod(1, unready): stay, pacedPod(2): stay}, waiting: []string{"web-0"}},
-		"unavailable, no replacement yet":       {set: pacedSet(3), replaced: []string{"web-1"}, pods: pods{pacedPod(0, unready): wait, pacedPod(2): stay}, waiting: []string{"web-0"}},
-		"unavailable, the replacement is there": {set: pacedSet(3), replaced: []string{"web-1"}, pods: pods{pacedPod(0, unready): wait, pacedPod(1): stay, pacedPod(2): stay}, next: []string{"web-0"}},
-		"the replacement itself":                {set: pacedSet(3), replaced: []string{"web-0"}, pods: pods{pacedPod(0, unready): wait, pacedPod(1): wait, pacedPod(2): stay}, next: []string{"web-0"}, waiting: []string{"web-1"}},
-		"an available replacement":              {set: pacedSet(3), replaced: []string{"web-0"}, pods: pods{pacedPod(0): wait, pacedPod(1, unready): stay, pacedPod(2): stay}, waiting: []string{"web-0"}},
-		"two replacements of two":               {set: pacedSet(4, atMost(intstr.FromInt32(2))), gate: true, replaced: []string{"web-0", "web-1"}, pods: pods{pacedPod(0, unready): wait, pacedPod(1, unready): wait, pacedPod(2, unready): wait, pacedPod(3): stay}, next: []string{"web-1", "web-0"}, waiting: []string{"web-2"}},
-		"another one terminates":                {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1, going): stay, pacedPod(2): stay}, waiting: []string{"web-0"}},
-		"another one is released":               {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1): gone, pacedPod(2): stay}, waiting: []string{"web-0"}},
-		"another one is missing":                {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1): stay}, waiting: []string{"web-0"}},
-		"the first one is missing":              {set: pacedSet(3), pods: pods{pacedPod(2): wait, pacedPod(1): stay}, waiting: []string{"web-2"}},
-		"another one has failed":                {set: pacedSet(2), pods: pods{pacedPod(0): wait, pacedPod(1, inPhase(v1.PodFailed)): stay}, waiting: []string{"web-0"}},
-		"ready for too short":                   {set: pacedSet(2, minReady(60)), pods: pods{pacedPod(0): wait, pacedPod(1, readySince(59*time.Second)): stay}, waiting: []string{"web-0"}},
-		"ready for long enough":                 {set: pacedSet(2, minReady(60)), pods: pods{pacedPod(0): wait, pacedPod(1, readySince(60*time.Second)): stay}, next: []string{"web-0"}},
-		"two at a time":                         {set: pacedSet(4, atMost(intstr.FromInt32(2))), gate: true, pods: pods{pacedPod(0): wait, pacedPod(1): wait, pacedPod(2): wait, pacedPod(3): wait}, next: []string{"web-3", "web-2"}, waiting: []string{"web-1", "web-0"}},
-		"two at a time, one is unavailable":     {set: pacedSet(4, atMost(intstr.FromInt32(2))), gate: true, pods: pods{pacedPod(0, unready): stay, pacedPod(1): wait, pacedPod(2): wait, pacedPod(3): wait}, next: []string{"web-3"}, waiting: []string{"web-2", "web-1"}},
-		"two at a time, an unavailable asked":   {set: pacedSet(4, atMost(intstr.FromInt32(2))), gate: true, pods: pods{pacedPod(0, unready): wait, pacedPod(1): wait, pacedPod(2): wait, pacedPod(3): stay}, next: []string{"web-0", "web-2"}, waiting: []string{"web-1"}},
-		"two at a time by share":                {set: pacedSet(4, atMost(intstr.FromString("50%"))), gate: true, pods: pods{pacedPod(0): wait, pacedPod(1): wait, pacedPod(2): wait, pacedPod(3): stay}, next: []string{"web-2", "web-1"}, waiting: []string{"web-0"}},
-		"a share of less than one pod":          {set: pacedSet(2, atMost(intstr.FromString("10%"))), gate: true, pods: pods{pacedPod(0): wait, pacedPod(1): wait}, next: []string{"web-1"}, waiting: []string{"web-0"}},
-		"a share that is none":                  {set: pacedSet(2, atMost(intstr.FromString("many"))), gate: true, pods: pods{pacedPod(0): wait, pacedPod(1): wait}, next: []string{"web-1"}, waiting: []string{"web-0"}},
-		"two at a time, without the gate":       {set: pacedSet(2, atMost(intstr.FromInt32(2))), pods: pods{pacedPod(0): wait, pacedPod(1): wait}, next: []string{"web-1"}, waiting: []string{"web-0"}},
-		"no rolling update parameters":          {set: pacedSet(2, func(s *apps.StatefulSet) { s.Spec.UpdateStrategy.RollingUpdate = nil }), gate: true, pods: pods{pacedPod(0): wait, pacedPod(1): wait}, next: []string{"web-1"}, waiting: []string{"web-0"}},
-		"paused by a partition":                 {set: pacedSet(2, func(s *apps.StatefulSet) { s.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](2) }), pods: pods{pacedPod(0): wait, pacedPod(1): wait}, next: []string{"web-1"}, waiting: []string{"web-0"}},
-		"all in parallel":                       {set: pacedSet(2, func(s *apps.StatefulSet) { s.Spec.PodManagementPolicy = apps.ParallelPodManagement }), pods: pods{pacedPod(0): wait, pacedPod(1): wait}, next: []string{"web-1"}, waiting: []string{"web-0"}},
-		"beyond the replicas":                   {set: pacedSet(1), pods: pods{pacedPod(0): wait, pacedPod(1): wait, pacedPod(2): stay}, next: []string{"web-1"}, waiting: []string{"web-0"}},
-		"one beyond the replicas goes":          {set: pacedSet(1), pods: pods{pacedPod(0): wait, pacedPod(1, going): stay}, waiting: []string{"web-0"}},
-		"scaled to none":                        {set: pacedSet(0), pods: pods{pacedPod(0): wait, pacedPod(1): wait}, next: []string{"web-1"}, waiting: []string{"web-0"}},
-		"replicas by default":                   {set: pacedSet(1, func(s *apps.StatefulSet) { s.Spec.Replicas = nil }), pods: pods{pacedPod(0): wait}, next: []string{"web-0"}},
-		"from another start":                    {set: pacedSet(2, from(5)), pods: pods{pacedPod(5): wait, pacedPod(6): stay}, next: []string{"web-5"}},
-		"from another start, one is missing":    {set: pacedSet(2, from(5)), pods: pods{pacedPod(5): wait}, waiting: []string{"web-5"}},
+		"no pod is asked":                           {set: pacedSet(2), pods: pods{pacedPod(0): stay, pacedPod(1): stay}},
+		"the highest ordinal first":                 {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1): wait, pacedPod(2): wait}, next: []string{"web-2"}, waiting: []string{"web-1", "web-0"}},
+		"beyond nine":                               {set: pacedSet(1, from(9), replicas(2)), pods: pods{pacedPod(9): wait, pacedPod(10): wait}, next: []string{"web-10"}, waiting: []string{"web-9"}},
+		"one is asked":                              {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1): stay, pacedPod(2): stay}, next: []string{"web-0"}},
+		"the unavailable one first":                 {set: pacedSet(3), pods: pods{pacedPod(0, unready): wait, pacedPod(1): wait, pacedPod(2): wait}, next: []string{"web-0"}, waiting: []string{"web-2", "web-1"}},
+		"unavailable ones one at a time":            {set: pacedSet(3), pods: pods{pacedPod(0, unready): wait, pacedPod(1, unready): wait, pacedPod(2): wait}, next: []string{"web-1"}, waiting: []string{"web-0", "web-2"}},
+		"an unavailable one beside another":         {set: pacedSet(3), pods: pods{pacedPod(0, unready): wait, pacedPod(1, unready): stay, pacedPod(2): stay}, next: []string{"web-0"}},
+		"an unavailable one after one released":     {set: pacedSet(3), pods: pods{pacedPod(0, unready): wait, pacedPod(1): gone, pacedPod(2): stay}, waiting: []string{"web-0"}},
+		"another one is unavailable":                {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1, unready): stay, pacedPod(2): stay}, waiting: []string{"web-0"}},
+		"unavailable beside a replacement":          {set: pacedSet(3), replaced: []string{"web-1"}, pods: pods{pacedPod(0, unready): wait, pacedPod(1, unready): stay, pacedPod(2): stay}, waiting: []string{"web-0"}},
+		"unavailable, no replacement yet":           {set: pacedSet(3), replaced: []string{"web-1"}, pods: pods{pacedPod(0, unready): wait, pacedPod(2): stay}, waiting: []string{"web-0"}},
+		"unavailable, the replacement is available": {set: pacedSet(3), replaced: []string{"web-1"}, pods: pods{pacedPod(0, unready): wait, pacedPod(1): stay, pacedPod(2): stay}, next: []string{"web-0"}},
+		"the replacement itself":                    {set: pacedSet(3), replaced: []string{"web-0"}, pods: pods{pacedPod(0, unready): wait, pacedPod(1): wait, pacedPod(2): stay}, next: []string{"web-0"}, waiting: []string{"web-1"}},
+		"an available replacement":                  {set: pacedSet(3), replaced: []string{"web-0"}, pods: pods{pacedPod(0): wait, pacedPod(1, unready): stay, pacedPod(2): stay}, waiting: []string{"web-0"}},
+		"two replacements of two":                   {set: pacedSet(4, atMost(intstr.FromInt32(2))), gate: true, replaced: []string{"web-0", "web-1"}, pods: pods{pacedPod(0, unready): wait, pacedPod(1, unready): wait, pacedPod(2, unready): wait, pacedPod(3): stay}, next: []string{"web-1", "web-0"}, waiting: []string{"web-2"}},
+		"another one terminates":                    {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1, terminating): stay, pacedPod(2): stay}, waiting: []string{"web-0"}},
+		"another one is released":                   {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1): gone, pacedPod(2): stay}, waiting: []string{"web-0"}},
+		"another one is missing":                    {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1): stay}, waiting: []string{"web-0"}},
+		"the first one is missing":                  {set: pacedSet(3), pods: pods{pacedPod(2): wait, pacedPod(1): stay}, waiting: []string{"web-2"}},
+		"another one has failed":                    {set: pacedSet(2), pods: pods{pacedPod(0): wait, pacedPod(1, inPhase(v1.PodFailed)): stay}, waiting: []string{"web-0"}},
+		"ready for too short":                       {set: pacedSet(2, minReady(60)), pods: pods{pacedPod(0): wait, pacedPod(1, readySince(59*time.Second)): stay}, waiting: []string{"web-0"}},
+		"ready for long enough":                     {set: pacedSet(2, minReady(60)), pods: pods{pacedPod(0): wait, pacedPod(1, readySince(60*time.Second)): stay}, next: []string{"web-0"}},
+		"two at a time":                             {set: pacedSet(4, atMost(intstr.FromInt32(2))), gate: true, pods: pods{pacedPod(0): wait, pacedPod(1): wait, pacedPod(2): wait, pacedPod(3): wait}, next: []string{"web-3", "web-2"}, waiting: []string{"web-1", "web-0"}},
+		"two at a time, one is unavailable":         {set: pacedSet(4, atMost(intstr.FromInt32(2))), gate: true, pods: pods{pacedPod(0, unready): stay, pacedPod(1): wait, pacedPod(2): wait, pacedPod(3): wait}, next: []string{"web-3"}, waiting: []string{"web-2", "web-1"}},
+		"two at a time, an unavailable asked":       {set: pacedSet(4, atMost(intstr.FromInt32(2))), gate: true, pods: pods{pacedPod(0, unready): wait, pacedPod(1): wait, pacedPod(2): wait, pacedPod(3): stay}, next: []string{"web-0", "web-2"}, waiting: []string{"web-1"}},
+		"two at a time by share":                    {set: pacedSet(4, atMost(intstr.FromString("50%"))), gate: true, pods: pods{pacedPod(0): wait, pacedPod(1): wait, pacedPod(2): wait, pacedPod(3): stay}, next: []string{"web-2", "web-1"}, waiting: []string{"web-0"}},
+		"a share of less than one pod":              {set: pacedSet(2, atMost(intstr.FromString("10%"))), gate: true, pods: pods{pacedPod(0): wait, pacedPod(1): wait}, next: []string{"web-1"}, waiting: []string{"web-0"}},
+		"an invalid share":                          {set: pacedSet(2, atMost(intstr.FromString("many"))), gate: true, pods: pods{pacedPod(0): wait, pacedPod(1): wait}, next: []string{"web-1"}, waiting: []string{"web-0"}},
+		"two at a time, without the gate":           {set: pacedSet(2, atMost(intstr.FromInt32(2))), pods: pods{pacedPod(0): wait, pacedPod(1): wait}, next: []string{"web-1"}, waiting: []string{"web-0"}},
+		"no rolling update parameters":              {set: pacedSet(2, func(s *apps.StatefulSet) { s.Spec.UpdateStrategy.RollingUpdate = nil }), gate: true, pods: pods{pacedPod(0): wait, pacedPod(1): wait}, next: []string{"web-1"}, waiting: []string{"web-0"}},
+		"paused by a partition":                     {set: pacedSet(2, func(s *apps.StatefulSet) { s.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](2) }), pods: pods{pacedPod(0): wait, pacedPod(1): wait}, next: []string{"web-1"}, waiting: []string{"web-0"}},
+		"all in parallel":                           {set: pacedSet(2, func(s *apps.StatefulSet) { s.Spec.PodManagementPolicy = apps.ParallelPodManagement }), pods: pods{pacedPod(0): wait, pacedPod(1): wait}, next: []string{"web-1"}, waiting: []string{"web-0"}},
+		"beyond the replicas":                       {set: pacedSet(1), pods: pods{pacedPod(0): wait, pacedPod(1): wait, pacedPod(2): stay}, next: []string{"web-1"}, waiting: []string{"web-0"}},
+		"one beyond the replicas terminates":        {set: pacedSet(1), pods: pods{pacedPod(0): wait, pacedPod(1, terminating): stay}, waiting: []string{"web-0"}},
+		"scaled to none":                            {set: pacedSet(0), pods: pods{pacedPod(0): wait, pacedPod(1): wait}, next: []string{"web-1"}, waiting: []string{"web-0"}},
+		"replicas by default":                       {set: pacedSet(1, func(s *apps.StatefulSet) { s.Spec.Replicas = nil }), pods: pods{pacedPod(0): wait}, next: []string{"web-0"}},
+		"from another start":                        {set: pacedSet(2, from(5)), pods: pods{pacedPod(5): wait, pacedPod(6): stay}, next: []string{"web-5"}},
+		"from another start, one is missing":        {set: pacedSet(2, from(5)), pods: pods{pacedPod(5): wait}, waiting: []string{"web-5"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestPlanEvictions(t *testing.T) {
 			}
 			plan := planEvictions(test.set, evictionMembers(test.set, all, func(pod *v1.Pod) evictionStage { return stages[pod] }, func(name string) bool { return slices.Contains(test.replaced, name) }, pacingEpoch))
 			if diff := cmp.Diff([][]string{test.next, test.waiting}, [][]string{namesOf(plan.next), namesOf(plan.waiting)}); diff != "" {
-				t.Errorf("pods that go, and that wait (-want +got):\n%s", diff)
+				t.Errorf("pods that leave, and that wait (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -172,11 +172,11 @@ func TestWaitingFor(t *testing.T) {
 		want   string
 	}{
 		"unavailable": {set: pacedSet(2), others: map[*v1.Pod]evictionStage{pacedPod(1, unready): stays}, want: "pod web-1 to become available"},
-		"terminating": {set: pacedSet(2), others: map[*v1.Pod]evictionStage{pacedPod(1, going): released}, want: "pod web-1 to terminate"},
+		"terminating": {set: pacedSet(2), others: map[*v1.Pod]evictionStage{pacedPod(1, terminating): released}, want: "pod web-1 to terminate"},
 		"released":    {set: pacedSet(2), others: map[*v1.Pod]evictionStage{pacedPod(1): released}, want: "pod web-1 to leave"},
 		"missing":     {set: pacedSet(2), want: "pod web-1 to be created"},
 		"next":        {set: pacedSet(2), others: map[*v1.Pod]evictionStage{pacedPod(1): asked}, want: "pod web-1 to leave"},
-		"several, and some that are there": {
+		"several, and an available one": {
 			set:    pacedSet(4),
 			others: map[*v1.Pod]evictionStage{pacedPod(1): released, pacedPod(2): stays}, want: "pod web-1 to leave, pod web-3 to be created",
 		},
@@ -205,7 +205,7 @@ func TestWaitingFor(t *testing.T) {
 	}
 }
 
-// One that is not available itself does not wait for itself.
+// An unavailable pod does not wait for itself.
 func TestWaitingForOthers(t *testing.T) {
 	setMaxUnavailable(t, false)
 	stages := map[string]evictionStage{"web-0": asked, "web-1": released}

@@ -35,10 +35,10 @@ import (
 	"k8s.io/kubernetes/test/utils/simulation"
 )
 
-// TestEvictionSimulation lets pods of a set be asked, canceled, evicted, broken and mended in
-// random histories, with caches that are behind and restarts. Whatever happens, no more than
-// maxUnavailable pods of the set are away because they were passed on, and in the end every
-// pod that is asked leaves.
+// TestEvictionSimulation requests, cancels and executes evictions of pods of a set, and breaks and
+// repairs pods, in random order, with caches that are behind and with restarts. At no time are more
+// than maxUnavailable pods of the set away because they were passed on, and in the end every
+// requested pod leaves.
 func TestEvictionSimulation(t *testing.T) {
 	setMaxUnavailable(t, true)
 	simulation.Run(t, 300, func(t *testing.T, seed uint64) {
@@ -50,13 +50,13 @@ func TestEvictionSimulation(t *testing.T) {
 	})
 }
 
-// change is what a watch has not told yet.
+// change is a change that a watch has not delivered yet.
 type change struct {
 	object  runtime.Object
 	deleted bool
 }
 
-// pacedWorld is what is true, and what the pacer knows of it.
+// pacedWorld has the actual state, and the pacer with its caches.
 type pacedWorld struct {
 	*pacing
 	random   *rand.Rand
@@ -64,15 +64,15 @@ type pacedWorld struct {
 	limit    int
 	pods     map[string]*v1.Pod
 	requests map[string]*coordinationv1alpha1.EvictionRequest
-	// podChanges and requestChanges are watched independently of each other.
+	// podChanges and requestChanges are delivered independently of each other.
 	podChanges, requestChanges []change
 	turns                      map[types.UID]*evictionTurn
-	// ended are turns whose end is not reported yet, with their last words.
+	// ended are the turns whose end is not reported yet, with their final messages.
 	ended map[types.UID]string
 	// broken is a pod that never becomes ready, or "".
 	broken string
-	// away are the pods that were passed on in time, by name, until there is another one that
-	// is available. Those beyond the replicas do not count.
+	// away are the pods that were passed on before the deadline, by name, until a replacement is
+	// available. Pods beyond the replicas do not count.
 	away    map[string]types.UID
 	decided time.Time
 	created int
@@ -115,7 +115,7 @@ func (w *pacedWorld) writeRequest(request *coordinationv1alpha1.EvictionRequest)
 	w.requestChanges = append(w.requestChanges, change{object: request})
 }
 
-// catchUp lets the caches see changes, all or some.
+// catchUp delivers changes to the caches, all or some.
 func (w *pacedWorld) catchUp(all bool) {
 	apply := func(changes []change) []change {
 		count := len(changes)
@@ -136,7 +136,7 @@ func (w *pacedWorld) catchUp(all bool) {
 	w.decide()
 }
 
-// decide has the pacer decide, and checks what it has decided.
+// decide runs the pacer and checks its decisions.
 func (w *pacedWorld) decide() {
 	current := len(w.podChanges) == 0 && len(w.requestChanges) == 0
 	unavailable := w.unavailable()
@@ -150,7 +150,7 @@ func (w *pacedWorld) decide() {
 		w.note("%s: %s", name, message)
 		w.ended[uid] = message
 		if evictionStageOf(w.requests[string(uid)]) != asked {
-			continue // It was called off, so its end will not be taken.
+			continue // It was canceled, so its end will not be reported.
 		}
 		switch {
 		case message == passedOn:
@@ -162,7 +162,7 @@ func (w *pacedWorld) decide() {
 			}
 			if pod := w.pods[name]; current && pod.UID == uid && !isUnavailable(pod, w.set.Spec.MinReadySeconds, w.clock.Now()) {
 				if unavailable++; unavailable > w.limit {
-					w.fail("%s goes, which makes %d unavailable, more than %d", name, unavailable, w.limit)
+					w.fail("%s leaves, which makes %d unavailable, more than %d", name, unavailable, w.limit)
 				}
 			}
 		case strings.HasPrefix(message, "Gave up"):
@@ -173,7 +173,7 @@ func (w *pacedWorld) decide() {
 	}
 }
 
-// unavailable counts the pods that the set has to do without, or is about to.
+// unavailable counts the pods that are unavailable or released.
 func (w *pacedWorld) unavailable() int {
 	count := 0
 	for ordinal := range int(*w.set.Spec.Replicas) {
@@ -200,7 +200,7 @@ func (w *pacedWorld) sortedTurns() []types.UID {
 	return uids
 }
 
-// pick returns one of the pods, in an order that a seed repeats, or nil.
+// pick returns a random pod that passes the filter, or nil. A seed always gives the same pods.
 func (w *pacedWorld) pick(filter func(*v1.Pod) bool) *v1.Pod {
 	var names []string
 	for name, pod := range w.pods {
@@ -258,7 +258,7 @@ func (w *pacedWorld) ask(pod *v1.Pod) {
 	w.writeRequest(pacedRequest(pod))
 }
 
-// cancel calls an eviction off that has not begun.
+// cancel cancels the eviction of a pod that is not being evicted yet.
 func (w *pacedWorld) cancel() {
 	pod := w.pick(func(pod *v1.Pod) bool {
 		request := w.requestFor(pod)
@@ -267,7 +267,7 @@ func (w *pacedWorld) cancel() {
 	if pod == nil {
 		return
 	}
-	w.note("%s is not asked any more", pod.Name)
+	w.note("the request for %s is canceled", pod.Name)
 	request := w.requestFor(pod)
 	endedAs(coordinationv1alpha1.EvictionRequestConditionCanceled, w.clock.Now())(request)
 	w.writeRequest(request)
@@ -276,12 +276,12 @@ func (w *pacedWorld) cancel() {
 	}
 }
 
-// library begins and ends turns, and reports, as the library for interceptors does.
+// library begins and ends turns, and reports, like the library for interceptors.
 func (w *pacedWorld) library() {
 	for _, uid := range w.sortedTurns() {
 		request, turn := w.requests[string(uid)], w.turns[uid]
-		over := evictionrequest.StateOf(request) != evictionrequest.StateIntercepting
-		if !over && w.ended[uid] != "" {
+		done := evictionrequest.StateOf(request) != evictionrequest.StateIntercepting
+		if !done && w.ended[uid] != "" {
 			if w.random.IntN(3) == 0 {
 				continue // The report takes its time.
 			}
@@ -290,29 +290,29 @@ func (w *pacedWorld) library() {
 			activeIs(imperativeInterceptor, ownInterceptor)(request)
 			w.writeRequest(request)
 			w.decided = w.clock.Now()
-			over = true
+			done = true
 		}
-		if over {
+		if done {
 			w.pacer.end(turn)
 			delete(w.turns, uid)
 			delete(w.ended, uid)
 			continue
 		}
-		w.beat(request)
+		w.heartbeat(request)
 	}
 	for _, obj := range w.indexerOf(&coordinationv1alpha1.EvictionRequest{}).List() {
 		request := obj.(*coordinationv1alpha1.EvictionRequest)
 		uid := types.UID(request.Name)
 		if evictionStageOf(request) == asked && evictionStageOf(w.requests[request.Name]) == asked && w.turns[uid] == nil {
-			w.beat(w.requests[request.Name])
+			w.heartbeat(w.requests[request.Name])
 			w.turns[uid] = w.begin(request)
 		}
 	}
 	w.decide()
 }
 
-// beat reports that a turn has started, or goes on, where that is due.
-func (w *pacedWorld) beat(request *coordinationv1alpha1.EvictionRequest) {
+// heartbeat writes the start of a turn, or a heartbeat if one is due.
+func (w *pacedWorld) heartbeat(request *coordinationv1alpha1.EvictionRequest) {
 	now := &metav1.Time{Time: w.clock.Now()}
 	if last := ownEntry(request).HeartbeatTime; last != nil && now.Sub(last.Time) < 3*time.Minute {
 		return
@@ -325,7 +325,7 @@ func (w *pacedWorld) beat(request *coordinationv1alpha1.EvictionRequest) {
 	w.writeRequest(request)
 }
 
-// imperative evicts what it may, unless budgets refuse.
+// imperative evicts a released pod, unless a budget blocks it.
 func (w *pacedWorld) imperative(allowed bool) {
 	pod := w.pick(func(pod *v1.Pod) bool {
 		request := w.requestFor(pod)
@@ -339,7 +339,7 @@ func (w *pacedWorld) imperative(allowed bool) {
 	w.writePod(pod)
 }
 
-// kubelet ends pods and makes pods ready.
+// kubelet removes terminating pods and makes the others ready.
 func (w *pacedWorld) kubelet(all bool) {
 	for _, name := range w.names() {
 		pod := w.pods[name].DeepCopy()
@@ -355,7 +355,7 @@ func (w *pacedWorld) kubelet(all bool) {
 				endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, w.clock.Now())(request)
 				w.writeRequest(request)
 				if w.away[name] == pod.UID && ownCompletion(request) == nil {
-					delete(w.away, name) // Another one has ended it, before it was passed on.
+					delete(w.away, name) // It has left before the end of its turn was reported.
 				}
 			}
 		case !isRunningAndReady(pod) && name != w.broken:
@@ -367,7 +367,7 @@ func (w *pacedWorld) kubelet(all bool) {
 	w.available()
 }
 
-// available notes which of the pods that were away have come back.
+// available removes the pods with an available replacement from away.
 func (w *pacedWorld) available() {
 	for name, uid := range w.away {
 		if pod := w.pods[name]; pod != nil && pod.UID != uid && !isUnavailable(pod, w.set.Spec.MinReadySeconds, w.clock.Now()) {
@@ -385,7 +385,7 @@ func (w *pacedWorld) names() []string {
 	return names
 }
 
-// controller creates what is missing, and deletes what is too many.
+// controller creates missing pods, and deletes surplus ones.
 func (w *pacedWorld) controller() {
 	for ordinal := range int(*w.set.Spec.Replicas) {
 		if w.pods[fmt.Sprintf("web-%d", ordinal)] == nil {
@@ -399,7 +399,7 @@ func (w *pacedWorld) controller() {
 			pod = pod.DeepCopy()
 			pod.DeletionTimestamp = &metav1.Time{Time: w.clock.Now()}
 			w.writePod(pod)
-			w.note("%s is one too many", name)
+			w.note("%s is surplus", name)
 		}
 	}
 }
@@ -413,7 +413,7 @@ func (w *pacedWorld) crash() {
 	unready(pod)
 	w.writePod(pod)
 	if uid, away := w.away[pod.Name]; away && uid != pod.UID {
-		// The replacement was there. That it breaks is not for us, and the caches may not know.
+		// The replacement was available. Its failure is not ours, and the caches may not show it.
 		delete(w.away, pod.Name)
 	}
 	if w.random.IntN(3) == 0 {
@@ -437,7 +437,7 @@ func (w *pacedWorld) scale() {
 	w.decide()
 }
 
-// processRestart forgets what was not reported. The caches are filled before turns begin.
+// processRestart loses what was not reported. The caches are synced before turns begin.
 func (w *pacedWorld) processRestart() {
 	w.note("restart")
 	for uid, message := range w.ended {
@@ -454,9 +454,9 @@ func (w *pacedWorld) processRestart() {
 	w.catchUp(true)
 }
 
-// finish lets everything happen that has to. Whatever was broken before stays so.
+// finish runs all components until every requested pod has left. A broken pod stays broken.
 func (w *pacedWorld) finish() {
-	w.note("the end begins")
+	w.note("finishing")
 	replicas(max(2, *w.set.Spec.Replicas))(w.set)
 	w.store(w.set)
 	waiting := func() []string {
@@ -468,8 +468,8 @@ func (w *pacedWorld) finish() {
 		}
 		return names
 	}
-	// Each of them may have to be given up, one after another, also where no process lives for
-	// that long.
+	// Each pod may have to wait for its deadline, one after another, even if no process lives that
+	// long.
 	limit, life := (len(waiting())+2)*15, 4+w.random.IntN(20)
 	for minute := 1; len(waiting()) > 0; minute++ {
 		if minute%life == 0 {
@@ -492,7 +492,7 @@ func (w *pacedWorld) finish() {
 	w.library()
 	w.catchUp(true)
 	w.sync()
-	if len(w.pacer.turns) > 0 || len(w.pacer.verdicts) > 0 {
-		w.fail("the pacer remembers the turns %v and the verdicts %v", w.pacer.turns, w.pacer.verdicts)
+	if len(w.pacer.turns) > 0 || len(w.pacer.results) > 0 {
+		w.fail("the pacer still has the turns %v and the results %v", w.pacer.turns, w.pacer.results)
 	}
 }

@@ -38,17 +38,17 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// evictionWorld is a controller that intercepts, with the library, over a fake API server.
+// evictionWorld is an intercepting controller with the library, on a fake API server.
 type evictionWorld struct {
 	t        *testing.T
 	client   *fake.Clientset
 	ssc      *StatefulSetController
 	recorder *record.FakeRecorder
-	// stop ends the process.
+	// stop stops the process.
 	stop func()
 }
 
-// inEvictionWorld runs a test in which time passes as it is needed.
+// inEvictionWorld runs a test in a synctest bubble.
 func inEvictionWorld(t *testing.T, objects func() []runtime.Object, test func(*evictionWorld)) {
 	t.Helper()
 	setMaxUnavailable(t, false)
@@ -61,7 +61,7 @@ func inEvictionWorld(t *testing.T, objects func() []runtime.Object, test func(*e
 	})
 }
 
-// start begins a process, which knows nothing but what the API server has.
+// start starts a process whose only state is in the API server.
 func (w *evictionWorld) start() {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(w.t.Context())
@@ -80,13 +80,13 @@ func (w *evictionWorld) start() {
 		stop()
 		running.Wait()
 		factory.Shutdown()
-		// What only Run of the controller would end.
+		// Only Run of the controller would shut these down.
 		w.ssc.queue.ShutDown()
 		w.ssc.eventBroadcaster.Shutdown()
 	}
 }
 
-// settle lets everything happen that has to, but no deadline pass.
+// settle waits until all pending work is done, but less than any deadline.
 func (w *evictionWorld) settle() {
 	time.Sleep(30 * time.Second)
 	synctest.Wait()
@@ -118,11 +118,11 @@ func (w *evictionWorld) entry(pod *v1.Pod) coordinationv1alpha1.InterceptorStatu
 func (w *evictionWorld) expect(pod *v1.Pod, done bool, message string) {
 	w.t.Helper()
 	if entry := w.entry(pod); entry.Message != message || (entry.CompletionTime != nil) != done {
-		w.t.Errorf("%s: the turn is over: %t, and says %q, want %t and %q", pod.Name, entry.CompletionTime != nil, entry.Message, done, message)
+		w.t.Errorf("%s: the turn is over: %t, with the message %q, want %t and %q", pod.Name, entry.CompletionTime != nil, entry.Message, done, message)
 	}
 }
 
-// fresh has times that fit into a bubble, where it is the year 2000.
+// fresh sets times of the bubble, in which it is the year 2000.
 func fresh(request *coordinationv1alpha1.EvictionRequest) {
 	request.Status.ActivationTime = &metav1.Time{Time: time.Now().Truncate(time.Second)}
 }
@@ -131,8 +131,8 @@ func available(pod *v1.Pod) {
 	pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour))}}
 }
 
-// With the library: one goes, the other one waits for each thing that has to happen, and is
-// woken by it.
+// With the library, one pod leaves. The other one waits for each step of the replacement, and each
+// step wakes it.
 func TestInterceptor(t *testing.T) {
 	objects := func() []runtime.Object {
 		low, high := pacedPod(0, available), pacedPod(1, available)
@@ -144,21 +144,21 @@ func TestInterceptor(t *testing.T) {
 		if event := <-w.recorder.Events; !strings.HasPrefix(event, "Normal EvictionReleased Pod web-1") {
 			w.t.Errorf("the event is %q", event)
 		}
-		w.update("pods", v1.SchemeGroupVersion, pacedPod(1, available, going))
+		w.update("pods", v1.SchemeGroupVersion, pacedPod(1, available, terminating))
 		w.expect(pacedPod(0), false, waitsFor("pod web-1 to terminate", 2))
 		w.update("pods", v1.SchemeGroupVersion, pacedPod(1, unready, func(pod *v1.Pod) { pod.UID = "next" }))
 		w.expect(pacedPod(0), false, waitsFor("pod web-1 to become available", 2))
 		time.Sleep(5 * time.Minute)
-		if beat := w.entry(pacedPod(0)).HeartbeatTime; time.Since(beat.Time) > 3*time.Minute+time.Second {
-			w.t.Errorf("the last heartbeat was at %v", beat)
+		if heartbeat := w.entry(pacedPod(0)).HeartbeatTime; time.Since(heartbeat.Time) > 3*time.Minute+time.Second {
+			w.t.Errorf("the last heartbeat was at %v", heartbeat)
 		}
 		w.update("pods", v1.SchemeGroupVersion, pacedPod(1, available, func(pod *v1.Pod) { pod.UID = "next" }))
 		w.expect(pacedPod(0), true, passedOn)
 	})
 }
 
-// A change of the set wakes those that wait.
-func TestInterceptorHearsOfTheSet(t *testing.T) {
+// A change of the set wakes waiting pods.
+func TestInterceptorWatchesTheSet(t *testing.T) {
 	objects := func() []runtime.Object {
 		low := pacedPod(0, available)
 		return []runtime.Object{pacedSet(2), low, pacedRequest(low, fresh)}
@@ -170,8 +170,8 @@ func TestInterceptorHearsOfTheSet(t *testing.T) {
 	})
 }
 
-// Those that are called off make room for others, and are counted.
-func TestInterceptorHearsOfRequests(t *testing.T) {
+// Canceled requests make room for others, and are counted.
+func TestInterceptorWatchesRequests(t *testing.T) {
 	objects := func() []runtime.Object {
 		low, high := pacedPod(0, available), pacedPod(1, available)
 		return []runtime.Object{pacedSet(2), low, high, pacedRequest(low, fresh), pacedRequest(high, fresh)}
@@ -184,8 +184,8 @@ func TestInterceptorHearsOfRequests(t *testing.T) {
 	})
 }
 
-// Time alone makes pods available, and ends the patience.
-func TestInterceptorLooksAgain(t *testing.T) {
+// Pods become available, and deadlines pass, without any event.
+func TestInterceptorResyncs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		other func(*v1.Pod)
 		after time.Duration
@@ -212,8 +212,8 @@ func TestInterceptorLooksAgain(t *testing.T) {
 	}
 }
 
-// A pod that is deleted wakes those that wait for it.
-func TestInterceptorHearsOfDeletions(t *testing.T) {
+// The deletion of a pod wakes the pods that wait for it.
+func TestInterceptorWatchesDeletions(t *testing.T) {
 	objects := func() []runtime.Object {
 		low := pacedPod(0, available)
 		return []runtime.Object{pacedSet(2), low, pacedPod(1, available), pacedPod(2, unready), pacedRequest(low, fresh)}
@@ -228,8 +228,8 @@ func TestInterceptorHearsOfDeletions(t *testing.T) {
 	})
 }
 
-// A pod that the cache never has is looked for by time alone.
-func TestInterceptorLooksForThePod(t *testing.T) {
+// A pod that never reaches the cache is looked up again without any event.
+func TestInterceptorLooksUpThePod(t *testing.T) {
 	objects := func() []runtime.Object { return []runtime.Object{pacedRequest(pacedPod(0), fresh)} }
 	inEvictionWorld(t, objects, func(w *evictionWorld) {
 		w.expect(pacedPod(0), false, "")
@@ -239,8 +239,8 @@ func TestInterceptorLooksForThePod(t *testing.T) {
 	})
 }
 
-// TestRestartsDoNotPostponeGivingUp has a process end before its patience does, again and again.
-// What it has waited stands in the request.
+// TestRestartsDoNotPostponeGivingUp repeatedly stops a process before the timeout. The time waited
+// is stored in the request.
 func TestRestartsDoNotPostponeGivingUp(t *testing.T) {
 	objects := func() []runtime.Object {
 		low := pacedPod(0, available)
@@ -250,12 +250,12 @@ func TestRestartsDoNotPostponeGivingUp(t *testing.T) {
 		began := time.Now()
 		for w.entry(pacedPod(0)).CompletionTime == nil {
 			if waited := time.Since(began); waited > 20*time.Minute {
-				w.t.Errorf("waits after %v, although nothing gets better", waited)
+				w.t.Errorf("still waits after %v without progress", waited)
 				return
 			}
 			time.Sleep(4 * time.Minute)
 			w.stop()
-			time.Sleep(20 * time.Second) // The next one has to become leader.
+			time.Sleep(20 * time.Second) // The next process has to become leader.
 			w.start()
 			w.settle()
 		}
@@ -265,8 +265,8 @@ func TestRestartsDoNotPostponeGivingUp(t *testing.T) {
 	})
 }
 
-// TestOutagesPostponeGivingUp has processes come to an end before the patience does, and others
-// begin much later. However short they are, one gives up in the end.
+// TestOutagesPostponeGivingUp stops processes before the timeout, and starts the next ones much
+// later. However short they run, one gives up eventually.
 func TestOutagesPostponeGivingUp(t *testing.T) {
 	for _, life := range []time.Duration{20 * time.Second, 90 * time.Second, 4 * time.Minute} {
 		t.Run(life.String(), func(t *testing.T) {
@@ -275,8 +275,8 @@ func TestOutagesPostponeGivingUp(t *testing.T) {
 				return []runtime.Object{pacedSet(2), low, pacedPod(1, unready), pacedRequest(low, fresh)}
 			}
 			inEvictionWorld(t, objects, func(w *evictionWorld) {
-				w.stop() // Which has run for as long as it takes to settle.
-				ran, counted := 30*time.Second, aliveAfterBeat
+				w.stop() // It has run for as long as settle takes.
+				ran, counted := 30*time.Second, aliveAfterHeartbeat
 				for counted < 20*time.Minute {
 					time.Sleep(time.Hour)
 					w.start()
@@ -292,11 +292,11 @@ func TestOutagesPostponeGivingUp(t *testing.T) {
 						break
 					}
 					w.stop()
-					counted += max(life, aliveAfterBeat)
+					counted += max(life, aliveAfterHeartbeat)
 				}
 				if w.entry(pacedPod(0)).CompletionTime == nil {
-					w.t.Errorf("waits after processes have run for %v, although nothing gets better", ran)
-				} else if counted += max(life, aliveAfterBeat); counted < evictionProgressDeadline {
+					w.t.Errorf("still waits after processes have run for %v without progress", ran)
+				} else if counted += max(life, aliveAfterHeartbeat); counted < evictionProgressDeadline {
 					w.t.Errorf("gave up after processes have run for %v, too early", ran)
 				}
 			})
@@ -304,7 +304,7 @@ func TestOutagesPostponeGivingUp(t *testing.T) {
 	}
 }
 
-// TestTurnsThatOthersEndAreCounted has an eviction called off while the pod waits.
+// TestTurnsThatOthersEndAreCounted cancels an eviction while the pod waits.
 func TestTurnsThatOthersEndAreCounted(t *testing.T) {
 	objects := func() []runtime.Object {
 		low := pacedPod(0, available)
@@ -318,8 +318,8 @@ func TestTurnsThatOthersEndAreCounted(t *testing.T) {
 	})
 }
 
-// Pods that are created name the interceptor, and nothing else knows of it: no revision, no
-// hash and no set is other than without.
+// New pods list the interceptor, and nothing else does: revisions, hashes and sets are the same as
+// without it.
 func TestInterceptorIsOnNewPods(t *testing.T) {
 	objects := func() []runtime.Object {
 		return []runtime.Object{pacedSet(2, func(set *apps.StatefulSet) {
@@ -349,7 +349,7 @@ func TestInterceptorIsOnNewPods(t *testing.T) {
 		}
 		revisions, err := w.client.AppsV1().ControllerRevisions(metav1.NamespaceDefault).List(w.t.Context(), metav1.ListOptions{})
 		if err != nil || len(revisions.Items) != 1 || strings.Contains(string(revisions.Items[0].Data.Raw), ownInterceptor) {
-			w.t.Errorf("the revisions are %v (%v), want one that does not know of it", revisions, err)
+			w.t.Errorf("the revisions are %v (%v), want one without the interceptor", revisions, err)
 		}
 	})
 }

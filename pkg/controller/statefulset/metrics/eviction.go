@@ -24,7 +24,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// EvictionOutcome is how a StatefulSet's turn in the eviction of a pod has ended.
+// EvictionOutcome is how a StatefulSet's turn in the eviction of a pod ended.
 type EvictionOutcome string
 
 const (
@@ -34,11 +34,11 @@ const (
 	EvictionGivenUp EvictionOutcome = "given_up"
 	// EvictionDeclined: there is nothing to pace for the pod.
 	EvictionDeclined EvictionOutcome = "declined"
-	// EvictionGone: the pod has left, or terminates, without having waited to the end.
+	// EvictionGone: the pod has left or terminates, and was not released.
 	EvictionGone EvictionOutcome = "gone"
-	// EvictionCanceled: nobody wants the pod to leave any more.
+	// EvictionCanceled: the eviction is no longer requested.
 	EvictionCanceled EvictionOutcome = "canceled"
-	// EvictionLost: the controller was away for so long that another interceptor took over.
+	// EvictionLost: the controller did not report in time, and the next interceptor became active.
 	EvictionLost EvictionOutcome = "lost"
 )
 
@@ -46,7 +46,7 @@ var evictionWait = metrics.NewHistogramVec(&metrics.HistogramOpts{
 	Subsystem: StatefulSetControllerSubsystem,
 	Name:      "eviction_wait_duration_seconds",
 	Help:      "Seconds for which the eviction of a pod has waited for other pods of its StatefulSet, by outcome: released, given_up, declined, gone, canceled or lost. Its count is the number of pods.",
-	// From a decision to a set of many pods that start slowly.
+	// From an immediate decision to a set with many pods that start slowly.
 	Buckets:        metrics.ExponentialBuckets(0.5, 2.5, 12),
 	StabilityLevel: metrics.ALPHA,
 }, []string{"outcome"})
@@ -58,12 +58,12 @@ func RegisterEvictions() {
 	registerEvictions.Do(func() {
 		legacyregistry.MustRegister(evictionWait)
 		for _, outcome := range []EvictionOutcome{EvictionReleased, EvictionGivenUp, EvictionDeclined, EvictionGone, EvictionCanceled, EvictionLost} {
-			evictionWait.WithLabelValues(string(outcome)) // So that a rate starts from 0.
+			evictionWait.WithLabelValues(string(outcome)) // Series start at 0, so that rates are right.
 		}
 	})
 }
 
-// EvictionTurnOver counts a pod whose turn is over, after so long.
+// EvictionTurnOver records a turn that has ended, and its duration.
 func EvictionTurnOver(outcome EvictionOutcome, took time.Duration) {
 	evictionWait.WithLabelValues(string(outcome)).Observe(max(took, 0).Seconds())
 }
