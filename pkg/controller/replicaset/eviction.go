@@ -35,33 +35,32 @@ import (
 )
 
 const (
-	// maxConcurrentEvictions is how many pods the ReplicaSet controller evicts at a time.
+	// maxConcurrentEvictions is how many pods the ReplicaSet controller evicts concurrently.
 	maxConcurrentEvictions = 4 * maxEvictionsPerNamespace
 
-	// maxEvictionsPerNamespace is how many of them may be of one namespace, whose webhooks can
-	// make each call last for half a minute; then it has fewer, see fairshare. A call takes a tenth of a second on a quiet API
-	// server, so this allows for 80 pods per second. More would not help where a
-	// PodDisruptionBudget selects all of them: each eviction writes to its status, and the
-	// loser of two writes waits half a second. There is no queue for each budget: every pod is
-	// tried once, and one that is refused costs one short call.
+	// maxEvictionsPerNamespace limits the concurrent evictions of one namespace, whose webhooks can
+	// delay each call by half a minute. A namespace with slow calls gets fewer, see fairshare. A
+	// call takes 100ms on an idle API server, so this allows for 80 pods per second. More would not
+	// help if one PodDisruptionBudget selects all pods: each eviction writes to its status, and the
+	// loser of a conflict waits half a second. There is no queue per budget: every pod is tried
+	// once, and a rejected eviction costs one short call.
 	maxEvictionsPerNamespace = 8
 )
 
-// evictions is what the ReplicaSet controller knows of pods that are asked to leave. It
-// is nil where the controller takes no part in evictions, as for ReplicationControllers.
+// evictions is what the ReplicaSet controller knows about pods that are requested to leave. It is
+// nil if the controller does not take part in evictions, as for ReplicationControllers.
 type evictions struct {
 	deploymentLister appslisters.DeploymentLister
 	requestLister    coordinationlisters.EvictionRequestLister
 	requestsSynced   cache.InformerSynced
 }
 
-// InterceptEvictions makes the controller take part in the eviction of its pods, as
-// DeploymentPodSurge wants it: pods of Deployments that can surge name their controllers
-// as interceptors, no pod is created in the place of an extra one that is not needed any more,
-// a scale-down takes pods first that have to go anyway, and the turns of
-// replicaset.apps.k8s.io are taken by what is returned, while that runs. It is called
-// once, before Run. Evictions have a client of their own: many turns that report would
-// make them wait for its limits.
+// InterceptEvictions makes the controller take part in the eviction of its pods, for the feature
+// gate DeploymentPodSurge: new pods of Deployments that can surge list both controllers as
+// interceptors, no pod is created for an extra replica that is no longer needed, a scale-down
+// prefers pods that have to leave anyway, and run takes the turns of replicaset.apps.k8s.io. It
+// must be called once, before Run. Evictions have their own client, because the rate limit of the
+// reporting client would delay them.
 func (rsc *ReplicaSetController) InterceptEvictions(
 	reportClient, evictionClient clientset.Interface,
 	deploymentInformer appsinformers.DeploymentInformer,
@@ -87,16 +86,16 @@ func (rsc *ReplicaSetController) InterceptEvictions(
 	}
 
 	rsc.podControl = interceptedPodControl{PodControlInterface: rsc.podControl, deploymentLister: deploymentInformer.Lister(), creator: evictioninterceptor.NewCreator(rsc.clock)}
-	// Before the Deployments are known, pods would be created without their interceptors.
-	// EvictionRequests are not waited for: where the API server does not serve them, that
-	// would be for ever.
+	// Pods that are created before the Deployments are known would lack their interceptors.
+	// EvictionRequests are not waited for: the API server may never serve them.
 	rsListerSynced, deploymentsSynced := rsc.rsListerSynced, deploymentInformer.Informer().HasSynced
 	rsc.rsListerSynced = func() bool { return rsListerSynced() && deploymentsSynced() }
 	rsc.evictions = &evictions{deploymentLister: deploymentInformer.Lister(), requestLister: requestInformer.Lister(), requestsSynced: requestInformer.Informer().HasSynced}
 
 	podsSynced, budgetsSynced := rsc.podListerSynced, budgetInformer.Informer().HasSynced
 	return func(ctx context.Context) {
-		// If that fails, the context has ended, and Run only ends what was begun without it.
+		// If the caches do not sync, the context has been canceled. Run must be called even then:
+		// it shuts down what was started without it.
 		cache.WaitForNamedCacheSyncWithContext(ctx, podsSynced, budgetsSynced)
 		if err := interceptor.Run(ctx); err != nil {
 			utilruntime.HandleErrorWithContext(ctx, err, "ReplicaSets do not intercept evictions")

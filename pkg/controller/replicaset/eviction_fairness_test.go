@@ -40,7 +40,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
 )
 
-// evictionServer answers calls of pods/eviction by namespace, and counts them by pod.
+// evictionServer answers calls of pods/eviction by namespace, and counts them by pod. busy is the
+// number of calls in flight by namespace, and most is its maximum.
 type evictionServer struct {
 	answers map[string]func(*http.Request) (*http.Response, error)
 	lock    sync.Mutex
@@ -77,9 +78,9 @@ func answersAfter(delay time.Duration, code int, body string) func(*http.Request
 	}
 }
 
-// A tenant whose webhook hangs, and one whose budget refuses, with many pods each, keep
-// nobody else's pods from being evicted. Each pod is tried once: where a budget refuses all
-// of them, that costs one call for each, and no turn is held.
+// Tenants with many pods whose webhook hangs, or whose budget rejects the evictions, do not delay
+// the evictions of other tenants. Each pod is tried once: if a budget rejects all of them, that
+// costs one call for each, and no turn stays open.
 func TestTenantsDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &evictionServer{
@@ -116,7 +117,7 @@ func TestTenantsDoNotWaitForEachOther(t *testing.T) {
 				}
 			}
 		}
-		time.Sleep(30 * time.Second) // No call that hangs has ended.
+		time.Sleep(30 * time.Second) // All hanging calls are still in flight.
 		expect("soon", "friendly", 8, "Evicted the pod.")
 		expect("soon", "blocked", 8, "Not evicted: PodDisruptionBudget")
 		time.Sleep(15 * podeviction.Timeout)
@@ -127,7 +128,7 @@ func TestTenantsDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-// Many tenants whose webhooks hang keep nobody else's pods from being evicted either.
+// Many tenants whose webhooks hang do not delay the evictions of other tenants either.
 func TestManyTenantsThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &evictionServer{
@@ -142,7 +143,7 @@ func TestManyTenantsThatHang(t *testing.T) {
 			server.answers[name], count[name] = neverAnswers, 10
 		}
 		client := runTurns(t, server, count)
-		time.Sleep(10 * time.Second) // No call that hangs has ended.
+		time.Sleep(10 * time.Second) // All hanging calls are still in flight.
 		synctest.Wait()
 		requests, err := client.CoordinationV1alpha1().EvictionRequests("friendly").List(t.Context(), metav1.ListOptions{})
 		if err != nil {
@@ -156,7 +157,7 @@ func TestManyTenantsThatHang(t *testing.T) {
 	})
 }
 
-// runTurns has the interceptor take a turn for that many pods in each namespace.
+// runTurns runs the interceptor with a turn for that many pods in each namespace.
 func runTurns(t *testing.T, server *evictionServer, count map[string]int) kubernetes.Interface {
 	t.Helper()
 	var objects []runtime.Object
@@ -199,7 +200,7 @@ func runTurnsOf(t *testing.T, f *evictionFixture, server *evictionServer, budget
 	})
 }
 
-// lateBudgets are budgets that are not known until then.
+// lateBudgets is an informer of budgets that syncs late.
 type lateBudgets struct {
 	policyinformers.PodDisruptionBudgetInformer
 	known *atomic.Bool
@@ -216,7 +217,7 @@ type lateInformer struct {
 
 func (i lateInformer) HasSynced() bool { return i.known.Load() }
 
-// A pod whose budgets are not known looks as if it had none, and people would be told so.
+// Without the budgets, a pod would appear to have none, and the message would be wrong.
 func TestTurnsWaitForBudgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &evictionServer{calls: map[string]int{}, busy: map[string]int{}, most: map[string]int{}, answers: map[string]func(*http.Request) (*http.Response, error){
@@ -228,7 +229,7 @@ func TestTurnsWaitForBudgets(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(server.calls) > 0 {
-			t.Errorf("it acts before the budgets are known: %v", server.calls)
+			t.Errorf("evictions before the budgets are known: %v", server.calls)
 		}
 		known.Store(true)
 		time.Sleep(time.Minute)

@@ -31,17 +31,17 @@ import (
 	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 )
 
-// interceptedPodControl creates pods that name the Deployment and the ReplicaSet
-// controller as interceptors of their eviction, where the Deployment can surge. For other
-// pods the two could do nothing that the eviction would not do itself.
+// interceptedPodControl adds the Deployment and the ReplicaSet controller to the eviction
+// interceptors of new pods if the Deployment can surge. For other pods, the two controllers could
+// do nothing that a plain eviction does not do.
 type interceptedPodControl struct {
 	controller.PodControlInterface
 	deploymentLister appslisters.DeploymentLister
 	creator          *evictioninterceptor.Creator
 }
 
-// CreatePods adds the interceptors to the pods, and not to the template: a template that
-// differs from that of the Deployment would be rolled out.
+// CreatePods adds the interceptors to the pods and not to the template: a template that differs
+// from that of the Deployment would be rolled out.
 func (c interceptedPodControl) CreatePods(ctx context.Context, namespace string, template *v1.PodTemplateSpec, object runtime.Object, controllerRef *metav1.OwnerReference) error {
 	create := func(template *v1.PodTemplateSpec) error {
 		return c.PodControlInterface.CreatePods(ctx, namespace, template, object, controllerRef)
@@ -52,14 +52,13 @@ func (c interceptedPodControl) CreatePods(ctx context.Context, namespace string,
 	return create(template)
 }
 
-// canSurge reports whether a Deployment controls the ReplicaSet that may run more pods than
-// it has replicas.
+// canSurge reports whether the ReplicaSet is controlled by a Deployment with a positive maxSurge.
 func (c interceptedPodControl) canSurge(rs *apps.ReplicaSet) bool {
 	deployment := deploymentOf(c.deploymentLister, rs)
 	return deployment != nil && deploymentutil.MaxSurge(*deployment) > 0
 }
 
-// isAppsKind reports whether an owner is of that kind, in whatever version.
+// isAppsKind reports whether an owner is of this kind in the group apps, in any version.
 func isAppsKind(ref *metav1.OwnerReference, kind string) bool {
 	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == schema.GroupKind{Group: apps.GroupName, Kind: kind}
 }

@@ -48,7 +48,7 @@ const (
 	deploymentUID types.UID = "d0"
 )
 
-// newDeployment returns a Deployment with one replica that rolls with this maxSurge.
+// newDeployment returns a Deployment with one replica, rolling updates and this maxSurge.
 func newDeployment(maxSurge intstr.IntOrString, changes ...func(*apps.Deployment)) *apps.Deployment {
 	deployment := &apps.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web", UID: deploymentUID},
@@ -74,7 +74,7 @@ func ownedBy(refs ...metav1.OwnerReference) func(*apps.ReplicaSet) {
 	return func(rs *apps.ReplicaSet) { rs.OwnerReferences = refs }
 }
 
-// newReplicaSetOf returns a ReplicaSet of the Deployment.
+// newReplicaSetOf returns a ReplicaSet of that Deployment.
 func newReplicaSetOf(changes ...func(*apps.ReplicaSet)) *apps.ReplicaSet {
 	rs := newReplicaSet(1, map[string]string{"app": "web"})
 	rs.Name, rs.UID = "web-1", "rs"
@@ -97,14 +97,14 @@ func deploymentLister(t *testing.T, deployments ...*apps.Deployment) appslisters
 	return appslisters.NewDeploymentLister(indexer)
 }
 
-// creation is a pod that was to be created.
+// creation is a call of CreatePods.
 type creation struct {
 	Namespace string
 	Template  v1.PodTemplateSpec
 	Owner     types.UID
 }
 
-// recordingPodControl records creations, and answers them one after another.
+// recordingPodControl records creations, and returns the answers one after another.
 type recordingPodControl struct {
 	controller.PodControlInterface
 	creations []creation
@@ -125,7 +125,7 @@ func (c *recordingPodControl) CreatePods(_ context.Context, namespace string, te
 	return c.answers[len(c.creations)-1]
 }
 
-// interceptors returns the names that each of the created pods has.
+// interceptors returns the names of the interceptors of each created pod.
 func (c *recordingPodControl) interceptors() [][]string {
 	var all [][]string
 	for _, creation := range c.creations {
@@ -171,10 +171,10 @@ func TestInterceptedPodControl(t *testing.T) {
 			}),
 			want: [][]string{none},
 		},
-		"a Deployment of that name only": {
+		"a Deployment with another UID": {
 			deployment: newDeployment(one, func(d *apps.Deployment) { d.UID = "d1" }), want: [][]string{none},
 		},
-		"a Deployment of that name elsewhere": {
+		"a Deployment in another namespace": {
 			deployment: newDeployment(one, func(d *apps.Deployment) { d.Namespace = "other" }), want: [][]string{none},
 		},
 		"a Deployment that is gone": {want: [][]string{none}},
@@ -185,7 +185,7 @@ func TestInterceptedPodControl(t *testing.T) {
 			}),
 			want: [][]string{both},
 		},
-		"nobody controls the ReplicaSet": {deployment: newDeployment(one), owner: newReplicaSetOf(ownedBy()), want: [][]string{none}},
+		"the ReplicaSet has no controller": {deployment: newDeployment(one), owner: newReplicaSetOf(ownedBy()), want: [][]string{none}},
 		"a Deployment that owns and does not control": {
 			deployment: newDeployment(one),
 			owner:      newReplicaSetOf(func(rs *apps.ReplicaSet) { rs.OwnerReferences[0].Controller = nil }),
@@ -216,7 +216,7 @@ func TestInterceptedPodControl(t *testing.T) {
 			deployment: newDeployment(one), owner: newReplicaSetOf(named(replicaSetInterceptor, deploymentInterceptor)),
 			want: [][]string{{replicaSetInterceptor, deploymentInterceptor}},
 		},
-		"whom the user has registered with a higher priority comes first": {
+		"an interceptor registered with a higher priority comes first": {
 			deployment: newDeployment(one),
 			owner: newReplicaSetOf(func(rs *apps.ReplicaSet) {
 				rs.Spec.Template.Annotations = map[string]string{
@@ -233,16 +233,16 @@ func TestInterceptedPodControl(t *testing.T) {
 			}),
 			want: [][]string{none},
 		},
-		"the API server does not take them": {
+		"the API server rejects them": {
 			deployment: newDeployment(one), answers: []error{invalid}, want: [][]string{both, none},
 		},
-		"the API server does not take the pod at all": {
+		"the API server rejects the pod without them, too": {
 			deployment: newDeployment(one), answers: []error{forbidden, invalid}, want: [][]string{both, none}, wantErr: forbidden,
 		},
 		"a webhook forbids them": {
 			deployment: newDeployment(one), answers: []error{forbidden}, want: [][]string{both, none},
 		},
-		"the API server refuses a pod without": {
+		"the API server rejects a pod without them": {
 			answers: []error{invalid}, want: [][]string{none}, wantErr: invalid,
 		},
 	}
@@ -274,7 +274,7 @@ func TestInterceptedPodControl(t *testing.T) {
 			if diff := cmp.Diff(stored, owner); diff != "" {
 				t.Errorf("the owner in the cache changed (-want +got):\n%s", diff)
 			}
-			// Nothing else of the pods is different.
+			// Nothing else in the pods is changed.
 			for _, created := range recorder.creations {
 				created.Template.Spec.EvictionInterceptors = storedTemplate.Spec.EvictionInterceptors
 				want := creation{Namespace: metav1.NamespaceDefault, Template: *storedTemplate, Owner: "rs"}
@@ -286,7 +286,7 @@ func TestInterceptedPodControl(t *testing.T) {
 	}
 }
 
-// The controller uses all that once it is told to, and only then.
+// The controller only adds interceptors after InterceptEvictions was called.
 func TestInjectionBySync(t *testing.T) {
 	for name, test := range map[string]struct {
 		intercepts bool
@@ -314,19 +314,19 @@ func TestInjectionBySync(t *testing.T) {
 	}
 }
 
-// A pod that is created before the Deployments are known would lack its interceptors
-// for as long as it lives. Requests may never be known.
+// A pod that is created before the Deployments are known would never get its interceptors. Requests
+// may never be served.
 func TestSyncWaitsForDeployments(t *testing.T) {
 	f := newEvictionFixture(t)
 	rsSynced := false
 	f.rsc.rsListerSynced = func() bool { return rsSynced }
 	f.intercept(t)
 	if f.rsc.rsListerSynced() {
-		t.Error("is ready before anything is known")
+		t.Error("ready before any cache has synced")
 	}
 	rsSynced = true
 	if f.rsc.rsListerSynced() {
-		t.Error("is ready before the Deployments are known")
+		t.Error("ready before the Deployments have synced")
 	}
 	informer := f.factory.Apps().V1().Deployments().Informer()
 	ctx, stop := context.WithCancel(f.ctx)
@@ -335,16 +335,16 @@ func TestSyncWaitsForDeployments(t *testing.T) {
 	defer running.Wait()
 	defer stop()
 	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-		t.Fatal("the Deployments did not come")
+		t.Fatal("the Deployments did not sync")
 	}
 	if !f.rsc.rsListerSynced() {
-		t.Error("is not ready when all are known")
+		t.Error("not ready although all caches have synced")
 	}
 	if f.rsc.evictions.requestsSynced() {
-		t.Error("knows requests that nobody has listed")
+		t.Error("the requests have synced without an informer")
 	}
 	rsSynced = false
 	if f.rsc.rsListerSynced() {
-		t.Error("is ready before the ReplicaSets are known")
+		t.Error("ready before the ReplicaSets have synced")
 	}
 }

@@ -32,12 +32,12 @@ import (
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
 )
 
-// evictionHandler takes the turns of replicaset.apps.k8s.io: it evicts the pod, once and
-// within its budgets. It never deletes one.
+// evictionHandler takes the turns of replicaset.apps.k8s.io: it evicts the pod once and within its
+// budgets. It never deletes a pod.
 //
-// Whatever is in the way of that is left to the next interceptors. The last of them tries
-// again, with growing delays, for as long as it takes; to do so here, too, would keep the
-// ones in between from their turns.
+// If the eviction fails, it is left to the next interceptors. The last of them retries with
+// increasing delays for as long as necessary. Retrying here as well would delay the interceptors
+// in between.
 type evictionHandler struct {
 	podLister    corelisters.PodLister
 	budgetLister policylisters.PodDisruptionBudgetLister
@@ -49,13 +49,13 @@ func (h evictionHandler) handle(ctx context.Context, turn *evictionrequest.Turn)
 	if err != nil {
 		return err
 	}
-	// In this way it comes with the completion. A message that is set could cost another
-	// write before that.
+	// The message is written together with the completion. SetMessage could cost an extra write
+	// before that.
 	return evictionrequest.Decline(message)
 }
 
-// evictTarget makes one attempt, and says for people what came of it. An error means that the
-// controller stops, or could not try.
+// evictTarget makes one attempt and returns a message about the outcome. An error means that the
+// controller is stopping or that no attempt was possible.
 func (h evictionHandler) evictTarget(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) (message string, err error) {
 	target := request.Spec.Target.Pod
 	pod, err := h.podLister.Pods(request.Namespace).Get(target.Name)
@@ -80,22 +80,22 @@ func (h evictionHandler) evictTarget(ctx context.Context, request *coordinationv
 		if ctx.Err() != nil {
 			return "", fmt.Errorf("evicting pod %s: %w", pod.Name, err)
 		}
-		if mayBeDone(err) {
+		if mayHaveSucceeded(err) {
 			return "Not known whether the pod is evicted: " + err.Error(), nil
 		}
-		detail = err.Error() // It has no better words for what another attempt may cure.
+		detail = err.Error() // Classify has no detail for retriable errors.
 	}
 	return "Not evicted: " + detail, nil
 }
 
-// mayBeDone reports whether a call that failed may have had its effect all the same: it had no
-// answer, or the API server gave up waiting for its own.
-func mayBeDone(err error) bool {
+// mayHaveSucceeded reports whether a failed call may have had an effect: it got no response, or the
+// API server timed out.
+func mayHaveSucceeded(err error) bool {
 	var status apierrors.APIStatus
 	return !errors.As(err, &status) || apierrors.IsTimeout(err)
 }
 
-// reasonNotToEvict says why there is nothing to do about a pod, or "".
+// reasonNotToEvict returns why the pod is not evicted, or "".
 func reasonNotToEvict(pod *v1.Pod) string {
 	switch ref := metav1.GetControllerOfNoCopy(pod); {
 	case pod.DeletionTimestamp != nil:
@@ -103,7 +103,7 @@ func reasonNotToEvict(pod *v1.Pod) string {
 	case podutil.IsPodPhaseTerminal(pod.Status.Phase):
 		return "The pod has ended."
 	case ref == nil || !isAppsKind(ref, "ReplicaSet"):
-		// Its author has named an interceptor that has no business with it.
+		// The author of the pod has listed an interceptor that does not apply to it.
 		return "Not evicted: no ReplicaSet controls the pod."
 	}
 	return ""

@@ -78,7 +78,7 @@ type attempt struct {
 	Preconditions metav1.Preconditions
 }
 
-// recordingEvictor records attempts, and answers them all in one way.
+// recordingEvictor records attempts, and gives them all the same answer.
 type recordingEvictor struct {
 	attempts []attempt
 	answer   error
@@ -120,7 +120,7 @@ func TestEvictTarget(t *testing.T) {
 		},
 		"the pod is gone":          {want: "The pod is gone."},
 		"another pod of that name": {pod: controlledPod(func(pod *v1.Pod) { pod.UID = "a2" }), want: "The pod is gone."},
-		"a pod of that name elsewhere": {
+		"a pod of that name in another namespace": {
 			pod: controlledPod(func(pod *v1.Pod) { pod.Namespace = "other" }), want: "The pod is gone.",
 		},
 		"the pod is terminating": {
@@ -128,7 +128,7 @@ func TestEvictTarget(t *testing.T) {
 		},
 		"the pod has succeeded": {pod: controlledPod(phase(v1.PodSucceeded)), want: "The pod has ended."},
 		"the pod has failed":    {pod: controlledPod(phase(v1.PodFailed)), want: "The pod has ended."},
-		"nobody controls the pod": {
+		"the pod has no controller": {
 			pod: controlledPod(func(pod *v1.Pod) { pod.OwnerReferences = nil }), want: "Not evicted: no ReplicaSet controls the pod.",
 		},
 		"a ReplicaSet owns and does not control": {
@@ -143,10 +143,10 @@ func TestEvictTarget(t *testing.T) {
 			pod:  controlledPod(controller(func(ref *metav1.OwnerReference) { ref.APIVersion = "example.com/v1" })),
 			want: "Not evicted: no ReplicaSet controls the pod.",
 		},
-		"gone for the API server": {
+		"not found by the API server": {
 			pod: controlledPod(), answer: apierrors.NewNotFound(pods, "a"), evicts: true, want: "The pod is gone.",
 		},
-		"the budget refuses": {
+		"the budget rejects": {
 			pod: controlledPod(), budgets: []runtime.Object{budget("web")}, answer: budgetViolation(), evicts: true,
 			want: "Not evicted: " + violated,
 		},
@@ -156,15 +156,15 @@ func TestEvictTarget(t *testing.T) {
 			want: "Not evicted: PodDisruptionBudgets all, web select this pod, and the API server evicts no pod that more than one budget selects: " +
 				"change the selectors so that one of them does.",
 		},
-		"a webhook refuses": {
+		"a webhook rejects": {
 			pod: controlledPod(), answer: apierrors.NewForbidden(pods, "a", errUnreachable), evicts: true,
 			want: `Not evicted: pods "a" is forbidden: unreachable`,
 		},
-		"the API server does not understand": {
+		"the API server rejects the call as invalid": {
 			pod: controlledPod(), answer: apierrors.NewInvalid(schema.GroupKind{Kind: "Eviction"}, "a", nil), evicts: true,
 			want: `Not evicted: Eviction "a" is invalid`,
 		},
-		"no answer": {pod: controlledPod(), answer: errUnreachable, evicts: true, want: "Not known whether the pod is evicted: unreachable"},
+		"no response": {pod: controlledPod(), answer: errUnreachable, evicts: true, want: "Not known whether the pod is evicted: unreachable"},
 		"the API server is slow": {
 			pod: controlledPod(), answer: apierrors.NewTimeoutError("slow", 1), evicts: true, want: "Not known whether the pod is evicted: Timeout: slow",
 		},
@@ -174,11 +174,11 @@ func TestEvictTarget(t *testing.T) {
 		"the API server is overloaded": {
 			pod: controlledPod(), budgets: []runtime.Object{budget("web")}, answer: apierrors.NewTooManyRequests("busy", 1), evicts: true, want: "Not evicted: busy",
 		},
-		"a webhook refuses as if it was overloaded": {
+		"a webhook rejects with the code for overload": {
 			pod: controlledPod(), answer: statusError(http.StatusTooManyRequests, "the virtual machine migrates"), evicts: true,
 			want: "Not evicted: the virtual machine migrates",
 		},
-		"another pod for the API server": {
+		"the API server has another pod": {
 			pod: controlledPod(), answer: apierrors.NewConflict(pods, "a", errUnreachable), evicts: true,
 			want: `Not evicted: Operation cannot be fulfilled on pods "a": unreachable`,
 		},
@@ -194,10 +194,10 @@ func TestEvictTarget(t *testing.T) {
 			handler.evict = evictor.evict
 			message, err := handler.evictTarget(t.Context(), requestOf("a"))
 			if message != test.want {
-				t.Errorf("says %q, want %q", message, test.want)
+				t.Errorf("the message is %q, want %q", message, test.want)
 			}
 			if err != nil {
-				t.Errorf("another attempt would be made, after: %v", err)
+				t.Errorf("unexpected error, which causes another attempt: %v", err)
 			}
 			var want []attempt
 			if test.evicts {
@@ -210,7 +210,7 @@ func TestEvictTarget(t *testing.T) {
 	}
 }
 
-// A controller that stops must not complete a turn with the reason that it stops.
+// A controller that is stopping must not complete a turn with the resulting error.
 func TestEvictTargetWhileStopping(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	handler := newTestHandler(t, controlledPod())
@@ -236,7 +236,7 @@ func TestEvictTargetWithoutCache(t *testing.T) {
 	}
 }
 
-// turnOf returns the request for a pod while it is the turn of the ReplicaSet controller.
+// turnOf returns the request for a pod with the ReplicaSet controller as the active interceptor.
 func turnOf(pod string) *coordinationv1alpha1.EvictionRequest {
 	request := requestOf(pod)
 	request.UID = types.UID("uid-of-" + pod)
@@ -250,17 +250,17 @@ func turnOf(pod string) *coordinationv1alpha1.EvictionRequest {
 	return request
 }
 
-// A turn costs two writes beside the eviction, also when the API server takes its time, or
-// fails: the next interceptors try again.
+// A turn costs two writes in addition to the eviction, even if the API server is slow or fails: the
+// next interceptors retry.
 func TestTurn(t *testing.T) {
 	for name, test := range map[string]struct {
 		answers []error
 		want    string
 		writes  int
 	}{
-		"the pod goes":                 {answers: []error{nil}, want: "Evicted the pod.", writes: 2},
-		"the pod may not go":           {answers: []error{statusError(http.StatusForbidden, "no")}, want: "Not evicted: no", writes: 2},
-		"the API server does not know": {answers: []error{errUnreachable}, want: "Not known whether the pod is evicted: unreachable", writes: 2},
+		"evicted":     {answers: []error{nil}, want: "Evicted the pod.", writes: 2},
+		"rejected":    {answers: []error{statusError(http.StatusForbidden, "no")}, want: "Not evicted: no", writes: 2},
+		"no response": {answers: []error{errUnreachable}, want: "Not known whether the pod is evicted: unreachable", writes: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -305,10 +305,10 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// A pod that is not known yet looks as if it was gone, and one without its budgets as if it could
-// go. So turns wait for both.
+// A pod that is missing in the cache would appear to be gone, and a pod without its budgets would
+// appear to have none. So turns wait for both caches.
 func TestTurnsWaitForCaches(t *testing.T) {
-	f := newEvictionFixture(t, turnOf("a"), controlledPod(phase(v1.PodSucceeded))) // Which is not evicted.
+	f := newEvictionFixture(t, turnOf("a"), controlledPod(phase(v1.PodSucceeded))) // It is not evicted.
 	asked, synced := make(chan struct{}), make(chan struct{})
 	polls := 0
 	f.rsc.podListerSynced = func() bool {
@@ -336,11 +336,11 @@ func TestTurnsWaitForCaches(t *testing.T) {
 	select {
 	case <-asked:
 	case <-deadline:
-		t.Fatal("it does not ask whether the pods are known")
+		t.Fatal("it does not wait for the pods")
 	}
 	for _, action := range f.client.Actions() {
 		if action.GetVerb() == "patch" || action.GetVerb() == "create" {
-			t.Errorf("it acts before the pods are known: %v", action)
+			t.Errorf("it acts before the pods have synced: %v", action)
 		}
 	}
 	close(synced)
@@ -354,13 +354,13 @@ func TestTurnsWaitForCaches(t *testing.T) {
 		}
 		select {
 		case <-deadline:
-			t.Fatalf("the turn is not taken when the pods are known: %v", request.Status.Interceptors[0])
+			t.Fatalf("the turn is not taken after the pods have synced: %v", request.Status.Interceptors[0])
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-// Evictions do not wait for the limits of the client that reports.
+// Evictions are not delayed by the rate limit of the reporting client.
 func TestEvictionsHaveTheirOwnClient(t *testing.T) {
 	evictions := make(chan string, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -395,7 +395,7 @@ func TestEvictionsHaveTheirOwnClient(t *testing.T) {
 	}
 }
 
-// newTestHandler returns a handler that knows these objects.
+// newTestHandler returns a handler with these objects in its caches.
 func newTestHandler(t *testing.T, objects ...runtime.Object) evictionHandler {
 	t.Helper()
 	newIndexer := func() cache.Indexer {

@@ -30,7 +30,7 @@ import (
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// getPodsToDelete returns as many pods as diff says, which are not more than there are.
+// getPodsToDelete returns diff pods to delete, or all pods if there are fewer.
 func (rsc *ReplicaSetController) getPodsToDelete(ctx context.Context, rs *apps.ReplicaSet, filteredPods, relatedPods []*v1.Pod, diff int) []*v1.Pod {
 	if rsc.evictions == nil || diff >= len(filteredPods) {
 		return getPodsToDelete(filteredPods, relatedPods, diff)
@@ -44,24 +44,24 @@ func (rsc *ReplicaSetController) getPodsToDelete(ctx context.Context, rs *apps.R
 	return filteredPods[:diff]
 }
 
-// evictionOrder is the order in which a scale-down takes pods while some are asked to
-// leave. In between the rules of ActivePodsWithRanks:
+// evictionOrder is the order in which a scale-down deletes pods while some are requested to leave.
+// It adds these rules to those of ActivePodsWithRanks:
 //
-//   - Pods that the Deployment lets go come first, ready or not: their replacements are
-//     available, and other pods may be such replacements.
-//   - Of two pods that are in the same phase and both ready or both not, one that is not
-//     available comes first, and then one that is asked to leave. So no scale-down takes an
-//     available pod for the reason that it is asked to leave while another one could go.
+//   - Pods that the Deployment has marked as leaving come first, ready or not: their replacements
+//     are available, and other pods may be such replacements.
+//   - Of two pods in the same phase that are both ready or both unready, an unavailable one comes
+//     first, and then a requested one. So a scale-down never prefers an available pod because of a
+//     request if another pod could be deleted.
 type evictionOrder struct {
 	controller.ActivePodsWithRanks
 	leaving   []bool
 	requested []bool
 	available []bool
-	// bare are the pods with nothing but node, phase and readiness.
+	// bare are the pods reduced to node, phase and readiness.
 	bare controller.ActivePods
 }
 
-// order returns the order of these pods, which it does not sort yet.
+// order returns the order of these pods, unsorted.
 func (e *evictions) order(now metav1.Time, rs *apps.ReplicaSet, surge deploymentutil.EvictionSurge, ranked controller.ActivePodsWithRanks) evictionOrder {
 	order := evictionOrder{ActivePodsWithRanks: ranked}
 	for _, pod := range ranked.Pods {
@@ -73,9 +73,9 @@ func (e *evictions) order(now metav1.Time, rs *apps.ReplicaSet, surge deployment
 	return order
 }
 
-// leaving returns which pods the Deployment lets go. An available one is let go only if as many
-// others are available as the Deployment wants: the replacement may have broken since it
-// decided, or its decision may be forged.
+// leaving returns which pods are marked as leaving. An available pod is only marked if enough other
+// pods are available: the replacement may have failed since the Deployment decided, or the
+// annotation may be forged.
 func (e *evictions) leaving(rs *apps.ReplicaSet, surge deploymentutil.EvictionSurge, order evictionOrder) []bool {
 	spare := int(surge.Surge) - int(*rs.Spec.Replicas)
 	for _, available := range order.available {
@@ -97,7 +97,8 @@ func (e *evictions) leaving(rs *apps.ReplicaSet, surge deploymentutil.EvictionSu
 	return leaving
 }
 
-// isRequested reports whether the pod is asked to leave, and that was not called off.
+// isRequested reports whether the pod has an eviction request that is neither canceled nor
+// completed.
 func (e *evictions) isRequested(pod *v1.Pod) bool {
 	// The name of a request is the UID of its pod.
 	request, err := e.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
@@ -108,8 +109,8 @@ func (e *evictions) isRequested(pod *v1.Pod) bool {
 	return state != evictionrequest.StateCanceled && state != evictionrequest.StateEvicted
 }
 
-// barePod returns what the first rules of ActivePods compare, so that the others find no
-// difference.
+// barePod returns the fields that the first rules of ActivePods compare, so that its other rules
+// find no difference.
 func barePod(pod *v1.Pod) *v1.Pod {
 	bare := &v1.Pod{Spec: v1.PodSpec{NodeName: pod.Spec.NodeName}, Status: v1.PodStatus{Phase: pod.Status.Phase}}
 	if podutil.IsPodReady(pod) {

@@ -39,8 +39,8 @@ import (
 
 var orderStart = metav1.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// rankedPod returns a pod that has run for an hour, ready, alone on its node. Its name is
-// its UID.
+// rankedPod returns a pod that has been running and ready for an hour, alone on its node. Its name
+// is its UID.
 func rankedPod(name string, changes ...func(*v1.Pod)) *v1.Pod {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -70,11 +70,11 @@ func readySince(pod *v1.Pod) {
 func cheapToDelete(p *v1.Pod)  { p.Annotations = map[string]string{v1.PodDeletionCost: "-9"} }
 func onSharedNode(pod *v1.Pod) { pod.Spec.NodeName = "shared" }
 
-// justReady is a pod that is ready since now.
+// justReady makes a pod ready since now.
 func justReady(pod *v1.Pod) { pod.Status.Conditions[0].LastTransitionTime = metav1.Now() }
 
-// slowly returns the ReplicaSet, whose pods are available an hour after they are ready.
-func slowly(rs *apps.ReplicaSet) *apps.ReplicaSet {
+// withMinReadySeconds sets minReadySeconds to an hour.
+func withMinReadySeconds(rs *apps.ReplicaSet) *apps.ReplicaSet {
 	rs.Spec.MinReadySeconds = 3600
 	return rs
 }
@@ -83,7 +83,7 @@ func phase(phase v1.PodPhase) func(*v1.Pod) {
 	return func(pod *v1.Pod) { pod.Status.Phase = phase }
 }
 
-// requestOf returns the request that the pod leaves.
+// requestOf returns the eviction request for a pod.
 func requestOf(pod string, conditions ...coordinationv1alpha1.EvictionRequestConditionType) *coordinationv1alpha1.EvictionRequest {
 	request := &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: pod},
@@ -103,23 +103,23 @@ const (
 	blocked  = coordinationv1alpha1.EvictionRequestConditionBlocked
 )
 
-// letting returns a ReplicaSet of which the Deployment lets these pods go.
-func letting(leaving ...types.UID) *apps.ReplicaSet {
+// withLeaving returns a ReplicaSet that lists these pods as leaving.
+func withLeaving(leaving ...types.UID) *apps.ReplicaSet {
 	return newReplicaSetOf(func(rs *apps.ReplicaSet) {
 		deploymentutil.SetEvictionSurge(rs, deploymentutil.EvictionSurge{Of: *rs.Spec.Replicas, Leaving: leaving})
 	})
 }
 
-// A scale-down takes the first pod of each pair, whatever else speaks for the second.
+// A scale-down deletes the first pod of each pair, whatever other rules prefer the second.
 func TestScaleDownOrder(t *testing.T) {
 	const a, b = "a", "b"
 	tests := map[string]struct {
 		first, second *v1.Pod
 		requests      []*coordinationv1alpha1.EvictionRequest
 		rs            *apps.ReplicaSet
-		// related shares a node with the pods that are on the shared one.
+		// related are other pods, for the ranks by node.
 		related []*v1.Pod
-		// unknown means that no requests are known yet.
+		// unknown means that the requests have not synced.
 		unknown bool
 	}{
 		"not assigned before requested": {
@@ -186,69 +186,69 @@ func TestScaleDownOrder(t *testing.T) {
 			first: rankedPod(a, younger), second: rankedPod(b, func(pod *v1.Pod) { pod.UID = "b2" }), requests: requests(requestOf(b)),
 		},
 		"leaving before not assigned": {
-			first: rankedPod(a), second: rankedPod(b, unassigned), requests: requests(requestOf(a)), rs: letting(a),
+			first: rankedPod(a), second: rankedPod(b, unassigned), requests: requests(requestOf(a)), rs: withLeaving(a),
 		},
 		"leaving before pending": {
-			first: rankedPod(a), second: rankedPod(b, phase(v1.PodPending)), requests: requests(requestOf(a)), rs: letting(a),
+			first: rankedPod(a), second: rankedPod(b, phase(v1.PodPending)), requests: requests(requestOf(a)), rs: withLeaving(a),
 		},
 		"not ready before leaving, where no other is available": {
-			first: rankedPod(a, notReady), second: rankedPod(b), requests: requests(requestOf(b)), rs: letting(b),
+			first: rankedPod(a, notReady), second: rankedPod(b), requests: requests(requestOf(b)), rs: withLeaving(b),
 		},
 		"not available before leaving, where no other is available": {
-			first: rankedPod(a, justReady), second: rankedPod(b), requests: requests(requestOf(b)), rs: slowly(letting(b)),
+			first: rankedPod(a, justReady), second: rankedPod(b), requests: requests(requestOf(b)), rs: withMinReadySeconds(withLeaving(b)),
 		},
 		"leaving and broken before not assigned": {
-			first: rankedPod(a, notReady), second: rankedPod(b, unassigned, notReady), requests: requests(requestOf(a)), rs: letting(a),
+			first: rankedPod(a, notReady), second: rankedPod(b, unassigned, notReady), requests: requests(requestOf(a)), rs: withLeaving(a),
 		},
 		"not available before requested": {
-			first: rankedPod(a, justReady), second: rankedPod(b), requests: requests(requestOf(b)), rs: slowly(newReplicaSetOf()),
+			first: rankedPod(a, justReady), second: rankedPod(b), requests: requests(requestOf(b)), rs: withMinReadySeconds(newReplicaSetOf()),
 		},
 		"not available before requested, also where that is cheap to delete": {
-			first: rankedPod(a, justReady), second: rankedPod(b, cheapToDelete), requests: requests(requestOf(b)), rs: slowly(newReplicaSetOf()),
+			first: rankedPod(a, justReady), second: rankedPod(b, cheapToDelete), requests: requests(requestOf(b)), rs: withMinReadySeconds(newReplicaSetOf()),
 		},
 		"not available and requested before not available": {
-			first: rankedPod(a, justReady), second: rankedPod(b, justReady, younger), requests: requests(requestOf(a)), rs: slowly(newReplicaSetOf()),
+			first: rankedPod(a, justReady), second: rankedPod(b, justReady, younger), requests: requests(requestOf(a)), rs: withMinReadySeconds(newReplicaSetOf()),
 		},
 		"available for as long as it must, and requested": {
 			first: rankedPod(a), second: rankedPod(b, justReady), requests: requests(requestOf(a)),
 		},
 		"not ready before not available": {
-			first: rankedPod(a, notReady), second: rankedPod(b, justReady), requests: requests(requestOf(b)), rs: slowly(newReplicaSetOf()),
+			first: rankedPod(a, notReady), second: rankedPod(b, justReady), requests: requests(requestOf(b)), rs: withMinReadySeconds(newReplicaSetOf()),
 		},
 		"leaving before requested": {
-			first: rankedPod(a), second: rankedPod(b, younger), requests: requests(requestOf(a), requestOf(b)), rs: letting(a),
+			first: rankedPod(a), second: rankedPod(b, younger), requests: requests(requestOf(a), requestOf(b)), rs: withLeaving(a),
 		},
 		"requested and not ready before leaving, where no other is available": {
-			first: rankedPod(a, notReady), second: rankedPod(b), requests: requests(requestOf(a), requestOf(b)), rs: letting(b),
+			first: rankedPod(a, notReady), second: rankedPod(b), requests: requests(requestOf(a), requestOf(b)), rs: withLeaving(b),
 		},
 		"of two leaving the one that is not ready": {
-			first: rankedPod(a, notReady), second: rankedPod(b, younger), requests: requests(requestOf(a), requestOf(b)), rs: letting(b, a),
+			first: rankedPod(a, notReady), second: rankedPod(b, younger), requests: requests(requestOf(a), requestOf(b)), rs: withLeaving(b, a),
 		},
 		"younger before leaving without a request": {
-			first: rankedPod(a, younger), second: rankedPod(b), rs: letting(b),
+			first: rankedPod(a, younger), second: rankedPod(b), rs: withLeaving(b),
 		},
 		"younger before leaving and canceled": {
-			first: rankedPod(a, younger), second: rankedPod(b), requests: requests(requestOf(b, canceled)), rs: letting(b),
+			first: rankedPod(a, younger), second: rankedPod(b), requests: requests(requestOf(b, canceled)), rs: withLeaving(b),
 		},
 		"younger before leaving and evicted": {
-			first: rankedPod(a, younger), second: rankedPod(b), requests: requests(requestOf(b, evicted)), rs: letting(b),
+			first: rankedPod(a, younger), second: rankedPod(b), requests: requests(requestOf(b, evicted)), rs: withLeaving(b),
 		},
-		"not assigned before leaving, when somebody else has scaled": {
+		"not assigned before leaving, after another client has scaled": {
 			first: rankedPod(a, unassigned), second: rankedPod(b), requests: requests(requestOf(b)),
 			rs: func() *apps.ReplicaSet {
-				rs := letting(b)
+				rs := withLeaving(b)
 				rs.Spec.Replicas = ptr.To(*rs.Spec.Replicas + 1)
 				return rs
 			}(),
 		},
-		"not assigned before leaving by an annotation that cannot be read": {
+		"not assigned before leaving by an invalid annotation": {
 			first: rankedPod(a, unassigned), second: rankedPod(b), requests: requests(requestOf(b)),
 			rs: newReplicaSetOf(func(rs *apps.ReplicaSet) {
 				rs.Annotations = map[string]string{deploymentutil.EvictionSurgeAnnotation: `{"of":1,"leaving":["b"]`}
 			}),
 		},
 		"leaving before not assigned, while requests are unknown": {
-			first: rankedPod(a), second: rankedPod(b, unassigned), rs: letting(a), unknown: true,
+			first: rankedPod(a), second: rankedPod(b, unassigned), rs: withLeaving(a), unknown: true,
 		},
 	}
 	for name, test := range tests {
@@ -286,7 +286,8 @@ func names(pods []*v1.Pod) []string {
 	return names
 }
 
-// randomPods returns pods that differ in whatever the order looks at, and often do not.
+// randomPods returns pods that often differ in the fields that the order compares, and often do
+// not.
 func randomPods(random *rand.Rand, count int) []*v1.Pod {
 	changes := []func(*v1.Pod){
 		unassigned, notReady, restarted, younger, readySince, cheapToDelete, onSharedNode,
@@ -305,7 +306,7 @@ func randomPods(random *rand.Rand, count int) []*v1.Pod {
 	return pods
 }
 
-// Where there are no requests, pods go in the order in which they always went.
+// Without requests, pods are deleted in upstream's order.
 func TestScaleDownOrderWithoutRequests(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, setUp := range map[string]func(*testing.T, *evictionFixture){
@@ -327,7 +328,7 @@ func TestScaleDownOrderWithoutRequests(t *testing.T) {
 				pods := randomPods(random, 12)
 				for diff := range len(pods) + 1 {
 					want := getPodsToDelete(slices.Clone(pods), pods, diff)
-					got := f.rsc.getPodsToDelete(f.ctx, letting("pod-03", "pod-05"), slices.Clone(pods), pods, diff)
+					got := f.rsc.getPodsToDelete(f.ctx, withLeaving("pod-03", "pod-05"), slices.Clone(pods), pods, diff)
 					if diff := cmp.Diff(names(want), names(got)); diff != "" {
 						t.Fatalf("deletes (-want +got):\n%s", diff)
 					}
@@ -337,7 +338,7 @@ func TestScaleDownOrderWithoutRequests(t *testing.T) {
 	}
 }
 
-// Sorting needs a strict weak order, and takes whatever follows if it is none.
+// Sorting requires a strict weak order, and does not check that it has one.
 func TestScaleDownOrderIsStrictAndWeak(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
@@ -354,12 +355,12 @@ func TestScaleDownOrderIsStrictAndWeak(t *testing.T) {
 				leaving = append(leaving, pod.UID)
 			}
 		}
-		rs := letting(leaving...)
-		rs.Spec.MinReadySeconds = 5400 // So that those with readySince are not available.
+		rs := withLeaving(leaving...)
+		rs.Spec.MinReadySeconds = 5400 // Pods with readySince are unavailable.
 		newOrder := func() evictionOrder {
 			ranked := getPodsRankedByRelatedPodsOnSameNode(slices.Clone(pods), pods)
-			// With a time, upstream compares ages by their magnitude, and those of the same
-			// magnitude by UID before it comes to restarts. That alone is no order.
+			// With a time, upstream compares ages by their magnitude, and then, before restarts,
+			// those of the same magnitude by UID. That is not a strict weak order.
 			ranked.Now = metav1.Time{}
 			return f.rsc.evictions.order(metav1.NewTime(orderStart.Add(2*time.Hour)), rs, f.rsc.surgeOf(f.ctx, rs), ranked)
 		}
@@ -398,8 +399,8 @@ func expectStrictWeakOrder(t *testing.T, order sort.Interface) {
 	}
 }
 
-// As many pods are let go as are available beyond those that are to be, in the order of the
-// record, and not for what it says twice.
+// Pods are marked as leaving while enough others are available, in the order of the record.
+// Duplicates in the record have no effect.
 func TestLeavingIsBounded(t *testing.T) {
 	f := newEvictionFixture(t)
 	f.intercept(t)
@@ -412,11 +413,11 @@ func TestLeavingIsBounded(t *testing.T) {
 		wanted, extra int32
 		want          []bool
 	}{
-		"two wanted":                               {wanted: 2, want: []bool{false, true, true, false, false}},
-		"two wanted, one that starts is extra":     {wanted: 2, extra: 1, want: []bool{false, true, true, false, false}},
-		"as many as are available":                 {wanted: 4, want: []bool{false, false, false, false, false}},
-		"one less":                                 {wanted: 3, want: []bool{false, false, true, false, false}},
-		"one less, where more is said to be extra": {wanted: 3, extra: 2, want: []bool{false, false, true, false, false}},
+		"two wanted":                        {wanted: 2, want: []bool{false, true, true, false, false}},
+		"two wanted, one extra that starts": {wanted: 2, extra: 1, want: []bool{false, true, true, false, false}},
+		"as many as are available":          {wanted: 4, want: []bool{false, false, false, false, false}},
+		"one less":                          {wanted: 3, want: []bool{false, false, true, false, false}},
+		"one less, with a forged number of extra ones": {wanted: 3, extra: 2, want: []bool{false, false, true, false, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rs := surging(test.wanted, test.extra, func(rs *apps.ReplicaSet) {
@@ -426,11 +427,11 @@ func TestLeavingIsBounded(t *testing.T) {
 			f.cached(t, newDeployment(intstr.FromInt32(1), func(d *apps.Deployment) { d.Spec.Replicas = &test.wanted }), rs)
 			order := f.rsc.evictions.order(metav1.Now(), rs, f.rsc.surgeOf(f.ctx, rs), getPodsRankedByRelatedPodsOnSameNode(pods, nil))
 			if diff := cmp.Diff(test.want, order.leaving); diff != "" {
-				t.Errorf("unexpected pods are let go (-want +got):\n%s", diff)
+				t.Errorf("unexpected leaving pods (-want +got):\n%s", diff)
 			}
 		})
 	}
-	t.Run("a Deployment that has no more than it wants", func(t *testing.T) {
+	t.Run("a Deployment without extra replicas", func(t *testing.T) {
 		rs := surging(1, 2, func(rs *apps.ReplicaSet) {
 			*rs.Spec.Replicas = 1
 			deploymentutil.SetEvictionSurge(rs, deploymentutil.EvictionSurge{Surge: 3, Leaving: []types.UID{"c"}})
@@ -438,12 +439,12 @@ func TestLeavingIsBounded(t *testing.T) {
 		f.cached(t, newDeployment(intstr.FromInt32(1), func(d *apps.Deployment) { d.Spec.Replicas = ptr.To[int32](4) }), rs)
 		order := f.rsc.evictions.order(metav1.Now(), rs, f.rsc.surgeOf(f.ctx, rs), getPodsRankedByRelatedPodsOnSameNode(pods, nil))
 		if slices.Contains(order.leaving, true) {
-			t.Errorf("pods are let go for a forged surge: %v", order.leaving)
+			t.Errorf("pods leave for a forged surge: %v", order.leaving)
 		}
 	})
 }
 
-// Ages of deleted pods are counted as they always were.
+// The metric of the ages of deleted pods is recorded as in upstream.
 func TestScaleDownIsMeasured(t *testing.T) {
 	f := newEvictionFixture(t)
 	f.intercept(t)

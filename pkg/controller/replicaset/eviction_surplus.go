@@ -29,49 +29,49 @@ import (
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// surplusRecheck is how soon a ReplicaSet is synced again that has left out a pod. Usually its
-// Deployment makes it smaller long before.
+// surplusRecheck is how soon a ReplicaSet is synced again after a pod was not created. Usually the
+// Deployment scales it down long before.
 const surplusRecheck = 5 * time.Second
 
-// surplus returns how many of these pods are more than the ReplicaSet should have, or less
-// than nothing where pods are missing.
+// surplus returns by how many the pods exceed the replicas of the ReplicaSet. It is negative if
+// pods are missing.
 //
-// A pod that is extra is there for one that is asked to leave. When that has gone, by an
-// eviction or in another way, its replacement is there, or on its way. The Deployment takes
-// the extra replica back a moment later, so that no pod is created in between for nothing.
+// An extra replica exists for a pod that should leave. When that pod has left, by an eviction or
+// otherwise, its replacement exists or is being created. Until the Deployment removes the extra
+// replica a moment later, no pod is created for it.
 func (rsc *ReplicaSetController) surplus(ctx context.Context, activePods []*v1.Pod, rs *apps.ReplicaSet) int {
 	diff := len(activePods) - int(*rs.Spec.Replicas)
 	if rsc.evictions == nil || diff >= 0 {
 		return diff
 	}
-	needless := rsc.needlessReplicas(ctx, activePods, rs)
-	if needless == 0 {
+	unneeded := rsc.unneededReplicas(ctx, activePods, rs)
+	if unneeded == 0 {
 		return diff
 	}
 	if key, err := controller.KeyFunc(rs); err == nil {
 		rsc.queue.AddAfter(key, surplusRecheck)
 	}
-	return min(diff+needless, 0)
+	return min(diff+unneeded, 0)
 }
 
-// needlessReplicas returns how many replicas are extra although no pod is to leave for them.
-func (rsc *ReplicaSetController) needlessReplicas(ctx context.Context, activePods []*v1.Pod, rs *apps.ReplicaSet) int {
+// unneededReplicas returns the number of extra replicas without a pod that should leave.
+func (rsc *ReplicaSetController) unneededReplicas(ctx context.Context, activePods []*v1.Pod, rs *apps.ReplicaSet) int {
 	if _, recorded := rs.Annotations[deploymentutil.EvictionSurgeAnnotation]; !recorded || !rsc.evictions.requestsSynced() {
 		return 0
 	}
 	surge := rsc.surgeOf(ctx, rs)
-	needless := int(surge.Surge)
+	unneeded := int(surge.Surge)
 	for _, pod := range activePods {
 		if rsc.evictions.isRequested(pod) {
-			needless--
+			unneeded--
 		}
 	}
-	return max(needless, 0)
+	return max(unneeded, 0)
 }
 
-// surgeOf returns the surge of a ReplicaSet, which is at most what its Deployment has beyond its
-// size. An annotation that cannot be read has no effect: the Deployment controller, which writes
-// it, says what is wrong.
+// surgeOf returns the surge of a ReplicaSet, limited to the replicas that its Deployment has beyond
+// its size. An invalid annotation has no effect. The Deployment controller, which writes it,
+// reports the error.
 func (rsc *ReplicaSetController) surgeOf(ctx context.Context, rs *apps.ReplicaSet) deploymentutil.EvictionSurge {
 	beyond := 0
 	if deployment := deploymentOf(rsc.evictions.deploymentLister, rs); deployment != nil {
@@ -89,7 +89,7 @@ func deploymentOf(lister appslisters.DeploymentLister, rs *apps.ReplicaSet) *app
 	}
 	deployment, err := lister.Deployments(rs.Namespace).Get(ref.Name)
 	if err != nil || deployment.UID != ref.UID {
-		return nil // It is gone, and another one may have its name.
+		return nil // Deleted, and possibly recreated.
 	}
 	return deployment
 }

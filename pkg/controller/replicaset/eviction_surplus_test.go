@@ -31,7 +31,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// surging returns a ReplicaSet with so many replicas, some of them extra.
+// surging returns a ReplicaSet with this many wanted and extra replicas.
 func surging(wanted, surge int32, changes ...func(*apps.ReplicaSet)) *apps.ReplicaSet {
 	return newReplicaSetOf(append([]func(*apps.ReplicaSet){func(rs *apps.ReplicaSet) {
 		rs.Spec.Replicas = ptr.To(wanted)
@@ -40,8 +40,8 @@ func surging(wanted, surge int32, changes ...func(*apps.ReplicaSet)) *apps.Repli
 	}}, changes...)...)
 }
 
-// No pod is created in the place of an extra one that no pod is to leave for any more. How many
-// are missing otherwise, and how many are too many, is as ever.
+// No pod is created for an extra replica without a pod that should leave. The other missing pods,
+// and the surplus ones, are counted as usual.
 func TestSurplus(t *testing.T) {
 	two := func(d *apps.Deployment) { d.Spec.Replicas = ptr.To[int32](2) }
 	pods := func(names ...string) []*v1.Pod {
@@ -66,25 +66,25 @@ func TestSurplus(t *testing.T) {
 		off        bool
 		want       int
 	}{
-		"nothing is extra":                               {rs: surging(2, 0), pods: pods("a"), want: -1},
-		"too many":                                       {rs: surging(2, 0), pods: pods("a", "b", "c"), want: 1},
-		"the pod is to leave":                            {rs: surging(2, 1), pods: pods("a", "b"), requests: []string{"a"}, want: -1},
-		"it has gone":                                    {rs: surging(2, 1), pods: pods("b", "c"), want: 0},
-		"it has gone, and another one":                   {rs: surging(2, 1), pods: pods("c"), want: -1},
-		"one of two has gone":                            {rs: surging(2, 2), pods: pods("a", "c"), requests: []string{"a"}, want: -1},
-		"both are to leave":                              {rs: surging(2, 2), pods: pods("a", "b"), requests: []string{"a", "b"}, want: -2},
-		"more are to leave than are extra":               {rs: surging(2, 1), pods: pods("a", "b"), requests: []string{"a", "b"}, want: -1},
-		"all have gone":                                  {rs: surging(2, 2), pods: pods("c", "d"), want: 0},
-		"more than wanted are there":                     {rs: surging(2, 2), pods: pods("b", "c", "d"), want: 0},
-		"more than asked are there: none is deleted":     {rs: surging(2, 1), pods: pods("b", "c", "d"), want: 0},
-		"a pod is to leave and more than enough go":      {rs: surging(2, 1), pods: pods("a", "b", "c", "d"), requests: []string{"a"}, want: 1},
-		"requests are not known":                         {rs: surging(2, 1), pods: pods("b", "c"), unknown: true, want: -1},
-		"does not take part in evictions":                {rs: surging(2, 1), pods: pods("b", "c"), off: true, want: -1},
-		"the Deployment wants more by now":               {deployment: newDeployment(intstr.FromInt32(1), func(d *apps.Deployment) { d.Spec.Replicas = ptr.To[int32](3) }), rs: surging(2, 1), pods: pods("b", "c"), want: -1},
-		"the Deployment wants more, another has as many": {deployment: newDeployment(intstr.FromInt32(1), func(d *apps.Deployment) { d.Spec.Replicas = ptr.To[int32](3) }), rs: surging(2, 1), others: []*apps.ReplicaSet{other(1)}, pods: pods("b", "c"), want: 0},
-		"another Deployment has the name":                {deployment: newDeployment(intstr.FromInt32(1), two, func(d *apps.Deployment) { d.UID = "d1" }), rs: surging(2, 1), pods: pods("b", "c"), want: -1},
-		"it belongs to nobody":                           {rs: surging(2, 1, ownedBy()), pods: pods("b", "c"), want: -1},
-		"everything is said to be extra": {rs: newReplicaSetOf(func(rs *apps.ReplicaSet) {
+		"no extra replica":                                     {rs: surging(2, 0), pods: pods("a"), want: -1},
+		"too many":                                             {rs: surging(2, 0), pods: pods("a", "b", "c"), want: 1},
+		"the pod should leave":                                 {rs: surging(2, 1), pods: pods("a", "b"), requests: []string{"a"}, want: -1},
+		"it has left":                                          {rs: surging(2, 1), pods: pods("b", "c"), want: 0},
+		"it has left, and another one":                         {rs: surging(2, 1), pods: pods("c"), want: -1},
+		"one of two has left":                                  {rs: surging(2, 2), pods: pods("a", "c"), requests: []string{"a"}, want: -1},
+		"both should leave":                                    {rs: surging(2, 2), pods: pods("a", "b"), requests: []string{"a", "b"}, want: -2},
+		"more should leave than are extra":                     {rs: surging(2, 1), pods: pods("a", "b"), requests: []string{"a", "b"}, want: -1},
+		"all have left":                                        {rs: surging(2, 2), pods: pods("c", "d"), want: 0},
+		"more than wanted exist":                               {rs: surging(2, 2), pods: pods("b", "c", "d"), want: 0},
+		"more than requested exist: none is deleted":           {rs: surging(2, 1), pods: pods("b", "c", "d"), want: 0},
+		"a pod should leave, surplus is deleted":               {rs: surging(2, 1), pods: pods("a", "b", "c", "d"), requests: []string{"a"}, want: 1},
+		"requests are not known":                               {rs: surging(2, 1), pods: pods("b", "c"), unknown: true, want: -1},
+		"does not take part in evictions":                      {rs: surging(2, 1), pods: pods("b", "c"), off: true, want: -1},
+		"the Deployment was scaled up":                         {deployment: newDeployment(intstr.FromInt32(1), func(d *apps.Deployment) { d.Spec.Replicas = ptr.To[int32](3) }), rs: surging(2, 1), pods: pods("b", "c"), want: -1},
+		"the Deployment was scaled up, another ReplicaSet too": {deployment: newDeployment(intstr.FromInt32(1), func(d *apps.Deployment) { d.Spec.Replicas = ptr.To[int32](3) }), rs: surging(2, 1), others: []*apps.ReplicaSet{other(1)}, pods: pods("b", "c"), want: 0},
+		"another Deployment has the name":                      {deployment: newDeployment(intstr.FromInt32(1), two, func(d *apps.Deployment) { d.UID = "d1" }), rs: surging(2, 1), pods: pods("b", "c"), want: -1},
+		"no Deployment controls it":                            {rs: surging(2, 1, ownedBy()), pods: pods("b", "c"), want: -1},
+		"forged: all replicas are extra": {rs: newReplicaSetOf(func(rs *apps.ReplicaSet) {
 			rs.Spec.Replicas = ptr.To[int32](2)
 			rs.Annotations = map[string]string{deploymentutil.EvictionSurgeAnnotation: `{"surge":2,"of":2,"desired":-1}`}
 		}), want: -2},
@@ -112,7 +112,7 @@ func TestSurplus(t *testing.T) {
 			if got != test.want {
 				t.Errorf("got %d, want %d", got, test.want)
 			}
-			// What is left out is looked at again, without an event.
+			// A ReplicaSet with an omitted pod is synced again without an event.
 			var delayed []string
 			if leftOut := got != len(test.pods)-int(*test.rs.Spec.Replicas); leftOut {
 				delayed = []string{"default/web-1 after 5s"}
@@ -134,14 +134,14 @@ func (q *delayedQueue) AddAfter(key string, after time.Duration) {
 	q.delayed = append(q.delayed, fmt.Sprintf("%s after %v", key, after))
 }
 
-// The sync asks surplus before it creates pods.
-func TestNoNeedlessPods(t *testing.T) {
+// The sync calls surplus before it creates pods.
+func TestNoUnneededPods(t *testing.T) {
 	for name, test := range map[string]struct {
 		requested bool
 		want      int
 	}{
-		"the pod is to leave": {requested: true, want: 1},
-		"it has gone":         {want: 0},
+		"the pod should leave": {requested: true, want: 1},
+		"it has left":          {want: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newEvictionFixture(t)
@@ -164,17 +164,18 @@ func TestNoNeedlessPods(t *testing.T) {
 	}
 }
 
-// The sync asks ours which pods to delete: the replacement is ready, but not available yet.
+// The sync deletes pods in the order for evictions: the replacement is ready, but not available
+// yet.
 func TestSyncDeletesInOurOrder(t *testing.T) {
 	f := newEvictionFixture(t)
 	recorder := &recordingPodControl{}
 	f.rsc.podControl = recorder
 	f.intercept(t)
 	f.rsc.evictions.requestsSynced = func() bool { return true }
-	rs := slowly(newReplicaSetOf())
+	rs := withMinReadySeconds(newReplicaSetOf())
 	f.cached(t, newDeployment(intstr.FromInt32(1)), rs, requestOf("a"))
-	dear := func(pod *v1.Pod) { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.PodDeletionCost, "9") }
-	if err := f.rsc.manageReplicas(f.ctx, []*v1.Pod{rankedPod("a"), rankedPod("replacement", justReady, dear)}, rs); err != nil {
+	expensive := func(pod *v1.Pod) { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.PodDeletionCost, "9") }
+	if err := f.rsc.manageReplicas(f.ctx, []*v1.Pod{rankedPod("a"), rankedPod("replacement", justReady, expensive)}, rs); err != nil {
 		t.Fatal(err)
 	}
 	if len(recorder.deletions) != 1 || recorder.deletions[0] != "replacement" {

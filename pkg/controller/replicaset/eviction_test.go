@@ -49,7 +49,7 @@ func newEvictionFixture(t *testing.T, objects ...runtime.Object) *evictionFixtur
 	return &evictionFixture{ctx: ctx, client: client, factory: factory, rsc: rsc}
 }
 
-// intercept is what the controller manager does while the gate is on.
+// intercept sets up the controller like the controller manager with the gate on.
 func (f *evictionFixture) intercept(t *testing.T) {
 	t.Helper()
 	run, err := f.rsc.InterceptEvictions(f.client, f.client, f.factory.Apps().V1().Deployments(),
@@ -60,7 +60,7 @@ func (f *evictionFixture) intercept(t *testing.T) {
 	f.run = run
 }
 
-// cached puts objects into the caches. Those must not run.
+// cached adds objects to the caches. The informers must not run.
 func (f *evictionFixture) cached(t *testing.T, objects ...runtime.Object) {
 	t.Helper()
 	for _, object := range objects {
@@ -77,7 +77,7 @@ func (f *evictionFixture) cached(t *testing.T, objects ...runtime.Object) {
 		case *policyv1.PodDisruptionBudget:
 			informer = f.factory.Policy().V1().PodDisruptionBudgets().Informer()
 		default:
-			t.Fatalf("there is no cache of %T", object)
+			t.Fatalf("no cache for %T", object)
 		}
 		if err := informer.GetIndexer().Add(object); err != nil {
 			t.Fatalf("caching %T: %v", object, err)
