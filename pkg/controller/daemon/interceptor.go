@@ -50,41 +50,41 @@ import (
 
 // Reasons for DaemonSet events
 const (
-	// MaintenanceDeleteReason is added to an event when a pod of a DaemonSet is deleted for
-	// the maintenance of its node.
+	// MaintenanceDeleteReason is added to an event when a pod of a DaemonSet is deleted for the
+	// maintenance of its node.
 	MaintenanceDeleteReason = "DeletedForMaintenance"
-	// FailedMaintenanceDeleteReason is added to an event when that has failed.
+	// FailedMaintenanceDeleteReason is added to an event when such a deletion fails.
 	FailedMaintenanceDeleteReason = "FailedMaintenanceDelete"
 )
 
 const (
-	// maxTurns is how many pods may be on their way out at the same time. Each only waits
-	// for its kubelet, so none should have to wait for another: it is more than the pods
-	// of DaemonSets in the largest clusters. Calls are paced by the limits of the client.
+	// maxTurns limits the number of pods that terminate at the same time. A turn only waits for the
+	// kubelet, so none should have to wait for another: it exceeds the number of pods of DaemonSets
+	// in the largest clusters. The rate limit of the client limits the calls.
 	maxTurns = 1000000
 
-	// maxNamedMaintenances and maxReasonLength keep messages readable.
+	// maxNamedMaintenances and maxReasonLength limit the length of messages.
 	maxNamedMaintenances = 3
 	maxReasonLength      = 200
 )
 
-// Interceptor ends pods of DaemonSets when an EvictionRequest asks for it and the pod is
-// within the drain targets of its node: nothing else but a maintenance takes them off.
-// Outside of the targets it does not even report. A request for such a pod should not
-// exist, and an answer would encourage it.
+// Interceptor terminates a pod of a DaemonSet when it has an EvictionRequest and is within the
+// drain targets of its node: only a maintenance removes such pods. Outside the targets it does not
+// even report, because a request for such a pod should not exist, and a response would encourage
+// it.
 type Interceptor struct {
 	dsc               *DaemonSetsController
 	client            clientset.Interface
 	maintenanceLister coordinationlisters.NodeMaintenanceLister
 	interceptor       *evictionrequest.Interceptor
-	ends              podEnds
+	waiters           podWaiters
 	clock             clock.PassiveClock
 	cachesSynced      []cache.InformerSynced
 }
 
-// NewInterceptor returns the interceptor for the pods of the DaemonSet controller, which
-// from then on respects the drain targets of nodes. It must be called before the
-// controller runs. The client needs the rights of an interceptor, and to delete pods.
+// NewInterceptor returns the interceptor for the pods of the DaemonSet controller, and makes the
+// controller respect the drain targets of nodes. It must be called before the controller runs. The
+// client needs the permissions of an interceptor, and the permission to delete pods.
 func NewInterceptor(
 	dsc *DaemonSetsController,
 	maintenanceInformer coordinationinformers.NodeMaintenanceInformer,
@@ -99,7 +99,7 @@ func NewInterceptor(
 		dsc:               dsc,
 		client:            client,
 		maintenanceLister: maintenanceInformer.Lister(),
-		ends:              podEnds{awaited: map[types.UID]chan struct{}{}},
+		waiters:           podWaiters{awaited: map[types.UID]chan struct{}{}},
 		clock:             clock.RealClock{},
 		cachesSynced: []cache.InformerSynced{
 			maintenanceInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced, podInformer.Informer().HasSynced,
@@ -123,12 +123,12 @@ func NewInterceptor(
 	dsc.podControl = interceptedPodControl{dsc.podControl, evictioninterceptor.NewCreator(i.clock)}
 	dsc.priorityClassLister = classInformer.Lister()
 	nodesSynced, classesSynced := dsc.nodeStoreSynced, classInformer.Informer().HasSynced
-	// Without the classes, the controller would take every priority for unknown.
+	// Without the priority classes, the controller would consider every priority unknown.
 	dsc.nodeStoreSynced = func() bool { return nodesSynced() && classesSynced() }
 	return i, nil
 }
 
-// Run takes part in evictions until the context ends.
+// Run runs the interceptor until the context is canceled.
 func (i *Interceptor) Run(ctx context.Context) {
 	if !cache.WaitForNamedCacheSyncWithContext(ctx, i.cachesSynced...) {
 		return
@@ -138,8 +138,8 @@ func (i *Interceptor) Run(ctx context.Context) {
 	}
 }
 
-// addEventHandlers has requests looked at again when something else than the request
-// changes whether the pod is within the drain targets of its node.
+// addEventHandlers reconsiders requests on changes, other than of the request, that affect whether
+// the pod is within the drain targets of its node.
 func (i *Interceptor) addEventHandlers(nodes, pods cache.SharedIndexInformer) error {
 	if _, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { i.reconsiderNode(obj.(*v1.Node)) },
@@ -166,7 +166,7 @@ func (i *Interceptor) addEventHandlers(nodes, pods cache.SharedIndexInformer) er
 	return nil
 }
 
-// reconsiderNode looks at the pods of one node, and only at what the targets take there.
+// reconsiderNode reconsiders the requests of the pods of a node that its targets match.
 func (i *Interceptor) reconsiderNode(node *v1.Node) {
 	targets := daemonSetTargets(node)
 	if targets.IsEmpty() {
@@ -190,10 +190,10 @@ func (i *Interceptor) reconsider(pod *v1.Pod) {
 
 func (i *Interceptor) podChanged(old, pod *v1.Pod) {
 	if old.UID != pod.UID {
-		i.ends.tell(old.UID)
+		i.waiters.notify(old.UID)
 	}
 	if !maintenance.IsLeft(pod) {
-		i.ends.tell(pod.UID)
+		i.waiters.notify(pod.UID)
 	}
 	if changesInterception(old, pod) {
 		i.reconsider(pod)
@@ -205,18 +205,18 @@ func (i *Interceptor) podDeleted(obj any) {
 		obj = unknown.Obj
 	}
 	if pod, ok := obj.(*v1.Pod); ok {
-		i.ends.tell(pod.UID)
+		i.waiters.notify(pod.UID)
 	}
 }
 
-// accept tells whether to act on a request. It is also asked about pods that belong to no
-// DaemonSet, such as one whose DaemonSet was deleted without it: handle passes these on.
+// accept reports whether to act on a request. It also accepts pods that belong to no DaemonSet, for
+// example orphaned ones: handle declines these.
 func (i *Interceptor) accept(request *coordinationv1alpha1.EvictionRequest) bool {
 	pod := i.livePod(request)
 	return pod != nil && (maintenance.PodTypeOf(pod) != v1.PodTypeDaemonSet || i.isDrained(pod))
 }
 
-// livePod returns the pod that the request is about, or nil if it is gone or has ended.
+// livePod returns the target of the request, or nil if it is gone or has finished.
 func (i *Interceptor) livePod(request *coordinationv1alpha1.EvictionRequest) *v1.Pod {
 	target := request.Spec.Target.Pod
 	if target == nil {
@@ -229,7 +229,7 @@ func (i *Interceptor) livePod(request *coordinationv1alpha1.EvictionRequest) *v1
 	return pod
 }
 
-// isDrained tells whether the pod of a DaemonSet is within the drain targets of its node.
+// isDrained reports whether the pod of a DaemonSet is within the drain targets of its node.
 func (i *Interceptor) isDrained(pod *v1.Pod) bool {
 	if pod.Spec.NodeName == "" {
 		return false
@@ -238,11 +238,11 @@ func (i *Interceptor) isDrained(pod *v1.Pod) bool {
 	return err == nil && daemonSetTargets(node).Take(pod)
 }
 
-// handle deletes the pod and waits for its end.
+// handle deletes the pod and waits until it has terminated.
 func (i *Interceptor) handle(ctx context.Context, turn *evictionrequest.Turn) error {
 	target := turn.Request().Spec.Target.Pod
-	// Before the pod is looked up, so that its end cannot be missed in between.
-	ended, forget := i.ends.await(types.UID(target.UID))
+	// Before the pod is read, so that its termination cannot be missed in between.
+	ended, forget := i.waiters.await(types.UID(target.UID))
 	defer forget()
 	pod := i.livePod(turn.Request())
 	if pod == nil {
@@ -253,7 +253,7 @@ func (i *Interceptor) handle(ctx context.Context, turn *evictionrequest.Turn) er
 	}
 	cause, daemonSet := i.cause(pod.Spec.NodeName), metav1.GetControllerOf(pod).Name
 	turn.SetMessage(fmt.Sprintf("DaemonSet %s terminates the pod for %s.", daemonSet, cause))
-	turn.SetExpectedFinishTime(i.expectedEnd(pod))
+	turn.SetExpectedFinishTime(i.expectedFinishTime(pod))
 	if pod.DeletionTimestamp == nil {
 		gone, err := i.delete(ctx, pod, cause)
 		if err != nil {
@@ -272,8 +272,9 @@ func (i *Interceptor) handle(ctx context.Context, turn *evictionrequest.Turn) er
 	}
 }
 
-// expectedEnd is when the grace period of the pod ends, if it is deleted now or was before.
-func (i *Interceptor) expectedEnd(pod *v1.Pod) time.Time {
+// expectedFinishTime returns the end of the grace period of a pod that is deleted now or was
+// before.
+func (i *Interceptor) expectedFinishTime(pod *v1.Pod) time.Time {
 	if pod.DeletionTimestamp != nil {
 		return pod.DeletionTimestamp.Time
 	}
@@ -284,14 +285,14 @@ func (i *Interceptor) expectedEnd(pod *v1.Pod) time.Time {
 	return i.clock.Now().Add(time.Duration(grace) * time.Second)
 }
 
-// delete deletes the pod, and tells whether it was gone already.
+// delete deletes the pod, and reports whether it was already gone.
 func (i *Interceptor) delete(ctx context.Context, pod *v1.Pod, cause string) (gone bool, err error) {
 	if !i.isDrained(pod) {
-		// The turn has begun, so it cannot be refused any more. An error keeps it without a
-		// heartbeat; as a rule the request is canceled in a moment.
+		// An accepted turn cannot be rejected any more. An error keeps it open without heartbeats.
+		// Usually the request is canceled a moment later.
 		return false, errors.New("the pod is not within the drain targets of its node any more")
 	}
-	// Before, because the next sync may follow at once.
+	// Before the deletion, because the next sync may follow immediately.
 	if ds := i.dsc.resolveControllerRef(pod.Namespace, metav1.GetControllerOf(pod)); ds != nil {
 		i.dsc.admitted.remember(ds, pod)
 	}
@@ -300,40 +301,39 @@ func (i *Interceptor) delete(ctx context.Context, pod *v1.Pod, cause string) (go
 	case err == nil:
 		klog.FromContext(ctx).Info("Deleted a pod of a DaemonSet for a node maintenance", "node", klog.KRef("", pod.Spec.NodeName))
 		metrics.CountMaintenanceDelete(metrics.Deleted)
-		i.tell(pod, v1.EventTypeNormal, MaintenanceDeleteReason, fmt.Sprintf("Deleted pod %s from node %s for %s: no other is created there until the end of it", pod.Name, pod.Spec.NodeName, cause))
+		i.recordEvent(pod, v1.EventTypeNormal, MaintenanceDeleteReason, fmt.Sprintf("Deleted pod %s from node %s for %s: no other is created there until the end of it", pod.Name, pod.Spec.NodeName, cause))
 		return false, nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		// A conflict means that another pod has the name by now.
+		// A conflict means that another pod has the name.
 		return true, nil
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
 	}
 	metrics.CountMaintenanceDelete(metrics.Failed)
-	i.tell(pod, v1.EventTypeWarning, FailedMaintenanceDeleteReason, fmt.Sprintf("Could not delete pod %s from node %s for %s: %v", pod.Name, pod.Spec.NodeName, cause, err))
+	i.recordEvent(pod, v1.EventTypeWarning, FailedMaintenanceDeleteReason, fmt.Sprintf("Could not delete pod %s from node %s for %s: %v", pod.Name, pod.Spec.NodeName, cause, err))
 	return false, fmt.Errorf("deleting pod %s: %w", klog.KObj(pod), err)
 }
 
-// tell records an event about the DaemonSet of the pod, which is where people look when a
-// pod of it is missing.
-func (i *Interceptor) tell(pod *v1.Pod, eventType, reason, message string) {
+// recordEvent records an event for the DaemonSet of the pod, where users look when a pod is
+// missing.
+func (i *Interceptor) recordEvent(pod *v1.Pod, eventType, reason, message string) {
 	if ds := i.dsc.resolveControllerRef(pod.Namespace, metav1.GetControllerOf(pod)); ds != nil {
 		i.dsc.eventRecorder.Event(ds, eventType, reason, message)
 	}
 }
 
-// cause names the maintenances that drain the node, with what their authors give as the
-// reason.
+// cause returns the names and reasons of the maintenances that drain the node.
 func (i *Interceptor) cause(nodeName string) string {
 	var names []string
 	for _, m := range i.maintenancesOf(nodeName) {
 		name := m.Name
 		if reason := m.Spec.Reason; reason != "" {
-			name = fmt.Sprintf("%s (%s)", name, shorten(reason, maxReasonLength))
+			name = fmt.Sprintf("%s (%s)", name, truncate(reason, maxReasonLength))
 		}
 		names = append(names, name)
 	}
 	if len(names) == 0 {
-		return "the maintenance of its node" // It is over, or the cache is behind.
+		return "the maintenance of its node" // It has ended, or the cache is behind.
 	}
 	slices.Sort(names)
 	if more := len(names) - maxNamedMaintenances; more > 0 {
@@ -350,19 +350,19 @@ func (i *Interceptor) maintenancesOf(nodeName string) []*coordinationv1alpha1.No
 	}
 	all, err := i.maintenanceLister.List(labels.Everything())
 	if err != nil {
-		return nil // A lister of a cache has no errors.
+		return nil // Listing from a cache does not fail.
 	}
 	return slices.DeleteFunc(all, func(m *coordinationv1alpha1.NodeMaintenance) bool {
 		return m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain || !selects(m.Spec.NodeSelector, node)
 	})
 }
 
-// selects tells whether the selector selects the node. It reads the terms one by one,
-// without those that name other nodes: kubectl writes a term for each node, and a
-// maintenance may have thousands.
+// selects reports whether the selector selects the node. It skips the terms that name other nodes,
+// and evaluates the others one by one: kubectl writes a term for each node, and a maintenance may
+// have thousands.
 func selects(selector *v1.NodeSelector, node *v1.Node) bool {
 	return selector != nil && slices.ContainsFunc(selector.NodeSelectorTerms, func(term v1.NodeSelectorTerm) bool {
-		if slices.ContainsFunc(term.MatchFields, func(r v1.NodeSelectorRequirement) bool { return namesOthers(&r, node.Name) }) {
+		if slices.ContainsFunc(term.MatchFields, func(r v1.NodeSelectorRequirement) bool { return namesOtherNodes(&r, node.Name) }) {
 			return false
 		}
 		matches, err := nodeaffinity.NewLazyErrorNodeSelector(&v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{term}}).Match(node)
@@ -370,12 +370,12 @@ func selects(selector *v1.NodeSelector, node *v1.Node) bool {
 	})
 }
 
-func namesOthers(requirement *v1.NodeSelectorRequirement, name string) bool {
+func namesOtherNodes(requirement *v1.NodeSelectorRequirement, name string) bool {
 	return requirement.Key == metav1.ObjectNameField && requirement.Operator == v1.NodeSelectorOpIn && !slices.Contains(requirement.Values, name)
 }
 
-// shorten cuts a text between characters.
-func shorten(text string, length int) string {
+// truncate limits a text to a number of characters.
+func truncate(text string, length int) string {
 	runes := []rune(text)
 	if len(runes) <= length {
 		return text
@@ -383,15 +383,15 @@ func shorten(text string, length int) string {
 	return string(runes[:length]) + "..."
 }
 
-// podEnds wakes those who wait for the end of a pod.
-type podEnds struct {
+// podWaiters notifies waiters of the termination of a pod.
+type podWaiters struct {
 	lock    sync.Mutex
 	awaited map[types.UID]chan struct{}
 }
 
-// await returns what is closed when the pod is told to have ended. Only one may wait for
-// a pod at a time, until forget.
-func (e *podEnds) await(uid types.UID) (ended <-chan struct{}, forget func()) {
+// await returns a channel that is closed when the pod has terminated. A pod can have only one
+// waiter at a time, until forget is called.
+func (e *podWaiters) await(uid types.UID) (ended <-chan struct{}, forget func()) {
 	e.lock.Lock()
 	defer e.lock.Unlock()
 	channel := make(chan struct{})
@@ -403,7 +403,7 @@ func (e *podEnds) await(uid types.UID) (ended <-chan struct{}, forget func()) {
 	}
 }
 
-func (e *podEnds) tell(uid types.UID) {
+func (e *podWaiters) notify(uid types.UID) {
 	e.lock.Lock()
 	defer e.lock.Unlock()
 	if channel, ok := e.awaited[uid]; ok {

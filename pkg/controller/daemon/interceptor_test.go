@@ -49,8 +49,8 @@ import (
 
 const work = "work"
 
-// world is an API server with one client and a running interceptor, in a synctest bubble:
-// time passes when everybody waits, and only then.
+// world is an API server with one client and a running interceptor in a synctest bubble, where time
+// only advances while all goroutines are blocked.
 type world struct {
 	t           *testing.T
 	client      *fake.Clientset
@@ -60,13 +60,13 @@ type world struct {
 	stop        func()
 
 	lock sync.Mutex
-	// deletes are the preconditions of all deletions of pods, accepted or not.
+	// deletes are the UID preconditions of all deletions of pods, accepted or not.
 	deletes []types.UID
-	// refuse answers deletions.
+	// refuse is the error returned for deletions, or nil.
 	refuse error
 }
 
-// start runs an interceptor over these objects, until the test ends.
+// start runs an interceptor with these objects.
 func start(t *testing.T, objects ...runtime.Object) *world {
 	t.Helper()
 	setAwareness(t, true)
@@ -95,7 +95,7 @@ func start(t *testing.T, objects ...runtime.Object) *world {
 		cancel()
 		running.Wait()
 		factory.Shutdown()
-		// What only Run of the controller would end.
+		// Only Run of the controller would shut these down.
 		dsc.queue.ShutDown()
 		dsc.nodeUpdateQueue.ShutDown()
 		dsc.eventBroadcaster.Shutdown()
@@ -103,13 +103,13 @@ func start(t *testing.T, objects ...runtime.Object) *world {
 	return w
 }
 
-// settle lets everything happen that has to, but no heartbeat.
+// settle waits until all pending work is done, but not for the next heartbeat.
 func (w *world) settle() {
 	time.Sleep(30 * time.Second)
 	synctest.Wait()
 }
 
-// receiveDelete begins the grace period of a pod.
+// receiveDelete starts the grace period of a pod.
 func (w *world) receiveDelete(action clienttesting.Action) (bool, runtime.Object, error) {
 	deletion := action.(clienttesting.DeleteActionImpl)
 	w.lock.Lock()
@@ -146,7 +146,7 @@ func (w *world) expectDeletes(want ...types.UID) {
 	}
 }
 
-// update is what somebody else writes.
+// update writes an object as another client.
 func (w *world) update(resource string, obj runtime.Object, namespace string) {
 	w.t.Helper()
 	gvr := v1.SchemeGroupVersion.WithResource(resource)
@@ -156,7 +156,7 @@ func (w *world) update(resource string, obj runtime.Object, namespace string) {
 	w.settle()
 }
 
-// end is what the kubelet does when the pod has terminated.
+// end removes a terminated pod, like the kubelet.
 func (w *world) end(pod *v1.Pod) {
 	w.t.Helper()
 	if err := w.client.Tracker().Delete(v1.SchemeGroupVersion.WithResource("pods"), pod.Namespace, pod.Name); err != nil {
@@ -165,7 +165,7 @@ func (w *world) end(pod *v1.Pod) {
 	w.settle()
 }
 
-// entry returns what the interceptor has reported.
+// entry returns the status reported by the interceptor.
 func (w *world) entry() coordinationv1alpha1.InterceptorStatus {
 	w.t.Helper()
 	request, err := w.client.CoordinationV1alpha1().EvictionRequests(work).Get(w.t.Context(), "uid", metav1.GetOptions{})
@@ -175,7 +175,7 @@ func (w *world) entry() coordinationv1alpha1.InterceptorStatus {
 	return request.Status.Interceptors[0]
 }
 
-// expectSilence fails if anything was reported or done.
+// expectSilence fails if there was any report or deletion.
 func (w *world) expectSilence() {
 	w.t.Helper()
 	if diff := cmp.Diff(coordinationv1alpha1.InterceptorStatus{Name: coordinationv1alpha1.EvictionInterceptorDaemonSet}, w.entry()); diff != "" {
@@ -202,8 +202,7 @@ func agent() *apps.DaemonSet {
 	return ds
 }
 
-// newAgentPod returns a pod of the DaemonSet agent on the node with this name, within
-// targets up to 1000.
+// newAgentPod returns a pod of the DaemonSet agent on the node "node", within targets up to 1000.
 func newAgentPod(options ...func(*v1.Pod)) *v1.Pod {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -246,7 +245,7 @@ func newMaintenance(name, reason string, stage coordinationv1alpha1.NodeMaintena
 	return m
 }
 
-// inBubble runs a test in which time passes as it is needed.
+// inBubble runs a test in a synctest bubble.
 func inBubble(t *testing.T, objects func() []runtime.Object, test func(*testing.T, *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -256,7 +255,7 @@ func inBubble(t *testing.T, objects func() []runtime.Object, test func(*testing.
 	})
 }
 
-// withTargets is the usual world: a pod, its request, and these targets of its node.
+// withTargets returns the default objects: a pod, its request, and its node with these targets.
 func withTargets(targets []v1.DrainPlanEntry, options ...func(*v1.Pod)) func() []runtime.Object {
 	return func() []runtime.Object {
 		pod := newAgentPod(options...)
@@ -291,8 +290,8 @@ func TestPodIsEnded(t *testing.T) {
 	})
 }
 
-// TestDeletedPodIsNotCreatedAgain: a webhook has lowered the priority of the pod. By its
-// template, the node is open to the DaemonSet, which would create a pod there to be deleted
+// TestDeletedPodIsNotCreatedAgain: a webhook has lowered the priority of the pod. According to its
+// template, the node is open to the DaemonSet, which would create a pod there that is deleted
 // again, without end.
 func TestDeletedPodIsNotCreatedAgain(t *testing.T) {
 	lowered := func(pod *v1.Pod) { pod.Spec.Priority = ptr.To[int32](500) }
@@ -303,14 +302,14 @@ func TestDeletedPodIsNotCreatedAgain(t *testing.T) {
 		if create, remove := w.dsc.podsShouldBeOnNode(klog.Background(), node, nil, ds, "hash"); len(create) > 0 || len(remove) > 0 {
 			t.Errorf("creates pods on %v and deletes %v", create, remove)
 		}
-		// At the end of the maintenance it comes back.
+		// At the end of the maintenance the pod is created.
 		if create, _ := w.dsc.podsShouldBeOnNode(klog.Background(), drained("node", nil), nil, ds, "hash"); len(create) != 1 {
 			t.Errorf("creates pods on %v after the maintenance", create)
 		}
 	})
 }
 
-// TestCreatedPodsAreIntercepted: pods that admission refuses for that are created without.
+// TestCreatedPodsAreIntercepted: if admission rejects the interceptor, pods are created without it.
 func TestCreatedPodsAreIntercepted(t *testing.T) {
 	inBubble(t, func() []runtime.Object { return []runtime.Object{agent()} }, func(t *testing.T, w *world) {
 		var created [][]v1.EvictionInterceptor
@@ -337,16 +336,16 @@ func TestCreatedPodsAreIntercepted(t *testing.T) {
 }
 
 func TestTerminatingPodIsAwaited(t *testing.T) {
-	// Times in a bubble begin there.
+	// The clock of the bubble is only valid inside it.
 	gracePeriodEnds := func(pod *v1.Pod) {
 		pod.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(10 * time.Minute).Truncate(time.Second)}
 	}
 	inBubble(t, withTargets(targetsUpTo(1000), gracePeriodEnds), func(t *testing.T, w *world) {
 		entry, want := w.entry(), time.Now().Add(10*time.Minute-30*time.Second)
 		if entry.ExpectedFinishTime == nil || !entry.ExpectedFinishTime.Time.Equal(want) || entry.CompletionTime != nil {
-			t.Errorf("the report is %v, want it to expect the end at %v", entry, want)
+			t.Errorf("the report is %v, want the finish time %v", entry, want)
 		}
-		// One that has ended counts as gone, although it is still there.
+		// A finished pod counts as gone, although it still exists.
 		pod := newAgentPod(gracePeriodEnds)
 		pod.Status.Phase = v1.PodFailed
 		w.update("pods", pod, work)
@@ -360,8 +359,8 @@ func TestTerminatingPodIsAwaited(t *testing.T) {
 func TestPodWasGoneAlready(t *testing.T) {
 	pods := v1.Resource("pods")
 	cases := map[string]error{
-		"gone":                apierrors.NewNotFound(pods, "agent-x"),
-		"another of the name": apierrors.NewConflict(pods, "agent-x", errors.New("another UID")),
+		"gone":                    apierrors.NewNotFound(pods, "agent-x"),
+		"another pod of the name": apierrors.NewConflict(pods, "agent-x", errors.New("another UID")),
 	}
 	for name, answer := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -374,20 +373,20 @@ func TestPodWasGoneAlready(t *testing.T) {
 					t.Errorf("the report is %v, want it complete", entry)
 				}
 				if len(w.recorder.Events) > 0 {
-					t.Errorf("an event tells of something that did not happen: %s", <-w.recorder.Events)
+					t.Errorf("an event for a deletion that did not happen: %s", <-w.recorder.Events)
 				}
 			})
 		})
 	}
 }
 
-func TestDeletionIsRefused(t *testing.T) {
+func TestDeletionIsRejected(t *testing.T) {
 	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
 		w.answerDeletes(errors.New("no"))
 		w.update("nodes", drained("node", targetsUpTo(1000)), "")
 		w.expectEvent("Warning FailedMaintenanceDelete Could not delete pod agent-x from node node for node maintenance m (new disks): no")
 		if entry := w.entry(); entry.CompletionTime != nil || !strings.Contains(entry.Message, "deleting pod work/agent-x: no") {
-			t.Errorf("the report is %v, want it to tell the error", entry)
+			t.Errorf("the report is %v, want it to contain the error", entry)
 		}
 		w.answerDeletes(nil)
 		time.Sleep(10 * time.Minute)
@@ -398,7 +397,7 @@ func TestDeletionIsRefused(t *testing.T) {
 	})
 }
 
-// TestSilence has nothing happen to the pod until it is within the targets.
+// TestSilence checks that nothing happens to a pod until it is within the targets.
 func TestSilence(t *testing.T) {
 	unbound := func(pod *v1.Pod) { pod.Spec.NodeName = "" }
 	labelled := func(pod *v1.Pod) { pod.Labels = map[string]string{"type": "test"} }
@@ -408,21 +407,21 @@ func TestSilence(t *testing.T) {
 		acts    bool
 	}{
 		"no maintenance":       {objects: withTargets(nil), happen: func(w *world) { w.update("nodes", drained("node", targetsUpTo(1000)), "") }, acts: true},
-		"held":                 {objects: withTargets([]v1.DrainPlanEntry{}), happen: func(w *world) { w.update("nodes", drained("node", targetsUpTo(1000)), "") }, acts: true},
+		"nothing drained":      {objects: withTargets([]v1.DrainPlanEntry{}), happen: func(w *world) { w.update("nodes", drained("node", targetsUpTo(1000)), "") }, acts: true},
 		"above the targets":    {objects: withTargets(targetsUpTo(999)), happen: func(w *world) { w.update("nodes", drained("node", targetsUpTo(1000)), "") }, acts: true},
 		"still above":          {objects: withTargets(targetsUpTo(900)), happen: func(w *world) { w.update("nodes", drained("node", targetsUpTo(999)), "") }},
 		"not selected":         {objects: withTargets(targetsFor("type", "test")), happen: func(w *world) { w.update("pods", newAgentPod(labelled), work) }, acts: true},
 		"not on a node":        {objects: withTargets(targetsUpTo(1000), unbound), happen: func(w *world) { w.update("pods", newAgentPod(), work) }, acts: true},
 		"not in the cache yet": {objects: without("pods", targetsUpTo(1000)), happen: func(w *world) { w.create("pods", newAgentPod(), work) }, acts: true},
-		"node not there yet":   {objects: without("nodes", targetsUpTo(1000)), happen: func(w *world) { w.create("nodes", drained("node", targetsUpTo(1000)), "") }, acts: true},
+		"node not created yet": {objects: without("nodes", targetsUpTo(1000)), happen: func(w *world) { w.create("nodes", drained("node", targetsUpTo(1000)), "") }, acts: true},
 		"another pod": {objects: withTargets(targetsUpTo(999)), happen: func(w *world) {
 			w.update("pods", newAgentPod(func(pod *v1.Pod) { pod.UID = "other" }), work)
 			w.update("nodes", drained("node", targetsUpTo(1000)), "")
 			w.touchRequest()
 		}},
-		"it ends by itself":     {objects: withTargets(targetsUpTo(999)), happen: func(w *world) { w.end(newAgentPod()) }},
-		"it has ended by then":  {objects: withTargets(targetsUpTo(999), func(pod *v1.Pod) { pod.Status.Phase = v1.PodSucceeded }), happen: func(w *world) { w.update("nodes", drained("node", targetsUpTo(1000)), "") }},
-		"targets of other pods": {objects: withTargets(targetsUpTo(999)), happen: func(w *world) { w.update("nodes", drained("node", targetsUpTo(2000)[:1]), "") }},
+		"it terminates by itself": {objects: withTargets(targetsUpTo(999)), happen: func(w *world) { w.end(newAgentPod()) }},
+		"it has finished before":  {objects: withTargets(targetsUpTo(999), func(pod *v1.Pod) { pod.Status.Phase = v1.PodSucceeded }), happen: func(w *world) { w.update("nodes", drained("node", targetsUpTo(1000)), "") }},
+		"targets of other pods":   {objects: withTargets(targetsUpTo(999)), happen: func(w *world) { w.update("nodes", drained("node", targetsUpTo(2000)[:1]), "") }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -440,7 +439,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// touchRequest has the interceptor look at the request, whatever becomes of its pod.
+// touchRequest triggers an event of the request, whatever the state of its pod.
 func (w *world) touchRequest() {
 	w.t.Helper()
 	requests := w.client.CoordinationV1alpha1().EvictionRequests(work)
@@ -455,7 +454,7 @@ func (w *world) touchRequest() {
 	w.settle()
 }
 
-// without is the usual world without the pod or without the node.
+// without returns the default objects without the pod or without the node.
 func without(resource string, targets []v1.DrainPlanEntry) func() []runtime.Object {
 	return func() []runtime.Object {
 		pod := newAgentPod()
@@ -501,8 +500,8 @@ func TestPodOfNoDaemonSetIsPassedOn(t *testing.T) {
 	})
 }
 
-// TestTargetsAreGoneBeforeDeletion has the maintenance end between the first report and the
-// deletion, while somebody else wants the pod gone too.
+// TestTargetsAreGoneBeforeDeletion ends the maintenance between the first report and the deletion,
+// while another requester keeps the request alive.
 func TestTargetsAreGoneBeforeDeletion(t *testing.T) {
 	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
 		free := true
@@ -516,7 +515,7 @@ func TestTargetsAreGoneBeforeDeletion(t *testing.T) {
 				if err := w.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), drained("node", nil), ""); err != nil {
 					t.Errorf("ending the maintenance: %v", err)
 				}
-				time.Sleep(time.Second) // The cache takes it in.
+				time.Sleep(time.Second) // Let the cache catch up.
 			}
 			return false, nil, nil
 		})
@@ -525,10 +524,10 @@ func TestTargetsAreGoneBeforeDeletion(t *testing.T) {
 		if entry := w.entry(); entry.CompletionTime != nil || !strings.Contains(entry.Message, "not within the drain targets") {
 			t.Errorf("the report is %v, want it to wait", entry)
 		}
-		beat := w.entry().HeartbeatTime
+		heartbeat := w.entry().HeartbeatTime
 		time.Sleep(10 * time.Minute)
-		if entry := w.entry(); !entry.HeartbeatTime.Equal(beat) {
-			t.Errorf("a heartbeat at %v, want none after %v", entry.HeartbeatTime, beat)
+		if entry := w.entry(); !entry.HeartbeatTime.Equal(heartbeat) {
+			t.Errorf("a heartbeat at %v, want none after %v", entry.HeartbeatTime, heartbeat)
 		}
 		w.update("nodes", drained("node", targetsUpTo(1000)), "")
 		time.Sleep(10 * time.Minute)
@@ -596,13 +595,13 @@ func TestSelects(t *testing.T) {
 		terms []v1.NodeSelectorTerm
 		want  bool
 	}{
-		"no terms":            {},
-		"by name":             {terms: []v1.NodeSelectorTerm{nameTerm(v1.NodeSelectorOpIn, "node")}, want: true},
-		"another name":        {terms: []v1.NodeSelectorTerm{nameTerm(v1.NodeSelectorOpIn, "other")}},
-		"not another name":    {terms: []v1.NodeSelectorTerm{nameTerm(v1.NodeSelectorOpNotIn, "other")}, want: true},
-		"by label":            {terms: []v1.NodeSelectorTerm{nameTerm(v1.NodeSelectorOpIn, "other"), labelTerm("7")}, want: true},
-		"another label":       {terms: []v1.NodeSelectorTerm{labelTerm("8")}},
-		"name, another label": {terms: []v1.NodeSelectorTerm{both}},
+		"no terms":               {},
+		"by name":                {terms: []v1.NodeSelectorTerm{nameTerm(v1.NodeSelectorOpIn, "node")}, want: true},
+		"another name":           {terms: []v1.NodeSelectorTerm{nameTerm(v1.NodeSelectorOpIn, "other")}},
+		"not another name":       {terms: []v1.NodeSelectorTerm{nameTerm(v1.NodeSelectorOpNotIn, "other")}, want: true},
+		"by label":               {terms: []v1.NodeSelectorTerm{nameTerm(v1.NodeSelectorOpIn, "other"), labelTerm("7")}, want: true},
+		"another label":          {terms: []v1.NodeSelectorTerm{labelTerm("8")}},
+		"name and another label": {terms: []v1.NodeSelectorTerm{both}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -613,7 +612,7 @@ func TestSelects(t *testing.T) {
 	}
 }
 
-// TestNothingRunsBeforeTheClasses has the controller wait for what tells priorities.
+// TestNothingRunsBeforeTheClasses checks that the controller waits for the priority classes.
 func TestNothingRunsBeforeTheClasses(t *testing.T) {
 	setAwareness(t, true)
 	client := fake.NewClientset()
@@ -639,9 +638,9 @@ func TestNothingRunsBeforeTheClasses(t *testing.T) {
 	}
 }
 
-// A webhook refuses the deletion for longer than the heartbeat deadline. Nobody else can end
-// the pod, and the eviction request controller has no deadline for it.
-func TestDeletionThatIsRefusedForLong(t *testing.T) {
+// A webhook rejects the deletion for longer than the heartbeat deadline. No other client can
+// terminate the pod, and the eviction request controller has no deadline for it.
+func TestDeletionThatIsRejectedForLong(t *testing.T) {
 	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
 		w.answerDeletes(errors.New("refused by a webhook"))
 		w.update("nodes", drained("node", targetsUpTo(1000)), "")
@@ -659,14 +658,14 @@ func TestDeletionThatIsRefusedForLong(t *testing.T) {
 		after := len(w.deletes)
 		w.lock.Unlock()
 		if after == before {
-			t.Errorf("12 hours after the webhook was mended the pod is still there, %d attempts before, none after: %q", before, w.entry().Message)
+			t.Errorf("12 hours after the webhook was repaired the pod still exists, %d attempts before, none after: %q", before, w.entry().Message)
 		}
 	})
 }
 
-// Pods of DaemonSets are as many as a cluster has nodes: what does not change is not written
-// again while the deletion is refused.
-func TestRefusedDeletionIsReportedOnce(t *testing.T) {
+// There are as many pods of a DaemonSet as nodes: an unchanged report is not written again while
+// the deletion is rejected.
+func TestRejectedDeletionIsReportedOnce(t *testing.T) {
 	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
 		w.answerDeletes(errors.New("refused by a webhook"))
 		w.update("nodes", drained("node", targetsUpTo(1000)), "")
@@ -684,7 +683,7 @@ func TestRefusedDeletionIsReportedOnce(t *testing.T) {
 	})
 }
 
-// The end of a pod can be missed: all that the cache shows then is another pod of its name.
+// The termination of a pod can be missed: the cache then only shows another pod of the same name.
 func TestPodIsReplacedByAnother(t *testing.T) {
 	inBubble(t, withTargets(targetsUpTo(1000)), func(t *testing.T, w *world) {
 		w.update("pods", newAgentPod(func(pod *v1.Pod) { pod.UID = "next" }), work)
@@ -695,8 +694,8 @@ func TestPodIsReplacedByAnother(t *testing.T) {
 	})
 }
 
-// All that is left of a missed end may be a tombstone.
-func TestEndOfPodIsToldByTombstone(t *testing.T) {
+// A missed termination may only show as a tombstone.
+func TestTerminationByTombstone(t *testing.T) {
 	inBubble(t, withTargets(targetsUpTo(1000)), func(t *testing.T, w *world) {
 		w.interceptor.podDeleted(cache.DeletedFinalStateUnknown{Key: "work/agent-x", Obj: newAgentPod()})
 		w.settle()
@@ -706,12 +705,12 @@ func TestEndOfPodIsToldByTombstone(t *testing.T) {
 	})
 }
 
-// TestPodGoesBeforeItsTurn has the pod vanish between the acceptance of a turn and its beginning.
+// TestPodGoesBeforeItsTurn removes the pod between the acceptance and the start of its turn.
 func TestPodGoesBeforeItsTurn(t *testing.T) {
 	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
 		w.client.PrependReactor("patch", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
 			_ = w.client.Tracker().Delete(v1.SchemeGroupVersion.WithResource("pods"), work, "agent-x") // Once.
-			time.Sleep(time.Second)                                                                    // The cache takes it in.
+			time.Sleep(time.Second)                                                                    // Let the cache catch up.
 			return false, nil, nil
 		})
 		w.update("nodes", drained("node", targetsUpTo(1000)), "")
@@ -722,7 +721,7 @@ func TestPodGoesBeforeItsTurn(t *testing.T) {
 	})
 }
 
-// TestDeletionsAreCounted has one that is refused and one that is not, and one that is cut short.
+// TestDeletionsAreCounted has rejected deletions and a successful one.
 func TestDeletionsAreCounted(t *testing.T) {
 	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
 		count := func(result string) float64 {
@@ -749,8 +748,8 @@ func TestDeletionsAreCounted(t *testing.T) {
 	})
 }
 
-// A process that ends in the middle of a deletion tells of no failure.
-func TestDeletionIsCutShort(t *testing.T) {
+// A process that stops during a deletion reports no failure.
+func TestDeletionIsInterrupted(t *testing.T) {
 	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
 		w.update("nodes", drained("node", targetsUpTo(1000)), "")
 		w.expectEvent("Normal DeletedForMaintenance")
@@ -762,15 +761,15 @@ func TestDeletionIsCutShort(t *testing.T) {
 			t.Errorf("got %t, %v, want %v", gone, err, stopping)
 		}
 		if len(w.recorder.Events) > 0 {
-			t.Errorf("an event tells of a failure: %s", <-w.recorder.Events)
+			t.Errorf("an event for a failure: %s", <-w.recorder.Events)
 		}
 	})
 }
 
-// What waits for the end of a pod is forgotten when the pod may stay.
+// The waiter for a pod is removed when the request is canceled.
 func TestCanceledTurnForgetsItsPod(t *testing.T) {
 	inBubble(t, withTargets(targetsUpTo(1000)), func(t *testing.T, w *world) {
-		if got := len(w.interceptor.ends.awaited); got != 1 {
+		if got := len(w.interceptor.waiters.awaited); got != 1 {
 			t.Errorf("waits for the end of %d pods, want 1", got)
 		}
 		requests := w.client.CoordinationV1alpha1().EvictionRequests(work)
@@ -783,7 +782,7 @@ func TestCanceledTurnForgetsItsPod(t *testing.T) {
 			t.Fatalf("canceling the request: %v", err)
 		}
 		w.settle()
-		if got := len(w.interceptor.ends.awaited); got != 0 {
+		if got := len(w.interceptor.waiters.awaited); got != 0 {
 			t.Errorf("still waits for the end of %d pods", got)
 		}
 	})

@@ -41,40 +41,39 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// This file is what the DaemonSet controller knows of node maintenances (KEP-4212), and
-// interceptor.go what it does about them.
+// This file decides how the DaemonSet controller handles nodes under maintenance (KEP-4212).
+// interceptor.go terminates the pods.
 //
-// A node is closed to a DaemonSet while the pod that it would get is within the drain
-// targets of the node. Only the end of the maintenance opens it again: targets never step
-// back before. While a node is closed:
+// A node is closed to a DaemonSet while its pod would be within the drain targets of the node. It
+// stays closed until the end of the maintenance, because targets never shrink before. While a node
+// is closed:
 //
-//   - No pod is created there. One that is outside the targets still is, also where it was
-//     deleted in mid-drain. What decides is the pod of the template, and the one that was
-//     deleted there before: admission may have changed it, so that the targets take it, and
-//     another would be deleted in the same way, without end.
-//   - A pod that waits to be scheduled there is deleted. Nobody asks for it, since it is on no
-//     node yet, and it would start after the drain.
-//   - A pod that runs there leaves by its EvictionRequest and by nothing else, unless it
-//     would have to go without a maintenance too: it does not tolerate the node any more,
-//     has ended, or is one too many.
-//   - A rolling update passes the node over. It neither deletes the pod there, which would
-//     not come back, nor starts another beside it, and counts neither for maxUnavailable nor
-//     for maxSurge. When the maintenance is over, the pod comes back in the new version, and
-//     one that has never left is then updated like any other.
-//   - The node counts in the status as long as a pod runs there that is not terminating.
-//     After that it is not desired any more. So nothing is missing or misscheduled during
-//     a maintenance, and waiting for a rollout does not wait for the end of it.
+//   - No pod is created there. A pod outside the targets is still created, also if it was deleted
+//     during the drain. This is decided by the pod of the template, and by the pod that was deleted
+//     there before: if admission changes the pod so that the targets match it, every new pod would
+//     be deleted again.
+//   - A pod that waits to be scheduled there is deleted. It has no eviction request, because it is
+//     not bound to the node yet, and it would start after the drain.
+//   - A pod that runs there leaves only by its EvictionRequest, unless it would be deleted without
+//     a maintenance too: it does not tolerate the node, has finished, or is surplus.
+//   - A rolling update skips the node. It neither deletes the pod there, which would not be
+//     recreated, nor starts another beside it, and the node counts neither for maxUnavailable nor
+//     for maxSurge. After the maintenance, the pod is created in the new version, and a pod that
+//     never left is then updated like any other.
+//   - The node counts in the status as long as it has a running pod that is not terminating. After
+//     that, no pod is desired there. So no pod is missing or misscheduled during a maintenance, and
+//     a client that waits for a rollout does not wait for the maintenance.
 
-// interceptedPodControl creates pods that name this controller as an interceptor. It adds the
-// name to them, and not to the template of the DaemonSet, whose hash stays as it is. Where the
-// name cannot be added, the eviction request controller still takes this controller for an
-// interceptor of all pods of DaemonSets.
+// interceptedPodControl adds this controller to the eviction interceptors of new pods. It does not
+// change the template of the DaemonSet, whose hash stays the same. If the interceptor cannot be
+// added, the eviction request controller still treats this controller as an interceptor of all pods
+// of DaemonSets.
 type interceptedPodControl struct {
 	controller.PodControlInterface
 	creator *evictioninterceptor.Creator
 }
 
-// CreatePods creates a pod for a DaemonSet.
+// CreatePods creates a pod of a DaemonSet.
 func (c interceptedPodControl) CreatePods(ctx context.Context, namespace string, template *v1.PodTemplateSpec, object runtime.Object, controllerRef *metav1.OwnerReference) error {
 	create := func(template *v1.PodTemplateSpec) error {
 		return c.PodControlInterface.CreatePods(ctx, namespace, template, object, controllerRef)
@@ -82,15 +81,14 @@ func (c interceptedPodControl) CreatePods(ctx context.Context, namespace string,
 	return c.creator.Create(controllerRef.UID, template, create, coordinationv1alpha1.EvictionInterceptorDaemonSet)
 }
 
-// sameDaemonSetTargets tells whether the same pods of DaemonSets are drained from the
-// node before and after a change. The counters beside the targets change all the time.
+// sameDaemonSetTargets reports whether a change of the node leaves the drain targets for pods of
+// DaemonSets unchanged. The counters in the same status change all the time.
 func sameDaemonSetTargets(old, node *v1.Node) bool {
 	return !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceAwareDaemonSet) ||
 		apiequality.Semantic.DeepEqual(daemonSetEntries(old), daemonSetEntries(node))
 }
 
-// daemonSetEntries returns those of the drain targets of a node that are for pods of
-// DaemonSets.
+// daemonSetEntries returns the drain targets of a node that concern pods of DaemonSets.
 func daemonSetEntries(node *v1.Node) []v1.DrainPlanEntry {
 	if node.Status.MaintenanceStatus == nil {
 		return nil
@@ -104,8 +102,8 @@ func daemonSetEntries(node *v1.Node) []v1.DrainPlanEntry {
 	return entries
 }
 
-// daemonSetTargets returns the drain targets of a node for pods of DaemonSets. What is
-// unreadable counts as nothing: the API server validates it.
+// daemonSetTargets returns the drain targets of a node for pods of DaemonSets. Invalid targets,
+// which the API server rejects, count as none.
 func daemonSetTargets(node *v1.Node) maintenance.Targets {
 	targets, err := maintenance.NewTargets(daemonSetEntries(node))
 	if err != nil {
@@ -114,15 +112,14 @@ func daemonSetTargets(node *v1.Node) maintenance.Targets {
 	return targets
 }
 
-// nodeShouldRunDaemonPod is NodeShouldRunDaemonPod for a cluster with node maintenances: a
-// node that is closed gets no pod, and keeps the one it has.
+// nodeShouldRunDaemonPod is NodeShouldRunDaemonPod with node maintenances: a closed node gets no
+// pod, and keeps the one it has.
 func (dsc *DaemonSetsController) nodeShouldRunDaemonPod(logger klog.Logger, node *v1.Node, ds *apps.DaemonSet) (shouldRun, shouldContinueRunning bool) {
 	shouldRun, shouldContinueRunning = NodeShouldRunDaemonPod(logger, node, ds)
 	return shouldRun && !dsc.isClosed(node, ds), shouldContinueRunning
 }
 
-// isClosed reports whether a pod of the DaemonSet would be within the drain targets of the
-// node.
+// isClosed reports whether a pod of the DaemonSet would be within the drain targets of the node.
 func (dsc *DaemonSetsController) isClosed(node *v1.Node, ds *apps.DaemonSet) bool {
 	if dsc.priorityClassLister == nil {
 		return false
@@ -132,12 +129,12 @@ func (dsc *DaemonSetsController) isClosed(node *v1.Node, ds *apps.DaemonSet) boo
 		dsc.admitted.forget(ds, node.Name)
 		return false
 	}
-	if pod := dsc.admitted.of(ds, node.Name); pod != nil && targets.Take(pod) {
+	if pod := dsc.admitted.get(ds, node.Name); pod != nil && targets.Take(pod) {
 		return true
 	}
 	priority, known := dsc.templatePriority(&ds.Spec.Template)
 	if !known {
-		// The API server will not have the pod in any case, and its error tells why.
+		// The API server will reject the pod anyway, with an error that says why.
 		return false
 	}
 	return targets.Take(&v1.Pod{
@@ -149,9 +146,9 @@ func (dsc *DaemonSetsController) isClosed(node *v1.Node, ds *apps.DaemonSet) boo
 	})
 }
 
-// withoutPendingPods splits the pods of a node into those that stay for now, and the names of
-// those to delete: where the node is closed, pods that are meant for it and not bound to it.
-// The scheduler may bind one at the same moment. The maintenance would delete it then.
+// withoutPendingPods splits the pods for a node into those that stay for now and the names of those
+// to delete: if the node is closed, the pods that are not bound to it yet. The scheduler may bind
+// one concurrently. The maintenance deletes it then.
 func (dsc *DaemonSetsController) withoutPendingPods(node *v1.Node, ds *apps.DaemonSet, pods []*v1.Pod) (stay []*v1.Pod, names []string) {
 	if !slices.ContainsFunc(pods, isUnbound) || !dsc.isClosed(node, ds) {
 		return pods, nil
@@ -166,12 +163,12 @@ func (dsc *DaemonSetsController) withoutPendingPods(node *v1.Node, ds *apps.Daem
 	return stay, names
 }
 
-// isUnbound reports whether a pod is not bound to its node yet, and not deleted either.
+// isUnbound reports whether a pod is neither bound to its node nor terminating.
 func isUnbound(pod *v1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil
 }
 
-// isVacated tells whether the node is closed, and has no pod left that stays for now.
+// isVacated reports whether the node is closed and has no pod that stays for now.
 func (dsc *DaemonSetsController) isVacated(node *v1.Node, ds *apps.DaemonSet, pods []*v1.Pod) bool {
 	stays := func(pod *v1.Pod) bool {
 		return pod.DeletionTimestamp == nil && maintenance.IsLeft(pod) && !isUnbound(pod)
@@ -179,14 +176,14 @@ func (dsc *DaemonSetsController) isVacated(node *v1.Node, ds *apps.DaemonSet, po
 	return !slices.ContainsFunc(pods, stays) && dsc.isClosed(node, ds)
 }
 
-// isRollingOut tells whether some pod is not up to date. A node that opens may be the one
-// that the rolling update has passed over, and nothing else would wake it.
+// isRollingOut reports whether some pods are not up to date. The rolling update may have skipped a
+// node that opens now, and no other event would enqueue the DaemonSet.
 func (dsc *DaemonSetsController) isRollingOut(ds *apps.DaemonSet) bool {
 	return dsc.priorityClassLister != nil && ds.Spec.UpdateStrategy.Type == apps.RollingUpdateDaemonSetStrategyType && ds.Status.UpdatedNumberScheduled < ds.Status.DesiredNumberScheduled
 }
 
-// templatePriority returns the priority that the API server will give a pod of the
-// template, and whether that can be said.
+// templatePriority returns the priority that the API server will assign to a pod of the template.
+// known is false if the priority class is missing.
 func (dsc *DaemonSetsController) templatePriority(template *v1.PodTemplateSpec) (priority int32, known bool) {
 	if name := template.Spec.PriorityClassName; name != "" {
 		class, err := dsc.priorityClassLister.Get(name)
@@ -203,51 +200,51 @@ func (dsc *DaemonSetsController) templatePriority(template *v1.PodTemplateSpec) 
 	if len(classes) == 0 {
 		return scheduling.DefaultPriorityWhenNoDefaultClassExists, true
 	}
-	// There may be several, after a race. Admission takes the lowest.
+	// After a race there may be several defaults. Admission uses the lowest.
 	lowest := slices.MinFunc(classes, func(a, b *schedulingv1.PriorityClass) int { return int(a.Value) - int(b.Value) })
 	return lowest.Value, true
 }
 
-// changesInterception tells whether a change of a pod can make a difference to whether it
-// is within the drain targets of its node, other than a change of the targets.
+// changesInterception reports whether a change of a pod can affect whether it is within the drain
+// targets of its node.
 func changesInterception(old, pod *v1.Pod) bool {
 	return old.Spec.NodeName != pod.Spec.NodeName ||
 		!maps.Equal(old.Labels, pod.Labels) ||
 		maintenance.PodTypeOf(old) != maintenance.PodTypeOf(pod)
 }
 
-// maxAdmittedPods bounds what is remembered. It is far more than the pods that a maintenance
-// would delete again and again; one that is forgotten is deleted once more.
+// maxAdmittedPods limits the size of the cache. It is far more than the number of pods that a
+// maintenance would delete repeatedly. A pod that is evicted from the cache is deleted once more.
 const maxAdmittedPods = 10000
 
-// admittedPods remembers the pods that were deleted for a maintenance, as they were after
-// admission: what a webhook makes of a pod cannot be seen in its template. The memory is lost
-// with the process, which then learns it again by one deletion.
+// admittedPods caches the pods that were deleted for a maintenance, as they were after admission:
+// the template does not show what webhooks change in a pod. A restart loses the cache, which costs
+// one more deletion for each of these pods.
 type admittedPods struct {
 	lock sync.Mutex
 	pods *lru.Cache
 }
 
-// placeOfPod is where a DaemonSet has at most one pod.
-type placeOfPod struct {
+// podPlace is where a DaemonSet has at most one pod.
+type podPlace struct {
 	daemonSet types.UID
 	node      string
 }
 
-// admittedPod is a pod that was made from a generation of the DaemonSet.
+// admittedPod is a pod created from a generation of the DaemonSet.
 type admittedPod struct {
 	generation int64
 	pod        *v1.Pod
 }
 
-// remember keeps what the drain targets of a node look at.
+// remember adds a pod, reduced to the fields that drain targets match.
 func (a *admittedPods) remember(ds *apps.DaemonSet, pod *v1.Pod) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	if a.pods == nil {
 		a.pods = lru.New(maxAdmittedPods)
 	}
-	a.pods.Add(placeOfPod{ds.UID, pod.Spec.NodeName}, admittedPod{
+	a.pods.Add(podPlace{ds.UID, pod.Spec.NodeName}, admittedPod{
 		generation: ds.Generation,
 		pod: &v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, OwnerReferences: pod.OwnerReferences},
@@ -256,26 +253,26 @@ func (a *admittedPods) remember(ds *apps.DaemonSet, pod *v1.Pod) {
 	})
 }
 
-// of returns the pod that was deleted from the node, or nil. One that may have been made from
-// another template does not count: it says nothing of the next one.
-func (a *admittedPods) of(ds *apps.DaemonSet, node string) *v1.Pod {
+// get returns the pod that was deleted from the node, or nil. A pod of another generation is
+// ignored: the next pod may differ.
+func (a *admittedPods) get(ds *apps.DaemonSet, node string) *v1.Pod {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	if a.pods == nil {
 		return nil
 	}
-	value, found := a.pods.Get(placeOfPod{ds.UID, node})
+	value, found := a.pods.Get(podPlace{ds.UID, node})
 	if !found || value.(admittedPod).generation != ds.Generation {
 		return nil
 	}
 	return value.(admittedPod).pod
 }
 
-// forget is called where nothing is drained: at the next maintenance, webhooks may be others.
+// forget removes the pod once its node is not drained: webhooks may differ at the next maintenance.
 func (a *admittedPods) forget(ds *apps.DaemonSet, node string) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	if a.pods != nil {
-		a.pods.Remove(placeOfPod{ds.UID, node})
+		a.pods.Remove(podPlace{ds.UID, node})
 	}
 }

@@ -54,7 +54,7 @@ func setAwareness(t *testing.T, aware bool) {
 	})
 }
 
-// respectMaintenances is what NewInterceptor does to the controller.
+// respectMaintenances sets up the controller like NewInterceptor.
 func (m *daemonSetsController) respectMaintenances(t *testing.T, classes ...*schedulingv1.PriorityClass) {
 	t.Helper()
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
@@ -89,7 +89,7 @@ func targetsFor(key, value string) []v1.DrainPlanEntry {
 	}}
 }
 
-// drained is a node with these targets; nil is one without a maintenance.
+// drained is a node with these targets, or without a maintenance if they are nil.
 func drained(name string, targets []v1.DrainPlanEntry) *v1.Node {
 	node := newNode(name, nil)
 	if targets != nil {
@@ -113,7 +113,7 @@ func TestIsClosed(t *testing.T) {
 		want    bool
 	}{
 		"no maintenance":                {ds: ofClass("low"), classes: classes},
-		"only held":                     {targets: []v1.DrainPlanEntry{}, ds: ofClass("low"), classes: classes},
+		"nothing drained":               {targets: []v1.DrainPlanEntry{}, ds: ofClass("low"), classes: classes},
 		"other pods":                    {targets: targetsUpTo(5000)[:1], ds: ofClass("low"), classes: classes},
 		"below the targets":             {targets: targetsUpTo(4999), ds: ofClass("low"), classes: classes, want: true},
 		"at the targets":                {targets: targetsUpTo(1000), ds: ofClass("low"), classes: classes, want: true},
@@ -124,8 +124,8 @@ func TestIsClosed(t *testing.T) {
 		"above with that":               {targets: targetsUpTo(99), ds: ofClass(""), classes: classes},
 		"no default class":              {targets: targetsUpTo(0), ds: ofClass(""), classes: classes[:2], want: true},
 		"no default class, below zero":  {targets: targetsUpTo(-1), ds: ofClass(""), classes: classes[:2]},
-		"a class that does not exist":   {targets: targetsUpTo(5000), ds: ofClass("lost"), classes: classes},
-		"a selector that is not valid":  {targets: []v1.DrainPlanEntry{{PodType: v1.PodTypeDaemonSet, PodPriority: 5000, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"": ""}}}}, ds: ofClass("low"), classes: classes},
+		"a missing class":               {targets: targetsUpTo(5000), ds: ofClass("lost"), classes: classes},
+		"an invalid selector":           {targets: []v1.DrainPlanEntry{{PodType: v1.PodTypeDaemonSet, PodPriority: 5000, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"": ""}}}}, ds: ofClass("low"), classes: classes},
 		"targets that take static pods": {targets: append(targetsUpTo(999), v1.DrainPlanEntry{PodType: v1.PodTypeStatic, PodPriority: 5000}), ds: ofClass("low"), classes: classes},
 	}
 	for name, tc := range cases {
@@ -136,7 +136,7 @@ func TestIsClosed(t *testing.T) {
 				t.Fatalf("creating the controller: %v", err)
 			}
 			if node := drained("node", tc.targets); manager.isClosed(node, tc.ds) {
-				t.Error("the node is closed to a controller that does not respect maintenances")
+				t.Error("the node is closed to a controller without maintenances")
 			}
 			manager.respectMaintenances(t, tc.classes...)
 			if got := manager.isClosed(drained("node", tc.targets), tc.ds); got != tc.want {
@@ -159,10 +159,10 @@ func TestShouldIgnoreTargetUpdate(t *testing.T) {
 		"nothing":               {drained("node", targetsUpTo(1000)), drained("node", targetsUpTo(1000)), true},
 		"counters and messages": {drained("node", targetsUpTo(1000)), counted, true},
 		"targets of other pods": {drained("node", targetsUpTo(1000)), other, true},
-		"held":                  {drained("node", nil), drained("node", []v1.DrainPlanEntry{}), true},
+		"nothing drained":       {drained("node", nil), drained("node", []v1.DrainPlanEntry{}), true},
 		"reached":               {drained("node", []v1.DrainPlanEntry{}), drained("node", targetsUpTo(1000)), false},
 		"raised":                {drained("node", targetsUpTo(1000)), drained("node", targetsUpTo(5000)), false},
-		"given back":            {drained("node", targetsUpTo(1000)), drained("node", nil), false},
+		"maintenance ended":     {drained("node", targetsUpTo(1000)), drained("node", nil), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -178,12 +178,12 @@ func TestShouldIgnoreTargetUpdate(t *testing.T) {
 	}
 }
 
-// closedCase is a DaemonSet on two nodes. One is closed, and has these pods. The other one
-// has a pod that is up to date, and available unless it is missing.
+// closedCase is a DaemonSet on two nodes. One of them is closed and has these pods. The open one
+// has an up-to-date, available pod by default.
 type closedCase struct {
 	strategy apps.DaemonSetUpdateStrategy
 	pods     []*v1.Pod
-	// stale has the open node have an old pod too; missing has it have none.
+	// stale gives the open node an old pod instead, and missing gives it none.
 	stale, missing bool
 
 	created int
@@ -220,7 +220,7 @@ func ended(phase v1.PodPhase) func(*v1.Pod) {
 	return func(pod *v1.Pod) { pod.Status = v1.PodStatus{Phase: phase} }
 }
 
-// unbound pods wait for the scheduler, which may only take them to their node.
+// unbound makes a pod wait for the scheduler, which can only bind it to its node.
 func unbound(pod *v1.Pod) {
 	pod.Spec.Affinity = util.ReplaceDaemonSetPodNodeNameNodeAffinity(nil, "closed")
 	pod.Status = v1.PodStatus{Phase: v1.PodPending}
@@ -242,7 +242,7 @@ var closedCases = map[string]closedCase{
 	"a pod that has failed":              {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash, ended(v1.PodFailed))}, deleted: []string{"a"}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
 	"a pod that has succeeded":           {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash, ended(v1.PodSucceeded))}, deleted: []string{"a"}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
 	"surging, and a pod that has failed": {strategy: rolling(1, 0), pods: []*v1.Pod{daemonPod("a", newHash, ended(v1.PodFailed))}, deleted: []string{"a"}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
-	"one pod too many":                   {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash), daemonPod("b", newHash)}, deleted: []string{"b"}, status: "2 desired, 2 current, 2 ready, 2 updated, 0 misscheduled, 0 unavailable"},
+	"one surplus pod":                    {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash), daemonPod("b", newHash)}, deleted: []string{"b"}, status: "2 desired, 2 current, 2 ready, 2 updated, 0 misscheduled, 0 unavailable"},
 
 	"a pod that is not bound":         {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash, unbound)}, deleted: []string{"a"}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
 	"not bound, on delete":            {strategy: *newOnDeleteStrategy(), pods: []*v1.Pod{daemonPod("a", oldHash, unbound)}, deleted: []string{"a"}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
@@ -251,20 +251,20 @@ var closedCases = map[string]closedCase{
 	"not bound, beside one that runs": {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash), daemonPod("b", newHash, unbound)}, deleted: []string{"b"}, status: "2 desired, 2 current, 2 ready, 2 updated, 0 misscheduled, 0 unavailable"},
 	"not bound, and deleted already":  {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", newHash, unbound, terminating)}, status: "1 desired, 1 current, 1 ready, 1 updated, 0 misscheduled, 0 unavailable"},
 
-	"an old pod":                        {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", oldHash)}, status: "2 desired, 2 current, 2 ready, 1 updated, 0 misscheduled, 0 unavailable"},
-	"an old pod, on delete":             {strategy: *newOnDeleteStrategy(), pods: []*v1.Pod{daemonPod("a", oldHash)}, status: "2 desired, 2 current, 2 ready, 1 updated, 0 misscheduled, 0 unavailable"},
-	"an old pod that is not ready":      {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", oldHash, notReady)}, status: "2 desired, 2 current, 1 ready, 1 updated, 0 misscheduled, 1 unavailable"},
-	"an old pod, surging":               {strategy: rolling(1, 0), pods: []*v1.Pod{daemonPod("a", oldHash)}, status: "2 desired, 2 current, 2 ready, 1 updated, 0 misscheduled, 0 unavailable"},
-	"an old pod not ready, surging":     {strategy: rolling(1, 0), pods: []*v1.Pod{daemonPod("a", oldHash, notReady)}, status: "2 desired, 2 current, 1 ready, 1 updated, 0 misscheduled, 1 unavailable"},
-	"a surge that was on its way":       {strategy: rolling(1, 0), pods: []*v1.Pod{daemonPod("a", oldHash), daemonPod("b", newHash, notReady)}, status: "2 desired, 2 current, 2 ready, 1 updated, 0 misscheduled, 0 unavailable"},
-	"a surge that has come to its end":  {strategy: rolling(1, 0), pods: []*v1.Pod{daemonPod("a", oldHash), daemonPod("b", newHash)}, deleted: []string{"a"}, status: "2 desired, 2 current, 2 ready, 1 updated, 0 misscheduled, 0 unavailable"},
-	"the rollout goes on elsewhere":     {strategy: rolling(0, 1), stale: true, deleted: []string{"open"}, status: "1 desired, 1 current, 1 ready, 0 updated, 0 misscheduled, 0 unavailable"},
-	"beside a pod that terminates":      {strategy: rolling(0, 1), stale: true, pods: []*v1.Pod{daemonPod("a", oldHash, terminating)}, deleted: []string{"open"}, status: "1 desired, 1 current, 1 ready, 0 updated, 0 misscheduled, 0 unavailable"},
-	"beside an old pod":                 {strategy: rolling(0, 1), stale: true, pods: []*v1.Pod{daemonPod("a", oldHash)}, deleted: []string{"open"}, status: "2 desired, 2 current, 2 ready, 0 updated, 0 misscheduled, 0 unavailable"},
-	"beside one that is not ready":      {strategy: rolling(0, 1), stale: true, pods: []*v1.Pod{daemonPod("a", oldHash, notReady)}, deleted: []string{"open"}, status: "2 desired, 2 current, 1 ready, 0 updated, 0 misscheduled, 1 unavailable"},
-	"the surge goes on elsewhere":       {strategy: rolling(1, 0), stale: true, created: 1, status: "1 desired, 1 current, 1 ready, 0 updated, 0 misscheduled, 0 unavailable"},
-	"beside an old pod, surging":        {strategy: rolling(1, 0), stale: true, pods: []*v1.Pod{daemonPod("a", oldHash)}, created: 1, status: "2 desired, 2 current, 2 ready, 0 updated, 0 misscheduled, 0 unavailable"},
-	"beside a surge that is on its way": {strategy: rolling(1, 0), stale: true, pods: []*v1.Pod{daemonPod("a", oldHash), daemonPod("b", newHash, notReady)}, created: 1, status: "2 desired, 2 current, 2 ready, 0 updated, 0 misscheduled, 0 unavailable"},
+	"an old pod":                      {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", oldHash)}, status: "2 desired, 2 current, 2 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"an old pod, on delete":           {strategy: *newOnDeleteStrategy(), pods: []*v1.Pod{daemonPod("a", oldHash)}, status: "2 desired, 2 current, 2 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"an old pod that is not ready":    {strategy: rolling(0, 1), pods: []*v1.Pod{daemonPod("a", oldHash, notReady)}, status: "2 desired, 2 current, 1 ready, 1 updated, 0 misscheduled, 1 unavailable"},
+	"an old pod, surging":             {strategy: rolling(1, 0), pods: []*v1.Pod{daemonPod("a", oldHash)}, status: "2 desired, 2 current, 2 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"an old pod not ready, surging":   {strategy: rolling(1, 0), pods: []*v1.Pod{daemonPod("a", oldHash, notReady)}, status: "2 desired, 2 current, 1 ready, 1 updated, 0 misscheduled, 1 unavailable"},
+	"a surge in progress":             {strategy: rolling(1, 0), pods: []*v1.Pod{daemonPod("a", oldHash), daemonPod("b", newHash, notReady)}, status: "2 desired, 2 current, 2 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"a completed surge":               {strategy: rolling(1, 0), pods: []*v1.Pod{daemonPod("a", oldHash), daemonPod("b", newHash)}, deleted: []string{"a"}, status: "2 desired, 2 current, 2 ready, 1 updated, 0 misscheduled, 0 unavailable"},
+	"the rollout continues elsewhere": {strategy: rolling(0, 1), stale: true, deleted: []string{"open"}, status: "1 desired, 1 current, 1 ready, 0 updated, 0 misscheduled, 0 unavailable"},
+	"beside a pod that terminates":    {strategy: rolling(0, 1), stale: true, pods: []*v1.Pod{daemonPod("a", oldHash, terminating)}, deleted: []string{"open"}, status: "1 desired, 1 current, 1 ready, 0 updated, 0 misscheduled, 0 unavailable"},
+	"beside an old pod":               {strategy: rolling(0, 1), stale: true, pods: []*v1.Pod{daemonPod("a", oldHash)}, deleted: []string{"open"}, status: "2 desired, 2 current, 2 ready, 0 updated, 0 misscheduled, 0 unavailable"},
+	"beside one that is not ready":    {strategy: rolling(0, 1), stale: true, pods: []*v1.Pod{daemonPod("a", oldHash, notReady)}, deleted: []string{"open"}, status: "2 desired, 2 current, 1 ready, 0 updated, 0 misscheduled, 1 unavailable"},
+	"the surge continues elsewhere":   {strategy: rolling(1, 0), stale: true, created: 1, status: "1 desired, 1 current, 1 ready, 0 updated, 0 misscheduled, 0 unavailable"},
+	"beside an old pod, surging":      {strategy: rolling(1, 0), stale: true, pods: []*v1.Pod{daemonPod("a", oldHash)}, created: 1, status: "2 desired, 2 current, 2 ready, 0 updated, 0 misscheduled, 0 unavailable"},
+	"beside a surge in progress":      {strategy: rolling(1, 0), stale: true, pods: []*v1.Pod{daemonPod("a", oldHash), daemonPod("b", newHash, notReady)}, created: 1, status: "2 desired, 2 current, 2 ready, 0 updated, 0 misscheduled, 0 unavailable"},
 }
 
 // TestSyncWithClosedNode syncs once.
@@ -316,7 +316,7 @@ func TestSyncWithClosedNode(t *testing.T) {
 			}
 			before := ds.DeepCopy()
 
-			// The status is what it was before the sync has changed anything.
+			// The first status is computed before the sync changes anything.
 			nodes := []*v1.Node{drained("closed", targetsUpTo(1000)), drained("open", nil)}
 			if err := manager.updateDaemonSetStatus(ctx, ds, nodes, hash, true); err != nil {
 				t.Fatalf("updating the status: %v", err)
@@ -347,15 +347,15 @@ func TestSyncWithClosedNode(t *testing.T) {
 	}
 }
 
-// TestUnboundPodOnOpenNode: where nothing is drained, the scheduler decides.
+// TestUnboundPodOnOpenNode: on an open node, the scheduler decides.
 func TestUnboundPodOnOpenNode(t *testing.T) {
 	for name, tc := range map[string]struct {
 		targets []v1.DrainPlanEntry
 		unaware bool
 	}{
-		"no maintenance":             {},
-		"the drain is not there":     {targets: targetsUpTo(999)},
-		"maintenances are not known": {targets: targetsUpTo(1000), unaware: true},
+		"no maintenance":       {},
+		"outside the targets":  {targets: targetsUpTo(999)},
+		"without maintenances": {targets: targetsUpTo(1000), unaware: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, ctx := ktesting.NewTestContext(t)
@@ -375,8 +375,8 @@ func TestUnboundPodOnOpenNode(t *testing.T) {
 	}
 }
 
-// TestAdmittedPods: what decides is the pod that was deleted there, which admission may have
-// changed, as long as another would be made in the same way.
+// TestAdmittedPods: the pod that was deleted from the node, as admission changed it, decides for
+// new pods of the same generation.
 func TestAdmittedPods(t *testing.T) {
 	outside := func() *v1.Node { return drained("node", targetsUpTo(999)) }
 	newSet := func() *apps.DaemonSet {
@@ -415,7 +415,7 @@ func TestAdmittedPods(t *testing.T) {
 			manager.respectMaintenances(t, newClass("low", 1000))
 			ds, node, pod := newSet(), outside(), admitted()
 			if manager.isClosed(node, ds) {
-				t.Fatal("closed, although nothing is known of the pod")
+				t.Fatal("closed without a deleted pod")
 			}
 			if tc.pod != nil {
 				tc.pod(pod)
@@ -431,8 +431,7 @@ func TestAdmittedPods(t *testing.T) {
 	}
 }
 
-// TestRollingUpdateLeavesOutClosedNodes has shares of the nodes be shares of those that
-// the update works on.
+// TestRollingUpdateLeavesOutClosedNodes checks that percentages are relative to the open nodes.
 func TestRollingUpdateLeavesOutClosedNodes(t *testing.T) {
 	_, ctx := ktesting.NewTestContext(t)
 	ds, half := ofClass("low"), intstr.FromString("50%")
@@ -457,7 +456,7 @@ func TestRollingUpdateLeavesOutClosedNodes(t *testing.T) {
 	}
 }
 
-// statusesWritten returns all of them in one line each.
+// statusesWritten returns the written statuses, one line each.
 func statusesWritten(client *fake.Clientset) []string {
 	var statuses []string
 	for _, action := range client.Actions() {
@@ -472,8 +471,7 @@ func statusesWritten(client *fake.Clientset) []string {
 	return statuses
 }
 
-// TestNodeUpdateWakes says which changes of a node have a DaemonSet synced, given its pods
-// there.
+// TestNodeUpdateWakes checks which changes of a node enqueue a DaemonSet, given its pods there.
 func TestNodeUpdateWakes(t *testing.T) {
 	rollout := apps.DaemonSetStatus{DesiredNumberScheduled: 3, UpdatedNumberScheduled: 2}
 	cases := map[string]struct {
@@ -484,14 +482,14 @@ func TestNodeUpdateWakes(t *testing.T) {
 		unaware  bool
 		enqueued bool
 	}{
-		"open, the pod is missing":              {enqueued: true},
-		"open, the pod is there":                {pods: 1},
-		"open, passed over by a rollout":        {pods: 1, status: rollout, enqueued: true},
-		"the same, updated by hand alone":       {pods: 1, status: rollout, onDelete: true},
-		"the same without maintenances":         {pods: 1, status: rollout, unaware: true},
-		"closed, the pod is there":              {targets: targetsUpTo(1000), pods: 1},
-		"closed, desired while it was not yet":  {targets: targetsUpTo(1000), enqueued: true},
-		"closed, and outside without a rollout": {targets: targetsUpTo(999), pods: 1},
+		"open, without a pod":                    {enqueued: true},
+		"open, with a pod":                       {pods: 1},
+		"open, skipped by a rollout":             {pods: 1, status: rollout, enqueued: true},
+		"the same, with OnDelete":                {pods: 1, status: rollout, onDelete: true},
+		"the same without maintenances":          {pods: 1, status: rollout, unaware: true},
+		"closed, with a pod":                     {targets: targetsUpTo(1000), pods: 1},
+		"closed, without a pod":                  {targets: targetsUpTo(1000), enqueued: true},
+		"outside the targets, without a rollout": {targets: targetsUpTo(999), pods: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -536,7 +534,7 @@ func named(names ...string) []v1.EvictionInterceptor {
 	return interceptors
 }
 
-// TestInjection looks at the pods that are created, and at all that must not know of it.
+// TestInjection checks the created pods, and that nothing else is changed.
 func TestInjection(t *testing.T) {
 	const own = coordinationv1alpha1.EvictionInterceptorDaemonSet
 	group := "group"
@@ -545,10 +543,10 @@ func TestInjection(t *testing.T) {
 		change  func(*v1.PodTemplateSpec)
 		want    []v1.EvictionInterceptor
 	}{
-		"none":                    {want: named(own)},
-		"none, with the gate off": {unaware: true},
-		"those of the author":     {change: func(p *v1.PodTemplateSpec) { p.Spec.EvictionInterceptors = named("a.example.com") }, want: named("a.example.com", own)},
-		"placed by the author":    {change: func(p *v1.PodTemplateSpec) { p.Spec.EvictionInterceptors = named(own, "a.example.com") }, want: named(own, "a.example.com")},
+		"none":                       {want: named(own)},
+		"none, with the gate off":    {unaware: true},
+		"interceptors of the author": {change: func(p *v1.PodTemplateSpec) { p.Spec.EvictionInterceptors = named("a.example.com") }, want: named("a.example.com", own)},
+		"placed by the author":       {change: func(p *v1.PodTemplateSpec) { p.Spec.EvictionInterceptors = named(own, "a.example.com") }, want: named(own, "a.example.com")},
 		"registered with a higher priority": {change: func(p *v1.PodTemplateSpec) {
 			p.Annotations = map[string]string{
 				coordinationv1alpha1.EvictionInterceptorAnnotationPrefix + "a.example.com": "20000/copies-data",
@@ -588,7 +586,7 @@ func TestInjection(t *testing.T) {
 			}
 			patch, err := getPatch(before)
 			if err != nil {
-				t.Fatalf("making the patch of a revision: %v", err)
+				t.Fatalf("creating the patch of a revision: %v", err)
 			}
 			revisions, err := client.AppsV1().ControllerRevisions(ds.Namespace).List(ctx, metav1.ListOptions{})
 			if err != nil || len(revisions.Items) != 1 {

@@ -23,18 +23,18 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// DeleteResult is how an attempt to delete a pod has ended.
+// DeleteResult is the result of an attempt to delete a pod.
 type DeleteResult string
 
 const (
-	// Deleted means that the API server has accepted the deletion.
+	// Deleted means that the API server accepted the deletion.
 	Deleted DeleteResult = "deleted"
-	// Failed means that it has not, and that it will be tried again.
+	// Failed means that the deletion failed and will be retried.
 	Failed DeleteResult = "failed"
 )
 
-// maintenanceDeletes counts the pods that were deleted as the interceptor of their
-// evictions. How long they took to leave is in the metrics of the nodemaintenance-controller.
+// maintenanceDeletes counts the deletions by the interceptor. The durations of the terminations are
+// in the metrics of the nodemaintenance-controller.
 var maintenanceDeletes = metrics.NewCounterVec(&metrics.CounterOpts{
 	Subsystem:      DaemonControllerSubsystem,
 	Name:           "maintenance_pod_deletes_total",

@@ -27,7 +27,7 @@ import (
 func TestMaintenanceMetrics(t *testing.T) {
 	RegisterMaintenance()
 	RegisterMaintenance() // A second controller in the same process, as in tests.
-	// What an earlier run of this test has left.
+	// Remove the counts of an earlier run of this test.
 	maintenanceDeletes.Reset()
 	CountMaintenanceDelete(Deleted)
 	CountMaintenanceDelete(Deleted)
