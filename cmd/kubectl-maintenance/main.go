@@ -14,9 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command kubectl-maintenance is "kubectl maintenance" for people whose kubectl does not
-// have it: a kubectl that finds it in its PATH runs it as a plugin. It can also be called
-// by its own name.
+// Command kubectl-maintenance is "kubectl maintenance" for users whose kubectl lacks it. kubectl
+// runs it as a plugin if it is in the PATH. It can also be called by its own name.
 package main
 
 import (
@@ -42,8 +41,8 @@ func main() {
 	}
 }
 
-// newCommand returns the command with the flags that kubectl has for all of its
-// commands, such as --context: kubectl hands them on when they stand behind its name.
+// newCommand returns the command with the common flags of kubectl, such as --context: kubectl
+// passes them on if they follow the name of the plugin.
 func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags := genericclioptions.NewConfigFlags(true).WithWarningPrinter(streams)
 	matchVersion := cmdutil.NewMatchVersionFlags(flags)

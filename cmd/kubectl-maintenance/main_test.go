@@ -44,8 +44,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestKubeconfig asks the server that the flags name, which has never heard of
-// maintenances.
+// TestKubeconfig calls the server selected by the flags, which does not serve maintenances.
 func TestKubeconfig(t *testing.T) {
 	asked := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

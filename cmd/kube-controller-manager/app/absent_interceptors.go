@@ -38,34 +38,35 @@ import (
 )
 
 const (
-	// rightsCheckInterval is how often a controller that lacks its rights is checked again.
-	rightsCheckInterval = 15 * time.Second
+	// permissionCheckInterval is how often a controller without its permissions is checked again.
+	permissionCheckInterval = 15 * time.Second
 
-	// rightsChecks is how many checks in a row have to fail before a stand-in takes the turns
-	// of a controller. An API server that has just started denies everything for some seconds,
-	// and a turn that was passed on does not come back.
-	rightsChecks = 5
+	// permissionChecks is how many consecutive checks must be denied before a stand-in takes the
+	// turns of a controller. An API server that has just started denies everything for a few
+	// seconds, and a turn that was passed on does not come back.
+	permissionChecks = 5
 
-	// standInTurns is how many turns a stand-in takes at a time. None of them does anything, so
-	// none should have to wait for another one, and report that.
+	// standInTurns limits the concurrent turns of a stand-in. None of them does any work, so no
+	// turn should have to wait for another one and report that.
 	standInTurns = 1000000
 )
 
-// workloadInterceptor is a controller that takes part in evictions.
+// workloadInterceptor is a workload controller that takes part in evictions.
 type workloadInterceptor struct {
-	// name is what pods call it.
+	// name is the name of the interceptor in pods.
 	name string
-	// gate is what it needs. Without one, no controller acts under the name yet.
+	// gate is the feature gate of the interceptor. It is empty if no controller implements the
+	// interceptor yet.
 	gate featuregate.Feature
 	// controller and account are the names of the controller and of its service account.
 	controller, account string
-	// onlyEnd is for those that alone can end their pods: nobody could take over from them,
-	// so their turns are not passed on, and wait for them.
-	onlyEnd bool
+	// exclusive is set for interceptors that are the only way to stop their pods. No other
+	// interceptor could take over, so their turns are not passed on and wait for them.
+	exclusive bool
 }
 
-// workloadInterceptors are the names that the API server lets pods have because
-// controllers of this process act under them.
+// workloadInterceptors are the interceptor names that the API server reserves for controllers of
+// this process.
 var workloadInterceptors = []workloadInterceptor{{
 	name: coordinationv1alpha1.EvictionInterceptorDeployment, gate: features.DeploymentPodSurge,
 	controller: names.DeploymentController, account: "deployment-controller",
@@ -77,24 +78,24 @@ var workloadInterceptors = []workloadInterceptor{{
 	controller: names.StatefulSetController, account: "statefulset-controller",
 }, {
 	name: coordinationv1alpha1.EvictionInterceptorDaemonSet, gate: features.NodeMaintenanceAwareDaemonSet,
-	controller: names.DaemonSetController, account: "daemon-set-controller", onlyEnd: true,
+	controller: names.DaemonSetController, account: "daemon-set-controller", exclusive: true,
 }, {
 	name: coordinationv1alpha1.EvictionInterceptorHorizontalPodAutoscaler,
 }}
 
-// absentInterceptors returns what takes the turns of workload controllers that cannot:
-// their gate is off, they are switched off, or kube-apiserver does not give them the
-// rights, because its gate is off. Pods name them all the same, for as long as they
-// live, and would wait for them until the deadline. The stand-in says why in the request,
-// and the next interceptor gets its turn.
+// absentInterceptors returns stand-ins for the workload controllers that cannot take their turns:
+// their gate is off, they are disabled, or the kube-apiserver does not grant their permissions
+// because its gate is off. Existing pods still list them, and would wait for them until the
+// deadline. The stand-in reports the reason in the request, and the next interceptor becomes
+// active.
 //
-// It reports with the rights of the EvictionRequest controller, which runs it.
+// The stand-ins report with the permissions of the EvictionRequest controller, which runs them.
 func absentInterceptors(controllerContext ControllerContext, client kubernetes.Interface) ([]runInterceptor, error) {
 	var runs []runInterceptor
 	for _, interceptor := range workloadInterceptors {
 		reason := interceptor.whyAbsent(controllerContext)
-		if reason != "" && interceptor.onlyEnd && !utilfeature.DefaultFeatureGate.Enabled(interceptor.gate) {
-			continue // Nothing is promised for these pods: whoever drains ends them.
+		if reason != "" && interceptor.exclusive && !utilfeature.DefaultFeatureGate.Enabled(interceptor.gate) {
+			continue // No promise for these pods: the draining client ends them.
 		}
 		if reason != "" {
 			run, err := interceptor.standIn(controllerContext, client, reason)
@@ -118,7 +119,7 @@ func absentInterceptors(controllerContext ControllerContext, client kubernetes.I
 	return runs, nil
 }
 
-// whyAbsent says why the controller does not run as an interceptor, or "".
+// whyAbsent returns why the controller does not run as an interceptor, or "".
 func (i workloadInterceptor) whyAbsent(controllerContext ControllerContext) string {
 	switch {
 	case i.gate == "":
@@ -131,37 +132,36 @@ func (i workloadInterceptor) whyAbsent(controllerContext ControllerContext) stri
 	return ""
 }
 
-// standIn returns what takes the turns of the controller and passes them on.
+// standIn returns an interceptor that takes the turns of the controller and passes them on.
 func (i workloadInterceptor) standIn(controllerContext ControllerContext, client kubernetes.Interface, reason string) (runInterceptor, error) {
 	interceptor, err := evictionrequest.NewInterceptor(evictionrequest.InterceptorConfig{
 		Client: client,
 		Name:   i.name,
 		Handle: func(context.Context, *evictionrequest.Turn) error {
-			if i.onlyEnd {
-				// It stays the turn of the controller, and no heartbeat speaks for it. The library calls
-				// again from time to time, and writes the message once.
+			if i.exclusive {
+				// The controller remains active, without heartbeats. The library retries from time
+				// to time, and writes the message once.
 				return errors.New(reason)
 			}
 			return evictionrequest.Decline(reason)
 		},
 		MaxConcurrent: standInTurns,
-		Persistent:    i.onlyEnd,
+		Persistent:    i.exclusive,
 		Informer:      controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("creating the stand-in for interceptor %s: %w", i.name, err)
 	}
 	return func(ctx context.Context) {
-		klog.FromContext(ctx).Info("Standing in for an interceptor", "interceptor", i.name, "reason", reason)
+		klog.FromContext(ctx).Info("Running the stand-in for an interceptor", "interceptor", i.name, "reason", reason)
 		if err := interceptor.Run(ctx); err != nil {
-			utilruntime.HandleErrorWithContext(ctx, err, "Nobody stands in for an interceptor", "interceptor", i.name)
+			utilruntime.HandleErrorWithContext(ctx, err, "The stand-in for an interceptor has failed", "interceptor", i.name)
 		}
 	}, nil
 }
 
-// whileDenied runs the stand-in for as long as the API server does not let the client, which
-// is that of the controller, report as the interceptor. The controller itself runs, too, and
-// takes its turns from when it may.
+// whileDenied runs the stand-in while the API server denies the client of the controller to report
+// as the interceptor. The controller runs as well, and takes its turns once it is allowed to.
 func (run runInterceptor) whileDenied(client kubernetes.Interface, name string) runInterceptor {
 	return func(ctx context.Context) {
 		ctx, stop := context.WithCancel(ctx)
@@ -169,17 +169,17 @@ func (run runInterceptor) whileDenied(client kubernetes.Interface, name string) 
 		defer standing.Wait()
 		defer stop()
 		denied, begun := 0, false
-		// The only error is the end of the context.
-		_ = wait.PollUntilContextCancel(ctx, rightsCheckInterval, true, func(ctx context.Context) (done bool, err error) {
+		// The only possible error is the cancellation of the context.
+		_ = wait.PollUntilContextCancel(ctx, permissionCheckInterval, true, func(ctx context.Context) (done bool, err error) {
 			allowed, err := mayReport(ctx, client, name)
 			if err != nil {
-				denied = 0 // Nobody knows.
-				klog.FromContext(ctx).Error(err, "Could not find out whether an interceptor may report, trying again", "interceptor", name)
+				denied = 0 // The answer is unknown.
+				klog.FromContext(ctx).Error(err, "Could not check whether an interceptor may report, retrying", "interceptor", name)
 				return false, nil
 			}
 			denied++
-			if !allowed && denied >= rightsChecks && !begun {
-				begun = true // An interceptor can be run once.
+			if !allowed && denied >= permissionChecks && !begun {
+				begun = true // An interceptor can only be run once.
 				standing.Go(func() { run(ctx) })
 			}
 			return allowed, nil
@@ -187,8 +187,8 @@ func (run runInterceptor) whileDenied(client kubernetes.Interface, name string) 
 	}
 }
 
-// mayReport asks the API server whether the client may report as the interceptor: write to
-// the endpoint, and change the fields that belong to the interceptor.
+// mayReport asks the API server whether the client may report as the interceptor: whether it may
+// write the status subresource, and change the fields of the interceptor.
 func mayReport(ctx context.Context, client kubernetes.Interface, name string) (bool, error) {
 	for _, right := range []authorizationv1.ResourceAttributes{
 		{Verb: "patch", Group: coordinationv1alpha1.GroupName, Resource: "evictionrequests", Subresource: "status"},

@@ -48,7 +48,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// allGates is what all interceptors need.
+// allGates are the gates of all interceptors.
 var allGates = []featuregate.Feature{
 	features.EvictionRequestAPI, features.DeploymentPodSurge, features.StatefulSetEvictionPacing,
 	features.DeclarativeNodeMaintenance, features.NodeMaintenanceAwareDaemonSet,
@@ -83,7 +83,7 @@ func TestWhyAbsent(t *testing.T) {
 		"no Deployments": {gates: allGates, controllers: []string{"*", "-deployment-controller"}, want: map[string]string{
 			deployment: disabled("deployment-controller"), autoscaler: unserved,
 		}},
-		"nothing but EvictionRequests": {gates: allGates, controllers: []string{"evictionrequest-controller"}, want: map[string]string{
+		"only EvictionRequests": {gates: allGates, controllers: []string{"evictionrequest-controller"}, want: map[string]string{
 			deployment: disabled("deployment-controller"), replicaSet: disabled("replicaset-controller"), statefulSet: disabled("statefulset-controller"),
 			daemonSet: disabled("daemonset-controller"), autoscaler: unserved,
 		}},
@@ -100,13 +100,13 @@ func TestWhyAbsent(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("interceptors that are absent (-want +got):\n%s", diff)
+				t.Errorf("absent interceptors (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// requestFor returns a request for which it is the turn of the interceptor.
+// requestFor returns a request in which this interceptor is active.
 func requestFor(interceptor string) *coordinationv1alpha1.EvictionRequest {
 	uid := strings.ReplaceAll(interceptor, ".", "-")
 	return &coordinationv1alpha1.EvictionRequest{
@@ -123,27 +123,27 @@ func requestFor(interceptor string) *coordinationv1alpha1.EvictionRequest {
 	}
 }
 
-// What the stand-ins say, and whether they pass the pods on.
+// Checks the messages of the stand-ins, and whether they pass the pods on.
 func TestAbsentInterceptors(t *testing.T) {
 	tests := map[string]struct {
 		gates       []featuregate.Feature
 		controllers []string
 		interceptor string
 		want        string
-		holds       bool
+		open        bool
 	}{
-		"gate off": {interceptor: "deployment.apps.k8s.io", want: "The feature gate DeploymentPodSurge of the kube-controller-manager is off."},
-		"nobody":   {interceptor: "horizontalpodautoscaler.autoscaling.k8s.io", want: "No controller of the kube-controller-manager acts under this name yet."},
+		"gate off":      {interceptor: "deployment.apps.k8s.io", want: "The feature gate DeploymentPodSurge of the kube-controller-manager is off."},
+		"no controller": {interceptor: "horizontalpodautoscaler.autoscaling.k8s.io", want: "No controller of the kube-controller-manager acts under this name yet."},
 		"switched off": {
 			gates: allGates, controllers: []string{"*", "-statefulset-controller"}, interceptor: "statefulset.apps.k8s.io",
 			want: "The statefulset-controller is switched off: see --controllers of the kube-controller-manager.",
 		},
-		// Nobody could take over from it.
+		// No other interceptor could take over.
 		"DaemonSets switched off": {
-			gates: allGates, controllers: []string{"*", "-daemonset-controller"}, interceptor: "daemonset.apps.k8s.io", holds: true,
+			gates: allGates, controllers: []string{"*", "-daemonset-controller"}, interceptor: "daemonset.apps.k8s.io", open: true,
 			want: "The daemonset-controller is switched off: see --controllers of the kube-controller-manager.",
 		},
-		"DaemonSets with their gate off": {interceptor: "daemonset.apps.k8s.io", holds: true},
+		"DaemonSets with their gate off": {interceptor: "daemonset.apps.k8s.io", open: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestAbsentInterceptors(t *testing.T) {
 				var running sync.WaitGroup
 				for _, interceptor := range workloadInterceptors {
 					reason := interceptor.whyAbsent(controllerContext)
-					if interceptor.name != test.interceptor || reason == "" || interceptor.onlyEnd && !slices.Contains(test.gates, interceptor.gate) {
+					if interceptor.name != test.interceptor || reason == "" || interceptor.exclusive && !slices.Contains(test.gates, interceptor.gate) {
 						continue
 					}
 					run, err := interceptor.standIn(controllerContext, client, reason)
@@ -177,10 +177,10 @@ func TestAbsentInterceptors(t *testing.T) {
 				}
 				entry := request.Status.Interceptors[0]
 				if !strings.HasSuffix(entry.Message, test.want) || entry.Message == "" != (test.want == "") {
-					t.Errorf("it says %q, want %q", entry.Message, test.want)
+					t.Errorf("the message is %q, want %q", entry.Message, test.want)
 				}
-				if (entry.CompletionTime == nil) != test.holds {
-					t.Errorf("the turn is held: %t, want %t", entry.CompletionTime == nil, test.holds)
+				if (entry.CompletionTime == nil) != test.open {
+					t.Errorf("the turn is open: %t, want %t", entry.CompletionTime == nil, test.open)
 				}
 				stop()
 				running.Wait()
@@ -195,7 +195,7 @@ func runStandIn(t *testing.T, client *fake.Clientset) (stop func()) {
 	t.Helper()
 	controllerContext, _ := withClients(asTheyAre)
 	controllerContext.InformerFactory = informers.NewSharedInformerFactory(client, 0)
-	i := slices.IndexFunc(workloadInterceptors, func(i workloadInterceptor) bool { return i.onlyEnd })
+	i := slices.IndexFunc(workloadInterceptors, func(i workloadInterceptor) bool { return i.exclusive })
 	run, err := workloadInterceptors[i].standIn(controllerContext, client, "Switched off.")
 	if err != nil {
 		t.Fatalf("creating the stand-in: %v", err)
@@ -211,8 +211,8 @@ func runStandIn(t *testing.T, client *fake.Clientset) (stop func()) {
 	}
 }
 
-// TestStandInWritesOnce counts what a stand-in writes about pods that it does not pass on, in
-// hours: what it says does not change, and a cluster has a pod of each DaemonSet on each node.
+// TestStandInWritesOnce counts the writes of a stand-in for pods that it does not pass on over
+// hours: the message does not change, and a cluster has a pod of each DaemonSet on each node.
 func TestStandInWritesOnce(t *testing.T) {
 	setGates(t, allGates...)
 	synctest.Test(t, func(t *testing.T) {
@@ -234,7 +234,7 @@ func TestStandInWritesOnce(t *testing.T) {
 				writes++
 			}
 		}
-		// One confirms that it is its turn, and one says why nothing happens.
+		// One write starts the turn, and one reports the reason.
 		if writes > 2*pods {
 			t.Errorf("%d writes about %d pods in 12 hours, want at most 2 for each", writes, pods)
 		}
@@ -243,14 +243,14 @@ func TestStandInWritesOnce(t *testing.T) {
 			t.Fatalf("reading a request: %v", err)
 		}
 		if got, want := request.Status.Interceptors[0].Message, "Failed, trying again: Switched off."; got != want {
-			t.Errorf("it says %q, want %q", got, want)
+			t.Errorf("the message is %q, want %q", got, want)
 		}
 		stop()
 	})
 }
 
-// TestStandInOutlastsAnOutage has the API server take nothing after the first report for longer
-// than the deadline. Nobody else can say why the pod stays.
+// TestStandInOutlastsAnOutage rejects all writes after the first report for longer than the
+// deadline. No other client can report why the pod stays.
 func TestStandInOutlastsAnOutage(t *testing.T) {
 	setGates(t, allGates...)
 	synctest.Test(t, func(t *testing.T) {
@@ -269,13 +269,13 @@ func TestStandInOutlastsAnOutage(t *testing.T) {
 		if err != nil {
 			t.Errorf("reading the request: %v", err)
 		} else if got, want := request.Status.Interceptors[0].Message, "Failed, trying again: Switched off."; got != want {
-			t.Errorf("it says %q, want %q", got, want)
+			t.Errorf("the message is %q, want %q", got, want)
 		}
 		stop()
 	})
 }
 
-// Controllers of ours that are not registered do not run, whatever the gates say.
+// Controllers that are not registered do not run, whatever the gates.
 func TestControllersAreRegistered(t *testing.T) {
 	descriptors := NewControllerDescriptors()
 	for _, name := range []string{names.EvictionRequestController, names.NodeMaintenanceController} {
@@ -285,7 +285,7 @@ func TestControllersAreRegistered(t *testing.T) {
 	}
 }
 
-// Which stand-ins there are, and whose rights are checked.
+// Checks the number of stand-ins, and whose permissions are checked.
 func TestAbsentInterceptorsOfAll(t *testing.T) {
 	accounts := []string{"deployment-controller", "replicaset-controller", "statefulset-controller", "daemon-set-controller"}
 	tests := map[string]struct {
@@ -314,12 +314,12 @@ func TestAbsentInterceptorsOfAll(t *testing.T) {
 	}
 }
 
-// A controller that lacks its rights is stood in for, but not at once: an API server that has
+// A controller without its permissions gets a stand-in, but not immediately: an API server that has
 // just started denies everything.
 func TestStandInWhileDenied(t *testing.T) {
 	const minute = time.Minute
 	tests := map[string]struct {
-		// answers are from the first check on, one every 15 seconds; the last one stays.
+		// answers are the results of the checks, one every 15 seconds. The last one is repeated.
 		answers []string
 		after   time.Duration
 		want    bool
@@ -328,12 +328,12 @@ func TestStandInWhileDenied(t *testing.T) {
 		"denied":                      {answers: []string{"no"}, after: minute + time.Second, want: true},
 		"denied, not for long":        {answers: []string{"no"}, after: minute - time.Second},
 		"denied, with an error":       {answers: []string{"no", "no", "error", "no"}, after: minute + time.Second},
-		"an error begins anew":        {answers: []string{"no", "no", "error", "no"}, after: minute + 16*time.Second},
+		"an error resets the count":   {answers: []string{"no", "no", "error", "no"}, after: minute + 16*time.Second},
 		"denied for long after that":  {answers: []string{"no", "no", "error", "no"}, after: minute + 46*time.Second, want: true},
 		"denied at first":             {answers: []string{"no", "no", "yes", "no"}, after: time.Hour},
 		"denied until it is allowed":  {answers: []string{"no", "no", "no", "no", "no", "no", "yes"}, after: time.Hour},
 		"still denied in that moment": {answers: []string{"no", "no", "no", "no", "no", "no", "yes"}, after: minute + 29*time.Second, want: true},
-		"no answer":                   {answers: []string{"error"}, after: time.Hour},
+		"no response":                 {answers: []string{"error"}, after: time.Hour},
 		"denied again after an error": {answers: []string{"no", "no", "no", "no", "no", "no", "error", "no"}, after: time.Hour, want: true},
 	}
 	for name, test := range tests {
@@ -366,7 +366,7 @@ func TestStandInWhileDenied(t *testing.T) {
 				time.Sleep(test.after)
 				synctest.Wait()
 				if standing != test.want || began > 1 {
-					t.Errorf("stands in: %t, begun %d times, want %t", standing, began, test.want)
+					t.Errorf("the stand-in runs: %t, started %d times, want %t", standing, began, test.want)
 				}
 				stop()
 				wait()
@@ -378,8 +378,8 @@ func TestStandInWhileDenied(t *testing.T) {
 	}
 }
 
-// Whether a controller may report is asked with its own rights and for its own interceptor: those
-// of the EvictionRequest controller are others.
+// The permissions are checked for the controller itself and its interceptor: those of the
+// EvictionRequest controller differ.
 func TestRightsOfControllersAreReviewed(t *testing.T) {
 	setGates(t, allGates...)
 	reviews := make(chan string, 100)
@@ -417,12 +417,12 @@ func TestRightsOfControllersAreReviewed(t *testing.T) {
 		"replicaset-controller as replicaset.apps.k8s.io", "statefulset-controller as statefulset.apps.k8s.io",
 	}
 	var got []string
-	patience := time.After(time.Minute)
+	timeout := time.After(time.Minute)
 	for late := false; len(got) < len(want) && !late; {
 		select {
 		case review := <-reviews:
 			got = append(got, review)
-		case <-patience:
+		case <-timeout:
 			late = true
 		}
 	}
@@ -436,7 +436,7 @@ func TestRightsOfControllersAreReviewed(t *testing.T) {
 	}
 }
 
-// TestMayReport needs both rights: one without the other lets no report through.
+// TestMayReport requires both permissions: with one of them, reports are still denied.
 func TestMayReport(t *testing.T) {
 	rights := []authorizationv1.ResourceAttributes{
 		{Verb: "patch", Group: "coordination.k8s.io", Resource: "evictionrequests", Subresource: "status"},
@@ -471,9 +471,9 @@ type interceptedController struct {
 	construct         ControllerConstructor
 	name, interceptor string
 	gates             []featuregate.Feature
-	// clients are those that it asks for, and plain those without its gate.
+	// clients are the clients that it requests, and plain those without its gate.
 	clients, plain []string
-	// ordinary are those clients that have the limits of everybody.
+	// ordinary are the clients with the default rate limits.
 	ordinary []string
 }
 
@@ -495,7 +495,7 @@ var interceptedControllers = []interceptedController{{
 	clients: []string{"deployment-controller", "deployment-controller", "deployment-controller"}, plain: []string{"deployment-controller"},
 }}
 
-// recordingServer answers nothing, and records what it was asked for.
+// recordingServer rejects all calls, and records them.
 type recordingServer struct {
 	*httptest.Server
 	lock  sync.Mutex
@@ -524,11 +524,11 @@ func (s *recordingServer) await(t *testing.T, call string) {
 	}); err != nil {
 		s.lock.Lock()
 		defer s.lock.Unlock()
-		t.Fatalf("waiting for %s: %v; it was asked for %v", call, err, s.calls)
+		t.Fatalf("waiting for %s: %v; the calls are %v", call, err, s.calls)
 	}
 }
 
-// The controllers that the manager makes take their turns, for as long as they run.
+// The controllers of the manager take their turns while they run.
 func TestControllersIntercept(t *testing.T) {
 	for _, test := range interceptedControllers {
 		t.Run(test.name, func(t *testing.T) {
@@ -547,7 +547,7 @@ func TestControllersIntercept(t *testing.T) {
 				t.Errorf("asked for the clients %v, want %v", builder.names, test.clients)
 			}
 			if !slices.Equal(builder.ordinary, test.ordinary) {
-				t.Errorf("clients with the limits of everybody are %v, want %v", builder.ordinary, test.ordinary)
+				t.Errorf("clients with the default limits are %v, want %v", builder.ordinary, test.ordinary)
 			}
 			controllerContext.InformerFactory.Start(ctx.Done())
 			var running sync.WaitGroup
@@ -560,8 +560,8 @@ func TestControllersIntercept(t *testing.T) {
 	}
 }
 
-// heldReports is a transport that refuses everything, and holds the reports of an interceptor until
-// it is released, whatever becomes of their contexts.
+// heldReports is a transport that rejects everything, and blocks the reports of an interceptor
+// until it is released, even if their contexts are canceled.
 type heldReports struct {
 	manager  string
 	begun    chan struct{}
@@ -577,7 +577,7 @@ func (h *heldReports) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusForbidden, Body: http.NoBody, Request: r}, nil
 }
 
-// A controller has not ended before its interceptor has: the next leader would work beside it.
+// A controller must not end before its interceptor: the next leader would run concurrently.
 func TestControllersWaitForTheirInterceptors(t *testing.T) {
 	standsIn := interceptedController{
 		construct: newEvictionRequestController, name: names.EvictionRequestController, interceptor: "horizontalpodautoscaler.autoscaling.k8s.io",
@@ -606,7 +606,7 @@ func TestControllersWaitForTheirInterceptors(t *testing.T) {
 			stop()
 			select {
 			case <-ended:
-				t.Error("ends while its interceptor runs")
+				t.Error("ended while its interceptor runs")
 			case <-time.After(500 * time.Millisecond):
 			}
 			close(held.released)
@@ -616,13 +616,13 @@ func TestControllersWaitForTheirInterceptors(t *testing.T) {
 	}
 }
 
-// targetOf returns the pod that the request is about.
+// targetOf returns the target of the request.
 func targetOf(request *coordinationv1alpha1.EvictionRequest) *v1.Pod {
 	target := request.Spec.Target.Pod
 	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: request.Namespace, Name: target.Name, UID: types.UID(target.UID)}}
 }
 
-// Without their gate, they are upstream's.
+// Without their gate, the controllers are upstream's.
 func TestControllersWithoutGates(t *testing.T) {
 	setGates(t)
 	for _, test := range interceptedControllers {
@@ -643,7 +643,7 @@ func TestControllersWithoutGates(t *testing.T) {
 	}
 }
 
-// A controller that cannot intercept, although it should, does not run.
+// A controller that cannot intercept although its gate is on does not run.
 func TestControllersNeedTheirInterceptors(t *testing.T) {
 	broken := errors.New("no credentials")
 	for _, test := range interceptedControllers {
@@ -658,7 +658,8 @@ func TestControllersNeedTheirInterceptors(t *testing.T) {
 	}
 }
 
-// The EvictionRequest controller runs the stand-ins, and has the rights of the others checked.
+// The EvictionRequest controller runs the stand-ins, and checks the permissions of the other
+// controllers.
 func TestEvictionRequestControllerStandsIn(t *testing.T) {
 	setGates(t, features.EvictionRequestAPI, features.StatefulSetEvictionPacing)
 	server := startServer(t)

@@ -28,14 +28,14 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// concurrentNodeMaintenanceSyncs is the number of nodes that are looked at at a time. Pods are
-// asked by workers of their own.
+// concurrentNodeMaintenanceSyncs is the number of nodes that are synced concurrently. Pods are
+// requested to leave by separate workers.
 const concurrentNodeMaintenanceSyncs = 10
 
 const (
-	// evictionQPSFactor and evictionBurstFactor raise the limits of --kube-api-qps and
-	// --kube-api-burst for these controllers, as for the namespace controller: their calls
-	// come in waves, when nodes are drained.
+	// evictionQPSFactor and evictionBurstFactor multiply the limits of --kube-api-qps and
+	// --kube-api-burst for these controllers, as for the namespace controller: their calls come in
+	// bursts when nodes are drained.
 	evictionQPSFactor   = 20
 	evictionBurstFactor = 100
 )
@@ -122,8 +122,8 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 	}, controllerName), nil
 }
 
-// newEvictionClient returns a client with rate limits of its own for a controller that
-// takes part in drains.
+// newEvictionClient returns a client with its own rate limits for a controller that takes part in
+// drains.
 func newEvictionClient(controllerContext ControllerContext, controllerName string) (kubernetes.Interface, error) {
 	config, err := controllerContext.NewClientConfig(controllerName)
 	if err != nil {

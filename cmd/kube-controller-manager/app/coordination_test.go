@@ -35,16 +35,15 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// recordedClientBuilder returns a config for the clients that it is asked for, and
-// records their names.
+// recordedClientBuilder returns a config for each requested client, and records the names.
 type recordedClientBuilder struct {
 	clientbuilder.ControllerClientBuilder
 	config *restclient.Config
-	// err is the answer after the given number of configs.
+	// err is returned after the given number of configs.
 	err      error
 	errAfter int
 	names    []string
-	// ordinary are the names of those clients that have the limits of everybody.
+	// ordinary are the names of the clients with the default rate limits.
 	ordinary []string
 }
 
@@ -70,7 +69,7 @@ func withClients(change func(*recordedClientBuilder)) (ControllerContext, *recor
 
 func asTheyAre(*recordedClientBuilder) {}
 
-// Client returns a client with the config of that name.
+// Client returns a client with the config for that name.
 func (b *recordedClientBuilder) Client(name string) (kubernetes.Interface, error) {
 	b.ordinary = append(b.ordinary, name)
 	config, err := b.Config(name)
@@ -80,7 +79,7 @@ func (b *recordedClientBuilder) Client(name string) (kubernetes.Interface, error
 	return kubernetes.NewForConfig(config)
 }
 
-// setGates switches these gates on, and all others off that the workload controllers know of.
+// setGates turns these gates on, and all other gates of the workload controllers off.
 func setGates(t *testing.T, on ...featuregate.Feature) {
 	t.Helper()
 	gates := featuregatetesting.FeatureOverrides{}
@@ -107,7 +106,7 @@ func TestEvictionRequestControllerNeedsItsGate(t *testing.T) {
 	}
 }
 
-// Evictions must not use up the calls of the state, nor the other way round.
+// Evictions must not use up the calls of the controller, or vice versa.
 func TestEvictionRequestClientHasLimitsOfItsOwn(t *testing.T) {
 	controllerContext, builder := withClients(asTheyAre)
 	first, err := newEvictionClient(controllerContext, "evictionrequest-controller")
@@ -129,12 +128,12 @@ func TestEvictionRequestClientHasLimitsOfItsOwn(t *testing.T) {
 	for burst < 10000 && limiter.TryAccept() {
 		burst++
 	}
-	// A few more become free while they are used up.
+	// The limiter refills meanwhile.
 	if burst < 30*100 || burst > 30*100+1000 {
 		t.Errorf("allows a burst of %d calls, want 3000", burst)
 	}
 	if builder.config.QPS != 20 || builder.config.Burst != 30 {
-		t.Errorf("changed the limits of everybody to %v and %d", builder.config.QPS, builder.config.Burst)
+		t.Errorf("changed the default limits to %v and %d", builder.config.QPS, builder.config.Burst)
 	}
 }
 
@@ -150,8 +149,8 @@ func TestNewEvictionRequestController(t *testing.T) {
 	if got := controller.Name(); got != "evictionrequest-controller" {
 		t.Errorf("the name is %q", got)
 	}
-	// One client for the state, one for evictions and one for the reports of those who are
-	// not there, under the name that the role is bound to.
+	// One client for the controller, one for evictions and one for the reports of the stand-ins,
+	// all under the name that the role is bound to.
 	if want := []string{"evictionrequest-controller", "evictionrequest-controller", "evictionrequest-controller"}; !slices.Equal(builder.names, want) {
 		t.Errorf("asked for the clients %v, want %v", builder.names, want)
 	}
@@ -184,7 +183,7 @@ func TestNewEvictionRequestControllerErrors(t *testing.T) {
 	}
 }
 
-// An informer that has stopped takes no more handlers.
+// A stopped informer accepts no handlers.
 func TestNewEvictionRequestControllerTooLate(t *testing.T) {
 	setGates(t)
 	_, ctx := ktesting.NewTestContext(t)

@@ -29,7 +29,7 @@ func interceptDaemonSetEvictions(controllerContext ControllerContext, controller
 	if !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceAwareDaemonSet) {
 		return nil, nil
 	}
-	// The service account of the controller is not called after it.
+	// The service account is not named like the controller.
 	client, err := newEvictionClient(controllerContext, "daemon-set-controller")
 	if err != nil {
 		return nil, err

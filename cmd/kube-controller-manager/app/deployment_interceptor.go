@@ -54,9 +54,9 @@ func interceptDeploymentEvictions(controllerContext ControllerContext, controlle
 	}, nil
 }
 
-// newSurgeClient returns the client of a controller that surges belong to. With the gate on,
-// drains make it work in waves, for which the limits of everybody are too low: a pod that
-// moves takes about ten calls of it, and 20 in a second are allowed.
+// newSurgeClient returns the client of a controller that takes part in surges. With the gate on,
+// drains make it work in bursts that exceed the default limits: the replacement of a pod takes
+// about ten calls, and the default is 20 calls per second.
 func newSurgeClient(controllerContext ControllerContext, controllerName string) (kubernetes.Interface, error) {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.DeploymentPodSurge) {
 		return controllerContext.NewClient(controllerName)

@@ -23,11 +23,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// runInterceptor takes the turns of a controller in evictions until the context ends. It
-// is nil where the gate for that is off.
+// runInterceptor takes the turns of a controller in evictions until the context is canceled. It is
+// nil if the gate of the controller is off.
 type runInterceptor func(ctx context.Context)
 
-// start runs it in the background. The caller waits for its end with what is returned.
+// start runs the interceptor in the background. wait waits until it has ended.
 func (run runInterceptor) start(ctx context.Context) (wait func()) {
 	var running sync.WaitGroup
 	if run != nil {
@@ -36,8 +36,8 @@ func (run runInterceptor) start(ctx context.Context) (wait func()) {
 	return running.Wait
 }
 
-// newInterceptorClients returns a client for the reports of an interceptor and one for its
-// work, which must not wait while many turns report.
+// newInterceptorClients returns a client for the reports of an interceptor and one for its work,
+// which must not be delayed while many turns report.
 func newInterceptorClients(controllerContext ControllerContext, controllerName string) (reports, work kubernetes.Interface, err error) {
 	if reports, err = newEvictionClient(controllerContext, controllerName); err != nil {
 		return nil, nil, err

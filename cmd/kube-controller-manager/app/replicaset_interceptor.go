@@ -27,7 +27,7 @@ func interceptReplicaSetEvictions(controllerContext ControllerContext, controlle
 	if !utilfeature.DefaultFeatureGate.Enabled(features.DeploymentPodSurge) {
 		return nil, nil
 	}
-	// Not the client of the controller: creating pods must not wait for evictions.
+	// With separate clients, evictions do not delay the creation of pods.
 	reportClient, evictionClient, err := newInterceptorClients(controllerContext, controllerName)
 	if err != nil {
 		return nil, err

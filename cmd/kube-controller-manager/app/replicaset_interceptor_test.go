@@ -42,8 +42,8 @@ func newTestReplicaSetController(ctx context.Context, controllerContext Controll
 	return replicaset.NewReplicaSetController(ctx, factory.Apps().V1().ReplicaSets(), factory.Core().V1().Pods(), fake.NewClientset(), 1)
 }
 
-// With the gate off, the controller is upstream's: no client more, no informer more, the
-// one of EvictionRequests least of all, which are not served then.
+// With the gate off, the controller is upstream's: without additional clients and informers, above
+// all not for EvictionRequests, which are not served then.
 func TestInterceptReplicaSetEvictions(t *testing.T) {
 	const controllerName = "replicaset-controller"
 	for name, test := range map[string]struct {

@@ -28,7 +28,7 @@ func interceptStatefulSetEvictions(controllerContext ControllerContext, controll
 	if !utilfeature.DefaultFeatureGate.Enabled(features.StatefulSetEvictionPacing) {
 		return nil, nil
 	}
-	// Not the client of the controller: creating pods must not wait for reports.
+	// With a separate client, reports do not delay the creation of pods.
 	client, err := newEvictionClient(controllerContext, controllerName)
 	if err != nil {
 		return nil, err

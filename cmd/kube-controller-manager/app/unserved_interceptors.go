@@ -25,8 +25,8 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// unservedInterceptors says of the interceptors that only this process could run, and that no
-// other one takes the place of, why it does not: drains would wait for them without a word.
+// unservedInterceptors returns the interceptors that only this process could run and does not run,
+// with the reason. They have no stand-in, so drains would wait for them without any explanation.
 func unservedInterceptors(controllerContext ControllerContext) map[string]string {
 	const without = "; nothing deletes DaemonSet pods of nodes that are drained"
 	why := ""

@@ -27,7 +27,7 @@ import (
 	evictionrequestconfig "k8s.io/kubernetes/pkg/controller/evictionrequest/config"
 )
 
-// defaultEvictionRequestConfiguration is what upstream's tests of all options find.
+// defaultEvictionRequestConfiguration is the default that upstream's tests of all options compare.
 var defaultEvictionRequestConfiguration = evictionrequestconfig.EvictionRequestControllerConfiguration{
 	ConcurrentEvictionRequestSyncs:  10,
 	ConcurrentEvictions:             30,
@@ -51,11 +51,11 @@ func TestEvictionRequestControllerFlags(t *testing.T) {
 		t.Errorf("configuration (-want +got):\n%s", diff)
 	}
 	if errs := options.Validate(); len(errs) != 0 {
-		t.Errorf("valid options are refused: %v", errs)
+		t.Errorf("valid options are rejected: %v", errs)
 	}
 }
 
-// The flags are flags of kube-controller-manager, which refuses to start with wrong ones.
+// The kube-controller-manager has the flags, and does not start with invalid ones.
 func TestEvictionRequestControllerOptionsAreWired(t *testing.T) {
 	for value, want := range map[string]bool{"1": false, "0": true} {
 		options, err := NewKubeControllerManagerOptions()
@@ -71,7 +71,7 @@ func TestEvictionRequestControllerOptionsAreWired(t *testing.T) {
 		}
 		err = options.Validate([]string{""}, []string{""}, nil)
 		if refused := err != nil && strings.Contains(err.Error(), "--concurrent-evictions must be positive"); refused != want {
-			t.Errorf("%s is refused: %t, want %t; the error is %v", value, refused, want, err)
+			t.Errorf("%s is rejected: %t, want %t; the error is %v", value, refused, want, err)
 		}
 	}
 }
