@@ -39,19 +39,19 @@ const (
 	// PluginName is the name of the plugin in the flags of kube-apiserver.
 	PluginName = "NodeMaintenance"
 
-	// syncTimeout is how long a request waits for a server that has just begun to know
-	// its nodes. It is what other plugins wait, and well below the timeout of requests.
+	// syncTimeout is how long a request waits on a server whose cache of nodes has not synced yet.
+	// It is the timeout of other plugins, and well below the timeout of requests.
 	syncTimeout = 10 * time.Second
 )
 
-// Register makes the plugin known.
+// Register registers the plugin.
 func Register(plugins *admission.Plugins) {
 	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return NewPlugin(), nil })
 }
 
-// Plugin completes the drain plan of each NodeMaintenance, and checks each creation,
-// update and deletion against the rights on its nodes. It keeps what nodes say of their
-// maintenance from being written by others than the controller.
+// Plugin completes the drain plan of each NodeMaintenance, and checks each creation, update and
+// deletion against the permissions on its nodes. It prevents clients other than the controller from
+// writing the maintenance status of nodes.
 type Plugin struct {
 	*admission.Handler
 	enabled        bool
@@ -71,7 +71,7 @@ var (
 	_ initializer.WantsExternalKubeInformerFactory = &Plugin{}
 )
 
-// NewPlugin returns a plugin that still has to be initialized.
+// NewPlugin returns a plugin that must still be initialized.
 func NewPlugin() *Plugin {
 	return &Plugin{
 		Handler:        admission.NewHandler(admission.Create, admission.Update, admission.Delete),
@@ -80,17 +80,17 @@ func NewPlugin() *Plugin {
 	}
 }
 
-// InspectFeatureGates switches the plugin on together with the API.
+// InspectFeatureGates enables the plugin together with the API.
 func (p *Plugin) InspectFeatureGates(gates featuregate.FeatureGate) {
 	p.enabled = gates.Enabled(features.DeclarativeNodeMaintenance)
 	p.inspected = true
 }
 
-// SetAuthorizer sets who knows the rights of users.
+// SetAuthorizer sets the authorizer.
 func (p *Plugin) SetAuthorizer(authorizer authorizer.Authorizer) { p.authorizer = authorizer }
 
-// SetExternalKubeInformerFactory sets where the nodes come from. The gates are inspected
-// before, so that a server with the gate off starts no informer for this.
+// SetExternalKubeInformerFactory sets the source of the nodes. The gates are inspected before, so
+// that a server with the gate off starts no informer for this plugin.
 func (p *Plugin) SetExternalKubeInformerFactory(factory informers.SharedInformerFactory) {
 	if !p.enabled {
 		return
@@ -99,7 +99,7 @@ func (p *Plugin) SetExternalKubeInformerFactory(factory informers.SharedInformer
 	p.nodes, p.nodesSynced = nodes.Lister(), nodes.Informer().HasSynced
 }
 
-// ValidateInitialization returns an error if something is still missing.
+// ValidateInitialization returns an error if the plugin is not completely initialized.
 func (p *Plugin) ValidateInitialization() error {
 	switch {
 	case !p.inspected:
@@ -112,8 +112,8 @@ func (p *Plugin) ValidateInitialization() error {
 	return nil
 }
 
-// Admit completes the drain plan, and the status of a node. What is wrong with the object is for Validate, and
-// for the validation of the registry, to say.
+// Admit completes the drain plan of a maintenance, and the status of a node. Invalid objects are
+// left to Validate and to the validation of the registry.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if isNodeWrite(a) {
 		return p.keepMaintenanceStatus(ctx, a)
@@ -132,8 +132,8 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	return nil
 }
 
-// Validate lets a change through, or returns why not. The deletion of a collection
-// comes here once for each object, with the object but without its name.
+// Validate returns an error if a change is not allowed. For the deletion of a collection it is
+// called once for each object, with the object but without its name.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if isNodeWrite(a) {
 		return p.validateMaintenanceStatus(ctx, a)
@@ -167,8 +167,8 @@ func (p *Plugin) isMaintenance(a admission.Attributes) bool {
 	return p.enabled && a.GetResource().GroupResource() == coordination.Resource("nodemaintenances")
 }
 
-// validateWrite checks the rights of a user on the nodes of a maintenance before and
-// after a change: it has no version before its creation, and none after its deletion.
+// validateWrite checks the permissions of a user on the nodes of a maintenance before and after a
+// change. maintenance is nil for a deletion, and old for a creation.
 func (p *Plugin) validateWrite(ctx context.Context, a admission.Attributes, maintenance, old *coordination.NodeMaintenance) error {
 	if err := p.waitForNodes(ctx); err != nil {
 		return err
@@ -184,13 +184,13 @@ func (p *Plugin) validateWrite(ctx context.Context, a admission.Attributes, main
 	if err := p.authorize(ctx, a, maintenance, old, selected, oldSelected); err != nil {
 		return err
 	}
-	if !isWorthWarning(maintenance, old) {
+	if !needsWarning(maintenance, old) {
 		return nil
 	}
 	return p.warn(ctx, selected.nodes)
 }
 
-// waitForNodes returns an error if the nodes of the cluster are still unknown.
+// waitForNodes returns an error if the cache of nodes does not sync in time.
 func (p *Plugin) waitForNodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.syncTimeout)
 	defer cancel()
@@ -204,8 +204,8 @@ func unexpectedObjects(a admission.Attributes) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("%s of a NodeMaintenance with %T as the new and %T as the old object", a.GetOperation(), a.GetObject(), a.GetOldObject()))
 }
 
-// forbidden is admission.NewForbidden, with the name of the object also where the
-// attributes lack it: in the deletion of a collection.
+// forbidden is admission.NewForbidden with the name of the object, which the attributes lack in the
+// deletion of a collection.
 func forbidden(a admission.Attributes, maintenance *coordination.NodeMaintenance, reason error) error {
 	return apierrors.NewForbidden(a.GetResource().GroupResource(), maintenance.Name, reason)
 }

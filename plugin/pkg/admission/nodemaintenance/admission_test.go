@@ -53,14 +53,14 @@ const (
 
 var ownerRef = metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "node", UID: "1"}
 
-// writeTest is a change of a maintenance and what is to be said about it.
+// writeTest is a change of a maintenance and the expected result.
 type writeTest struct {
 	user             string // guest if empty
 	maintenance, old *coordination.NodeMaintenance
 	subresource      string
 	errFor           map[string]error
 	wantErr          string // none if empty
-	// wantAsked are the nodes that the authorizer was asked about; "" stands for all.
+	// wantAsked are the nodes about which the authorizer is asked. "" stands for all nodes.
 	wantAsked []string
 }
 
@@ -91,14 +91,14 @@ func (test writeTest) run(t *testing.T) {
 		test.wantAsked = []string{}
 	}
 	if diff := cmp.Diff(test.wantAsked, rights.askedNames()); diff != "" {
-		t.Errorf("nodes that were asked about (-want +got):\n%s", diff)
+		t.Errorf("nodes in the questions to the authorizer (-want +got):\n%s", diff)
 	}
 	if !cmp.Equal(maintenance, test.maintenance) || !cmp.Equal(old, test.old) {
 		t.Errorf("validation changed an object")
 	}
 }
 
-// Which nodes a change is about, and what it takes.
+// The nodes that a change concerns, and the permissions that it needs.
 func TestValidateNodes(t *testing.T) {
 	all, zoneA := []string{""}, []string{"", "node-a1", "node-a2"}
 	away := errors.New("webhook is away")
@@ -115,14 +115,14 @@ func TestValidateNodes(t *testing.T) {
 		"create, one node": {
 			maintenance: newMaintenance(selecting(named("node-b1"))), wantErr: `user "guest" cannot delete node "node-b1", selected`, wantAsked: []string{"", "node-b1"},
 		},
-		"create, several names":         {user: zoneAdmin, maintenance: newMaintenance(selecting(named("node-a2"), named("node-a1"))), wantAsked: zoneA},
-		"create, names and labels":      {user: zoneAdmin, maintenance: newMaintenance(selecting(named("node-b1"), zone("a"))), wantErr: `cannot delete node "node-b1"`, wantAsked: append(zoneA, "node-b1")},
-		"create, name with a label":     {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a"), named("node-a1")))), wantAsked: []string{"", "node-a1"}},
-		"create, name that lacks it":    {maintenance: newMaintenance(selecting(both(zone("b"), named("node-a1")))), wantErr: `cannot delete node "node-a1"`, wantAsked: []string{"", "node-a1"}},
-		"create, all but one":           {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a"), notNamed("node-a1")))), wantAsked: []string{"", "node-a2"}},
-		"create, name of a future node": {user: zoneAdmin, maintenance: newMaintenance(selecting(named("node-z"))), wantErr: `cannot delete node "node-z"`, wantAsked: []string{"", "node-z"}},
-		"create, nothing matches":       {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
-		"create, nothing, all rights":   {user: admin, maintenance: newMaintenance(selecting(zone("z"))), wantAsked: all},
+		"create, several names":          {user: zoneAdmin, maintenance: newMaintenance(selecting(named("node-a2"), named("node-a1"))), wantAsked: zoneA},
+		"create, names and labels":       {user: zoneAdmin, maintenance: newMaintenance(selecting(named("node-b1"), zone("a"))), wantErr: `cannot delete node "node-b1"`, wantAsked: append(zoneA, "node-b1")},
+		"create, name with a label":      {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a"), named("node-a1")))), wantAsked: []string{"", "node-a1"}},
+		"create, name without the label": {maintenance: newMaintenance(selecting(both(zone("b"), named("node-a1")))), wantErr: `cannot delete node "node-a1"`, wantAsked: []string{"", "node-a1"}},
+		"create, all but one":            {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a"), notNamed("node-a1")))), wantAsked: []string{"", "node-a2"}},
+		"create, name of a future node":  {user: zoneAdmin, maintenance: newMaintenance(selecting(named("node-z"))), wantErr: `cannot delete node "node-z"`, wantAsked: []string{"", "node-z"}},
+		"create, nothing matches":        {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
+		"create, nothing, all rights":    {user: admin, maintenance: newMaintenance(selecting(zone("z"))), wantAsked: all},
 		"create, an own node and nodes that will come": {
 			user: zoneAdmin, maintenance: newMaintenance(selecting(named("node-a1"), zone("z"))), wantErr: deniedSecond, wantAsked: all,
 		},
@@ -153,8 +153,8 @@ func TestValidateNodes(t *testing.T) {
 		"create, values that two terms share":   {user: zoneAdmin, maintenance: newMaintenance(selecting(hostnames("node-a1", "node-a2"), hostnames("node-a2", "node-a1"))), wantAsked: zoneA},
 		"create, a term that no node can match": {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a"), both(zone("a"), zone("b")))), wantAsked: zoneA},
 		"create, label differs":                 {user: zoneAdmin, maintenance: newMaintenance(selecting(having(core.NodeSelectorOpNotIn, "b"))), wantErr: deniedOpen, wantAsked: all},
-		"create, label is there":                {user: zoneAdmin, maintenance: newMaintenance(selecting(having(core.NodeSelectorOpExists))), wantErr: deniedOpen, wantAsked: all},
-		"create, label is not there":            {user: zoneAdmin, maintenance: newMaintenance(selecting(having(core.NodeSelectorOpDoesNotExist))), wantErr: deniedUnknown, wantAsked: all},
+		"create, label exists":                  {user: zoneAdmin, maintenance: newMaintenance(selecting(having(core.NodeSelectorOpExists))), wantErr: deniedOpen, wantAsked: all},
+		"create, label does not exist":          {user: zoneAdmin, maintenance: newMaintenance(selecting(having(core.NodeSelectorOpDoesNotExist))), wantErr: deniedUnknown, wantAsked: all},
 		"create, all but a name":                {user: zoneAdmin, maintenance: newMaintenance(selecting(notNamed("node-a1"))), wantErr: deniedOpen, wantAsked: all},
 		"create, label differs, all rights":     {user: admin, maintenance: newMaintenance(selecting(having(core.NodeSelectorOpNotIn, "b"))), wantAsked: all},
 		"create, In beside others":              {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a"), having(core.NodeSelectorOpNotIn, "b")))), wantAsked: zoneA},
@@ -193,31 +193,31 @@ func TestValidateNodes(t *testing.T) {
 		"rights on one unknown":               {user: zoneAdmin, maintenance: newMaintenance(), errFor: map[string]error{"node-a1": away}, wantErr: "webhook is away", wantAsked: []string{"", "node-a1"}},
 		"rights unknown, nothing matches":     {maintenance: newMaintenance(selecting(zone("z"))), errFor: map[string]error{"": away}, wantErr: "webhook is away", wantAsked: all},
 
-		"widen to nodes without a right":   {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(zone("a", "b"))), wantErr: deniedZoneB, wantAsked: []string{"", "node-a1", "node-a2", "node-b1", "node-b2", "node-b3", "node-b4", "node-b5", "node-b6", "node-b7"}},
-		"take nodes away without a right":  {user: zoneAdmin, old: newMaintenance(selecting(zone("a"), named("node-b1"))), maintenance: newMaintenance(), wantErr: `cannot delete node "node-b1"`, wantAsked: append(zoneA, "node-b1")},
-		"narrow within the right":          {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(named("node-a1"))), wantAsked: zoneA},
-		"one step on, with the right":      {user: zoneAdmin, old: newMaintenance(inStage(cordon)), maintenance: newMaintenance(), wantAsked: zoneA},
-		"one step on, without":             {old: newMaintenance(inStage(cordon)), maintenance: newMaintenance(), wantErr: deniedZoneA, wantAsked: zoneA},
-		"complete, without":                {old: newMaintenance(), maintenance: newMaintenance(inStage(complete)), wantErr: deniedZoneA, wantAsked: zoneA},
-		"change the reason, without":       {old: newMaintenance(), maintenance: newMaintenance(withReason("x")), wantErr: deniedZoneA, wantAsked: zoneA},
-		"change the plan, without":         {old: newMaintenance(), maintenance: newMaintenance(withPlan(core.DrainPlanEntry{PodPriority: 1})), wantErr: deniedZoneA, wantAsked: zoneA},
-		"wait for unknown nodes":           {old: newMaintenance(selecting(zone("y"))), maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
-		"go on waiting for unknown nodes":  {user: zoneAdmin, old: newMaintenance(selecting(zone("z")), inStage(idle)), maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
-		"complete one without nodes":       {old: newMaintenance(selecting(zone("z"))), maintenance: newMaintenance(selecting(zone("z")), inStage(complete))},
-		"move away from all nodes":         {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
-		"delete, all rights":               {user: admin, old: newMaintenance(), wantAsked: all},
-		"delete, right on each":            {user: zoneAdmin, old: newMaintenance(), wantAsked: zoneA},
-		"delete, no right":                 {old: newMaintenance(), wantErr: deniedZoneA, wantAsked: zoneA},
-		"delete a finished one, no right":  {old: newMaintenance(inStage(complete)), wantErr: deniedZoneA, wantAsked: zoneA},
-		"delete one without nodes":         {old: newMaintenance(selecting(zone("z")))},
-		"delete one of a node that is not": {old: newMaintenance(selecting(named("node-z"))), wantErr: `cannot delete node "node-z"`, wantAsked: []string{"", "node-z"}},
+		"widen to nodes without a right":  {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(zone("a", "b"))), wantErr: deniedZoneB, wantAsked: []string{"", "node-a1", "node-a2", "node-b1", "node-b2", "node-b3", "node-b4", "node-b5", "node-b6", "node-b7"}},
+		"take nodes away without a right": {user: zoneAdmin, old: newMaintenance(selecting(zone("a"), named("node-b1"))), maintenance: newMaintenance(), wantErr: `cannot delete node "node-b1"`, wantAsked: append(zoneA, "node-b1")},
+		"narrow within the right":         {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(named("node-a1"))), wantAsked: zoneA},
+		"one step on, with the right":     {user: zoneAdmin, old: newMaintenance(inStage(cordon)), maintenance: newMaintenance(), wantAsked: zoneA},
+		"one step on, without":            {old: newMaintenance(inStage(cordon)), maintenance: newMaintenance(), wantErr: deniedZoneA, wantAsked: zoneA},
+		"complete, without":               {old: newMaintenance(), maintenance: newMaintenance(inStage(complete)), wantErr: deniedZoneA, wantAsked: zoneA},
+		"change the reason, without":      {old: newMaintenance(), maintenance: newMaintenance(withReason("x")), wantErr: deniedZoneA, wantAsked: zoneA},
+		"change the plan, without":        {old: newMaintenance(), maintenance: newMaintenance(withPlan(core.DrainPlanEntry{PodPriority: 1})), wantErr: deniedZoneA, wantAsked: zoneA},
+		"wait for unknown nodes":          {old: newMaintenance(selecting(zone("y"))), maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
+		"keep waiting for unknown nodes":  {user: zoneAdmin, old: newMaintenance(selecting(zone("z")), inStage(idle)), maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
+		"complete one without nodes":      {old: newMaintenance(selecting(zone("z"))), maintenance: newMaintenance(selecting(zone("z")), inStage(complete))},
+		"move away from all nodes":        {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
+		"delete, all rights":              {user: admin, old: newMaintenance(), wantAsked: all},
+		"delete, right on each":           {user: zoneAdmin, old: newMaintenance(), wantAsked: zoneA},
+		"delete, no right":                {old: newMaintenance(), wantErr: deniedZoneA, wantAsked: zoneA},
+		"delete a finished one, no right": {old: newMaintenance(inStage(complete)), wantErr: deniedZoneA, wantAsked: zoneA},
+		"delete one without nodes":        {old: newMaintenance(selecting(zone("z")))},
+		"delete one of a missing node":    {old: newMaintenance(selecting(named("node-z"))), wantErr: `cannot delete node "node-z"`, wantAsked: []string{"", "node-z"}},
 	}
 	for name, test := range tests {
 		t.Run(name, test.run)
 	}
 }
 
-// What the controller writes, which has no right on nodes, and what only looks like it.
+// Writes of the controller, which has no permission on nodes, and similar writes that are denied.
 func TestValidateHousekeeping(t *testing.T) {
 	zoneA := []string{"", "node-a1", "node-a2"}
 	blocking := ownerRef
@@ -225,39 +225,39 @@ func TestValidateHousekeeping(t *testing.T) {
 	renamed := ownerRef
 	renamed.Name = "other"
 	free := map[string]writeTest{
-		"nothing":                           {old: newMaintenance(), maintenance: newMaintenance(asWritten)},
-		"labels and annotations":            {old: newMaintenance(), maintenance: newMaintenance(withMetadata, asWritten)},
-		"labels and annotations go":         {old: newMaintenance(withMetadata), maintenance: newMaintenance()},
-		"status":                            {subresource: "status", old: newMaintenance(), maintenance: newMaintenance(inStage(complete))},
-		"finalizer comes":                   {old: newMaintenance(), maintenance: newMaintenance(withFinalizers(ownFinalizer), asWritten)},
-		"finalizer comes beside another":    {old: newMaintenance(withFinalizers(otherFinalizer)), maintenance: newMaintenance(withFinalizers(otherFinalizer, ownFinalizer))},
-		"finalizer goes when Complete":      {old: newMaintenance(inStage(complete), withFinalizers(ownFinalizer)), maintenance: newMaintenance(inStage(complete))},
-		"finalizer goes with a deleted one": {old: newMaintenance(inStage(idle), withFinalizers(ownFinalizer), beingDeleted), maintenance: newMaintenance(inStage(idle), beingDeleted)},
-		"finalizers change places":          {old: newMaintenance(withFinalizers(ownFinalizer, otherFinalizer)), maintenance: newMaintenance(withFinalizers(otherFinalizer, ownFinalizer))},
-		"deletion makes it Complete":        {old: newMaintenance(beingDeleted, withFinalizers(ownFinalizer)), maintenance: newMaintenance(beingDeleted, withFinalizers(ownFinalizer), inStage(complete))},
-		"owner goes":                        {old: newMaintenance(withOwners(ownerRef)), maintenance: newMaintenance()},
-		"owner does not wait any more":      {old: newMaintenance(withOwners(blocking)), maintenance: newMaintenance(withOwners(ownerRef))},
+		"nothing":                         {old: newMaintenance(), maintenance: newMaintenance(asWritten)},
+		"labels and annotations":          {old: newMaintenance(), maintenance: newMaintenance(withMetadata, asWritten)},
+		"labels and annotations removed":  {old: newMaintenance(withMetadata), maintenance: newMaintenance()},
+		"status":                          {subresource: "status", old: newMaintenance(), maintenance: newMaintenance(inStage(complete))},
+		"finalizer added":                 {old: newMaintenance(), maintenance: newMaintenance(withFinalizers(ownFinalizer), asWritten)},
+		"finalizer added to another":      {old: newMaintenance(withFinalizers(otherFinalizer)), maintenance: newMaintenance(withFinalizers(otherFinalizer, ownFinalizer))},
+		"finalizer removed when Complete": {old: newMaintenance(inStage(complete), withFinalizers(ownFinalizer)), maintenance: newMaintenance(inStage(complete))},
+		"finalizer removed while deleted": {old: newMaintenance(inStage(idle), withFinalizers(ownFinalizer), beingDeleted), maintenance: newMaintenance(inStage(idle), beingDeleted)},
+		"finalizers change places":        {old: newMaintenance(withFinalizers(ownFinalizer, otherFinalizer)), maintenance: newMaintenance(withFinalizers(otherFinalizer, ownFinalizer))},
+		"deletion makes it Complete":      {old: newMaintenance(beingDeleted, withFinalizers(ownFinalizer)), maintenance: newMaintenance(beingDeleted, withFinalizers(ownFinalizer), inStage(complete))},
+		"owner removed":                   {old: newMaintenance(withOwners(ownerRef)), maintenance: newMaintenance()},
+		"owner no longer blocking":        {old: newMaintenance(withOwners(blocking)), maintenance: newMaintenance(withOwners(ownerRef))},
 	}
 	for name, test := range free {
 		t.Run("free: "+name, test.run)
 	}
 	denied := map[string]writeTest{
-		"finalizer comes while Idle":                {old: newMaintenance(inStage(idle)), maintenance: newMaintenance(inStage(idle), withFinalizers(ownFinalizer))},
-		"finalizer goes while Idle":                 {old: newMaintenance(inStage(idle), withFinalizers(ownFinalizer)), maintenance: newMaintenance(inStage(idle))},
-		"finalizer goes in mid-drain":               {old: newMaintenance(withFinalizers(ownFinalizer)), maintenance: newMaintenance()},
-		"finalizer goes in mid-drain, deleted":      {old: newMaintenance(withFinalizers(ownFinalizer), beingDeleted), maintenance: newMaintenance(beingDeleted)},
-		"another finalizer comes":                   {old: newMaintenance(), maintenance: newMaintenance(withFinalizers(otherFinalizer))},
-		"another finalizer goes":                    {old: newMaintenance(withFinalizers(otherFinalizer)), maintenance: newMaintenance()},
-		"another finalizer goes when Complete":      {old: newMaintenance(inStage(complete), withFinalizers(ownFinalizer, otherFinalizer)), maintenance: newMaintenance(inStage(complete))},
-		"owner comes":                               {old: newMaintenance(), maintenance: newMaintenance(withOwners(ownerRef))},
-		"owner is replaced":                         {old: newMaintenance(withOwners(ownerRef)), maintenance: newMaintenance(withOwners(renamed))},
-		"Complete without deletion":                 {old: newMaintenance(withFinalizers(ownFinalizer)), maintenance: newMaintenance(withFinalizers(ownFinalizer), inStage(complete))},
-		"deletion with another stage":               {old: newMaintenance(inStage(cordon), beingDeleted), maintenance: newMaintenance(beingDeleted)},
-		"deletion, Complete and another reason":     {old: newMaintenance(beingDeleted), maintenance: newMaintenance(beingDeleted, inStage(complete), withReason("x"))},
-		"deletion, Complete and another selector":   {old: newMaintenance(beingDeleted), maintenance: newMaintenance(beingDeleted, inStage(complete), selecting(named("node-a1")))},
-		"deletion, Complete and another finalizer":  {old: newMaintenance(beingDeleted, withFinalizers(otherFinalizer)), maintenance: newMaintenance(beingDeleted, inStage(complete))},
-		"deletion made up by who writes the object": {old: newMaintenance(), maintenance: newMaintenance(beingDeleted, inStage(complete))},
-		"another selector beside labels":            {old: newMaintenance(), maintenance: newMaintenance(withMetadata, selecting(named("node-a1")))},
+		"finalizer added while Idle":               {old: newMaintenance(inStage(idle)), maintenance: newMaintenance(inStage(idle), withFinalizers(ownFinalizer))},
+		"finalizer removed while Idle":             {old: newMaintenance(inStage(idle), withFinalizers(ownFinalizer)), maintenance: newMaintenance(inStage(idle))},
+		"finalizer removed in mid-drain":           {old: newMaintenance(withFinalizers(ownFinalizer)), maintenance: newMaintenance()},
+		"finalizer removed in mid-drain, deleted":  {old: newMaintenance(withFinalizers(ownFinalizer), beingDeleted), maintenance: newMaintenance(beingDeleted)},
+		"another finalizer added":                  {old: newMaintenance(), maintenance: newMaintenance(withFinalizers(otherFinalizer))},
+		"another finalizer removed":                {old: newMaintenance(withFinalizers(otherFinalizer)), maintenance: newMaintenance()},
+		"another finalizer removed when Complete":  {old: newMaintenance(inStage(complete), withFinalizers(ownFinalizer, otherFinalizer)), maintenance: newMaintenance(inStage(complete))},
+		"owner added":                              {old: newMaintenance(), maintenance: newMaintenance(withOwners(ownerRef))},
+		"owner is replaced":                        {old: newMaintenance(withOwners(ownerRef)), maintenance: newMaintenance(withOwners(renamed))},
+		"Complete without deletion":                {old: newMaintenance(withFinalizers(ownFinalizer)), maintenance: newMaintenance(withFinalizers(ownFinalizer), inStage(complete))},
+		"deletion with another stage":              {old: newMaintenance(inStage(cordon), beingDeleted), maintenance: newMaintenance(beingDeleted)},
+		"deletion, Complete and another reason":    {old: newMaintenance(beingDeleted), maintenance: newMaintenance(beingDeleted, inStage(complete), withReason("x"))},
+		"deletion, Complete and another selector":  {old: newMaintenance(beingDeleted), maintenance: newMaintenance(beingDeleted, inStage(complete), selecting(named("node-a1")))},
+		"deletion, Complete and another finalizer": {old: newMaintenance(beingDeleted, withFinalizers(otherFinalizer)), maintenance: newMaintenance(beingDeleted, inStage(complete))},
+		"forged deletion timestamp":                {old: newMaintenance(), maintenance: newMaintenance(beingDeleted, inStage(complete))},
+		"another selector beside labels":           {old: newMaintenance(), maintenance: newMaintenance(withMetadata, selecting(named("node-a1")))},
 	}
 	for name, test := range denied {
 		test.wantErr, test.wantAsked = deniedZoneA, zoneA
@@ -265,7 +265,7 @@ func TestValidateHousekeeping(t *testing.T) {
 	}
 }
 
-// One question must do for a user who may delete all nodes, however many there are.
+// One question must be enough for a user who may delete all nodes, however many there are.
 func TestQuestions(t *testing.T) {
 	rights := newRights()
 	plugin := newPlugin(t, twoZones(), rights)
@@ -278,8 +278,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// The error must say what is missing, on which nodes, and which object it is about,
-// also in the deletion of a collection.
+// The error must name the missing permission, the nodes and the object, even in the deletion of a
+// collection.
 func TestForbiddenMessage(t *testing.T) {
 	plugin := newPlugin(t, twoZones(), newRights())
 	err := plugin.Validate(t.Context(), attributes(admission.Delete, userNamed(guest), "", nil, newMaintenance(selecting(zone("b")))), nil)
@@ -307,13 +307,13 @@ func TestNodesNotKnownYet(t *testing.T) {
 		t.Errorf("unexpected error: %v", err)
 	}
 	if len(rights.asked) > 0 {
-		t.Errorf("asked %v", rights.asked)
+		t.Errorf("the authorizer was asked %v", rights.asked)
 	}
 	housekeeping := attributes(admission.Update, userNamed(guest), "", newMaintenance(withMetadata), newMaintenance())
 	if err := plugin.Validate(t.Context(), housekeeping, nil); err != nil {
 		t.Errorf("housekeeping waits for nodes: %v", err)
 	}
-	// The first look finds nothing, a later one does.
+	// The cache syncs after the first check.
 	asked := 0
 	plugin.nodesSynced = func() bool { asked++; return asked > 1 }
 	plugin.syncTimeout = syncTimeout
@@ -322,9 +322,9 @@ func TestNodesNotKnownYet(t *testing.T) {
 	}
 }
 
-// What is not about NodeMaintenances, or comes while the gate is off, costs nothing and
-// changes nothing.
-func TestOthersAreLeftAlone(t *testing.T) {
+// Requests for other objects, and all requests while the gate is off, cost nothing and are not
+// changed.
+func TestOtherRequestsAreIgnored(t *testing.T) {
 	node := admission.NewAttributesRecord(&core.Node{}, nil, core.Kind("Node").WithVersion("v1"), "", "node-a1",
 		core.Resource("nodes").WithVersion("v1"), "", admission.Create, nil, false, userNamed(guest))
 	foreign := admission.NewAttributesRecord(newMaintenance(), nil, coordination.Kind("NodeMaintenance").WithVersion("v1"), "", maintenanceName,
@@ -351,7 +351,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 				t.Errorf("unexpected error: %v", err)
 			}
 			if len(rights.asked) > 0 {
-				t.Errorf("asked %v", rights.asked)
+				t.Errorf("the authorizer was asked %v", rights.asked)
 			}
 			if diff := cmp.Diff(before, test.attributes.GetObject()); diff != "" {
 				t.Errorf("the object changed (-before +after):\n%s", diff)
@@ -422,7 +422,7 @@ func TestValidateInitialization(t *testing.T) {
 	}
 }
 
-// A server with the gate off must not watch nodes for nothing.
+// A server with the gate off must not watch nodes without need.
 func TestNoInformerWithTheGateOff(t *testing.T) {
 	client := fake.NewClientset(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a1"}})
 	factory := informers.NewSharedInformerFactory(client, 0)
@@ -437,7 +437,7 @@ func TestNoInformerWithTheGateOff(t *testing.T) {
 	}
 }
 
-// gatesOnly is how a server begins that has the gate off.
+// gatesOnly initializes the plugin like a server with the gate off.
 type gatesOnly struct{}
 
 func (gatesOnly) Initialize(plugin admission.Interface) {
@@ -463,7 +463,7 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// A term must not cost more for having many values, nor count wrongly because of them.
+// A term with many values must not cost more, and must not be counted wrongly.
 func TestTooManyCombinations(t *testing.T) {
 	hundred := make([]string, 100)
 	for i := range hundred {

@@ -33,12 +33,11 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 )
 
-// maxPerThousandNodes is what the checks of a thousand nodes may take.
+// maxPerThousandNodes is the limit for the duration of the checks of a thousand nodes.
 const maxPerThousandNodes = 50 * time.Millisecond
 
-// BenchmarkValidate measures the creation of a maintenance of all nodes of a cluster with
-// the authorizer of kube-apiserver and the roles that it starts with, and some more. It
-// fails beyond the bound.
+// BenchmarkValidate measures the creation of a maintenance of all nodes of a cluster with the
+// authorizer of kube-apiserver, its bootstrap roles, and some more. It fails beyond the limit.
 func BenchmarkValidate(b *testing.B) {
 	const otherBindings = 200
 	for _, size := range []int{1000, 5000} {
@@ -83,8 +82,8 @@ func nodesRule(names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{Verbs: []string{"delete"}, APIGroups: []string{""}, Resources: []string{"nodes"}, ResourceNames: names}
 }
 
-// newRBAC returns the RBAC authorizer, reading from caches as in kube-apiserver, with the
-// bootstrap policy, the rule for zoneAdmin, and bindings of others.
+// newRBAC returns the RBAC authorizer on caches, as in kube-apiserver, with the bootstrap policy,
+// the rule for zoneAdmin, and bindings of others.
 func newRBAC(b *testing.B, rule rbacv1.PolicyRule, otherBindings int) authorizer.Authorizer {
 	b.Helper()
 	roles, bindings := append(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles()...), append(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()...)

@@ -52,13 +52,13 @@ const (
 	complete  = coordination.NodeMaintenanceStageComplete
 )
 
-// rights knows who may delete which nodes, who controls their status, and what it was asked.
+// rights is an authorizer with the permissions of the test users. It records the questions.
 type rights struct {
-	// deletableNodes has names of nodes for each user; an empty one stands for all.
+	// deletableNodes has names of nodes for each user. An empty name stands for all nodes.
 	deletableNodes map[string][]string
 	// controllers are the users that may control the status of all nodes.
 	controllers []string
-	// errFor makes the answers about these names errors.
+	// errFor returns errors for these names.
 	errFor map[string]error
 	asked  []authorizer.Attributes
 }
@@ -96,7 +96,7 @@ func newNode(name, zone string, labels ...string) *v1.Node {
 	return node
 }
 
-// twoZones is a cluster whose control plane runs in zone c.
+// twoZones is a cluster with zones a and b, and its control plane in zone c.
 func twoZones() []*v1.Node {
 	return []*v1.Node{
 		newNode("node-a2", "a"), newNode("node-a1", "a"),
@@ -134,7 +134,7 @@ func newRights() *rights {
 
 type option func(*coordination.NodeMaintenance)
 
-// newMaintenance returns one of zone a, in the stage Drain.
+// newMaintenance returns a maintenance of zone a in the stage Drain.
 func newMaintenance(options ...option) *coordination.NodeMaintenance {
 	maintenance := &coordination.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{Name: maintenanceName, ResourceVersion: "1", Generation: 1},
@@ -155,14 +155,14 @@ func zone(names ...string) core.NodeSelectorTerm {
 	return core.NodeSelectorTerm{MatchExpressions: []core.NodeSelectorRequirement{{Key: zoneLabel, Operator: core.NodeSelectorOpIn, Values: names}}}
 }
 
-// having is a term that says something else of the zone than which ones it takes.
+// having is a term with another operator for the zone.
 func having(operator core.NodeSelectorOperator, values ...string) core.NodeSelectorTerm {
 	term := zone(values...)
 	term.MatchExpressions[0].Operator = operator
 	return term
 }
 
-// hostnames is a term that selects nodes by the label that has their name.
+// hostnames is a term that selects nodes by their hostname label.
 func hostnames(names ...string) core.NodeSelectorTerm {
 	term := zone(names...)
 	term.MatchExpressions[0].Key = v1.LabelHostname
@@ -174,14 +174,14 @@ func named(name string) core.NodeSelectorTerm {
 	return core.NodeSelectorTerm{MatchFields: []core.NodeSelectorRequirement{{Key: "metadata.name", Operator: core.NodeSelectorOpIn, Values: []string{name}}}}
 }
 
-// notNamed is a term that selects all nodes but that of this name.
+// notNamed is a term that selects all nodes except the named one.
 func notNamed(name string) core.NodeSelectorTerm {
 	term := named(name)
 	term.MatchFields[0].Operator = core.NodeSelectorOpNotIn
 	return term
 }
 
-// both is a term with the requirements of the two.
+// both is a term with the requirements of both terms.
 func both(a, b core.NodeSelectorTerm) core.NodeSelectorTerm {
 	return core.NodeSelectorTerm{MatchExpressions: append(a.MatchExpressions, b.MatchExpressions...), MatchFields: append(a.MatchFields, b.MatchFields...)}
 }
@@ -226,20 +226,21 @@ func beingDeleted(maintenance *coordination.NodeMaintenance) {
 	maintenance.DeletionTimestamp = &now
 }
 
-// asWritten is what the API server changes in every update.
+// asWritten changes what every update changes.
 func asWritten(maintenance *coordination.NodeMaintenance) {
 	maintenance.ResourceVersion = ""
-	maintenance.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "somebody"}}
+	maintenance.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "other"}}
 }
 
-// attributes are those of a call by the user. Interfaces must stay nil without an object.
+// attributes returns the attributes of a call of the user. Interfaces must stay nil without an
+// object.
 func attributes(operation admission.Operation, who user.Info, subresource string, maintenance, old *coordination.NodeMaintenance) admission.Attributes {
 	var object, oldObject runtime.Object
 	name := maintenanceName
 	if maintenance != nil {
 		object = maintenance
 	} else {
-		name = "" // As in the deletion of a collection, which has less to go by.
+		name = "" // As in the deletion of a collection, where the name is missing.
 	}
 	if old != nil {
 		oldObject = old
@@ -254,7 +255,7 @@ func kubelet(node string) user.Info {
 	return &user.DefaultInfo{Name: "system:node:" + node, Groups: []string{user.NodesGroup}}
 }
 
-// operationOf tells an operation by the versions of the object that it has.
+// operationOf returns the operation with these versions of the object.
 func operationOf(maintenance, old *coordination.NodeMaintenance) admission.Operation {
 	switch {
 	case old == nil:

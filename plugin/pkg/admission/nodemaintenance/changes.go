@@ -25,15 +25,14 @@ import (
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
-// isHousekeeping says whether an update moves no node that does not move anyway. That
-// is what the controller does to the main resource, and what anybody may do to labels
-// and annotations.
+// isHousekeeping reports whether an update does not change what happens to any node. These are the
+// changes that the controller makes to the main resource, and changes of labels and annotations.
 func isHousekeeping(maintenance, old *coordination.NodeMaintenance) bool {
 	return leavesSpec(maintenance, old) && leavesFinalizers(maintenance, old) && addsNoOwner(maintenance, old)
 }
 
-// leavesSpec says whether the spec stays as it is. The deletion has already decided that
-// the stage becomes Complete.
+// leavesSpec reports whether the spec is unchanged. During deletion, the stage may become Complete,
+// because the deletion has already decided that.
 func leavesSpec(maintenance, old *coordination.NodeMaintenance) bool {
 	if apiequality.Semantic.DeepEqual(maintenance.Spec, old.Spec) {
 		return true
@@ -46,9 +45,9 @@ func leavesSpec(maintenance, old *coordination.NodeMaintenance) bool {
 	return apiequality.Semantic.DeepEqual(spec, old.Spec)
 }
 
-// leavesFinalizers says whether the finalizers stay as they are, apart from that of the
-// controller, where it comes and goes as the controller would have it. An Idle
-// maintenance has touched no node, so that its deletion has nothing to wait for.
+// leavesFinalizers reports whether the finalizers are unchanged. The finalizer of the controller
+// may be added and removed in the stages in which the controller does that. A maintenance in the
+// stage Idle has touched no node, so its deletion has nothing to wait for.
 func leavesFinalizers(maintenance, old *coordination.NodeMaintenance) bool {
 	finalizers, oldFinalizers := sets.New(maintenance.Finalizers...), sets.New(old.Finalizers...)
 	added, removed := finalizers.Difference(oldFinalizers), oldFinalizers.Difference(finalizers)
@@ -63,8 +62,8 @@ func leavesFinalizers(maintenance, old *coordination.NodeMaintenance) bool {
 	return added.Union(removed).Delete(coordination.NodeMaintenanceFinalizer).Len() == 0
 }
 
-// addsNoOwner says whether no object can pull this one into its end that could not
-// before. The garbage collector resets blockOwnerDeletion.
+// addsNoOwner reports whether no owner is added, whose deletion would delete this object as well.
+// The garbage collector resets blockOwnerDeletion.
 func addsNoOwner(maintenance, old *coordination.NodeMaintenance) bool {
 	return !slices.ContainsFunc(maintenance.OwnerReferences, func(owner metav1.OwnerReference) bool {
 		return !slices.ContainsFunc(old.OwnerReferences, func(oldOwner metav1.OwnerReference) bool { return isSameOwner(owner, oldOwner) })

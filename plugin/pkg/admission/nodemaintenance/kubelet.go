@@ -24,8 +24,8 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 )
 
-// validateKubelet lets a kubelet write maintenances of its own node only. It has to
-// name the node: with labels, others would decide what the maintenance is about.
+// validateKubelet allows a kubelet to write maintenances of its own node only. They must name the
+// node: with labels, other clients could change which nodes are selected.
 func validateKubelet(a admission.Attributes, nodeName string) error {
 	if a.GetSubresource() != "" {
 		return admission.NewForbidden(a, fmt.Errorf("node %q cannot write the subresource %q of a NodeMaintenance, which belongs to the node maintenance controller", nodeName, a.GetSubresource()))
@@ -50,7 +50,7 @@ func validateKubelet(a admission.Attributes, nodeName string) error {
 	return nil
 }
 
-// selectsOnly says whether the selector is nothing but the name of the node.
+// selectsOnly reports whether the selector consists of the name of the node only.
 func selectsOnly(selector *core.NodeSelector, nodeName string) bool {
 	if selector == nil || len(selector.NodeSelectorTerms) != 1 {
 		return false

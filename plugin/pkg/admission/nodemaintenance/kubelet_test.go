@@ -25,7 +25,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
-// The kubelet of node-a1 may delete all nodes here: that must not help it.
+// In this test, the kubelet of node-a1 may delete all nodes, which must make no difference.
 func TestValidateKubelet(t *testing.T) {
 	own := func(options ...option) *coordination.NodeMaintenance {
 		return newMaintenance(append([]option{selecting(named("node-a1"))}, options...)...)
@@ -80,13 +80,13 @@ func TestValidateKubelet(t *testing.T) {
 				t.Errorf("error %v, must be forbidden: %q", err, test.wantErr)
 			}
 			if len(rights.asked) > 0 {
-				t.Errorf("asked for rights: %v", rights.asked)
+				t.Errorf("the authorizer was asked: %v", rights.asked)
 			}
 		})
 	}
 }
 
-// A name alone makes no kubelet: such a user is one like others.
+// The name alone does not make a user a kubelet.
 func TestUserWithTheNameOfANode(t *testing.T) {
 	rights := newRights()
 	plugin := newPlugin(t, twoZones(), rights)

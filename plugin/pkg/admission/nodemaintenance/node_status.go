@@ -29,15 +29,15 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 )
 
-// isNodeWrite says whether a write may carry status.maintenanceStatus. It does not depend
-// on the gate: what is stored must not be changed by way of a server whose gate is off.
+// isNodeWrite reports whether a write may contain status.maintenanceStatus. It does not depend on
+// the gate: a stored value must not be changed through a server with the gate off.
 func isNodeWrite(a admission.Attributes) bool {
 	return a.GetResource().GroupResource() == core.Resource("nodes") && (a.GetSubresource() == "" || a.GetSubresource() == "status")
 }
 
-// keepMaintenanceStatus puts back what a write of the status leaves out. Clients of a
-// release that does not know the field lose it when they update the status: they have to
-// be able to do that, because they report that a node is unhealthy.
+// keepMaintenanceStatus restores the field if a write of the status lacks it. Clients of a release
+// that does not know the field lose it when they update the status. These updates must succeed,
+// because they report that a node is unhealthy.
 func (p *Plugin) keepMaintenanceStatus(ctx context.Context, a admission.Attributes) error {
 	node, old := nodesOf(a)
 	if node == nil || old == nil || a.GetSubresource() != "status" || node.Status.MaintenanceStatus != nil || old.Status.MaintenanceStatus == nil {
@@ -52,9 +52,9 @@ func (p *Plugin) keepMaintenanceStatus(ctx context.Context, a admission.Attribut
 	return nil
 }
 
-// validateMaintenanceStatus lets a write of a node through unless it changes
-// status.maintenanceStatus and the user does not control that. The registry has dropped
-// by now what this endpoint, or a server with the gate off, does not store.
+// validateMaintenanceStatus allows a write of a node unless it changes status.maintenanceStatus and
+// the user lacks the verb for that. The registry has already dropped what this endpoint, or a
+// server with the gate off, does not store.
 func (p *Plugin) validateMaintenanceStatus(ctx context.Context, a admission.Attributes) error {
 	node, old := nodesOf(a)
 	if node == nil {
@@ -65,7 +65,7 @@ func (p *Plugin) validateMaintenanceStatus(ctx context.Context, a admission.Attr
 		stored = old.Status.MaintenanceStatus
 	}
 	if apiequality.Semantic.DeepEqual(node.Status.MaintenanceStatus, stored) {
-		return nil // As in all heartbeats: nobody is asked.
+		return nil // As in all heartbeats, which must cost nothing.
 	}
 	allowed, err := p.mayControl(ctx, a, node)
 	if allowed || err != nil {
@@ -76,7 +76,7 @@ func (p *Plugin) validateMaintenanceStatus(ctx context.Context, a admission.Attr
 		a.GetUserInfo().GetName(), maintenance.ControlVerb, "nodes/status"))
 }
 
-// mayControl asks whether the user may say how far the node is drained.
+// mayControl asks the authorizer whether the user may write the maintenance status of the node.
 func (p *Plugin) mayControl(ctx context.Context, a admission.Attributes, node *core.Node) (bool, error) {
 	decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
 		User:            a.GetUserInfo(),
@@ -96,8 +96,8 @@ func (p *Plugin) mayControl(ctx context.Context, a admission.Attributes, node *c
 	return false, nil
 }
 
-// nodesOf returns the node that is created or updated, and the one that is stored. What
-// is no node is for others to refuse.
+// nodesOf returns the node that is created or updated, and the stored one. Objects of other types
+// are left to others to reject.
 func nodesOf(a admission.Attributes) (node, old *core.Node) {
 	switch a.GetOperation() {
 	case admission.Create:

@@ -33,7 +33,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 )
 
-// agent may write the status of nodes, as many programs do, and controls none.
+// agent may write the status of nodes, as many programs do, but has no control.
 const agent = "node-problem-detector"
 
 func nodeWith(status *core.MaintenanceStatus) *core.Node {
@@ -50,8 +50,8 @@ func upTo(priority int32) *core.MaintenanceStatus {
 	}
 }
 
-// nodeAttributes are those of a write of the node; old is nil on creation, when the name
-// may be missing, too.
+// nodeAttributes returns the attributes of a write of the node. old is nil on creation, where the
+// name may be missing.
 func nodeAttributes(who, subresource string, node, old *core.Node) admission.Attributes {
 	operation, name, oldObject := admission.Create, "", runtime.Object(nil)
 	if old != nil {
@@ -61,7 +61,7 @@ func nodeAttributes(who, subresource string, node, old *core.Node) admission.Att
 		core.Resource("nodes").WithVersion("v1"), subresource, operation, nil, false, userNamed(who))
 }
 
-// write does to a node what the API server does before it stores it.
+// write runs the plugin as the API server does before it stores a node.
 func write(ctx context.Context, plugin *Plugin, a admission.Attributes) error {
 	if err := plugin.Admit(ctx, a, nil); err != nil {
 		return err
@@ -69,8 +69,8 @@ func write(ctx context.Context, plugin *Plugin, a admission.Attributes) error {
 	return plugin.Validate(ctx, a, nil)
 }
 
-// Whoever may write the status of a node must not say what leaves it, and with it that it is
-// held by a maintenance: the controller believes both.
+// A client that may write the status of a node must not be able to decide which pods leave it, nor
+// that it is under maintenance: the controller trusts both.
 func TestMaintenanceStatusOfNodes(t *testing.T) {
 	const denied = `nodes "node-a1" is forbidden: user "node-problem-detector" cannot change status.maintenanceStatus, which belongs to the node maintenance controller: ` +
 		`this needs the verb "control" on the resource "nodes/status", which only controllers should have`
@@ -80,23 +80,23 @@ func TestMaintenanceStatusOfNodes(t *testing.T) {
 		old, node   *core.Node
 		subresource string
 		wantErr     string
-		// want is what is stored; node, if it is nil.
+		// want is the stored node. nil stands for node.
 		want         *core.Node
 		wantWarnings warnings
 		wantAsked    int
 	}{
-		"a heartbeat":                       {old: nodeWith(nil), node: nodeWith(nil), subresource: "status"},
-		"a heartbeat of a node held":        {old: nodeWith(upTo(1)), node: nodeWith(upTo(1)), subresource: "status"},
-		"a node":                            {node: nodeWith(nil)},
-		"a node that says it is drained":    {node: nodeWith(upTo(1)), wantErr: denied, wantAsked: 1},
-		"a node that says it is held":       {node: nodeWith(&core.MaintenanceStatus{}), wantErr: denied, wantAsked: 1},
-		"saying that it is held":            {old: nodeWith(nil), node: nodeWith(&core.MaintenanceStatus{}), subresource: "status", wantErr: denied, wantAsked: 1},
-		"drain targets":                     {old: nodeWith(nil), node: nodeWith(upTo(1)), subresource: "status", wantErr: denied, wantAsked: 1},
-		"more drain targets":                {old: nodeWith(upTo(1)), node: nodeWith(upTo(2)), subresource: "status", wantErr: denied, wantAsked: 1},
-		"other labels in the drain targets": {old: nodeWith(upTo(1)), node: nodeWith(changed), subresource: "status", wantErr: denied, wantAsked: 1},
-		"no drain targets":                  {old: nodeWith(upTo(1)), node: nodeWith(&core.MaintenanceStatus{}), subresource: "status", wantErr: denied, wantAsked: 1},
-		"an update that has got there":      {old: nodeWith(upTo(1)), node: nodeWith(upTo(2)), wantErr: denied, wantAsked: 1},
-		"removal by whom does not know it": {
+		"a heartbeat": {old: nodeWith(nil), node: nodeWith(nil), subresource: "status"},
+		"a heartbeat of a node under maintenance": {old: nodeWith(upTo(1)), node: nodeWith(upTo(1)), subresource: "status"},
+		"a node":                    {node: nodeWith(nil)},
+		"a node with drain targets": {node: nodeWith(upTo(1)), wantErr: denied, wantAsked: 1},
+		"a node with an empty maintenance status": {node: nodeWith(&core.MaintenanceStatus{}), wantErr: denied, wantAsked: 1},
+		"an empty maintenance status":             {old: nodeWith(nil), node: nodeWith(&core.MaintenanceStatus{}), subresource: "status", wantErr: denied, wantAsked: 1},
+		"drain targets":                           {old: nodeWith(nil), node: nodeWith(upTo(1)), subresource: "status", wantErr: denied, wantAsked: 1},
+		"more drain targets":                      {old: nodeWith(upTo(1)), node: nodeWith(upTo(2)), subresource: "status", wantErr: denied, wantAsked: 1},
+		"other labels in the drain targets":       {old: nodeWith(upTo(1)), node: nodeWith(changed), subresource: "status", wantErr: denied, wantAsked: 1},
+		"no drain targets":                        {old: nodeWith(upTo(1)), node: nodeWith(&core.MaintenanceStatus{}), subresource: "status", wantErr: denied, wantAsked: 1},
+		"an update of the node":                   {old: nodeWith(upTo(1)), node: nodeWith(upTo(2)), wantErr: denied, wantAsked: 1},
+		"removal by a client that does not know it": {
 			old: nodeWith(upTo(1)), node: nodeWith(nil), subresource: "status", want: nodeWith(upTo(1)), wantAsked: 1,
 			wantWarnings: warnings{`status.maintenanceStatus was kept: removing it needs the verb "control" on the resource "nodes/status"`},
 		},
@@ -123,19 +123,19 @@ func TestMaintenanceStatusOfNodes(t *testing.T) {
 				t.Errorf("unexpected warnings (-want, +got):\n%s", diff)
 			}
 			if len(rights.asked) != test.wantAsked {
-				t.Errorf("asked %v, must be %d questions", rights.asked, test.wantAsked)
+				t.Errorf("the authorizer was asked %v, want %d questions", rights.asked, test.wantAsked)
 			}
 			for _, attributes := range rights.asked {
 				if attributes.GetName() != "node-a1" {
-					t.Errorf("asked about node %q", attributes.GetName())
+					t.Errorf("the authorizer was asked about node %q", attributes.GetName())
 				}
 			}
 		})
 	}
 }
 
-// What is kept is a copy: the object that is stored must not share memory with the one that
-// the server compares it with.
+// The restored value is a copy: the stored object must not share memory with the object to which
+// the server compares it.
 func TestKeptMaintenanceStatusIsACopy(t *testing.T) {
 	old, node := nodeWith(upTo(1)), nodeWith(nil)
 	if err := write(t.Context(), newPlugin(t, nil, newRights()), nodeAttributes(agent, "status", node, old)); err != nil {
@@ -146,7 +146,7 @@ func TestKeptMaintenanceStatusIsACopy(t *testing.T) {
 	}
 }
 
-// The controller creates, changes and removes it.
+// The controller creates, changes and removes the status.
 func TestControllerWritesTheMaintenanceStatus(t *testing.T) {
 	for name, test := range map[string]struct{ old, node *core.Node }{
 		"create": {node: nodeWith(upTo(1))},
@@ -166,17 +166,17 @@ func TestControllerWritesTheMaintenanceStatus(t *testing.T) {
 	}
 }
 
-// The right to delete nodes, or to hold them by a maintenance, is another.
-func TestWhoMayDeleteNodesDoesNotControlTheirStatus(t *testing.T) {
+// The permission to delete nodes, or to maintain them, is a different one.
+func TestDeletePermissionIsNoControl(t *testing.T) {
 	err := write(t.Context(), newPlugin(t, nil, newRights()), nodeAttributes(admin, "status", nodeWith(upTo(1)), nodeWith(nil)))
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("error %v, must be forbidden", err)
 	}
 }
 
-// An update of the node itself carries no status: the registry takes it out after Admit, and
-// asking there would cost a question for each client that sends an old one.
-func TestUpdateOfANodeIsNotAskedBeforeItsStatusIsDropped(t *testing.T) {
+// An update of the node itself has no status: the registry removes it after Admit. Asking the
+// authorizer there would cost a question for each client that sends an old status.
+func TestNodeUpdateIsNotAuthorizedBeforeItsStatusIsDropped(t *testing.T) {
 	rights := newRights()
 	node := nodeWith(nil)
 	if err := newPlugin(t, nil, rights).Admit(t.Context(), nodeAttributes(agent, "", node, nodeWith(upTo(1))), nil); err != nil || node.Status.MaintenanceStatus != nil || len(rights.asked) > 0 {
@@ -184,8 +184,8 @@ func TestUpdateOfANodeIsNotAskedBeforeItsStatusIsDropped(t *testing.T) {
 	}
 }
 
-// With the gate off the registry drops what is new, and keeps what is stored. In a cluster
-// of several servers, that must not be the way around the others.
+// With the gate off the registry drops new values, and keeps stored ones. In a cluster with several
+// servers, this must not bypass the checks of the others.
 func TestMaintenanceStatusWithoutTheGate(t *testing.T) {
 	newPluginWithoutGate := func() *Plugin {
 		plugin := newPlugin(t, nil, newRights())
@@ -201,7 +201,7 @@ func TestMaintenanceStatusWithoutTheGate(t *testing.T) {
 	}
 }
 
-// A failing authorizer is no denial, and lets nothing through.
+// An error of the authorizer is not a denial, but it allows nothing.
 func TestMaintenanceStatusWithoutAnAnswer(t *testing.T) {
 	for name, node := range map[string]*core.Node{"change": nodeWith(upTo(2)), "remove": nodeWith(nil)} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestMaintenanceStatusWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// What is no node is for others to refuse.
+// Objects that are not nodes are left to others to reject.
 func TestUnexpectedObjectsAsNodes(t *testing.T) {
 	plugin := newPlugin(t, nil, newRights())
 	for _, a := range []admission.Attributes{
@@ -228,7 +228,7 @@ func TestUnexpectedObjectsAsNodes(t *testing.T) {
 	}
 }
 
-// Heartbeats must cost nothing that can be noticed.
+// The cost for heartbeats must be negligible.
 func BenchmarkHeartbeat(b *testing.B) {
 	held := func() *core.MaintenanceStatus {
 		status := &core.MaintenanceStatus{DrainMessage: "Draining"}
@@ -259,6 +259,6 @@ func BenchmarkHeartbeat(b *testing.B) {
 	}
 }
 
-// maxPerHeartbeat is what the check may take, also where many targets are compared: little
-// beside the decoding and storing of a node.
+// maxPerHeartbeat is the limit for the duration of the check, even if many targets are compared. It
+// is small compared to the decoding and storing of a node.
 const maxPerHeartbeat = 200 * time.Microsecond

@@ -36,23 +36,23 @@ import (
 	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
 )
 
-// maxNamedNodes is how many nodes an error names.
+// maxNamedNodes is how many nodes an error lists.
 const maxNamedNodes = 5
 
-// selection is what the selector of a maintenance stands for.
+// selection is the result of the selector of a maintenance.
 type selection struct {
 	// nodes are the names of the nodes that it matches now.
 	nodes sets.Set[string]
-	// concerned are those, and others that it selects by name.
+	// concerned are these nodes, and others that it selects by name.
 	concerned sets.Set[string]
-	// unknown is the path of the first term that will match nodes nobody knows yet, and
-	// why, or empty.
+	// unknown is the path of the first term that may match nodes that do not exist yet, and the
+	// reason, or empty.
 	unknown string
 }
 
-// selectionOf matches the selector with the nodes of the cluster. Terms with the name of
-// a node, which maintenances of many nodes may have by the thousand, look at that node
-// alone. A maintenance that does not exist selects nothing.
+// selectionOf matches the selector with the nodes of the cluster. Terms with the name of a node, of
+// which a maintenance may have thousands, are only matched with that node. A nil maintenance
+// selects nothing.
 func (p *Plugin) selectionOf(maintenance *coordination.NodeMaintenance) (selection, error) {
 	selected := selection{nodes: sets.New[string](), concerned: sets.New[string]()}
 	if maintenance == nil || maintenance.Spec.NodeSelector == nil {
@@ -66,11 +66,11 @@ func (p *Plugin) selectionOf(maintenance *coordination.NodeMaintenance) (selecti
 	for i, term := range selector.NodeSelectorTerms {
 		compiled, err := nodeaffinity.NewNodeSelector(&v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{term}})
 		if err != nil {
-			continue // Validation lets none in. One that is stored nevertheless matches no node.
+			continue // Validation rejects invalid terms. A stored one matches no node.
 		}
 		name, named := nodeNameOf(term)
 		if !named {
-			if len(term.MatchExpressions)+len(term.MatchFields) > 0 { // An empty one matches no node ever.
+			if len(term.MatchExpressions)+len(term.MatchFields) > 0 { // An empty term never matches a node.
 				unnamed = append(unnamed, newLabelTerm(term, compiled, field.NewPath("spec", "nodeSelector", "nodeSelectorTerms").Index(i)))
 			}
 			continue
@@ -91,8 +91,8 @@ func (p *Plugin) selectionOf(maintenance *coordination.NodeMaintenance) (selecti
 	return selected, err
 }
 
-// matchAll adds all nodes of the cluster that one of the terms matches, and notes in the
-// terms what they match.
+// matchAll adds the nodes of the cluster that at least one of the terms matches, and records the
+// matches in the terms.
 func (p *Plugin) matchAll(terms []*labelTerm, selected selection) error {
 	if len(terms) == 0 {
 		return nil
@@ -104,10 +104,10 @@ func (p *Plugin) matchAll(terms []*labelTerm, selected selection) error {
 	for _, node := range nodes {
 		for _, term := range terms {
 			if term.isKnown() && selected.nodes.Has(node.Name) {
-				continue // Nothing new can come of it.
+				continue // The match would change nothing.
 			}
 			if term.Match(node) {
-				term.noteMatch(node)
+				term.recordMatch(node)
 				selected.nodes.Insert(node.Name)
 				selected.concerned.Insert(node.Name)
 			}
@@ -116,8 +116,8 @@ func (p *Plugin) matchAll(terms []*labelTerm, selected selection) error {
 	return nil
 }
 
-// nodeNameOf returns the only node that the term can match, if it names one. Terms are
-// read as the scheduler does: all requirements must hold, and In takes one value.
+// nodeNameOf returns the only node that the term can match, if it names one. Terms are interpreted
+// as by the scheduler: all requirements must match, and In for a field has one value.
 func nodeNameOf(term v1.NodeSelectorTerm) (name string, named bool) {
 	for _, requirement := range term.MatchFields {
 		if requirement.Key == metav1.ObjectNameField && requirement.Operator == v1.NodeSelectorOpIn && len(requirement.Values) == 1 {
@@ -127,14 +127,14 @@ func nodeNameOf(term v1.NodeSelectorTerm) (name string, named bool) {
 	return "", false
 }
 
-// authorize returns an error unless the user may delete the nodes that the maintenance
-// selects or selected before, those that it will select included. The error is about the
-// new version of the maintenance, or about the old one if it is deleted.
+// authorize returns an error unless the user may delete the nodes that the maintenance selects or
+// has selected before, including those that it will select later. The error refers to the new
+// version of the maintenance, or to the old one if it is deleted.
 func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, maintenance, old *coordination.NodeMaintenance, selected, oldSelected selection) error {
 	names := selected.concerned.Union(oldSelected.concerned)
 	unknown := unknownSelector(maintenance, selected, names)
 	if len(names) == 0 && unknown == "" {
-		return nil // No node is there that it could be about, and none will be.
+		return nil // It concerns no node, neither now nor later.
 	}
 	decision, err := p.mayDelete(ctx, a, "")
 	switch {
@@ -146,13 +146,13 @@ func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, maintena
 		return forbidden(a, maintenance, fmt.Errorf("user %q cannot delete all nodes: %s, and which nodes it will select is unknown; "+
 			"who creates or changes such a NodeMaintenance needs the verb \"delete\" on all nodes", a.GetUserInfo().GetName(), unknown))
 	}
-	// An error is no answer yet: the nodes are asked about one by one.
+	// An error is not a denial: ask for each node.
 	return p.authorizeEach(ctx, a, cmp.Or(maintenance, old), names)
 }
 
-// unknownSelector returns the path of what selects nodes that nobody knows yet, and why,
-// or an empty string. It is decided per term: one that matches some nodes says nothing
-// of what another one will match. A maintenance that is over selects none any more.
+// unknownSelector returns the path of a selector that may match nodes that do not exist yet, and
+// the reason, or an empty string. It is decided per term: a term that matches some nodes says
+// nothing about the matches of another term. A completed maintenance selects no more nodes.
 func unknownSelector(maintenance *coordination.NodeMaintenance, selected selection, names sets.Set[string]) string {
 	switch {
 	case maintenance == nil || maintenance.Spec.Stage == coordination.NodeMaintenanceStageComplete:
@@ -199,7 +199,7 @@ func (p *Plugin) mayDelete(ctx context.Context, a admission.Attributes, name str
 	return decision, err
 }
 
-// describeNodes names the first of these nodes and counts the others.
+// describeNodes lists the first of these nodes and counts the others.
 func describeNodes(names []string) string {
 	kind := "nodes"
 	if len(names) == 1 {

@@ -32,7 +32,7 @@ import (
 	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
 )
 
-// maxPlanEntries is the bound of a plan that the API declares.
+// maxPlanEntries is the limit of the API for the length of a plan.
 const maxPlanEntries = 100
 
 // completePlan adds the standard entries that a new maintenance lacks.
@@ -43,7 +43,7 @@ func completePlan(a admission.Attributes, maintenance *coordination.NodeMaintena
 		return err
 	}
 	if given <= maxPlanEntries && len(plan) > maxPlanEntries {
-		// Validation would count entries that the user has never seen.
+		// Validation would count entries that the user has not written.
 		return apierrors.NewInvalid(a.GetKind().GroupKind(), cmp.Or(maintenance.Name, maintenance.GenerateName), field.ErrorList{field.Invalid(
 			field.NewPath("spec", "drainPlan"), given, fmt.Sprintf("must have at most %d entries: the %d standard entries that it lacks make it %d; merge or remove %d of yours",
 				maxPlanEntries, len(plan)-given, len(plan), len(plan)-maxPlanEntries))})
@@ -52,8 +52,8 @@ func completePlan(a admission.Attributes, maintenance *coordination.NodeMaintena
 	return nil
 }
 
-// restorePlan puts the stored plan in the place of one that becomes that plan when it is
-// completed. Any other plan stays as it is, for validation to refuse.
+// restorePlan replaces a plan by the stored plan if it completes to the stored one. Any other plan
+// is not changed, so that validation rejects it.
 func restorePlan(maintenance, old *coordination.NodeMaintenance) error {
 	plan, err := completed(maintenance.Spec.DrainPlan)
 	if err != nil {
@@ -65,8 +65,8 @@ func restorePlan(maintenance, old *coordination.NodeMaintenance) error {
 	return nil
 }
 
-// completed returns the plan with the standard entries that it lacks. A plan that is not
-// valid comes back as it is.
+// completed returns the plan with the standard entries that it lacks. An invalid plan is returned
+// unchanged.
 func completed(plan []core.DrainPlanEntry) ([]core.DrainPlanEntry, error) {
 	if len(plan) > maxPlanEntries {
 		return plan, nil
@@ -93,8 +93,8 @@ func completed(plan []core.DrainPlanEntry) ([]core.DrainPlanEntry, error) {
 	return complete, nil
 }
 
-// isValidPlan says whether the plan is in order, without duplicates, and of known pod
-// types and selectors.
+// isValidPlan reports whether the plan is sorted, has no duplicates, and has valid pod types and
+// selectors.
 func isValidPlan(plan []v1.DrainPlanEntry) bool {
 	type selection struct {
 		podType  v1.PodType

@@ -36,7 +36,7 @@ func ofApp(app string, entry core.DrainPlanEntry) core.DrainPlanEntry {
 	return entry
 }
 
-// standardPlan is what a maintenance without a plan gets.
+// standardPlan is the plan of a maintenance that is created without one.
 func standardPlan() []core.DrainPlanEntry {
 	var plan []core.DrainPlanEntry
 	for _, podType := range []core.PodType{core.PodTypeDefault, core.PodTypeDaemonSet, core.PodTypeStatic} {
@@ -47,7 +47,7 @@ func standardPlan() []core.DrainPlanEntry {
 	return plan
 }
 
-// ascending is a plan of that many entries, none of them a standard one.
+// ascending is a plan with that many entries, none of them a standard one.
 func ascending(length int) []core.DrainPlanEntry {
 	var plan []core.DrainPlanEntry
 	for i := range length {
@@ -73,20 +73,20 @@ func TestCompletePlan(t *testing.T) {
 		"empty":                      {plan: []core.DrainPlanEntry{}, want: standard},
 		"the standard plan":          {plan: standard, want: standard},
 		"entries among the others":   {plan: []core.DrainPlanEntry{first, db}, want: concat(one(first), standard[:5], one(db), standard[5:])},
-		"a standard one is there":    {plan: []core.DrainPlanEntry{first, standard[2]}, want: concat(one(first), standard)},
+		"with a standard one":        {plan: []core.DrainPlanEntry{first, standard[2]}, want: concat(one(first), standard)},
 		"an empty selector":          {plan: one(everyPod), want: concat(one(everyPod), standard[1:])},
 		"two selectors, one level":   {plan: []core.DrainPlanEntry{ofApp("b", first), ofApp("a", first)}, want: concat([]core.DrainPlanEntry{ofApp("b", first), ofApp("a", first)}, standard)},
-		"as long as can be":          {plan: ascending(88), want: concat(ascending(88), standard)},
+		"as long as possible":        {plan: ascending(88), want: concat(ascending(88), standard)},
 		"too long with the standard": {plan: ascending(89), want: ascending(89), wantErr: `spec.drainPlan: Invalid value: 89: must have at most 100 entries: the 12 standard entries that it lacks make it 101; merge or remove 1 of yours`},
 
-		// For validation to refuse, by the indexes that the user knows.
+		// Left to validation, with the indexes that the user knows.
 		"too long":                     {plan: ascending(101), want: ascending(101)},
 		"priorities descend":           {plan: []core.DrainPlanEntry{entry("Default", 2), entry("Default", 1)}, want: []core.DrainPlanEntry{entry("Default", 2), entry("Default", 1)}},
 		"types out of order":           {plan: []core.DrainPlanEntry{db, first}, want: []core.DrainPlanEntry{db, first}},
 		"selector too late":            {plan: []core.DrainPlanEntry{first, ofApp("db", first)}, want: []core.DrainPlanEntry{first, ofApp("db", first)}},
 		"duplicates":                   {plan: []core.DrainPlanEntry{first, first}, want: []core.DrainPlanEntry{first, first}},
 		"duplicates, but not in a row": {plan: []core.DrainPlanEntry{ofApp("a", first), ofApp("b", first), ofApp("a", first)}, want: []core.DrainPlanEntry{ofApp("a", first), ofApp("b", first), ofApp("a", first)}},
-		"duplicates in other words":    {plan: []core.DrainPlanEntry{ofApp("web", first), inWeb}, want: []core.DrainPlanEntry{ofApp("web", first), inWeb}},
+		"equivalent selectors":         {plan: []core.DrainPlanEntry{ofApp("web", first), inWeb}, want: []core.DrainPlanEntry{ofApp("web", first), inWeb}},
 		"unknown type":                 {plan: one(entry("Other", 1)), want: one(entry("Other", 1))},
 		"no type":                      {plan: one(entry("", 1)), want: one(entry("", 1))},
 		"invalid selector":             {plan: one(unknownOperator), want: one(unknownOperator)},
@@ -102,7 +102,7 @@ func TestCompletePlan(t *testing.T) {
 			if diff := cmp.Diff(want, maintenance); diff != "" {
 				t.Errorf("maintenance (-want +got):\n%s", diff)
 			}
-			// Webhooks can have the plugin called again.
+			// Webhooks can cause a second call of the plugin.
 			if err := plugin.Admit(t.Context(), attributes(admission.Create, userNamed(guest), "", maintenance, nil), nil); test.wantErr == "" && err != nil {
 				t.Errorf("second time: %v", err)
 			}
@@ -151,7 +151,7 @@ func TestRestorePlan(t *testing.T) {
 	}
 }
 
-// The status endpoint has the plan of the stored object, and must not touch it.
+// An update of the status contains the stored plan, and must not change it.
 func TestNoPlanForTheStatus(t *testing.T) {
 	plugin := newPlugin(t, nil, newRights())
 	maintenance := newMaintenance()

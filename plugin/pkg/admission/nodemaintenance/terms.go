@@ -27,27 +27,26 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// maxCombinations is up to how many combinations of label values a term may have to be
-// checked against the nodes one by one.
+// maxCombinations is the maximum number of combinations of label values for which a term is checked
+// against the nodes.
 const maxCombinations = 10000
 
-// labelTerm is a term that does not name its node, and what the nodes of the cluster say
-// of it.
+// labelTerm is a term that does not name its node, together with its matches in the cluster.
 //
-// Which nodes it will match is known as far as its labels have nodes now: a node that
-// comes with the labels of others is what those labels are for. So each combination of
-// the values that In requires, one value of each key, must be on a node that the term
-// matches. Otherwise a value that no node has yet, written beside one that nodes have,
-// would take nodes later that the user has no right on.
+// The nodes that it will match are known if its labels are in use now: a new node with the labels
+// of existing nodes is what these labels are meant for. So each combination of the values required
+// with In, one value for each key, must be found on a node that the term matches. Otherwise a value
+// that no node has yet, listed beside a value that nodes have, would later match nodes on which the
+// user has no permission.
 type labelTerm struct {
 	*nodeaffinity.NodeSelector
 	path *field.Path
-	// keys are the labels that must have one of several values, in order.
+	// keys are the labels that must have one of several values, sorted.
 	keys []string
-	// combinations is how many combinations of their values there are. Beyond
-	// maxCombinations it is not exact.
+	// combinations is the number of combinations of their values. It is not exact beyond
+	// maxCombinations.
 	combinations int
-	// found are those that nodes have which the term matches.
+	// found are the combinations on the nodes that the term matches.
 	found sets.Set[string]
 }
 
@@ -74,23 +73,23 @@ func newLabelTerm(term v1.NodeSelectorTerm, compiled *nodeaffinity.NodeSelector,
 	return &labelTerm{NodeSelector: compiled, path: path, keys: keys, combinations: combinations, found: sets.New[string]()}
 }
 
-// noteMatch records that the term matches the node.
-func (t *labelTerm) noteMatch(node *v1.Node) {
+// recordMatch records that the term matches the node.
+func (t *labelTerm) recordMatch(node *v1.Node) {
 	values := make([]string, len(t.keys))
 	for i, key := range t.keys {
 		values[i] = node.Labels[key]
 	}
-	t.found.Insert(strings.Join(values, ",")) // No value of a label has a comma.
+	t.found.Insert(strings.Join(values, ",")) // Label values contain no comma.
 }
 
-// isKnown reports whether the term is limited to labels, and nodes with all of them were
-// found: it says nothing then of nodes that nobody knows. Nor does one whose labels no
-// node can ever have.
+// isKnown reports whether the term requires labels with In, and all of their combinations were
+// found: it then matches no labels that are not in use. This includes terms that can never match a
+// node.
 func (t *labelTerm) isKnown() bool {
 	return len(t.keys) > 0 && t.combinations <= maxCombinations && t.found.Len() == t.combinations
 }
 
-// describe says why it is unknown which nodes the term will match.
+// describe returns why the nodes that the term will match are unknown.
 func (t *labelTerm) describe() string {
 	switch {
 	case t.found.Len() == 0:

@@ -32,9 +32,9 @@ import (
 // controlPlaneLabel marks the nodes that run the control plane.
 const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
-// isWorthWarning says whether a change decides anew which nodes are to be maintained, or
-// that it begins. Every other change would only repeat what its author has read.
-func isWorthWarning(maintenance, old *coordination.NodeMaintenance) bool {
+// needsWarning reports whether a change selects other nodes, or starts the maintenance. Other
+// changes would only repeat a warning that the author has already seen.
+func needsWarning(maintenance, old *coordination.NodeMaintenance) bool {
 	switch {
 	case maintenance == nil:
 		return false
@@ -46,8 +46,8 @@ func isWorthWarning(maintenance, old *coordination.NodeMaintenance) bool {
 	return old.Spec.Stage == coordination.NodeMaintenanceStageIdle && maintenance.Spec.Stage != old.Spec.Stage
 }
 
-// warn tells the user when the selected nodes are none, all of the cluster, or all of
-// the control plane. That goes for a cluster of one node, too.
+// warn warns the user if no node is selected, or all nodes of the cluster, or all nodes of the
+// control plane. This includes clusters with a single node.
 func (p *Plugin) warn(ctx context.Context, selected sets.Set[string]) error {
 	if len(selected) == 0 {
 		warning.AddWarning(ctx, "", "spec.nodeSelector selects no node now; nodes that match it later will be maintained")

@@ -25,7 +25,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
-// warnings records what a user would read.
+// warnings records the warnings for the user.
 type warnings []string
 
 func (w *warnings) AddWarning(_, text string) { *w = append(*w, text) }
@@ -44,31 +44,31 @@ func TestWarnings(t *testing.T) {
 		maintenance, old *coordination.NodeMaintenance
 		want             warnings
 	}{
-		"create, some nodes":                     {maintenance: newMaintenance()},
-		"create, all nodes":                      {maintenance: newMaintenance(everything), want: warnings{all, controlPlane}},
-		"create, all nodes, Idle":                {maintenance: newMaintenance(everything, inStage(idle)), want: warnings{all, controlPlane}},
-		"create, all workers":                    {maintenance: newMaintenance(selecting(zone("a", "b")))},
-		"create, all control-plane nodes":        {maintenance: newMaintenance(selecting(zone("c"))), want: warnings{controlPlane}},
-		"create, control plane by name":          {maintenance: newMaintenance(selecting(named("node-c1"), named("node-c2"))), want: warnings{controlPlane}},
-		"create, one control-plane node":         {maintenance: newMaintenance(selecting(named("node-c1")))},
-		"create, no node":                        {maintenance: newMaintenance(nothing), want: warnings{none}},
-		"create, the name of no node":            {maintenance: newMaintenance(selecting(named("node-z"))), want: warnings{none}},
-		"create, all but the names match":        {maintenance: newMaintenance(selecting(both(zone("b"), named("node-a1")))), want: warnings{none}},
-		"create, one node is all":                {nodes: []*v1.Node{newNode("node-a1", "a")}, maintenance: newMaintenance(), want: warnings{theOne}},
-		"create, no nodes at all":                {nodes: []*v1.Node{}, maintenance: newMaintenance(everything), want: warnings{none}},
-		"create, forbidden":                      {user: guest, maintenance: newMaintenance(everything)},
-		"update to all nodes":                    {old: newMaintenance(), maintenance: newMaintenance(everything), want: warnings{all, controlPlane}},
-		"update to no node":                      {old: newMaintenance(), maintenance: newMaintenance(nothing), want: warnings{none}},
-		"update from all to some":                {old: newMaintenance(everything), maintenance: newMaintenance()},
-		"begin with all nodes":                   {old: newMaintenance(everything, inStage(idle)), maintenance: newMaintenance(everything, inStage(cordon)), want: warnings{all, controlPlane}},
-		"begin with no node":                     {old: newMaintenance(nothing, inStage(idle)), maintenance: newMaintenance(nothing), want: warnings{none}},
-		"go on with all nodes":                   {old: newMaintenance(everything, inStage(cordon)), maintenance: newMaintenance(everything)},
-		"complete with all nodes":                {old: newMaintenance(everything), maintenance: newMaintenance(everything, inStage(complete))},
-		"another reason, all nodes, still Idle":  {old: newMaintenance(everything, inStage(idle)), maintenance: newMaintenance(everything, inStage(idle), withReason("x"))},
-		"housekeeping, all nodes":                {old: newMaintenance(everything), maintenance: newMaintenance(everything, withMetadata)},
-		"delete, all nodes":                      {old: newMaintenance(everything)},
-		"update, all nodes before and after":     {old: newMaintenance(everything), maintenance: newMaintenance(selecting(notNamed("no"))), want: warnings{all, controlPlane}},
-		"update, forbidden, begin with all node": {user: guest, old: newMaintenance(everything, inStage(idle)), maintenance: newMaintenance(everything)},
+		"create, some nodes":                      {maintenance: newMaintenance()},
+		"create, all nodes":                       {maintenance: newMaintenance(everything), want: warnings{all, controlPlane}},
+		"create, all nodes, Idle":                 {maintenance: newMaintenance(everything, inStage(idle)), want: warnings{all, controlPlane}},
+		"create, all workers":                     {maintenance: newMaintenance(selecting(zone("a", "b")))},
+		"create, all control-plane nodes":         {maintenance: newMaintenance(selecting(zone("c"))), want: warnings{controlPlane}},
+		"create, control plane by name":           {maintenance: newMaintenance(selecting(named("node-c1"), named("node-c2"))), want: warnings{controlPlane}},
+		"create, one control-plane node":          {maintenance: newMaintenance(selecting(named("node-c1")))},
+		"create, no node":                         {maintenance: newMaintenance(nothing), want: warnings{none}},
+		"create, the name of no node":             {maintenance: newMaintenance(selecting(named("node-z"))), want: warnings{none}},
+		"create, all but the names match":         {maintenance: newMaintenance(selecting(both(zone("b"), named("node-a1")))), want: warnings{none}},
+		"create, one node is all":                 {nodes: []*v1.Node{newNode("node-a1", "a")}, maintenance: newMaintenance(), want: warnings{theOne}},
+		"create, no nodes at all":                 {nodes: []*v1.Node{}, maintenance: newMaintenance(everything), want: warnings{none}},
+		"create, forbidden":                       {user: guest, maintenance: newMaintenance(everything)},
+		"update to all nodes":                     {old: newMaintenance(), maintenance: newMaintenance(everything), want: warnings{all, controlPlane}},
+		"update to no node":                       {old: newMaintenance(), maintenance: newMaintenance(nothing), want: warnings{none}},
+		"update from all to some":                 {old: newMaintenance(everything), maintenance: newMaintenance()},
+		"start with all nodes":                    {old: newMaintenance(everything, inStage(idle)), maintenance: newMaintenance(everything, inStage(cordon)), want: warnings{all, controlPlane}},
+		"start with no node":                      {old: newMaintenance(nothing, inStage(idle)), maintenance: newMaintenance(nothing), want: warnings{none}},
+		"continue with all nodes":                 {old: newMaintenance(everything, inStage(cordon)), maintenance: newMaintenance(everything)},
+		"complete with all nodes":                 {old: newMaintenance(everything), maintenance: newMaintenance(everything, inStage(complete))},
+		"another reason, all nodes, still Idle":   {old: newMaintenance(everything, inStage(idle)), maintenance: newMaintenance(everything, inStage(idle), withReason("x"))},
+		"housekeeping, all nodes":                 {old: newMaintenance(everything), maintenance: newMaintenance(everything, withMetadata)},
+		"delete, all nodes":                       {old: newMaintenance(everything)},
+		"update, all nodes before and after":      {old: newMaintenance(everything), maintenance: newMaintenance(selecting(notNamed("no"))), want: warnings{all, controlPlane}},
+		"update, forbidden, start with all nodes": {user: guest, old: newMaintenance(everything, inStage(idle)), maintenance: newMaintenance(everything)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -24,16 +24,16 @@ import (
 	api "k8s.io/kubernetes/pkg/apis/core"
 )
 
-// admitMaintenanceStatus keeps a node from writing its status.maintenanceStatus: it says
-// which pods of the node have to leave, and the node maintenance controller never takes
-// back what stands there.
+// admitMaintenanceStatus prevents a kubelet from writing status.maintenanceStatus of its node: the
+// field decides which pods have to leave the node, and the node maintenance controller never
+// removes its entries.
 //
-// With the gate off, the registry drops the field where it is not stored yet, and that
-// is for it to do. Where it is stored, it is kept for the day when the gate is on again.
+// With the gate off, the registry drops the field if it is not stored yet, so it is not rejected
+// here. A stored value is kept until the gate is on again.
 func (p *Plugin) admitMaintenanceStatus(nodeName string, a admission.Attributes) error {
 	node, isNode := a.GetObject().(*api.Node)
 	if !isNode || a.GetOperation() != admission.Create && a.GetOperation() != admission.Update {
-		return nil // An unexpected object is for the caller to refuse.
+		return nil // The caller rejects unexpected objects.
 	}
 	var stored *api.MaintenanceStatus
 	if old, isNode := a.GetOldObject().(*api.Node); isNode && a.GetOperation() == admission.Update {

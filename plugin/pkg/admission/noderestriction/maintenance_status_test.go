@@ -64,7 +64,7 @@ func TestAdmitMaintenanceStatus(t *testing.T) {
 		"status, by the controller":        {user: controller, subresource: "status", node: node(further), old: node(draining)},
 		"gate off, create with":            {gateOff: true, node: node(draining)},
 		"gate off, status sets it":         {gateOff: true, subresource: "status", node: node(draining), old: node(nil)},
-		"gate off, status keeps what is":   {gateOff: true, subresource: "status", node: node(draining.DeepCopy()), old: node(draining)},
+		"gate off, status keeps it":        {gateOff: true, subresource: "status", node: node(draining.DeepCopy()), old: node(draining)},
 		"gate off, status changes it":      {gateOff: true, subresource: "status", node: node(further), old: node(draining), wantErr: true},
 		"gate off, status removes it":      {gateOff: true, subresource: "status", node: node(nil), old: node(draining), wantErr: true},
 		"gate off, update has none":        {gateOff: true, node: node(nil), old: node(nil)},
