@@ -25,8 +25,8 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// evictionRequestRules grants the verbs on EvictionRequests to the aggregated user
-// roles. Their status stays out: it belongs to the controller and the interceptors.
+// evictionRequestRules returns the rule for EvictionRequests of the aggregated user roles. It
+// excludes the status, which belongs to the controller and the interceptors.
 func evictionRequestRules(verbs ...string) []rbacv1.PolicyRule {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.EvictionRequestAPI) {
 		return nil
@@ -45,11 +45,12 @@ func addEvictionRequestControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 		// Same name as in k8s.io/kubernetes/cmd/kube-controller-manager/names.
 		ObjectMeta: metav1.ObjectMeta{Name: saRolePrefix + "evictionrequest-controller"},
 		Rules: []rbacv1.PolicyRule{
-			// It copies the labels of the pod, and deletes what is finished. For anything else it
-			// would need the right to delete pods, see plugin/pkg/admission/evictionrequest.
+			// The controller copies the labels of the pod, and deletes finished requests. For other
+			// changes it would need the permission to delete pods, see
+			// plugin/pkg/admission/evictionrequest.
 			rbacv1helpers.NewRule("get", "list", "watch", "patch", "delete").Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
-			// It patches in the place of workload controllers whose gates are off. With control it
-			// may write all of the status, also the reports of these.
+			// The controller patches as a stand-in for workload controllers whose gates are off.
+			// With the verb control it may write the whole status, including their reports.
 			rbacv1helpers.NewRule("update", "patch", coordinationv1alpha1.EvictionRequestControlVerb).Groups(coordinationGroup).Resources("evictionrequests/status").RuleOrDie(),
 			rbacv1helpers.NewRule("get", "list", "watch").Groups(legacyGroup).Resources("pods").RuleOrDie(),
 			rbacv1helpers.NewRule("create").Groups(legacyGroup).Resources("pods/eviction").RuleOrDie(),
@@ -59,8 +60,8 @@ func addEvictionRequestControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 	})
 }
 
-// interceptorRules is what k8s.io/client-go/tools/evictionrequest needs to act as the
-// interceptors of these names.
+// interceptorRules returns the permissions that k8s.io/client-go/tools/evictionrequest needs to act
+// as the interceptors of these names.
 func interceptorRules(names ...string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		rbacv1helpers.NewRule("get", "list", "watch").Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
@@ -69,8 +70,8 @@ func interceptorRules(names ...string) []rbacv1.PolicyRule {
 	}
 }
 
-// interceptRule allows to report as the interceptors of these names, and as no other:
-// the admission plugin EvictionRequest asks for it when their entries change.
+// interceptRule allows reporting as the interceptors of these names, and as no other. The admission
+// plugin EvictionRequest requires it for changes of their entries.
 func interceptRule(names ...string) rbacv1.PolicyRule {
 	if len(names) == 0 {
 		panic("a rule without resource names is one for all interceptors")

@@ -33,8 +33,8 @@ import (
 
 const evictionRequestController = "system:controller:evictionrequest-controller"
 
-// setGates sets the gates of EvictionRequests and of NodeMaintenances, which needs the
-// first one.
+// setGates sets the gates of EvictionRequests and of NodeMaintenances. The latter requires the
+// former.
 func setGates(t *testing.T, evictionRequests, nodeMaintenances bool) {
 	t.Helper()
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
@@ -43,8 +43,8 @@ func setGates(t *testing.T, evictionRequests, nodeMaintenances bool) {
 	})
 }
 
-// rulesByRole returns the rules of all cluster roles while the gate is set so, and the
-// gate of NodeMaintenances is off.
+// rulesByRole returns the rules of all cluster roles with this state of the gate, and with the gate
+// of NodeMaintenances off.
 func rulesByRole(t *testing.T, enabled bool) map[string][]rbacv1.PolicyRule {
 	t.Helper()
 	setGates(t, enabled, false)
@@ -63,7 +63,7 @@ func rule(verbs, groups, resources []string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{Verbs: verbs, APIGroups: groups, Resources: resources}
 }
 
-// What the gate adds is written out here, so that no right slips in unseen.
+// All added rules are listed here, so that no permission is added by accident.
 func TestEvictionRequestRules(t *testing.T) {
 	coordination, core := []string{"coordination.k8s.io"}, []string{""}
 	want := map[string][]rbacv1.PolicyRule{
@@ -92,7 +92,7 @@ func TestEvictionRequestRules(t *testing.T) {
 	}
 }
 
-// addedRules returns what a gate adds to the rules of each role; it must take none.
+// addedRules returns the rules that a gate adds to each role. It must remove none.
 func addedRules(t *testing.T, off, on map[string][]rbacv1.PolicyRule) map[string][]rbacv1.PolicyRule {
 	t.Helper()
 	added := map[string][]rbacv1.PolicyRule{}
@@ -101,7 +101,7 @@ func addedRules(t *testing.T, off, on map[string][]rbacv1.PolicyRule) map[string
 			added[name] = more
 		}
 		if less := missing(off[name], rules); len(less) > 0 {
-			t.Errorf("the gate takes rules from %s: %v", name, less)
+			t.Errorf("the gate removes rules from %s: %v", name, less)
 		}
 	}
 	return added
@@ -128,9 +128,9 @@ func TestNothingAboutEvictionRequestsWithoutTheGate(t *testing.T) {
 	}
 }
 
-// The status says what has been done: people who may only ask must not write it, not
-// even through a wildcard. The administrator of the cluster may do everything, and
-// upstream's garbage collector may change every object.
+// The status says what has been done: users who may only request evictions must not write it, not
+// even through a wildcard. The cluster administrator may do everything, and upstream's garbage
+// collector may change every object.
 func TestOnlyTheControllerWritesTheStatusOfEvictionRequests(t *testing.T) {
 	writers := statusWriters(rulesByRole(t, true), "evictionrequests/status")
 	if diff := cmp.Diff([]string{"cluster-admin", evictionRequestController, "system:controller:generic-garbage-collector"}, writers); diff != "" {
@@ -138,8 +138,8 @@ func TestOnlyTheControllerWritesTheStatusOfEvictionRequests(t *testing.T) {
 	}
 }
 
-// Whoever may write to the endpoint still needs a permission for each field. Only the
-// controller may change all of them, and no role lets its holders report as every interceptor.
+// A client that may write the status subresource still needs a permission for each field. Only the
+// controller may change all of them, and no role allows reporting as every interceptor.
 func TestOnlyTheControllerControlsEvictionRequests(t *testing.T) {
 	roles := rulesWithWorkloads(t, true, true, true)
 	for question, test := range map[string]struct {
@@ -181,7 +181,7 @@ func rolesThatMay(roles map[string][]rbacv1.PolicyRule, group string, allows fun
 	return slices.Compact(names)
 }
 
-// addedBindings returns the bindings that are not among those before.
+// addedBindings returns the bindings that did not exist before.
 func addedBindings(before, after []rbacv1.ClusterRoleBinding) []rbacv1.ClusterRoleBinding {
 	known := sets.New[string]()
 	for _, binding := range before {

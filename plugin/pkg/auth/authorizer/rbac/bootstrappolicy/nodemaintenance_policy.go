@@ -25,8 +25,8 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// The aggregated roles admin, edit and view have nothing about NodeMaintenances: those
-// are granted in a namespace, and nodes, too, are for administrators of the cluster.
+// The aggregated roles admin, edit and view have no rules for NodeMaintenances: they are granted in
+// a namespace, and nodes are for cluster administrators, too.
 
 // addNodeMaintenanceControllerRole adds the role of the nodemaintenance-controller.
 func addNodeMaintenanceControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]rbacv1.ClusterRoleBinding) {
@@ -37,16 +37,16 @@ func addNodeMaintenanceControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 		// Same name as in k8s.io/kubernetes/cmd/kube-controller-manager/names.
 		ObjectMeta: metav1.ObjectMeta{Name: saRolePrefix + "nodemaintenance-controller"},
 		Rules: []rbacv1.PolicyRule{
-			// It sets the finalizer and, when the object is deleted, the stage.
+			// The controller sets the finalizer and, when the object is deleted, the stage.
 			rbacv1helpers.NewRule("get", "list", "watch", "update", "patch").Groups(coordinationGroup).Resources("nodemaintenances").RuleOrDie(),
 			rbacv1helpers.NewRule("update", "patch").Groups(coordinationGroup).Resources("nodemaintenances/status").RuleOrDie(),
-			// It cordons and uncordons, and reports conditions and, with control, the maintenance
-			// status: see plugin/pkg/admission/nodemaintenance.
+			// The controller cordons and uncordons, and reports conditions and, with the verb
+			// control, the maintenance status: see plugin/pkg/admission/nodemaintenance.
 			rbacv1helpers.NewRule("get", "list", "watch", "patch").Groups(legacyGroup).Resources("nodes").RuleOrDie(),
 			rbacv1helpers.NewRule("patch", maintenance.ControlVerb).Groups(legacyGroup).Resources("nodes/status").RuleOrDie(),
-			// It asks by Server-Side Apply, which is a patch that may create.
+			// Evictions are requested by Server-Side Apply, which is a patch that may create.
 			rbacv1helpers.NewRule("get", "list", "watch", "create", "patch").Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
-			// It deletes no pod: that is the right that a requester needs, see
+			// The controller deletes no pods, but a requester needs this permission, see
 			// plugin/pkg/admission/evictionrequest.
 			rbacv1helpers.NewRule("get", "list", "watch", "delete").Groups(legacyGroup).Resources("pods").RuleOrDie(),
 			rbacv1helpers.NewRule("list", "watch").Groups(policyGroup).Resources("poddisruptionbudgets").RuleOrDie(),

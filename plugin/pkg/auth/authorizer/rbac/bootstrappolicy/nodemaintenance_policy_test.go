@@ -30,16 +30,16 @@ import (
 
 const nodeMaintenanceController = "system:controller:nodemaintenance-controller"
 
-// rulesWithMaintenances returns the rules of all cluster roles while EvictionRequests
-// are on and the gate is set so.
+// rulesWithMaintenances returns the rules of all cluster roles with EvictionRequests on and this
+// state of the gate.
 func rulesWithMaintenances(t *testing.T, enabled bool) map[string][]rbacv1.PolicyRule {
 	t.Helper()
 	setGates(t, true, enabled)
 	return allRules()
 }
 
-// What the gate adds is written out here, so that no right slips in unseen: people get
-// none in a namespace, and the controller may not create pods nor delete nodes.
+// All added rules are listed here, so that no permission is added by accident: users get none in a
+// namespace, and the controller may neither create pods nor delete nodes.
 func TestNodeMaintenanceRules(t *testing.T) {
 	coordination, core := []string{"coordination.k8s.io"}, []string{""}
 	want := map[string][]rbacv1.PolicyRule{
@@ -73,7 +73,7 @@ func TestNothingAboutNodeMaintenancesWithoutTheGate(t *testing.T) {
 	}
 }
 
-// The same holds as for the status of EvictionRequests.
+// As for the status of EvictionRequests.
 func TestOnlyTheControllerWritesTheStatusOfNodeMaintenances(t *testing.T) {
 	writers := statusWriters(rulesWithMaintenances(t, true), "nodemaintenances/status")
 	if diff := cmp.Diff([]string{"cluster-admin", "system:controller:generic-garbage-collector", nodeMaintenanceController}, writers); diff != "" {
@@ -81,7 +81,7 @@ func TestOnlyTheControllerWritesTheStatusOfNodeMaintenances(t *testing.T) {
 	}
 }
 
-// Others write the status of nodes, but not which pods leave them.
+// Other clients write the status of nodes, but must not decide which pods leave them.
 func TestOnlyTheControllerWritesTheMaintenanceStatusOfNodes(t *testing.T) {
 	controllers := rolesThatMay(rulesWithMaintenances(t, true), "", func(rule *rbacv1.PolicyRule) bool {
 		return rbacv1helpers.VerbMatches(rule, "control") && rbacv1helpers.ResourceMatches(rule, "nodes/status", "status")

@@ -24,14 +24,14 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// addWorkloadInterceptorRules gives the workload controllers what they need as
-// interceptors of evictions. Watching comes with the shared informers, which are not theirs.
+// addWorkloadInterceptorRules adds the permissions of interceptors to the workload controllers. The
+// shared informers watch with other credentials.
 func addWorkloadInterceptorRules(roles []rbacv1.ClusterRole) {
 	added := map[string][]rbacv1.PolicyRule{}
 	if utilfeature.DefaultFeatureGate.Enabled(features.DeploymentPodSurge) {
 		added["deployment-controller"] = interceptorRules(coordinationv1alpha1.EvictionInterceptorDeployment)
 		added["replicaset-controller"] = append(interceptorRules(coordinationv1alpha1.EvictionInterceptorReplicaSet),
-			// It evicts, so that budgets hold. The right to delete would pass them by.
+			// It evicts within the budgets. The permission to delete would bypass them.
 			rbacv1helpers.NewRule("create").Groups(legacyGroup).Resources("pods/eviction").RuleOrDie(),
 		)
 	}

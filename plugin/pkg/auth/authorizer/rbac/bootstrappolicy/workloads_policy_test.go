@@ -27,8 +27,8 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// rulesWithWorkloads returns the rules of all cluster roles while EvictionRequests and
-// NodeMaintenances are on and the gates of the workloads are set so.
+// rulesWithWorkloads returns the rules of all cluster roles with EvictionRequests and
+// NodeMaintenances on and this state of the gates of the workloads.
 func rulesWithWorkloads(t *testing.T, deployments, daemonSets, statefulSets bool) map[string][]rbacv1.PolicyRule {
 	t.Helper()
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
@@ -39,8 +39,8 @@ func rulesWithWorkloads(t *testing.T, deployments, daemonSets, statefulSets bool
 	return allRules()
 }
 
-// What the gates add is written out here, so that no right slips in unseen: who reports in
-// a request may not change it, and only the ReplicaSet controller evicts.
+// All added rules are listed here, so that no permission is added by accident: an interceptor that
+// reports in a request may not change it, and only the ReplicaSet controller evicts.
 func TestWorkloadInterceptorRules(t *testing.T) {
 	const (
 		daemonSet   = "system:controller:daemon-set-controller"
@@ -100,7 +100,7 @@ func TestWorkloadInterceptorRules(t *testing.T) {
 			if roles := sets.KeySet(on).Difference(sets.KeySet(off)); len(roles) > 0 {
 				t.Errorf("the gates add the roles %v", sets.List(roles))
 			}
-			// The same holds as for the EvictionRequest controller.
+			// As for the EvictionRequest controller.
 			added := sets.New(statusWriters(on, "evictionrequests/status")...).Difference(sets.New(statusWriters(off, "evictionrequests/status")...))
 			if diff := cmp.Diff(sets.New(test.wantWriters...), added); diff != "" {
 				t.Errorf("unexpected writers of the status (-want, +got):\n%s", diff)
@@ -109,11 +109,11 @@ func TestWorkloadInterceptorRules(t *testing.T) {
 	}
 }
 
-// A rule without resource names would allow to report as every interceptor.
+// A rule without resource names would allow reporting as every interceptor.
 func TestInterceptRuleNeedsNames(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("a rule for no interceptor was made")
+			t.Error("a rule without an interceptor was created")
 		}
 	}()
 	interceptorRules()
