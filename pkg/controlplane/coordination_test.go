@@ -36,7 +36,7 @@ func TestCoordinationV1alpha1IsDisabledByName(t *testing.T) {
 	}
 }
 
-// Only a server that has pods and nodes serves what is about them.
+// Only a server with pods and nodes serves the resources for them.
 func TestCoordinationOfPodsIsServedByKubeAPIServerOnly(t *testing.T) {
 	server, config, _ := setUp(t)
 	defer server.Terminate(t)

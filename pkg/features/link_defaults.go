@@ -24,20 +24,20 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// enabledByDefault lists feature gates, separated by commas, that are on by default in
-// this binary. The linker sets it:
+// enabledByDefault is a comma-separated list of feature gates that are on by default in this
+// binary. The linker sets it:
 //
 //	-ldflags "-X k8s.io/kubernetes/pkg/features.enabledByDefault=EvictionRequestAPI"
 //
-// It is empty in a normal build. Tests of upstream's packages, which know nothing of
-// our gates, are run with it once more: nothing but the link step differs then.
+// It is empty in a normal build. Tests of upstream's packages, which do not know our gates, are run
+// a second time with it, so that only the link step differs.
 var enabledByDefault string
 
 func init() {
 	runtime.Must(enableByDefault(utilfeature.DefaultMutableFeatureGate, enabledByDefault))
 }
 
-// enableByDefault changes the default of each gate of the list to true.
+// enableByDefault sets the default of each listed gate to true.
 func enableByDefault(gates featuregate.MutableFeatureGate, list string) error {
 	for name := range strings.SplitSeq(list, ",") {
 		if name == "" {

@@ -22,8 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A version without a priority gets no APIService, so that nobody reaches it. Ours comes last:
-// without a version, clients mean an older one.
+// A version without a priority gets no APIService and is not reachable. Ours comes last: clients
+// without a version mean an older one.
 func TestCoordinationVersionsHavePriorities(t *testing.T) {
 	priorities := DefaultGenericAPIServicePriorities()
 	ours, ok := priorities[schema.GroupVersion{Group: "coordination.k8s.io", Version: "v1alpha1"}]

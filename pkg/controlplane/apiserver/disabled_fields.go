@@ -29,7 +29,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// gatedField is a field of an upstream type, with what only it refers to.
+// gatedField is a field of an upstream type, with the definitions that only it refers to.
 type gatedField struct {
 	gate       featuregate.Feature
 	definition string
@@ -47,11 +47,11 @@ var gatedFields = []gatedField{{
 	gate:       features.DeclarativeNodeMaintenance,
 	definition: "io.k8s.api.core.v1.NodeStatus",
 	property:   "maintenanceStatus",
-	// NodeMaintenances refer to the second one too, but are not served without the gate.
+	// NodeMaintenances also refer to the second one, but are not served without the gate.
 	referred: []string{"io.k8s.api.core.v1.MaintenanceStatus", "io.k8s.api.core.v1.DrainPlanEntry"},
 }}
 
-// gatedVersion is an API version that this fork adds, with the gate that serves it.
+// gatedVersion is an API version that this fork adds, with its gate.
 type gatedVersion struct {
 	gate    featuregate.Feature
 	version schema.GroupVersion
@@ -62,14 +62,14 @@ var gatedVersions = []gatedVersion{{
 	version: coordinationv1alpha1.SchemeGroupVersion,
 }}
 
-// extensionGVK lists the kinds that a definition stands for. For the definitions that
-// every group shares, such as DeleteOptions, that are all groups and versions known.
+// extensionGVK lists the kinds of a definition. Definitions that all groups share, such as
+// DeleteOptions, list all known groups and versions.
 const extensionGVK = "x-kubernetes-group-version-kind"
 
-// hideDisabledFields keeps fields and versions whose gates are off out of the OpenAPI
-// documents that the server publishes: clients then see what upstream's server has, and
-// report such a field as unknown instead of seeing it dropped. The server's own schemas
-// keep it, because an object that was stored with the field must stay applicable.
+// hideDisabledFields removes fields and versions whose gates are off from the OpenAPI documents
+// that the server publishes: clients then see the same as from upstream's server, and report such a
+// field as unknown instead of silently losing it. The server's own schemas keep the field, because
+// an object that was stored with the field must stay applicable.
 func hideDisabledFields(config *genericapiserver.Config) {
 	fields := slices.DeleteFunc(slices.Clone(gatedFields), func(f gatedField) bool { return utilfeature.DefaultFeatureGate.Enabled(f.gate) })
 	versions := slices.DeleteFunc(slices.Clone(gatedVersions), func(v gatedVersion) bool { return utilfeature.DefaultFeatureGate.Enabled(v.gate) })
@@ -90,7 +90,7 @@ func hideDisabledFields(config *genericapiserver.Config) {
 		}
 		return swagger, nil
 	}
-	// Version 3 publishes a document per group and version, which lists only its own kinds.
+	// Version 3 publishes one document per group and version, with its own kinds only.
 	config.OpenAPIV3Config.PostProcessSpec = func(document *spec3.OpenAPI) (*spec3.OpenAPI, error) {
 		for _, field := range fields {
 			if document.Components == nil {
@@ -108,27 +108,27 @@ func hideDisabledFields(config *genericapiserver.Config) {
 	}
 }
 
-// withoutProperty returns the schema without one of its properties. Schemas share
-// their maps with other documents, so the map is copied.
+// withoutProperty returns the schema without one of its properties. Schemas share their maps with
+// other documents, so the map is copied.
 func withoutProperty(schema spec.Schema, property string) spec.Schema {
 	schema.Properties = maps.Clone(schema.Properties)
 	delete(schema.Properties, property)
 	return schema
 }
 
-// withoutVersions returns the schema without kinds of the versions in its list.
+// withoutVersions returns the schema without the kinds of these versions in its list.
 func withoutVersions(schema spec.Schema, versions []gatedVersion) spec.Schema {
 	kinds, ok := schema.Extensions[extensionGVK].([]any)
 	if !ok {
 		return schema
 	}
-	kept := slices.DeleteFunc(slices.Clone(kinds), func(kind any) bool {
+	remaining := slices.DeleteFunc(slices.Clone(kinds), func(kind any) bool {
 		gvk, ok := kind.(map[string]any)
 		return ok && slices.ContainsFunc(versions, func(v gatedVersion) bool {
 			return gvk["group"] == v.version.Group && gvk["version"] == v.version.Version
 		})
 	})
 	schema.Extensions = maps.Clone(schema.Extensions)
-	schema.Extensions[extensionGVK] = kept
+	schema.Extensions[extensionGVK] = remaining
 	return schema
 }

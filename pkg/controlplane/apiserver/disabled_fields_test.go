@@ -47,8 +47,7 @@ const (
 	deleteOptions = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 )
 
-// publishedSchemas are the definitions that our gates have a part in, as the server
-// builds them.
+// publishedSchemas are the definitions that our gates affect, as the server builds them.
 func publishedSchemas() map[string]spec.Schema {
 	withProperties := func(names ...string) spec.Schema {
 		properties := map[string]spec.Schema{}
@@ -67,8 +66,8 @@ func publishedSchemas() map[string]spec.Schema {
 	}
 }
 
-// withKinds is a definition that stands for a kind in some versions of our group, and
-// in the same version of another one.
+// withKinds is a definition with a kind in some versions of our group, and in the same version of
+// another group.
 func withKinds(versions ...string) spec.Schema {
 	kinds := []any{map[string]any{"group": "storage.k8s.io", "version": "v1alpha1", "kind": "DeleteOptions"}}
 	for _, version := range versions {
@@ -77,7 +76,7 @@ func withKinds(versions ...string) spec.Schema {
 	return spec.Schema{VendorExtensible: spec.VendorExtensible{Extensions: spec.Extensions{extensionGVK: kinds}}}
 }
 
-// document is what a client sees of the definitions.
+// document is the JSON of the definitions.
 func document(t *testing.T, definitions spec.Definitions) string {
 	t.Helper()
 	data, err := json.MarshalIndent(definitions, "", " ")
@@ -87,7 +86,7 @@ func document(t *testing.T, definitions spec.Definitions) string {
 	return string(data)
 }
 
-// setGates sets both gates; that of maintenances needs the other one.
+// setGates sets both gates. The gate of maintenances requires the other one.
 func setGates(t *testing.T, evictionRequests, nodeMaintenances bool) {
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
 		features.EvictionRequestAPI: evictionRequests, features.DeclarativeNodeMaintenance: nodeMaintenances,
@@ -171,15 +170,15 @@ func testPublishedV3(t *testing.T, config *common.OpenAPIV3Config, want spec.Def
 	expectOwnProperties(t, ownOfPods.Properties, ownOfNodes.Properties)
 }
 
-// expectOwnProperties expects the server's own schemas to be whole: objects that are
-// stored with a field could not be applied any more otherwise.
+// expectOwnProperties expects the server's own schemas to be complete: objects that are stored with
+// a field must stay applicable.
 func expectOwnProperties(t *testing.T, podSpec, nodeStatus map[string]spec.Schema) {
 	t.Helper()
 	if _, ok := podSpec["evictionInterceptors"]; !ok {
-		t.Error("the server's own schema of pods lost its field too")
+		t.Error("the server's own schema of pods lost its field")
 	}
 	if _, ok := nodeStatus["maintenanceStatus"]; !ok {
-		t.Error("the server's own schema of nodes lost its field too")
+		t.Error("the server's own schema of nodes lost its field")
 	}
 }
 
@@ -192,7 +191,7 @@ func TestHideDisabledFieldsLeavesEnabledOnes(t *testing.T) {
 	}
 }
 
-// The configuration of a server hides them.
+// The generic configuration of a server hides the fields.
 func TestBuildGenericConfigHidesDisabledFields(t *testing.T) {
 	setGates(t, false, false)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

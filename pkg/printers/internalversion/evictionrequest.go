@@ -32,14 +32,14 @@ import (
 )
 
 const (
-	// noValue stands where there is nothing to print, as elsewhere in kubectl.
+	// noValue is printed for an empty cell, as elsewhere in kubectl.
 	noValue = "<none>"
 
-	// overdueETA stands for an estimate that did not hold: how far the interceptor is
-	// behind, describe tells.
+	// overdueETA is printed for an ETA in the past. kubectl describe shows how long the interceptor
+	// is overdue.
 	overdueETA = "overdue"
 
-	// maxRequestersShown bounds the column: a request may have 100 requesters.
+	// maxRequestersShown limits the width of the column: a request may have 100 requesters.
 	maxRequestersShown = 3
 )
 
@@ -73,8 +73,8 @@ func printEvictionRequestList(list *coordination.EvictionRequestList, options pr
 }
 
 func printEvictionRequest(internal *coordination.EvictionRequest, options printers.GenerateOptions) ([]metav1.TableRow, error) {
-	// The state is computed where kubectl and other clients compute it, which know the
-	// versioned type only. The conversion shares the memory of the lists.
+	// Use the same function as kubectl and other clients. It takes the versioned type. The
+	// conversion shares the memory of the lists.
 	request := &coordinationv1alpha1.EvictionRequest{}
 	if err := coordinationconversion.Convert_coordination_EvictionRequest_To_v1alpha1_EvictionRequest(internal, request, nil); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func evictionRequestETA(request *coordinationv1alpha1.EvictionRequest) string {
 	return translateTimestampUntil(*active.ExpectedFinishTime)
 }
 
-// evictionRequestMessage is what the active interceptor says, or how the request ended.
+// evictionRequestMessage returns the message of the active interceptor, or how the request ended.
 func evictionRequestMessage(request *coordinationv1alpha1.EvictionRequest) string {
 	message := ""
 	if active := evictionrequest.ActiveInterceptor(request); active != nil {

@@ -36,7 +36,7 @@ import (
 	internalprinters "k8s.io/kubernetes/pkg/printers"
 )
 
-// updateEnv, when it is set to true, writes the golden files anew.
+// updateEnv makes the tests rewrite the golden files if it is set to true.
 const updateEnv = "UPDATE_GOLDEN"
 
 const (
@@ -44,7 +44,7 @@ const (
 	imperative = coordinationv1alpha1.EvictionInterceptorImperative
 )
 
-// evictionRequests has one request in every state. now is when they are printed.
+// evictionRequests returns one request in every state, printed at now.
 func evictionRequests(now time.Time) []coordination.EvictionRequest {
 	at := func(offset time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(offset)} }
 	is := func(conditionType, message string) metav1.Condition {
@@ -106,15 +106,15 @@ func evictionRequests(now time.Time) []coordination.EvictionRequest {
 		requests[i].CreationTimestamp = *at(-time.Duration(i) * time.Minute)
 		requests[i].Spec.Target.Pod = &coordination.LocalPodReference{Name: fmt.Sprintf("db-%d", i+1), UID: requests[i].Name}
 	}
-	requests[len(requests)-1].Spec.Target.Pod = nil // As an older server may see a target that it does not know.
+	requests[len(requests)-1].Spec.Target.Pod = nil // Like a target type that an older server does not know.
 	return requests
 }
 
-// TestPrintEvictionRequests compares what "kubectl get er" and "-o wide" print.
+// TestPrintEvictionRequests compares the output of "kubectl get er" and "-o wide".
 func TestPrintEvictionRequests(t *testing.T) {
 	for file, wide := range map[string]bool{"evictionrequests.txt": false, "evictionrequests-wide.txt": true} {
 		t.Run(file, func(t *testing.T) {
-			// In the bubble, time stands still while the rows are made.
+			// In the bubble, the time is constant while the rows are printed.
 			synctest.Test(t, func(t *testing.T) {
 				list := &coordination.EvictionRequestList{Items: evictionRequests(time.Now())}
 				generator := internalprinters.NewTableGenerator().With(addEvictionRequestHandlers)
@@ -132,8 +132,8 @@ func TestPrintEvictionRequests(t *testing.T) {
 	}
 }
 
-// TestEvictionRequestState has the printer and the client library agree on objects
-// that both see, and every state occur.
+// TestEvictionRequestState checks that the printer and the client library agree on the state, and
+// that every state occurs.
 func TestEvictionRequestState(t *testing.T) {
 	seen := map[string]bool{}
 	for _, internal := range evictionRequests(time.Now()) {
@@ -147,7 +147,7 @@ func TestEvictionRequestState(t *testing.T) {
 		}
 		printed := rows[0].Cells[5].(string)
 		if want := string(evictionrequest.StateOf(request)); printed != want {
-			t.Errorf("%s: printed as %s, the library says %s", internal.Name, printed, want)
+			t.Errorf("%s: printed as %s, want %s as in the library", internal.Name, printed, want)
 		}
 		seen[printed] = true
 	}
@@ -158,7 +158,7 @@ func TestEvictionRequestState(t *testing.T) {
 	}
 }
 
-// trimLines drops the blanks that pad the last column.
+// trimLines removes the padding of the last column.
 func trimLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {
@@ -183,6 +183,6 @@ func compareWithGolden(t *testing.T, file, got string) {
 		t.Fatalf("%v (%s=true writes it)", err, updateEnv)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("not as in %s (-want +got, %s=true writes it anew):\n%s", path, updateEnv, diff)
+		t.Errorf("differs from %s (-want +got, %s=true rewrites it):\n%s", path, updateEnv, diff)
 	}
 }

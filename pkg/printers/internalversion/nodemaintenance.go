@@ -30,12 +30,13 @@ import (
 )
 
 const (
-	// terminatingStage is printed for a maintenance that is being deleted: its stage is
-	// about to become Complete, or there is nobody to complete it.
+	// terminatingStage is printed for a maintenance that is being deleted: its stage is about to
+	// become Complete, or no controller completes it.
 	terminatingStage = "Terminating"
 
-	// maxReasonShown bounds the column, so that the others stay in sight; describe shows
-	// all of it. A server does not know whether a client prints with -o wide.
+	// maxReasonShown limits the width of the column, so that the other columns stay visible.
+	// kubectl describe shows the whole reason. A server does not know whether a client prints with
+	// -o wide.
 	maxReasonShown = 16
 )
 
@@ -85,7 +86,7 @@ func printNodeMaintenance(maintenance *coordination.NodeMaintenance, options pri
 		pending, evicting = fmt.Sprint(drain.PodsPendingEvictionRequest), fmt.Sprint(drain.ActiveEvictionRequests)
 		blocked = blockedCell(drain.BlockedPods, blockedNodes(&drain))
 	} else if pods, nodes := blockedPods(&drain), blockedNodes(&drain); pods+nodes > 0 && !drains && maintenance.Status.ObservedGeneration == maintenance.Generation {
-		// What keeps the stages Cordon and Complete from their end.
+		// Blockers that prevent the stages Cordon and Complete from completing.
 		blocked = blockedCell(pods, nodes)
 	}
 	row := metav1.TableRow{
@@ -102,7 +103,7 @@ func printNodeMaintenance(maintenance *coordination.NodeMaintenance, options pri
 	return []metav1.TableRow{row}, nil
 }
 
-// blockedCell counts pods and, if there are any, nodes.
+// blockedCell formats the number of pods and, if there are any, of nodes.
 func blockedCell(pods, nodes int32) string {
 	unit := "nodes"
 	if nodes == 1 {
@@ -117,7 +118,7 @@ func blockedCell(pods, nodes int32) string {
 	return fmt.Sprintf("%d, %d %s", pods, nodes, unit)
 }
 
-// blockedPods is how many pods the blockers are about.
+// blockedPods returns the number of pods of all blockers.
 func blockedPods(drain *coordination.DrainStatus) int32 {
 	pods := int32(0)
 	for i := range drain.Blockers {
@@ -126,8 +127,8 @@ func blockedPods(drain *coordination.DrainStatus) int32 {
 	return pods
 }
 
-// blockedNodes is how many nodes the blockers are about that are about no pods. A node may have
-// two causes.
+// blockedNodes returns the number of nodes of the blockers without pods. It is a maximum and not a
+// sum, because a node may have two causes.
 func blockedNodes(drain *coordination.DrainStatus) int32 {
 	nodes := int32(0)
 	for i := range drain.Blockers {
@@ -138,8 +139,8 @@ func blockedNodes(drain *coordination.DrainStatus) int32 {
 	return nodes
 }
 
-// isDraining tells whether the counters of the drain say how it is now: the controller
-// has started it, and nobody has ended it.
+// isDraining reports whether the counters of the drain are current: the controller has started the
+// drain, and it was not ended.
 func isDraining(maintenance *coordination.NodeMaintenance) bool {
 	return maintenance.DeletionTimestamp == nil && maintenance.Spec.Stage == coordination.NodeMaintenanceStageDrain &&
 		slices.ContainsFunc(maintenance.Status.StageStatuses, func(s coordination.StageStatus) bool {
@@ -147,7 +148,7 @@ func isDraining(maintenance *coordination.NodeMaintenance) bool {
 		})
 }
 
-// maintenanceReason is the reason in one short line.
+// maintenanceReason shortens the reason to one short line.
 func maintenanceReason(reason string) string {
 	reason = plaintext.Line(reason)
 	if characters := []rune(reason); len(characters) > maxReasonShown {
@@ -156,7 +157,7 @@ func maintenanceReason(reason string) string {
 	return orNoValue(reason)
 }
 
-// drainTargets names up to which priority pods are asked to leave, by type and selector.
+// drainTargets lists up to which priority pods are asked to leave, by type and selector.
 func drainTargets(entries []api.DrainPlanEntry) string {
 	var targets []string
 	for _, entry := range entries {

@@ -30,7 +30,7 @@ import (
 	internalprinters "k8s.io/kubernetes/pkg/printers"
 )
 
-// nodeMaintenances has one maintenance in every stage. now is when they are printed.
+// nodeMaintenances returns one maintenance in every stage, printed at now.
 func nodeMaintenances(now time.Time) []coordination.NodeMaintenance {
 	const idle, cordon, drain, complete = coordination.NodeMaintenanceStageIdle, coordination.NodeMaintenanceStageCordon, coordination.NodeMaintenanceStageDrain, coordination.NodeMaintenanceStageComplete
 	started := func(stages ...coordination.NodeMaintenanceStage) (statuses []coordination.StageStatus) {
@@ -106,15 +106,15 @@ func nodeMaintenances(now time.Time) []coordination.NodeMaintenance {
 	return maintenances
 }
 
-// TestPrintNodeMaintenances compares what "kubectl get nm" and "-o wide" print.
+// TestPrintNodeMaintenances compares the output of "kubectl get nm" and "-o wide".
 func TestPrintNodeMaintenances(t *testing.T) {
 	for file, wide := range map[string]bool{"nodemaintenances.txt": false, "nodemaintenances-wide.txt": true} {
 		t.Run(file, func(t *testing.T) {
-			// In the bubble, time stands still while the rows are made.
+			// In the bubble, the time is constant while the rows are printed.
 			synctest.Test(t, func(t *testing.T) {
 				list := &coordination.NodeMaintenanceList{Items: nodeMaintenances(time.Now())}
 				generator := internalprinters.NewTableGenerator().With(addNodeMaintenanceHandlers)
-				// As a server does, which leaves it to the client to omit columns.
+				// As in a server, which leaves it to the client to omit columns.
 				table, err := generator.GenerateTable(list, internalprinters.GenerateOptions{Wide: true})
 				if err != nil {
 					t.Fatal(err)
@@ -135,12 +135,12 @@ func TestMaintenanceReason(t *testing.T) {
 		reason string
 		want   string
 	}{
-		"none":                           {want: "<none>"},
-		"only blanks":                    {reason: " \n\t", want: "<none>"},
-		"several lines":                  {reason: "a\n b\r\n\tc", want: "a b c"},
-		"as long as it may be":           {reason: long[2:], want: long[2:]},
-		"one character more":             {reason: long, want: strings.Repeat("ö", 13) + "..."},
-		"nothing dangles before the cut": {reason: "twelve lette, and more", want: "twelve lette..."},
+		"none":                               {want: "<none>"},
+		"only blanks":                        {reason: " \n\t", want: "<none>"},
+		"several lines":                      {reason: "a\n b\r\n\tc", want: "a b c"},
+		"as long as allowed":                 {reason: long[2:], want: long[2:]},
+		"one character more":                 {reason: long, want: strings.Repeat("ö", 13) + "..."},
+		"no punctuation before the ellipsis": {reason: "twelve lette, and more", want: "twelve lette..."},
 	} {
 		if got := maintenanceReason(test.reason); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)

@@ -18,8 +18,8 @@ package internalversion
 
 import "k8s.io/component-helpers/plaintext"
 
-// plainCells makes the texts of a row safe to print, wherever they come from. Clients
-// print the cells of a table as they are.
+// plainCells makes the strings of a row safe to print, whatever their source. Clients print the
+// cells of a table unchanged.
 func plainCells(cells []any) []any {
 	for i, cell := range cells {
 		if text, ok := cell.(string); ok {

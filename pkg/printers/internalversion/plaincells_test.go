@@ -30,8 +30,7 @@ import (
 	internalprinters "k8s.io/kubernetes/pkg/printers"
 )
 
-// TestPrintHostile prints objects that want to take the terminal over, as a server and a
-// client do together.
+// TestPrintHostile prints objects with terminal control sequences, through a server and a client.
 func TestPrintHostile(t *testing.T) {
 	for seed := range uint64(40) {
 		requests := &coordination.EvictionRequestList{Items: evictionRequests(time.Now())}

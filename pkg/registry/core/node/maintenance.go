@@ -24,9 +24,9 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// dropDisabledMaintenanceStatus takes status.maintenanceStatus from a node while its
-// gate is off. A stored one stays until somebody removes it, so that nothing is lost
-// where the gate is off for a while, or in one of several servers. old is nil on creation.
+// dropDisabledMaintenanceStatus removes status.maintenanceStatus from a node while the gate is off.
+// A stored value is kept until a client removes it, so that nothing is lost if the gate is off
+// temporarily, or on one of several servers. old is nil on creation.
 func dropDisabledMaintenanceStatus(node, old *api.Node) {
 	inUse := old != nil && old.Status.MaintenanceStatus != nil
 	if !utilfeature.DefaultFeatureGate.Enabled(features.DeclarativeNodeMaintenance) && !inUse {
@@ -34,8 +34,8 @@ func dropDisabledMaintenanceStatus(node, old *api.Node) {
 	}
 }
 
-// validateMaintenanceStatus checks status.maintenanceStatus where a status is written:
-// at creation, for which old is nil, and at the status endpoint.
+// validateMaintenanceStatus validates status.maintenanceStatus where a status is written: on
+// creation, with a nil old, and in updates of the status.
 func validateMaintenanceStatus(node, old *api.Node) field.ErrorList {
 	var oldStatus *api.MaintenanceStatus
 	if old != nil {

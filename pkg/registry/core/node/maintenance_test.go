@@ -30,7 +30,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// nodeWith returns a node that says this about its drain.
+// nodeWith returns a node with this drain message.
 func nodeWith(message string) *api.Node {
 	node := &api.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", ResourceVersion: "1"}}
 	if message != "" {
@@ -60,8 +60,8 @@ func TestDropDisabledMaintenanceStatus(t *testing.T) {
 		"created with it":                        {prepare: create, sent: draining, wantOn: draining},
 		"created without it":                     {prepare: create},
 		"status set":                             {prepare: updateStatus, sent: draining, wantOn: draining},
-		"status changed while it is there":       {prepare: updateStatus, old: draining, sent: drained, wantOff: drained, wantOn: drained},
-		"status kept while it is there":          {prepare: updateStatus, old: draining, sent: draining, wantOff: draining, wantOn: draining},
+		"status changed while stored":            {prepare: updateStatus, old: draining, sent: drained, wantOff: drained, wantOn: drained},
+		"status kept while stored":               {prepare: updateStatus, old: draining, sent: draining, wantOff: draining, wantOn: draining},
 		"status removed":                         {prepare: updateStatus, old: draining},
 		"not to be set by the main endpoint":     {prepare: update, sent: draining},
 		"not to be changed by the main endpoint": {prepare: update, old: draining, sent: drained, wantOff: draining, wantOn: draining},
@@ -84,8 +84,8 @@ func TestDropDisabledMaintenanceStatus(t *testing.T) {
 	}
 }
 
-// What is set is validated wherever a status is written; what was stored before keeps
-// nobody from writing something else.
+// New values are validated wherever a status is written. An invalid stored value does not prevent
+// other writes.
 func TestValidateMaintenanceStatus(t *testing.T) {
 	withMaintenanceGate(t, true)
 	ctx := context.Background()
@@ -105,13 +105,13 @@ func TestValidateMaintenanceStatus(t *testing.T) {
 		"valid status":                     {got: StatusStrategy.ValidateUpdate(ctx, valid, nodeWith(""))},
 		"invalid status":                   {got: StatusStrategy.ValidateUpdate(ctx, invalid, valid), want: want},
 		"invalid status of a node without": {got: StatusStrategy.ValidateUpdate(ctx, invalid, nodeWith("")), want: want},
-		"what upstream refuses": {
+		"rejected by upstream": {
 			got:  StatusStrategy.ValidateUpdate(ctx, another, valid),
 			want: field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), nil, "")},
 		},
-		"stored so, and labelled":    {got: Strategy.ValidateUpdate(ctx, invalidWithLabel, invalid)},
-		"stored so, and a heartbeat": {got: StatusStrategy.ValidateUpdate(ctx, heartbeat, invalid)},
-		"stored so, and removed":     {got: StatusStrategy.ValidateUpdate(ctx, nodeWith(""), invalid)},
+		"stored invalid, and labelled":    {got: Strategy.ValidateUpdate(ctx, invalidWithLabel, invalid)},
+		"stored invalid, and a heartbeat": {got: StatusStrategy.ValidateUpdate(ctx, heartbeat, invalid)},
+		"stored invalid, and removed":     {got: StatusStrategy.ValidateUpdate(ctx, nodeWith(""), invalid)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			field.ErrorMatcher{}.ByType().ByField().Test(t, test.want, test.got)

@@ -21,8 +21,7 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/nodemaintenance"
 )
 
-// A generic control plane has neither pods nor nodes, so the plugins that are about
-// draining them are off in it.
+// A generic control plane has neither pods nor nodes, so the plugins for draining are off.
 func init() {
 	intentionallyOffPlugins.Insert(evictionrequest.PluginName, nodemaintenance.PluginName)
 }
