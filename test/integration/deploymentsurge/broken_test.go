@@ -24,8 +24,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// createWithBroken creates a Deployment of two pods, of which the second one, once ready,
-// is broken.
+// createWithBroken creates a Deployment with two pods. The second one breaks after it was ready.
 func (c *cluster) createWithBroken(options ...func(*apps.Deployment)) (healthy, broken *v1.Pod) {
 	c.T.Helper()
 	pods := c.createDeployment(newDeployment(2, options...))
@@ -34,29 +33,29 @@ func (c *cluster) createWithBroken(options ...func(*apps.Deployment)) (healthy, 
 	return pods[0], pods[1]
 }
 
-// testBrokenRequested moves a pod that never becomes ready. Nobody misses it: it goes
-// although no more pods are ready then than are wanted.
+// testBrokenRequested evicts a pod that never becomes ready. It leaves although only the wanted
+// number of pods is ready then, because it does not serve.
 func testBrokenRequested(t *testing.T, c *cluster) {
 	c.startControllers()
 	healthy, broken := c.createWithBroken()
 	history := c.watchAll()
 	c.request(broken)
-	// A pod counts as broken after half a minute.
+	// A pod counts as broken after 30 seconds.
 	c.awaitMoved(2, broken)
 	c.expectLiving(healthy)
 	c.expectMessage(broken, coordinationv1alpha1.EvictionInterceptorDeployment, "The pod terminates.")
 	c.expectBounds(history, bounds{most: 3, least: 1, changes: true})
 }
 
-// testBrokenBeside moves a pod beside which one is broken that nobody has asked to leave. It
-// looks like a replacement that does not come up, and holds the other up until the deadline,
-// not for ever.
+// testBrokenBeside evicts a pod while another one is broken and not requested. The broken pod
+// cannot be distinguished from a replacement that does not start, and blocks the other one until
+// the deadline.
 func testBrokenBeside(t *testing.T, c *cluster) {
 	c.startControllers()
 	healthy, broken := c.createWithBroken(withDeadline(3))
 	history := c.watchAll()
 	c.request(healthy)
-	// Where the ReplicaSet makes another pod before the surge is given back, the broken one goes.
+	// If the ReplicaSet creates another pod before the surge ends, the broken one is deleted.
 	c.await("the pod to be moved", states{string(healthy.UID): "Evicted", "replicaSets": "2", "condition": "none"})
 	c.expectMessage(healthy, coordinationv1alpha1.EvictionInterceptorDeployment, "Gave up after 3s without progress. Surging 0/1: waiting for pod "+broken.Name)
 	c.expectTurn(healthy, coordinationv1alpha1.EvictionInterceptorReplicaSet)

@@ -26,12 +26,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// budgetTests are budgets for one replica, of which the first two never let it go without
-// a surge.
+// budgetTests are budgets for one replica. The first two never allow its eviction without a surge.
 var budgetTests = []struct {
 	name string
 	spec policyv1.PodDisruptionBudgetSpec
-	// before, surging and surged are what the budget says in the course of things.
+	// before, surging and surged are the states of the budget during the test.
 	before, surging, surged string
 }{
 	{
@@ -57,7 +56,7 @@ var budgetTests = []struct {
 	},
 }
 
-// testBudget moves a single replica that a budget protects.
+// testBudget evicts a single replica that a budget protects.
 func testBudget(spec policyv1.PodDisruptionBudgetSpec, before, surging, surged string) func(*testing.T, *cluster) {
 	return func(t *testing.T, c *cluster) {
 		scaling := newScalingBarrier()
@@ -68,7 +67,7 @@ func testBudget(spec policyv1.PodDisruptionBudgetSpec, before, surging, surged s
 		history := c.watchAll()
 		c.surge([]*v1.Pod{old})
 		c.await("the budget with a replacement that is not ready", states{"budget": surging})
-		// The replacement is there, and the Deployment does not get around to scale down.
+		// The replacement exists, but the Deployment cannot scale down.
 		scaling.Close()
 		c.setUnready(none)
 		c.await("the budget to allow a disruption", states{"pods": "2 ready", "budget": surged})
@@ -77,7 +76,7 @@ func testBudget(spec policyv1.PodDisruptionBudgetSpec, before, surging, surged s
 			DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, Preconditions: &metav1.Preconditions{UID: &old.UID}},
 		}
 		if err := c.Client.PolicyV1().Evictions(c.Namespace).Evict(t.Context(), eviction); err != nil {
-			t.Errorf("eviction while the replacement is there: %v, must be allowed", err)
+			t.Errorf("eviction with an available replacement: %v, must be allowed", err)
 		}
 		c.expectLiving(old)
 		scaling.Open()

@@ -43,11 +43,11 @@ import (
 const (
 	// app is the name of the Deployment of a test, of its Service and its budget.
 	app = "app"
-	// drainer is who asks.
+	// drainer is the name of the requester.
 	drainer = "drainer.example.com"
 )
 
-// newDeployment returns a Deployment that may have one pod more than it wants.
+// newDeployment returns a Deployment with a maxSurge of one.
 func newDeployment(replicas int32, options ...func(*apps.Deployment)) *apps.Deployment {
 	labels := map[string]string{"app": app}
 	d := &apps.Deployment{
@@ -83,8 +83,8 @@ func withDeadline(seconds int32) func(*apps.Deployment) {
 	return func(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = &seconds }
 }
 
-// createDeployment creates a Deployment with a Service, and returns its pods when it is
-// complete.
+// createDeployment creates a Deployment with a Service, waits until it is complete, and returns its
+// pods.
 func (c *cluster) createDeployment(d *apps.Deployment) []*v1.Pod {
 	c.T.Helper()
 	c.createIncomplete(d)
@@ -144,7 +144,7 @@ func (c *cluster) createBudget(spec policyv1.PodDisruptionBudgetSpec) {
 	}
 }
 
-// livingPods returns the pods that neither terminate nor have ended, the eldest first.
+// livingPods returns the pods that neither terminate nor have finished, oldest first.
 func (c *cluster) livingPods() []*v1.Pod {
 	c.T.Helper()
 	list, err := c.Client.CoreV1().Pods(c.Namespace).List(c.T.Context(), metav1.ListOptions{})
@@ -165,13 +165,13 @@ func (c *cluster) livingPods() []*v1.Pod {
 
 func isLiving(pod *v1.Pod) bool { return pod.DeletionTimestamp == nil && !podutil.IsPodTerminal(pod) }
 
-// others returns the pods that live and are none of these.
+// others returns the living pods that are none of these.
 func (c *cluster) others(pods ...*v1.Pod) []*v1.Pod {
 	c.T.Helper()
 	return slices.DeleteFunc(c.livingPods(), anyOf(pods...))
 }
 
-// request asks that pods leave.
+// request requests the eviction of pods.
 func (c *cluster) request(pods ...*v1.Pod) {
 	c.T.Helper()
 	for _, pod := range pods {
@@ -179,7 +179,7 @@ func (c *cluster) request(pods ...*v1.Pod) {
 	}
 }
 
-// withdraw calls that off.
+// withdraw withdraws the requests.
 func (c *cluster) withdraw(pods ...*v1.Pod) {
 	c.T.Helper()
 	for _, pod := range pods {
@@ -196,11 +196,11 @@ func (c *cluster) requestFor(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest 
 	return request
 }
 
-// states say in one line each how things are. Keys are what stateOf knows, and what a
-// request says, by the UID of its pod.
+// states are one-line descriptions. The keys are those of stateOf, including the UID of a pod for
+// its request.
 type states map[string]string
 
-// await polls until all of these are as they should be at the same time.
+// await polls until all states match at the same time.
 func (c *cluster) await(what string, want states) {
 	c.T.Helper()
 	c.Eventually(what, func(ctx context.Context) (bool, string) {
@@ -212,7 +212,7 @@ func (c *cluster) await(what string, want states) {
 	})
 }
 
-// expect fails unless all of these are as they should be now.
+// expect fails unless all states match now.
 func (c *cluster) expect(what string, want states) {
 	c.T.Helper()
 	if diff := gocmp.Diff(want, c.statesOf(c.T.Context(), want)); diff != "" {
@@ -228,7 +228,7 @@ func (c *cluster) statesOf(ctx context.Context, want states) states {
 	return got
 }
 
-// allStates is for people who look for what went wrong.
+// allStates describes everything for debugging.
 func (c *cluster) allStates(ctx context.Context) string {
 	lines := []string{}
 	for _, key := range []string{"deployment", "condition", "replicaSets", "pods", "endpoints", "budget"} {
@@ -288,7 +288,7 @@ func describeOr(err error, describe func() string) string {
 	return describe()
 }
 
-// describeDeployment says how many replicas there are of how many, and whether all is done.
+// describeDeployment returns the available and the wanted replicas, and whether it is complete.
 func describeDeployment(d *apps.Deployment) string {
 	text := fmt.Sprintf("%d of %d", d.Status.AvailableReplicas, *d.Spec.Replicas)
 	if d.Status.ObservedGeneration == d.Generation && deploymentutil.DeploymentComplete(d, &d.Status) {
@@ -297,7 +297,7 @@ func describeDeployment(d *apps.Deployment) string {
 	return text
 }
 
-// describeCondition is what the Deployment says of a surge.
+// describeCondition returns the condition of a surge.
 func describeCondition(d *apps.Deployment) string {
 	for _, condition := range d.Status.Conditions {
 		if condition.Type == "EvictionInProgress" {
@@ -308,9 +308,9 @@ func describeCondition(d *apps.Deployment) string {
 	return "none"
 }
 
-// describeReplicaSets says how many replicas they are to have, in order of revision, and how
-// many of these are extra. A ReplicaSet without replicas is only told of if something is
-// recorded on it.
+// describeReplicaSets returns the replicas of the ReplicaSets in the order of their revisions, and
+// how many of them are extra. A ReplicaSet without replicas is only listed if it has a recorded
+// surge.
 func describeReplicaSets(sets []apps.ReplicaSet) string {
 	slices.SortFunc(sets, func(a, b apps.ReplicaSet) int {
 		return cmp.Compare(a.Annotations[deploymentutil.RevisionAnnotation], b.Annotations[deploymentutil.RevisionAnnotation])
@@ -335,7 +335,7 @@ func describeReplicaSets(sets []apps.ReplicaSet) string {
 	return cmp.Or(strings.Join(words, " + "), "0")
 }
 
-// describeEndpoints counts those that get traffic.
+// describeEndpoints counts the ready endpoints.
 func describeEndpoints(slices []discoveryv1.EndpointSlice) string {
 	ready := 0
 	for i := range slices {
@@ -344,7 +344,7 @@ func describeEndpoints(slices []discoveryv1.EndpointSlice) string {
 	return fmt.Sprintf("%d ready", ready)
 }
 
-// describePods counts the pods, without those that have ended.
+// describePods counts the pods, except the finished ones.
 func describePods(pods []v1.Pod) string {
 	ready, unready, terminating := 0, 0, 0
 	for i := range pods {
@@ -368,8 +368,8 @@ func describePods(pods []v1.Pod) string {
 	return text
 }
 
-// describeRequest says in what state a request is, who acts, and how the interceptors
-// began their messages: "Intercepting by deployment: Surging 0/1".
+// describeRequest returns the state of a request, the active interceptor, and the start of its
+// message: "Intercepting by deployment: Surging 0/1".
 func describeRequest(request *coordinationv1alpha1.EvictionRequest) string {
 	text := string(evictionrequest.StateOf(request))
 	if active := evictionrequest.ActiveInterceptor(request); active != nil {
@@ -386,14 +386,14 @@ func shortName(interceptor string) string {
 	return name
 }
 
-// headOf returns the beginning of a message: what follows has names in it.
+// headOf returns the start of a message, without the names that follow.
 func headOf(message string) string {
 	head, _, _ := strings.Cut(message, ": ")
 	head, _, _ = strings.Cut(head, ". ")
 	return strings.TrimSuffix(head, ".")
 }
 
-// reportOf returns what an interceptor has said of a pod.
+// reportOf returns the status that an interceptor has reported for a pod.
 func reportOf(request *coordinationv1alpha1.EvictionRequest, name string) *coordinationv1alpha1.InterceptorStatus {
 	for i := range request.Status.Interceptors {
 		if request.Status.Interceptors[i].Name == name {

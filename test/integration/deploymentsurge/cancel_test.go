@@ -25,21 +25,21 @@ import (
 	"k8s.io/kubernetes/test/integration/internal/testcluster"
 )
 
-// testCanceledBeforeAvailable calls the eviction off while the replacement is not there.
+// testCanceledBeforeAvailable cancels the eviction before the replacement is available.
 func testCanceledBeforeAvailable(t *testing.T, c *cluster) {
 	c.startControllers()
 	history := c.watchAll()
 	old := c.startSurge(1)[0]
 	c.withdraw(old)
-	c.await("the surge to be given back", states{
+	c.await("the surge to be reverted", states{
 		string(old.UID): "Canceled", "replicaSets": "1", "pods": "1 ready", "condition": "none", "deployment": "1 of 1: complete",
 	})
 	c.expectLiving(old)
 	c.expectBounds(history, bounds{most: 2, least: 1})
 }
 
-// testCanceledWhenAvailable calls the eviction off when the replacement is available, and
-// nobody has taken notice of that.
+// testCanceledWhenAvailable cancels the eviction when the replacement is available, but before the
+// controller can react.
 func testCanceledWhenAvailable(t *testing.T, c *cluster) {
 	scaling := newScalingBarrier()
 	c.startControllersThrough(true, scaling.Wrap)
@@ -49,12 +49,12 @@ func testCanceledWhenAvailable(t *testing.T, c *cluster) {
 	c.withdraw(old)
 	c.await("the cancellation", states{string(old.UID): "Canceled"})
 	scaling.Open()
-	c.await("the surge to be given back", states{"replicaSets": "1", "pods": "1 ready", "condition": "none", "deployment": "1 of 1: complete"})
+	c.await("the surge to be reverted", states{"replicaSets": "1", "pods": "1 ready", "condition": "none", "deployment": "1 of 1: complete"})
 	c.expectBounds(history, bounds{most: 2, least: 1})
 }
 
-// testCanceledWhileLeaving calls the eviction off when the ReplicaSet is scaled down already
-// and has not deleted the pod yet: it stays, and its replacement goes, which is younger.
+// testCanceledWhileLeaving cancels the eviction after the ReplicaSet was scaled down, but before it
+// has deleted the pod: the pod stays, and the younger replacement is deleted.
 func testCanceledWhileLeaving(t *testing.T, c *cluster) {
 	deletion := testcluster.NewBarrier(func(request *http.Request) bool {
 		return request.Method == http.MethodDelete && strings.Contains(request.URL.Path, "/pods/")
@@ -64,15 +64,15 @@ func testCanceledWhileLeaving(t *testing.T, c *cluster) {
 	history := c.watchAll()
 	deletion.Close()
 	c.request(old)
-	c.await("the pod to be on its way", states{"replicaSets": "1 (0 extra, 1 leaving)", "pods": "2 ready", "condition": "True Surging: Surging 1/1"})
+	c.await("the pod to be leaving", states{"replicaSets": "1 (0 extra, 1 leaving)", "pods": "2 ready", "condition": "True Surging: Surging 1/1"})
 	c.withdraw(old)
 	c.await("the cancellation", states{string(old.UID): "Canceled"})
 	deletion.Open()
-	c.await("the surge to be given back", states{"replicaSets": "1", "pods": "1 ready", "condition": "none", "deployment": "1 of 1: complete"})
+	c.await("the surge to be reverted", states{"replicaSets": "1", "pods": "1 ready", "condition": "none", "deployment": "1 of 1: complete"})
 	c.expectBounds(history, bounds{most: 2, least: 1, changes: true})
 }
 
-// testOneOfTwoCanceled calls off one of two evictions.
+// testOneOfTwoCanceled cancels one of two evictions.
 func testOneOfTwoCanceled(t *testing.T, c *cluster) {
 	c.startControllers()
 	pods := c.createDeployment(newDeployment(3, withMaxSurge(intstr.FromInt32(2))))
@@ -81,7 +81,7 @@ func testOneOfTwoCanceled(t *testing.T, c *cluster) {
 	c.request(pods[0], pods[1])
 	c.await("the surge", states{"replicaSets": "5 (2 extra, 0 leaving)", "pods": "3 ready, 2 not"})
 	c.withdraw(pods[0])
-	c.await("half of the surge to be given back", states{
+	c.await("half of the surge to be reverted", states{
 		string(pods[0].UID): "Canceled", "replicaSets": "4 (1 extra, 0 leaving)", "pods": "3 ready, 1 not", "condition": "True Surging: Surging 0/1",
 	})
 	c.setUnready(none)

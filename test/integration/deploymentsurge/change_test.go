@@ -27,8 +27,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// testAutoscaling has a HorizontalPodAutoscaler look at the Deployment in mid-surge, which
-// must not see the extra replica, and scale it up.
+// testAutoscaling acts as a HorizontalPodAutoscaler in mid-surge: it must not see the extra
+// replica, and scales up.
 func testAutoscaling(t *testing.T, c *cluster) {
 	c.startControllers()
 	history := c.watchAll()
@@ -48,8 +48,8 @@ func testAutoscaling(t *testing.T, c *cluster) {
 	c.expectBounds(history, bounds{most: 4, least: 1, changes: true})
 }
 
-// testScaleDown scales down from three in mid-surge: that takes what is not ready, and then
-// the pod that has to leave anyway. Nothing is extra any more.
+// testScaleDown scales down from three in mid-surge: the unready pod is deleted first, and then the
+// requested pod. No replica is extra any more.
 func testScaleDown(replicas int) func(*testing.T, *cluster) {
 	return func(t *testing.T, c *cluster) {
 		c.startControllers()
@@ -58,21 +58,21 @@ func testScaleDown(replicas int) func(*testing.T, *cluster) {
 		c.scale(replicas)
 		c.awaitMoved(replicas, pods[0])
 		if strangers := c.others(pods...); len(strangers) > 0 {
-			t.Errorf("pod %s is new, must be one of those before", strangers[0].Name)
+			t.Errorf("pod %s is new, must be one of the old pods", strangers[0].Name)
 		}
 		c.expectBounds(history, bounds{most: 4, least: replicas, changes: true})
 	}
 }
 
-// testStrategy has the strategy changed in mid-surge to one that knows no extra pods. The
-// Deployment declines, and the next one evicts the pod.
+// testStrategy changes the strategy in mid-surge to one without extra pods. The Deployment
+// declines, and the next interceptor evicts the pod.
 func testStrategy(strategy, message string) func(*testing.T, *cluster) {
 	return func(t *testing.T, c *cluster) {
 		c.startControllers()
 		history := c.watchAll()
 		pods := c.startSurge(2)
 		c.patch(`{"spec":{"strategy":` + strategy + `}}`)
-		c.await("the surge to be given back", states{string(pods[0].UID): "Evicted", "replicaSets": "2", "pods": "1 ready, 1 not", "condition": "none"})
+		c.await("the surge to be reverted", states{string(pods[0].UID): "Evicted", "replicaSets": "2", "pods": "1 ready, 1 not", "condition": "none"})
 		c.expectMessage(pods[0], coordinationv1alpha1.EvictionInterceptorDeployment, message)
 		c.expectTurn(pods[0], coordinationv1alpha1.EvictionInterceptorReplicaSet)
 		c.expectLiving(pods[1])
@@ -99,9 +99,9 @@ func (c *cluster) delete(policy metav1.DeletionPropagation) {
 	}
 }
 
-// testOrphaned deletes the Deployment in mid-surge and leaves its ReplicaSet. Nothing surges
-// any more: the next interceptor evicts the pod. The Deployment takes its surge back if it sees
-// its end before the garbage collector does; otherwise the ReplicaSet keeps it for good.
+// testOrphaned deletes the Deployment in mid-surge and orphans its ReplicaSet. The surge ends, and
+// the next interceptor evicts the pod. The Deployment reverts its surge if its controller sees the
+// deletion before the garbage collector does. Otherwise the ReplicaSet keeps the extra replica.
 func testOrphaned(t *testing.T, c *cluster) {
 	c.startControllers()
 	pods := c.startSurge(2)
@@ -117,8 +117,8 @@ func testOrphaned(t *testing.T, c *cluster) {
 	c.expectLiving(pods[1])
 }
 
-// testHandOver orphans the ReplicaSet in mid-surge, and another Deployment of the same name
-// adopts it.
+// testHandOver orphans the ReplicaSet in mid-surge, and a new Deployment of the same name adopts
+// it.
 func testHandOver(t *testing.T, c *cluster) {
 	c.startControllers()
 	pods := c.startSurge(2)
@@ -132,22 +132,22 @@ func testHandOver(t *testing.T, c *cluster) {
 	c.expectLiving(pods[1])
 }
 
-// testPodEndsBySomebodyElse has somebody else delete the pod that waits.
-func testPodEndsBySomebodyElse(t *testing.T, c *cluster) {
+// testPodDeletedByAnotherClient deletes the waiting pod as another client.
+func testPodDeletedByAnotherClient(t *testing.T, c *cluster) {
 	c.startControllers()
 	history := c.watchAll()
 	pods := c.startSurge(2)
 	if err := c.Client.CoreV1().Pods(c.Namespace).Delete(t.Context(), pods[0].Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatalf("deleting pod %s: %v", pods[0].Name, err)
 	}
-	c.await("the surge to be given back", states{string(pods[0].UID): "Evicted", "replicaSets": "2", "pods": "1 ready, 1 not", "condition": "none"})
+	c.await("the surge to be reverted", states{string(pods[0].UID): "Evicted", "replicaSets": "2", "pods": "1 ready, 1 not", "condition": "none"})
 	c.setUnready(none)
 	c.awaitMoved(2, pods[0])
 	c.expectLiving(pods[1])
 	c.expectBounds(history, bounds{most: 3, changes: true})
 }
 
-// annotate puts the annotation of a surge on the ReplicaSet, as any user may.
+// annotate sets the annotation of a surge on the ReplicaSet, as any user may.
 func (c *cluster) annotate(patch string) {
 	c.T.Helper()
 	for _, rs := range c.replicaSets() {

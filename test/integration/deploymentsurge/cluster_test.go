@@ -43,24 +43,24 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Who the controllers are within kube-controller-manager. All tests run them with the
-// rights of their bootstrap roles.
+// The users of the controllers in kube-controller-manager. All tests run them with the permissions
+// of their bootstrap roles.
 const (
 	managerUser    = "system:kube-controller-manager"
 	deploymentUser = "system:serviceaccount:kube-system:deployment-controller"
 	replicaSetUser = "system:serviceaccount:kube-system:replicaset-controller"
 )
 
-// cluster is a namespace with two nodes, where the test plays scheduler and kubelets.
+// cluster is a namespace with two nodes, in which the test simulates the scheduler and the
+// kubelets.
 type cluster struct {
 	*testcluster.Cluster
 	*kubelet
-	// from and to are the names of the nodes. Pods are scheduled to the first of them
-	// that takes any.
+	// from and to are the names of the nodes. Pods are scheduled to the first schedulable one.
 	from, to string
 }
 
-// startAPIServer starts an API server with all gates on that a surge needs.
+// startAPIServer starts an API server with all gates that a surge needs.
 func startAPIServer(t *testing.T, etcd *storagebackend.Config) *rest.Config {
 	t.Helper()
 	return testcluster.StartAPIServer(t, etcd, featuregatetesting.FeatureOverrides{
@@ -70,7 +70,7 @@ func startAPIServer(t *testing.T, etcd *storagebackend.Config) *rest.Config {
 	})
 }
 
-// newCluster returns a namespace in which no controller runs but those that look at all.
+// newCluster returns a namespace that only the shared controllers handle.
 func newCluster(t *testing.T, config *rest.Config) *cluster {
 	t.Helper()
 	c := &cluster{Cluster: testcluster.New(t, config, "surge")}
@@ -94,7 +94,7 @@ func startSharedControllers(t *testing.T, config *rest.Config) {
 	startSilentControllers(t, config)
 }
 
-// startSilentControllers starts those of them that have nothing to do with evictions.
+// startSilentControllers starts the shared controllers that have nothing to do with evictions.
 func startSilentControllers(t *testing.T, config *rest.Config) {
 	t.Helper()
 	c := testcluster.New(t, config, "silent")
@@ -132,14 +132,14 @@ func startGarbageCollector(c *testcluster.Cluster) {
 		func() { collector.Sync(ctx, c.Client.Discovery(), time.Minute) })
 }
 
-// startControllers starts the controllers of Deployments and ReplicaSets with the gate on,
-// and returns how to stop them.
+// startControllers starts the controllers of Deployments and ReplicaSets with the gate on, and
+// returns a function to stop them.
 func (c *cluster) startControllers() (stop func()) {
 	c.T.Helper()
 	return c.startControllersThrough(true, func(transport http.RoundTripper) http.RoundTripper { return transport })
 }
 
-// startUpstream starts them with the gate off.
+// startUpstream starts the controllers with the gate off.
 func (c *cluster) startUpstream() (stop func()) {
 	c.T.Helper()
 	return c.startControllersThrough(false, func(transport http.RoundTripper) http.RoundTripper { return transport })

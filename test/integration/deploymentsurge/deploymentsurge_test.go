@@ -29,8 +29,8 @@ type surgeTest struct {
 	run  func(*testing.T, *cluster)
 }
 
-// TestDeploymentSurge has one API server for all tests. Each is alone with its namespace,
-// where it runs the controllers of Deployments and ReplicaSets.
+// TestDeploymentSurge uses one API server for all tests. Each has its own namespace, in which it
+// runs the controllers of Deployments and ReplicaSets.
 func TestDeploymentSurge(t *testing.T) {
 	config := startAPIServer(t, framework.SharedEtcd())
 	startSharedControllers(t, config)
@@ -54,13 +54,13 @@ func TestDeploymentSurge(t *testing.T) {
 		{"a broken pod is requested", testBrokenRequested},
 		{"a broken pod beside the requested one", testBrokenBeside},
 
-		{"a rollout begins in mid-surge", testRolloutInMidSurge},
+		{"a rollout starts in mid-surge", testRolloutInMidSurge},
 		{"an old pod is requested during a rollout", testRequestDuringRollout(false)},
 		{"a new pod is requested during a rollout", testRequestDuringRollout(true)},
 		{"paused in mid-surge", testPausedInMidSurge},
 		{"paused with a changed template", testPausedWithChangedTemplate},
 
-		{"an autoscaler looks, and scales up in mid-surge", testAutoscaling},
+		{"an autoscaler scales up in mid-surge", testAutoscaling},
 		{"scaled down in mid-surge", testScaleDown(2)},
 		{"scaled to 0 in mid-surge", testScaleDown(0)},
 		{"strategy changed to Recreate in mid-surge", testStrategy(`{"type":"Recreate","rollingUpdate":null}`, "Deployment app does not surge: its strategy is Recreate.")},
@@ -68,8 +68,8 @@ func TestDeploymentSurge(t *testing.T) {
 		{"deleted in mid-surge", testDeleted(metav1.DeletePropagationBackground)},
 		{"deleted in mid-surge, pods first", testDeleted(metav1.DeletePropagationForeground)},
 		{"deleted in mid-surge without its ReplicaSet", testOrphaned},
-		{"deleted in mid-surge, and created again", testHandOver},
-		{"the pod is deleted by somebody else", testPodEndsBySomebodyElse},
+		{"deleted in mid-surge, and recreated", testHandOver},
+		{"the pod is deleted by another client", testPodDeletedByAnotherClient},
 
 		{"hostile: annotation on the Deployment", testHostileDeployment},
 

@@ -27,7 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// expectInterceptors fails unless a pod names these interceptors, in this order.
+// expectInterceptors fails unless a pod lists these interceptors, in this order.
 func (c *cluster) expectInterceptors(pod *v1.Pod, want ...string) {
 	c.T.Helper()
 	var got []string
@@ -39,19 +39,19 @@ func (c *cluster) expectInterceptors(pod *v1.Pod, want ...string) {
 	}
 }
 
-// expectStillAt fails unless a pod lives on that node.
+// expectStillAt fails unless the pod is living on that node.
 func (c *cluster) expectStillAt(pod *v1.Pod, node string) {
 	c.T.Helper()
 	current, err := c.Client.CoreV1().Pods(c.Namespace).Get(c.T.Context(), pod.Name, metav1.GetOptions{})
 	switch {
 	case err != nil:
-		c.T.Errorf("looking for pod %s: %v", pod.Name, err)
+		c.T.Errorf("reading pod %s: %v", pod.Name, err)
 	case current.UID != pod.UID || !isLiving(current) || current.Spec.NodeName != node:
 		c.T.Errorf("pod %s is on node %q, living %t, must live on %s", pod.Name, current.Spec.NodeName, isLiving(current), node)
 	}
 }
 
-// expectLiving fails unless all of these pods live.
+// expectLiving fails unless all of these pods are living.
 func (c *cluster) expectLiving(pods ...*v1.Pod) {
 	c.T.Helper()
 	for _, pod := range pods {
@@ -78,7 +78,7 @@ func (c *cluster) awaitNode(pod *v1.Pod, node string) {
 	})
 }
 
-// awaitMessage waits until an interceptor has said that of a pod.
+// awaitMessage waits until an interceptor has reported this message for a pod.
 func (c *cluster) awaitMessage(pod *v1.Pod, interceptor, message string) {
 	c.T.Helper()
 	c.Eventually("the message of "+interceptor, func(ctx context.Context) (bool, string) {
@@ -94,7 +94,7 @@ func (c *cluster) awaitMessage(pod *v1.Pod, interceptor, message string) {
 	})
 }
 
-// awaitRequest waits until the request for a pod is as it should be.
+// awaitRequest waits until the request for a pod meets the condition.
 func (c *cluster) awaitRequest(pod *v1.Pod, what string, reached func(*coordinationv1alpha1.EvictionRequest) bool) {
 	c.T.Helper()
 	c.Eventually(what, func(ctx context.Context) (bool, string) {
@@ -106,22 +106,22 @@ func (c *cluster) awaitRequest(pod *v1.Pod, what string, reached func(*coordinat
 	})
 }
 
-// expectMessage fails unless what an interceptor has said of a pod begins like this.
+// expectMessage fails unless the message of an interceptor for a pod starts with this.
 func (c *cluster) expectMessage(pod *v1.Pod, interceptor, beginning string) {
 	c.T.Helper()
 	report := reportOf(c.requestFor(pod), interceptor)
 	if report == nil {
-		c.T.Errorf("%s has said nothing of pod %s", interceptor, pod.Name)
+		c.T.Errorf("%s has not reported on pod %s", interceptor, pod.Name)
 	} else if !strings.HasPrefix(report.Message, beginning) {
-		c.T.Errorf("%s says of pod %s: %q, must begin with %q", interceptor, pod.Name, report.Message, beginning)
+		c.T.Errorf("the message of %s for pod %s is %q, must start with %q", interceptor, pod.Name, report.Message, beginning)
 	}
 }
 
-// expectTurn fails unless an interceptor has begun its turn for a pod. What it says at the
-// end may come too late: nobody waits for that when the pod is gone.
+// expectTurn fails unless an interceptor has started its turn for a pod. Its final message may be
+// missing: the turn may end early when the pod is gone.
 func (c *cluster) expectTurn(pod *v1.Pod, interceptor string) {
 	c.T.Helper()
 	if report := reportOf(c.requestFor(pod), interceptor); report == nil || report.StartTime == nil {
-		c.T.Errorf("%s has not begun its turn for pod %s: %+v", interceptor, pod.Name, report)
+		c.T.Errorf("%s has not started its turn for pod %s: %+v", interceptor, pod.Name, report)
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// testGateOffInMidSurge has the controllers restarted without the gate, as after a
-// rollback, and with it again.
+// testGateOffInMidSurge restarts the controllers without the gate, as after a rollback, and then
+// with it.
 func testGateOffInMidSurge(t *testing.T, c *cluster) {
 	stop := c.startControllers()
 	pods := c.createDeployment(newDeployment(3, withMaxSurge(intstr.FromInt32(2))))
@@ -40,16 +40,16 @@ func testGateOffInMidSurge(t *testing.T, c *cluster) {
 	c.expectLiving(pods...)
 	stop()
 	c.startControllers()
-	c.await("the surge to begin again", states{"replicaSets": "5 (2 extra, 0 leaving)", "pods": "3 ready, 2 not", "condition": "True Surging: Surging 0/2"})
+	c.await("the surge to start again", states{"replicaSets": "5 (2 extra, 0 leaving)", "pods": "3 ready, 2 not", "condition": "True Surging: Surging 0/2"})
 	c.setUnready(none)
 	c.awaitMoved(3, pods[0], pods[1])
 	c.expectLiving(pods[2])
-	// Without the gate, the extra pods count for a moment.
+	// Without the gate, the status counts the extra pods for a moment.
 	c.expectBounds(history, bounds{most: 5, least: 3, changes: true})
 }
 
-// testGateOffWhenSurged is the same when the replacement has become available: which of
-// the two pods goes is up to the ReplicaSet then.
+// testGateOffWhenSurged does the same when the replacement is available: which of the two pods is
+// deleted is then up to the ReplicaSet.
 func testGateOffWhenSurged(t *testing.T, c *cluster) {
 	scaling := newScalingBarrier()
 	stop := c.startControllersThrough(true, scaling.Wrap)
@@ -65,8 +65,8 @@ func testGateOffWhenSurged(t *testing.T, c *cluster) {
 	c.expectBounds(history, bounds{most: 2, least: 1, changes: true})
 }
 
-// testCreatedBeforeGate has pods from before the gate was on. They stay as they are, and
-// are evicted without a surge: they do not name the Deployment as interceptor.
+// testCreatedBeforeGate has pods from before the gate was on. They are not changed, and are evicted
+// without a surge: they do not list the Deployment as an interceptor.
 func testCreatedBeforeGate(t *testing.T, c *cluster) {
 	stop := c.startUpstream()
 	pods := c.createDeployment(newDeployment(2))
@@ -81,9 +81,9 @@ func testCreatedBeforeGate(t *testing.T, c *cluster) {
 		t.Errorf("the Deployment has reported: %+v", report)
 	}
 	if got := len(c.replicaSets()); got != 1 {
-		t.Errorf("%d ReplicaSets, must be 1: the gate rolls nothing out", got)
+		t.Errorf("%d ReplicaSets, must be 1: the gate must not cause a rollout", got)
 	}
-	// The next one is created with the names, and moved by a surge.
+	// The next pod is created with the interceptors, and replaced by a surge.
 	next := c.others(pods...)[0]
 	c.expectInterceptors(next, coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet)
 	c.expectBounds(history, bounds{most: 2, least: 1, changes: true})

@@ -26,8 +26,8 @@ import (
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// hostileTests are values of the annotation that somebody else puts on a ReplicaSet with
-// two replicas. PODS stands for the UIDs of its pods.
+// hostileTests are annotations that another client writes to a ReplicaSet with two replicas. PODS
+// stands for the UIDs of its pods.
 var hostileTests = []struct{ name, value string }{
 	{"garbage", "garbage"},
 	{"another type", `{"surge":"1","of":2}`},
@@ -52,8 +52,8 @@ func annotation(value string, pods []*v1.Pod) string {
 	return fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, deploymentutil.EvictionSurgeAnnotation, quoted)
 }
 
-// testHostile has the annotation written by somebody else when nothing is going on, and
-// again in mid-surge.
+// testHostile writes the annotation as another client, first without a surge, and then in
+// mid-surge.
 func testHostile(value string) func(*testing.T, *cluster) {
 	return func(t *testing.T, c *cluster) {
 		c.startControllers()
@@ -65,17 +65,17 @@ func testHostile(value string) func(*testing.T, *cluster) {
 
 		c.surge(pods)
 		c.annotate(annotation(strings.ReplaceAll(value, `"of":2`, `"of":3`), c.livingPods()))
-		c.await("the surge to go on", states{"replicaSets": "3 (1 extra, 0 leaving)", "pods": "2 ready, 1 not"})
+		c.await("the surge to continue", states{"replicaSets": "3 (1 extra, 0 leaving)", "pods": "2 ready, 1 not"})
 		c.expectLiving(pods...)
 		c.setUnready(none)
 		c.awaitMoved(2, pods[0])
 		c.expectLiving(pods[1])
-		// An invented surge is one more replica for a moment.
+		// A forged surge adds one more replica for a moment.
 		c.expectBounds(history, bounds{most: 4, least: 2, changes: true})
 	}
 }
 
-// testHostileDeployment has the annotation on the Deployment, where it says nothing.
+// testHostileDeployment writes the annotation to the Deployment, where it has no effect.
 func testHostileDeployment(t *testing.T, c *cluster) {
 	c.startControllers()
 	pods := c.createDeployment(newDeployment(2))
@@ -89,6 +89,6 @@ func testHostileDeployment(t *testing.T, c *cluster) {
 			t.Errorf("annotation %s of replicaset %s: %q, must not come from the Deployment", deploymentutil.EvictionSurgeAnnotation, rs.Name, value)
 		}
 	}
-	// An annotation is a change of the Deployment.
+	// The annotation changes the Deployment.
 	c.expectBounds(history, bounds{most: 3, least: 2, changes: true})
 }

@@ -28,7 +28,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// watchAll records what happens from now on.
+// watchAll records all changes from now on.
 func (c *cluster) watchAll() *testcluster.History {
 	c.T.Helper()
 	return c.Watch(
@@ -39,30 +39,30 @@ func (c *cluster) watchAll() *testcluster.History {
 	)
 }
 
-// bounds are what must hold at all times.
+// bounds are invariants.
 type bounds struct {
-	// most is how many pods may live, and how many replicas all ReplicaSets may have.
+	// most is the maximum number of living pods, and of replicas of all ReplicaSets together.
 	most int
-	// least is how many pods must be ready, once there have been as many.
+	// least is the minimum number of ready pods, once it was reached.
 	least int
-	// changes: the Deployment is changed on the way, so that it need not remain complete.
+	// changes is true if the test changes the Deployment, so that it need not stay complete.
 	changes bool
 }
 
-// world is how things were at one time.
+// world is the state at one version.
 type world struct {
 	deployment *apps.Deployment
 	sets       map[string]*apps.ReplicaSet
 	pods       map[string]*v1.Pod
 	slices     map[string]*discoveryv1.EndpointSlice
-	// settled tells which lower bounds were reached: they hold from then on.
+	// settled... is true once a lower bound was reached. It must hold from then on.
 	settledPods, settledEndpoints, settledDeployment bool
-	// surged tells whether the Deployment ever said that it surges.
+	// surged is true if the Deployment ever reported a surge.
 	surged bool
 }
 
-// expectBounds fails if what must hold at all times did not hold once. It returns what was
-// seen, for further questions.
+// expectBounds fails if an invariant was violated at any version. It returns the last state, for
+// further checks.
 func (c *cluster) expectBounds(h *testcluster.History, b bounds) *world {
 	c.T.Helper()
 	w := &world{sets: map[string]*apps.ReplicaSet{}, pods: map[string]*v1.Pod{}, slices: map[string]*discoveryv1.EndpointSlice{}}
@@ -72,24 +72,24 @@ func (c *cluster) expectBounds(h *testcluster.History, b bounds) *world {
 		}
 	}
 	if b.least > 0 && !(w.settledPods && w.settledEndpoints && (w.settledDeployment || b.changes)) {
-		c.T.Error("nothing was seen that must hold: the bounds say nothing")
+		c.T.Error("no lower bound was ever reached: the test is void")
 	}
 	return w
 }
 
-// expectSurged fails also if the Deployment never said that it surges, or still says so.
+// expectSurged also fails if the Deployment never reported a surge, or still reports one.
 func (c *cluster) expectSurged(h *testcluster.History, b bounds) {
 	c.T.Helper()
 	w := c.expectBounds(h, b)
 	if !w.surged {
-		c.T.Error("the Deployment never said that it surges")
+		c.T.Error("the Deployment never reported a surge")
 	}
 	if got := describeCondition(w.deployment); got != "none" {
 		c.T.Errorf("condition EvictionInProgress at the end: %s, must be none", got)
 	}
 }
 
-// apply takes over a change and returns what it breaks.
+// apply applies a change and returns the violated invariants.
 func (w *world) apply(change testcluster.Change, b bounds) []string {
 	switch object := change.Object.(type) {
 	case *apps.Deployment:
@@ -120,33 +120,33 @@ func store[T any](objects map[string]T, change testcluster.Change, uid string, o
 	}
 }
 
-// checkDeployment judges a Deployment that nobody changes: once it is complete, its pods
-// come and go without that anything of it changes but the condition of the surge.
+// checkDeployment checks a Deployment that the test does not change: once it is complete, nothing
+// in it may change except the condition of the surge.
 func (w *world) checkDeployment(before *apps.Deployment) []string {
 	if !w.settledDeployment {
 		w.settledDeployment = deploymentutil.DeploymentComplete(w.deployment, &w.deployment.Status) &&
-			judge(w.deployment) == "Available=True/MinimumReplicasAvailable Progressing=True/NewReplicaSetAvailable"
+			summarize(w.deployment) == "Available=True/MinimumReplicasAvailable Progressing=True/NewReplicaSetAvailable"
 		return nil
 	}
 	var wrong []string
-	if was, is := judge(before), judge(w.deployment); was != is {
-		wrong = append(wrong, fmt.Sprintf("the conditions of the Deployment turned from %s to %s", was, is))
+	if was, is := summarize(before), summarize(w.deployment); was != is {
+		wrong = append(wrong, fmt.Sprintf("the conditions of the Deployment changed from %s to %s", was, is))
 	}
 	if !deploymentutil.DeploymentComplete(w.deployment, &w.deployment.Status) {
-		wrong = append(wrong, fmt.Sprintf("the Deployment is not complete any more: of %d replicas, %d exist, %d are updated, %d available",
+		wrong = append(wrong, fmt.Sprintf("the Deployment is no longer complete: of %d replicas, %d exist, %d are updated, %d available",
 			*w.deployment.Spec.Replicas, w.deployment.Status.Replicas, w.deployment.Status.UpdatedReplicas, w.deployment.Status.AvailableReplicas))
 	}
 	if was, is := before.Generation, w.deployment.Generation; was != is {
-		wrong = append(wrong, fmt.Sprintf("the generation of the Deployment went from %d to %d", was, is))
+		wrong = append(wrong, fmt.Sprintf("the generation of the Deployment changed from %d to %d", was, is))
 	}
 	if was, is := before.Annotations[deploymentutil.RevisionAnnotation], w.deployment.Annotations[deploymentutil.RevisionAnnotation]; was != is {
-		wrong = append(wrong, fmt.Sprintf("the revision of the Deployment went from %s to %s", was, is))
+		wrong = append(wrong, fmt.Sprintf("the revision of the Deployment changed from %s to %s", was, is))
 	}
 	return wrong
 }
 
-// judge sums up the conditions that a surge must not touch.
-func judge(d *apps.Deployment) string {
+// summarize returns the conditions that a surge must not change.
+func summarize(d *apps.Deployment) string {
 	text := ""
 	for _, conditionType := range []apps.DeploymentConditionType{apps.DeploymentAvailable, apps.DeploymentProgressing, apps.DeploymentReplicaFailure} {
 		if condition := deploymentutil.GetDeploymentCondition(d.Status, conditionType); condition != nil {
@@ -165,7 +165,7 @@ func (w *world) checkReplicas(b bounds) []string {
 		sum += int(*rs.Spec.Replicas)
 	}
 	if sum > b.most {
-		return []string{fmt.Sprintf("all ReplicaSets together are to have %d replicas, at most %d are allowed", sum, b.most)}
+		return []string{fmt.Sprintf("all ReplicaSets together have %d replicas, at most %d are allowed", sum, b.most)}
 	}
 	return nil
 }
@@ -192,8 +192,8 @@ func (w *world) checkPods(b bounds) []string {
 	return wrong
 }
 
-// checkEndpoints judges what clients of the Service see: it is later than the pods, and
-// never less than one.
+// checkEndpoints checks the endpoints of the Service, which follow the pods: there must always be
+// one.
 func (w *world) checkEndpoints(b bounds) []string {
 	ready := 0
 	for _, slice := range w.slices {

@@ -24,8 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// testPodSurgeExample goes through the example of KEP-4563 with a single replica, step by
-// step: at no time is the application without a ready endpoint.
+// testPodSurgeExample follows the example of KEP-4563 with a single replica, step by step: the
+// application must always have a ready endpoint.
 func testPodSurgeExample(t *testing.T, c *cluster) {
 	c.startControllers()
 	history := c.watchAll()
@@ -35,27 +35,27 @@ func testPodSurgeExample(t *testing.T, c *cluster) {
 	request := string(old.UID)
 	c.expect("before the drain", states{"replicaSets": "1", "condition": "none", request: "none"})
 
-	// 2. and 3. A drain makes the node unschedulable and asks that the pod leaves.
+	// 2. and 3. A drain cordons the node and requests the eviction of the pod.
 	c.setUnready(except(old))
 	c.cordon(c.from)
 	c.request(old)
 
-	// 4. and 5. It is the Deployment's turn. It has a surge pod created, and nothing ends.
+	// 4. and 5. The Deployment is active. It creates a surge pod, and no pod terminates.
 	c.await("the surge", states{
 		request: "Intercepting by deployment: Surging 0/1", "replicaSets": "2 (1 extra, 0 leaving)", "pods": "1 ready, 1 not",
 		"condition": "True Surging: Surging 0/1", "deployment": "1 of 1: complete", "scale": "1 of 1", "endpoints": "1 ready",
 	})
 	c.expectStillAt(old, c.from)
 
-	// 6. It is scheduled to another node.
+	// 6. The surge pod is scheduled to another node.
 	surged := c.others(old)[0]
 	c.awaitNode(surged, c.to)
 
-	// 7. and 8. It becomes available. The ReplicaSet is scaled down to what it was, the
-	// Deployment completes its turn, and the pod that had to leave is gone.
+	// 7. and 8. It becomes available. The ReplicaSet is scaled down to its old size, the Deployment
+	// completes its turn, and the requested pod is gone.
 	c.setLingering(anyOf(old))
 	c.setUnready(none)
-	c.await("the pod to make way", states{"pods": "1 ready, 1 terminating", "condition": "none", "replicaSets": "1", "endpoints": "1 ready"})
+	c.await("the pod to leave", states{"pods": "1 ready, 1 terminating", "condition": "none", "replicaSets": "1", "endpoints": "1 ready"})
 	c.awaitMessage(old, coordinationv1alpha1.EvictionInterceptorDeployment, "The pod terminates.")
 	c.setLingering(none)
 	c.await("the end", states{request: "Evicted", "replicaSets": "1", "pods": "1 ready", "deployment": "1 of 1: complete", "scale": "1 of 1"})

@@ -32,8 +32,8 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
-// kubelet plays the scheduler and all kubelets of a namespace: pods are scheduled, become
-// ready at once unless a test says otherwise, and end as soon as they are deleted.
+// kubelet simulates the scheduler and all kubelets of a namespace: pods are scheduled, become ready
+// at once unless a test prevents it, and terminate as soon as they are deleted.
 type kubelet struct {
 	c      *cluster
 	pods   corelisters.PodNamespaceLister
@@ -41,9 +41,9 @@ type kubelet struct {
 	lastIP atomic.Int32
 
 	lock sync.Mutex
-	// unready tells which pods do not become or remain ready.
+	// unready reports which pods do not become or stay ready.
 	unready func(*v1.Pod) bool
-	// lingering tells which pods take their time to end.
+	// lingering reports which pods do not terminate yet.
 	lingering func(*v1.Pod) bool
 }
 
@@ -79,7 +79,7 @@ func startKubelet(c *cluster) *kubelet {
 
 func none(*v1.Pod) bool { return false }
 
-// anyOf returns whether a pod is one of these.
+// anyOf returns a function that reports whether a pod is one of these.
 func anyOf(pods ...*v1.Pod) func(*v1.Pod) bool {
 	return func(pod *v1.Pod) bool {
 		for _, other := range pods {
@@ -91,29 +91,29 @@ func anyOf(pods ...*v1.Pod) func(*v1.Pod) bool {
 	}
 }
 
-// except returns whether a pod is none of these.
+// except returns a function that reports whether a pod is none of these.
 func except(pods ...*v1.Pod) func(*v1.Pod) bool {
 	known := anyOf(pods...)
 	return func(pod *v1.Pod) bool { return !known(pod) }
 }
 
-// setUnready says which pods are not to be ready from now on.
+// setUnready sets which pods are unready from now on.
 func (k *kubelet) setUnready(unready func(*v1.Pod) bool) {
 	k.lock.Lock()
 	k.unready = unready
 	k.lock.Unlock()
-	k.lookAtAll()
+	k.enqueueAll()
 }
 
-// setLingering says which pods take their time to end from now on.
+// setLingering sets which pods do not terminate from now on.
 func (k *kubelet) setLingering(lingering func(*v1.Pod) bool) {
 	k.lock.Lock()
 	k.lingering = lingering
 	k.lock.Unlock()
-	k.lookAtAll()
+	k.enqueueAll()
 }
 
-func (k *kubelet) lookAtAll() {
+func (k *kubelet) enqueueAll() {
 	pods, err := k.c.Client.CoreV1().Pods(k.c.Namespace).List(k.c.T.Context(), metav1.ListOptions{})
 	if err != nil {
 		k.c.T.Fatalf("listing pods: %v", err)
@@ -138,7 +138,7 @@ func (k *kubelet) work(ctx context.Context) {
 	}
 }
 
-// sync takes one pod a step further. The next follows when the step is seen.
+// sync takes the next step for one pod. Its event triggers the step after it.
 func (k *kubelet) sync(ctx context.Context, name string) error {
 	pod, err := k.pods.Get(name)
 	if err != nil {
@@ -164,7 +164,7 @@ func (k *kubelet) sync(ctx context.Context, name string) error {
 	return nil
 }
 
-// schedule puts a pod on the first node that takes it.
+// schedule binds a pod to the first schedulable node.
 func (k *kubelet) schedule(ctx context.Context, pod *v1.Pod) error {
 	for _, name := range []string{k.c.from, k.c.to} {
 		node, err := k.c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -179,7 +179,7 @@ func (k *kubelet) schedule(ctx context.Context, pod *v1.Pod) error {
 			Target:     v1.ObjectReference{Kind: "Node", Name: name},
 		}, metav1.CreateOptions{})
 	}
-	return fmt.Errorf("pod %s fits on no node", pod.Name)
+	return fmt.Errorf("pod %s fits no node", pod.Name)
 }
 
 func (k *kubelet) withStatus(pod *v1.Pod, ready bool) *v1.Pod {
@@ -197,7 +197,7 @@ func (k *kubelet) withStatus(pod *v1.Pod, ready bool) *v1.Pod {
 		pod.Status.StartTime = &now
 	}
 	if status != v1.ConditionTrue && podutil.IsPodReady(pod) {
-		// One that was ready and is not has had trouble. A new one may be slow to start.
+		// A pod that was ready has failed. A new one may be slow to start.
 		pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", RestartCount: 1}}
 	}
 	podutil.UpdatePodCondition(&pod.Status, &v1.PodCondition{Type: v1.PodReady, Status: status, LastTransitionTime: now})

@@ -29,8 +29,8 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// testNodeDrain drains the node of a Deployment by a NodeMaintenance: all of its pods move
-// to the other node, and its Service has a ready endpoint all the time.
+// testNodeDrain drains the node of a Deployment by a NodeMaintenance: all of its pods move to the
+// other node, and its Service always has a ready endpoint.
 func testNodeDrain(replicas int32) func(*testing.T, *cluster) {
 	return func(t *testing.T, c *cluster) {
 		c.startControllers()
@@ -55,12 +55,12 @@ func testDrainCanceled(t *testing.T, c *cluster) {
 	name := c.startMaintenance(c.from)
 	c.await("the surge", states{string(old.UID): "Intercepting by deployment: Surging 0/1", "pods": "1 ready, 1 not"})
 	c.setStage(name, coordinationv1alpha1.NodeMaintenanceStageComplete)
-	c.await("the surge to be given back", states{string(old.UID): "Canceled", "replicaSets": "1", "pods": "1 ready", "condition": "none"})
+	c.await("the surge to be reverted", states{string(old.UID): "Canceled", "replicaSets": "1", "pods": "1 ready", "condition": "none"})
 	c.expectStillAt(old, c.from)
 	c.expectBounds(history, bounds{most: 2, least: 1})
 }
 
-// startMaintenance begins to drain a node, and returns the name of the maintenance.
+// startMaintenance starts to drain a node, and returns the name of the maintenance.
 func (c *cluster) startMaintenance(node string) string {
 	c.T.Helper()
 	m := &coordinationv1alpha1.NodeMaintenance{

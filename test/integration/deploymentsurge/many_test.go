@@ -24,8 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// testMany has all pods of a Deployment asked to leave at once, which are more than it may
-// have extra: they go in turns.
+// testMany requests all pods of a Deployment at once, which exceeds maxSurge: they are replaced in
+// several steps.
 func testMany(maxSurge intstr.IntOrString, extra int) func(*testing.T, *cluster) {
 	return func(t *testing.T, c *cluster) {
 		c.startControllers()
@@ -34,7 +34,7 @@ func testMany(maxSurge intstr.IntOrString, extra int) func(*testing.T, *cluster)
 		history := c.watchAll()
 		c.setUnready(except(pods...))
 		c.request(pods...)
-		c.await("as many extra pods as there may be", states{
+		c.await("as many extra pods as allowed", states{
 			"replicaSets": fmt.Sprintf("%d (%d extra, 0 leaving)", replicas+extra, extra),
 			"pods":        fmt.Sprintf("%d ready, %d not", replicas, extra),
 			"condition":   fmt.Sprintf("True Surging: Surging 0/%d", extra),
@@ -46,7 +46,7 @@ func testMany(maxSurge intstr.IntOrString, extra int) func(*testing.T, *cluster)
 	}
 }
 
-// awaitMoved waits until these pods are gone, and the Deployment is as before.
+// awaitMoved waits until these pods are gone, and the Deployment has its old size.
 func (c *cluster) awaitMoved(replicas int, pods ...*v1.Pod) {
 	c.T.Helper()
 	want := states{
@@ -64,8 +64,8 @@ func (c *cluster) awaitMoved(replicas int, pods ...*v1.Pod) {
 	}
 }
 
-// testSomeAvailable has one of two replacements become available: one pod goes, and the
-// other one waits.
+// testSomeAvailable makes one of two replacements available: one pod leaves, and the other one
+// waits.
 func testSomeAvailable(t *testing.T, c *cluster) {
 	c.startControllers()
 	pods := c.createDeployment(newDeployment(4, withMaxSurge(intstr.FromInt32(2))))
@@ -74,7 +74,7 @@ func testSomeAvailable(t *testing.T, c *cluster) {
 	c.request(pods[0], pods[1])
 	c.await("the surge", states{"replicaSets": "6 (2 extra, 0 leaving)", "pods": "4 ready, 2 not"})
 	c.setUnready(anyOf(c.others(pods...)[1]))
-	c.await("one of them to go", states{
+	c.await("one of them to leave", states{
 		"replicaSets": "5 (1 extra, 0 leaving)", "pods": "4 ready, 1 not", "condition": "True Surging: Surging 0/1", "deployment": "4 of 4: complete",
 	})
 	stays := 0

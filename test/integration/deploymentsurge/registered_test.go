@@ -29,9 +29,9 @@ import (
 	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
 )
 
-// testRegisteredInTemplate has an interceptor that the template registers by annotation,
-// and another one that somebody registers who may write the status of the running pod. The
-// former has its turn before the Deployment ends the pod, the latter after all others.
+// testRegisteredInTemplate has an interceptor that the template registers by annotation, and
+// another one that a client registers which may write the status of the running pod. The former
+// acts before the Deployment, the latter after all others.
 func testRegisteredInTemplate(t *testing.T, c *cluster) {
 	const saver, late = "saver.example.com", "late.example.com"
 	const deployment, replicaSet = coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet
@@ -43,10 +43,10 @@ func testRegisteredInTemplate(t *testing.T, c *cluster) {
 	history := c.watchAll()
 	c.expectInterceptors(pod, saver, deployment, replicaSet)
 	if got := pod.Annotations[key+saver]; got != "20000/copies-data" {
-		t.Errorf("the pod is annotated with %q, must be as the template", got)
+		t.Errorf("the annotation of the pod is %q, must be that of the template", got)
 	}
 	if got := len(c.replicaSets()); got != 1 {
-		t.Errorf("%d ReplicaSets, must be 1: nothing is rolled out", got)
+		t.Errorf("%d ReplicaSets, must be 1: there must be no rollout", got)
 	}
 
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"100000"}}}`, key+late)
@@ -68,7 +68,7 @@ func testRegisteredInTemplate(t *testing.T, c *cluster) {
 	c.expectSurged(history, bounds{most: 2, least: 1})
 }
 
-// complete has an interceptor end its turn.
+// complete completes the turn of an interceptor.
 func (c *cluster) complete(pod *v1.Pod, interceptor string) {
 	c.T.Helper()
 	status := coordinationapply.EvictionRequestStatus().WithInterceptors(coordinationapply.InterceptorStatus().WithName(interceptor).WithCompletionTime(metav1.Now()))

@@ -28,51 +28,50 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// minWrites is what the controllers write at least in the flow, so that a test that loops
-// over the writes cannot come down to nothing.
+// minWrites is the minimum number of writes of the controllers, so that a test that loops over the
+// writes does not become void.
 const minWrites = 25
 
-// TestRestart kills the controllers of Deployments, ReplicaSets and EvictionRequests, which
-// are one process, right after each single write while two of three pods are moved, and
-// starts new ones. What the API server has then is also what it has when they are killed
-// before the next write. All must end as without, and never break what must hold at all
-// times.
+// TestRestart kills the controllers of Deployments, ReplicaSets and EvictionRequests, which are one
+// process, right after each single write while two of three pods are evicted, and starts new ones.
+// This includes the case that they are killed before the next write. The end must be the same as
+// without, and the invariants must always hold.
 func TestRestart(t *testing.T) {
 	config := startAPIServer(t, framework.SharedEtcd())
 	startSilentControllers(t, config)
 	writes := 0
 	t.Run("undisturbed", func(t *testing.T) {
-		writes, _ = playSurge(t, config, testcluster.KillFirst(0, testcluster.AfterWrite))
+		writes, _ = runSurge(t, config, testcluster.KillFirst(0, testcluster.AfterWrite))
 	})
 	t.Run("killed", func(t *testing.T) {
 		for n := 1; n <= max(writes, minWrites); n++ {
 			t.Run(fmt.Sprintf("after write %d", n), func(t *testing.T) {
 				t.Parallel()
-				// How many there are beyond the least is a matter of luck.
-				if _, killed := playSurge(t, config, testcluster.KillFirst(n, testcluster.AfterWrite)); !killed && n <= minWrites {
+				// The number of writes beyond the minimum varies.
+				if _, killed := runSurge(t, config, testcluster.KillFirst(n, testcluster.AfterWrite)); !killed && n <= minWrites {
 					t.Errorf("the flow has fewer than %d writes", n)
 				}
 			})
 		}
 		t.Run("before the first write", func(t *testing.T) {
 			t.Parallel()
-			if _, killed := playSurge(t, config, testcluster.KillFirst(1, testcluster.BeforeWrite)); !killed {
+			if _, killed := runSurge(t, config, testcluster.KillFirst(1, testcluster.BeforeWrite)); !killed {
 				t.Error("no controller was killed")
 			}
 		})
 		for _, n := range []int{1, 2, 3} {
 			t.Run(fmt.Sprintf("again and again, after %d writes each", n), func(t *testing.T) {
 				t.Parallel()
-				playSurge(t, config, func(int) (int, testcluster.Moment) { return n, testcluster.AfterWrite })
+				runSurge(t, config, func(int) (int, testcluster.Moment) { return n, testcluster.AfterWrite })
 			})
 		}
 	})
 }
 
-// playSurge moves two of three pods, one after the other. deathOf says at which write which
-// controllers are killed. It returns how much the first ones have written, and whether any
+// runSurge evicts two of three pods, one after the other. deathOf decides at which write
+// controllers are killed. It returns the number of writes of the first controllers, and whether any
 // were killed.
-func playSurge(t *testing.T, config *rest.Config, deathOf testcluster.DeathOf) (writes int, killed bool) {
+func runSurge(t *testing.T, config *rest.Config, deathOf testcluster.DeathOf) (writes int, killed bool) {
 	c := newCluster(t, config)
 	stop := c.startControllers()
 	pods := c.createDeployment(newDeployment(3, withMaxSurge(intstr.FromInt32(1))))
@@ -91,7 +90,7 @@ func playSurge(t *testing.T, config *rest.Config, deathOf testcluster.DeathOf) (
 	return first.Writes(), killed
 }
 
-// startAllThrough starts all controllers that move pods, behind one line.
+// startAllThrough starts all controllers that move pods, through one lifeline.
 func (c *cluster) startAllThrough(life *testcluster.Lifeline) (stop func()) {
 	stopEvictions := c.StartEvictionController(c.ClientThrough(testcluster.EvictionUser, life.Wrap), c.Namespace, clock.RealClock{})
 	stopWorkloads := c.startControllersThrough(true, life.Wrap)

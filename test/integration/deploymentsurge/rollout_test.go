@@ -20,8 +20,8 @@ import (
 	"testing"
 )
 
-// testRolloutInMidSurge has the template changed while a pod waits for its replacement: the
-// rollout takes the room, and moves the pod.
+// testRolloutInMidSurge changes the template while a pod waits for its replacement: the rollout
+// takes the room, and replaces the pod.
 func testRolloutInMidSurge(t *testing.T, c *cluster) {
 	c.startControllers()
 	history := c.watchAll()
@@ -38,8 +38,8 @@ func testRolloutInMidSurge(t *testing.T, c *cluster) {
 	c.expectBounds(history, bounds{most: 3, least: 2, changes: true})
 }
 
-// testRequestDuringRollout asks for a pod while there are two ReplicaSets. An old pod goes
-// first of its kind; a new one is moved when the rollout is over.
+// testRequestDuringRollout requests a pod while there are two ReplicaSets. The rollout deletes an
+// old pod first; a new one is replaced after the rollout.
 func testRequestDuringRollout(ofNew bool) func(*testing.T, *cluster) {
 	return func(t *testing.T, c *cluster) {
 		c.startControllers()
@@ -63,7 +63,7 @@ func testRequestDuringRollout(ofNew bool) func(*testing.T, *cluster) {
 	}
 }
 
-// expectImage fails unless all pods are of the template with that image.
+// expectImage fails unless all pods have the image.
 func (c *cluster) expectImage(image string) {
 	c.T.Helper()
 	for _, pod := range c.livingPods() {
@@ -73,7 +73,7 @@ func (c *cluster) expectImage(image string) {
 	}
 }
 
-// testPausedInMidSurge pauses the Deployment, which stops rollouts and not evictions.
+// testPausedInMidSurge pauses the Deployment, which stops rollouts but not evictions.
 func testPausedInMidSurge(t *testing.T, c *cluster) {
 	c.startControllers()
 	history := c.watchAll()
@@ -86,8 +86,8 @@ func testPausedInMidSurge(t *testing.T, c *cluster) {
 	c.expectBounds(history, bounds{most: 2, least: 1, changes: true})
 }
 
-// testPausedWithChangedTemplate moves pods of a Deployment whose next rollout is prepared:
-// the replacements are of the template that runs.
+// testPausedWithChangedTemplate evicts pods of a paused Deployment with a changed template: the
+// replacements have the old template.
 func testPausedWithChangedTemplate(t *testing.T, c *cluster) {
 	c.startControllers()
 	pods := c.createDeployment(newDeployment(2))

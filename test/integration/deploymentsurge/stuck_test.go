@@ -27,9 +27,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// testGivenUpWithinBudget has a replacement that does not become available in time. The
-// Deployment gives up, the next ones keep to the budget, and the extra replica stays. It
-// becomes available late, which makes room for the eviction.
+// testGivenUpWithinBudget has a replacement that does not become available in time. The Deployment
+// gives up, the next interceptors respect the budget, and the extra replica stays. When it becomes
+// available, it allows the eviction.
 func testGivenUpWithinBudget(t *testing.T, c *cluster) {
 	c.startControllers()
 	old := c.createDeployment(newDeployment(1, withDeadline(3)))[0]
@@ -39,9 +39,9 @@ func testGivenUpWithinBudget(t *testing.T, c *cluster) {
 	c.setUnready(except(old))
 	c.request(old)
 	c.await("the surge", states{string(old.UID): "Intercepting by deployment: Surging 0/1", "condition": "True Surging: Surging 0/1"})
-	c.expectHonest(old)
+	c.expectNoPromise(old)
 
-	c.await("the end of patience", states{
+	c.await("the deadline to pass", states{
 		"replicaSets": "2 (1 extra, 0 leaving)", "pods": "1 ready, 1 not", "condition": "True Surging: Surging 0/1",
 		"deployment": "1 of 1: complete", "endpoints": "1 ready",
 	})
@@ -50,7 +50,7 @@ func testGivenUpWithinBudget(t *testing.T, c *cluster) {
 	})
 	c.expectMessage(old, coordinationv1alpha1.EvictionInterceptorDeployment, "Gave up after 3s without progress. Surging 0/1: waiting for pod "+c.others(old)[0].Name+" to become ready.")
 	c.expectMessage(old, coordinationv1alpha1.EvictionInterceptorReplicaSet, "Not evicted: ")
-	c.expectHonest(old)
+	c.expectNoPromise(old)
 	c.expect("the extra replica", states{"replicaSets": "2 (1 extra, 0 leaving)", "pods": "1 ready, 1 not"})
 	c.expectLiving(old)
 
@@ -59,14 +59,14 @@ func testGivenUpWithinBudget(t *testing.T, c *cluster) {
 	c.expectSurged(history, bounds{most: 2, least: 1})
 }
 
-// expectHonest fails if the Deployment promises something about a pod: it cannot know when
-// a replacement becomes available, and has not been heard of more often than it was.
-func (c *cluster) expectHonest(pod *v1.Pod) {
+// expectNoPromise fails if the Deployment reports an ETA, which it cannot know, or more heartbeats
+// than it has sent.
+func (c *cluster) expectNoPromise(pod *v1.Pod) {
 	c.T.Helper()
 	report := reportOf(c.requestFor(pod), coordinationv1alpha1.EvictionInterceptorDeployment)
 	switch {
 	case report == nil || report.StartTime == nil || report.HeartbeatTime == nil:
-		c.T.Errorf("the Deployment has not begun its turn: %+v", report)
+		c.T.Errorf("the Deployment has not started its turn: %+v", report)
 	case report.ExpectedFinishTime != nil:
 		c.T.Errorf("expected finish time %v, must be empty", report.ExpectedFinishTime)
 	case report.CompletionTime == nil && !report.HeartbeatTime.Equal(report.StartTime):
@@ -74,8 +74,8 @@ func (c *cluster) expectHonest(pod *v1.Pod) {
 	}
 }
 
-// testGivenUpWithoutBudget has nothing in the way of the eviction that follows: the extra
-// replica becomes the replacement.
+// testGivenUpWithoutBudget has no budget that blocks the following eviction: the extra replica
+// becomes the replacement.
 func testGivenUpWithoutBudget(t *testing.T, c *cluster) {
 	c.startControllers()
 	old := c.createDeployment(newDeployment(1, withDeadline(2)))[0]

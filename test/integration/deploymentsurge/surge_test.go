@@ -25,8 +25,8 @@ import (
 	"k8s.io/kubernetes/test/integration/internal/testcluster"
 )
 
-// startSurge creates a Deployment and has its first pod asked to leave. The replacement
-// does not become ready before the test says so.
+// startSurge creates a Deployment and requests its first pod. The replacement stays unready until
+// the test changes that.
 func (c *cluster) startSurge(replicas int32) []*v1.Pod {
 	c.T.Helper()
 	pods := c.createDeployment(newDeployment(replicas))
@@ -34,7 +34,7 @@ func (c *cluster) startSurge(replicas int32) []*v1.Pod {
 	return pods
 }
 
-// surge has the first of these pods, which are all, asked to leave.
+// surge requests the first of these pods, which are all pods.
 func (c *cluster) surge(pods []*v1.Pod) {
 	c.T.Helper()
 	c.setUnready(except(pods...))
@@ -45,15 +45,15 @@ func (c *cluster) surge(pods []*v1.Pod) {
 	})
 }
 
-// newScalingBarrier keeps controllers from writing ReplicaSets while it is closed.
+// newScalingBarrier prevents controllers from writing ReplicaSets while it is closed.
 func newScalingBarrier() *testcluster.Barrier {
 	return testcluster.NewBarrier(func(request *http.Request) bool {
 		return testcluster.IsWrite(request) && strings.Contains(request.URL.Path, "/replicasets/") && !strings.HasSuffix(request.URL.Path, "/status")
 	})
 }
 
-// replaceBehind has a single pod asked to leave, and its replacement become available
-// behind a closed barrier, so that nobody takes notice of that.
+// replaceBehind requests a single pod, and makes its replacement available behind a closed barrier,
+// so that the controllers cannot react.
 func (c *cluster) replaceBehind(scaling *testcluster.Barrier, old *v1.Pod) {
 	c.T.Helper()
 	c.surge([]*v1.Pod{old})

@@ -45,12 +45,12 @@ const (
 	own             = "statefulset.apps.k8s.io"
 )
 
-// cluster is a namespace where the test plays the kubelet.
+// cluster is a namespace in which the test simulates the kubelet.
 type cluster struct {
 	*testcluster.Cluster
 }
 
-// TestStatefulSetPacing has one API server for all tests. The controllers have the rights of
+// TestStatefulSetPacing uses one API server for all tests. The controllers have the permissions of
 // their bootstrap roles.
 func TestStatefulSetPacing(t *testing.T) {
 	config := testcluster.StartAPIServer(t, framework.SharedEtcd(), featuregatetesting.FeatureOverrides{
@@ -60,7 +60,7 @@ func TestStatefulSetPacing(t *testing.T) {
 	for name, test := range map[string]func(*cluster){
 		"one after another":           testOneAfterAnother,
 		"gate off, all at once":       testGateOff,
-		"the gate goes on, then off":  testNoRollout,
+		"the gate turns on, then off": testNoRollout,
 		"restart of the controller":   testRestart,
 		"one of the others is broken": testBroken,
 	} {
@@ -91,7 +91,7 @@ func (c *cluster) startController(gateOn bool) (stop func()) {
 	return c.Run(ctx, cancel, factory, work...)
 }
 
-// createSet creates a StatefulSet, and returns its pods when all of them are ready.
+// createSet creates a StatefulSet, waits until its pods are ready, and returns them.
 func (c *cluster) createSet(replicas int32) []*v1.Pod {
 	c.T.Helper()
 	labels := map[string]string{"app": "web"}
@@ -128,7 +128,7 @@ func (c *cluster) pods() []*v1.Pod {
 	return pods
 }
 
-// makeReady awaits a pod of the name that is not the old one, and says that it is ready.
+// makeReady waits for a pod of the name that is not the old one, and makes it ready.
 func (c *cluster) makeReady(name string, old types.UID) {
 	c.T.Helper()
 	c.setReady(name, old, v1.ConditionTrue)
@@ -158,15 +158,15 @@ func (c *cluster) ask(pods ...*v1.Pod) {
 	}
 	for _, pod := range pods {
 		if _, err := requester.Request(c.T.Context(), pod); err != nil {
-			c.T.Fatalf("asking pod %s: %v", pod.Name, err)
+			c.T.Fatalf("requesting the eviction of pod %s: %v", pod.Name, err)
 		}
 	}
 }
 
-// awaitMessage waits until the interceptor says this about the pod.
+// awaitMessage waits until the interceptor reports this for the pod.
 func (c *cluster) awaitMessage(pod *v1.Pod, want string) {
 	c.T.Helper()
-	c.Eventually("what the StatefulSet says of "+pod.Name, func(ctx context.Context) (bool, string) {
+	c.Eventually("the message of the StatefulSet for  "+pod.Name, func(ctx context.Context) (bool, string) {
 		request, err := c.Client.CoordinationV1alpha1().EvictionRequests(c.Namespace).Get(ctx, string(pod.UID), metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()
@@ -180,7 +180,7 @@ func (c *cluster) awaitMessage(pod *v1.Pod, want string) {
 	})
 }
 
-// awaitState waits until the pods are such, each old or new, ready or not.
+// awaitState waits until the pods have these states, each old or new, ready or unready.
 func (c *cluster) awaitState(old []*v1.Pod, want ...string) {
 	c.T.Helper()
 	c.Eventually("the pods", func(context.Context) (bool, string) {
@@ -215,8 +215,8 @@ func waitsFor(what string) string {
 	return "Waiting for " + what + ": at most 1 of the 3 pods of StatefulSet web may be unavailable at a time."
 }
 
-// testOneAfterAnother asks for all pods of a set, as a drain of several nodes does. One of
-// them comes first, so that its turn begins first.
+// testOneAfterAnother requests all pods of a set, as a drain of several nodes does. One of them is
+// requested first, so that its turn starts first.
 func testOneAfterAnother(c *cluster) {
 	c.startController(true)
 	old := c.createSet(3)
@@ -234,7 +234,7 @@ func testOneAfterAnother(c *cluster) {
 	c.awaitState(old, "new unready", "new", "new")
 }
 
-// testGateOff is what there was before: nobody paces.
+// testGateOff evicts the pods without pacing.
 func testGateOff(c *cluster) {
 	c.startController(false)
 	old := c.createSet(3)
@@ -245,7 +245,7 @@ func testGateOff(c *cluster) {
 	})
 }
 
-// testNoRollout switches the gate on and off: no pod is replaced, and nothing is rolled out.
+// testNoRollout turns the gate on and off: no pod is replaced, and nothing is rolled out.
 func testNoRollout(c *cluster) {
 	stop := c.startController(false)
 	old := c.createSet(2)
@@ -253,7 +253,7 @@ func testNoRollout(c *cluster) {
 	for _, gateOn := range []bool{true, false} {
 		stop()
 		stop = c.startController(gateOn)
-		// A pod that is created meanwhile has the interceptor or not, and the same revision.
+		// A new pod has the interceptor only with the gate on, and always the same revision.
 		last := c.pods()[1]
 		if err := c.Client.CoreV1().Pods(c.Namespace).Delete(c.T.Context(), last.Name, metav1.DeleteOptions{}); err != nil {
 			c.T.Fatalf("deleting pod %s: %v", last.Name, err)
@@ -272,7 +272,7 @@ func testNoRollout(c *cluster) {
 	}
 }
 
-// revision returns the current and the next revision of the set, and how many there are.
+// revision returns the current and the updated revision of the set, and the number of revisions.
 func (c *cluster) revision() string {
 	c.T.Helper()
 	set, err := c.Client.AppsV1().StatefulSets(c.Namespace).Get(c.T.Context(), "web", metav1.GetOptions{})
@@ -286,7 +286,7 @@ func (c *cluster) revision() string {
 	return fmt.Sprintf("%s, %s, %d", set.Status.CurrentRevision, set.Status.UpdateRevision, len(revisions.Items))
 }
 
-// testRestart ends the controller while one pod is away: the other ones still wait.
+// testRestart restarts the controller while one pod is unavailable: the others still wait.
 func testRestart(c *cluster) {
 	stop := c.startController(true)
 	old := c.createSet(3)
@@ -302,7 +302,7 @@ func testRestart(c *cluster) {
 	c.awaitState(old, "old", "new unready", "new")
 }
 
-// testBroken asks for a pod while another one of the set is not ready.
+// testBroken requests a pod while another one of the set is unready.
 func testBroken(c *cluster) {
 	c.startController(true)
 	old := c.createSet(3)

@@ -24,8 +24,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// serverClock is the clock of all API servers of a process when they check the times in the
-// status of a request. It shows the real time until it is set to follow another clock.
+// serverClock is the clock of all API servers of a process for checks of times in the status of a
+// request. It shows the real time unless it follows another clock.
 var serverClock followingClock
 
 // Set before any server runs, because all servers of a process share the strategy.
@@ -46,7 +46,7 @@ func (f *followingClock) Now() time.Time {
 
 func (f *followingClock) Since(t time.Time) time.Duration { return f.Now().Sub(t) }
 
-// SetServerTime has the API server go by that clock until the test ends.
+// SetServerTime makes the API servers use this clock until the test ends.
 func (c *Cluster) SetServerTime(now clock.PassiveClock) {
 	serverClock.follow(now)
 	c.T.Cleanup(func() { serverClock.follow(clock.RealClock{}) })

@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package testcluster is what the integration tests of evictions have in common: an API
-// server with its etcd, the controllers that a test starts, and what it does to them.
+// Package testcluster contains what the integration tests of evictions share: an API server with
+// etcd, the controllers that a test starts, and common actions.
 package testcluster
 
 import (
@@ -39,10 +39,10 @@ import (
 	"k8s.io/kubernetes/test/integration/framework"
 )
 
-// PollInterval is short, because tests have hundreds of states to wait for.
+// PollInterval is short, because tests wait for hundreds of states.
 const PollInterval = 20 * time.Millisecond
 
-// Cluster is a namespace of an API server, and an administrator who looks at it.
+// Cluster is a namespace of an API server, with the client of an administrator.
 type Cluster struct {
 	T         *testing.T
 	Config    *rest.Config
@@ -52,8 +52,8 @@ type Cluster struct {
 	PollTimeout time.Duration
 }
 
-// StartAPIServer starts an API server with the alpha API switched on by flag; whether it
-// is served depends on the gates alone. The server ends with the test.
+// StartAPIServer starts an API server with the alpha API enabled by flag, so that the gates alone
+// decide whether it is served. The server ends with the test.
 func StartAPIServer(t *testing.T, etcd *storagebackend.Config, gates featuregatetesting.FeatureOverrides, flags ...string) *rest.Config {
 	t.Helper()
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, gates)
@@ -63,13 +63,13 @@ func StartAPIServer(t *testing.T, etcd *storagebackend.Config, gates featuregate
 	server := kubeapiservertesting.StartTestServerOrDie(t, nil, flags, etcd)
 	t.Cleanup(server.TearDownFn)
 	config := server.ClientConfig
-	// A test binary has no version, so that the server takes every alpha API for deprecated.
+	// A test binary has no version, so the server considers every alpha API deprecated.
 	config.WarningHandler = rest.NoWarnings{}
 	config.QPS, config.Burst = 1000, 1000
 	return config
 }
 
-// New returns a new namespace of the API server, whose name begins with the prefix.
+// New creates a new namespace in the API server. Its name starts with the prefix.
 func New(t *testing.T, config *rest.Config, prefix string) *Cluster {
 	t.Helper()
 	c := In(t, config, "")
@@ -83,18 +83,18 @@ func New(t *testing.T, config *rest.Config, prefix string) *Cluster {
 	return c
 }
 
-// In returns a namespace that is there already.
+// In uses an existing namespace.
 func In(t *testing.T, config *rest.Config, namespace string) *Cluster {
 	return &Cluster{T: t, Config: config, Client: clientset.NewForConfigOrDie(config), Namespace: namespace, PollTimeout: PollTimeout}
 }
 
-// ClientOf returns a client with the rights of that user.
+// ClientOf returns a client with the permissions of that user.
 func (c *Cluster) ClientOf(user string) clientset.Interface {
 	return c.ClientThrough(user, func(transport http.RoundTripper) http.RoundTripper { return transport })
 }
 
-// ClientThrough returns a client with the rights of that user, all of whose requests go
-// through the given transport.
+// ClientThrough returns a client with the permissions of that user that sends all requests through
+// the given transport.
 func (c *Cluster) ClientThrough(user string, wrap transport.WrapperFunc) clientset.Interface {
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate.UserName = user
@@ -102,8 +102,8 @@ func (c *Cluster) ClientThrough(user string, wrap transport.WrapperFunc) clients
 	return clientset.NewForConfigOrDie(rest.AddUserAgent(config, "integration-test"))
 }
 
-// Run starts controllers with their informers and returns how to stop all of it, which the
-// end of the test does too. Nothing of it runs any more when stop returns.
+// Run starts controllers with their informers and returns a function to stop them, which the end of
+// the test also calls. When stop returns, nothing is running any more.
 func (c *Cluster) Run(ctx context.Context, cancel context.CancelFunc, factory informers.SharedInformerFactory, work ...func()) (stop func()) {
 	var running sync.WaitGroup
 	for _, work := range work {
@@ -119,13 +119,12 @@ func (c *Cluster) Run(ctx context.Context, cancel context.CancelFunc, factory in
 	return stop
 }
 
-// Eventually polls until the condition is met. It fails the test with the words of the
-// last attempt, which say how far things have come.
+// Eventually polls until the condition is met. If it is not, the test fails with the last state.
 func (c *Cluster) Eventually(what string, condition func(ctx context.Context) (met bool, state string)) {
 	c.T.Helper()
 	state := "unknown"
 	err := wait.PollUntilContextTimeout(c.T.Context(), PollInterval, c.PollTimeout, true, func(context.Context) (met bool, err error) {
-		// Not with the context of the poll, whose end would be all that there is to say.
+		// Do not use the context of the poll: its cancellation would hide the last state.
 		met, state = condition(c.T.Context())
 		return met, nil
 	})

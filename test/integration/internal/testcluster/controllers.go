@@ -32,8 +32,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Who the controllers are within kube-controller-manager. Tests run them with the rights
-// of their bootstrap roles.
+// The users of the controllers in kube-controller-manager. Tests run them with the permissions of
+// their bootstrap roles.
 const (
 	MaintenanceUser = "system:serviceaccount:kube-system:nodemaintenance-controller"
 	EvictionUser    = "system:serviceaccount:kube-system:evictionrequest-controller"
@@ -57,8 +57,8 @@ func (c *Cluster) StartMaintenanceController(client clientset.Interface, now clo
 	return c.Run(ctx, cancel, factory, func() { controller.Run(ctx, 4) })
 }
 
-// StartEvictionController starts the evictionrequest controller with the given client. It
-// looks at one namespace, or at all if that is "".
+// StartEvictionController starts the evictionrequest controller with the given client, for one
+// namespace, or for all if it is "".
 func (c *Cluster) StartEvictionController(client clientset.Interface, namespace string, now clock.WithTicker) (stop func()) {
 	c.T.Helper()
 	ctx, cancel := context.WithCancel(c.T.Context())
@@ -74,8 +74,8 @@ func (c *Cluster) StartEvictionController(client clientset.Interface, namespace 
 	return c.Run(ctx, cancel, factory, func() { controller.Run(ctx, 4, 4) })
 }
 
-// StartDisruptionController starts the controller that keeps the status of the
-// PodDisruptionBudgets, of one namespace or of all if that is "".
+// StartDisruptionController starts the controller that updates the status of PodDisruptionBudgets,
+// for one namespace, or for all if it is "".
 func (c *Cluster) StartDisruptionController(namespace string) {
 	c.T.Helper()
 	ctx, cancel := context.WithCancel(c.T.Context())

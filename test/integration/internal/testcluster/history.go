@@ -36,7 +36,7 @@ type Kind struct {
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// KindOf makes one of the methods of a client.
+// KindOf returns a Kind for two methods of a client.
 func KindOf[T runtime.Object](list func(context.Context, metav1.ListOptions) (T, error), watch func(context.Context, metav1.ListOptions) (watch.Interface, error)) Kind {
 	return Kind{
 		list:  func(ctx context.Context) (runtime.Object, error) { return list(ctx, metav1.ListOptions{}) },
@@ -44,24 +44,24 @@ func KindOf[T runtime.Object](list func(context.Context, metav1.ListOptions) (T,
 	}
 }
 
-// History is all that has happened to objects of some kinds. One etcd has them all, so that
-// their resourceVersions put what happened in order.
+// History is all changes of the objects of some kinds. They are in one etcd, so that their
+// resourceVersions define the order of the changes.
 type History struct {
 	kinds  []Kind
 	lock   sync.Mutex
 	events []Change
-	// seen are the objects of each kind, by their UID.
+	// seen has the last change of the objects of each kind, by UID.
 	seen []map[string]Change
 }
 
-// Change is an object as it was from that version on; deleted, if it ended then.
+// Change is an object at one version. Deleted is true if it was deleted then.
 type Change struct {
 	Version uint64
 	Deleted bool
 	Object  runtime.Object
 }
 
-// Watch records what happens from now on until the test ends.
+// Watch records all changes until the test ends.
 func (c *Cluster) Watch(kinds ...Kind) *History {
 	c.T.Helper()
 	h := &History{kinds: kinds, seen: make([]map[string]Change, len(kinds))}
@@ -109,7 +109,7 @@ func versionOf(object runtime.Object) (version uint64, uid string) {
 	return version, string(accessor.GetUID())
 }
 
-// CatchUp waits until the history has all that there is now, and returns it in order.
+// CatchUp waits until the history is up to date, and returns it sorted.
 func (h *History) CatchUp(c *Cluster) []Change {
 	c.T.Helper()
 	c.Eventually("the watches to catch up", func(ctx context.Context) (bool, string) {
@@ -126,7 +126,7 @@ func (h *History) CatchUp(c *Cluster) []Change {
 	return slices.Clone(h.events)
 }
 
-// missing names something of a kind that the history does not have yet.
+// missing describes an object of a kind that the history lacks, or "".
 func (h *History) missing(ctx context.Context, kind int) string {
 	list, err := h.kinds[kind].list(ctx)
 	if err != nil {

@@ -18,10 +18,10 @@ package testcluster
 
 import "sync"
 
-// DeathOf says at which write which instance of a controller is killed; 0 is never.
+// DeathOf returns at which write an instance of a controller is killed; 0 is never.
 type DeathOf func(instance int) (cutAt int, when Moment)
 
-// KillFirst lets the first instance be killed at write n, and no other one.
+// KillFirst kills only the first instance, at write n.
 func KillFirst(n int, when Moment) DeathOf {
 	return func(instance int) (int, Moment) {
 		if instance == 0 {
@@ -31,8 +31,8 @@ func KillFirst(n int, when Moment) DeathOf {
 	}
 }
 
-// StartRelay keeps one instance at work: when it is killed, the next takes over. What it
-// returns ends that, and says how many there were.
+// StartRelay keeps one instance running: when it is killed, the next one is started. stop stops the
+// last instance and returns how many there were.
 func (c *Cluster) StartRelay(deathOf DeathOf, start func(life *Lifeline) (stop func())) (stop func() (instances int)) {
 	started := 0
 	startNext := func() (*Lifeline, func()) {

@@ -22,8 +22,8 @@ import (
 	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
 )
 
-// ApplyRequesters is what a requester does: Server-Side Apply of its own entries in the
-// request for a pod. The first one creates the request; without its entry, it leaves.
+// ApplyRequesters applies the entries of a requester to the request for a pod by Server-Side Apply.
+// The first call creates the request. A call without requesters removes the entries.
 func (c *Cluster) ApplyRequesters(pod *v1.Pod, manager string, requesters ...string) {
 	c.T.Helper()
 	target := coordinationapply.EvictionTarget().WithPod(coordinationapply.LocalPodReference().WithName(pod.Name).WithUID(string(pod.UID)))

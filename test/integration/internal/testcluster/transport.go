@@ -24,24 +24,24 @@ import (
 	"sync/atomic"
 )
 
-// RoundTripper is a transport in one function.
+// RoundTripper is a function as a transport.
 type RoundTripper func(*http.Request) (*http.Response, error)
 
 func (f RoundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// IsWrite tells whether the request changes what controllers act upon. Events are not
-// counted: they are sent late and tell people.
+// IsWrite reports whether the request changes objects on which controllers act. Events do not
+// count, because they are sent late and are for users only.
 func IsWrite(request *http.Request) bool {
 	return request.Method != http.MethodGet && !strings.Contains(request.URL.Path, "/events")
 }
 
-// Lifeline is a transport through which controllers can be killed at a chosen write: from
-// there on none of their requests arrives, as when their process was ended by SIGKILL.
-// Nothing that they do on their way out can reach the API server.
+// Lifeline is a transport through which controllers can be killed at a chosen write: from then on,
+// none of their requests reaches the API server, as after SIGKILL. This includes requests that they
+// make while they shut down.
 type Lifeline struct {
-	// cutAt is the write at which it is cut, counted from 1; 0 is never.
+	// cutAt is the write at which the line is cut, counted from 1; 0 is never.
 	cutAt int
-	// moment says on which side of the API server the cut is.
+	// moment is whether the write at the cut reaches the API server.
 	moment Moment
 	// cut is closed when the line is cut.
 	cut chan struct{}
@@ -55,9 +55,9 @@ type Lifeline struct {
 type Moment string
 
 const (
-	// BeforeWrite: the API server never gets the write.
+	// BeforeWrite: the API server does not get the write.
 	BeforeWrite Moment = "before"
-	// AfterWrite: the API server has done the write; its answer is lost.
+	// AfterWrite: the API server has executed the write, but the response is lost.
 	AfterWrite Moment = "after"
 )
 
@@ -95,7 +95,7 @@ func (l *Lifeline) Wrap(next http.RoundTripper) http.RoundTripper {
 // Cut is closed when the line is cut.
 func (l *Lifeline) Cut() <-chan struct{} { return l.cut }
 
-// WasCut tells whether it ever came to the write.
+// WasCut reports whether the line was cut.
 func (l *Lifeline) WasCut() bool {
 	select {
 	case <-l.cut:
@@ -112,7 +112,7 @@ func (l *Lifeline) Writes() int {
 	return l.writes
 }
 
-// count tells whether this write is the one at which the line is to be cut.
+// count reports whether this write is the one at which to cut the line.
 func (l *Lifeline) count() bool {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -120,7 +120,7 @@ func (l *Lifeline) count() bool {
 	return l.writes == l.cutAt
 }
 
-// Sever cuts it now.
+// Sever cuts the line now.
 func (l *Lifeline) Sever() {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -136,16 +136,16 @@ func (l *Lifeline) isDead() bool {
 	return l.dead
 }
 
-// Barrier lets requests fail that match, until it is opened.
+// Barrier fails the requests that match while it is closed.
 type Barrier struct {
 	match  func(*http.Request) bool
 	closed atomic.Bool
 }
 
-// NewBarrier returns a barrier that is open.
+// NewBarrier returns an open barrier.
 func NewBarrier(match func(*http.Request) bool) *Barrier { return &Barrier{match: match} }
 
-// Close lets requests fail from now on, and Open lets them pass again.
+// Close makes matching requests fail, and Open lets them pass again.
 func (b *Barrier) Close() { b.closed.Store(true) }
 func (b *Barrier) Open()  { b.closed.Store(false) }
 

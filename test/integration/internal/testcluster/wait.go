@@ -22,11 +22,11 @@ import (
 	"time"
 )
 
-// PollTimeout is far beyond what any state takes, also on a machine that is busy with other
-// work, so that only a state that never comes runs into it.
+// PollTimeout is much longer than any state takes, even on a busy machine, so that only a state
+// that is never reached times out.
 const PollTimeout = 2 * time.Minute
 
-// Receive returns what comes out of the channel. It fails the test when nothing comes.
+// Receive returns a value from the channel. It fails the test if there is none in time.
 func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
 	select {
@@ -38,8 +38,8 @@ func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	}
 }
 
-// Join waits for all goroutines of the group. It fails the test when one of them does not end,
-// and then returns all the same, since it is also called to clean up.
+// Join waits for all goroutines of the group. If one does not end in time, it fails the test but
+// returns, because it is also called for cleanup.
 func Join(t testing.TB, what string, group *sync.WaitGroup) {
 	t.Helper()
 	ended := make(chan struct{})
