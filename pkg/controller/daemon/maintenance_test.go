@@ -482,14 +482,14 @@ func TestNodeUpdateWakes(t *testing.T) {
 		unaware  bool
 		enqueued bool
 	}{
-		"open, without a pod":                    {enqueued: true},
-		"open, with a pod":                       {pods: 1},
-		"open, skipped by a rollout":             {pods: 1, status: rollout, enqueued: true},
-		"the same, with OnDelete":                {pods: 1, status: rollout, onDelete: true},
-		"the same without maintenances":          {pods: 1, status: rollout, unaware: true},
-		"closed, with a pod":                     {targets: targetsUpTo(1000), pods: 1},
-		"closed, without a pod":                  {targets: targetsUpTo(1000), enqueued: true},
-		"outside the targets, without a rollout": {targets: targetsUpTo(999), pods: 1},
+		"open, without a pod":                      {enqueued: true},
+		"open, with a pod":                         {pods: 1},
+		"open, skipped by a rollout":               {pods: 1, status: rollout, enqueued: true},
+		"the same, with OnDelete":                  {pods: 1, status: rollout, onDelete: true},
+		"the same without maintenances":            {pods: 1, status: rollout, unaware: true},
+		"closed, with a pod":                       {targets: targetsUpTo(1000), pods: 1},
+		"closed, without a pod: no longer desired": {targets: targetsUpTo(1000), enqueued: true},
+		"outside the targets, without a rollout":   {targets: targetsUpTo(999), pods: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

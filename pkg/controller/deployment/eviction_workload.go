@@ -58,8 +58,9 @@ type workload struct {
 	deployment *apps.Deployment
 	now        time.Time
 	sets       []*replicaSet
-	// rolling is true if a rollout is in progress, about to start, or paused. There is no surge
-	// then: the rollout needs the room, and replaces the pods. Extra replicas become part of it.
+	// rolling is true if a rollout is about to start, in progress, or paused halfway. There is no
+	// surge then: the rollout needs the room, and replaces the pods. Extra replicas become part
+	// of it.
 	rolling bool
 	// incomplete is true while the cache of requests is not complete, or lacks writes of a
 	// rollout. Surges can only shrink then.

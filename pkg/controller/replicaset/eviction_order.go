@@ -30,7 +30,7 @@ import (
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// getPodsToDelete returns diff pods to delete, or all pods if there are fewer.
+// getPodsToDelete returns diff pods to delete. There must be at least as many.
 func (rsc *ReplicaSetController) getPodsToDelete(ctx context.Context, rs *apps.ReplicaSet, filteredPods, relatedPods []*v1.Pod, diff int) []*v1.Pod {
 	if rsc.evictions == nil || diff >= len(filteredPods) {
 		return getPodsToDelete(filteredPods, relatedPods, diff)
