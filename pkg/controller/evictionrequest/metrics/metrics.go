@@ -80,9 +80,13 @@ var (
 	interceptorNames = newNames(
 		coordinationv1alpha1.EvictionInterceptorImperative,
 		coordinationv1alpha1.EvictionInterceptorDaemonSet,
+		coordinationv1alpha1.EvictionInterceptorDeployment,
+		coordinationv1alpha1.EvictionInterceptorHorizontalPodAutoscaler,
 		coordinationv1alpha1.EvictionInterceptorKubelet,
+		coordinationv1alpha1.EvictionInterceptorReplicaSet,
+		coordinationv1alpha1.EvictionInterceptorStatefulSet,
 	)
-	requesterNames = newNames()
+	requesterNames = newNames(coordinationv1alpha1.NodeMaintenanceRequester)
 )
 
 var register sync.Once

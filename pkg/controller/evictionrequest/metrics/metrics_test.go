@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/metrics/testutil"
 )
@@ -121,6 +122,29 @@ func TestNamesAreBounded(t *testing.T) {
 	} {
 		if got := n.bounded(name); got != want {
 			t.Errorf("%s became %q, want %q", name, got, want)
+		}
+	}
+}
+
+// However many names users choose, the metrics still tell the controllers of the project apart.
+func TestOwnNamesAreNeverOther(t *testing.T) {
+	for label, limit := range map[string]struct {
+		names *names
+		own   []string
+	}{
+		"interceptor": {interceptorNames, []string{
+			coordinationv1alpha1.EvictionInterceptorImperative, coordinationv1alpha1.EvictionInterceptorDaemonSet,
+			coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorHorizontalPodAutoscaler,
+			coordinationv1alpha1.EvictionInterceptorKubelet, coordinationv1alpha1.EvictionInterceptorReplicaSet,
+			coordinationv1alpha1.EvictionInterceptorStatefulSet,
+		}},
+		"requester": {requesterNames, []string{coordinationv1alpha1.NodeMaintenanceRequester}},
+	} {
+		full := &names{known: limit.names.known.Clone()}
+		for _, name := range limit.own {
+			if got := full.bounded(name); got != name {
+				t.Errorf("%s %s became %q", label, name, got)
+			}
 		}
 	}
 }
