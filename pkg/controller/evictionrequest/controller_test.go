@@ -281,7 +281,7 @@ func (w *fakeCluster) outcome() outcome {
 // storedEntries counts the entries that are kept in memory.
 func (f *fixture) storedEntries() int {
 	i := f.imperative
-	return f.seen.uids.Len() + len(i.evicted.times) + len(i.retryAfter.times) + i.changed.uids.Len() +
+	return f.seen.uids.Len() + len(i.evicted.times) + len(i.retryAfter.times) + i.changed.uids.Len() + i.unanswered.uids.Len() +
 		len(i.waiting.queues) + len(i.waiting.budgets) + len(i.waiting.taken) + len(f.outages.refused)
 }
 

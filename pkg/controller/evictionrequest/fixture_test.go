@@ -64,6 +64,8 @@ type fixture struct {
 	evicted       []*v1.Pod
 	preconditions []*metav1.Preconditions
 	evictErr      error
+	// livePods reads pods from the API server.
+	livePods podGetter
 }
 
 // newFixture returns a fixture whose API server and caches contain the objects.
@@ -96,6 +98,11 @@ func newFixtureFor(t testing.TB, client *fake.Clientset, clock *testingclock.Fak
 	}
 	controller.writer.recorder = f
 	f.Controller = controller
+	// By default the caches are up to date.
+	f.livePods = controller.imperative.pods
+	controller.imperative.pods = func(_ context.Context, namespace, name string) (*v1.Pod, error) {
+		return controller.podLister.Pods(namespace).Get(name)
+	}
 	// The real queues run in the background and would hide the calls.
 	controller.queue.ShutDown()
 	controller.imperative.queue.ShutDown()

@@ -85,7 +85,9 @@ type imperativeInterceptor struct {
 	podLister     corelisters.PodLister
 	budgetLister  policylisters.PodDisruptionBudgetLister
 
-	evict   podeviction.Evictor
+	evict podeviction.Evictor
+	// pods reads the current state of a pod that may have been evicted without a response.
+	pods    podGetter
 	writer  *requestWriter
 	waiting *budgetQueues
 	// evicted holds the times until which pods are skipped after a successful eviction: the cache
@@ -96,6 +98,8 @@ type imperativeInterceptor struct {
 	retryAfter *podTimes
 	// changed holds the pods that have changed since the last attempt.
 	changed *podSet
+	// unanswered holds the pods that the last attempt may have evicted without a response.
+	unanswered *podSet
 
 	queue workqueue.TypedDelayingInterface[evictionItem]
 	// limitWorkers sets how many workers of the queue the namespaces share.
@@ -323,6 +327,9 @@ func (i *imperativeInterceptor) evictNext(ctx context.Context, now time.Time, ke
 // evictPod makes one attempt. Only a refusal is recorded in the status: after a success, the
 // deletion of the pod ends the request.
 func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error {
+	if leaving, err := i.isLeaving(ctx, e); leaving || err != nil {
+		return err
+	}
 	i.changed.remove(e.pod.UID)
 	err := i.evict(ctx, e.pod, evictionPreconditions(e.pod, e.budgets))
 	// The call may have taken seconds. The recorded time is the time of the response.
@@ -339,6 +346,9 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 		i.retryAfter.set(e.pod.UID, now.Add(delay))
 	}
 	if outcome == podeviction.Retry {
+		if podeviction.MayHaveEvicted(err) {
+			i.unanswered.add(e.pod.UID)
+		}
 		return i.retry(ctx, now, e, err, contended)
 	}
 	i.backoff.Forget(e.key())
@@ -356,6 +366,27 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 		recordRefusal(now, status, coordinationv1alpha1.EvictionRequestReasonEvictionRefused, detail)
 	}
 	return i.writer.setStatus(ctx, e.request, status)
+}
+
+// isLeaving reports whether the last attempt, which had no response, has evicted the pod. The cache
+// does not show that while the watch is interrupted by the same failure, and the API server accepts
+// the eviction of a pod that terminates.
+func (i *imperativeInterceptor) isLeaving(ctx context.Context, e *eviction) (bool, error) {
+	if !i.unanswered.has(e.pod.UID) {
+		return false, nil
+	}
+	pod, err := i.pods(ctx, e.pod.Namespace, e.pod.Name)
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && pod.UID != e.pod.UID:
+		return true, nil // The event of the pod brings the next step.
+	case err != nil:
+		return false, fmt.Errorf("reading pod %s after an eviction without a response: %w", e.pod.Name, err)
+	case pod.DeletionTimestamp != nil:
+		i.skip(i.clock.Now(), e)
+		return true, nil
+	}
+	i.unanswered.remove(e.pod.UID)
+	return false, nil
 }
 
 // retry schedules the next attempt after a response that says nothing about the pod: after the
@@ -403,8 +434,7 @@ func evictionPreconditions(pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget)
 	return preconditions
 }
 
-// rememberEvicted prevents that the pod is evicted again before the cache shows that it terminates.
-// If the request was deleted during the call, no event removes the entry, so it is removed here.
+// rememberEvicted records a successful eviction, which the caches do not show yet.
 func (i *imperativeInterceptor) rememberEvicted(now time.Time, e *eviction) {
 	if budget := e.budget(); budget != nil && podutil.IsPodReady(e.pod) {
 		key, version := keyOf(budget), budget.ResourceVersion
@@ -413,6 +443,12 @@ func (i *imperativeInterceptor) rememberEvicted(now time.Time, e *eviction) {
 			i.waiting.pause(key, now.Add(contentionPause), version)
 		}
 	}
+	i.skip(now, e)
+}
+
+// skip prevents that the pod is evicted again before the cache shows that it terminates. If the
+// request was deleted during the call, no event removes the entry, so it is removed here.
+func (i *imperativeInterceptor) skip(now time.Time, e *eviction) {
 	i.evicted.set(e.pod.UID, now.Add(safetyInterval))
 	if _, err := i.requestLister.EvictionRequests(e.request.Namespace).Get(e.request.Name); apierrors.IsNotFound(err) {
 		i.evicted.remove(e.pod.UID)
@@ -426,5 +462,6 @@ func (i *imperativeInterceptor) forget(key types.NamespacedName) {
 	i.evicted.remove(uid)
 	i.retryAfter.remove(uid)
 	i.changed.remove(uid)
+	i.unanswered.remove(uid)
 	i.backoff.Forget(key)
 }

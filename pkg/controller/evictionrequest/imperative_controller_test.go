@@ -35,6 +35,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/utils/ptr"
 )
 
 var podResource = schema.GroupResource{Resource: "pods"}
@@ -255,6 +256,83 @@ func TestEvictPodOnce(t *testing.T) {
 	if len(f.evicted) != 2 {
 		t.Errorf("tried %d evictions of a pod that does not terminate, want 2", len(f.evicted))
 	}
+}
+
+// An API server that fails after it has evicted a pod does not respond, and interrupts the watch as
+// well: the pod is read before another attempt. An error response shows that it was not evicted.
+func TestPodIsReadAfterAnUnansweredEviction(t *testing.T) {
+	terminating := newPod()
+	terminating.DeletionTimestamp = ptr.To(metav1.NewTime(start))
+	for name, test := range map[string]struct {
+		err   error
+		pod   *v1.Pod
+		again bool
+		read  bool
+	}{
+		"terminating":        {err: errUnreachable, pod: terminating, read: true},
+		"gone":               {err: errUnreachable, read: true},
+		"replaced":           {err: errUnreachable, pod: newPod(podUIDIs("successor")), read: true},
+		"still running":      {err: errUnreachable, pod: newPod(), again: true, read: true},
+		"API server timeout": {err: apierrors.NewTimeoutError("slow", 1), pod: terminating, read: true},
+		"storage timeout":    {err: apierrors.NewServerTimeout(podResource, "create", 1), pod: terminating, read: true},
+		"API server starts":  {err: apierrors.NewServiceUnavailable("starting"), pod: terminating, again: true},
+		"precondition":       {err: apierrors.NewConflict(podResource, "pod", errUnreachable), pod: terminating, again: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, newRequest(imperativeActive()), newPod())
+			var reads int
+			f.imperative.pods = func(context.Context, string, string) (*v1.Pod, error) {
+				reads++
+				if test.pod == nil {
+					return nil, apierrors.NewNotFound(podResource, "pod")
+				}
+				return test.pod, nil
+			}
+			f.evictErr = test.err
+			f.syncEviction(t, requestKeyOfPod)
+			f.evictErr = nil
+			f.clock.Step(maxRetryAfter)
+			f.syncEviction(t, requestKeyOfPod)
+			if test.pod == terminating {
+				f.syncEviction(t, requestKeyOfPod) // It is not read again either.
+			}
+			if want := 1 + count(test.again); len(f.evicted) != want || reads != count(test.read) {
+				t.Errorf("tried %d evictions and read the pod %d times, want %d and %d", len(f.evicted), reads, want, count(test.read))
+			}
+		})
+	}
+}
+
+// While it cannot be read whether the pod was evicted, it is not evicted again.
+func TestUnreadablePodIsNotEvictedAgain(t *testing.T) {
+	f := newFixture(t, newRequest(imperativeActive()), newPod())
+	f.evictErr = errUnreachable
+	f.syncEviction(t, requestKeyOfPod)
+	f.evictErr = nil
+	f.imperative.pods = func(context.Context, string, string) (*v1.Pod, error) { return nil, errUnreachable }
+	f.clock.Step(maxRetryAfter)
+	f.syncEviction(t, requestKeyOfPod)
+	if len(f.evicted) != 1 {
+		t.Errorf("tried %d evictions of a pod that may be terminating, want 1", len(f.evicted))
+	}
+	f.imperative.pods = f.livePods
+	f.clock.Step(maxRetryAfter)
+	f.syncEviction(t, requestKeyOfPod)
+	if len(f.evicted) != 2 || f.imperative.unanswered.has(podUID) {
+		t.Errorf("tried %d evictions, want 2", len(f.evicted))
+	}
+	f.imperative.unanswered.add(podUID)
+	f.imperative.forget(requestKeyOfPod)
+	if f.imperative.unanswered.has(podUID) {
+		t.Error("the pod is stored after the end of its request")
+	}
+}
+
+func count(happens bool) int {
+	if happens {
+		return 1
+	}
+	return 0
 }
 
 // A success is stored by UID: the successor is another pod.

@@ -124,6 +124,13 @@ func Classify(err error, budgets []*policyv1.PodDisruptionBudget) (Outcome, stri
 	return Refused, err.Error()
 }
 
+// MayHaveEvicted reports whether an attempt that failed may have evicted the pod nevertheless: there
+// was no response, or the API server did not wait for the result.
+func MayHaveEvicted(err error) bool {
+	var status apierrors.APIStatus
+	return err != nil && (!errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err))
+}
+
 // isPodNotFound reports whether the pod does not exist. The subresource also returns NotFound if
 // the budget of the pod is deleted during the call, and a proxy may return it for other reasons.
 func isPodNotFound(err error) bool {
