@@ -74,7 +74,7 @@ main() {
     return
   fi
   echo '==> linting (up to 7 minutes on two cores the first time)'
-  mapfile -t packages < <(directories cmd pkg plugin staging test hack/availability hack/bench hack/chaos hack/controlplane hack/demo \
+  mapfile -t packages < <(directories cmd pkg plugin staging test hack/auditlog hack/availability hack/bench hack/chaos hack/controlplane hack/demo \
     hack/drain hack/localcluster hack/surge hack/upgrade)
   GOWORK='' lint "${TREE}" "${packages[@]}" || failed=1
   mapfile -t packages < <(directories hack/tree hack/cluster)
