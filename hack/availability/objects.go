@@ -48,9 +48,9 @@ type Record struct {
 
 // App counts the pods with one value of the label app.
 type App struct {
-	// Active are the pods that a controller counts: not on their way out, not finished.
+	// Active are the pods that a controller counts: not terminating, not finished.
 	Active Series
-	// Existing are these and those that are on their way out.
+	// Existing are these and those that terminate.
 	Existing Series
 	// Ready are the active ones that are ready: those that a PodDisruptionBudget counts.
 	Ready Series
@@ -59,22 +59,20 @@ type App struct {
 // Pod is one pod, and when it left.
 type Pod struct {
 	Name, App, Node string
-	// Terminating is when it was told to go, Gone is when it was gone. Both are nil until
-	// then.
+	// Terminating is when its deletion began, Gone is when it was gone. Both are nil until then.
 	Terminating, Gone *Moment
 
 	active, ready bool
 }
 
-// Condition is one state of a condition of a Deployment. A condition that is not there has
-// the status "".
+// Condition is one state of a condition of a Deployment. A missing condition has the status "".
 type Condition struct {
 	Moment
 	Status          v1.ConditionStatus
 	Reason, Message string
 }
 
-// sliceState is what one EndpointSlice says.
+// sliceState is what counts of an EndpointSlice.
 type sliceState struct {
 	service string
 	ready   int
@@ -90,8 +88,8 @@ func newRecord() *Record {
 	}
 }
 
-// observeSlice notes the ready endpoints of the Service of an EndpointSlice. An endpoint
-// that says nothing is ready, and one that is on its way out is not.
+// observeSlice records the ready endpoints of the Service of an EndpointSlice. An endpoint without
+// the condition is ready, and one that terminates is not.
 func (r *Record) observeSlice(slice *discoveryv1.EndpointSlice, deleted bool, moment Moment) {
 	state := sliceState{service: slice.Labels[discoveryv1.LabelServiceName]}
 	for _, endpoint := range slice.Endpoints {
@@ -113,7 +111,7 @@ func (r *Record) observeSlice(slice *discoveryv1.EndpointSlice, deleted bool, mo
 	r.ReadyEndpoints[state.service] = r.ReadyEndpoints[state.service].add(ready, moment)
 }
 
-// observePod notes what has become of a pod, and how many there are of its app.
+// observePod records the state of a pod, and how many there are of its app.
 func (r *Record) observePod(pod *v1.Pod, deleted bool, moment Moment) {
 	state := r.Pods[pod.UID]
 	if state == nil {
@@ -157,7 +155,7 @@ func (r *Record) count(name string, moment Moment) {
 	app.Ready = app.Ready.add(ready, moment)
 }
 
-// observeDeployment notes the conditions of a Deployment that have changed.
+// observeDeployment records the conditions of a Deployment that have changed.
 func (r *Record) observeDeployment(deployment *appsv1.Deployment, deleted bool, moment Moment) {
 	conditions := r.Conditions[deployment.Name]
 	if conditions == nil {

@@ -24,6 +24,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -44,9 +45,9 @@ import (
 )
 
 const (
-	// catchUpInterval is how often it is looked whether everything has arrived.
+	// catchUpInterval is the pause between two checks whether all events have arrived.
 	catchUpInterval = 20 * time.Millisecond
-	// catchUpTimeout is how long that may take, on a machine that is slow.
+	// catchUpTimeout is how long that may take, on a slow machine.
 	catchUpTimeout = 30 * time.Second
 )
 
@@ -56,7 +57,7 @@ type Recorder struct {
 	cancel  context.CancelFunc
 	ended   sync.WaitGroup
 
-	// lock is held by whoever uses the record.
+	// lock guards the record.
 	lock   sync.Mutex
 	record *Record
 }
@@ -67,15 +68,14 @@ type stream struct {
 	client   *cache.ListWatch
 	observe  func(object runtime.Object, deleted bool, moment Moment)
 
-	// versions are those of the objects that are there, last is the one of the last event.
+	// versions are those of the objects that exist, last is the one of the last event.
 	versions map[types.UID]string
 	last     string
-	// err is why it ended, unless it was told to.
+	// err is why the watch ended by itself.
 	err error
 }
 
-// Start returns when what is there has been noted, and everything that happens from now on
-// will be.
+// Start records what exists, and every change from then on.
 func Start(ctx context.Context, client kubernetes.Interface, namespace string) (*Recorder, error) {
 	r := &Recorder{record: newRecord()}
 	r.streams = []*stream{
@@ -102,7 +102,7 @@ func Start(ctx context.Context, client kubernetes.Interface, namespace string) (
 	return r, nil
 }
 
-// Stop returns what was observed, up to now. It fails if something may be missing.
+// Stop returns what was recorded up to now. It fails if a change may be missing.
 func (r *Recorder) Stop(ctx context.Context) (*Record, error) {
 	err := r.catchUp(ctx)
 	r.cancel()
@@ -110,24 +110,38 @@ func (r *Recorder) Stop(ctx context.Context) (*Record, error) {
 	return r.record, err
 }
 
-// catchUp returns when everything has arrived that had happened before.
+// catchUp returns when the watches have reported the state that a list returns.
 func (r *Recorder) catchUp(ctx context.Context) error {
 	for _, s := range r.streams {
-		list, err := s.list(ctx)
-		if err != nil {
-			return err
-		}
-		err = wait.PollUntilContextTimeout(ctx, catchUpInterval, catchUpTimeout, true, func(context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(ctx, catchUpInterval, catchUpTimeout, true, func(ctx context.Context) (bool, error) {
+			list, err := s.list(ctx)
+			if err != nil {
+				return false, err
+			}
+			listed, err := versionsOf(list)
 			r.lock.Lock()
 			defer r.lock.Unlock()
-			behind, err := s.behind(list)
-			return !behind, errors.Join(err, s.err)
+			return maps.Equal(s.versions, listed), errors.Join(err, s.err)
 		})
 		if err != nil {
 			return fmt.Errorf("waiting until all events of %s have arrived: %w", s.resource, err)
 		}
 	}
 	return nil
+}
+
+// versionsOf returns the resource version of each object of a list.
+func versionsOf(list runtime.Object) (map[types.UID]string, error) {
+	versions := map[types.UID]string{}
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		object, err := meta.Accessor(item)
+		if err != nil {
+			return err
+		}
+		versions[object.GetUID()] = object.GetResourceVersion()
+		return nil
+	})
+	return versions, err
 }
 
 // lister is a client for one resource.
@@ -140,7 +154,6 @@ func newStream[L runtime.Object](resource string, client lister[L], observe func
 	return &stream{
 		resource: resource,
 		observe:  observe,
-		versions: map[types.UID]string{},
 		client: &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 				return client.List(ctx, options)
@@ -158,7 +171,7 @@ func (s *stream) list(ctx context.Context) (runtime.Object, error) {
 	return list, nil
 }
 
-// begin notes what is there, and starts the watch for what comes.
+// begin records what exists, and starts the watch of its changes.
 func (s *stream) begin(ctx context.Context) (*watchtools.RetryWatcher, error) {
 	list, err := s.list(ctx)
 	if err != nil {
@@ -169,15 +182,12 @@ func (s *stream) begin(ctx context.Context) (*watchtools.RetryWatcher, error) {
 		return nil, fmt.Errorf("reading the resource version of %s: %w", s.resource, err)
 	}
 	moment := Moment{At: time.Now(), ResourceVersion: version}
-	err = meta.EachListItem(list, func(item runtime.Object) error {
-		object, err := meta.Accessor(item)
-		if err != nil {
-			return err
-		}
-		s.versions[object.GetUID()] = object.GetResourceVersion()
-		s.observe(item, false, moment)
-		return nil
-	})
+	if s.versions, err = versionsOf(list); err == nil {
+		err = meta.EachListItem(list, func(item runtime.Object) error {
+			s.observe(item, false, moment)
+			return nil
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the list of %s: %w", s.resource, err)
 	}
@@ -189,8 +199,8 @@ func (s *stream) begin(ctx context.Context) (*watchtools.RetryWatcher, error) {
 	return watcher, nil
 }
 
-// follow notes what happens. A connection that breaks is taken up again where it broke; if
-// events are lost for good, the stream ends with an error.
+// follow records the changes. A watch that breaks continues where it broke; if events are lost, the
+// stream ends with an error.
 func (r *Recorder) follow(ctx context.Context, s *stream, watcher *watchtools.RetryWatcher) {
 	defer watcher.Stop()
 	for event := range watcher.ResultChan() {
@@ -210,7 +220,7 @@ func (r *Recorder) follow(ctx context.Context, s *stream, watcher *watchtools.Re
 	}
 }
 
-// note notes one event, which must be later than the one before it.
+// note records one event, which must be later than the one before it.
 func (s *stream) note(event watch.Event, now time.Time) error {
 	switch event.Type {
 	case watch.Added, watch.Modified, watch.Deleted:
@@ -240,43 +250,4 @@ func (s *stream) note(event watch.Event, now time.Time) error {
 	}
 	s.observe(event.Object, deleted, Moment{At: now, ResourceVersion: version})
 	return nil
-}
-
-// behind tells whether the list has something that the watch has not told yet.
-func (s *stream) behind(list runtime.Object) (bool, error) {
-	listed := map[types.UID]bool{}
-	behind := false
-	err := meta.EachListItem(list, func(item runtime.Object) error {
-		object, err := meta.Accessor(item)
-		if err != nil {
-			return err
-		}
-		listed[object.GetUID()] = true
-		known, found := s.versions[object.GetUID()]
-		if !found {
-			// It may have been seen, and be gone since.
-			order, err := resourceversion.CompareResourceVersion(s.last, object.GetResourceVersion())
-			behind = behind || order <= 0
-			return err
-		}
-		order, err := resourceversion.CompareResourceVersion(known, object.GetResourceVersion())
-		behind = behind || order < 0
-		return err
-	})
-	if err != nil {
-		return false, fmt.Errorf("reading the list of %s: %w", s.resource, err)
-	}
-	version, err := meta.NewAccessor().ResourceVersion(list)
-	if err != nil {
-		return false, fmt.Errorf("reading the resource version of %s: %w", s.resource, err)
-	}
-	for uid, known := range s.versions {
-		order, err := resourceversion.CompareResourceVersion(known, version)
-		if err != nil {
-			return false, fmt.Errorf("reading the resource versions of %s: %w", s.resource, err)
-		}
-		// What is not listed, and no younger than the list, is gone.
-		behind = behind || !listed[uid] && order <= 0
-	}
-	return behind, nil
 }

@@ -17,6 +17,8 @@ limitations under the License.
 package availability
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -24,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 )
 
 func atVersion(name, version string) *v1.Pod {
@@ -34,81 +37,89 @@ func event(eventType watch.EventType, name, version string) watch.Event {
 	return watch.Event{Type: eventType, Object: atVersion(name, version)}
 }
 
-// newTestStream returns a stream that begins with pod a at version 5, and a counter of what
-// it has told.
+// newTestStream returns a stream that begins with pod a at version 5, and the number of events that
+// it observed.
 func newTestStream() (*stream, *int) {
-	told := 0
+	observed := 0
 	return &stream{
 		resource: "pods",
 		versions: map[types.UID]string{"a": "5"},
 		last:     "6",
-		observe:  func(runtime.Object, bool, Moment) { told++ },
-	}, &told
+		observe:  func(runtime.Object, bool, Moment) { observed++ },
+	}, &observed
 }
 
 func TestNote(t *testing.T) {
 	tests := []struct {
-		name     string
-		events   []watch.Event
-		wantTold int
-		wantErr  bool
+		name         string
+		events       []watch.Event
+		wantObserved int
+		wantErr      bool
 	}{
 		{
-			name:     "in order",
-			events:   []watch.Event{event(watch.Added, "b", "7"), event(watch.Modified, "a", "9"), event(watch.Deleted, "b", "10")},
-			wantTold: 3,
+			name:         "in order",
+			events:       []watch.Event{event(watch.Added, "b", "7"), event(watch.Modified, "a", "9"), event(watch.Deleted, "b", "10")},
+			wantObserved: 3,
 		},
-		{name: "a bookmark", events: []watch.Event{event(watch.Bookmark, "", "20"), event(watch.Modified, "a", "9")}, wantTold: 1},
-		{name: "the same twice", events: []watch.Event{event(watch.Added, "b", "7"), event(watch.Modified, "b", "7")}, wantTold: 1, wantErr: true},
+		{name: "a bookmark", events: []watch.Event{event(watch.Bookmark, "", "20"), event(watch.Modified, "a", "9")}, wantObserved: 1},
+		{name: "the same twice", events: []watch.Event{event(watch.Added, "b", "7"), event(watch.Modified, "b", "7")}, wantObserved: 1, wantErr: true},
 		{name: "older than the list", events: []watch.Event{event(watch.Modified, "a", "6")}, wantErr: true},
-		{name: "shorter, but later", events: []watch.Event{event(watch.Added, "b", "9"), event(watch.Added, "c", "10")}, wantTold: 2},
+		{name: "shorter, but later", events: []watch.Event{event(watch.Added, "b", "9"), event(watch.Added, "c", "10")}, wantObserved: 2},
 		{name: "no resource version", events: []watch.Event{event(watch.Added, "b", "")}, wantErr: true},
 		{name: "events are lost", events: []watch.Event{{Type: watch.Error, Object: &metav1.Status{Code: 410}}}, wantErr: true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s, told := newTestStream()
+			s, observed := newTestStream()
 			var err error
 			for _, event := range test.events {
 				if err = s.note(event, second(1)); err != nil {
 					break
 				}
 			}
-			if (err != nil) != test.wantErr || *told != test.wantTold {
-				t.Errorf("told %d times, want %d; error %v, want one: %t", *told, test.wantTold, err, test.wantErr)
+			if (err != nil) != test.wantErr || *observed != test.wantObserved {
+				t.Errorf("observed %d times, want %d; error %v, want one: %t", *observed, test.wantObserved, err, test.wantErr)
 			}
 		})
 	}
 }
 
-func TestBehind(t *testing.T) {
-	list := func(version string, pods ...*v1.Pod) *v1.PodList {
-		l := &v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}}
+func TestCatchUp(t *testing.T) {
+	list := func(pods ...*v1.Pod) *v1.PodList {
+		l := &v1.PodList{}
 		for _, pod := range pods {
 			l.Items = append(l.Items, *pod)
 		}
 		return l
 	}
+	a5, b8 := atVersion("a", "5"), atVersion("b", "8")
 	tests := []struct {
 		name   string
 		events []watch.Event
-		list   *v1.PodList
-		want   bool
+		// lists are what the API server has, one after the other. The last one stays.
+		lists []*v1.PodList
+		err   error
+		want  bool
 	}{
-		{name: "nothing has happened", list: list("12", atVersion("a", "5"))},
-		{name: "a change is missing", list: list("12", atVersion("a", "8")), want: true},
-		{name: "the change is there", events: []watch.Event{event(watch.Modified, "a", "8")}, list: list("12", atVersion("a", "8"))},
-		{name: "a later change too", events: []watch.Event{event(watch.Modified, "a", "8"), event(watch.Modified, "a", "13")}, list: list("12", atVersion("a", "8"))},
-		{name: "a new one is missing", list: list("12", atVersion("a", "5"), atVersion("b", "8")), want: true},
-		{name: "the new one is there", events: []watch.Event{event(watch.Added, "b", "8")}, list: list("12", atVersion("a", "5"), atVersion("b", "8"))},
+		{name: "nothing has happened", lists: []*v1.PodList{list(a5)}, want: true},
+		{name: "a change is missing", lists: []*v1.PodList{list(atVersion("a", "8"))}},
+		{name: "the change is there", events: []watch.Event{event(watch.Modified, "a", "8")}, lists: []*v1.PodList{list(atVersion("a", "8"))}, want: true},
+		{
+			name:   "a later change too",
+			events: []watch.Event{event(watch.Modified, "a", "8"), event(watch.Modified, "a", "13")},
+			lists:  []*v1.PodList{list(atVersion("a", "8")), list(atVersion("a", "13"))}, want: true,
+		},
+		{name: "a new one is missing", lists: []*v1.PodList{list(a5, b8)}},
+		{name: "the new one is there", events: []watch.Event{event(watch.Added, "b", "8")}, lists: []*v1.PodList{list(a5, b8)}, want: true},
 		{
 			name:   "the new one is gone again",
 			events: []watch.Event{event(watch.Added, "b", "8"), event(watch.Deleted, "b", "13")},
-			list:   list("12", atVersion("a", "5"), atVersion("b", "8")),
+			lists:  []*v1.PodList{list(a5, b8), list(a5)}, want: true,
 		},
-		{name: "a removal is missing", list: list("12"), want: true},
-		{name: "the removal is there", events: []watch.Event{event(watch.Deleted, "a", "12")}, list: list("12")},
-		{name: "one that came after the list", events: []watch.Event{event(watch.Added, "b", "13")}, list: list("12", atVersion("a", "5"))},
+		{name: "a removal is missing", lists: []*v1.PodList{list()}},
+		{name: "the removal is there", events: []watch.Event{event(watch.Deleted, "a", "12")}, lists: []*v1.PodList{list()}, want: true},
+		{name: "one that came after the list", events: []watch.Event{event(watch.Added, "b", "8")}, lists: []*v1.PodList{list(a5), list(a5, b8)}, want: true},
+		{name: "the watch has ended", lists: []*v1.PodList{list(a5)}, err: errors.New("ended")},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -118,9 +129,16 @@ func TestBehind(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := s.behind(test.list)
-			if err != nil || got != test.want {
-				t.Errorf("got %t, %v, want %t", got, err, test.want)
+			s.err = test.err
+			s.client = &cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+				next := test.lists[0]
+				test.lists = test.lists[min(1, len(test.lists)-1):]
+				return next, nil
+			}}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*catchUpInterval)
+			defer cancel()
+			if err := (&Recorder{streams: []*stream{s}}).catchUp(ctx); (err == nil) != test.want {
+				t.Errorf("got error %v, want none: %t", err, test.want)
 			}
 		})
 	}

@@ -37,7 +37,7 @@ type Point struct {
 // is zero: what was never seen was not there.
 type Series []Point
 
-// add notes a number, unless it is the last one.
+// add appends a number, unless it is the last one.
 func (s Series) add(value int, moment Moment) Series {
 	if len(s) > 0 && s[len(s)-1].Value == value || len(s) == 0 && value == 0 {
 		return s
