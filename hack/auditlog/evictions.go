@@ -20,7 +20,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"time"
 
@@ -90,9 +89,9 @@ func (e *Evictions) addAnswered(event *auditv1.Event) error {
 	return nil
 }
 
-// isAccepted reads the body too: the subresource reports some failures with a 201.
+// isAccepted reads the body: the subresource reports some failures with a 201.
 func isAccepted(event *auditv1.Event) bool {
-	if event.ResponseStatus == nil || event.ResponseStatus.Code != http.StatusCreated || event.ResponseObject == nil {
+	if event.ResponseObject == nil {
 		return false
 	}
 	var status metav1.Status
