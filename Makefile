@@ -50,6 +50,13 @@ mkdir -p _output/bin; flags=$$(hack/version.sh); bin=$$PWD/_output/bin/; \
 CGO_ENABLED=0 GOWORK= go build -C _output/kubernetes $(BUILD_FLAGS) -ldflags "$(STRIP) $$flags" -o "$$bin" $(1)
 endef
 
+# $(call test-system,<test>,<timeout>): a test of whole control planes, which finds the
+# programs in _output. Never from the cache: the programs are no part of the cached key.
+define test-system
+SYSTEM_TEST_OUTPUT=$$PWD/_output CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -count 1 \
+	-timeout $(2) -v -run '^$(1)$$' ./test/system
+endef
+
 # $(call build-tool,<module>,<package>): a program that a tool module pins.
 # touch, because go build leaves a file alone that has the right content.
 define build-tool
@@ -115,27 +122,23 @@ test-simulation: tree ## all simulations, with random seeds: SEEDS=10000 WHAT=k8
 
 .PHONY: test-upgrade
 test-upgrade: control-plane base _output/bin/etcd ## the pristine base and the fork in turn on one etcd, step by step as in KEP-4563
-	@$(call build-in-tree,./hack/upgrade)
 	@echo '==> upgrade, rollback, upgrade (about a minute)'
-	@_output/bin/upgrade
+	@$(call test-system,TestUpgrade,10m)
 
 .PHONY: test-drain
 test-drain: control-plane base _output/bin/etcd ## kubectl drain, cordon and uncordon against those of the pristine base, on its API server and on ours
-	@$(call build-in-tree,./hack/drain)
 	@echo '==> drain, cordon, uncordon (about 30 seconds)'
-	@_output/bin/drain
+	@$(call test-system,TestDrain,10m)
 
 .PHONY: test-surge
 test-surge: control-plane local-cluster-tools base ## drain a node with ten single-replica Deployments: not a moment without an endpoint, against kubectl drain of the base
-	@$(call build-in-tree,./hack/surge)
 	@echo '==> surge (about 80 seconds)'
-	@_output/bin/surge
+	@$(call test-system,TestSurge,15m)
 
 .PHONY: test-chaos
-test-chaos: control-plane _output/bin/etcd ## kill kube-apiserver and kube-controller-manager again and again during 200 evictions
-	@$(call build-in-tree,./hack/chaos)
+test-chaos: control-plane _output/bin/etcd ## kill kube-apiserver and kube-controller-manager again and again during 200 evictions: SEED=...
 	@echo '==> chaos (about 90 seconds)'
-	@_output/bin/chaos
+	@CHAOS_SEED='$(SEED)' $(call test-system,TestChaos,8m)
 
 .PHONY: bench
 bench: control-plane local-cluster-tools base ## evictions and drains against kubectl drain of the base, 5,000 nodes, the surge of Deployments, and the targets, about 30 minutes: PARTS=evictions,idle,drain,scale,surge PODS=500 RUNS=5 DRAIN_PODS=100 IDLE=1000 SCALE_NODES=5000 SURGE=200 SURGE_REPLICAS=1000

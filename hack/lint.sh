@@ -74,8 +74,8 @@ main() {
     return
   fi
   echo '==> linting (up to 7 minutes on two cores the first time)'
-  mapfile -t packages < <(directories cmd pkg plugin staging test hack/auditlog hack/availability hack/bench hack/chaos hack/controlplane hack/demo \
-    hack/drain hack/localcluster hack/surge hack/upgrade)
+  mapfile -t packages < <(directories cmd pkg plugin staging test hack/auditlog hack/availability hack/bench hack/controlplane hack/demo \
+    hack/localcluster)
   GOWORK='' lint "${TREE}" "${packages[@]}" || failed=1
   mapfile -t packages < <(directories hack/tree hack/cluster)
   GOWORK=off lint "${ROOT}" "${packages[@]}" || failed=1

@@ -14,22 +14,40 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package system
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/hack/availability"
+	"k8s.io/kubernetes/pkg/controller/deployment"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+	"k8s.io/kubernetes/test/utils/ktesting"
 )
 
-// check is something that must hold of a drain. It returns what is not so.
+// surging is the condition of a Deployment while it replaces pods that have to go.
+const surging = deployment.DeploymentEvictionInProgress
+
+// maxPods is what the strategy allows, which is the default: 25 percent of 1, rounded up, may be
+// surplus.
+const maxPods = 2
+
+// check is something that must hold of a drain. It returns what is wrong.
 type check struct {
 	what     string
-	problems func(r *result) []string
+	problems func(r *drainResult) []string
+}
+
+func (c check) run(tCtx ktesting.TContext, r *drainResult) {
+	tCtx.Helper()
+	tCtx.Run(c.what, func(tCtx ktesting.TContext) {
+		for _, problem := range c.problems(r) {
+			tCtx.Error(problem)
+		}
+	})
 }
 
 // ourChecks are those of the drain by a NodeMaintenance.
@@ -40,61 +58,29 @@ func ourChecks() []check {
 		{fmt.Sprintf("no Deployment had more than %d pods", maxPods), tooMany},
 		{fmt.Sprintf("the StatefulSet always had %d ready pods or more", statefulSetBudget), belowBudget},
 		{"all pods have left the node", stillThere},
-		{"the DaemonSet's pod has left last", daemonSetNotLast},
+		{"the pod of the DaemonSet has left last", daemonSetNotLast},
 		{"every Deployment surged, and said so while it did", notSurged},
 		{"no condition Available or Progressing has changed", flipped},
 		{"no Deployment or ReplicaSet is left scaled up", leftScaledUp},
 		{"no Deployment was rolled out", rolledOut},
-		{"the DaemonSet is back after the maintenance", notBack},
 	}
 }
 
-// judge tells what holds, and fails if anything does not.
-func judge(out io.Writer, ours, base *result) error {
-	checks := ourChecks()
-	failed := tell(out, ours, checks)
-	total := len(checks)
-	if base != nil {
-		// Without this, nothing would say that a gap is seen where there is one.
-		measured := []check{{"kubectl drain of the base leaves a gap wherever it takes a pod", noGaps}}
-		failed += tell(out, base, measured)
-		total += len(measured)
-	}
-	if failed > 0 {
-		return fmt.Errorf("%d of %d checks failed: see above", failed, total)
-	}
-	return nil
-}
-
-func tell(out io.Writer, r *result, checks []check) int {
-	failed := 0
-	for _, check := range checks {
-		problems := check.problems(r)
-		if len(problems) == 0 {
-			fmt.Fprintf(out, "  ok: %s\n", check.what)
-			continue
-		}
-		failed++
-		fmt.Fprintf(out, "  FAILED: %s:\n      %s\n", check.what, strings.Join(problems, "\n      "))
-	}
-	return failed
-}
-
-func drained(r *result) []string {
+func drained(r *drainResult) []string {
 	if r.complaint != "" {
-		return []string{fmt.Sprintf("not after %.0f s:", r.took.Seconds()), r.complaint}
+		return []string{r.complaint}
 	}
 	return nil
 }
 
 // without returns the intervals in which the Service of an app had no ready endpoint.
-func (r *result) without(app string) []availability.Interval {
+func (r *drainResult) without(app string) []availability.Interval {
 	return r.record.ReadyEndpoints[app].Below(1, r.from, r.to)
 }
 
-func gaps(r *result) []string {
+func gaps(r *drainResult) []string {
 	var problems []string
-	for _, d := range deployments() {
+	for _, d := range workloads() {
 		for _, gap := range r.without(d.name) {
 			problems = append(problems, fmt.Sprintf("%s: %.3f s, from %.3f s after the start of the drain", d.name, gap.Length().Seconds(), gap.From.Sub(r.from).Seconds()))
 		}
@@ -103,9 +89,9 @@ func gaps(r *result) []string {
 }
 
 // noGaps is the counterpart for the base.
-func noGaps(r *result) []string {
+func noGaps(r *drainResult) []string {
 	var problems []string
-	for _, d := range deployments() {
+	for _, d := range workloads() {
 		gaps := r.without(d.name)
 		if d.held && len(gaps) > 0 {
 			problems = append(problems, fmt.Sprintf("%s: %d gaps, though its budget holds it", d.name, len(gaps)))
@@ -117,9 +103,9 @@ func noGaps(r *result) []string {
 	return problems
 }
 
-func tooMany(r *result) []string {
+func tooMany(r *drainResult) []string {
 	var problems []string
-	for _, d := range deployments() {
+	for _, d := range workloads() {
 		if most := r.record.Apps[d.name].Active.Max(r.from, r.to); most > maxPods {
 			problems = append(problems, fmt.Sprintf("%s: %d", d.name, most))
 		}
@@ -127,7 +113,7 @@ func tooMany(r *result) []string {
 	return problems
 }
 
-func belowBudget(r *result) []string {
+func belowBudget(r *drainResult) []string {
 	var problems []string
 	for _, interval := range r.record.Apps[statefulSet].Ready.Below(statefulSetBudget, r.from, r.to) {
 		problems = append(problems, fmt.Sprintf("not for %.3f s, from %.3f s after the start of the drain", interval.Length().Seconds(), interval.From.Sub(r.from).Seconds()))
@@ -135,7 +121,7 @@ func belowBudget(r *result) []string {
 	return problems
 }
 
-func stillThere(r *result) []string {
+func stillThere(r *drainResult) []string {
 	var problems []string
 	pods := r.record.OnNode(drainedNode)
 	for _, pod := range pods {
@@ -143,13 +129,13 @@ func stillThere(r *result) []string {
 			problems = append(problems, pod.Name)
 		}
 	}
-	if want := len(deployments()) + statefulSetReplicas + 1; len(pods) != want {
+	if want := len(workloads()) + statefulSetReplicas + 1; len(pods) != want {
 		problems = append(problems, fmt.Sprintf("%d pods were ever on the node, want %d", len(pods), want))
 	}
 	return problems
 }
 
-func daemonSetNotLast(r *result) []string {
+func daemonSetNotLast(r *drainResult) []string {
 	var problems []string
 	pods := r.record.OnNode(drainedNode)
 	for _, own := range pods {
@@ -157,21 +143,21 @@ func daemonSetNotLast(r *result) []string {
 			continue
 		}
 		if own.Terminating == nil {
-			problems = append(problems, own.Name+" was never told to go")
+			problems = append(problems, own.Name+" never terminated")
 			continue
 		}
 		for _, other := range pods {
 			if other.App != daemonSet && (other.Gone == nil || other.Gone.At.After(own.Terminating.At)) {
-				problems = append(problems, fmt.Sprintf("%s was told to go before %s was gone", own.Name, other.Name))
+				problems = append(problems, fmt.Sprintf("%s terminated before %s was gone", own.Name, other.Name))
 			}
 		}
 	}
 	return problems
 }
 
-func notSurged(r *result) []string {
+func notSurged(r *drainResult) []string {
 	var problems []string
-	for _, d := range deployments() {
+	for _, d := range workloads() {
 		history := r.record.Conditions[d.name][surging]
 		seen := false
 		for _, condition := range history {
@@ -187,9 +173,9 @@ func notSurged(r *result) []string {
 	return problems
 }
 
-func flipped(r *result) []string {
+func flipped(r *drainResult) []string {
 	var problems []string
-	for _, d := range deployments() {
+	for _, d := range workloads() {
 		for _, conditionType := range []appsv1.DeploymentConditionType{appsv1.DeploymentAvailable, appsv1.DeploymentProgressing} {
 			history := r.record.Conditions[d.name][conditionType]
 			if len(history) == 0 {
@@ -206,24 +192,31 @@ func flipped(r *result) []string {
 	return problems
 }
 
-func leftScaledUp(r *result) []string {
-	problems := scaledUp(r.replicaSets)
+// leftScaledUp names what does not want or have exactly one pod.
+func leftScaledUp(r *drainResult) []string {
+	var problems []string
+	for i := range r.replicaSets {
+		rs := &r.replicaSets[i]
+		if *rs.Spec.Replicas != 1 || rs.Status.Replicas != 1 {
+			problems = append(problems, fmt.Sprintf("ReplicaSet %s has %d pods, wants %d", rs.Name, rs.Status.Replicas, *rs.Spec.Replicas))
+		}
+		if value, found := rs.Annotations[deploymentutil.EvictionSurgeAnnotation]; found {
+			problems = append(problems, fmt.Sprintf("ReplicaSet %s has the annotation %s: %s", rs.Name, deploymentutil.EvictionSurgeAnnotation, value))
+		}
+	}
 	for i := range r.deployments {
 		if d := &r.deployments[i]; *d.Spec.Replicas != 1 {
 			problems = append(problems, fmt.Sprintf("Deployment %s wants %d pods", d.Name, *d.Spec.Replicas))
 		}
-	}
-	if r.restless != nil {
-		problems = append(problems, r.restless.Error())
 	}
 	return problems
 }
 
 // rolledOut compares the ReplicaSets with what ten Deployments have that were never
 // changed.
-func rolledOut(r *result) []string {
+func rolledOut(r *drainResult) []string {
 	var problems []string
-	if want := len(deployments()); len(r.deployments) != want || len(r.replicaSets) != want {
+	if want := len(workloads()); len(r.deployments) != want || len(r.replicaSets) != want {
 		problems = append(problems, fmt.Sprintf("%d Deployments have %d ReplicaSets, want %d of each", len(r.deployments), len(r.replicaSets), want))
 	}
 	for i := range r.deployments {
@@ -232,14 +225,4 @@ func rolledOut(r *result) []string {
 		}
 	}
 	return problems
-}
-
-func notBack(r *result) []string {
-	if r.complaint != "" {
-		return []string{"the maintenance was not completed: the node was not drained"}
-	}
-	if r.back != nil {
-		return []string{r.back.Error()}
-	}
-	return nil
 }

@@ -1,0 +1,106 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package system
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/test/utils/ktesting"
+)
+
+const (
+	// outputVariable names the directory with bin, which has the programs of the fork, and
+	// base/bin, which has those of the pristine base.
+	outputVariable = "SYSTEM_TEST_OUTPUT"
+
+	// pollInterval is the pause between two checks of a condition, and pollTimeout is far longer
+	// than any of them takes. A refusal while an API server starts delays the next attempt to
+	// evict a pod by a minute.
+	pollInterval = 100 * time.Millisecond
+	pollTimeout  = 2 * time.Minute
+
+	// The flags of the fork.
+	gatesOfRequests  = "EvictionRequestAPI=true"
+	gatesOfDrains    = gatesOfRequests + ",DeclarativeNodeMaintenance=true"
+	gatesOfWorkloads = gatesOfDrains + ",DeploymentPodSurge=true,NodeMaintenanceAwareDaemonSet=true"
+	runtimeConfig    = "coordination.k8s.io/v1alpha1=true"
+)
+
+// programs are directories.
+type programs struct {
+	output, fork, base string
+}
+
+// findPrograms skips the test if it was not started by make.
+func findPrograms(tCtx ktesting.TContext) programs {
+	tCtx.Helper()
+	output := os.Getenv(outputVariable)
+	if output == "" {
+		tCtx.Skipf("%s is not set: run `make test-upgrade`, `make test-drain`, `make test-chaos` or `make test-surge`", outputVariable)
+	}
+	return programs{output: output, fork: filepath.Join(output, "bin"), base: filepath.Join(output, "base", "bin")}
+}
+
+// newControlPlane starts an etcd, and returns a context with a client of the API servers that the
+// test starts on it. The state stays if the test fails.
+func newControlPlane(tCtx ktesting.TContext, p programs, namespace string) (ktesting.TContext, *controlplane.ControlPlane) {
+	tCtx.Helper()
+	dir, err := os.MkdirTemp("", namespace+"-*")
+	tCtx.ExpectNoError(err, "creating the state directory")
+	tCtx.Cleanup(func() {
+		if tCtx.Failed() {
+			tCtx.Logf("State and logs are in %s.", dir)
+			return
+		}
+		tCtx.AssertNoError(os.RemoveAll(dir), "removing the state directory")
+	})
+	plane, err := controlplane.New(tCtx, dir, filepath.Join(p.fork, "etcd"))
+	tCtx.ExpectNoError(err, "starting etcd")
+	tCtx.Cleanup(plane.Close)
+	return tCtx.WithRESTConfig(plane.Config()).WithNamespace(namespace), plane
+}
+
+// start starts both components, the API server first.
+func start(tCtx ktesting.TContext, plane *controlplane.ControlPlane, release controlplane.Release) {
+	tCtx.Helper()
+	tCtx.ExpectNoError(plane.StartAPIServer(tCtx, release), "starting %s", release.Name)
+	tCtx.ExpectNoError(plane.StartControllerManager(tCtx, release), "starting %s", release.Name)
+}
+
+// await polls until a check passes: it fails through its own context.
+func await(tCtx ktesting.TContext, what string, check func(tCtx ktesting.TContext)) {
+	tCtx.Helper()
+	tCtx = tCtx.WithStep("waiting for " + what)
+	tCtx.Eventually(check).WithTimeout(pollTimeout).WithPolling(pollInterval).Should(gomega.Succeed())
+}
+
+// awaitNotFound polls until an object does not exist.
+func awaitNotFound[T any](tCtx ktesting.TContext, what string, name string, get getter[T]) {
+	tCtx.Helper()
+	await(tCtx, what+" to be gone", func(tCtx ktesting.TContext) {
+		_, err := get.Get(tCtx, name, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			tCtx.Fatalf("reading %s: %v, must be not found", name, err)
+		}
+	})
+}

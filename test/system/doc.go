@@ -1,0 +1,37 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package system holds tests of whole control planes: they start etcd, kube-apiserver,
+// kube-controller-manager and kubectl as processes, and compare the fork with its pristine base.
+//
+//	make test-upgrade  TestUpgrade: the base and the fork take turns on one etcd, as in KEP-4563
+//	make test-drain    TestDrain: kubectl drain, cordon and uncordon against those of the base
+//	make test-chaos    TestChaos: components are killed again and again during 200 evictions
+//	make test-surge    TestSurge: workloads leave a node without downtime
+//
+// The targets build the programs and pass their directory in the environment. Without it the tests
+// skip.
+//
+// # Reading order
+//
+//	cluster_test.go   starts a control plane, waits, and has the helpers that all tests use
+//	fixtures_test.go  pods, workloads, budgets, maintenances
+//	eviction_test.go  requests for evictions, and the interceptor that answers them
+//	upgrade_test.go   the steps of KEP-4563; upgrade_surge_test.go has those of the workloads
+//	drain_test.go     compares the kubectls; drain_scenarios_test.go says on what
+//	chaos_test.go     the kills; chaos_nodes_test.go acts as kubelet and interceptor
+//	surge_test.go     the drains; surge_checks_test.go says what must hold of them
+package system

@@ -1,0 +1,295 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package system
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/hack/auditlog"
+	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/test/utils/ktesting"
+)
+
+const (
+	// admins may do everything.
+	admins = "system:masters"
+	// drainers may do what drain did before there were maintenances, and nothing else.
+	drainers = "drainers"
+
+	// probe is how drain asks what a server serves.
+	probe = "/apis/coordination.k8s.io/v1alpha1"
+)
+
+// drainTest runs kubectl against API servers. There is no controller manager: pods and nodes are
+// what they are written to be.
+type drainTest struct {
+	plane *controlplane.ControlPlane
+	// base and fork are kubectls.
+	base, fork string
+}
+
+// TestDrain runs drain, cordon and uncordon of the fork's kubectl.
+//
+// On servers without our APIs, which are the pristine base and the fork with its gates off, they
+// must do what those of the base's kubectl do: same output, same exit code, same requests in the
+// servers' audit logs, apart from one question for what is served for each drain. On the fork with
+// its gates on, they must leave alone the pods that have interceptors, and the nodes that are under
+// maintenance.
+func TestDrain(t *testing.T) { testDrain(ktesting.Init(t)) }
+func testDrain(tCtx ktesting.TContext) {
+	p := findPrograms(tCtx)
+	tCtx, plane := newControlPlane(tCtx, p, "drain")
+	tCtx.ExpectNoError(plane.AuditAll())
+	d := &drainTest{plane: plane, base: filepath.Join(p.base, "kubectl"), fork: filepath.Join(p.fork, "kubectl")}
+	for _, old := range []controlplane.Release{
+		{Name: "base", Bin: p.base},
+		{Name: "fork, gates off", Bin: p.fork},
+	} {
+		tCtx.Run(old.Name, func(tCtx ktesting.TContext) { d.compare(tCtx, old) })
+	}
+	fork := controlplane.Release{Name: "fork, gates on", Bin: p.fork, FeatureGates: gatesOfDrains, RuntimeConfig: runtimeConfig}
+	tCtx.Run(fork.Name, func(tCtx ktesting.TContext) { d.expect(tCtx, fork) })
+}
+
+// compare runs all scenarios with both kubectls on an old server.
+func (d *drainTest) compare(tCtx ktesting.TContext, server controlplane.Release) {
+	scenarios := oldScenarios()
+	requests := d.serve(tCtx, server, func() {
+		for _, s := range scenarios {
+			tCtx.Run(s.name, func(tCtx ktesting.TContext) {
+				want, got := d.run(tCtx, &s, d.base, "base"), d.run(tCtx, &s, d.fork, "fork")
+				if diff := gocmp.Diff(want, got); diff != "" {
+					tCtx.Errorf("the fork's kubectl differs (- base, + fork):\n%s", diff)
+				}
+			})
+		}
+	})
+	tCtx.Run("requests", func(tCtx ktesting.TContext) {
+		probed := false
+		for _, s := range scenarios {
+			for i, command := range s.commands {
+				want, got := requests[s.user(i, "base")], requests[s.user(i, "fork")]
+				if at := slices.IndexFunc(got, request.isProbe); at >= 0 && s.mayProbe(command) {
+					probed = true
+					got = slices.Delete(slices.Clone(got), at, at+1)
+				}
+				if diff := gocmp.Diff(want, got); diff != "" {
+					tCtx.Errorf("%s: kubectl %s sends other requests (- base, + fork):\n%s", s.name, command, diff)
+				}
+			}
+		}
+		// Otherwise the names of the users, or the log, are not what they are thought to be.
+		if !probed {
+			tCtx.Errorf("no drain has asked what is served: the audit log has requests of %d users", len(requests))
+		}
+	})
+}
+
+// expect runs the scenarios that only the fork has.
+func (d *drainTest) expect(tCtx ktesting.TContext, server controlplane.Release) {
+	scenarios, got := newScenarios(), map[string]ran{}
+	requests := d.serve(tCtx, server, func() {
+		for _, s := range scenarios {
+			got[s.name] = d.run(tCtx.WithStep(s.name), &s, d.fork, "fork")[0]
+		}
+	})
+	for _, s := range scenarios {
+		tCtx.Run(s.name, func(tCtx ktesting.TContext) {
+			only := got[s.name]
+			result := &expected{Code: only.Code, Out: only.Out, Left: only.Left}
+			for _, r := range requests[s.user(0, "fork")] {
+				if r.isWrite() {
+					result.Writes = append(result.Writes, r.Verb+" "+r.path())
+				}
+			}
+			text := strings.Join(only.Err, "\n")
+			for _, part := range s.want.Err {
+				if strings.Contains(text, part) {
+					result.Err = append(result.Err, part)
+				}
+			}
+			if diff := gocmp.Diff(s.want, result); diff != "" {
+				tCtx.Errorf("(- want, + got):\n%s\nstderr:\n%s", diff, text)
+			}
+		})
+	}
+}
+
+// serve starts an API server, and returns the requests that it recorded, by the user whom kubectl
+// impersonated. They are complete only when the server has stopped.
+func (d *drainTest) serve(tCtx ktesting.TContext, server controlplane.Release, run func()) map[string][]request {
+	tCtx.Helper()
+	tCtx.ExpectNoError(d.plane.StartAPIServer(tCtx, server))
+	setUp(tCtx)
+	run()
+	tCtx.ExpectNoError(d.plane.StopAPIServer())
+	logs := d.plane.AuditLogs()
+	events, err := auditlog.ReadFile(logs[len(logs)-1])
+	tCtx.ExpectNoError(err)
+	requests := map[string][]request{}
+	for _, event := range events {
+		if event.ImpersonatedUser == nil || event.ResponseStatus == nil {
+			continue
+		}
+		r := request{Verb: event.Verb, URI: event.RequestURI, Code: event.ResponseStatus.Code}
+		if event.RequestObject != nil {
+			r.Body = string(event.RequestObject.Raw)
+		}
+		user := event.ImpersonatedUser.Username
+		requests[user] = append(requests[user], r)
+	}
+	for _, list := range requests {
+		slices.SortFunc(list, func(a, b request) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	}
+	return requests
+}
+
+// setUp creates what all scenarios need, unless an earlier server on the same etcd has it.
+func setUp(tCtx ktesting.TContext) {
+	tCtx.Helper()
+	client := tCtx.Client()
+	if _, err := client.CoreV1().Namespaces().Get(tCtx, tCtx.Namespace(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		tCtx.ExpectNoError(err)
+		return
+	}
+	create(tCtx, client.CoreV1().Namespaces(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tCtx.Namespace()}})
+	create(tCtx, client.CoreV1().ServiceAccounts(tCtx.Namespace()), &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+	create(tCtx, client.AppsV1().DaemonSets(tCtx.Namespace()), newDaemonSet(newPod("daemon")))
+	create(tCtx, client.RbacV1().ClusterRoles(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: drainers}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "patch"}},
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "delete"}},
+		{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, Verbs: []string{"get"}},
+	}})
+	create(tCtx, client.RbacV1().ClusterRoleBindings(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: drainers},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: drainers},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: drainers}},
+	})
+}
+
+// reset leaves the node and the pods of a scenario in the cluster, and nothing else.
+func reset(tCtx ktesting.TContext, s *scenario) {
+	tCtx.Helper()
+	now, all, client := *metav1.NewDeleteOptions(0), metav1.ListOptions{}, tCtx.Client()
+	tCtx.ExpectNoError(client.CoreV1().Pods(tCtx.Namespace()).DeleteCollection(tCtx, now, all))
+	tCtx.ExpectNoError(client.CoreV1().Nodes().DeleteCollection(tCtx, now, all))
+	node := create(tCtx, client.CoreV1().Nodes(), s.node.DeepCopy())
+	node.Status = s.node.Status
+	_, err := client.CoreV1().Nodes().UpdateStatus(tCtx, node, metav1.UpdateOptions{})
+	tCtx.ExpectNoError(err, "writing the status of the node")
+	for _, pod := range s.pods {
+		createReadyPod(tCtx, pod.DeepCopy())
+	}
+	if s.maintenance != nil {
+		tCtx.ExpectNoError(client.CoordinationV1alpha1().NodeMaintenances().DeleteCollection(tCtx, now, all))
+		create(tCtx, client.CoordinationV1alpha1().NodeMaintenances(), s.maintenance)
+	}
+}
+
+// ran is what one command has done. The lines are sorted: pods are evicted at the same time.
+type ran struct {
+	Code     int
+	Out, Err []string
+	Left     cluster
+}
+
+// cluster is what a command leaves behind.
+type cluster struct {
+	Pods          []string
+	Unschedulable bool
+}
+
+// run runs the commands of a scenario from its beginning, each as a user of its own, whose requests
+// are found in the audit log, and with an empty discovery cache.
+func (d *drainTest) run(tCtx ktesting.TContext, s *scenario, kubectl, who string) []ran {
+	tCtx.Helper()
+	reset(tCtx, s)
+	config := d.plane.Config()
+	var all []ran
+	for i, args := range s.commands {
+		command := exec.CommandContext(tCtx, kubectl, append(strings.Fields(args),
+			"--server="+config.Host, "--token="+config.BearerToken, "--certificate-authority="+config.CAFile,
+			"--as="+s.user(i, who), "--as-group="+cmp.Or(s.group, admins))...)
+		// Nothing of the environment may change what it does.
+		command.Env = []string{"HOME=" + tCtx.TempDir(), "KUBECONFIG=" + os.DevNull}
+		var stdout, stderr bytes.Buffer
+		command.Stdout, command.Stderr = &stdout, &stderr
+		var exit *exec.ExitError
+		if err := command.Run(); !errors.As(err, &exit) {
+			tCtx.ExpectNoError(err, "running %s", kubectl)
+		}
+		all = append(all, ran{Code: command.ProcessState.ExitCode(), Out: sortedLines(stdout.String()), Err: sortedLines(stderr.String()), Left: look(tCtx)})
+	}
+	return all
+}
+
+func sortedLines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return slices.Sorted(strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n"))
+}
+
+// look reads what is left in the cluster.
+func look(tCtx ktesting.TContext) cluster {
+	tCtx.Helper()
+	node, err := tCtx.Client().CoreV1().Nodes().Get(tCtx, nodeName, metav1.GetOptions{})
+	tCtx.ExpectNoError(err, "reading the node")
+	pods, err := tCtx.Client().CoreV1().Pods(tCtx.Namespace()).List(tCtx, metav1.ListOptions{})
+	tCtx.ExpectNoError(err, "listing the pods")
+	left := cluster{Unschedulable: node.Spec.Unschedulable}
+	for _, pod := range pods.Items {
+		left.Pods = append(left.Pods, pod.Name)
+	}
+	slices.Sort(left.Pods)
+	return left
+}
+
+// request is what an audit log has of a request.
+type request struct {
+	Verb, URI string
+	Code      int32
+	Body      string
+}
+
+func (r request) path() string {
+	path, _, _ := strings.Cut(r.URI, "?")
+	return path
+}
+
+// isProbe ignores the parameters: one of them is the time that the client allows for the answer.
+func (r request) isProbe() bool {
+	return r.Verb == "get" && r.path() == probe && r.Code == http.StatusNotFound
+}
+
+func (r request) isWrite() bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) }

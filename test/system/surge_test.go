@@ -1,0 +1,353 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package system
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/hack/availability"
+	"k8s.io/kubernetes/hack/localcluster"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+	"k8s.io/kubernetes/test/utils/ktesting"
+)
+
+const (
+	// drainedNode has all pods at first. The others take them.
+	drainedNode = "node-0"
+	nodes       = 3
+
+	// startDelay is how long a new pod takes until it is ready, endDelay how long an old one takes
+	// until it is gone. A gap is seen only because of them.
+	startDelay = 2500 * time.Millisecond
+	endDelay   = 1500 * time.Millisecond
+
+	// The StatefulSet may miss one pod.
+	statefulSet         = "db"
+	statefulSetReplicas = 3
+	statefulSetBudget   = 2
+
+	daemonSet = "agent"
+
+	// quietTime is how long everything is watched after it has settled.
+	quietTime = time.Second
+
+	// lastLines is how much is shown of the output of a drain that has failed.
+	lastLines = 12
+
+	// drainTimeout is when the drain by a NodeMaintenance has failed; kubectl drain of the base
+	// gives up after baseTimeout, because some pods block it for ever.
+	drainTimeout = "--timeout=2m"
+	baseTimeout  = "--timeout=20s"
+)
+
+// workload is one Deployment with a single replica.
+type workload struct {
+	name string
+	// budget is the rule of its PodDisruptionBudget, empty if it has none.
+	budget string
+	// held is whether the budget never lets its only pod go.
+	held bool
+}
+
+func workloads() []workload {
+	var all []workload
+	add := func(count int, budget string, held bool) {
+		for range count {
+			all = append(all, workload{name: fmt.Sprintf("app-%d", len(all)), budget: budget, held: held})
+		}
+	}
+	add(4, "", false)
+	add(2, "minAvailable: 1", true)
+	add(2, "maxUnavailable: 0", true)
+	add(2, "maxUnavailable: 1", false)
+	return all
+}
+
+// drainResult is what was recorded of a drain.
+type drainResult struct {
+	way, version string
+	// complaint is the end of the output if the node was not drained.
+	complaint string
+	// from and to are the first and the last moment.
+	from, to time.Time
+	record   *availability.Record
+	// At the end:
+	replicaSets []appsv1.ReplicaSet
+	deployments []appsv1.Deployment
+}
+
+// TestSurge proves that workloads leave a node without downtime. One node has ten Deployments with
+// a single replica each, behind Services, under different budgets, and a StatefulSet under a
+// budget. It is drained, once by a NodeMaintenance of the fork, once by kubectl drain on the
+// pristine base. It watches the EndpointSlices, the pods and the conditions of the Deployments, and
+// prints for both how long each Service had no ready endpoint.
+func TestSurge(t *testing.T) { testSurge(ktesting.Init(t)) }
+func testSurge(tCtx ktesting.TContext) {
+	p := findPrograms(tCtx)
+	var results []*drainResult
+	drain := func(way string, c localcluster.Cluster, run func(ktesting.TContext, *localcluster.Cluster, *drainResult)) {
+		tCtx.Run(way, func(tCtx ktesting.TContext) {
+			c.Output, c.Bin, c.Nodes = p.output, p.fork, nodes
+			r := &drainResult{way: way}
+			run(startCluster(tCtx, &c, r), &c, r)
+			results = append(results, r)
+		})
+	}
+	drain("NodeMaintenance", localcluster.Cluster{Name: "surge"}, func(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult) {
+		recordDrain(tCtx, c, r, "maintenance", "start", "--name=surge", drainedNode, "--reason=to see how pods leave", "--wait", drainTimeout)
+		for _, check := range ourChecks() {
+			check.run(tCtx, r)
+		}
+		tCtx.Run("the DaemonSet is back after the maintenance", func(tCtx ktesting.TContext) { completeMaintenance(tCtx, c, r) })
+	})
+	drain("kubectl drain", localcluster.Cluster{Name: "surge-base", Base: p.base}, func(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult) {
+		recordDrain(tCtx, c, r, "drain", drainedNode, "--ignore-daemonsets", baseTimeout)
+		// Without this, nothing would show that a gap is seen where there is one.
+		check{"there is a gap wherever it takes a pod", noGaps}.run(tCtx, r)
+	})
+	if len(results) > 0 {
+		tCtx.Log(table(results))
+	}
+}
+
+// startCluster starts a cluster with all workloads on one node. It is stopped with the test.
+func startCluster(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult) ktesting.TContext {
+	tCtx.Helper()
+	tCtx.Logf("starting a cluster, with %d Deployments, a StatefulSet and a DaemonSet on %s", len(workloads()), drainedNode)
+	err := c.Up(tCtx)
+	if errors.Is(err, localcluster.ErrNoBase) {
+		tCtx.Skip(err)
+	}
+	tCtx.ExpectNoError(err)
+	tCtx.CleanupCtx(func(tCtx ktesting.TContext) { tCtx.AssertNoError(c.Down(tCtx), "stopping the cluster") })
+	client, version, err := c.Client()
+	tCtx.ExpectNoError(err)
+	r.version = version
+	tCtx = tCtx.WithClients(nil, nil, client, nil, nil).WithNamespace("surge")
+	createNamespace(tCtx)
+	openOthers(tCtx, false)
+	createWorkloads(tCtx, r)
+	openOthers(tCtx, true)
+	return tCtx
+}
+
+// openOthers lets other nodes than the one that is drained take pods, or not.
+func openOthers(tCtx ktesting.TContext, open bool) {
+	tCtx.Helper()
+	for i := range nodes {
+		if node := fmt.Sprintf("node-%d", i); node != drainedNode {
+			patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, !open)
+			_, err := tCtx.Client().CoreV1().Nodes().Patch(tCtx, node, types.MergePatchType, patch, metav1.PatchOptions{})
+			tCtx.ExpectNoError(err, "making %s schedulable: %t", node, open)
+		}
+	}
+}
+
+// newSlowPod returns a pod that any node takes, and that takes its time.
+func newSlowPod(app string) *v1.Pod {
+	pod := newPod(app)
+	pod.Annotations = map[string]string{
+		"pod-ready.stage.kwok.x-k8s.io/delay":  startDelay.String(),
+		"pod-delete.stage.kwok.x-k8s.io/delay": endDelay.String(),
+	}
+	pod.Spec.NodeName, pod.Spec.TerminationGracePeriodSeconds = "", nil
+	return pod
+}
+
+// createWorkloads returns when all pods are ready, and their Services and budgets have counted
+// them.
+func createWorkloads(tCtx ktesting.TContext, r *drainResult) {
+	tCtx.Helper()
+	apps, core := tCtx.Client().AppsV1(), tCtx.Client().CoreV1()
+	for _, w := range workloads() {
+		create(tCtx, apps.Deployments(tCtx.Namespace()), newDeployment(newSlowPod(w.name), 1))
+		create(tCtx, core.Services(tCtx.Namespace()), newService(w.name))
+	}
+	create(tCtx, apps.StatefulSets(tCtx.Namespace()), newStatefulSet(newSlowPod(statefulSet), statefulSetReplicas))
+	create(tCtx, core.Services(tCtx.Namespace()), newService(statefulSet))
+	create(tCtx, apps.DaemonSets(tCtx.Namespace()), newDaemonSet(newSlowPod(daemonSet)))
+	await(tCtx, "the workloads to be ready", func(tCtx ktesting.TContext) { expectSettled(tCtx, r) })
+	awaitDaemon(tCtx)
+	for _, w := range workloads() {
+		if w.budget != "" {
+			createBudget(tCtx, w.name, w.budget, 1)
+		}
+	}
+	createBudget(tCtx, statefulSet, fmt.Sprintf("minAvailable: %d", statefulSetBudget), statefulSetReplicas)
+}
+
+func newService(app string) *v1.Service {
+	return &v1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: app},
+		Spec:       v1.ServiceSpec{Selector: map[string]string{appLabel: app}, Ports: []v1.ServicePort{{Port: 80}}},
+	}
+}
+
+// recordDrain drains the node with kubectl. It watches from before the drain until everything has
+// settled after it.
+func recordDrain(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult, args ...string) {
+	tCtx.Helper()
+	recorder, err := availability.Start(tCtx, tCtx.Client(), tCtx.Namespace())
+	tCtx.ExpectNoError(err)
+	r.from = time.Now()
+	output, err := c.Command(tCtx, args...).CombinedOutput()
+	took := time.Since(r.from)
+	if err != nil {
+		lines := strings.Split(strings.TrimSpace(string(output)), "\n")
+		r.complaint = fmt.Sprintf("kubectl %s: %v after %.0f s:\n%s", strings.Join(args, " "), err, took.Seconds(), strings.Join(lines[max(0, len(lines)-lastLines):], "\n"))
+	}
+	// If it does not settle, the checks say more.
+	tCtx.WithStep("waiting for everything to settle").
+		AssertEventually(func(tCtx ktesting.TContext) { expectSettled(tCtx, r) }).
+		WithTimeout(pollTimeout).WithPolling(pollInterval).Should(gomega.Succeed())
+	time.Sleep(quietTime)
+	r.to = time.Now()
+	r.record, err = recorder.Stop(tCtx)
+	tCtx.ExpectNoError(err)
+	if r.complaint == "" {
+		tCtx.Logf("drained in %.1f s", took.Seconds())
+	} else {
+		tCtx.Logf("gave up after %.1f s, left on %s: %s", took.Seconds(), drainedNode, strings.Join(stillThere(r), ", "))
+	}
+}
+
+// expectSettled fails unless everything is as it must be before and after a drain. What becomes of
+// the DaemonSet is checked elsewhere.
+func expectSettled(tCtx ktesting.TContext, r *drainResult) {
+	apps := tCtx.Client().AppsV1()
+	deployments, err := apps.Deployments(tCtx.Namespace()).List(tCtx, metav1.ListOptions{})
+	tCtx.ExpectNoError(err)
+	replicaSets, err := apps.ReplicaSets(tCtx.Namespace()).List(tCtx, metav1.ListOptions{})
+	tCtx.ExpectNoError(err)
+	set, err := apps.StatefulSets(tCtx.Namespace()).Get(tCtx, statefulSet, metav1.GetOptions{})
+	tCtx.ExpectNoError(err)
+	r.deployments, r.replicaSets = deployments.Items, replicaSets.Items
+	for _, problem := range leftScaledUp(r) {
+		tCtx.Error(problem)
+	}
+	for i := range r.deployments {
+		d := &r.deployments[i]
+		if d.Status.AvailableReplicas != 1 || d.Status.Replicas != 1 {
+			tCtx.Errorf("%s has %d pods, %d of them available", d.Name, d.Status.Replicas, d.Status.AvailableReplicas)
+		}
+		if deploymentutil.GetDeploymentCondition(d.Status, surging) != nil {
+			tCtx.Errorf("%s has condition %s", d.Name, surging)
+		}
+		// It is written after all else.
+		progressing := deploymentutil.GetDeploymentCondition(d.Status, appsv1.DeploymentProgressing)
+		if progressing == nil || progressing.Reason != deploymentutil.NewRSAvailableReason {
+			tCtx.Errorf("%s: condition %s is %v", d.Name, appsv1.DeploymentProgressing, progressing)
+		}
+	}
+	if set.Status.ReadyReplicas != statefulSetReplicas {
+		tCtx.Errorf("%s has %d ready pods", statefulSet, set.Status.ReadyReplicas)
+	}
+	expectEndpoints(tCtx)
+}
+
+// expectEndpoints fails unless every pod of a Service is a ready endpoint.
+func expectEndpoints(tCtx ktesting.TContext) {
+	slices, err := tCtx.Client().DiscoveryV1().EndpointSlices(tCtx.Namespace()).List(tCtx, metav1.ListOptions{})
+	tCtx.ExpectNoError(err)
+	ready := 0
+	for _, slice := range slices.Items {
+		for _, endpoint := range slice.Endpoints {
+			if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready {
+				ready++
+			}
+		}
+	}
+	if want := len(workloads()) + statefulSetReplicas; ready != want {
+		tCtx.Errorf("%d endpoints are ready, want %d", ready, want)
+	}
+}
+
+// completeMaintenance makes the node usable, to which the DaemonSet has to return.
+func completeMaintenance(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult) {
+	if r.complaint != "" {
+		tCtx.Fatal("the maintenance was not completed: the node was not drained")
+	}
+	output, err := c.Command(tCtx, "maintenance", "complete", "surge", "--wait").CombinedOutput()
+	tCtx.ExpectNoError(err, "completing the maintenance: %s", bytes.TrimSpace(output))
+	awaitDaemon(tCtx)
+}
+
+// awaitDaemon waits until the DaemonSet has a ready pod on the drained node.
+func awaitDaemon(tCtx ktesting.TContext) {
+	tCtx.Helper()
+	await(tCtx, "the DaemonSet to be on "+drainedNode, func(tCtx ktesting.TContext) {
+		pods, err := tCtx.Client().CoreV1().Pods(tCtx.Namespace()).List(tCtx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + drainedNode, LabelSelector: appLabel + "=" + daemonSet})
+		tCtx.ExpectNoError(err)
+		if len(pods.Items) != 1 || !serves(&pods.Items[0]) {
+			tCtx.Fatalf("it has %d pods there", len(pods.Items))
+		}
+	})
+}
+
+// table shows the drains side by side.
+func table(results []*drainResult) string {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "A new pod is ready after %s, an old one gone after %s. Of each drain, from its first moment to its last:\n", startDelay, endDelay)
+	header := "DEPLOYMENT\tBUDGET"
+	for _, r := range results {
+		fmt.Fprintf(&out, "  %s of %s: how long the Service had no ready endpoint, in all\n", r.way, r.version)
+		header += "\t|  " + strings.ToUpper(r.way) + "\tLONGEST\tPODS\tLEFT"
+	}
+	fmt.Fprintln(&out, "  longest: the longest time without a ready endpoint")
+	fmt.Fprintln(&out, "  pods: the highest number of pods (and with those that terminate)")
+	fmt.Fprintf(&out, "  left: when the pod on %s was gone\n\n", drainedNode)
+	rows := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(rows, header)
+	for _, w := range workloads() {
+		row := w.name + "\t" + cmp.Or(w.budget, "none")
+		for _, r := range results {
+			gaps, app := r.without(w.name), r.record.Apps[w.name]
+			row += fmt.Sprintf("\t|  %.1f s\t%.1f s\t%d (%d)\t%s", availability.Total(gaps).Seconds(), availability.Longest(gaps).Seconds(),
+				app.Active.Max(r.from, r.to), app.Existing.Max(r.from, r.to), r.left(w.name))
+		}
+		fmt.Fprintln(rows, row)
+	}
+	rows.Flush() // A buffer takes everything.
+	return out.String()
+}
+
+// left says when the pods of an app were gone that were on the node.
+func (r *drainResult) left(app string) string {
+	left := "never there"
+	for _, pod := range r.record.OnNode(drainedNode) {
+		switch {
+		case pod.App != app:
+		case pod.Gone == nil:
+			return fmt.Sprintf("never, in %.0f s", r.to.Sub(r.from).Seconds())
+		default:
+			left = fmt.Sprintf("%.1f s", pod.Gone.At.Sub(r.from).Seconds())
+		}
+	}
+	return left
+}
