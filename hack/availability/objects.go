@@ -23,6 +23,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller"
@@ -85,6 +86,18 @@ func newRecord() *Record {
 		Pods:           map[types.UID]*Pod{},
 		Conditions:     map[string]map[appsv1.DeploymentConditionType][]Condition{},
 		slices:         map[types.UID]sliceState{},
+	}
+}
+
+// observe records the state of an object, or its end.
+func (r *Record) observe(object runtime.Object, deleted bool, moment Moment) {
+	switch object := object.(type) {
+	case *discoveryv1.EndpointSlice:
+		r.observeSlice(object, deleted, moment)
+	case *v1.Pod:
+		r.observePod(object, deleted, moment)
+	case *appsv1.Deployment:
+		r.observeDeployment(object, deleted, moment)
 	}
 }
 

@@ -28,18 +28,17 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	v1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 )
@@ -78,16 +77,16 @@ type stream struct {
 // Start records what exists, and every change from then on.
 func Start(ctx context.Context, client kubernetes.Interface, namespace string) (*Recorder, error) {
 	r := &Recorder{record: newRecord()}
-	r.streams = []*stream{
-		newStream("endpointslices", client.DiscoveryV1().EndpointSlices(namespace), func(object runtime.Object, deleted bool, moment Moment) {
-			r.record.observeSlice(object.(*discoveryv1.EndpointSlice), deleted, moment)
-		}),
-		newStream("pods", client.CoreV1().Pods(namespace), func(object runtime.Object, deleted bool, moment Moment) {
-			r.record.observePod(object.(*v1.Pod), deleted, moment)
-		}),
-		newStream("deployments", client.AppsV1().Deployments(namespace), func(object runtime.Object, deleted bool, moment Moment) {
-			r.record.observeDeployment(object.(*appsv1.Deployment), deleted, moment)
-		}),
+	for resource, client := range map[string]rest.Interface{
+		"endpointslices": client.DiscoveryV1().RESTClient(),
+		"pods":           client.CoreV1().RESTClient(),
+		"deployments":    client.AppsV1().RESTClient(),
+	} {
+		r.streams = append(r.streams, &stream{
+			resource: resource,
+			client:   cache.NewListWatchFromClient(client, resource, namespace, fields.Everything()),
+			observe:  r.record.observe,
+		})
 	}
 	ctx, r.cancel = context.WithCancel(ctx)
 	for _, s := range r.streams {
@@ -142,25 +141,6 @@ func versionsOf(list runtime.Object) (map[types.UID]string, error) {
 		return nil
 	})
 	return versions, err
-}
-
-// lister is a client for one resource.
-type lister[L runtime.Object] interface {
-	List(ctx context.Context, options metav1.ListOptions) (L, error)
-	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
-}
-
-func newStream[L runtime.Object](resource string, client lister[L], observe func(runtime.Object, bool, Moment)) *stream {
-	return &stream{
-		resource: resource,
-		observe:  observe,
-		client: &cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				return client.List(ctx, options)
-			},
-			WatchFuncWithContext: client.Watch,
-		},
-	}
 }
 
 func (s *stream) list(ctx context.Context) (runtime.Object, error) {

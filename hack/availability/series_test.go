@@ -69,7 +69,7 @@ func TestBelow(t *testing.T) {
 			want: []Interval{between(11, 13), between(15, 18)}, total: 5 * time.Second, longest: 3 * time.Second,
 		},
 		{
-			name:   "a gap that goes on",
+			name:   "a gap that does not end",
 			series: newSeries([2]int{0, 1}, [2]int{17, 0}),
 			limit:  1, from: 10, to: 20,
 			want: []Interval{between(17, 20)}, total: 3 * time.Second, longest: 3 * time.Second,
@@ -92,7 +92,7 @@ func TestBelow(t *testing.T) {
 			limit:  1, from: 10, to: 20,
 		},
 		{
-			name:   "one after the end that goes on",
+			name:   "one after the end that does not end",
 			series: newSeries([2]int{0, 1}, [2]int{25, 0}),
 			limit:  1, from: 10, to: 20,
 		},
