@@ -22,11 +22,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/cert"
-	"k8s.io/client-go/util/keyutil"
 )
 
 // auditPolicy records every attempt to evict a pod, with its answer, before and after:
@@ -49,56 +49,69 @@ rules:
 `
 
 // credentials are files by which the components trust one another. They are made for
-// one control plane and worth nothing outside of it.
+// one control plane and are worth nothing outside of it.
 type credentials struct {
-	certFile, keyFile     string // Of all servers; the certificate is its own authority.
-	serviceAccountKeyFile string
-	tokenFile             string
-	kubeconfig            string // Of the controller manager.
-	auditPolicyFile       string
-	adminToken            string
+	dir string
+	// certFile and keyFile are those of all servers; the certificate is its own authority.
+	// The key also signs the tokens of service accounts.
+	certFile, keyFile          string
+	tokenFile, auditPolicyFile string
+	adminToken                 string
 }
+
+// admin is the user with all rights.
+const admin = "admin"
 
 // newCredentials writes the files for an API server at the URL below dir.
 func newCredentials(dir, url string) (*credentials, error) {
 	file := func(name string) string { return filepath.Join(dir, "tls", name) }
 	c := &credentials{
+		dir:      dir,
 		certFile: file("server.crt"), keyFile: file("server.key"),
-		serviceAccountKeyFile: file("service-account.key"),
-		tokenFile:             file("tokens.csv"),
-		kubeconfig:            file("controller-manager.kubeconfig"),
-		auditPolicyFile:       file("audit-policy.yaml"),
-		adminToken:            rand.Text(),
+		tokenFile: file("tokens.csv"), auditPolicyFile: file("audit-policy.yaml"),
 	}
 	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, []string{"localhost"})
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate: %w", err)
 	}
-	serviceAccountKey, err := keyutil.MakeEllipticPrivateKeyPEM()
-	if err != nil {
-		return nil, fmt.Errorf("making the key of the service accounts: %w", err)
+	var tokens strings.Builder
+	for component, identity := range map[string]string{
+		admin:             "admin,admin,system:masters",
+		ControllerManager: "system:kube-controller-manager,system:kube-controller-manager,",
+		Scheduler:         "system:kube-scheduler,system:kube-scheduler,",
+	} {
+		token := rand.Text()
+		if component == admin {
+			c.adminToken = token
+		}
+		fmt.Fprintf(&tokens, "%s,%s\n", token, identity)
+		if err := clientcmd.WriteToFile(*newKubeconfig(filepath.Base(dir), url, certificate, token), c.kubeconfig(component)); err != nil {
+			return nil, fmt.Errorf("writing the kubeconfig of %s: %w", component, err)
+		}
 	}
-	managerToken := rand.Text()
-	tokens := fmt.Sprintf("%s,admin,admin,system:masters\n%s,system:kube-controller-manager,system:kube-controller-manager,\n", c.adminToken, managerToken)
 	for name, content := range map[string][]byte{
-		c.certFile:              certificate,
-		c.keyFile:               key,
-		c.serviceAccountKeyFile: serviceAccountKey,
-		c.tokenFile:             []byte(tokens),
-		c.auditPolicyFile:       []byte(auditPolicy),
+		c.certFile:        certificate,
+		c.keyFile:         key,
+		c.tokenFile:       []byte(tokens.String()),
+		c.auditPolicyFile: []byte(auditPolicy),
 	} {
 		if err := os.WriteFile(name, content, 0o600); err != nil {
 			return nil, fmt.Errorf("writing the credentials: %w", err)
 		}
 	}
-	if err := clientcmd.WriteToFile(*newKubeconfig(url, certificate, managerToken), c.kubeconfig); err != nil {
-		return nil, fmt.Errorf("writing the kubeconfig of the controller manager: %w", err)
-	}
 	return c, nil
 }
 
-func newKubeconfig(url string, authority []byte, token string) *clientcmdapi.Config {
-	const name = "local"
+// kubeconfig returns the file for a component, or for admin.
+func (c *credentials) kubeconfig(user string) string {
+	return filepath.Join(c.dir, "tls", user+".kubeconfig")
+}
+
+// Kubeconfig is the file of the administrator of the control plane in a directory. It
+// refers to no other file.
+func Kubeconfig(dir string) string { return (&credentials{dir: dir}).kubeconfig(admin) }
+
+func newKubeconfig(name, url string, authority []byte, token string) *clientcmdapi.Config {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[name] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: authority}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}

@@ -17,19 +17,19 @@ limitations under the License.
 package controlplane
 
 import (
-	"context"
-	"crypto/tls"
+	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
+
+// ErrPortTaken is why a component ended if another program listens on its port.
+var ErrPortTaken = errors.New("another program took its port meanwhile")
 
 // process is a component that was started here.
 type process struct {
@@ -39,27 +39,57 @@ type process struct {
 	done    chan struct{} // Closed when the process has ended.
 }
 
-// startProcess starts a program whose output is appended to a file.
-func startProcess(program, logFile string, args []string) (*process, error) {
-	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+// LinkDir is the directory below that of a control plane from which its components are
+// started: it is on the command line of all of them, and of no other process.
+func LinkDir(dir string) string { return filepath.Join(dir, "bin") }
+
+// startProcess starts a component whose output is appended to its log.
+func (c *ControlPlane) startProcess(component string, release Release) (*process, error) {
+	bin, err := filepath.Abs(release.Bin)
 	if err != nil {
-		return nil, fmt.Errorf("opening the log of %s: %w", filepath.Base(program), err)
+		return nil, fmt.Errorf("resolving %s: %w", release.Bin, err)
+	}
+	link := filepath.Join(LinkDir(c.dir), component)
+	_ = os.Remove(link) // It may lead to another release.
+	if err := os.Symlink(filepath.Join(bin, component), link); err != nil {
+		return nil, fmt.Errorf("linking to %s: %w", component, err)
+	}
+	p := &process{name: component, logFile: filepath.Join(c.dir, "logs", component+".log"), done: make(chan struct{})}
+	log, err := os.OpenFile(p.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log of %s: %w", component, err)
 	}
 	defer log.Close()
-	command := exec.Command(program, args...)
-	command.Stdout, command.Stderr = log, log
-	// A group of its own: an interrupt from the keyboard is for this program, which then
-	// ends its components in order. If it cannot, because it was killed, the kernel does.
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", program, err)
+	p.command = exec.Command(link, c.args(component, release)...)
+	p.command.Stdout, p.command.Stderr = log, log
+	p.command.Dir, p.command.Env = bin, environment(os.Environ(), c.dir)
+	// An interrupt from the keyboard is for this program, which then ends its components in
+	// order. If it cannot, because it was killed, the kernel does.
+	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if c.detached {
+		p.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	}
-	p := &process{name: filepath.Base(program), logFile: logFile, command: command, done: make(chan struct{})}
+	if err := p.command.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", filepath.Join(bin, component), err)
+	}
+	// For people: nothing here trusts a pid that it reads.
+	_ = os.WriteFile(filepath.Join(c.dir, "pids", component+".pid"), fmt.Append(nil, p.command.Process.Pid), 0o600)
 	go func() {
-		_ = command.Wait() // How it ended is told by who looks at its log.
+		_ = p.command.Wait() // The log says how it ended.
 		close(p.done)
 	}()
 	return p, nil
+}
+
+// environment is the environment of the components: without variables that would
+// configure them, and away from what the user has in the home directory.
+func environment(inherited []string, home string) []string {
+	env := slices.DeleteFunc(slices.Clone(inherited), func(variable string) bool {
+		return slices.ContainsFunc([]string{"ETCD_", "KWOK_", "KUBECONFIG=", "HOME="}, func(prefix string) bool {
+			return strings.HasPrefix(variable, prefix)
+		})
+	})
+	return append(env, "HOME="+home)
 }
 
 func (p *process) ended() bool {
@@ -100,62 +130,34 @@ func (p *process) kill() error {
 	return nil
 }
 
-// failure says what a component did, and what it said last.
+// failure says what a component did, and ends with the last lines of its log.
 func (p *process) failure(what string) error {
-	const lines = 10
-	data, err := os.ReadFile(p.logFile)
+	log, err := os.ReadFile(p.logFile)
 	if err != nil {
-		data = []byte(err.Error())
+		log = []byte(err.Error())
 	}
-	all := strings.Split(strings.TrimSpace(string(data)), "\n")
-	return fmt.Errorf("%s %s\nlog: %s\nits last lines:\n    %s", p.name, what, p.logFile, strings.Join(all[max(0, len(all)-lines):], "\n    "))
+	tail := lastLines(log, 10)
+	failure := fmt.Errorf("%s %s\nlog: %s\nits last lines:\n%s", p.name, what, p.logFile, tail)
+	if p.ended() && strings.Contains(tail, "address already in use") {
+		return fmt.Errorf("%w: %w", ErrPortTaken, failure)
+	}
+	return failure
 }
 
-// ports are where the components listen, for as long as the control plane lives:
-// whoever replaces a component takes over its port.
-type ports struct {
-	etcd, etcdPeer, apiServer, controllerManager int
-}
-
-// choosePorts returns ports of loopback that are free now.
-func choosePorts() (ports, error) {
-	var p ports
-	for _, port := range []*int{&p.etcd, &p.etcdPeer, &p.apiServer, &p.controllerManager} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return p, fmt.Errorf("looking for a free port: %w", err)
+// lastLines returns the end of a log, indented, with long lines cut.
+func lastLines(log []byte, count int) string {
+	const width = 300
+	text := strings.TrimSpace(string(log))
+	if text == "" {
+		text = "(nothing)"
+	}
+	lines := strings.Split(text, "\n")
+	lines = lines[max(0, len(lines)-count):]
+	for i, line := range lines {
+		if len(line) > width {
+			line = line[:width] + "..."
 		}
-		// Closed only at the end, so that no port is found twice.
-		defer listener.Close()
-		*port = listener.Addr().(*net.TCPAddr).Port
+		lines[i] = "    " + line
 	}
-	return p, nil
-}
-
-// probeClient reads what needs no credentials. The certificates are the control
-// plane's own.
-var probeClient = &http.Client{
-	Timeout:   5 * time.Second,
-	Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
-}
-
-// get returns the body of a successful answer.
-func get(ctx context.Context, url string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", fmt.Errorf("asking %s: %w", url, err)
-	}
-	response, err := probeClient.Do(request)
-	if err != nil {
-		return "", fmt.Errorf("asking %s: %w", url, err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return "", fmt.Errorf("reading %s: %w", url, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s answers %s", url, response.Status)
-	}
-	return string(body), nil
+	return strings.Join(lines, "\n")
 }

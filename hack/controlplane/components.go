@@ -1,0 +1,225 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controlplane
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// The components, by the names of their binaries.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kwok              = "kwok"
+)
+
+// Components are all of them, in the order in which they depend on each other.
+var Components = []string{Etcd, APIServer, ControllerManager, Scheduler, Kwok}
+
+// KwokStages is the file beside kwok's binary with what simulated nodes and pods do.
+const KwokStages = "kwok-stages.yaml"
+
+// SimulatedNode is the annotation, key and value, of the nodes that kwok simulates. It
+// leaves all others alone, so that nodes with a kubelet can join.
+const SimulatedNode, SimulatedNodeValue = "kwok.x-k8s.io/node", "fake"
+
+// Ports are where the components listen on loopback, for as long as the control plane
+// lives: a component that replaces another takes over its port.
+type Ports map[string]int
+
+// etcdPeer is etcd's second port.
+const etcdPeer = "etcd-peer"
+
+// choosePorts returns ports that are free now.
+func choosePorts() (Ports, error) {
+	ports := Ports{}
+	for _, user := range append([]string{etcdPeer}, Components...) {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("looking for a free port: %w", err)
+		}
+		// Closed only at the end, so that no port is found twice.
+		defer listener.Close()
+		ports[user] = listener.Addr().(*net.TCPAddr).Port
+	}
+	return ports, nil
+}
+
+// url returns the address of a component.
+func (p Ports) url(component string) string {
+	scheme := "https"
+	if slices.Contains([]string{Etcd, etcdPeer, Kwok}, component) {
+		scheme = "http"
+	}
+	return fmt.Sprintf("%s://127.0.0.1:%d", scheme, p[component])
+}
+
+// Unhealthy returns an error that names the first component that is not healthy.
+func (p Ports) Unhealthy(ctx context.Context) error {
+	if component, err := p.firstUnhealthy(ctx, Components); err != nil {
+		return fmt.Errorf("%s is not healthy: %w", component, err)
+	}
+	return nil
+}
+
+func (p Ports) firstUnhealthy(ctx context.Context, components []string) (string, error) {
+	paths := map[string]string{Etcd: "/health", APIServer: "/readyz"}
+	for _, component := range components {
+		if _, err := get(ctx, p.url(component)+cmp.Or(paths[component], "/healthz")); err != nil {
+			return component, err
+		}
+	}
+	return "", nil
+}
+
+// probeClient reads what needs no credentials. The certificates are the control plane's
+// own. A healthy component answers in milliseconds, or in seconds on a busy machine.
+var probeClient = &http.Client{
+	Timeout:   10 * time.Second,
+	Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
+}
+
+// get returns the body of a successful answer.
+func get(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", fmt.Errorf("asking %s: %w", url, err)
+	}
+	response, err := probeClient.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("no answer: %w", err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", fmt.Errorf("reading %s: %w", url, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s answers %s: %.200s", url, response.Status, body)
+	}
+	return string(body), nil
+}
+
+// args returns the flags of a component.
+func (c *ControlPlane) args(component string, release Release) []string {
+	var args []string
+	switch component {
+	case Etcd:
+		args = c.etcdArgs()
+	case APIServer:
+		args = slices.Concat(c.apiServerArgs(), flag("feature-gates", release.FeatureGates),
+			flag("runtime-config", release.RuntimeConfig), release.APIServerArgs)
+	case ControllerManager:
+		args = slices.Concat(c.controllerManagerArgs(), flag("feature-gates", release.FeatureGates), release.ControllerManagerArgs)
+	case Scheduler:
+		args = slices.Concat(c.clientArgs(Scheduler), flag("feature-gates", release.FeatureGates))
+	case Kwok:
+		args = []string{
+			"--kubeconfig=" + c.credentials.kubeconfig(admin),
+			// Relative to the binary: kwok splits the value at commas.
+			"--config=" + KwokStages,
+			"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=" + SimulatedNode + "=" + SimulatedNodeValue,
+			fmt.Sprintf("--server-address=127.0.0.1:%d", c.ports[Kwok]), fmt.Sprintf("--node-port=%d", c.ports[Kwok]),
+			"--node-ip=", "--node-name=localhost",
+			// It also speaks for the kubelets.
+			"--tls-cert-file=" + c.credentials.certFile, "--tls-private-key-file=" + c.credentials.keyFile,
+			// Leases are renewed after a quarter of it: thousands of nodes must not
+			// keep the API server busy.
+			"--node-lease-duration-seconds=200",
+		}
+	}
+	return append(args, release.Args[component]...)
+}
+
+// flag returns a flag, or nothing if it has no value.
+func flag(name, value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{"--" + name + "=" + value}
+}
+
+// serverArgs are those of all servers with TLS.
+func (c *ControlPlane) serverArgs(component string) []string {
+	return []string{
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", c.ports[component]),
+		"--tls-cert-file=" + c.credentials.certFile, "--tls-private-key-file=" + c.credentials.keyFile,
+	}
+}
+
+// clientArgs are those of the clients of the API server.
+func (c *ControlPlane) clientArgs(component string) []string {
+	return append(c.serverArgs(component),
+		"--kubeconfig="+c.credentials.kubeconfig(component),
+		// There is one instance; the lease of a killed one would cost 15 s each time.
+		"--leader-elect=false",
+		"--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics",
+	)
+}
+
+func (c *ControlPlane) etcdArgs() []string {
+	client, peer := c.ports.url(Etcd), c.ports.url(etcdPeer)
+	return []string{
+		"--data-dir=" + filepath.Join(c.dir, "etcd"),
+		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=default=" + peer,
+		// The data outlives every process but not the machine.
+		"--unsafe-no-fsync",
+		"--quota-backend-bytes=8589934592",
+		"--log-level=warn",
+	}
+}
+
+func (c *ControlPlane) apiServerArgs() []string {
+	return append(c.serverArgs(APIServer),
+		"--etcd-servers="+c.ports.url(Etcd),
+		// A machine may have no address but loopback's.
+		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
+		"--service-cluster-ip-range=10.0.0.0/24",
+		"--authorization-mode=Node,RBAC",
+		"--allow-privileged",
+		// Without it, a server that stops waits a minute for its watchers.
+		"--shutdown-watch-termination-grace-period=1s",
+		"--token-auth-file="+c.credentials.tokenFile,
+		"--service-account-issuer="+c.ports.url(APIServer),
+		"--service-account-key-file="+c.credentials.keyFile,
+		"--service-account-signing-key-file="+c.credentials.keyFile,
+	)
+}
+
+func (c *ControlPlane) controllerManagerArgs() []string {
+	return append(c.clientArgs(ControllerManager),
+		"--service-account-private-key-file="+c.credentials.keyFile,
+		"--root-ca-file="+c.credentials.certFile,
+		// Each controller acts as its own service account, as in real clusters: a missing
+		// RBAC rule shows here.
+		"--use-service-account-credentials",
+		// With the default, creating the clients of all controllers takes 5 seconds.
+		"--kube-api-qps=200", "--kube-api-burst=400",
+	)
+}

@@ -1,0 +1,167 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package controlplane
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestChoosePorts(t *testing.T) {
+	ports, err := choosePorts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]bool{}
+	for user, port := range ports {
+		if port == 0 || seen[port] {
+			t.Errorf("ports %v: want different ones", ports)
+		}
+		seen[port] = true
+		// Closed again, or the components could not have it.
+		listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+		if err != nil {
+			t.Errorf("the port of %s is not free: %v", user, err)
+			continue
+		}
+		listener.Close()
+	}
+	if len(ports) != 6 {
+		t.Errorf("ports %v: want one for each component, and another one for etcd", ports)
+	}
+}
+
+// The caller's environment must not reach into the components.
+func TestEnvironment(t *testing.T) {
+	got := environment([]string{"KWOK_WORKDIR=/x", "ETCD_DATA_DIR=/x", "KUBECONFIG=/home/me/config", "HOME=/home/me", "LANG=C"}, "/state")
+	if want := []string{"LANG=C", "HOME=/state"}; !slices.Equal(got, want) {
+		t.Errorf("environment = %q, want %q", got, want)
+	}
+}
+
+// newTestPlane returns a control plane whose binaries are the scripts.
+func newTestPlane(t *testing.T, scripts map[string]string) (*ControlPlane, Release) {
+	t.Helper()
+	c, err := create(filepath.Join(t.TempDir(), "plane"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	release := Release{Bin: t.TempDir(), FeatureGates: "A=true", RuntimeConfig: "g/v1=true"}
+	for name, script := range scripts {
+		if err := os.WriteFile(filepath.Join(release.Bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c, release
+}
+
+// A component that ends is reported at once, with its log, although another one is not
+// healthy yet; a taken port is recognised.
+func TestStartFails(t *testing.T) {
+	for log, portTaken := range map[string]bool{
+		"listen tcp 127.0.0.1:1: bind: address already in use": true,
+		"panic: broken": false,
+	} {
+		c, release := newTestPlane(t, map[string]string{Etcd: "exec sleep 60", Scheduler: "echo '" + log + "'; exit 1"})
+		err := c.Start(t.Context(), release, Etcd, Scheduler)
+		if err == nil || errors.Is(err, ErrPortTaken) != portTaken {
+			t.Fatalf("Start: %v, want an error for a taken port: %t", err, portTaken)
+		}
+		for _, want := range []string{"kube-scheduler ended", filepath.Join(c.dir, "logs", "kube-scheduler.log"), log} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("error %q does not name %q", err, want)
+			}
+		}
+		if c.processes[Etcd].ended() {
+			t.Error("etcd ended without being stopped")
+		}
+		c.Close()
+		if !c.processes[Etcd].ended() {
+			t.Error("etcd runs after Close")
+		}
+	}
+}
+
+// What is stopped or killed must have been running: a component that ended by itself is what
+// the tests look for.
+func TestStopAndKill(t *testing.T) {
+	c, release := newTestPlane(t, map[string]string{APIServer: "exec sleep 60", ControllerManager: "exit 1"})
+	for component := range map[string]bool{APIServer: true, ControllerManager: true} {
+		p, err := c.startProcess(component, release)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.processes[component] = p
+	}
+	<-c.processes[ControllerManager].done
+	for name, end := range map[string]func() error{"kill": c.KillControllerManager, "stop": c.StopControllerManager} {
+		if err := end(); err == nil || !strings.Contains(err.Error(), "had ended by itself") {
+			t.Errorf("%s of a controller manager that has ended: %v", name, err)
+		}
+	}
+	if err := c.StopAPIServer(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+// A cluster must have RBAC and must not be reachable from the network, and what the caller
+// gives comes last.
+func TestArgs(t *testing.T) {
+	c, release := newTestPlane(t, nil)
+	release.APIServerArgs, release.ControllerManagerArgs = []string{"--v=1"}, []string{"--v=2"}
+	release.Args = map[string][]string{}
+	for _, component := range Components {
+		release.Args[component] = []string{"--last"}
+	}
+	want := map[string][]string{
+		Etcd: {"--unsafe-no-fsync"},
+		APIServer: {
+			"--bind-address=127.0.0.1", "--authorization-mode=Node,RBAC", "--feature-gates=A=true", "--runtime-config=g/v1=true", "--v=1",
+		},
+		ControllerManager: {"--bind-address=127.0.0.1", "--use-service-account-credentials", "--feature-gates=A=true", "--v=2"},
+		Scheduler:         {"--bind-address=127.0.0.1", "--feature-gates=A=true"},
+		Kwok: {
+			"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", "--config=kwok-stages.yaml",
+		},
+	}
+	for _, component := range Components {
+		args := c.args(component, release)
+		for _, arg := range want[component] {
+			if !slices.Contains(args, arg) {
+				t.Errorf("%s has no %s: %q", component, arg, args)
+			}
+		}
+		if args[len(args)-1] != "--last" {
+			t.Errorf("%s: the caller's flag is not the last of %q", component, args)
+		}
+	}
+}
+
+func TestLastLines(t *testing.T) {
+	long := strings.Repeat("x", 400)
+	got := lastLines([]byte("one\ntwo\n"+long+"\n\n"), 2)
+	if want := "    two\n    " + long[:300] + "..."; got != want {
+		t.Errorf("lastLines = %q, want %q", got, want)
+	}
+}
