@@ -89,7 +89,7 @@ up: control-plane local-cluster-tools ## start a local cluster: NAME=graceful NO
 
 .PHONY: down
 down: _output/bin/cluster ## stop the local cluster and remove its state: NAME=graceful
-	@echo '==> stopping the local cluster (about a second, 10 at most)'
+	@echo '==> stopping the local cluster (about a second)'
 	@_output/bin/cluster down $(call flag,name,NAME)
 
 ##@ Test
@@ -158,9 +158,9 @@ build: tree _output/bin/etcd ## the default: all components and etcd, into _outp
 	@$(call build-in-tree,$(COMPONENTS:%=./cmd/%))
 
 .PHONY: control-plane
-control-plane: tree ## what a local cluster runs: the control plane and kubectl
+control-plane: tree ## what a local cluster runs, the control plane and kubectl, and what starts it
 	@echo '==> building $(CONTROL_PLANE) (up to 7 minutes on two cores the first time, then seconds)'
-	@$(call build-in-tree,$(CONTROL_PLANE:%=./cmd/%))
+	@$(call build-in-tree,$(CONTROL_PLANE:%=./cmd/%) ./hack/cluster)
 
 .PHONY: base
 base: tree ## the control plane and kubectl of the pristine base (3 to 7 minutes the first time, then seconds)
@@ -168,15 +168,21 @@ base: tree ## the control plane and kubectl of the pristine base (3 to 7 minutes
 	@STRIP='$(STRIP)' hack/base.sh $(BUILD_FLAGS)
 
 .PHONY: local-cluster-tools
-local-cluster-tools: _output/bin/etcd _output/bin/kwok _output/bin/kwokctl _output/bin/cluster
+local-cluster-tools: _output/bin/etcd _output/bin/kwok-stages.yaml
 
 _output/bin/etcd: hack/modules/etcd/go.mod hack/modules/etcd/go.sum | go-and-git
 	@echo '==> building etcd (a minute, once)'
 	@$(call build-tool,etcd,go.etcd.io/etcd/server/v3)
 
-_output/bin/kwok _output/bin/kwokctl: hack/modules/kwok/go.mod hack/modules/kwok/go.sum | go-and-git
-	@echo '==> building $(notdir $@) (2 minutes, once)'
-	@$(call build-tool,kwok,sigs.k8s.io/kwok/cmd/$(notdir $@))
+_output/bin/kwok: hack/modules/kwok/go.mod hack/modules/kwok/go.sum | go-and-git
+	@echo '==> building kwok (2 minutes, once)'
+	@$(call build-tool,kwok,sigs.k8s.io/kwok/cmd/kwok)
+
+# What simulated nodes and pods do: kwok has its default stages in files, and we add ours.
+_output/bin/kwok-stages.yaml: _output/bin/kwok hack/localcluster/stages.yaml
+	@dir=$$($(ROOT_GO) list -C hack/modules/kwok -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage; \
+	sed -s '$$a ---' "$$dir"/node/fast/node-*.yaml "$$dir"/node/heartbeat-with-lease/node-*.yaml "$$dir"/pod/fast/pod-*.yaml >$@; \
+	cat hack/localcluster/stages.yaml >>$@
 
 _output/bin/gotestsum: hack/modules/gotestsum/go.mod hack/modules/gotestsum/go.sum | go-and-git
 	@echo '==> building gotestsum (seconds, once)'
@@ -186,10 +192,10 @@ _output/bin/golangci-lint: $(wildcard hack/modules/golangci-lint/*) | go-and-git
 	@echo '==> building golangci-lint (2 minutes, once)'
 	@$(call build-tool,golangci-lint,.)
 
-_output/bin/cluster: $(wildcard hack/cluster/*.go) go.mod | go-and-git
-	@mkdir -p _output/bin
-	@$(ROOT_GO) build $(BUILD_FLAGS) -o $@ ./hack/cluster
-	@touch $@
+# "make down" builds it only where it is missing: any build stops what any other started.
+_output/bin/cluster:
+	@$(MAKE) tree
+	@$(call build-in-tree,./hack/cluster)
 
 .PHONY: clean
 clean: ## remove the built programs, the tree and the base, not the caches of Go

@@ -24,7 +24,7 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly PROGRAMS=(kube-apiserver kube-controller-manager kube-scheduler kubectl)
-readonly TOOLS=(etcd kwok kwokctl)
+readonly TOOLS=(etcd kwok kwok-stages.yaml)
 BASE=${PWD}/_output/base
 readonly BASE
 readonly SRC=${BASE}/src BIN=${BASE}/bin

@@ -74,10 +74,10 @@ main() {
     return
   fi
   echo '==> linting (up to 7 minutes on two cores the first time)'
-  mapfile -t packages < <(directories cmd pkg plugin staging test hack/auditlog hack/availability hack/bench hack/controlplane hack/demo \
-    hack/localcluster)
+  mapfile -t packages < <(directories cmd pkg plugin staging test hack/auditlog hack/availability hack/bench hack/cluster hack/controlplane \
+    hack/demo hack/localcluster)
   GOWORK='' lint "${TREE}" "${packages[@]}" || failed=1
-  mapfile -t packages < <(directories hack/tree hack/cluster)
+  mapfile -t packages < <(directories hack/tree)
   GOWORK=off lint "${ROOT}" "${packages[@]}" || failed=1
   GOWORK=off lint "${ROOT}/hack/modules/golangci-lint" . || failed=1
   lint_shell || failed=1

@@ -70,7 +70,7 @@ gates() {
 readonly DEFAULT_GATES_TESTS='^(TestBootstrapClusterRoles|TestBootstrapControllerRoles|TestBootstrapControllerRoleBindings)$'
 
 # What phases of unit tests run.
-readonly UNIT_DIRS='cmd hack/auditlog hack/availability hack/bench pkg plugin staging test/utils'
+readonly UNIT_DIRS='cmd hack/auditlog hack/availability hack/bench hack/controlplane hack/localcluster pkg plugin staging test/utils'
 
 # gotestsum prints a line for each package and every failure; what it counts is
 # added to the totals. Arguments: name, directory, flags and packages of go test.
@@ -111,7 +111,7 @@ run_phase() {
   shift
   case ${phase} in
     tools)
-      GOWORK=off run tools "${ROOT}" ./hack/tree ./hack/cluster
+      GOWORK=off run tools "${ROOT}" ./hack/tree
       # A module of its own, with the API types of a later release.
       GOWORK=off run interop "${ROOT}/hack/interop" ./...
       ;;

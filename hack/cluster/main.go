@@ -1,5 +1,5 @@
 /*
-Copyright The Kubernetes Authors.
+Copyright 2026 The Kubernetes Authors.
 
 Licensed under the Apache License, Version 2.0 (the "License");
 you may not use this file except in compliance with the License.
@@ -14,14 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command cluster starts and stops local clusters: the components of this
-// repository with etcd and simulated nodes, as plain processes of the user. It
-// needs neither root nor a container runtime nor the network.
-//
-// kwokctl writes the certificates and starts the components; this program adds
-// what kwokctl leaves to its caller: free ports on loopback, a check that every
-// component became healthy, an error that names the one that did not, and a
-// stop that ends only processes of the cluster in question.
+// Command cluster starts and stops local clusters, see hack/localcluster.
 package main
 
 import (
@@ -31,8 +24,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
+
+	"k8s.io/kubernetes/hack/localcluster"
 )
 
 const usage = `usage: cluster up [flags]      start a local cluster, or reuse the one that runs
@@ -41,21 +37,19 @@ const usage = `usage: cluster up [flags]      start a local cluster, or reuse th
 Run "cluster up -h" for the flags.
 `
 
-// defaultTimeout is far more than a start takes, five to ten seconds. On a machine
-// that is busy building, reading the binaries alone can take half a minute, and a
-// component that fails for good is noticed at once.
+// defaultTimeout is far more than a start takes, five to ten seconds. On a machine that is
+// busy building, reading the binaries alone can take half a minute, and a component that
+// fails for good is noticed at once.
 const defaultTimeout = 2 * time.Minute
 
 func main() {
-	// An interrupted start must not leave half a cluster behind, so signals
-	// cancel the context and the ordinary failure path cleans up.
+	// An interrupted start must not leave half a cluster behind, so signals cancel the
+	// context and the ordinary failure path cleans up.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the program at once.
 	context.AfterFunc(ctx, stop)
 	err := run(ctx, os.Args[1:])
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
 		os.Exit(1)
 	}
@@ -66,11 +60,28 @@ func run(ctx context.Context, args []string) error {
 		fmt.Fprint(os.Stderr, usage)
 		return errors.New("name a command: up or down")
 	}
+	c := &localcluster.Cluster{Printf: func(format string, args ...any) { fmt.Printf(format, args...) }}
+	flags := flag.NewFlagSet("cluster "+args[0], flag.ContinueOnError)
+	flags.StringVar(&c.Name, "name", localcluster.DefaultName, "name of the cluster")
+	flags.StringVar(&c.Output, "output", "_output", "directory for binaries and state")
 	switch args[0] {
 	case "up":
-		return runUp(ctx, args[1:])
+		upFlags(flags, c)
+		if err := parse(flags, args[1:]); err != nil {
+			return err
+		}
+		if c.Bin == "" {
+			c.Bin = filepath.Join(c.Output, "bin")
+		}
+		if c.Nodes < 0 || c.Nodes > localcluster.MaxNodes {
+			return fmt.Errorf("--nodes is %d: give 0 to %d", c.Nodes, localcluster.MaxNodes)
+		}
+		return c.Ensure(ctx)
 	case "down":
-		return runDown(ctx, args[1:])
+		if err := parse(flags, args[1:]); err != nil {
+			return err
+		}
+		return c.Down(ctx)
 	case "-h", "--help", "help":
 		fmt.Print(usage)
 		return nil
@@ -79,57 +90,19 @@ func run(ctx context.Context, args []string) error {
 	}
 }
 
-func runUp(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("cluster up", flag.ContinueOnError)
-	locate := locationFlags(flags)
-	bin := flags.String("bin", "", "directory of the binaries (default bin in the output directory)")
-	var opts options
-	flags.IntVar(&opts.nodes, "nodes", 3, "number of simulated nodes")
-	flags.StringVar(&opts.gates, "gates", defaultGates, "feature gates of the control plane, Name=true,...")
-	flags.StringVar(&opts.runtimeConfig, "runtime-config", "coordination.k8s.io/v1alpha1=true", "API versions to serve, group/version=true,...")
-	flags.Var(&opts.args, "arg", "a further flag of a component, component:flag=value; can be repeated")
-	flags.DurationVar(&opts.timeout, "timeout", defaultTimeout, "time in which the cluster must be ready for use, the check of the binaries included")
-	if err := parse(flags, args); err != nil {
-		return err
-	}
-	if opts.nodes < 0 || opts.nodes > maxNodes {
-		return fmt.Errorf("--nodes is %d: give 0 to %d", opts.nodes, maxNodes)
-	}
-	c, err := locate()
-	if err != nil {
-		return err
-	}
-	if *bin != "" {
-		if err := c.useBinaries(*bin); err != nil {
-			return err
-		}
-	}
-	return c.up(ctx, opts)
+func upFlags(flags *flag.FlagSet, c *localcluster.Cluster) {
+	settings := localcluster.DefaultSettings
+	c.Settings = &settings
+	flags.StringVar(&c.Bin, "bin", "", "directory of the binaries (default bin in the output directory)")
+	flags.IntVar(&c.Nodes, "nodes", 3, "number of simulated nodes")
+	flags.StringVar(&settings.Gates, "gates", settings.Gates, "feature gates of the control plane, Name=true,...")
+	flags.StringVar(&settings.RuntimeConfig, "runtime-config", settings.RuntimeConfig, "API versions to serve, group/version=true,...")
+	flags.Var(&settings.Args, "arg", "a further flag of a component, component:flag=value; can be repeated")
+	flags.DurationVar(&c.Timeout, "timeout", defaultTimeout, "time in which the cluster must be ready for use")
 }
 
-func runDown(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("cluster down", flag.ContinueOnError)
-	locate := locationFlags(flags)
-	if err := parse(flags, args); err != nil {
-		return err
-	}
-	c, err := locate()
-	if err != nil {
-		return err
-	}
-	return c.down(ctx)
-}
-
-// locationFlags adds the flags that say which cluster is meant, and returns a
-// function that resolves them after parsing.
-func locationFlags(flags *flag.FlagSet) func() (*cluster, error) {
-	name := flags.String("name", defaultName, "name of the cluster")
-	output := flags.String("output", "_output", "directory for binaries and state")
-	return func() (*cluster, error) { return newCluster(*name, *output) }
-}
-
-// parse refuses arguments that are not flags: "down second" without --name must
-// not take down the default cluster.
+// parse refuses arguments that are not flags: "down second" without --name must not take
+// down the default cluster.
 func parse(flags *flag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -1,5 +1,5 @@
 /*
-Copyright The Kubernetes Authors.
+Copyright 2026 The Kubernetes Authors.
 
 Licensed under the Apache License, Version 2.0 (the "License");
 you may not use this file except in compliance with the License.
@@ -14,145 +14,138 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package main
+package localcluster
 
 import (
 	"context"
-	"encoding/json"
-	"net/http"
-	"net/http/httptest"
-	"reflect"
-	"sync"
+	"errors"
+	"maps"
 	"testing"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 func TestNewNode(t *testing.T) {
 	networks := map[string]bool{}
-	for _, index := range []int{0, 1, 255, 256, maxNodes - 1} {
+	for _, index := range []int{0, 1, 255, 256, MaxNodes - 1} {
 		n := newNode(index)
 		if networks[n.Spec.PodCIDR] {
 			t.Errorf("node %d has the pod network %s of another node", index, n.Spec.PodCIDR)
 		}
 		networks[n.Spec.PodCIDR] = true
 	}
-	if got, want := newNode(maxNodes-1).Spec.PodCIDR, "10.255.255.0/24"; got != want {
+	if got, want := newNode(MaxNodes-1).Spec.PodCIDR, "10.255.255.0/24"; got != want {
 		t.Errorf("last pod network = %s, want %s", got, want)
 	}
 }
 
-func TestNodeUsable(t *testing.T) {
-	ready := []condition{{Type: "DiskPressure", Status: "False"}, {Type: "Ready", Status: "True"}}
+// ready are the conditions of a node whose kubelet has reported.
+var ready = []v1.NodeCondition{{Type: v1.NodeDiskPressure, Status: v1.ConditionFalse}, {Type: v1.NodeReady, Status: v1.ConditionTrue}}
+
+func TestUsable(t *testing.T) {
 	cases := map[string]struct {
-		taints     []taint
-		conditions []condition
+		taint      string
+		conditions []v1.NodeCondition
 		want       bool
 	}{
 		"ready":                    {conditions: ready, want: true},
 		"no condition yet":         {},
-		"not ready":                {conditions: []condition{{Type: "Ready", Status: "Unknown"}}},
-		"ready but tainted still":  {conditions: ready, taints: []taint{{Key: "node.kubernetes.io/not-ready"}}},
-		"ready with another taint": {conditions: ready, taints: []taint{{Key: "example.com/own"}}, want: true},
+		"not ready":                {conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionUnknown}}},
+		"ready but tainted still":  {conditions: ready, taint: v1.TaintNodeNotReady},
+		"ready with another taint": {conditions: ready, taint: "example.com/own", want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(0)
-			n.Spec.Taints, n.Status.Conditions = tc.taints, tc.conditions
-			if got := n.usable(); got != tc.want {
+			n.Status.Conditions = tc.conditions
+			if tc.taint != "" {
+				n.Spec.Taints = []v1.Taint{{Key: tc.taint}}
+			}
+			if got := usable(n); got != tc.want {
 				t.Errorf("usable = %v, want %v", got, tc.want)
 			}
 		})
 	}
 }
 
-// fakeNodes is an API server that knows nodes. Nodes become Ready when they are
-// listed for the second time.
-type fakeNodes struct {
-	sync.Mutex
-	nodes    map[string]node
-	listed   int
-	rejected int // status of an answer to a creation, 0 for success
-	neverUse bool
-}
-
-func (f *fakeNodes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f.Lock()
-	defer f.Unlock()
-	if r.Method == http.MethodPost {
-		if f.rejected != 0 {
-			http.Error(w, "rejected", f.rejected)
-			return
-		}
-		var n node
-		if err := json.NewDecoder(r.Body).Decode(&n); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		if _, ok := f.nodes[n.Metadata.Name]; ok {
-			http.Error(w, "exists", http.StatusConflict)
-			return
-		}
-		f.nodes[n.Metadata.Name] = n
-		return
-	}
-	f.listed++
-	var list struct {
-		Items []node `json:"items"`
-	}
-	for _, n := range f.nodes {
-		if f.listed > 2 && !f.neverUse {
-			n.Status.Conditions = []condition{{Type: "Ready", Status: "True"}}
-		}
-		list.Items = append(list.Items, n)
-	}
-	_ = json.NewEncoder(w).Encode(list)
-}
-
-func serveNodes(t *testing.T, f *fakeNodes, existing ...int) *apiClient {
-	t.Helper()
-	f.nodes = map[string]node{}
+// newClient returns a client of a cluster with the given nodes. Nodes become ready after the
+// second list, if they become ready at all; the service account is there after the third.
+func newClient(becomeReady bool, existing ...int) (client *fake.Clientset, lists *int) {
+	client, lists = fake.NewClientset(), new(int)
 	for _, index := range existing {
-		n := newNode(index)
-		n.Metadata.Labels["seen"] = "before"
-		f.nodes[n.Metadata.Name] = n
+		node := newNode(index)
+		node.Labels["seen"] = "before"
+		_ = client.Tracker().Add(node)
 	}
-	server := httptest.NewServer(f)
-	t.Cleanup(server.Close)
-	return &apiClient{base: server.URL, http: server.Client()}
+	client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		*lists++
+		switch *lists {
+		case 3:
+			for node := range maps.Values(nodesOf(client)) {
+				if becomeReady {
+					node.Status.Conditions = ready
+					_ = client.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), &node, "")
+				}
+			}
+		case 4:
+			_ = client.Tracker().Add(&v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "default"}})
+		}
+		return false, nil, nil
+	})
+	return client, lists
+}
+
+func nodesOf(client *fake.Clientset) map[string]v1.Node {
+	object, err := client.Tracker().List(v1.SchemeGroupVersion.WithResource("nodes"), v1.SchemeGroupVersion.WithKind("Node"), "")
+	if err != nil {
+		panic(err)
+	}
+	nodes := map[string]v1.Node{}
+	for _, node := range object.(*v1.NodeList).Items {
+		nodes[node.Name] = node
+	}
+	return nodes
 }
 
 func TestEnsureNodes(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	f := &fakeNodes{}
-	api := serveNodes(t, f, 1, 7)
-	if err := ensureNodes(ctx, api, 3); err != nil {
+	client, lists := newClient(true, 1, 7)
+	if err := ensureNodes(ctx, client, 3); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]bool{}
-	for name, n := range f.nodes {
-		got[name] = n.Metadata.Labels["seen"] == "before"
+	for name, node := range nodesOf(client) {
+		got[name] = node.Labels["seen"] == "before"
 	}
 	want := map[string]bool{"node-0": false, "node-1": true, "node-2": false, "node-7": true}
-	if !reflect.DeepEqual(got, want) {
+	if !maps.Equal(got, want) {
 		t.Errorf("nodes, true where they existed: %v, want %v", got, want)
 	}
-	if f.listed < 3 {
-		t.Errorf("returned after %d lists, before the nodes were ready", f.listed)
+	if *lists < 4 {
+		t.Errorf("returned after %d lists, before the nodes were ready and the service account was there", *lists)
 	}
 }
 
 func TestEnsureNodesFails(t *testing.T) {
-	cases := map[string]*fakeNodes{
-		"creation is rejected":     {rejected: http.StatusForbidden},
-		"nodes never become ready": {neverUse: true},
-	}
-	for name, f := range cases {
+	for name, rejected := range map[string]error{
+		"creation is rejected":     errors.New("rejected"),
+		"nodes never become ready": nil,
+	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
-			if err := ensureNodes(ctx, serveNodes(t, f), 40); err == nil {
-				t.Error("no error")
+			client, _ := newClient(rejected != nil)
+			client.PrependReactor("create", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return rejected != nil, nil, rejected
+			})
+			if err := ensureNodes(ctx, client, 40); err == nil || rejected != nil && !errors.Is(err, rejected) {
+				t.Errorf("ensureNodes: %v", err)
 			}
 		})
 	}

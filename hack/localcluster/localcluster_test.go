@@ -1,0 +1,352 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package localcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/kubernetes/hack/controlplane"
+)
+
+// newTestCluster returns a cluster without processes, whose binaries print nothing and end.
+func newTestCluster(t *testing.T) *Cluster {
+	t.Helper()
+	c := &Cluster{Name: "a", Output: t.TempDir(), Bin: t.TempDir(), proc: t.TempDir(), Timeout: time.Minute, Printf: t.Logf}
+	if err := c.resolve(); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append([]string{"kubectl", controlplane.KwokStages}, controlplane.Components...) {
+		writeScript(t, filepath.Join(c.Bin, file), "exit 0")
+	}
+	return c
+}
+
+func writeScript(t *testing.T, path, script string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	for _, name := range []string{"", "..", "a/b", "Upper", "-a", "a-", "a b", strings.Repeat("a", 64)} {
+		if err := (&Cluster{Name: name, Output: t.TempDir()}).resolve(); err == nil {
+			t.Errorf("name %q was accepted", name)
+		}
+	}
+	if err := (&Cluster{Name: "a", Output: filepath.Join(t.TempDir(), "a:b")}).resolve(); err == nil {
+		t.Error("an output directory with a colon was accepted")
+	}
+	// Processes are found by path: every way to a directory must give one path.
+	direct := &Cluster{Name: "a", Output: t.TempDir()}
+	linked := &Cluster{Name: "a", Output: filepath.Join(t.TempDir(), "link with spaces")}
+	if err := errors.Join(os.Symlink(direct.Output, linked.Output), direct.resolve(), linked.resolve()); err != nil {
+		t.Fatal(err)
+	}
+	if direct.dir() != linked.dir() {
+		t.Errorf("paths differ: %s and %s", direct.dir(), linked.dir())
+	}
+}
+
+func TestKubeconfig(t *testing.T) {
+	first, second := &Cluster{Name: DefaultName, Output: "out"}, &Cluster{Name: "second", Output: "out"}
+	if got, want := first.Kubeconfig(), filepath.Join("out", "kubeconfig"); got != want {
+		t.Errorf("kubeconfig of the default cluster = %s, want %s", got, want)
+	}
+	if got, want := second.Kubeconfig(), filepath.Join("out", "clusters", "second.kubeconfig"); got != want {
+		t.Errorf("kubeconfig = %s, want %s", got, want)
+	}
+}
+
+// A binary that is missing is named before anything is stopped.
+func TestMissingBinary(t *testing.T) {
+	c := newTestCluster(t)
+	runAll(t, c, Settings{})
+	if err := os.Remove(filepath.Join(c.Bin, "kwok")); err != nil {
+		t.Fatal(err)
+	}
+	err := c.Ensure(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "kwok is missing") || !strings.Contains(err.Error(), "`make") {
+		t.Errorf("Ensure: %v, want the missing binary, and how to build it", err)
+	}
+	if _, err := os.Stat(c.recordFile()); err != nil {
+		t.Errorf("the running cluster was touched: %v", err)
+	}
+	c.Base = c.Bin
+	if err := c.Ensure(t.Context()); !errors.Is(err, ErrNoBase) {
+		t.Errorf("Ensure of the base: %v, want ErrNoBase", err)
+	}
+}
+
+func TestStartFails(t *testing.T) {
+	cases := map[string]struct {
+		etcd    string
+		timeout time.Duration
+		want    []string
+		gone    bool // The logs are of no use.
+	}{
+		"a component ends": {
+			etcd: "echo bad flag; exit 1",
+			want: []string{"etcd ended while it was starting", "etcd.log", "bad flag"},
+		},
+		"a component never gets healthy": {
+			etcd: "echo hello; exec sleep 60", timeout: time.Second,
+			want: []string{"etcd did not become healthy in time", "hello", "--timeout"},
+		},
+		"its port is taken": {
+			etcd: "echo bind: address already in use; exit 1",
+			want: []string{controlplane.ErrPortTaken.Error()},
+		},
+		"the user interrupts": {
+			etcd: "exec sleep 60", gone: true,
+			want: []string{"interrupted, nothing is left running"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newTestCluster(t)
+			c.proc = "/proc"
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tc.gone {
+				time.AfterFunc(time.Second, cancel)
+			}
+			if tc.timeout > 0 {
+				c.Timeout = tc.timeout
+			}
+			writeScript(t, filepath.Join(c.Bin, "etcd"), "echo started >>"+c.Output+"/starts\n"+tc.etcd)
+			err := c.Ensure(ctx)
+			for _, want := range tc.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("Ensure: %v, want %q", err, want)
+				}
+			}
+			if left, err := c.processes(); err != nil || len(left) > 0 {
+				t.Errorf("left running: %v, %v", left, err)
+			}
+			if _, err := os.Stat(c.dir()); errors.Is(err, os.ErrNotExist) != tc.gone {
+				t.Errorf("state directory: %v, want it to be gone: %t", err, tc.gone)
+			}
+			// Other ports help only if a port was the reason.
+			starts, err := os.ReadFile(c.Output + "/starts")
+			if attempts := strings.Count(string(starts), "started"); err != nil || (attempts == 3) != strings.Contains(name, "port") {
+				t.Errorf("%d starts, %v", attempts, err)
+			}
+		})
+	}
+}
+
+// runAll pretends that all components of the cluster run from its binaries.
+func runAll(t *testing.T, c *Cluster, settings Settings) {
+	t.Helper()
+	commands := map[int][]string{}
+	for i, component := range controlplane.Components {
+		commands[i+1] = []string{filepath.Join(controlplane.LinkDir(c.dir()), component)}
+	}
+	c.proc = fakeProc(t, commands)
+	for i, component := range controlplane.Components {
+		if err := os.Symlink(filepath.Join(c.Bin, component), filepath.Join(c.proc, strconv.Itoa(i+1), "exe")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.MkdirAll(c.dir(), 0o755), c.writeRecord(record{Settings: settings})); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReusable(t *testing.T) {
+	wanted := Settings{Gates: "A=true", RuntimeConfig: "g/v1=true"}
+	cases := map[string]struct {
+		arrange func(t *testing.T, c *Cluster)
+		want    string
+	}{
+		"nothing there": {arrange: func(*testing.T, *Cluster) {}, want: errNoCluster.Error()},
+		"files without processes": {
+			arrange: func(t *testing.T, c *Cluster) {
+				runAll(t, c, wanted)
+				c.proc = t.TempDir()
+			},
+			want: "leftovers of an earlier run",
+		},
+		"processes without files": {
+			arrange: func(t *testing.T, c *Cluster) {
+				runAll(t, c, wanted)
+				if err := os.RemoveAll(c.dir()); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: "leftovers of an earlier run",
+		},
+		"a component is gone": {
+			arrange: func(t *testing.T, c *Cluster) {
+				runAll(t, c, wanted)
+				if err := os.RemoveAll(filepath.Join(c.proc, "2")); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: "kube-apiserver does not run any more",
+		},
+		"a binary was replaced": {
+			arrange: func(t *testing.T, c *Cluster) {
+				runAll(t, c, wanted)
+				replaceFile(t, filepath.Join(c.Bin, "kwok"), filepath.Join(c.proc, "5", "exe"))
+			},
+			want: "kwok runs another build",
+		},
+		"other gates": {
+			arrange: func(t *testing.T, c *Cluster) {
+				runAll(t, c, Settings{Gates: "B=true", RuntimeConfig: "g/v1=true"})
+			},
+			want: `runs with feature gates "B=true"`,
+		},
+		"other runtime config": {
+			arrange: func(t *testing.T, c *Cluster) { runAll(t, c, Settings{Gates: "A=true"}) },
+			want:    `runtime config ""`,
+		},
+		"other arguments": {
+			arrange: func(t *testing.T, c *Cluster) {
+				runAll(t, c, Settings{Gates: "A=true", RuntimeConfig: "g/v1=true", Args: Args{"etcd:v=2"}})
+			},
+			want: `further flags ["etcd:v=2"]`,
+		},
+		"does not answer": {
+			arrange: func(t *testing.T, c *Cluster) { runAll(t, c, wanted) },
+			want:    "etcd is not healthy",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newTestCluster(t)
+			tc.arrange(t, c)
+			if err := c.reusable(t.Context(), wanted); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("reusable: %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// replaceFile puts a new file at path and lets exe refer to the old one.
+func replaceFile(t *testing.T, path, exe string) {
+	t.Helper()
+	old := path + ".old"
+	if err := errors.Join(os.Rename(path, old), os.WriteFile(path, nil, 0o755), os.Remove(exe), os.Symlink(old, exe)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLock(t *testing.T) {
+	c := newTestCluster(t)
+	unlock, err := c.lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*pollInterval)
+	defer cancel()
+	if _, err := c.lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("second lock: %v, want it to wait until the context is over", err)
+	}
+	unlock()
+	if unlock, err = c.lock(t.Context()); err != nil {
+		t.Fatalf("lock after unlock: %v", err)
+	}
+	unlock()
+}
+
+// fakeProc writes a proc file system with the given command lines.
+func fakeProc(t *testing.T, commands map[int][]string) string {
+	t.Helper()
+	proc := t.TempDir()
+	for pid, argv := range commands {
+		dir := filepath.Join(proc, strconv.Itoa(pid))
+		cmdline := ""
+		for _, arg := range argv {
+			cmdline += arg + "\x00"
+		}
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "cmdline"), []byte(cmdline), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return proc
+}
+
+func TestProcesses(t *testing.T) {
+	const bin = "/repo/_output/clusters/a/bin"
+	cases := map[string]struct {
+		argv []string
+		want string
+	}{
+		"component":                   {argv: []string{bin + "/etcd", "--name=node0"}, want: "map[etcd:42]"},
+		"component behind a script":   {argv: []string{"/bin/bash", bin + "/kube-scheduler", "--v=2"}, want: "map[kube-scheduler:42]"},
+		"component of other cluster":  {argv: []string{"/repo/_output/clusters/a2/bin/etcd"}, want: "map[]"},
+		"cluster of other clone":      {argv: []string{"/other/_output/clusters/a/bin/etcd"}, want: "map[]"},
+		"tool of the user":            {argv: []string{bin + "/kubectl", "get", "pods"}, want: "map[]"},
+		"program that reads our file": {argv: []string{"tail", "-f", bin + "/etcd"}, want: "map[]"},
+		"editor on our directory":     {argv: []string{"vi", "-R", bin + "/etcd"}, want: "map[]"},
+		"zombie":                      {argv: nil, want: "map[]"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := &Cluster{Name: "a", Output: "/repo/_output", proc: fakeProc(t, map[int][]string{42: tc.argv})}
+			if found, err := c.processes(); err != nil || fmt.Sprint(found) != tc.want {
+				t.Errorf("processes = %v, %v, want %v", found, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestKill(t *testing.T) {
+	c, other := newTestCluster(t), newTestCluster(t)
+	c.proc, other.proc = "/proc", "/proc"
+	start := func(c *Cluster, component, script string, args ...string) {
+		path := filepath.Join(controlplane.LinkDir(c.dir()), component)
+		// The script says when it has set its traps.
+		writeScript(t, path, script+"\necho x\nwhile :; do sleep 0.02; done")
+		command := exec.Command(path, args...)
+		out, err := command.StdoutPipe()
+		if err := errors.Join(err, command.Start()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = command.Process.Kill()
+			_ = command.Wait()
+		})
+		if _, err := out.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(c, "etcd", "")
+	start(c, "kube-apiserver", "trap '' TERM INT")
+	start(other, "etcd", "", "--data-dir="+controlplane.LinkDir(c.dir()))
+	if err := c.kill(); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := c.processes(); err != nil || len(left) > 0 {
+		t.Errorf("left running: %v, %v", left, err)
+	}
+	if left, err := other.processes(); err != nil || len(left) != 1 {
+		t.Errorf("processes of another cluster: %v, %v, want the one that was started", left, err)
+	}
+}

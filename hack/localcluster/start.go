@@ -1,0 +1,297 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package localcluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/kubernetes/hack/controlplane"
+)
+
+// Settings are flags of the components.
+type Settings struct {
+	// Gates and RuntimeConfig are lists of name=true or name=false.
+	Gates, RuntimeConfig string
+	// Args are further flags. Of a flag that is given twice the last value counts.
+	Args Args
+}
+
+func (s Settings) String() string {
+	return fmt.Sprintf("feature gates %q, runtime config %q and further flags %q", s.Gates, s.RuntimeConfig, []string(s.Args))
+}
+
+// DefaultSettings switch on what the fork adds: a local cluster is there to try it.
+var DefaultSettings = Settings{
+	Gates:         "DeclarativeNodeMaintenance=true,DeploymentPodSurge=true,EvictionRequestAPI=true,NodeMaintenanceAwareDaemonSet=true,StatefulSetEvictionPacing=true",
+	RuntimeConfig: "coordination.k8s.io/v1alpha1=true",
+}
+
+// Args are flags of components, as component:flag=value, in the order in which they were
+// given. It is a flag.Value that can be repeated.
+type Args []string
+
+func (a *Args) String() string { return strings.Join(*a, " ") }
+
+var argPattern = regexp.MustCompile("^(" + strings.Join(controlplane.Components, "|") + "):[^-=][^=]*=")
+
+// Set adds one flag of a component.
+func (a *Args) Set(arg string) error {
+	if !argPattern.MatchString(arg) {
+		return fmt.Errorf("%q is not of the form component:flag=value, the flag without dashes; the components are %s",
+			arg, strings.Join(controlplane.Components, ", "))
+	}
+	*a = append(*a, arg)
+	return nil
+}
+
+// settings returns those of the cluster. The lists are sorted: their order is no difference.
+func (c *Cluster) settings() (Settings, error) {
+	settings := Settings{}
+	switch {
+	case c.Settings != nil:
+		settings = *c.Settings
+	case c.Base == "":
+		settings = DefaultSettings
+	}
+	for name, list := range map[string]*string{"--gates": &settings.Gates, "--runtime-config": &settings.RuntimeConfig} {
+		values := map[string]bool{}
+		parsed := cliflag.NewMapStringBool(&values)
+		if err := parsed.Set(*list); err != nil {
+			return settings, fmt.Errorf("%s: %q is not a list of name=true or name=false: %w", name, *list, err)
+		}
+		if _, nameless := values[""]; nameless {
+			return settings, fmt.Errorf("%s: %q has a value without a name", name, *list)
+		}
+		*list = parsed.String()
+	}
+	return settings, nil
+}
+
+func (c *Cluster) checkBinaries() error {
+	for _, file := range append([]string{"kubectl", controlplane.KwokStages}, controlplane.Components...) {
+		_, err := os.Stat(filepath.Join(c.components(), file))
+		switch {
+		case err != nil && c.Base != "":
+			return fmt.Errorf("%w (%w)", ErrNoBase, err)
+		case err != nil:
+			return fmt.Errorf("%s is missing (%w): build it with `make control-plane local-cluster-tools`", file, err)
+		}
+	}
+	return nil
+}
+
+// start starts the cluster from nothing. Another process can take a port between its choice
+// and its use; then new ports are tried.
+func (c *Cluster) start(ctx context.Context, settings Settings) error {
+	const attempts = 3
+	for attempt := 1; ; attempt++ {
+		if err := c.remove(); err != nil {
+			return err
+		}
+		err := c.startComponents(ctx, settings)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(ctx.Err(), context.Canceled):
+			return errors.Join(fmt.Errorf("cluster %q: interrupted, nothing is left running", c.Name), c.remove())
+		case ctx.Err() != nil:
+			return fmt.Errorf("cluster %q: no time is left: try again, or give a longer --timeout: %w", c.Name, err)
+		case attempt == attempts || !errors.Is(err, controlplane.ErrPortTaken):
+			return err
+		}
+		c.printf("a port was taken meanwhile, trying others\n")
+	}
+}
+
+// startComponents leaves nothing but the logs after an error.
+func (c *Cluster) startComponents(ctx context.Context, settings Settings) (err error) {
+	plane, err := controlplane.NewDetached(c.dir())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			plane.Close()
+		}
+	}()
+	if err := c.writeRecord(record{Settings: settings, Ports: plane.Ports()}); err != nil {
+		return err
+	}
+	release := controlplane.Release{
+		Name: c.Name, Bin: c.components(),
+		FeatureGates: settings.Gates, RuntimeConfig: settings.RuntimeConfig,
+		// Simulated nodes report rarely, see the lease in hack/controlplane.
+		ControllerManagerArgs: []string{"--node-monitor-period=25s", "--node-monitor-grace-period=200s"},
+		Args:                  map[string][]string{},
+	}
+	for _, arg := range settings.Args {
+		component, setting, _ := strings.Cut(arg, ":")
+		release.Args[component] = append(release.Args[component], "--"+setting)
+	}
+	for _, components := range [][]string{
+		{controlplane.Etcd}, {controlplane.APIServer}, {controlplane.ControllerManager, controlplane.Scheduler, controlplane.Kwok},
+	} {
+		if err := plane.Start(ctx, release, components...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// record says how the cluster was started; a later start compares it with what it should be.
+type record struct {
+	Settings Settings
+	Ports    controlplane.Ports
+}
+
+func (c *Cluster) recordFile() string { return filepath.Join(c.dir(), "cluster.json") }
+
+func (c *Cluster) writeRecord(r record) error {
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = os.WriteFile(c.recordFile(), data, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", c.recordFile(), err)
+	}
+	return nil
+}
+
+// errNoCluster is why a cluster cannot be reused when there is none.
+var errNoCluster = errors.New("there is no such cluster")
+
+// reusable returns why the running cluster is not what the settings ask for: errNoCluster
+// where there is no trace of one.
+func (c *Cluster) reusable(ctx context.Context, settings Settings) error {
+	running, err := c.processes()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(c.dir()); errors.Is(err, os.ErrNotExist) && len(running) == 0 {
+		return errNoCluster
+	}
+	var was record
+	data, err := os.ReadFile(c.recordFile())
+	if err == nil {
+		err = json.Unmarshal(data, &was)
+	}
+	if err != nil || len(running) == 0 {
+		return errors.New("leftovers of an earlier run")
+	}
+	// Each component must run from the binary that is there now: a rebuild replaces the file.
+	for _, component := range controlplane.Components {
+		pid, ok := running[component]
+		if !ok {
+			return fmt.Errorf("%s does not run any more", component)
+		}
+		if path := filepath.Join(c.components(), component); !sameFile(filepath.Join(c.proc, strconv.Itoa(pid), "exe"), path) {
+			return fmt.Errorf("%s runs another build than %s", component, path)
+		}
+	}
+	if was.Settings.String() != settings.String() {
+		return fmt.Errorf("it runs with %s, not with %s", was.Settings, settings)
+	}
+	return was.Ports.Unhealthy(ctx)
+}
+
+func sameFile(a, b string) bool {
+	first, errA := os.Stat(a)
+	second, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(first, second)
+}
+
+// processes returns the components that run, with their pids. It does not read pid files: a
+// pid can belong to another program by now, and a killed run may not have written it.
+func (c *Cluster) processes() (map[string]int, error) {
+	entries, err := os.ReadDir(c.proc)
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	found := map[string]int{}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if component := c.componentOf(pid); component != "" {
+			found[component] = pid
+		}
+	}
+	return found, nil
+}
+
+// componentOf returns the name of the component of this cluster that a process runs, or "". A
+// process that has ended, zombies included, has no command line.
+func (c *Cluster) componentOf(pid int) string {
+	cmdline, err := os.ReadFile(filepath.Join(c.proc, strconv.Itoa(pid), "cmdline"))
+	if err != nil {
+		return ""
+	}
+	argv := strings.Split(string(bytes.TrimRight(cmdline, "\x00")), "\x00")
+	// The second argument is the program if it is a script: the first one is then the
+	// interpreter.
+	for _, arg := range argv[:min(2, len(argv))] {
+		if filepath.Dir(arg) == controlplane.LinkDir(c.dir()) && slices.Contains(controlplane.Components, filepath.Base(arg)) {
+			return filepath.Base(arg)
+		}
+	}
+	return ""
+}
+
+// killTimeout is how long a process may take to be gone after SIGKILL: while the kernel waits
+// for the disk on its behalf, it cannot end.
+const killTimeout = time.Minute
+
+// kill ends all components of the cluster and returns when they are gone. It does not ask
+// them: their state is thrown away.
+func (c *Cluster) kill() error {
+	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		running, err := c.processes()
+		if err != nil || len(running) == 0 {
+			return err
+		}
+		for component, pid := range running {
+			if time.Since(start) > killTimeout {
+				return fmt.Errorf("process %d (%s) does not end, not even by SIGKILL", pid, component)
+			}
+			handle, err := os.FindProcess(pid)
+			if err != nil {
+				return fmt.Errorf("find process %d: %w", pid, err)
+			}
+			// Asked again now that the handle is open: another process can have got the pid.
+			if c.componentOf(pid) == component {
+				err = handle.Kill()
+			}
+			if err != nil && !errors.Is(err, os.ErrProcessDone) {
+				return fmt.Errorf("end process %d (%s): %w", pid, component, err)
+			}
+			_ = handle.Release()
+		}
+	}
+}
