@@ -25,17 +25,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/kubernetes/hack/localcluster"
 )
 
 const (
-	// clusterName is not that of a cluster that somebody works with.
+	// clusterName is not that of a cluster that a user works with.
 	clusterName = "bench"
 
 	// The controller manager runs with its default limits, as users have it. A local
@@ -63,7 +61,7 @@ rules:
 // by which the audit log tells them apart.
 type cluster struct {
 	opts       options
-	gates      string
+	local      *localcluster.Cluster
 	kubeconfig string
 	version    string
 	audit      *auditLog
@@ -71,14 +69,13 @@ type cluster struct {
 	setup, requester, bare, interceptor kubernetes.Interface
 }
 
-// startCluster starts the cluster anew: leftovers of a killed run would count.
+// startCluster starts the cluster from nothing: leftovers of a killed run would count.
 func startCluster(ctx context.Context, opts options, gates string) (*cluster, error) {
-	c := &cluster{opts: opts, gates: gates, kubeconfig: filepath.Join(opts.output, "clusters", clusterName+".kubeconfig")}
+	local := &localcluster.Cluster{Name: clusterName, Output: opts.output, Bin: opts.bin, Nodes: opts.nodes,
+		Settings: &localcluster.Settings{Gates: gates, RuntimeConfig: runtimeConfig}}
+	c := &cluster{opts: opts, local: local, kubeconfig: local.Kubeconfig()}
 	if _, err := os.Stat(filepath.Join(opts.base, "kubectl")); err != nil {
 		return nil, fmt.Errorf("kubectl of the pristine base is missing (%w): build it with `make base`", err)
-	}
-	if err := c.down(ctx); err != nil {
-		return nil, err
 	}
 	if err := c.up(ctx); err != nil {
 		return nil, errors.Join(err, c.stop(ctx))
@@ -91,35 +88,29 @@ func (c *cluster) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"up", "--name", clusterName, "--output", c.opts.output, "--bin", c.opts.bin, "--nodes", fmt.Sprint(c.opts.nodes),
-		"--gates", c.gates, "--runtime-config", runtimeConfig}
+	var args []string
 	for _, arg := range auditArgs {
-		args = append(args, "--arg", "kube-apiserver:"+arg)
+		args = append(args, "kube-apiserver:"+arg)
 	}
 	for _, arg := range managerArgs() {
-		args = append(args, "--arg", "kube-controller-manager:"+arg)
+		args = append(args, "kube-controller-manager:"+arg)
 	}
-	for _, arg := range c.opts.args {
-		args = append(args, "--arg", arg)
+	for _, arg := range append(args, c.opts.args...) {
+		if err := c.local.Settings.Args.Set(arg); err != nil {
+			return err
+		}
 	}
-	if err := c.run(ctx, args...); err != nil {
+	if err := c.local.Up(ctx); err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
+	config, err := c.local.Config()
 	if err != nil {
-		return fmt.Errorf("reading the kubeconfig of the cluster: %w", err)
+		return err
 	}
-	// The next cluster has other certificates in the same files. Connections are shared by
-	// whoever names the same file.
-	if err := rest.LoadTLSFiles(config); err != nil {
-		return fmt.Errorf("reading the certificates of the cluster: %w", err)
-	}
-	config.CAFile, config.CertFile, config.KeyFile = "", "", ""
 	if err := c.connect(config); err != nil {
 		return err
 	}
-	c.audit, err = openAuditLog(c.auditFile())
-	if err != nil {
+	if c.audit, err = openAuditLog(c.auditFile()); err != nil {
 		return err
 	}
 	return c.createNamespace(ctx)
@@ -127,7 +118,7 @@ func (c *cluster) up(ctx context.Context) error {
 
 func (c *cluster) auditFile() string { return filepath.Join(c.opts.resultsDir(), "audit.log") }
 
-// auditArgs are flags by which an API server writes the audit log anew, as name=value.
+// auditArgs are flags by which an API server writes a new audit log, as name=value.
 func (c *cluster) auditArgs() ([]string, error) {
 	policy := filepath.Join(c.opts.resultsDir(), "audit-policy.yaml")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o644); err != nil {
@@ -156,13 +147,11 @@ func managerArgs() []string {
 	return []string{fmt.Sprintf("kube-api-qps=%d", kubeAPIQPS), fmt.Sprintf("kube-api-burst=%d", kubeAPIBurst)}
 }
 
-// connect makes the clients. They have no limits of their own: what is measured is
-// the server and the controller.
+// connect makes the clients, from a configuration without limits: what is measured is the
+// server and the controller.
 func (c *cluster) connect(config *rest.Config) error {
 	config = rest.CopyConfig(config)
-	config.QPS = -1
 	config.ContentType = runtime.ContentTypeProtobuf
-	config.WarningHandler = rest.NoWarnings{}
 	for agent, client := range map[string]*kubernetes.Interface{
 		agentSetup:       &c.setup,
 		agentRequester:   &c.requester,
@@ -189,24 +178,7 @@ func (c *cluster) stop(ctx context.Context) error {
 	if c.audit != nil {
 		c.audit.close()
 	}
-	return errors.Join(c.down(ctx), c.removeAuditLog())
-}
-
-func (c *cluster) down(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	return c.run(ctx, "down", "--name", clusterName, "--output", c.opts.output)
-}
-
-// run runs hack/cluster.
-func (c *cluster) run(ctx context.Context, args ...string) error {
-	command := exec.CommandContext(ctx, filepath.Join(c.opts.bin, "cluster"), args...)
-	// In a group of its own: an interrupt from the terminal reaches us, and we pass it
-	// on to a start, but it must not end a stop half way.
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-	command.WaitDelay = 30 * time.Second
-	return runCommand(command)
+	return errors.Join(c.local.Down(ctx), c.removeAuditLog())
 }
 
 // runCommand runs a program and returns what it printed if it fails.

@@ -72,7 +72,7 @@ type argList []string
 
 func (a *argList) String() string { return strings.Join(*a, " ") }
 
-// Set adds one; hack/cluster checks it.
+// Set adds one; hack/localcluster checks it.
 func (a *argList) Set(arg string) error {
 	*a = append(*a, arg)
 	return nil
