@@ -44,9 +44,12 @@ var Components = []string{Etcd, APIServer, ControllerManager, Scheduler, Kwok}
 // KwokStages is the file beside kwok's binary with what simulated nodes and pods do.
 const KwokStages = "kwok-stages.yaml"
 
-// SimulatedNode is the annotation, key and value, of the nodes that kwok simulates. It
-// leaves all others alone, so that nodes with a kubelet can join.
-const SimulatedNode, SimulatedNodeValue = "kwok.x-k8s.io/node", "fake"
+// SimulatedNode is the annotation of the nodes that kwok simulates, SimulatedNodeValue its
+// value. kwok leaves all others alone, so that nodes with a kubelet can join.
+const (
+	SimulatedNode      = "kwok.x-k8s.io/node"
+	SimulatedNodeValue = "fake"
+)
 
 // Ports are where the components listen on loopback, for as long as the control plane
 // lives: a component that replaces another takes over its port.
