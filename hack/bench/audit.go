@@ -17,18 +17,15 @@ limitations under the License.
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"os"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/kubernetes/hack/auditlog"
 )
 
 // User agents of our clients.
@@ -39,49 +36,29 @@ const (
 	agentInterceptor = "bench-interceptor"
 )
 
-// Who our controllers are to the API server.
+// Names under which the API server knows our controllers.
 const (
 	controllerUsers = "system:serviceaccount:kube-system:"
 
-	controllerUser            = controllerUsers + "evictionrequest-controller"
-	maintenanceControllerUser = controllerUsers + "nodemaintenance-controller"
+	evictionController    = "evictionrequest-controller"
+	maintenanceController = "nodemaintenance-controller"
 )
 
-// auditLog reads the audit log of the API server while it grows. A request is there
-// before its answer is, because the log is written in blocking mode.
-type auditLog struct {
-	file *os.File
-	rest []byte // the beginning of a line that is not complete yet
-}
+// auditLog reads the audit log of the API server while it grows. The API server writes it in
+// blocking mode: a request is in the log before its client has the answer.
+type auditLog struct{ *auditlog.Reader }
 
 func openAuditLog(path string) (*auditLog, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("opening the audit log: %w", err)
-	}
-	return &auditLog{file: file}, nil
+	reader, err := auditlog.Open(path)
+	return &auditLog{reader}, err
 }
 
-func (l *auditLog) close() { l.file.Close() }
+func (l *auditLog) close() { l.Close() }
 
-// next returns what was logged since the last call.
-func (l *auditLog) next() ([]auditv1.Event, error) {
-	data, err := io.ReadAll(l.file)
-	if err != nil {
-		return nil, fmt.Errorf("reading the audit log: %w", err)
-	}
-	data = append(l.rest, data...)
-	end := bytes.LastIndexByte(data, '\n') + 1
-	l.rest = bytes.Clone(data[end:])
-	var events []auditv1.Event
-	for line := range bytes.Lines(data[:end]) {
-		var event auditv1.Event
-		if err := json.Unmarshal(line, &event); err != nil {
-			return nil, fmt.Errorf("reading the audit log: %w", err)
-		}
-		events = append(events, event)
-	}
-	return events, nil
+// next returns the requests that were logged since the last call and that count.
+func (l *auditLog) next() (requests, error) {
+	events, err := l.Next()
+	return requests(events).of(counts), err
 }
 
 // skip forgets what was logged until now.
@@ -90,152 +67,36 @@ func (l *auditLog) skip() error {
 	return err
 }
 
-const (
-	auditPollInterval = 200 * time.Millisecond
+// quietTime is how long the measured clients must send no request before a measurement of
+// requests ends. Controllers send events some time after what they report.
+const quietTime = 2 * time.Second
 
-	// quietTime is for how long nobody who is measured may send a request before a
-	// measurement of requests ends. Events are sent some time after what they tell of.
-	quietTime = 2 * time.Second
-)
-
-// untilQuiet returns what was logged until those who are measured fell silent.
-func (l *auditLog) untilQuiet(ctx context.Context, measured selector) ([]auditv1.Event, error) {
-	var events []auditv1.Event
+// untilQuiet returns what was logged until the measured clients fell silent.
+func (l *auditLog) untilQuiet(ctx context.Context, measured selector) (requests, error) {
+	var all requests
 	last := time.Now()
-	err := wait.PollUntilContextTimeout(ctx, auditPollInterval, stepTimeout, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, stepTimeout, true, func(context.Context) (bool, error) {
 		more, err := l.next()
 		if err != nil {
 			return false, err
 		}
-		for i := range more {
-			if measured(&more[i]) {
-				last = time.Now()
-			}
+		if more.count(measured) > 0 {
+			last = time.Now()
 		}
-		events = append(events, more...)
+		all = append(all, more...)
 		return time.Since(last) >= quietTime, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("waiting for the end of the requests of those who are measured: %w", err)
+		return nil, fmt.Errorf("waiting until the measured clients send no more requests: %w", err)
 	}
-	return events, nil
+	return all, nil
 }
 
-// during returns what is logged in that time, starting now.
-func (l *auditLog) during(ctx context.Context, duration time.Duration) ([]auditv1.Event, error) {
-	if err := l.skip(); err != nil {
-		return nil, err
-	}
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-timer.C:
-		return l.next()
-	}
-}
-
-// selector says whether a request is one that is measured.
-type selector func(*auditv1.Event) bool
-
-func byController(event *auditv1.Event) bool { return event.User.Username == controllerUser }
-
-func byMaintenanceController(event *auditv1.Event) bool {
-	return event.User.Username == maintenanceControllerUser
-}
-
-// byRequesterAndControllers is whoever takes part in an eviction: without a maintenance
-// its controller is silent.
-func byRequesterAndControllers(event *auditv1.Event) bool {
-	return byController(event) || byMaintenanceController(event) || hasAgent(event, agentRequester)
-}
-
-// byAnyController is a controller of the controller manager.
-func byAnyController(event *auditv1.Event) bool {
-	return strings.HasPrefix(event.User.Username, controllerUsers)
-}
-
-// ofEvictionRequests is what belongs to evictions alone: all that the controller of requests
-// sends, and what others send to requests or as an eviction call.
-func ofEvictionRequests(event *auditv1.Event) bool {
-	return byController(event) || isEviction(event) || ofResource("evictionrequests")(event)
-}
-
-// ofResource selects the requests to a resource and its subresources, whoever sends them.
-func ofResource(resource string) selector {
-	return func(event *auditv1.Event) bool { return event.ObjectRef != nil && event.ObjectRef.Resource == resource }
-}
-
-// byAnybody is everybody but those who prepare a measurement and wait for its end.
-func byAnybody(event *auditv1.Event) bool { return !hasAgent(event, agentSetup) }
-
-func byBare(event *auditv1.Event) bool { return hasAgent(event, agentBare) }
-
-func byKubectl(event *auditv1.Event) bool { return hasAgent(event, "kubectl/") }
-
-func hasAgent(event *auditv1.Event, agent string) bool {
-	return strings.HasPrefix(event.UserAgent, agent)
-}
-
-// tally is what was counted in a number of requests.
-type tally struct {
-	// Requests are those of the measured, by what they do: "create pods/eviction".
-	Requests map[string]int `json:"requests"`
-	// All are the requests of everybody but those that prepare the measurement and wait
-	// for its end: also those of other controllers, of the simulated nodes and of the
-	// API server itself.
-	All int `json:"allRequests"`
-	// Clients are these by who sends them: "disruption-controller: update
-	// poddisruptionbudgets/status".
-	Clients map[string]int `json:"requestsByClient"`
-	// EvictionCodes are the answers to the eviction calls of the measured.
-	EvictionCodes map[string]int `json:"evictionCodes"`
-	// evictionSeconds is how long these took in the API server.
-	evictionSeconds []float64
-}
-
-// countRequests counts what an audit log has.
-func countRequests(events []auditv1.Event, measured selector) tally {
-	t := tally{Requests: map[string]int{}, Clients: map[string]int{}, EvictionCodes: map[string]int{}}
-	for i := range events {
-		event := &events[i]
-		if !byAnybody(event) || !isAnswered(event) {
-			continue
-		}
-		t.All++
-		t.Clients[client(event)+": "+describe(event)]++
-		if !measured(event) {
-			continue
-		}
-		t.Requests[describe(event)]++
-		if isEviction(event) {
-			t.EvictionCodes[code(event)]++
-			t.evictionSeconds = append(t.evictionSeconds, event.StageTimestamp.Sub(event.RequestReceivedTimestamp.Time).Seconds())
-		}
-	}
-	return t
-}
-
-// isAnswered leaves out the other stages of a request, and watches.
-func isAnswered(event *auditv1.Event) bool {
-	return (event.Stage == auditv1.StageResponseComplete || event.Stage == auditv1.StagePanic) && event.Verb != "watch"
-}
-
-func isEviction(event *auditv1.Event) bool {
-	return event.ObjectRef != nil && event.ObjectRef.Resource == "pods" && event.ObjectRef.Subresource == "eviction"
-}
-
-// describe says what a request does, as RBAC would.
-func describe(event *auditv1.Event) string {
-	if event.ObjectRef == nil {
-		return event.Verb + " " + event.RequestURI
-	}
-	what := event.Verb + " " + event.ObjectRef.Resource
-	if event.ObjectRef.Subresource != "" {
-		what += "/" + event.ObjectRef.Subresource
-	}
-	return what
+// counts reports whether an event counts as a request. The other stages of a request, watches and
+// the requests that prepare a measurement or wait for its end do not.
+func counts(event *auditv1.Event) bool {
+	answered := event.Stage == auditv1.StageResponseComplete || event.Stage == auditv1.StagePanic
+	return answered && event.Verb != "watch" && client(event) != agentSetup
 }
 
 // client names who sent a request: a controller by its user, others by their program.
@@ -247,33 +108,128 @@ func client(event *auditv1.Event) string {
 	return name
 }
 
-func code(event *auditv1.Event) string {
+// selector reports whether a request is one to count.
+type selector func(*auditv1.Event) bool
+
+// by selects the requests of these clients.
+func by(names ...string) selector {
+	return func(event *auditv1.Event) bool { return slices.Contains(names, client(event)) }
+}
+
+// byAnyController selects the requests of the controllers of the controller manager.
+func byAnyController(event *auditv1.Event) bool {
+	return strings.HasPrefix(event.User.Username, controllerUsers)
+}
+
+// to selects the requests to a resource and its subresources.
+func to(resource string) selector {
+	return func(event *auditv1.Event) bool { return event.ObjectRef != nil && event.ObjectRef.Resource == resource }
+}
+
+func isEviction(event *auditv1.Event) bool { return describe(event) == "create pods/eviction" }
+
+// forEvictions selects what evictions cost: all requests of the evictionrequest-controller, and
+// those of other clients to EvictionRequests and to pods/eviction.
+func forEvictions(event *auditv1.Event) bool {
+	return client(event) == evictionController || isEviction(event) || to("evictionrequests")(event)
+}
+
+func isWrite(event *auditv1.Event) bool {
+	return !slices.Contains([]string{"get", "list", "watch"}, event.Verb)
+}
+
+// code returns the status code of the answer, or 0.
+func code(event *auditv1.Event) int32 {
 	if event.ResponseStatus == nil {
-		return "none"
+		return 0
 	}
-	return strconv.Itoa(int(event.ResponseStatus.Code))
+	return event.ResponseStatus.Code
 }
 
-// isWrite is true for a request that changes something.
-func isWrite(what string) bool {
-	verb, _, _ := strings.Cut(what, " ")
-	return verb != "get" && verb != "list" && verb != "watch"
+// answered selects the requests with this status code.
+func answered(wanted int32) selector {
+	return func(event *auditv1.Event) bool { return code(event) == wanted }
 }
 
-func (t *tally) measuredRequests() int {
-	sum := 0
-	for _, count := range t.Requests {
-		sum += count
+// otherError selects the requests that failed with neither 409 nor 429, or were not answered.
+func otherError(event *auditv1.Event) bool {
+	c := code(event)
+	return c == 0 || c >= 400 && c != 409 && c != 429
+}
+
+// describe says what a request does, as RBAC does: "update evictionrequests/status".
+func describe(event *auditv1.Event) string {
+	if event.ObjectRef == nil {
+		return event.Verb + " " + event.RequestURI
 	}
-	return sum
+	what := event.Verb + " " + event.ObjectRef.Resource
+	if event.ObjectRef.Subresource != "" {
+		what += "/" + event.ObjectRef.Subresource
+	}
+	return what
 }
 
-func (t *tally) writes() int {
-	sum := 0
-	for what, count := range t.Requests {
-		if isWrite(what) {
-			sum += count
+// requests are what all clients sent, also the simulated nodes and the API server itself.
+type requests []auditv1.Event
+
+// of returns the requests that all selectors select.
+func (r requests) of(selectors ...selector) requests {
+	var selected requests
+	for i := range r {
+		if !slices.ContainsFunc(selectors, func(s selector) bool { return !s(&r[i]) }) {
+			selected = append(selected, r[i])
 		}
 	}
-	return sum
+	return selected
+}
+
+func (r requests) count(selectors ...selector) float64 { return float64(len(r.of(selectors...))) }
+
+// seconds returns how long each request took in the API server.
+func (r requests) seconds() []float64 {
+	var took []float64
+	for i := range r {
+		took = append(took, r[i].StageTimestamp.Sub(r[i].RequestReceivedTimestamp.Time).Seconds())
+	}
+	return took
+}
+
+// untilEvicted returns how long each EvictionRequest took from its creation to the last status that
+// the evictionrequest-controller wrote, which says that it is Evicted.
+func (r requests) untilEvicted() []float64 {
+	created, last := map[string]time.Time{}, map[string]time.Time{}
+	for _, event := range r.of(to("evictionrequests"), isWrite) {
+		name := event.ObjectRef.Name
+		if _, known := created[name]; !known {
+			created[name] = event.StageTimestamp.Time
+		}
+		if client(&event) == evictionController && event.ObjectRef.Subresource == "status" {
+			last[name] = event.StageTimestamp.Time
+		}
+	}
+	var took []float64
+	for name, end := range last {
+		took = append(took, end.Sub(created[name]).Seconds())
+	}
+	return took
+}
+
+// byClient divides the number of requests of each client, and of each kind of request below it,
+// by a number of pods, nodes or minutes. Evictions differ by their answers.
+func (r requests) byClient(divisor float64, unit string) []result {
+	numbers := map[string]float64{}
+	for i := range r {
+		name := client(&r[i])
+		kind := name + ": " + describe(&r[i])
+		if isEviction(&r[i]) {
+			kind += fmt.Sprintf(" (%d)", code(&r[i]))
+		}
+		numbers[name]++
+		numbers[kind]++
+	}
+	var results []result
+	for name, number := range numbers {
+		results = append(results, result{Name: name, Unit: unit, Value: number / divisor, digits: 2, byClient: true})
+	}
+	return results
 }

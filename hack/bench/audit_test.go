@@ -17,10 +17,7 @@ limitations under the License.
 package main
 
 import (
-	"context"
-	"errors"
-	"os"
-	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,8 +30,8 @@ import (
 
 var received = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// answered is a request as the audit log has it.
-func answered(user, agent, verb, resource, subresource string, code int32, took time.Duration) auditv1.Event {
+// event is a request as the audit log has it.
+func event(user, agent, verb, resource, subresource string, code int32, took time.Duration) auditv1.Event {
 	return auditv1.Event{
 		Stage:                    auditv1.StageResponseComplete,
 		Verb:                     verb,
@@ -47,170 +44,157 @@ func answered(user, agent, verb, resource, subresource string, code int32, took 
 	}
 }
 
-// Who sends requests besides us and our controllers.
+// Users and user agents of other clients than ours.
 const (
 	admin   = "kubernetes-admin"
 	manager = "kube-controller-manager/v1.36.3"
+
+	evictionUser    = controllerUsers + evictionController
+	maintenanceUser = controllerUsers + maintenanceController
 )
 
-func TestCountRequests(t *testing.T) {
-	early := answered(controllerUser, manager, "create", "pods", "eviction", 0, 0)
+func TestCounts(t *testing.T) {
+	panicked := event(admin, agentBare, "create", "pods", "eviction", 500, 0)
+	panicked.Stage = auditv1.StagePanic
+	early := event(admin, agentBare, "create", "pods", "eviction", 0, 0)
 	early.Stage = auditv1.StageRequestReceived
-	events := []auditv1.Event{
-		answered(admin, agentSetup, "create", "pods", "", 201, 0),
-		answered(admin, agentRequester, "create", "evictionrequests", "", 201, 0),
-		answered(controllerUser, manager, "update", "evictionrequests", "status", 200, 0),
-		early,
-		answered(controllerUser, manager, "create", "pods", "eviction", 409, 500*time.Millisecond),
-		answered(controllerUser, manager, "create", "pods", "eviction", 201, 100*time.Millisecond),
-		answered(controllerUser, manager, "get", "pods", "", 200, 0),
-		answered(controllerUser, manager, "watch", "evictionrequests", "", 200, time.Hour),
-		answered(controllerUser, manager, "patch", "events", "", 200, 0),
-		// The same controller manager, but not our controller.
-		answered("system:serviceaccount:kube-system:disruption-controller", manager, "update", "poddisruptionbudgets", "status", 200, 0),
-		answered(admin, "kwok/v0.8.0", "patch", "pods", "status", 200, 0),
-		// What the API server calls of itself for an eviction.
-		answered("system:apiserver", "kube-apiserver", "update", "poddisruptionbudgets", "status", 409, 0),
-	}
-	got := countRequests(events, byRequesterAndControllers)
-	want := tally{
-		Requests: map[string]int{
-			"create evictionrequests":        1,
-			"update evictionrequests/status": 1,
-			"create pods/eviction":           2,
-			"get pods":                       1,
-			"patch events":                   1,
-		},
-		All: 9,
-		Clients: map[string]int{
-			"bench-requester: create evictionrequests":                   1,
-			"evictionrequest-controller: update evictionrequests/status": 1,
-			"evictionrequest-controller: create pods/eviction":           2,
-			"evictionrequest-controller: get pods":                       1,
-			"evictionrequest-controller: patch events":                   1,
-			"disruption-controller: update poddisruptionbudgets/status":  1,
-			"kwok: patch pods/status":                                    1,
-			"kube-apiserver: update poddisruptionbudgets/status":         1,
-		},
-		EvictionCodes:   map[string]int{"201": 1, "409": 1},
-		evictionSeconds: []float64{0.5, 0.1},
-	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(tally{}), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
-		t.Errorf("counted (-want +got):\n%s", diff)
-	}
-	if got.measuredRequests() != 6 {
-		t.Errorf("measured requests = %d, want 6", got.measuredRequests())
-	}
-	if got.writes() != 5 {
-		t.Errorf("writes = %d, want 5", got.writes())
+	for name, tc := range map[string]struct {
+		event auditv1.Event
+		want  bool
+	}{
+		"an answer":     {event(admin, agentBare, "create", "pods", "eviction", 201, 0), true},
+		"a panic":       {panicked, true},
+		"not answered":  {early, false},
+		"a watch":       {event(evictionUser, manager, "watch", "evictionrequests", "", 200, time.Hour), false},
+		"our own":       {event(admin, agentSetup, "create", "pods", "", 201, 0), false},
+		"a requester's": {event(admin, agentRequester, "create", "evictionrequests", "", 201, 0), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := counts(&tc.event); got != tc.want {
+				t.Errorf("counts = %v, want %v", got, tc.want)
+			}
+		})
 	}
 }
 
+// evictionEvents are two evictions by a request each, and what they cause.
+var evictionEvents = requests{
+	event(admin, agentRequester, "create", "evictionrequests", "", 201, 0),
+	event(evictionUser, manager, "update", "evictionrequests", "status", 200, 0),
+	event(evictionUser, manager, "create", "pods", "eviction", 409, 500*time.Millisecond),
+	event(evictionUser, manager, "create", "pods", "eviction", 201, 100*time.Millisecond),
+	event(evictionUser, manager, "get", "pods", "", 200, 0),
+	event(evictionUser, manager, "patch", "events", "", 200, 0),
+	// The same controller manager, but not our controller.
+	event(controllerUsers+"disruption-controller", manager, "update", "poddisruptionbudgets", "status", 200, 0),
+	event(admin, "kwok/v0.8.0", "patch", "pods", "status", 200, 0),
+	// What the API server calls of itself for an eviction.
+	event("system:apiserver", "kube-apiserver", "update", "poddisruptionbudgets", "status", 409, 0),
+	event(admin, "kubectl/v1.36.3 (linux/amd64)", "create", "pods", "eviction", 429, 0),
+	event(admin, agentBare, "create", "pods", "eviction", 500, 0),
+	event(maintenanceUser, manager, "patch", "nodes", "status", 200, 0),
+	{Verb: "get", RequestURI: "/apis"},
+}
+
 func TestSelectors(t *testing.T) {
-	events := []auditv1.Event{
-		answered(admin, "kubectl/v1.36.3 (linux/amd64)", "create", "pods", "eviction", 201, 0),
-		answered(admin, agentBare, "create", "pods", "eviction", 201, 0),
-		answered(admin, agentRequester, "create", "nodemaintenances", "", 201, 0),
-		answered(controllerUser, manager, "create", "pods", "eviction", 201, 0),
-		answered(maintenanceControllerUser, manager, "patch", "nodes", "status", 200, 0),
-		answered("system:serviceaccount:kube-system:node-controller", manager, "patch", "nodes", "", 200, 0),
-		answered(admin, agentSetup, "create", "pods", "", 201, 0),
-	}
 	for name, tc := range map[string]struct {
-		selector selector
-		want     []int
+		selectors []selector
+		want      []int
 	}{
-		"kubectl":                   {byKubectl, []int{0}},
-		"bare client":               {byBare, []int{1}},
-		"controller":                {byController, []int{3}},
-		"maintenance controller":    {byMaintenanceController, []int{4}},
-		"any controller":            {byAnyController, []int{3, 4, 5}},
-		"requester and controllers": {byRequesterAndControllers, []int{2, 3, 4}},
-		"anybody":                   {byAnybody, []int{0, 1, 2, 3, 4, 5}},
+		"all":                          {nil, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
+		"kubectl":                      {[]selector{by("kubectl")}, []int{9}},
+		"bare client":                  {[]selector{by(agentBare)}, []int{10}},
+		"controller":                   {[]selector{by(evictionController)}, []int{1, 2, 3, 4, 5}},
+		"maintenance controller":       {[]selector{by(maintenanceController)}, []int{11}},
+		"any controller":               {[]selector{byAnyController}, []int{1, 2, 3, 4, 5, 6, 11}},
+		"requester and controllers":    {[]selector{byFork}, []int{0, 1, 2, 3, 4, 5, 11}},
+		"writes by the controller":     {[]selector{by(evictionController), isWrite}, []int{1, 2, 3, 5}},
+		"for evictions":                {[]selector{forEvictions}, []int{0, 1, 2, 3, 4, 5, 9, 10}},
+		"to pods and their status":     {[]selector{to("pods")}, []int{2, 3, 4, 7, 9, 10}},
+		"evictions by the controller":  {[]selector{isEviction, byFork}, []int{2, 3}},
+		"evictions answered with 409":  {[]selector{isEviction, answered(409)}, []int{2}},
+		"failed, neither 409 nor 429":  {[]selector{otherError}, []int{10, 12}},
+		"no events selected by others": {[]selector{by("kubectl"), by(agentBare)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []int
-			for i := range events {
-				if tc.selector(&events[i]) {
+			for i := range evictionEvents {
+				if evictionEvents[i:i+1].count(tc.selectors...) == 1 {
 					got = append(got, i)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("selected events (-want +got):\n%s", diff)
 			}
+			if count := evictionEvents.count(tc.selectors...); int(count) != len(tc.want) {
+				t.Errorf("count = %v, want %v", count, len(tc.want))
+			}
 		})
 	}
 }
 
-func TestDescribe(t *testing.T) {
-	discovery := auditv1.Event{Verb: "get", RequestURI: "/apis"}
-	if got := describe(&discovery); got != "get /apis" {
-		t.Errorf("describe = %q", got)
-	}
-	if got := code(&discovery); got != "none" {
-		t.Errorf("code of an unanswered request = %q", got)
+func TestSeconds(t *testing.T) {
+	got := evictionEvents.of(isEviction, byFork).seconds()
+	if diff := cmp.Diff([]float64{0.5, 0.1}, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("seconds (-want +got):\n%s", diff)
 	}
 }
 
-// A line that is being written when the log is read must be neither lost nor torn.
-func TestAuditLogNext(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.log")
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
+func TestUntilEvicted(t *testing.T) {
+	var all requests
+	at := func(seconds int, name, user, verb, subresource string) {
+		e := event(user, manager, verb, "evictionrequests", subresource, 200, time.Duration(seconds)*time.Second)
+		e.ObjectRef.Name = name
+		all = append(all, e)
 	}
-	defer file.Close()
-	log, err := openAuditLog(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.close()
-	for _, step := range []struct {
-		written string
-		want    []string
-	}{
-		{"", nil},
-		{`{"verb":"get"}` + "\n" + `{"verb":"li`, []string{"get"}},
-		{`st"`, nil},
-		{"}\n" + `{"verb":"create"}` + "\n", []string{"list", "create"}},
-		{"", nil},
-	} {
-		if _, err := file.WriteString(step.written); err != nil {
-			t.Fatal(err)
-		}
-		events, err := log.next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, event := range events {
-			got = append(got, event.Verb)
-		}
-		if diff := cmp.Diff(step.want, got); diff != "" {
-			t.Errorf("after %q (-want +got):\n%s", step.written, diff)
-		}
-	}
-	if _, err := file.WriteString("no JSON\n"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := log.next(); err == nil {
-		t.Error("a broken line was accepted")
+	at(1, "a", maintenanceUser, "get", "")
+	at(2, "a", maintenanceUser, "patch", "")
+	at(3, "b", maintenanceUser, "patch", "")
+	at(4, "a", evictionUser, "update", "status")
+	at(5, "a", evictionUser, "update", "status")
+	at(6, "a", maintenanceUser, "patch", "")
+	at(9, "a", controllerUsers+"deployment-controller", "patch", "status")
+	at(10, "b", evictionUser, "update", "status")
+	got := all.untilEvicted()
+	slices.Sort(got)
+	if diff := cmp.Diff([]float64{3, 7}, got); diff != "" {
+		t.Errorf("seconds (-want +got):\n%s", diff)
 	}
 }
 
-func TestAuditLogDuringEndsWithContext(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.log")
-	if err := os.WriteFile(path, nil, 0o644); err != nil {
-		t.Fatal(err)
+func TestByClient(t *testing.T) {
+	got := map[string]float64{}
+	for _, r := range evictionEvents[:10].byClient(2, "per pod") {
+		if !r.byClient || r.Unit != "per pod" {
+			t.Errorf("%s is not a number of requests per pod: %+v", r.Name, r)
+		}
+		got[r.Name] = r.Value
 	}
-	log, err := openAuditLog(path)
-	if err != nil {
-		t.Fatal(err)
+	want := map[string]float64{
+		"bench-requester":                                            0.5,
+		"bench-requester: create evictionrequests":                   0.5,
+		"evictionrequest-controller":                                 2.5,
+		"evictionrequest-controller: update evictionrequests/status": 0.5,
+		"evictionrequest-controller: create pods/eviction (201)":     0.5,
+		"evictionrequest-controller: create pods/eviction (409)":     0.5,
+		"evictionrequest-controller: get pods":                       0.5,
+		"evictionrequest-controller: patch events":                   0.5,
+		"disruption-controller":                                      0.5,
+		"disruption-controller: update poddisruptionbudgets/status":  0.5,
+		"kwok":                    0.5,
+		"kwok: patch pods/status": 0.5,
+		"kube-apiserver":          0.5,
+		"kube-apiserver: update poddisruptionbudgets/status": 0.5,
+		"kubectl":                             0.5,
+		"kubectl: create pods/eviction (429)": 0.5,
 	}
-	defer log.close()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := log.during(ctx, time.Hour); !errors.Is(err, context.Canceled) {
-		t.Errorf("during = %v, want %v", err, context.Canceled)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("requests by client (-want +got):\n%s", diff)
+	}
+	if what := describe(&evictionEvents[12]); what != "get /apis" {
+		t.Errorf("describe = %q", what)
+	}
+	if !slices.Equal(evictionEvents[12:].seconds(), []float64{0}) {
+		t.Error("a request without times took time")
 	}
 }

@@ -14,27 +14,23 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Bench measures what evictions through EvictionRequests and drains by NodeMaintenances
-// cost, on a cluster of its own with simulated nodes, against kubectl drain of the
-// pristine base and against a bare client that calls pods/eviction. All of them are
-// measured in the same run, because only ratios of one run can be compared. It prints a table, writes all figures as
-// JSON, and fails if a target is missed.
+// Bench measures what evictions through EvictionRequests and drains by NodeMaintenances cost, on
+// clusters with simulated nodes, against kubectl drain of the pristine base and against a bare
+// client that calls pods/eviction. All of them are measured in the same run, because only ratios
+// within one run can be compared. It prints tables, writes all figures as JSON, and fails if a
+// target is missed.
 //
 // # Reading order
 //
-//	main.go        flags, and the order of the measurements
-//	cluster.go     the cluster and its clients
-//	audit.go       which requests count: read from the audit log of the API server
-//	workload.go    pods, budgets and requests: created, waited for, removed
-//	evict.go       the ways to evict pods that are compared
-//	idle.go        what requests cost that only wait
-//	maintenance.go the drain of all nodes by one NodeMaintenance, and by kubectl drain
-//	scale.go       what maintenances cost on a cluster with thousands of nodes
-//	surge.go       what it costs that Deployments replace pods before these leave
-//	surge_workload.go  the Deployments for that
-//	statistics.go  median and percentile
-//	report.go      targets, tables, JSON
-//	surge_report.go  those of the surge
+//	main.go      flags, and the parts of the benchmark
+//	report.go    results, tables, targets, JSON
+//	cluster.go   the cluster and its clients
+//	audit.go     which requests count: read from the audit log of the API server
+//	workload.go  objects: created, waited for, removed
+//	drain.go     the ways to evict pods and to drain nodes that are compared
+//	rest.go      what is done while no client wants anything
+//	scale.go     what maintenances cost on a cluster with thousands of nodes
+//	surge.go     what it costs that Deployments replace pods before these leave
 package main
 
 import (
@@ -45,6 +41,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -56,7 +53,7 @@ import (
 
 // options is what the caller can choose.
 type options struct {
-	parts                 partSet
+	parts                 []string
 	pods, drainPods, idle int
 	runs, parallel, nodes int
 	scaleNodes            int
@@ -64,57 +61,19 @@ type options struct {
 	idleTime, timeout     time.Duration
 	bin, base, output     string
 	enforce               bool
-	args                  argList
+	// args are further flags of components, in the order in which they were given.
+	args []string
+	// flags has the values of all flags.
+	flags map[string]string
 }
 
-// argList are further flags of components, in the order in which they were given.
-type argList []string
+// allParts are measured in this order.
+const allParts = "evictions,idle,drain,scale,surge"
 
-func (a *argList) String() string { return strings.Join(*a, " ") }
-
-// Set adds one; hack/localcluster checks it.
-func (a *argList) Set(arg string) error {
-	*a = append(*a, arg)
-	return nil
+// parts can be measured one by one. Each adds its tables to the report.
+var parts = map[string]func(context.Context, options, *report) error{
+	"evictions": measureEvictions, "idle": measureIdle, "drain": measureDrains, "scale": measureScale, "surge": measureSurge,
 }
-
-// part is something that can be measured by itself.
-type part string
-
-const (
-	partEvictions part = "evictions"
-	partIdle      part = "idle"
-	partDrain     part = "drain"
-	partScale     part = "scale"
-	partSurge     part = "surge"
-)
-
-var allParts = partSet{partEvictions, partIdle, partDrain, partScale, partSurge}
-
-// partSet are the parts that are measured.
-type partSet []part
-
-func (p *partSet) String() string {
-	var names []string
-	for _, part := range *p {
-		names = append(names, string(part))
-	}
-	return strings.Join(names, ",")
-}
-
-// Set replaces the parts by those of a list with commas.
-func (p *partSet) Set(list string) error {
-	*p = nil
-	for _, name := range strings.Split(list, ",") {
-		if !slices.Contains(allParts, part(name)) {
-			return fmt.Errorf("%q is no part of the benchmark: the parts are %s", name, allParts.String())
-		}
-		*p = append(*p, part(name))
-	}
-	return nil
-}
-
-func (p partSet) has(wanted part) bool { return slices.Contains(p, wanted) }
 
 func main() {
 	opts, err := parseOptions(os.Args[1:])
@@ -136,35 +95,35 @@ func main() {
 }
 
 func parseOptions(args []string) (options, error) {
-	o := options{parts: allParts}
+	o := options{flags: map[string]string{}}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.Var(&o.parts, "parts", "what is measured, with commas in between")
-	flags.IntVar(&o.pods, "pods", 500, "pods that are evicted in each measurement, except by the drain of one node")
-	flags.IntVar(&o.drainPods, "drain-pods", 100, "pods that kubectl drain evicts from one node in each measurement, about 5 each second")
-	flags.IntVar(&o.idle, "idle", 1000, "requests that wait while writes are counted; 0 skips this part")
-	flags.IntVar(&o.scaleNodes, "scale-nodes", 5000, "nodes of the cluster with many nodes; 0 skips this part")
-	flags.IntVar(&o.surge, "surge", 200, "Deployments with one replica whose pods are moved; 0 skips this part")
-	flags.IntVar(&o.surgeReplicas, "surge-replicas", 1000, "replicas of the one Deployment a quarter of whose pods is moved; 0 leaves it out")
-	flags.IntVar(&o.runs, "runs", 5, "how often everything is measured, except idle, scale and surge, and kubectl drain -l; the tables have the medians")
-	flags.IntVar(&o.parallel, "parallel", 30, "calls that the requester, and the bare client, have in flight; the controller evicts 30 pods at a time")
-	flags.IntVar(&o.nodes, "nodes", 10, "simulated nodes")
+	list := flags.String("parts", allParts, "what is measured, with commas in between")
+	for _, n := range o.numbers() {
+		flags.IntVar(n.to, n.name, n.value, n.usage)
+	}
 	flags.DurationVar(&o.idleTime, "idle-time", time.Minute, "how long it is measured what is done while nothing happens")
 	flags.DurationVar(&o.timeout, "timeout", time.Hour, "bound of the whole benchmark")
 	flags.StringVar(&o.bin, "bin", "_output/bin", "directory of the binaries to measure")
 	flags.StringVar(&o.base, "base", "_output/base/bin", "directory of the binaries of the pristine base")
 	flags.StringVar(&o.output, "output", "_output", "directory for the cluster; results go into bench in it")
 	flags.BoolVar(&o.enforce, "enforce", true, "fail if a target is missed")
-	flags.Var(&o.args, "arg", "a further flag of a component, component:flag=value, to see what it changes; can be repeated")
+	flags.Func("arg", "a further flag of a component, component:flag=value, to see what it changes; can be repeated", func(arg string) error {
+		o.args = append(o.args, arg) // hack/cluster checks it.
+		return nil
+	})
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q: bench takes only flags", flags.Arg(0))
 	}
+	flags.VisitAll(func(f *flag.Flag) { o.flags[f.Name] = f.Value.String() })
+	o.flags["arg"] = strings.Join(o.args, " ")
+	o.parts = strings.Split(*list, ",")
 	return o, o.check()
 }
 
-// maxPods is what one PodDisruptionBudget can have on their way out: the API server
+// maxPods is how many disruptions one PodDisruptionBudget can record at a time: the API server
 // refuses further evictions.
 const maxPods = 2000
 
@@ -174,23 +133,37 @@ const (
 	maxSurgeReplicas = 1200
 )
 
+// number is a flag with an integer.
+type number struct {
+	to              *int
+	name            string
+	value, min, max int
+	usage           string
+}
+
+func (o *options) numbers() []number {
+	return []number{
+		{&o.pods, "pods", 500, 1, maxPods, "pods that are evicted in each measurement, except by the drain of one node"},
+		{&o.drainPods, "drain-pods", 100, 1, maxPods, "pods that kubectl drain evicts from one node in each measurement, about 5 each second"},
+		{&o.idle, "idle", 1000, 0, 100000, "requests that wait while writes are counted; 0 skips this part"},
+		{&o.scaleNodes, "scale-nodes", 5000, 0, 100000, "nodes of the cluster with many nodes; 0 skips this part"},
+		{&o.surge, "surge", 200, 0, maxSurge, "Deployments with one replica whose pods are moved; 0 skips this part"},
+		{&o.surgeReplicas, "surge-replicas", 1000, 0, maxSurgeReplicas, "replicas of the one Deployment a quarter of whose pods is moved; 0 leaves it out"},
+		{&o.runs, "runs", 5, 1, 100, "how often everything is measured, except idle, scale and surge, and kubectl drain -l; the tables have the medians"},
+		{&o.parallel, "parallel", 30, 1, 1000, "calls that the requester, and the bare client, have in flight; the controller evicts 30 pods at a time"},
+		{&o.nodes, "nodes", 10, 1, 1000, "simulated nodes"},
+	}
+}
+
 func (o *options) check() error {
-	for _, bound := range []struct {
-		name            string
-		value, min, max int
-	}{
-		{"pods", o.pods, 1, maxPods},
-		{"drain-pods", o.drainPods, 1, maxPods},
-		{"idle", o.idle, 0, 100000},
-		{"runs", o.runs, 1, 100},
-		{"parallel", o.parallel, 1, 1000},
-		{"nodes", o.nodes, 1, 1000},
-		{"scale-nodes", o.scaleNodes, 0, 100000},
-		{"surge", o.surge, 0, maxSurge},
-		{"surge-replicas", o.surgeReplicas, 0, maxSurgeReplicas},
-	} {
-		if bound.value < bound.min || bound.value > bound.max {
-			return fmt.Errorf("--%s is %d: give %d to %d", bound.name, bound.value, bound.min, bound.max)
+	for _, name := range o.parts {
+		if parts[name] == nil {
+			return fmt.Errorf("--parts has %q: the parts are %s", name, allParts)
+		}
+	}
+	for _, n := range o.numbers() {
+		if *n.to < n.min || *n.to > n.max {
+			return fmt.Errorf("--%s is %d: give %d to %d", n.name, *n.to, n.min, n.max)
 		}
 	}
 	if o.idleTime < time.Second {
@@ -219,92 +192,45 @@ func run(ctx context.Context, opts options) error {
 	}
 	defer unlock()
 
-	report, err := measure(ctx, opts)
-	if err != nil {
-		if ctx.Err() != nil {
-			return fmt.Errorf("stopped: %w, in the middle of: %w", context.Cause(ctx), err)
+	r := &report{Processors: runtime.NumCPU(), Parameters: opts.flags}
+	for _, name := range strings.Split(allParts, ",") {
+		if !slices.Contains(opts.parts, name) {
+			continue
 		}
-		return err
+		if err := parts[name](ctx, opts, r); err != nil {
+			if ctx.Err() != nil {
+				return fmt.Errorf("stopped: %w, in the middle of: %w", context.Cause(ctx), err)
+			}
+			return err
+		}
 	}
-	if err := report.writeTable(os.Stdout); err != nil {
+	if err := r.write(os.Stdout); err != nil {
 		return err
 	}
 	file := filepath.Join(opts.resultsDir(), "eviction.json")
-	if err := report.writeJSON(file); err != nil {
+	if err := r.writeJSON(file); err != nil {
 		return err
 	}
 	fmt.Printf("\nAll figures are in %s.\n", file)
-	if missed := report.missed(); missed > 0 && opts.enforce {
-		return fmt.Errorf("%d of %d targets missed: see the table above", missed, len(report.Targets))
+	if targets, missed := r.targets(); missed > 0 && opts.enforce {
+		return fmt.Errorf("%d of %d targets missed: see the table above", missed, len(targets))
 	}
 	return nil
 }
 
-// measurements is all that was measured.
-type measurements struct {
-	version string
-	results []result
-	idle    []idleResult
-	scale   *scaleResult
-	surge   *surgeResult
-}
-
-// measure measures the parts that were asked for, one after another.
-func measure(ctx context.Context, opts options) (*report, error) {
-	var m measurements
-	if opts.parts.has(partEvictions) || opts.parts.has(partIdle) || opts.parts.has(partDrain) {
-		if err := m.measureOnCluster(ctx, opts); err != nil {
-			return nil, err
-		}
-	}
-	if opts.parts.has(partScale) && opts.scaleNodes > 0 {
-		var err error
-		if m.scale, err = measureScale(ctx, opts); err != nil {
-			return nil, err
-		}
-		m.version = m.scale.version
-	}
-	if opts.parts.has(partSurge) && opts.surge > 0 {
-		var err error
-		if m.surge, err = measureSurge(ctx, opts); err != nil {
-			return nil, err
-		}
-		m.version = m.surge.version
-	}
-	return newReport(opts, m), nil
-}
-
-// measureOnCluster starts the cluster, measures on it what needs pods that become ready,
-// and takes it down again.
-func (m *measurements) measureOnCluster(ctx context.Context, opts options) (err error) {
-	c, err := startCluster(ctx, opts, featureGates)
+// onCluster measures something on a new cluster, which it takes down again.
+func onCluster(ctx context.Context, opts options, r *report, gates string, measure func(*cluster) error) (err error) {
+	c, err := startCluster(ctx, opts, gates)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.stop(ctx)) }()
-	m.version = c.version
-	if opts.parts.has(partEvictions) {
-		if m.results, err = c.measureEvictions(ctx); err != nil {
-			return err
-		}
-	}
-	if opts.parts.has(partIdle) {
-		if m.idle, err = c.measureIdle(ctx); err != nil {
-			return err
-		}
-	}
-	if opts.parts.has(partDrain) {
-		drains, err := c.measureDrains(ctx)
-		if err != nil {
-			return err
-		}
-		m.results = append(m.results, drains...)
-	}
-	return nil
+	r.Version = c.version
+	return measure(c)
 }
 
-// lock keeps a second benchmark from taking down the cluster of the first. The kernel
-// drops the lock of a killed run.
+// lock keeps a second benchmark from taking down the cluster of the first. The kernel drops the
+// lock of a killed run.
 func lock(dir string) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

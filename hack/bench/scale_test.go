@@ -29,54 +29,30 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-func TestMetricValue(t *testing.T) {
-	const text = "# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total_more 7\nprocess_cpu_seconds_total 12.34\nbroken x\n"
-	got, err := metricValue(text, "process_cpu_seconds_total")
-	if err != nil || got != 12.34 {
-		t.Errorf("metricValue = %v, %v; want 12.34", got, err)
+func TestAllNodesResults(t *testing.T) {
+	at := func(seconds int, user, verb, resource, subresource string) auditv1.Event {
+		return event(user, manager, verb, resource, subresource, 200, time.Duration(seconds)*time.Second)
 	}
-	for _, name := range []string{"process", "broken", "missing"} {
-		if got, err := metricValue(text, name); err == nil {
-			t.Errorf("metricValue of %q = %v, want an error", name, got)
-		}
+	c := &cluster{opts: options{scaleNodes: 2}}
+	all := requests{
+		at(1, maintenanceUser, "patch", "nodes", ""),
+		at(3, maintenanceUser, "update", "nodemaintenances", "status"),
+		at(2, maintenanceUser, "patch", "nodes", "status"),
+		at(5, maintenanceUser, "create", "events", ""),
+		at(6, maintenanceUser, "get", "nodes", ""),
+		at(7, evictionUser, "patch", "nodes", ""),
 	}
-}
-
-func TestNewSteadyResult(t *testing.T) {
-	counted := tally{Requests: map[string]int{"patch nodes/status": 3, "list nodes": 5}}
-	got := newSteadyResult(30*time.Second, 5000, 0.4, counted)
-	want := steadyResult{Seconds: 30, Heartbeats: 5000, CPUSeconds: 0.8, Writes: 6, Counts: counted.Requests}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("newSteadyResult (-want +got):\n%s", diff)
+	want := map[string]float64{"last status written after": 3, "requests": 2.5}
+	if diff := cmp.Diff(want, values(c.allNodesResults(received, all))); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
 	}
-}
-
-func TestNewAllNodesResult(t *testing.T) {
-	at := func(event auditv1.Event, seconds int) auditv1.Event {
-		event.StageTimestamp = metav1.NewMicroTime(received.Add(time.Duration(seconds) * time.Second))
-		return event
-	}
-	by := func(user, verb, resource, subresource string) auditv1.Event {
-		return answered(user, manager, verb, resource, subresource, 200, 0)
-	}
-	got := newAllNodesResult(2, 1, received, []auditv1.Event{
-		at(by(maintenanceControllerUser, "patch", "nodes", ""), 1),
-		at(by(maintenanceControllerUser, "update", "nodemaintenances", "status"), 3),
-		at(by(maintenanceControllerUser, "patch", "nodes", "status"), 2),
-		at(by(maintenanceControllerUser, "create", "events", ""), 5),
-		at(by(maintenanceControllerUser, "get", "nodes", ""), 6),
-		at(by(controllerUser, "patch", "nodes", ""), 7),
-	})
-	want := allNodesResult{
-		Pods: 1, SettledSeconds: 3, RequestsPerNode: 2.5,
-		Counts: map[string]int{"patch nodes": 1, "update nodemaintenances/status": 1, "patch nodes/status": 1, "create events": 1, "get nodes": 1},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("newAllNodesResult (-want +got):\n%s", diff)
+	want = map[string]float64{"last status written after": 0, "requests": 0}
+	if diff := cmp.Diff(want, values(c.allNodesResults(received, nil))); diff != "" {
+		t.Errorf("results without requests (-want +got):\n%s", diff)
 	}
 }
 
-// Every node is to have maintenances of every stage, and no more of them than others.
+// Every node must have maintenances of every stage, and as many of them as any other.
 func TestSteadyMaintenance(t *testing.T) {
 	selected := map[string]map[coordinationv1alpha1.NodeMaintenanceStage]int{}
 	for i := range maintenances {
@@ -108,7 +84,7 @@ func TestSteadyMaintenance(t *testing.T) {
 	}
 }
 
-// All nodes have the label of the maintenance of all nodes, and their kubelets are well.
+// All nodes have the label of the maintenance of all nodes, and report that they are healthy.
 func TestNewNode(t *testing.T) {
 	node := newNode(57)
 	if !labels.SelectorFromSet(labels.Set{allLabel: "true", rackLabel: "rack-7", v1.LabelHostname: "node-57"}).Matches(labels.Set(node.Labels)) {

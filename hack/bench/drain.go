@@ -1,0 +1,340 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+)
+
+// Names of the ways, and which budgets the pods have.
+const (
+	byRequests    = "eviction requests"
+	byBareClient  = "bare client"
+	byDrain       = "kubectl drain"
+	byMaintenance = "one NodeMaintenance"
+	byLabelDrain  = "kubectl drain -l"
+
+	noBudget = ", no PDB"
+	// oneBudget lets all pods go: what it costs are the conflicts on its one object.
+	oneBudget = ", one PDB"
+)
+
+// way is a way to evict pods.
+type way struct {
+	name string
+	// pods is how many there are, and node says where.
+	pods  int
+	node  func(index int) string
+	evict func(context.Context, []v1.Pod) error
+	// measured are the clients whose requests count.
+	measured selector
+	// once is whether only the first run measures it.
+	once bool
+}
+
+// byFork selects the requests of all clients that take part in an eviction by the fork.
+var byFork = by(agentRequester, evictionController, maintenanceController)
+
+// measureEvictions compares the ways to evict pods.
+func measureEvictions(ctx context.Context, opts options, r *report) error {
+	return onCluster(ctx, opts, r, featureGates, func(c *cluster) error {
+		t := r.table(rowPerCase, "Evictions, medians of %d runs: %d pods on %d nodes, requester and bare client with %d calls in flight;\n"+
+			"kubectl drain: %d pods on one node. Answers with errors are the sums of all runs.",
+			opts.runs, opts.pods, opts.nodes, opts.parallel, opts.drainPods)
+		// It drains the one node that has all pods.
+		drain := func(ctx context.Context, _ []v1.Pod) error { return c.kubectlDrain(ctx, nodeName(0)) }
+		ways := []way{
+			{byRequests, opts.pods, c.spread, c.evictByRequests, byFork, false},
+			{byBareClient, opts.pods, c.spread, c.evictByBareClient, by(agentBare), false},
+			{byDrain, opts.drainPods, func(int) string { return nodeName(0) }, drain, by("kubectl"), false},
+		}
+		if err := c.measureWays(ctx, t, ways, noBudget, oneBudget); err != nil {
+			return err
+		}
+		compareEvictions(t)
+		return nil
+	})
+}
+
+func compareEvictions(t *table) {
+	for _, budget := range []string{noBudget, oneBudget} {
+		drain := t.value(byDrain+budget, "evicted")
+		for _, name := range []string{byRequests, byBareClient, byDrain} {
+			t.derive(name+budget, result{Name: "times the pods/s of kubectl drain", digits: 1, Value: t.value(name+budget, "evicted") / drain})
+		}
+		t.want(byRequests+budget, "requests", atMost, 5)
+	}
+	t.want(byRequests+noBudget, "times the pods/s of kubectl drain", atLeast, 20)
+	t.want(byRequests+oneBudget, "409", atMost, 0)
+	t.want(byRequests+oneBudget, "eviction p99", atMost, 1)
+}
+
+// measureDrains compares the drain of all nodes by one NodeMaintenance with kubectl drain of the
+// same nodes with as many pods. The latter is measured once: the limits of its client determine
+// how long it takes, and they are the same in every run.
+func measureDrains(ctx context.Context, opts options, r *report) error {
+	return onCluster(ctx, opts, r, featureGates, func(c *cluster) error {
+		t := r.table(rowPerFigure, "Drain of %d nodes with %d pods; one NodeMaintenance: median of %d runs, kubectl drain -l of the base: once.\n"+
+			"The requests per pod below are those of all clients.", opts.nodes, opts.pods, opts.runs)
+		// The label is on every simulated node of a local cluster.
+		maintain := func(ctx context.Context, _ []v1.Pod) error { return c.maintain(ctx, "type", "kwok") }
+		drain := func(ctx context.Context, _ []v1.Pod) error { return c.kubectlDrain(ctx, "--selector", "type=kwok") }
+		ways := []way{
+			{byMaintenance, opts.pods, c.spread, maintain, byFork, false},
+			{byLabelDrain, opts.pods, c.spread, drain, by("kubectl"), true},
+		}
+		if err := c.measureWays(ctx, t, ways, noBudget); err != nil {
+			return err
+		}
+		compareDrains(t)
+		return nil
+	})
+}
+
+func compareDrains(t *table) {
+	kubectl := t.value(byLabelDrain+noBudget, "evicted after")
+	for _, name := range []string{byMaintenance, byLabelDrain} {
+		took := t.value(name+noBudget, "evicted after")
+		t.derive(name+noBudget, result{Name: "times as fast as kubectl drain -l", digits: 1, Value: kubectl / took})
+		t.derive(name+noBudget, result{Name: "share of the wall time of kubectl drain -l", digits: 3, Value: took / kubectl})
+	}
+	t.want(byMaintenance+noBudget, "share of the wall time of kubectl drain -l", atMost, 0.05)
+}
+
+// measureWays measures all ways with all budgets in every run.
+func (c *cluster) measureWays(ctx context.Context, t *table, ways []way, budgets ...string) error {
+	for n := 1; n <= c.opts.runs; n++ {
+		for _, budget := range budgets {
+			for _, w := range ways {
+				if w.once && n > 1 {
+					continue
+				}
+				name := w.name + budget
+				fmt.Printf("run %d of %d, %-29s", n, c.opts.runs, name)
+				results, err := c.evict(ctx, w, budget)
+				if err != nil {
+					fmt.Println()
+					return fmt.Errorf("%s: %w", name, err)
+				}
+				fmt.Printf("%8.1f %s\n", results[0].Value, results[0].Unit)
+				t.add(name, results...)
+			}
+		}
+	}
+	return nil
+}
+
+// evict makes one measurement, from creating the pods to removing what is left.
+func (c *cluster) evict(ctx context.Context, w way, budget string) ([]result, error) {
+	// An earlier drain has cordoned its nodes, and cordoning is part of this one.
+	if err := c.openNodes(ctx, nodeRange{0, c.opts.nodes}); err != nil {
+		return nil, err
+	}
+	pods, err := c.createPods(ctx, w.pods, w.node)
+	if err != nil {
+		return nil, err
+	}
+	if budget == oneBudget {
+		if err := c.createBudget(ctx, w.pods, 0); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.audit.skip(); err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	if err := w.evict(ctx, pods); err != nil {
+		return nil, err
+	}
+	took := time.Since(start)
+	all, err := c.audit.untilQuiet(ctx, w.measured)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.expectNoPods(ctx, nodeRange{0, c.opts.nodes}); err != nil {
+		return nil, err
+	}
+	results, err := w.results(took, all)
+	if err != nil {
+		return nil, err
+	}
+	return results, c.clean(ctx)
+}
+
+func (w *way) results(took time.Duration, all requests) ([]result, error) {
+	pods := float64(w.pods)
+	measured := all.of(w.measured)
+	evictions := measured.of(isEviction)
+	if len(evictions) < w.pods {
+		return nil, fmt.Errorf("the audit log has %d eviction calls for %d pods: it is incomplete", len(evictions), w.pods)
+	}
+	seconds := evictions.seconds()
+	return append([]result{
+		{Name: "evicted", Unit: "pods/s", digits: 1, Value: pods / took.Seconds()},
+		{Name: "evicted after", Unit: "s", digits: 1, Value: took.Seconds()},
+		{Name: "requests", Unit: "per pod", digits: 2, Value: float64(len(measured)) / pods},
+		{Name: "of all clients", Unit: "per pod", digits: 2, Value: float64(len(all)) / pods},
+		{Name: "eviction p50", Unit: "s", digits: 3, Value: percentile(50, seconds)},
+		{Name: "eviction p99", Unit: "s", digits: 3, Value: percentile(99, seconds)},
+		{Name: "eviction max", Unit: "s", digits: 3, Value: percentile(100, seconds)},
+		{Name: "409", sum: true, Value: evictions.count(answered(409))},
+		{Name: "429", sum: true, Value: evictions.count(answered(429))},
+		{Name: "other errors", sum: true, Value: evictions.count(otherError)},
+	}, all.byClient(pods, "per pod")...), nil
+}
+
+func (c *cluster) evictByRequests(ctx context.Context, pods []v1.Pod) error {
+	return c.request(ctx, pods, "Evicted", isEvicted)
+}
+
+// refusedBackoff is how often the bare client repeats a call that a busy API server refuses.
+var refusedBackoff = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 12, Cap: 5 * time.Second}
+
+// evictByBareClient is the best that is possible: nothing but the eviction calls, as many at a
+// time as the controller makes.
+func (c *cluster) evictByBareClient(ctx context.Context, pods []v1.Pod) error {
+	return c.inParallel(ctx, len(pods), func(ctx context.Context, i int) error {
+		pod := &pods[i]
+		err := retry.OnError(refusedBackoff, isTransient, func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return c.bare.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{
+				ObjectMeta:    metav1.ObjectMeta{Namespace: namespace, Name: pod.Name},
+				DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
+			})
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("evicting pod %s: %w", pod.Name, err)
+		}
+		return nil
+	})
+}
+
+// isTransient reports whether the same call can succeed after this answer.
+func isTransient(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
+}
+
+// maintain creates a NodeMaintenance of the nodes with one of the values of a label and returns
+// when it reports that all of them are drained.
+func (c *cluster) maintain(ctx context.Context, label string, values ...string) error {
+	wanted := newMaintenance(maintenanceName, coordinationv1alpha1.NodeMaintenanceStageDrain, label, values...)
+	created, err := c.requester.CoordinationV1alpha1().NodeMaintenances().Create(ctx, wanted, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("creating a maintenance: %w", err)
+	}
+	return c.awaitDrained(ctx, created)
+}
+
+// kubectlDrain runs kubectl drain of the pristine base as a user would; --force, because the pods
+// belong to no controller. It returns when kubectl has seen all pods gone.
+func (c *cluster) kubectlDrain(ctx context.Context, nodes ...string) error {
+	args := append([]string{"drain", "--force", "--timeout", stepTimeout.String(),
+		"--kubeconfig", c.kubeconfig, "--cache-dir", filepath.Join(c.opts.resultsDir(), "kubectl-cache")}, nodes...)
+	command := exec.CommandContext(ctx, filepath.Join(c.opts.base, "kubectl"), args...)
+	command.WaitDelay = time.Second
+	if err := runCommand(command); err != nil {
+		return shorten(err)
+	}
+	return nil
+}
+
+// shorten takes out the middle of a long error of kubectl, which names every pod that it has evicted
+// until then.
+func shorten(err error) error {
+	const part = 1000
+	message := err.Error()
+	if len(message) <= 2*part {
+		return err
+	}
+	return errors.New(strings.ToValidUTF8(message[:part]+" ... "+message[len(message)-part:], ""))
+}
+
+// nodeRange are nodes with consecutive numbers.
+type nodeRange struct{ first, count int }
+
+func nodeName(index int) string { return fmt.Sprintf("node-%d", index) }
+
+func (c *cluster) spread(index int) string { return nodeName(index % c.opts.nodes) }
+
+func (r nodeRange) names() []string {
+	var names []string
+	for i := range r.count {
+		names = append(names, nodeName(r.first+i))
+	}
+	return names
+}
+
+// has reports whether a node is one of these.
+func (r nodeRange) has(name string) bool { return slices.Contains(r.names(), name) }
+
+// openNodes makes these nodes schedulable and all others not.
+func (c *cluster) openNodes(ctx context.Context, open nodeRange) error {
+	err := c.inParallel(ctx, c.opts.nodes, func(ctx context.Context, i int) error {
+		patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, !open.has(nodeName(i)))
+		_, err := c.setup.CoreV1().Nodes().Patch(ctx, nodeName(i), types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("making nodes schedulable, and others not: %w", err)
+	}
+	return nil
+}
+
+// podsOn returns the pods on some nodes.
+func (c *cluster) podsOn(ctx context.Context, nodes nodeRange) ([]v1.Pod, error) {
+	list, err := c.setup.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing pods: %w", err)
+	}
+	var pods []v1.Pod
+	for _, pod := range list.Items {
+		if nodes.has(pod.Spec.NodeName) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods, nil
+}
+
+// expectNoPods fails if pods are left on nodes that were drained.
+func (c *cluster) expectNoPods(ctx context.Context, nodes nodeRange) error {
+	pods, err := c.podsOn(ctx, nodes)
+	if err != nil {
+		return err
+	}
+	if len(pods) > 0 {
+		return fmt.Errorf("%d pods are still on their nodes, such as %s", len(pods), pods[0].Name)
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// quiet is a time in which no client wants anything.
+type quiet struct {
+	name string
+	// who are the measured clients.
+	who      string
+	measured selector
+	// meanwhile returns when the time is over.
+	meanwhile func(context.Context) error
+}
+
+// measureRest measures what controllers do while no client wants anything. They must be silent
+// when it begins.
+func (c *cluster) measureRest(ctx context.Context, t *table, q quiet) error {
+	fmt.Printf("%s: %s\n", q.name, c.opts.idleTime)
+	if err := c.audit.skip(); err != nil {
+		return err
+	}
+	start := time.Now()
+	before, err := c.managerCPUSeconds()
+	if err != nil {
+		return err
+	}
+	if err := q.meanwhile(ctx); err != nil {
+		return err
+	}
+	after, err := c.managerCPUSeconds()
+	if err != nil {
+		return err
+	}
+	took := time.Since(start)
+	all, err := c.audit.next()
+	if err != nil {
+		return err
+	}
+	t.add(q.name, q.results(took, after-before, all.of(q.measured))...)
+	return nil
+}
+
+const restCPU = "CPU of kube-controller-manager"
+
+func (q *quiet) results(took time.Duration, cpuSeconds float64, measured requests) []result {
+	return append([]result{
+		{Name: "writes by " + q.who, Unit: "per minute", digits: 2, Value: measured.count(isWrite) / took.Minutes()},
+		{Name: restCPU, Unit: "s per minute", digits: 2, Value: cpuSeconds / took.Minutes()},
+	}, measured.byClient(took.Minutes(), "per minute")...)
+}
+
+// idleCPUSeconds is what a feature may cost per minute at rest: one percent of a processor.
+const idleCPUSeconds = 0.6
+
+// compareRest sets the targets of a feature at rest, against the same cluster without it.
+func compareRest(t *table, with, without, who string) {
+	t.want(with, "writes by "+who, atMost, 0)
+	t.derive(with, result{Name: "CPU more than " + without, Unit: "s per minute", digits: 2, Value: t.value(with, restCPU) - t.value(without, restCPU)})
+	t.want(with, "CPU more than "+without, atMost, idleCPUSeconds)
+}
+
+// sleepIdle returns after the time in which nothing happens.
+func (c *cluster) sleepIdle(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(c.opts.idleTime):
+		return nil
+	}
+}
+
+// managerCPUSeconds is what the controller manager has used since it was started.
+func (c *cluster) managerCPUSeconds() (float64, error) {
+	file := filepath.Join(c.opts.output, "clusters", clusterName, "pids", "kube-controller-manager.pid")
+	seconds, err := cpuSeconds(file)
+	if err != nil {
+		return 0, fmt.Errorf("reading the CPU time of the controller manager: %w", err)
+	}
+	return seconds, nil
+}
+
+// cpuSeconds is what the process with that PID file has used.
+func cpuSeconds(pidFile string) (float64, error) {
+	data, err := os.ReadFile(pidFile)
+	if err != nil {
+		return 0, err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		return 0, err
+	}
+	process, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, err
+	}
+	stat, err := process.Stat()
+	return stat.CPUTime(), err
+}
+
+// idleInterceptor takes its time.
+const idleInterceptor = "patient.example.com"
+
+// measureIdle measures what the controller does for requests that wait.
+func measureIdle(ctx context.Context, opts options, r *report) error {
+	if opts.idle == 0 {
+		return nil
+	}
+	return onCluster(ctx, opts, r, featureGates, func(c *cluster) error {
+		t := r.table(rowPerCase, "%d requests that wait, for %s.", opts.idle, opts.idleTime)
+		for _, state := range []struct {
+			name    string
+			prepare func(context.Context) error
+		}{
+			{stateIntercepting, c.prepareIntercepting},
+			{stateBlocked, c.prepareBlocked},
+		} {
+			fmt.Printf("idle: %d requests, %s\n", opts.idle, state.name)
+			if err := state.prepare(ctx); err != nil {
+				return fmt.Errorf("idle requests, %s: %w", state.name, err)
+			}
+			controller := by(evictionController)
+			if _, err := c.audit.untilQuiet(ctx, controller); err != nil {
+				return err
+			}
+			if err := c.measureRest(ctx, t, quiet{state.name, "the controller", controller, c.sleepIdle}); err != nil {
+				return err
+			}
+			if err := c.clean(ctx); err != nil {
+				return err
+			}
+		}
+		compareIdle(t)
+		return nil
+	})
+}
+
+const (
+	stateIntercepting = "idle requests, an interceptor is active and has reported"
+	stateBlocked      = "idle requests, a PDB allows no eviction"
+)
+
+// compareIdle sets the target. Requests that a budget blocks have none: they are tried again.
+func compareIdle(t *table) { t.want(stateIntercepting, "writes by the controller", atMost, 0) }
+
+// prepareIntercepting makes requests whose interceptor is active and has reported.
+func (c *cluster) prepareIntercepting(ctx context.Context) error {
+	pods, err := c.createPods(ctx, c.opts.idle, c.spread, idleInterceptor)
+	if err != nil {
+		return err
+	}
+	if err := c.request(ctx, pods, "intercepted", func(request *coordinationv1alpha1.EvictionRequest) bool {
+		return len(request.Status.ActiveInterceptors) == 1 && request.Status.ActiveInterceptors[0] == idleInterceptor
+	}); err != nil {
+		return err
+	}
+	requests := c.interceptor.CoordinationV1alpha1().EvictionRequests(namespace)
+	err = c.inParallel(ctx, len(pods), func(ctx context.Context, i int) error {
+		request, err := requests.Get(ctx, string(pods[i].UID), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		now := metav1.Now()
+		for j := range request.Status.Interceptors {
+			if entry := &request.Status.Interceptors[j]; entry.Name == idleInterceptor {
+				entry.StartTime, entry.HeartbeatTime = &now, &now
+				entry.Message = "This takes a while."
+			}
+		}
+		_, err = requests.UpdateStatus(ctx, request, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("reporting as the interceptor: %w", err)
+	}
+	return nil
+}
+
+// prepareBlocked makes requests whose eviction a budget refuses.
+func (c *cluster) prepareBlocked(ctx context.Context) error {
+	pods, err := c.createPods(ctx, c.opts.idle, c.spread)
+	if err != nil {
+		return err
+	}
+	if err := c.createBudget(ctx, len(pods), len(pods)); err != nil {
+		return err
+	}
+	return c.request(ctx, pods, "blocked", func(request *coordinationv1alpha1.EvictionRequest) bool {
+		return isTrue(request, coordinationv1alpha1.EvictionRequestConditionBlocked)
+	})
+}

@@ -1,0 +1,87 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestQuietResults(t *testing.T) {
+	q := quiet{who: "the controller"}
+	results := q.results(30*time.Second, 0.4, evictionEvents.of(by(evictionController)))
+	want := map[string]float64{"writes by the controller": 8, restCPU: 0.8}
+	if diff := cmp.Diff(want, values(results), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	for _, r := range results {
+		if r.Name == evictionController && r.Value != 10 {
+			t.Errorf("requests of the controller per minute = %v, want 10", r.Value)
+		}
+	}
+}
+
+func TestSleepEndsWithContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := (&cluster{opts: options{idleTime: time.Hour}}).sleepIdle(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("sleepIdle = %v, want %v", err, context.Canceled)
+	}
+}
+
+// The test itself takes the place of the controller manager.
+func TestManagerCPUSeconds(t *testing.T) {
+	c := &cluster{opts: options{output: t.TempDir()}}
+	if _, err := c.managerCPUSeconds(); err == nil {
+		t.Error("a missing file was accepted")
+	}
+	dir := filepath.Join(c.opts.output, "clusters", clusterName, "pids")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write := func(content string) {
+		if err := os.WriteFile(filepath.Join(dir, "kube-controller-manager.pid"), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("no number")
+	if _, err := c.managerCPUSeconds(); err == nil {
+		t.Error("a broken file was accepted")
+	}
+	write(fmt.Sprintf("%d\n", os.Getpid()))
+	before, err := c.managerCPUSeconds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		if after, err := c.managerCPUSeconds(); err != nil || after > before {
+			if err != nil || after-before > 10 {
+				t.Errorf("CPU seconds went from %v to %v, error %v", before, after, err)
+			}
+			return
+		}
+	}
+	t.Error("no CPU time was counted in a minute of work")
+}
