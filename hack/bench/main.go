@@ -218,13 +218,21 @@ func run(ctx context.Context, opts options) error {
 	return nil
 }
 
-// onCluster measures something on a new cluster, which it takes down again.
+// onCluster measures something on a new cluster, which it takes down again. It keeps the logs if
+// something failed.
 func onCluster(ctx context.Context, opts options, r *report, gates string, measure func(*cluster) error) (err error) {
 	c, err := startCluster(ctx, opts, gates)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.stop(ctx)) }()
+	defer func() {
+		if err != nil {
+			logs := filepath.Join(opts.resultsDir(), "logs")
+			lost := errors.Join(os.RemoveAll(logs), os.CopyFS(logs, os.DirFS(filepath.Join(opts.output, "clusters", clusterName, "logs"))))
+			err = errors.Join(fmt.Errorf("%w (logs are in %s)", err, logs), lost)
+		}
+		err = errors.Join(err, c.stop(ctx))
+	}()
 	r.Version = c.version
 	return measure(c)
 }

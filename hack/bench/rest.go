@@ -19,10 +19,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -99,30 +96,27 @@ func (c *cluster) sleepIdle(ctx context.Context) error {
 
 // managerCPUSeconds is what the controller manager has used since it was started.
 func (c *cluster) managerCPUSeconds() (float64, error) {
-	file := filepath.Join(c.opts.output, "clusters", clusterName, "pids", "kube-controller-manager.pid")
-	seconds, err := cpuSeconds(file)
-	if err != nil {
-		return 0, fmt.Errorf("reading the CPU time of the controller manager: %w", err)
-	}
-	return seconds, nil
+	return cpuSeconds(filepath.Join(c.opts.output, "clusters", clusterName, "bin", "kube-controller-manager"))
 }
 
-// cpuSeconds is what the process with that PID file has used.
-func cpuSeconds(pidFile string) (float64, error) {
-	data, err := os.ReadFile(pidFile)
+// cpuSeconds is what the process that was started from this path has used.
+func cpuSeconds(program string) (float64, error) {
+	processes, err := procfs.AllProcs()
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("listing processes: %w", err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	if err != nil {
-		return 0, err
+	for _, process := range processes {
+		// Others may end just now.
+		if args, err := process.CmdLine(); err != nil || len(args) == 0 || args[0] != program {
+			continue
+		}
+		stat, err := process.Stat()
+		if err != nil {
+			return 0, fmt.Errorf("reading the CPU time of %s: %w", program, err)
+		}
+		return stat.CPUTime(), nil
 	}
-	process, err := procfs.NewProc(pid)
-	if err != nil {
-		return 0, err
-	}
-	stat, err := process.Stat()
-	return stat.CPUTime(), err
+	return 0, fmt.Errorf("reading the CPU time of %s: it does not run", program)
 }
 
 // idleInterceptor takes its time.

@@ -30,7 +30,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -230,7 +229,7 @@ func (c *cluster) request(ctx context.Context, pods []v1.Pod, what string, reach
 // awaitRequests watches until so many requests have reached a state.
 func (c *cluster) awaitRequests(ctx context.Context, resourceVersion string, count int, what string, reached func(*coordinationv1alpha1.EvictionRequest) bool) error {
 	there := map[types.UID]bool{}
-	err := follow(ctx, resourceVersion, c.setup.CoordinationV1alpha1().EvictionRequests(namespace).Watch, metav1.ListOptions{},
+	err := follow(ctx, resourceVersion, c.setup.CoordinationV1alpha1().EvictionRequests(namespace).Watch,
 		func(request *coordinationv1alpha1.EvictionRequest) (bool, error) {
 			if isTrue(request, coordinationv1alpha1.EvictionRequestConditionCanceled) {
 				return false, fmt.Errorf("request %s was canceled: %v", request.Name, request.Status.Conditions)
@@ -256,18 +255,20 @@ func isEvicted(request *coordinationv1alpha1.EvictionRequest) bool {
 
 // awaitDrained watches until the condition Drained is True. The watch has its own client: the
 // requester itself does not wait.
-func (c *cluster) awaitDrained(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
+func (c *cluster) awaitDrained(ctx context.Context, wanted *coordinationv1alpha1.NodeMaintenance) error {
 	last := "no status"
-	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", m.Name).String()}
-	err := follow(ctx, m.ResourceVersion, c.setup.CoordinationV1alpha1().NodeMaintenances().Watch, options,
+	err := follow(ctx, wanted.ResourceVersion, c.setup.CoordinationV1alpha1().NodeMaintenances().Watch,
 		func(m *coordinationv1alpha1.NodeMaintenance) (bool, error) {
+			if m.UID != wanted.UID {
+				return false, nil
+			}
 			if drained := meta.FindStatusCondition(m.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained)); drained != nil {
 				last = drained.Message
 			}
 			return isDrained(m), nil
 		})
 	if err != nil {
-		return fmt.Errorf("waiting for maintenance %s to be drained, it says %q: %w", m.Name, last, err)
+		return fmt.Errorf("waiting for maintenance %s to be drained, it says %q: %w", wanted.Name, last, err)
 	}
 	return nil
 }
@@ -279,16 +280,10 @@ func isDrained(m *coordinationv1alpha1.NodeMaintenance) bool {
 }
 
 // follow watches objects until one of them is the last that is waited for.
-func follow[T runtime.Object](ctx context.Context, resourceVersion string, open func(context.Context, metav1.ListOptions) (watch.Interface, error),
-	base metav1.ListOptions, isLast func(T) (bool, error)) error {
+func follow[T runtime.Object](ctx context.Context, resourceVersion string, open func(context.Context, metav1.ListOptions) (watch.Interface, error), isLast func(T) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	_, err := watchtools.Until(ctx, resourceVersion, &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = base.FieldSelector
-			return open(ctx, options)
-		},
-	}, func(event watch.Event) (bool, error) {
+	_, err := watchtools.Until(ctx, resourceVersion, &cache.ListWatch{WatchFuncWithContext: open}, func(event watch.Event) (bool, error) {
 		if event.Type == watch.Bookmark {
 			return false, nil
 		}
