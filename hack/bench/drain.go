@@ -90,11 +90,11 @@ func compareEvictions(t *table) {
 	for _, budget := range []string{noBudget, oneBudget} {
 		drain := t.value(byDrain+budget, "evicted")
 		for _, name := range []string{byRequests, byBareClient, byDrain} {
-			t.derive(name+budget, result{Name: "times the pods/s of kubectl drain", digits: 1, Value: t.value(name+budget, "evicted") / drain})
+			t.derive(name+budget, result{Name: "times kubectl drain", digits: 1, Value: t.value(name+budget, "evicted") / drain})
 		}
 		t.want(byRequests+budget, "requests", atMost, 5)
 	}
-	t.want(byRequests+noBudget, "times the pods/s of kubectl drain", atLeast, 20)
+	t.want(byRequests+noBudget, "times kubectl drain", atLeast, 20)
 	t.want(byRequests+oneBudget, "409", atMost, 0)
 	t.want(byRequests+oneBudget, "eviction p99", atMost, 1)
 }

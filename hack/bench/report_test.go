@@ -242,7 +242,7 @@ func TestTargets(t *testing.T) {
 		"all at their bound":                  {none: true},
 		"too many requests, no PDB":           {spoiled: []figure{{0, byRequests + noBudget, "requests", 5.01}}},
 		"too many requests, one PDB":          {spoiled: []figure{{0, byRequests + oneBudget, "requests", 5.01}}},
-		"too slow":                            {spoiled: []figure{{0, byRequests + noBudget, "evicted", 99.9}}, missed: "times the pods/s of kubectl drain"},
+		"too slow":                            {spoiled: []figure{{0, byRequests + noBudget, "evicted", 99.9}}, missed: "times kubectl drain"},
 		"one conflict":                        {spoiled: []figure{{0, byRequests + oneBudget, "409", 1}}},
 		"slow evictions":                      {spoiled: []figure{{0, byRequests + oneBudget, "eviction p99", 1.01}}},
 		"a bare client has no target":         {spoiled: []figure{{0, byBareClient + oneBudget, "eviction p99", 9}, {0, byBareClient + oneBudget, "requests", 9}}, none: true},
@@ -324,7 +324,7 @@ func TestCompared(t *testing.T) {
 			}
 		}
 	}
-	const times, longer = ": times the pods/s of kubectl drain", ": times as long as with the gate off"
+	const times, longer = ": times kubectl drain", ": times as long as with the gate off"
 	want := map[string]float64{
 		byRequests + noBudget + times: 20, byBareClient + noBudget + times: 20, byDrain + noBudget + times: 1,
 		byRequests + oneBudget + times: 20, byBareClient + oneBudget + times: 20, byDrain + oneBudget + times: 1,

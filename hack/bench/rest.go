@@ -136,9 +136,9 @@ func measureIdle(ctx context.Context, opts options, r *report) error {
 			{stateIntercepting, c.prepareIntercepting},
 			{stateBlocked, c.prepareBlocked},
 		} {
-			fmt.Printf("idle: %d requests, %s\n", opts.idle, state.name)
+			fmt.Printf("creating %d %s\n", opts.idle, state.name)
 			if err := state.prepare(ctx); err != nil {
-				return fmt.Errorf("idle requests, %s: %w", state.name, err)
+				return fmt.Errorf("%s: %w", state.name, err)
 			}
 			controller := by(evictionController)
 			if _, err := c.audit.untilQuiet(ctx, controller); err != nil {
