@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -96,18 +97,23 @@ func (c *cluster) sleepIdle(ctx context.Context) error {
 
 // managerCPUSeconds is what the controller manager has used since it was started.
 func (c *cluster) managerCPUSeconds() (float64, error) {
-	return cpuSeconds(filepath.Join(c.opts.output, "clusters", clusterName, "bin", "kube-controller-manager"))
+	// kwokctl reaches the output directory by a link in it.
+	return cpuSeconds(c.opts.output, filepath.Join("clusters", clusterName, "bin", "kube-controller-manager"))
 }
 
-// cpuSeconds is what the process that was started from this path has used.
-func cpuSeconds(program string) (float64, error) {
+// cpuSeconds is what the process of a program has used whose path is below a directory and ends
+// like this.
+func cpuSeconds(dir, program string) (float64, error) {
 	processes, err := procfs.AllProcs()
 	if err != nil {
 		return 0, fmt.Errorf("listing processes: %w", err)
 	}
 	for _, process := range processes {
-		// Others may end just now.
-		if args, err := process.CmdLine(); err != nil || len(args) == 0 || args[0] != program {
+		args, err := process.CmdLine()
+		if err != nil || len(args) == 0 {
+			continue // It is about to end.
+		}
+		if !strings.HasPrefix(args[0], dir+"/") || !strings.HasSuffix(args[0], "/"+program) {
 			continue
 		}
 		stat, err := process.Stat()

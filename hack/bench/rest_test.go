@@ -51,15 +51,19 @@ func TestSleepEndsWithContext(t *testing.T) {
 }
 
 func TestCPUSeconds(t *testing.T) {
-	if _, err := cpuSeconds(filepath.Join(t.TempDir(), "kube-controller-manager")); err == nil {
-		t.Error("a program that does not run was accepted")
+	program := filepath.Base(os.Args[0])
+	dir := filepath.Dir(filepath.Dir(os.Args[0]))
+	for _, other := range [][2]string{{t.TempDir(), program}, {dir, "kube-controller-manager"}, {dir, program[1:]}} {
+		if _, err := cpuSeconds(other[0], other[1]); err == nil {
+			t.Errorf("%s in %s does not run and was accepted", other[1], other[0])
+		}
 	}
-	before, err := cpuSeconds(os.Args[0])
+	before, err := cpuSeconds(dir, program)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		if after, err := cpuSeconds(os.Args[0]); err != nil || after > before {
+		if after, err := cpuSeconds(dir, program); err != nil || after > before {
 			if err != nil || after-before > 10 {
 				t.Errorf("CPU seconds went from %v to %v, error %v", before, after, err)
 			}
