@@ -38,7 +38,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/component-helpers/node/maintenance"
-	"k8s.io/kubernetes/hack/controlplane"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/deployment"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
@@ -67,8 +66,22 @@ func appName(index int) string { return fmt.Sprintf("app-%d", index) }
 
 func appLabels(index int) map[string]string { return map[string]string{"app": appName(index)} }
 
+// createNamespace also waits for the service account without which no pod is admitted.
 func (c *cluster) createNamespace(ctx context.Context) error {
-	return (&controlplane.Namespace{Client: c.setup, Name: namespace}).Create(ctx)
+	if _, err := c.setup.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating namespace %s: %w", namespace, err)
+	}
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, stepTimeout, true, func(ctx context.Context) (bool, error) {
+		_, err := c.setup.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the default service account of namespace %s: %w", namespace, err)
+	}
+	return nil
 }
 
 func podSpec(gracePeriod int64) v1.PodSpec {
