@@ -133,7 +133,7 @@ test-drain: control-plane base _output/bin/etcd ## kubectl drain, cordon and unc
 .PHONY: test-surge
 test-surge: control-plane local-cluster-tools base ## drain a node with ten single-replica Deployments: not a moment without an endpoint, against kubectl drain of the base
 	@echo '==> surge (about 80 seconds)'
-	@$(call test-system,TestSurge,15m)
+	@$(call test-system,TestSurge,20m)
 
 .PHONY: test-chaos
 test-chaos: control-plane _output/bin/etcd ## kill kube-apiserver and kube-controller-manager again and again during 200 evictions: SEED=...

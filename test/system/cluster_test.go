@@ -17,8 +17,12 @@ limitations under the License.
 package system
 
 import (
+	"context"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
+	"testing"
 	"time"
 
 	"github.com/onsi/gomega"
@@ -61,6 +65,25 @@ func findPrograms(tCtx ktesting.TContext) programs {
 	return programs{output: output, fork: filepath.Join(output, "bin"), base: filepath.Join(output, "base", "bin")}
 }
 
+// TestMain turns SIGTERM into SIGINT, which ktesting handles: a job that is canceled cleans up, too.
+func TestMain(m *testing.M) {
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
+	go func() {
+		for range terminated {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGINT) // This process exists.
+		}
+	}()
+	os.Exit(m.Run())
+}
+
+// run runs a subtest, unless the test was interrupted.
+func run(tCtx ktesting.TContext, name string, subtest func(tCtx ktesting.TContext)) {
+	tCtx.Helper()
+	tCtx.ExpectNoError(context.Cause(tCtx), "not running %q", name)
+	tCtx.Run(name, subtest)
+}
+
 // newControlPlane starts an etcd, and returns a context with a client of the API servers that the
 // test starts on it. The state stays if the test fails.
 func newControlPlane(tCtx ktesting.TContext, p programs, namespace string) (ktesting.TContext, *controlplane.ControlPlane) {
@@ -90,8 +113,14 @@ func start(tCtx ktesting.TContext, plane *controlplane.ControlPlane, release con
 // await polls until a check passes: it fails through its own context.
 func await(tCtx ktesting.TContext, what string, check func(tCtx ktesting.TContext)) {
 	tCtx.Helper()
+	awaitWithin(tCtx, pollTimeout, what, check)
+}
+
+// awaitWithin is await with a timeout that is part of what is tested.
+func awaitWithin(tCtx ktesting.TContext, timeout time.Duration, what string, check func(tCtx ktesting.TContext)) {
+	tCtx.Helper()
 	tCtx = tCtx.WithStep("waiting for " + what)
-	tCtx.Eventually(check).WithTimeout(pollTimeout).WithPolling(pollInterval).Should(gomega.Succeed())
+	tCtx.Eventually(check).WithTimeout(timeout).WithPolling(pollInterval).Should(gomega.Succeed())
 }
 
 // awaitNotFound polls until an object does not exist.

@@ -74,10 +74,10 @@ func testDrain(tCtx ktesting.TContext) {
 		{Name: "base", Bin: p.base},
 		{Name: "fork, gates off", Bin: p.fork},
 	} {
-		tCtx.Run(old.Name, func(tCtx ktesting.TContext) { d.compare(tCtx, old) })
+		run(tCtx, old.Name, func(tCtx ktesting.TContext) { d.compare(tCtx, old) })
 	}
 	fork := controlplane.Release{Name: "fork, gates on", Bin: p.fork, FeatureGates: gatesOfDrains, RuntimeConfig: runtimeConfig}
-	tCtx.Run(fork.Name, func(tCtx ktesting.TContext) { d.expect(tCtx, fork) })
+	run(tCtx, fork.Name, func(tCtx ktesting.TContext) { d.expect(tCtx, fork) })
 }
 
 // compare runs all scenarios with both kubectls on an old server.
@@ -85,7 +85,7 @@ func (d *drainTest) compare(tCtx ktesting.TContext, server controlplane.Release)
 	scenarios := oldScenarios()
 	requests := d.serve(tCtx, server, func() {
 		for _, s := range scenarios {
-			tCtx.Run(s.name, func(tCtx ktesting.TContext) {
+			run(tCtx, s.name, func(tCtx ktesting.TContext) {
 				want, got := d.run(tCtx, &s, d.base, "base"), d.run(tCtx, &s, d.fork, "fork")
 				if diff := gocmp.Diff(want, got); diff != "" {
 					tCtx.Errorf("the fork's kubectl differs (- base, + fork):\n%s", diff)
@@ -93,7 +93,7 @@ func (d *drainTest) compare(tCtx ktesting.TContext, server controlplane.Release)
 			})
 		}
 	})
-	tCtx.Run("requests", func(tCtx ktesting.TContext) {
+	run(tCtx, "requests", func(tCtx ktesting.TContext) {
 		probed := false
 		for _, s := range scenarios {
 			for i, command := range s.commands {
@@ -123,7 +123,7 @@ func (d *drainTest) expect(tCtx ktesting.TContext, server controlplane.Release) 
 		}
 	})
 	for _, s := range scenarios {
-		tCtx.Run(s.name, func(tCtx ktesting.TContext) {
+		run(tCtx, s.name, func(tCtx ktesting.TContext) {
 			only := got[s.name]
 			result := &expected{Code: only.Code, Out: only.Out, Left: only.Left}
 			for _, r := range requests[s.user(0, "fork")] {

@@ -19,7 +19,6 @@ package system
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -54,6 +53,9 @@ const (
 
 	daemonSet = "agent"
 
+	// settleTimeout is how long everything may take to settle after a drain, and the DaemonSet to
+	// be back after the maintenance.
+	settleTimeout = 30 * time.Second
 	// quietTime is how long everything is watched after it has settled.
 	quietTime = time.Second
 
@@ -110,12 +112,14 @@ type drainResult struct {
 func TestSurge(t *testing.T) { testSurge(ktesting.Init(t)) }
 func testSurge(tCtx ktesting.TContext) {
 	p := findPrograms(tCtx)
+	// Before that of go test, so that the clusters are stopped.
+	tCtx = tCtx.WithTimeout(15*time.Minute, "the test took too long")
 	var results []*drainResult
-	drain := func(way string, c localcluster.Cluster, run func(ktesting.TContext, *localcluster.Cluster, *drainResult)) {
-		tCtx.Run(way, func(tCtx ktesting.TContext) {
+	drain := func(way string, c localcluster.Cluster, drain func(ktesting.TContext, *localcluster.Cluster, *drainResult)) {
+		run(tCtx, way, func(tCtx ktesting.TContext) {
 			c.Output, c.Bin, c.Nodes = p.output, p.fork, nodes
 			r := &drainResult{way: way}
-			run(startCluster(tCtx, &c, r), &c, r)
+			drain(startCluster(tCtx, &c, r), &c, r)
 			results = append(results, r)
 		})
 	}
@@ -124,7 +128,7 @@ func testSurge(tCtx ktesting.TContext) {
 		for _, check := range ourChecks() {
 			check.run(tCtx, r)
 		}
-		tCtx.Run("the DaemonSet is back after the maintenance", func(tCtx ktesting.TContext) { completeMaintenance(tCtx, c, r) })
+		run(tCtx, "the DaemonSet is back after the maintenance", func(tCtx ktesting.TContext) { completeMaintenance(tCtx, c, r) })
 	})
 	drain("kubectl drain", localcluster.Cluster{Name: "surge-base", Base: p.base}, func(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult) {
 		recordDrain(tCtx, c, r, "drain", drainedNode, "--ignore-daemonsets", baseTimeout)
@@ -141,9 +145,6 @@ func startCluster(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResul
 	tCtx.Helper()
 	tCtx.Logf("starting a cluster, with %d Deployments, a StatefulSet and a DaemonSet on %s", len(workloads()), drainedNode)
 	err := c.Up(tCtx)
-	if errors.Is(err, localcluster.ErrNoBase) {
-		tCtx.Skip(err)
-	}
 	tCtx.ExpectNoError(err)
 	tCtx.CleanupCtx(func(tCtx ktesting.TContext) { tCtx.AssertNoError(c.Down(tCtx), "stopping the cluster") })
 	client, version, err := c.Client()
@@ -225,7 +226,7 @@ func recordDrain(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult
 	// If it does not settle, the checks say more.
 	tCtx.WithStep("waiting for everything to settle").
 		AssertEventually(func(tCtx ktesting.TContext) { expectSettled(tCtx, r) }).
-		WithTimeout(pollTimeout).WithPolling(pollInterval).Should(gomega.Succeed())
+		WithTimeout(settleTimeout).WithPolling(pollInterval).Should(gomega.Succeed())
 	time.Sleep(quietTime)
 	r.to = time.Now()
 	r.record, err = recorder.Stop(tCtx)
@@ -301,7 +302,7 @@ func completeMaintenance(tCtx ktesting.TContext, c *localcluster.Cluster, r *dra
 // awaitDaemon waits until the DaemonSet has a ready pod on the drained node.
 func awaitDaemon(tCtx ktesting.TContext) {
 	tCtx.Helper()
-	await(tCtx, "the DaemonSet to be on "+drainedNode, func(tCtx ktesting.TContext) {
+	awaitWithin(tCtx, settleTimeout, "the DaemonSet to be on "+drainedNode, func(tCtx ktesting.TContext) {
 		pods, err := tCtx.Client().CoreV1().Pods(tCtx.Namespace()).List(tCtx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + drainedNode, LabelSelector: appLabel + "=" + daemonSet})
 		tCtx.ExpectNoError(err)
 		if len(pods.Items) != 1 || !serves(&pods.Items[0]) {

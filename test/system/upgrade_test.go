@@ -84,8 +84,9 @@ func testUpgrade(tCtx ktesting.TContext) {
 	for _, step := range t.steps() {
 		tCtx.Logf("%-3s %s", step.number, step.what)
 		observed := step.run(tCtx.WithStep("step " + step.number))
-		tCtx.Logf("    observed: %s", observed)
+		tCtx.Logf("  -> %s", observed)
 	}
+	t.guard.stop(tCtx)
 	tCtx.Log("Upgrade, rollback and upgrade again: all as it must be.")
 }
 
