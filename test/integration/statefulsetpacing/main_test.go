@@ -19,9 +19,9 @@ package statefulsetpacing
 import (
 	"testing"
 
-	"k8s.io/kubernetes/test/integration/framework"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
 )
 
 func TestMain(m *testing.M) {
-	framework.EtcdMain(m.Run)
+	testcluster.Main(m)
 }
