@@ -17,27 +17,23 @@ limitations under the License.
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	"regexp"
+	"slices"
 	"strings"
-	"sync"
 )
 
-// mainModule is laid at the top of the tree, its siblings under stagingDir.
+// mainModule is at the top of the tree, its siblings are under stagingDir.
 const (
 	mainModule = "k8s.io/kubernetes"
-	stagingDir = "staging/src"
+	stagingDir = "staging/src/"
 )
 
 // module is one module of the base.
@@ -45,11 +41,10 @@ type module struct {
 	Path, Version, Dir, Sum, Error string
 }
 
-// baseSource tells where the modules of the base come from.
+// baseSource provides the modules of the base.
 type baseSource interface {
-	// pins lists the modules of the base without fetching anything.
 	pins(root string) ([]module, error)
-	// fetch returns the modules with the directories that hold them.
+	// fetch returns the pinned modules with the directories that hold them.
 	fetch(root string, pins []module) ([]module, error)
 }
 
@@ -57,10 +52,10 @@ type baseSource interface {
 // missing and checks it against go.sum.
 type moduleCache struct{}
 
-// goTool runs the go command. Its error counts only if it says nothing else,
-// since go mod download reports the failure of a module in its output.
-func goTool(root string, args ...string) ([]byte, error) {
-	cmd := exec.Command("go", args...)
+// goMod runs go mod. Its exit status counts only if it prints nothing, since go
+// mod download reports the failure of a module in its output.
+func goMod(root string, args ...string) (*json.Decoder, error) {
+	cmd := exec.Command("go", append([]string{"mod"}, args...)...)
 	cmd.Dir = root
 	// The root go.work names modules that are not there before the tree is.
 	cmd.Env = append(os.Environ(), "GOWORK=off")
@@ -68,34 +63,26 @@ func goTool(root string, args ...string) ([]byte, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil && len(out) == 0 {
-		return nil, fmt.Errorf("go %s: %w: %s", strings.Join(args[:2], " "), err, bytes.TrimSpace(stderr.Bytes()))
+		return nil, fmt.Errorf("go mod %s: %w: %s", args[0], err, bytes.TrimSpace(stderr.Bytes()))
 	}
-	return out, nil
+	return json.NewDecoder(bytes.NewReader(out)), nil
 }
 
 // pins returns the required modules that have the version of the base:
 // k8s.io/kubernetes v1.x.y and its siblings v0.x.y.
 func (moduleCache) pins(root string) ([]module, error) {
-	out, err := goTool(root, "mod", "edit", "-json")
-	if err != nil {
-		return nil, err
-	}
 	var mod struct{ Require []module }
-	if err := json.Unmarshal(out, &mod); err != nil {
-		return nil, fmt.Errorf("reading go.mod: %w", err)
+	dec, err := goMod(root, "edit", "-json")
+	if err == nil {
+		err = dec.Decode(&mod)
 	}
-	staging := ""
-	for _, m := range mod.Require {
-		if m.Path == mainModule && strings.HasPrefix(m.Version, "v1.") {
-			staging = "v0." + strings.TrimPrefix(m.Version, "v1.")
-		}
-	}
-	if staging == "" {
-		return nil, fmt.Errorf("go.mod does not require %s at a v1 version, which is the base of the tree", mainModule)
+	minor, ok := strings.CutPrefix(baseVersion(mod.Require), "v1.")
+	if err != nil || !ok {
+		return nil, fmt.Errorf("go.mod does not require %s at a v1 version, which is the base of the tree (%w)", mainModule, err)
 	}
 	var pins []module
 	for _, m := range mod.Require {
-		if m.Path == mainModule || strings.HasPrefix(m.Path, "k8s.io/") && m.Version == staging {
+		if m.Path == mainModule || strings.HasPrefix(m.Path, "k8s.io/") && m.Version == "v0."+minor {
 			pins = append(pins, m)
 		}
 	}
@@ -107,21 +94,18 @@ func (moduleCache) fetch(root string, pins []module) ([]module, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"mod", "download", "-json"}
+	args := []string{"download", "-json"}
 	for _, m := range pins {
 		args = append(args, m.Path+"@"+m.Version)
 	}
-	out, err := goTool(root, args...)
+	dec, err := goMod(root, args...)
 	if err != nil {
 		return nil, err
 	}
 	var modules []module
-	dec := json.NewDecoder(bytes.NewReader(out))
-	for {
+	for dec.More() {
 		var m module
-		if err := dec.Decode(&m); err == io.EOF {
-			return modules, nil
-		} else if err != nil {
+		if err := dec.Decode(&m); err != nil {
 			return nil, fmt.Errorf("reading the output of go mod download: %w", err)
 		}
 		if m.Error != "" {
@@ -129,184 +113,156 @@ func (moduleCache) fetch(root string, pins []module) ([]module, error) {
 		}
 		// go mod download adds a missing sum to go.sum by itself; here a
 		// module counts only if the repository vouches for it.
-		if !bytes.Contains(sums, []byte(m.Path+" "+m.Version+" "+m.Sum+"\n")) {
-			return nil, fmt.Errorf("go.sum has no line %q: add it if the module is the one you want", m.Path+" "+m.Version+" "+m.Sum)
+		line := m.Path + " " + m.Version + " " + m.Sum
+		if !bytes.Contains(sums, []byte(line+"\n")) {
+			return nil, fmt.Errorf("go.sum has no line %q: add it if the module is the one you want", line)
 		}
 		modules = append(modules, m)
 	}
+	return modules, nil
 }
 
-// baseKey identifies a base by its modules.
-func baseKey(pins []module) string {
-	h := sha256.New()
-	for _, m := range pins {
-		fmt.Fprintln(h, m.Path, m.Version)
-	}
-	return hex.EncodeToString(h.Sum(nil))[:16]
-}
-
-// baseVersion is the version of the base, for messages.
-func baseVersion(pins []module) string {
-	for _, m := range pins {
+// baseVersion is the version of the base, empty if the modules lack it.
+func baseVersion(modules []module) string {
+	for _, m := range modules {
 		if m.Path == mainModule {
 			return m.Version
 		}
 	}
-	return "unknown"
+	return ""
 }
 
-// layBase copies the modules into dir as a Kubernetes tree.
-func layBase(dir string, modules []module) error {
-	present := map[string]bool{}
-	var jobs []copyJob
-	for _, m := range modules {
-		dst := dir
-		if m.Path != mainModule {
-			dst = filepath.Join(dir, stagingDir, filepath.FromSlash(m.Path))
-			present["./"+stagingDir+"/"+m.Path] = true
-		}
-		more, err := listModule(m.Dir, dst, m.Path == mainModule)
-		if err != nil {
-			return fmt.Errorf("module %s: %w", m.Path, err)
-		}
-		jobs = append(jobs, more...)
+// wantedBase returns the commit of the base that go.mod pins, and makes it once.
+// It stays for good: a three-way merge after the next change of version needs it.
+func (w *workspace) wantedBase() (string, error) {
+	ref := "refs/bases/" + blobID(fmt.Append(nil, w.pins))
+	if base, err := w.git.line("rev-parse", "-q", "--verify", ref); err == nil {
+		return base, nil
 	}
-	if err := copyAll(jobs); err != nil {
-		return err
+	fmt.Fprintf(w.out, "fetching Kubernetes %s (%d modules)\n", baseVersion(w.pins), len(w.pins))
+	modules, err := w.src.fetch(w.root, w.pins)
+	if err != nil {
+		return "", err
 	}
-	// Upstream's scripts change into this directory, which no module has.
-	if err := os.MkdirAll(filepath.Join(dir, "hack/tools"), 0o755); err != nil {
-		return err
-	}
-	return trimWorkFile(filepath.Join(dir, "go.work"), present)
-}
-
-type copyJob struct{ src, dst string }
-
-// listModule makes the directories of a module and lists the files to copy.
-// vendor/ is left out: the tree builds with the module cache.
-func listModule(src, dst string, dropVendor bool) ([]copyJob, error) {
-	var jobs []copyJob
-	err := filepath.WalkDir(src, func(file string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(src, file)
-		if err != nil {
-			return err
-		}
-		if !d.IsDir() {
-			jobs = append(jobs, copyJob{file, filepath.Join(dst, rel)})
-			return nil
-		}
-		if dropVendor && rel == "vendor" {
-			return fs.SkipDir
-		}
-		return os.MkdirAll(filepath.Join(dst, rel), 0o755)
-	})
-	return jobs, err
-}
-
-// copyAll copies with a few workers: the time goes into system calls.
-func copyAll(jobs []copyJob) error {
-	queue := make(chan copyJob)
-	workers := max(2, runtime.NumCPU())
-	errs := make([]error, workers)
-	var wg sync.WaitGroup
-	for i := range workers {
-		wg.Go(func() {
-			for job := range queue {
-				if errs[i] == nil {
-					errs[i] = copyBaseFile(job)
-				}
+	tree, err := w.edit("--empty", func(g git) error {
+		var list bytes.Buffer
+		for _, m := range modules {
+			if err := w.addModule(&list, g, m, modules); err != nil {
+				return fmt.Errorf("module %s: %w", m.Path, err)
 			}
-		})
+		}
+		_, err := g.run(list.Bytes(), "update-index", "-z", "--index-info")
+		return err
+	})
+	if err != nil {
+		return "", err
 	}
-	for _, job := range jobs {
-		queue <- job
+	// The fixed date makes the same base the same commit everywhere.
+	dated := w.git.withEnv("GIT_AUTHOR_DATE=2000-01-01T00:00:00Z", "GIT_COMMITTER_DATE=2000-01-01T00:00:00Z")
+	base, err := dated.line("commit-tree", "-m", "Kubernetes "+baseVersion(modules), tree)
+	if err != nil {
+		return "", err
 	}
-	close(queue)
-	wg.Wait()
-	return errors.Join(errs...)
+	_, err = w.git.run(nil, "update-ref", ref, base)
+	return base, err
 }
 
-// copyBaseFile copies one file. Module zips carry no modes, so scripts are
-// known by their first line and are made executable again.
-func copyBaseFile(job copyJob) error {
-	data, err := os.ReadFile(job.src)
+// addModule stores the files of a module without copying them, and lists them
+// with their places in the tree. vendor/ is left out: the tree builds with the
+// module cache.
+func (w *workspace) addModule(list io.Writer, g git, m module, all []module) error {
+	index := filepath.Join(g.dir, "index."+strings.ReplaceAll(m.Path, "/", "."))
+	from := treeGit(w.gitDir(), m.Dir).withIndex(index)
+	// A threshold of one byte makes git write one pack instead of a file for each.
+	if _, err := from.run(nil, "-c", "core.bigFileThreshold=1", "add", "-A", "-f", "."); err != nil {
+		return err
+	}
+	items, err := from.fields(nil, "ls-files", "-s", "-z")
 	if err != nil {
 		return err
 	}
-	mode := modeFile
-	if bytes.HasPrefix(data, []byte("#!")) {
-		mode = modeExec
+	prefix := stagingDir + m.Path + "/"
+	if m.Path == mainModule {
+		prefix = ""
 	}
-	return os.WriteFile(job.dst, data, permOf(mode))
+	for _, item := range items {
+		meta, path, _ := strings.Cut(item, "\t")
+		data, err := os.ReadFile(filepath.Join(m.Dir, path))
+		switch {
+		case err != nil:
+			return err
+		case strings.HasPrefix(prefix+path, "vendor/"):
+			continue
+		case prefix+path == "go.work":
+			work, err := g.run(trimWorkFile(data, all), "hash-object", "-w", "--stdin")
+			if err != nil {
+				return err
+			}
+			meta = modeFile + " " + strings.TrimSpace(string(work)) + " 0"
+		case bytes.HasPrefix(data, []byte("#!")):
+			// Module zips carry no modes, but scripts are known by their first line.
+			meta = strings.Replace(meta, modeFile, modeExec, 1)
+		}
+		fmt.Fprintf(list, "%s\t%s%s\x00", meta, prefix, path)
+	}
+	return nil
 }
 
-// trimWorkFile drops the staging modules that the base does not have from the
-// tree's go.work, which would not load otherwise.
-func trimWorkFile(file string, present map[string]bool) error {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("the base has no go.work: %w", err)
-	}
-	var kept bytes.Buffer
-	sc := bufio.NewScanner(bytes.NewReader(data))
-	for sc.Scan() {
-		use := strings.TrimPrefix(strings.TrimSpace(sc.Text()), "use ")
-		if strings.HasPrefix(use, "./"+stagingDir+"/") && !present[use] {
-			continue
+var useStaging = regexp.MustCompile(`(?m)^(?:use)?\s*\./` + stagingDir + `(\S+)\n`)
+
+// trimWorkFile drops the staging modules that the base lacks from upstream's
+// go.work, which would not load otherwise.
+func trimWorkFile(work []byte, present []module) []byte {
+	return useStaging.ReplaceAllFunc(work, func(line []byte) []byte {
+		path := string(useStaging.FindSubmatch(line)[1])
+		if slices.ContainsFunc(present, func(m module) bool { return m.Path == path }) {
+			return line
 		}
-		kept.WriteString(sc.Text() + "\n")
-	}
-	return os.WriteFile(file, kept.Bytes(), 0o644)
+		return nil
+	})
 }
+
+// junk are files that no one means to keep: leftovers of merges and builds, and
+// what upstream's scripts install.
+const junk = "*" + tempSuffix + "\n*.orig\n*.rej\n.go-build*\n/_output/\n/bin/\n/third_party/protoc*\n/third_party/etcd*\n/hack/tools/\n/vendor/\n"
 
 // initRepo makes the empty repository of a tree.
 func initRepo(gitDir string) error {
-	if err := os.MkdirAll(gitDir, 0o755); err != nil {
-		return err
-	}
 	g := treeGit(gitDir, filepath.Dir(gitDir))
 	if _, err := g.run(nil, "-c", "init.defaultBranch=fork", "init", "-q", "--object-format=sha1", "--template="); err != nil {
 		return err
 	}
-	settings := [][2]string{
-		{"user.name", "tree"}, {"user.email", "tree@localhost"},
-		{"core.autocrlf", "false"}, {"core.safecrlf", "false"}, {"core.fileMode", "true"},
+	for _, setting := range []string{
+		"user.name=tree", "user.email=tree@localhost", "commit.gpgSign=false",
+		"core.autocrlf=false", "core.safecrlf=false", "core.fileMode=true",
 		// The tree can be made again at any time: speed over safety and size.
-		{"core.compression", "0"}, {"core.fsync", "none"}, {"gc.auto", "0"},
-		{"commit.gpgSign", "false"},
-	}
-	for _, s := range settings {
-		if _, err := g.run(nil, "config", s[0], s[1]); err != nil {
+		"core.compression=0", "core.fsync=none", "gc.auto=0",
+	} {
+		name, value, _ := strings.Cut(setting, "=")
+		if _, err := g.run(nil, "config", name, value); err != nil {
 			return err
 		}
 	}
-	// Upstream's attributes would turn the CRLF files of its test data into LF.
 	info := filepath.Join(gitDir, "info")
-	if err := os.MkdirAll(info, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(info, "attributes"), []byte("* -text -ident -filter -working-tree-encoding\n"), 0o644)
+	// Upstream's attributes would turn the CRLF files of its test data into LF.
+	attributes := []byte("* -text -ident -filter -working-tree-encoding\n")
+	return errors.Join(os.MkdirAll(info, 0o755), os.WriteFile(filepath.Join(info, "attributes"), attributes, 0o644),
+		os.WriteFile(filepath.Join(info, "exclude"), []byte(junk), 0o644))
 }
 
-// commitBase adds all files of the work tree to g's index and commits them. The
-// commit has a fixed date, so that the same base is the same commit everywhere.
-func commitBase(g git, version string) (string, error) {
-	// A threshold of one byte makes git write one pack instead of 23000 files.
-	if _, err := g.run(nil, "-c", "core.bigFileThreshold=1", "add", "-A", "-f", "."); err != nil {
-		return "", err
+// useBase makes the tree's git diff compare with the base.
+func (w *workspace) useBase(base string) error {
+	if w.st.Base == base {
+		return nil
 	}
-	tree, err := g.line("write-tree")
-	if err != nil {
-		return "", err
+	for _, args := range [][]string{
+		{"update-ref", "refs/tags/base", base},
+		{"symbolic-ref", "HEAD", "refs/heads/fork-" + baseVersion(w.pins)},
+		{"reset", "-q", base},
+	} {
+		if _, err := w.git.run(nil, args...); err != nil {
+			return err
+		}
 	}
-	const date = "2000-01-01T00:00:00Z"
-	dated := g.withEnv("GIT_AUTHOR_DATE="+date, "GIT_COMMITTER_DATE="+date)
-	return dated.line("commit-tree", "-m", "Kubernetes "+version, tree)
+	return nil
 }
-
-// refBase is where the tree keeps the pristine base for git diff.
-const refBase = "refs/tags/base"

@@ -20,61 +20,39 @@ limitations under the License.
 // # Model
 //
 // The repository holds our files, a patch for each upstream file that a person
-// edited, and one patch for the upstream files that generators edit. go.mod
-// pins the base. From these the tree in _output/kubernetes follows:
+// edited, and one patch for the upstream files that generators edit. go.mod pins
+// the base. From these follows _output/kubernetes, a git repository of its own:
 //
-//	base     the modules that go.mod pins, laid out as a Kubernetes tree and
-//	         committed to the tree's own git repository (refs/tags/base)
-//	T        a git tree object: base plus all patches, computed in an index
-//	         of its own without touching a file
-//	laid     what the last run put into the tree: the id of its T, and the
-//	         contents of our files (.git/tree-state.json)
-//	worktree what is in the tree now
+//	base  the modules that go.mod pins as one commit (tag base)
+//	T     a git tree: base plus all patches, computed without touching a file
+//	      (tag laid, once it is in the tree)
+//	last  what the last run put into the tree: its T, and the blob ids of our
+//	      files (.git/tree-state.json)
 //
-// tree goes from laid to T: it writes the files in which the two differ, and
-// then records T as laid. A file of the worktree that is as laid, or as in
-// base, may be overwritten; any other is an edit that has not been written
-// back. Such an edit is left alone as long as its patch stays the same, and is
-// an error when both have changed. merge resolves that.
+// One rule holds for each file, upstream's and ours (see decide). It compares
+// last, what the repository wants now, and what the tree has: a file that is as
+// last is replaced; a file that differs from last is an edit and left alone; if
+// the repository wants something new there too, that is an error, which merge or
+// the developer resolves.
 //
-// refresh goes the other way: what differs between base and worktree becomes
-// patches, and files that upstream does not have move into the repository. It
-// runs tree before, so that a change of the repository is never reverted by an
-// old tree, and proves that the new patches make the very worktree again
-// before it writes them.
+// refresh first does the same, so that an old tree never reverts the repository.
+// Then the difference between base and tree becomes patches, which are proved to
+// make the very same tree, and new files move into the repository.
 //
-// Our files are symbolic links in the tree, so an edit there is an edit here.
-// Where links do not work (go:embed, generators that use git grep) they are
-// copies, and the recorded contents tell which side has changed.
+// Our Go files are symbolic links in the tree, so an edit there is an edit here.
+// Our other files are copies, because go:embed refuses links, and so are all of
+// them for generators (tree -copies).
 //
-// # Rules
+// # Guarantees
 //
-//   - Content of an upstream file never enters the repository: deletions and
-//     renames are patches without it.
-//   - Nothing is lost: no edit is overwritten, and none of our files is removed
-//     from the repository unless git has its content.
+//   - No edit is overwritten unless -discard asks for it, and refresh removes none
+//     of our files from the repository unless git has its content.
 //   - Nothing is written if anything is wrong; all that is wrong is reported.
-//   - A run may be killed at any time. Files are replaced by renaming, trees
-//     that a run begins to lay are recorded first, and what has been laid last.
+//   - Content of an upstream file never enters the repository. A patch edits a file;
+//     it cannot add, remove or rename one.
+//   - An interrupted run loses nothing. The next run completes it; if the patches
+//     have changed since, it says how to save edits and start again.
 //
-// # Files
-//
-//	main.go       commands and their output
-//	base.go       modules, and how they are laid
-//	patches.go    reading patches, and applying them to the base
-//	ours.go       our files: where they go, what to do about each
-//	embed.go      which of them go:embed reads
-//	workspace.go  the directories, and how a tree comes to be
-//	tree.go       from the repository to the tree: the plan
-//	apply.go      carrying it out
-//	refresh.go    from the tree to the repository, with refresh_upstream.go for
-//	              upstream's files and refresh_ours.go for ours
-//	diff.go       from trees to patch files
-//	generated.go  which upstream files generators write
-//	merge.go      three-way merges after a change of the base
-//	verify.go     checks
-//	index.go      PATCHES.md
-//	state.go      what is remembered between runs
-//	git.go        calls of git
-//	files.go      files, links and the lock
+// git -C _output/kubernetes diff laid shows the edits of upstream's files that are
+// not refreshed, git restore --source laid PATH drops one.
 package main

@@ -20,53 +20,50 @@ import (
 	"bytes"
 	"crypto/sha1"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 )
 
 // git runs the git binary on one repository.
 type git struct {
-	dir string
-	env []string
+	dir, index string
+	env        []string
 }
 
-// repoGit is git on the developer's repository. The developer's configuration
-// is respected (safe.directory, ignored files); only variables that would point
-// git at another repository are dropped.
-func repoGit(dir string) git {
-	return git{dir: dir, env: append(cleanEnv(), "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0")}
-}
+// repoGit is git on the developer's repository. It respects the developer's
+// configuration (safe.directory, ignored files).
+func repoGit(dir string) git { return gitIn(dir, "GIT_OPTIONAL_LOCKS=0") }
 
-// treeGit is git on the tree. The patches must come out the same on every
-// machine, so no configuration but the tree's own is read.
+// treeGit is git on the repository of the tree, with any work tree. The patches
+// must be the same on every machine, so it reads no configuration but the tree's.
 func treeGit(gitDir, workTree string) git {
-	return git{dir: workTree, env: append(cleanEnv(), "LC_ALL=C",
-		"GIT_DIR="+gitDir, "GIT_WORK_TREE="+workTree,
-		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")}
+	return gitIn(workTree, "GIT_DIR="+gitDir, "GIT_WORK_TREE="+workTree, "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
 }
 
-// cleanEnv is the environment without git's variables: hooks and aliases run
-// with GIT_DIR and GIT_INDEX_FILE set.
-func cleanEnv() []string {
-	var env []string
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "GIT_") && !strings.HasPrefix(v, "LC_ALL=") {
-			env = append(env, v)
-		}
-	}
-	return env
+// gitIn drops git's variables from the environment: hooks and aliases run with
+// GIT_DIR and GIT_INDEX_FILE set.
+func gitIn(dir string, vars ...string) git {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GIT_") })
+	return git{dir: dir, env: append(append(env, "LC_ALL=C"), vars...)}
 }
 
 // withEnv returns a copy with more environment variables.
 func (g git) withEnv(vars ...string) git {
-	g.env = append(append([]string{}, g.env...), vars...)
+	g.env = slices.Concat(g.env, vars)
 	return g
 }
 
 // withIndex returns a copy that works on another index file.
 func (g git) withIndex(file string) git {
+	g.index = file
 	return g.withEnv("GIT_INDEX_FILE=" + file)
 }
 
@@ -78,9 +75,10 @@ func (g git) run(stdin []byte, args ...string) ([]byte, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return out, &gitError{command: args[0], stderr: strings.TrimSpace(stderr.String()), err: err}
+		message := strings.ReplaceAll(strings.TrimSpace(stderr.String()), "error: ", "")
+		err = fmt.Errorf("git %s: %w: %s", args[0], err, strings.ReplaceAll(message, "\n", "; "))
 	}
-	return out, nil
+	return out, err
 }
 
 // line is run for commands that answer with one line.
@@ -89,47 +87,15 @@ func (g git) line(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// fields is run for commands that answer with a list of NUL-terminated items.
-func (g git) fields(stdin []byte, args ...string) ([]string, error) {
-	out, err := g.run(stdin, args...)
-	if err != nil {
+// fields is run for commands that read and write lists of NUL-terminated items,
+// which git does not quote.
+func (g git) fields(items []string, args ...string) ([]string, error) {
+	out, err := g.run([]byte(strings.Join(items, "\x00")), args...)
+	s := strings.TrimSuffix(string(out), "\x00")
+	if err != nil || s == "" {
 		return nil, err
 	}
-	return splitNUL(out), nil
-}
-
-// gitError keeps what git said apart from the command, since the reason is
-// what the developer needs to see.
-type gitError struct {
-	command, stderr string
-	err             error
-}
-
-func (e *gitError) Error() string {
-	if e.stderr == "" {
-		return fmt.Sprintf("git %s: %v", e.command, e.err)
-	}
-	return fmt.Sprintf("git %s: %s", e.command, e.stderr)
-}
-
-func (e *gitError) Unwrap() error { return e.err }
-
-// splitNUL and joinNUL are for git's -z formats, in which paths are not quoted.
-func splitNUL(out []byte) []string {
-	s := strings.TrimSuffix(string(out), "\x00")
-	if s == "" {
-		return nil
-	}
-	return strings.Split(s, "\x00")
-}
-
-func joinNUL(items []string) []byte {
-	var b bytes.Buffer
-	for _, item := range items {
-		b.WriteString(item)
-		b.WriteByte(0)
-	}
-	return b.Bytes()
+	return strings.Split(s, "\x00"), nil
 }
 
 // blobID is the id that git gives to a file with this content.
@@ -140,75 +106,143 @@ func blobID(content []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// entry is a file of a git tree.
-type entry struct {
-	mode, blob string
+// entry is a file of a git tree, as its mode and blob id; empty if there is none.
+type entry string
+
+func newEntry(mode, blob string) entry {
+	if mode == "" || mode == "000000" {
+		return ""
+	}
+	return entry(mode + " " + blob)
+}
+
+func (e entry) split() (mode, blob string) {
+	mode, blob, _ = strings.Cut(string(e), " ")
+	return mode, blob
 }
 
 // lsTree lists all files of a tree or commit.
 func (g git) lsTree(tree string) (map[string]entry, error) {
 	items, err := g.fields(nil, "ls-tree", "-r", "-z", "--full-tree", tree)
-	if err != nil {
-		return nil, err
-	}
 	files := make(map[string]entry, len(items))
 	for _, item := range items {
 		meta, path, _ := strings.Cut(item, "\t")
 		f := strings.Fields(meta)
-		files[path] = entry{mode: f[0], blob: f[2]}
+		files[path] = newEntry(f[0], f[2])
 	}
-	return files, nil
+	return files, err
 }
 
-// change is a path that differs between two trees; an empty mode says that
-// the file is absent on that side.
+// change is a path that differs between two trees.
 type change struct {
 	path     string
 	old, new entry
 }
 
-// diffTrees lists what differs between two trees. Renames are not detected: a
-// file is written or removed by its own path, whatever became of the content.
-func (g git) diffTrees(from, to string) ([]change, error) {
-	if from == to {
-		return nil, nil
-	}
-	items, err := g.fields(nil, "diff-tree", "-r", "-z", "--no-renames", from, to)
-	if err != nil {
-		return nil, err
-	}
+// changes runs a command of the family of git diff and parses its raw output.
+func (g git) changes(args ...string) ([]change, error) {
+	items, err := g.fields(nil, append(args, "--raw", "-z", "--no-renames")...)
 	var changes []change
 	for i := 0; i+1 < len(items); i += 2 {
 		f := strings.Fields(strings.TrimPrefix(items[i], ":"))
-		c := change{path: items[i+1], old: entry{f[0], f[2]}, new: entry{f[1], f[3]}}
-		if c.old.mode == "000000" {
-			c.old = entry{}
-		}
-		if c.new.mode == "000000" {
-			c.new = entry{}
-		}
-		changes = append(changes, c)
+		changes = append(changes, change{items[i+1], newEntry(f[0], f[2]), newEntry(f[1], f[3])})
 	}
-	return changes, nil
+	return changes, err
 }
 
-// blobs reads the contents of several blobs in one go: a process for each would
-// take seconds for the generated files alone.
-func (g git) blobs(ids []string) (map[string][]byte, error) {
-	out, err := g.run([]byte(strings.Join(ids, "\n")+"\n"), "cat-file", "--batch")
-	if err != nil {
-		return nil, err
-	}
-	contents := make(map[string][]byte, len(ids))
-	for _, id := range ids {
-		head, rest, _ := bytes.Cut(out, []byte("\n"))
-		var gotID, kind string
-		var size int
-		if n, _ := fmt.Sscan(string(head), &gotID, &kind, &size); n != 3 || gotID != id {
-			return nil, fmt.Errorf("git object %s: %s", id, head)
+// The modes that git knows.
+const (
+	modeFile = "100644"
+	modeExec = "100755"
+	modeLink = "120000"
+)
+
+// content is a file as git sees it: absent (no mode), a symbolic link (data is
+// its target), or regular.
+type content struct {
+	mode string
+	data []byte
+}
+
+// entry returns what git would store for the content.
+func (c content) entry() entry { return newEntry(c.mode, blobID(c.data)) }
+
+// readContent reads a file without following a link.
+func readContent(file string) (content, error) {
+	info, err := os.Lstat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
+		return content{}, nil
+	case err != nil:
+		return content{}, err
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := os.Readlink(file)
+		return content{modeLink, []byte(target)}, err
+	case info.Mode().IsRegular():
+		mode := modeFile
+		if info.Mode()&0o100 != 0 {
+			mode = modeExec
 		}
-		contents[id] = rest[:size]
-		out = rest[size+1:]
+		data, err := os.ReadFile(file)
+		return content{mode, data}, err
 	}
-	return contents, nil
+	return content{}, fmt.Errorf("%s is neither a file nor a link: move it away", file)
+}
+
+// tempSuffix marks a file that is being written.
+const tempSuffix = ".tree-tmp"
+
+// writeFile puts a file or a link in the place of whatever is there, in one step:
+// an interrupted run leaves the old file or the new one. It leaves a file alone
+// that is right already, and reports whether it wrote.
+func writeFile(file string, want content) (bool, error) {
+	if have, err := readContent(file); err != nil || have.entry() == want.entry() {
+		return false, err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return false, err
+	}
+	temp := file + tempSuffix
+	os.Remove(temp)
+	err := os.ErrInvalid
+	switch want.mode {
+	case modeLink:
+		err = os.Symlink(string(want.data), temp)
+	case modeExec:
+		err = os.WriteFile(temp, want.data, 0o755)
+	case modeFile:
+		err = os.WriteFile(temp, want.data, 0o644)
+	}
+	if err == nil {
+		err = os.Rename(temp, file)
+	}
+	return true, err
+}
+
+// removeFile removes a file and the directories that it leaves empty, up to
+// but without top.
+func removeFile(top, path string) error {
+	if err := os.Remove(filepath.Join(top, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	dir := filepath.Dir(path)
+	for dir != "." && os.Remove(filepath.Join(top, dir)) == nil { // fails if it is not empty
+		dir = filepath.Dir(dir)
+	}
+	return nil
+}
+
+// lock keeps two runs on one repository apart. Child processes inherit it on
+// purpose: the next run also waits for a git that outlives a killed run.
+func lock(file string, out io.Writer) (release func() error, err error) {
+	fd, err := syscall.Open(file, syscall.O_CREAT|syscall.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", file, err)
+	}
+	err = syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		fmt.Fprintln(out, "another run works on the tree; waiting for it to end")
+		err = syscall.Flock(fd, syscall.LOCK_EX)
+	}
+	return func() error { return syscall.Close(fd) }, err
 }

@@ -38,7 +38,7 @@ func outgrown(t *testing.T, changed map[string]string) *fixture {
 	return f
 }
 
-func edited(p, old, new string) string {
+func editedBase(p, old, new string) string {
 	return strings.Replace(baseFiles()[mainModule][p], old, new, 1)
 }
 
@@ -59,7 +59,7 @@ func TestBaseChangeWithoutConflict(t *testing.T) {
 }
 
 func TestMergeWithoutConflict(t *testing.T) {
-	f := outgrown(t, map[string]string{"pkg/a/a.go": edited("pkg/a/a.go", "// line 30\n", "// upstream\n")})
+	f := outgrown(t, map[string]string{"pkg/a/a.go": editedBase("pkg/a/a.go", "// line 30\n", "// upstream\n")})
 	before := f.treeFiles()
 	f.fails([]string{"pkg/a/a.go.patch: was made against another version", "make merge"}, "tree")
 	f.same("tree after the error", f.treeFiles(), before)
@@ -80,17 +80,16 @@ func TestMergeWithoutConflict(t *testing.T) {
 
 func TestMergeWithConflict(t *testing.T) {
 	f := outgrown(t, map[string]string{
-		"pkg/a/a.go":                     edited("pkg/a/a.go", "// line 7\n", "// line 7\n// upstream\n"),
-		"pkg/a/zz_generated.deepcopy.go": edited("pkg/a/zz_generated.deepcopy.go", "// line 3\n", "// line 3\n// upstream\n"),
+		"pkg/a/a.go":                     editedBase("pkg/a/a.go", "// line 7\n", "// line 7\n// upstream\n"),
+		"pkg/a/zz_generated.deepcopy.go": editedBase("pkg/a/zz_generated.deepcopy.go", "// line 3\n", "// line 3\n// upstream\n"),
 	})
 	f.fails([]string{"conflict markers are left", "merge: pkg/a/a.go"}, "merge")
 	f.fails([]string{"pkg/a/a.go: has conflict markers"}, "refresh")
 	f.fails([]string{"pkg/a/a.go: has conflict markers"}, "verify")
-	if got := f.readTree("pkg/a/zz_generated.deepcopy.go"); hasMarkers([]byte(got)) || !strings.Contains(got, "// upstream") {
+	if got := f.readTree("pkg/a/zz_generated.deepcopy.go"); conflictMarkers.MatchString(got) || !strings.Contains(got, "// upstream") {
 		t.Errorf("generated code should be upstream's until it is generated again:\n%s", got)
 	}
-	f.tree("pkg/a/a.go", edited("pkg/a/a.go", "// line 7\n", "// line 7\n// resolved\n// upstream\n"))
-	f.fails([]string{"merged patches that are not written back"}, "tree", "-discard")
+	f.tree("pkg/a/a.go", editedBase("pkg/a/a.go", "// line 7\n", "// line 7\n// resolved\n// upstream\n"))
 	f.ok("refresh")
 	if patch := f.readRepo("pkg/a/a.go.patch"); !strings.Contains(patch, "+// resolved\n") || strings.Contains(patch, "+// upstream") {
 		t.Errorf("patch after the merge:\n%s", patch)
@@ -99,17 +98,18 @@ func TestMergeWithConflict(t *testing.T) {
 }
 
 func TestMergeAgain(t *testing.T) {
-	f := outgrown(t, map[string]string{"pkg/a/a.go": edited("pkg/a/a.go", "// line 7\n", "// line 7\n// upstream\n")})
+	f := outgrown(t, map[string]string{"pkg/a/a.go": editedBase("pkg/a/a.go", "// line 7\n", "// line 7\n// upstream\n")})
 	f.fails([]string{"conflict markers"}, "merge")
 	f.tree("pkg/a/a.go", "a failed attempt\n")
-	f.fails([]string{"conflict markers"}, "merge", "-discard")
-	if got := f.readTree("pkg/a/a.go"); !hasMarkers([]byte(got)) {
+	f.ok("tree") // does not undo the attempt
+	f.ok("tree", "-discard")
+	if got := f.readTree("pkg/a/a.go"); !conflictMarkers.MatchString(got) {
 		t.Errorf("the merge was not redone:\n%s", got)
 	}
 }
 
 func TestMergeNeedsOldBase(t *testing.T) {
-	f := outgrown(t, map[string]string{"pkg/a/a.go": edited("pkg/a/a.go", "// line 30\n", "// upstream\n")})
+	f := outgrown(t, map[string]string{"pkg/a/a.go": editedBase("pkg/a/a.go", "// line 30\n", "// upstream\n")})
 	if err := os.RemoveAll(filepath.Join(f.root, "_output")); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestMergeNeedsOldBase(t *testing.T) {
 }
 
 func TestMergeUpstreamRemovedTheFile(t *testing.T) {
-	f := outgrown(t, map[string]string{"pkg/a/a.go": "", "pkg/a/b.go": edited("pkg/a/b.go", "// line 20\n", "// upstream\n")})
+	f := outgrown(t, map[string]string{"pkg/a/a.go": "", "pkg/a/b.go": editedBase("pkg/a/b.go", "// line 20\n", "// upstream\n")})
 	f.fails([]string{"pkg/a/a.go.patch: the base has no file pkg/a/a.go"}, "merge")
 	f.remove(filepath.Join(f.root, "pkg/a/a.go.patch"))
 	f.ok("merge")
@@ -133,26 +133,36 @@ func TestMergeUpstreamRemovedTheFile(t *testing.T) {
 	f.roundTrip()
 }
 
-func TestMergeOfDeletion(t *testing.T) {
-	f := newFixture(t)
-	f.ok("tree")
-	f.remove(f.inTree("pkg/a/gone.go"))
-	f.ok("refresh")
-	f.addBase("2.0", map[string]string{"pkg/a/gone.go": edited("pkg/a/gone.go", "// line 7\n", "// upstream\n")})
-	f.src.version = "2.0"
-	f.fails([]string{"pkg/a/gone.go.patch: was made against another version"}, "tree")
+func TestMergeKeepsUnsavedEdits(t *testing.T) {
+	f := outgrown(t, map[string]string{"pkg/a/a.go": editedBase("pkg/a/a.go", "// line 30\n", "// upstream\n")})
+	f.replaceInTree("pkg/a/a.go", "// line 20\n", "// unsaved\n")
+	before := f.treeFiles()
+	f.fails([]string{"pkg/a/a.go.patch: was made against another version"}, "tree")
+	f.same("tree", f.treeFiles(), before)
 	f.ok("merge")
-	f.ok("refresh")
-	if exists(f.inTree("pkg/a/gone.go")) || !strings.Contains(f.readRepo("pkg/a/gone.go.patch"), "deleted file") {
-		t.Error("the deletion is lost")
+	got := f.readTree("pkg/a/a.go")
+	for _, want := range []string{"// seam a\n", "// unsaved\n", "// upstream\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("merge lost %q:\n%s", want, got)
+		}
 	}
+	f.ok("refresh")
 	f.roundTrip()
 }
 
-func TestMergeKeepsUnsavedEdits(t *testing.T) {
-	f := outgrown(t, map[string]string{"pkg/a/a.go": edited("pkg/a/a.go", "// line 30\n", "// upstream\n")})
-	f.replaceInTree("pkg/a/a.go", "// line 20\n", "// unsaved\n")
-	before := f.treeFiles()
-	f.fails([]string{"pkg/a/a.go: edited in the tree, and changed upstream"}, "merge")
-	f.same("tree", f.treeFiles(), before)
+func TestMergeOfEditWithConflict(t *testing.T) {
+	f := newFixture(t)
+	f.ok("tree")
+	f.replaceInTree("pkg/a/a.go", "// line 7\n", "// line 7\n// seam\n")
+	f.ok("refresh")
+	f.repo("pkg/a/a.go.patch", strings.Replace(f.readRepo("pkg/a/a.go.patch"), "+// seam", "+// repository", 1))
+	f.replaceInTree("pkg/a/a.go", "// seam\n", "// tree\n")
+	f.fails([]string{"conflict markers are left", "merge: pkg/a/a.go"}, "merge")
+	f.fails([]string{"pkg/a/a.go: has conflict markers"}, "refresh")
+	f.tree("pkg/a/a.go", editedBase("pkg/a/a.go", "// line 7\n", "// line 7\n// resolved\n"))
+	f.ok("refresh")
+	if patch := f.readRepo("pkg/a/a.go.patch"); !strings.Contains(patch, "+// resolved\n") {
+		t.Errorf("patch after the merge:\n%s", patch)
+	}
+	f.roundTrip()
 }

@@ -17,224 +17,283 @@ limitations under the License.
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path"
 	"path/filepath"
-	"sort"
+	"regexp"
+	"slices"
+	"strings"
 )
 
-var errNoTree = errors.New("there is no tree: run make tree")
-
-// refreshPlan is what refresh writes to the repository.
+// refreshPlan is what refresh writes to the repository, by file; what has no mode
+// is removed.
 type refreshPlan struct {
-	// tree is base plus the edits of upstream files.
-	tree string
-	// patches are the new contents of patch files; nil removes one.
-	patches map[string][]byte
-	// imports are new files of the tree that become ours.
-	imports map[string]content
-	// edits are our files that were edited in the tree as copies.
-	edits map[string]content
-	// renames and removals are those of our files.
-	renames  map[string]string
-	removals []string
+	files map[string]content
+	lines []string // what the plan changes, one line for each file
 }
 
-func (p *refreshPlan) lines() []string {
-	var lines []string
-	for file, data := range p.patches {
-		verb := "wrote "
-		if data == nil {
-			verb = "removed "
-		}
-		lines = append(lines, verb+file)
-	}
-	for file := range p.imports {
-		lines = append(lines, "moved into the repository "+file)
-	}
-	for file := range p.edits {
-		lines = append(lines, "wrote "+file)
-	}
-	for from, to := range p.renames {
-		lines = append(lines, "renamed "+from+" to "+to)
-	}
-	for _, file := range p.removals {
-		lines = append(lines, "removed "+file)
-	}
-	sort.Strings(lines)
-	return lines
+func (p *refreshPlan) add(verb, file string, c content) {
+	p.files[file] = c
+	p.lines = append(p.lines, verb+" "+file)
 }
 
-// refresh writes the edits of the tree back to the repository. It first brings
-// what changed in the repository into the tree, so that nothing is reverted.
-func (w *workspace) refresh() (*refreshPlan, error) {
-	if err := w.loadSound(); err != nil {
-		return nil, err
-	}
-	if _, err := w.sync(w.st.Base); err != nil {
-		return nil, err
-	}
-	plan, err := w.planRefresh()
+// runRefresh writes the edits of the tree back to the repository. It first brings
+// what changed in the repository into the tree, so that nothing is reverted, and
+// last turns new files of the tree into links.
+func (w *workspace) runRefresh() (string, error) {
+	base, err := w.loadTree()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	if err := w.writeBack(plan); err != nil {
-		return nil, err
+	found, err := w.sync(base)
+	if err != nil {
+		return "", err
 	}
-	if err := w.recordRefresh(plan); err != nil {
-		return nil, err
+	plan, err := w.planRefresh(found)
+	if err != nil {
+		return "", err
 	}
-	_, err = w.sync(w.st.Base)
-	return plan, err
+	for file, c := range plan.files {
+		if c.mode != "" {
+			if _, err := writeFile(filepath.Join(w.root, file), c); err != nil {
+				return "", err
+			}
+		}
+	}
+	// Removals are last: an interrupted run may leave an edit twice, never nowhere.
+	for file, c := range plan.files {
+		if c.mode == "" {
+			if err := removeFile(w.root, file); err != nil {
+				return "", err
+			}
+		}
+	}
+	if _, err := w.sync(base); err != nil {
+		return "", err
+	}
+	return w.summary() + w.printLines(plan.lines), nil
 }
 
-// loadSound loads a tree that the repository may be changed after.
-func (w *workspace) loadSound() error {
-	if err := w.load(); err != nil {
+// planRefresh compares the tree with the repository, apart from what sync found
+// to have changed in the repository.
+func (w *workspace) planRefresh(found *syncPlan) (*refreshPlan, error) {
+	plan := &refreshPlan{files: map[string]content{}}
+	return plan, errors.Join(w.planEdits(plan, found), w.planImports(plan), w.planPatches(plan, found))
+}
+
+// planEdits adds our files that were edited as copies, or removed from the tree.
+func (w *workspace) planEdits(plan *refreshPlan, found *syncPlan) error {
+	var missing []string
+	var errs []error
+	for _, p := range found.ourEdits {
+		have, err := readContent(filepath.Join(w.dir, p))
+		errs = append(errs, err)
+		switch {
+		case have.mode == "":
+			plan.add("remove", p, content{})
+			missing = append(missing, p)
+		case conflictMarkers.Match(have.data):
+			errs = append(errs, markersError(p))
+		default:
+			plan.add("write", p, have)
+		}
+	}
+	return errors.Join(append(errs, w.checkRemovals(missing))...)
+}
+
+func markersError(path string) error {
+	return fmt.Errorf("%s: has conflict markers: resolve them first", path)
+}
+
+// massRemoval is the number of missing files from which on it is more likely
+// that something wiped the tree, as git clean and git checkout do.
+const massRemoval = 10
+
+func checkMass(gone, all int, what string) error {
+	if gone < massRemoval || 2*gone <= all {
+		return nil
+	}
+	return fmt.Errorf("%d of %d %s are gone from the tree: remove them in the repository, or run tree -discard", gone, all, what)
+}
+
+// checkRemovals allows our files to be removed from the repository only if its
+// git can bring them back.
+func (w *workspace) checkRemovals(missing []string) error {
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := checkMass(len(missing), len(w.ours), "files of ours"); err != nil {
 		return err
 	}
-	if w.st == nil {
-		return errNoTree
+	unsaved, err := repoGit(w.root).fields(nil, append([]string{"ls-files", "-z", "--modified", "--others", "--"}, missing...)...)
+	if len(unsaved) > 0 {
+		err = fmt.Errorf("%s: removed in the tree, but git has no copy: git add it first, or run tree -discard", strings.Join(unsaved, ", "))
 	}
-	if w.st.BaseKey != baseKey(w.pins) {
-		return fmt.Errorf("the tree was made from another version than %s, which go.mod asks for: run make tree", baseVersion(w.pins))
+	return err
+}
+
+// planImports adds the files that neither upstream nor the repository has.
+func (w *workspace) planImports(plan *refreshPlan) error {
+	paths, err := w.index().fields(nil, "ls-files", "-z", "--others", "--exclude-standard")
+	if err != nil {
+		return err
 	}
-	w.copies = w.st.Copies
+	upstream := map[entry]string{}
+	for p, e := range w.base {
+		upstream[e] = p
+	}
+	var imports []string
+	var errs []error
+	for _, p := range paths {
+		if w.ours[p].mode != "" {
+			continue
+		}
+		have, err := readContent(filepath.Join(w.dir, p))
+		errs = append(errs, err, w.checkImport(p, have, upstream))
+		plan.add("move into the repository", p, have)
+		imports = append(imports, p)
+	}
+	// The status says whether any is ignored, so it is no error.
+	ignored, _ := repoGit(w.root).fields(imports, "check-ignore", "-z", "--no-index", "--stdin")
+	for _, p := range ignored {
+		errs = append(errs, fmt.Errorf("%s: is new, but the repository's .gitignore excludes it: rename or remove it", p))
+	}
+	return errors.Join(errs...)
+}
+
+// checkImport refuses new files that cannot be ours. Content of upstream's files
+// never enters the repository.
+func (w *workspace) checkImport(p string, have content, upstream map[entry]string) error {
+	from := upstream[have.entry()]
+	switch {
+	case have.mode == modeLink:
+		return fmt.Errorf("%s: is a link to %s; only regular files can be new: remove it, and move our files in the repository", p, have.data)
+	case !layable(p):
+		return fmt.Errorf("%s: is new, but only files below %s can be ours: move or remove it", p, strings.Join(ourDirs, ", "))
+	case conflictMarkers.Match(have.data):
+		return markersError(p)
+	case from != "" && len(have.data) > 0 && !looksGenerated(p, have.data):
+		return fmt.Errorf("%s: is a copy of upstream's %s, which does not belong into the repository: remove it", p, from)
+	}
 	return nil
 }
 
-// planRefresh compares the tree with the repository. The tree has to be
-// current: planSync has run and found nothing to do.
-func (w *workspace) planRefresh() (*refreshPlan, error) {
-	plan := &refreshPlan{edits: map[string]content{}, renames: map[string]string{}}
-	missing, err := w.editedOurs(plan)
+// planPatches adds the patch files that are not as the tree calls for.
+func (w *workspace) planPatches(plan *refreshPlan, found *syncPlan) error {
+	tree, err := w.editedTree(found)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	fresh, err := w.newFiles(plan, missing)
+	files, err := w.makePatches(found.base, tree)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	edits, err := w.upstreamEdits()
-	if err != nil {
-		return nil, err
+	for file, data := range files {
+		if !bytes.Equal(w.set.files[file], data) {
+			plan.add("write", file, content{modeFile, data})
+		}
 	}
-	up, err := w.splitUpstream(edits, fresh)
-	if err != nil {
-		return nil, err
-	}
-	plan.tree, plan.imports = up.tree, up.imports
-	matchRenamedCopies(plan, missing, w.st.Ours)
-	if err := w.checkImports(plan); err != nil {
-		return nil, err
-	}
-	if err := w.checkRemovals(plan, missing); err != nil {
-		return nil, err
-	}
-	if plan.patches, err = w.changedPatches(up); err != nil {
-		return nil, err
-	}
-	return plan, w.checkPatchRemovals(plan)
-}
-
-// checkPatchRemovals stops a refresh after something like git checkout or git
-// stash in the tree, which takes all edits of upstream files back at once.
-func (w *workspace) checkPatchRemovals(plan *refreshPlan) error {
 	gone := 0
-	for _, data := range plan.patches {
-		if data == nil {
+	for file := range w.set.files {
+		if files[file] == nil {
+			plan.add("remove", file, content{})
 			gone++
 		}
 	}
-	if gone >= massRemoval && 2*gone > len(w.set.files) {
-		return fmt.Errorf("the edits of %d of %d patches are gone from the tree: if you mean to drop them, remove the patches in the repository; else run tree -discard", gone, len(w.set.files))
-	}
-	return nil
+	return checkMass(gone, len(w.set.files), "patches")
 }
 
-// writeBack changes the repository. Patches are written before others are
-// removed: a killed run may leave an edit twice, but never nowhere.
-func (w *workspace) writeBack(plan *refreshPlan) error {
-	for _, files := range []map[string]content{patchContents(plan.patches), plan.imports, plan.edits} {
-		for _, file := range sortedKeys(files) {
-			c := files[file]
-			if _, err := writeIfChanged(filepath.Join(w.root, file), c.data, permOf(c.mode), w.tmpDir()); err != nil {
-				return err
-			}
-			if err := os.Chmod(filepath.Join(w.root, file), permOf(c.mode)); err != nil {
-				return err
-			}
+// editedTree makes the git tree of upstream's files as they are now.
+func (w *workspace) editedTree(found *syncPlan) (string, error) {
+	for _, p := range found.edits {
+		if _, err := os.Lstat(filepath.Join(w.dir, p)); err != nil {
+			return "", fmt.Errorf("%s: is upstream's and cannot be removed or renamed: git -C %s restore --source laid %s", p, w.dir, p)
 		}
 	}
-	for _, from := range sortedKeys(plan.renames) {
-		if err := w.renameOurs(from, plan.renames[from]); err != nil {
-			return err
-		}
-	}
-	removals := append([]string{}, plan.removals...)
-	for file, data := range plan.patches {
-		if data == nil {
-			removals = append(removals, file)
-		}
-	}
-	sort.Strings(removals)
-	for _, file := range removals {
-		if err := removeFile(w.root, file); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.edit(found.tree, func(g git) error {
+		_, err := w.git.withIndex(g.index).fields(found.edits, "update-index", "-z", "--stdin")
+		return err
+	})
 }
 
-func patchContents(patches map[string][]byte) map[string]content {
-	files := map[string]content{}
-	for file, data := range patches {
-		if data != nil {
-			files[file] = content{modeFile, data}
+// diffFlags make a diff the same whoever makes it, whatever git's settings are.
+// One line of context keeps the copied lines of upstream few. It is enough: the
+// line numbers are those of the very file that the patch is applied to.
+var diffFlags = []string{"diff-tree", "-r", "-p", "-U1", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv",
+	"--no-renames", "--diff-algorithm=myers", "--indent-heuristic", "--src-prefix=a/", "--dst-prefix=b/"}
+
+// makePatches makes the patch files from the base to a tree, and proves that they
+// give that very tree.
+func (w *workspace) makePatches(base, tree string) (map[string][]byte, error) {
+	out, err := w.git.run(nil, append(slices.Clone(diffFlags), base, tree)...)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	var patches []*patch
+	var errs []error
+	_, diffs := splitDiff(out)
+	for _, diff := range diffs {
+		p, err := parseDiff(diff)
+		if err != nil {
+			return nil, fmt.Errorf("reading a diff of the tree: %w", err)
+		}
+		p.file = p.path + ".patch"
+		patches = append(patches, p)
+		errs = append(errs, w.filePatch(files, p))
+	}
+	proof, err := w.edit(base, func(g git) error { return applyPatches(g, patches) })
+	if err == nil && proof != tree {
+		err = fmt.Errorf("the patches of the tree make %s instead of %s: please report this as a defect of hack/tree", proof, tree)
+	}
+	return files, errors.Join(append(errs, err)...)
+}
+
+// newHeader is for the developer to fill in; verify demands it.
+const newHeader = "Why:\nGate:\n\n"
+
+// filePatch adds a diff to a file of its own, which keeps its header, or to the
+// generated patch.
+func (w *workspace) filePatch(files map[string][]byte, p *patch) error {
+	data, err := os.ReadFile(filepath.Join(w.dir, p.path))
+	header, _ := splitDiff(w.set.files[p.file])
+	switch {
+	case bytes.Contains(p.diff, []byte("\n+<<<<<<< ")):
+		return markersError(p.path)
+	case looksGenerated(p.path, data):
+		files[generatedPatch] = append(files[generatedPatch], p.diff...)
+	case len(header) == 0:
+		files[p.file] = slices.Concat([]byte(newHeader), p.diff)
+	default:
+		files[p.file] = slices.Concat(header, p.diff)
+	}
+	return err
+}
+
+// unmarked are upstream files that programs write without a marker in them. A
+// path matches if it is below dir and its base name matches name.
+var unmarked = []struct{ dir, name string }{
+	{"api/openapi-spec/", "*"}, {"api/discovery/", "*"}, {"pkg/generated/", "*"},
+	{"staging/src/k8s.io/api/testdata/", "*"},
+	{"plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/", "*.yaml"},
+	{"test/compatibility_lifecycle/reference/", "*"},
+	{"", "zz_generated.*"}, {"", "generated.proto"}, {"", "types_swagger_doc_generated.go"}, {"staging/", "go.sum"},
+}
+
+// generatedMarker is how generators sign. It is in the head of a file, below the
+// licence at the latest; further down it is more likely to be a template of a
+// generator.
+var generatedMarker = regexp.MustCompile(`Code generated .*DO NOT EDIT|This file was autogenerated`)
+
+// looksGenerated reports, by path and content, whether a program writes the file.
+func looksGenerated(file string, data []byte) bool {
+	for _, u := range unmarked {
+		if ok, _ := path.Match(u.name, path.Base(file)); ok && strings.HasPrefix(file, u.dir) {
+			return true
 		}
 	}
-	return files
-}
-
-// renameOurs moves one of our files within the repository. checkImports has made
-// sure that nothing is overwritten.
-func (w *workspace) renameOurs(from, to string) error {
-	if err := failpoint("rename " + from); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Join(w.root, path.Dir(to)), 0o755); err != nil {
-		return err
-	}
-	if err := os.Rename(filepath.Join(w.root, from), filepath.Join(w.root, to)); err != nil {
-		return err
-	}
-	return removeFile(w.root, from) // for the directories that are empty now
-}
-
-// recordRefresh makes the state agree with what was written.
-func (w *workspace) recordRefresh(plan *refreshPlan) error {
-	if len(plan.lines()) == 0 && plan.tree == w.st.Tree && len(w.st.Merged) == 0 {
-		return nil
-	}
-	var err error
-	if w.set, err = readPatches(w.root); err != nil {
-		return err
-	}
-	if err := w.setLaidIndex(&syncPlan{tree: plan.tree}); err != nil {
-		return err
-	}
-	for p, c := range plan.edits {
-		w.st.Ours[p] = laid{Sums: []string{c.sum()}}
-	}
-	for from := range plan.renames {
-		delete(w.st.Ours, from)
-	}
-	for _, p := range plan.removals {
-		delete(w.st.Ours, p)
-	}
-	w.st.Tree, w.st.Merged = plan.tree, nil
-	w.st.Patches = w.set.digest(w.st.Base, nil)
-	return w.st.save(w.gitDir())
+	return generatedMarker.Match(data[:min(len(data), 1000)])
 }

@@ -46,7 +46,7 @@ func TestRefreshKeepsHeaderAndNormalises(t *testing.T) {
 	// The same edit with more context, as a person may have made it.
 	wide := strings.Replace(normal, "@@ -9,2 +9,3 @@ package a\n // line 7", "@@ -8,3 +8,4 @@ package a\n // line 6\n // line 7", 1)
 	f.repo("pkg/a/a.go.patch", wide)
-	f.fails([]string{"make refresh would have wrote pkg/a/a.go.patch"}, "verify")
+	f.fails([]string{"make refresh would write pkg/a/a.go.patch"}, "verify")
 	f.ok("refresh")
 	if got := f.readRepo("pkg/a/a.go.patch"); got != normal {
 		t.Errorf("got\n%s\nwant\n%s", got, normal)
@@ -84,7 +84,7 @@ func TestRefreshUnusualContent(t *testing.T) {
 func TestRefreshGenerated(t *testing.T) {
 	f := newFixture(t)
 	f.ok("tree")
-	generated := []string{"pkg/a/zz_generated.deepcopy.go", "staging/src/k8s.io/api/generated.pb.go", "pkg/a/marked.go"}
+	generated := []string{"pkg/a/zz_generated.deepcopy.go", "staging/src/k8s.io/api/generated.pb.go", "pkg/a/types_swagger_doc_generated.go"}
 	for _, p := range generated {
 		f.tree(p, f.readTree(p)+"// more\n")
 	}
@@ -104,13 +104,13 @@ func TestRefreshGenerated(t *testing.T) {
 	// What was filed under the wrong one of the two moves.
 	f.remove(filepath.Join(f.root, generatedPatch))
 	for _, section := range strings.SplitAfter(patch, "// more\n") {
-		if strings.Contains(section, "pkg/a/marked.go") {
-			f.repo("pkg/a/marked.go.patch", newHeader+section)
+		if strings.Contains(section, "pkg/a/types_swagger_doc_generated.go") {
+			f.repo("pkg/a/types_swagger_doc_generated.go.patch", newHeader+section)
 		}
 	}
 	f.ok("tree")
 	f.ok("refresh")
-	if exists(filepath.Join(f.root, "pkg/a/marked.go.patch")) || !strings.Contains(f.readRepo(generatedPatch), "pkg/a/marked.go") {
+	if exists(filepath.Join(f.root, "pkg/a/types_swagger_doc_generated.go.patch")) || !strings.Contains(f.readRepo(generatedPatch), "pkg/a/types_swagger_doc_generated.go") {
 		t.Error("the edit did not move to the generated patch")
 	}
 }
@@ -123,7 +123,7 @@ func TestRefreshNewFiles(t *testing.T) {
 	if err := os.Chmod(f.inTree("hack/ours.sh"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []string{"pkg/a/a.go.orig", "pkg/a/a.go.rej", "x.log", "_output/bin/x", "third_party/etcd/etcd", "hack/tools/x", "pkg/.go-build/x"} {
+	for _, p := range []string{"pkg/a/a.go.orig", "pkg/a/a.go.rej", "pkg/a/b.go.tree-tmp", "x.log", "_output/bin/x", "third_party/etcd/etcd", "hack/tools/x", "pkg/.go-build/x"} {
 		f.tree(p, "junk\n")
 	}
 	f.tree("go.work.sum", "changed by the go command\n")
@@ -179,45 +179,22 @@ func TestRefreshRefusesNewFiles(t *testing.T) {
 	}
 }
 
-func TestRefreshUpstreamDeletedAndRenamed(t *testing.T) {
+func TestRefreshRefusesRemovedUpstreamFile(t *testing.T) {
 	f := newFixture(t)
 	f.ok("tree")
-	f.remove(f.inTree("pkg/a/b.go"))
-	f.rename(f.inTree("pkg/a/gone.go"), f.inTree("pkg/moved/here.go"))
-	f.replaceInTree("pkg/moved/here.go", "package a\n", "package moved\n")
-	f.rename(f.inTree("pkg/a/bin.dat"), f.inTree("cluster/bin.dat"))
+	f.replaceInTree("pkg/a/b.go", "// line 7\n", "// seam\n")
 	f.ok("refresh")
-	deleted := f.readRepo("pkg/a/b.go.patch")
-	if !strings.Contains(deleted, "deleted file mode 100644\n") || strings.Contains(deleted, "line 1") {
-		t.Errorf("deletion should be recorded without the content:\n%s", deleted)
-	}
-	renamed := f.readRepo("pkg/a/gone.go.patch")
-	if !strings.Contains(renamed, "rename to pkg/moved/here.go\n") || strings.Contains(renamed, "line 5") {
-		t.Errorf("not a rename:\n%s", renamed)
-	}
-	if exists(filepath.Join(f.root, "pkg/moved")) || exists(filepath.Join(f.root, "cluster/bin.dat")) {
-		t.Error("upstream's content landed in the repository")
-	}
-	f.roundTrip()
-
-	// The rename stays one however much the file changes.
-	f.tree("pkg/moved/here.go", "package moved\n\n// to be deleted or renamed\nvar allElseIsNew int\n")
-	f.ok("refresh")
-	if !strings.Contains(f.readRepo("pkg/a/gone.go.patch"), "rename to pkg/moved/here.go\n") {
-		t.Error("no longer a rename")
-	}
-	f.roundTrip()
-
-	// And all of it can be taken back.
-	f.remove(f.inTree("pkg/moved/here.go"))
-	f.rename(f.inTree("cluster/bin.dat"), f.inTree("pkg/a/bin.dat"))
-	for _, p := range []string{"pkg/a/b.go", "pkg/a/gone.go"} {
-		f.tree(p, baseFiles()[mainModule][p])
+	repo, want := f.repoFiles(), f.treeFiles()
+	f.rename(f.inTree("pkg/a/b.go"), f.inTree("pkg/a/renamed.go"))
+	f.fails([]string{"pkg/a/b.go: is upstream's and cannot be removed or renamed", "restore --source laid pkg/a/b.go"}, "refresh")
+	f.same("repository", f.repoFiles(), repo)
+	// What the message says works, also for the edit.
+	f.remove(f.inTree("pkg/a/renamed.go"))
+	if _, err := treeGit(f.inTree(".git"), f.inTree(".")).run(nil, "restore", "--source", "laid", "pkg/a/b.go"); err != nil {
+		t.Fatal(err)
 	}
 	f.ok("refresh")
-	if patches, _ := filepath.Glob(filepath.Join(f.root, "pkg/a/*.patch")); len(patches) > 0 {
-		t.Errorf("patches left: %v", patches)
-	}
+	f.same("tree", f.treeFiles(), want)
 	f.roundTrip()
 }
 
@@ -235,21 +212,24 @@ func TestRefreshOursRemovedAndRenamed(t *testing.T) {
 			}
 			f.ok(tree...)
 			f.remove(f.inTree("pkg/ours/gone/x.go"))
-			f.rename(f.inTree("pkg/ours/old.go"), f.inTree("pkg/other/deeper/new.go"))
 			// tree leaves alone what refresh has not seen.
 			f.ok(tree...)
-			if exists(f.inTree("pkg/ours/gone/x.go")) || !exists(f.inTree("pkg/other/deeper/new.go")) {
-				t.Fatal("tree undid edits of the tree")
+			if exists(f.inTree("pkg/ours/gone/x.go")) {
+				t.Fatal("tree undid an edit of the tree")
 			}
 			f.ok("refresh")
-			if exists(filepath.Join(f.root, "pkg/ours/gone")) || exists(filepath.Join(f.root, "pkg/ours/old.go")) {
-				t.Error("the removed or renamed file is still in the repository")
+			if exists(filepath.Join(f.root, "pkg/ours/gone")) {
+				t.Error("the removed file is still in the repository")
 			}
-			if got := f.readRepo("pkg/other/deeper/new.go"); got != "package ours // old\n" {
-				t.Errorf("renamed file: %q", got)
-			}
-			if got := f.readTree("pkg/other/deeper/new.go"); got != "package ours // old\n" {
-				t.Errorf("renamed file in the tree: %q", got)
+			f.rename(f.inTree("pkg/ours/old.go"), f.inTree("pkg/other/deeper/new.go"))
+			if mode == "links" {
+				f.fails([]string{"pkg/other/deeper/new.go: is a link", "move our files in the repository"}, "refresh")
+				f.remove(f.inTree("pkg/other/deeper/new.go"))
+			} else {
+				f.ok("refresh")
+				if got := f.readRepo("pkg/other/deeper/new.go"); got != "package ours // old\n" || exists(filepath.Join(f.root, "pkg/ours/old.go")) {
+					t.Errorf("renamed file: %q", got)
+				}
 			}
 			// git has never seen this one.
 			f.remove(f.inTree("pkg/ours/unsaved.go"))
@@ -275,7 +255,7 @@ func TestRefreshRefusesToWipeTheRepository(t *testing.T) {
 	if err := os.RemoveAll(f.inTree("pkg/ours")); err != nil {
 		t.Fatal(err)
 	}
-	f.fails([]string{"12 of our 12 files are missing in the tree"}, "refresh")
+	f.fails([]string{"12 of 12 files of ours are gone from the tree"}, "refresh")
 	f.ok("tree", "-discard")
 	f.same("tree", f.treeFiles(), want)
 }
@@ -296,7 +276,7 @@ func TestRefreshRefusesToWipeThePatches(t *testing.T) {
 	if _, err := treeGit(f.inTree(".git"), f.inTree(".")).run(nil, "checkout", "."); err != nil {
 		t.Fatal(err)
 	}
-	f.fails([]string{"the edits of 12 of 12 patches are gone"}, "refresh")
+	f.fails([]string{"12 of 12 patches are gone from the tree"}, "refresh")
 	f.same("repository", f.repoFiles(), repo)
 	f.ok("tree", "-discard")
 	f.same("tree", f.treeFiles(), want)
@@ -342,41 +322,8 @@ func TestRefreshNeedsSoundTree(t *testing.T) {
 	f.fails([]string{"there is no tree"}, "refresh")
 	f.ok("tree")
 	f.remove(f.inTree(".git/tree-state.json"))
-	f.fails([]string{"was not made by this tool, or is damaged"}, "refresh")
+	f.fails([]string{"was not made by this version of hack/tree, or is damaged"}, "refresh")
 	if !exists(filepath.Join(f.root, "pkg/ours/x.go")) {
 		t.Error("our file is gone")
-	}
-}
-
-func TestExactPatchAddsContext(t *testing.T) {
-	f := newFixture(t)
-	f.ok("tree")
-	f.replaceInTree("pkg/a/repeated.go", "\treturn\n", "\tseam()\n\treturn\n")
-	f.ok("refresh")
-	w, err := openWorkspace(f.root, f.src, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.loadSound(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.planSync(w.st.Base); err != nil {
-		t.Fatal(err)
-	}
-	// A diff that git puts into another of the equal blocks.
-	good := w.set.patches[0]
-	bad := *good
-	bad.diff = []byte(strings.Replace(string(good.diff), "@@ -3,2 +3,3 @@", "@@ -7,2 +7,3 @@", 1))
-	if string(bad.diff) == string(good.diff) {
-		t.Fatalf("the patch looks different than the test thinks:\n%s", good.diff)
-	}
-	up := &upstreamPart{tree: w.st.Tree, plain: w.st.Tree}
-	got, err := w.exactPatch(up, &bad)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := w.applyPatches(w.st.Base, []*patch{got})
-	if err != nil || tree != w.st.Tree {
-		t.Errorf("the patch makes %s, %v, want %s:\n%s", tree, err, w.st.Tree, got.diff)
 	}
 }

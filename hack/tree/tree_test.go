@@ -68,7 +68,7 @@ func TestTreeGitIsClean(t *testing.T) {
 	f := newFixture(t)
 	f.ok("tree")
 	cmd := exec.Command("git", "status", "--porcelain")
-	cmd.Dir, cmd.Env = f.inTree("."), cleanEnv()
+	cmd.Dir, cmd.Env = f.inTree("."), gitIn("").env
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("git status in the tree: %v: %s", err, out)
 	}
@@ -127,19 +127,6 @@ func TestTreeFollowsRepository(t *testing.T) {
 	}
 }
 
-func TestTreeRemovesStrayLinks(t *testing.T) {
-	f := newFixture(t)
-	f.repo("pkg/ours/x.go", "package ours\n")
-	f.ok("tree")
-	if err := os.Symlink("../../../../pkg/ours/x.go", f.inTree("pkg/ours/stray.go")); err != nil {
-		t.Fatal(err)
-	}
-	f.ok("tree")
-	if exists(f.inTree("pkg/ours/stray.go")) {
-		t.Error("the stray link is still there")
-	}
-}
-
 func TestTreeRefusesOurFileThatExistsUpstream(t *testing.T) {
 	f := newFixture(t)
 	f.repo("pkg/a/a.go", "package a\n")
@@ -161,7 +148,7 @@ func TestTreeRefusesBadPatches(t *testing.T) {
 	}{
 		{"wrong context", func(f *fixture, p string) {
 			f.repo("pkg/a/a.go.patch", strings.Replace(p, " // line 8", " // line eight", 1))
-		}, []string{"pkg/a/a.go.patch: does not apply to pkg/a/a.go: patch failed: pkg/a/a.go:9"}},
+		}, []string{"pkg/a/a.go.patch: does not apply to pkg/a/a.go", "patch failed: pkg/a/a.go:9", "restore it, or remove it"}},
 		{"other version", func(f *fixture, p string) {
 			at := strings.Index(p, "\nindex ") + len("\nindex ")
 			f.repo("pkg/a/a.go.patch", p[:at]+strings.Repeat("1", 40)+p[at+40:])
@@ -176,18 +163,24 @@ func TestTreeRefusesBadPatches(t *testing.T) {
 		{"no blob ids", func(f *fixture, p string) {
 			at := strings.Index(p, "\nindex ")
 			f.repo("pkg/a/a.go.patch", p[:at]+p[strings.Index(p, "\n--- "):])
-		}, []string{"pkg/a/a.go: the diff has no index line with full blob ids"}},
+		}, []string{"pkg/a/a.go.patch: ", "an index line with full blob ids"}},
 		{"two diffs", func(f *fixture, p string) {
 			f.repo("pkg/a/a.go.patch", p+p[strings.Index(p, "diff --git"):])
 		}, []string{"pkg/a/a.go.patch: has 2 diffs"}},
 		{"new file", func(f *fixture, p string) {
-			f.repo("pkg/a/new.go.patch", "diff --git a/pkg/a/new.go b/pkg/a/new.go\nnew file mode 100644\nindex "+nullBlob+".."+strings.Repeat("1", 40)+"\n--- /dev/null\n+++ b/pkg/a/new.go\n@@ -0,0 +1 @@\n+x\n")
-		}, []string{"pkg/a/new.go: adds a file"}},
+			f.repo("pkg/a/new.go.patch", "diff --git a/pkg/a/new.go b/pkg/a/new.go\nnew file mode 100644\nindex "+strings.Repeat("0", 40)+".."+strings.Repeat("1", 40)+"\n--- /dev/null\n+++ b/pkg/a/new.go\n@@ -0,0 +1 @@\n+x\n")
+		}, []string{"pkg/a/new.go.patch: ", "cannot add, remove or rename a file"}},
+		{"deleted file", func(f *fixture, p string) {
+			f.repo("pkg/a/a.go.patch", strings.Replace(p, "\nindex ", "\ndeleted file mode 100644\nindex ", 1))
+		}, []string{"pkg/a/a.go.patch: ", "cannot add, remove or rename a file"}},
+		{"renamed file", func(f *fixture, p string) {
+			f.repo("pkg/a/a.go.patch", strings.Replace(p, "b/pkg/a/a.go", "b/pkg/b/a.go", 1))
+		}, []string{"pkg/a/a.go.patch: ", "cannot add, remove or rename a file"}},
 		{"own and generated", func(f *fixture, p string) {
 			other := strings.Replace(p, "+// seam", "+// other", 1)
 			at := strings.Index(other, "..") + 2
 			f.repo(generatedPatch, other[:at]+strings.Repeat("1", 40)+other[at+40:])
-		}, []string{"pkg/a/a.go: is changed by both hack/generated.patch and pkg/a/a.go.patch"}},
+		}, []string{"pkg/a/a.go: is changed by both hack/generated.patch and pkg/a/a.go.patch: remove one"}},
 		{"work file", func(f *fixture, p string) {
 			f.repo("go.work.patch", strings.ReplaceAll(p, "pkg/a/a.go", "go.work"))
 		}, []string{"go.work is written by the tool"}},
@@ -210,7 +203,7 @@ func TestTreeRefusesBadPatches(t *testing.T) {
 func TestTreeFindsTheOnePatchThatFails(t *testing.T) {
 	f := newFixture(t)
 	f.ok("tree")
-	for _, p := range []string{"a.go", "b.go", "gone.go", "marked.go", "repeated.go"} {
+	for _, p := range []string{"a.go", "b.go", "gone.go", "types_swagger_doc_generated.go", "repeated.go"} {
 		f.replaceInTree("pkg/a/"+p, "package a\n", "package a // seam\n")
 	}
 	f.ok("refresh")
@@ -247,8 +240,8 @@ func TestTreeKeepsUnsavedEdits(t *testing.T) {
 	// When the patch changes too, there is no telling which one is meant.
 	f.repo("pkg/a/a.go.patch", strings.Replace(f.readRepo("pkg/a/a.go.patch"), "+// seam", "+// changed seam", 1))
 	before := f.treeFiles()
-	f.fails([]string{"pkg/a/a.go: edited in the tree, and its patch changed", "make merge", "-discard"}, "tree")
-	f.fails([]string{"pkg/a/a.go: edited in the tree, and its patch changed"}, "refresh")
+	f.fails([]string{"pkg/a/a.go: edited in the tree, and changed in the repository", "make merge", "-discard"}, "tree")
+	f.fails([]string{"pkg/a/a.go: edited in the tree, and changed in the repository"}, "refresh")
 	f.same("tree", f.treeFiles(), before)
 
 	f.ok("merge")
@@ -269,26 +262,16 @@ func TestTreeDiscard(t *testing.T) {
 	f.tree("pkg/a/b.go", "scratch\n")
 	f.remove(f.inTree("pkg/ours/x.go"))
 	f.remove(f.inTree("pkg/a/crlf.txt"))
-	f.ok("tree", "-discard", "pkg/a/a.go")
-	if f.readTree("pkg/a/a.go") == "scratch\n" || f.readTree("pkg/a/b.go") != "scratch\n" || exists(f.inTree("pkg/ours/x.go")) {
-		t.Error("the edit of one path, and only that, should be gone")
-	}
 	f.ok("tree", "-discard")
 	f.same("tree", f.treeFiles(), want)
 }
 
-func TestTreeLaysEmbeddedFilesAsCopies(t *testing.T) {
+func TestTreeLaysOnlyGoAsLinks(t *testing.T) {
 	f := newFixture(t)
 	f.repo("pkg/emb/testdata/sub/ours.yaml", "ours: 1\n")
-	f.repo("pkg/emb/other.yaml", "not: embedded\n")
-	f.repo("pkg/own/own.go", "package own\n\n//go:embed \"a b.txt\" all:more*\nvar x string\n")
-	f.repo("pkg/own/a b.txt", "quoted\n")
-	f.repo("pkg/own/more/m.txt", "more\n")
+	f.repo("pkg/own/own.go", "package own\n")
 	f.ok("tree")
-	for p, want := range map[string]string{
-		"pkg/emb/testdata/sub/ours.yaml": modeFile, "pkg/emb/other.yaml": modeLink,
-		"pkg/own/a b.txt": modeFile, "pkg/own/more/m.txt": modeFile, "pkg/own/own.go": modeLink,
-	} {
+	for p, want := range map[string]string{"pkg/emb/testdata/sub/ours.yaml": modeFile, "pkg/own/own.go": modeLink} {
 		if c, err := readContent(f.inTree(p)); err != nil || c.mode != want {
 			t.Errorf("%s has mode %s, %v, want %s", p, c.mode, err, want)
 		}
@@ -305,6 +288,23 @@ func TestTreeLaysEmbeddedFilesAsCopies(t *testing.T) {
 		t.Errorf("the repository has %q", got)
 	}
 	f.roundTrip()
+}
+
+// Whatever link is in the place of one of our files, it holds no edit.
+func TestTreeMendsLinks(t *testing.T) {
+	f := newFixture(t)
+	f.repo("pkg/ours/x.go", "package ours\n")
+	f.repo("pkg/ours/x.txt", "text\n")
+	f.ok("tree")
+	want := f.treeFiles()
+	for _, p := range []string{"pkg/ours/x.go", "pkg/ours/x.txt", "pkg/a/a.go"} {
+		f.remove(f.inTree(p))
+		if err := os.Symlink("elsewhere", f.inTree(p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.ok("tree")
+	f.same("tree", f.treeFiles(), want)
 }
 
 func TestTreeCopies(t *testing.T) {
@@ -331,9 +331,9 @@ func TestTreeCopies(t *testing.T) {
 
 	f.tree("pkg/ours/z.go", "package ours // tree\n")
 	f.repo("pkg/ours/z.go", "package ours // repository\n")
-	f.fails([]string{"pkg/ours/z.go: changed in both"}, "tree", "-copies")
-	f.fails([]string{"pkg/ours/z.go: changed in both"}, "tree")
-	f.fails([]string{"pkg/ours/z.go: changed in both"}, "refresh")
+	f.fails([]string{"pkg/ours/z.go: edited in the tree, and changed in the repository"}, "tree", "-copies")
+	f.fails([]string{"pkg/ours/z.go: edited in the tree, and changed in the repository"}, "tree")
+	f.fails([]string{"pkg/ours/z.go: edited in the tree, and changed in the repository"}, "refresh")
 	f.repo("pkg/ours/z.go", "package ours // z\n")
 
 	// An unsaved edit survives the way back to links, and is written back.
@@ -352,9 +352,9 @@ func TestTreeCopies(t *testing.T) {
 
 func TestUsageErrors(t *testing.T) {
 	f := newFixture(t)
-	for _, args := range [][]string{{}, {"frobnicate"}, {"tree", "-nonsense"}, {"refresh", "extra"}, {"tree", "path"}} {
-		if status := f.run(args...); status != exitUsage {
-			t.Errorf("%q: exit status %d, want %d", args, status, exitUsage)
+	for _, args := range [][]string{{}, {"frobnicate"}, {"tree", "-nonsense"}, {"refresh", "extra"}, {"refresh", "-discard"}, {"tree", "path"}} {
+		if status := f.run(args...); status != 2 {
+			t.Errorf("%q: exit status %d, want %d", args, status, 2)
 		}
 	}
 }
@@ -362,8 +362,8 @@ func TestUsageErrors(t *testing.T) {
 func TestTreeRefusesForeignDirectory(t *testing.T) {
 	f := newFixture(t)
 	f.tree("pkg/x.go", "mine\n")
-	f.fails([]string{"was not made by this tool"}, "tree")
-	f.fails([]string{"was not made by this tool"}, "refresh")
+	f.fails([]string{"was not made by this version of hack/tree"}, "tree")
+	f.fails([]string{"was not made by this version of hack/tree"}, "refresh")
 	if f.readTree("pkg/x.go") != "mine\n" {
 		t.Error("the file is gone")
 	}

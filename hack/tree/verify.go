@@ -20,71 +20,119 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+	"strings"
 )
 
-// verify lists all that keeps the repository from being complete. It changes
-// neither the repository nor the tree.
-func (w *workspace) verify() error {
+// patchIndex lists all patches for readers.
+const patchIndex = "PATCHES.md"
+
+const indexIntro = `# Patches
+
+Each row is an upstream file that a person edited; the edit is in the file of the same path with
+` + "`.patch`" + ` appended. The gate is the feature gate that the edit takes effect under, or ` + "`none`" + `.
+Generated code is not listed: what generators change in upstream's files is ` + "`" + generatedPatch + "`" + `.
+This file is written by ` + "`hack/tree index`" + `.
+
+`
+
+// renderIndex makes PATCHES.md from the patch files alone.
+func renderIndex(set *patchSet) []byte {
+	var rows bytes.Buffer
+	var count, added, removed, generated int
+	for _, p := range set.patches {
+		if p.generated() {
+			generated++
+			continue
+		}
+		plus, minus := countLines(p.diff)
+		count, added, removed = count+1, added+plus, removed+minus
+		fmt.Fprintf(&rows, "| [%s](%s.patch) | %d | %d | %s | %s |\n", cell(p.path), strings.ReplaceAll(p.path, " ", "%20"),
+			plus, minus, cell(headerField(p.header, "Gate")), cell(headerField(p.header, "Why")))
+	}
+	return fmt.Appendf(nil, "%s%d patches, %d lines added, %d removed. Generated: %d files, %d KiB.\n\n"+
+		"| path | + | - | gate | why |\n|---|---|---|---|---|\n%s",
+		indexIntro, count, added, removed, generated, (len(set.files[generatedPatch])+1023)/1024, rows.Bytes())
+}
+
+func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+
+// countLines counts the added and removed lines of a diff.
+func countLines(diff []byte) (added, removed int) {
+	inHunk := false
+	for line := range bytes.Lines(diff) {
+		switch {
+		case bytes.HasPrefix(line, []byte("@@ ")):
+			inHunk = true
+		case inHunk && line[0] == '+':
+			added++
+		case inHunk && line[0] == '-':
+			removed++
+		}
+	}
+	return added, removed
+}
+
+// runIndex writes PATCHES.md.
+func (w *workspace) runIndex() (string, error) {
 	set, err := readPatches(w.root)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return errors.Join(checkHeaders(set), w.checkIndex(set), w.checkRefreshed())
+	changed, err := writeFile(filepath.Join(w.root, patchIndex), content{modeFile, renderIndex(set)})
+	if changed {
+		return "wrote " + patchIndex, err
+	}
+	return patchIndex + " is current", err
+}
+
+// runVerify lists all that keeps the repository from being complete. It changes
+// neither the repository nor the tree.
+func (w *workspace) runVerify() (string, error) {
+	set, err := readPatches(w.root)
+	if err != nil {
+		return "", err
+	}
+	index, err := readContent(filepath.Join(w.root, patchIndex))
+	if err == nil && !bytes.Equal(index.data, renderIndex(set)) {
+		err = fmt.Errorf("%s: is not current: run make index", patchIndex)
+	}
+	return "the repository is complete", errors.Join(checkHeaders(set), err, w.checkRefreshed())
 }
 
 // checkHeaders demands that each patch says why it is there.
 func checkHeaders(set *patchSet) error {
 	var errs []error
 	for _, p := range set.patches {
-		if p.generated() {
-			continue
-		}
 		for _, field := range []string{"Why", "Gate"} {
-			if headerField(p.header, field) == "" {
-				hint := "say it in the lines above the diff"
-				if field == "Gate" {
-					hint = "name the feature gate in the lines above the diff, or say none"
-				}
-				errs = append(errs, fmt.Errorf("%s: %s: is empty or missing: %s", p.file, field, hint))
+			if !p.generated() && headerField(p.header, field) == "" {
+				errs = append(errs, fmt.Errorf("%s: %s: is empty or missing: fill it in above the diff (no gate is none)", p.file, field))
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// checkIndex compares PATCHES.md with what index would write.
-func (w *workspace) checkIndex(set *patchSet) error {
-	have, err := os.ReadFile(filepath.Join(w.root, indexFile))
-	if err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	if !bytes.Equal(have, renderIndex(set)) {
-		return fmt.Errorf("%s: is not current: run hack/tree index", indexFile)
-	}
-	return nil
-}
-
 // checkRefreshed fails if tree or refresh had anything to do.
 func (w *workspace) checkRefreshed() error {
-	if err := w.loadSound(); err != nil {
-		return err
-	}
-	plan, err := w.planSync(w.st.Base)
+	base, err := w.loadTree()
 	if err != nil {
 		return err
 	}
-	if !plan.empty() || plan.tree != w.st.Tree {
-		return fmt.Errorf("the tree is not current: run make tree (%d files differ)", len(plan.lines()))
+	found, err := w.planSync(base)
+	if err != nil {
+		return err
 	}
-	back, err := w.planRefresh()
+	if n := len(found.lines); n > 0 || found.tree != w.st.Tree {
+		return fmt.Errorf("the tree is not current: run make tree (%d files differ)", n)
+	}
+	plan, err := w.planRefresh(found)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, line := range back.lines() {
-		errs = append(errs, fmt.Errorf("make refresh would have %s", line))
+	for _, line := range plan.lines {
+		errs = append(errs, fmt.Errorf("make refresh would %s", line))
 	}
 	return errors.Join(errs...)
 }

@@ -17,67 +17,57 @@ limitations under the License.
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
 
 // workspace is the repository with its tree.
 type workspace struct {
-	root, dir string
-	// toRoot leads from the top of the tree to the repository.
-	toRoot string
-	src    baseSource
-	out    io.Writer
-	git    git
-	st     *state
-	pins   []module
+	root, dir, toRoot string // toRoot leads from the top of the tree to the repository
+	src               baseSource
+	pins              []module
+	out               io.Writer
+	git               git
+	st                *state
 
-	// copies lays our files as copies, for generators that skip links.
-	copies bool
-	// discard drops edits of the tree that were not written back, all of them
-	// or those of discardPaths.
-	discard      bool
-	discardPaths map[string]bool
-	// merging merges edits of the tree with changed patches.
-	merging bool
+	// copies lays copies of our files instead of links, discard drops the edits of
+	// the tree, and merging merges them, and outgrown patches, instead of failing.
+	copies, discard, merging bool
 
 	// What the repository says, read by planSync.
 	base map[string]entry
 	set  *patchSet
-	ours map[string]ourFile
+	ours map[string]content
 }
 
-// openWorkspace finds the directories; it does not need a tree to be there.
-func openWorkspace(root string, src baseSource, out io.Writer) (*workspace, error) {
+// open finds the directories; the tree may be missing.
+func (w *workspace) open() error {
 	// Links are relative: both ends have to be known by their real names.
-	root, err := filepath.EvalSymlinks(root)
+	var err error
+	if w.root, err = repoGit(w.root).line("rev-parse", "--show-toplevel"); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(w.root, "_output"), 0o755); err != nil {
+		return err
+	}
+	output, err := filepath.EvalSymlinks(filepath.Join(w.root, "_output"))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if root, err = filepath.Abs(root); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Join(root, "_output"), 0o755); err != nil {
-		return nil, err
-	}
-	output, err := filepath.EvalSymlinks(filepath.Join(root, "_output"))
-	if err != nil {
-		return nil, err
-	}
-	w := &workspace{root: root, src: src, out: out}
 	w.use(filepath.Join(output, "kubernetes"))
-	if w.toRoot, err = filepath.Rel(w.dir, root); err != nil {
-		return nil, err
+	if w.toRoot, err = filepath.Rel(w.dir, w.root); err != nil {
+		return err
 	}
-	w.toRoot = filepath.ToSlash(w.toRoot)
-	w.pins, err = src.pins(root)
-	return w, err
+	w.pins, err = w.src.pins(w.root)
+	return err
 }
 
-// use makes dir the tree; a new tree is built beside its final place.
+// use makes dir the tree.
 func (w *workspace) use(dir string) {
 	w.dir = dir
 	w.git = treeGit(w.gitDir(), dir)
@@ -85,176 +75,125 @@ func (w *workspace) use(dir string) {
 
 func (w *workspace) gitDir() string { return filepath.Join(w.dir, ".git") }
 
-// tmpDir is where files are written before they are renamed into place.
-func (w *workspace) tmpDir() string { return filepath.Join(w.gitDir(), "tree-tmp") }
+// index is git on an index of T with the times of the files in the tree. The
+// developer's own index stays the developer's.
+func (w *workspace) index() git { return w.git.withIndex(filepath.Join(w.gitDir(), "tree-index")) }
 
-// laidIndex is git on the tool's own index, which holds what was laid. The
-// developer's index stays the developer's.
-func (w *workspace) laidIndex() git {
-	return w.git.withIndex(filepath.Join(w.gitDir(), "tree-index"))
+// scratch returns git with an empty work tree and an empty index, until the
+// next call.
+func (w *workspace) scratch() (git, error) {
+	dir := filepath.Join(w.gitDir(), "tree-scratch")
+	err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755))
+	return treeGit(w.gitDir(), dir).withIndex(filepath.Join(dir, "index")), err
 }
 
-// tempIndex returns the name of an index file that does not exist yet.
-func (w *workspace) tempIndex() (string, error) {
-	dir, err := os.MkdirTemp(w.tmpDir(), "index-")
-	return filepath.Join(dir, "index"), err
-}
-
-// discards is true if the developer gave up the edits of this path.
-func (w *workspace) discards(path string) bool {
-	return w.discard && (len(w.discardPaths) == 0 || w.discardPaths[path])
-}
-
-// lock is beside the tree, not in it: the tree may not be there yet.
-func (w *workspace) lock() (func(), error) {
-	return lock(filepath.Join(filepath.Dir(w.dir), ".tree.lock"), func() {
-		fmt.Fprintln(w.out, "another run works on the tree; waiting for it to end")
-	})
-}
-
-// load reads the state and removes what killed runs left behind.
-func (w *workspace) load() error {
-	leftovers, err := filepath.Glob(escapeGlob(w.dir) + ".tmp-*")
+// edit makes a git tree of another one: change works on an index of it.
+func (w *workspace) edit(tree string, change func(g git) error) (string, error) {
+	g, err := w.scratch()
 	if err != nil {
-		return err
+		return "", err
 	}
-	for _, dir := range leftovers {
-		if err := os.RemoveAll(dir); err != nil {
-			return err
-		}
+	if _, err := g.run(nil, "read-tree", tree); err != nil {
+		return "", err
 	}
-	if w.st, err = loadState(w.dir); err != nil || w.st == nil {
-		return err
+	if err := change(g); err != nil {
+		return "", err
 	}
-	if err := os.RemoveAll(w.tmpDir()); err != nil {
-		return err
+	return g.line("write-tree")
+}
+
+// stateVersion changes when an older tool could misread the state.
+const stateVersion = 2
+
+// state is what the last run left in the tree.
+type state struct {
+	Version int
+	Base    string           // commit of the base
+	Tree    string           // git tree of base plus patches
+	Patches string           // digest of the patches that Tree was computed from
+	Next    string           // Tree of a run that has begun to write to the tree, else empty
+	Copies  bool             // our files are copies in the tree
+	Ours    map[string]entry // our files
+}
+
+func (w *workspace) statePath() string { return filepath.Join(w.gitDir(), "tree-state.json") }
+
+var errNoTree = errors.New("there is no tree: run make tree")
+
+// load reads the state.
+func (w *workspace) load() error {
+	if _, err := os.Lstat(w.dir); errors.Is(err, fs.ErrNotExist) {
+		return errNoTree
 	}
-	if err := os.MkdirAll(w.tmpDir(), 0o755); err != nil {
-		return err
+	data, err := os.ReadFile(w.statePath())
+	st := &state{}
+	if err == nil {
+		err = json.Unmarshal(data, st)
 	}
-	if _, err := w.git.run(nil, "cat-file", "-e", w.st.Base+"^{tree}"); err != nil {
-		return fmt.Errorf("%s has lost its base commit (%w): move it away and run make tree", w.dir, err)
+	if err == nil && st.Version != stateVersion {
+		err = fmt.Errorf("its version is %d instead of %d", st.Version, stateVersion)
 	}
+	if err != nil {
+		return fmt.Errorf("%s was not made by this version of hack/tree, or is damaged (%w): move it away and run make tree", w.dir, err)
+	}
+	w.st = st
+	// A killed git leaves its lock behind; ours proves that none is running.
+	os.Remove(w.index().index + ".lock")
 	return nil
 }
 
-// materialise makes the tree what the repository says.
-func (w *workspace) materialise() (*syncPlan, error) {
+// loadTree loads a tree for the commands that work on one, and returns the base
+// that go.mod pins. If the tree was made from another base, only merge can go on.
+func (w *workspace) loadTree() (string, error) {
 	if err := w.load(); err != nil {
-		return nil, err
+		return "", err
 	}
-	if w.st == nil {
-		return w.create()
+	w.copies = w.st.Copies
+	base, err := w.wantedBase()
+	if err == nil && base != w.st.Base && !w.merging {
+		err = fmt.Errorf("the tree was made from another version than %s, which go.mod asks for: run make tree", baseVersion(w.pins))
 	}
-	if w.discard && len(w.st.Merged) > 0 {
-		return nil, fmt.Errorf("the tree holds merged patches that are not written back: run refresh, or redo the merge with merge -discard")
+	return base, err
+}
+
+// save writes the state.
+func (w *workspace) save() error {
+	data, err := json.MarshalIndent(w.st, "", "\t")
+	if err == nil {
+		_, err = writeFile(w.statePath(), content{modeFile, append(data, '\n')})
+	}
+	return err
+}
+
+// create makes a tree that is the plain base: from there, sync does for a new
+// tree what it does for any. It is built beside its final place and moved there
+// when it is complete.
+func (w *workspace) create() error {
+	final := w.dir
+	w.use(final + ".new")
+	defer w.use(final)
+	if err := errors.Join(os.RemoveAll(w.dir), os.MkdirAll(w.dir, 0o755), initRepo(w.gitDir())); err != nil {
+		return err
 	}
 	base, err := w.wantedBase()
 	if err != nil {
-		return nil, err
-	}
-	return w.sync(base)
-}
-
-// create builds a tree beside its final place and moves it there when it is
-// whole. If a patch fails, the tree is moved too: it is the base then, which
-// the next run starts from.
-func (w *workspace) create() (*syncPlan, error) {
-	final := w.dir
-	defer w.use(final)
-	w.use(fmt.Sprintf("%s.tmp-%d", final, os.Getpid()))
-	if err := w.createBase(); err != nil {
-		return nil, err
-	}
-	plan, err := w.sync(w.st.Base)
-	if err2 := failpoint("rename tree"); err2 != nil {
-		return nil, err2
-	}
-	if plan != nil {
-		plan.created = true
-	}
-	return plan, errors.Join(err, os.Rename(w.dir, final))
-}
-
-// createBase lays and commits the base, and records it as a tree without patches
-// or files of ours: from there, sync does for a new tree what it does for any.
-func (w *workspace) createBase() error {
-	modules, err := w.fetch()
-	if err != nil {
 		return err
 	}
-	if err := layBase(w.dir, modules); err != nil {
+	// Zero workers are as many as there are processors.
+	if _, err := w.index().run(nil, "-c", "checkout.workers=0", "read-tree", "--reset", "-u", base); err != nil {
 		return err
 	}
-	if err := failpoint("base laid"); err != nil {
+	// Git replaces an index and never writes to one: the developer's may be a link.
+	if err := os.Link(w.index().index, filepath.Join(w.gitDir(), "index")); err != nil {
 		return err
 	}
-	if err := initRepo(w.gitDir()); err != nil {
+	// Upstream's scripts change into this directory, which no module has.
+	if err := os.MkdirAll(filepath.Join(w.dir, "hack/tools"), 0o755); err != nil {
 		return err
 	}
-	if err := os.Mkdir(w.tmpDir(), 0o755); err != nil {
+	w.st = &state{Version: stateVersion, Tree: base + "^{tree}"}
+	if err := w.save(); err != nil {
 		return err
 	}
-	base, err := commitBase(w.git, baseVersion(w.pins))
-	if err != nil {
-		return err
-	}
-	tree, err := w.git.line("rev-parse", base+"^{tree}")
-	if err != nil {
-		return err
-	}
-	index, err := os.ReadFile(filepath.Join(w.gitDir(), "index"))
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(w.gitDir(), "tree-index"), index, 0o644); err != nil {
-		return err
-	}
-	w.st = &state{Version: stateVersion, BaseKey: baseKey(w.pins), Base: base, Tree: tree, Ours: map[string]laid{}}
-	for _, ref := range []string{refBase, "refs/heads/fork", w.baseRef()} {
-		if _, err := w.git.run(nil, "update-ref", ref, base); err != nil {
-			return err
-		}
-	}
-	return w.st.save(w.gitDir())
-}
-
-// fetch says what it does first: with an empty module cache it takes a while.
-func (w *workspace) fetch() ([]module, error) {
-	fmt.Fprintf(w.out, "fetching Kubernetes %s (%d modules)\n", baseVersion(w.pins), len(w.pins))
-	return w.src.fetch(w.root, w.pins)
-}
-
-// baseRef keeps a base and its blobs, which a three-way merge needs after the
-// next change of version.
-func (w *workspace) baseRef() string { return "refs/bases/" + baseKey(w.pins) }
-
-// wantedBase returns the commit of the base that go.mod asks for. If the tree
-// does not have it, its files are copied once to add them to the object store.
-func (w *workspace) wantedBase() (string, error) {
-	if w.st.BaseKey == baseKey(w.pins) {
-		return w.st.Base, nil
-	}
-	if base, err := w.git.line("rev-parse", "-q", "--verify", w.baseRef()); err == nil {
-		return base, nil
-	}
-	modules, err := w.fetch()
-	if err != nil {
-		return "", err
-	}
-	tmp := fmt.Sprintf("%s.tmp-%d", w.dir, os.Getpid())
-	defer os.RemoveAll(tmp)
-	if err := layBase(tmp, modules); err != nil {
-		return "", err
-	}
-	index, err := w.tempIndex()
-	if err != nil {
-		return "", err
-	}
-	base, err := commitBase(treeGit(w.gitDir(), tmp).withIndex(index), baseVersion(w.pins))
-	if err != nil {
-		return "", err
-	}
-	_, err = w.git.run(nil, "update-ref", w.baseRef(), base)
-	return base, err
+	return os.Rename(w.dir, final)
 }

@@ -1,0 +1,229 @@
+/*
+Copyright The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain makes the test binary the program itself, for tests that run or kill
+// processes: fixture.process sets the variable.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("TREE_TEST_MODULES"); dir != "" {
+		os.Exit(run(os.Args[1:], &fakeSource{dir: dir, version: "1.0"}, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+func (f *fixture) process(command string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], command, "-C", f.root)
+	cmd.Env = append(os.Environ(), "TREE_TEST_MODULES="+f.src.dir)
+	return cmd
+}
+
+// clone copies the repository with its tree.
+func (f *fixture) clone() *fixture {
+	f.t.Helper()
+	root := filepath.Join(f.t.TempDir(), "my repo")
+	if out, err := exec.Command("cp", "-a", f.root, root).CombinedOutput(); err != nil {
+		f.t.Fatalf("%v: %s", err, out)
+	}
+	return &fixture{t: f.t, root: root, src: f.src}
+}
+
+const kills = 10
+
+// A killed run loses nothing: the next one completes it, or says what to do.
+func TestKilledProcess(t *testing.T) {
+	edited := newFixture(t)
+	for _, p := range []string{"stays.go", "goes.go", "copy.txt"} {
+		edited.repo("pkg/ours/"+p, "package ours\n")
+	}
+	edited.commit()
+	edited.ok("tree")
+	edited.replaceInTree("pkg/a/a.go", "// line 7\n", "// line 7\n// seam\n")
+	edited.ok("refresh")
+	edited.replaceInTree("pkg/a/a.go", "// line 20\n", "// second seam\n")
+	edited.replaceInTree("pkg/a/b.go", "// line 7\n", "// seam\n")
+	edited.tree("pkg/a/zz_generated.deepcopy.go", "package a // more\n")
+	edited.tree("pkg/ours/new.go", "package ours // new\n")
+	edited.tree("pkg/ours/copy.txt", "edited\n")
+	edited.remove(edited.inTree("pkg/ours/goes.go"))
+
+	whole := edited.clone()
+	start := time.Now()
+	if out, err := whole.process("refresh").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	took := time.Since(start)
+	fresh := whole.clone() // the first tree of a clone
+	if err := os.RemoveAll(filepath.Join(fresh.root, "_output")); err != nil {
+		t.Fatal(err)
+	}
+	for name, prepared := range map[string]*fixture{"refresh": edited, "tree": fresh} {
+		for i := range kills {
+			f := prepared.clone()
+			cmd := f.process(name)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(took * time.Duration(i) / kills)
+			cmd.Process.Kill()
+			cmd.Wait()
+			f.ok(name)
+			what := fmt.Sprintf("%s, kill %d", name, i)
+			f.same(what, f.treeFiles(), whole.treeFiles())
+			f.same(what, f.repoFiles(), whole.repoFiles())
+		}
+	}
+}
+
+// What an interrupted run has written must not pass for an edit when the patches
+// have changed since.
+func TestInterruptedRunWithOtherPatches(t *testing.T) {
+	f := newFixture(t)
+	f.ok("tree")
+	laid := f.treeFiles()
+	before := f.clone()
+	f.replaceInTree("pkg/a/a.go", "// line 7\n", "// seam\n")
+	f.ok("refresh")
+	var st state
+	if err := json.Unmarshal([]byte(f.readTree(".git/tree-state.json")), &st); err != nil {
+		t.Fatal(err)
+	}
+	// The files of the later tree with the state of the run before, as it is
+	// while a run writes.
+	old := before.readTree(".git/tree-state.json")
+	f.tree(".git/tree-state.json", strings.Replace(old, `"Next": ""`, `"Next": "`+st.Tree+`"`, 1))
+	interrupted := f.clone()
+	f.roundTrip()
+	interrupted.remove(filepath.Join(interrupted.root, "pkg/a/a.go.patch"))
+	for _, command := range []string{"tree", "refresh"} {
+		interrupted.fails([]string{"interrupted", "save your edits", "-discard"}, command)
+	}
+	interrupted.ok("tree", "-discard")
+	interrupted.same("tree", interrupted.treeFiles(), laid)
+}
+
+func TestTwoRunsAtOnce(t *testing.T) {
+	f := newFixture(t)
+	f.repo("pkg/ours/x.go", "package ours\n")
+	want := f.clone()
+	want.ok("tree")
+	var runs []*exec.Cmd
+	for range 3 {
+		cmd := f.process("tree")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, cmd)
+	}
+	for _, cmd := range runs {
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	f.same("tree", f.treeFiles(), want.treeFiles())
+}
+
+// useProxy serves the base as a module proxy in a directory, and returns the
+// environment of a program that is to use it.
+func (f *fixture) useProxy() []string {
+	f.t.Helper()
+	dir := f.t.TempDir()
+	proxy := filepath.Join(dir, "proxy")
+	gomod := "module example.com/fork\n\ngo 1.26.0\n\nrequire (\n"
+	pins, _ := f.src.pins("")
+	pins, _ = f.src.fetch("", pins)
+	var args []string
+	for _, m := range pins {
+		at := filepath.Join(proxy, m.Path, "@v", m.Version)
+		f.write(at+".info", fmt.Sprintf(`{"Version":%q}`, m.Version))
+		f.write(at+".mod", "module "+m.Path+"\n")
+		f.write(at+".zip", f.zipModule(m))
+		gomod += "\t" + m.Path + " " + m.Version + "\n"
+		args = append(args, m.Path+"@"+m.Version)
+	}
+	f.repo("go.mod", gomod+")\n")
+	env := append(os.Environ(), "GOPROXY=file://"+proxy, "GOSUMDB=off", "GOFLAGS=-modcacherw",
+		"GOMODCACHE="+filepath.Join(dir, "cache"), "GOWORK=off", "GOTOOLCHAIN=local")
+	cmd := exec.Command("go", append([]string{"mod", "download", "-json"}, args...)...)
+	cmd.Dir, cmd.Env = f.root, env
+	out, err := cmd.Output()
+	if err != nil {
+		f.t.Fatalf("go mod download: %v: %s", err, out)
+	}
+	sums := ""
+	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {
+		var m module
+		if err := dec.Decode(&m); err != nil {
+			f.t.Fatal(err)
+		}
+		sums += m.Path + " " + m.Version + " " + m.Sum + "\n"
+	}
+	f.repo("go.sum", sums)
+	return env
+}
+
+func (f *fixture) zipModule(m module) string {
+	f.t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for p, c := range f.snapshot(m.Dir, false) {
+		entry, err := z.Create(m.Path + "@" + m.Version + "/" + p)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		_, data, _ := strings.Cut(c, " ")
+		if _, err := entry.Write([]byte(data)); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		f.t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestModuleCacheDemandsSum(t *testing.T) {
+	f := newFixture(t)
+	for _, v := range f.useProxy() {
+		if name, value, _ := strings.Cut(v, "="); strings.HasPrefix(name, "GO") {
+			t.Setenv(name, value)
+		}
+	}
+	pins, err := moduleCache{}.pins(f.root)
+	if err != nil || len(pins) != 3 {
+		t.Fatalf("pins: %v, %v", pins, err)
+	}
+	if _, err := (moduleCache{}).fetch(f.root, pins); err != nil {
+		t.Fatal(err)
+	}
+	f.repo("go.sum", strings.Replace(f.readRepo("go.sum"), "k8s.io/api v0.1.0 h1:", "k8s.io/api v0.1.0 h1:x", 1))
+	if _, err := (moduleCache{}).fetch(f.root, pins); err == nil || !strings.Contains(err.Error(), "k8s.io/api") {
+		t.Errorf("a module that go.sum does not vouch for was accepted: %v", err)
+	}
+}
