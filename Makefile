@@ -200,7 +200,7 @@ _output/bin/cluster:
 .PHONY: clean
 clean: ## remove the built programs, the tree and the base, not the caches of Go
 	@if [[ -e _output/kubernetes ]]; then $(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree verify || \
-		{ echo 'make clean: the tree may hold edits that are not in the repository: run "make refresh" first' >&2; exit 1; }; fi
+		{ echo 'make clean: the tree may hold edits that are not in the repository: run "make refresh" first, or do what verify says' >&2; exit 1; }; fi
 	rm -rf _output/base _output/bin _output/kubernetes
 
 ##@ Patches

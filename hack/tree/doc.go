@@ -27,13 +27,14 @@ limitations under the License.
 //	T     a git tree: base plus all patches, computed without touching a file
 //	      (tag laid, once it is in the tree)
 //	last  what the last run put into the tree: its T, and the blob ids of our
-//	      files (.git/tree-state.json)
+//	      files, and the same of runs since that were interrupted
+//	      (.git/tree-state.json)
 //
-// One rule holds for each file, upstream's and ours (see decide). It compares
+// One rule holds for each path, upstream's and ours (see decide). It compares
 // last, what the repository wants now, and what the tree has: a file that is as
-// last is replaced; a file that differs from last is an edit and left alone; if
-// the repository wants something new there too, that is an error, which merge or
-// the developer resolves.
+// a run laid it is replaced; any other file is an edit and left alone; if the
+// repository wants something new there too, that is an error, which merge or the
+// developer resolves.
 //
 // refresh first does the same, so that an old tree never reverts the repository.
 // Then the difference between base and tree becomes patches, which are proved to
@@ -41,7 +42,8 @@ limitations under the License.
 //
 // Our Go files are symbolic links in the tree, so an edit there is an edit here.
 // Our other files are copies, because go:embed refuses links, and so are all of
-// them for generators (tree -copies).
+// them for generators (tree -copies). Links that are moved within the tree cannot
+// be written back, and are refused.
 //
 // # Guarantees
 //
@@ -50,8 +52,8 @@ limitations under the License.
 //   - Nothing is written if anything is wrong; all that is wrong is reported.
 //   - Content of an upstream file never enters the repository. A patch edits a file;
 //     it cannot add, remove or rename one.
-//   - An interrupted run loses nothing. The next run completes it; if the patches
-//     have changed since, it says how to save edits and start again.
+//   - An interrupted run loses nothing. The next run leads to what the repository
+//     says then, and takes nothing that the interrupted run wrote for an edit.
 //
 // git -C _output/kubernetes diff laid shows the edits of upstream's files that are
 // not refreshed, git restore --source laid PATH drops one.

@@ -166,3 +166,71 @@ func TestMergeOfEditWithConflict(t *testing.T) {
 	}
 	f.roundTrip()
 }
+
+func TestMergeKeepsMode(t *testing.T) {
+	for _, side := range []string{"repository", "tree"} {
+		f := newFixture(t)
+		f.ok("tree")
+		f.replaceInTree("pkg/a/a.go", "// line 7\n", "// seam\n")
+		f.ok("refresh")
+		before := f.clone()
+		f.replaceInTree("pkg/a/a.go", "// line 20\n", "// more\n")
+		other := before
+		if side == "repository" {
+			other = f
+		}
+		if err := os.Chmod(other.inTree("pkg/a/a.go"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		f.ok("refresh")
+		before.repo("pkg/a/a.go.patch", f.readRepo("pkg/a/a.go.patch"))
+		before.replaceInTree("pkg/a/a.go", "// line 35\n", "// unsaved\n")
+		before.ok("merge")
+		c, err := readContent(before.inTree("pkg/a/a.go"))
+		if got := string(c.data); err != nil || c.mode != modeExec || !strings.Contains(got, "// more\n") || !strings.Contains(got, "// unsaved\n") {
+			t.Errorf("mode changed in the %s: the merge has mode %s, %v:\n%s", side, c.mode, err, got)
+		}
+		before.ok("refresh")
+		before.roundTrip()
+	}
+}
+
+func TestMergeRefusesBinaryConflict(t *testing.T) {
+	f := newFixture(t)
+	f.ok("tree")
+	f.tree("pkg/a/bin.dat", "\x00one\n")
+	f.replaceInTree("pkg/a/a.go", "// line 7\n", "// one\n")
+	f.ok("refresh")
+	before := f.clone()
+	f.tree("pkg/a/bin.dat", "\x00two\n")
+	f.replaceInTree("pkg/a/a.go", "// one\n", "// two\n")
+	f.ok("refresh")
+	for _, p := range []string{"pkg/a/a.go.patch", "pkg/a/bin.dat.patch"} {
+		before.repo(p, f.readRepo(p))
+	}
+	before.tree("pkg/a/bin.dat", "\x00three\n")
+	want := before.snapshot(before.root, true)
+	tree, state := before.treeFiles(), before.readTree(".git/tree-state.json")
+	before.fails([]string{"pkg/a/bin.dat: cannot be merged", "keep a copy elsewhere", "restore --source laid pkg/a/bin.dat"}, "merge")
+	before.same("repository", before.snapshot(before.root, true), want)
+	before.same("tree", before.treeFiles(), tree)
+	if before.readTree(".git/tree-state.json") != state {
+		t.Error("the refused merge passes for an interrupted run")
+	}
+	// What the message says works.
+	if _, err := treeGit(before.inTree(".git"), before.inTree(".")).run(nil, "restore", "--source", "laid", "pkg/a/bin.dat"); err != nil {
+		t.Fatal(err)
+	}
+	before.ok("tree")
+	before.same("tree", before.treeFiles(), f.treeFiles())
+
+	// The same for a patch of a binary file that the base has outgrown.
+	f.addBase("2.0", map[string]string{"pkg/a/bin.dat": "\x00upstream\n"})
+	f.src.version = "2.0"
+	f.fails([]string{"pkg/a/bin.dat.patch: cannot be merged", "keep a copy elsewhere, remove it"}, "merge")
+	f.remove(filepath.Join(f.root, "pkg/a/bin.dat.patch"))
+	f.ok("merge")
+	f.tree("pkg/a/bin.dat", "\x00three\n")
+	f.ok("refresh")
+	f.roundTrip()
+}

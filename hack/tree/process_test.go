@@ -101,31 +101,184 @@ func TestKilledProcess(t *testing.T) {
 	}
 }
 
-// What an interrupted run has written must not pass for an edit when the patches
-// have changed since.
+// interrupt makes a command stop before it writes one of our files.
+func (f *fixture) interrupt(p, command string) {
+	f.t.Helper()
+	block := f.inTree(p + tempSuffix)
+	f.write(filepath.Join(block, "x"), "")
+	f.fails([]string{"is a directory"}, command)
+	if err := os.RemoveAll(block); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// What an interrupted run has written of upstream's files is not an edit.
 func TestInterruptedRunWithOtherPatches(t *testing.T) {
 	f := newFixture(t)
+	f.repo("pkg/ours/copy.txt", "ours\n")
+	f.repo("pkg/ours/z.txt", "one\n")
 	f.ok("tree")
-	laid := f.treeFiles()
 	before := f.clone()
 	f.replaceInTree("pkg/a/a.go", "// line 7\n", "// seam\n")
 	f.ok("refresh")
-	var st state
-	if err := json.Unmarshal([]byte(f.readTree(".git/tree-state.json")), &st); err != nil {
-		t.Fatal(err)
+	seam := f.readRepo("pkg/a/a.go.patch")
+	for name, patch := range map[string]string{"same": seam, "other": strings.Replace(seam, "+// seam", "+// other", 1), "none": ""} {
+		for _, command := range []string{"tree", "refresh"} {
+			f := before.clone()
+			f.repo("pkg/a/a.go.patch", seam)
+			f.repo("pkg/ours/z.txt", "two\n")
+			f.interrupt("pkg/ours/z.txt", command)
+			if !strings.Contains(f.readTree("pkg/a/a.go"), "// seam") {
+				t.Fatal("the run was interrupted too early for this test")
+			}
+			if patch == "" {
+				f.remove(filepath.Join(f.root, "pkg/a/a.go.patch"))
+			} else {
+				f.repo("pkg/a/a.go.patch", patch)
+			}
+			f.tree("pkg/ours/copy.txt", "edited\n")
+			f.ok(command)
+			f.ok("refresh")
+			if got := f.readRepo("pkg/ours/copy.txt"); got != "edited\n" {
+				t.Errorf("%s, %s: the edit of our file became %q", name, command, got)
+			}
+			if got := exists(filepath.Join(f.root, "pkg/a/a.go.patch")); got != (patch != "") || got && f.readRepo("pkg/a/a.go.patch") == seam != (patch == seam) {
+				t.Errorf("%s, %s: what the interrupted run wrote became a patch", name, command)
+			}
+			f.roundTrip()
+		}
 	}
-	// The files of the later tree with the state of the run before, as it is
-	// while a run writes.
-	old := before.readTree(".git/tree-state.json")
-	f.tree(".git/tree-state.json", strings.Replace(old, `"Next": ""`, `"Next": "`+st.Tree+`"`, 1))
+}
+
+// An edit of what an interrupted run has laid is kept. Merge can take it back to
+// the one or the other content that was laid, but not on to a third one.
+func TestInterruptedRunWithEdit(t *testing.T) {
+	f := newFixture(t)
+	f.repo("pkg/ours/z.txt", "one\n")
+	f.ok("tree")
 	interrupted := f.clone()
-	f.roundTrip()
-	interrupted.remove(filepath.Join(interrupted.root, "pkg/a/a.go.patch"))
-	for _, command := range []string{"tree", "refresh"} {
-		interrupted.fails([]string{"interrupted", "save your edits", "-discard"}, command)
+	f.replaceInTree("pkg/a/a.go", "// line 7\n", "// seam\n")
+	f.ok("refresh")
+	seam := f.readRepo("pkg/a/a.go.patch")
+	interrupted.repo("pkg/a/a.go.patch", seam)
+	interrupted.repo("pkg/ours/z.txt", "two\n")
+	interrupted.interrupt("pkg/ours/z.txt", "tree")
+	interrupted.replaceInTree("pkg/a/a.go", "// line 30\n", "// unsaved\n")
+
+	onward := interrupted.clone()
+	onward.repo("pkg/a/a.go.patch", strings.Replace(seam, "+// seam", "+// other", 1))
+	before := onward.treeFiles()
+	for _, command := range []string{"tree", "refresh", "merge"} {
+		onward.fails([]string{"pkg/a/a.go: edited in the tree, and changed in the repository", "restore --source laid pkg/a/a.go"}, command)
 	}
-	interrupted.ok("tree", "-discard")
-	interrupted.same("tree", interrupted.treeFiles(), laid)
+	onward.same("tree after the errors", onward.treeFiles(), before)
+
+	for _, patch := range []string{seam, ""} {
+		f := interrupted.clone()
+		if patch == "" {
+			f.remove(filepath.Join(f.root, "pkg/a/a.go.patch"))
+		}
+		f.fails([]string{"pkg/a/a.go: edited in the tree, and changed in the repository", "make merge"}, "refresh")
+		f.ok("merge")
+		if got := f.readTree("pkg/a/a.go"); !strings.Contains(got, "// unsaved") || strings.Contains(got, "// seam") != (patch != "") {
+			t.Errorf("merged:\n%s", got)
+		}
+		f.ok("refresh")
+		f.roundTrip()
+	}
+}
+
+// Nor is what it has written or removed of our files an edit.
+func TestInterruptedRunWithOtherFilesOfOurs(t *testing.T) {
+	state := func(f *fixture, text string) {
+		f.repo("pkg/ours/copy.txt", text)
+		f.repo("pkg/ours/z.txt", text)
+	}
+	first := newFixture(t)
+	state(first, "one\n")
+	first.repo("pkg/ours/goes.go", "package ours\n")
+	first.repo("pkg/ours/goes.txt", "text\n")
+	first.commit()
+	first.ok("tree")
+	repo, tree := first.repoFiles(), first.treeFiles()
+
+	second := first.clone()
+	state(second, "two\n")
+	second.git("rm", "-q", "pkg/ours/goes.go", "pkg/ours/goes.txt")
+	second.repo("pkg/ours/added.txt", "added\n")
+	second.interrupt("pkg/ours/z.txt", "tree")
+	if got := second.readTree("pkg/ours/copy.txt"); got != "two\n" {
+		t.Fatalf("the run was interrupted too early for this test: %q", got)
+	}
+	back := func(f *fixture) {
+		f.git("reset", "-q", "--hard")
+		f.remove(filepath.Join(f.root, "pkg/ours/added.txt"))
+	}
+	for _, command := range []string{"tree", "refresh"} {
+		f := second.clone()
+		back(f)
+		f.ok(command)
+		f.ok("refresh")
+		f.same("repository after "+command, f.repoFiles(), repo)
+		f.same("tree after "+command, f.treeFiles(), tree)
+
+		f = second.clone()
+		state(f, "three\n")
+		f.ok(command)
+		if got := f.readTree("pkg/ours/copy.txt") + f.readRepo("pkg/ours/copy.txt"); got != "three\nthree\n" {
+			t.Errorf("%s with a third content: %q", command, got)
+		}
+		f.roundTrip()
+
+		f = second.clone()
+		state(f, "three\n")
+		f.interrupt("pkg/ours/z.txt", "tree")
+		back(f)
+		f.ok(command)
+		f.ok("refresh")
+		f.same("repository after two interrupted runs and "+command, f.repoFiles(), repo)
+		f.same("tree after two interrupted runs and "+command, f.treeFiles(), tree)
+
+		f = second.clone()
+		f.tree("pkg/ours/copy.txt", "two, edited\n")
+		back(f)
+		f.fails([]string{"pkg/ours/copy.txt: edited in the tree, and changed in the repository", "make the two equal"}, command)
+		f.same("repository with an edit", f.repoFiles(), repo)
+	}
+}
+
+func TestInterruptedChangeOfBase(t *testing.T) {
+	f := newFixture(t)
+	f.repo("pkg/ours/z.txt", "one\n")
+	f.commit()
+	f.ok("tree")
+	repo, tree := f.repoFiles(), f.treeFiles()
+	f.addBase("2.0", map[string]string{"pkg/a/new.go": "package a // 2.0\n", "pkg/a/gone.go": "", "pkg/a/b.go": "package a // 2.0\n"})
+	f.src.version = "2.0"
+	f.repo("pkg/ours/z.txt", "two\n")
+	f.interrupt("pkg/ours/z.txt", "tree")
+	if !exists(f.inTree("pkg/a/new.go")) {
+		t.Fatal("the run was interrupted too early for this test")
+	}
+	old := *f.src
+	old.version = "1.0"
+	for _, discard := range []string{"", "-discard"} {
+		back := f.clone()
+		back.src = &old
+		back.repo("pkg/ours/z.txt", "one\n")
+		args := []string{"tree"}
+		if discard != "" {
+			back.tree("pkg/a/new.go", "package a // edited\n")
+			back.fails([]string{"pkg/a/new.go: edited in the tree, and changed in the repository"}, "refresh")
+			args = append(args, discard)
+		}
+		back.ok(args...)
+		back.same("tree"+discard, back.treeFiles(), tree)
+		back.ok("refresh")
+		back.same("repository"+discard, back.repoFiles(), repo)
+	}
+	f.ok("tree")
+	f.roundTrip()
 }
 
 func TestTwoRunsAtOnce(t *testing.T) {

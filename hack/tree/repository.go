@@ -264,7 +264,7 @@ func (w *workspace) mergePatch(g git, plan *syncPlan, p *patch) error {
 		plan.conflicts = append(plan.conflicts, p.path)
 		_, err = g.run(nil, "update-index", "--", p.path)
 	default:
-		err = errors.Join(err, fmt.Errorf("%s: %w", p.file, applyErr))
+		err = errors.Join(err, fmt.Errorf("%s: cannot be merged: keep a copy elsewhere, remove it, and make the edit again in the new %s: %w", p.file, p.path, applyErr))
 	}
 	return err
 }

@@ -19,9 +19,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -29,11 +31,11 @@ import (
 // syncPlan is what sync is going to do.
 type syncPlan struct {
 	base, tree, digest  string
-	write, lay, remove  []string // upstream's files to write, ours to lay, either to remove
-	merge               []change // edited upstream files that have changed in the repository
-	outgrown, conflicts []string // files of merged patches, merged files with conflict markers
-	edits, ourEdits     []string // edited files that stay as they are, for refresh
-	lines               []string // what the plan changes, one line for each file
+	write, lay, remove  []string           // upstream's files to write, ours to lay, either to remove
+	merged              map[string]content // edited upstream files, merged with their change in the repository
+	outgrown, conflicts []string           // files of merged patches, merged files with conflict markers
+	edits, ourEdits     []string           // edited files that stay as they are, for refresh
+	lines               []string           // what the plan changes, one line for each file
 }
 
 // add adds a file to one of the lists of the plan.
@@ -64,12 +66,9 @@ func (w *workspace) planSync(base string) (*syncPlan, error) {
 	if w.ours, err = w.listOurs(); err != nil {
 		return nil, err
 	}
-	plan := &syncPlan{base: base, digest: w.set.digest(base)}
+	plan := &syncPlan{base: base, digest: w.set.digest(base), merged: map[string]content{}}
 	if err := errors.Join(w.wantedTree(plan), w.checkOurs()); err != nil {
 		return nil, err
-	}
-	if next := w.st.Next; next != "" && next != plan.tree && !w.discard {
-		return nil, fmt.Errorf("a run was interrupted, and the patches have changed since: save your edits (git -C %s diff %s), then tree -discard", w.dir, next)
 	}
 	return plan, w.planFiles(plan)
 }
@@ -78,7 +77,7 @@ func (w *workspace) planSync(base string) (*syncPlan, error) {
 // so from the same patches.
 func (w *workspace) wantedTree(plan *syncPlan) error {
 	if w.st.Patches == plan.digest {
-		plan.tree = w.st.Tree
+		plan.tree = w.st.Laid[0].Tree
 		return nil
 	}
 	var current, outgrown []*patch
@@ -104,25 +103,33 @@ func (w *workspace) wantedTree(plan *syncPlan) error {
 	return err
 }
 
+// candidate is a file of the tree that may not be as the repository says.
+type candidate struct {
+	path string
+	laid []entry // what the last run put there, and runs since that were interrupted; each once
+	want entry   // what the repository says
+	ours bool    // it is, or was, one of our files
+}
+
 // action is what a file of the tree needs.
 type action int
 
 const (
 	keep     action = iota // the tree has what the repository says
-	replace                // the tree has what the last run put there
+	replace                // the tree has what a run put there
 	edited                 // the tree was edited, the repository did not change
 	conflict               // both have changed
 )
 
-// decide compares what the last run put into the tree, what the repository says
-// now, and what the tree has.
-func decide(last, want, have entry) action {
+// decide compares what the runs put into the tree, what the repository says now,
+// and what the tree has.
+func (c candidate) decide(have entry) action {
 	switch {
-	case have == want:
+	case have == c.want:
 		return keep
-	case have == last:
+	case slices.Contains(c.laid, have):
 		return replace
-	case want == last:
+	case len(c.laid) == 1 && c.laid[0] == c.want:
 		return edited
 	}
 	return conflict
@@ -130,26 +137,31 @@ func decide(last, want, have entry) action {
 
 // planFiles decides about each file that may not be as the repository says.
 func (w *workspace) planFiles(plan *syncPlan) error {
-	changes, err := w.differences(plan)
+	candidates, err := w.candidates(plan)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, c := range append(changes, w.changesOfOurs()...) {
+	for _, c := range candidates {
 		have, err := readContent(filepath.Join(w.dir, c.path))
 		errs = append(errs, err)
 		want, ours := w.layout(c.path)
-		todo := decide(c.old, c.new, have.entry())
+		todo := c.decide(have.entry())
 		switch {
 		case ours && have.entry() == want.entry():
 			todo = keep
-		case ours && todo == keep || w.discard && todo != keep:
+		case ours && todo == keep || w.discard && todo != keep || c.ours && ownLink(c.path, have):
 			todo = replace
-		case have.mode == modeLink || isWorkFile(c.path) && c.old != c.new:
-			todo = replace // neither holds an edit
+		case have.mode == modeLink:
+			todo = replace // it holds no edit if it leads nowhere
+			if _, err := os.Stat(filepath.Join(w.dir, c.path)); err == nil {
+				errs = append(errs, fmt.Errorf("%s: is now a link to %s, which cannot be written back: move our files in the repository, or put a regular file there", c.path, have.data))
+			}
+		case isWorkFile(c.path) && todo == conflict:
+			todo = replace // the go command wrote it
 		}
 		switch {
-		case todo == replace && c.new == "":
+		case todo == replace && c.want == "":
 			plan.add(&plan.remove, "removed", c.path)
 		case todo == replace && ours:
 			plan.add(&plan.lay, "laid", c.path)
@@ -161,70 +173,111 @@ func (w *workspace) planFiles(plan *syncPlan) error {
 			plan.ourEdits = append(plan.ourEdits, c.path)
 		case todo == edited && !isWorkFile(c.path):
 			plan.edits = append(plan.edits, c.path)
-		case todo == conflict && w.merging && !ours && have.mode != "" && c.old != "" && c.new != "":
-			plan.merge = append(plan.merge, c)
-			plan.lines = append(plan.lines, "merged "+c.path)
 		case todo == conflict:
-			errs = append(errs, fmt.Errorf("%s: edited in the tree, and changed in the repository: make merge (upstream's), make them equal (ours), or tree -discard", c.path))
+			errs = append(errs, w.planConflict(plan, c, have))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// differences lists the upstream files of the tree that are not as the plan wants
-// them, and those that have to go.
-func (w *workspace) differences(plan *syncPlan) ([]change, error) {
-	moved, err := w.git.changes("diff-tree", "-r", w.st.Tree, plan.tree)
-	if err != nil {
-		return nil, err
+// ownLink reports whether a file is the link that a run lays for it. How the link
+// leads to the repository does not matter: either directory may have moved.
+func ownLink(path string, have content) bool {
+	return have.mode == modeLink && strings.HasSuffix(string(have.data), "/"+path)
+}
+
+// planConflict merges an edit with the change in the repository if that is asked
+// for, and else is the error that says what to do.
+func (w *workspace) planConflict(plan *syncPlan, c candidate, have content) error {
+	before := slices.DeleteFunc(slices.Clone(c.laid), func(e entry) bool { return e == c.want })
+	restore := fmt.Sprintf("keep a copy elsewhere and run git -C %q restore --source laid %s", w.dir, c.path)
+	way := "make merge"
+	switch {
+	case c.ours:
+		way = "make the two equal"
+	case have.mode == "" || c.want == "" || len(before) != 1 || before[0] == "":
+		way = restore
+	case w.merging:
+		merged, conflict, err := w.mergeEdit(before[0], c.want, have)
+		if err != nil {
+			return fmt.Errorf("%s: cannot be merged: %s: %w", c.path, restore, err)
+		}
+		if conflict {
+			plan.conflicts = append(plan.conflicts, c.path)
+		}
+		plan.merged[c.path] = merged
+		plan.lines = append(plan.lines, "merged "+c.path)
+		return nil
 	}
-	last := map[string]entry{}
-	var changes []change
-	for _, c := range moved {
-		last[c.path] = c.old
-		if c.new == "" {
-			changes = append(changes, c)
+	return fmt.Errorf("%s: edited in the tree, and changed in the repository: %s, or tree -discard", c.path, way)
+}
+
+// candidates lists the upstream files of the tree that are not as the plan wants
+// them, those that have to go, and all our files. Each path is there once: a file
+// may have been ours and be upstream's now, or the reverse.
+func (w *workspace) candidates(plan *syncPlan) ([]candidate, error) {
+	want := map[string]entry{}
+	before := make([]map[string]entry, len(w.st.Laid))
+	for i, l := range w.st.Laid {
+		moved, err := w.git.changes("diff-tree", "-r", l.Tree, plan.tree)
+		if err != nil {
+			return nil, err
+		}
+		before[i] = map[string]entry{}
+		for _, c := range moved {
+			before[i][c.path] = c.old
+		}
+		maps.Copy(before[i], l.Ours)
+		for p := range before[i] {
+			if _, upstream := w.base[p]; !upstream {
+				want[p] = ""
+			}
 		}
 	}
+	differ, err := w.differences(plan.tree)
+	for _, d := range differ {
+		want[d.path] = d.old
+	}
+	for p, our := range w.ours {
+		want[p] = our.entry()
+	}
+	var candidates []candidate
+	for _, p := range sortedKeys(want) {
+		c := candidate{path: p, want: want[p], ours: w.ours[p].mode != ""}
+		for i := range before {
+			e, ok := before[i][p]
+			if !ok && !c.ours {
+				e = c.want // upstream's, the same in both
+			}
+			if !slices.Contains(c.laid, e) {
+				c.laid = append(c.laid, e)
+			}
+		}
+		c.ours = c.ours || slices.ContainsFunc(w.st.Laid, func(l laid) bool { return l.Ours[p] != "" })
+		candidates = append(candidates, c)
+	}
+	return candidates, err
+}
+
+// differences lists the files of a git tree that the work tree does not have so.
+func (w *workspace) differences(want string) ([]change, error) {
 	g := w.index()
-	if tree, err := g.line("write-tree"); err != nil || tree != plan.tree {
-		if _, err := g.run(nil, "read-tree", "-m", "-i", plan.tree); err != nil {
+	if tree, err := g.line("write-tree"); err != nil || tree != want {
+		if _, err := g.run(nil, "read-tree", "-m", "-i", want); err != nil {
 			return nil, err
 		}
 	}
 	g.run(nil, "update-index", "-q", "--refresh") // fails if there are edits
-	differ, err := g.changes("diff-files")
-	for _, d := range differ {
-		c := change{path: d.path, old: d.old, new: d.old}
-		if old, ok := last[d.path]; ok {
-			c.old = old
-		}
-		changes = append(changes, c)
-	}
-	return changes, err
-}
-
-// changesOfOurs lists our files, also those that the repository no longer has.
-func (w *workspace) changesOfOurs() []change {
-	var changes []change
-	for _, p := range sortedKeys(w.ours) {
-		changes = append(changes, change{p, w.st.Ours[p], w.ours[p].entry()})
-	}
-	for _, p := range sortedKeys(w.st.Ours) {
-		if w.ours[p].mode == "" {
-			changes = append(changes, change{path: p, old: w.st.Ours[p]})
-		}
-	}
-	return changes
+	return g.changes("diff-files")
 }
 
 // layout returns one of our files as it is in the tree: a link, so that an edit
 // on either side is an edit of both. Only Go code can be a link, since go:embed
-// refuses links. The content is empty if the repository no longer has the file.
+// refuses links.
 func (w *workspace) layout(p string) (c content, ours bool) {
 	our := w.ours[p]
 	if our.mode == "" || w.copies || !strings.HasSuffix(p, ".go") {
-		return our, our.mode != "" || w.st.Ours[p] != ""
+		return our, our.mode != ""
 	}
 	text := strings.Repeat("../", strings.Count(p, "/")) + filepath.ToSlash(w.toRoot) + "/" + p
 	return content{modeLink, []byte(text)}, true
@@ -233,11 +286,22 @@ func (w *workspace) layout(p string) (c content, ours bool) {
 // isWorkFile reports whether the go command writes the file.
 func isWorkFile(path string) bool { return path == "go.work" || path == "go.work.sum" }
 
-// apply makes the changes of a plan. It first records that it has begun, and at
-// the end what the tree has then: if it is interrupted, the next run repeats it.
+// stale reports whether the tree is not as the plan wants it, edits apart.
+func (w *workspace) stale(plan *syncPlan) bool {
+	return len(plan.lines) > 0 || len(w.st.Laid) > 1 || plan.tree != w.st.Laid[0].Tree
+}
+
+// apply makes the changes of a plan. It first records what it is going to put into
+// the tree: should it be interrupted, the next run does not take that for edits.
 func (w *workspace) apply(plan *syncPlan) error {
-	if len(plan.lines) > 0 || plan.tree != w.st.Tree {
-		w.st.Next = plan.tree
+	next := laid{plan.tree, map[string]entry{}}
+	for p, our := range w.ours {
+		next.Ours[p] = our.entry()
+	}
+	if w.stale(plan) {
+		if !slices.ContainsFunc(w.st.Laid, func(l laid) bool { return reflect.DeepEqual(l, next) }) {
+			w.st.Laid = append(w.st.Laid, next)
+		}
 		if err := w.save(); err != nil {
 			return err
 		}
@@ -252,10 +316,7 @@ func (w *workspace) apply(plan *syncPlan) error {
 	if err := w.useBase(plan.base); err != nil {
 		return err
 	}
-	w.st = &state{Version: stateVersion, Base: plan.base, Tree: plan.tree, Patches: plan.digest, Copies: w.copies, Ours: map[string]entry{}}
-	for p, our := range w.ours {
-		w.st.Ours[p] = our.entry()
-	}
+	w.st = &state{Version: stateVersion, Base: plan.base, Patches: plan.digest, Copies: w.copies, Laid: []laid{next}}
 	if err := w.save(); err != nil {
 		return err
 	}
@@ -284,13 +345,9 @@ func (w *workspace) write(plan *syncPlan) error {
 			return err
 		}
 	}
-	for _, c := range plan.merge {
-		conflict, err := w.mergeEdit(c)
-		if err != nil {
+	for p, merged := range plan.merged {
+		if _, err := writeFile(filepath.Join(w.dir, p), merged); err != nil {
 			return err
-		}
-		if conflict {
-			plan.conflicts = append(plan.conflicts, c.path)
 		}
 	}
 	return nil
@@ -314,7 +371,7 @@ func (w *workspace) runMerge() (string, error) {
 		return "", fmt.Errorf("conflict markers are left in these files of the tree: resolve them, then run make refresh\n%s",
 			strings.Join(plan.conflicts, "\n"))
 	}
-	if len(plan.outgrown)+len(plan.merge) == 0 {
+	if len(plan.outgrown)+len(plan.merged) == 0 {
 		return "nothing to merge", nil
 	}
 	return changed + ", none with a conflict; check them in the tree, then run make refresh", nil
@@ -322,23 +379,30 @@ func (w *workspace) runMerge() (string, error) {
 
 // mergeEdit merges an edited file of the tree with its new version, and reports
 // whether conflict markers are left. Binary files are an error.
-func (w *workspace) mergeEdit(c change) (bool, error) {
+func (w *workspace) mergeEdit(before, want entry, have content) (merged content, conflict bool, err error) {
 	g, err := w.scratch()
 	if err != nil {
-		return false, err
+		return have, false, err
 	}
-	for name, e := range map[string]entry{"old": c.old, "new": c.new} {
+	write := func(name string, data []byte) error { return os.WriteFile(filepath.Join(g.dir, name), data, 0o644) }
+	err = write("tree", have.data)
+	for name, e := range map[string]entry{"old": before, "new": want} {
 		_, blob := e.split()
-		data, err := g.run(nil, "cat-file", "blob", blob)
-		if err := errors.Join(err, os.WriteFile(filepath.Join(g.dir, name), data, 0o644)); err != nil {
-			return false, err
-		}
+		data, catErr := g.run(nil, "cat-file", "blob", blob)
+		err = errors.Join(err, catErr, write(name, data))
 	}
-	_, err = g.run(nil, "merge-file", "-L", "tree", "-L", "last laid", "-L", "repository", filepath.Join(w.dir, c.path), "old", "new")
+	if err != nil {
+		return have, false, err
+	}
+	merged.mode = have.mode
+	if mode, _ := before.split(); mode == have.mode {
+		merged.mode, _ = want.split()
+	}
+	merged.data, err = g.run(nil, "merge-file", "-p", "-L", "tree", "-L", "last laid", "-L", "repository", "tree", "old", "new")
 	var exit *exec.ExitError
 	// The status is the number of conflicts, or 128 and more for an error.
 	if errors.As(err, &exit) && exit.ExitCode() > 0 && exit.ExitCode() < 128 {
-		return true, nil
+		return merged, true, nil
 	}
-	return false, err
+	return merged, false, err
 }

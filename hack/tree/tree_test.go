@@ -290,7 +290,7 @@ func TestTreeLaysOnlyGoAsLinks(t *testing.T) {
 	f.roundTrip()
 }
 
-// Whatever link is in the place of one of our files, it holds no edit.
+// A link that leads nowhere holds no edit.
 func TestTreeMendsLinks(t *testing.T) {
 	f := newFixture(t)
 	f.repo("pkg/ours/x.go", "package ours\n")
@@ -305,6 +305,92 @@ func TestTreeMendsLinks(t *testing.T) {
 	}
 	f.ok("tree")
 	f.same("tree", f.treeFiles(), want)
+}
+
+func TestTreeRefusesLinks(t *testing.T) {
+	f := newFixture(t)
+	for _, p := range []string{"a.go", "b.go", "c.txt"} {
+		f.repo("pkg/ours/"+p, "package ours // "+p+"\n")
+	}
+	f.commit()
+	f.ok("tree")
+	want, repo := f.treeFiles(), f.repoFiles()
+	other := filepath.Join(f.t.TempDir(), "other.go")
+	f.write(other, "package other\n")
+	for _, p := range []string{"pkg/a/a.go", "pkg/ours/a.go", "pkg/ours/c.txt"} {
+		f.remove(f.inTree(p))
+		if err := os.Symlink(other, f.inTree(p)); err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range []string{"tree", "refresh", "merge", "verify"} {
+			f.fails([]string{p + ": is now a link to " + other, "put a regular file there"}, command)
+		}
+		f.ok("tree", "-discard")
+		f.same("tree", f.treeFiles(), want)
+	}
+	// One of our links moved over another one, and then in the repository too.
+	f.rename(f.inTree("pkg/ours/b.go"), f.inTree("pkg/ours/a.go"))
+	moved := f.treeFiles()
+	for _, command := range []string{"tree", "refresh"} {
+		f.fails([]string{"pkg/ours/a.go: is now a link to ../../../../pkg/ours/b.go", "move our files in the repository"}, command)
+	}
+	f.same("tree after the errors", f.treeFiles(), moved)
+	f.same("repository after the errors", f.repoFiles(), repo)
+	f.git("mv", "-f", "pkg/ours/b.go", "pkg/ours/a.go")
+	f.ok("tree")
+	f.ok("refresh")
+	if got := f.readRepo("pkg/ours/a.go"); got != "package ours // b.go\n" {
+		t.Errorf("the moved file is %q", got)
+	}
+	f.roundTrip()
+}
+
+// A path that was ours and is upstream's now, or the reverse, is one file.
+func TestTreePathChangesSides(t *testing.T) {
+	paths := []string{"pkg/x/x.go", "pkg/x/x.txt", "pkg/x/edited.txt"}
+	fixtures := map[string]*fixture{"ours": newFixture(t), "upstream's": newFixture(t)}
+	for from, f := range fixtures {
+		upstream, other := map[string]string{}, "2.0"
+		for _, p := range paths {
+			upstream[p] = "package upstream\n"
+			if from == "ours" {
+				f.repo(p, "package ours\n")
+			}
+		}
+		if from == "upstream's" {
+			f.addBase("1.0", upstream)
+			upstream = map[string]string{}
+		}
+		f.commit()
+		f.addBase(other, upstream)
+		f.ok("tree")
+		f.src.version = other
+		f.tree("pkg/x/edited.txt", "edited\n")
+		if from == "ours" {
+			f.fails([]string{"pkg/x/x.go: exists upstream", "pkg/x/x.txt: exists upstream"}, "tree")
+			f.git("rm", "-q", "-r", "pkg/x")
+		} else {
+			for _, p := range paths {
+				f.repo(p, "package ours\n")
+			}
+		}
+		repo := f.repoFiles()
+		f.fails([]string{"pkg/x/edited.txt: edited in the tree, and changed in the repository"}, "tree")
+		f.ok("tree", "-discard")
+		want := "package upstream\n"
+		if from == "upstream's" {
+			want = "package ours\n"
+		}
+		for _, p := range paths {
+			if got := f.readTree(p); got != want {
+				t.Errorf("%s was %s and is %q, want %q", p, from, got, want)
+			}
+		}
+		f.ok("refresh")
+		repo["go.work.sum"] = f.repoFiles()["go.work.sum"]
+		f.same("repository", f.repoFiles(), repo)
+		f.roundTrip()
+	}
 }
 
 func TestTreeCopies(t *testing.T) {
@@ -366,5 +452,28 @@ func TestTreeRefusesForeignDirectory(t *testing.T) {
 	f.fails([]string{"was not made by this version of hack/tree"}, "refresh")
 	if f.readTree("pkg/x.go") != "mine\n" {
 		t.Error("the file is gone")
+	}
+}
+
+func TestTreeOfOtherVersion(t *testing.T) {
+	f := newFixture(t)
+	f.repo("pkg/ours/x.go", "package ours\n")
+	f.repo("pkg/ours/x.txt", "text\n")
+	f.ok("tree")
+	f.replaceInTree("pkg/a/a.go", "// line 7\n", "// seam\n")
+	f.tree("pkg/ours/x.txt", "edited\n")
+	// Version 1 had other types.
+	f.tree(".git/tree-state.json", `{"version": 1, "tree": "abc", "ours": {"pkg/ours/x.go": {"sums": ["abc"]}}}`)
+	for _, command := range []string{"tree", "refresh", "merge", "verify"} {
+		f.fails([]string{"its version is 1 instead of", "mv kubernetes kubernetes.old", "diff -r -x .git kubernetes kubernetes.old"}, command)
+	}
+	// What the message says works.
+	f.rename(f.inTree("."), f.inTree(".")+".old")
+	f.ok("tree")
+	cmd := exec.Command("diff", "-r", "-q", "-x", ".git", "kubernetes", "kubernetes.old")
+	cmd.Dir = filepath.Join(f.root, "_output")
+	want := "Files kubernetes/pkg/a/a.go and kubernetes.old/pkg/a/a.go differ\nFiles kubernetes/pkg/ours/x.txt and kubernetes.old/pkg/ours/x.txt differ\n"
+	if out, _ := cmd.CombinedOutput(); string(out) != want {
+		t.Errorf("got\n%s\nwant\n%s", out, want)
 	}
 }

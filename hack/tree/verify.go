@@ -123,7 +123,7 @@ func (w *workspace) checkRefreshed() error {
 	if err != nil {
 		return err
 	}
-	if n := len(found.lines); n > 0 || found.tree != w.st.Tree {
+	if n := len(found.lines); w.stale(found) {
 		return fmt.Errorf("the tree is not current: run make tree (%d files differ)", n)
 	}
 	plan, err := w.planRefresh(found)

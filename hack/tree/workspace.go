@@ -103,17 +103,23 @@ func (w *workspace) edit(tree string, change func(g git) error) (string, error) 
 }
 
 // stateVersion changes when an older tool could misread the state.
-const stateVersion = 2
+const stateVersion = 3
 
-// state is what the last run left in the tree.
+// state is what the last runs left in the tree.
 type state struct {
 	Version int
-	Base    string           // commit of the base
-	Tree    string           // git tree of base plus patches
-	Patches string           // digest of the patches that Tree was computed from
-	Next    string           // Tree of a run that has begun to write to the tree, else empty
-	Copies  bool             // our files are copies in the tree
-	Ours    map[string]entry // our files
+	Base    string // commit of the base
+	Patches string // digest of the patches that Laid[0].Tree was computed from
+	Copies  bool   // our files are copies in the tree
+	// Laid is what the last complete run put into the tree, and behind that what
+	// each run since was to put there that was interrupted.
+	Laid []laid
+}
+
+// laid is all that a run puts into the tree.
+type laid struct {
+	Tree string           // git tree of base plus patches
+	Ours map[string]entry // our files
 }
 
 func (w *workspace) statePath() string { return filepath.Join(w.gitDir(), "tree-state.json") }
@@ -125,16 +131,25 @@ func (w *workspace) load() error {
 	if _, err := os.Lstat(w.dir); errors.Is(err, fs.ErrNotExist) {
 		return errNoTree
 	}
-	data, err := os.ReadFile(w.statePath())
+	var made struct{ Version int }
 	st := &state{}
+	data, err := os.ReadFile(w.statePath())
+	if err == nil {
+		err = json.Unmarshal(data, &made)
+	}
+	// Only then the rest: another version may have other types.
+	if err == nil && made.Version != stateVersion {
+		err = fmt.Errorf("its version is %d instead of %d", made.Version, stateVersion)
+	}
 	if err == nil {
 		err = json.Unmarshal(data, st)
 	}
-	if err == nil && st.Version != stateVersion {
-		err = fmt.Errorf("its version is %d instead of %d", st.Version, stateVersion)
+	if err == nil && len(st.Laid) == 0 {
+		err = errors.New("its state is empty")
 	}
 	if err != nil {
-		return fmt.Errorf("%s was not made by this version of hack/tree, or is damaged (%w): move it away and run make tree", w.dir, err)
+		return fmt.Errorf("%s was not made by this version of hack/tree, or is damaged (%w): in %s, run mv kubernetes kubernetes.old and make tree, "+
+			"then diff -r -x .git kubernetes kubernetes.old shows the edits that were not refreshed", w.dir, err, filepath.Dir(w.dir))
 	}
 	w.st = st
 	// A killed git leaves its lock behind; ours proves that none is running.
@@ -191,7 +206,7 @@ func (w *workspace) create() error {
 	if err := os.MkdirAll(filepath.Join(w.dir, "hack/tools"), 0o755); err != nil {
 		return err
 	}
-	w.st = &state{Version: stateVersion, Tree: base + "^{tree}"}
+	w.st = &state{Version: stateVersion, Laid: []laid{{Tree: base + "^{tree}"}}}
 	if err := w.save(); err != nil {
 		return err
 	}
