@@ -260,6 +260,19 @@ func TestInterruptedChangeOfBase(t *testing.T) {
 	if !exists(f.inTree("pkg/a/new.go")) {
 		t.Fatal("the run was interrupted too early for this test")
 	}
+	// As if the run had come as far as useBase.
+	g := treeGit(f.inTree(".git"), f.inTree("."))
+	oldBase, err := g.line("rev-parse", "base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	newBase, err := g.line("for-each-ref", "--sort=-creatordate", "--format=%(objectname)", "--no-contains="+oldBase, "refs/bases/")
+	if err != nil || newBase == oldBase {
+		t.Fatal(newBase, err)
+	}
+	if _, err := g.run(nil, "update-ref", "refs/tags/base", newBase); err != nil {
+		t.Fatal(err)
+	}
 	old := *f.src
 	old.version = "1.0"
 	for _, discard := range []string{"", "-discard"} {
@@ -269,11 +282,15 @@ func TestInterruptedChangeOfBase(t *testing.T) {
 		args := []string{"tree"}
 		if discard != "" {
 			back.tree("pkg/a/new.go", "package a // edited\n")
-			back.fails([]string{"pkg/a/new.go: edited in the tree, and changed in the repository"}, "refresh")
+			back.fails([]string{"run make tree"}, "refresh")
+			back.fails([]string{"pkg/a/new.go: edited in the tree, and changed in the repository"}, "tree")
 			args = append(args, discard)
 		}
 		back.ok(args...)
 		back.same("tree"+discard, back.treeFiles(), tree)
+		if got, err := treeGit(back.inTree(".git"), back.inTree(".")).line("rev-parse", "base"); err != nil || got != oldBase {
+			t.Errorf("the tag base is %s, %v, want %s", got, err, oldBase)
+		}
 		back.ok("refresh")
 		back.same("repository"+discard, back.repoFiles(), repo)
 	}

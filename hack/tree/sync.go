@@ -302,6 +302,9 @@ func (w *workspace) apply(plan *syncPlan) error {
 		if !slices.ContainsFunc(w.st.Laid, func(l laid) bool { return reflect.DeepEqual(l, next) }) {
 			w.st.Laid = append(w.st.Laid, next)
 		}
+		if w.st.Base != plan.base {
+			w.st.Base = "" // neither, until useBase is done
+		}
 		if err := w.save(); err != nil {
 			return err
 		}
