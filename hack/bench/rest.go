@@ -97,7 +97,7 @@ func (c *cluster) sleepIdle(ctx context.Context) error {
 
 // managerCPUSeconds is what the controller manager has used since it was started.
 func (c *cluster) managerCPUSeconds() (float64, error) {
-	// kwokctl reaches the output directory by a link in it.
+	// The program may have been started by a link to the output directory.
 	return cpuSeconds(c.opts.output, filepath.Join("clusters", clusterName, "bin", "kube-controller-manager"))
 }
 
