@@ -182,14 +182,14 @@ cleanup() {
 }
 
 # A snapshot is an index of its own, so that neither the tree's history nor its
-# index, which other tools read, changes.
+# index, which other tools read, changes. hack/tree has git ignore vendor/.
 snapshot() {
-  GIT_INDEX_FILE="${WORK}/index" git -c core.safecrlf=false add --all -- . ':!vendor'
+  GIT_INDEX_FILE="${WORK}/index" git -c core.safecrlf=false add --all -- .
 }
 
 restore() {
   export GIT_INDEX_FILE="${WORK}/index"
-  git ls-files -z --others --exclude-standard -- . ':!vendor' | xargs -0 -r rm -f
+  git ls-files -z --others --exclude-standard | xargs -0 -r rm -f
   git checkout-index --all --force --quiet
   unset GIT_INDEX_FILE
 }
