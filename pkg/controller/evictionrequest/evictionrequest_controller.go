@@ -19,9 +19,11 @@ package evictionrequest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -231,7 +233,7 @@ func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
 	defer metrics.Track(c.countRequests)()
 	// Interceptors may have been unable to report while this controller did not run.
 	c.outages.note()
-	running.Go(func() { c.outages.probe(ctx, c.clock, c.writer.client) })
+	running.Go(func() { c.outages.probe(ctx, c.clock, c.writer.client, c.hasActiveInterceptor) })
 	c.limitWorkers(workers)
 	c.imperative.limitWorkers(evictionWorkers)
 	for range workers {
@@ -245,6 +247,14 @@ func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
 		})
 	}
 	<-ctx.Done()
+}
+
+// hasActiveInterceptor reports whether an interceptor of any request is active.
+func (c *Controller) hasActiveInterceptor() bool {
+	requests, err := c.requestLister.List(labels.Everything())
+	return err != nil || slices.ContainsFunc(requests, func(request *coordinationv1alpha1.EvictionRequest) bool {
+		return len(request.Status.ActiveInterceptors) > 0
+	})
 }
 
 // countRequests counts the unfinished requests for the metrics.

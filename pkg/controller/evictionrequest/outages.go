@@ -148,8 +148,9 @@ func (o *outages) watchThrough(logger klog.Logger, informer cache.SharedIndexInf
 
 // probe reads requests whenever there was no other sign for a while that the API server works,
 // until the context ends. The watch alone is not sufficient: if the API server refuses connections
-// or is overloaded, the informer waits and reports no error.
-func (o *outages) probe(ctx context.Context, clock clock.WithTicker, client kubernetes.Interface) {
+// or is overloaded, the informer waits and reports no error. needed reports whether an interceptor
+// is active: an outage that ends before one is activated has no consequence.
+func (o *outages) probe(ctx context.Context, clock clock.WithTicker, client kubernetes.Interface, needed func() bool) {
 	timer := clock.NewTimer(probeInterval)
 	defer timer.Stop()
 	for {
@@ -160,7 +161,9 @@ func (o *outages) probe(ctx context.Context, clock clock.WithTicker, client kube
 		}
 		wait := o.untilProbe()
 		if wait <= 0 {
-			o.observe(readOnce(ctx, client))
+			if needed() {
+				o.observe(readOnce(ctx, client))
+			}
 			wait = probeInterval
 		}
 		timer.Reset(wait)

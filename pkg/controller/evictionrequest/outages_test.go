@@ -369,9 +369,11 @@ func TestNoProbeWhileWritesSucceed(t *testing.T) {
 		client := fake.NewClientset()
 		outages := newOutages(clock.RealClock{}, clock.RealClock{})
 		ended := make(chan struct{})
+		var active atomic.Bool
+		active.Store(true)
 		go func() {
 			defer close(ended)
-			outages.probe(ctx, clock.RealClock{}, client)
+			outages.probe(ctx, clock.RealClock{}, client, active.Load)
 		}()
 		probes := func(when string, want int) {
 			t.Helper()
@@ -394,9 +396,31 @@ func TestNoProbeWhileWritesSucceed(t *testing.T) {
 			time.Sleep(probeInterval - time.Second)
 			probes("soon after another", i+1)
 		}
+		active.Store(false)
+		time.Sleep(3 * probeInterval)
+		probes("while no interceptor is active", 3)
+		active.Store(true)
+		time.Sleep(probeInterval)
+		probes("after an interceptor was activated", 4)
 		stop()
 		<-ended
 	})
+}
+
+func TestHasActiveInterceptor(t *testing.T) {
+	waiting := newRequest(having(targets()))
+	for name, tc := range map[string]struct {
+		objects []runtime.Object
+		want    bool
+	}{
+		"no request":                 {},
+		"before the first activated": {objects: []runtime.Object{waiting}},
+		"an active interceptor":      {objects: []runtime.Object{newRequest(having(targets("a.example.com"), active("a.example.com", 0)))}, want: true},
+	} {
+		if got := newFixture(t, tc.objects...).hasActiveInterceptor(); got != tc.want {
+			t.Errorf("%s: %t, want %t", name, got, tc.want)
+		}
+	}
 }
 
 func TestRefusedWritesAreForgotten(t *testing.T) {
