@@ -22,18 +22,17 @@ import (
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// EvictionRequest asks that one instance of a pod leaves its node, and tracks
-// how it does (KEP-4563).
+// EvictionRequest requests the eviction of one instance of a pod and tracks its progress
+// (KEP-4563).
 //
-// Requesters ask by standing in spec.requesters. The interceptors that the pod
-// names get their turn one after another, in order: one is active at a time,
-// reports its heartbeat, and either ends the pod or completes and lets the next
-// one act. The last interceptor is always imperative-eviction.k8s.io, which
-// evicts the pod within its PodDisruptionBudgets. An active interceptor whose
-// heartbeats stop for spec.heartbeatDeadlineSeconds loses its turn, unless it is the
-// only one that can end the pod.
+// Requesters add themselves to spec.requesters. The interceptors that the pod names act one after
+// another, in order: one is active at a time, reports heartbeats, and either terminates the pod or
+// completes, after which the next one becomes active. The last interceptor is always
+// imperative-eviction.k8s.io, which evicts the pod through the API that respects
+// PodDisruptionBudgets. An active interceptor that sends no heartbeat for
+// spec.heartbeatDeadlineSeconds is skipped, unless it is the only one that can stop the pod.
 //
-// The request is over when one of its conditions Evicted or Canceled is True.
+// The request is finished when one of its conditions Evicted or Canceled is True.
 type EvictionRequest struct {
 	metav1.TypeMeta
 
@@ -43,42 +42,39 @@ type EvictionRequest struct {
 	// both have a key, the pod's value wins.
 	metav1.ObjectMeta
 
-	// spec says which pod should leave and who asks for it. Written by requesters.
+	// spec is the pod to evict and the requesters. Written by requesters.
 	Spec EvictionRequestSpec
 
-	// status says how far the eviction is. Written by the eviction request
-	// controller and, in its own entry of status.interceptors, by the active
-	// interceptor. Ignored on creation.
+	// status is the progress of the eviction. Written by the eviction request controller and, in
+	// its own entry of status.interceptors, by the active interceptor. Ignored on creation.
 	Status EvictionRequestStatus
 }
 
-// EvictionRequestSpec is what the requesters want.
+// EvictionRequestSpec is the desired eviction.
 type EvictionRequestSpec struct {
-	// target is the object that should be evicted. Immutable.
+	// target is the object to evict. Immutable.
 	Target EvictionTarget
 
-	// requesters lists everybody who wants the target evicted. A request is created
-	// with at least one of them, and is canceled when the last one leaves. At most
-	// 100. Each requester adds and removes its own entry only, best by Server-Side
-	// Apply, where every requester is its own field manager.
+	// requesters lists the clients that request the eviction. A request is created with at least
+	// one of them, and is canceled when the last one is removed. At most 100. Each requester adds
+	// and removes only its own entry, preferably by Server-Side Apply with a field manager of its
+	// own.
 	Requesters []Requester
 
-	// heartbeatDeadlineSeconds is how long an active interceptor may be silent before
-	// the next one takes over, in seconds. It counts from the later of its last
-	// heartbeat and its activation. There is no deadline for the interceptor that is the
-	// only one to end the pod: daemonset.apps.k8s.io on pods of DaemonSets,
-	// kubelet.k8s.io on static ones, imperative-eviction.k8s.io on all others. After the
-	// start of the controller, and after it was cut off from the API server, nobody loses
-	// a turn for 5 minutes. From 120 to 21600, default 1200. Set by the first requester,
-	// then immutable.
+	// heartbeatDeadlineSeconds is how long an active interceptor may send no heartbeat before the
+	// next interceptor becomes active, in seconds. It counts from the last heartbeat or from the
+	// activation, whichever is later. An interceptor that is the only one that can stop the pod
+	// has no deadline: daemonset.apps.k8s.io for pods of DaemonSets, kubelet.k8s.io for static
+	// pods, imperative-eviction.k8s.io for all others. For 5 minutes after the controller has
+	// started, or has reached the API server again, no interceptor is skipped. From 120 to 21600,
+	// default 1200. Set by the first requester, then immutable.
 	HeartbeatDeadlineSeconds *int32
 }
 
 // EvictionTarget names the object to evict. Exactly one member is set.
 type EvictionTarget struct {
-	// pod is a pod in the namespace of the request. A pod that belongs to a
-	// scheduling group (spec.schedulingGroup) is not evicted this way: its request is
-	// canceled.
+	// pod is a pod in the namespace of the request. A pod of a scheduling group
+	// (spec.schedulingGroup) cannot be evicted by an EvictionRequest: its request is canceled.
 	Pod *LocalPodReference
 }
 
@@ -87,12 +83,12 @@ type LocalPodReference struct {
 	// name of the pod.
 	Name string
 
-	// uid of the pod, a UUID in lower case. It tells this instance from another pod
-	// that has, or will have, the same name.
+	// uid of the pod, a UUID in lower case. It distinguishes this instance from other pods with
+	// the same name.
 	UID string
 }
 
-// Requester is somebody who wants the target evicted.
+// Requester is a client that requests the eviction of the target.
 type Requester struct {
 	// name is a fully qualified domain name in lower case with at most 253
 	// characters, such as drain.example.com, or a domain-prefixed key, such as
@@ -100,7 +96,7 @@ type Requester struct {
 	Name string
 }
 
-// Interceptor is somebody who takes a part in the eviction before the pod goes.
+// Interceptor is a component that acts before the pod is evicted.
 type Interceptor struct {
 	// name is a fully qualified domain name in lower case with at most 253
 	// characters, such as migrate.example.com, or a domain-prefixed key, such as
@@ -108,7 +104,7 @@ type Interceptor struct {
 	Name string
 }
 
-// EvictionRequestCancellationPolicy says whether a request can still be called off.
+// EvictionRequestCancellationPolicy determines whether a request can still be canceled.
 type EvictionRequestCancellationPolicy string
 
 const (
@@ -116,55 +112,54 @@ const (
 	// An empty value means the same.
 	EvictionRequestCancellationPolicyAllow EvictionRequestCancellationPolicy = "Allow"
 
-	// EvictionRequestCancellationPolicyForbid keeps a request going while its pod
-	// exists, even without requesters, and keeps it from being deleted. It is final.
+	// EvictionRequestCancellationPolicyForbid continues the request as long as its pod exists,
+	// even without requesters, and prevents its deletion. It cannot be changed back.
 	EvictionRequestCancellationPolicyForbid EvictionRequestCancellationPolicy = "Forbid"
 )
 
-// EvictionRequestStatus is how far the eviction is.
+// EvictionRequestStatus is the progress of the eviction.
 type EvictionRequestStatus struct {
-	// observedGeneration is the metadata.generation that the controller acted upon
-	// last. Written by the eviction request controller; it only grows.
+	// observedGeneration is the metadata.generation that the controller processed last. Written by
+	// the eviction request controller; never decreases.
 	ObservedGeneration int64
 
-	// conditions of the request. Canceled and Evicted are written by the eviction
-	// request controller and are final once True; at most one of them is.
-	// InterceptorUnresponsive is True while the active interceptor is overdue, Blocked
-	// while the pod cannot be evicted. At most 100 besides these four.
+	// conditions of the request. Canceled and Evicted are written by the eviction request
+	// controller and are final once True; at most one of them is. InterceptorUnresponsive is True
+	// while a heartbeat of the active interceptor is overdue, Blocked while the API server refuses
+	// the eviction. At most 100 besides these four.
 	Conditions []metav1.Condition
 
-	// targetInterceptors are all interceptors of this request, in the order in which
-	// they get their turn: those that the pod names, then the built-in ones, the last
-	// of which is imperative-eviction.k8s.io. Written once by the eviction request
-	// controller, then immutable. At most 16.
+	// targetInterceptors are all interceptors of this request, in the order in which they act:
+	// those that the pod names, then the built-in ones, the last of which is
+	// imperative-eviction.k8s.io. Written once by the eviction request controller, then immutable.
+	// At most 16.
 	TargetInterceptors []Interceptor
 
-	// activeInterceptors names the interceptor whose turn it is: it may act on the
-	// pod, and has to report in its entry of status.interceptors. Written by the
-	// eviction request controller. At most 1; empty before the first and after the
-	// last turn.
+	// activeInterceptors names the interceptor that is active: it may act on the pod, and must
+	// report heartbeats in its entry of status.interceptors. Written by the eviction request
+	// controller. At most 1; empty before the first interceptor and after the last.
 	ActiveInterceptors []string
 
-	// processedInterceptors names the interceptors that had their turn, in order:
-	// they completed, fell silent, or were stopped by a cancellation. Written by the
-	// eviction request controller; it only grows. At most 16.
+	// processedInterceptors names the interceptors that have been active, in order: they
+	// completed, missed the heartbeat deadline, or were stopped by a cancellation. Written by the
+	// eviction request controller, which only appends. At most 16.
 	ProcessedInterceptors []string
 
-	// interceptors holds the report of each interceptor, with the names and the order
-	// of targetInterceptors. The eviction request controller writes the empty entries;
-	// after that, each entry belongs to the interceptor that it names, while that one
-	// is active. At most 16.
+	// interceptors is the progress of each interceptor, with the names and the order of
+	// targetInterceptors. The eviction request controller writes the empty entries; afterwards,
+	// each entry is written by the interceptor that it names, while that interceptor is active. At
+	// most 16.
 	Interceptors []InterceptorStatus
 
-	// evictionRequestCancellationPolicy says whether the request can still be called
-	// off. Allow, which is also what an empty value means, or Forbid: an active
-	// interceptor sets that when its work can no longer be undone. Forbid is final: nobody
-	// can take it back, and it stays when that interceptor's turn ends.
+	// evictionRequestCancellationPolicy is Allow or Forbid; empty means Allow. An active
+	// interceptor sets Forbid when its work can no longer be undone: the request can then not be
+	// canceled. Forbid cannot be changed back, and remains when that interceptor is no longer
+	// active.
 	EvictionRequestCancellationPolicy EvictionRequestCancellationPolicy
 
-	// activationTime is when activeInterceptors last got a new name. Written by the
-	// eviction request controller together with activeInterceptors. The heartbeat
-	// deadline of an interceptor that has not reported yet counts from here.
+	// activationTime is when the active interceptor became active. Written by the eviction request
+	// controller together with activeInterceptors. The heartbeat deadline of an interceptor that
+	// has not reported yet counts from here.
 	ActivationTime *metav1.Time
 }
 
@@ -172,36 +167,33 @@ type EvictionRequestStatus struct {
 type EvictionRequestConditionType string
 
 const (
-	// EvictionRequestConditionCanceled is True when the request was given up: nobody
-	// acts on it any more, and the pod stays. The reason says why.
+	// EvictionRequestConditionCanceled is True when the request was canceled: no interceptor acts
+	// on it any more, and the pod stays. The reason says why.
 	EvictionRequestConditionCanceled EvictionRequestConditionType = "Canceled"
 
-	// EvictionRequestConditionEvicted is True when the target is gone: the pod was
-	// deleted or has reached a terminal phase, by whomever.
+	// EvictionRequestConditionEvicted is True when the pod was deleted or has reached a terminal
+	// phase, whatever the cause.
 	EvictionRequestConditionEvicted EvictionRequestConditionType = "Evicted"
 
-	// EvictionRequestConditionInterceptorUnresponsive is True while the active
-	// interceptor is overdue with its first or next report, long before it loses its
-	// turn.
+	// EvictionRequestConditionInterceptorUnresponsive is True while the first or the next
+	// heartbeat of the active interceptor is overdue, long before the heartbeat deadline.
 	EvictionRequestConditionInterceptorUnresponsive EvictionRequestConditionType = "InterceptorUnresponsive"
 
-	// EvictionRequestConditionBlocked is True while imperative-eviction.k8s.io is active
-	// and the API server refuses to evict the pod. The reason says what is in the way,
-	// the message names it.
+	// EvictionRequestConditionBlocked is True while imperative-eviction.k8s.io is active and the
+	// API server refuses to evict the pod. The reason says why, the message names the object.
 	EvictionRequestConditionBlocked EvictionRequestConditionType = "Blocked"
 )
 
 const (
-	// EvictionRequestReasonNoRequesters is the reason of Canceled when the last
-	// requester has left.
+	// EvictionRequestReasonNoRequesters is the reason of Canceled when the last requester was
+	// removed, or the request is being deleted.
 	EvictionRequestReasonNoRequesters = "NoRequesters"
 
-	// EvictionRequestReasonValidationFailed is the reason of Canceled when the target
-	// cannot be evicted this way: it does not exist, or is part of a scheduling group.
+	// EvictionRequestReasonValidationFailed is the reason of Canceled when an EvictionRequest
+	// cannot evict the target: the pod does not exist, or is part of a scheduling group.
 	EvictionRequestReasonValidationFailed = "ValidationFailed"
 
-	// EvictionRequestReasonPodDeleted is the reason of Evicted when the pod does not
-	// exist any more.
+	// EvictionRequestReasonPodDeleted is the reason of Evicted when the pod no longer exists.
 	EvictionRequestReasonPodDeleted = "PodDeleted"
 
 	// EvictionRequestReasonPodTerminal is the reason of Evicted when the pod has
@@ -216,42 +208,42 @@ const (
 	// refuses the eviction for any other reason, such as an admission webhook.
 	EvictionRequestReasonEvictionRefused = "EvictionRefused"
 
-	// EvictionRequestReasonNotBlocked is the reason of Blocked when it is not True any
-	// more.
+	// EvictionRequestReasonNotBlocked is the reason of Blocked when it is no longer True.
 	EvictionRequestReasonNotBlocked = "NotBlocked"
 )
 
-// InterceptorStatus is what an interceptor reports of its part in the eviction.
-// Written by the interceptor that it names, while that one is active.
+// InterceptorStatus is the progress that an interceptor reports. Written by the interceptor that
+// it names, while it is active.
 type InterceptorStatus struct {
 	// name of the interceptor, as in status.targetInterceptors. Immutable.
 	Name string
 
-	// heartbeatTime is when the interceptor last said that it is at work. Set together
-	// with startTime first, within 10 seconds of the server's time; afterwards it only
-	// grows, by at least 60 seconds.
+	// heartbeatTime is when the interceptor last reported that it is working. First set together
+	// with startTime; always within 10 seconds of the server's time. Each update advances it by at
+	// least 60 seconds.
 	HeartbeatTime *metav1.Time
 
-	// expectedFinishTime is when the interceptor expects to be done, its ETA. Not in
-	// the past when it is set or changed. Empty when there is no estimate.
+	// expectedFinishTime is when the interceptor expects to finish. Not in the past when it is set
+	// or changed. Unset if there is no estimate.
 	ExpectedFinishTime *metav1.Time
 
-	// startTime is when the interceptor took up its part, within 10 seconds of the
-	// server's time. Set together with the first heartbeatTime, then immutable.
+	// startTime is when the interceptor started, within 10 seconds of the server's time. Set
+	// together with the first heartbeatTime, then immutable.
 	StartTime *metav1.Time
 
-	// completionTime is when the interceptor was done, within 10 seconds of the
-	// server's time: whether it has ended the pod, prepared for its end, or declined
-	// to act. The next interceptor gets its turn then. Immutable once set.
+	// completionTime is when the interceptor completed, within 10 seconds of the server's time: it
+	// has terminated the pod, has prepared for its termination, or declines to act, which does not
+	// need startTime. The next interceptor then becomes active. Once it is set, the entry is
+	// immutable.
 	CompletionTime *metav1.Time
 
-	// message tells people what the interceptor is doing or waiting for. At most 32768
-	// characters; may be empty.
+	// message is a human-readable description of what the interceptor is doing or waiting for. At
+	// most 32768 characters; may be empty.
 	Message string
 
-	// retries counts the attempts of this interceptor that were refused. It outlasts a
-	// restart of the interceptor, which spaces its attempts by it. Only
-	// imperative-eviction.k8s.io needs it. Not negative; it only grows.
+	// retries is the number of attempts of this interceptor that were refused. The interceptor
+	// derives its back-off from it, also after a restart. Only imperative-eviction.k8s.io needs
+	// it. Not negative; never decreases.
 	Retries int32
 }
 

@@ -21,7 +21,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 )
 
-// NodeMaintenanceStage is how far a NodeMaintenance goes.
+// NodeMaintenanceStage is a stage of a NodeMaintenance.
 type NodeMaintenanceStage string
 
 const (
@@ -49,33 +49,33 @@ type NodeMaintenance struct {
 	// +optional
 	metav1.ObjectMeta
 
-	// Spec says which nodes are maintained, how far, and in which order their pods leave.
+	// Spec selects the nodes, the stage, and the order in which pods are evicted.
 	Spec NodeMaintenanceSpec
 
-	// Status says how far the maintenance is.
+	// Status is the progress of the maintenance.
 	// +optional
 	Status NodeMaintenanceStatus
 }
 
-// NodeMaintenanceSpec is what the administrator wants.
+// NodeMaintenanceSpec is the desired maintenance.
 type NodeMaintenanceSpec struct {
 	// NodeSelector selects the nodes.
 	NodeSelector *core.NodeSelector
 
-	// Stage is how far the maintenance should go.
+	// Stage is the desired stage.
 	// +optional
 	Stage NodeMaintenanceStage
 
-	// DrainPlan orders the pods in the stage Drain.
+	// DrainPlan orders the evictions in the stage Drain.
 	// +optional
 	DrainPlan []core.DrainPlanEntry
 
-	// Reason tells people why the nodes are maintained.
+	// Reason is a human-readable reason for the maintenance.
 	// +optional
 	Reason string
 }
 
-// NodeMaintenanceStatus is how far the maintenance is.
+// NodeMaintenanceStatus is the progress of the maintenance.
 type NodeMaintenanceStatus struct {
 	// StageStatuses lists the stages that were started.
 	// +optional
@@ -89,7 +89,7 @@ type NodeMaintenanceStatus struct {
 	// +optional
 	Conditions []metav1.Condition
 
-	// ObservedGeneration is the metadata.generation that the status is about.
+	// ObservedGeneration is the metadata.generation for which the status was computed.
 	// +optional
 	ObservedGeneration int64
 
@@ -98,7 +98,7 @@ type NodeMaintenanceStatus struct {
 	SelectedNodes int32
 }
 
-// StageStatus tells of a stage that was started.
+// StageStatus describes a stage that the controller has started.
 type StageStatus struct {
 	// Name of the stage.
 	Name NodeMaintenanceStage
@@ -110,49 +110,51 @@ type StageStatus struct {
 
 // DrainStatus is the progress of a drain over all nodes of a maintenance.
 type DrainStatus struct {
-	// ReachedDrainTargets are the lowest drain targets among the selected nodes.
+	// ReachedDrainTargets are the drain targets that all selected nodes have reached.
 	// +optional
 	ReachedDrainTargets []core.DrainPlanEntry
 
-	// PodsPendingEvictionRequest is how many running pods have not been asked to leave.
+	// PodsPendingEvictionRequest is the number of running pods without an unfinished
+	// EvictionRequest.
 	PodsPendingEvictionRequest int32
 
-	// ActiveEvictionRequests is how many running pods have been asked to leave.
+	// ActiveEvictionRequests is the number of running pods with an unfinished EvictionRequest.
 	ActiveEvictionRequests int32
 
-	// DrainMessage says what the drain does.
+	// DrainMessage is the state of the drain.
 	// +optional
 	DrainMessage string
 
-	// DrainPlanPosition is the index of the entry that is being executed.
+	// DrainPlanPosition is the index of the current entry in the plan.
 	// +optional
 	DrainPlanPosition *int32
 
-	// DrainedNodes is how many nodes have no pod left.
+	// DrainedNodes is the number of selected nodes that are cordoned and have no pod left.
 	DrainedNodes int32
 
-	// BlockedPods is how many pods cannot leave without an intervention.
+	// BlockedPods is the number of pods within the drain targets whose eviction needs an
+	// intervention.
 	BlockedPods int32
 
-	// Blockers lists what keeps pods on the selected nodes or delays the completion, the
-	// worst first.
+	// Blockers lists what delays the drain or the completion, those that need an intervention
+	// first.
 	// +optional
 	Blockers []DrainBlocker
 
-	// BlockerCount is how many blockers there are, listed or not.
+	// BlockerCount is the number of all blockers, also of those beyond the limit of Blockers.
 	BlockerCount int32
 }
 
-// DrainBlockerCause says why a maintenance does not go on.
+// DrainBlockerCause is why a maintenance is delayed.
 type DrainBlockerCause string
 
-// DrainBlocker is one reason why a maintenance does not go on, with the pods that it keeps
-// on their nodes or the nodes that it is about.
+// DrainBlocker is one reason why a maintenance is delayed, with the pods or nodes that it
+// concerns.
 type DrainBlocker struct {
-	// Cause says what kind of blocker it is.
+	// Cause is the kind of the blocker.
 	Cause DrainBlockerCause
 
-	// Name tells blockers of the same cause apart.
+	// Name distinguishes blockers of the same cause.
 	// +optional
 	Name string
 
@@ -160,17 +162,17 @@ type DrainBlocker struct {
 	// +optional
 	Object *DrainBlockerObject
 
-	// PodCount is how many pods are kept.
+	// PodCount is the number of pods that are delayed.
 	PodCount int32
 
-	// NodeCount is how many nodes are concerned.
+	// NodeCount is the number of nodes that are concerned.
 	NodeCount int32
 
 	// Pods are the first of the pods.
 	// +optional
 	Pods []DrainBlockerPod
 
-	// SinceTime is when the first of the pods or nodes was first kept.
+	// SinceTime is since when the first of the pods or nodes is delayed.
 	// +optional
 	SinceTime *metav1.Time
 
@@ -178,12 +180,12 @@ type DrainBlocker struct {
 	// +optional
 	ExpectedFinishTime *metav1.Time
 
-	// Message tells people what keeps the pods.
+	// Message is a human-readable explanation.
 	// +optional
 	Message string
 }
 
-// DrainBlockerObject refers to the object that keeps pods on a node.
+// DrainBlockerObject refers to the object that causes a blocker.
 type DrainBlockerObject struct {
 	// APIGroup of the object, empty for the core group.
 	// +optional
@@ -192,7 +194,7 @@ type DrainBlockerObject struct {
 	// Kind of the object.
 	Kind string
 
-	// Namespace of the object, empty for an object that has none.
+	// Namespace of the object, empty for a cluster-scoped object.
 	// +optional
 	Namespace string
 

@@ -16,7 +16,7 @@ limitations under the License.
 
 package core
 
-// EvictionInterceptor names somebody who takes a part in the eviction of a pod.
+// EvictionInterceptor names a component that acts before a pod is evicted by an EvictionRequest.
 type EvictionInterceptor struct {
 	// Name is a fully qualified domain name in lower case, unique in the pod.
 	Name string

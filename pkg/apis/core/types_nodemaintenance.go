@@ -22,44 +22,49 @@ import (
 
 // MaintenanceStatus is the progress of a drain on one node.
 type MaintenanceStatus struct {
-	// DrainTargets select the pods that are asked to leave this node now.
+	// DrainTargets select the pods of this node whose eviction is requested.
 	// +optional
 	DrainTargets []DrainPlanEntry
 
-	// DrainMessage says what the drain does on this node.
+	// DrainMessage is the state of the drain on this node.
 	// +optional
 	DrainMessage string
 
-	// PodsPendingEvictionRequest is how many running pods have not been asked to leave.
+	// PodsPendingEvictionRequest is the number of running pods without an unfinished
+	// EvictionRequest.
 	PodsPendingEvictionRequest int32
 
-	// ActiveEvictionRequests is how many running pods have been asked to leave.
+	// ActiveEvictionRequests is the number of running pods with an unfinished EvictionRequest.
 	ActiveEvictionRequests int32
+
+	// BlockedPods is the number of pods within the drain targets whose eviction needs an
+	// intervention.
+	BlockedPods int32
 }
 
-// PodType tells pods by who runs them.
+// PodType distinguishes pods by what runs them.
 type PodType string
 
 const (
-	// PodTypeDefault stands for all pods of neither of the other types.
+	// PodTypeDefault is the type of all pods that are of no other type.
 	PodTypeDefault PodType = "Default"
 
-	// PodTypeDaemonSet stands for pods that a DaemonSet controls.
+	// PodTypeDaemonSet is the type of pods that a DaemonSet controls.
 	PodTypeDaemonSet PodType = "DaemonSet"
 
-	// PodTypeStatic stands for static pods, which the API server knows as mirror pods.
+	// PodTypeStatic is the type of static pods, which mirror pods represent in the API.
 	PodTypeStatic PodType = "Static"
 )
 
-// DrainPlanEntry selects pods to drain.
+// DrainPlanEntry selects pods to evict.
 type DrainPlanEntry struct {
 	// PodSelector selects pods by their labels; all if it is nil.
 	// +optional
 	PodSelector *metav1.LabelSelector
 
-	// PodPriority selects pods whose priority is at most this.
+	// PodPriority selects pods whose priority is at most this value.
 	PodPriority int32
 
-	// PodType selects pods by who runs them.
+	// PodType selects pods by their type.
 	PodType PodType
 }

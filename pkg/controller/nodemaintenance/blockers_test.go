@@ -109,6 +109,7 @@ func TestRefusedRequestIsABlocker(t *testing.T) {
 		!strings.Contains(drained.Message, "cannot be asked to leave") {
 		t.Errorf("status %+v, condition %+v", status.DrainStatus, drained)
 	}
+	f.expectBlockedPods("n", 1)
 	if got := f.ledger.count().BlockedPods; got[maintenance.HoldRequestFailed] != 1 {
 		t.Errorf("metrics %v", got)
 	}
@@ -127,6 +128,15 @@ func TestRefusedRequestIsABlocker(t *testing.T) {
 	status = f.maintenance("m").Status
 	if status.DrainStatus.BlockedPods != 0 || status.DrainStatus.ActiveEvictionRequests != 2 || len(f.failures.nodes) > 0 {
 		t.Errorf("afterwards: %+v, remembered: %v", status.DrainStatus, f.failures.nodes)
+	}
+	f.expectBlockedPods("n", 0)
+}
+
+// expectBlockedPods checks how many pods the status of a node counts as blocked.
+func (f *fixture) expectBlockedPods(node string, want int32) {
+	f.t.Helper()
+	if status := f.node(node).Status.MaintenanceStatus; status == nil || status.BlockedPods != want {
+		f.t.Errorf("status of node %s: %+v, want %d blocked pods", node, status, want)
 	}
 }
 
@@ -147,6 +157,7 @@ func TestRefusalOfAPodThatMayStayIsNoBlocker(t *testing.T) {
 	if got := f.maintenance("m").Status.DrainStatus; got.BlockedPods != 1 || got.BlockerCount != 2 {
 		t.Fatalf("before: %+v", got)
 	}
+	f.expectBlockedPods("n", 1)
 	ofApp("other")(pods[0])
 	if _, err := f.client.CoreV1().Pods("default").Update(f.ctx, pods[0], metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -155,6 +166,7 @@ func TestRefusalOfAPodThatMayStayIsNoBlocker(t *testing.T) {
 	if got := f.maintenance("m").Status.DrainStatus; got.BlockedPods != 0 || got.BlockerCount != 1 || got.Blockers[0].Cause != coordinationv1alpha1.DrainBlockerEvicting {
 		t.Errorf("the other pod alone is a blocker, got %+v", got)
 	}
+	f.expectBlockedPods("n", 0)
 	if len(f.failures.nodes) > 0 {
 		t.Errorf("remembered: %v", f.failures.nodes)
 	}

@@ -96,10 +96,12 @@ func TestTerminatingPodBecomesStuck(t *testing.T) {
 	if got := f.maintenance("m").Status.DrainStatus; got.Blockers[0].Cause != coordinationv1alpha1.DrainBlockerTerminating || got.BlockedPods != 0 {
 		t.Errorf("after its grace period: %+v", got)
 	}
+	f.expectBlockedPods("n", 0)
 	f.run(15 * time.Second)
 	if got := f.maintenance("m").Status.DrainStatus; got.Blockers[0].Cause != coordinationv1alpha1.DrainBlockerStuckTerminating || got.BlockedPods != 1 {
 		t.Errorf("later: %+v", got)
 	}
+	f.expectBlockedPods("n", 1)
 }
 
 // What failed for a node that is gone is forgotten.

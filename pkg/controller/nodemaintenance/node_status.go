@@ -45,6 +45,25 @@ type nodeView struct {
 	targets         maintenance.Targets
 	state           drainState
 	pending, active int
+	// podHolds is what delays the eviction of pods, blocked how many of them need an
+	// intervention. Both are empty unless a maintenance drains the node.
+	podHolds []maintenance.Hold
+	blocked  int
+}
+
+// addPodHolds collects what delays the eviction of pods.
+func (v *nodeView) addPodHolds(facts *nodeFacts) {
+	for _, pod := range facts.pods {
+		// A request that failed does not matter for a pod that is no longer a target.
+		unwanted := pod.hold.Cause == maintenance.HoldRequestFailed && !v.targets.Take(pod.Pod)
+		if !pod.held || unwanted {
+			continue
+		}
+		v.podHolds = append(v.podHolds, pod.hold)
+		if pod.hold.Cause.Blocked() {
+			v.blocked++
+		}
+	}
 }
 
 // computeMaintenanceStatus returns what node.status.maintenanceStatus should be; nil
@@ -64,6 +83,7 @@ func computeMaintenanceStatus(view *nodeView) *v1.MaintenanceStatus {
 		DrainMessage:               view.state.message(),
 		PodsPendingEvictionRequest: int32(view.pending),
 		ActiveEvictionRequests:     int32(view.active),
+		BlockedPods:                int32(view.blocked),
 	}
 }
 

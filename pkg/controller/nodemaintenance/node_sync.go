@@ -296,6 +296,7 @@ func (c *Controller) view(node *v1.Node, orders []order, facts *nodeFacts) *node
 			view.pending++
 		}
 	}
+	view.addPodHolds(facts)
 	view.state.draining = facts.anyTaken(view.targets)
 	view.state.limitedBy = limiters(eldest(facts.members), facts.members, view.targets)
 	if !view.cordonRefused {
@@ -366,20 +367,10 @@ func storedTargets(node *v1.Node) maintenance.Targets {
 
 // recordNode tells the ledger what the node means for each of its maintenances.
 func (c *Controller) recordNode(node *v1.Node, orders []order, facts *nodeFacts, view *nodeView) {
-	var holds []maintenance.Hold
-	blocked := 0
-	for _, pod := range facts.pods {
-		// That it could not be asked to leave is no matter once nobody wants to ask it.
-		unwanted := pod.hold.Cause == maintenance.HoldRequestFailed && !view.targets.Take(pod.Pod)
-		if !pod.held || unwanted || len(view.draining) == 0 {
-			continue
-		}
-		holds = append(holds, pod.hold)
-		if pod.hold.Cause.Blocked() {
-			blocked++
-		}
-		if !pod.hold.RecheckAt.IsZero() {
-			c.nodes.AddAfter(node.Name, pod.hold.RecheckAt.Sub(c.clock.Now()))
+	holds := slices.Clip(view.podHolds)
+	for i := range holds {
+		if !holds[i].RecheckAt.IsZero() {
+			c.nodes.AddAfter(node.Name, holds[i].RecheckAt.Sub(c.clock.Now()))
 		}
 	}
 	for _, hold := range []*maintenance.Hold{view.cordonHold, view.statusHold} {
@@ -392,7 +383,7 @@ func (c *Controller) recordNode(node *v1.Node, orders []order, facts *nodeFacts,
 		limited := limiters(m, facts.members, view.targets)
 		joined, others := c.ledger.record(node.Name, m.name, nodeRecord{
 			targets: view.targets, limitedBy: limited, limitedByElders: elders(m, facts.members, limited),
-			pending: view.pending, active: view.active, blocked: blocked,
+			pending: view.pending, active: view.active, blocked: view.blocked,
 			draining: view.state.draining, cordoned: view.state.cordoned, holds: groups,
 		})
 		c.enqueueNodes(others)

@@ -66,5 +66,6 @@ func ValidateMaintenanceStatus(status, old *core.MaintenanceStatus, fldPath *fie
 	}
 	errs = append(errs, ValidateDrainMessage(status.DrainMessage, fldPath.Child("drainMessage"))...)
 	errs = append(errs, ValidateNonnegativeField(int64(status.PodsPendingEvictionRequest), fldPath.Child("podsPendingEvictionRequest"))...)
-	return append(errs, ValidateNonnegativeField(int64(status.ActiveEvictionRequests), fldPath.Child("activeEvictionRequests"))...)
+	errs = append(errs, ValidateNonnegativeField(int64(status.ActiveEvictionRequests), fldPath.Child("activeEvictionRequests"))...)
+	return append(errs, ValidateNonnegativeField(int64(status.BlockedPods), fldPath.Child("blockedPods"))...)
 }

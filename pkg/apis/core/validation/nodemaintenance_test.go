@@ -36,10 +36,11 @@ func TestValidateMaintenanceStatus(t *testing.T) {
 	saying := func(length int) *core.MaintenanceStatus {
 		return &core.MaintenanceStatus{DrainMessage: strings.Repeat("ö", length)}
 	}
-	negative := &core.MaintenanceStatus{PodsPendingEvictionRequest: -1, ActiveEvictionRequests: -1}
+	negative := &core.MaintenanceStatus{PodsPendingEvictionRequest: -1, ActiveEvictionRequests: -1, BlockedPods: -1}
 	belowZero := field.ErrorList{
 		field.Invalid(path.Child("podsPendingEvictionRequest"), nil, "must be greater than or equal to 0"),
 		field.Invalid(path.Child("activeEvictionRequests"), nil, "must be greater than or equal to 0"),
+		field.Invalid(path.Child("blockedPods"), nil, "must be greater than or equal to 0"),
 	}
 	tests := map[string]struct {
 		status, old *core.MaintenanceStatus
@@ -52,7 +53,7 @@ func TestValidateMaintenanceStatus(t *testing.T) {
 		"one too long":   {status: saying(32769), want: field.ErrorList{field.TooLong(path.Child("drainMessage"), "", 32768)}},
 		"below zero":     {status: negative, want: belowZero},
 		"stored so":      {status: negative.DeepCopy(), old: negative},
-		"still so":       {status: &core.MaintenanceStatus{PodsPendingEvictionRequest: -1, ActiveEvictionRequests: -1, DrainMessage: "Draining"}, old: negative, want: belowZero},
+		"still so":       {status: &core.MaintenanceStatus{PodsPendingEvictionRequest: -1, ActiveEvictionRequests: -1, BlockedPods: -1, DrainMessage: "Draining"}, old: negative, want: belowZero},
 		"targets":        {status: targets(matching(map[string]string{"app": "db"}), core.DrainPlanEntry{PodType: core.PodTypeDaemonSet, PodPriority: -5}, core.DrainPlanEntry{PodType: core.PodTypeStatic, PodPriority: 2147483647})},
 		"no type":        {status: targets(core.DrainPlanEntry{}), want: field.ErrorList{field.Required(path.Child("drainTargets").Index(0).Child("podType"), `must be one of ["Default" "DaemonSet" "Static"]`)}},
 		"unknown type":   {status: targets(matching(nil), core.DrainPlanEntry{PodType: "Job"}), want: field.ErrorList{field.NotSupported(path.Child("drainTargets").Index(1).Child("podType"), "Job", []string{"Default", "DaemonSet", "Static"})}},

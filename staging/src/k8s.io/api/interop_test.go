@@ -54,6 +54,7 @@ func TestInteropFixtures(t *testing.T) {
 				DrainTargets:           []v1.DrainPlanEntry{{PodType: v1.PodTypeDefault, PodPriority: 1000}},
 				DrainMessage:           "Draining",
 				ActiveEvictionRequests: 2,
+				BlockedPods:            1,
 			},
 		},
 	}

@@ -16,38 +16,36 @@ limitations under the License.
 
 package v1alpha1
 
-// A pod that runs cannot get spec.evictionInterceptors any more, because its spec is
-// immutable. Whoever wants a say in its eviction nevertheless annotates it:
+// spec.evictionInterceptors of a running pod is immutable. A component that becomes interested in
+// its eviction later annotates the pod:
 //
 //	interceptor.evictionrequest.coordination.k8s.io/priority_<name>: "<priority>"
 //	interceptor.evictionrequest.coordination.k8s.io/priority_<name>: "<priority>/<role>"
 //
-// This is the registration of the 2024 draft of KEP-4563, "Evacuator", beside the list
-// of the KEP of 2026. It is read once, when the eviction request controller writes
-// status.targetInterceptors: later changes do not reach a request that has begun.
+// This is the registration of the 2024 draft of KEP-4563, "Evacuator", in addition to the list of
+// the KEP of 2026. It is read once, when the eviction request controller writes
+// status.targetInterceptors: later changes have no effect on a started request.
 const (
-	// EvictionInterceptorAnnotationPrefix and the name of an interceptor are the key of
-	// the pod annotation that registers that interceptor. The key of an annotation has
-	// 63 characters after its domain, so the name has 54 at most here; longer ones stand
-	// in spec.evictionInterceptors only.
+	// EvictionInterceptorAnnotationPrefix, followed by the name of an interceptor, is the key of
+	// the pod annotation that registers it. The key of an annotation has at most 63 characters
+	// after its domain, so the name has at most 54 here; longer names can be used in
+	// spec.evictionInterceptors only.
 	//
-	// Written by the interceptor, or by whoever writes the pod. A pod has at most 15
-	// interceptors, those of spec.evictionInterceptors included. A name that stands in
-	// both counts once, at its place in the spec. Pods with a schedulingGroup cannot
-	// have any.
+	// Written by the interceptor, or by the author of the pod. A pod has at most 15 interceptors,
+	// including those of spec.evictionInterceptors. A name in both counts once, at its place in
+	// the spec. Pods with a schedulingGroup cannot have any.
 	EvictionInterceptorAnnotationPrefix = "interceptor.evictionrequest.coordination.k8s.io/priority_"
 
-	// EvictionInterceptorMaxPriority is the highest priority; the lowest is 0. Those with
-	// a higher priority get their turn earlier, those of the same one by their names. All
-	// of them come after those of spec.evictionInterceptors.
+	// EvictionInterceptorMaxPriority is the highest priority; the lowest is 0. Interceptors of a
+	// higher priority act earlier, those of the same priority in the order of their names. All of
+	// them act after those of spec.evictionInterceptors.
 	EvictionInterceptorMaxPriority = 100000
 
 	// EvictionInterceptorControllerPriority is the priority of the controller of the pod.
 	EvictionInterceptorControllerPriority = 10000
 
-	// EvictionInterceptorControllerRole is the role of the controller that made the pod,
-	// and can replace it. At most one interceptor of a pod has it, with
-	// EvictionInterceptorControllerPriority. Every other role is a hint for people and
-	// for other interceptors, without an effect.
+	// EvictionInterceptorControllerRole is the role of the controller that created the pod and can
+	// replace it. At most one interceptor of a pod has it, with
+	// EvictionInterceptorControllerPriority. Every other role is informational.
 	EvictionInterceptorControllerRole = "controller"
 )

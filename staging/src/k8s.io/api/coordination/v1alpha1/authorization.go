@@ -15,9 +15,8 @@ limitations under the License.
 */
 package v1alpha1
 
-// The status of an EvictionRequest has many writers. Besides update or patch on
-// evictionrequests/status, which lets a client write to the endpoint, a client needs a
-// permission for the fields that it changes:
+// The status of an EvictionRequest has several writers. In addition to update or patch on
+// evictionrequests/status, a client needs a permission for the fields that it changes:
 //
 //	fields                                          permission, in the namespace of the request
 //	the entry of an interceptor in                  EvictionInterceptVerb on EvictionInterceptorResource,
@@ -25,7 +24,7 @@ package v1alpha1
 //	status.evictionRequestCancellationPolicy        the same, with the name of the active interceptor
 //	all others; entries that are added or removed   EvictionRequestControlVerb on evictionrequests/status
 //
-// EvictionRequestControlVerb allows to change every field. It is for controllers only.
+// EvictionRequestControlVerb permits changing every field. It is for controllers only.
 const (
 	// EvictionInterceptorResource is a virtual resource of the API group
 	// coordination.k8s.io, like signers of certificates.k8s.io: no objects of it are
@@ -33,11 +32,11 @@ const (
 	// interceptors.
 	EvictionInterceptorResource = "evictioninterceptors"
 
-	// EvictionInterceptVerb allows to report as an interceptor. Whoever has it without
-	// resource names may report as every interceptor.
+	// EvictionInterceptVerb permits reporting as an interceptor. Without resource names, it
+	// permits reporting as any interceptor.
 	EvictionInterceptVerb = "intercept"
 
-	// EvictionRequestControlVerb, on evictionrequests/status, allows to change every
-	// field of the status: to activate interceptors and to decide when a request is over.
+	// EvictionRequestControlVerb, on evictionrequests/status, permits changing every field of the
+	// status: activating interceptors and finishing a request.
 	EvictionRequestControlVerb = "control"
 )

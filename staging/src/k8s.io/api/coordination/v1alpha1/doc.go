@@ -22,6 +22,6 @@ limitations under the License.
 
 // +groupName=coordination.k8s.io
 
-// Package v1alpha1 holds the API with which components agree that a pod is to
-// leave its node, and in which order they take their part in that.
+// Package v1alpha1 contains the coordination of evictions (EvictionRequest) and of drains
+// (NodeMaintenance) among components.
 package v1alpha1

@@ -22,36 +22,37 @@ import (
 )
 
 const (
-	// EvictionInterceptorImperative is the built-in interceptor that ends every
-	// interceptor list of a pod: it calls the pods/eviction subresource, which
-	// respects PodDisruptionBudgets. It cannot be put on a pod by hand.
+	// EvictionInterceptorImperative is the built-in interceptor that is the last of every request:
+	// it calls the pods/eviction subresource, which respects PodDisruptionBudgets. A pod cannot
+	// name it in its spec.
 	EvictionInterceptorImperative = "imperative-eviction.k8s.io"
 
-	// EvictionInterceptorDaemonSet is the DaemonSet controller. It gets a turn for every
-	// pod that a DaemonSet controls, also where the pod does not name it.
+	// EvictionInterceptorDaemonSet is the DaemonSet controller. It is an interceptor of every pod
+	// that a DaemonSet controls, also where the pod does not name it.
 	EvictionInterceptorDaemonSet = "daemonset.apps.k8s.io"
 
-	// EvictionInterceptorDeployment is the Deployment controller. It stands on the pods of
-	// Deployments with a rolling update strategy and a maxSurge (gate DeploymentPodSurge):
-	// it brings up a replacement before such a pod goes.
+	// EvictionInterceptorDeployment is the Deployment controller. It is set on the pods of
+	// Deployments with a rolling update strategy and a maxSurge (gate DeploymentPodSurge): it
+	// creates a replacement before such a pod is evicted.
 	EvictionInterceptorDeployment = "deployment.apps.k8s.io"
 
 	// EvictionInterceptorHorizontalPodAutoscaler is reserved for the HorizontalPodAutoscaler
-	// controller, which does not act yet: its turns are passed on at once.
+	// controller, which is not implemented: the controller completes for it at once.
 	EvictionInterceptorHorizontalPodAutoscaler = "horizontalpodautoscaler.autoscaling.k8s.io"
 
-	// EvictionInterceptorKubelet is the kubelet. It gets a turn for every mirror pod,
-	// which stands for a static pod that only the kubelet can end.
+	// EvictionInterceptorKubelet is the kubelet. It is an interceptor of every mirror pod, which
+	// represents a static pod that only the kubelet can stop.
 	EvictionInterceptorKubelet = "kubelet.k8s.io"
 
-	// EvictionInterceptorReplicaSet is the ReplicaSet controller. It stands behind
-	// EvictionInterceptorDeployment and evicts the pod within its PodDisruptionBudgets.
+	// EvictionInterceptorReplicaSet is the ReplicaSet controller. It follows
+	// EvictionInterceptorDeployment and evicts the pod through the API, which respects
+	// PodDisruptionBudgets.
 	EvictionInterceptorReplicaSet = "replicaset.apps.k8s.io"
 
-	// EvictionInterceptorStatefulSet is the StatefulSet controller. It stands on the pods of
+	// EvictionInterceptorStatefulSet is the StatefulSet controller. It is set on the pods of
 	// StatefulSets with a rolling update strategy and several replicas (gate
-	// StatefulSetEvictionPacing): it passes them on one after another, so that no more than
-	// maxUnavailable of them are away at a time.
+	// StatefulSetEvictionPacing): it lets the eviction of one pod after another continue, so that
+	// at most maxUnavailable of them are unavailable at a time.
 	EvictionInterceptorStatefulSet = "statefulset.apps.k8s.io"
 )
 
@@ -60,18 +61,17 @@ const (
 // +k8s:prerelease-lifecycle-gen:introduced=1.36
 // +k8s:supportsSubresource="/status"
 
-// EvictionRequest asks that one instance of a pod leaves its node, and tracks
-// how it does (KEP-4563).
+// EvictionRequest requests the eviction of one instance of a pod and tracks its progress
+// (KEP-4563).
 //
-// Requesters ask by standing in spec.requesters. The interceptors that the pod
-// names get their turn one after another, in order: one is active at a time,
-// reports its heartbeat, and either ends the pod or completes and lets the next
-// one act. The last interceptor is always imperative-eviction.k8s.io, which
-// evicts the pod within its PodDisruptionBudgets. An active interceptor whose
-// heartbeats stop for spec.heartbeatDeadlineSeconds loses its turn, unless it is the
-// only one that can end the pod.
+// Requesters add themselves to spec.requesters. The interceptors that the pod names act one after
+// another, in order: one is active at a time, reports heartbeats, and either terminates the pod or
+// completes, after which the next one becomes active. The last interceptor is always
+// imperative-eviction.k8s.io, which evicts the pod through the API that respects
+// PodDisruptionBudgets. An active interceptor that sends no heartbeat for
+// spec.heartbeatDeadlineSeconds is skipped, unless it is the only one that can stop the pod.
 //
-// The request is over when one of its conditions Evicted or Canceled is True.
+// The request is finished when one of its conditions Evicted or Canceled is True.
 type EvictionRequest struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -82,28 +82,27 @@ type EvictionRequest struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
-	// spec says which pod should leave and who asks for it. Written by requesters.
+	// spec is the pod to evict and the requesters. Written by requesters.
 	// +required
 	Spec EvictionRequestSpec `json:"spec" protobuf:"bytes,2,opt,name=spec"`
 
-	// status says how far the eviction is. Written by the eviction request
-	// controller and, in its own entry of status.interceptors, by the active
-	// interceptor. Ignored on creation.
+	// status is the progress of the eviction. Written by the eviction request controller and, in
+	// its own entry of status.interceptors, by the active interceptor. Ignored on creation.
 	// +optional
 	Status EvictionRequestStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
 }
 
-// EvictionRequestSpec is what the requesters want.
+// EvictionRequestSpec is the desired eviction.
 type EvictionRequestSpec struct {
-	// target is the object that should be evicted. Immutable.
+	// target is the object to evict. Immutable.
 	// +required
 	// +k8s:immutable
 	Target EvictionTarget `json:"target" protobuf:"bytes,1,opt,name=target"`
 
-	// requesters lists everybody who wants the target evicted. A request is created
-	// with at least one of them, and is canceled when the last one leaves. At most
-	// 100. Each requester adds and removes its own entry only, best by Server-Side
-	// Apply, where every requester is its own field manager.
+	// requesters lists the clients that request the eviction. A request is created with at least
+	// one of them, and is canceled when the last one is removed. At most 100. Each requester adds
+	// and removes only its own entry, preferably by Server-Side Apply with a field manager of its
+	// own.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
@@ -115,14 +114,13 @@ type EvictionRequestSpec struct {
 	// +k8s:maxItems=100
 	Requesters []Requester `json:"requesters,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,2,rep,name=requesters"`
 
-	// heartbeatDeadlineSeconds is how long an active interceptor may be silent before
-	// the next one takes over, in seconds. It counts from the later of its last
-	// heartbeat and its activation. There is no deadline for the interceptor that is the
-	// only one to end the pod: daemonset.apps.k8s.io on pods of DaemonSets,
-	// kubelet.k8s.io on static ones, imperative-eviction.k8s.io on all others. After the
-	// start of the controller, and after it was cut off from the API server, nobody loses
-	// a turn for 5 minutes. From 120 to 21600, default 1200. Set by the first requester,
-	// then immutable.
+	// heartbeatDeadlineSeconds is how long an active interceptor may send no heartbeat before the
+	// next interceptor becomes active, in seconds. It counts from the last heartbeat or from the
+	// activation, whichever is later. An interceptor that is the only one that can stop the pod
+	// has no deadline: daemonset.apps.k8s.io for pods of DaemonSets, kubelet.k8s.io for static
+	// pods, imperative-eviction.k8s.io for all others. For 5 minutes after the controller has
+	// started, or has reached the API server again, no interceptor is skipped. From 120 to 21600,
+	// default 1200. Set by the first requester, then immutable.
 	// +optional
 	// +default=1200
 	// +k8s:optional
@@ -135,9 +133,8 @@ type EvictionRequestSpec struct {
 // EvictionTarget names the object to evict. Exactly one member is set.
 // +union
 type EvictionTarget struct {
-	// pod is a pod in the namespace of the request. A pod that belongs to a
-	// scheduling group (spec.schedulingGroup) is not evicted this way: its request is
-	// canceled.
+	// pod is a pod in the namespace of the request. A pod of a scheduling group
+	// (spec.schedulingGroup) cannot be evicted by an EvictionRequest: its request is canceled.
 	// +optional
 	// +oneOf=TargetSelection
 	// +k8s:optional
@@ -152,15 +149,15 @@ type LocalPodReference struct {
 	// +k8s:required
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
 
-	// uid of the pod, a UUID in lower case. It tells this instance from another pod
-	// that has, or will have, the same name.
+	// uid of the pod, a UUID in lower case. It distinguishes this instance from other pods with
+	// the same name.
 	// +required
 	// +k8s:required
 	// +k8s:format=k8s-uuid
 	UID string `json:"uid" protobuf:"bytes,2,opt,name=uid"`
 }
 
-// Requester is somebody who wants the target evicted.
+// Requester is a client that requests the eviction of the target.
 // +structType=atomic
 type Requester struct {
 	// name is a fully qualified domain name in lower case with at most 253
@@ -171,7 +168,7 @@ type Requester struct {
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
 }
 
-// Interceptor is somebody who takes a part in the eviction before the pod goes.
+// Interceptor is a component that acts before the pod is evicted.
 // +structType=atomic
 type Interceptor struct {
 	// name is a fully qualified domain name in lower case with at most 253
@@ -182,7 +179,7 @@ type Interceptor struct {
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
 }
 
-// EvictionRequestCancellationPolicy says whether a request can still be called off.
+// EvictionRequestCancellationPolicy determines whether a request can still be canceled.
 // +enum
 // +k8s:enum
 type EvictionRequestCancellationPolicy string
@@ -192,22 +189,22 @@ const (
 	// An empty value means the same.
 	EvictionRequestCancellationPolicyAllow EvictionRequestCancellationPolicy = "Allow"
 
-	// EvictionRequestCancellationPolicyForbid keeps a request going while its pod
-	// exists, even without requesters, and keeps it from being deleted. It is final.
+	// EvictionRequestCancellationPolicyForbid continues the request as long as its pod exists,
+	// even without requesters, and prevents its deletion. It cannot be changed back.
 	EvictionRequestCancellationPolicyForbid EvictionRequestCancellationPolicy = "Forbid"
 )
 
-// EvictionRequestStatus is how far the eviction is.
+// EvictionRequestStatus is the progress of the eviction.
 type EvictionRequestStatus struct {
-	// observedGeneration is the metadata.generation that the controller acted upon
-	// last. Written by the eviction request controller; it only grows.
+	// observedGeneration is the metadata.generation that the controller processed last. Written by
+	// the eviction request controller; never decreases.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"varint,1,opt,name=observedGeneration"`
 
-	// conditions of the request. Canceled and Evicted are written by the eviction
-	// request controller and are final once True; at most one of them is.
-	// InterceptorUnresponsive is True while the report of the active interceptor is
-	// overdue, Blocked while the pod cannot be evicted. At most 100 besides these four.
+	// conditions of the request. Canceled and Evicted are written by the eviction request
+	// controller and are final once True; at most one of them is. InterceptorUnresponsive is True
+	// while a heartbeat of the active interceptor is overdue, Blocked while the API server refuses
+	// the eviction. At most 100 besides these four.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -219,10 +216,10 @@ type EvictionRequestStatus struct {
 	// +k8s:maxItems=104
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,2,rep,name=conditions"`
 
-	// targetInterceptors are all interceptors of this request, in the order in which
-	// they get their turn: those that the pod names, then the built-in ones, the last
-	// of which is imperative-eviction.k8s.io. Written once by the eviction request
-	// controller, then immutable. At most 16.
+	// targetInterceptors are all interceptors of this request, in the order in which they act:
+	// those that the pod names, then the built-in ones, the last of which is
+	// imperative-eviction.k8s.io. Written once by the eviction request controller, then immutable.
+	// At most 16.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
@@ -234,10 +231,9 @@ type EvictionRequestStatus struct {
 	// +k8s:maxItems=16
 	TargetInterceptors []Interceptor `json:"targetInterceptors,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,3,rep,name=targetInterceptors"`
 
-	// activeInterceptors names the interceptor whose turn it is: it may act on the
-	// pod, and has to report in its entry of status.interceptors. Written by the
-	// eviction request controller. At most 1; empty before the first and after the
-	// last turn.
+	// activeInterceptors names the interceptor that is active: it may act on the pod, and must
+	// report heartbeats in its entry of status.interceptors. Written by the eviction request
+	// controller. At most 1; empty before the first interceptor and after the last.
 	// +optional
 	// +listType=set
 	// +k8s:optional
@@ -245,9 +241,9 @@ type EvictionRequestStatus struct {
 	// +k8s:maxItems=1
 	ActiveInterceptors []string `json:"activeInterceptors,omitempty" protobuf:"bytes,4,opt,name=activeInterceptors"`
 
-	// processedInterceptors names the interceptors that had their turn, in order:
-	// they completed, fell silent, or were stopped by a cancellation. Written by the
-	// eviction request controller; it only grows. At most 16.
+	// processedInterceptors names the interceptors that have been active, in order: they
+	// completed, missed the heartbeat deadline, or were stopped by a cancellation. Written by the
+	// eviction request controller, which only appends. At most 16.
 	// +optional
 	// +listType=set
 	// +k8s:optional
@@ -255,10 +251,10 @@ type EvictionRequestStatus struct {
 	// +k8s:maxItems=16
 	ProcessedInterceptors []string `json:"processedInterceptors,omitempty" protobuf:"bytes,5,opt,name=processedInterceptors"`
 
-	// interceptors holds the report of each interceptor, with the names and the order
-	// of targetInterceptors. The eviction request controller writes the empty entries;
-	// after that, each entry belongs to the interceptor that it names, while that one
-	// is active. At most 16.
+	// interceptors is the progress of each interceptor, with the names and the order of
+	// targetInterceptors. The eviction request controller writes the empty entries; afterwards,
+	// each entry is written by the interceptor that it names, while that interceptor is active. At
+	// most 16.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
@@ -270,17 +266,17 @@ type EvictionRequestStatus struct {
 	// +k8s:maxItems=16
 	Interceptors []InterceptorStatus `json:"interceptors,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,6,rep,name=interceptors"`
 
-	// evictionRequestCancellationPolicy says whether the request can still be called
-	// off. Allow, which is also what an empty value means, or Forbid: an active
-	// interceptor sets that when its work can no longer be undone. Forbid is final: nobody
-	// can take it back, and it stays when that interceptor's turn ends.
+	// evictionRequestCancellationPolicy is Allow or Forbid; empty means Allow. An active
+	// interceptor sets Forbid when its work can no longer be undone: the request can then not be
+	// canceled. Forbid cannot be changed back, and remains when that interceptor is no longer
+	// active.
 	// +optional
 	// +k8s:optional
 	EvictionRequestCancellationPolicy EvictionRequestCancellationPolicy `json:"evictionRequestCancellationPolicy,omitempty" protobuf:"bytes,7,opt,name=evictionRequestCancellationPolicy,casttype=EvictionRequestCancellationPolicy"`
 
-	// activationTime is when activeInterceptors last got a new name. Written by the
-	// eviction request controller together with activeInterceptors. The heartbeat
-	// deadline of an interceptor that has not reported yet counts from here.
+	// activationTime is when the active interceptor became active. Written by the eviction request
+	// controller together with activeInterceptors. The heartbeat deadline of an interceptor that
+	// has not reported yet counts from here.
 	// +optional
 	ActivationTime *metav1.Time `json:"activationTime,omitempty" protobuf:"bytes,8,opt,name=activationTime"`
 }
@@ -289,36 +285,33 @@ type EvictionRequestStatus struct {
 type EvictionRequestConditionType string
 
 const (
-	// EvictionRequestConditionCanceled is True when the request was given up: nobody
-	// acts on it any more, and the pod stays. The reason says why.
+	// EvictionRequestConditionCanceled is True when the request was canceled: no interceptor acts
+	// on it any more, and the pod stays. The reason says why.
 	EvictionRequestConditionCanceled EvictionRequestConditionType = "Canceled"
 
-	// EvictionRequestConditionEvicted is True when the target is gone: the pod was
-	// deleted or has reached a terminal phase, by whomever.
+	// EvictionRequestConditionEvicted is True when the pod was deleted or has reached a terminal
+	// phase, whatever the cause.
 	EvictionRequestConditionEvicted EvictionRequestConditionType = "Evicted"
 
-	// EvictionRequestConditionInterceptorUnresponsive is True while the active
-	// interceptor is overdue with its first or next report, long before it loses its
-	// turn.
+	// EvictionRequestConditionInterceptorUnresponsive is True while the first or the next
+	// heartbeat of the active interceptor is overdue, long before the heartbeat deadline.
 	EvictionRequestConditionInterceptorUnresponsive EvictionRequestConditionType = "InterceptorUnresponsive"
 
-	// EvictionRequestConditionBlocked is True while imperative-eviction.k8s.io is active
-	// and the API server refuses to evict the pod. The reason says what is in the way,
-	// the message names it.
+	// EvictionRequestConditionBlocked is True while imperative-eviction.k8s.io is active and the
+	// API server refuses to evict the pod. The reason says why, the message names the object.
 	EvictionRequestConditionBlocked EvictionRequestConditionType = "Blocked"
 )
 
 const (
-	// EvictionRequestReasonNoRequesters is the reason of Canceled when the last
-	// requester has left, or the request is being deleted.
+	// EvictionRequestReasonNoRequesters is the reason of Canceled when the last requester was
+	// removed, or the request is being deleted.
 	EvictionRequestReasonNoRequesters = "NoRequesters"
 
-	// EvictionRequestReasonValidationFailed is the reason of Canceled when the target
-	// cannot be evicted this way: it does not exist, or is part of a scheduling group.
+	// EvictionRequestReasonValidationFailed is the reason of Canceled when an EvictionRequest
+	// cannot evict the target: the pod does not exist, or is part of a scheduling group.
 	EvictionRequestReasonValidationFailed = "ValidationFailed"
 
-	// EvictionRequestReasonPodDeleted is the reason of Evicted when the pod does not
-	// exist any more.
+	// EvictionRequestReasonPodDeleted is the reason of Evicted when the pod no longer exists.
 	EvictionRequestReasonPodDeleted = "PodDeleted"
 
 	// EvictionRequestReasonPodTerminal is the reason of Evicted when the pod has
@@ -333,27 +326,26 @@ const (
 	// refuses the eviction for any other reason, such as an admission webhook.
 	EvictionRequestReasonEvictionRefused = "EvictionRefused"
 
-	// EvictionRequestReasonNotBlocked is the reason of Blocked when it is not True any
-	// more.
+	// EvictionRequestReasonNotBlocked is the reason of Blocked when it is no longer True.
 	EvictionRequestReasonNotBlocked = "NotBlocked"
 
-	// EvictionRequestReasonHeartbeatOverdue is the reason of InterceptorUnresponsive
-	// while the active interceptor has not reported in time.
+	// EvictionRequestReasonHeartbeatOverdue is the reason of InterceptorUnresponsive while a
+	// heartbeat of the active interceptor is overdue.
 	EvictionRequestReasonHeartbeatOverdue = "HeartbeatOverdue"
 
-	// EvictionRequestReasonNotStarted is the reason of InterceptorUnresponsive while the
-	// active interceptor has not started, and is one that keeps silent until a maintenance
-	// reaches the pod and has no deadline: daemonset.apps.k8s.io on pods of DaemonSets and
-	// kubelet.k8s.io on static ones.
+	// EvictionRequestReasonNotStarted is the reason of InterceptorUnresponsive while the active
+	// interceptor has not started, has no deadline, and does not report before a maintenance
+	// reaches the pod: daemonset.apps.k8s.io for pods of DaemonSets and kubelet.k8s.io for static
+	// pods.
 	EvictionRequestReasonNotStarted = "NotStarted"
 
-	// EvictionRequestReasonHeartbeatInTime is the reason of InterceptorUnresponsive when
-	// it is not True any more.
+	// EvictionRequestReasonHeartbeatInTime is the reason of InterceptorUnresponsive when it is no
+	// longer True.
 	EvictionRequestReasonHeartbeatInTime = "HeartbeatInTime"
 )
 
-// InterceptorStatus is what an interceptor reports of its part in the eviction.
-// Written by the interceptor that it names, while that one is active.
+// InterceptorStatus is the progress that an interceptor reports. Written by the interceptor that
+// it names, while it is active.
 // +structType=atomic
 type InterceptorStatus struct {
 	// name of the interceptor, as in status.targetInterceptors. Immutable.
@@ -361,39 +353,39 @@ type InterceptorStatus struct {
 	// +k8s:required
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
 
-	// heartbeatTime is when the interceptor last said that it is at work. Set together
-	// with startTime first, within 10 seconds of the server's time; afterwards it only
-	// grows, by at least 60 seconds, except in the update that sets completionTime.
+	// heartbeatTime is when the interceptor last reported that it is working. First set together
+	// with startTime; always within 10 seconds of the server's time. Each update advances it by at
+	// least 60 seconds, except in the update that sets completionTime.
 	// +optional
 	HeartbeatTime *metav1.Time `json:"heartbeatTime,omitempty" protobuf:"bytes,2,opt,name=heartbeatTime"`
 
-	// expectedFinishTime is when the interceptor expects to be done, its ETA. Not in
-	// the past when it is set or changed. Empty when there is no estimate.
+	// expectedFinishTime is when the interceptor expects to finish. Not in the past when it is set
+	// or changed. Unset if there is no estimate.
 	// +optional
 	ExpectedFinishTime *metav1.Time `json:"expectedFinishTime,omitempty" protobuf:"bytes,3,opt,name=expectedFinishTime"`
 
-	// startTime is when the interceptor took up its part, within 10 seconds of the
-	// server's time. Set together with the first heartbeatTime, then immutable.
+	// startTime is when the interceptor started, within 10 seconds of the server's time. Set
+	// together with the first heartbeatTime, then immutable.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty" protobuf:"bytes,4,opt,name=startTime"`
 
-	// completionTime is when the interceptor was done, within 10 seconds of the
-	// server's time: whether it has ended the pod, prepared for its end, or declined
-	// to act, for which startTime is not needed. The next interceptor gets its turn then.
-	// Immutable once set, as is all of the entry.
+	// completionTime is when the interceptor completed, within 10 seconds of the server's time: it
+	// has terminated the pod, has prepared for its termination, or declines to act, which does not
+	// need startTime. The next interceptor then becomes active. Once it is set, the entry is
+	// immutable.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty" protobuf:"bytes,5,opt,name=completionTime"`
 
-	// message tells people what the interceptor is doing or waiting for. At most 32768
-	// characters; may be empty.
+	// message is a human-readable description of what the interceptor is doing or waiting for. At
+	// most 32768 characters; may be empty.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=32768
 	Message string `json:"message,omitempty" protobuf:"bytes,6,opt,name=message"`
 
-	// retries counts the attempts of this interceptor that were refused. It outlasts a
-	// restart of the interceptor, which spaces its attempts by it. Only
-	// imperative-eviction.k8s.io needs it. Not negative; it only grows.
+	// retries is the number of attempts of this interceptor that were refused. The interceptor
+	// derives its back-off from it, also after a restart. Only imperative-eviction.k8s.io needs
+	// it. Not negative; never decreases.
 	// +optional
 	// +k8s:optional
 	// +k8s:minimum=0
@@ -415,26 +407,26 @@ type EvictionRequestList struct {
 	Items []EvictionRequest `json:"items" protobuf:"bytes,2,rep,name=items"`
 }
 
-// NodeMaintenanceStage is how far a NodeMaintenance goes.
+// NodeMaintenanceStage is a stage of a NodeMaintenance.
 // +enum
 // +k8s:enum
 type NodeMaintenanceStage string
 
 const (
 	// NodeMaintenanceStageIdle announces a maintenance: nodes get the condition
-	// MaintenancePlanned, and nothing else is done to them or to their pods.
+	// MaintenancePlanned, and nothing else happens to them or to their pods.
 	NodeMaintenanceStageIdle NodeMaintenanceStage = "Idle"
 
 	// NodeMaintenanceStageCordon keeps the selected nodes unschedulable.
 	NodeMaintenanceStageCordon NodeMaintenanceStage = "Cordon"
 
-	// NodeMaintenanceStageDrain keeps the selected nodes unschedulable and requests
-	// the eviction of their pods, as spec.drainPlan orders them.
+	// NodeMaintenanceStageDrain keeps the selected nodes unschedulable and requests the eviction
+	// of their pods in the order of spec.drainPlan.
 	NodeMaintenanceStageDrain NodeMaintenanceStage = "Drain"
 
-	// NodeMaintenanceStageComplete ends the maintenance: eviction requests that nobody
-	// else wants are withdrawn, and nodes that no other maintenance holds become
-	// schedulable.
+	// NodeMaintenanceStageComplete ends the maintenance: the controller removes itself from the
+	// requesters of the pods that no other maintenance evicts, and uncordons the nodes that no
+	// other maintenance claims.
 	NodeMaintenanceStageComplete NodeMaintenanceStage = "Complete"
 )
 
@@ -443,9 +435,8 @@ const (
 	// the requesters of an EvictionRequest, and its field manager there.
 	NodeMaintenanceRequester = "nodemaintenance.k8s.io"
 
-	// NodeMaintenanceFinalizer keeps a NodeMaintenance that has left the stage Idle
-	// until its Complete stage is done. The node maintenance controller sets and
-	// removes it.
+	// NodeMaintenanceFinalizer delays the deletion of a NodeMaintenance that has left the stage
+	// Idle until its stage Complete is done. The node maintenance controller sets and removes it.
 	NodeMaintenanceFinalizer = "nodemaintenance.k8s.io/maintenance-completion"
 )
 
@@ -455,15 +446,14 @@ const (
 // +k8s:prerelease-lifecycle-gen:introduced=1.36
 // +k8s:supportsSubresource="/status"
 
-// NodeMaintenance takes pods off a set of nodes, for an upgrade, a repair or the end
-// of the nodes (KEP-4212).
+// NodeMaintenance drains a set of nodes, for example to upgrade, repair or remove them (KEP-4212).
 //
-// The administrator moves it through its stages, forward only: Idle announces it,
-// Cordon keeps new pods away, Drain asks for the eviction of the pods that are there,
-// Complete gives the nodes back. The pods leave by EvictionRequests, in the order of
-// spec.drainPlan. Where maintenances share a node, those pods are asked to leave that all
-// of them allow to leave; should that be none while pods are left, the maintenance that is
-// least far goes on. Deleting the object completes it first.
+// The administrator advances it through its stages: Idle announces the maintenance, Cordon makes
+// the nodes unschedulable, Drain requests the eviction of their pods, Complete makes the nodes
+// schedulable again. The controller creates EvictionRequests for the pods in the order of
+// spec.drainPlan. If several maintenances select a node, it requests only the evictions that the
+// plans of all of them have reached; if that is none of the remaining pods, the maintenance that
+// is least advanced continues. Deleting the object completes it first.
 type NodeMaintenance struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -471,42 +461,39 @@ type NodeMaintenance struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
-	// spec says which nodes are maintained, how far, and in which order their pods
-	// leave. Written by the administrator; the controller sets its stage to Complete
-	// when the object is deleted.
+	// spec selects the nodes, the stage, and the order in which pods are evicted. Written by the
+	// administrator; the controller sets the stage to Complete when the object is deleted.
 	// +required
 	Spec NodeMaintenanceSpec `json:"spec" protobuf:"bytes,2,opt,name=spec"`
 
-	// status says how far the maintenance is. Written by the node maintenance
-	// controller. Ignored on creation.
+	// status is the progress of the maintenance. Written by the node maintenance controller.
+	// Ignored on creation.
 	// +optional
 	Status NodeMaintenanceStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
 }
 
-// NodeMaintenanceSpec is what the administrator wants.
+// NodeMaintenanceSpec is the desired maintenance.
 type NodeMaintenanceSpec struct {
-	// nodeSelector selects the nodes, by labels or by the field metadata.name. It may
-	// change: nodes then join and leave. At least one term; a selector that matches
-	// nothing is allowed.
+	// nodeSelector selects the nodes, by labels or by the field metadata.name. It may be changed.
+	// At least one term; it may match no node.
 	// +required
 	// +k8s:required
 	NodeSelector *corev1.NodeSelector `json:"nodeSelector" protobuf:"bytes,1,opt,name=nodeSelector"`
 
-	// stage is how far the maintenance should go: Idle, Cordon, Drain or Complete, in
-	// this order. Stages may be skipped, and never go back. Default Idle.
+	// stage is the desired stage: Idle, Cordon, Drain or Complete, in this order. Stages may be
+	// skipped; an earlier stage than the current one is refused. Default Idle.
 	// +optional
 	// +default="Idle"
 	// +k8s:optional
 	Stage NodeMaintenanceStage `json:"stage,omitempty" protobuf:"bytes,2,opt,name=stage,casttype=NodeMaintenanceStage"`
 
-	// drainPlan orders the pods in the stage Drain: an entry is taken when no pod of
-	// those before it is left on any selected node. Pod types come in the order Default,
-	// DaemonSet, Static; priorities ascend within a type; at equal priority entries with
-	// a podSelector come first. No duplicates. At most 100 entries; a selector has at most
-	// 10 requirements with 20 values each, and all of them together 8192 characters. On creation the
-	// admission plugin NodeMaintenance adds what is missing of the standard entries:
-	// the priorities 1000000000, 2000000000, 2000001000 and 2147483647 for each pod
-	// type. Immutable.
+	// drainPlan orders the evictions in the stage Drain: an entry is reached when no selected node
+	// has pods of the entries before it. Pod types are in the order Default, DaemonSet, Static;
+	// priorities ascend within a type; at equal priority entries with a podSelector precede. No
+	// duplicates. At most 100 entries; a selector has at most 10 requirements with 20 values each;
+	// all selectors together have at most 8192 characters. On creation, the admission plugin
+	// NodeMaintenance adds the missing standard entries: the priorities 1000000000, 2000000000,
+	// 2000001000 and 2147483647 for each pod type. Immutable.
 	// +optional
 	// +listType=atomic
 	// +k8s:optional
@@ -514,16 +501,16 @@ type NodeMaintenanceSpec struct {
 	// +k8s:maxItems=100
 	DrainPlan []corev1.DrainPlanEntry `json:"drainPlan,omitempty" protobuf:"bytes,3,rep,name=drainPlan"`
 
-	// reason tells people why the nodes are maintained. At most 1024 characters.
+	// reason is a human-readable reason for the maintenance. At most 1024 characters.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=1024
 	Reason string `json:"reason,omitempty" protobuf:"bytes,4,opt,name=reason"`
 }
 
-// NodeMaintenanceStatus is how far the maintenance is.
+// NodeMaintenanceStatus is the progress of the maintenance.
 type NodeMaintenanceStatus struct {
-	// stageStatuses lists the stages that were started, in that order. At most 4.
+	// stageStatuses lists the stages that the controller has started, in order. At most 4.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
@@ -535,17 +522,15 @@ type NodeMaintenanceStatus struct {
 	// +k8s:maxItems=4
 	StageStatuses []StageStatus `json:"stageStatuses,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,1,rep,name=stageStatuses"`
 
-	// drainStatus is the progress of the drain over all selected nodes. Zero before
-	// the stage Drain, but for blockers and blockerCount; after it everything but these two
-	// is kept as it was.
+	// drainStatus is the progress of the drain over all selected nodes. Before the stage Drain,
+	// all fields but blockers and blockerCount are zero; after it, these fields keep their values.
 	// +optional
 	DrainStatus DrainStatus `json:"drainStatus,omitempty" protobuf:"bytes,2,opt,name=drainStatus"`
 
-	// conditions of the maintenance. Drained is True when the stage is Drain, every
-	// selected node is cordoned, and no pod is left on any of them. Its message otherwise
-	// names what is blocking. A program may trust it if the observedGeneration of the
-	// condition equals metadata.generation; after the stage Drain it keeps what the drain
-	// had reached, with the observedGeneration of that time. At most 100.
+	// conditions of the maintenance. Drained is True when the stage is Drain, every selected node
+	// is cordoned, and no pod is left on any of them; otherwise its message names the blockers. It
+	// is valid for the current spec only if its observedGeneration equals metadata.generation;
+	// after the stage Drain it keeps its status and observedGeneration. At most 100.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -557,20 +542,19 @@ type NodeMaintenanceStatus struct {
 	// +k8s:maxItems=100
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,3,rep,name=conditions"`
 
-	// observedGeneration is the metadata.generation that selectedNodes and, in the stage
-	// Drain, drainStatus and the condition Drained are about. It stays behind, and they
-	// stay as they were, until the controller has examined every node that the new
-	// generation selects.
+	// observedGeneration is the metadata.generation for which selectedNodes and, in the stage
+	// Drain, drainStatus and the condition Drained were computed. All of them change together,
+	// when the controller has processed every node that the new generation selects.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"varint,4,opt,name=observedGeneration"`
 
-	// selectedNodes is how many nodes spec.nodeSelector matches, as of
+	// selectedNodes is the number of nodes that spec.nodeSelector matches, as of
 	// observedGeneration.
 	// +required
 	SelectedNodes int32 `json:"selectedNodes" protobuf:"varint,5,opt,name=selectedNodes"`
 }
 
-// StageStatus tells of a stage that was started.
+// StageStatus describes a stage that the controller has started.
 type StageStatus struct {
 	// name of the stage.
 	// +required
@@ -584,59 +568,57 @@ type StageStatus struct {
 
 // DrainStatus is the progress of a drain over all nodes of a maintenance.
 type DrainStatus struct {
-	// reachedDrainTargets are the lowest drain targets among the selected nodes: the
-	// pods that are asked to leave on every one of them. A single node may be further,
-	// and other maintenances of a node may hold it back, so these need not be entries
-	// of spec.drainPlan. See maintenanceStatus in the status of each node.
+	// reachedDrainTargets are the drain targets that all selected nodes have reached. A single
+	// node may be ahead, and other maintenances of a node may delay it, so these need not be
+	// entries of spec.drainPlan. See status.maintenanceStatus of each node.
 	// +optional
 	// +listType=atomic
 	// +k8s:optional
 	// +k8s:listType=atomic
 	ReachedDrainTargets []corev1.DrainPlanEntry `json:"reachedDrainTargets,omitempty" protobuf:"bytes,1,rep,name=reachedDrainTargets"`
 
-	// podsPendingEvictionRequest is how many running pods of the selected nodes have
-	// not been asked to leave.
+	// podsPendingEvictionRequest is the number of running pods on the selected nodes without an
+	// unfinished EvictionRequest.
 	// +required
 	PodsPendingEvictionRequest int32 `json:"podsPendingEvictionRequest" protobuf:"varint,2,opt,name=podsPendingEvictionRequest"`
 
-	// activeEvictionRequests is how many running pods of the selected nodes have been
-	// asked to leave by an EvictionRequest that is not over.
+	// activeEvictionRequests is the number of running pods on the selected nodes with an
+	// EvictionRequest that is not finished.
 	// +required
 	ActiveEvictionRequests int32 `json:"activeEvictionRequests" protobuf:"varint,3,opt,name=activeEvictionRequests"`
 
-	// drainMessage says what the drain does: "Draining", "Draining (limited by other,
+	// drainMessage is the state of the drain: "Draining", "Draining (limited by other,
 	// maintenances)", "Waiting for other, maintenances." or "Drained".
 	// +optional
 	DrainMessage string `json:"drainMessage,omitempty" protobuf:"bytes,4,opt,name=drainMessage"`
 
-	// drainPlanPosition is the index in spec.drainPlan of the entry that is being
-	// executed: no pod of those before it was left when it was taken. It never goes
-	// back, also when such pods appear later.
+	// drainPlanPosition is the index in spec.drainPlan of the current entry: when it was reached,
+	// no pod of the entries before it was left. It never decreases, even if such pods appear
+	// later.
 	// +optional
 	// +k8s:optional
 	// +k8s:minimum=0
 	DrainPlanPosition *int32 `json:"drainPlanPosition,omitempty" protobuf:"varint,5,opt,name=drainPlanPosition"`
 
-	// drainedNodes is how many of the selected nodes are cordoned and have no pod left.
+	// drainedNodes is the number of selected nodes that are cordoned and have no pod left.
 	// +required
 	DrainedNodes int32 `json:"drainedNodes" protobuf:"varint,6,opt,name=drainedNodes"`
 
-	// blockedPods is how many pods within the drain targets cannot leave without an
-	// intervention: a PodDisruptionBudget or an admission webhook refuses, the API server
-	// refuses their EvictionRequest, their interceptor is silent, they are terminating
-	// for too long, or nothing handles them. Kept as it was after the stage Drain. See
+	// blockedPods is the number of pods within the drain targets whose eviction needs an
+	// intervention: a PodDisruptionBudget or an admission webhook refuses it, the API server
+	// refuses the EvictionRequest, the heartbeat of the interceptor is overdue, the pod exists
+	// beyond its grace period, or nothing handles it. Unchanged after the stage Drain. See
 	// blockers.
 	// +required
 	BlockedPods int32 `json:"blockedPods" protobuf:"varint,7,opt,name=blockedPods"`
 
-	// blockers lists what keeps pods on the selected nodes that were asked to leave, or
-	// should be, and which nodes cannot be cordoned. Pods with the same cause and name are
-	// one blocker. Those that need an intervention come first, then in order of cause and
-	// name. At most 20; blockerCount counts all of them. In the stage Cordon they name the
-	// nodes that cannot be cordoned or whose status cannot be written, in the stage Complete
-	// what delays the completion: nodes that cannot be made schedulable, or whose status
-	// cannot be written, and eviction requests that cannot be withdrawn. Empty in the stage
-	// Idle and after the completion.
+	// blockers lists what delays the eviction of pods within the drain targets, and which nodes
+	// cannot be cordoned. Pods with the same cause and name are one blocker. Blockers that need an
+	// intervention precede; then they are sorted by cause and name. At most 20; blockerCount
+	// counts all. In the stage Cordon they name the nodes that cannot be cordoned or whose status
+	// cannot be written; in the stage Complete, what delays the completion: nodes that cannot be
+	// uncordoned or whose status cannot be written, and eviction requests that cannot be
+	// withdrawn. Empty in the stage Idle and after the completion.
 	// +optional
 	// +listType=atomic
 	// +k8s:optional
@@ -644,14 +626,13 @@ type DrainStatus struct {
 	// +k8s:maxItems=20
 	Blockers []DrainBlocker `json:"blockers,omitempty" protobuf:"bytes,8,rep,name=blockers"`
 
-	// blockerCount is how many blockers there are, including those that blockers has no
-	// room for.
+	// blockerCount is the number of all blockers, also of those beyond the limit of blockers.
 	// +required
 	BlockerCount int32 `json:"blockerCount" protobuf:"varint,9,opt,name=blockerCount"`
 }
 
-// DrainBlockerCause says why a maintenance does not go on. Clients have to expect values
-// that they do not know.
+// DrainBlockerCause is why a maintenance is delayed. Clients must expect values that they do not
+// know.
 type DrainBlockerCause string
 
 const (
@@ -660,22 +641,21 @@ const (
 	// webhook or a policy, for example. Needs an intervention.
 	DrainBlockerCordonFailed DrainBlockerCause = "CordonFailed"
 
-	// DrainBlockerDisruptionBudget means that PodDisruptionBudgets do not allow the
-	// eviction. The blocker's name is theirs. Needs an intervention, unless pods become
-	// ready.
+	// DrainBlockerDisruptionBudget means that PodDisruptionBudgets do not allow the eviction. The
+	// blocker's name is that of the budgets. Needs an intervention, unless pods become ready.
 	DrainBlockerDisruptionBudget DrainBlockerCause = "DisruptionBudget"
 
 	// DrainBlockerEvictionRefused means that the API server refuses the eviction for
 	// another reason, such as an admission webhook. Needs an intervention.
 	DrainBlockerEvictionRefused DrainBlockerCause = "EvictionRefused"
 
-	// DrainBlockerInterceptorUnresponsive means that the report of the interceptor that
-	// the blocker names is overdue. Needs an intervention.
+	// DrainBlockerInterceptorUnresponsive means that a heartbeat of the interceptor that the
+	// blocker names is overdue. Needs an intervention.
 	DrainBlockerInterceptorUnresponsive DrainBlockerCause = "InterceptorUnresponsive"
 
-	// DrainBlockerNodeStatusFailed means that the status of nodes cannot be written, so that
-	// it does not say which pods have to leave: the API server refuses it, or somebody else
-	// writes it all the time. Needs an intervention.
+	// DrainBlockerNodeStatusFailed means that the status of nodes cannot be written, so that their
+	// drain targets are not published: the API server refuses the write, or another client keeps
+	// changing the status. Needs an intervention.
 	DrainBlockerNodeStatusFailed DrainBlockerCause = "NodeStatusFailed"
 
 	// DrainBlockerRequestFailed means that the API server refuses to create, change or
@@ -683,61 +663,61 @@ const (
 	// policy, for example. The blocker's name is that of the namespace. Needs an intervention.
 	DrainBlockerRequestFailed DrainBlockerCause = "RequestFailed"
 
-	// DrainBlockerRequestRefused means that the EvictionRequest was given up for good: the
-	// pod cannot be evicted this way. Needs an intervention.
+	// DrainBlockerRequestRefused means that the EvictionRequest was canceled: an EvictionRequest
+	// cannot evict the pod. Needs an intervention.
 	DrainBlockerRequestRefused DrainBlockerCause = "RequestRefused"
 
-	// DrainBlockerStuckTerminating means that the pods are still there after their grace
-	// period. Needs an intervention.
+	// DrainBlockerStuckTerminating means that the pods still exist after their grace period. Needs
+	// an intervention.
 	DrainBlockerStuckTerminating DrainBlockerCause = "StuckTerminating"
 
-	// DrainBlockerUnhandled means that all interceptors had their turn, and the pods run
-	// on: DaemonSet pods or static pods that nothing handles. The blocker's name is the
-	// pod type. Needs an intervention.
+	// DrainBlockerUnhandled means that all interceptors have completed and the pods are still
+	// running: DaemonSet pods or static pods that nothing handles. The blocker's name is the pod
+	// type. Needs an intervention.
 	DrainBlockerUnhandled DrainBlockerCause = "Unhandled"
 
-	// DrainBlockerEvicting means that the eviction is on its way.
+	// DrainBlockerEvicting means that the eviction is in progress.
 	DrainBlockerEvicting DrainBlockerCause = "Evicting"
 
-	// DrainBlockerInterceptor means that the interceptor that the blocker names acts.
+	// DrainBlockerInterceptor means that the interceptor that the blocker names is active.
 	DrainBlockerInterceptor DrainBlockerCause = "Interceptor"
 
 	// DrainBlockerTerminating means that the pods are within their grace period.
 	DrainBlockerTerminating DrainBlockerCause = "Terminating"
 )
 
-// DrainBlocker is one reason why a maintenance does not go on, with the pods that it keeps
-// on their nodes or the nodes that it is about.
+// DrainBlocker is one reason why a maintenance is delayed, with the pods or nodes that it
+// concerns.
 type DrainBlocker struct {
-	// cause says what kind of blocker it is. At most 64 characters.
+	// cause is the kind of the blocker. At most 64 characters.
 	// +required
 	// +k8s:required
 	// +k8s:maxLength=64
 	Cause DrainBlockerCause `json:"cause" protobuf:"bytes,1,opt,name=cause,casttype=DrainBlockerCause"`
 
-	// name tells blockers of the same cause apart: the interceptor, the namespaced names
-	// of the PodDisruptionBudgets, the namespace, or the pod type. Empty for causes of
-	// which there is only one blocker. At most 1024 characters.
+	// name distinguishes blockers of the same cause: the interceptor, the namespaced names of the
+	// PodDisruptionBudgets, the namespace, or the pod type. Empty for causes of which there is
+	// only one blocker. At most 1024 characters.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=1024
 	Name string `json:"name,omitempty" protobuf:"bytes,2,opt,name=name"`
 
-	// object is the object to inspect: a PodDisruptionBudget, a Namespace, or the first of
-	// the nodes where the blocker is about nodes. Not set where no single object is the cause.
+	// object is the object to inspect: a PodDisruptionBudget, a Namespace, or, for a blocker that
+	// concerns nodes, the first of them. Unset if no single object is the cause.
 	// +optional
 	// +k8s:optional
 	Object *DrainBlockerObject `json:"object,omitempty" protobuf:"bytes,3,opt,name=object"`
 
-	// podCount is how many pods are kept. 0 if the blocker is about nodes.
+	// podCount is the number of pods that are delayed. 0 if the blocker concerns nodes.
 	// +required
 	PodCount int32 `json:"podCount" protobuf:"varint,4,opt,name=podCount"`
 
-	// nodeCount is how many nodes are concerned.
+	// nodeCount is the number of nodes that are concerned.
 	// +required
 	NodeCount int32 `json:"nodeCount" protobuf:"varint,5,opt,name=nodeCount"`
 
-	// pods are the first of the pods, by namespace and name. At most 5.
+	// pods are the first of these pods, by namespace and name. At most 5.
 	// +optional
 	// +listType=atomic
 	// +k8s:optional
@@ -745,25 +725,26 @@ type DrainBlocker struct {
 	// +k8s:maxItems=5
 	Pods []DrainBlockerPod `json:"pods,omitempty" protobuf:"bytes,6,rep,name=pods"`
 
-	// sinceTime is when the first of the pods or nodes was first kept, as far as the
-	// controller knows: what it has to try again itself counts from its last start.
+	// sinceTime is since when the first of the pods or nodes is delayed, as far as the controller
+	// knows: for requests that the controller itself retries, not before its last start.
 	// +optional
 	SinceTime *metav1.Time `json:"sinceTime,omitempty" protobuf:"bytes,7,opt,name=sinceTime"`
 
-	// expectedFinishTime is when the last of the pods is expected to be gone: an
-	// interceptor says so, or their grace periods end.
+	// expectedFinishTime is when the last of the pods is expected to be gone, according to the
+	// interceptor or to the grace periods.
 	// +optional
 	ExpectedFinishTime *metav1.Time `json:"expectedFinishTime,omitempty" protobuf:"bytes,8,opt,name=expectedFinishTime"`
 
-	// message tells people what keeps the pods and, where the API server refuses
-	// something, what it says. It may change in any release. At most 1024 characters.
+	// message is a human-readable explanation: what delays the pods and, if the API server or an
+	// interceptor gave a message, that message. It may change in any release. At most 1024
+	// characters.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=1024
 	Message string `json:"message,omitempty" protobuf:"bytes,9,opt,name=message"`
 }
 
-// DrainBlockerObject refers to the object that keeps pods on a node.
+// DrainBlockerObject refers to the object that causes a blocker.
 type DrainBlockerObject struct {
 	// apiGroup of the object. Empty for the core group. At most 253 characters.
 	// +optional
@@ -777,7 +758,7 @@ type DrainBlockerObject struct {
 	// +k8s:maxLength=63
 	Kind string `json:"kind" protobuf:"bytes,2,opt,name=kind"`
 
-	// namespace of the object. Empty for an object that has none. At most 63 characters.
+	// namespace of the object. Empty for a cluster-scoped object. At most 63 characters.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=63
@@ -809,9 +790,9 @@ type DrainBlockerPod struct {
 type NodeMaintenanceConditionType string
 
 const (
-	// NodeMaintenanceConditionDrained is True when the stage is Drain, every selected
-	// node is cordoned, and no pod is left on any of them. It is about the generation in
-	// its own observedGeneration.
+	// NodeMaintenanceConditionDrained is True when the stage is Drain, every selected node is
+	// cordoned, and no pod is left on any of them. It is valid for the generation in its own
+	// observedGeneration.
 	NodeMaintenanceConditionDrained NodeMaintenanceConditionType = "Drained"
 )
 
@@ -819,15 +800,15 @@ const (
 	// NodeMaintenanceReasonDrained is the reason of Drained when it is True.
 	NodeMaintenanceReasonDrained = "Drained"
 
-	// NodeMaintenanceReasonDraining is the reason of Drained while pods leave.
+	// NodeMaintenanceReasonDraining is the reason of Drained while pods are being evicted.
 	NodeMaintenanceReasonDraining = "Draining"
 
-	// NodeMaintenanceReasonBlocked is the reason of Drained while at least one pod
-	// cannot leave, or one node cannot be cordoned, without an intervention.
+	// NodeMaintenanceReasonBlocked is the reason of Drained while the eviction of at least one
+	// pod, or the cordon of at least one node, needs an intervention.
 	NodeMaintenanceReasonBlocked = "Blocked"
 
-	// NodeMaintenanceReasonWaiting is the reason of Drained while other maintenances of
-	// the same nodes hold this one back.
+	// NodeMaintenanceReasonWaiting is the reason of Drained while other maintenances of the same
+	// nodes delay this one.
 	NodeMaintenanceReasonWaiting = "WaitingForOtherMaintenances"
 
 	// NodeMaintenanceReasonNoNodes is the reason of Drained when spec.nodeSelector
@@ -839,8 +820,8 @@ const (
 	NodeMaintenanceReasonNotDraining = "NotDraining"
 )
 
-// Conditions of a node that a NodeMaintenance selects. A node that none selects has
-// none of them. Written by the node maintenance controller.
+// Conditions of a node that a NodeMaintenance selects. Other nodes do not have them. Written by
+// the node maintenance controller.
 const (
 	// NodeMaintenancePlanned is True while a maintenance in the stage Idle selects the
 	// node.
@@ -850,8 +831,8 @@ const (
 	// Drain selects the node.
 	NodeMaintenanceInProgress corev1.NodeConditionType = "MaintenanceInProgress"
 
-	// NodeDrainInProgress is True while a maintenance in the stage Drain selects the
-	// node, and pods are left on it or it is not cordoned.
+	// NodeDrainInProgress is True while a maintenance in the stage Drain selects the node, and it
+	// has pods left or is not cordoned.
 	NodeDrainInProgress corev1.NodeConditionType = "DrainInProgress"
 
 	// NodeDrained is True while a maintenance in the stage Drain selects the node, it is

@@ -28,16 +28,16 @@ package v1alpha1
 
 // AUTO-GENERATED FUNCTIONS START HERE. DO NOT EDIT.
 var map_DrainBlocker = map[string]string{
-	"":                   "DrainBlocker is one reason why a maintenance does not go on, with the pods that it keeps on their nodes or the nodes that it is about.",
-	"cause":              "cause says what kind of blocker it is. At most 64 characters.",
-	"name":               "name tells blockers of the same cause apart: the interceptor, the namespaced names of the PodDisruptionBudgets, the namespace, or the pod type. Empty for causes of which there is only one blocker. At most 1024 characters.",
-	"object":             "object is the object to inspect: a PodDisruptionBudget, a Namespace, or the first of the nodes where the blocker is about nodes. Not set where no single object is the cause.",
-	"podCount":           "podCount is how many pods are kept. 0 if the blocker is about nodes.",
-	"nodeCount":          "nodeCount is how many nodes are concerned.",
-	"pods":               "pods are the first of the pods, by namespace and name. At most 5.",
-	"sinceTime":          "sinceTime is when the first of the pods or nodes was first kept, as far as the controller knows: what it has to try again itself counts from its last start.",
-	"expectedFinishTime": "expectedFinishTime is when the last of the pods is expected to be gone: an interceptor says so, or their grace periods end.",
-	"message":            "message tells people what keeps the pods and, where the API server refuses something, what it says. It may change in any release. At most 1024 characters.",
+	"":                   "DrainBlocker is one reason why a maintenance is delayed, with the pods or nodes that it concerns.",
+	"cause":              "cause is the kind of the blocker. At most 64 characters.",
+	"name":               "name distinguishes blockers of the same cause: the interceptor, the namespaced names of the PodDisruptionBudgets, the namespace, or the pod type. Empty for causes of which there is only one blocker. At most 1024 characters.",
+	"object":             "object is the object to inspect: a PodDisruptionBudget, a Namespace, or, for a blocker that concerns nodes, the first of them. Unset if no single object is the cause.",
+	"podCount":           "podCount is the number of pods that are delayed. 0 if the blocker concerns nodes.",
+	"nodeCount":          "nodeCount is the number of nodes that are concerned.",
+	"pods":               "pods are the first of these pods, by namespace and name. At most 5.",
+	"sinceTime":          "sinceTime is since when the first of the pods or nodes is delayed, as far as the controller knows: for requests that the controller itself retries, not before its last start.",
+	"expectedFinishTime": "expectedFinishTime is when the last of the pods is expected to be gone, according to the interceptor or to the grace periods.",
+	"message":            "message is a human-readable explanation: what delays the pods and, if the API server or an interceptor gave a message, that message. It may change in any release. At most 1024 characters.",
 }
 
 func (DrainBlocker) SwaggerDoc() map[string]string {
@@ -45,10 +45,10 @@ func (DrainBlocker) SwaggerDoc() map[string]string {
 }
 
 var map_DrainBlockerObject = map[string]string{
-	"":          "DrainBlockerObject refers to the object that keeps pods on a node.",
+	"":          "DrainBlockerObject refers to the object that causes a blocker.",
 	"apiGroup":  "apiGroup of the object. Empty for the core group. At most 253 characters.",
 	"kind":      "kind of the object. At most 63 characters.",
-	"namespace": "namespace of the object. Empty for an object that has none. At most 63 characters.",
+	"namespace": "namespace of the object. Empty for a cluster-scoped object. At most 63 characters.",
 	"name":      "name of the object. At most 253 characters.",
 }
 
@@ -68,15 +68,15 @@ func (DrainBlockerPod) SwaggerDoc() map[string]string {
 
 var map_DrainStatus = map[string]string{
 	"":                           "DrainStatus is the progress of a drain over all nodes of a maintenance.",
-	"reachedDrainTargets":        "reachedDrainTargets are the lowest drain targets among the selected nodes: the pods that are asked to leave on every one of them. A single node may be further, and other maintenances of a node may hold it back, so these need not be entries of spec.drainPlan. See maintenanceStatus in the status of each node.",
-	"podsPendingEvictionRequest": "podsPendingEvictionRequest is how many running pods of the selected nodes have not been asked to leave.",
-	"activeEvictionRequests":     "activeEvictionRequests is how many running pods of the selected nodes have been asked to leave by an EvictionRequest that is not over.",
-	"drainMessage":               "drainMessage says what the drain does: \"Draining\", \"Draining (limited by other, maintenances)\", \"Waiting for other, maintenances.\" or \"Drained\".",
-	"drainPlanPosition":          "drainPlanPosition is the index in spec.drainPlan of the entry that is being executed: no pod of those before it was left when it was taken. It never goes back, also when such pods appear later.",
-	"drainedNodes":               "drainedNodes is how many of the selected nodes are cordoned and have no pod left.",
-	"blockedPods":                "blockedPods is how many pods within the drain targets cannot leave without an intervention: a PodDisruptionBudget or an admission webhook refuses, the API server refuses their EvictionRequest, their interceptor is silent, they are terminating for too long, or nothing handles them. Kept as it was after the stage Drain. See blockers.",
-	"blockers":                   "blockers lists what keeps pods on the selected nodes that were asked to leave, or should be, and which nodes cannot be cordoned. Pods with the same cause and name are one blocker. Those that need an intervention come first, then in order of cause and name. At most 20; blockerCount counts all of them. In the stage Cordon they name the nodes that cannot be cordoned or whose status cannot be written, in the stage Complete what delays the completion: nodes that cannot be made schedulable, or whose status cannot be written, and eviction requests that cannot be withdrawn. Empty in the stage Idle and after the completion.",
-	"blockerCount":               "blockerCount is how many blockers there are, including those that blockers has no room for.",
+	"reachedDrainTargets":        "reachedDrainTargets are the drain targets that all selected nodes have reached. A single node may be ahead, and other maintenances of a node may delay it, so these need not be entries of spec.drainPlan. See status.maintenanceStatus of each node.",
+	"podsPendingEvictionRequest": "podsPendingEvictionRequest is the number of running pods on the selected nodes without an unfinished EvictionRequest.",
+	"activeEvictionRequests":     "activeEvictionRequests is the number of running pods on the selected nodes with an EvictionRequest that is not finished.",
+	"drainMessage":               "drainMessage is the state of the drain: \"Draining\", \"Draining (limited by other, maintenances)\", \"Waiting for other, maintenances.\" or \"Drained\".",
+	"drainPlanPosition":          "drainPlanPosition is the index in spec.drainPlan of the current entry: when it was reached, no pod of the entries before it was left. It never decreases, even if such pods appear later.",
+	"drainedNodes":               "drainedNodes is the number of selected nodes that are cordoned and have no pod left.",
+	"blockedPods":                "blockedPods is the number of pods within the drain targets whose eviction needs an intervention: a PodDisruptionBudget or an admission webhook refuses it, the API server refuses the EvictionRequest, the heartbeat of the interceptor is overdue, the pod exists beyond its grace period, or nothing handles it. Unchanged after the stage Drain. See blockers.",
+	"blockers":                   "blockers lists what delays the eviction of pods within the drain targets, and which nodes cannot be cordoned. Pods with the same cause and name are one blocker. Blockers that need an intervention precede; then they are sorted by cause and name. At most 20; blockerCount counts all. In the stage Cordon they name the nodes that cannot be cordoned or whose status cannot be written; in the stage Complete, what delays the completion: nodes that cannot be uncordoned or whose status cannot be written, and eviction requests that cannot be withdrawn. Empty in the stage Idle and after the completion.",
+	"blockerCount":               "blockerCount is the number of all blockers, also of those beyond the limit of blockers.",
 }
 
 func (DrainStatus) SwaggerDoc() map[string]string {
@@ -84,10 +84,10 @@ func (DrainStatus) SwaggerDoc() map[string]string {
 }
 
 var map_EvictionRequest = map[string]string{
-	"":         "EvictionRequest asks that one instance of a pod leaves its node, and tracks how it does (KEP-4563).\n\nRequesters ask by standing in spec.requesters. The interceptors that the pod names get their turn one after another, in order: one is active at a time, reports its heartbeat, and either ends the pod or completes and lets the next one act. The last interceptor is always imperative-eviction.k8s.io, which evicts the pod within its PodDisruptionBudgets. An active interceptor whose heartbeats stop for spec.heartbeatDeadlineSeconds loses its turn, unless it is the only one that can end the pod.\n\nThe request is over when one of its conditions Evicted or Canceled is True.",
+	"":         "EvictionRequest requests the eviction of one instance of a pod and tracks its progress (KEP-4563).\n\nRequesters add themselves to spec.requesters. The interceptors that the pod names act one after another, in order: one is active at a time, reports heartbeats, and either terminates the pod or completes, after which the next one becomes active. The last interceptor is always imperative-eviction.k8s.io, which evicts the pod through the API that respects PodDisruptionBudgets. An active interceptor that sends no heartbeat for spec.heartbeatDeadlineSeconds is skipped, unless it is the only one that can stop the pod.\n\nThe request is finished when one of its conditions Evicted or Canceled is True.",
 	"metadata": "metadata is the standard object metadata. The name is the UID of the target pod, so there is at most one request per pod instance; generateName is rejected. The eviction request controller copies the pod's labels here; where both have a key, the pod's value wins.",
-	"spec":     "spec says which pod should leave and who asks for it. Written by requesters.",
-	"status":   "status says how far the eviction is. Written by the eviction request controller and, in its own entry of status.interceptors, by the active interceptor. Ignored on creation.",
+	"spec":     "spec is the pod to evict and the requesters. Written by requesters.",
+	"status":   "status is the progress of the eviction. Written by the eviction request controller and, in its own entry of status.interceptors, by the active interceptor. Ignored on creation.",
 }
 
 func (EvictionRequest) SwaggerDoc() map[string]string {
@@ -105,10 +105,10 @@ func (EvictionRequestList) SwaggerDoc() map[string]string {
 }
 
 var map_EvictionRequestSpec = map[string]string{
-	"":                         "EvictionRequestSpec is what the requesters want.",
-	"target":                   "target is the object that should be evicted. Immutable.",
-	"requesters":               "requesters lists everybody who wants the target evicted. A request is created with at least one of them, and is canceled when the last one leaves. At most 100. Each requester adds and removes its own entry only, best by Server-Side Apply, where every requester is its own field manager.",
-	"heartbeatDeadlineSeconds": "heartbeatDeadlineSeconds is how long an active interceptor may be silent before the next one takes over, in seconds. It counts from the later of its last heartbeat and its activation. There is no deadline for the interceptor that is the only one to end the pod: daemonset.apps.k8s.io on pods of DaemonSets, kubelet.k8s.io on static ones, imperative-eviction.k8s.io on all others. After the start of the controller, and after it was cut off from the API server, nobody loses a turn for 5 minutes. From 120 to 21600, default 1200. Set by the first requester, then immutable.",
+	"":                         "EvictionRequestSpec is the desired eviction.",
+	"target":                   "target is the object to evict. Immutable.",
+	"requesters":               "requesters lists the clients that request the eviction. A request is created with at least one of them, and is canceled when the last one is removed. At most 100. Each requester adds and removes only its own entry, preferably by Server-Side Apply with a field manager of its own.",
+	"heartbeatDeadlineSeconds": "heartbeatDeadlineSeconds is how long an active interceptor may send no heartbeat before the next interceptor becomes active, in seconds. It counts from the last heartbeat or from the activation, whichever is later. An interceptor that is the only one that can stop the pod has no deadline: daemonset.apps.k8s.io for pods of DaemonSets, kubelet.k8s.io for static pods, imperative-eviction.k8s.io for all others. For 5 minutes after the controller has started, or has reached the API server again, no interceptor is skipped. From 120 to 21600, default 1200. Set by the first requester, then immutable.",
 }
 
 func (EvictionRequestSpec) SwaggerDoc() map[string]string {
@@ -116,15 +116,15 @@ func (EvictionRequestSpec) SwaggerDoc() map[string]string {
 }
 
 var map_EvictionRequestStatus = map[string]string{
-	"":                                  "EvictionRequestStatus is how far the eviction is.",
-	"observedGeneration":                "observedGeneration is the metadata.generation that the controller acted upon last. Written by the eviction request controller; it only grows.",
-	"conditions":                        "conditions of the request. Canceled and Evicted are written by the eviction request controller and are final once True; at most one of them is. InterceptorUnresponsive is True while the report of the active interceptor is overdue, Blocked while the pod cannot be evicted. At most 100 besides these four.",
-	"targetInterceptors":                "targetInterceptors are all interceptors of this request, in the order in which they get their turn: those that the pod names, then the built-in ones, the last of which is imperative-eviction.k8s.io. Written once by the eviction request controller, then immutable. At most 16.",
-	"activeInterceptors":                "activeInterceptors names the interceptor whose turn it is: it may act on the pod, and has to report in its entry of status.interceptors. Written by the eviction request controller. At most 1; empty before the first and after the last turn.",
-	"processedInterceptors":             "processedInterceptors names the interceptors that had their turn, in order: they completed, fell silent, or were stopped by a cancellation. Written by the eviction request controller; it only grows. At most 16.",
-	"interceptors":                      "interceptors holds the report of each interceptor, with the names and the order of targetInterceptors. The eviction request controller writes the empty entries; after that, each entry belongs to the interceptor that it names, while that one is active. At most 16.",
-	"evictionRequestCancellationPolicy": "evictionRequestCancellationPolicy says whether the request can still be called off. Allow, which is also what an empty value means, or Forbid: an active interceptor sets that when its work can no longer be undone. Forbid is final: nobody can take it back, and it stays when that interceptor's turn ends.",
-	"activationTime":                    "activationTime is when activeInterceptors last got a new name. Written by the eviction request controller together with activeInterceptors. The heartbeat deadline of an interceptor that has not reported yet counts from here.",
+	"":                                  "EvictionRequestStatus is the progress of the eviction.",
+	"observedGeneration":                "observedGeneration is the metadata.generation that the controller processed last. Written by the eviction request controller; never decreases.",
+	"conditions":                        "conditions of the request. Canceled and Evicted are written by the eviction request controller and are final once True; at most one of them is. InterceptorUnresponsive is True while a heartbeat of the active interceptor is overdue, Blocked while the API server refuses the eviction. At most 100 besides these four.",
+	"targetInterceptors":                "targetInterceptors are all interceptors of this request, in the order in which they act: those that the pod names, then the built-in ones, the last of which is imperative-eviction.k8s.io. Written once by the eviction request controller, then immutable. At most 16.",
+	"activeInterceptors":                "activeInterceptors names the interceptor that is active: it may act on the pod, and must report heartbeats in its entry of status.interceptors. Written by the eviction request controller. At most 1; empty before the first interceptor and after the last.",
+	"processedInterceptors":             "processedInterceptors names the interceptors that have been active, in order: they completed, missed the heartbeat deadline, or were stopped by a cancellation. Written by the eviction request controller, which only appends. At most 16.",
+	"interceptors":                      "interceptors is the progress of each interceptor, with the names and the order of targetInterceptors. The eviction request controller writes the empty entries; afterwards, each entry is written by the interceptor that it names, while that interceptor is active. At most 16.",
+	"evictionRequestCancellationPolicy": "evictionRequestCancellationPolicy is Allow or Forbid; empty means Allow. An active interceptor sets Forbid when its work can no longer be undone: the request can then not be canceled. Forbid cannot be changed back, and remains when that interceptor is no longer active.",
+	"activationTime":                    "activationTime is when the active interceptor became active. Written by the eviction request controller together with activeInterceptors. The heartbeat deadline of an interceptor that has not reported yet counts from here.",
 }
 
 func (EvictionRequestStatus) SwaggerDoc() map[string]string {
@@ -133,7 +133,7 @@ func (EvictionRequestStatus) SwaggerDoc() map[string]string {
 
 var map_EvictionTarget = map[string]string{
 	"":    "EvictionTarget names the object to evict. Exactly one member is set.",
-	"pod": "pod is a pod in the namespace of the request. A pod that belongs to a scheduling group (spec.schedulingGroup) is not evicted this way: its request is canceled.",
+	"pod": "pod is a pod in the namespace of the request. A pod of a scheduling group (spec.schedulingGroup) cannot be evicted by an EvictionRequest: its request is canceled.",
 }
 
 func (EvictionTarget) SwaggerDoc() map[string]string {
@@ -141,7 +141,7 @@ func (EvictionTarget) SwaggerDoc() map[string]string {
 }
 
 var map_Interceptor = map[string]string{
-	"":     "Interceptor is somebody who takes a part in the eviction before the pod goes.",
+	"":     "Interceptor is a component that acts before the pod is evicted.",
 	"name": "name is a fully qualified domain name in lower case with at most 253 characters, such as migrate.example.com, or a domain-prefixed key, such as example.com/migrate. Unique among the interceptors.",
 }
 
@@ -150,14 +150,14 @@ func (Interceptor) SwaggerDoc() map[string]string {
 }
 
 var map_InterceptorStatus = map[string]string{
-	"":                   "InterceptorStatus is what an interceptor reports of its part in the eviction. Written by the interceptor that it names, while that one is active.",
+	"":                   "InterceptorStatus is the progress that an interceptor reports. Written by the interceptor that it names, while it is active.",
 	"name":               "name of the interceptor, as in status.targetInterceptors. Immutable.",
-	"heartbeatTime":      "heartbeatTime is when the interceptor last said that it is at work. Set together with startTime first, within 10 seconds of the server's time; afterwards it only grows, by at least 60 seconds, except in the update that sets completionTime.",
-	"expectedFinishTime": "expectedFinishTime is when the interceptor expects to be done, its ETA. Not in the past when it is set or changed. Empty when there is no estimate.",
-	"startTime":          "startTime is when the interceptor took up its part, within 10 seconds of the server's time. Set together with the first heartbeatTime, then immutable.",
-	"completionTime":     "completionTime is when the interceptor was done, within 10 seconds of the server's time: whether it has ended the pod, prepared for its end, or declined to act, for which startTime is not needed. The next interceptor gets its turn then. Immutable once set, as is all of the entry.",
-	"message":            "message tells people what the interceptor is doing or waiting for. At most 32768 characters; may be empty.",
-	"retries":            "retries counts the attempts of this interceptor that were refused. It outlasts a restart of the interceptor, which spaces its attempts by it. Only imperative-eviction.k8s.io needs it. Not negative; it only grows.",
+	"heartbeatTime":      "heartbeatTime is when the interceptor last reported that it is working. First set together with startTime; always within 10 seconds of the server's time. Each update advances it by at least 60 seconds, except in the update that sets completionTime.",
+	"expectedFinishTime": "expectedFinishTime is when the interceptor expects to finish. Not in the past when it is set or changed. Unset if there is no estimate.",
+	"startTime":          "startTime is when the interceptor started, within 10 seconds of the server's time. Set together with the first heartbeatTime, then immutable.",
+	"completionTime":     "completionTime is when the interceptor completed, within 10 seconds of the server's time: it has terminated the pod, has prepared for its termination, or declines to act, which does not need startTime. The next interceptor then becomes active. Once it is set, the entry is immutable.",
+	"message":            "message is a human-readable description of what the interceptor is doing or waiting for. At most 32768 characters; may be empty.",
+	"retries":            "retries is the number of attempts of this interceptor that were refused. The interceptor derives its back-off from it, also after a restart. Only imperative-eviction.k8s.io needs it. Not negative; never decreases.",
 }
 
 func (InterceptorStatus) SwaggerDoc() map[string]string {
@@ -167,7 +167,7 @@ func (InterceptorStatus) SwaggerDoc() map[string]string {
 var map_LocalPodReference = map[string]string{
 	"":     "LocalPodReference names one instance of a pod in the namespace of the referrer.",
 	"name": "name of the pod.",
-	"uid":  "uid of the pod, a UUID in lower case. It tells this instance from another pod that has, or will have, the same name.",
+	"uid":  "uid of the pod, a UUID in lower case. It distinguishes this instance from other pods with the same name.",
 }
 
 func (LocalPodReference) SwaggerDoc() map[string]string {
@@ -175,10 +175,10 @@ func (LocalPodReference) SwaggerDoc() map[string]string {
 }
 
 var map_NodeMaintenance = map[string]string{
-	"":         "NodeMaintenance takes pods off a set of nodes, for an upgrade, a repair or the end of the nodes (KEP-4212).\n\nThe administrator moves it through its stages, forward only: Idle announces it, Cordon keeps new pods away, Drain asks for the eviction of the pods that are there, Complete gives the nodes back. The pods leave by EvictionRequests, in the order of spec.drainPlan. Where maintenances share a node, those pods are asked to leave that all of them allow to leave; should that be none while pods are left, the maintenance that is least far goes on. Deleting the object completes it first.",
+	"":         "NodeMaintenance drains a set of nodes, for example to upgrade, repair or remove them (KEP-4212).\n\nThe administrator advances it through its stages: Idle announces the maintenance, Cordon makes the nodes unschedulable, Drain requests the eviction of their pods, Complete makes the nodes schedulable again. The controller creates EvictionRequests for the pods in the order of spec.drainPlan. If several maintenances select a node, it requests only the evictions that the plans of all of them have reached; if that is none of the remaining pods, the maintenance that is least advanced continues. Deleting the object completes it first.",
 	"metadata": "metadata is the standard object metadata.",
-	"spec":     "spec says which nodes are maintained, how far, and in which order their pods leave. Written by the administrator; the controller sets its stage to Complete when the object is deleted.",
-	"status":   "status says how far the maintenance is. Written by the node maintenance controller. Ignored on creation.",
+	"spec":     "spec selects the nodes, the stage, and the order in which pods are evicted. Written by the administrator; the controller sets the stage to Complete when the object is deleted.",
+	"status":   "status is the progress of the maintenance. Written by the node maintenance controller. Ignored on creation.",
 }
 
 func (NodeMaintenance) SwaggerDoc() map[string]string {
@@ -196,11 +196,11 @@ func (NodeMaintenanceList) SwaggerDoc() map[string]string {
 }
 
 var map_NodeMaintenanceSpec = map[string]string{
-	"":             "NodeMaintenanceSpec is what the administrator wants.",
-	"nodeSelector": "nodeSelector selects the nodes, by labels or by the field metadata.name. It may change: nodes then join and leave. At least one term; a selector that matches nothing is allowed.",
-	"stage":        "stage is how far the maintenance should go: Idle, Cordon, Drain or Complete, in this order. Stages may be skipped, and never go back. Default Idle.",
-	"drainPlan":    "drainPlan orders the pods in the stage Drain: an entry is taken when no pod of those before it is left on any selected node. Pod types come in the order Default, DaemonSet, Static; priorities ascend within a type; at equal priority entries with a podSelector come first. No duplicates. At most 100 entries; a selector has at most 10 requirements with 20 values each, and all of them together 8192 characters. On creation the admission plugin NodeMaintenance adds what is missing of the standard entries: the priorities 1000000000, 2000000000, 2000001000 and 2147483647 for each pod type. Immutable.",
-	"reason":       "reason tells people why the nodes are maintained. At most 1024 characters.",
+	"":             "NodeMaintenanceSpec is the desired maintenance.",
+	"nodeSelector": "nodeSelector selects the nodes, by labels or by the field metadata.name. It may be changed. At least one term; it may match no node.",
+	"stage":        "stage is the desired stage: Idle, Cordon, Drain or Complete, in this order. Stages may be skipped; an earlier stage than the current one is refused. Default Idle.",
+	"drainPlan":    "drainPlan orders the evictions in the stage Drain: an entry is reached when no selected node has pods of the entries before it. Pod types are in the order Default, DaemonSet, Static; priorities ascend within a type; at equal priority entries with a podSelector precede. No duplicates. At most 100 entries; a selector has at most 10 requirements with 20 values each; all selectors together have at most 8192 characters. On creation, the admission plugin NodeMaintenance adds the missing standard entries: the priorities 1000000000, 2000000000, 2000001000 and 2147483647 for each pod type. Immutable.",
+	"reason":       "reason is a human-readable reason for the maintenance. At most 1024 characters.",
 }
 
 func (NodeMaintenanceSpec) SwaggerDoc() map[string]string {
@@ -208,12 +208,12 @@ func (NodeMaintenanceSpec) SwaggerDoc() map[string]string {
 }
 
 var map_NodeMaintenanceStatus = map[string]string{
-	"":                   "NodeMaintenanceStatus is how far the maintenance is.",
-	"stageStatuses":      "stageStatuses lists the stages that were started, in that order. At most 4.",
-	"drainStatus":        "drainStatus is the progress of the drain over all selected nodes. Zero before the stage Drain, but for blockers and blockerCount; after it everything but these two is kept as it was.",
-	"conditions":         "conditions of the maintenance. Drained is True when the stage is Drain, every selected node is cordoned, and no pod is left on any of them. Its message otherwise names what is blocking. A program may trust it if the observedGeneration of the condition equals metadata.generation; after the stage Drain it keeps what the drain had reached, with the observedGeneration of that time. At most 100.",
-	"observedGeneration": "observedGeneration is the metadata.generation that selectedNodes and, in the stage Drain, drainStatus and the condition Drained are about. It stays behind, and they stay as they were, until the controller has examined every node that the new generation selects.",
-	"selectedNodes":      "selectedNodes is how many nodes spec.nodeSelector matches, as of observedGeneration.",
+	"":                   "NodeMaintenanceStatus is the progress of the maintenance.",
+	"stageStatuses":      "stageStatuses lists the stages that the controller has started, in order. At most 4.",
+	"drainStatus":        "drainStatus is the progress of the drain over all selected nodes. Before the stage Drain, all fields but blockers and blockerCount are zero; after it, these fields keep their values.",
+	"conditions":         "conditions of the maintenance. Drained is True when the stage is Drain, every selected node is cordoned, and no pod is left on any of them; otherwise its message names the blockers. It is valid for the current spec only if its observedGeneration equals metadata.generation; after the stage Drain it keeps its status and observedGeneration. At most 100.",
+	"observedGeneration": "observedGeneration is the metadata.generation for which selectedNodes and, in the stage Drain, drainStatus and the condition Drained were computed. All of them change together, when the controller has processed every node that the new generation selects.",
+	"selectedNodes":      "selectedNodes is the number of nodes that spec.nodeSelector matches, as of observedGeneration.",
 }
 
 func (NodeMaintenanceStatus) SwaggerDoc() map[string]string {
@@ -221,7 +221,7 @@ func (NodeMaintenanceStatus) SwaggerDoc() map[string]string {
 }
 
 var map_Requester = map[string]string{
-	"":     "Requester is somebody who wants the target evicted.",
+	"":     "Requester is a client that requests the eviction of the target.",
 	"name": "name is a fully qualified domain name in lower case with at most 253 characters, such as drain.example.com, or a domain-prefixed key, such as example.com/drain. Unique among the requesters.",
 }
 
@@ -230,7 +230,7 @@ func (Requester) SwaggerDoc() map[string]string {
 }
 
 var map_StageStatus = map[string]string{
-	"":               "StageStatus tells of a stage that was started.",
+	"":               "StageStatus describes a stage that the controller has started.",
 	"name":           "name of the stage.",
 	"startTimestamp": "startTimestamp is when the controller started the stage.",
 }

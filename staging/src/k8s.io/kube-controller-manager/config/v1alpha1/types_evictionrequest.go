@@ -22,14 +22,13 @@ import (
 
 // EvictionRequestControllerConfiguration configures the evictionrequest-controller.
 type EvictionRequestControllerConfiguration struct {
-	// concurrentEvictionRequestSyncs is the number of eviction requests that are decided
-	// on at a time. Positive; default 10.
+	// concurrentEvictionRequestSyncs is the number of eviction requests that are synced
+	// concurrently. Positive; default 10.
 	ConcurrentEvictionRequestSyncs int32 `json:"concurrentEvictionRequestSyncs"`
 	// concurrentEvictions is the number of calls of the pods/eviction subresource in
 	// flight. Positive; default 30.
 	ConcurrentEvictions int32 `json:"concurrentEvictions"`
-	// evictionRequestTTLAfterFinished is how long a finished eviction request is kept, for
-	// people to read, before it is deleted. Not negative; default one hour; zero on the
-	// command line keeps finished requests.
+	// evictionRequestTTLAfterFinished is how long a finished eviction request is kept before it is
+	// deleted. Not negative; default one hour; zero on the command line keeps finished requests.
 	EvictionRequestTTLAfterFinished metav1.Duration `json:"evictionRequestTTLAfterFinished"`
 }

@@ -26,32 +26,33 @@ import (
 // DrainBlockerApplyConfiguration represents a declarative configuration of the DrainBlocker type for use
 // with apply.
 //
-// DrainBlocker is one reason why a maintenance does not go on, with the pods that it keeps
-// on their nodes or the nodes that it is about.
+// DrainBlocker is one reason why a maintenance is delayed, with the pods or nodes that it
+// concerns.
 type DrainBlockerApplyConfiguration struct {
-	// cause says what kind of blocker it is. At most 64 characters.
+	// cause is the kind of the blocker. At most 64 characters.
 	Cause *coordinationv1alpha1.DrainBlockerCause `json:"cause,omitempty"`
-	// name tells blockers of the same cause apart: the interceptor, the namespaced names
-	// of the PodDisruptionBudgets, the namespace, or the pod type. Empty for causes of
-	// which there is only one blocker. At most 1024 characters.
+	// name distinguishes blockers of the same cause: the interceptor, the namespaced names of the
+	// PodDisruptionBudgets, the namespace, or the pod type. Empty for causes of which there is
+	// only one blocker. At most 1024 characters.
 	Name *string `json:"name,omitempty"`
-	// object is the object to inspect: a PodDisruptionBudget, a Namespace, or the first of
-	// the nodes where the blocker is about nodes. Not set where no single object is the cause.
+	// object is the object to inspect: a PodDisruptionBudget, a Namespace, or, for a blocker that
+	// concerns nodes, the first of them. Unset if no single object is the cause.
 	Object *DrainBlockerObjectApplyConfiguration `json:"object,omitempty"`
-	// podCount is how many pods are kept. 0 if the blocker is about nodes.
+	// podCount is the number of pods that are delayed. 0 if the blocker concerns nodes.
 	PodCount *int32 `json:"podCount,omitempty"`
-	// nodeCount is how many nodes are concerned.
+	// nodeCount is the number of nodes that are concerned.
 	NodeCount *int32 `json:"nodeCount,omitempty"`
-	// pods are the first of the pods, by namespace and name. At most 5.
+	// pods are the first of these pods, by namespace and name. At most 5.
 	Pods []DrainBlockerPodApplyConfiguration `json:"pods,omitempty"`
-	// sinceTime is when the first of the pods or nodes was first kept, as far as the
-	// controller knows: what it has to try again itself counts from its last start.
+	// sinceTime is since when the first of the pods or nodes is delayed, as far as the controller
+	// knows: for requests that the controller itself retries, not before its last start.
 	SinceTime *v1.Time `json:"sinceTime,omitempty"`
-	// expectedFinishTime is when the last of the pods is expected to be gone: an
-	// interceptor says so, or their grace periods end.
+	// expectedFinishTime is when the last of the pods is expected to be gone, according to the
+	// interceptor or to the grace periods.
 	ExpectedFinishTime *v1.Time `json:"expectedFinishTime,omitempty"`
-	// message tells people what keeps the pods and, where the API server refuses
-	// something, what it says. It may change in any release. At most 1024 characters.
+	// message is a human-readable explanation: what delays the pods and, if the API server or an
+	// interceptor gave a message, that message. It may change in any release. At most 1024
+	// characters.
 	Message *string `json:"message,omitempty"`
 }
 

@@ -21,13 +21,13 @@ package v1alpha1
 // DrainBlockerObjectApplyConfiguration represents a declarative configuration of the DrainBlockerObject type for use
 // with apply.
 //
-// DrainBlockerObject refers to the object that keeps pods on a node.
+// DrainBlockerObject refers to the object that causes a blocker.
 type DrainBlockerObjectApplyConfiguration struct {
 	// apiGroup of the object. Empty for the core group. At most 253 characters.
 	APIGroup *string `json:"apiGroup,omitempty"`
 	// kind of the object. At most 63 characters.
 	Kind *string `json:"kind,omitempty"`
-	// namespace of the object. Empty for an object that has none. At most 63 characters.
+	// namespace of the object. Empty for a cluster-scoped object. At most 63 characters.
 	Namespace *string `json:"namespace,omitempty"`
 	// name of the object. At most 253 characters.
 	Name *string `json:"name,omitempty"`

@@ -27,43 +27,40 @@ import (
 //
 // DrainStatus is the progress of a drain over all nodes of a maintenance.
 type DrainStatusApplyConfiguration struct {
-	// reachedDrainTargets are the lowest drain targets among the selected nodes: the
-	// pods that are asked to leave on every one of them. A single node may be further,
-	// and other maintenances of a node may hold it back, so these need not be entries
-	// of spec.drainPlan. See maintenanceStatus in the status of each node.
+	// reachedDrainTargets are the drain targets that all selected nodes have reached. A single
+	// node may be ahead, and other maintenances of a node may delay it, so these need not be
+	// entries of spec.drainPlan. See status.maintenanceStatus of each node.
 	ReachedDrainTargets []v1.DrainPlanEntryApplyConfiguration `json:"reachedDrainTargets,omitempty"`
-	// podsPendingEvictionRequest is how many running pods of the selected nodes have
-	// not been asked to leave.
+	// podsPendingEvictionRequest is the number of running pods on the selected nodes without an
+	// unfinished EvictionRequest.
 	PodsPendingEvictionRequest *int32 `json:"podsPendingEvictionRequest,omitempty"`
-	// activeEvictionRequests is how many running pods of the selected nodes have been
-	// asked to leave by an EvictionRequest that is not over.
+	// activeEvictionRequests is the number of running pods on the selected nodes with an
+	// EvictionRequest that is not finished.
 	ActiveEvictionRequests *int32 `json:"activeEvictionRequests,omitempty"`
-	// drainMessage says what the drain does: "Draining", "Draining (limited by other,
+	// drainMessage is the state of the drain: "Draining", "Draining (limited by other,
 	// maintenances)", "Waiting for other, maintenances." or "Drained".
 	DrainMessage *string `json:"drainMessage,omitempty"`
-	// drainPlanPosition is the index in spec.drainPlan of the entry that is being
-	// executed: no pod of those before it was left when it was taken. It never goes
-	// back, also when such pods appear later.
+	// drainPlanPosition is the index in spec.drainPlan of the current entry: when it was reached,
+	// no pod of the entries before it was left. It never decreases, even if such pods appear
+	// later.
 	DrainPlanPosition *int32 `json:"drainPlanPosition,omitempty"`
-	// drainedNodes is how many of the selected nodes are cordoned and have no pod left.
+	// drainedNodes is the number of selected nodes that are cordoned and have no pod left.
 	DrainedNodes *int32 `json:"drainedNodes,omitempty"`
-	// blockedPods is how many pods within the drain targets cannot leave without an
-	// intervention: a PodDisruptionBudget or an admission webhook refuses, the API server
-	// refuses their EvictionRequest, their interceptor is silent, they are terminating
-	// for too long, or nothing handles them. Kept as it was after the stage Drain. See
+	// blockedPods is the number of pods within the drain targets whose eviction needs an
+	// intervention: a PodDisruptionBudget or an admission webhook refuses it, the API server
+	// refuses the EvictionRequest, the heartbeat of the interceptor is overdue, the pod exists
+	// beyond its grace period, or nothing handles it. Unchanged after the stage Drain. See
 	// blockers.
 	BlockedPods *int32 `json:"blockedPods,omitempty"`
-	// blockers lists what keeps pods on the selected nodes that were asked to leave, or
-	// should be, and which nodes cannot be cordoned. Pods with the same cause and name are
-	// one blocker. Those that need an intervention come first, then in order of cause and
-	// name. At most 20; blockerCount counts all of them. In the stage Cordon they name the
-	// nodes that cannot be cordoned or whose status cannot be written, in the stage Complete
-	// what delays the completion: nodes that cannot be made schedulable, or whose status
-	// cannot be written, and eviction requests that cannot be withdrawn. Empty in the stage
-	// Idle and after the completion.
+	// blockers lists what delays the eviction of pods within the drain targets, and which nodes
+	// cannot be cordoned. Pods with the same cause and name are one blocker. Blockers that need an
+	// intervention precede; then they are sorted by cause and name. At most 20; blockerCount
+	// counts all. In the stage Cordon they name the nodes that cannot be cordoned or whose status
+	// cannot be written; in the stage Complete, what delays the completion: nodes that cannot be
+	// uncordoned or whose status cannot be written, and eviction requests that cannot be
+	// withdrawn. Empty in the stage Idle and after the completion.
 	Blockers []DrainBlockerApplyConfiguration `json:"blockers,omitempty"`
-	// blockerCount is how many blockers there are, including those that blockers has no
-	// room for.
+	// blockerCount is the number of all blockers, also of those beyond the limit of blockers.
 	BlockerCount *int32 `json:"blockerCount,omitempty"`
 }
 

@@ -30,18 +30,17 @@ import (
 // EvictionRequestApplyConfiguration represents a declarative configuration of the EvictionRequest type for use
 // with apply.
 //
-// EvictionRequest asks that one instance of a pod leaves its node, and tracks
-// how it does (KEP-4563).
+// EvictionRequest requests the eviction of one instance of a pod and tracks its progress
+// (KEP-4563).
 //
-// Requesters ask by standing in spec.requesters. The interceptors that the pod
-// names get their turn one after another, in order: one is active at a time,
-// reports its heartbeat, and either ends the pod or completes and lets the next
-// one act. The last interceptor is always imperative-eviction.k8s.io, which
-// evicts the pod within its PodDisruptionBudgets. An active interceptor whose
-// heartbeats stop for spec.heartbeatDeadlineSeconds loses its turn, unless it is the
-// only one that can end the pod.
+// Requesters add themselves to spec.requesters. The interceptors that the pod names act one after
+// another, in order: one is active at a time, reports heartbeats, and either terminates the pod or
+// completes, after which the next one becomes active. The last interceptor is always
+// imperative-eviction.k8s.io, which evicts the pod through the API that respects
+// PodDisruptionBudgets. An active interceptor that sends no heartbeat for
+// spec.heartbeatDeadlineSeconds is skipped, unless it is the only one that can stop the pod.
 //
-// The request is over when one of its conditions Evicted or Canceled is True.
+// The request is finished when one of its conditions Evicted or Canceled is True.
 type EvictionRequestApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:",inline"`
 	// metadata is the standard object metadata. The name is the UID of the target
@@ -49,11 +48,10 @@ type EvictionRequestApplyConfiguration struct {
 	// rejected. The eviction request controller copies the pod's labels here; where
 	// both have a key, the pod's value wins.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec says which pod should leave and who asks for it. Written by requesters.
+	// spec is the pod to evict and the requesters. Written by requesters.
 	Spec *EvictionRequestSpecApplyConfiguration `json:"spec,omitempty"`
-	// status says how far the eviction is. Written by the eviction request
-	// controller and, in its own entry of status.interceptors, by the active
-	// interceptor. Ignored on creation.
+	// status is the progress of the eviction. Written by the eviction request controller and, in
+	// its own entry of status.interceptors, by the active interceptor. Ignored on creation.
 	Status *EvictionRequestStatusApplyConfiguration `json:"status,omitempty"`
 }
 

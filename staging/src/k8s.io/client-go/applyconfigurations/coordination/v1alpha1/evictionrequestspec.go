@@ -21,23 +21,22 @@ package v1alpha1
 // EvictionRequestSpecApplyConfiguration represents a declarative configuration of the EvictionRequestSpec type for use
 // with apply.
 //
-// EvictionRequestSpec is what the requesters want.
+// EvictionRequestSpec is the desired eviction.
 type EvictionRequestSpecApplyConfiguration struct {
-	// target is the object that should be evicted. Immutable.
+	// target is the object to evict. Immutable.
 	Target *EvictionTargetApplyConfiguration `json:"target,omitempty"`
-	// requesters lists everybody who wants the target evicted. A request is created
-	// with at least one of them, and is canceled when the last one leaves. At most
-	// 100. Each requester adds and removes its own entry only, best by Server-Side
-	// Apply, where every requester is its own field manager.
+	// requesters lists the clients that request the eviction. A request is created with at least
+	// one of them, and is canceled when the last one is removed. At most 100. Each requester adds
+	// and removes only its own entry, preferably by Server-Side Apply with a field manager of its
+	// own.
 	Requesters []RequesterApplyConfiguration `json:"requesters,omitempty"`
-	// heartbeatDeadlineSeconds is how long an active interceptor may be silent before
-	// the next one takes over, in seconds. It counts from the later of its last
-	// heartbeat and its activation. There is no deadline for the interceptor that is the
-	// only one to end the pod: daemonset.apps.k8s.io on pods of DaemonSets,
-	// kubelet.k8s.io on static ones, imperative-eviction.k8s.io on all others. After the
-	// start of the controller, and after it was cut off from the API server, nobody loses
-	// a turn for 5 minutes. From 120 to 21600, default 1200. Set by the first requester,
-	// then immutable.
+	// heartbeatDeadlineSeconds is how long an active interceptor may send no heartbeat before the
+	// next interceptor becomes active, in seconds. It counts from the last heartbeat or from the
+	// activation, whichever is later. An interceptor that is the only one that can stop the pod
+	// has no deadline: daemonset.apps.k8s.io for pods of DaemonSets, kubelet.k8s.io for static
+	// pods, imperative-eviction.k8s.io for all others. For 5 minutes after the controller has
+	// started, or has reached the API server again, no interceptor is skipped. From 120 to 21600,
+	// default 1200. Set by the first requester, then immutable.
 	HeartbeatDeadlineSeconds *int32 `json:"heartbeatDeadlineSeconds,omitempty"`
 }
 

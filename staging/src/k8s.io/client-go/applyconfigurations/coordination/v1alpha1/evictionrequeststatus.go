@@ -27,43 +27,42 @@ import (
 // EvictionRequestStatusApplyConfiguration represents a declarative configuration of the EvictionRequestStatus type for use
 // with apply.
 //
-// EvictionRequestStatus is how far the eviction is.
+// EvictionRequestStatus is the progress of the eviction.
 type EvictionRequestStatusApplyConfiguration struct {
-	// observedGeneration is the metadata.generation that the controller acted upon
-	// last. Written by the eviction request controller; it only grows.
+	// observedGeneration is the metadata.generation that the controller processed last. Written by
+	// the eviction request controller; never decreases.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions of the request. Canceled and Evicted are written by the eviction
-	// request controller and are final once True; at most one of them is.
-	// InterceptorUnresponsive is True while the report of the active interceptor is
-	// overdue, Blocked while the pod cannot be evicted. At most 100 besides these four.
+	// conditions of the request. Canceled and Evicted are written by the eviction request
+	// controller and are final once True; at most one of them is. InterceptorUnresponsive is True
+	// while a heartbeat of the active interceptor is overdue, Blocked while the API server refuses
+	// the eviction. At most 100 besides these four.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// targetInterceptors are all interceptors of this request, in the order in which
-	// they get their turn: those that the pod names, then the built-in ones, the last
-	// of which is imperative-eviction.k8s.io. Written once by the eviction request
-	// controller, then immutable. At most 16.
+	// targetInterceptors are all interceptors of this request, in the order in which they act:
+	// those that the pod names, then the built-in ones, the last of which is
+	// imperative-eviction.k8s.io. Written once by the eviction request controller, then immutable.
+	// At most 16.
 	TargetInterceptors []InterceptorApplyConfiguration `json:"targetInterceptors,omitempty"`
-	// activeInterceptors names the interceptor whose turn it is: it may act on the
-	// pod, and has to report in its entry of status.interceptors. Written by the
-	// eviction request controller. At most 1; empty before the first and after the
-	// last turn.
+	// activeInterceptors names the interceptor that is active: it may act on the pod, and must
+	// report heartbeats in its entry of status.interceptors. Written by the eviction request
+	// controller. At most 1; empty before the first interceptor and after the last.
 	ActiveInterceptors []string `json:"activeInterceptors,omitempty"`
-	// processedInterceptors names the interceptors that had their turn, in order:
-	// they completed, fell silent, or were stopped by a cancellation. Written by the
-	// eviction request controller; it only grows. At most 16.
+	// processedInterceptors names the interceptors that have been active, in order: they
+	// completed, missed the heartbeat deadline, or were stopped by a cancellation. Written by the
+	// eviction request controller, which only appends. At most 16.
 	ProcessedInterceptors []string `json:"processedInterceptors,omitempty"`
-	// interceptors holds the report of each interceptor, with the names and the order
-	// of targetInterceptors. The eviction request controller writes the empty entries;
-	// after that, each entry belongs to the interceptor that it names, while that one
-	// is active. At most 16.
+	// interceptors is the progress of each interceptor, with the names and the order of
+	// targetInterceptors. The eviction request controller writes the empty entries; afterwards,
+	// each entry is written by the interceptor that it names, while that interceptor is active. At
+	// most 16.
 	Interceptors []InterceptorStatusApplyConfiguration `json:"interceptors,omitempty"`
-	// evictionRequestCancellationPolicy says whether the request can still be called
-	// off. Allow, which is also what an empty value means, or Forbid: an active
-	// interceptor sets that when its work can no longer be undone. Forbid is final: nobody
-	// can take it back, and it stays when that interceptor's turn ends.
+	// evictionRequestCancellationPolicy is Allow or Forbid; empty means Allow. An active
+	// interceptor sets Forbid when its work can no longer be undone: the request can then not be
+	// canceled. Forbid cannot be changed back, and remains when that interceptor is no longer
+	// active.
 	EvictionRequestCancellationPolicy *coordinationv1alpha1.EvictionRequestCancellationPolicy `json:"evictionRequestCancellationPolicy,omitempty"`
-	// activationTime is when activeInterceptors last got a new name. Written by the
-	// eviction request controller together with activeInterceptors. The heartbeat
-	// deadline of an interceptor that has not reported yet counts from here.
+	// activationTime is when the active interceptor became active. Written by the eviction request
+	// controller together with activeInterceptors. The heartbeat deadline of an interceptor that
+	// has not reported yet counts from here.
 	ActivationTime *metav1.Time `json:"activationTime,omitempty"`
 }
 

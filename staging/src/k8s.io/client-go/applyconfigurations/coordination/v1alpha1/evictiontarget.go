@@ -23,9 +23,8 @@ package v1alpha1
 //
 // EvictionTarget names the object to evict. Exactly one member is set.
 type EvictionTargetApplyConfiguration struct {
-	// pod is a pod in the namespace of the request. A pod that belongs to a
-	// scheduling group (spec.schedulingGroup) is not evicted this way: its request is
-	// canceled.
+	// pod is a pod in the namespace of the request. A pod of a scheduling group
+	// (spec.schedulingGroup) cannot be evicted by an EvictionRequest: its request is canceled.
 	Pod *LocalPodReferenceApplyConfiguration `json:"pod,omitempty"`
 }
 

@@ -21,7 +21,7 @@ package v1alpha1
 // InterceptorApplyConfiguration represents a declarative configuration of the Interceptor type for use
 // with apply.
 //
-// Interceptor is somebody who takes a part in the eviction before the pod goes.
+// Interceptor is a component that acts before the pod is evicted.
 type InterceptorApplyConfiguration struct {
 	// name is a fully qualified domain name in lower case with at most 253
 	// characters, such as migrate.example.com, or a domain-prefixed key, such as

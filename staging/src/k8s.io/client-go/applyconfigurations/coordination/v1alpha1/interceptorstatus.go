@@ -25,32 +25,32 @@ import (
 // InterceptorStatusApplyConfiguration represents a declarative configuration of the InterceptorStatus type for use
 // with apply.
 //
-// InterceptorStatus is what an interceptor reports of its part in the eviction.
-// Written by the interceptor that it names, while that one is active.
+// InterceptorStatus is the progress that an interceptor reports. Written by the interceptor that
+// it names, while it is active.
 type InterceptorStatusApplyConfiguration struct {
 	// name of the interceptor, as in status.targetInterceptors. Immutable.
 	Name *string `json:"name,omitempty"`
-	// heartbeatTime is when the interceptor last said that it is at work. Set together
-	// with startTime first, within 10 seconds of the server's time; afterwards it only
-	// grows, by at least 60 seconds, except in the update that sets completionTime.
+	// heartbeatTime is when the interceptor last reported that it is working. First set together
+	// with startTime; always within 10 seconds of the server's time. Each update advances it by at
+	// least 60 seconds, except in the update that sets completionTime.
 	HeartbeatTime *v1.Time `json:"heartbeatTime,omitempty"`
-	// expectedFinishTime is when the interceptor expects to be done, its ETA. Not in
-	// the past when it is set or changed. Empty when there is no estimate.
+	// expectedFinishTime is when the interceptor expects to finish. Not in the past when it is set
+	// or changed. Unset if there is no estimate.
 	ExpectedFinishTime *v1.Time `json:"expectedFinishTime,omitempty"`
-	// startTime is when the interceptor took up its part, within 10 seconds of the
-	// server's time. Set together with the first heartbeatTime, then immutable.
+	// startTime is when the interceptor started, within 10 seconds of the server's time. Set
+	// together with the first heartbeatTime, then immutable.
 	StartTime *v1.Time `json:"startTime,omitempty"`
-	// completionTime is when the interceptor was done, within 10 seconds of the
-	// server's time: whether it has ended the pod, prepared for its end, or declined
-	// to act, for which startTime is not needed. The next interceptor gets its turn then.
-	// Immutable once set, as is all of the entry.
+	// completionTime is when the interceptor completed, within 10 seconds of the server's time: it
+	// has terminated the pod, has prepared for its termination, or declines to act, which does not
+	// need startTime. The next interceptor then becomes active. Once it is set, the entry is
+	// immutable.
 	CompletionTime *v1.Time `json:"completionTime,omitempty"`
-	// message tells people what the interceptor is doing or waiting for. At most 32768
-	// characters; may be empty.
+	// message is a human-readable description of what the interceptor is doing or waiting for. At
+	// most 32768 characters; may be empty.
 	Message *string `json:"message,omitempty"`
-	// retries counts the attempts of this interceptor that were refused. It outlasts a
-	// restart of the interceptor, which spaces its attempts by it. Only
-	// imperative-eviction.k8s.io needs it. Not negative; it only grows.
+	// retries is the number of attempts of this interceptor that were refused. The interceptor
+	// derives its back-off from it, also after a restart. Only imperative-eviction.k8s.io needs
+	// it. Not negative; never decreases.
 	Retries *int32 `json:"retries,omitempty"`
 }
 

@@ -25,8 +25,8 @@ package v1alpha1
 type LocalPodReferenceApplyConfiguration struct {
 	// name of the pod.
 	Name *string `json:"name,omitempty"`
-	// uid of the pod, a UUID in lower case. It tells this instance from another pod
-	// that has, or will have, the same name.
+	// uid of the pod, a UUID in lower case. It distinguishes this instance from other pods with
+	// the same name.
 	UID *string `json:"uid,omitempty"`
 }
 

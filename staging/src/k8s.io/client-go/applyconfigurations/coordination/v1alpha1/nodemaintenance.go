@@ -30,25 +30,23 @@ import (
 // NodeMaintenanceApplyConfiguration represents a declarative configuration of the NodeMaintenance type for use
 // with apply.
 //
-// NodeMaintenance takes pods off a set of nodes, for an upgrade, a repair or the end
-// of the nodes (KEP-4212).
+// NodeMaintenance drains a set of nodes, for example to upgrade, repair or remove them (KEP-4212).
 //
-// The administrator moves it through its stages, forward only: Idle announces it,
-// Cordon keeps new pods away, Drain asks for the eviction of the pods that are there,
-// Complete gives the nodes back. The pods leave by EvictionRequests, in the order of
-// spec.drainPlan. Where maintenances share a node, those pods are asked to leave that all
-// of them allow to leave; should that be none while pods are left, the maintenance that is
-// least far goes on. Deleting the object completes it first.
+// The administrator advances it through its stages: Idle announces the maintenance, Cordon makes
+// the nodes unschedulable, Drain requests the eviction of their pods, Complete makes the nodes
+// schedulable again. The controller creates EvictionRequests for the pods in the order of
+// spec.drainPlan. If several maintenances select a node, it requests only the evictions that the
+// plans of all of them have reached; if that is none of the remaining pods, the maintenance that
+// is least advanced continues. Deleting the object completes it first.
 type NodeMaintenanceApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:",inline"`
 	// metadata is the standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec says which nodes are maintained, how far, and in which order their pods
-	// leave. Written by the administrator; the controller sets its stage to Complete
-	// when the object is deleted.
+	// spec selects the nodes, the stage, and the order in which pods are evicted. Written by the
+	// administrator; the controller sets the stage to Complete when the object is deleted.
 	Spec *NodeMaintenanceSpecApplyConfiguration `json:"spec,omitempty"`
-	// status says how far the maintenance is. Written by the node maintenance
-	// controller. Ignored on creation.
+	// status is the progress of the maintenance. Written by the node maintenance controller.
+	// Ignored on creation.
 	Status *NodeMaintenanceStatusApplyConfiguration `json:"status,omitempty"`
 }
 

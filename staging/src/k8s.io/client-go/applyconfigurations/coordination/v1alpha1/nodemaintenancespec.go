@@ -26,25 +26,23 @@ import (
 // NodeMaintenanceSpecApplyConfiguration represents a declarative configuration of the NodeMaintenanceSpec type for use
 // with apply.
 //
-// NodeMaintenanceSpec is what the administrator wants.
+// NodeMaintenanceSpec is the desired maintenance.
 type NodeMaintenanceSpecApplyConfiguration struct {
-	// nodeSelector selects the nodes, by labels or by the field metadata.name. It may
-	// change: nodes then join and leave. At least one term; a selector that matches
-	// nothing is allowed.
+	// nodeSelector selects the nodes, by labels or by the field metadata.name. It may be changed.
+	// At least one term; it may match no node.
 	NodeSelector *v1.NodeSelectorApplyConfiguration `json:"nodeSelector,omitempty"`
-	// stage is how far the maintenance should go: Idle, Cordon, Drain or Complete, in
-	// this order. Stages may be skipped, and never go back. Default Idle.
+	// stage is the desired stage: Idle, Cordon, Drain or Complete, in this order. Stages may be
+	// skipped; an earlier stage than the current one is refused. Default Idle.
 	Stage *coordinationv1alpha1.NodeMaintenanceStage `json:"stage,omitempty"`
-	// drainPlan orders the pods in the stage Drain: an entry is taken when no pod of
-	// those before it is left on any selected node. Pod types come in the order Default,
-	// DaemonSet, Static; priorities ascend within a type; at equal priority entries with
-	// a podSelector come first. No duplicates. At most 100 entries; a selector has at most
-	// 10 requirements with 20 values each, and all of them together 8192 characters. On creation the
-	// admission plugin NodeMaintenance adds what is missing of the standard entries:
-	// the priorities 1000000000, 2000000000, 2000001000 and 2147483647 for each pod
-	// type. Immutable.
+	// drainPlan orders the evictions in the stage Drain: an entry is reached when no selected node
+	// has pods of the entries before it. Pod types are in the order Default, DaemonSet, Static;
+	// priorities ascend within a type; at equal priority entries with a podSelector precede. No
+	// duplicates. At most 100 entries; a selector has at most 10 requirements with 20 values each;
+	// all selectors together have at most 8192 characters. On creation, the admission plugin
+	// NodeMaintenance adds the missing standard entries: the priorities 1000000000, 2000000000,
+	// 2000001000 and 2147483647 for each pod type. Immutable.
 	DrainPlan []v1.DrainPlanEntryApplyConfiguration `json:"drainPlan,omitempty"`
-	// reason tells people why the nodes are maintained. At most 1024 characters.
+	// reason is a human-readable reason for the maintenance. At most 1024 characters.
 	Reason *string `json:"reason,omitempty"`
 }
 

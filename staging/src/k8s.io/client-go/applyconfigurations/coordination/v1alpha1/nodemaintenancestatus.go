@@ -25,26 +25,23 @@ import (
 // NodeMaintenanceStatusApplyConfiguration represents a declarative configuration of the NodeMaintenanceStatus type for use
 // with apply.
 //
-// NodeMaintenanceStatus is how far the maintenance is.
+// NodeMaintenanceStatus is the progress of the maintenance.
 type NodeMaintenanceStatusApplyConfiguration struct {
-	// stageStatuses lists the stages that were started, in that order. At most 4.
+	// stageStatuses lists the stages that the controller has started, in order. At most 4.
 	StageStatuses []StageStatusApplyConfiguration `json:"stageStatuses,omitempty"`
-	// drainStatus is the progress of the drain over all selected nodes. Zero before
-	// the stage Drain, but for blockers and blockerCount; after it everything but these two
-	// is kept as it was.
+	// drainStatus is the progress of the drain over all selected nodes. Before the stage Drain,
+	// all fields but blockers and blockerCount are zero; after it, these fields keep their values.
 	DrainStatus *DrainStatusApplyConfiguration `json:"drainStatus,omitempty"`
-	// conditions of the maintenance. Drained is True when the stage is Drain, every
-	// selected node is cordoned, and no pod is left on any of them. Its message otherwise
-	// names what is blocking. A program may trust it if the observedGeneration of the
-	// condition equals metadata.generation; after the stage Drain it keeps what the drain
-	// had reached, with the observedGeneration of that time. At most 100.
+	// conditions of the maintenance. Drained is True when the stage is Drain, every selected node
+	// is cordoned, and no pod is left on any of them; otherwise its message names the blockers. It
+	// is valid for the current spec only if its observedGeneration equals metadata.generation;
+	// after the stage Drain it keeps its status and observedGeneration. At most 100.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// observedGeneration is the metadata.generation that selectedNodes and, in the stage
-	// Drain, drainStatus and the condition Drained are about. It stays behind, and they
-	// stay as they were, until the controller has examined every node that the new
-	// generation selects.
+	// observedGeneration is the metadata.generation for which selectedNodes and, in the stage
+	// Drain, drainStatus and the condition Drained were computed. All of them change together,
+	// when the controller has processed every node that the new generation selects.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// selectedNodes is how many nodes spec.nodeSelector matches, as of
+	// selectedNodes is the number of nodes that spec.nodeSelector matches, as of
 	// observedGeneration.
 	SelectedNodes *int32 `json:"selectedNodes,omitempty"`
 }

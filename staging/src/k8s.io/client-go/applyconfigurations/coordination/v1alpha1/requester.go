@@ -21,7 +21,7 @@ package v1alpha1
 // RequesterApplyConfiguration represents a declarative configuration of the Requester type for use
 // with apply.
 //
-// Requester is somebody who wants the target evicted.
+// Requester is a client that requests the eviction of the target.
 type RequesterApplyConfiguration struct {
 	// name is a fully qualified domain name in lower case with at most 253
 	// characters, such as drain.example.com, or a domain-prefixed key, such as

@@ -26,7 +26,7 @@ import (
 // StageStatusApplyConfiguration represents a declarative configuration of the StageStatus type for use
 // with apply.
 //
-// StageStatus tells of a stage that was started.
+// StageStatus describes a stage that the controller has started.
 type StageStatusApplyConfiguration struct {
 	// name of the stage.
 	Name *coordinationv1alpha1.NodeMaintenanceStage `json:"name,omitempty"`

@@ -26,15 +26,14 @@ import (
 // DrainPlanEntryApplyConfiguration represents a declarative configuration of the DrainPlanEntry type for use
 // with apply.
 //
-// DrainPlanEntry selects pods to drain: those of one type, up to a priority, with
-// certain labels.
+// DrainPlanEntry selects pods to evict: those of one type, up to a priority, with certain labels.
 type DrainPlanEntryApplyConfiguration struct {
-	// podSelector selects pods by their labels, to take some of a priority before the
-	// others. All pods if it is missing.
+	// podSelector selects pods by their labels, to evict some pods of a priority before the
+	// others. All pods if it is unset.
 	PodSelector *metav1.LabelSelectorApplyConfiguration `json:"podSelector,omitempty"`
-	// podPriority selects pods whose priority is at most this.
+	// podPriority selects pods whose priority is at most this value.
 	PodPriority *int32 `json:"podPriority,omitempty"`
-	// podType selects pods by who runs them: Default, DaemonSet or Static.
+	// podType selects pods by their type: Default, DaemonSet or Static.
 	PodType *corev1.PodType `json:"podType,omitempty"`
 }
 

@@ -21,7 +21,7 @@ package v1
 // EvictionInterceptorApplyConfiguration represents a declarative configuration of the EvictionInterceptor type for use
 // with apply.
 //
-// EvictionInterceptor names somebody who takes a part in the eviction of a pod.
+// EvictionInterceptor names a component that acts before a pod is evicted by an EvictionRequest.
 type EvictionInterceptorApplyConfiguration struct {
 	// name is a fully qualified domain name in lower case with at most 253
 	// characters, such as migrate.example.com, or a domain-prefixed key, such as

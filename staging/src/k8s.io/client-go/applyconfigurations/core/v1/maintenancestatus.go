@@ -24,20 +24,24 @@ package v1
 // MaintenanceStatus is the progress of a drain on one node, over all of its
 // NodeMaintenances.
 type MaintenanceStatusApplyConfiguration struct {
-	// drainTargets select the pods that are asked to leave this node now: the least
-	// that one of its maintenances allows. They only grow while the node is maintained.
-	// Empty before the stage Drain.
+	// drainTargets select the pods of this node whose eviction is requested: only what all of its
+	// maintenances allow. While the node is under maintenance, they never shrink. Empty before the
+	// stage Drain.
 	DrainTargets []DrainPlanEntryApplyConfiguration `json:"drainTargets,omitempty"`
-	// drainMessage says what the drain does on this node: "Draining", "Draining
-	// (limited by other, maintenances)", "Waiting for other, maintenances." or "Drained".
-	// Empty before the stage Drain.
+	// drainMessage is the state of the drain on this node: "Draining", "Draining (limited by
+	// other, maintenances)", "Waiting for other, maintenances." or "Drained". Empty before the
+	// stage Drain.
 	DrainMessage *string `json:"drainMessage,omitempty"`
-	// podsPendingEvictionRequest is how many running pods of this node have not been
-	// asked to leave. 0 before the stage Drain.
+	// podsPendingEvictionRequest is the number of running pods on this node without an unfinished
+	// EvictionRequest. 0 before the stage Drain.
 	PodsPendingEvictionRequest *int32 `json:"podsPendingEvictionRequest,omitempty"`
-	// activeEvictionRequests is how many running pods of this node have been asked to
-	// leave by an EvictionRequest that is not over. 0 before the stage Drain.
+	// activeEvictionRequests is the number of running pods on this node with an EvictionRequest
+	// that is not finished. 0 before the stage Drain.
 	ActiveEvictionRequests *int32 `json:"activeEvictionRequests,omitempty"`
+	// blockedPods is the number of pods on this node within the drain targets whose eviction
+	// needs an intervention. status.drainStatus.blockers of the NodeMaintenances that select
+	// the node says which. 0 before the stage Drain.
+	BlockedPods *int32 `json:"blockedPods,omitempty"`
 }
 
 // MaintenanceStatusApplyConfiguration constructs a declarative configuration of the MaintenanceStatus type for use with
@@ -80,5 +84,13 @@ func (b *MaintenanceStatusApplyConfiguration) WithPodsPendingEvictionRequest(val
 // If called multiple times, the ActiveEvictionRequests field is set to the value of the last call.
 func (b *MaintenanceStatusApplyConfiguration) WithActiveEvictionRequests(value int32) *MaintenanceStatusApplyConfiguration {
 	b.ActiveEvictionRequests = &value
+	return b
+}
+
+// WithBlockedPods sets the BlockedPods field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the BlockedPods field is set to the value of the last call.
+func (b *MaintenanceStatusApplyConfiguration) WithBlockedPods(value int32) *MaintenanceStatusApplyConfiguration {
+	b.BlockedPods = &value
 	return b
 }
