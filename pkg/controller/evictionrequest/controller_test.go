@@ -278,10 +278,15 @@ func (w *fakeCluster) outcome() outcome {
 	}
 }
 
-// storedEntries counts the entries that are kept in memory.
+// storedEntries counts the entries that are kept in memory. Pods that may have been evicted are
+// kept as long as they exist.
 func (f *fixture) storedEntries() int {
 	i := f.imperative
-	return f.seen.uids.Len() + len(i.evicted.times) + len(i.retryAfter.times) + i.changed.uids.Len() + i.unanswered.uids.Len() +
+	uncertain := i.uncertain.uids.Clone()
+	for _, pod := range f.pods.GetStore().List() {
+		uncertain.Delete(pod.(*v1.Pod).UID)
+	}
+	return f.seen.uids.Len() + len(i.evicted.times) + len(i.retryAfter.times) + i.changed.uids.Len() + uncertain.Len() +
 		len(i.waiting.queues) + len(i.waiting.budgets) + len(i.waiting.taken) + len(f.outages.refused)
 }
 

@@ -95,6 +95,7 @@ func (c *Controller) enqueuePod(pod *v1.Pod) {
 func (c *Controller) podUpdated(old, pod *v1.Pod) {
 	if old.UID != pod.UID {
 		// The informer missed the deletion of the old pod and the creation of the new one.
+		c.imperative.podGone(old)
 		c.enqueuePod(old)
 	}
 	if old.UID != pod.UID {
@@ -119,6 +120,7 @@ func (c *Controller) podDeleted(logger klog.Logger, obj any) {
 		logger.Error(err, "Ignoring the deletion of a pod")
 		return
 	}
+	c.imperative.podGone(pod)
 	c.enqueuePod(pod)
 }
 

@@ -24,7 +24,6 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -53,7 +52,7 @@ type Controller struct {
 	requestLister coordinationlisters.EvictionRequestLister
 	podLister     corelisters.PodLister
 	// pods reads single pods from the API server, where the cache may be stale.
-	pods podGetter
+	pods podeviction.Reader
 
 	writer     *requestWriter
 	imperative *imperativeInterceptor
@@ -72,9 +71,6 @@ type Controller struct {
 	limitWorkers func(workers int)
 	clock        clock.WithTicker
 }
-
-// podGetter reads the current state of one pod.
-type podGetter func(ctx context.Context, namespace, name string) (*v1.Pod, error)
 
 // New returns a controller that reads from the informers, writes through client, and evicts through
 // evictionClient. evictionClient has rate limits of its own: evictions wait for budgets, and
@@ -103,7 +99,12 @@ func NewWithClock(
 	clock clock.WithTicker,
 ) (*Controller, error) {
 	metrics.Register()
-	return newController(ctx, requestInformer, podInformer, budgetInformer, client, podeviction.NewEvictor(evictionClient), ttlAfterFinished, clock)
+	c, err := newController(ctx, requestInformer, podInformer, budgetInformer, client, podeviction.NewEvictor(evictionClient), ttlAfterFinished, clock)
+	if err != nil {
+		return nil, err
+	}
+	c.imperative.pods = podeviction.NewReader(evictionClient)
+	return c, nil
 }
 
 func newController(
@@ -126,7 +127,7 @@ func newController(
 	c := &Controller{
 		requestLister: requestInformer.Lister(),
 		podLister:     podInformer.Lister(),
-		pods:          newPodGetter(client),
+		pods:          podeviction.NewReader(client),
 		writer:        writer,
 		outages:       outages,
 		broadcaster:   broadcaster,
@@ -148,7 +149,7 @@ func newController(
 		evicted:       newPodTimes(),
 		retryAfter:    newPodTimes(),
 		changed:       newPodSet(),
-		unanswered:    newPodSet(),
+		uncertain:     newPodSet(),
 		queue:         evictionQueue,
 		limitWorkers:  limitEvictionWorkers,
 		backoff:       workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetryDelay, maxRetryDelay),

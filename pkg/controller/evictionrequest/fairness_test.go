@@ -310,7 +310,7 @@ func TestCallsTimeOut(t *testing.T) {
 			return f.writer.remove(ctx, newRequest())
 		}},
 		"pod": {after: callTimeout, call: func(ctx context.Context, _ *fixture, client kubernetes.Interface) error {
-			_, err := newPodGetter(client)(ctx, namespace, podName)
+			_, err := podeviction.NewReader(client)(ctx, namespace, podName)
 			return err
 		}},
 		"eviction": {after: podeviction.Timeout, call: func(ctx context.Context, _ *fixture, client kubernetes.Interface) error {

@@ -43,6 +43,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
 	testingclock "k8s.io/utils/clock/testing"
 )
 
@@ -65,7 +66,7 @@ type fixture struct {
 	preconditions []*metav1.Preconditions
 	evictErr      error
 	// livePods reads pods from the API server.
-	livePods podGetter
+	livePods podeviction.Reader
 }
 
 // newFixture returns a fixture whose API server and caches contain the objects.

@@ -27,7 +27,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
@@ -86,8 +85,8 @@ type imperativeInterceptor struct {
 	budgetLister  policylisters.PodDisruptionBudgetLister
 
 	evict podeviction.Evictor
-	// pods reads the current state of a pod that may have been evicted without a response.
-	pods    podGetter
+	// pods reads the current state of a pod that may have been evicted.
+	pods    podeviction.Reader
 	writer  *requestWriter
 	waiting *budgetQueues
 	// evicted holds the times until which pods are skipped after a successful eviction: the cache
@@ -98,8 +97,9 @@ type imperativeInterceptor struct {
 	retryAfter *podTimes
 	// changed holds the pods that have changed since the last attempt.
 	changed *podSet
-	// unanswered holds the pods that the last attempt may have evicted without a response.
-	unanswered *podSet
+	// uncertain holds the pods that may have been evicted, although the cache does not show it.
+	// They are read before they are evicted again.
+	uncertain *podSet
 
 	queue workqueue.TypedDelayingInterface[evictionItem]
 	// limitWorkers sets how many workers of the queue the namespaces share.
@@ -264,6 +264,9 @@ func (i *imperativeInterceptor) enqueueBudget(budget types.NamespacedName) {
 	}
 }
 
+// podGone drops what is known about a deleted pod.
+func (i *imperativeInterceptor) podGone(pod *v1.Pod) { i.uncertain.remove(pod.UID) }
+
 // noteChange records that a pod has changed, if it may be evicted: what refused the eviction
 // before, such as a webhook, may now allow it.
 func (i *imperativeInterceptor) noteChange(pod *v1.Pod) {
@@ -327,14 +330,17 @@ func (i *imperativeInterceptor) evictNext(ctx context.Context, now time.Time, ke
 // evictPod makes one attempt. Only a refusal is recorded in the status: after a success, the
 // deletion of the pod ends the request.
 func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error {
-	if leaving, err := i.isLeaving(ctx, e); leaving || err != nil {
-		return err
+	if i.uncertain.has(e.pod.UID) {
+		return i.confirm(ctx, e)
 	}
 	i.changed.remove(e.pod.UID)
-	err := i.evict(ctx, e.pod, evictionPreconditions(e.pod, e.budgets))
+	err := i.evict(ctx, e.pod, podeviction.Preconditions(e.pod, e.budgets))
 	// The call may have taken seconds. The recorded time is the time of the response.
 	now := i.clock.Now()
 	outcome, detail := podeviction.Classify(err, e.budgets)
+	if outcome != podeviction.Budget && podeviction.MayHaveEvicted(err) {
+		i.addUncertain(e.pod)
+	}
 	contended := outcome == podeviction.Budget && budgetsAllow(e.pod, e.budgets)
 	if contended {
 		// The cached budget allows the eviction, so the API server has a newer version of it, or
@@ -346,9 +352,6 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 		i.retryAfter.set(e.pod.UID, now.Add(delay))
 	}
 	if outcome == podeviction.Retry {
-		if podeviction.MayHaveEvicted(err) {
-			i.unanswered.add(e.pod.UID)
-		}
 		return i.retry(ctx, now, e, err, contended)
 	}
 	i.backoff.Forget(e.key())
@@ -368,25 +371,22 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 	return i.writer.setStatus(ctx, e.request, status)
 }
 
-// isLeaving reports whether the last attempt, which had no response, has evicted the pod. The cache
-// does not show that while the watch is interrupted by the same failure, and the API server accepts
-// the eviction of a pod that terminates.
-func (i *imperativeInterceptor) isLeaving(ctx context.Context, e *eviction) (bool, error) {
-	if !i.unanswered.has(e.pod.UID) {
-		return false, nil
-	}
-	pod, err := i.pods(ctx, e.pod.Namespace, e.pod.Name)
+// confirm reads a pod that may have been evicted, although the cache does not show it: the same
+// failure may have interrupted the watch, and the API server accepts the eviction of a pod that
+// terminates. A pod that still runs is evicted by the next sync, because the request may have changed
+// while the API server responded.
+func (i *imperativeInterceptor) confirm(ctx context.Context, e *eviction) error {
+	leaving, err := podeviction.IsLeaving(ctx, i.pods, e.pod)
 	switch {
-	case apierrors.IsNotFound(err) || err == nil && pod.UID != e.pod.UID:
-		return true, nil // The event of the pod brings the next step.
 	case err != nil:
-		return false, fmt.Errorf("reading pod %s after an eviction without a response: %w", e.pod.Name, err)
-	case pod.DeletionTimestamp != nil:
+		return fmt.Errorf("reading pod %s, which may have been evicted: %w", e.pod.Name, err)
+	case leaving:
 		i.skip(i.clock.Now(), e)
-		return true, nil
+	default:
+		i.uncertain.remove(e.pod.UID)
+		i.queue.Add(itemOf(e.key()))
 	}
-	i.unanswered.remove(e.pod.UID)
-	return false, nil
+	return nil
 }
 
 // retry schedules the next attempt after a response that says nothing about the pod: after the
@@ -420,20 +420,6 @@ func requestedDelay(err error) (delay time.Duration, asked bool) {
 	return time.Duration(seconds) * time.Second, asked
 }
 
-// evictionPreconditions ensures that only this instance of the pod is evicted. Without a budget,
-// the resourceVersion must match as well: a pod that was already evicted by another leader, or by
-// an API server that failed before it responded, is not evicted again. With a budget, such a
-// precondition would do harm: the API server subtracts the pod from the budget before it checks the
-// version, and a pod whose status has just changed would cost the budget one disruption until the
-// disruption controller corrects it after two minutes.
-func evictionPreconditions(pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget) *metav1.Preconditions {
-	preconditions := &metav1.Preconditions{UID: &pod.UID}
-	if len(budgets) == 0 {
-		preconditions.ResourceVersion = &pod.ResourceVersion
-	}
-	return preconditions
-}
-
 // rememberEvicted records a successful eviction, which the caches do not show yet.
 func (i *imperativeInterceptor) rememberEvicted(now time.Time, e *eviction) {
 	if budget := e.budget(); budget != nil && podutil.IsPodReady(e.pod) {
@@ -450,8 +436,18 @@ func (i *imperativeInterceptor) rememberEvicted(now time.Time, e *eviction) {
 // request was deleted during the call, no event removes the entry, so it is removed here.
 func (i *imperativeInterceptor) skip(now time.Time, e *eviction) {
 	i.evicted.set(e.pod.UID, now.Add(safetyInterval))
+	i.addUncertain(e.pod) // The cache may be even older.
 	if _, err := i.requestLister.EvictionRequests(e.request.Namespace).Get(e.request.Name); apierrors.IsNotFound(err) {
 		i.evicted.remove(e.pod.UID)
+	}
+}
+
+// addUncertain records that the pod may have been evicted, until it is deleted. If the cache has
+// lost the pod during the call, no event removes the entry, so it is removed here.
+func (i *imperativeInterceptor) addUncertain(pod *v1.Pod) {
+	i.uncertain.add(pod.UID)
+	if cached, err := i.podLister.Pods(pod.Namespace).Get(pod.Name); err != nil || cached.UID != pod.UID {
+		i.uncertain.remove(pod.UID)
 	}
 }
 
@@ -462,6 +458,5 @@ func (i *imperativeInterceptor) forget(key types.NamespacedName) {
 	i.evicted.remove(uid)
 	i.retryAfter.remove(uid)
 	i.changed.remove(uid)
-	i.unanswered.remove(uid)
 	i.backoff.Forget(key)
 }

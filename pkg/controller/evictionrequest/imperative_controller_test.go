@@ -261,8 +261,7 @@ func TestEvictPodOnce(t *testing.T) {
 // An API server that fails after it has evicted a pod does not respond, and interrupts the watch as
 // well: the pod is read before another attempt. An error response shows that it was not evicted.
 func TestPodIsReadAfterAnUnansweredEviction(t *testing.T) {
-	terminating := newPod()
-	terminating.DeletionTimestamp = ptr.To(metav1.NewTime(start))
+	terminating := terminatingPod()
 	for name, test := range map[string]struct {
 		err   error
 		pod   *v1.Pod
@@ -275,7 +274,10 @@ func TestPodIsReadAfterAnUnansweredEviction(t *testing.T) {
 		"still running":      {err: errUnreachable, pod: newPod(), again: true, read: true},
 		"API server timeout": {err: apierrors.NewTimeoutError("slow", 1), pod: terminating, read: true},
 		"storage timeout":    {err: apierrors.NewServerTimeout(podResource, "create", 1), pod: terminating, read: true},
-		"API server starts":  {err: apierrors.NewServiceUnavailable("starting"), pod: terminating, again: true},
+		"API server starts":  {err: apierrors.NewServiceUnavailable("starting"), pod: terminating, read: true},
+		"storage response":   {err: &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError}}, pod: terminating, read: true},
+		"502 of a proxy":     {err: foreign(http.StatusBadGateway), pod: terminating, read: true},
+		"504 of a proxy":     {err: foreign(http.StatusGatewayTimeout), pod: terminating, read: true},
 		"precondition":       {err: apierrors.NewConflict(podResource, "pod", errUnreachable), pod: terminating, again: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -318,14 +320,117 @@ func TestUnreadablePodIsNotEvictedAgain(t *testing.T) {
 	f.imperative.pods = f.livePods
 	f.clock.Step(maxRetryAfter)
 	f.syncEviction(t, requestKeyOfPod)
-	if len(f.evicted) != 2 || f.imperative.unanswered.has(podUID) {
+	if len(f.evicted) != 2 {
 		t.Errorf("tried %d evictions, want 2", len(f.evicted))
 	}
-	f.imperative.unanswered.add(podUID)
-	f.imperative.forget(requestKeyOfPod)
-	if f.imperative.unanswered.has(podUID) {
-		t.Error("the pod is stored after the end of its request")
+}
+
+// Which pods may have been evicted is stored until they are deleted, whatever happens to their
+// requests.
+func TestUncertainPodsAreForgotten(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, *fixture){
+		"deleted":  func(t *testing.T, f *fixture) { f.sendDelete(t, newPod()) },
+		"replaced": func(t *testing.T, f *fixture) { f.sendUpdate(t, newPod(podUIDIs(otherUID))) },
+		"deleted during the call": func(t *testing.T, f *fixture) {
+			f.sendDelete(t, newPod())
+			f.imperative.addUncertain(newPod())
+		},
+		"replaced during the call": func(t *testing.T, f *fixture) {
+			f.sendUpdate(t, newPod(podUIDIs(otherUID)))
+			f.imperative.addUncertain(newPod())
+		},
+	} {
+		f := newFixture(t, newRequest(imperativeActive()), newPod())
+		f.imperative.addUncertain(newPod())
+		f.imperative.forget(requestKeyOfPod)
+		if !f.imperative.uncertain.has(podUID) {
+			t.Errorf("%s: forgotten with the request", name)
+		}
+		if end(t, f); f.imperative.uncertain.has(podUID) {
+			t.Errorf("%s: the pod is still stored", name)
+		}
 	}
+}
+
+// A pod may be in the cache for a long time after its eviction: the watch is interrupted, or the
+// list of all pods fails in a large cluster.
+func TestEvictedPodInAnOldCache(t *testing.T) {
+	f := newFixture(t, newRequest(imperativeActive()), newPod(), newBudget("web", allowing(1)))
+	f.liveIs(terminatingPod())
+	f.syncEviction(t, requestKeyOfPod)
+	for range 3 {
+		f.clock.Step(safetyInterval + time.Second)
+		f.syncEviction(t, requestKeyOfPod)
+	}
+	if len(f.evicted) != 1 {
+		t.Errorf("tried %d evictions of a pod that terminates, want 1", len(f.evicted))
+	}
+}
+
+// The requester leaves and comes back while the outcome of the attempt is unknown.
+func TestPodIsReadForTheNextRequest(t *testing.T) {
+	f := newFixture(t, newRequest(imperativeActive()), newPod(), newBudget("web", allowing(1)))
+	f.liveIs(terminatingPod())
+	f.evictErr = errUnreachable
+	f.syncEviction(t, requestKeyOfPod)
+	f.evictErr = nil
+	f.sendDelete(t, newRequest(imperativeActive()))
+	f.syncEviction(t, requestKeyOfPod)
+	f.sendUpdate(t, newRequest(imperativeActive()))
+	f.clock.Step(maxRetryAfter)
+	f.syncEviction(t, requestKeyOfPod)
+	if len(f.evicted) != 1 {
+		t.Errorf("tried %d evictions of a pod that terminates, want 1", len(f.evicted))
+	}
+}
+
+// The read may take half a minute. A request that ends in the meantime is not acted on.
+func TestRequestEndsWhileThePodIsRead(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, *fixture){
+		"deleted": func(t *testing.T, f *fixture) { f.sendDelete(t, newRequest(imperativeActive())) },
+		"canceled": func(t *testing.T, f *fixture) {
+			f.sendUpdate(t, newRequest(imperativeActive(condition(canceled, metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonNoRequesters, "", 0))))
+		},
+		"no requesters":   func(t *testing.T, f *fixture) { f.sendUpdate(t, newRequest(imperativeActive(), withoutRequesters)) },
+		"pod terminates":  func(t *testing.T, f *fixture) { f.sendUpdate(t, terminatingPod()) },
+		"pod has failed":  func(t *testing.T, f *fixture) { f.sendUpdate(t, newPod(inPhase(v1.PodFailed))) },
+		"nothing happens": func(*testing.T, *fixture) {},
+	} {
+		for kind, objects := range map[string][]runtime.Object{"no budget": nil, "a budget": {newBudget("web", allowing(1))}} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				f := newFixture(t, append([]runtime.Object{newRequest(imperativeActive()), newPod()}, objects...)...)
+				f.evictErr = errUnreachable
+				f.syncEviction(t, requestKeyOfPod)
+				f.evictErr = nil
+				f.imperative.pods = func(context.Context, string, string) (*v1.Pod, error) {
+					end(t, f)
+					return newPod(), nil
+				}
+				f.clock.Step(maxRetryAfter)
+				f.syncEviction(t, requestKeyOfPod)
+				f.syncEviction(t, requestKeyOfPod)
+				if want := 1 + count(name == "nothing happens"); len(f.evicted) != want {
+					t.Errorf("tried %d evictions, want %d", len(f.evicted), want)
+				}
+			})
+		}
+	}
+}
+
+func terminatingPod() *v1.Pod {
+	pod := newPod()
+	pod.DeletionTimestamp = ptr.To(metav1.NewTime(start))
+	return pod
+}
+
+// liveIs sets the pod that the API server returns, whatever is in the cache.
+func (f *fixture) liveIs(pod *v1.Pod) {
+	f.imperative.pods = func(context.Context, string, string) (*v1.Pod, error) { return pod, nil }
+}
+
+// foreign returns the error for a response of an intermediary.
+func foreign(code int) error {
+	return apierrors.NewGenericServerResponse(code, http.MethodPost, podResource, podName, "upstream connect error", 0, true)
 }
 
 func count(happens bool) int {

@@ -128,6 +128,7 @@ func (s *sim) start(client *fake.Clientset, clock *testingclock.FakeClock) {
 		}
 		return nil, notFound(name)
 	}
+	s.imperative.pods = s.Controller.pods
 	s.events = map[string][]func(){}
 	var objects []runtime.Object
 	for _, name := range slices.Sorted(maps.Keys(s.requests)) {
@@ -532,6 +533,9 @@ func (s *sim) evict(seen *v1.Pod, preconditions *metav1.Preconditions) error {
 		return apierrors.NewConflict(podResource, pod.Name, errUnreachable)
 	case s.refusing[pod.UID]:
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name, errUnreachable)
+	}
+	if pod.DeletionTimestamp != nil {
+		s.t.Errorf("pod %s terminates and is evicted again", pod.Name)
 	}
 	budgets := s.budgetsOf(pod)
 	if pod.DeletionTimestamp == nil && len(budgets) > 1 {

@@ -26,12 +26,10 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clientset "k8s.io/client-go/kubernetes"
 )
 
 // safetyInterval is the maximum time between two syncs of a request that waits for an event. It
@@ -164,14 +162,6 @@ func (c *Controller) targetPod(ctx context.Context, request *coordinationv1alpha
 		return nil, nil
 	}
 	return pod, nil
-}
-
-func newPodGetter(client clientset.Interface) podGetter {
-	return func(ctx context.Context, namespace, name string) (*v1.Pod, error) {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		return client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-	}
 }
 
 // podSet is a set of pods that is safe for concurrent use. It is only a hint that saves API calls:

@@ -37,6 +37,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
 )
 
 var errUnreachable = errors.New("unreachable")
@@ -356,14 +357,14 @@ func TestTargetPod(t *testing.T) {
 
 func TestPodGetter(t *testing.T) {
 	f := newFixture(t, newPod())
-	got, err := newPodGetter(f.client)(context.Background(), namespace, podName)
+	got, err := podeviction.NewReader(f.client)(context.Background(), namespace, podName)
 	if err != nil {
 		t.Fatalf("unexpected error: %v", err)
 	}
 	if diff := cmp.Diff(newPod(), got); diff != "" {
 		t.Errorf("unexpected pod (-want, +got):\n%s", diff)
 	}
-	if _, err := newPodGetter(f.client)(context.Background(), namespace, "web-1"); !apierrors.IsNotFound(err) {
+	if _, err := podeviction.NewReader(f.client)(context.Background(), namespace, "web-1"); !apierrors.IsNotFound(err) {
 		t.Errorf("got error %v for a pod that does not exist, want NotFound", err)
 	}
 }

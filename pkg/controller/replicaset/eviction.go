@@ -71,6 +71,7 @@ func (rsc *ReplicaSetController) InterceptEvictions(
 		podLister:    rsc.podLister,
 		budgetLister: budgetInformer.Lister(),
 		evict:        podeviction.NewEvictor(evictionClient),
+		read:         podeviction.NewReader(evictionClient),
 	}
 	interceptor, err := evictionrequest.NewInterceptor(evictionrequest.InterceptorConfig{
 		Client:        reportClient,

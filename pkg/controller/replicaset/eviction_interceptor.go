@@ -18,13 +18,14 @@ package replicaset
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/tools/evictionrequest"
@@ -42,7 +43,12 @@ type evictionHandler struct {
 	podLister    corelisters.PodLister
 	budgetLister policylisters.PodDisruptionBudgetLister
 	evict        podeviction.Evictor
+	// read reads a pod that may have been evicted.
+	read podeviction.Reader
 }
+
+// readInterval is the interval of attempts to read a pod while the API server does not respond.
+const readInterval = 5 * time.Second
 
 func (h evictionHandler) handle(ctx context.Context, turn *evictionrequest.Turn) error {
 	message, err := h.evictTarget(ctx, turn.Request())
@@ -69,8 +75,19 @@ func (h evictionHandler) evictTarget(ctx context.Context, request *coordinationv
 		return reason, nil
 	}
 	budgets := podeviction.BudgetsOf(h.budgetLister, pod)
-	err = h.evict(ctx, pod, &metav1.Preconditions{UID: &pod.UID})
+	err = h.evict(ctx, pod, podeviction.Preconditions(pod, budgets))
 	outcome, detail := podeviction.Classify(err, budgets)
+	if outcome != podeviction.Budget && podeviction.MayHaveEvicted(err) {
+		leaving, known, readErr := h.isLeaving(ctx, pod)
+		switch {
+		case readErr != nil:
+			return "", fmt.Errorf("reading pod %s, which may have been evicted: %w", pod.Name, readErr)
+		case leaving:
+			return "Evicted the pod.", nil
+		case !known:
+			return "Not known whether the pod is evicted: " + err.Error(), nil
+		}
+	}
 	switch outcome {
 	case podeviction.Evicted:
 		return "Evicted the pod.", nil
@@ -80,19 +97,21 @@ func (h evictionHandler) evictTarget(ctx context.Context, request *coordinationv
 		if ctx.Err() != nil {
 			return "", fmt.Errorf("evicting pod %s: %w", pod.Name, err)
 		}
-		if mayHaveSucceeded(err) {
-			return "Not known whether the pod is evicted: " + err.Error(), nil
-		}
 		detail = err.Error() // Classify has no detail for retriable errors.
 	}
 	return "Not evicted: " + detail, nil
 }
 
-// mayHaveSucceeded reports whether a failed call may have had an effect: it got no response, or the
-// API server timed out.
-func mayHaveSucceeded(err error) bool {
-	var status apierrors.APIStatus
-	return !errors.As(err, &status) || apierrors.IsTimeout(err)
+// isLeaving reads whether the pod was evicted by an attempt whose outcome is unknown. It reads until
+// the API server answers, because the next interceptor would evict the pod again. known is false if
+// the API server refuses to answer.
+func (h evictionHandler) isLeaving(ctx context.Context, pod *v1.Pod) (leaving, known bool, err error) {
+	err = wait.PollUntilContextCancel(ctx, readInterval, true, func(ctx context.Context) (bool, error) {
+		leaving, err = podeviction.IsLeaving(ctx, h.read, pod)
+		known = err == nil
+		return known || !podeviction.MayHaveEvicted(err), nil
+	})
+	return leaving, known, err
 }
 
 // reasonNotToEvict returns why the pod is not evicted, or "".

@@ -52,7 +52,9 @@ func controlledPod(changes ...func(*v1.Pod)) *v1.Pod {
 	controlled := func(pod *v1.Pod) {
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: "rs", Controller: ptr.To(true)}}
 	}
-	return rankedPod("a", append([]func(*v1.Pod){controlled}, changes...)...)
+	pod := rankedPod("a", append([]func(*v1.Pod){controlled}, changes...)...)
+	pod.ResourceVersion = "7"
+	return pod
 }
 
 func budget(name string) *policyv1.PodDisruptionBudget {
@@ -164,9 +166,9 @@ func TestEvictTarget(t *testing.T) {
 			pod: controlledPod(), answer: apierrors.NewInvalid(schema.GroupKind{Kind: "Eviction"}, "a", nil), evicts: true,
 			want: `Not evicted: Eviction "a" is invalid`,
 		},
-		"no response": {pod: controlledPod(), answer: errUnreachable, evicts: true, want: "Not known whether the pod is evicted: unreachable"},
+		"no response": {pod: controlledPod(), answer: errUnreachable, evicts: true, want: "Not evicted: unreachable"},
 		"the API server is slow": {
-			pod: controlledPod(), answer: apierrors.NewTimeoutError("slow", 1), evicts: true, want: "Not known whether the pod is evicted: Timeout: slow",
+			pod: controlledPod(), answer: apierrors.NewTimeoutError("slow", 1), evicts: true, want: "Not evicted: Timeout: slow",
 		},
 		"the API server is starting": {
 			pod: controlledPod(), answer: apierrors.NewServiceUnavailable("starting"), evicts: true, want: "Not evicted: starting",
@@ -202,12 +204,86 @@ func TestEvictTarget(t *testing.T) {
 			var want []attempt
 			if test.evicts {
 				want = []attempt{{Pod: "default/a", UID: "a", Preconditions: metav1.Preconditions{UID: ptr.To[types.UID]("a")}}}
+				if len(test.budgets) == 0 {
+					want[0].Preconditions.ResourceVersion = ptr.To("7")
+				}
 			}
 			if diff := cmp.Diff(want, evictor.attempts); diff != "" {
 				t.Errorf("unexpected attempts (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+// After an attempt whose outcome is unknown, the live pod decides.
+func TestEvictTargetWithUnknownOutcome(t *testing.T) {
+	terminating := controlledPod(func(pod *v1.Pod) { pod.DeletionTimestamp = &orderStart })
+	proxy := func(code int) error {
+		return apierrors.NewGenericServerResponse(code, http.MethodPost, schema.GroupResource{Resource: "pods"}, "a", "upstream connect error", 0, true)
+	}
+	for name, test := range map[string]struct {
+		answer error
+		live   *v1.Pod
+		// failures are the errors of the first reads.
+		failures []error
+		want     string
+	}{
+		"terminating":             {answer: errUnreachable, live: terminating, want: "Evicted the pod."},
+		"gone":                    {answer: errUnreachable, want: "Evicted the pod."},
+		"replaced":                {answer: errUnreachable, live: controlledPod(func(pod *v1.Pod) { pod.UID = "a2" }), want: "Evicted the pod."},
+		"still running":           {answer: errUnreachable, live: controlledPod(), want: "Not evicted: unreachable"},
+		"API server timeout":      {answer: apierrors.NewTimeoutError("slow", 1), live: terminating, want: "Evicted the pod."},
+		"storage timeout":         {answer: statusError(http.StatusInternalServerError, "etcdserver: request timed out"), live: terminating, want: "Evicted the pod."},
+		"a proxy answers":         {answer: proxy(http.StatusBadGateway), live: terminating, want: "Evicted the pod."},
+		"read later":              {answer: errUnreachable, live: terminating, failures: []error{errUnreachable, proxy(http.StatusServiceUnavailable)}, want: "Evicted the pod."},
+		"the API server refuses":  {answer: errUnreachable, live: terminating, failures: []error{statusError(http.StatusForbidden, "no")}, want: "Not known whether the pod is evicted: unreachable"},
+		"an answer about the pod": {answer: statusError(http.StatusForbidden, "no"), live: terminating, want: "Not evicted: no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				evictor := &recordingEvictor{answer: test.answer}
+				handler := newTestHandler(t, controlledPod())
+				handler.evict = evictor.evict
+				reads := 0
+				handler.read = func(context.Context, string, string) (*v1.Pod, error) {
+					reads++
+					switch {
+					case reads <= len(test.failures):
+						return nil, test.failures[reads-1]
+					case test.live == nil:
+						return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "a")
+					}
+					return test.live, nil
+				}
+				message, err := handler.evictTarget(t.Context(), requestOf("a"))
+				if err != nil || message != test.want {
+					t.Errorf("message %q, error %v, want %q", message, err, test.want)
+				}
+				if len(evictor.attempts) != 1 {
+					t.Errorf("%d attempts, want one", len(evictor.attempts))
+				}
+			})
+		})
+	}
+}
+
+// While the API server does not respond, a turn ends only with its context, without a result.
+func TestEvictTargetThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		handler := newTestHandler(t, controlledPod())
+		handler.evict = (&recordingEvictor{answer: errUnreachable}).evict
+		reads := 0
+		handler.read = func(context.Context, string, string) (*v1.Pod, error) {
+			reads++
+			return nil, errUnreachable
+		}
+		message, err := handler.evictTarget(ctx, requestOf("a"))
+		if message != "" || !errors.Is(err, context.DeadlineExceeded) || reads < 100 || reads > 1000 {
+			t.Errorf("message %q, error %v after %d reads, want an error after an hour", message, err, reads)
+		}
+	})
 }
 
 // A controller that is stopping must not complete a turn with the resulting error.
@@ -260,7 +336,7 @@ func TestTurn(t *testing.T) {
 	}{
 		"evicted":     {answers: []error{nil}, want: "Evicted the pod.", writes: 2},
 		"rejected":    {answers: []error{statusError(http.StatusForbidden, "no")}, want: "Not evicted: no", writes: 2},
-		"no response": {answers: []error{errUnreachable}, want: "Not known whether the pod is evicted: unreachable", writes: 2},
+		"no response": {answers: []error{errUnreachable}, want: "Not evicted: unreachable", writes: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -411,5 +487,12 @@ func newTestHandler(t *testing.T, objects ...runtime.Object) evictionHandler {
 			t.Fatalf("caching %T: %v", object, err)
 		}
 	}
-	return evictionHandler{podLister: corelisters.NewPodLister(pods), budgetLister: policylisters.NewPodDisruptionBudgetLister(budgets)}
+	lister := corelisters.NewPodLister(pods)
+	return evictionHandler{
+		podLister: lister, budgetLister: policylisters.NewPodDisruptionBudgetLister(budgets),
+		// The cache is current.
+		read: func(_ context.Context, namespace, name string) (*v1.Pod, error) {
+			return lister.Pods(namespace).Get(name)
+		},
+	}
 }

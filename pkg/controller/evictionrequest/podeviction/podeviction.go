@@ -22,6 +22,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -66,6 +67,52 @@ func NewEvictor(client clientset.Interface) Evictor {
 			Get()
 		return err
 	}
+}
+
+// Preconditions ensures that only this instance of the pod is evicted. Without a budget, the
+// resourceVersion must match as well: a pod that was already evicted by another leader, or by an API
+// server that failed before it responded, is not evicted again. With a budget, such a precondition
+// would do harm: the API server subtracts the pod from the budget before it checks the version, and
+// a pod whose status has just changed would cost the budget one disruption until the disruption
+// controller corrects it after two minutes.
+func Preconditions(pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget) *metav1.Preconditions {
+	preconditions := &metav1.Preconditions{UID: &pod.UID}
+	if len(budgets) == 0 {
+		preconditions.ResourceVersion = &pod.ResourceVersion
+	}
+	return preconditions
+}
+
+// readTimeout limits each call of a Reader. An overloaded API server queues it for up to 15 seconds.
+const readTimeout = 35 * time.Second
+
+// Reader reads the current state of a pod, not that of a cache.
+type Reader func(ctx context.Context, namespace, name string) (*v1.Pod, error)
+
+// NewReader returns a Reader. An error is NotFound only if an API server says so: a NotFound from an
+// intermediary says nothing about the pod.
+func NewReader(client clientset.Interface) Reader {
+	return func(ctx context.Context, namespace, name string) (*v1.Pod, error) {
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
+		defer cancel()
+		pod, err := client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) && isForeign(err) {
+			return nil, fmt.Errorf("no response of an API server: %v", err)
+		}
+		return pod, err
+	}
+}
+
+// IsLeaving reports whether this instance of the pod terminates or no longer exists.
+func IsLeaving(ctx context.Context, read Reader, pod *v1.Pod) (bool, error) {
+	current, err := read(ctx, pod.Namespace, pod.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	return current.UID != pod.UID || current.DeletionTimestamp != nil, nil
 }
 
 // BudgetsOf returns the budgets that select the pod, sorted by name.
@@ -125,10 +172,11 @@ func Classify(err error, budgets []*policyv1.PodDisruptionBudget) (Outcome, stri
 }
 
 // MayHaveEvicted reports whether an attempt that failed may have evicted the pod nevertheless: there
-// was no response, or the API server did not wait for the result.
+// was no response, or one of a server error. The API server returns a server error if its storage
+// does not respond in time, and an intermediary if the API server is killed during the call.
 func MayHaveEvicted(err error) bool {
 	var status apierrors.APIStatus
-	return err != nil && (!errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err))
+	return err != nil && (!errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError)
 }
 
 // isPodNotFound reports whether the pod does not exist. The subresource also returns NotFound if

@@ -24,6 +24,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
@@ -311,5 +312,102 @@ func TestBudgetsOf(t *testing.T) {
 	stranger.Namespace = "nobody"
 	if budgets := BudgetsOf(lister, stranger); len(budgets) > 0 {
 		t.Errorf("a pod in another namespace has the budgets %v", budgets)
+	}
+}
+
+func TestMayHaveEvicted(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	foreign := func(code int) error {
+		return apierrors.NewGenericServerResponse(code, http.MethodPost, pods, "web-1", "upstream connect error", 0, true)
+	}
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"evicted":            {},
+		"no response":        {err: errors.New("unreachable"), want: true},
+		"timeout":            {err: apierrors.NewTimeoutError("slow", 1), want: true},
+		"storage timeout":    {err: apierrors.NewServerTimeout(pods, "create", 1), want: true},
+		"server error":       {err: apierrors.NewInternalError(errors.New("etcdserver: request timed out")), want: true},
+		"starting":           {err: apierrors.NewServiceUnavailable("starting"), want: true},
+		"502 of a proxy":     {err: foreign(http.StatusBadGateway), want: true},
+		"504 of a proxy":     {err: foreign(http.StatusGatewayTimeout), want: true},
+		"404 of a proxy":     {err: foreign(http.StatusNotFound)},
+		"not found":          {err: apierrors.NewNotFound(pods, "web-1")},
+		"precondition":       {err: apierrors.NewConflict(pods, "web-1", errors.New("uid"))},
+		"rejected":           {err: apierrors.NewForbidden(pods, "web-1", errors.New("webhook"))},
+		"budget":             {err: violation("no room")},
+		"overload":           {err: apierrors.NewTooManyRequests("busy", 1)},
+		"webhook with a 429": {err: refusing429()},
+	} {
+		if got := MayHaveEvicted(test.err); got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+	}
+}
+
+func TestIsLeaving(t *testing.T) {
+	unreachable := errors.New("unreachable")
+	for name, test := range map[string]struct {
+		change func(*v1.Pod)
+		err    error
+		want   bool
+	}{
+		"running":     {change: func(*v1.Pod) {}},
+		"terminating": {change: func(pod *v1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, want: true},
+		"replaced":    {change: func(pod *v1.Pod) { pod.UID = "successor" }, want: true},
+		"gone":        {err: apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "web-1"), want: true},
+		"unreadable":  {err: unreachable},
+	} {
+		read := func(_ context.Context, namespace, name string) (*v1.Pod, error) {
+			pod := newPod()
+			if namespace != pod.Namespace || name != pod.Name {
+				t.Errorf("%s: read %s/%s", name, namespace, name)
+			}
+			if test.err != nil {
+				return nil, test.err
+			}
+			test.change(pod)
+			return pod, nil
+		}
+		got, err := IsLeaving(t.Context(), read, newPod())
+		if got != test.want || errors.Is(err, unreachable) != (test.err == unreachable) || err != nil && test.want {
+			t.Errorf("%s: %t and error %v, want %t", name, got, err, test.want)
+		}
+	}
+}
+
+// A read asks for the latest state, and only an API server can say that a pod is gone.
+func TestReader(t *testing.T) {
+	for name, test := range map[string]struct {
+		code         int
+		body         string
+		wantNotFound bool
+		wantErr      bool
+	}{
+		"a pod":          {code: http.StatusOK, body: `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-1","uid":"u"}}`},
+		"gone":           {code: http.StatusNotFound, body: `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"details":{"name":"web-1","kind":"pods"}}`, wantNotFound: true, wantErr: true},
+		"404 of a proxy": {code: http.StatusNotFound, body: "no backend", wantErr: true},
+		"a server error": {code: http.StatusInternalServerError, body: "no", wantErr: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/api/v1/namespaces/default/pods/web-1" || r.URL.RawQuery != "" {
+					t.Errorf("read %s", r.URL)
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(test.code)
+				fmt.Fprint(w, test.body)
+			}))
+			defer server.Close()
+			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod, err := NewReader(client)(t.Context(), "default", "web-1")
+			if (err != nil) != test.wantErr || apierrors.IsNotFound(err) != test.wantNotFound || err == nil && pod.UID != "u" {
+				t.Errorf("pod %v, error %v", pod, err)
+			}
+		})
 	}
 }

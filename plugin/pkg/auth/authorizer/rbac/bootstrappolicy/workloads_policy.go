@@ -33,6 +33,8 @@ func addWorkloadInterceptorRules(roles []rbacv1.ClusterRole) {
 		added["replicaset-controller"] = append(interceptorRules(coordinationv1alpha1.EvictionInterceptorReplicaSet),
 			// It evicts within the budgets. The permission to delete would bypass them.
 			rbacv1helpers.NewRule("create").Groups(legacyGroup).Resources("pods/eviction").RuleOrDie(),
+			// After an attempt without a response, it reads whether the pod terminates.
+			rbacv1helpers.NewRule("get").Groups(legacyGroup).Resources("pods").RuleOrDie(),
 		)
 	}
 	if utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceAwareDaemonSet) {

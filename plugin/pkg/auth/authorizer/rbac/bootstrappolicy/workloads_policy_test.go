@@ -58,7 +58,7 @@ func TestWorkloadInterceptorRules(t *testing.T) {
 	}
 	deploymentRules := []rbacv1.PolicyRule{reads, reports, intercepts("deployment.apps.k8s.io")}
 	evicts := rule([]string{"create"}, []string{""}, []string{"pods/eviction"})
-	replicaSetRules := []rbacv1.PolicyRule{reads, reports, intercepts("replicaset.apps.k8s.io"), evicts}
+	replicaSetRules := []rbacv1.PolicyRule{reads, reports, intercepts("replicaset.apps.k8s.io"), evicts, rule([]string{"get"}, []string{""}, []string{"pods"})}
 	daemonSetRules := []rbacv1.PolicyRule{reads, reports, intercepts("daemonset.apps.k8s.io")}
 	statefulSetRules := []rbacv1.PolicyRule{reads, reports, intercepts("statefulset.apps.k8s.io")}
 	tests := map[string]struct {
