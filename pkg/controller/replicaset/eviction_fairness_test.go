@@ -132,33 +132,88 @@ func TestTenantsDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-// Many tenants whose webhooks hang do not delay the evictions of other tenants either.
+// Many tenants whose webhooks hang do not delay the evictions of a tenant whose webhooks are known to
+// be quick. A new tenant waits until some of the calls that hang have timed out, at most.
 func TestManyTenantsThatHang(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := &evictionServer{
-			calls: map[string]int{}, busy: map[string]int{}, most: map[string]int{},
-			answers: map[string]func(*http.Request) (*http.Response, error){
-				"friendly": answersAfter(100*time.Millisecond, http.StatusCreated, `{"kind":"Status","apiVersion":"v1","status":"Success"}`),
-			},
-		}
-		count := map[string]int{"friendly": 20}
-		for i := range 12 {
-			name := fmt.Sprintf("hanging-%d", i)
-			server.answers[name], count[name] = neverAnswers, 10
-		}
-		client := runTurns(t, server, count)
-		time.Sleep(10 * time.Second) // All hanging calls are still in flight.
-		synctest.Wait()
-		requests, err := client.CoordinationV1alpha1().EvictionRequests("friendly").List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatalf("listing requests: %v", err)
-		}
-		for _, request := range requests.Items {
-			if entry := request.Status.Interceptors[0]; entry.CompletionTime == nil {
-				t.Errorf("the turn of %s is %+v, want it complete", request.Name, entry)
+	for name, test := range map[string]struct {
+		known  bool
+		within time.Duration
+	}{
+		"known": {known: true, within: 10 * time.Second},
+		"new":   {within: podeviction.Timeout + 10*time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &evictionServer{
+					calls: map[string]int{}, busy: map[string]int{}, most: map[string]int{},
+					answers: map[string]func(*http.Request) (*http.Response, error){
+						"friendly": answersAfter(100*time.Millisecond, http.StatusCreated, `{"kind":"Status","apiVersion":"v1","status":"Success"}`),
+					},
+				}
+				before := map[string]int{}
+				if test.known {
+					before["friendly"] = 1
+				}
+				client := runTurns(t, server, before)
+				time.Sleep(time.Minute)
+				for i := range 12 {
+					name := fmt.Sprintf("hanging-%d", i)
+					server.answers[name] = neverAnswers
+					createTurns(t, client, turns(name, 0, 10))
+				}
+				time.Sleep(time.Second) // They have all the places that they may have.
+				createTurns(t, client, turns("friendly", 1, 20))
+				time.Sleep(test.within)
+				synctest.Wait()
+				requests, err := client.CoordinationV1alpha1().EvictionRequests("friendly").List(t.Context(), metav1.ListOptions{})
+				if err != nil {
+					t.Fatalf("listing requests: %v", err)
+				}
+				if len(requests.Items) < 20 {
+					t.Errorf("%d requests", len(requests.Items))
+				}
+				for _, request := range requests.Items {
+					if entry := request.Status.Interceptors[0]; entry.CompletionTime == nil {
+						t.Errorf("the turn of %s is %+v, want it complete", request.Name, entry)
+					}
+				}
+			})
+		})
+	}
+}
+
+// turns returns pods of a namespace and their requests, numbered from first.
+func turns(namespace string, first, count int) []runtime.Object {
+	var objects []runtime.Object
+	for i := range count {
+		name := fmt.Sprintf("%s-%d", namespace, first+i)
+		pod := controlledPod(func(pod *v1.Pod) { pod.Namespace, pod.Name, pod.UID = namespace, name, types.UID(name) })
+		request := turnOf(name)
+		request.Namespace = namespace
+		request.Spec.Target.Pod = &coordinationv1alpha1.LocalPodReference{Name: name, UID: name}
+		objects = append(objects, pod, request)
+	}
+	return objects
+}
+
+// createTurns creates pods, which are in the cache before their requests.
+func createTurns(t *testing.T, client kubernetes.Interface, objects []runtime.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if pod, ok := object.(*v1.Pod); ok {
+			if _, err := client.CoreV1().Pods(pod.Namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+				t.Fatalf("creating a pod: %v", err)
 			}
 		}
-	})
+	}
+	synctest.Wait()
+	for _, object := range objects {
+		if request, ok := object.(*coordinationv1alpha1.EvictionRequest); ok {
+			if _, err := client.CoordinationV1alpha1().EvictionRequests(request.Namespace).Create(t.Context(), request, metav1.CreateOptions{}); err != nil {
+				t.Fatalf("creating a request: %v", err)
+			}
+		}
+	}
 }
 
 // runTurns runs the interceptor with a turn for that many pods in each namespace.
@@ -166,14 +221,7 @@ func runTurns(t *testing.T, server *evictionServer, count map[string]int) kubern
 	t.Helper()
 	var objects []runtime.Object
 	for namespace, pods := range count {
-		for i := range pods {
-			name := fmt.Sprintf("%s-%d", namespace, i)
-			pod := controlledPod(func(pod *v1.Pod) { pod.Namespace, pod.Name, pod.UID = namespace, name, types.UID(name) })
-			request := turnOf(name)
-			request.Namespace = namespace
-			request.Spec.Target.Pod = &coordinationv1alpha1.LocalPodReference{Name: name, UID: name}
-			objects = append(objects, pod, request)
-		}
+		objects = append(objects, turns(namespace, 0, pods)...)
 	}
 	f := newEvictionFixture(t, objects...)
 	runTurnsOf(t, f, server, f.factory.Policy().V1().PodDisruptionBudgets())
