@@ -296,10 +296,13 @@ func TestProcesses(t *testing.T) {
 	const bin = "/repo/_output/clusters/a/bin"
 	cases := map[string]struct {
 		argv []string
+		home string
 		want string
 	}{
 		"component":                   {argv: []string{bin + "/etcd", "--name=node0"}, want: "map[etcd:42]"},
-		"component behind a script":   {argv: []string{"/bin/bash", bin + "/kube-scheduler", "--v=2"}, want: "map[kube-scheduler:42]"},
+		"component behind a script":   {argv: []string{"/bin/bash", bin + "/kube-scheduler", "--v=2"}, home: "/repo/_output/clusters/a", want: "map[kube-scheduler:42]"},
+		"debugger on our program":     {argv: []string{"gdb", bin + "/kube-apiserver"}, home: "/home/me", want: "map[]"},
+		"pager without a home":        {argv: []string{"less", bin + "/etcd"}, want: "map[]"},
 		"component of other cluster":  {argv: []string{"/repo/_output/clusters/a2/bin/etcd"}, want: "map[]"},
 		"cluster of other clone":      {argv: []string{"/other/_output/clusters/a/bin/etcd"}, want: "map[]"},
 		"tool of the user":            {argv: []string{bin + "/kubectl", "get", "pods"}, want: "map[]"},
@@ -310,6 +313,9 @@ func TestProcesses(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := &Cluster{Name: "a", Output: "/repo/_output", proc: fakeProc(t, map[int][]string{42: tc.argv})}
+			if err := os.WriteFile(filepath.Join(c.proc, "42", "environ"), []byte("LANG=C\x00HOME="+tc.home+"\x00"), 0o644); err != nil {
+				t.Fatal(err)
+			}
 			if found, err := c.processes(); err != nil || fmt.Sprint(found) != tc.want {
 				t.Errorf("processes = %v, %v, want %v", found, err, tc.want)
 			}
@@ -325,6 +331,7 @@ func TestKill(t *testing.T) {
 		// The script says when it has set its traps.
 		writeScript(t, path, script+"\necho x\nwhile :; do sleep 0.02; done")
 		command := exec.Command(path, args...)
+		command.Env = append(os.Environ(), "HOME="+c.dir()) // As a component has it.
 		out, err := command.StdoutPipe()
 		if err := errors.Join(err, command.Start()); err != nil {
 			t.Fatal(err)

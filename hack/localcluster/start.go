@@ -249,17 +249,36 @@ func (c *Cluster) processes() (map[string]int, error) {
 // componentOf returns the name of the component of this cluster that a process runs, or "". A
 // process that has ended, zombies included, has no command line.
 func (c *Cluster) componentOf(pid int) string {
-	cmdline, err := os.ReadFile(filepath.Join(c.proc, strconv.Itoa(pid), "cmdline"))
-	if err != nil {
+	argv := c.procStrings(pid, "cmdline")
+	if len(argv) == 0 {
 		return ""
 	}
-	argv := strings.Split(string(bytes.TrimRight(cmdline, "\x00")), "\x00")
+	if component := c.componentAt(argv[0]); component != "" {
+		return component
+	}
 	// The second argument is the program if it is a script: the first one is then the
-	// interpreter.
-	for _, arg := range argv[:min(2, len(argv))] {
-		if filepath.Dir(arg) == controlplane.LinkDir(c.dir()) && slices.Contains(controlplane.Components, filepath.Base(arg)) {
-			return filepath.Base(arg)
-		}
+	// interpreter. It can also be a debugger or a pager that the user runs on our program,
+	// which has the home directory of the user.
+	if len(argv) > 1 && slices.Contains(c.procStrings(pid, "environ"), "HOME="+c.dir()) {
+		return c.componentAt(argv[1])
+	}
+	return ""
+}
+
+// procStrings returns a list of strings of a process, none if it cannot be read.
+func (c *Cluster) procStrings(pid int, file string) []string {
+	data, err := os.ReadFile(filepath.Join(c.proc, strconv.Itoa(pid), file))
+	if data = bytes.TrimRight(data, "\x00"); err != nil || len(data) == 0 {
+		return nil
+	}
+	return strings.Split(string(data), "\x00")
+}
+
+// componentAt returns the name of the component of this cluster that is started from a path,
+// or "".
+func (c *Cluster) componentAt(path string) string {
+	if filepath.Dir(path) == controlplane.LinkDir(c.dir()) && slices.Contains(controlplane.Components, filepath.Base(path)) {
+		return filepath.Base(path)
 	}
 	return ""
 }
