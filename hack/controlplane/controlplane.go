@@ -29,6 +29,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -145,6 +146,12 @@ func (c *ControlPlane) Start(ctx context.Context, release Release, components ..
 			}
 		}
 		sick, probed = c.ports.firstUnhealthy(ctx, components)
+		for _, component := range components {
+			// Another program may have taken the port, and answer: our component is about to end.
+			if probed == nil && !listens(c.processes[component].command.Process.Pid, c.ports[component]) {
+				sick, probed = component, errors.New("another process answers on its port")
+			}
+		}
 		return probed == nil, nil
 	})
 	if wait.Interrupted(err) {

@@ -19,6 +19,7 @@ package controlplane
 import (
 	"errors"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -100,6 +101,40 @@ func TestStartFails(t *testing.T) {
 		if !c.processes[Etcd].ended() {
 			t.Error("etcd runs after Close")
 		}
+	}
+}
+
+// A program that has taken the port of a component answers in its place: a control plane must
+// not use the etcd of another one.
+func TestStartBesideForeignProgram(t *testing.T) {
+	c, release := newTestPlane(t, map[string]string{Etcd: "sleep 1; echo 'bind: address already in use'; exit 1"})
+	listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(c.ports[Etcd]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
+	go func() { _ = foreign.Serve(listener) }()
+	t.Cleanup(func() { foreign.Close() })
+	if err := c.Start(t.Context(), release, Etcd); !errors.Is(err, ErrPortTaken) {
+		t.Errorf("Start: %v, want an error for a taken port", err)
+	}
+}
+
+func TestListens(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	if !listens(os.Getpid(), port) {
+		t.Error("this process does not listen on its port")
+	}
+	if listens(os.Getppid(), port) {
+		t.Error("another process listens on the port of this one")
+	}
+	listener.Close()
+	if listens(os.Getpid(), port) {
+		t.Error("this process listens on a port that it has closed")
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -90,6 +91,33 @@ func environment(inherited []string, home string) []string {
 		})
 	})
 	return append(env, "HOME="+home)
+}
+
+// listens reports whether a process listens on a port, by IPv4.
+func listens(pid, port int) bool {
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	// The columns are a number, the local address, the remote one, the state, ...
+	table, err := os.ReadFile(filepath.Join(proc, "net", "tcp"))
+	if err != nil {
+		return false
+	}
+	const stateColumn, listening, inodeColumn = 3, "0A", 9
+	// The bytes of an address are in the order of the machine, those of a port are not.
+	suffix := fmt.Sprintf(":%04X", port)
+	var sockets []string
+	for line := range strings.Lines(string(table)) {
+		if fields := strings.Fields(line); len(fields) > inodeColumn && strings.HasSuffix(fields[1], suffix) && fields[stateColumn] == listening {
+			sockets = append(sockets, "socket:["+fields[inodeColumn]+"]")
+		}
+	}
+	files, err := os.ReadDir(filepath.Join(proc, "fd"))
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(files, func(file os.DirEntry) bool {
+		target, err := os.Readlink(filepath.Join(proc, "fd", file.Name()))
+		return err == nil && slices.Contains(sockets, target)
+	})
 }
 
 func (p *process) ended() bool {
