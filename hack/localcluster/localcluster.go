@@ -110,9 +110,9 @@ func (c *Cluster) Ensure(ctx context.Context) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, startTimeout))
 	defer cancel()
-	state := "is already up, checked in"
+	state, started := "is already up, checked in", false
 	if obstacle := c.reusable(ctx, settings); obstacle != nil {
-		state = "is up after"
+		state, started = "is up after", true
 		if !errors.Is(obstacle, errNoCluster) {
 			c.printf("cluster %q is started again: %v\n", c.Name, obstacle)
 		}
@@ -121,11 +121,22 @@ func (c *Cluster) Ensure(ctx context.Context) error {
 		}
 	}
 	serves, err := c.finish(ctx)
-	if err != nil {
+	switch {
+	case err != nil && started && errors.Is(ctx.Err(), context.Canceled):
+		return c.interrupted()
+	case err != nil:
 		return fmt.Errorf("cluster %q runs, but %w", c.Name, err)
 	}
 	c.printf("cluster %q %s %.1f s: %s\n  export KUBECONFIG='%s'\n", c.Name, state, time.Since(start).Seconds(), serves, c.Kubeconfig())
 	return nil
+}
+
+// interrupted is the end of a start that the user has called off.
+func (c *Cluster) interrupted() error {
+	if err := c.remove(); err != nil {
+		return fmt.Errorf("cluster %q: interrupted: %w", c.Name, err)
+	}
+	return fmt.Errorf("cluster %q: interrupted, nothing is left running", c.Name)
 }
 
 // finish makes the running cluster ready for use. It returns what there is to use.

@@ -20,9 +20,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -156,6 +158,87 @@ func TestStartFails(t *testing.T) {
 				t.Errorf("%d starts, %v", attempts, err)
 			}
 		})
+	}
+}
+
+// nodesAsked is the file that fakeComponent creates when it is asked for nodes.
+const nodesAsked = "nodes-asked"
+
+// TestMain lets this program be a component, which is its name then.
+func TestMain(m *testing.M) {
+	if component := filepath.Base(os.Args[0]); slices.Contains(controlplane.Components, component) {
+		fmt.Fprintln(os.Stderr, fakeComponent(component))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// fakeComponent is healthy, and never answers what is asked for nodes.
+func fakeComponent(component string) error {
+	flags := map[string]string{}
+	for _, arg := range os.Args[1:] {
+		name, value, _ := strings.Cut(arg, "=")
+		flags[name] = value
+	}
+	address := "127.0.0.1:" + flags["--secure-port"]
+	switch component {
+	case controlplane.Etcd:
+		address = strings.TrimPrefix(flags["--listen-client-urls"], "http://")
+	case controlplane.Kwok:
+		address = flags["--server-address"]
+	}
+	server := &http.Server{Addr: address, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/version":
+			fmt.Fprint(w, `{"gitVersion":"v0.0.0"}`)
+		case "/api/v1/nodes":
+			_ = os.WriteFile(filepath.Join(os.Getenv("HOME"), nodesAsked), nil, 0o600)
+			<-r.Context().Done()
+		}
+	})}
+	if cert := flags["--tls-cert-file"]; cert != "" && component != controlplane.Kwok {
+		return server.ListenAndServeTLS(cert, flags["--tls-private-key-file"])
+	}
+	return server.ListenAndServe()
+}
+
+// A start is called off while its nodes are not ready yet.
+func TestInterruptedAtTheEnd(t *testing.T) {
+	c := newTestCluster(t)
+	c.proc = "/proc"
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, component := range controlplane.Components {
+		path := filepath.Join(c.Bin, component)
+		if err := errors.Join(os.Remove(path), os.Symlink(program, path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if err := c.Down(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for range time.Tick(pollInterval) {
+			if _, err := os.Stat(filepath.Join(c.dir(), nodesAsked)); err == nil || ctx.Err() != nil {
+				cancel()
+				return
+			}
+		}
+	}()
+	if err := c.Ensure(ctx); err == nil || !strings.Contains(err.Error(), "interrupted, nothing is left running") {
+		t.Errorf("Ensure: %v, want it to be interrupted", err)
+	}
+	if left, err := c.processes(); err != nil || len(left) > 0 {
+		t.Errorf("left running: %v, %v", left, err)
+	}
+	if _, err := os.Stat(c.dir()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("state directory: %v, want it to be gone", err)
 	}
 }
 

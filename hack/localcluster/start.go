@@ -119,7 +119,7 @@ func (c *Cluster) start(ctx context.Context, settings Settings) error {
 		case err == nil:
 			return nil
 		case errors.Is(ctx.Err(), context.Canceled):
-			return errors.Join(fmt.Errorf("cluster %q: interrupted, nothing is left running", c.Name), c.remove())
+			return c.interrupted()
 		case ctx.Err() != nil:
 			return fmt.Errorf("cluster %q: no time is left: try again, or give a longer --timeout: %w", c.Name, err)
 		case attempt == attempts || !errors.Is(err, controlplane.ErrPortTaken):
