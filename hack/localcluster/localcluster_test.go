@@ -103,19 +103,51 @@ func TestMissingBinary(t *testing.T) {
 	}
 }
 
+// ending is a context that ends with a file, and with an error of its own.
+type ending struct {
+	context.Context
+	err error
+}
+
+// endWith returns a context that ends when the file exists.
+func endWith(ctx context.Context, err error, file string) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		for ctx.Err() == nil {
+			time.Sleep(pollInterval)
+			if _, err := os.Stat(file); err == nil {
+				return
+			}
+		}
+	}()
+	return ending{ctx, err}
+}
+
+func (e ending) Err() error {
+	if e.Context.Err() == nil {
+		return nil
+	}
+	return e.err
+}
+
+// Value hides the context inside from those that are derived: its error is another one.
+func (ending) Value(any) any { return nil }
+
 func TestStartFails(t *testing.T) {
 	cases := map[string]struct {
-		etcd    string
-		timeout time.Duration
-		want    []string
-		gone    bool // The logs are of no use.
+		etcd string
+		// end is what ends the context when etcd runs, if anything.
+		end  error
+		want []string
+		gone bool // The logs are of no use.
 	}{
 		"a component ends": {
 			etcd: "echo bad flag; exit 1",
 			want: []string{"etcd ended while it was starting", "etcd.log", "bad flag"},
 		},
 		"a component never gets healthy": {
-			etcd: "echo hello; exec sleep 60", timeout: time.Second,
+			etcd: "exec sleep 60", end: context.DeadlineExceeded,
 			want: []string{"etcd did not become healthy in time", "hello", "--timeout"},
 		},
 		"its port is taken": {
@@ -123,7 +155,7 @@ func TestStartFails(t *testing.T) {
 			want: []string{controlplane.ErrPortTaken.Error()},
 		},
 		"the user interrupts": {
-			etcd: "exec sleep 60", gone: true,
+			etcd: "exec sleep 60", end: context.Canceled, gone: true,
 			want: []string{"interrupted, nothing is left running"},
 		},
 	}
@@ -131,15 +163,12 @@ func TestStartFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newTestCluster(t)
 			c.proc = "/proc"
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			if tc.gone {
-				time.AfterFunc(time.Second, cancel)
+			starts := filepath.Join(c.Output, "starts")
+			var ctx context.Context = t.Context()
+			if tc.end != nil {
+				ctx = endWith(ctx, tc.end, starts)
 			}
-			if tc.timeout > 0 {
-				c.Timeout = tc.timeout
-			}
-			writeScript(t, filepath.Join(c.Bin, "etcd"), "echo started >>"+c.Output+"/starts\n"+tc.etcd)
+			writeScript(t, filepath.Join(c.Bin, "etcd"), "echo hello; echo started >>"+starts+"\n"+tc.etcd)
 			err := c.Ensure(ctx)
 			for _, want := range tc.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
@@ -153,8 +182,8 @@ func TestStartFails(t *testing.T) {
 				t.Errorf("state directory: %v, want it to be gone: %t", err, tc.gone)
 			}
 			// Other ports help only if a port was the reason.
-			starts, err := os.ReadFile(c.Output + "/starts")
-			if attempts := strings.Count(string(starts), "started"); err != nil || (attempts == 3) != strings.Contains(name, "port") {
+			started, err := os.ReadFile(starts)
+			if attempts := strings.Count(string(started), "started"); err != nil || (attempts == 3) != strings.Contains(name, "port") {
 				t.Errorf("%d starts, %v", attempts, err)
 			}
 		})
@@ -221,16 +250,7 @@ func TestInterruptedAtTheEnd(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	go func() {
-		for range time.Tick(pollInterval) {
-			if _, err := os.Stat(filepath.Join(c.dir(), nodesAsked)); err == nil || ctx.Err() != nil {
-				cancel()
-				return
-			}
-		}
-	}()
+	ctx := endWith(t.Context(), context.Canceled, filepath.Join(c.dir(), nodesAsked))
 	if err := c.Ensure(ctx); err == nil || !strings.Contains(err.Error(), "interrupted, nothing is left running") {
 		t.Errorf("Ensure: %v, want it to be interrupted", err)
 	}

@@ -138,7 +138,11 @@ func TestEnsureNodesFails(t *testing.T) {
 		"nodes never become ready": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			timeout := 500 * time.Millisecond
+			if rejected != nil {
+				timeout = time.Minute // It must not be in the way on a busy machine.
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
 			client, _ := newClient(rejected != nil)
 			client.PrependReactor("create", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
