@@ -197,6 +197,16 @@ func (c *ControlPlane) KillAPIServer() error { return c.processes[APIServer].kil
 // if the manager had ended by itself.
 func (c *ControlPlane) KillControllerManager() error { return c.processes[ControllerManager].kill() }
 
+// Ended returns an error that names the first component that has ended by itself.
+func (c *ControlPlane) Ended() error {
+	for _, component := range Components {
+		if p := c.processes[component]; p != nil && p.ended() && !p.asked {
+			return p.failure("has ended by itself")
+		}
+	}
+	return nil
+}
+
 // Close kills all that still runs. The state directory stays.
 func (c *ControlPlane) Close() {
 	for p := range maps.Values(c.processes) {

@@ -155,8 +155,18 @@ func TestStopAndKill(t *testing.T) {
 			t.Errorf("%s of a controller manager that has ended: %v", name, err)
 		}
 	}
+	if err := c.Ended(); err == nil || !strings.Contains(err.Error(), "kube-controller-manager has ended by itself") {
+		t.Errorf("Ended: %v, want the controller manager", err)
+	}
+	delete(c.processes, ControllerManager)
+	if err := c.Ended(); err != nil {
+		t.Errorf("Ended: %v, although the API server runs", err)
+	}
 	if err := c.StopAPIServer(); err != nil {
 		t.Errorf("stop: %v", err)
+	}
+	if err := c.Ended(); err != nil {
+		t.Errorf("Ended: %v, although the API server was stopped", err)
 	}
 }
 

@@ -38,6 +38,7 @@ type process struct {
 	logFile string
 	command *exec.Cmd
 	done    chan struct{} // Closed when the process has ended.
+	asked   bool          // It was stopped or killed here.
 }
 
 // LinkDir is the directory below that of a control plane from which its components are
@@ -134,6 +135,7 @@ func (p *process) stop(timeout time.Duration) error {
 	if p.ended() {
 		return p.failure("had ended by itself")
 	}
+	p.asked = true
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stopping %s: %w", p.name, err)
 	}
@@ -151,6 +153,7 @@ func (p *process) kill() error {
 	if p.ended() {
 		return p.failure("had ended by itself")
 	}
+	p.asked = true
 	if err := p.command.Process.Kill(); err != nil {
 		return fmt.Errorf("killing %s: %w", p.name, err)
 	}

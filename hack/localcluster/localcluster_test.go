@@ -360,6 +360,20 @@ func replaceFile(t *testing.T, path, exe string) {
 	}
 }
 
+func TestEnded(t *testing.T) {
+	c := newTestCluster(t)
+	runAll(t, c, Settings{})
+	if err := c.Ended(); err != nil {
+		t.Errorf("Ended: %v, although all components run", err)
+	}
+	if err := os.RemoveAll(filepath.Join(c.proc, "3")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Ended(); err == nil || !strings.Contains(err.Error(), "kube-controller-manager does not run any more") {
+		t.Errorf("Ended: %v, want the controller manager", err)
+	}
+}
+
 func TestLock(t *testing.T) {
 	c := newTestCluster(t)
 	unlock, err := c.lock(t.Context())

@@ -204,13 +204,12 @@ func (c *Cluster) reusable(ctx context.Context, settings Settings) error {
 	if err != nil || len(running) == 0 {
 		return errors.New("leftovers of an earlier run")
 	}
+	if err := c.missing(running); err != nil {
+		return err
+	}
 	// Each component must run from the binary that is there now: a rebuild replaces the file.
 	for _, component := range controlplane.Components {
-		pid, ok := running[component]
-		if !ok {
-			return fmt.Errorf("%s does not run any more", component)
-		}
-		if path := filepath.Join(c.components(), component); !sameFile(filepath.Join(c.proc, strconv.Itoa(pid), "exe"), path) {
+		if path := filepath.Join(c.components(), component); !sameFile(filepath.Join(c.proc, strconv.Itoa(running[component]), "exe"), path) {
 			return fmt.Errorf("%s runs another build than %s", component, path)
 		}
 	}
@@ -218,6 +217,28 @@ func (c *Cluster) reusable(ctx context.Context, settings Settings) error {
 		return fmt.Errorf("it runs with %s, not with %s", was.Settings, settings)
 	}
 	return was.Ports.Unhealthy(ctx)
+}
+
+// missing returns an error that names the first component that does not run.
+func (c *Cluster) missing(running map[string]int) error {
+	for _, component := range controlplane.Components {
+		if _, ok := running[component]; !ok {
+			return fmt.Errorf("%s does not run any more", component)
+		}
+	}
+	return nil
+}
+
+// Ended returns an error that names a component of the running cluster that has ended by itself.
+func (c *Cluster) Ended() error {
+	running, err := c.processes()
+	if err == nil {
+		err = c.missing(running)
+	}
+	if err != nil {
+		return fmt.Errorf("cluster %q: %w: logs are in %s", c.Name, err, filepath.Join(c.dir(), "logs"))
+	}
+	return nil
 }
 
 func sameFile(a, b string) bool {

@@ -100,7 +100,7 @@ func newControlPlane(tCtx ktesting.TContext, p programs, namespace string) (ktes
 	plane, err := controlplane.New(tCtx, dir, filepath.Join(p.fork, "etcd"))
 	tCtx.ExpectNoError(err, "starting etcd")
 	tCtx.Cleanup(plane.Close)
-	return tCtx.WithRESTConfig(plane.Config()).WithNamespace(namespace), plane
+	return tCtx.WithRESTConfig(plane.Config()).WithNamespace(namespace).WithValue(endedKey{}, plane.Ended), plane
 }
 
 // start starts both components, the API server first.
@@ -120,7 +120,24 @@ func await(tCtx ktesting.TContext, what string, check func(tCtx ktesting.TContex
 func awaitWithin(tCtx ktesting.TContext, timeout time.Duration, what string, check func(tCtx ktesting.TContext)) {
 	tCtx.Helper()
 	tCtx = tCtx.WithStep("waiting for " + what)
-	tCtx.Eventually(check).WithTimeout(timeout).WithPolling(pollInterval).Should(gomega.Succeed())
+	tCtx.Eventually(whileRunning(check)).WithTimeout(timeout).WithPolling(pollInterval).Should(gomega.Succeed())
+}
+
+// endedKey is the key in a context of a func() error that names a component that has ended by
+// itself.
+type endedKey struct{}
+
+// whileRunning returns the check, for Eventually: it is given up when a component has ended, since
+// nothing will come of it.
+func whileRunning(check func(tCtx ktesting.TContext)) func(tCtx ktesting.TContext) {
+	return func(tCtx ktesting.TContext) {
+		if ended, found := tCtx.Value(endedKey{}).(func() error); found {
+			if err := ended(); err != nil {
+				gomega.StopTrying("given up").Wrap(err).Now()
+			}
+		}
+		check(tCtx)
+	}
 }
 
 // awaitNotFound polls until an object does not exist.

@@ -150,7 +150,7 @@ func startCluster(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResul
 	client, version, err := c.Client()
 	tCtx.ExpectNoError(err)
 	r.version = version
-	tCtx = tCtx.WithClients(nil, nil, client, nil, nil).WithNamespace("surge")
+	tCtx = tCtx.WithClients(nil, nil, client, nil, nil).WithNamespace("surge").WithValue(endedKey{}, c.Ended)
 	createNamespace(tCtx)
 	openOthers(tCtx, false)
 	createWorkloads(tCtx, r)
@@ -225,7 +225,7 @@ func recordDrain(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult
 	}
 	// If it does not settle, the checks say more.
 	tCtx.WithStep("waiting for everything to settle").
-		AssertEventually(func(tCtx ktesting.TContext) { expectSettled(tCtx, r) }).
+		AssertEventually(whileRunning(func(tCtx ktesting.TContext) { expectSettled(tCtx, r) })).
 		WithTimeout(settleTimeout).WithPolling(pollInterval).Should(gomega.Succeed())
 	time.Sleep(quietTime)
 	r.to = time.Now()
