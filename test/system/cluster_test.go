@@ -21,11 +21,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/onsi/gomega"
+	"golang.org/x/sys/unix"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/hack/controlplane"
@@ -67,6 +69,7 @@ func findPrograms(tCtx ktesting.TContext) programs {
 
 // TestMain turns SIGTERM into SIGINT, which ktesting handles: a job that is canceled cleans up, too.
 func TestMain(m *testing.M) {
+	terminateWithParent()
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, syscall.SIGTERM)
 	go func() {
@@ -75,6 +78,21 @@ func TestMain(m *testing.M) {
 		}
 	}()
 	os.Exit(m.Run())
+}
+
+// terminateWithParent makes the kernel send SIGTERM to this process when the one ends that has
+// started it: a go command that is terminated leaves the test behind.
+func terminateWithParent() {
+	parent := os.Getppid()
+	go func() {
+		// The kernel forgets it with the thread.
+		runtime.LockOSThread()
+		_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0, 0, 0)
+		if os.Getppid() != parent { // It had ended before.
+			_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+		}
+		select {}
+	}()
 }
 
 // run runs a subtest, unless the test was interrupted.
