@@ -86,7 +86,7 @@ type ControlPlane struct {
 // New starts an etcd with its state below dir, which also gets logs and credentials. All
 // components end with this program.
 func New(ctx context.Context, dir, etcdBinary string) (*ControlPlane, error) {
-	c, err := create(dir)
+	c, err := Create(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -97,18 +97,11 @@ func New(ctx context.Context, dir, etcdBinary string) (*ControlPlane, error) {
 	return c, nil
 }
 
-// NewDetached returns a control plane whose components go on when this program ends. It
-// starts none.
-func NewDetached(dir string) (*ControlPlane, error) {
-	c, err := create(dir)
-	if err != nil {
-		return nil, err
-	}
-	c.detached = true
-	return c, nil
-}
+// Detach lets the components that are started from now on outlive this program.
+func (c *ControlPlane) Detach() { c.detached = true }
 
-func create(dir string) (*ControlPlane, error) {
+// Create returns a control plane none of whose components runs.
+func Create(dir string) (*ControlPlane, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("resolving the state directory: %w", err)

@@ -63,7 +63,7 @@ func TestEnvironment(t *testing.T) {
 // newTestPlane returns a control plane whose binaries are the scripts.
 func newTestPlane(t *testing.T, scripts map[string]string) (*ControlPlane, Release) {
 	t.Helper()
-	c, err := create(filepath.Join(t.TempDir(), "plane"))
+	c, err := Create(filepath.Join(t.TempDir(), "plane"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,12 +76,16 @@ type Cluster struct {
 	// Printf gets messages for people, if it is set.
 	Printf func(format string, args ...any)
 
-	proc string // The proc file system; tests replace it.
+	proc     string // The proc file system; tests replace it.
+	attached bool   // The components end with this program.
 }
 
 // Up starts the cluster from nothing: leftovers of a killed run would influence it. It fails
 // with ErrNoBase if the components of the base are not there. After an error nothing is left.
+//
+// The cluster ends with this program at the latest, even if that is killed.
 func (c *Cluster) Up(ctx context.Context) error {
+	c.attached = true
 	if err := c.Down(ctx); err != nil {
 		return err
 	}
@@ -91,8 +95,8 @@ func (c *Cluster) Up(ctx context.Context) error {
 	return nil
 }
 
-// Ensure starts the cluster, or reuses the one that runs if it is as it should be. If it does
-// not start, nothing runs, and the logs stay.
+// Ensure starts the cluster, or reuses the one that runs if it is as it should be. The cluster
+// outlives this program. If it does not start, nothing runs, and the logs stay.
 func (c *Cluster) Ensure(ctx context.Context) error {
 	settings, err := c.settings()
 	if err != nil {

@@ -103,6 +103,45 @@ func TestMissingBinary(t *testing.T) {
 	}
 }
 
+// outputVariable tells this program to start a cluster in that directory, and to be killed.
+const outputVariable = "LOCALCLUSTER_TEST_OUTPUT"
+
+// What Up starts is there for one program, which may be killed.
+func TestUpEndsWithProgram(t *testing.T) {
+	if output := os.Getenv(outputVariable); output != "" {
+		t.Fatal((&Cluster{Name: "a", Output: output, Bin: filepath.Join(output, "bin")}).Up(t.Context()))
+	}
+	c := newTestCluster(t)
+	c.proc = "/proc"
+	started := filepath.Join(c.Output, "starts")
+	if err := os.Rename(c.Bin, filepath.Join(c.Output, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	writeScript(t, filepath.Join(c.Output, "bin", "etcd"), "echo started >"+started+"\nwhile :; do sleep 0.1; done")
+	program := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
+	program.Env = append(os.Environ(), outputVariable+"="+c.Output)
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	<-endWith(t.Context(), context.Canceled, started).Done()
+	_ = program.Process.Kill()
+	_ = program.Wait()
+	for start := time.Now(); ; time.Sleep(pollInterval) {
+		left, err := c.processes()
+		if err == nil && len(left) == 0 {
+			return
+		}
+		if time.Since(start) > 10*time.Second {
+			t.Fatalf("left running: %v, %v", left, err)
+		}
+	}
+}
+
 // ending is a context that ends with a file, and with an error of its own.
 type ending struct {
 	context.Context

@@ -131,9 +131,12 @@ func (c *Cluster) start(ctx context.Context, settings Settings) error {
 
 // startComponents leaves nothing but the logs after an error.
 func (c *Cluster) startComponents(ctx context.Context, settings Settings) (err error) {
-	plane, err := controlplane.NewDetached(c.dir())
+	plane, err := controlplane.Create(c.dir())
 	if err != nil {
 		return err
+	}
+	if !c.attached {
+		plane.Detach()
 	}
 	defer func() {
 		if err != nil {
