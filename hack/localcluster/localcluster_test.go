@@ -186,7 +186,7 @@ func TestStartFails(t *testing.T) {
 			want: []string{"etcd ended while it was starting", "etcd.log", "bad flag"},
 		},
 		"a component never gets healthy": {
-			etcd: "exec sleep 60", end: context.DeadlineExceeded,
+			etcd: "while :; do sleep 0.1; done", end: context.DeadlineExceeded,
 			want: []string{"etcd did not become healthy in time", "hello", "--timeout"},
 		},
 		"its port is taken": {
@@ -194,7 +194,7 @@ func TestStartFails(t *testing.T) {
 			want: []string{controlplane.ErrPortTaken.Error()},
 		},
 		"the user interrupts": {
-			etcd: "exec sleep 60", end: context.Canceled, gone: true,
+			etcd: "while :; do sleep 0.1; done", end: context.Canceled, gone: true,
 			want: []string{"interrupted, nothing is left running"},
 		},
 	}
