@@ -167,28 +167,33 @@ func (p *process) failure(what string) error {
 	if err != nil {
 		log = []byte(err.Error())
 	}
-	tail := lastLines(log, 10)
-	failure := fmt.Errorf("%s %s\nlog: %s\nits last lines:\n%s", p.name, what, p.logFile, tail)
-	if p.ended() && strings.Contains(tail, "address already in use") {
+	lines := lastLines(log, 10)
+	failure := fmt.Errorf("%s %s\nlog: %s\nits last lines:\n%s", p.name, what, p.logFile, indent(lines))
+	if p.ended() && strings.Contains(strings.Join(lines, "\n"), "address already in use") {
 		return fmt.Errorf("%w: %w", ErrPortTaken, failure)
 	}
 	return failure
 }
 
-// lastLines returns the end of a log, indented, with long lines cut.
-func lastLines(log []byte, count int) string {
-	const width = 300
+// lastLines returns the end of a log.
+func lastLines(log []byte, count int) []string {
 	text := strings.TrimSpace(string(log))
 	if text == "" {
 		text = "(nothing)"
 	}
 	lines := strings.Split(text, "\n")
-	lines = lines[max(0, len(lines)-count):]
-	for i, line := range lines {
+	return lines[max(0, len(lines)-count):]
+}
+
+// indent returns the lines as one text, with long ones cut.
+func indent(lines []string) string {
+	const width = 600 // The lines of kwok end with the error.
+	var text []string
+	for _, line := range lines {
 		if len(line) > width {
 			line = line[:width] + "..."
 		}
-		lines[i] = "    " + line
+		text = append(text, "    "+line)
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(text, "\n")
 }
