@@ -301,8 +301,16 @@ func (c *Cluster) procStrings(pid int, file string) []string {
 // componentAt returns the name of the component of this cluster that is started from a path,
 // or "".
 func (c *Cluster) componentAt(path string) string {
-	if filepath.Dir(path) == controlplane.LinkDir(c.dir()) && slices.Contains(controlplane.Components, filepath.Base(path)) {
-		return filepath.Base(path)
+	dir, name := filepath.Split(path)
+	switch filepath.Clean(dir) {
+	case controlplane.LinkDir(c.dir()):
+	case filepath.Join(c.Output, ".kwok", "clusters", c.Name, "bin"): // Clusters that kwokctl has started.
+		name = strings.Replace(name, "kwok-controller", controlplane.Kwok, 1)
+	default:
+		return ""
+	}
+	if slices.Contains(controlplane.Components, name) {
+		return name
 	}
 	return ""
 }
