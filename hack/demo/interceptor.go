@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"syscall"
 	"time"
 )
 
@@ -43,6 +44,8 @@ func startInterceptor(c *cluster, name string, work time.Duration) (*interceptor
 	defer log.Close()
 	command := exec.Command(c.bin+"/eviction-interceptor", "--kubeconfig", c.kubeconfig, "--name", name, "--work", work.String())
 	command.Stdout, command.Stderr = log, log
+	// If the demo cannot stop it, because it was killed, the kernel does.
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("starting the example interceptor: %w", err)
 	}
