@@ -97,8 +97,8 @@ func (c *cluster) sleepIdle(ctx context.Context) error {
 
 // managerCPUSeconds is what the controller manager has used since it was started.
 func (c *cluster) managerCPUSeconds() (float64, error) {
-	// The program may have been started by a link to the output directory.
-	return cpuSeconds(c.opts.output, filepath.Join("clusters", clusterName, "bin", "kube-controller-manager"))
+	// The program was started by the path that the cluster has resolved.
+	return cpuSeconds(c.local.Output, filepath.Join("clusters", clusterName, "bin", "kube-controller-manager"))
 }
 
 // cpuSeconds is what the process of a program has used whose path is below a directory and ends

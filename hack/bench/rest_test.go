@@ -20,12 +20,14 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/kubernetes/hack/localcluster"
 )
 
 func TestQuietResults(t *testing.T) {
@@ -71,4 +73,30 @@ func TestCPUSeconds(t *testing.T) {
 		}
 	}
 	t.Error("no CPU time was counted in a minute of work")
+}
+
+// The output directory may be a link, or below one.
+func TestManagerBehindLink(t *testing.T) {
+	output, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	c := &cluster{opts: options{output: link}, local: &localcluster.Cluster{Name: clusterName, Output: link}}
+	sleep, err := exec.LookPath("sleep")
+	if err := errors.Join(err, os.Symlink(output, link), c.local.Down(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := filepath.EvalSymlinks(output)
+	program := filepath.Join(dir, "clusters", clusterName, "bin", "kube-controller-manager")
+	if err := errors.Join(err, os.MkdirAll(filepath.Dir(program), 0o755), os.Symlink(sleep, program)); err != nil {
+		t.Fatal(err)
+	}
+	manager := exec.Command(program, "600")
+	if err := manager.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = manager.Process.Kill()
+		_ = manager.Wait()
+	})
+	if _, err := c.managerCPUSeconds(); err != nil {
+		t.Error(err)
+	}
 }
