@@ -166,6 +166,8 @@ run_race() {
 # leaves a pod that nobody evicts, which must not be in the way of the second.
 run_e2e() {
   echo '==> e2e'
+  # Also when a signal ends this script.
+  trap '_output/bin/cluster down --name e2e' EXIT
   local -r demos=(evictionrequest maintenance)
   local demo failed=0
   if _output/bin/cluster up --name e2e --timeout 6m; then
@@ -177,6 +179,7 @@ run_e2e() {
   fi
   [[ ${failed} == 0 ]] || FAILED+=(e2e)
   echo "${#demos[@]} ${failed} 0 0" >"${RESULTS}/e2e.totals"
+  trap - EXIT
   _output/bin/cluster down --name e2e
 }
 
@@ -225,6 +228,8 @@ main() {
   local phase=${1:-}
   [[ -n ${phase} ]] || { usage; exit 2; }
   shift
+  # What handles Ctrl-C itself, such as a demo, ends like one that failed: go on with no other.
+  trap 'exit 130' INT
   rm -rf "${RESULTS}"
   mkdir -p "${RESULTS}"
   case ${phase} in
