@@ -54,7 +54,7 @@ func TestChoosePorts(t *testing.T) {
 
 // The caller's environment must not reach into the components.
 func TestEnvironment(t *testing.T) {
-	got := environment([]string{"KWOK_WORKDIR=/x", "ETCD_DATA_DIR=/x", "KUBECONFIG=/home/me/config", "HOME=/home/me", "LANG=C"}, "/state")
+	got := environment([]string{"KWOK_WORKDIR=/x", "ETCD_DATA_DIR=/x", "KUBE_FEATURE_WatchListClient=false", "KUBECONFIG=/home/me/config", "HOME=/home/me", "LANG=C"}, "/state")
 	if want := []string{"LANG=C", "HOME=/state"}; !slices.Equal(got, want) {
 		t.Errorf("environment = %q, want %q", got, want)
 	}

@@ -87,7 +87,7 @@ func (c *ControlPlane) startProcess(component string, release Release) (*process
 // configure them, and away from what the user has in the home directory.
 func environment(inherited []string, home string) []string {
 	env := slices.DeleteFunc(slices.Clone(inherited), func(variable string) bool {
-		return slices.ContainsFunc([]string{"ETCD_", "KWOK_", "KUBECONFIG=", "HOME="}, func(prefix string) bool {
+		return slices.ContainsFunc([]string{"ETCD_", "KWOK_", "KUBE_", "KUBECONFIG=", "HOME="}, func(prefix string) bool {
 			return strings.HasPrefix(variable, prefix)
 		})
 	})
