@@ -358,6 +358,16 @@ func TestReusable(t *testing.T) {
 			},
 			want: "kwok runs another build",
 		},
+		"the stages were changed": {
+			arrange: func(t *testing.T, c *Cluster) {
+				runAll(t, c, wanted)
+				later := time.Now().Add(time.Minute)
+				if err := os.Chtimes(filepath.Join(c.Bin, controlplane.KwokStages), later, later); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: "kwok-stages.yaml has changed",
+		},
 		"other gates": {
 			arrange: func(t *testing.T, c *Cluster) {
 				runAll(t, c, Settings{Gates: "B=true", RuntimeConfig: "g/v1=true"})

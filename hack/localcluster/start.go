@@ -216,6 +216,10 @@ func (c *Cluster) reusable(ctx context.Context, settings Settings) error {
 			return fmt.Errorf("%s runs another build than %s", component, path)
 		}
 	}
+	// kwok has read its file when it was started.
+	if stages := filepath.Join(c.components(), controlplane.KwokStages); newerFile(stages, c.recordFile()) {
+		return fmt.Errorf("%s has changed", stages)
+	}
 	if was.Settings.String() != settings.String() {
 		return fmt.Errorf("it runs with %s, not with %s", was.Settings, settings)
 	}
@@ -248,6 +252,13 @@ func sameFile(a, b string) bool {
 	first, errA := os.Stat(a)
 	second, errB := os.Stat(b)
 	return errA == nil && errB == nil && os.SameFile(first, second)
+}
+
+// newerFile reports whether a file was written after another one.
+func newerFile(a, b string) bool {
+	first, errA := os.Stat(a)
+	second, errB := os.Stat(b)
+	return errA == nil && errB == nil && first.ModTime().After(second.ModTime())
 }
 
 // processes returns the components that run, with their pids. It does not read pid files: a
