@@ -212,3 +212,12 @@ func TestLastLines(t *testing.T) {
 		t.Errorf("lastLines = %q, want %q", got, want)
 	}
 }
+
+// The stack of a panic is longer than what is shown.
+func TestLastLinesOfPanic(t *testing.T) {
+	stack := "goroutine 1 [running]:\n" + strings.Repeat("main.main()\n\tmain.go:1 +0x1\n", 20) + "\n"
+	got := lastLines([]byte("starting\npanic: no space left on device\n\n"+stack+stack), 1)
+	if want := []string{"panic: no space left on device"}; !slices.Equal(got, want) {
+		t.Errorf("lastLines = %q, want %q", got, want)
+	}
+}

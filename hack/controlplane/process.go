@@ -22,6 +22,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -175,9 +176,12 @@ func (p *process) failure(what string) error {
 	return failure
 }
 
-// lastLines returns the end of a log.
+// stacks are those of a panic: the reason is in front of them.
+var stacks = regexp.MustCompile(`(?m)^goroutine \d+ .*(\n.+)*`)
+
+// lastLines returns the end of a log, without stacks.
 func lastLines(log []byte, count int) []string {
-	text := strings.TrimSpace(string(log))
+	text := strings.TrimSpace(stacks.ReplaceAllString(string(log), ""))
 	if text == "" {
 		text = "(nothing)"
 	}
