@@ -78,7 +78,7 @@ func startCluster(ctx context.Context, opts options, gates string) (*cluster, er
 		return nil, fmt.Errorf("kubectl of the pristine base is missing (%w): build it with `make base`", err)
 	}
 	if err := c.up(ctx); err != nil {
-		return nil, errors.Join(err, c.stop(ctx))
+		return nil, errors.Join(err, local.Stop(ctx)) // The error may name a log.
 	}
 	return c, nil
 }

@@ -81,7 +81,8 @@ type Cluster struct {
 }
 
 // Up starts the cluster from nothing: leftovers of a killed run would influence it. It fails
-// with ErrNoBase if the components of the base are not there. After an error nothing is left.
+// with ErrNoBase if the components of the base are not there. After an error nothing runs, and the
+// logs stay.
 //
 // The cluster ends with this program at the latest, even if that is killed.
 func (c *Cluster) Up(ctx context.Context) error {
@@ -90,7 +91,7 @@ func (c *Cluster) Up(ctx context.Context) error {
 		return err
 	}
 	if err := c.Ensure(ctx); err != nil {
-		return errors.Join(err, c.Down(ctx))
+		return errors.Join(err, c.Stop(ctx))
 	}
 	return nil
 }
@@ -189,6 +190,19 @@ func (c *Cluster) Down(ctx context.Context) error {
 	return nil
 }
 
+// Stop ends the processes of the cluster, also when ctx is over, and keeps its state: somebody has
+// to read the logs. The next start removes it, and so does Down.
+func (c *Cluster) Stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	unlock, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return c.kill()
+}
+
 // remove ends the processes of the cluster and deletes its files.
 func (c *Cluster) remove() error {
 	if err := c.kill(); err != nil {
@@ -269,6 +283,9 @@ func (c *Cluster) printf(format string, args ...any) {
 
 // dir is where the state is.
 func (c *Cluster) dir() string { return filepath.Join(c.Output, "clusters", c.Name) }
+
+// Logs is the directory of the logs.
+func (c *Cluster) Logs() string { return filepath.Join(c.dir(), "logs") }
 
 // components is the directory of the binaries to run.
 func (c *Cluster) components() string { return cmp.Or(c.Base, c.Bin) }

@@ -103,6 +103,18 @@ func TestMissingBinary(t *testing.T) {
 	}
 }
 
+// The error of a start names the logs.
+func TestUpKeepsLogs(t *testing.T) {
+	c := newTestCluster(t)
+	c.proc = "/proc"
+	if err := c.Up(t.Context()); err == nil {
+		t.Fatal("Up: no error, although etcd ends")
+	}
+	if _, err := os.Stat(filepath.Join(c.Logs(), "etcd.log")); err != nil {
+		t.Error(err)
+	}
+}
+
 // outputVariable tells this program to start a cluster in that directory, and to be killed.
 const outputVariable = "LOCALCLUSTER_TEST_OUTPUT"
 

@@ -243,7 +243,7 @@ func (c *Cluster) Ended() error {
 		err = c.missing(running)
 	}
 	if err != nil {
-		return fmt.Errorf("cluster %q: %w: logs are in %s", c.Name, err, filepath.Join(c.dir(), "logs"))
+		return fmt.Errorf("cluster %q: %w: logs are in %s", c.Name, err, c.Logs())
 	}
 	return nil
 }

@@ -146,7 +146,14 @@ func startCluster(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResul
 	tCtx.Logf("starting a cluster, with %d Deployments, a StatefulSet and a DaemonSet on %s", len(workloads()), drainedNode)
 	err := c.Up(tCtx)
 	tCtx.ExpectNoError(err)
-	tCtx.CleanupCtx(func(tCtx ktesting.TContext) { tCtx.AssertNoError(c.Down(tCtx), "stopping the cluster") })
+	tCtx.CleanupCtx(func(tCtx ktesting.TContext) {
+		if !tCtx.Failed() {
+			tCtx.AssertNoError(c.Down(tCtx), "removing the cluster")
+			return
+		}
+		tCtx.AssertNoError(c.Stop(tCtx), "stopping the cluster")
+		tCtx.Logf("Logs are in %s.", c.Logs())
+	})
 	client, version, err := c.Client()
 	tCtx.ExpectNoError(err)
 	r.version = version
