@@ -270,6 +270,9 @@ func (c *Cluster) lock(ctx context.Context) (unlock func(), err error) {
 	})
 	if err != nil {
 		f.Close()
+		if waiting {
+			return nil, fmt.Errorf("another up or down is at work in %s, try again when it has ended: %w", parent, err)
+		}
 		return nil, fmt.Errorf("lock %s: %w", parent, err)
 	}
 	return func() { f.Close() }, nil

@@ -443,7 +443,7 @@ func TestLock(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*pollInterval)
 	defer cancel()
-	if _, err := c.lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.lock(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "another up or down") {
 		t.Errorf("second lock: %v, want it to wait until the context is over", err)
 	}
 	unlock()
