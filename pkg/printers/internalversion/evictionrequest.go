@@ -46,14 +46,14 @@ const (
 func addEvictionRequestHandlers(h printers.PrintHandler) {
 	columns := []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]},
-		{Name: "Pod", Type: "string", Description: "The pod that should leave."},
-		{Name: "Requesters", Type: "string", Description: "Who wants it to leave."},
-		{Name: "Active", Type: "string", Description: "The interceptor whose turn it is."},
-		{Name: "Done", Type: "string", Description: "How many of the interceptors had their turn."},
+		{Name: "Pod", Type: "string", Description: "The pod to evict."},
+		{Name: "Requesters", Type: "string", Description: "The requesters of the eviction."},
+		{Name: "Active", Type: "string", Description: "The active interceptor."},
+		{Name: "Done", Type: "string", Description: "The number of processed interceptors, and of all interceptors."},
 		{Name: "State", Type: "string", Description: "Pending, Intercepting, Evicting, Blocked, Evicted or Canceled."},
-		{Name: "ETA", Type: "string", Description: "When the active interceptor expects to be done."},
+		{Name: "ETA", Type: "string", Description: "The time until the active interceptor expects to finish."},
 		{Name: "Age", Type: "string", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
-		{Name: "Message", Type: "string", Priority: 1, Description: "What the active interceptor says, or how the request ended."},
+		{Name: "Message", Type: "string", Priority: 1, Description: "The message of the active interceptor, or of the condition that ended the request."},
 	}
 	// TableHandler logs its errors itself.
 	_ = h.TableHandler(columns, printEvictionRequest)

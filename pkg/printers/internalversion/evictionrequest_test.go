@@ -97,7 +97,7 @@ func evictionRequests(now time.Time) []coordination.EvictionRequest {
 		{
 			Status: coordination.EvictionRequestStatus{TargetInterceptors: targets, ProcessedInterceptors: []string{migrate},
 				Interceptors: []coordination.InterceptorStatus{migrating, {Name: imperative}},
-				Conditions:   []metav1.Condition{is("Canceled", "The last requester has left.")}},
+				Conditions:   []metav1.Condition{is("Canceled", "The last requester was removed from spec.requesters.")}},
 		},
 		{Spec: coordination.EvictionRequestSpec{Requesters: requesters}},
 	}

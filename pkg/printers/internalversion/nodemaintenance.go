@@ -44,15 +44,15 @@ func addNodeMaintenanceHandlers(h printers.PrintHandler) {
 	columns := []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]},
 		{Name: "Stage", Type: "string", Description: "Idle, Cordon, Drain or Complete, or Terminating while the maintenance is deleted."},
-		{Name: "Nodes", Type: "string", Description: "How many nodes are selected."},
-		{Name: "Drained", Type: "string", Description: "How many of them have no pod left."},
-		{Name: "Pending", Type: "string", Description: "How many of their pods have not been asked to leave."},
-		{Name: "Evicting", Type: "string", Description: "How many of their pods have been asked to leave."},
-		{Name: "Blocked", Type: "string", Description: "How many of those cannot leave until somebody acts, and how many nodes cannot be cordoned, for example."},
+		{Name: "Nodes", Type: "string", Description: "The number of selected nodes."},
+		{Name: "Drained", Type: "string", Description: "The number of selected nodes that are drained."},
+		{Name: "Pending", Type: "string", Description: "The number of pods on these nodes whose eviction has not been requested."},
+		{Name: "Evicting", Type: "string", Description: "The number of pods on these nodes whose eviction has been requested."},
+		{Name: "Blocked", Type: "string", Description: "The number of these pods that are blocked, and of nodes that are blocked, for example because they cannot be cordoned."},
 		{Name: "Reason", Type: "string", Description: "Why the nodes are maintained."},
 		{Name: "Age", Type: "string", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
-		{Name: "Targets", Type: "string", Priority: 1, Description: "The pods that are asked to leave on every selected node."},
-		{Name: "Message", Type: "string", Priority: 1, Description: "What the drain does."},
+		{Name: "Targets", Type: "string", Priority: 1, Description: "The pods whose eviction is requested on every selected node."},
+		{Name: "Message", Type: "string", Priority: 1, Description: "The progress of the drain."},
 	}
 	// TableHandler logs its errors itself.
 	_ = h.TableHandler(columns, printNodeMaintenance)
@@ -157,7 +157,7 @@ func maintenanceReason(reason string) string {
 	return orNoValue(reason)
 }
 
-// drainTargets lists up to which priority pods are asked to leave, by type and selector.
+// drainTargets lists the priority up to which evictions are requested, by pod type and selector.
 func drainTargets(entries []api.DrainPlanEntry) string {
 	var targets []string
 	for _, entry := range entries {

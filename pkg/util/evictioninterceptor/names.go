@@ -58,11 +58,11 @@ func ValidateName(name string, fldPath *field.Path) field.ErrorList {
 	domain, _, isKey := strings.Cut(name, "/")
 	switch {
 	case name == imperative:
-		return field.ErrorList{field.Invalid(fldPath, name, "is added to every eviction request by Kubernetes: leave it out")}
+		return field.ErrorList{field.Invalid(fldPath, name, "is reserved, because every EvictionRequest has it: remove it")}
 	case isKey && strings.HasSuffix("."+domain, reservedKeyDomain):
-		return field.ErrorList{field.Invalid(fldPath, name, fmt.Sprintf("names in the domain %s are reserved: use a domain of your own", strings.TrimPrefix(reservedKeyDomain, ".")))}
+		return field.ErrorList{field.Invalid(fldPath, name, fmt.Sprintf("names in the domain %s are reserved: use your own domain", strings.TrimPrefix(reservedKeyDomain, ".")))}
 	case strings.HasSuffix("."+domain, reservedDomain) && !kubernetesNames.Has(name):
-		return field.ErrorList{field.Invalid(fldPath, name, fmt.Sprintf("names that end in %s are reserved: use a domain of your own, or one of %s",
+		return field.ErrorList{field.Invalid(fldPath, name, fmt.Sprintf("names that end in %s are reserved: use your own domain, or one of %s",
 			reservedDomain, strings.Join(sets.List(kubernetesNames), ", ")))}
 	}
 	return nil

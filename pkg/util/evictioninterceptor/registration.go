@@ -60,16 +60,16 @@ func ParseRegistration(key, value string, fldPath *field.Path) (Registration, fi
 	priority, err := strconv.ParseUint(digits, 10, 32)
 	if err != nil || priority > coordinationv1alpha1.EvictionInterceptorMaxPriority {
 		return Registration{}, field.ErrorList{field.Invalid(fldPath, value, fmt.Sprintf(
-			`must be "<priority>" or "<priority>/<role>", with a whole number from 0 to %d as priority`, coordinationv1alpha1.EvictionInterceptorMaxPriority))}
+			`must be "<priority>" or "<priority>/<role>", where the priority is an integer from 0 to %d`, coordinationv1alpha1.EvictionInterceptorMaxPriority))}
 	}
 	if hasRole && (len(role) == 0 || len(validation.IsValidLabelValue(role)) > 0) {
 		return Registration{}, field.ErrorList{field.Invalid(fldPath, value,
-			"the role must have 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or digit; leave it out with its slash if there is none")}
+			"the role must have 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or digit; omit it and the slash if there is no role")}
 	}
 	registration := Registration{Name: name, Priority: int(priority), Role: role}
 	if registration.IsController() && priority != coordinationv1alpha1.EvictionInterceptorControllerPriority {
 		return Registration{}, field.ErrorList{field.Invalid(fldPath, value, fmt.Sprintf(
-			"the role %s has the priority %d: use that, or another role", role, coordinationv1alpha1.EvictionInterceptorControllerPriority))}
+			"the role %s requires the priority %d: use that priority or another role", role, coordinationv1alpha1.EvictionInterceptorControllerPriority))}
 	}
 	return registration, nil
 }

@@ -48,18 +48,18 @@ func TestParseRegistration(t *testing.T) {
 		"far too high":                   {value: "18446744073709551616", wantDetail: "from 0 to 100000"},
 		"wraps around at 32 bits":        {value: "4294967296", wantDetail: "from 0 to 100000"},
 		"empty":                          {value: "", wantDetail: `must be "<priority>" or "<priority>/<role>"`},
-		"a sign":                         {value: "+1", wantDetail: "whole number"},
-		"a fraction":                     {value: "1.5", wantDetail: "whole number"},
-		"a space":                        {value: " 1", wantDetail: "whole number"},
-		"a role only":                    {value: "/fallback", wantDetail: "whole number"},
-		"a word":                         {value: "high", wantDetail: "whole number"},
-		"a slash without a role":         {value: "1/", wantDetail: "leave it out with its slash"},
+		"a sign":                         {value: "+1", wantDetail: "an integer from"},
+		"a fraction":                     {value: "1.5", wantDetail: "an integer from"},
+		"a space":                        {value: " 1", wantDetail: "an integer from"},
+		"a role only":                    {value: "/fallback", wantDetail: "an integer from"},
+		"a word":                         {value: "high", wantDetail: "an integer from"},
+		"a slash without a role":         {value: "1/", wantDetail: "omit it and the slash"},
 		"two roles":                      {value: "1/a/b", wantDetail: "the role must have"},
 		"a role that is too long":        {value: "1/" + strings.Repeat("r", 64), wantDetail: "1 to 63"},
-		"controller just below":          {value: "9999/controller", wantDetail: "the role controller has the priority 10000"},
-		"controller just above":          {value: "10001/controller", wantDetail: "the role controller has the priority 10000"},
-		"controller, lowest":             {value: "0/controller", wantDetail: "the role controller has the priority 10000"},
-		"controller with a bad priority": {value: "x/controller", wantDetail: "whole number"},
+		"controller just below":          {value: "9999/controller", wantDetail: "the role controller requires the priority 10000"},
+		"controller just above":          {value: "10001/controller", wantDetail: "the role controller requires the priority 10000"},
+		"controller, lowest":             {value: "0/controller", wantDetail: "the role controller requires the priority 10000"},
+		"controller with a bad priority": {value: "x/controller", wantDetail: "an integer from"},
 	}
 	for testName, test := range tests {
 		t.Run(testName, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestParseRegistrationChecksTheName(t *testing.T) {
 		"migrate.example.com.":       "may not end with a dot",
 		"migrate.k8s.io":             "names that end in .k8s.io are reserved",
 		"k8s.io":                     "names that end in .k8s.io are reserved",
-		"imperative-eviction.k8s.io": "leave it out",
+		"imperative-eviction.k8s.io": "remove it",
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want field.ErrorList

@@ -300,7 +300,7 @@ func testForbid(t *testing.T, c *cluster) {
 	c.forbidCancellation(pod)
 	requests := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace)
 	c.addFinalizer(pod)
-	const want = `the eviction of pod "leaving" cannot be called off any more: status.evictionRequestCancellationPolicy is Forbid; the request can be deleted when the pod is gone`
+	const want = `the eviction of pod "leaving" can no longer be canceled, because status.evictionRequestCancellationPolicy is Forbid: delete the request after the pod is gone`
 	for what, remove := range map[string]func() error{
 		"deleting":             func() error { return requests.Delete(t.Context(), string(pod.UID), metav1.DeleteOptions{}) },
 		"deleting immediately": func() error { return requests.Delete(t.Context(), string(pod.UID), *metav1.NewDeleteOptions(0)) },

@@ -63,7 +63,7 @@ func testLastRequesterLeaves(t *testing.T, c *cluster) {
 	}
 
 	left = c.leave(pod, scaler)
-	c.expectEnd(pod, canceledAs(left.Generation, "NoRequesters", "The last requester has left."),
+	c.expectEnd(pod, canceledAs(left.Generation, "NoRequesters", "The last requester was removed from spec.requesters."),
 		"active= processed=first Canceled=NoRequesters")
 	c.expectUntouched(pod)
 }
@@ -77,7 +77,7 @@ func testBlockedRequestCanceled(t *testing.T, c *cluster) {
 	c.startBlocked(pod)
 
 	left := c.leave(pod, drainer)
-	c.expectEnd(pod, canceledAs(left.Generation, "NoRequesters", "The last requester has left."),
+	c.expectEnd(pod, canceledAs(left.Generation, "NoRequesters", "The last requester was removed from spec.requesters."),
 		"active= processed=imperative imperative=completed Canceled=NoRequesters")
 	c.deleteBudget("guard")
 
@@ -121,7 +121,7 @@ func testPodTerminal(t *testing.T, c *cluster) {
 	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 
 	pod = c.setPodStatus(pod, v1.PodStatus{Phase: v1.PodSucceeded})
-	c.expectEnd(pod, evictedAs("PodTerminal", "Target Pod job has ended with phase Succeeded."),
+	c.expectEnd(pod, evictedAs("PodTerminal", "Target Pod job finished with phase Succeeded."),
 		"active= processed=first Evicted=PodTerminal")
 	c.expectUntouched(pod)
 }
@@ -170,7 +170,7 @@ func testPodOfAnotherUID(t *testing.T, c *cluster) {
 	former := pod.DeepCopy()
 	former.UID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 	_, err := c.tryApplyRequesters(former, drainer, coordinationapply.Requester().WithName(drainer))
-	if want := `pod "reborn" in namespace "` + c.namespace + `" has the UID "` + string(pod.UID) + `", not "` + string(former.UID) + `"`; !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
+	if want := `pod "reborn" in namespace "` + c.namespace + `" has the UID "` + string(pod.UID) + `", but spec.target.pod.uid is "` + string(former.UID) + `"`; !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want Forbidden because %s", err, want)
 	}
 	c.expectUntouched(pod)
@@ -180,7 +180,7 @@ func testPodInSchedulingGroup(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("member", inSchedulingGroup("group")))
 	c.join(pod, drainer)
-	c.expectEnd(pod, canceledAs(1, "ValidationFailed", "Target Pod member is part of a scheduling group. Such pods are not evicted one by one."),
+	c.expectEnd(pod, canceledAs(1, "ValidationFailed", "Target Pod member is part of a scheduling group. Pods of a scheduling group are not evicted individually."),
 		"active= processed= Canceled=ValidationFailed")
 	c.expectUntouched(pod)
 }

@@ -52,10 +52,10 @@ func testRegistration(t *testing.T, c *cluster) {
 	}
 
 	tests := []struct{ name, value, want string }{
-		{second, "100001", `Invalid value: "100001": must be "<priority>" or "<priority>/<role>", with a whole number from 0 to 100000 as priority`},
-		{second, "9999/controller", `Invalid value: "9999/controller": the role controller has the priority 10000: use that, or another role`},
-		{second, "10000/controller", `Invalid value: "10000/controller": deployment.apps.k8s.io has the role controller already, and only one may: use another role, or none`},
-		{imperative, "1", `Invalid value: "imperative-eviction.k8s.io": is added to every eviction request by Kubernetes: leave it out`},
+		{second, "100001", `Invalid value: "100001": must be "<priority>" or "<priority>/<role>", where the priority is an integer from 0 to 100000`},
+		{second, "9999/controller", `Invalid value: "9999/controller": the role controller requires the priority 10000: use that priority or another role`},
+		{second, "10000/controller", `Invalid value: "10000/controller": deployment.apps.k8s.io already has the role controller, which only one interceptor may have: use another role or none`},
+		{imperative, "1", `Invalid value: "imperative-eviction.k8s.io": is reserved, because every EvictionRequest has it: remove it`},
 	}
 	for _, test := range tests {
 		key := coordinationv1alpha1.EvictionInterceptorAnnotationPrefix + test.name
@@ -79,6 +79,6 @@ func testRegistration(t *testing.T, c *cluster) {
 
 	grouped := c.createPod(newPod("grouped", inSchedulingGroup("gang")))
 	reason := "metadata.annotations[" + coordinationv1alpha1.EvictionInterceptorAnnotationPrefix + first + "]: " +
-		"Forbidden: may not be set together with schedulingGroup: pods of a scheduling group are not evicted one by one"
+		"Forbidden: may not be set together with schedulingGroup: pods of a scheduling group are not evicted individually"
 	expectReasons(t, []string{reason, reason}, c.annotate(grouped, registering(first, "1")))
 }

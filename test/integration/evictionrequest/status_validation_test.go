@@ -104,14 +104,14 @@ var invalidWrites = []struct {
 	{
 		name: "targets without the imperative interceptor", stage: "pending",
 		write: mergePatch(`{"status":{"targetInterceptors":[{"name":"first.example.com"}],"interceptors":[{"name":"first.example.com"}]}}`),
-		want:  []string{`status.targetInterceptors[0].name: Invalid value: "first.example.com": the last must be imperative-eviction.k8s.io: append it`},
+		want:  []string{`status.targetInterceptors[0].name: Invalid value: "first.example.com": the last interceptor must be imperative-eviction.k8s.io: append it`},
 	},
 	{
 		name: "completed before it is active", stage: "pending",
 		write: mergePatch(`{"status":{
 			"targetInterceptors":[{"name":"first.example.com"},{"name":"imperative-eviction.k8s.io"}],
 			"interceptors":[{"name":"first.example.com","startTime":"2026-03-01T12:00:00Z","heartbeatTime":"2026-03-01T12:00:00Z","completionTime":"2026-03-01T12:00:00Z"},{"name":"imperative-eviction.k8s.io"}]}}`),
-		want: []string{"status.interceptors[0]: Forbidden: must have a name only when it is added: first.example.com reports when it is active"},
+		want: []string{"status.interceptors[0]: Forbidden: must have only a name when it is added: first.example.com reports while it is active"},
 	},
 	{
 		name: "first one skipped", stage: "pending",
@@ -119,12 +119,12 @@ var invalidWrites = []struct {
 			"targetInterceptors":[{"name":"first.example.com"},{"name":"imperative-eviction.k8s.io"}],
 			"interceptors":[{"name":"first.example.com"},{"name":"imperative-eviction.k8s.io"}],
 			"activeInterceptors":["imperative-eviction.k8s.io"],"activationTime":"2026-03-01T12:00:00Z"}}`),
-		want: []string{`status.activeInterceptors: Invalid value: ["imperative-eviction.k8s.io"]: must be "first.example.com", the next of targetInterceptors`},
+		want: []string{`status.activeInterceptors: Invalid value: ["imperative-eviction.k8s.io"]: must be "first.example.com", the next interceptor of targetInterceptors`},
 	},
 	{
 		name: "policy while none is active", stage: "pending",
 		write: mergePatch(`{"status":{"evictionRequestCancellationPolicy":"Forbid"}}`),
-		want:  []string{`status.evictionRequestCancellationPolicy: Invalid value: "Forbid": must stay "" while no interceptor is active: it is the active interceptor that sets it`},
+		want:  []string{`status.evictionRequestCancellationPolicy: Invalid value: "Forbid": must stay "" while no interceptor is active: only the active interceptor may set it`},
 	},
 	{
 		name: "future generation", stage: "pending",
@@ -135,13 +135,13 @@ var invalidWrites = []struct {
 		name: "interceptor replaced", stage: "first active",
 		write: jsonPatch(`[{"op":"replace","path":"/status/targetInterceptors/1/name","value":"other.example.com"}]`),
 		want: []string{`status.targetInterceptors: Invalid value: ["first.example.com","other.example.com","imperative-eviction.k8s.io"]: ` +
-			`is immutable once set: leave it as ["first.example.com" "second.example.com" "imperative-eviction.k8s.io"]`},
+			`is immutable once set: keep ["first.example.com" "second.example.com" "imperative-eviction.k8s.io"]`},
 	},
 	{
 		name: "entry removed", stage: "first active",
 		write: jsonPatch(`[{"op":"remove","path":"/status/interceptors/1"}]`),
-		want: []string{`status.interceptors: Invalid value: ["first.example.com","imperative-eviction.k8s.io"]: entries must be neither added, removed, renamed nor reordered: ` +
-			`leave them as ["first.example.com" "second.example.com" "imperative-eviction.k8s.io"]`},
+		want: []string{`status.interceptors: Invalid value: ["first.example.com","imperative-eviction.k8s.io"]: entries must not be added, removed, renamed or reordered: ` +
+			`keep ["first.example.com" "second.example.com" "imperative-eviction.k8s.io"]`},
 	},
 	{
 		name: "two active", stage: "first active",
@@ -151,37 +151,37 @@ var invalidWrites = []struct {
 	{
 		name: "next activated a second too early", stage: "first active", seconds: 109,
 		write: mergePatch(`{"status":{"activeInterceptors":["second.example.com"],"processedInterceptors":["first.example.com"],"activationTime":"2026-03-01T12:01:49Z"}}`),
-		want: []string{`status.activeInterceptors: Invalid value: ["second.example.com"]: first.example.com keeps its turn until it completes, ` +
-			`or stays silent until 2026-03-01T12:01:50Z; the server's time is 2026-03-01T12:01:49Z`},
+		want: []string{`status.activeInterceptors: Invalid value: ["second.example.com"]: first.example.com must stay active until it completes, ` +
+			`or until 2026-03-01T12:01:50Z if it sends no heartbeat; the server's time is 2026-03-01T12:01:49Z`},
 	},
 	{
 		name: "activationTime changed", stage: "first active", seconds: 100,
 		write: mergePatch(`{"status":{"activationTime":"2026-03-01T12:01:40Z"}}`),
-		want: []string{`status.activationTime: Invalid value: "2026-03-01T12:01:40Z": must change only when activeInterceptors gets a new name: ` +
-			`leave it as "2026-03-01T12:00:00Z"`},
+		want: []string{`status.activationTime: Invalid value: "2026-03-01T12:01:40Z": must change only when a name is added to activeInterceptors: ` +
+			`keep "2026-03-01T12:00:00Z"`},
 	},
 	{
 		name: "report of an inactive interceptor", stage: "first active",
 		write: applied(`{"interceptors":[{"name":"second.example.com","startTime":"2026-03-01T12:00:00Z","heartbeatTime":"2026-03-01T12:00:00Z","completionTime":"2026-03-01T12:00:00Z"}]}`),
-		want:  []string{`status.interceptors[1]: Forbidden: second.example.com must not report while it is not active; active is ["first.example.com"]`},
+		want:  []string{`status.interceptors[1]: Forbidden: second.example.com must not report while it is not active; activeInterceptors is ["first.example.com"]`},
 	},
 	{
 		name: "start in the past", stage: "first active", seconds: 11,
 		write: stages[2].write,
 		want: []string{
-			`status.interceptors[0].startTime: Invalid value: "2026-03-01T12:00:00Z": must be within 10s of the server's time, which is 2026-03-01T12:00:11Z: set the present time, and check the clock`,
-			`status.interceptors[0].heartbeatTime: Invalid value: "2026-03-01T12:00:00Z": must be within 10s of the server's time, which is 2026-03-01T12:00:11Z: set the present time, and check the clock`,
+			`status.interceptors[0].startTime: Invalid value: "2026-03-01T12:00:00Z": must be within 10s of the server's time, which is 2026-03-01T12:00:11Z: set the current time, and check the clock`,
+			`status.interceptors[0].heartbeatTime: Invalid value: "2026-03-01T12:00:00Z": must be within 10s of the server's time, which is 2026-03-01T12:00:11Z: set the current time, and check the clock`,
 		},
 	},
 	{
 		name: "zero start time", stage: "first active",
 		write: applied(`{"interceptors":[{"name":"first.example.com","startTime":"0001-01-01T00:00:00Z","heartbeatTime":"2026-03-01T12:00:00Z"}]}`),
-		want:  []string{`status.interceptors[0].startTime: Invalid value: "0001-01-01T00:00:00Z": must be within 10s of the server's time, which is 2026-03-01T12:00:00Z: set the present time, and check the clock`},
+		want:  []string{`status.interceptors[0].startTime: Invalid value: "0001-01-01T00:00:00Z": must be within 10s of the server's time, which is 2026-03-01T12:00:00Z: set the current time, and check the clock`},
 	},
 	{
 		name: "heartbeat after 59 seconds", stage: "first started", seconds: 59,
 		write: applied(`{"interceptors":[{"name":"first.example.com","startTime":"2026-03-01T12:00:00Z","heartbeatTime":"2026-03-01T12:00:59Z"}]}`),
-		want:  []string{`status.interceptors[0].heartbeatTime: Invalid value: "2026-03-01T12:00:59Z": must be at least 60 seconds after the heartbeat before, 2026-03-01T12:00:00Z: leave that until then`},
+		want:  []string{`status.interceptors[0].heartbeatTime: Invalid value: "2026-03-01T12:00:59Z": must be at least 60 seconds after the previous heartbeat, 2026-03-01T12:00:00Z: keep that time until then`},
 	},
 	{
 		name: "heartbeat from the future", stage: "first started", seconds: 60,
@@ -191,7 +191,7 @@ var invalidWrites = []struct {
 	{
 		name: "heartbeat alone, which drops the start", stage: "first started", seconds: 60,
 		write: applied(`{"interceptors":[{"name":"first.example.com","heartbeatTime":"2026-03-01T12:01:00Z"}]}`),
-		want:  []string{`status.interceptors[0].startTime: Invalid value: "": is immutable once set: leave it as "2026-03-01T12:00:00Z"`},
+		want:  []string{`status.interceptors[0].startTime: Invalid value: "": is immutable once set: keep "2026-03-01T12:00:00Z"`},
 	},
 	{
 		name: "ETA in the past", stage: "first started", seconds: 2,
@@ -211,37 +211,37 @@ var invalidWrites = []struct {
 	{
 		name: "completion removed", stage: "first completed",
 		write: stages[2].write,
-		want:  []string{"status.interceptors[0]: Forbidden: first.example.com must not report any more, because it has a completionTime: leave all of its entry as it is"},
+		want:  []string{"status.interceptors[0]: Forbidden: first.example.com must not report after it has set its completionTime: keep its entry unchanged"},
 	},
 	{
 		name: "none activated", stage: "first completed",
 		write: mergePatch(`{"status":{"activeInterceptors":null,"processedInterceptors":["first.example.com"]}}`),
-		want:  []string{`status.activeInterceptors: Invalid value: null: must be "second.example.com", the next of targetInterceptors`},
+		want:  []string{`status.activeInterceptors: Invalid value: null: must be "second.example.com", the next interceptor of targetInterceptors`},
 	},
 	{
 		name: "next activated without the processed one", stage: "first completed",
 		write: mergePatch(`{"status":{"activeInterceptors":["second.example.com"]}}`),
-		want:  []string{`status.processedInterceptors: Invalid value: null: must be ["first.example.com"]: only the interceptor that stops being active is appended`},
+		want:  []string{`status.processedInterceptors: Invalid value: null: must be ["first.example.com"]: append only the interceptor that is removed from activeInterceptors`},
 	},
 	{
 		name: "processed removed", stage: "second active",
 		write: mergePatch(`{"status":{"processedInterceptors":null}}`),
-		want:  []string{`status.processedInterceptors: Invalid value: null: must be ["first.example.com"]: only the interceptor that stops being active is appended`},
+		want:  []string{`status.processedInterceptors: Invalid value: null: must be ["first.example.com"]: append only the interceptor that is removed from activeInterceptors`},
 	},
 	{
 		name: "report of a processed interceptor", stage: "second active",
 		write: jsonPatch(`[{"op":"add","path":"/status/interceptors/0/message","value":"not really"}]`),
-		want:  []string{`status.interceptors[0]: Forbidden: first.example.com must not report while it is not active; active is ["second.example.com"]`},
+		want:  []string{`status.interceptors[0]: Forbidden: first.example.com must not report while it is not active; activeInterceptors is ["second.example.com"]`},
 	},
 	{
 		name: "cancellation removed", stage: "canceled",
 		write: mergePatch(`{"status":{"conditions":null}}`),
-		want:  []string{"status.conditions: Forbidden: Canceled must stay as it is, because the request is finished: create a new request to evict the pod after all"},
+		want:  []string{"status.conditions: Forbidden: Canceled is immutable after the request is finished: delete the request and create a new one to evict the pod"},
 	},
 	{
 		name: "evicted once canceled", stage: "canceled",
 		write: jsonPatch(`[{"op":"add","path":"/status/conditions/-","value":{"type":"Evicted","status":"True","reason":"PodDeleted","message":"","lastTransitionTime":"2026-03-01T12:00:00Z"}}]`),
-		want:  []string{"status.conditions: Forbidden: Evicted must stay as it is, because the request is finished: create a new request to evict the pod after all"},
+		want:  []string{"status.conditions: Forbidden: Evicted is immutable after the request is finished: delete the request and create a new one to evict the pod"},
 	},
 	{
 		name: "activated once canceled", stage: "canceled",
@@ -276,9 +276,9 @@ func testInvalidStatusWrites(t *testing.T, c *cluster) {
 		forged.Status.ProcessedInterceptors = []string{first, second}
 		_, err := c.putStatus(forged)
 		expectReasons(t, []string{
-			`status.activeInterceptors: Invalid value: ["imperative-eviction.k8s.io"]: must be "second.example.com", the next of targetInterceptors`,
-			`status.processedInterceptors: Invalid value: ["first.example.com","second.example.com"]: must be ["first.example.com"]: only the interceptor that stops being active is appended`,
-			`status.interceptors[1]: Forbidden: second.example.com must not report while it is not active; active is ["first.example.com"]`,
+			`status.activeInterceptors: Invalid value: ["imperative-eviction.k8s.io"]: must be "second.example.com", the next interceptor of targetInterceptors`,
+			`status.processedInterceptors: Invalid value: ["first.example.com","second.example.com"]: must be ["first.example.com"]: append only the interceptor that is removed from activeInterceptors`,
+			`status.interceptors[1]: Forbidden: second.example.com must not report while it is not active; activeInterceptors is ["first.example.com"]`,
 		}, err)
 		c.expectUnchanged(before)
 	})

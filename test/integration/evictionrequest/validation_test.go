@@ -100,7 +100,7 @@ var rejectedRequests = []struct {
 	{
 		name:   "no requester",
 		change: func(r *coordinationv1alpha1.EvictionRequest) { r.Spec.Requesters = nil },
-		want:   []string{"spec.requesters: Required value: at least one requester is needed: add the name of the one who wants the pod evicted"},
+		want:   []string{"spec.requesters: Required value: must have at least one requester: add the name of the client that requests the eviction"},
 	},
 	{
 		name:   "requester without a domain",
@@ -206,13 +206,13 @@ var rejectedPods = []struct {
 	{
 		name: "imperative interceptor in the spec",
 		pod:  newPod("pod", withInterceptors(first, imperative)),
-		want: []string{`spec.evictionInterceptors[1].name: Invalid value: "imperative-eviction.k8s.io": is added to every eviction request by Kubernetes: leave it out`},
+		want: []string{`spec.evictionInterceptors[1].name: Invalid value: "imperative-eviction.k8s.io": is reserved, because every EvictionRequest has it: remove it`},
 	},
 	{
 		name: "reserved name",
 		pod:  newPod("pod", withInterceptors("mine.k8s.io")),
 		want: []string{
-			`spec.evictionInterceptors[0].name: Invalid value: "mine.k8s.io": names that end in .k8s.io are reserved: use a domain of your own, or one of ` +
+			`spec.evictionInterceptors[0].name: Invalid value: "mine.k8s.io": names that end in .k8s.io are reserved: use your own domain, or one of ` +
 				"daemonset.apps.k8s.io, deployment.apps.k8s.io, horizontalpodautoscaler.autoscaling.k8s.io, kubelet.k8s.io, replicaset.apps.k8s.io, statefulset.apps.k8s.io",
 		},
 	},
@@ -229,7 +229,7 @@ var rejectedPods = []struct {
 	{
 		name: "interceptors in a scheduling group",
 		pod:  newPod("pod", withInterceptors(first), inSchedulingGroup("group")),
-		want: []string{"spec.evictionInterceptors: Forbidden: may not be set together with schedulingGroup: pods of a scheduling group are not evicted one by one"},
+		want: []string{"spec.evictionInterceptors: Forbidden: may not be set together with schedulingGroup: pods of a scheduling group are not evicted individually"},
 	},
 }
 

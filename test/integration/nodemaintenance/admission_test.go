@@ -65,13 +65,13 @@ func testAdmissionGuest(t *testing.T, c *admissionCluster) {
 	zoneA := admissionMaintenance("guest-own", admissionZone("a"))
 
 	_, err := maintenances.Create(t.Context(), zoneA, metav1.CreateOptions{})
-	admissionExpectDenied(t, "creating", err, denied, `"guest-own" is forbidden`, `needs the verb "delete" on each of its nodes`)
+	admissionExpectDenied(t, "creating", err, denied, `"guest-own" is forbidden`, `requires the verb "delete" on each of its nodes`)
 	_, err = maintenances.Create(t.Context(), zoneA, metav1.CreateOptions{DryRun: dryRun})
 	admissionExpectDenied(t, "creating, dry run", err, denied)
 	_, err = maintenances.Apply(t.Context(), admissionApplied("guest-own"), metav1.ApplyOptions{FieldManager: "guest"})
 	admissionExpectDenied(t, "creating by apply", err, denied)
 	_, err = maintenances.Create(t.Context(), admissionMaintenance("guest-own", admissionZone("z")), metav1.CreateOptions{})
-	admissionExpectDenied(t, "creating for nodes that may come", err, "cannot delete all nodes", "selects no node now")
+	admissionExpectDenied(t, "creating for nodes that may come", err, "cannot delete all nodes", "currently selects no node")
 	_, err = maintenances.Create(t.Context(), admissionMaintenance("guest-own", admissionNamed("worker-9")), metav1.CreateOptions{})
 	admissionExpectDenied(t, "creating for a node that may come", err, `cannot delete node "worker-9"`)
 
@@ -314,8 +314,8 @@ func admissionExpectImmutable(t *testing.T, what string, err error) {
 
 func testAdmissionWarnings(t *testing.T, c *admissionCluster) {
 	const (
-		none         = "spec.nodeSelector selects no node now; nodes that match it later will be maintained"
-		all          = "spec.nodeSelector selects all nodes of the cluster (4): pods that leave them find no other node, and the cluster may not recover on its own"
+		none         = "spec.nodeSelector currently selects no node; it will also select nodes that match it later"
+		all          = "spec.nodeSelector selects all nodes of the cluster (4): evicted pods cannot run on another node, and the cluster may not recover without intervention"
 		controlPlane = "spec.nodeSelector selects all control-plane nodes (1): draining them may stop the control plane, and with it the maintenance"
 	)
 	for name, test := range map[string]struct {
@@ -360,7 +360,7 @@ func testAdmissionWarnings(t *testing.T, c *admissionCluster) {
 }
 
 func testAdmissionKubelet(t *testing.T, c *admissionCluster) {
-	const denied = `node "worker-1" can only create, change and delete a NodeMaintenance of itself`
+	const denied = `node "worker-1" may create, change and delete only a NodeMaintenance of itself`
 	maintenances := c.maintenancesOf(admissionKubelet)
 	created, err := maintenances.Create(t.Context(), admissionMaintenance("kubelet-own", admissionNamed("worker-1")), metav1.CreateOptions{})
 	admissionExpectAllowed(t, "creating", err)
@@ -417,7 +417,7 @@ func testAdmissionMaintenanceStatus(t *testing.T, c *admissionCluster) {
 // Whoever reports how nodes are could otherwise have pods drained from a node, and one that
 // was cordoned by hand made schedulable.
 func testAdmissionMaintenanceStatusOfOthers(t *testing.T, c *admissionCluster) {
-	const denied = `user "agent@example.com" cannot change status.maintenanceStatus, which belongs to the node maintenance controller: this needs the verb "control" on the resource "nodes/status"`
+	const denied = `user "agent@example.com" cannot change status.maintenanceStatus, which belongs to the node maintenance controller: this requires the verb "control" on the resource "nodes/status"`
 	const setting = `{"status":{"maintenanceStatus":{"drainMessage":"Drained","podsPendingEvictionRequest":0,"activeEvictionRequests":0}}}`
 	nodes := c.clientOf(admissionAgent, nil).CoreV1().Nodes()
 	patch := func(patch string, patchType types.PatchType, subresources ...string) error {

@@ -37,7 +37,7 @@ func ValidateEvictionRequestCreate(request *coordination.EvictionRequest) field.
 		errs = append(errs, field.Forbidden(metaPath.Child("generateName"), "is not supported: set metadata.name to the UID of the pod"))
 	}
 	if len(request.Spec.Requesters) == 0 {
-		errs = append(errs, field.Required(field.NewPath("spec", "requesters"), "at least one requester is needed: add the name of the one who wants the pod evicted"))
+		errs = append(errs, field.Required(field.NewPath("spec", "requesters"), "must have at least one requester: add the name of the client that requests the eviction"))
 	}
 	errs = append(errs, validateTarget(request, field.NewPath("spec", "target"))...)
 	errs = append(errs, validateRequesters(request.Spec.Requesters, field.NewPath("spec", "requesters"))...)

@@ -38,7 +38,7 @@ func (u *statusUpdate) validateInterceptors() field.ErrorList {
 	case len(old) == 0 && len(u.old.TargetInterceptors) == 0 && len(u.status.TargetInterceptors) > 0:
 		return field.ErrorList{field.Required(fldPath, "must be set together with targetInterceptors: add an empty entry for each of them")}
 	case !slices.Equal(entryNames(old), entryNames(entries)):
-		return field.ErrorList{field.Invalid(fldPath, entryNames(entries), fmt.Sprintf("entries must be neither added, removed, renamed nor reordered: leave them as %q", entryNames(old)))}
+		return field.ErrorList{field.Invalid(fldPath, entryNames(entries), fmt.Sprintf("entries must not be added, removed, renamed or reordered: keep %q", entryNames(old)))}
 	}
 	var errs field.ErrorList
 	for i := range entries {
@@ -60,7 +60,7 @@ func (u *statusUpdate) validateFirstEntries(fldPath *field.Path) field.ErrorList
 	var errs field.ErrorList
 	for i, entry := range entries {
 		if !apiequality.Semantic.DeepEqual(entry, coordination.InterceptorStatus{Name: entry.Name}) {
-			errs = append(errs, field.Forbidden(fldPath.Index(i), fmt.Sprintf("must have a name only when it is added: %s reports when it is active", entry.Name)))
+			errs = append(errs, field.Forbidden(fldPath.Index(i), fmt.Sprintf("must have only a name when it is added: %s reports while it is active", entry.Name)))
 		}
 	}
 	return errs
@@ -92,11 +92,11 @@ func (u *statusUpdate) validateEntry(entry, old *coordination.InterceptorStatus,
 	case apiequality.Semantic.DeepEqual(entry, old):
 		return nil
 	case isFinished(u.old):
-		return field.ErrorList{field.Forbidden(fldPath, fmt.Sprintf("%s must not report any more, because the request is finished: stop its work", entry.Name))}
+		return field.ErrorList{field.Forbidden(fldPath, fmt.Sprintf("%s must not report after the request is finished: stop its work", entry.Name))}
 	case !slices.Contains(u.old.ActiveInterceptors, entry.Name):
-		return field.ErrorList{field.Forbidden(fldPath, fmt.Sprintf("%s must not report while it is not active; active is %q", entry.Name, u.old.ActiveInterceptors))}
+		return field.ErrorList{field.Forbidden(fldPath, fmt.Sprintf("%s must not report while it is not active; activeInterceptors is %q", entry.Name, u.old.ActiveInterceptors))}
 	case old.CompletionTime != nil:
-		return field.ErrorList{field.Forbidden(fldPath, fmt.Sprintf("%s must not report any more, because it has a completionTime: leave all of its entry as it is", entry.Name))}
+		return field.ErrorList{field.Forbidden(fldPath, fmt.Sprintf("%s must not report after it has set its completionTime: keep its entry unchanged", entry.Name))}
 	}
 	report := &report{entry: entry, old: old, now: u.now, fldPath: fldPath}
 	return slices.Concat(
@@ -123,7 +123,7 @@ func (r *report) validateStartTime() field.ErrorList {
 	fldPath := r.fldPath.Child("startTime")
 	switch {
 	case old != nil && !old.Equal(started):
-		return field.ErrorList{field.Invalid(fldPath, formatOptional(started), fmt.Sprintf("is immutable once set: leave it as %q", format(old.Time)))}
+		return field.ErrorList{field.Invalid(fldPath, formatOptional(started), fmt.Sprintf("is immutable once set: keep %q", format(old.Time)))}
 	case old == nil && started != nil:
 		return validatePresent(*started, r.now, fldPath)
 	case started == nil && r.old.HeartbeatTime == nil && r.entry.HeartbeatTime != nil:
@@ -148,21 +148,21 @@ func (r *report) validateHeartbeatTime() field.ErrorList {
 	case old == nil:
 		return validatePresent(*heartbeat, r.now, fldPath)
 	case heartbeat == nil || heartbeat.Before(old):
-		return field.ErrorList{field.Invalid(fldPath, formatOptional(heartbeat), fmt.Sprintf("must not go back: leave it as %q, or set a later time", format(old.Time)))}
+		return field.ErrorList{field.Invalid(fldPath, formatOptional(heartbeat), fmt.Sprintf("must not be removed or set to an earlier time: keep %q or set a later time", format(old.Time)))}
 	case heartbeat.Time.After(r.now.Add(clockSkew)):
 		return field.ErrorList{field.Invalid(fldPath, format(heartbeat.Time),
 			fmt.Sprintf("must not be more than %s after the server's time, which is %s: check the clock", clockSkew, format(r.now)))}
 	case r.entry.CompletionTime != nil:
 		return nil // The final report need not wait.
 	case heartbeat.Sub(old.Time) < MinHeartbeatInterval:
-		return field.ErrorList{field.Invalid(fldPath, format(heartbeat.Time), fmt.Sprintf("must be at least %d seconds after the heartbeat before, %s: leave that until then",
+		return field.ErrorList{field.Invalid(fldPath, format(heartbeat.Time), fmt.Sprintf("must be at least %d seconds after the previous heartbeat, %s: keep that time until then",
 			int(MinHeartbeatInterval.Seconds()), format(old.Time)))}
 	}
 	return nil
 }
 
 // validateExpectedFinishTime validates an estimate only when it changes: a stored estimate may turn
-// out to be wrong. No clock skew is tolerated, because nobody expects to have finished already.
+// out to be wrong. No clock skew is tolerated, because an estimate should not be in the past.
 func (r *report) validateExpectedFinishTime() field.ErrorList {
 	old, finish := r.old.ExpectedFinishTime, r.entry.ExpectedFinishTime
 	if finish == nil || old.Equal(finish) || !finish.Time.Before(r.now) {
@@ -190,7 +190,7 @@ func (r *report) validateRetries() field.ErrorList {
 	case retries < 0:
 		return nil // Reported by declarative validation.
 	case retries < old:
-		return field.ErrorList{field.Invalid(fldPath, retries, fmt.Sprintf("must not decrease: it is %d already", old))}
+		return field.ErrorList{field.Invalid(fldPath, retries, fmt.Sprintf("must not be less than the current value, %d", old))}
 	case retries > old && r.entry.Name != imperativeInterceptor:
 		return field.ErrorList{field.Invalid(fldPath, retries, fmt.Sprintf("must stay %d: only %s counts its retries", old, imperativeInterceptor))}
 	}
@@ -204,7 +204,7 @@ func validatePresent(value metav1.Time, now time.Time, fldPath *field.Path) fiel
 		return nil
 	}
 	return field.ErrorList{field.Invalid(fldPath, format(value.Time),
-		fmt.Sprintf("must be within %s of the server's time, which is %s: set the present time, and check the clock", clockSkew, format(now)))}
+		fmt.Sprintf("must be within %s of the server's time, which is %s: set the current time, and check the clock", clockSkew, format(now)))}
 }
 
 // format formats a time like the API.

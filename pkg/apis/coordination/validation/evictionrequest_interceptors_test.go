@@ -31,10 +31,10 @@ func entries(change func([]coordination.InterceptorStatus) []coordination.Interc
 }
 
 func TestEntriesOfInterceptors(t *testing.T) {
-	must := invalid(interceptorsPath, "entries must be neither added, removed, renamed nor reordered")
+	must := invalid(interceptorsPath, "entries must not be added, removed, renamed or reordered")
 	same := invalid(interceptorsPath, "must have the names of targetInterceptors in the same order")
 	empty := func(i int) field.ErrorList {
-		return forbidden(interceptorsPath.Index(i), "must have a name only when it is added")
+		return forbidden(interceptorsPath.Index(i), "must have only a name when it is added")
 	}
 	type list = []coordination.InterceptorStatus
 	initialize := func(change status) status { return all(initialized(first, second, imperative), change) }
@@ -64,8 +64,8 @@ func TestReportsOfInactive(t *testing.T) {
 	inactive := func(i int) field.ErrorList {
 		return forbidden(interceptorsPath.Index(i), "must not report while it is not active")
 	}
-	finished := forbidden(interceptorsPath.Index(0), "must not report any more, because the request is finished")
-	over := forbidden(interceptorsPath.Index(0), "must not report any more, because it has a completionTime")
+	finished := forbidden(interceptorsPath.Index(0), "must not report after the request is finished")
+	over := forbidden(interceptorsPath.Index(0), "must not report after it has set its completionTime")
 	nextActivation := all(active(second), processed(first), activatedAt(at(1)))
 	runStatusTests(t, map[string]statusTest{
 		"before any is active":                        {old: initialized(first, imperative), change: startedAt(first, 0), want: inactive(0)},
@@ -108,21 +108,21 @@ func TestTimesOfReports(t *testing.T) {
 		"starts without a heartbeat":         {old: firstActive, change: change(func(e *coordination.InterceptorStatus) { e.StartTime = at(now) }), now: now, want: required(heartbeat, "must be set together with startTime")},
 		"a heartbeat without a start":        {old: firstActive, change: heartbeatAt(first, now), now: now, want: required(start, "must be set together with the first heartbeatTime")},
 		"a zero start":                       {old: firstActive, change: change(func(e *coordination.InterceptorStatus) { e.StartTime, e.HeartbeatTime = &metav1.Time{}, at(now) }), now: now, want: invalid(start, off)},
-		"another start":                      {old: firstStarted, change: change(func(e *coordination.InterceptorStatus) { e.StartTime = at(1) }), want: invalid(start, `is immutable once set: leave it as "2026-03-01T12:00:00Z"`)},
+		"another start":                      {old: firstStarted, change: change(func(e *coordination.InterceptorStatus) { e.StartTime = at(1) }), want: invalid(start, `is immutable once set: keep "2026-03-01T12:00:00Z"`)},
 		"start removed":                      {old: firstStarted, change: change(func(e *coordination.InterceptorStatus) { e.StartTime = nil }), want: invalid(start, "is immutable once set")},
 		"only a heartbeat applied": {old: firstStarted, change: change(func(e *coordination.InterceptorStatus) {
 			*e = coordination.InterceptorStatus{Name: first, HeartbeatTime: at(60)}
 		}), now: 60, want: invalid(start, "is immutable once set")},
 		"60 seconds between heartbeats":          {old: withHeartbeat, change: heartbeatAt(first, 120), now: 120},
-		"59 seconds between heartbeats":          {old: withHeartbeat, change: heartbeatAt(first, 119), now: 120, want: invalid(heartbeat, "must be at least 60 seconds after the heartbeat before, 2026-03-01T12:01:00Z")},
-		"an earlier heartbeat":                   {old: withHeartbeat, change: heartbeatAt(first, 59), now: 120, want: invalid(heartbeat, `must not go back: leave it as "2026-03-01T12:01:00Z"`)},
-		"heartbeat removed":                      {old: withHeartbeat, change: change(func(e *coordination.InterceptorStatus) { e.HeartbeatTime = nil }), want: invalid(heartbeat, "must not go back")},
+		"59 seconds between heartbeats":          {old: withHeartbeat, change: heartbeatAt(first, 119), now: 120, want: invalid(heartbeat, "must be at least 60 seconds after the previous heartbeat, 2026-03-01T12:01:00Z")},
+		"an earlier heartbeat":                   {old: withHeartbeat, change: heartbeatAt(first, 59), now: 120, want: invalid(heartbeat, `must not be removed or set to an earlier time: keep "2026-03-01T12:01:00Z"`)},
+		"heartbeat removed":                      {old: withHeartbeat, change: change(func(e *coordination.InterceptorStatus) { e.HeartbeatTime = nil }), want: invalid(heartbeat, "must not be removed or set to an earlier time")},
 		"a heartbeat in 10 seconds":              {old: firstStarted, change: heartbeatAt(first, 110), now: now},
 		"a heartbeat in 11 seconds":              {old: firstStarted, change: heartbeatAt(first, 111), now: now, want: invalid(heartbeat, "must not be more than 10s after the server's time, which is 2026-03-01T12:01:40Z")},
 		"a heartbeat 11 seconds ago":             {old: firstStarted, change: heartbeatAt(first, 89), now: now},
 		"an early heartbeat with the completion": {old: withHeartbeat, change: all(heartbeatAt(first, 61), completedAt(first, 61)), now: 61},
-		"an earlier one with the completion":     {old: withHeartbeat, change: all(heartbeatAt(first, 59), completedAt(first, 61)), now: 61, want: invalid(heartbeat, "must not go back")},
-		"removed with the completion":            {old: withHeartbeat, change: all(change(func(e *coordination.InterceptorStatus) { e.HeartbeatTime = nil }), completedAt(first, 61)), now: 61, want: invalid(heartbeat, "must not go back")},
+		"an earlier one with the completion":     {old: withHeartbeat, change: all(heartbeatAt(first, 59), completedAt(first, 61)), now: 61, want: invalid(heartbeat, "must not be removed or set to an earlier time")},
+		"removed with the completion":            {old: withHeartbeat, change: all(change(func(e *coordination.InterceptorStatus) { e.HeartbeatTime = nil }), completedAt(first, 61)), now: 61, want: invalid(heartbeat, "must not be removed or set to an earlier time")},
 		"a future one with the completion":       {old: withHeartbeat, change: all(heartbeatAt(first, 111), completedAt(first, now)), now: now, want: invalid(heartbeat, "must not be more than 10s after")},
 		"to be finished now":                     {old: firstStarted, change: finishExpectedAt(first, now), now: now},
 		"to be finished now, late in the second": {old: firstStarted, change: finishExpectedAt(first, now), now: now + 0.999},
@@ -143,9 +143,9 @@ func TestRetries(t *testing.T) {
 	runStatusTests(t, map[string]statusTest{
 		"one more":                           {old: lastStarted, change: retried(imperative, 2)},
 		"several more":                       {old: lastStarted, change: retried(imperative, 7)},
-		"one less":                           {old: lastStarted, change: retried(imperative, 0), want: invalid(retries(2), "must not decrease: it is 1 already")},
+		"one less":                           {old: lastStarted, change: retried(imperative, 0), want: invalid(retries(2), "must not be less than the current value, 1")},
 		"one by another":                     {old: firstStarted, change: retried(first, 1), want: invalid(retries(0), "must stay 0: only imperative-eviction.k8s.io counts its retries")},
 		"left to declarative validation: -1": {old: firstStarted, change: retried(first, -1)},
-		"one less of another":                {old: all(firstStarted, retried(first, 7)), change: retried(first, 6), want: invalid(retries(0), "must not decrease")},
+		"one less of another":                {old: all(firstStarted, retried(first, 7)), change: retried(first, 6), want: invalid(retries(0), "must not be less than the current value, 7")},
 	})
 }

@@ -147,7 +147,7 @@ func (u *statusUpdate) validateObservedGeneration() field.ErrorList {
 	fldPath := statusPath.Child("observedGeneration")
 	switch {
 	case observed < old:
-		return field.ErrorList{field.Invalid(fldPath, observed, fmt.Sprintf("must not decrease: it is %d already", old))}
+		return field.ErrorList{field.Invalid(fldPath, observed, fmt.Sprintf("must not be less than the current value, %d", old))}
 	case observed > old && observed > u.request.Generation:
 		return field.ErrorList{field.Invalid(fldPath, observed, fmt.Sprintf("must not be greater than metadata.generation, which is %d", u.request.Generation))}
 	}
@@ -192,12 +192,12 @@ func (u *statusUpdate) validateFinalConditions() field.ErrorList {
 	for _, conditionType := range finalConditions {
 		old, condition := meta.FindStatusCondition(u.old.Conditions, conditionType), meta.FindStatusCondition(u.status.Conditions, conditionType)
 		if finished && !apiequality.Semantic.DeepEqual(old, condition) {
-			errs = append(errs, field.Forbidden(fldPath, fmt.Sprintf("%s must stay as it is, because the request is finished: create a new request to evict the pod after all", conditionType)))
+			errs = append(errs, field.Forbidden(fldPath, fmt.Sprintf("%s is immutable after the request is finished: delete the request and create a new one to evict the pod", conditionType)))
 		}
 		allTrue = allTrue && condition != nil && condition.Status == metav1.ConditionTrue
 	}
 	if allTrue && !finished {
-		errs = append(errs, field.Forbidden(fldPath, "must not have both Canceled and Evicted with status True: a request ends one way only"))
+		errs = append(errs, field.Forbidden(fldPath, "must not have both Canceled and Evicted with status True: set only one of them"))
 	}
 	return errs
 }
@@ -211,7 +211,7 @@ func (u *statusUpdate) validateTargetInterceptors() field.ErrorList {
 	case slices.Equal(old, targets):
 		return nil
 	case len(old) > 0:
-		return field.ErrorList{field.Invalid(fldPath, targetNames(targets), fmt.Sprintf("is immutable once set: leave it as %q", targetNames(old)))}
+		return field.ErrorList{field.Invalid(fldPath, targetNames(targets), fmt.Sprintf("is immutable once set: keep %q", targetNames(old)))}
 	case isFinished(u.old):
 		return field.ErrorList{field.Invalid(fldPath, targetNames(targets), "must stay empty, because the request is finished")}
 	}
@@ -223,9 +223,9 @@ func (u *statusUpdate) validateTargetInterceptors() field.ErrorList {
 		case len(target.Name) == 0:
 			// Reported by declarative validation.
 		case isLast && target.Name != imperativeInterceptor:
-			errs = append(errs, field.Invalid(namePath, target.Name, fmt.Sprintf("the last must be %s: append it", imperativeInterceptor)))
+			errs = append(errs, field.Invalid(namePath, target.Name, fmt.Sprintf("the last interceptor must be %s: append it", imperativeInterceptor)))
 		case !isLast && target.Name == imperativeInterceptor:
-			errs = append(errs, field.Invalid(namePath, target.Name, "must be the last: move it to the end"))
+			errs = append(errs, field.Invalid(namePath, target.Name, "must be the last interceptor: move it to the end"))
 		case !isLast:
 			errs = append(errs, evictioninterceptor.ValidateName(target.Name, namePath)...)
 		}
@@ -267,9 +267,9 @@ func (u *statusUpdate) validateActiveInterceptors() field.ErrorList {
 	next := u.status.TargetInterceptors[min(len(u.processed), len(u.status.TargetInterceptors)):]
 	switch {
 	case len(next) == 0 && len(active) > 0:
-		return field.ErrorList{field.Invalid(fldPath, active, "must be empty: nobody in targetInterceptors is left")}
+		return field.ErrorList{field.Invalid(fldPath, active, "must be empty, because all targetInterceptors are processed")}
 	case len(next) > 0 && !slices.Equal(active, []string{next[0].Name}):
-		return field.ErrorList{field.Invalid(fldPath, active, fmt.Sprintf("must be %q, the next of targetInterceptors", next[0].Name))}
+		return field.ErrorList{field.Invalid(fldPath, active, fmt.Sprintf("must be %q, the next interceptor of targetInterceptors", next[0].Name))}
 	}
 	return nil
 }
@@ -283,11 +283,11 @@ func (u *statusUpdate) validateDeactivated(name string, fldPath *field.Path) *fi
 	}
 	if name == imperativeInterceptor {
 		// No other interceptor can replace it. It retries without a limit.
-		return field.Invalid(fldPath, u.status.ActiveInterceptors, fmt.Sprintf("%s keeps its turn until it completes: set its completionTime first", name))
+		return field.Invalid(fldPath, u.status.ActiveInterceptors, fmt.Sprintf("%s must stay active until it completes: set its completionTime first", name))
 	}
 	earliest := u.deadline(entry).Add(-clockSkew)
 	if u.now.Before(earliest) {
-		return field.Invalid(fldPath, u.status.ActiveInterceptors, fmt.Sprintf("%s keeps its turn until it completes, or stays silent until %s; the server's time is %s",
+		return field.Invalid(fldPath, u.status.ActiveInterceptors, fmt.Sprintf("%s must stay active until it completes, or until %s if it sends no heartbeat; the server's time is %s",
 			name, format(earliest), format(u.now)))
 	}
 	return nil
@@ -316,7 +316,7 @@ func (u *statusUpdate) validateProcessedInterceptors() field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(statusPath.Child("processedInterceptors"), u.status.ProcessedInterceptors,
-		fmt.Sprintf("must be %q: only the interceptor that stops being active is appended", u.processed))}
+		fmt.Sprintf("must be %q: append only the interceptor that is removed from activeInterceptors", u.processed))}
 }
 
 // validateActivationTime validates that the time changes together with the active interceptor: a
@@ -328,9 +328,9 @@ func (u *statusUpdate) validateActivationTime() field.ErrorList {
 	case len(u.activated) == 0 && old.Equal(activated):
 		return nil
 	case len(u.activated) == 0:
-		return field.ErrorList{field.Invalid(fldPath, formatOptional(activated), fmt.Sprintf("must change only when activeInterceptors gets a new name: leave it as %q", formatOptional(old)))}
+		return field.ErrorList{field.Invalid(fldPath, formatOptional(activated), fmt.Sprintf("must change only when a name is added to activeInterceptors: keep %q", formatOptional(old)))}
 	case activated == nil:
-		return field.ErrorList{field.Required(fldPath, fmt.Sprintf("must be set when activeInterceptors gets a new name; the server's time is %s", format(u.now)))}
+		return field.ErrorList{field.Required(fldPath, fmt.Sprintf("must be set when a name is added to activeInterceptors; the server's time is %s", format(u.now)))}
 	}
 	return validatePresent(*activated, u.now, fldPath)
 }
@@ -348,9 +348,9 @@ func (u *statusUpdate) validateCancellationPolicy() field.ErrorList {
 	case isFinished(u.status):
 		return field.ErrorList{field.Invalid(fldPath, policy, fmt.Sprintf("must stay %q, because the request is finished", old))}
 	case old == coordination.EvictionRequestCancellationPolicyForbid:
-		return field.ErrorList{field.Invalid(fldPath, policy, fmt.Sprintf("must stay %q, which is final: who has applied it goes on applying it", old))}
+		return field.ErrorList{field.Invalid(fldPath, policy, fmt.Sprintf("must stay %q, which is final: keep applying it", old))}
 	case len(u.old.ActiveInterceptors) == 0:
-		return field.ErrorList{field.Invalid(fldPath, policy, fmt.Sprintf("must stay %q while no interceptor is active: it is the active interceptor that sets it", old))}
+		return field.ErrorList{field.Invalid(fldPath, policy, fmt.Sprintf("must stay %q while no interceptor is active: only the active interceptor may set it", old))}
 	}
 	return nil
 }

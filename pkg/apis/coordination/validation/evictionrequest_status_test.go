@@ -277,8 +277,8 @@ func TestObservedGeneration(t *testing.T) {
 		"grows":                  {old: observed(1), change: observed(2)},
 		"is the generation":      {old: observed(1), change: observed(3)},
 		"exceeds the generation": {old: observed(1), change: observed(4), want: invalid(observedPath, "must not be greater than metadata.generation, which is 3")},
-		"decreases":              {old: observed(2), change: observed(1), want: invalid(observedPath, "must not decrease: it is 2 already")},
-		"is negative":            {old: pending, change: observed(-1), want: invalid(observedPath, "must not decrease")},
+		"decreases":              {old: observed(2), change: observed(1), want: invalid(observedPath, "must not be less than the current value, 2")},
+		"is negative":            {old: pending, change: observed(-1), want: invalid(observedPath, "must not be less than the current value, 0")},
 	})
 }
 
@@ -327,7 +327,7 @@ func TestForeignConditions(t *testing.T) {
 
 func TestFinalConditions(t *testing.T) {
 	stay := func(name string) field.ErrorList {
-		return forbidden(conditionsPath, name+" must stay as it is, because the request is finished")
+		return forbidden(conditionsPath, name+" is immutable after the request is finished")
 	}
 	tests := map[string]statusTest{
 		"not canceled yet":                   {old: pending, change: condition("Canceled", metav1.ConditionFalse)},
@@ -358,8 +358,8 @@ func TestTargetInterceptors(t *testing.T) {
 	cleared := func(s *coordination.EvictionRequestStatus) { s.TargetInterceptors = nil }
 	runStatusTests(t, map[string]statusTest{
 		"without a name, left to declarative validation": {old: pending, change: initialized("", imperative)},
-		"without the last":      {old: pending, change: initialized(first), want: invalid(name(0), "the last must be imperative-eviction.k8s.io: append it")},
-		"the last is too early": {old: pending, change: initialized(imperative, first), want: append(invalid(name(0), "must be the last"), invalid(name(1), "the last must be")...)},
+		"without the last":      {old: pending, change: initialized(first), want: invalid(name(0), "the last interceptor must be imperative-eviction.k8s.io: append it")},
+		"the last is too early": {old: pending, change: initialized(imperative, first), want: append(invalid(name(0), "must be the last"), invalid(name(1), "the last interceptor must be")...)},
 		"no domain name":        {old: pending, change: initialized("first", imperative), want: invalid(name(0), "at least two segments")},
 		"a reserved name":       {old: pending, change: initialized("other.k8s.io", imperative), want: invalid(name(0), "names that end in .k8s.io are reserved")},
 		"without entries":       {old: pending, change: all(initialized(imperative), func(s *coordination.EvictionRequestStatus) { s.Interceptors = nil }), want: required(interceptorsPath, "must be set together with targetInterceptors")},
@@ -367,7 +367,7 @@ func TestTargetInterceptors(t *testing.T) {
 			s.TargetInterceptors = append(s.TargetInterceptors, coordination.Interceptor{Name: "more.example.com"})
 		}, want: invalid(targetsPath, "is immutable once set")},
 		"another order":             {old: firstActive, change: func(s *coordination.EvictionRequestStatus) { slices.Reverse(s.TargetInterceptors) }, want: invalid(targetsPath, "is immutable once set")},
-		"cleared":                   {old: firstActive, change: cleared, want: invalid(targetsPath, `leave it as ["first.example.com" "second.example.com" "imperative-eviction.k8s.io"]`)},
+		"cleared":                   {old: firstActive, change: cleared, want: invalid(targetsPath, `keep ["first.example.com" "second.example.com" "imperative-eviction.k8s.io"]`)},
 		"another name":              {old: firstActive, change: func(s *coordination.EvictionRequestStatus) { s.TargetInterceptors[1].Name = "other.example.com" }, want: invalid(targetsPath, "is immutable once set")},
 		"set on a finished request": {old: canceled, change: initialized(imperative), want: append(invalid(targetsPath, "must stay empty, because the request is finished"), forbidden(interceptorsPath, "must stay empty, because the request is finished")...)},
 	})
@@ -378,19 +378,19 @@ func TestActiveInterceptors(t *testing.T) {
 		return all(active(name), processed(had...), activatedAt(at(2)))
 	}
 	must := func(name string) field.ErrorList {
-		return invalid(activePath, `must be "`+name+`", the next of targetInterceptors`)
+		return invalid(activePath, `must be "`+name+`", the next interceptor of targetInterceptors`)
 	}
 	keeps := func(name string) field.ErrorList {
-		return invalid(activePath, name+" keeps its turn until it completes")
+		return invalid(activePath, name+" must stay active until it completes")
 	}
 	runStatusTests(t, map[string]statusTest{
 		"two, left to declarative validation": {old: initialized(first, imperative), change: all(active(first, imperative), activatedAt(at(2))), now: 2},
-		"not initialized":                     {old: pending, change: next(first), want: invalid(activePath, "must be empty: nobody in targetInterceptors is left"), now: 2},
+		"not initialized":                     {old: pending, change: next(first), want: invalid(activePath, "must be empty, because all targetInterceptors are processed"), now: 2},
 		"not the first":                       {old: initialized(first, second, imperative), change: next(second), want: must(first), now: 2},
 		"not in the list":                     {old: initialized(first, imperative), change: next("other.example.com"), want: must(first), now: 2},
 		"no name":                             {old: initialized(first, imperative), change: next(""), want: must(first), now: 2},
 		"one skipped":                         {old: firstCompleted, change: next(imperative, first), want: must(second), now: 2},
-		"the first again":                     {old: exhausted, change: next(first, first, second, imperative), want: invalid(activePath, "must be empty: nobody"), now: 2},
+		"the first again":                     {old: exhausted, change: next(first, first, second, imperative), want: invalid(activePath, "must be empty, because all targetInterceptors are processed"), now: 2},
 		"a previous one":                      {old: all(secondStarted, completedAt(second, 1)), change: next(first, first, second), want: must(imperative), now: 2},
 		"none although one is left":           {old: firstCompleted, change: all(active(), processed(first)), want: must(second), now: 2},
 		"the active one has not completed":    {old: firstStarted, change: next(second, first), want: keeps(first), now: 2},
@@ -411,7 +411,7 @@ func TestTimeout(t *testing.T) {
 		return all(active(second), processed(first), activatedAt(at(seconds)))
 	}
 	until := func(clock string) field.ErrorList {
-		return invalid(activePath, "stays silent until 2026-03-01T"+clock+"Z; the server's time is 2026-03-01T12:")
+		return invalid(activePath, "until 2026-03-01T"+clock+"Z if it sends no heartbeat; the server's time is 2026-03-01T12:")
 	}
 	tests := map[string]statusTest{
 		"a second too early":                    {old: firstActive, change: earliest(109), now: 109, want: until("12:01:50")},
@@ -446,7 +446,7 @@ func TestTimeout(t *testing.T) {
 }
 
 func TestProcessedInterceptors(t *testing.T) {
-	must := invalid(processedPath, "only the interceptor that stops being active is appended")
+	must := invalid(processedPath, "append only the interceptor that is removed from activeInterceptors")
 	runStatusTests(t, map[string]statusTest{
 		"at the first activation":     {old: pending, change: all(initialized(first, imperative), active(first), activatedAt(at(0)), processed(first)), want: must},
 		"skipping at the first write": {old: pending, change: all(initialized(first, imperative), active(imperative), activatedAt(at(0)), processed(first)), want: append(must, invalid(activePath, `must be "first.example.com"`)...)},
@@ -467,7 +467,7 @@ func TestActivationTime(t *testing.T) {
 	off := func(clock string) field.ErrorList {
 		return invalid(activationPath, "must be within 10s of the server's time, which is 2026-03-01T"+clock+"Z")
 	}
-	must := invalid(activationPath, "must change only when activeInterceptors gets a new name")
+	must := invalid(activationPath, "must change only when a name is added to activeInterceptors")
 	ready := initialized(first, imperative)
 	runStatusTests(t, map[string]statusTest{
 		"10 seconds ago":                    {old: ready, change: activate(90), now: 100},

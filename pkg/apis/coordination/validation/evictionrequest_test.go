@@ -106,11 +106,11 @@ func TestValidateEvictionRequestCreate(t *testing.T) {
 		},
 		"no requester": {
 			request: newEvictionRequest(requestedBy()),
-			want:    field.ErrorList{field.Required(requesters, "at least one requester is needed: add the name of the one who wants the pod evicted")},
+			want:    field.ErrorList{field.Required(requesters, "must have at least one requester: add the name of the client that requests the eviction")},
 		},
 		"an empty list of requesters": {
 			request: newEvictionRequest(func(request *coordination.EvictionRequest) { request.Spec.Requesters = []coordination.Requester{} }),
-			want:    field.ErrorList{field.Required(requesters, "at least one requester is needed")},
+			want:    field.ErrorList{field.Required(requesters, "must have at least one requester")},
 		},
 		"a requester that is no domain": {
 			request: newEvictionRequest(requestedBy("drain.example.com", "drain")),

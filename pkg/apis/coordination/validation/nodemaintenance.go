@@ -57,7 +57,7 @@ func ValidateNodeMaintenanceUpdate(maintenance, old *coordination.NodeMaintenanc
 	// would follow different plans.
 	if !apiequality.Semantic.DeepEqual(maintenance.Spec.DrainPlan, old.Spec.DrainPlan) {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "drainPlan"), describePlan(maintenance.Spec.DrainPlan),
-			fmt.Sprintf("is immutable: leave it as %q, or create another NodeMaintenance with this plan", describePlan(old.Spec.DrainPlan))))
+			fmt.Sprintf("is immutable: keep %q or create another NodeMaintenance with this plan", describePlan(old.Spec.DrainPlan))))
 	}
 	return errs
 }

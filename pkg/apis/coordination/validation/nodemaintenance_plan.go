@@ -80,8 +80,8 @@ func validateDrainPlan(plan []core.DrainPlanEntry, fldPath *field.Path) field.Er
 		length += len(entry.selector)
 	}
 	if length > maxPlanSelectorLength {
-		errs = append(errs, field.Forbidden(fldPath, fmt.Sprintf("must not have selectors of more than %d characters together, and has %d: "+
-			"select by fewer or shorter labels", maxPlanSelectorLength, length)))
+		errs = append(errs, field.Forbidden(fldPath, fmt.Sprintf("must not have podSelectors of more than %d characters in total, but has %d: "+
+			"use fewer or shorter labels", maxPlanSelectorLength, length)))
 	}
 	return errs
 }
@@ -129,16 +129,16 @@ func validateOrder(index int, entry planEntry, before map[int]planEntry, fldPath
 // selectors of the same priority may be in any order.
 func (e planEntry) compare(other planEntry) (order int, why string) {
 	if order := cmp.Compare(slices.Index(podTypeOrder, e.PodType), slices.Index(podTypeOrder, other.PodType)); order != 0 {
-		return order, "pod types come in the order Default, DaemonSet, Static"
+		return order, "pod types must be in the order Default, DaemonSet, Static"
 	}
 	if order := cmp.Compare(e.PodPriority, other.PodPriority); order != 0 {
-		return order, "priorities ascend within a pod type"
+		return order, "priorities must not decrease within a pod type"
 	}
 	switch {
 	case e.selector != "" && other.selector == "":
-		return -1, "at equal priority entries with a podSelector come first"
+		return -1, "entries with a podSelector must come first at the same priority"
 	case e.selector == "" && other.selector != "":
-		return 1, "at equal priority entries with a podSelector come first"
+		return 1, "entries with a podSelector must come first at the same priority"
 	}
 	return 0, ""
 }

@@ -63,7 +63,7 @@ func TestSelectorSize(t *testing.T) {
 		"one value too many":               {plan: selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{expression("a", 1), expression("b", 21)}}), want: field.ErrorList{field.TooMany(path.Index(0).Child("podSelector", "matchExpressions").Index(1).Child("values"), 21, 20)}},
 		"not compared with others":         {plan: []core.DrainPlanEntry{defaultPods(2), large, large}, want: field.ErrorList{field.TooMany(path.Index(1).Child("podSelector"), 11, 10), field.TooMany(path.Index(2).Child("podSelector"), 11, 10)}},
 		"the maximum number of characters": {plan: longSelectors(8192)},
-		"one character over":               {plan: longSelectors(8193), want: field.ErrorList{field.Forbidden(path, "must not have selectors of more than 8192 characters together, and has 8193")}},
+		"one character over":               {plan: longSelectors(8193), want: field.ErrorList{field.Forbidden(path, "must not have podSelectors of more than 8192 characters in total, but has 8193")}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -44,7 +44,7 @@ func ValidateNodeMaintenanceStatusUpdate(maintenance, old *coordination.NodeMain
 	errs = append(errs, validateMaintenanceConditions(status, oldStatus, fldPath.Child("conditions"))...)
 	if observed := status.ObservedGeneration; observed != oldStatus.ObservedGeneration && (observed < oldStatus.ObservedGeneration || observed > maintenance.Generation) {
 		errs = append(errs, field.Invalid(fldPath.Child("observedGeneration"), observed,
-			fmt.Sprintf("must not be less than before, %d, nor greater than metadata.generation, %d", oldStatus.ObservedGeneration, maintenance.Generation)))
+			fmt.Sprintf("must not be less than the current value, %d, or greater than metadata.generation, %d", oldStatus.ObservedGeneration, maintenance.Generation)))
 	}
 	return errs
 }
@@ -60,7 +60,7 @@ func validateStageStatuses(status, old *coordination.NodeMaintenanceStatus, fldP
 	for _, before := range old.StageStatuses {
 		i, kept := started[before.Name]
 		if !kept {
-			errs = append(errs, field.Forbidden(fldPath, fmt.Sprintf("must keep the entry of %s: the stage was started", before.Name)))
+			errs = append(errs, field.Forbidden(fldPath, fmt.Sprintf("must keep the entry of %s: the stage has started", before.Name)))
 			continue
 		}
 		if now := status.StageStatuses[i].StartTimestamp; before.StartTimestamp != nil && !now.Equal(before.StartTimestamp) {
@@ -115,11 +115,11 @@ func validateDrainPlanPosition(maintenance, old *coordination.NodeMaintenance, f
 	case position == nil && before == nil:
 		return nil
 	case position == nil:
-		return field.ErrorList{field.Required(fldPath, fmt.Sprintf("must not be removed: it is %d already", *before))}
+		return field.ErrorList{field.Required(fldPath, fmt.Sprintf("must not be removed: the current value is %d", *before))}
 	case before != nil && *position == *before:
 		return nil
 	case before != nil && *position < min(*before, last):
-		return field.ErrorList{field.Invalid(fldPath, *position, fmt.Sprintf("must not go back: it is %d already", *before))}
+		return field.ErrorList{field.Invalid(fldPath, *position, fmt.Sprintf("must not be less than the current value, %d", *before))}
 	case *position > last:
 		return field.ErrorList{field.Invalid(fldPath, *position, fmt.Sprintf("must not be greater than %d, the index of the last entry of spec.drainPlan", last))}
 	}

@@ -106,7 +106,7 @@ func TestValidateNodeMaintenanceStatusUpdate(t *testing.T) {
 		"stages in another order":                       {old: as(started(cordon, at(0)), started(drain, at(9))), changed: as(started(drain, at(9)), started(cordon, at(0)))},
 		"a start time is set":                           {old: as(started(cordon, nil)), changed: as(started(cordon, at(9)))},
 		"left to declarative validation: unknown stage": {changed: as(started("Pause", at(0)))},
-		"a stage is removed":                            {old: as(started(cordon, at(0)), started(drain, at(9))), changed: as(started(drain, at(9))), want: field.ErrorList{field.Forbidden(stagesPath, "must keep the entry of Cordon: the stage was started")}},
+		"a stage is removed":                            {old: as(started(cordon, at(0)), started(drain, at(9))), changed: as(started(drain, at(9))), want: field.ErrorList{field.Forbidden(stagesPath, "must keep the entry of Cordon: the stage has started")}},
 		"a stage without a time is removed":             {old: as(started(cordon, nil)), want: field.ErrorList{field.Forbidden(stagesPath, "must keep the entry of Cordon")}},
 		"a stage starts again":                          {old: as(started(cordon, at(0))), changed: as(started(drain, at(0)), started(cordon, at(1))), want: field.ErrorList{field.Invalid(stagesPath.Index(1).Child("startTimestamp"), nil, "is immutable once set: Cordon was started at 2026-03-01T12:00:00Z")}},
 		"a start time is removed":                       {old: as(started(cordon, at(0))), changed: as(started(cordon, nil)), want: field.ErrorList{field.Invalid(stagesPath.Index(0).Child("startTimestamp"), nil, "is immutable once set")}},
@@ -118,9 +118,9 @@ func TestValidateNodeMaintenanceStatusUpdate(t *testing.T) {
 		"behind the last entry, already stored":       {old: as(position(7)), changed: as(position(7), message(1))},
 		"further after the last entry":                {old: as(position(7)), changed: as(position(8)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not be greater than 1")}},
 		"from after the last entry back to it":        {old: as(position(7)), changed: as(position(1))},
-		"from after the last entry back before it":    {old: as(position(7)), changed: as(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not go back: it is 7 already")}},
-		"the previous position":                       {old: as(position(1)), changed: as(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not go back: it is 1 already")}},
-		"the position is removed":                     {old: as(position(0)), want: field.ErrorList{field.Required(positionPath, "must not be removed: it is 0 already")}},
+		"from after the last entry back before it":    {old: as(position(7)), changed: as(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not be less than the current value, 7")}},
+		"the previous position":                       {old: as(position(1)), changed: as(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "must not be less than the current value, 1")}},
+		"the position is removed":                     {old: as(position(0)), want: field.ErrorList{field.Required(positionPath, "must not be removed: the current value is 0")}},
 		"left to declarative validation: negative":    {changed: as(position(-1))},
 		"a target of an unknown type":                 {changed: as(reached(defaultPods(1), unknown)), want: field.ErrorList{field.NotSupported[string](drainPath.Child("reachedDrainTargets").Index(1).Child("podType"), nil, nil)}},
 		"a target of an unknown type, already stored": {old: as(reached(unknown)), changed: as(reached(unknown), message(1))},
@@ -150,9 +150,9 @@ func TestValidateNodeMaintenanceStatusUpdate(t *testing.T) {
 			want: field.ErrorList{field.TooLong(conditions.Index(0).Child("message"), "", 32768)}},
 
 		"the generation is observed":          {old: as(observedGeneration(2)), changed: as(observedGeneration(3))},
-		"a future generation":                 {old: as(observedGeneration(2)), changed: as(observedGeneration(4)), want: field.ErrorList{field.Invalid(generationPath, nil, "must not be less than before, 2, nor greater than metadata.generation, 3")}},
+		"a future generation":                 {old: as(observedGeneration(2)), changed: as(observedGeneration(4)), want: field.ErrorList{field.Invalid(generationPath, nil, "must not be less than the current value, 2, or greater than metadata.generation, 3")}},
 		"a future generation, already stored": {old: as(observedGeneration(4)), changed: as(observedGeneration(4), message(1))},
-		"an earlier generation":               {old: as(observedGeneration(2)), changed: as(observedGeneration(1)), want: field.ErrorList{field.Invalid(generationPath, nil, "must not be less than before, 2")}},
+		"an earlier generation":               {old: as(observedGeneration(2)), changed: as(observedGeneration(1)), want: field.ErrorList{field.Invalid(generationPath, nil, "must not be less than the current value, 2")}},
 		"the whole status is removed":         {old: as(started(cordon, at(0)), position(1), observedGeneration(3)), want: field.ErrorList{field.Forbidden(stagesPath, ""), field.Required(positionPath, ""), field.Invalid(generationPath, nil, "")}},
 	}
 	for name, test := range tests {

@@ -164,11 +164,11 @@ func TestValidateNodeMaintenanceUpdate(t *testing.T) {
 		},
 		"a plan is added": {
 			old: newMaintenance(), maintenance: newMaintenance(withPlan(defaultPods(1))),
-			want: field.ErrorList{field.Invalid(planPath, nil, `is immutable: leave it as "", or create another NodeMaintenance with this plan`)},
+			want: field.ErrorList{field.Invalid(planPath, nil, `is immutable: keep "" or create another NodeMaintenance with this plan`)},
 		},
 		"the plan is removed": {
 			old: newMaintenance(withPlan(defaultPods(1), ofApp("db", defaultPods(2)))), maintenance: newMaintenance(),
-			want: field.ErrorList{field.Invalid(planPath, nil, `is immutable: leave it as "Default<=1, Default<=2{app=db}"`)},
+			want: field.ErrorList{field.Invalid(planPath, nil, `is immutable: keep "Default<=1, Default<=2{app=db}"`)},
 		},
 		"another priority": {
 			old: newMaintenance(withPlan(defaultPods(1))), maintenance: newMaintenance(withPlan(defaultPods(2))),

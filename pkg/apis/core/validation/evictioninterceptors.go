@@ -29,12 +29,11 @@ import (
 	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 )
 
-// notInSchedulingGroups says why a pod may not have interceptors.
-const notInSchedulingGroups = "may not be set together with schedulingGroup: pods of a scheduling group are not evicted one by one"
+// notInSchedulingGroups is the reason why a pod of a scheduling group may not have interceptors.
+const notInSchedulingGroups = "may not be set together with schedulingGroup: pods of a scheduling group are not evicted individually"
 
-// validateEvictionInterceptors checks spec.evictionInterceptors of a pod or a pod
-// template. That a pod's list never changes follows from ValidatePodUpdate, which
-// allows only named fields to change.
+// validateEvictionInterceptors validates spec.evictionInterceptors of a pod or a pod template. The
+// list of a pod is immutable: ValidatePodUpdate rejects changes of all fields except a few.
 func validateEvictionInterceptors(spec *core.PodSpec, fldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	interceptors := spec.EvictionInterceptors
@@ -60,13 +59,13 @@ func validateEvictionInterceptors(spec *core.PodSpec, fldPath *field.Path) field
 	return errs
 }
 
-// validateEvictionInterceptorAnnotations checks the annotations that register
-// interceptors, of a pod or of a pod template: what is wrong in a template would come to
-// light only when no pod can be made of it.
+// validateEvictionInterceptorAnnotations validates the annotations of a pod or a pod template that
+// register interceptors. Without the validation of templates, an error would be reported only when
+// a pod is created from the template.
 //
-// Pods run, and are updated by kubelets and controllers that know nothing of all this,
-// while the gate goes off and on. So only annotations that the update adds or changes
-// can make it fail.
+// Only annotations that are added or changed by the update can make it fail. Pods may have invalid
+// annotations from a time when the gate was off, and clients that do not use these annotations,
+// such as kubelets, must still be able to update the pods.
 func validateEvictionInterceptorAnnotations(annotations map[string]string, spec *core.PodSpec, fldPath *field.Path, opts PodValidationOptions) field.ErrorList {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.EvictionRequestAPI) {
 		return nil
@@ -94,8 +93,8 @@ func validateEvictionInterceptorAnnotations(annotations map[string]string, spec 
 	return append(errs, validateInterceptorCount(annotations, spec, fldPath, opts)...)
 }
 
-// validateOneInterceptingController rejects each changed annotation that makes a second
-// interceptor the controller of the pod.
+// validateOneInterceptingController rejects each changed annotation that makes a second interceptor
+// the controller of the pod.
 func validateOneInterceptingController(annotations map[string]string, unchanged, changed []string, fldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	controller := ""
@@ -107,14 +106,14 @@ func validateOneInterceptingController(annotations map[string]string, unchanged,
 			controller = registration.Name
 		case i >= len(unchanged):
 			errs = append(errs, field.Invalid(fldPath.Key(key), annotations[key], fmt.Sprintf(
-				"%s has the role %s already, and only one may: use another role, or none", controller, registration.Role)))
+				"%s already has the role %s, which only one interceptor may have: use another role or none", controller, registration.Role)))
 		}
 	}
 	return errs
 }
 
-// validateInterceptorCount rejects each annotation that adds an interceptor to a pod
-// that has as many as it may.
+// validateInterceptorCount rejects each annotation that adds an interceptor to a pod that already
+// has the maximum number.
 func validateInterceptorCount(annotations map[string]string, spec *core.PodSpec, fldPath *field.Path, opts PodValidationOptions) field.ErrorList {
 	names := sets.New[string]()
 	for _, interceptor := range spec.EvictionInterceptors {
@@ -134,7 +133,7 @@ func validateInterceptorCount(annotations map[string]string, spec *core.PodSpec,
 	var errs field.ErrorList
 	for _, key := range added[min(room, len(added)):] {
 		errs = append(errs, field.Invalid(fldPath.Key(key), annotations[key], fmt.Sprintf(
-			"the pod would have more than %d interceptors in spec.evictionInterceptors and by annotation: remove one of the others", evictioninterceptor.MaxOnPod)))
+			"the pod would have more than %d interceptors in spec.evictionInterceptors and annotations: remove an interceptor", evictioninterceptor.MaxOnPod)))
 	}
 	return errs
 }

@@ -113,7 +113,7 @@ func TestValidateEvictionInterceptors(t *testing.T) {
 		"together with a scheduling group": {
 			pod: podtest.MakePod("web", interceptedBy(interceptors("migrate.example.com")), inSchedulingGroup),
 			want: field.ErrorList{field.Forbidden(path,
-				"may not be set together with schedulingGroup: pods of a scheduling group are not evicted one by one")},
+				"may not be set together with schedulingGroup: pods of a scheduling group are not evicted individually")},
 		},
 		"twice the same": {
 			pod:  podtest.MakePod("web", interceptedBy(interceptors("a.example.com", "b.example.com", "a.example.com"))),
@@ -141,7 +141,7 @@ func TestValidateEvictionInterceptors(t *testing.T) {
 		},
 		"the built-in one": {
 			pod:  podtest.MakePod("web", interceptedBy(interceptors("imperative-eviction.k8s.io"))),
-			want: field.ErrorList{field.Invalid(name(0), "imperative-eviction.k8s.io", "is added to every eviction request by Kubernetes: leave it out")},
+			want: field.ErrorList{field.Invalid(name(0), "imperative-eviction.k8s.io", "is reserved, because every EvictionRequest has it: remove it")},
 		},
 		"the built-in one, in absolute form": {
 			pod:  podtest.MakePod("web", interceptedBy(interceptors("imperative-eviction.k8s.io."))),
@@ -154,7 +154,7 @@ func TestValidateEvictionInterceptors(t *testing.T) {
 		"a reserved name": {
 			pod: podtest.MakePod("web", interceptedBy(interceptors("a.example.com", "migrate.k8s.io"))),
 			want: field.ErrorList{field.Invalid(name(1), "migrate.k8s.io",
-				"names that end in .k8s.io are reserved: use a domain of your own, or one of daemonset.apps.k8s.io, deployment.apps.k8s.io")},
+				"names that end in .k8s.io are reserved: use your own domain, or one of daemonset.apps.k8s.io, deployment.apps.k8s.io")},
 		},
 	}
 	matcher := field.ErrorMatcher{}.ByType().ByField().ByValue().ByDetailSubstring()
@@ -268,13 +268,13 @@ func TestValidateEvictionInterceptorAnnotations(t *testing.T) {
 		"without the gate, nothing matters": {annotations: registered(map[string]string{"k8s.io": "-1"}), gateOff: true},
 		"the value is checked": {
 			annotations: registered(map[string]string{a: "-1", b: "100001", c: "9999/controller"}),
-			want:        field.ErrorList{invalid(a, "-1", "from 0 to 100000"), invalid(b, "100001", "from 0 to 100000"), invalid(c, "9999/controller", "has the priority 10000")},
+			want:        field.ErrorList{invalid(a, "-1", "from 0 to 100000"), invalid(b, "100001", "from 0 to 100000"), invalid(c, "9999/controller", "requires the priority 10000")},
 		},
 		"the name is checked": {
 			annotations: registered(map[string]string{"x.k8s.io": "1", "imperative-eviction.k8s.io": "1"}),
 			want: field.ErrorList{
 				invalid("x.k8s.io", "x.k8s.io", "names that end in .k8s.io are reserved"),
-				invalid("imperative-eviction.k8s.io", "imperative-eviction.k8s.io", "leave it out"),
+				invalid("imperative-eviction.k8s.io", "imperative-eviction.k8s.io", "remove it"),
 			},
 		},
 		"in a scheduling group": {
@@ -283,12 +283,12 @@ func TestValidateEvictionInterceptorAnnotations(t *testing.T) {
 		},
 		"two controllers": {
 			annotations: registered(map[string]string{a: "10000/controller", b: "10000/controller"}),
-			want:        field.ErrorList{invalid(b, "10000/controller", a+" has the role controller already")},
+			want:        field.ErrorList{invalid(b, "10000/controller", a+" already has the role controller")},
 		},
 		"a controller that joins one": {
 			stored:      registered(map[string]string{b: "10000/controller"}),
 			annotations: registered(map[string]string{a: "10000/controller", b: "10000/controller"}),
-			want:        field.ErrorList{invalid(a, "10000/controller", b+" has the role controller already")},
+			want:        field.ErrorList{invalid(a, "10000/controller", b+" already has the role controller")},
 		},
 		"a controller that takes the place of one": {
 			stored:      registered(map[string]string{b: "10000/controller"}),
@@ -313,12 +313,12 @@ func TestValidateEvictionInterceptorAnnotations(t *testing.T) {
 		"an update checks what it adds": {
 			stored:      registered(map[string]string{a: "1"}),
 			annotations: registered(map[string]string{a: "1", b: "x"}),
-			want:        field.ErrorList{invalid(b, "x", "whole number")},
+			want:        field.ErrorList{invalid(b, "x", "an integer from")},
 		},
 		"an update checks what it changes": {
 			stored:      registered(map[string]string{a: "1"}),
 			annotations: registered(map[string]string{a: "x"}),
-			want:        field.ErrorList{invalid(a, "x", "whole number")},
+			want:        field.ErrorList{invalid(a, "x", "an integer from")},
 		},
 		"an update leaves invalid ones alone": {
 			stored:      registered(map[string]string{a: "-1", b: "x", "k8s.io": "1", "y.example.com": "10000/controller", "z.example.com": "10000/controller"}),

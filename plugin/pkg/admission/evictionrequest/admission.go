@@ -147,7 +147,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	case a.GetOperation() == admission.Delete && isOld:
 		return p.validateDelete(ctx, a, old)
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf("%s of an EvictionRequest with %T as the new and %T as the old object", a.GetOperation(), a.GetObject(), a.GetOldObject()))
+	return apierrors.NewBadRequest(fmt.Sprintf("unexpected objects in %s of an EvictionRequest: new %T, old %T", a.GetOperation(), a.GetObject(), a.GetOldObject()))
 }
 
 // validateCreate checks the permission on the pod with that name, and that the pod has the UID of
@@ -179,8 +179,8 @@ func (p *Plugin) validateCreate(ctx context.Context, a admission.Attributes, req
 	case string(pod.UID) == target.UID:
 		return nil
 	}
-	return forbidden(a, request, fmt.Errorf("pod %q in namespace %q has the UID %q, not %q as in spec.target.pod.uid: "+
-		"read the pod again, and name the request by the UID of the pod that is to be evicted", target.Name, a.GetNamespace(), pod.UID, target.UID))
+	return forbidden(a, request, fmt.Errorf("pod %q in namespace %q has the UID %q, but spec.target.pod.uid is %q: "+
+		"read the pod again, and set metadata.name and spec.target.pod.uid to its UID", target.Name, a.GetNamespace(), pod.UID, target.UID))
 }
 
 // validateUnusedUID returns an error if another pod of the namespace has the UID of a target that
@@ -197,8 +197,8 @@ func (p *Plugin) validateUnusedUID(ctx context.Context, a admission.Attributes, 
 	if !slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return string(pod.UID) == target.UID }) {
 		return nil
 	}
-	return forbidden(a, request, fmt.Errorf("there is no pod %q in namespace %q, and the UID %q is that of another pod: "+
-		"set spec.target.pod to the name and the UID of one pod", target.Name, a.GetNamespace(), target.UID))
+	return forbidden(a, request, fmt.Errorf("pod %q does not exist in namespace %q, and the UID %q belongs to another pod: "+
+		"set spec.target.pod to the name and UID of the same pod", target.Name, a.GetNamespace(), target.UID))
 }
 
 // waitForPods returns an error if the cache may lack pods that are older than the server.
@@ -208,7 +208,7 @@ func (p *Plugin) waitForPods(ctx context.Context) error {
 	if cache.WaitForCacheSync(ctx.Done(), p.podsSynced) {
 		return nil
 	}
-	return apierrors.NewServiceUnavailable(fmt.Sprintf("admission plugin %s does not know the pods of the cluster yet, and so not whether another one has the UID of the target: try again", PluginName))
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("admission plugin %s cannot check the UID of the target yet, because its pod cache has not synced: try again", PluginName))
 }
 
 func (p *Plugin) validateUpdate(ctx context.Context, a admission.Attributes, request, old *coordination.EvictionRequest) error {
@@ -268,8 +268,8 @@ func (p *Plugin) validateDelete(ctx context.Context, a admission.Attributes, old
 	case err != nil:
 		return err
 	}
-	return forbidden(a, old, fmt.Errorf("the eviction of pod %q cannot be called off any more: status.evictionRequestCancellationPolicy is %s; "+
-		"the request can be deleted when the pod is gone", pod.Name, coordination.EvictionRequestCancellationPolicyForbid))
+	return forbidden(a, old, fmt.Errorf("the eviction of pod %q can no longer be canceled, because status.evictionRequestCancellationPolicy is %s: "+
+		"delete the request after the pod is gone", pod.Name, coordination.EvictionRequestCancellationPolicyForbid))
 }
 
 // authorize returns an error unless the user may delete the target of the request.
@@ -289,8 +289,8 @@ func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, request 
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to delete pod %q in namespace %q, the target of the eviction request: %w", user.GetName(), pod.Name, a.GetNamespace(), err))
 	}
-	return forbidden(a, request, fmt.Errorf("user %q cannot delete pod %q in namespace %q: who requests the eviction of a pod, or calls it off, "+
-		"needs the verb \"delete\" on that pod", user.GetName(), pod.Name, a.GetNamespace()))
+	return forbidden(a, request, fmt.Errorf("user %q cannot delete pod %q in namespace %q: requesting, changing or canceling the eviction of a pod "+
+		"requires the verb \"delete\" on that pod", user.GetName(), pod.Name, a.GetNamespace()))
 }
 
 // isAllowed asks the authorizer. The error is why the authorizer could not decide.
@@ -329,8 +329,8 @@ func readError(a admission.Attributes, podName string, err error) error {
 // forbiddenFinalizer returns the error for finalizers on a request whose target does not exist.
 func forbiddenFinalizer(a admission.Attributes, request *coordination.EvictionRequest) error {
 	target := targetOf(request)
-	return forbidden(a, request, fmt.Errorf("there is no pod %q with the UID %q in namespace %q: no finalizer can be added to a request without its pod, "+
-		"because it would keep the name, which may be that of another pod's request", target.Name, target.UID, a.GetNamespace()))
+	return forbidden(a, request, fmt.Errorf("pod %q with the UID %q does not exist in namespace %q: remove the finalizers, "+
+		"because a request without its pod could block the name that another pod's request needs", target.Name, target.UID, a.GetNamespace()))
 }
 
 // forbidden is admission.NewForbidden, with the name of the object. The attributes lack it for the

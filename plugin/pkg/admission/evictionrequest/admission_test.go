@@ -219,8 +219,8 @@ func TestValidate(t *testing.T) {
 	authorizationError := cluster{pod: existing.pod, authErr: errors.New("webhook is unavailable")}
 	const evicted, canceled = "Evicted", "Canceled"
 	const denied = `user "guest" cannot delete pod "web-0" in namespace "shop"`
-	const missingTarget = `there is no pod "web-0" with the UID "` + podUID + `" in namespace "shop"`
-	const forbids = `the eviction of pod "web-0" cannot be called off any more`
+	const missingTarget = `pod "web-0" with the UID "` + podUID + `" does not exist in namespace "shop"`
+	const forbids = `the eviction of pod "web-0" can no longer be canceled`
 	ownerRef := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "node", UID: "1"}
 	blocking := ownerRef
 	blocking.BlockOwnerDeletion = ptr.To(true)
@@ -243,8 +243,8 @@ func TestValidate(t *testing.T) {
 		"create without permission":                      {cluster: existing, request: newRequest(), wantErr: denied},
 		"create for a missing pod without permission":    {cluster: gone, request: newRequest(), wantErr: denied},
 		"create for a missing pod":                       {cluster: gone, user: owner, request: newRequest(), wantReads: 1},
-		"create for the UID of another pod":              {cluster: replaced, user: owner, request: newRequest(), wantErr: `pod "web-0" in namespace "shop" has the UID "` + otherUID + `", not "` + podUID + `"`, wantReads: 1},
-		"create, a pod of another name has the UID":      {cluster: cluster{cached: renamedPod}, user: owner, request: newRequest(), wantErr: "is that of another pod", wantReads: 1},
+		"create for the UID of another pod":              {cluster: replaced, user: owner, request: newRequest(), wantErr: `pod "web-0" in namespace "shop" has the UID "` + otherUID + `", but spec.target.pod.uid is "` + podUID + `"`, wantReads: 1},
+		"create, a pod of another name has the UID":      {cluster: cluster{cached: renamedPod}, user: owner, request: newRequest(), wantErr: "belongs to another pod", wantReads: 1},
 		"create, the cache lacks the pod":                {cluster: cluster{pod: existing.pod, uncached: true}, user: owner, request: newRequest(), wantReads: 1},
 		"create, the cache has an old pod":               {cluster: cluster{pod: existing.pod, cached: replaced.pod}, user: owner, request: newRequest(), wantReads: 1},
 		"create, the pod cannot be read":                 {cluster: readError, user: owner, request: newRequest(), wantErr: "etcd is unavailable", wantReads: 1},
@@ -401,7 +401,7 @@ func TestForbiddenMessage(t *testing.T) {
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 		Details: &metav1.StatusDetails{Group: "coordination.k8s.io", Kind: "evictionrequests", Name: podUID},
 		Message: `evictionrequests.coordination.k8s.io "` + podUID + `" is forbidden: user "guest" cannot delete pod "web-0" in namespace "shop": ` +
-			`who requests the eviction of a pod, or calls it off, needs the verb "delete" on that pod`,
+			`requesting, changing or canceling the eviction of a pod requires the verb "delete" on that pod`,
 	}
 	if diff := cmp.Diff(want, status.ErrStatus); diff != "" {
 		t.Errorf("unexpected status (-want +got):\n%s", diff)

@@ -97,7 +97,7 @@ func (p *Plugin) authorizeReport(ctx context.Context, a admission.Attributes, re
 		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to change %s: %w", a.GetUserInfo().GetName(), change.field, err))
 	}
 	return forbidden(a, request, fmt.Errorf("user %q cannot change %s, which belongs to the interceptor %s: "+
-		"this needs the verb %q on the resource %q in API group %q with the name %q in namespace %q; "+
+		"this requires the verb %q on the resource %q in API group %q with the name %q in namespace %q; "+
 		"grant it with the rule {apiGroups: [%s], resources: [%s], resourceNames: [%s], verbs: [%s]}",
 		a.GetUserInfo().GetName(), change.field, change.interceptor,
 		coordinationv1alpha1.EvictionInterceptVerb, coordinationv1alpha1.EvictionInterceptorResource, coordination.GroupName, change.interceptor, a.GetNamespace(),
@@ -123,8 +123,8 @@ func (p *Plugin) authorizeControl(ctx context.Context, a admission.Attributes, r
 		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to change %s: %w", a.GetUserInfo().GetName(), field, err))
 	}
 	return forbidden(a, request, fmt.Errorf("user %q cannot change %s, which belongs to the eviction request controller: "+
-		"this needs the verb %q on the resource %q in API group %q in namespace %q, which only controllers should have; "+
-		"an interceptor changes nothing but its own entry in status.interceptors and, while it is active, status.evictionRequestCancellationPolicy",
+		"this requires the verb %q on the resource %q in API group %q in namespace %q, which only controllers should have; "+
+		"an interceptor may change only its own entry in status.interceptors and, while it is active, status.evictionRequestCancellationPolicy",
 		a.GetUserInfo().GetName(), field, coordinationv1alpha1.EvictionRequestControlVerb, a.GetResource().Resource+"/"+a.GetSubresource(), coordination.GroupName, a.GetNamespace()))
 }
 

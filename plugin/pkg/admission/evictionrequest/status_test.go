@@ -198,10 +198,10 @@ func TestEveryFieldOfTheStatusIsCovered(t *testing.T) {
 // The message has the problem, who can solve it and how.
 func TestStatusMessages(t *testing.T) {
 	const prefix = `evictionrequests.coordination.k8s.io "` + podUID + `" is forbidden: user "nobody" cannot change `
-	const grant = `: this needs the verb "intercept" on the resource "evictioninterceptors" in API group "coordination.k8s.io" with the name "saver.example.com" in namespace "shop"; ` +
+	const grant = `: this requires the verb "intercept" on the resource "evictioninterceptors" in API group "coordination.k8s.io" with the name "saver.example.com" in namespace "shop"; ` +
 		`grant it with the rule {apiGroups: [coordination.k8s.io], resources: [evictioninterceptors], resourceNames: [saver.example.com], verbs: [intercept]}`
-	const control = `, which belongs to the eviction request controller: this needs the verb "control" on the resource "evictionrequests/status" in API group "coordination.k8s.io" ` +
-		`in namespace "shop", which only controllers should have; an interceptor changes nothing but its own entry in status.interceptors and, while it is active, ` +
+	const control = `, which belongs to the eviction request controller: this requires the verb "control" on the resource "evictionrequests/status" in API group "coordination.k8s.io" ` +
+		`in namespace "shop", which only controllers should have; an interceptor may change only its own entry in status.interceptors and, while it is active, ` +
 		`status.evictionRequestCancellationPolicy`
 	for name, want := range map[string]string{
 		"report":                     prefix + "status.interceptors[saver.example.com], which belongs to the interceptor saver.example.com" + grant,

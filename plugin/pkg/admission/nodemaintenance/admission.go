@@ -197,11 +197,11 @@ func (p *Plugin) waitForNodes(ctx context.Context) error {
 	if cache.WaitForCacheSync(ctx.Done(), p.nodesSynced) {
 		return nil
 	}
-	return apierrors.NewServiceUnavailable(fmt.Sprintf("admission plugin %s does not know the nodes of the cluster yet, and so not whose rights are needed: try again", PluginName))
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("admission plugin %s cannot check the permissions on the selected nodes yet, because its node cache has not synced: try again", PluginName))
 }
 
 func unexpectedObjects(a admission.Attributes) error {
-	return apierrors.NewBadRequest(fmt.Sprintf("%s of a NodeMaintenance with %T as the new and %T as the old object", a.GetOperation(), a.GetObject(), a.GetOldObject()))
+	return apierrors.NewBadRequest(fmt.Sprintf("unexpected objects in %s of a NodeMaintenance: new %T, old %T", a.GetOperation(), a.GetObject(), a.GetOldObject()))
 }
 
 // forbidden is admission.NewForbidden with the name of the object, which the attributes lack in the

@@ -44,9 +44,9 @@ const (
 	deniedZoneA    = `user "guest" cannot delete nodes "node-a1", "node-a2", selected by spec.nodeSelector`
 	deniedZoneB    = `cannot delete nodes "node-b1", "node-b2", "node-b3", "node-b4", "node-b5" and 2 more, selected`
 	deniedUnknown  = `cannot delete all nodes: spec.nodeSelector`
-	deniedSecond   = `user "zone-admin" cannot delete all nodes: spec.nodeSelector.nodeSelectorTerms[1] selects no node now`
-	deniedValues   = `user "zone-admin" cannot delete all nodes: spec.nodeSelector.nodeSelectorTerms[0] takes values of "`
-	deniedOpen     = `user "zone-admin" cannot delete all nodes: spec.nodeSelector.nodeSelectorTerms[0] has no name and no label with the operator In`
+	deniedSecond   = `user "zone-admin" cannot delete all nodes: spec.nodeSelector.nodeSelectorTerms[1] currently selects no node`
+	deniedValues   = `user "zone-admin" cannot delete all nodes: spec.nodeSelector.nodeSelectorTerms[0] accepts values of "`
+	deniedOpen     = `user "zone-admin" cannot delete all nodes: spec.nodeSelector.nodeSelectorTerms[0] has neither a node name nor a label with the operator In`
 	ownFinalizer   = coordination.NodeMaintenanceFinalizer
 	otherFinalizer = "example.com/a"
 )
@@ -138,7 +138,7 @@ func TestValidateNodes(t *testing.T) {
 		"create, nodes that will come, all rights": {user: admin, maintenance: newMaintenance(selecting(zone("a"), zone("z"))), wantAsked: all},
 		"create, a value that no node has": {
 			user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a", "z"))), wantAsked: all,
-			wantErr: `cannot delete all nodes: spec.nodeSelector.nodeSelectorTerms[0] takes values of "topology.kubernetes.io/zone" that no selected node has now`,
+			wantErr: `cannot delete all nodes: spec.nodeSelector.nodeSelectorTerms[0] accepts values of "topology.kubernetes.io/zone" that no selected node currently has`,
 		},
 		"create, a value that no node has, all rights":   {user: admin, maintenance: newMaintenance(selecting(zone("a", "z"))), wantAsked: all},
 		"create, a value that no node has, as Complete":  {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a", "z")), inStage(complete)), wantAsked: zoneA},
@@ -159,7 +159,7 @@ func TestValidateNodes(t *testing.T) {
 		"create, label differs, all rights":     {user: admin, maintenance: newMaintenance(selecting(having(core.NodeSelectorOpNotIn, "b"))), wantAsked: all},
 		"create, In beside others":              {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a"), having(core.NodeSelectorOpNotIn, "b")))), wantAsked: zoneA},
 		"create, a name beside others":          {user: zoneAdmin, maintenance: newMaintenance(selecting(both(named("node-a1"), having(core.NodeSelectorOpNotIn, "b")))), wantAsked: []string{"", "node-a1"}},
-		"create, the second term is open":       {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a"), having(core.NodeSelectorOpNotIn, "b"))), wantErr: "nodeSelectorTerms[1] has no name", wantAsked: all},
+		"create, the second term is open":       {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a"), having(core.NodeSelectorOpNotIn, "b"))), wantErr: "nodeSelectorTerms[1] has neither a node name", wantAsked: all},
 		"widen to a value that no node has":     {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(zone("a", "z"))), wantErr: deniedValues, wantAsked: all},
 		"leave out a value that no node has":    {user: zoneAdmin, old: newMaintenance(selecting(zone("a", "z"))), maintenance: newMaintenance(), wantAsked: zoneA},
 		"create, two terms for the same nodes": {
@@ -291,7 +291,7 @@ func TestForbiddenMessage(t *testing.T) {
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 		Details: &metav1.StatusDetails{Group: "coordination.k8s.io", Kind: "nodemaintenances", Name: maintenanceName},
 		Message: `nodemaintenances.coordination.k8s.io "firmware" is forbidden: user "guest" cannot delete nodes "node-b1", "node-b2", "node-b3", "node-b4", "node-b5" and 2 more, ` +
-			`selected by spec.nodeSelector: who creates, changes or deletes a NodeMaintenance needs the verb "delete" on each of its nodes`,
+			`selected by spec.nodeSelector: creating, changing or deleting a NodeMaintenance requires the verb "delete" on each of its nodes`,
 	}
 	if diff := cmp.Diff(want, status.ErrStatus); diff != "" {
 		t.Errorf("unexpected status (-want +got):\n%s", diff)
@@ -303,7 +303,7 @@ func TestNodesNotKnownYet(t *testing.T) {
 	plugin := newPlugin(t, twoZones(), rights)
 	plugin.nodesSynced, plugin.syncTimeout = func() bool { return false }, 0
 	create := attributes(admission.Create, userNamed(admin), "", newMaintenance(), nil)
-	if err := plugin.Validate(t.Context(), create, nil); !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "does not know the nodes of the cluster yet") {
+	if err := plugin.Validate(t.Context(), create, nil); !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "because its node cache has not synced") {
 		t.Errorf("unexpected error: %v", err)
 	}
 	if len(rights.asked) > 0 {

@@ -43,8 +43,8 @@ func validateKubelet(a admission.Attributes, nodeName string) error {
 	}
 	for _, version := range []*coordination.NodeMaintenance{old, maintenance} {
 		if version != nil && !selectsOnly(version.Spec.NodeSelector, nodeName) {
-			return forbidden(a, version, fmt.Errorf("node %q can only create, change and delete a NodeMaintenance of itself: spec.nodeSelector must have a single term "+
-				"with nothing but the matchFields requirement \"metadata.name In [%s]\", before and after a change", nodeName, nodeName))
+			return forbidden(a, version, fmt.Errorf("node %q may create, change and delete only a NodeMaintenance of itself: spec.nodeSelector must have a single term "+
+				"with only the matchFields requirement \"metadata.name In [%s]\", before and after a change", nodeName, nodeName))
 		}
 	}
 	return nil

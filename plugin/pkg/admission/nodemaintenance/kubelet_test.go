@@ -31,8 +31,8 @@ func TestValidateKubelet(t *testing.T) {
 		return newMaintenance(append([]option{selecting(named("node-a1"))}, options...)...)
 	}
 	foreign := newMaintenance(selecting(named("node-b1")))
-	const denied = `node "node-a1" can only create, change and delete a NodeMaintenance of itself: spec.nodeSelector must have a single term ` +
-		`with nothing but the matchFields requirement "metadata.name In [node-a1]"`
+	const denied = `node "node-a1" may create, change and delete only a NodeMaintenance of itself: spec.nodeSelector must have a single term ` +
+		`with only the matchFields requirement "metadata.name In [node-a1]"`
 	tests := map[string]struct {
 		maintenance, old *coordination.NodeMaintenance
 		subresource      string

@@ -48,7 +48,7 @@ func (p *Plugin) keepMaintenanceStatus(ctx context.Context, a admission.Attribut
 		return err
 	}
 	node.Status.MaintenanceStatus = old.Status.MaintenanceStatus.DeepCopy()
-	warning.AddWarning(ctx, "", fmt.Sprintf("status.maintenanceStatus was kept: removing it needs the verb %q on the resource %q", maintenance.ControlVerb, "nodes/status"))
+	warning.AddWarning(ctx, "", fmt.Sprintf("status.maintenanceStatus was kept: removing it requires the verb %q on the resource %q", maintenance.ControlVerb, "nodes/status"))
 	return nil
 }
 
@@ -72,7 +72,7 @@ func (p *Plugin) validateMaintenanceStatus(ctx context.Context, a admission.Attr
 		return err
 	}
 	return apierrors.NewForbidden(a.GetResource().GroupResource(), node.Name, fmt.Errorf("user %q cannot change status.maintenanceStatus, "+
-		"which belongs to the node maintenance controller: this needs the verb %q on the resource %q, which only controllers should have",
+		"which belongs to the node maintenance controller: this requires the verb %q on the resource %q, which only controllers should have",
 		a.GetUserInfo().GetName(), maintenance.ControlVerb, "nodes/status"))
 }
 

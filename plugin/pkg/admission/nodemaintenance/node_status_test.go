@@ -73,7 +73,7 @@ func write(ctx context.Context, plugin *Plugin, a admission.Attributes) error {
 // that it is under maintenance: the controller trusts both.
 func TestMaintenanceStatusOfNodes(t *testing.T) {
 	const denied = `nodes "node-a1" is forbidden: user "node-problem-detector" cannot change status.maintenanceStatus, which belongs to the node maintenance controller: ` +
-		`this needs the verb "control" on the resource "nodes/status", which only controllers should have`
+		`this requires the verb "control" on the resource "nodes/status", which only controllers should have`
 	changed := upTo(1)
 	changed.DrainTargets[0].PodSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	tests := map[string]struct {
@@ -98,7 +98,7 @@ func TestMaintenanceStatusOfNodes(t *testing.T) {
 		"an update of the node":                   {old: nodeWith(upTo(1)), node: nodeWith(upTo(2)), wantErr: denied, wantAsked: 1},
 		"removal by a client that does not know it": {
 			old: nodeWith(upTo(1)), node: nodeWith(nil), subresource: "status", want: nodeWith(upTo(1)), wantAsked: 1,
-			wantWarnings: warnings{`status.maintenanceStatus was kept: removing it needs the verb "control" on the resource "nodes/status"`},
+			wantWarnings: warnings{`status.maintenanceStatus was kept: removing it requires the verb "control" on the resource "nodes/status"`},
 		},
 	}
 	for name, test := range tests {

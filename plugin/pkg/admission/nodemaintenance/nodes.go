@@ -143,8 +143,8 @@ func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, maintena
 	case unknown != "" && err != nil:
 		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to delete all nodes: %w", a.GetUserInfo().GetName(), err))
 	case unknown != "":
-		return forbidden(a, maintenance, fmt.Errorf("user %q cannot delete all nodes: %s, and which nodes it will select is unknown; "+
-			"who creates or changes such a NodeMaintenance needs the verb \"delete\" on all nodes", a.GetUserInfo().GetName(), unknown))
+		return forbidden(a, maintenance, fmt.Errorf("user %q cannot delete all nodes: %s, so it may later select any node; "+
+			"creating or changing such a NodeMaintenance requires the verb \"delete\" on all nodes", a.GetUserInfo().GetName(), unknown))
 	}
 	// An error is not a denial: ask for each node.
 	return p.authorizeEach(ctx, a, cmp.Or(maintenance, old), names)
@@ -160,7 +160,7 @@ func unknownSelector(maintenance *coordination.NodeMaintenance, selected selecti
 	case selected.unknown != "":
 		return selected.unknown
 	case len(names) == 0:
-		return "spec.nodeSelector selects no node now"
+		return "spec.nodeSelector currently selects no node"
 	}
 	return ""
 }
@@ -182,8 +182,8 @@ func (p *Plugin) authorizeEach(ctx context.Context, a admission.Attributes, main
 	if len(denied) == 0 {
 		return nil
 	}
-	return forbidden(a, maintenance, fmt.Errorf("user %q cannot delete %s, selected by spec.nodeSelector: who creates, changes or deletes a NodeMaintenance "+
-		"needs the verb \"delete\" on each of its nodes", user, describeNodes(denied)))
+	return forbidden(a, maintenance, fmt.Errorf("user %q cannot delete %s, selected by spec.nodeSelector: creating, changing or deleting a NodeMaintenance "+
+		"requires the verb \"delete\" on each of its nodes", user, describeNodes(denied)))
 }
 
 // mayDelete asks whether the user may delete the node, or all nodes if no name is given.

@@ -45,7 +45,7 @@ func completePlan(a admission.Attributes, maintenance *coordination.NodeMaintena
 	if given <= maxPlanEntries && len(plan) > maxPlanEntries {
 		// Validation would count entries that the user has not written.
 		return apierrors.NewInvalid(a.GetKind().GroupKind(), cmp.Or(maintenance.Name, maintenance.GenerateName), field.ErrorList{field.Invalid(
-			field.NewPath("spec", "drainPlan"), given, fmt.Sprintf("must have at most %d entries: the %d standard entries that it lacks make it %d; merge or remove %d of yours",
+			field.NewPath("spec", "drainPlan"), given, fmt.Sprintf("must have at most %d entries, but %d added standard entries make it %d: merge or remove at least %d of the given entries",
 				maxPlanEntries, len(plan)-given, len(plan), len(plan)-maxPlanEntries))})
 	}
 	maintenance.Spec.DrainPlan = plan

@@ -77,7 +77,7 @@ func TestCompletePlan(t *testing.T) {
 		"an empty selector":          {plan: one(everyPod), want: concat(one(everyPod), standard[1:])},
 		"two selectors, one level":   {plan: []core.DrainPlanEntry{ofApp("b", first), ofApp("a", first)}, want: concat([]core.DrainPlanEntry{ofApp("b", first), ofApp("a", first)}, standard)},
 		"as long as possible":        {plan: ascending(88), want: concat(ascending(88), standard)},
-		"too long with the standard": {plan: ascending(89), want: ascending(89), wantErr: `spec.drainPlan: Invalid value: 89: must have at most 100 entries: the 12 standard entries that it lacks make it 101; merge or remove 1 of yours`},
+		"too long with the standard": {plan: ascending(89), want: ascending(89), wantErr: `spec.drainPlan: Invalid value: 89: must have at most 100 entries, but 12 added standard entries make it 101: merge or remove at least 1 of the given entries`},
 
 		// Left to validation, with the indexes that the user knows.
 		"too long":                     {plan: ascending(101), want: ascending(101)},

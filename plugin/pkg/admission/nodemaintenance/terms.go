@@ -93,9 +93,9 @@ func (t *labelTerm) isKnown() bool {
 func (t *labelTerm) describe() string {
 	switch {
 	case t.found.Len() == 0:
-		return fmt.Sprintf("%s selects no node now", t.path)
+		return fmt.Sprintf("%s currently selects no node", t.path)
 	case len(t.keys) == 0:
-		return fmt.Sprintf("%s has no name and no label with the operator In", t.path)
+		return fmt.Sprintf("%s has neither a node name nor a label with the operator In", t.path)
 	}
-	return fmt.Sprintf("%s takes values of %q that no selected node has now", t.path, strings.Join(t.keys, ", "))
+	return fmt.Sprintf("%s accepts values of %q that no selected node currently has", t.path, strings.Join(t.keys, ", "))
 }

@@ -50,7 +50,7 @@ func needsWarning(maintenance, old *coordination.NodeMaintenance) bool {
 // control plane. This includes clusters with a single node.
 func (p *Plugin) warn(ctx context.Context, selected sets.Set[string]) error {
 	if len(selected) == 0 {
-		warning.AddWarning(ctx, "", "spec.nodeSelector selects no node now; nodes that match it later will be maintained")
+		warning.AddWarning(ctx, "", "spec.nodeSelector currently selects no node; it will also select nodes that match it later")
 		return nil
 	}
 	nodes, err := p.nodes.List(labels.Everything())
@@ -58,7 +58,7 @@ func (p *Plugin) warn(ctx context.Context, selected sets.Set[string]) error {
 		return apierrors.NewInternalError(fmt.Errorf("listing the nodes to compare them with spec.nodeSelector: %w", err))
 	}
 	if covers(selected, nodes) {
-		warning.AddWarning(ctx, "", fmt.Sprintf("spec.nodeSelector selects all nodes of the cluster (%d): pods that leave them find no other node, and the cluster may not recover on its own", len(nodes)))
+		warning.AddWarning(ctx, "", fmt.Sprintf("spec.nodeSelector selects all nodes of the cluster (%d): evicted pods cannot run on another node, and the cluster may not recover without intervention", len(nodes)))
 	}
 	var controlPlane []*v1.Node
 	for _, node := range nodes {

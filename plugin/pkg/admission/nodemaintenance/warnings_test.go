@@ -32,10 +32,10 @@ func (w *warnings) AddWarning(_, text string) { *w = append(*w, text) }
 
 func TestWarnings(t *testing.T) {
 	const (
-		none         = "spec.nodeSelector selects no node now; nodes that match it later will be maintained"
-		all          = "spec.nodeSelector selects all nodes of the cluster (11): pods that leave them find no other node, and the cluster may not recover on its own"
+		none         = "spec.nodeSelector currently selects no node; it will also select nodes that match it later"
+		all          = "spec.nodeSelector selects all nodes of the cluster (11): evicted pods cannot run on another node, and the cluster may not recover without intervention"
 		controlPlane = "spec.nodeSelector selects all control-plane nodes (2): draining them may stop the control plane, and with it the maintenance"
-		theOne       = "spec.nodeSelector selects all nodes of the cluster (1): pods that leave them find no other node, and the cluster may not recover on its own"
+		theOne       = "spec.nodeSelector selects all nodes of the cluster (1): evicted pods cannot run on another node, and the cluster may not recover without intervention"
 	)
 	everything, nothing := selecting(everywhere()), selecting(zone("z"))
 	tests := map[string]struct {

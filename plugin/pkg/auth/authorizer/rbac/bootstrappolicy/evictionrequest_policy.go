@@ -74,7 +74,7 @@ func interceptorRules(names ...string) []rbacv1.PolicyRule {
 // plugin EvictionRequest requires it for changes of their entries.
 func interceptRule(names ...string) rbacv1.PolicyRule {
 	if len(names) == 0 {
-		panic("a rule without resource names is one for all interceptors")
+		panic("a rule without resource names would apply to all interceptors")
 	}
 	return rbacv1helpers.NewRule(coordinationv1alpha1.EvictionInterceptVerb).Groups(coordinationGroup).
 		Resources(coordinationv1alpha1.EvictionInterceptorResource).Names(names...).RuleOrDie()
