@@ -229,7 +229,7 @@ func (t *upgradeTest) blockB(tCtx ktesting.TContext) string {
 	requestEviction(tCtx, pod)
 	request := awaitRequest(tCtx, pod, isBlocked)
 	message := interceptorStatus(request, coordinationv1alpha1.EvictionInterceptorImperative).Message
-	const want = "Could not evict a pod due to failing eviction requests, number of retries: 1"
+	const want = "Eviction refused (attempt 1)"
 	if !strings.HasPrefix(message, want) || !strings.Contains(message, "PodDisruptionBudget "+pod.Name) {
 		tCtx.Fatalf("the message of the request is %q, must begin with %q and name the budget %s", message, want, pod.Name)
 	}

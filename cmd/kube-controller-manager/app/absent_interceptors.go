@@ -110,7 +110,7 @@ func absentInterceptors(controllerContext ControllerContext, client kubernetes.I
 			return nil, err
 		}
 		run, err := interceptor.standIn(controllerContext, client, fmt.Sprintf(
-			"The %s may not report: turn the feature gate %s of the kube-apiserver on.", interceptor.controller, interceptor.gate))
+			"The %s lacks the permission to report: enable the feature gate %s of the kube-apiserver.", interceptor.controller, interceptor.gate))
 		if err != nil {
 			return nil, err
 		}
@@ -123,11 +123,11 @@ func absentInterceptors(controllerContext ControllerContext, client kubernetes.I
 func (i workloadInterceptor) whyAbsent(controllerContext ControllerContext) string {
 	switch {
 	case i.gate == "":
-		return "No controller of the kube-controller-manager acts under this name yet."
+		return "No controller of the kube-controller-manager implements this interceptor yet."
 	case !utilfeature.DefaultFeatureGate.Enabled(i.gate):
 		return fmt.Sprintf("The feature gate %s of the kube-controller-manager is off.", i.gate)
 	case !controllerContext.IsControllerEnabled(NewControllerDescriptors()[i.controller]):
-		return fmt.Sprintf("The %s is switched off: see --controllers of the kube-controller-manager.", i.controller)
+		return fmt.Sprintf("The %s is disabled by --controllers of the kube-controller-manager.", i.controller)
 	}
 	return ""
 }
@@ -197,7 +197,7 @@ func mayReport(ctx context.Context, client kubernetes.Interface, name string) (b
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
 		answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {
-			return false, fmt.Errorf("reviewing the rights of interceptor %s: %w", name, err)
+			return false, fmt.Errorf("checking the permissions of interceptor %s: %w", name, err)
 		}
 		if !answer.Status.Allowed {
 			return false, nil

@@ -62,13 +62,13 @@ func TestWhyAbsent(t *testing.T) {
 		daemonSet   = "daemonset.apps.k8s.io"
 		autoscaler  = "horizontalpodautoscaler.autoscaling.k8s.io"
 
-		unserved = "No controller of the kube-controller-manager acts under this name yet."
+		unserved = "No controller of the kube-controller-manager implements this interceptor yet."
 	)
 	off := func(gate string) string {
 		return "The feature gate " + gate + " of the kube-controller-manager is off."
 	}
 	disabled := func(controller string) string {
-		return "The " + controller + " is switched off: see --controllers of the kube-controller-manager."
+		return "The " + controller + " is disabled by --controllers of the kube-controller-manager."
 	}
 	tests := map[string]struct {
 		gates       []featuregate.Feature
@@ -133,15 +133,15 @@ func TestAbsentInterceptors(t *testing.T) {
 		open        bool
 	}{
 		"gate off":      {interceptor: "deployment.apps.k8s.io", want: "The feature gate DeploymentPodSurge of the kube-controller-manager is off."},
-		"no controller": {interceptor: "horizontalpodautoscaler.autoscaling.k8s.io", want: "No controller of the kube-controller-manager acts under this name yet."},
-		"switched off": {
+		"no controller": {interceptor: "horizontalpodautoscaler.autoscaling.k8s.io", want: "No controller of the kube-controller-manager implements this interceptor yet."},
+		"disabled": {
 			gates: allGates, controllers: []string{"*", "-statefulset-controller"}, interceptor: "statefulset.apps.k8s.io",
-			want: "The statefulset-controller is switched off: see --controllers of the kube-controller-manager.",
+			want: "The statefulset-controller is disabled by --controllers of the kube-controller-manager.",
 		},
 		// No other interceptor could take over.
 		"DaemonSets switched off": {
 			gates: allGates, controllers: []string{"*", "-daemonset-controller"}, interceptor: "daemonset.apps.k8s.io", open: true,
-			want: "The daemonset-controller is switched off: see --controllers of the kube-controller-manager.",
+			want: "The daemonset-controller is disabled by --controllers of the kube-controller-manager.",
 		},
 		"DaemonSets with their gate off": {interceptor: "daemonset.apps.k8s.io", open: true},
 	}
@@ -242,7 +242,7 @@ func TestStandInWritesOnce(t *testing.T) {
 		if err != nil {
 			t.Fatalf("reading a request: %v", err)
 		}
-		if got, want := request.Status.Interceptors[0].Message, "Failed, trying again: Switched off."; got != want {
+		if got, want := request.Status.Interceptors[0].Message, "Failed, will retry: Switched off."; got != want {
 			t.Errorf("the message is %q, want %q", got, want)
 		}
 		stop()
@@ -268,7 +268,7 @@ func TestStandInOutlastsAnOutage(t *testing.T) {
 		request, err := client.CoordinationV1alpha1().EvictionRequests("default").Get(t.Context(), requestFor("daemonset.apps.k8s.io").Name, metav1.GetOptions{})
 		if err != nil {
 			t.Errorf("reading the request: %v", err)
-		} else if got, want := request.Status.Interceptors[0].Message, "Failed, trying again: Switched off."; got != want {
+		} else if got, want := request.Status.Interceptors[0].Message, "Failed, will retry: Switched off."; got != want {
 			t.Errorf("the message is %q, want %q", got, want)
 		}
 		stop()

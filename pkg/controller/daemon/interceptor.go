@@ -18,7 +18,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -134,7 +133,7 @@ func (i *Interceptor) Run(ctx context.Context) {
 		return
 	}
 	if err := i.interceptor.Run(ctx); err != nil {
-		utilruntime.HandleErrorWithContext(ctx, err, "Pods of DaemonSets will not leave nodes under maintenance")
+		utilruntime.HandleErrorWithContext(ctx, err, "DaemonSet pods will not be deleted from nodes under maintenance")
 	}
 }
 
@@ -249,10 +248,10 @@ func (i *Interceptor) handle(ctx context.Context, turn *evictionrequest.Turn) er
 		return nil
 	}
 	if maintenance.PodTypeOf(pod) != v1.PodTypeDaemonSet {
-		return evictionrequest.Decline("Passed on: the pod is not controlled by a DaemonSet.")
+		return evictionrequest.Decline("Skipped: no DaemonSet controls the pod.")
 	}
 	cause, daemonSet := i.cause(pod.Spec.NodeName), metav1.GetControllerOf(pod).Name
-	turn.SetMessage(fmt.Sprintf("DaemonSet %s terminates the pod for %s.", daemonSet, cause))
+	turn.SetMessage(fmt.Sprintf("Terminating the pod of DaemonSet %s for %s.", daemonSet, cause))
 	turn.SetExpectedFinishTime(i.expectedFinishTime(pod))
 	if pod.DeletionTimestamp == nil {
 		gone, err := i.delete(ctx, pod, cause)
@@ -265,7 +264,7 @@ func (i *Interceptor) handle(ctx context.Context, turn *evictionrequest.Turn) er
 	}
 	select {
 	case <-ended:
-		turn.SetMessage(fmt.Sprintf("DaemonSet %s has terminated the pod for %s.", daemonSet, cause))
+		turn.SetMessage(fmt.Sprintf("Terminated the pod of DaemonSet %s for %s.", daemonSet, cause))
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -290,7 +289,7 @@ func (i *Interceptor) delete(ctx context.Context, pod *v1.Pod, cause string) (go
 	if !i.isDrained(pod) {
 		// An accepted turn cannot be rejected any more. An error keeps it open without heartbeats.
 		// Usually the request is canceled a moment later.
-		return false, errors.New("the pod is not within the drain targets of its node any more")
+		return false, fmt.Errorf("the drain targets of node %s no longer include the pod", pod.Spec.NodeName)
 	}
 	// Before the deletion, because the next sync may follow immediately.
 	if ds := i.dsc.resolveControllerRef(pod.Namespace, metav1.GetControllerOf(pod)); ds != nil {
@@ -301,7 +300,7 @@ func (i *Interceptor) delete(ctx context.Context, pod *v1.Pod, cause string) (go
 	case err == nil:
 		klog.FromContext(ctx).Info("Deleted a pod of a DaemonSet for a node maintenance", "node", klog.KRef("", pod.Spec.NodeName))
 		metrics.CountMaintenanceDelete(metrics.Deleted)
-		i.recordEvent(pod, v1.EventTypeNormal, MaintenanceDeleteReason, fmt.Sprintf("Deleted pod %s from node %s for %s: no other is created there until the end of it", pod.Name, pod.Spec.NodeName, cause))
+		i.recordEvent(pod, v1.EventTypeNormal, MaintenanceDeleteReason, fmt.Sprintf("Deleted pod %s from node %s for %s; the DaemonSet creates no pod there until the maintenance ends", pod.Name, pod.Spec.NodeName, cause))
 		return false, nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		// A conflict means that another pod has the name.
@@ -310,7 +309,7 @@ func (i *Interceptor) delete(ctx context.Context, pod *v1.Pod, cause string) (go
 		return false, context.Cause(ctx)
 	}
 	metrics.CountMaintenanceDelete(metrics.Failed)
-	i.recordEvent(pod, v1.EventTypeWarning, FailedMaintenanceDeleteReason, fmt.Sprintf("Could not delete pod %s from node %s for %s: %v", pod.Name, pod.Spec.NodeName, cause, err))
+	i.recordEvent(pod, v1.EventTypeWarning, FailedMaintenanceDeleteReason, fmt.Sprintf("Failed to delete pod %s from node %s for %s: %v", pod.Name, pod.Spec.NodeName, cause, err))
 	return false, fmt.Errorf("deleting pod %s: %w", klog.KObj(pod), err)
 }
 

@@ -272,7 +272,7 @@ func TestPodIsEnded(t *testing.T) {
 		entry := w.entry()
 		want := coordinationv1alpha1.InterceptorStatus{
 			Name: coordinationv1alpha1.EvictionInterceptorDaemonSet, StartTime: ptr.To(metav1.NewTime(begin)), HeartbeatTime: ptr.To(metav1.NewTime(begin)),
-			ExpectedFinishTime: ptr.To(metav1.NewTime(begin.Add(time.Minute))), Message: "DaemonSet agent terminates the pod for node maintenance m (new disks).",
+			ExpectedFinishTime: ptr.To(metav1.NewTime(begin.Add(time.Minute))), Message: "Terminating the pod of DaemonSet agent for node maintenance m (new disks).",
 		}
 		if diff := cmp.Diff(want, entry); diff != "" {
 			t.Errorf("the report (-want +got):\n%s", diff)
@@ -283,7 +283,7 @@ func TestPodIsEnded(t *testing.T) {
 			t.Errorf("while the pod is stuck the report is %v", entry)
 		}
 		w.end(newAgentPod())
-		if entry := w.entry(); entry.CompletionTime == nil || entry.Message != "DaemonSet agent has terminated the pod for node maintenance m (new disks)." {
+		if entry := w.entry(); entry.CompletionTime == nil || entry.Message != "Terminated the pod of DaemonSet agent for node maintenance m (new disks)." {
 			t.Errorf("after the end of the pod the report is %v", entry)
 		}
 		w.expectDeletes("uid")
@@ -384,7 +384,7 @@ func TestDeletionIsRejected(t *testing.T) {
 	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
 		w.answerDeletes(errors.New("no"))
 		w.update("nodes", drained("node", targetsUpTo(1000)), "")
-		w.expectEvent("Warning FailedMaintenanceDelete Could not delete pod agent-x from node node for node maintenance m (new disks): no")
+		w.expectEvent("Warning FailedMaintenanceDelete Failed to delete pod agent-x from node node for node maintenance m (new disks): no")
 		if entry := w.entry(); entry.CompletionTime != nil || !strings.Contains(entry.Message, "deleting pod work/agent-x: no") {
 			t.Errorf("the report is %v, want it to contain the error", entry)
 		}
@@ -480,7 +480,7 @@ func (w *world) create(resource string, obj runtime.Object, namespace string) {
 func orphaned(pod *v1.Pod) { pod.OwnerReferences = nil }
 
 func TestPodOfNoDaemonSetIsPassedOn(t *testing.T) {
-	const want = "Passed on: the pod is not controlled by a DaemonSet."
+	const want = "Skipped: no DaemonSet controls the pod."
 	t.Run("at once", func(t *testing.T) {
 		inBubble(t, withTargets(nil, orphaned), func(t *testing.T, w *world) {
 			if entry := w.entry(); entry.CompletionTime == nil || entry.Message != want {
@@ -521,7 +521,7 @@ func TestTargetsAreGoneBeforeDeletion(t *testing.T) {
 		})
 		w.update("nodes", drained("node", targetsUpTo(1000)), "")
 		w.expectDeletes()
-		if entry := w.entry(); entry.CompletionTime != nil || !strings.Contains(entry.Message, "not within the drain targets") {
+		if entry := w.entry(); entry.CompletionTime != nil || !strings.Contains(entry.Message, "the drain targets of node node no longer include the pod") {
 			t.Errorf("the report is %v, want it to wait", entry)
 		}
 		heartbeat := w.entry().HeartbeatTime

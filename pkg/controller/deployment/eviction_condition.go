@@ -51,10 +51,10 @@ func (p progress) condition() apps.DeploymentCondition {
 	c := apps.DeploymentCondition{Type: DeploymentEvictionInProgress, Status: v1.ConditionTrue}
 	if p.surge > 0 {
 		c.Reason = SurgingReason
-		c.Message = fmt.Sprintf("Surging %d/%d: pods that should leave go when their replacements are available.", p.replaced, p.surge)
+		c.Message = fmt.Sprintf("Surging %d/%d: pods are removed when their replacements are available.", p.replaced, p.surge)
 	} else {
 		c.Reason = WaitingReason
-		c.Message = fmt.Sprintf("Pods that should leave and wait until there is room for a surge: %d.", p.asked)
+		c.Message = fmt.Sprintf("Pods waiting for a replacement before their eviction: %d. Their EvictionRequests show the reason.", p.asked)
 	}
 	return c
 }

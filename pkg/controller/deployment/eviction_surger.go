@@ -233,7 +233,7 @@ func (s *surger) apply(ctx context.Context, w *workload) error {
 		}
 		updated, err := s.client.AppsV1().ReplicaSets(rs.Namespace).Update(ctx, rs, metav1.UpdateOptions{})
 		if err != nil {
-			return fmt.Errorf("scaling ReplicaSet %s to %d, %d of them for evictions: %w", klog.KObj(rs), *rs.Spec.Replicas, next.Surge, err)
+			return fmt.Errorf("scaling ReplicaSet %s to %d, including an eviction surge of %d: %w", klog.KObj(rs), *rs.Spec.Replicas, next.Surge, err)
 		}
 		s.surgeWrites.WroteAt(types.NamespacedName{Namespace: w.deployment.Namespace, Name: w.deployment.Name}, w.deployment.UID, apps.Resource("replicasets"), updated.ResourceVersion)
 		s.recordSurge(w.deployment, set, next)
@@ -253,15 +253,15 @@ func (s *surger) recordSurge(d *apps.Deployment, set *replicaSet, next deploymen
 	switch {
 	case to == from:
 	case *set.view.Spec.Replicas != int32(set.wanted) && next.Surge > 0:
-		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "ScalingReplicaSet", "Scaled replica set %s from %d to %d, %d of them for pods that should leave their nodes", set.stored.Name, from, to, next.Surge)
+		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "ScalingReplicaSet", "Scaled replica set %s from %d to %d, including an eviction surge of %d", set.stored.Name, from, to, next.Surge)
 	case *set.view.Spec.Replicas != int32(set.wanted):
 		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "ScalingReplicaSet", "Scaled replica set %s from %d to %d", set.stored.Name, from, to)
 	case to > from:
-		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "EvictionSurge", "Scaled up replica set %s from %d to %d, for the replacement of %s", set.stored.Name, from, to, pods(set.toLeave()))
+		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "EvictionSurge", "Scaled up replica set %s from %d to %d to replace %s before eviction", set.stored.Name, from, to, pods(set.toLeave()))
 	case to < from && len(next.Leaving) > 0:
-		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "EvictionSurge", "Scaled down replica set %s from %d to %d: replacements are available, so that %s can leave", set.stored.Name, from, to, pods(len(next.Leaving)))
+		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "EvictionSurge", "Scaled down replica set %s from %d to %d after the replacement of %s", set.stored.Name, from, to, pods(len(next.Leaving)))
 	case to < from:
-		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "EvictionSurge", "Scaled down replica set %s from %d to %d: no replacements are needed any more", set.stored.Name, from, to)
+		s.dc.eventRecorder.Eventf(d, v1.EventTypeNormal, "EvictionSurge", "Scaled down replica set %s from %d to %d: replacements are no longer needed", set.stored.Name, from, to)
 	}
 }
 
@@ -390,7 +390,7 @@ func (s *surger) takeTurn(ctx context.Context, turn *evictionrequest.Turn) error
 		case <-m.wake:
 		case <-ticker.C():
 			if silence := s.sinceReport(m); silence >= defaultProgressDeadline {
-				return s.conclude(turn, turnResult{outcome: metrics.GivenUp, message: fmt.Sprintf("Gave up: the Deployment could not be looked at for %v.", silence.Round(time.Second))})
+				return s.conclude(turn, turnResult{outcome: metrics.GivenUp, message: fmt.Sprintf("Gave up: the Deployment was not synced for %v.", silence.Round(time.Second))})
 			}
 		}
 	}

@@ -82,7 +82,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			others:     []runtime.Object{webPod("a"), asks("a")},
 			want:       &wantWrite{2, "1", "2", `{"surge":1,"of":2,"desired":1,"since":"2000-01-01T00:00:00Z"}`},
 			wantView:   1,
-			wantEvents: []string{"Normal EvictionSurge Scaled up replica set web-1 from 1 to 2, for the replacement of 1 pod"},
+			wantEvents: []string{"Normal EvictionSurge Scaled up replica set web-1 from 1 to 2 to replace 1 pod before eviction"},
 			wantSurges: 1,
 		},
 		"begin with two": {
@@ -90,7 +90,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			others:     []runtime.Object{webPod("a"), webPod("b"), webPod("c"), asks("a"), asks("b")},
 			want:       &wantWrite{5, "3", "5", `{"surge":2,"of":5,"desired":3,"since":"2000-01-01T00:00:00Z"}`},
 			wantView:   3,
-			wantEvents: []string{"Normal EvictionSurge Scaled up replica set web-1 from 3 to 5, for the replacement of 2 pods"},
+			wantEvents: []string{"Normal EvictionSurge Scaled up replica set web-1 from 3 to 5 to replace 2 pods before eviction"},
 			wantSurges: 2,
 		},
 		"begin with two of three": {
@@ -98,7 +98,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			others:     []runtime.Object{webPod("a"), webPod("b"), webPod("c"), asks("a"), asks("b"), asks("c")},
 			want:       &wantWrite{5, "3", "5", `{"surge":2,"of":5,"desired":3,"since":"2000-01-01T00:00:00Z"}`},
 			wantView:   3,
-			wantEvents: []string{"Normal EvictionSurge Scaled up replica set web-1 from 3 to 5, for the replacement of 3 pods"},
+			wantEvents: []string{"Normal EvictionSurge Scaled up replica set web-1 from 3 to 5 to replace 3 pods before eviction"},
 			wantSurges: 2,
 		},
 		"one more": {
@@ -106,7 +106,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			others:     []runtime.Object{webPod("a"), webPod("b"), webPod("c"), webPod("d", starting), asks("a"), asks("b")},
 			want:       &wantWrite{5, "3", "5", `{"surge":2,"of":5,"desired":3,` + since + `}`},
 			wantView:   3,
-			wantEvents: []string{"Normal EvictionSurge Scaled up replica set web-1 from 4 to 5, for the replacement of 2 pods"},
+			wantEvents: []string{"Normal EvictionSurge Scaled up replica set web-1 from 4 to 5 to replace 2 pods before eviction"},
 			wantSurges: 1,
 		},
 		"as it should be": {
@@ -119,7 +119,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			others:     []runtime.Object{webPod("a"), webPod("b"), asks("a")},
 			want:       &wantWrite{1, "1", "2", `{"surge":0,"of":1,"desired":1,` + since + `,"ending":true,"leaving":["a-uid"]}`},
 			wantView:   1,
-			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: replacements are available, so that 1 pod can leave"},
+			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1 after the replacement of 1 pod"},
 		},
 		"the pod leaves, the status still counts it": {
 			replicaSet: []func(*apps.ReplicaSet){sized(1, 1, 2), annotated(`{"surge":0,"of":1,"desired":1,` + since + `,"ending":true,"leaving":["a-uid"]}`), counting(2)},
@@ -144,7 +144,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			others:     []runtime.Object{webPod("a"), webPod("b", starting), asks("a", holding("Canceled"))},
 			want:       &wantWrite{1, "1", "2", `{"surge":0,"of":1,"desired":1,` + since + `,"ending":true}`},
 			wantView:   1,
-			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: no replacements are needed any more"},
+			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: replacements are no longer needed"},
 		},
 		"not the Deployment's turn": {
 			others:   []runtime.Object{webPod("a"), asks("a", notYet)},
@@ -160,7 +160,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			others:     []runtime.Object{webPod("a"), webPod("b"), asks("a", passed)},
 			want:       &wantWrite{1, "1", "2", `{"surge":0,"of":1,"desired":1,` + since + `,"ending":true,"leaving":["a-uid"]}`},
 			wantView:   1,
-			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: replacements are available, so that 1 pod can leave"},
+			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1 after the replacement of 1 pod"},
 		},
 		"passed on to an interceptor of the pod": {
 			replicaSet: []func(*apps.ReplicaSet){sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,` + since + `}`)},
@@ -190,7 +190,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			others:     []runtime.Object{webPod("a"), asks("a")},
 			want:       &wantWrite{2, "1", "2", `{"surge":1,"of":2,"desired":1,"since":"2000-01-01T00:00:00Z"}`},
 			wantView:   1,
-			wantEvents: []string{"Normal EvictionSurge Scaled up replica set web-1 from 1 to 2, for the replacement of 1 pod"},
+			wantEvents: []string{"Normal EvictionSurge Scaled up replica set web-1 from 1 to 2 to replace 1 pod before eviction"},
 			wantSurges: 1,
 		},
 
@@ -205,7 +205,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			others:     []runtime.Object{webPod("a"), asks("a")},
 			want:       &wantWrite{4, "3", "4", `{"surge":1,"of":4,"desired":3,"since":"2000-01-01T00:00:00Z"}`},
 			wantView:   3,
-			wantEvents: []string{"Normal ScalingReplicaSet Scaled replica set web-1 from 1 to 4, 1 of them for pods that should leave their nodes"},
+			wantEvents: []string{"Normal ScalingReplicaSet Scaled replica set web-1 from 1 to 4, including an eviction surge of 1"},
 			wantSurges: 1,
 		},
 		"scaled up in a surge": {
@@ -214,7 +214,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			others:     []runtime.Object{webPod("a"), webPod("b", starting), asks("a")},
 			want:       &wantWrite{4, "3", "4", `{"surge":1,"of":4,"desired":3,` + since + `}`},
 			wantView:   3,
-			wantEvents: []string{"Normal ScalingReplicaSet Scaled replica set web-1 from 2 to 4, 1 of them for pods that should leave their nodes"},
+			wantEvents: []string{"Normal ScalingReplicaSet Scaled replica set web-1 from 2 to 4, including an eviction surge of 1"},
 			wantSurges: 1,
 		},
 		"scaled to nothing": {
@@ -229,7 +229,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			others:     []runtime.Object{webPod("a"), asks("a")},
 			want:       &wantWrite{2, "1", "2", `{"surge":1,"of":2,"desired":1,"since":"2000-01-01T00:00:00Z"}`},
 			wantView:   1,
-			wantEvents: []string{"Normal EvictionSurge Scaled up replica set web-1 from 1 to 2, for the replacement of 1 pod"},
+			wantEvents: []string{"Normal EvictionSurge Scaled up replica set web-1 from 1 to 2 to replace 1 pod before eviction"},
 			wantSurges: 1,
 		},
 
@@ -245,7 +245,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			others:     []runtime.Object{webPod("a"), webPod("b", starting), asks("a")},
 			want:       &wantWrite{1, "1", "1", `{"surge":0,"of":1,"desired":1,` + since + `,"ending":true}`},
 			wantView:   1,
-			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: no replacements are needed any more"},
+			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: replacements are no longer needed"},
 		},
 		"being deleted": {
 			deployment: func(d *apps.Deployment) {
@@ -255,7 +255,7 @@ func TestSurgeForEvictions(t *testing.T) {
 			others:     []runtime.Object{webPod("a"), webPod("b", starting), asks("a")},
 			want:       &wantWrite{1, "1", "2", ""},
 			wantView:   1,
-			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: no replacements are needed any more"},
+			wantEvents: []string{"Normal EvictionSurge Scaled down replica set web-1 from 2 to 1: replacements are no longer needed"},
 		},
 		"a rollout takes over the extra replicas": {
 			deployment: func(d *apps.Deployment) {
@@ -377,13 +377,13 @@ func TestSurgeFails(t *testing.T) {
 		if !f.looksAgainAfter(6 * time.Second) {
 			t.Error("the Deployment is not requeued after seconds")
 		}
-		want := "Surging 0/0: it fails, and is tried again: scaling ReplicaSet default/web-1 to 2, 1 of them for evictions: refused"
+		want := "Surging 0/0: retrying after an error: scaling ReplicaSet default/web-1 to 2, including an eviction surge of 1: refused"
 		if got := f.entry("a-uid").Message; got != want {
 			t.Errorf("the message is %q, want %q", got, want)
 		}
 		status := apps.DeploymentStatus{}
 		f.dc.surger.setCondition(&status, web())
-		if len(status.Conditions) != 1 || status.Conditions[0].Message != "Pods that should leave and wait until there is room for a surge: 1." {
+		if len(status.Conditions) != 1 || status.Conditions[0].Message != "Pods waiting for a replacement before their eviction: 1. Their EvictionRequests show the reason." {
 			t.Errorf("the conditions are %v", status.Conditions)
 		}
 
@@ -612,7 +612,7 @@ func TestTurnEnds(t *testing.T) {
 		"the next interceptor is active":  {happens: change(passed), want: map[metrics.Outcome]turnOver{metrics.Lost: {1, 90}}},
 		"the controller stops":            {happens: func(_ *surgeFixture, stop func()) { stop() }, want: map[metrics.Outcome]turnOver{}},
 		"not over":                        {happens: look(web()), want: map[metrics.Outcome]turnOver{}},
-		"the pod terminates":              {happens: look(webPod("a", terminating)), want: map[metrics.Outcome]turnOver{metrics.Completed: {1, 90}}, wantMessage: "The pod terminates."},
+		"the pod terminates":              {happens: look(webPod("a", terminating)), want: map[metrics.Outcome]turnOver{metrics.Completed: {1, 90}}, wantMessage: "The pod is terminating."},
 		"no surge is allowed":             {happens: look(web(withReplicas(1, 0))), want: map[metrics.Outcome]turnOver{metrics.Declined: {1, 90}}, wantMessage: "Deployment web does not surge: its maxSurge is 0."},
 		"the pod has lost its controller": {happens: func(f *surgeFixture, _ func()) { f.put(webPod("a", alone)) }, want: map[metrics.Outcome]turnOver{metrics.Declined: {1, 90}}, wantMessage: "No Deployment controls the pod."},
 		"the Deployment is deleted":       {happens: func(f *surgeFixture, _ func()) { f.remove(web()) }, want: map[metrics.Outcome]turnOver{metrics.Declined: {1, 90}}, wantMessage: "No Deployment controls the pod."},
@@ -696,7 +696,7 @@ func TestSilentDeployment(t *testing.T) {
 		}
 		for _, wantOver := range []bool{false, true} {
 			time.Sleep(9*time.Minute + 30*time.Second)
-			entry, want := f.entry("a-uid"), "Gave up: the Deployment could not be looked at for 10m0s."
+			entry, want := f.entry("a-uid"), "Gave up: the Deployment was not synced for 10m0s."
 			if done := entry.CompletionTime != nil; done != wantOver || done && entry.Message != want {
 				t.Errorf("after %v the entry is %v, want the turn over: %t, with %q", time.Since(bubbleBegins), entry, wantOver, want)
 			}
@@ -724,7 +724,7 @@ func TestFirstResultCounts(t *testing.T) {
 	m := &openTurn{done: make(chan turnResult, 1)}
 	first := turnResult{outcome: metrics.GivenUp, message: "Gave up."}
 	m.finish(first)
-	m.finish(turnResult{outcome: metrics.Completed, message: "The pod terminates."})
+	m.finish(turnResult{outcome: metrics.Completed, message: "The pod is terminating."})
 	if got := <-m.done; got != first {
 		t.Errorf("the result is %v, want the first", got)
 	}
@@ -759,12 +759,12 @@ func TestTurnHears(t *testing.T) {
 		f.put(webPod("b", starting))
 		hears("Surging 0/1: waiting for pod b to become ready.")
 		f.put(webPod("b"))
-		hears("Surging 1/1: the replacement is available, the pod makes way.")
+		hears("Surging 1/1: removing the replaced pod.")
 		if f.entry("a-uid").CompletionTime != nil {
 			t.Error("the turn is over, but the pod is still there")
 		}
 		f.put(webPod("a", terminating))
-		hears("The pod terminates.")
+		hears("The pod is terminating.")
 		if f.entry("a-uid").CompletionTime == nil {
 			t.Error("the turn is not over, although the pod terminates")
 		}

@@ -102,7 +102,7 @@ func TestSyncSurges(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if condition := deploymentutil.GetDeploymentCondition(d.Status, DeploymentEvictionInProgress); condition == nil || condition.Message != "Surging 0/1: pods that should leave go when their replacements are available." {
+				if condition := deploymentutil.GetDeploymentCondition(d.Status, DeploymentEvictionInProgress); condition == nil || condition.Message != "Surging 0/1: pods are removed when their replacements are available." {
 					t.Errorf("the condition is %v", condition)
 				}
 				if d.Status.Replicas != 1 {

@@ -49,7 +49,7 @@ func (w *workload) turnResults(now time.Time, set *replicaSet, results map[types
 	if len(set.asked) == 0 {
 		return
 	}
-	next, behind := w.waiting(set), fmt.Sprintf("Waiting: other pods of %s go first.", w)
+	next, behind := w.waiting(set), fmt.Sprintf("Waiting: %s replaces other pods first.", w)
 	spare := w.spare()
 	leaving := sets.New(set.recorded.Leaving...)
 	inFront := 0
@@ -57,7 +57,7 @@ func (w *workload) turnResults(now time.Time, set *replicaSet, results map[types
 		message := next
 		switch {
 		case leaving.Has(asked.uid):
-			message = fmt.Sprintf("Surging %d/%d: the replacement is available, the pod makes way.", set.availableReplacements(), set.surging())
+			message = fmt.Sprintf("Surging %d/%d: removing the replaced pod.", set.availableReplacements(), set.surging())
 		case set.surging() > 0 && inFront >= int(set.recorded.Surge) && w.failure == nil:
 			// No numbers here: the message must not change with every step of the surge.
 			message = behind
@@ -66,7 +66,7 @@ func (w *workload) turnResults(now time.Time, set *replicaSet, results map[types
 		}
 		result := w.turnResult(now, set, asked, message)
 		if result.outcome == "" && spare.Has(asked.uid) {
-			result = turnResult{outcome: metrics.Declined, message: fmt.Sprintf("%s is paused in a rollout, which has taken the room for a surge, and has its replicas without the pod.", w)}
+			result = turnResult{outcome: metrics.Declined, message: fmt.Sprintf("%s is paused during a rollout that uses its maxSurge, and does not need the pod to keep its replicas available.", w)}
 		}
 		if result.outcome == "" {
 			result.eta = w.etaAfterOutage(set, asked)
@@ -110,16 +110,16 @@ func (w *workload) spare() sets.Set[types.UID] {
 	return spare
 }
 
-// turnResult returns the result for one pod. The message says what the pod waits for.
+// turnResult returns the result for one pod. The message is what the pod waits for.
 func (w *workload) turnResult(now time.Time, set *replicaSet, asked askedPod, message string) turnResult {
 	withinDeadline := w.turnDeadline(set, asked).After(now)
 	switch {
 	case w.deployment.DeletionTimestamp != nil && w.hasExtra() && withinDeadline:
-		return turnResult{message: fmt.Sprintf("%s is being deleted and takes its surge back.", w)}
+		return turnResult{message: fmt.Sprintf("%s is being deleted and removes its extra replicas.", w)}
 	case w.deployment.DeletionTimestamp != nil:
 		return turnResult{outcome: metrics.Declined, message: fmt.Sprintf("%s is being deleted.", w)}
 	case asked.terminating:
-		return turnResult{outcome: metrics.Completed, message: "The pod terminates."}
+		return turnResult{outcome: metrics.Completed, message: "The pod is terminating."}
 	case !deploymentutil.IsRollingUpdate(w.deployment):
 		return turnResult{outcome: metrics.Declined, message: fmt.Sprintf("%s does not surge: its strategy is %s.", w, w.deployment.Spec.Strategy.Type)}
 	case *w.deployment.Spec.Replicas > 0 && w.maxSurge() == 0:
@@ -130,18 +130,18 @@ func (w *workload) turnResult(now time.Time, set *replicaSet, asked askedPod, me
 	return turnResult{message: message}
 }
 
-// waiting returns the message that says what the next pods of a ReplicaSet to leave wait for.
+// waiting returns the message about what the next pods of a ReplicaSet to be evicted wait for.
 func (w *workload) waiting(set *replicaSet) string {
 	surging := fmt.Sprintf("Surging %d/%d: ", set.availableReplacements(), set.surging())
 	switch {
 	case w.failure != nil && !apierrors.IsConflict(w.failure):
-		return surging + "it fails, and is tried again: " + truncate(w.failure.Error())
+		return surging + "retrying after an error: " + truncate(w.failure.Error())
 	case w.rolling && w.deployment.Spec.Paused:
-		return fmt.Sprintf("Waiting: %s is paused in a rollout and has no available pod to spare.", w)
+		return fmt.Sprintf("Waiting: %s is paused during a rollout and needs all of its available pods.", w)
 	case w.rolling:
-		return fmt.Sprintf("Waiting for the rollout of %s, which comes before a surge.", w)
+		return fmt.Sprintf("Waiting for the rollout of %s to complete.", w)
 	case set.surging() == 0:
-		return fmt.Sprintf("Waiting: %s has %d pods and may not have more at the moment.", w, len(set.pods))
+		return fmt.Sprintf("Waiting: %s has %d pods and cannot create more yet.", w, len(set.pods))
 	}
 	replacements := set.replacements()
 	if len(replacements) > 0 {
@@ -164,11 +164,11 @@ func describeUnavailable(pod *v1.Pod, others int) string {
 	}
 	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if waiting := container.State.Waiting; waiting != nil && waiting.Reason != "" {
-			return fmt.Sprintf("%s: container %s is waiting, %s", name, container.Name, waiting.Reason)
+			return fmt.Sprintf("%s to become ready: container %s is waiting (%s)", name, container.Name, waiting.Reason)
 		}
 	}
 	if podutil.IsPodReady(pod) {
-		return name + " to be available: it is ready."
+		return name + " to be ready for minReadySeconds."
 	}
 	return name + " to become ready."
 }

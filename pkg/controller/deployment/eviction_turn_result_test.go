@@ -83,13 +83,13 @@ func TestTurnResult(t *testing.T) {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) {
 				set.living[1].Status.ContainerStatuses = []v1.ContainerStatus{{Name: "c", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
 			},
-			want: turnResult{message: "Surging 0/1: waiting for pod b: container c is waiting, ImagePullBackOff"},
+			want: turnResult{message: "Surging 0/1: waiting for pod b to become ready: container c is waiting (ImagePullBackOff)"},
 		},
 		"it is ready, but not for long enough": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) {
 				set.living[1].Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
 			},
-			want: turnResult{message: "Surging 0/1: waiting for pod b to be available: it is ready."},
+			want: turnResult{message: "Surging 0/1: waiting for pod b to be ready for minReadySeconds."},
 		},
 		"several replacements start: the newest is named": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) {
@@ -111,30 +111,30 @@ func TestTurnResult(t *testing.T) {
 		},
 		"others go first": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.recorded = kept0("b") },
-			want:   turnResult{message: "Waiting: other pods of Deployment web go first."},
+			want:   turnResult{message: "Waiting: Deployment web replaces other pods first."},
 		},
 		"the replacement is available": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.recorded = kept0("a") },
-			want:   turnResult{message: "Surging 1/1: the replacement is available, the pod makes way."},
+			want:   turnResult{message: "Surging 1/1: removing the replaced pod."},
 		},
 		"no room": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.recorded = kept0() },
-			want:   turnResult{message: "Waiting: Deployment web has 2 pods and may not have more at the moment."},
+			want:   turnResult{message: "Waiting: Deployment web has 2 pods and cannot create more yet."},
 		},
 		"a rollout": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.rolling = true },
-			want:   turnResult{message: "Waiting for the rollout of Deployment web, which comes before a surge."},
+			want:   turnResult{message: "Waiting for the rollout of Deployment web to complete."},
 		},
 		"paused in a rollout": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.rolling, w.deployment.Spec.Paused = true, true },
-			want:   turnResult{message: "Waiting: Deployment web is paused in a rollout and has no available pod to spare."},
+			want:   turnResult{message: "Waiting: Deployment web is paused during a rollout and needs all of its available pods."},
 		},
 		"paused in a rollout, with a pod to spare": {
 			change: func(w *workload, set *replicaSet, _ *askedPod) {
 				w.rolling, w.deployment.Spec.Paused = true, true
 				set.pods[1].available = true
 			},
-			want: turnResult{outcome: metrics.Declined, message: "Deployment web is paused in a rollout, which has taken the room for a surge, and has its replicas without the pod."},
+			want: turnResult{outcome: metrics.Declined, message: "Deployment web is paused during a rollout that uses its maxSurge, and does not need the pod to keep its replicas available."},
 		},
 		"paused in a rollout, with a pod to spare, and Recreate": {
 			change: func(w *workload, set *replicaSet, _ *askedPod) {
@@ -149,7 +149,7 @@ func TestTurnResult(t *testing.T) {
 				w.rolling = true
 				set.pods[1].available = true
 			},
-			want: turnResult{message: "Waiting for the rollout of Deployment web, which comes before a surge."},
+			want: turnResult{message: "Waiting for the rollout of Deployment web to complete."},
 		},
 		"paused, and no rollout": {
 			change: func(w *workload, set *replicaSet, _ *askedPod) {
@@ -161,13 +161,13 @@ func TestTurnResult(t *testing.T) {
 		},
 		"it fails": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.failure = errors.New("scaling: forbidden") },
-			want:   turnResult{message: "Surging 0/1: it fails, and is tried again: scaling: forbidden"},
+			want:   turnResult{message: "Surging 0/1: retrying after an error: scaling: forbidden"},
 		},
 		"it fails, and others go first": {
 			change: func(w *workload, set *replicaSet, _ *askedPod) {
 				set.recorded, w.failure = kept0("b"), errors.New("scaling: forbidden")
 			},
-			want: turnResult{message: "Surging 1/1: it fails, and is tried again: scaling: forbidden"},
+			want: turnResult{message: "Surging 1/1: retrying after an error: scaling: forbidden"},
 		},
 		"a conflict is no failure": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) {
@@ -178,11 +178,11 @@ func TestTurnResult(t *testing.T) {
 		"a failure does not last forever": {
 			change:  func(w *workload, _ *replicaSet, _ *askedPod) { w.failure = errors.New("scaling: forbidden") },
 			elapsed: 300 * time.Second,
-			want:    turnResult{outcome: metrics.GivenUp, message: "Gave up after 5m0s without progress. Surging 0/1: it fails, and is tried again: scaling: forbidden"},
+			want:    turnResult{outcome: metrics.GivenUp, message: "Gave up after 5m0s without progress. Surging 0/1: retrying after an error: scaling: forbidden"},
 		},
 		"terminating": {
 			change: func(_ *workload, _ *replicaSet, asked *askedPod) { asked.terminating = true },
-			want:   turnResult{outcome: metrics.Completed, message: "The pod terminates."},
+			want:   turnResult{outcome: metrics.Completed, message: "The pod is terminating."},
 		},
 		"strategy Recreate": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) {
@@ -212,7 +212,7 @@ func TestTurnResult(t *testing.T) {
 		},
 		"the Deployment is being deleted, its surge is still there": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.deployment.DeletionTimestamp = &metav1.Time{} },
-			want:   turnResult{message: "Deployment web is being deleted and takes its surge back."},
+			want:   turnResult{message: "Deployment web is being deleted and removes its extra replicas."},
 		},
 		"the Deployment is being deleted, its surge stays": {
 			change:  func(w *workload, _ *replicaSet, _ *askedPod) { w.deployment.DeletionTimestamp = &metav1.Time{} },
@@ -242,12 +242,12 @@ func TestTurnResult(t *testing.T) {
 				w.deployment.Status.Conditions = []apps.DeploymentCondition{{Type: apps.DeploymentProgressing, LastUpdateTime: metav1.NewTime(began.Add(time.Second))}}
 			},
 			elapsed: 300 * time.Second,
-			want:    turnResult{message: "Waiting for the rollout of Deployment web, which comes before a surge."},
+			want:    turnResult{message: "Waiting for the rollout of Deployment web to complete."},
 		},
 		"a rollout without progress does not": {
 			change:  func(w *workload, _ *replicaSet, _ *askedPod) { w.rolling = true },
 			elapsed: 300 * time.Second,
-			want:    turnResult{outcome: metrics.GivenUp, message: "Gave up after 5m0s without progress. Waiting for the rollout of Deployment web, which comes before a surge."},
+			want:    turnResult{outcome: metrics.GivenUp, message: "Gave up after 5m0s without progress. Waiting for the rollout of Deployment web to complete."},
 		},
 		"no deadline is ten minutes": {
 			change:  func(w *workload, _ *replicaSet, _ *askedPod) { w.deployment.Spec.ProgressDeadlineSeconds = nil },
@@ -476,7 +476,7 @@ func TestCondition(t *testing.T) {
 	s.progress["web"] = progress{asked: 2}
 	s.setCondition(&status, d)
 	condition := apps.DeploymentCondition{
-		Type: "EvictionInProgress", Status: v1.ConditionTrue, Reason: "Waiting", Message: "Pods that should leave and wait until there is room for a surge: 2.",
+		Type: "EvictionInProgress", Status: v1.ConditionTrue, Reason: "Waiting", Message: "Pods waiting for a replacement before their eviction: 2. Their EvictionRequests show the reason.",
 		LastUpdateTime: metav1.NewTime(began), LastTransitionTime: metav1.NewTime(began),
 	}
 	expect("no room", available, condition)
@@ -486,7 +486,7 @@ func TestCondition(t *testing.T) {
 	s.progress["web"] = progress{asked: 2, surge: 1}
 	s.setCondition(&status, d)
 	condition.Reason, condition.LastUpdateTime = "Surging", metav1.NewTime(later)
-	condition.Message = "Surging 0/1: pods that should leave go when their replacements are available."
+	condition.Message = "Surging 0/1: pods are removed when their replacements are available."
 	expect("a surge starts, updated in place", available, condition, progressing)
 
 	clock.SetTime(later.Add(time.Minute))
@@ -496,7 +496,7 @@ func TestCondition(t *testing.T) {
 	s.progress["web"] = progress{surge: 1, replaced: 1}
 	s.setCondition(&status, d)
 	condition.LastUpdateTime = metav1.NewTime(later.Add(time.Minute))
-	condition.Message = "Surging 1/1: pods that should leave go when their replacements are available."
+	condition.Message = "Surging 1/1: pods are removed when their replacements are available."
 	expect("the replacement is available", available, condition, progressing)
 
 	left := *status.DeepCopy()

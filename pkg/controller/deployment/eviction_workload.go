@@ -119,7 +119,7 @@ func (s *surger) observe(ctx context.Context, now time.Time, d *apps.Deployment,
 	for _, rs := range rsList {
 		view, recorded, err := deploymentutil.WithoutEvictionSurge(rs, beyond)
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "Taking the surge of a replica set for none", "replicaSet", klog.KObj(rs))
+			klog.FromContext(ctx).Error(err, "Ignoring the eviction surge of a replica set", "replicaSet", klog.KObj(rs))
 		}
 		beyond -= int(recorded.Surge)
 		if recorded.Since.After(now) { // From a clock that was ahead. It must not postpone the deadline.
@@ -463,8 +463,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// replacements returns the unavailable pods that are not asked to leave, newest first. These are
-// the pods that the others wait for.
+// replacements returns the unavailable pods without an eviction request, newest first. The pods to
+// be evicted wait for these.
 func (set *replicaSet) replacements() []*v1.Pod {
 	var waitedFor []*v1.Pod
 	for i, pod := range set.pods {

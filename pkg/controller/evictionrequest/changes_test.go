@@ -57,23 +57,23 @@ func TestChangesAndEvents(t *testing.T) {
 		"the first of some interceptors is activated": {
 			old: newStatus(), updated: newStatus(targets(first), active(first, 0)),
 			want:   []change{{kind: changeInitialized}, {kind: changeActivated, interceptor: first}},
-			events: requestOnly("Normal InterceptorActivated: It is the turn of interceptor first.example.com."),
+			events: requestOnly("Normal InterceptorActivated: Activated interceptor first.example.com."),
 		},
 		"an interceptor has completed": {
 			old:     newStatus(targets(first), active(first, 0), reporting(done(first, 0))),
 			updated: newStatus(targets(first), processed(first), active(builtIn, 0), reporting(done(first, 0))),
 			want: []change{{kind: changeProcessed, interceptor: first, outcome: "completed"},
 				{kind: changeActivated, interceptor: builtIn}},
-			events: append(requestOnly("Normal InterceptorCompleted: Interceptor first.example.com has completed."),
-				requestOnly("Normal InterceptorActivated: It is the turn of interceptor imperative-eviction.k8s.io.")...),
+			events: append(requestOnly("Normal InterceptorCompleted: Interceptor first.example.com completed."),
+				requestOnly("Normal InterceptorActivated: Activated interceptor imperative-eviction.k8s.io.")...),
 		},
 		"an interceptor was silent": {
 			old:     newStatus(targets(first, second), active(first, 0)),
 			updated: newStatus(targets(first, second), processed(first), active(second, time.Hour)),
 			want: []change{{kind: changeProcessed, interceptor: first, outcome: "timed_out"},
 				{kind: changeActivated, interceptor: second}},
-			events: append(both("Warning InterceptorTimedOut: Interceptor first.example.com was silent for too long and has lost its turn."),
-				requestOnly("Normal InterceptorActivated: It is the turn of interceptor second.example.com.")...),
+			events: append(both("Warning InterceptorTimedOut: Deactivated interceptor first.example.com: it sent no heartbeat before its deadline."),
+				requestOnly("Normal InterceptorActivated: Activated interceptor second.example.com.")...),
 		},
 		"an interceptor is unresponsive": {
 			old: newStatus(targets(first), active(first, 0)),
@@ -111,7 +111,7 @@ func TestChangesAndEvents(t *testing.T) {
 			updated: newStatus(targets(first), processed(first), reporting(done(first, 0)), condition(evicted, metav1.ConditionTrue, "PodDeleted", deleted, 0)),
 			want: []change{{kind: changeProcessed, interceptor: first, outcome: "completed"},
 				{kind: changeEvicted, reason: "PodDeleted", message: deleted}},
-			events: append(requestOnly("Normal InterceptorCompleted: Interceptor first.example.com has completed."),
+			events: append(requestOnly("Normal InterceptorCompleted: Interceptor first.example.com completed."),
 				"EvictionRequest: Normal Evicted: "+deleted),
 		},
 		"the last requester has left": {

@@ -63,15 +63,15 @@ func describeChange(c change, status *coordinationv1alpha1.EvictionRequestStatus
 			return event{}, false
 		}
 		return event{v1.EventTypeNormal, eventInterceptorActivated, "Activate",
-			fmt.Sprintf("It is the turn of interceptor %s.", c.interceptor), true}, true
+			fmt.Sprintf("Activated interceptor %s.", c.interceptor), true}, true
 	case changeProcessed:
 		switch c.outcome {
 		case outcomeCompleted:
 			return event{v1.EventTypeNormal, eventInterceptorCompleted, "Complete",
-				fmt.Sprintf("Interceptor %s has completed.", c.interceptor), true}, true
+				fmt.Sprintf("Interceptor %s completed.", c.interceptor), true}, true
 		case outcomeTimedOut:
 			return event{v1.EventTypeWarning, eventInterceptorTimedOut, "Complete",
-				fmt.Sprintf("Interceptor %s was silent for too long and has lost its turn.", c.interceptor), false}, true
+				fmt.Sprintf("Deactivated interceptor %s: it sent no heartbeat before its deadline.", c.interceptor), false}, true
 		}
 	case changeUnresponsive:
 		return event{v1.EventTypeWarning, eventInterceptorUnresponsive, "Intercept", c.message, false}, true

@@ -229,7 +229,7 @@ func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
 		return
 	}
 	if err := c.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		utilruntime.HandleErrorWithContext(ctx, err, "No events will be recorded")
+		utilruntime.HandleErrorWithContext(ctx, err, "Failed to start recording events")
 	}
 	defer metrics.Track(c.countRequests)()
 	// Interceptors may have been unable to report while this controller did not run.
@@ -293,7 +293,7 @@ func (c *Controller) workOnce(ctx context.Context) bool {
 	}
 	defer c.queue.Done(key)
 	if err := c.syncRequest(ctx, key); err != nil {
-		utilruntime.HandleErrorWithContext(ctx, err, "Will retry the eviction request", "evictionRequest", key)
+		utilruntime.HandleErrorWithContext(ctx, err, "Failed to sync an eviction request, will retry", "evictionRequest", key)
 		c.queue.AddRateLimited(key)
 	} else {
 		c.queue.Forget(key)

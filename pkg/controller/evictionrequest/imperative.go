@@ -122,10 +122,10 @@ func nextTerminationStep(now time.Time, status *coordinationv1alpha1.EvictionReq
 // declineReason returns why a pod is not evicted through the API, or "".
 func declineReason(pod *v1.Pod) string {
 	if isMirrorPod(pod) {
-		return "Not evicted: a mirror pod only shows a static pod of the kubelet."
+		return "Not evicted: the pod is the mirror of a static pod, which only the kubelet can stop."
 	}
 	if isDaemonSetPod(pod) {
-		return "Not evicted: the DaemonSet would create the pod again on the same node."
+		return "Not evicted: the DaemonSet would recreate the pod on the same node."
 	}
 	return ""
 }
@@ -144,7 +144,7 @@ func recordRefusal(now time.Time, status *coordinationv1alpha1.EvictionRequestSt
 	entry := interceptorStatus(status, coordinationv1alpha1.EvictionInterceptorImperative)
 	recordHeartbeat(now, entry)
 	entry.Retries++
-	entry.Message = truncate(fmt.Sprintf("Could not evict a pod due to failing eviction requests, number of retries: %d: %s", entry.Retries, detail), maxMessageLength)
+	entry.Message = truncate(fmt.Sprintf("Eviction refused (attempt %d): %s", entry.Retries, detail), maxMessageLength)
 	setCondition(now, status, coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionTrue, reason, truncate(detail, maxMessageLength))
 }
 

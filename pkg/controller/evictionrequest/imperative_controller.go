@@ -118,7 +118,7 @@ func (i *imperativeInterceptor) sync(ctx context.Context, item evictionItem) {
 		err = i.syncRequest(ctx, request)
 	}
 	if err != nil {
-		utilruntime.HandleErrorWithContext(ctx, err, "Will retry the eviction", "evictionRequest", request)
+		utilruntime.HandleErrorWithContext(ctx, err, "Failed to process an eviction, will retry", "evictionRequest", request)
 		i.queue.AddAfter(itemOf(request), i.backoff.When(request))
 	}
 }

@@ -74,16 +74,16 @@ func imperativeActive(changes ...func(*coordinationv1alpha1.EvictionRequestStatu
 
 func refusalStatus(retries int32, reason, detail string) *coordinationv1alpha1.EvictionRequestStatus {
 	entry := retrying(retries, 0, 0)
-	entry.Message = fmt.Sprintf("Could not evict a pod due to failing eviction requests, number of retries: %d: %s", retries, detail)
+	entry.Message = fmt.Sprintf("Eviction refused (attempt %d): %s", retries, detail)
 	return newStatus(targets(), active(builtIn, 0), reporting(entry), condition(blocked, metav1.ConditionTrue, reason, detail, 0))
 }
 
 func TestImperativeSyncRequest(t *testing.T) {
 	const violated = "PodDisruptionBudget web: Cannot evict pod as it would violate the pod's disruption budget."
-	const tooMany = "PodDisruptionBudgets all, web select this pod, and the API server evicts no pod that more than one budget selects: " +
-		"change the selectors so that one of them does."
+	const tooMany = "PodDisruptionBudgets all, web select this pod, and the API server does not evict a pod with more than one PodDisruptionBudget: " +
+		"change their selectors so that only one selects the pod."
 	declined := done(builtIn, 0)
-	declined.Message = "Not evicted: a mirror pod only shows a static pod of the kubelet."
+	declined.Message = "Not evicted: the pod is the mirror of a static pod, which only the kubelet can stop."
 	terminating := alive(builtIn, 0, 0)
 	terminating.Message = "The pod is terminating."
 

@@ -174,11 +174,11 @@ func TestDeclineReason(t *testing.T) {
 		})},
 		"a pod of a DaemonSet": {
 			pod:  newPod(ownedBy("ReplicaSet", false), ownedBy("DaemonSet", true)),
-			want: "Not evicted: the DaemonSet would create the pod again on the same node.",
+			want: "Not evicted: the DaemonSet would recreate the pod on the same node.",
 		},
 		"a mirror pod": {
 			pod:  newPod(mirrored),
-			want: "Not evicted: a mirror pod only shows a static pod of the kubelet.",
+			want: "Not evicted: the pod is the mirror of a static pod, which only the kubelet can stop.",
 		},
 	}
 	for name, test := range tests {
@@ -208,8 +208,8 @@ func TestRecord(t *testing.T) {
 	const (
 		minute    = time.Minute
 		notBefore = minute + time.Second
-		refused   = "Could not evict a pod due to failing eviction requests, number of retries: 1: no disruptions allowed"
-		again     = "Could not evict a pod due to failing eviction requests, number of retries: 5: no disruptions allowed"
+		refused   = "Eviction refused (attempt 1): no disruptions allowed"
+		again     = "Eviction refused (attempt 5): no disruptions allowed"
 	)
 	reason := coordinationv1alpha1.EvictionRequestReasonDisruptionBudget
 	refuse := func(status *coordinationv1alpha1.EvictionRequestStatus) {

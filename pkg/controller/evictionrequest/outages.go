@@ -142,7 +142,7 @@ func (o *outages) watchThrough(logger klog.Logger, informer cache.SharedIndexInf
 		o.observe(err)
 		cache.DefaultWatchErrorHandler(ctx, reflector, err)
 	}); err != nil {
-		logger.V(2).Info("Failures of the watch will not count as outages", "err", err)
+		logger.V(2).Info("Failed to set the watch error handler, watch failures will not count as outages", "err", err)
 	}
 }
 

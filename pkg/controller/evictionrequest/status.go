@@ -48,12 +48,12 @@ func computeStatus(now, noTimeoutBefore time.Time, request *coordinationv1alpha1
 			fmt.Sprintf("Target Pod %s was deleted.", targetName(request)))
 	case podutil.IsPodPhaseTerminal(pod.Status.Phase):
 		finish(now, status, coordinationv1alpha1.EvictionRequestConditionEvicted, coordinationv1alpha1.EvictionRequestReasonPodTerminal,
-			fmt.Sprintf("Target Pod %s has ended with phase %s.", targetName(request), pod.Status.Phase))
+			fmt.Sprintf("Target Pod %s finished with phase %s.", targetName(request), pod.Status.Phase))
 	case pod.Spec.SchedulingGroup != nil:
 		finish(now, status, coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonValidationFailed,
-			fmt.Sprintf("Target Pod %s is part of a scheduling group. Such pods are not evicted one by one.", targetName(request)))
+			fmt.Sprintf("Target Pod %s is part of a scheduling group. Pods of a scheduling group are not evicted individually.", targetName(request)))
 	case !isWanted(request):
-		message := "The last requester has left."
+		message := "The last requester was removed from spec.requesters."
 		if request.DeletionTimestamp != nil {
 			message = "The request is being deleted."
 		}
@@ -184,17 +184,17 @@ func reportSilence(now time.Time, request *coordinationv1alpha1.EvictionRequest,
 	}
 	lastSign := evictionrequesttools.LastSignOfLife(withStatus(request, status)).UTC().Format(time.RFC3339)
 	reason := coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue
-	message := fmt.Sprintf("%s has not reported since it was activated at %s.", name, lastSign)
+	message := fmt.Sprintf("Interceptor %s has sent no heartbeat since it was activated at %s.", name, lastSign)
 	entry := interceptorStatus(status, name)
 	switch {
 	case entry != nil && entry.HeartbeatTime != nil:
-		message = fmt.Sprintf("%s has last reported at %s.", name, lastSign)
+		message = fmt.Sprintf("Interceptor %s sent its last heartbeat at %s.", name, lastSign)
 	case pod != nil && slices.Contains(evictionrequesttools.DefaultInterceptors(pod), name):
 		// This is not a failure: it waits for a maintenance of the node and need not report until
 		// then.
 		reason = coordinationv1alpha1.EvictionRequestReasonNotStarted
-		message = fmt.Sprintf("%s has not started since it was activated at %s. It acts only in a maintenance of the node, and keeps its turn: "+
-			"nothing else can end the pod.", name, lastSign)
+		message = fmt.Sprintf("Interceptor %s has not started since it was activated at %s. It acts only during a NodeMaintenance of the node, "+
+			"and stays active, because no other interceptor can stop the pod.", name, lastSign)
 	}
 	setCondition(now, status, coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, metav1.ConditionTrue, reason, message)
 }

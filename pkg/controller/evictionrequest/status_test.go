@@ -32,9 +32,9 @@ func TestComputeStatus(t *testing.T) {
 		validationFailed = coordinationv1alpha1.EvictionRequestReasonValidationFailed
 		podDeleted       = coordinationv1alpha1.EvictionRequestReasonPodDeleted
 		podTerminal      = coordinationv1alpha1.EvictionRequestReasonPodTerminal
-		lastLeft         = "The last requester has left."
+		lastLeft         = "The last requester was removed from spec.requesters."
 		wasDeleted       = "Target Pod web-0 was deleted."
-		isGrouped        = "Target Pod web-0 is part of a scheduling group. Such pods are not evicted one by one."
+		isGrouped        = "Target Pod web-0 is part of a scheduling group. Pods of a scheduling group are not evicted individually."
 	)
 	const (
 		overdue = coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue
@@ -42,11 +42,11 @@ func TestComputeStatus(t *testing.T) {
 	)
 	silent := func(since time.Duration) func(*coordinationv1alpha1.EvictionRequestStatus) {
 		return condition(unresponsive, metav1.ConditionTrue, overdue,
-			"first.example.com has not reported since it was activated at 2026-05-04T10:00:00Z.", since)
+			"Interceptor first.example.com has sent no heartbeat since it was activated at 2026-05-04T10:00:00Z.", since)
 	}
 	notStarted := func(name string, since time.Duration) func(*coordinationv1alpha1.EvictionRequestStatus) {
-		return condition(unresponsive, metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonNotStarted, name+
-			" has not started since it was activated at 2026-05-04T10:00:00Z. It acts only in a maintenance of the node, and keeps its turn: nothing else can end the pod.", since)
+		return condition(unresponsive, metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonNotStarted, "Interceptor "+name+
+			" has not started since it was activated at 2026-05-04T10:00:00Z. It acts only during a NodeMaintenance of the node, and stays active, because no other interceptor can stop the pod.", since)
 	}
 	ended := func(name string, offset time.Duration, message string) coordinationv1alpha1.InterceptorStatus {
 		entry := done(name, offset)
@@ -83,7 +83,7 @@ func TestComputeStatus(t *testing.T) {
 		"a new request whose pod is terminal is evicted": {
 			request: newRequest(),
 			pod:     newPod(inPhase(v1.PodSucceeded)),
-			want:    newStatus(condition(evicted, metav1.ConditionTrue, podTerminal, "Target Pod web-0 has ended with phase Succeeded.", 0)),
+			want:    newStatus(condition(evicted, metav1.ConditionTrue, podTerminal, "Target Pod web-0 finished with phase Succeeded.", 0)),
 		},
 		"a new request for a pod of a scheduling group is canceled": {
 			request: newRequest(),
@@ -137,7 +137,7 @@ func TestComputeStatus(t *testing.T) {
 			request: newRequest(having(targets(first), active(first, 0), reporting(alive(first, 0, time.Minute)))),
 			pod:     newPod(),
 			want: newStatus(targets(first), active(first, 0), reporting(alive(first, 0, time.Minute)),
-				condition(unresponsive, metav1.ConditionTrue, overdue, "first.example.com has last reported at 2026-05-04T10:01:00Z.", 6*time.Minute)),
+				condition(unresponsive, metav1.ConditionTrue, overdue, "Interceptor first.example.com sent its last heartbeat at 2026-05-04T10:01:00Z.", 6*time.Minute)),
 			nextSync: 15 * time.Minute,
 		},
 		"with a short deadline it is unresponsive after three quarters of that": {
@@ -230,7 +230,7 @@ func TestComputeStatus(t *testing.T) {
 			request: newRequest(having(targets(daemonSet), active(daemonSet, 0), reporting(alive(daemonSet, 2*time.Minute, 2*time.Minute)))),
 			pod:     newPod(ownedBy("DaemonSet", true)),
 			want: newStatus(targets(daemonSet), active(daemonSet, 0), reporting(alive(daemonSet, 2*time.Minute, 2*time.Minute)),
-				condition(unresponsive, metav1.ConditionTrue, overdue, "daemonset.apps.k8s.io has last reported at 2026-05-04T10:02:00Z.", 7*time.Minute)),
+				condition(unresponsive, metav1.ConditionTrue, overdue, "Interceptor daemonset.apps.k8s.io sent its last heartbeat at 2026-05-04T10:02:00Z.", 7*time.Minute)),
 		},
 		"no interceptor times out right after an outage": {
 			after:           time.Hour,
@@ -312,13 +312,13 @@ func TestComputeStatus(t *testing.T) {
 			request: newRequest(intercepted),
 			pod:     newPod(inPhase(v1.PodFailed)),
 			want: newStatus(targets(first, second), processed(first), activatedLast(0),
-				condition(evicted, metav1.ConditionTrue, podTerminal, "Target Pod web-0 has ended with phase Failed.", 0)),
+				condition(evicted, metav1.ConditionTrue, podTerminal, "Target Pod web-0 finished with phase Failed.", 0)),
 		},
 		"a terminal pod takes precedence over missing requesters": {
 			request: newRequest(withoutRequesters, intercepted),
 			pod:     newPod(inPhase(v1.PodFailed), inSchedulingGroup),
 			want: newStatus(targets(first, second), processed(first), activatedLast(0),
-				condition(evicted, metav1.ConditionTrue, podTerminal, "Target Pod web-0 has ended with phase Failed.", 0)),
+				condition(evicted, metav1.ConditionTrue, podTerminal, "Target Pod web-0 finished with phase Failed.", 0)),
 		},
 		"the last requester leaves": {
 			request: newRequest(withoutRequesters, intercepted),

@@ -137,7 +137,7 @@ func TestSetStatus(t *testing.T) {
 	if update.ResourceVersion != "17" {
 		t.Errorf("wrote over version %q, want 17", update.ResourceVersion)
 	}
-	const turn = "It is the turn of interceptor first.example.com."
+	const turn = "Activated interceptor first.example.com."
 	request, pod := "EvictionRequest "+string(podUID), "Pod web-0"
 	want := []recordedEvent{
 		{request, pod, "Normal", "InterceptorActivated", turn},

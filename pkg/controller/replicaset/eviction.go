@@ -99,7 +99,7 @@ func (rsc *ReplicaSetController) InterceptEvictions(
 		// it shuts down what was started without it.
 		cache.WaitForNamedCacheSyncWithContext(ctx, podsSynced, budgetsSynced)
 		if err := interceptor.Run(ctx); err != nil {
-			utilruntime.HandleErrorWithContext(ctx, err, "ReplicaSets do not intercept evictions")
+			utilruntime.HandleErrorWithContext(ctx, err, "The ReplicaSet controller does not intercept evictions")
 		}
 	}, nil
 }

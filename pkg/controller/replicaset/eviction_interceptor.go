@@ -85,7 +85,7 @@ func (h evictionHandler) evictTarget(ctx context.Context, request *coordinationv
 		case leaving:
 			return "Evicted the pod.", nil
 		case !known:
-			return "Not known whether the pod is evicted: " + err.Error(), nil
+			return "The outcome of the eviction is unknown: " + err.Error(), nil
 		}
 	}
 	switch outcome {
@@ -120,7 +120,7 @@ func reasonNotToEvict(pod *v1.Pod) string {
 	case pod.DeletionTimestamp != nil:
 		return "The pod is terminating."
 	case podutil.IsPodPhaseTerminal(pod.Status.Phase):
-		return "The pod has ended."
+		return "The pod has finished."
 	case ref == nil || !isAppsKind(ref, "ReplicaSet"):
 		// The author of the pod has listed an interceptor that does not apply to it.
 		return "Not evicted: no ReplicaSet controls the pod."

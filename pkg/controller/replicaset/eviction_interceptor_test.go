@@ -128,8 +128,8 @@ func TestEvictTarget(t *testing.T) {
 		"the pod is terminating": {
 			pod: controlledPod(func(pod *v1.Pod) { pod.DeletionTimestamp = &orderStart }), want: "The pod is terminating.",
 		},
-		"the pod has succeeded": {pod: controlledPod(phase(v1.PodSucceeded)), want: "The pod has ended."},
-		"the pod has failed":    {pod: controlledPod(phase(v1.PodFailed)), want: "The pod has ended."},
+		"the pod has succeeded": {pod: controlledPod(phase(v1.PodSucceeded)), want: "The pod has finished."},
+		"the pod has failed":    {pod: controlledPod(phase(v1.PodFailed)), want: "The pod has finished."},
 		"the pod has no controller": {
 			pod: controlledPod(func(pod *v1.Pod) { pod.OwnerReferences = nil }), want: "Not evicted: no ReplicaSet controls the pod.",
 		},
@@ -155,8 +155,8 @@ func TestEvictTarget(t *testing.T) {
 		"two budgets": {
 			pod: controlledPod(), budgets: []runtime.Object{budget("web"), budget("all")}, evicts: true,
 			answer: statusError(http.StatusInternalServerError, "This pod has more than one PodDisruptionBudget."),
-			want: "Not evicted: PodDisruptionBudgets all, web select this pod, and the API server evicts no pod that more than one budget selects: " +
-				"change the selectors so that one of them does.",
+			want: "Not evicted: PodDisruptionBudgets all, web select this pod, and the API server does not evict a pod with more than one PodDisruptionBudget: " +
+				"change their selectors so that only one selects the pod.",
 		},
 		"a webhook rejects": {
 			pod: controlledPod(), answer: apierrors.NewForbidden(pods, "a", errUnreachable), evicts: true,
@@ -236,7 +236,7 @@ func TestEvictTargetWithUnknownOutcome(t *testing.T) {
 		"storage timeout":         {answer: statusError(http.StatusInternalServerError, "etcdserver: request timed out"), live: terminating, want: "Evicted the pod."},
 		"a proxy answers":         {answer: proxy(http.StatusBadGateway), live: terminating, want: "Evicted the pod."},
 		"read later":              {answer: errUnreachable, live: terminating, failures: []error{errUnreachable, proxy(http.StatusServiceUnavailable)}, want: "Evicted the pod."},
-		"the API server refuses":  {answer: errUnreachable, live: terminating, failures: []error{statusError(http.StatusForbidden, "no")}, want: "Not known whether the pod is evicted: unreachable"},
+		"the API server refuses":  {answer: errUnreachable, live: terminating, failures: []error{statusError(http.StatusForbidden, "no")}, want: "The outcome of the eviction is unknown: unreachable"},
 		"an answer about the pod": {answer: statusError(http.StatusForbidden, "no"), live: terminating, want: "Not evicted: no"},
 	} {
 		t.Run(name, func(t *testing.T) {

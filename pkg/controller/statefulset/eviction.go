@@ -62,7 +62,7 @@ func (ssc *StatefulSetController) InterceptEvictions(
 ) (run func(ctx context.Context), err error) {
 	control, ok := ssc.control.(*defaultStatefulSetControl)
 	if !ok {
-		return nil, fmt.Errorf("intercepting evictions of StatefulSets: pods are controlled by %T, which takes no interceptors", ssc.control)
+		return nil, fmt.Errorf("intercepting evictions of StatefulSets: unexpected StatefulSet control of type %T", ssc.control)
 	}
 	pacer, err := newEvictionPacer(ssc, requestInformer, clock.RealClock{})
 	if err != nil {
@@ -95,7 +95,7 @@ func (ssc *StatefulSetController) InterceptEvictions(
 		deciding.Go(func() { pacer.run(ctx) })
 		defer deciding.Wait()
 		if err := interceptor.Run(ctx); err != nil {
-			utilruntime.HandleErrorWithContext(ctx, err, "StatefulSets do not intercept evictions")
+			utilruntime.HandleErrorWithContext(ctx, err, "The StatefulSet controller does not intercept evictions")
 		}
 	}, nil
 }
@@ -140,7 +140,7 @@ func evictionKey(namespace, podName string) string {
 func statefulSetOfRequest(obj any) ([]string, error) {
 	request, ok := obj.(*coordinationv1alpha1.EvictionRequest)
 	if !ok {
-		return nil, fmt.Errorf("%T is no eviction request", obj)
+		return nil, fmt.Errorf("%T is not an EvictionRequest", obj)
 	}
 	named := slices.ContainsFunc(request.Status.TargetInterceptors, func(i coordinationv1alpha1.Interceptor) bool {
 		return i.Name == coordinationv1alpha1.EvictionInterceptorStatefulSet

@@ -69,7 +69,7 @@ const (
 )
 
 // evictionPacer takes the turns of statefulset.apps.k8s.io. A turn delays the eviction of one pod
-// until the set can do without it. Then the turn is completed, and the next interceptor, usually
+// until the set allows it. Then the turn is completed, and the next interceptor, usually
 // imperative-eviction.k8s.io, evicts the pod within its budgets. The pacer itself deletes no pods
 // and writes neither to the set nor to its claims.
 //
@@ -266,7 +266,7 @@ func (p *evictionPacer) processNext(ctx context.Context) bool {
 	}
 	defer p.queue.Done(key)
 	if err := p.sync(ctx, key); err != nil {
-		utilruntime.HandleErrorWithContext(ctx, err, "Could not decide which pods of a StatefulSet may leave, trying again", "statefulSet", key)
+		utilruntime.HandleErrorWithContext(ctx, err, "Failed to decide which pods of a StatefulSet may be evicted, will retry", "statefulSet", key)
 		p.queue.AddRateLimited(key)
 		return true
 	}
@@ -331,7 +331,7 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 	progress, replaced := p.evictionHistory(key, now)
 	plan := planEvictions(set, evictionMembers(set, pods, stageOf, func(name string) bool { return replaced.Has(name) }, now))
 	for _, member := range plan.next {
-		p.decide(key, member.pod.UID, metrics.EvictionReleased, fmt.Sprintf("Passed on: StatefulSet %s can do without the pod now.", set.Name), now)
+		p.decide(key, member.pod.UID, metrics.EvictionReleased, fmt.Sprintf("Released: StatefulSet %s allows the eviction of the pod.", set.Name), now)
 	}
 	next := evictionProgressDeadline
 	if check := controller.FindMinNextPodAvailabilityCheck(pods, set.Spec.MinReadySeconds, now, p.clock); check != nil {
@@ -408,7 +408,7 @@ func (p *evictionPacer) declineUnpaced(key string, set *apps.StatefulSet, now ti
 		if err != nil || pod.UID != turn.uid {
 			// The pod is gone, which its request will soon show, or the cache is behind.
 			if now.Sub(turn.taken) >= evictionProgressDeadline {
-				p.decide(key, uid, metrics.EvictionDeclined, "Passed on: the pod is not found.", now)
+				p.decide(key, uid, metrics.EvictionDeclined, "Skipped: the pod was not found.", now)
 			}
 			p.queue.AddAfter(key, evictionRetryInterval)
 			continue
@@ -424,15 +424,15 @@ func reasonNotToPace(set *apps.StatefulSet, pod *v1.Pod) (metrics.EvictionOutcom
 	ref := metav1.GetControllerOfNoCopy(pod)
 	switch {
 	case isTerminating(pod):
-		return metrics.EvictionGone, "The pod terminates."
+		return metrics.EvictionGone, "The pod is terminating."
 	case isFailed(pod) || isSucceeded(pod):
-		return metrics.EvictionGone, "The pod has ended."
+		return metrics.EvictionGone, "The pod has finished."
 	case ref == nil || ref.Kind != controllerKind.Kind || set == nil || ref.UID != set.UID || !isMemberOf(set, pod):
-		return metrics.EvictionDeclined, "Passed on: no StatefulSet controls the pod."
+		return metrics.EvictionDeclined, "Skipped: no StatefulSet controls the pod."
 	case set.DeletionTimestamp != nil:
-		return metrics.EvictionDeclined, fmt.Sprintf("Passed on: StatefulSet %s is being deleted.", set.Name)
+		return metrics.EvictionDeclined, fmt.Sprintf("Skipped: StatefulSet %s is being deleted.", set.Name)
 	case set.Spec.UpdateStrategy.Type != apps.RollingUpdateStatefulSetStrategyType:
-		return metrics.EvictionDeclined, fmt.Sprintf("Passed on: the update strategy of StatefulSet %s is %s.", set.Name, set.Spec.UpdateStrategy.Type)
+		return metrics.EvictionDeclined, fmt.Sprintf("Skipped: the update strategy of StatefulSet %s is %s.", set.Name, set.Spec.UpdateStrategy.Type)
 	}
 	return "", ""
 }
@@ -482,15 +482,15 @@ func (p *evictionPacer) confirm(ctx context.Context, key, namespace string, set 
 // announce records an event for the set, where users look for the reason when a pod is evicted.
 func (p *evictionPacer) announce(ctx context.Context, set *apps.StatefulSet, request *coordinationv1alpha1.EvictionRequest, result *evictionResult) {
 	pod := request.Spec.Target.Pod.Name
-	klog.FromContext(ctx).Info("Passed on the eviction of a pod of a StatefulSet", "pod", klog.KRef(request.Namespace, pod), "outcome", result.outcome, "message", result.message)
+	klog.FromContext(ctx).Info("Finished intercepting the eviction of a StatefulSet pod", "pod", klog.KRef(request.Namespace, pod), "outcome", result.outcome, "message", result.message)
 	if set == nil {
 		return
 	}
 	switch result.outcome {
 	case metrics.EvictionReleased:
-		p.recorder.Eventf(set, v1.EventTypeNormal, EvictionReleasedReason, "Pod %s, which was asked to leave, may be evicted now", pod)
+		p.recorder.Eventf(set, v1.EventTypeNormal, EvictionReleasedReason, "Released pod %s for eviction", pod)
 	case metrics.EvictionGivenUp:
-		p.recorder.Eventf(set, v1.EventTypeWarning, EvictionPacingGivenUpReason, "Pod %s may be evicted now, although too many pods are unavailable: %s", pod, result.message)
+		p.recorder.Eventf(set, v1.EventTypeWarning, EvictionPacingGivenUpReason, "Released pod %s for eviction although too many pods are unavailable: %s", pod, result.message)
 	}
 }
 

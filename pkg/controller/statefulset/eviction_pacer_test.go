@@ -38,7 +38,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-const passedOn = "Passed on: StatefulSet web can do without the pod now."
+const passedOn = "Released: StatefulSet web allows the eviction of the pod."
 
 const evictionWaits = "statefulset_controller_eviction_wait_duration_seconds"
 
@@ -124,20 +124,20 @@ func TestPacing(t *testing.T) {
 			t.Errorf("%s: the message is %q, want %q", state, got, want)
 		}
 	}
-	waits("not reported", "pod web-1 to leave")
+	waits("not reported", "pod web-1 to be evicted")
 	p.pacer.end(second)
-	waits("not in the cache", "pod web-1 to leave")
+	waits("not in the cache", "pod web-1 to be evicted")
 	p.store(pacedRequest(high, completedAt(p.clock.Now())))
-	waits("passed on", "pod web-1 to leave")
-	p.expectEvents("Normal EvictionReleased Pod web-1, which was asked to leave, may be evicted now")
+	waits("passed on", "pod web-1 to be evicted")
+	p.expectEvents("Normal EvictionReleased Released pod web-1 for eviction")
 	expectCounts(t, since, map[metrics.EvictionOutcome]uint64{"released": 1})
 	p.store(pacedRequest(high, completedAt(p.clock.Now()), activeIs(imperativeInterceptor, ownInterceptor)))
-	waits("evicting", "pod web-1 to leave")
+	waits("evicting", "pod web-1 to be evicted")
 	p.store(pacedPod(1, terminating))
 	waits("terminating", "pod web-1 to terminate")
 	p.store(pacedRequest(high, completedAt(p.clock.Now()), endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, p.clock.Now())))
 	p.store(high)
-	waits("evicted, with an older pod in the cache", "pod web-1 to leave")
+	waits("evicted, with an older pod in the cache", "pod web-1 to be evicted")
 	p.remove(high)
 	waits("gone", "pod web-1 to be created")
 	p.store(pacedPod(1, unready, func(pod *v1.Pod) { pod.UID = "next" }))
@@ -195,7 +195,7 @@ func TestResultsAreConfirmed(t *testing.T) {
 				t.Errorf("the result remains: %t", remains)
 			}
 			if test.event {
-				p.expectEvents("Normal EvictionReleased Pod web-1, which was asked to leave, may be evicted now")
+				p.expectEvents("Normal EvictionReleased Released pod web-1 for eviction")
 			} else {
 				p.expectEvents()
 			}
@@ -227,16 +227,16 @@ func TestNothingToPace(t *testing.T) {
 		pod  *v1.Pod
 		want string
 	}{
-		"orphan":                  {set: pacedSet(2), pod: pacedPod(0, func(p *v1.Pod) { p.OwnerReferences = nil }), want: "Passed on: no StatefulSet controls the pod."},
-		"owned, not controlled":   {set: pacedSet(2), pod: pacedPod(0, func(p *v1.Pod) { p.OwnerReferences[0].Controller = nil }), want: "Passed on: no StatefulSet controls the pod."},
-		"of another kind":         {set: pacedSet(2), pod: pacedPod(0, func(p *v1.Pod) { p.OwnerReferences[0].Kind = "ReplicaSet" }), want: "Passed on: no StatefulSet controls the pod."},
-		"of an earlier set":       {set: pacedSet(2), pod: pacedPod(0, func(p *v1.Pod) { p.OwnerReferences[0].UID = "earlier" }), want: "Passed on: no StatefulSet controls the pod."},
-		"the set is gone":         {pod: pacedPod(0), want: "Passed on: no StatefulSet controls the pod."},
-		"the set is deleted":      {set: pacedSet(2, func(s *apps.StatefulSet) { s.DeletionTimestamp = &metav1.Time{Time: pacingEpoch} }), pod: pacedPod(0), want: "Passed on: StatefulSet web is being deleted."},
-		"on delete":               {set: pacedSet(2, onDelete), pod: pacedPod(0), want: "Passed on: the update strategy of StatefulSet web is OnDelete."},
-		"terminating":             {set: pacedSet(2), pod: pacedPod(0, terminating), want: "The pod terminates."},
-		"failed":                  {set: pacedSet(2), pod: pacedPod(0, inPhase(v1.PodFailed)), want: "The pod has ended."},
-		"succeeded":               {set: pacedSet(2), pod: pacedPod(0, inPhase(v1.PodSucceeded)), want: "The pod has ended."},
+		"orphan":                  {set: pacedSet(2), pod: pacedPod(0, func(p *v1.Pod) { p.OwnerReferences = nil }), want: "Skipped: no StatefulSet controls the pod."},
+		"owned, not controlled":   {set: pacedSet(2), pod: pacedPod(0, func(p *v1.Pod) { p.OwnerReferences[0].Controller = nil }), want: "Skipped: no StatefulSet controls the pod."},
+		"of another kind":         {set: pacedSet(2), pod: pacedPod(0, func(p *v1.Pod) { p.OwnerReferences[0].Kind = "ReplicaSet" }), want: "Skipped: no StatefulSet controls the pod."},
+		"of an earlier set":       {set: pacedSet(2), pod: pacedPod(0, func(p *v1.Pod) { p.OwnerReferences[0].UID = "earlier" }), want: "Skipped: no StatefulSet controls the pod."},
+		"the set is gone":         {pod: pacedPod(0), want: "Skipped: no StatefulSet controls the pod."},
+		"the set is deleted":      {set: pacedSet(2, func(s *apps.StatefulSet) { s.DeletionTimestamp = &metav1.Time{Time: pacingEpoch} }), pod: pacedPod(0), want: "Skipped: StatefulSet web is being deleted."},
+		"on delete":               {set: pacedSet(2, onDelete), pod: pacedPod(0), want: "Skipped: the update strategy of StatefulSet web is OnDelete."},
+		"terminating":             {set: pacedSet(2), pod: pacedPod(0, terminating), want: "The pod is terminating."},
+		"failed":                  {set: pacedSet(2), pod: pacedPod(0, inPhase(v1.PodFailed)), want: "The pod has finished."},
+		"succeeded":               {set: pacedSet(2), pod: pacedPod(0, inPhase(v1.PodSucceeded)), want: "The pod has finished."},
 		"one of the others waits": {set: pacedSet(2), pod: pacedPod(0)},
 	}
 	for name, test := range tests {
@@ -262,7 +262,7 @@ func TestPodOfNoSet(t *testing.T) {
 	if err := p.pacer.sync(t.Context(), "default/"); err != nil {
 		t.Fatalf("syncing: %v", err)
 	}
-	expectOver(t, turn, "Passed on: no StatefulSet controls the pod.")
+	expectOver(t, turn, "Skipped: no StatefulSet controls the pod.")
 }
 
 // A pod that is missing in the cache, or has another UID there, may be gone, or the cache is
@@ -287,7 +287,7 @@ func TestUnknownPod(t *testing.T) {
 			expectOver(t, turn, "")
 			p.clock.Step(time.Second)
 			p.sync()
-			expectOver(t, turn, "Passed on: the pod is not found.")
+			expectOver(t, turn, "Skipped: the pod was not found.")
 		})
 	}
 }
@@ -409,7 +409,7 @@ func TestGivingUp(t *testing.T) {
 	expectOver(t, first, "")
 	p.sync() // The end is not reported yet.
 	expectOver(t, first, "")
-	if want := waitsFor("pod web-1 to leave, pod web-2 to become available", 3); p.said["web-0"] != want {
+	if want := waitsFor("pod web-1 to be evicted, pod web-2 to become available", 3); p.said["web-0"] != want {
 		t.Errorf("the other message is %q, want %q", p.said["web-0"], want)
 	}
 	p.pacer.end(second)
@@ -417,7 +417,7 @@ func TestGivingUp(t *testing.T) {
 	p.clock.Step(evictionProgressDeadline - time.Second)
 	p.sync()
 	expectOver(t, first, "")
-	p.expectEvents("Warning EvictionPacingGivenUp Pod web-1 may be evicted now, although too many pods are unavailable: " + gaveUp)
+	p.expectEvents("Warning EvictionPacingGivenUp Released pod web-1 for eviction although too many pods are unavailable: " + gaveUp)
 	expectCounts(t, since, map[metrics.EvictionOutcome]uint64{"given_up": 1})
 
 	// The pod has left, which is progress.
@@ -650,7 +650,7 @@ func TestUnavailablePodWaitsForOthers(t *testing.T) {
 	p.sync()
 	expectOver(t, second, passedOn)
 	expectOver(t, first, "")
-	if got, want := p.said["web-0"], waitsFor("pod web-1 to leave", 3); got != want {
+	if got, want := p.said["web-0"], waitsFor("pod web-1 to be evicted", 3); got != want {
 		t.Errorf("the message is %q, want %q", got, want)
 	}
 }

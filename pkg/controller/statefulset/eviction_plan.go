@@ -34,7 +34,7 @@ import (
 // maxNamedPods limits the number of pods listed in a message.
 const maxNamedPods = 3
 
-// evictionStage says how the eviction of a pod concerns its StatefulSet.
+// evictionStage is the state of the eviction of a pod from the view of its StatefulSet.
 type evictionStage int
 
 const (
@@ -116,12 +116,12 @@ func (m *evictionMember) need() string {
 	case isTerminating(m.pod):
 		return fmt.Sprintf("pod %s to terminate", m.name)
 	case m.stage == released:
-		return fmt.Sprintf("pod %s to leave", m.name)
+		return fmt.Sprintf("pod %s to be evicted", m.name)
 	}
 	return fmt.Sprintf("pod %s to become available", m.name)
 }
 
-// evictionPlan says which of the pods that are asked to leave may do so now.
+// evictionPlan is the decision which of the pods with eviction requests may be evicted now.
 type evictionPlan struct {
 	// next may leave now, and waiting may not. Both are in the order in which the pods leave.
 	next, waiting []*evictionMember
@@ -208,7 +208,7 @@ func evictionMembers(set *apps.StatefulSet, pods []*v1.Pod, stageOf func(*v1.Pod
 	return members
 }
 
-// waitingFor returns the message that says what a pod waits for.
+// waitingFor returns the message about what a pod waits for.
 func (p *evictionPlan) waitingFor(set *apps.StatefulSet, waiting *evictionMember) string {
 	var needs []string
 	for _, member := range p.members {

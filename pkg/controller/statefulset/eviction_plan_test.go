@@ -173,12 +173,12 @@ func TestWaitingFor(t *testing.T) {
 	}{
 		"unavailable": {set: pacedSet(2), others: map[*v1.Pod]evictionStage{pacedPod(1, unready): stays}, want: "pod web-1 to become available"},
 		"terminating": {set: pacedSet(2), others: map[*v1.Pod]evictionStage{pacedPod(1, terminating): released}, want: "pod web-1 to terminate"},
-		"released":    {set: pacedSet(2), others: map[*v1.Pod]evictionStage{pacedPod(1): released}, want: "pod web-1 to leave"},
+		"released":    {set: pacedSet(2), others: map[*v1.Pod]evictionStage{pacedPod(1): released}, want: "pod web-1 to be evicted"},
 		"missing":     {set: pacedSet(2), want: "pod web-1 to be created"},
-		"next":        {set: pacedSet(2), others: map[*v1.Pod]evictionStage{pacedPod(1): asked}, want: "pod web-1 to leave"},
+		"next":        {set: pacedSet(2), others: map[*v1.Pod]evictionStage{pacedPod(1): asked}, want: "pod web-1 to be evicted"},
 		"several, and an available one": {
 			set:    pacedSet(4),
-			others: map[*v1.Pod]evictionStage{pacedPod(1): released, pacedPod(2): stays}, want: "pod web-1 to leave, pod web-3 to be created",
+			others: map[*v1.Pod]evictionStage{pacedPod(1): released, pacedPod(2): stays}, want: "pod web-1 to be evicted, pod web-3 to be created",
 		},
 		"as many as are named": {set: pacedSet(4), want: "pod web-1 to be created, pod web-2 to be created, pod web-3 to be created"},
 		"too many":             {set: pacedSet(6), want: "pod web-1 to be created, pod web-2 to be created, pod web-3 to be created, 2 more"},
@@ -210,7 +210,7 @@ func TestWaitingForOthers(t *testing.T) {
 	setMaxUnavailable(t, false)
 	stages := map[string]evictionStage{"web-0": asked, "web-1": released}
 	plan := planEvictions(pacedSet(2), evictionMembers(pacedSet(2), []*v1.Pod{pacedPod(0, unready), pacedPod(1)}, func(pod *v1.Pod) evictionStage { return stages[pod.Name] }, never, pacingEpoch))
-	want := "Waiting for pod web-1 to leave: at most 1 of the 2 pods of StatefulSet web may be unavailable at a time."
+	want := "Waiting for pod web-1 to be evicted: at most 1 of the 2 pods of StatefulSet web may be unavailable at a time."
 	if got := plan.waitingFor(pacedSet(2), plan.waiting[0]); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}

@@ -140,8 +140,8 @@ func TestInterceptor(t *testing.T) {
 	}
 	inEvictionWorld(t, objects, func(w *evictionWorld) {
 		w.expect(pacedPod(1), true, passedOn)
-		w.expect(pacedPod(0), false, waitsFor("pod web-1 to leave", 2))
-		if event := <-w.recorder.Events; !strings.HasPrefix(event, "Normal EvictionReleased Pod web-1") {
+		w.expect(pacedPod(0), false, waitsFor("pod web-1 to be evicted", 2))
+		if event := <-w.recorder.Events; !strings.HasPrefix(event, "Normal EvictionReleased Released pod web-1") {
 			w.t.Errorf("the event is %q", event)
 		}
 		w.update("pods", v1.SchemeGroupVersion, pacedPod(1, available, terminating))
@@ -177,7 +177,7 @@ func TestInterceptorWatchesRequests(t *testing.T) {
 		return []runtime.Object{pacedSet(2), low, high, pacedRequest(low, fresh), pacedRequest(high, fresh)}
 	}
 	inEvictionWorld(t, objects, func(w *evictionWorld) {
-		w.expect(pacedPod(0), false, waitsFor("pod web-1 to leave", 2))
+		w.expect(pacedPod(0), false, waitsFor("pod web-1 to be evicted", 2))
 		canceled := pacedRequest(pacedPod(1), fresh, completedAt(time.Now()), endedAs(coordinationv1alpha1.EvictionRequestConditionCanceled, time.Now()))
 		w.update("evictionrequests", coordinationv1alpha1.SchemeGroupVersion, canceled)
 		w.expect(pacedPod(0), true, passedOn)
@@ -235,7 +235,7 @@ func TestInterceptorLooksUpThePod(t *testing.T) {
 		w.expect(pacedPod(0), false, "")
 		time.Sleep(evictionProgressDeadline)
 		synctest.Wait()
-		w.expect(pacedPod(0), true, "Passed on: the pod is not found.")
+		w.expect(pacedPod(0), true, "Skipped: the pod was not found.")
 	})
 }
 

@@ -43,7 +43,7 @@ func testBrokenRequested(t *testing.T, c *cluster) {
 	// A pod counts as broken after 30 seconds.
 	c.awaitMoved(2, broken)
 	c.expectLiving(healthy)
-	c.expectMessage(broken, coordinationv1alpha1.EvictionInterceptorDeployment, "The pod terminates.")
+	c.expectMessage(broken, coordinationv1alpha1.EvictionInterceptorDeployment, "The pod is terminating.")
 	c.expectBounds(history, bounds{most: 3, least: 1, changes: true})
 }
 

@@ -56,7 +56,7 @@ func testPodSurgeExample(t *testing.T, c *cluster) {
 	c.setLingering(anyOf(old))
 	c.setUnready(none)
 	c.await("the pod to leave", states{"pods": "1 ready, 1 terminating", "condition": "none", "replicaSets": "1", "endpoints": "1 ready"})
-	c.awaitMessage(old, coordinationv1alpha1.EvictionInterceptorDeployment, "The pod terminates.")
+	c.awaitMessage(old, coordinationv1alpha1.EvictionInterceptorDeployment, "The pod is terminating.")
 	c.setLingering(none)
 	c.await("the end", states{request: "Evicted", "replicaSets": "1", "pods": "1 ready", "deployment": "1 of 1: complete", "scale": "1 of 1"})
 	c.expectStillAt(surged, c.to)

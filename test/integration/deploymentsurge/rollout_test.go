@@ -28,8 +28,8 @@ func testRolloutInMidSurge(t *testing.T, c *cluster) {
 	pods := c.startSurge(2)
 	c.rollOut("second")
 	c.await("the rollout to take over", states{
-		"replicaSets": "2 + 1", "pods": "2 ready, 1 not", "condition": "True Waiting: Pods that should leave and wait until there is room for a surge",
-		string(pods[0].UID): "Intercepting by deployment: Waiting for the rollout of Deployment app, which comes before a surge",
+		"replicaSets": "2 + 1", "pods": "2 ready, 1 not", "condition": "True Waiting: Pods waiting for a replacement before their eviction",
+		string(pods[0].UID): "Intercepting by deployment: Waiting for the rollout of Deployment app to complete",
 	})
 	c.expectLiving(pods...)
 	c.setUnready(none)
@@ -54,7 +54,7 @@ func testRequestDuringRollout(ofNew bool) func(*testing.T, *cluster) {
 		}
 		c.request(asked)
 		c.await("the request to wait", states{
-			string(asked.UID): "Intercepting by deployment: Waiting for the rollout of Deployment app, which comes before a surge", "replicaSets": "2 + 1", "pods": "2 ready, 1 not",
+			string(asked.UID): "Intercepting by deployment: Waiting for the rollout of Deployment app to complete", "replicaSets": "2 + 1", "pods": "2 ready, 1 not",
 		})
 		c.setUnready(none)
 		c.awaitMoved(2, asked)

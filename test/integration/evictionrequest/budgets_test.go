@@ -70,7 +70,7 @@ func testBudgetDeleted(t *testing.T, c *cluster) {
 	})
 	want := []coordinationv1alpha1.InterceptorStatus{{
 		Name: imperative, Retries: 1,
-		Message: "Could not evict a pod due to failing eviction requests, number of retries: 1: " + budgetMessage,
+		Message: "Eviction refused (attempt 1): " + budgetMessage,
 	}}
 	if diff := cmp.Diff(want, request.Status.Interceptors, ignoreTimes); diff != "" {
 		t.Errorf("report of the blocked interceptor (-want +got):\n%s", diff)
@@ -101,8 +101,8 @@ func testTwoBudgets(t *testing.T, c *cluster) {
 	request := c.startBlocked(pod)
 	c.expectCondition(request, metav1.Condition{
 		Type: "Blocked", Status: metav1.ConditionTrue, ObservedGeneration: 1, Reason: "DisruptionBudget",
-		Message: "PodDisruptionBudgets guard, spare select this pod, and the API server evicts no pod that more than one budget selects: " +
-			"change the selectors so that one of them does.",
+		Message: "PodDisruptionBudgets guard, spare select this pod, and the API server does not evict a pod with more than one PodDisruptionBudget: " +
+			"change their selectors so that only one selects the pod.",
 	})
 
 	c.deleteBudget("spare")

@@ -174,8 +174,8 @@ func testDefaultInterceptors(t *testing.T, c *cluster) {
 		interceptor string
 		declines    string
 	}{
-		"agent":  {controlledByDaemonSet, daemonSet, "Not evicted: the DaemonSet would create the pod again on the same node."},
-		"static": {withAnnotation(v1.MirrorPodAnnotationKey, "hash"), kubelet, "Not evicted: a mirror pod only shows a static pod of the kubelet."},
+		"agent":  {controlledByDaemonSet, daemonSet, "Not evicted: the DaemonSet would recreate the pod on the same node."},
+		"static": {withAnnotation(v1.MirrorPodAnnotationKey, "hash"), kubelet, "Not evicted: the pod is the mirror of a static pod, which only the kubelet can stop."},
 	} {
 		pod := c.createPod(newPod(name, test.option))
 		c.join(pod, drainer)
@@ -236,7 +236,7 @@ func testUnresponsiveInterceptor(t *testing.T, c *cluster) {
 	}
 	c.expectCondition(request, metav1.Condition{
 		Type: "InterceptorUnresponsive", Status: metav1.ConditionTrue, ObservedGeneration: 1, Reason: "HeartbeatOverdue",
-		Message: "first.example.com has not reported since it was activated at " + activation.UTC().Format(time.RFC3339) + ".",
+		Message: "Interceptor first.example.com has sent no heartbeat since it was activated at " + activation.UTC().Format(time.RFC3339) + ".",
 	})
 	c.report(pod, started(first, metav1.Time{Time: now.Now()}))
 	c.awaitRequest(pod, "the condition to be cleared", func(request *coordinationv1alpha1.EvictionRequest) bool {

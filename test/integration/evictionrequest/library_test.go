@@ -155,7 +155,7 @@ func testLibraryRequest(t *testing.T, c *cluster) {
 	if err := two.WithdrawRequest(t.Context(), request); err != nil {
 		t.Fatalf("WithdrawRequest: %v", err)
 	}
-	c.expectEnd(pod, canceledAs(4, "NoRequesters", "The last requester has left."), "active= processed=first Canceled=NoRequesters")
+	c.expectEnd(pod, canceledAs(4, "NoRequesters", "The last requester was removed from spec.requesters."), "active= processed=first Canceled=NoRequesters")
 	c.expectUntouched(pod)
 	c.withdraw(two, pod)
 }
@@ -388,7 +388,7 @@ func testLibraryCanceled(t *testing.T, c *cluster) {
 	if cause := testcluster.Receive(t, "the cancellation of the handler", causes); !errors.Is(cause, evictionrequest.ErrCanceled) {
 		t.Errorf("the cause is %v, want %v", cause, evictionrequest.ErrCanceled)
 	}
-	c.expectEnd(pod, canceledAs(2, "NoRequesters", "The last requester has left."), "active= processed=first first=started Canceled=NoRequesters")
+	c.expectEnd(pod, canceledAs(2, "NoRequesters", "The last requester was removed from spec.requesters."), "active= processed=first first=started Canceled=NoRequesters")
 	c.expectUntouched(pod)
 }
 

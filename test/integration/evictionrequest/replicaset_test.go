@@ -271,8 +271,8 @@ func testReplicaSetWithinTwoBudgets(t *testing.T, c *cluster) {
 		c.createBudget("guard", pod, 0, policyv1.IfHealthyBudget)
 		c.createBudget("spare", pod, 0, policyv1.IfHealthyBudget)
 	})
-	c.expectReplicaSetSays(pod, "Not evicted: PodDisruptionBudgets guard, spare select this pod, and the API server evicts no pod that "+
-		"more than one budget selects: change the selectors so that one of them does.")
+	c.expectReplicaSetSays(pod, "Not evicted: PodDisruptionBudgets guard, spare select this pod, and the API server does not evict a pod "+
+		"with more than one PodDisruptionBudget: change their selectors so that only one selects the pod.")
 	c.expectUntouched(pod)
 }
 

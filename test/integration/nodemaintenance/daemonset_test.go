@@ -84,7 +84,7 @@ func testDaemonSetsInOrder(t *testing.T, c *cluster) {
 
 	c.deletePod(first)
 	c.await("the first of the DaemonSets", states{"daemon/low@one": "v1 terminating, Intercepting", "daemon/high@one": "v1 runs"})
-	c.expectReport(c.daemon("low", "one"), "DaemonSet low terminates the pod for node maintenance m (test).")
+	c.expectReport(c.daemon("low", "one"), "Terminating the pod of DaemonSet low for node maintenance m (test).")
 	c.awaitEvent("DeletedForMaintenance", "low")
 	c.endDaemons("low", "one")
 	c.await("the second", states{
@@ -282,7 +282,7 @@ func testDaemonsRestart(_ *testing.T, c *cluster) {
 	stop = c.startDaemonSetController(intercepts)
 	c.await("the pod to be deleted", states{"daemon/agent@one": "v1 terminating, Intercepting", "daemonset/agent": "0 of 0, 0 updated"})
 	pod := c.daemon("agent", "one")
-	c.expectReport(pod, "DaemonSet agent terminates the pod for node maintenance m (test).")
+	c.expectReport(pod, "Terminating the pod of DaemonSet agent for node maintenance m (test).")
 	started := c.interceptorEntry(pod).StartTime
 	stop()
 
@@ -444,7 +444,7 @@ func testDaemonsOrphaned(_ *testing.T, c *cluster) {
 	c.startQuick()
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
 	c.await("the pod to be evicted", states{"daemon/agent@one": "none", "node/one": empty})
-	if entry := c.interceptorEntry(pod); entry.CompletionTime == nil || entry.Message != "Passed on: the pod is not controlled by a DaemonSet." {
+	if entry := c.interceptorEntry(pod); entry.CompletionTime == nil || entry.Message != "Skipped: no DaemonSet controls the pod." {
 		c.t.Errorf("the interceptor has reported %v", entry)
 	}
 }

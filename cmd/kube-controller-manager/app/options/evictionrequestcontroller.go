@@ -34,11 +34,11 @@ func (o *EvictionRequestControllerOptions) AddFlags(fs *pflag.FlagSet) {
 		return
 	}
 	fs.Int32Var(&o.ConcurrentEvictionRequestSyncs, "concurrent-evictionrequest-syncs", o.ConcurrentEvictionRequestSyncs,
-		"The number of eviction requests that are decided on at a time.")
+		"The number of EvictionRequests that the evictionrequest-controller syncs concurrently.")
 	fs.Int32Var(&o.ConcurrentEvictions, "concurrent-evictions", o.ConcurrentEvictions,
-		"The number of calls of the pods/eviction subresource that the evictionrequest-controller has in flight.")
+		"The number of calls of the pods/eviction subresource that the evictionrequest-controller makes concurrently.")
 	fs.DurationVar(&o.EvictionRequestTTLAfterFinished.Duration, "evictionrequest-ttl-after-finished", o.EvictionRequestTTLAfterFinished.Duration,
-		"How long a finished eviction request is kept before it is deleted. 0 keeps finished requests until somebody else deletes them.")
+		"How long a finished EvictionRequest is kept before it is deleted. 0 keeps finished EvictionRequests until another client deletes them.")
 }
 
 // ApplyTo copies the options into the configuration.

@@ -38,7 +38,7 @@ const (
 var maintenanceDeletes = metrics.NewCounterVec(&metrics.CounterOpts{
 	Subsystem:      DaemonControllerSubsystem,
 	Name:           "maintenance_pod_deletes_total",
-	Help:           "Attempts to delete a pod of a DaemonSet for the maintenance of its node, by result: deleted or failed.",
+	Help:           "Number of attempts to delete a DaemonSet pod for the maintenance of its node, by result: deleted or failed.",
 	StabilityLevel: metrics.ALPHA,
 }, []string{"result"})
 

@@ -33,7 +33,7 @@ func TestMaintenanceMetrics(t *testing.T) {
 	CountMaintenanceDelete(Deleted)
 	CountMaintenanceDelete(Failed)
 	const want = `
-# HELP daemonset_controller_maintenance_pod_deletes_total [ALPHA] Attempts to delete a pod of a DaemonSet for the maintenance of its node, by result: deleted or failed.
+# HELP daemonset_controller_maintenance_pod_deletes_total [ALPHA] Number of attempts to delete a DaemonSet pod for the maintenance of its node, by result: deleted or failed.
 # TYPE daemonset_controller_maintenance_pod_deletes_total counter
 daemonset_controller_maintenance_pod_deletes_total{result="deleted"} 2
 daemonset_controller_maintenance_pod_deletes_total{result="failed"} 1

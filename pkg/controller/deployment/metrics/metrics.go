@@ -48,14 +48,14 @@ var (
 	surgesStarted = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem:      subsystem,
 		Name:           "eviction_surges_started_total",
-		Help:           "Extra replicas that were added because a pod is about to be evicted.",
+		Help:           "Number of replicas that Deployments added to replace pods before their eviction.",
 		StabilityLevel: metrics.ALPHA,
 	})
 
 	surgeDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: subsystem,
 		Name:      "eviction_surge_duration_seconds",
-		Help:      "Seconds from the moment when it was the Deployment's turn to move a pod until that was over, by outcome: completed, given_up, declined, canceled or lost. Its count is the number of pods.",
+		Help:      "Time in seconds that the Deployment controller was the active interceptor of a pod, by outcome: completed, given_up, declined, canceled or lost.",
 		// From the start of a small container to a progress deadline of some hours.
 		Buckets:        metrics.ExponentialBuckets(0.5, 2.5, 12),
 		StabilityLevel: metrics.ALPHA,

@@ -40,10 +40,10 @@ type collector struct {
 
 var (
 	activeInterceptor = metrics.NewDesc(subsystem+"_active_interceptor",
-		"Number of unfinished requests by the interceptor whose turn it is.",
+		"Number of unfinished EvictionRequests by active interceptor.",
 		[]string{"interceptor"}, nil, metrics.ALPHA, "")
 	activeRequester = metrics.NewDesc(subsystem+"_active_requester",
-		"Number of unfinished requests by requester.",
+		"Number of unfinished EvictionRequests by requester.",
 		[]string{"requester"}, nil, metrics.ALPHA, "")
 
 	requests = &collector{}

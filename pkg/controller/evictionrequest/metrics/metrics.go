@@ -39,7 +39,7 @@ var (
 	imperativeEvictions = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem:      subsystem,
 		Name:           "imperative_evictions_total",
-		Help:           "Calls of the pods/eviction subresource, by result: evicted, gone, blocked, refused or error.",
+		Help:           "Number of calls of the pods/eviction subresource, by result: evicted, gone, blocked, refused or error.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"result"})
 
@@ -48,7 +48,7 @@ var (
 	processedInterceptors = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem:      subsystem,
 		Name:           "processed_interceptors_total",
-		Help:           "Turns of interceptors that ended, by interceptor and outcome: completed, timed_out, evicted or canceled.",
+		Help:           "Number of interceptors that stopped being active, by interceptor and outcome: completed, timed_out, evicted or canceled.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"interceptor", "outcome"})
 
@@ -57,7 +57,7 @@ var (
 	podInterceptors = metrics.NewHistogram(&metrics.HistogramOpts{
 		Subsystem:      subsystem,
 		Name:           "pod_interceptors",
-		Help:           "Number of interceptors of a request, the built-in ones included, observed when the request is initialised.",
+		Help:           "Number of interceptors of an EvictionRequest, including the built-in ones, observed when the request is initialized.",
 		Buckets:        []float64{1, 2, 3, 4, 6, 8, 12, 16},
 		StabilityLevel: metrics.ALPHA,
 	})
@@ -67,7 +67,7 @@ var (
 	requestDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: subsystem,
 		Name:      "request_duration_seconds",
-		Help:      "Seconds from the creation of a request to its end, by outcome: evicted or canceled.",
+		Help:      "Time in seconds from the creation of an EvictionRequest to its end, by outcome: evicted or canceled.",
 		// From a tenth of a second, for a pod without interceptors of its own, to a day and a half,
 		// for a virtual machine with a lot of memory or a budget that never allows a disruption.
 		Buckets:        metrics.ExponentialBuckets(0.125, 4, 11),

@@ -46,14 +46,14 @@ func TestMetrics(t *testing.T) {
 	ObservePodInterceptors(3)
 	ObserveRequestDuration("evicted", 3*time.Second)
 	expect(t, `
-# HELP evictionrequest_controller_imperative_evictions_total [ALPHA] Calls of the pods/eviction subresource, by result: evicted, gone, blocked, refused or error.
+# HELP evictionrequest_controller_imperative_evictions_total [ALPHA] Number of calls of the pods/eviction subresource, by result: evicted, gone, blocked, refused or error.
 # TYPE evictionrequest_controller_imperative_evictions_total counter
 evictionrequest_controller_imperative_evictions_total{result="blocked"} 1
 evictionrequest_controller_imperative_evictions_total{result="evicted"} 2
-# HELP evictionrequest_controller_processed_interceptors_total [ALPHA] Turns of interceptors that ended, by interceptor and outcome: completed, timed_out, evicted or canceled.
+# HELP evictionrequest_controller_processed_interceptors_total [ALPHA] Number of interceptors that stopped being active, by interceptor and outcome: completed, timed_out, evicted or canceled.
 # TYPE evictionrequest_controller_processed_interceptors_total counter
 evictionrequest_controller_processed_interceptors_total{interceptor="imperative-eviction.k8s.io",outcome="timed_out"} 1
-# HELP evictionrequest_controller_pod_interceptors [ALPHA] Number of interceptors of a request, the built-in ones included, observed when the request is initialised.
+# HELP evictionrequest_controller_pod_interceptors [ALPHA] Number of interceptors of an EvictionRequest, including the built-in ones, observed when the request is initialized.
 # TYPE evictionrequest_controller_pod_interceptors histogram
 evictionrequest_controller_pod_interceptors_bucket{le="1"} 0
 evictionrequest_controller_pod_interceptors_bucket{le="2"} 0
@@ -83,10 +83,10 @@ func TestTrack(t *testing.T) {
 		return Counts{Interceptors: map[string]int{"first.example.com": 2}, Requesters: map[string]int{"drain.example.com": 3}}
 	})
 	want := `
-# HELP evictionrequest_controller_active_interceptor [ALPHA] Number of unfinished requests by the interceptor whose turn it is.
+# HELP evictionrequest_controller_active_interceptor [ALPHA] Number of unfinished EvictionRequests by active interceptor.
 # TYPE evictionrequest_controller_active_interceptor gauge
 evictionrequest_controller_active_interceptor{interceptor="first.example.com"} 2
-# HELP evictionrequest_controller_active_requester [ALPHA] Number of unfinished requests by requester.
+# HELP evictionrequest_controller_active_requester [ALPHA] Number of unfinished EvictionRequests by requester.
 # TYPE evictionrequest_controller_active_requester gauge
 evictionrequest_controller_active_requester{requester="drain.example.com"} 3
 `

@@ -165,8 +165,8 @@ func Classify(err error, budgets []*policyv1.PodDisruptionBudget) (Outcome, stri
 		return Retry, "" // No response.
 	case len(budgets) > 1 && apierrors.IsInternalError(err):
 		// The subresource responds like this if two budgets select a pod.
-		return Budget, fmt.Sprintf("PodDisruptionBudgets %s select this pod, and the API server evicts no pod that more than one budget selects: "+
-			"change the selectors so that one of them does.", budgetNames(budgets))
+		return Budget, fmt.Sprintf("PodDisruptionBudgets %s select this pod, and the API server does not evict a pod with more than one PodDisruptionBudget: "+
+			"change their selectors so that only one selects the pod.", budgetNames(budgets))
 	}
 	return Refused, err.Error()
 }

@@ -254,8 +254,8 @@ func TestClassify(t *testing.T) {
 		},
 		"two budgets on one pod": {
 			err: twoBudgets(), budgets: two, want: Budget,
-			detail: "PodDisruptionBudgets all, web select this pod, and the API server evicts no pod that more than one budget selects: " +
-				"change the selectors so that one of them does.",
+			detail: "PodDisruptionBudgets all, web select this pod, and the API server does not evict a pod with more than one PodDisruptionBudget: " +
+				"change their selectors so that only one selects the pod.",
 		},
 		"a webhook that refuses a pod with two budgets": {
 			err: apierrors.NewForbidden(podResource, podName, errUnreachable), budgets: two, want: Refused,

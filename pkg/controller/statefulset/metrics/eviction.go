@@ -28,7 +28,7 @@ import (
 type EvictionOutcome string
 
 const (
-	// EvictionReleased: the set can do without the pod, which may be evicted.
+	// EvictionReleased: the set allows the eviction of the pod.
 	EvictionReleased EvictionOutcome = "released"
 	// EvictionGivenUp: too many pods of the set were unavailable for too long.
 	EvictionGivenUp EvictionOutcome = "given_up"
@@ -45,7 +45,7 @@ const (
 var evictionWait = metrics.NewHistogramVec(&metrics.HistogramOpts{
 	Subsystem: StatefulSetControllerSubsystem,
 	Name:      "eviction_wait_duration_seconds",
-	Help:      "Seconds for which the eviction of a pod has waited for other pods of its StatefulSet, by outcome: released, given_up, declined, gone, canceled or lost. Its count is the number of pods.",
+	Help:      "Time in seconds that the eviction of a pod waited for other pods of its StatefulSet, by outcome: released, given_up, declined, gone, canceled or lost.",
 	// From an immediate decision to a set with many pods that start slowly.
 	Buckets:        metrics.ExponentialBuckets(0.5, 2.5, 12),
 	StabilityLevel: metrics.ALPHA,

@@ -37,9 +37,9 @@ import (
 )
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "path of the kubeconfig file; empty inside a cluster")
-	name := flag.String("name", "interceptor.example.com", "the name that pods carry in spec.evictionInterceptors")
-	work := flag.Duration("work", 10*time.Second, "how long the work on one pod takes")
+	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "path to the kubeconfig file; empty inside a cluster")
+	name := flag.String("name", "interceptor.example.com", "name of the interceptor in spec.evictionInterceptors of pods")
+	work := flag.Duration("work", 10*time.Second, "duration of the work for one pod")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

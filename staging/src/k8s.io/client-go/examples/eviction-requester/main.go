@@ -33,11 +33,11 @@ import (
 )
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "path of the kubeconfig file; empty inside a cluster")
+	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "path to the kubeconfig file; empty inside a cluster")
 	namespace := flag.String("namespace", "default", "namespace of the pods")
-	selector := flag.String("selector", "", "labels of the pods; empty for all")
-	name := flag.String("name", "requester.example.com", "the name that stands in spec.requesters")
-	withdraw := flag.Bool("withdraw", false, "take back that the pods should leave")
+	selector := flag.String("selector", "", "label selector of the pods; empty selects all")
+	name := flag.String("name", "requester.example.com", "name of the requester in spec.requesters")
+	withdraw := flag.Bool("withdraw", false, "withdraw the requests instead of creating them")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

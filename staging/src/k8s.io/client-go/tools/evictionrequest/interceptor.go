@@ -125,25 +125,25 @@ type InterceptorConfig struct {
 
 func (c *InterceptorConfig) validate() error {
 	if c.Client == nil {
-		return errors.New("client is nil: give the client that the interceptor should use")
+		return errors.New("client is nil: set the client of the interceptor")
 	}
 	if err := validateName(c.Name); err != nil {
-		return fmt.Errorf("the interceptor %q: %w", c.Name, err)
+		return fmt.Errorf("invalid interceptor %q: %w", c.Name, err)
 	}
 	if c.Handle == nil {
-		return fmt.Errorf("handle of interceptor %s is nil: give the function that does the work", c.Name)
+		return fmt.Errorf("handle of interceptor %s is nil: set the function that does the work", c.Name)
 	}
 	if c.MaxConcurrent < 0 {
-		return fmt.Errorf("maxConcurrent of interceptor %s is %d: give a positive number, or 0 for %d", c.Name, c.MaxConcurrent, DefaultMaxConcurrent)
+		return fmt.Errorf("maxConcurrent of interceptor %s is %d: must be positive, or 0 for the default, %d", c.Name, c.MaxConcurrent, DefaultMaxConcurrent)
 	}
 	if c.MaxConcurrentPerNamespace < 0 {
-		return fmt.Errorf("maxConcurrentPerNamespace of interceptor %s is %d: give a positive number, or 0 for as many as maxConcurrent", c.Name, c.MaxConcurrentPerNamespace)
+		return fmt.Errorf("maxConcurrentPerNamespace of interceptor %s is %d: must be positive, or 0 for the value of maxConcurrent", c.Name, c.MaxConcurrentPerNamespace)
 	}
 	if _, err := labels.Parse(c.LabelSelector); err != nil {
 		return fmt.Errorf("labelSelector of interceptor %s is %q: %w", c.Name, c.LabelSelector, err)
 	}
 	if c.Informer != nil && (c.Namespace != "" || c.LabelSelector != "") {
-		return fmt.Errorf("interceptor %s has an informer, and namespace %q and labelSelector %q: set these on the informer", c.Name, c.Namespace, c.LabelSelector)
+		return fmt.Errorf("interceptor %s has an informer and namespace %q or labelSelector %q: set these on the informer only", c.Name, c.Namespace, c.LabelSelector)
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func RunOrDie(ctx context.Context, config InterceptorConfig) {
 func (i *Interceptor) Run(ctx context.Context) error {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	if i.ran.Swap(true) {
-		return fmt.Errorf("interceptor %s runs already, or has run: create another one", i.config.Name)
+		return fmt.Errorf("interceptor %s was already run: create a new one", i.config.Name)
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "interceptor", i.config.Name)
 	ctx = klog.NewContext(ctx, logger)
@@ -228,7 +228,7 @@ func (i *Interceptor) Run(ctx context.Context) error {
 		running.Wait()
 		// Only the worker, which has returned, starts turns.
 		i.working.Wait()
-		logger.Info("Interceptor has stopped")
+		logger.Info("Interceptor stopped")
 	}()
 
 	if i.informer = i.configuredInformer(); i.informer == nil {
@@ -250,7 +250,7 @@ func (i *Interceptor) Run(ctx context.Context) error {
 	}()
 	// WaitFor returns false if the context is done.
 	if cache.WaitFor(ctx, "eviction requests", registration.HasSyncedChecker()) {
-		logger.Info("Interceptor has started", "maxConcurrent", i.config.MaxConcurrent)
+		logger.Info("Interceptor started", "maxConcurrent", i.config.MaxConcurrent)
 		running.Go(func() {
 			for i.processNext(ctx) {
 			}
@@ -282,7 +282,7 @@ func (i *Interceptor) newInformer() cache.SharedIndexInformer {
 func (i *Interceptor) enqueue(obj any) {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
 	if err != nil {
-		utilruntime.HandleError(fmt.Errorf("naming an eviction request: %w", err))
+		utilruntime.HandleError(fmt.Errorf("getting the key of an eviction request: %w", err))
 		return
 	}
 	i.queue.Add(key)
@@ -342,9 +342,9 @@ func (i *Interceptor) sync(ctx context.Context, key string, request *coordinatio
 // waitingMessage returns the message of a turn that waits for a place.
 func (i *Interceptor) waitingMessage() string {
 	if perNamespace := i.config.MaxConcurrentPerNamespace; perNamespace > 0 {
-		return fmt.Sprintf("Waiting: the interceptor works on as many other pods as it may: %d in all, %d of this namespace, and fewer where its work is slow.", i.config.MaxConcurrent, perNamespace)
+		return fmt.Sprintf("Waiting: the interceptor handles at most %d pods at a time, at most %d of them in this namespace, and fewer if its work is slow.", i.config.MaxConcurrent, perNamespace)
 	}
-	return fmt.Sprintf("Waiting: the interceptor works on %d other pods, as many as it may.", i.config.MaxConcurrent)
+	return fmt.Sprintf("Waiting: the interceptor handles at most %d pods at a time.", i.config.MaxConcurrent)
 }
 
 // accepts reports whether to start a turn for which the interceptor is active.

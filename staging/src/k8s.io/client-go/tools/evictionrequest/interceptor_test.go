@@ -528,7 +528,7 @@ func TestMaxConcurrent(t *testing.T) {
 		waiting := 0
 		for i := range requests {
 			entry := w.entry(fmt.Sprintf("r%d", i))
-			if strings.HasPrefix(entry.Message, "Waiting: the interceptor works on 2 other pods") {
+			if strings.HasPrefix(entry.Message, "Waiting: the interceptor handles at most 2 pods at a time.") {
 				waiting++
 				if entry.StartTime != nil || entry.HeartbeatTime != nil {
 					t.Errorf("a heartbeat for work that has not started: %v", entry)
@@ -580,7 +580,7 @@ func TestMaxConcurrentPerNamespace(t *testing.T) {
 		}
 		waiting := 0
 		for i := range 10 {
-			if entry := w.entry(fmt.Sprintf("slow%d", i)); entry.Message == "Waiting: the interceptor works on as many other pods as it may: 4 in all, 3 of this namespace, and fewer where its work is slow." {
+			if entry := w.entry(fmt.Sprintf("slow%d", i)); entry.Message == "Waiting: the interceptor handles at most 4 pods at a time, at most 3 of them in this namespace, and fewer if its work is slow." {
 				waiting++
 			}
 		}

@@ -57,7 +57,7 @@ func validateName(name string) error {
 	}
 	errs := validate(field.NewPath("name"), name)
 	if err := errs.ToAggregate(); err != nil {
-		return fmt.Errorf("%w: use a domain name in lower case that is yours, such as drain.example.com", err)
+		return fmt.Errorf("%w: use a lower-case name in your own domain, such as drain.example.com", err)
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func (r *report) start(attempt int, now time.Time) {
 func (r *report) fail(err error) {
 	r.working = false
 	r.eta = time.Time{}
-	r.message = fmt.Sprintf("Failed, trying again: %v", err)
+	r.message = fmt.Sprintf("Failed, will retry: %v", err)
 }
 
 func (r *report) complete(message string) {

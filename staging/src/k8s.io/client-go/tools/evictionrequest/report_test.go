@@ -382,7 +382,7 @@ func TestHandleFails(t *testing.T) {
 		})
 		time.Sleep(15 * time.Second)
 		synctest.Wait()
-		if entry := w.entry("a"); entry.Message != "Failed, trying again: no connection" || entry.ExpectedFinishTime != nil {
+		if entry := w.entry("a"); entry.Message != "Failed, will retry: no connection" || entry.ExpectedFinishTime != nil {
 			t.Errorf("after a failure the entry is %v, want it to say so", entry)
 		}
 		time.Sleep(5 * time.Minute)
@@ -486,7 +486,7 @@ func TestFailingIsReportedOnce(t *testing.T) {
 					}
 				}
 				for _, request := range []string{"a", "b", "c"} {
-					if got := w.entry(request).Message; got != "Failed, trying again: refused" {
+					if got := w.entry(request).Message; got != "Failed, will retry: refused" {
 						t.Errorf("%s has the message %q", request, got)
 					}
 				}

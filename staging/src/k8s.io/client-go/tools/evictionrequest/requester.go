@@ -83,7 +83,7 @@ type CanceledError struct {
 
 // Error returns which request was canceled, why, and what to do.
 func (e *CanceledError) Error() string {
-	return fmt.Sprintf("the request %s/%s for pod %s is canceled (%s): %s Delete it to ask anew",
+	return fmt.Sprintf("eviction request %s/%s for pod %s was canceled (%s): %s Delete it to request the eviction again",
 		e.Request.Namespace, e.Request.Name, targetName(e.Request), e.Reason, e.Message)
 }
 
@@ -100,13 +100,13 @@ type Requester struct {
 // added to spec.requesters. FieldManager returns its field manager.
 func NewRequester(client kubernetes.Interface, name string, options RequesterOptions) (*Requester, error) {
 	if client == nil {
-		return nil, errors.New("client is nil: give the client that the requester should use")
+		return nil, errors.New("client is nil: pass the client of the requester")
 	}
 	if err := validateName(name); err != nil {
-		return nil, fmt.Errorf("the requester %q: %w", name, err)
+		return nil, fmt.Errorf("invalid requester %q: %w", name, err)
 	}
 	if seconds := options.HeartbeatDeadlineSeconds; seconds != 0 && (seconds < 120 || seconds > 21600) {
-		return nil, fmt.Errorf("heartbeatDeadlineSeconds of requester %q is %d: give 120 to 21600, or 0 for the default", name, seconds)
+		return nil, fmt.Errorf("heartbeatDeadlineSeconds of requester %q is %d: must be from 120 to 21600, or 0 for the default", name, seconds)
 	}
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
@@ -125,7 +125,7 @@ func NewRequester(client kubernetes.Interface, name string, options RequesterOpt
 // permission, which may be the one to delete the pod.
 func (r *Requester) Request(ctx context.Context, pod *v1.Pod) (*Result, error) {
 	if pod.UID == "" || pod.Name == "" || pod.Namespace == "" {
-		return nil, fmt.Errorf("pod %q in namespace %q has UID %q: give a pod as it was read from the API server", pod.Name, pod.Namespace, pod.UID)
+		return nil, fmt.Errorf("pod %q in namespace %q has UID %q: pass a pod that was read from the API server", pod.Name, pod.Namespace, pod.UID)
 	}
 	result, err := r.request(ctx, pod)
 	if err != nil {
@@ -195,7 +195,7 @@ func (r *Requester) evaluate(request *coordinationv1alpha1.EvictionRequest) (*Re
 		return nil, nil
 	}
 	if !hasRequester(request, r.name) {
-		return nil, fmt.Errorf("the API server has stored the request %s without the requester %s: a mutating admission webhook takes it out", klog.KObj(request), r.name)
+		return nil, fmt.Errorf("the API server stored the request %s without the requester %s: check the mutating admission webhooks", klog.KObj(request), r.name)
 	}
 	// Every other requester changes the spec, so the first generation is only ours.
 	if request.Generation <= 1 && len(request.Spec.Requesters) == 1 {
@@ -228,7 +228,7 @@ func (r *Requester) createPatch(pod *v1.Pod) *coordinationapply.EvictionRequestA
 // controller. Applying them from the pod would cause a conflict.
 func (r *Requester) joinPatch(pod *v1.Pod, live *coordinationv1alpha1.EvictionRequest) (*coordinationapply.EvictionRequestApplyConfiguration, error) {
 	if name := targetName(live); name != pod.Name {
-		return nil, fmt.Errorf("the request %s names pod %q as its target, and not %q: delete it, it can evict nothing", klog.KObj(live), name, pod.Name)
+		return nil, fmt.Errorf("the target of request %s is pod %q, not %q: delete the request, because it cannot evict a pod", klog.KObj(live), name, pod.Name)
 	}
 	patch, err := r.ownedFields(live)
 	if err != nil {
@@ -265,7 +265,7 @@ func (r *Requester) isOwn(entry coordinationapply.RequesterApplyConfiguration) b
 // finished, or if this requester is not in it.
 func (r *Requester) Withdraw(ctx context.Context, pod *v1.Pod) error {
 	if pod.UID == "" || pod.Namespace == "" {
-		return fmt.Errorf("pod %q in namespace %q has UID %q: give a pod as it was read from the API server", pod.Name, pod.Namespace, pod.UID)
+		return fmt.Errorf("pod %q in namespace %q has UID %q: pass a pod that was read from the API server", pod.Name, pod.Namespace, pod.UID)
 	}
 	if err := r.withdraw(ctx, pod.Namespace, string(pod.UID)); err != nil {
 		return fmt.Errorf("withdrawing the request for pod %s as %s: %w", klog.KObj(pod), r.name, err)
@@ -350,7 +350,7 @@ func (r *Requester) remove(ctx context.Context, request *coordinationv1alpha1.Ev
 	case err != nil:
 		return err
 	case hasRequester(left, r.name):
-		return fmt.Errorf("the API server has stored the request %s with the requester %s, which was removed: a mutating admission webhook puts it back", klog.KObj(left), r.name)
+		return fmt.Errorf("the API server stored the request %s with the requester %s, which was removed: check the mutating admission webhooks", klog.KObj(left), r.name)
 	}
 	return nil
 }

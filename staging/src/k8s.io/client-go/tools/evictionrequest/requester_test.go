@@ -266,7 +266,7 @@ func TestRequestErrors(t *testing.T) {
 		"invalid when joining":    {there: newRequest("a"), answers: []error{errInvalid, errInvalid}, is: apierrors.IsInvalid},
 		"read is forbidden":       {there: newRequest("a"), answers: []error{errConflict}, gets: []error{errForbid}, is: apierrors.IsForbidden},
 		"pod without UID":         {pod: incomplete, want: "read from the API server"},
-		"request for another pod": {there: misnamed, answers: []error{errConflict}, want: `names pod "another"`},
+		"request for another pod": {there: misnamed, answers: []error{errConflict}, want: `is pod "another"`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

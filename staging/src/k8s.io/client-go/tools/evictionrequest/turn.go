@@ -35,14 +35,14 @@ import (
 // context of Handle is, or wraps, one of them.
 var (
 	// ErrCanceled means that the eviction was canceled: the pod stays.
-	ErrCanceled = errors.New("the eviction request is canceled")
+	ErrCanceled = errors.New("the eviction request was canceled")
 
 	// ErrEvicted means that the pod is gone or terminal, whatever the cause.
-	ErrEvicted = errors.New("the pod is evicted")
+	ErrEvicted = errors.New("the pod was evicted")
 
 	// ErrTurnLost means that the interceptor is no longer active, or is about to time out because
 	// no heartbeat reached the API server.
-	ErrTurnLost = errors.New("the interceptor has lost its turn")
+	ErrTurnLost = errors.New("the interceptor is no longer active")
 
 	// ErrRequestGone means that the request was deleted or no longer matches the label selector.
 	ErrRequestGone = errors.New("the eviction request is gone")

@@ -34,7 +34,7 @@ import (
 func TestDescribeDeploymentEviction(t *testing.T) {
 	surging := appsv1.DeploymentCondition{
 		Type: deploymentEvictionInProgress, Status: corev1.ConditionTrue, Reason: "Surging",
-		Message: "Surging 1/1: pods that should leave go\twhen their replacements are available.",
+		Message: "Surging 1/1: pods are removed\twhen their replacements are available.",
 	}
 	over, wordless := surging, surging
 	over.Status, wordless.Message = corev1.ConditionFalse, ""

@@ -134,12 +134,12 @@ func stories() map[string]story {
 	migrated := func() story {
 		return newStory(30*time.Minute).taken(migrate).report(0, 29*time.Minute, 12*time.Minute, "Migrated.").completed(0, 12*time.Minute).processed(1).active(12 * time.Minute)
 	}
-	blocked := migrated().report(1, 12*time.Minute, 5*time.Minute, "Could not evict a pod due to failing eviction requests, number of retries: 3: "+budgetMessage).
+	blocked := migrated().report(1, 12*time.Minute, 5*time.Minute, "Eviction refused (attempt 3): "+budgetMessage).
 		condition(coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionTrue, 12*time.Minute, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, budgetMessage)
 	blocked.Status.Interceptors[1].Retries = 3
 
 	canceled := newStory(10*time.Minute).askedBy().taken(migrate, backup).report(0, 9*time.Minute, 2*time.Minute, "").processed(1).
-		condition(coordinationv1alpha1.EvictionRequestConditionCanceled, metav1.ConditionTrue, time.Minute, coordinationv1alpha1.EvictionRequestReasonNoRequesters, "The last requester has left.")
+		condition(coordinationv1alpha1.EvictionRequestConditionCanceled, metav1.ConditionTrue, time.Minute, coordinationv1alpha1.EvictionRequestReasonNoRequesters, "The last requester was removed from spec.requesters.")
 
 	forbidden := newStory(10*time.Minute).askedBy().taken(migrate).active(10*time.Minute).report(0, 10*time.Minute, 90*time.Second, "The copy is switched over.")
 	forbidden.Status.EvictionRequestCancellationPolicy = coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
@@ -167,18 +167,18 @@ func stories() map[string]story {
 		"surging": newStory(time.Minute).taken(coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet).active(50*time.Second).
 			report(0, 50*time.Second, 50*time.Second, "Surging 0/1: waiting for pod db-1 to become ready."),
 		"unresponsive": newStory(16*time.Minute).taken(migrate).active(15*time.Minute).report(0, 15*time.Minute, 14*time.Minute, "Copying.").eta(0, -5*time.Minute).
-			condition(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, metav1.ConditionTrue, 13*time.Minute, "HeartbeatMissing", "migrate.example.com has not reported\nsince 12:01."),
+			condition(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, metav1.ConditionTrue, 13*time.Minute, "HeartbeatMissing", "Interceptor migrate.example.com sent its last heartbeat\nat 12:01."),
 		"daemonset": newStory(40*time.Minute).taken(daemonSet).active(39*time.Minute).
 			condition(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, metav1.ConditionTrue, 38*time.Minute,
-				coordinationv1alpha1.EvictionRequestReasonNotStarted, "daemonset.apps.k8s.io has not started since it was activated at 2000-01-01T00:00:00Z."),
-		"daemonset-reporting": newStory(40*time.Minute).taken(daemonSet).active(39*time.Minute).report(0, 38*time.Minute, 30*time.Minute, "DaemonSet db terminates the pod."),
+				coordinationv1alpha1.EvictionRequestReasonNotStarted, "Interceptor daemonset.apps.k8s.io has not started since it was activated at 2000-01-01T00:00:00Z."),
+		"daemonset-reporting": newStory(40*time.Minute).taken(daemonSet).active(39*time.Minute).report(0, 38*time.Minute, 30*time.Minute, "Terminating the pod of DaemonSet db."),
 		"daemonset-stray":     newStory(40 * time.Minute).taken(daemonSet).active(10 * time.Minute),
 		"silent":              newStory(21 * time.Minute).taken(migrate).active(20 * time.Minute),
 		"handover":            newStory(9*time.Minute).taken(migrate).active(9*time.Minute).report(0, 9*time.Minute, time.Second, "Migrated.").eta(0, time.Minute).completed(0, time.Second),
 		"timed-out":           newStory(21 * time.Minute).taken(migrate).processed(1).active(time.Second),
 		"evicting":            migrated().report(1, 11*time.Minute, 11*time.Minute, "The pod is terminating."),
 		"blocked":             blocked,
-		"declined":            newStory(2*time.Minute).taken().report(0, 2*time.Minute, 2*time.Minute, "Not evicted: the DaemonSet would create the pod again on the same node.").completed(0, 2*time.Minute).processed(1),
+		"declined":            newStory(2*time.Minute).taken().report(0, 2*time.Minute, 2*time.Minute, "Not evicted: the DaemonSet would recreate the pod on the same node.").completed(0, 2*time.Minute).processed(1),
 		"evicted": newStory(30*time.Minute).taken(migrate, backup).report(0, 29*time.Minute, 28*time.Minute, "").eta(0, -20*time.Minute).
 			report(1, 12*time.Minute, 11*time.Minute, "").eta(1, time.Minute).processed(2).
 			condition(coordinationv1alpha1.EvictionRequestConditionEvicted, metav1.ConditionTrue, 10*time.Minute, coordinationv1alpha1.EvictionRequestReasonPodDeleted, "Target Pod db-0 was deleted."),
