@@ -369,10 +369,8 @@ func (i *Interceptor) endReason(request *coordinationv1alpha1.EvictionRequest) e
 
 // ownEntry returns the status entry of the interceptor. It is empty if there is none.
 func (i *Interceptor) ownEntry(request *coordinationv1alpha1.EvictionRequest) coordinationv1alpha1.InterceptorStatus {
-	for _, entry := range request.Status.Interceptors {
-		if entry.Name == i.config.Name {
-			return entry
-		}
+	if entry := InterceptorStatusOf(&request.Status, i.config.Name); entry != nil {
+		return *entry
 	}
 	return coordinationv1alpha1.InterceptorStatus{Name: i.config.Name}
 }

@@ -23,9 +23,6 @@ import (
 )
 
 const (
-	// minHeartbeatInterval is the minimum that the API server accepts.
-	minHeartbeatInterval = time.Minute
-
 	// maxHeartbeatInterval limits the interval for long deadlines, so that users see recent
 	// reports.
 	maxHeartbeatInterval = 3 * time.Minute
@@ -38,12 +35,9 @@ const (
 	// see the first ETA soon, and it may be set after the first message.
 	firstReportDelay = time.Second
 
-	// clockSkew is how far a reported time may differ from the clock of the API server.
-	clockSkew = 10 * time.Second
-
 	// minETALead prevents that an ETA is in the past for an API server whose clock is ahead. The
 	// extra second is for times that are truncated to seconds.
-	minETALead = clockSkew + time.Second
+	minETALead = MaxClockSkew + time.Second
 
 	// writeTimeout limits each write. It is short compared with every deadline.
 	writeTimeout = 15 * time.Second
@@ -81,13 +75,13 @@ func (p pace) expiresAt() time.Time {
 	if p.persistent {
 		return never
 	}
-	return p.lastSign().Add(p.deadline - 2*clockSkew)
+	return p.lastSign().Add(p.deadline - 2*MaxClockSkew)
 }
 
 // interval returns the interval between two heartbeats. Two may fail before the deadline, unless
 // the deadline is too short for the minimum interval.
 func (p pace) interval() time.Duration {
-	return min(max(p.deadline/3, minHeartbeatInterval), maxHeartbeatInterval)
+	return min(max(p.deadline/3, MinHeartbeatInterval), maxHeartbeatInterval)
 }
 
 // nextHeartbeat returns when the next heartbeat is due while work is in progress.
@@ -101,7 +95,7 @@ func (p pace) settled() time.Time {
 	if p.since.IsZero() {
 		return p.since
 	}
-	return p.since.Add(minHeartbeatInterval)
+	return p.since.Add(MinHeartbeatInterval)
 }
 
 // sendsHeartbeat reports whether a report that is written now has a new heartbeat. There is no
@@ -114,7 +108,7 @@ func (p pace) sendsHeartbeat(now time.Time) bool {
 	case p.heartbeat.IsZero():
 		return true
 	case p.first:
-		return !now.Before(p.heartbeat.Add(minHeartbeatInterval))
+		return !now.Before(p.heartbeat.Add(MinHeartbeatInterval))
 	}
 	return !now.Before(p.nextHeartbeat())
 }

@@ -48,14 +48,25 @@ func FieldManager(name string) string {
 	return name[:maxFieldManagerLength-len(suffix)] + suffix
 }
 
-// validateName validates the name of a requester or interceptor like the API server, but when the
-// program starts and not for the first pod.
-func validateName(name string) error {
-	validate := validation.IsFullyQualifiedDomainName
+// ValidateParticipantName validates the form of the name of a requester or interceptor, as the API
+// server does: a fully qualified domain name, or a domain-prefixed key such as example.com/migrate.
+// The KEP specifies the former, and the API of Kubernetes 1.37 the latter.
+func ValidateParticipantName(name string, fldPath *field.Path) field.ErrorList {
 	if strings.Contains(name, "/") {
-		validate = validation.IsDomainPrefixedKey
+		return validation.IsDomainPrefixedKey(fldPath, name)
 	}
-	errs := validate(field.NewPath("name"), name)
+	// A trailing dot is part of the absolute form of a domain name. Here, it would be a second name
+	// of the same participant and would bypass the check of reserved names.
+	if strings.HasSuffix(name, ".") {
+		return field.ErrorList{field.Invalid(fldPath, name, "may not end with a dot")}
+	}
+	return validation.IsFullyQualifiedDomainName(fldPath, name)
+}
+
+// validateName validates the name of a requester or interceptor when the program starts, and not
+// for the first pod.
+func validateName(name string) error {
+	errs := ValidateParticipantName(name, field.NewPath("name"))
 	if err := errs.ToAggregate(); err != nil {
 		return fmt.Errorf("%w: use a lower-case name in your own domain, such as drain.example.com", err)
 	}

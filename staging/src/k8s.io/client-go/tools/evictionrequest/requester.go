@@ -290,8 +290,7 @@ func (r *Requester) withdraw(ctx context.Context, namespace, name string) error 
 		if err != nil {
 			return err
 		}
-		if !hasRequester(live, r.name) || isConditionTrue(live, coordinationv1alpha1.EvictionRequestConditionEvicted) ||
-			isConditionTrue(live, coordinationv1alpha1.EvictionRequestConditionCanceled) {
+		if !hasRequester(live, r.name) || IsFinished(live.Status.Conditions) {
 			return nil
 		}
 		left, err := r.leave(ctx, live)

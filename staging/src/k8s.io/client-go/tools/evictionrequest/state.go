@@ -17,12 +17,7 @@ limitations under the License.
 package evictionrequest
 
 import (
-	"slices"
-	"strings"
-	"time"
-
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -52,16 +47,14 @@ const (
 	StateCanceled State = "Canceled"
 )
 
-// defaultHeartbeatDeadline is the default of spec.heartbeatDeadlineSeconds.
-const defaultHeartbeatDeadline = 20 * time.Minute
-
 // StateOf returns the state of a request. "kubectl get evictionrequests" prints it.
 func StateOf(request *coordinationv1alpha1.EvictionRequest) State {
-	// Final states take precedence over the rest of the status.
-	for _, state := range []State{StateEvicted, StateCanceled, StateBlocked} {
-		if meta.IsStatusConditionTrue(request.Status.Conditions, string(state)) {
-			return state
-		}
+	// A final state takes precedence over the rest of the status.
+	if final := FinalCondition(request.Status.Conditions); final != nil {
+		return State(final.Type)
+	}
+	if isConditionTrue(request, coordinationv1alpha1.EvictionRequestConditionBlocked) {
+		return StateBlocked
 	}
 	switch active := request.Status.ActiveInterceptors; {
 	case len(active) == 0:
@@ -72,74 +65,36 @@ func StateOf(request *coordinationv1alpha1.EvictionRequest) State {
 	return StateIntercepting
 }
 
-// ActiveInterceptor returns the status entry of the active interceptor, or nil if there is none.
-func ActiveInterceptor(request *coordinationv1alpha1.EvictionRequest) *coordinationv1alpha1.InterceptorStatus {
-	if len(request.Status.ActiveInterceptors) == 0 {
-		return nil
-	}
-	for i := range request.Status.Interceptors {
-		if entry := &request.Status.Interceptors[i]; entry.Name == request.Status.ActiveInterceptors[0] {
-			return entry
+// IsFinished reports whether a request with these conditions has reached a final state: Evicted or
+// Canceled. Requests of all versions of the API have such conditions.
+func IsFinished(conditions []metav1.Condition) bool { return FinalCondition(conditions) != nil }
+
+// FinalCondition returns the condition that ended a request with these conditions, or nil if the
+// request is not finished.
+func FinalCondition(conditions []metav1.Condition) *metav1.Condition {
+	for _, state := range []State{StateEvicted, StateCanceled} {
+		if condition := meta.FindStatusCondition(conditions, string(state)); condition != nil && condition.Status == metav1.ConditionTrue {
+			return condition
 		}
 	}
 	return nil
 }
 
-// DefaultInterceptors returns the interceptors that each request for such a pod has, even if the
-// pod does not name them. Nothing else can stop the pod, because it is exempt from API-initiated
-// eviction.
-func DefaultInterceptors(pod *v1.Pod) []string {
-	if _, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]; mirror {
-		return []string{coordinationv1alpha1.EvictionInterceptorKubelet}
+// ActiveInterceptor returns the status entry of the active interceptor, or nil if there is none.
+func ActiveInterceptor(request *coordinationv1alpha1.EvictionRequest) *coordinationv1alpha1.InterceptorStatus {
+	if len(request.Status.ActiveInterceptors) == 0 {
+		return nil
 	}
-	owner := metav1.GetControllerOf(pod)
-	if owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/") {
-		return []string{coordinationv1alpha1.EvictionInterceptorDaemonSet}
+	return InterceptorStatusOf(&request.Status, request.Status.ActiveInterceptors[0])
+}
+
+// InterceptorStatusOf returns the status entry of the interceptor with that name, or nil if there is
+// none.
+func InterceptorStatusOf(status *coordinationv1alpha1.EvictionRequestStatus, name string) *coordinationv1alpha1.InterceptorStatus {
+	for i := range status.Interceptors {
+		if entry := &status.Interceptors[i]; entry.Name == name {
+			return entry
+		}
 	}
 	return nil
-}
-
-// ActiveDeadline returns when the active interceptor times out. limited is false if it does not: no
-// interceptor is active, or the active one is imperative-eviction.k8s.io or a default interceptor
-// of the pod at any position in the list, which no other interceptor can replace. pod is the target
-// of the request, or nil if the caller does not have it. If it is nil, the names of all default
-// interceptors count as defaults of the pod.
-func ActiveDeadline(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) (deadline time.Time, limited bool) {
-	if len(request.Status.ActiveInterceptors) == 0 || !hasDeadline(request.Status.ActiveInterceptors[0], pod) {
-		return time.Time{}, false
-	}
-	return LastSignOfLife(request).Add(HeartbeatDeadline(request)), true
-}
-
-func hasDeadline(name string, pod *v1.Pod) bool {
-	switch name {
-	case coordinationv1alpha1.EvictionInterceptorImperative:
-		return false
-	case coordinationv1alpha1.EvictionInterceptorDaemonSet, coordinationv1alpha1.EvictionInterceptorKubelet:
-		return pod != nil && !slices.Contains(DefaultInterceptors(pod), name)
-	}
-	return true
-}
-
-// LastSignOfLife returns when the active interceptor last reported or was activated, whichever is
-// later. The deadline starts at this time.
-func LastSignOfLife(request *coordinationv1alpha1.EvictionRequest) time.Time {
-	lastSign := request.CreationTimestamp.Time
-	if activated := request.Status.ActivationTime; activated != nil {
-		lastSign = activated.Time
-	}
-	if entry := ActiveInterceptor(request); entry != nil && entry.HeartbeatTime != nil && entry.HeartbeatTime.After(lastSign) {
-		lastSign = entry.HeartbeatTime.Time
-	}
-	return lastSign
-}
-
-// HeartbeatDeadline returns how long an active interceptor may go without a heartbeat before the
-// next one is activated. It is spec.heartbeatDeadlineSeconds, or the default for requests that were
-// stored without it.
-func HeartbeatDeadline(request *coordinationv1alpha1.EvictionRequest) time.Duration {
-	if seconds := request.Spec.HeartbeatDeadlineSeconds; seconds != nil {
-		return time.Duration(*seconds) * time.Second
-	}
-	return defaultHeartbeatDeadline
 }

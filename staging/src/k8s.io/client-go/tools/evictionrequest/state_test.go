@@ -17,14 +17,10 @@ limitations under the License.
 package evictionrequest
 
 import (
-	"slices"
 	"testing"
-	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 const (
@@ -99,82 +95,33 @@ const (
 )
 
 // ownedPod returns a pod with an owner.
-func ownedPod(apiVersion, kind string, controller bool) *v1.Pod {
-	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: apiVersion, Kind: kind, Name: "owner", Controller: &controller},
-	}}}
-}
-
-func mirrored(pod *v1.Pod) *v1.Pod {
-	pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash"}
-	return pod
-}
-
-func TestDefaultInterceptors(t *testing.T) {
-	tests := map[string]struct {
-		pod  *v1.Pod
-		want []string
-	}{
-		"a plain pod":                        {pod: &v1.Pod{}},
-		"a pod of a DaemonSet":               {pod: ownedPod("apps/v1", "DaemonSet", true), want: []string{daemonSet}},
-		"a pod that a DaemonSet merely owns": {pod: ownedPod("apps/v1", "DaemonSet", false)},
-		"a pod of another group's DaemonSet": {pod: ownedPod("apps.example.com/v1", "DaemonSet", true)},
-		"a pod of a ReplicaSet":              {pod: ownedPod("apps/v1", "ReplicaSet", true)},
-		"a mirror pod":                       {pod: mirrored(&v1.Pod{}), want: []string{kubelet}},
-		"a mirror pod of a DaemonSet":        {pod: mirrored(ownedPod("apps/v1", "DaemonSet", true)), want: []string{kubelet}},
+func TestInterceptorStatusOf(t *testing.T) {
+	status := &activeRequest([]string{migrate}).Status
+	if entry := InterceptorStatusOf(status, imperative); entry != &status.Interceptors[1] {
+		t.Errorf("got %v, want a pointer into the status: callers write to it", entry)
 	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := DefaultInterceptors(test.pod); !slices.Equal(got, test.want) {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-		})
+	if entry := InterceptorStatusOf(status, "unknown.example.com"); entry != nil {
+		t.Errorf("got %v for an unknown interceptor", entry)
 	}
 }
 
-func TestActiveDeadline(t *testing.T) {
-	daemonSetPod, mirrorPod := ownedPod("apps/v1", "DaemonSet", true), mirrored(&v1.Pod{})
-	created := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
-	minute := func(minutes int) *metav1.Time {
-		return &metav1.Time{Time: created.Add(time.Duration(minutes) * time.Minute)}
-	}
-	tests := map[string]struct {
-		active     []string
-		pod        *v1.Pod
-		activation *metav1.Time
-		heartbeat  *metav1.Time
-		seconds    *int32
-		want       *metav1.Time
-	}{
-		"none is active":            {activation: minute(1)},
-		"the built-in one":          {active: []string{imperative}, activation: minute(1)},
-		"no activation time":        {active: []string{migrate}, want: minute(20)},
-		"no heartbeat":              {active: []string{migrate}, activation: minute(5), want: minute(25)},
-		"heartbeat":                 {active: []string{migrate}, activation: minute(5), heartbeat: minute(9), want: minute(29)},
-		"activated after heartbeat": {active: []string{migrate}, activation: minute(9), heartbeat: minute(5), want: minute(29)},
-		"a DaemonSet":               {active: []string{daemonSet}, pod: daemonSetPod, activation: minute(5)},
-		"a DaemonSet, unknown pod":  {active: []string{daemonSet}, activation: minute(5)},
-		"a DaemonSet, another pod":  {active: []string{daemonSet}, pod: &v1.Pod{}, activation: minute(5), want: minute(25)},
-		"a kubelet":                 {active: []string{kubelet}, pod: mirrorPod, activation: minute(5)},
-		"a kubelet, unknown pod":    {active: []string{kubelet}, activation: minute(5)},
-		"a kubelet, another pod":    {active: []string{kubelet}, pod: daemonSetPod, activation: minute(5), want: minute(25)},
-		"before the DaemonSet":      {active: []string{migrate}, pod: daemonSetPod, activation: minute(5), want: minute(25)},
-		"deadline of the request":   {active: []string{migrate}, activation: minute(5), seconds: ptr.To[int32](120), want: minute(7)},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			request := activeRequest(test.active)
-			request.CreationTimestamp = metav1.Time{Time: created}
-			request.Spec.HeartbeatDeadlineSeconds = test.seconds
-			request.Status.ActivationTime = test.activation
-			request.Status.Interceptors[0].HeartbeatTime = test.heartbeat
-			got, limited := ActiveDeadline(request, test.pod)
-			if limited != (test.want != nil) {
-				t.Fatalf("limited is %t", limited)
+// A condition that is False or Unknown does not finish a request.
+func TestIsFinished(t *testing.T) {
+	for _, conditionType := range []coordinationv1alpha1.EvictionRequestConditionType{
+		coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestConditionEvicted, coordinationv1alpha1.EvictionRequestConditionBlocked,
+	} {
+		for _, value := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
+			want := conditionType != coordinationv1alpha1.EvictionRequestConditionBlocked && value == metav1.ConditionTrue
+			conditions := []metav1.Condition{{Type: "Other", Status: metav1.ConditionTrue}, {Type: string(conditionType), Status: value}}
+			if got := IsFinished(conditions); got != want {
+				t.Errorf("with %s=%s: got %t, want %t", conditionType, value, got, want)
 			}
-			if limited && !got.Equal(test.want.Time) {
-				t.Errorf("got %s, want %s", got, test.want)
+			if final := FinalCondition(conditions); want && final != &conditions[1] {
+				t.Errorf("with %s=%s: the final condition is %v", conditionType, value, final)
 			}
-		})
+		}
+	}
+	if IsFinished(nil) {
+		t.Error("finished without a condition")
 	}
 }

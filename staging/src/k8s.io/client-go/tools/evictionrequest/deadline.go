@@ -1,0 +1,82 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"slices"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+)
+
+const (
+	// MinHeartbeatInterval is the minimum time between two heartbeats of an interceptor. The API
+	// server rejects earlier ones, because each heartbeat is a write that all watchers receive.
+	MinHeartbeatInterval = time.Minute
+
+	// MaxClockSkew is how far a reported time may differ from the clock of the API server.
+	MaxClockSkew = 10 * time.Second
+
+	// defaultHeartbeatDeadline is the default of spec.heartbeatDeadlineSeconds.
+	defaultHeartbeatDeadline = 20 * time.Minute
+)
+
+// ActiveDeadline returns when the active interceptor times out. limited is false if it does not: no
+// interceptor is active, or the active one is imperative-eviction.k8s.io or a default interceptor
+// of the pod at any position in the list, which no other interceptor can replace. pod is the target
+// of the request, or nil if the caller does not have it. If it is nil, the names of all default
+// interceptors count as defaults of the pod.
+func ActiveDeadline(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) (deadline time.Time, limited bool) {
+	if len(request.Status.ActiveInterceptors) == 0 || !hasDeadline(request.Status.ActiveInterceptors[0], pod) {
+		return time.Time{}, false
+	}
+	return LastSignOfLife(request).Add(HeartbeatDeadline(request)), true
+}
+
+func hasDeadline(name string, pod *v1.Pod) bool {
+	switch name {
+	case coordinationv1alpha1.EvictionInterceptorImperative:
+		return false
+	case coordinationv1alpha1.EvictionInterceptorDaemonSet, coordinationv1alpha1.EvictionInterceptorKubelet:
+		return pod != nil && !slices.Contains(DefaultInterceptors(pod), name)
+	}
+	return true
+}
+
+// LastSignOfLife returns when the active interceptor last reported or was activated, whichever is
+// later. The deadline starts at this time.
+func LastSignOfLife(request *coordinationv1alpha1.EvictionRequest) time.Time {
+	lastSign := request.CreationTimestamp.Time
+	if activated := request.Status.ActivationTime; activated != nil {
+		lastSign = activated.Time
+	}
+	if entry := ActiveInterceptor(request); entry != nil && entry.HeartbeatTime != nil && entry.HeartbeatTime.After(lastSign) {
+		lastSign = entry.HeartbeatTime.Time
+	}
+	return lastSign
+}
+
+// HeartbeatDeadline returns how long an active interceptor may go without a heartbeat before the
+// next one is activated. It is spec.heartbeatDeadlineSeconds, or the default for requests that were
+// stored without it.
+func HeartbeatDeadline(request *coordinationv1alpha1.EvictionRequest) time.Duration {
+	if seconds := request.Spec.HeartbeatDeadlineSeconds; seconds != nil {
+		return time.Duration(*seconds) * time.Second
+	}
+	return defaultHeartbeatDeadline
+}
