@@ -116,3 +116,21 @@ func TestWriter(t *testing.T) {
 		t.Errorf("a broken writer: %d, %v", n, err)
 	}
 }
+
+func TestTruncate(t *testing.T) {
+	for name, tc := range map[string]struct{ text, want string }{
+		"shorter than the limit":           {"123456789", "123456789"},
+		"as long as the limit":             {"1234567890", "1234567890"},
+		"longer than the limit":            {"1234567890a", "1234567..."},
+		"characters of two bytes that fit": {"äöüßé", "äöüßé"},
+		"the limit in the middle of one":   {"äöüßéß", "äöü..."},
+		"the limit at the end of one":      {"1äöüßéß", "1äöü..."},
+		"not UTF-8":                        {"\xff23456789012", "234567..."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Truncate(tc.text, 10); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

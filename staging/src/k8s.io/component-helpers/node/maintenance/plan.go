@@ -26,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/tools/evictionrequest"
 )
 
 // standardPriorities end the classes of priorities that Kubernetes knows: those that
@@ -53,7 +54,7 @@ func StandardPlan() []v1.DrainPlanEntry {
 func CompletePlan(plan []v1.DrainPlanEntry) []v1.DrainPlanEntry {
 	complete := slices.Clone(plan)
 	for _, standard := range StandardPlan() {
-		if slices.ContainsFunc(complete, func(entry v1.DrainPlanEntry) bool { return sameSelection(entry, standard) }) {
+		if slices.ContainsFunc(complete, func(entry v1.DrainPlanEntry) bool { return EntryKeyOf(entry) == EntryKeyOf(standard) }) {
 			continue
 		}
 		at := slices.IndexFunc(complete, func(entry v1.DrainPlanEntry) bool { return CompareEntries(entry, standard) > 0 })
@@ -65,27 +66,39 @@ func CompletePlan(plan []v1.DrainPlanEntry) []v1.DrainPlanEntry {
 	return complete
 }
 
-func sameSelection(a, b v1.DrainPlanEntry) bool {
-	return a.PodType == b.PodType && a.PodPriority == b.PodPriority && SelectorKey(a.PodSelector) == SelectorKey(b.PodSelector)
+// EntryKey identifies an entry of a drain plan. Entries with the same key select the same pods.
+type EntryKey struct {
+	PodType     v1.PodType
+	PodPriority int32
+	// Selector is the SelectorKey of the entry.
+	Selector string
 }
 
-// CompareEntries orders entries of a drain plan: by pod type, then by priority, then
-// those with a selector first. Two different selectors at the same priority and type
-// are equal: their order is free.
-func CompareEntries(a, b v1.DrainPlanEntry) int {
+// EntryKeyOf returns the key of an entry.
+func EntryKeyOf(entry v1.DrainPlanEntry) EntryKey {
+	return EntryKey{PodType: entry.PodType, PodPriority: entry.PodPriority, Selector: SelectorKey(entry.PodSelector)}
+}
+
+// Compare compares the order of two entries in a drain plan: by pod type, then by priority, then
+// entries with a selector first. Two different selectors with the same type and priority are equal:
+// they may be in any order.
+func (k EntryKey) Compare(other EntryKey) int {
 	return cmp.Or(
-		cmp.Compare(slices.Index(podTypes, a.PodType), slices.Index(podTypes, b.PodType)),
-		cmp.Compare(a.PodPriority, b.PodPriority),
-		cmp.Compare(generality(a), generality(b)),
+		cmp.Compare(slices.Index(podTypes, k.PodType), slices.Index(podTypes, other.PodType)),
+		cmp.Compare(k.PodPriority, other.PodPriority),
+		cmp.Compare(k.generality(), other.generality()),
 	)
 }
 
-func generality(entry v1.DrainPlanEntry) int {
-	if SelectorKey(entry.PodSelector) == "" {
+func (k EntryKey) generality() int {
+	if k.Selector == "" {
 		return 1
 	}
 	return 0
 }
+
+// CompareEntries compares the order of two entries, like EntryKey.Compare.
+func CompareEntries(a, b v1.DrainPlanEntry) int { return EntryKeyOf(a).Compare(EntryKeyOf(b)) }
 
 // SelectorKey tells pod selectors of drain plans and targets apart, and names them. A
 // selector without requirements selects all pods, as a missing one does, and "app=web" the
@@ -120,20 +133,8 @@ func requirementKey(requirement *labels.Requirement) string {
 	return requirement.String()
 }
 
-// PodTypeOf returns who runs the pod, in the sense of a drain plan.
-func PodTypeOf(pod *v1.Pod) v1.PodType {
-	if _, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]; mirror {
-		return v1.PodTypeStatic
-	}
-	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "DaemonSet" && isAppsGroup(owner.APIVersion) {
-		return v1.PodTypeDaemonSet
-	}
-	return v1.PodTypeDefault
-}
-
-func isAppsGroup(apiVersion string) bool {
-	return len(apiVersion) > len("apps/") && apiVersion[:len("apps/")] == "apps/"
-}
+// PodTypeOf returns the type of the pod in a drain plan.
+func PodTypeOf(pod *v1.Pod) v1.PodType { return evictionrequest.PodTypeOf(pod) }
 
 // IsLeft tells whether the pod still counts on its node: one that has succeeded or
 // failed does not.

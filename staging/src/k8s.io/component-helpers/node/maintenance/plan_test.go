@@ -174,34 +174,6 @@ func TestCompletePlan(t *testing.T) {
 	}
 }
 
-func TestPodTypeOf(t *testing.T) {
-	replicated := pod(0, "web")
-	replicated.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Controller: ptr.To(true)}}
-	owned := daemonPod(0)
-	owned.OwnerReferences[0].Controller = nil
-	foreign := daemonPod(0)
-	foreign.OwnerReferences[0].APIVersion = "kruise.io/v1"
-	mirrorOfDaemon := daemonPod(0)
-	mirrorOfDaemon.Annotations = map[string]string{v1.MirrorPodAnnotationKey: ""}
-	for _, tc := range []struct {
-		name string
-		pod  *v1.Pod
-		want v1.PodType
-	}{
-		{"bare", pod(0, "web"), v1.PodTypeDefault},
-		{"replica set", replicated, v1.PodTypeDefault},
-		{"daemon set", daemonPod(0), v1.PodTypeDaemonSet},
-		{"daemon set that is not its controller", owned, v1.PodTypeDefault},
-		{"somebody else's DaemonSet", foreign, v1.PodTypeDefault},
-		{"mirror pod", staticPod(0), v1.PodTypeStatic},
-		{"mirror pod first", mirrorOfDaemon, v1.PodTypeStatic},
-	} {
-		if got := PodTypeOf(tc.pod); got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
-		}
-	}
-}
-
 func TestInvalidSelector(t *testing.T) {
 	entry := defaultPods(1)
 	entry.PodSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
@@ -248,7 +220,7 @@ func TestSelectorKey(t *testing.T) {
 	}
 	targets := []v1.DrainPlanEntry{{PodType: v1.PodTypeDefault, PodPriority: 5, PodSelector: label(web)}}
 	same := []v1.DrainPlanEntry{{PodType: v1.PodTypeDefault, PodPriority: 5, PodSelector: label(nil, in)}}
-	if !sameSelection(targets[0], same[0]) {
+	if EntryKeyOf(targets[0]) != EntryKeyOf(same[0]) {
 		t.Error("entries that differ in writing only count as different")
 	}
 }

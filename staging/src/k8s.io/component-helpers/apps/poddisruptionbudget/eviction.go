@@ -1,0 +1,77 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package poddisruptionbudget
+
+import (
+	v1 "k8s.io/api/core/v1"
+	policy "k8s.io/api/policy/v1"
+)
+
+// The functions of this file apply the rules of the pods/eviction subresource to objects that may be
+// out of date. They serve to predict its response, never to decide whether a pod may be evicted.
+
+// maxDisruptedPods is how many unconfirmed evictions a budget may have before the pods/eviction
+// subresource refuses more (MaxDisruptedPodSize in its code).
+const maxDisruptedPods = 2000
+
+// Allowance is whether a budget seems to allow evictions now.
+type Allowance struct {
+	Healthy, Unhealthy bool
+}
+
+// AllowanceOf returns the allowance of a budget after the given number of evictions.
+func AllowanceOf(budget *policy.PodDisruptionBudget, used int) Allowance {
+	counted := budget.Status.ObservedGeneration >= budget.Generation && len(budget.Status.DisruptedPods) <= maxDisruptedPods
+	disruptions := counted && int(budget.Status.DisruptionsAllowed) > used
+	unhealthyPolicy := budget.Spec.UnhealthyPodEvictionPolicy
+	unhealthy := unhealthyPolicy != nil && *unhealthyPolicy == policy.AlwaysAllow ||
+		budget.Status.DesiredHealthy > 0 && budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy
+	return Allowance{Healthy: disruptions, Unhealthy: disruptions || unhealthy}
+}
+
+// Allows reports whether the budget seems to allow the eviction of a pod. Budgets count a pod as
+// healthy if it is ready.
+func (a Allowance) Allows(healthy bool) bool {
+	if healthy {
+		return a.Healthy
+	}
+	return a.Unhealthy
+}
+
+// Applicable returns the budgets that the eviction of the pod has to respect, among those that
+// select it. The pods/eviction subresource checks no budget for a pod that is not running.
+func Applicable(pod *v1.Pod, budgets []*policy.PodDisruptionBudget) []*policy.PodDisruptionBudget {
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return nil
+	case pod.Status.Phase == v1.PodPending, pod.Status.Phase == v1.PodSucceeded, pod.Status.Phase == v1.PodFailed:
+		return nil
+	}
+	return budgets
+}
+
+// AllowEviction reports whether the budgets that select a pod seem to allow its eviction.
+func AllowEviction(pod *v1.Pod, healthy bool, budgets []*policy.PodDisruptionBudget) bool {
+	switch applicable := Applicable(pod, budgets); len(applicable) {
+	case 0:
+		return true
+	case 1:
+		return AllowanceOf(applicable[0], 0).Allows(healthy)
+	default:
+		return false // The subresource refuses to evict a pod that has several budgets.
+	}
+}
