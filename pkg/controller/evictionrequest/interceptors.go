@@ -22,7 +22,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
-	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 )
 
 // computeTargetInterceptors returns the interceptors of the pod in order: those that the pod names

@@ -30,8 +30,8 @@ import (
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
-	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 )
 
 const (

@@ -34,8 +34,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/kubernetes/pkg/controller"
-	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )

@@ -36,8 +36,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/kubernetes/pkg/controller/statefulset/metrics"
-	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 	"k8s.io/utils/clock"
 )
 

@@ -22,7 +22,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 )
 
 // interceptedPods adds the StatefulSet controller to the eviction interceptors of new pods if

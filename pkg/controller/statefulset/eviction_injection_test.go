@@ -26,7 +26,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )

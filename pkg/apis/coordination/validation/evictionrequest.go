@@ -21,9 +21,9 @@ import (
 
 	apimachineryvalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
-	"k8s.io/kubernetes/pkg/util/evictioninterceptor"
 )
 
 // This file has only the rules that the markers in k8s.io/api/coordination/v1alpha1 cannot express:
@@ -77,7 +77,7 @@ func validateRequesters(requesters []coordination.Requester, fldPath *field.Path
 		if len(requester.Name) == 0 {
 			continue // Reported by declarative validation.
 		}
-		errs = append(errs, evictioninterceptor.ValidateParticipantName(requester.Name, fldPath.Index(i).Child("name"))...)
+		errs = append(errs, evictionrequest.ValidateParticipantName(requester.Name, fldPath.Index(i).Child("name"))...)
 	}
 	return errs
 }

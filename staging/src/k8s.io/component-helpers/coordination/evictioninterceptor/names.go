@@ -25,8 +25,8 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/evictionrequest"
 )
 
 const (
@@ -52,7 +52,7 @@ var kubernetesNames = sets.New(
 
 // ValidateName validates the name of an interceptor of a pod.
 func ValidateName(name string, fldPath *field.Path) field.ErrorList {
-	if errs := ValidateParticipantName(name, fldPath); len(errs) > 0 {
+	if errs := evictionrequest.ValidateParticipantName(name, fldPath); len(errs) > 0 {
 		return errs
 	}
 	domain, _, isKey := strings.Cut(name, "/")
@@ -66,19 +66,4 @@ func ValidateName(name string, fldPath *field.Path) field.ErrorList {
 			reservedDomain, strings.Join(sets.List(kubernetesNames), ", ")))}
 	}
 	return nil
-}
-
-// ValidateParticipantName validates the form of the names of requesters and interceptors: a fully
-// qualified domain name, or a domain-prefixed key such as example.com/migrate. The KEP specifies
-// the former, and the API of Kubernetes 1.37 the latter.
-func ValidateParticipantName(name string, fldPath *field.Path) field.ErrorList {
-	if strings.Contains(name, "/") {
-		return validation.IsDomainPrefixedKey(fldPath, name)
-	}
-	// A trailing dot is part of the absolute form of a domain name. Here, it would be a second name
-	// of the same participant and would bypass the check of reserved names.
-	if strings.HasSuffix(name, ".") {
-		return field.ErrorList{field.Invalid(fldPath, name, "may not end with a dot")}
-	}
-	return validation.IsFullyQualifiedDomainName(fldPath, name)
 }
