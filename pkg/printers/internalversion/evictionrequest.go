@@ -61,15 +61,7 @@ func addEvictionRequestHandlers(h printers.PrintHandler) {
 }
 
 func printEvictionRequestList(list *coordination.EvictionRequestList, options printers.GenerateOptions) ([]metav1.TableRow, error) {
-	rows := make([]metav1.TableRow, 0, len(list.Items))
-	for i := range list.Items {
-		row, err := printEvictionRequest(&list.Items[i], options)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, row...)
-	}
-	return rows, nil
+	return printEach(list.Items, printEvictionRequest, options)
 }
 
 func printEvictionRequest(internal *coordination.EvictionRequest, options printers.GenerateOptions) ([]metav1.TableRow, error) {

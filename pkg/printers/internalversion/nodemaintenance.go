@@ -60,15 +60,7 @@ func addNodeMaintenanceHandlers(h printers.PrintHandler) {
 }
 
 func printNodeMaintenanceList(list *coordination.NodeMaintenanceList, options printers.GenerateOptions) ([]metav1.TableRow, error) {
-	rows := make([]metav1.TableRow, 0, len(list.Items))
-	for i := range list.Items {
-		row, err := printNodeMaintenance(&list.Items[i], options)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, row...)
-	}
-	return rows, nil
+	return printEach(list.Items, printNodeMaintenance, options)
 }
 
 func printNodeMaintenance(maintenance *coordination.NodeMaintenance, options printers.GenerateOptions) ([]metav1.TableRow, error) {

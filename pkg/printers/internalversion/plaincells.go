@@ -16,7 +16,24 @@ limitations under the License.
 
 package internalversion
 
-import "k8s.io/component-helpers/plaintext"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/plaintext"
+	"k8s.io/kubernetes/pkg/printers"
+)
+
+// printEach returns the rows of the items of a list.
+func printEach[T any](items []T, print func(*T, printers.GenerateOptions) ([]metav1.TableRow, error), options printers.GenerateOptions) ([]metav1.TableRow, error) {
+	rows := make([]metav1.TableRow, 0, len(items))
+	for i := range items {
+		row, err := print(&items[i], options)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row...)
+	}
+	return rows, nil
+}
 
 // plainCells makes the strings of a row safe to print, whatever their source. Clients print the
 // cells of a table unchanged.

@@ -24,6 +24,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
@@ -52,7 +53,7 @@ func (u *statusUpdate) validateInterceptors() field.ErrorList {
 func (u *statusUpdate) validateFirstEntries(fldPath *field.Path) field.ErrorList {
 	entries, targets := u.status.Interceptors, targetNames(u.status.TargetInterceptors)
 	switch {
-	case isFinished(u.old):
+	case evictionrequest.IsFinished(u.old.Conditions):
 		return field.ErrorList{field.Forbidden(fldPath, "must stay empty, because the request is finished")}
 	case !slices.Equal(entryNames(entries), targets):
 		return field.ErrorList{field.Invalid(fldPath, entryNames(entries), fmt.Sprintf("must have the names of targetInterceptors in the same order: %q", targets))}
@@ -76,22 +77,13 @@ func entryNames(entries []coordination.InterceptorStatus) []string {
 	return names
 }
 
-// findEntry returns the entry with that name, or nil.
-func findEntry(entries []coordination.InterceptorStatus, name string) *coordination.InterceptorStatus {
-	i := slices.Index(entryNames(entries), name)
-	if i < 0 {
-		return nil
-	}
-	return &entries[i]
-}
-
 // validateEntry validates the report of one interceptor, which must have been active before the
 // update: it is activated in an earlier update.
 func (u *statusUpdate) validateEntry(entry, old *coordination.InterceptorStatus, fldPath *field.Path) field.ErrorList {
 	switch {
 	case apiequality.Semantic.DeepEqual(entry, old):
 		return nil
-	case isFinished(u.old):
+	case evictionrequest.IsFinished(u.old.Conditions):
 		return field.ErrorList{field.Forbidden(fldPath, fmt.Sprintf("%s must not report after the request is finished: stop its work", entry.Name))}
 	case !slices.Contains(u.old.ActiveInterceptors, entry.Name):
 		return field.ErrorList{field.Forbidden(fldPath, fmt.Sprintf("%s must not report while it is not active; activeInterceptors is %q", entry.Name, u.old.ActiveInterceptors))}
@@ -149,14 +141,14 @@ func (r *report) validateHeartbeatTime() field.ErrorList {
 		return validatePresent(*heartbeat, r.now, fldPath)
 	case heartbeat == nil || heartbeat.Before(old):
 		return field.ErrorList{field.Invalid(fldPath, formatOptional(heartbeat), fmt.Sprintf("must not be removed or set to an earlier time: keep %q or set a later time", format(old.Time)))}
-	case heartbeat.Time.After(r.now.Add(clockSkew)):
+	case heartbeat.Time.After(r.now.Add(evictionrequest.MaxClockSkew)):
 		return field.ErrorList{field.Invalid(fldPath, format(heartbeat.Time),
-			fmt.Sprintf("must not be more than %s after the server's time, which is %s: check the clock", clockSkew, format(r.now)))}
+			fmt.Sprintf("must not be more than %s after the server's time, which is %s: check the clock", evictionrequest.MaxClockSkew, format(r.now)))}
 	case r.entry.CompletionTime != nil:
 		return nil // The final report need not wait.
-	case heartbeat.Sub(old.Time) < MinHeartbeatInterval:
+	case heartbeat.Sub(old.Time) < evictionrequest.MinHeartbeatInterval:
 		return field.ErrorList{field.Invalid(fldPath, format(heartbeat.Time), fmt.Sprintf("must be at least %d seconds after the previous heartbeat, %s: keep that time until then",
-			int(MinHeartbeatInterval.Seconds()), format(old.Time)))}
+			int(evictionrequest.MinHeartbeatInterval.Seconds()), format(old.Time)))}
 	}
 	return nil
 }
@@ -200,11 +192,11 @@ func (r *report) validateRetries() field.ErrorList {
 // validatePresent validates a time that means the time of the update. The message has both times,
 // because the usual cause is a difference of the clocks.
 func validatePresent(value metav1.Time, now time.Time, fldPath *field.Path) field.ErrorList {
-	if value.Sub(now).Abs() <= clockSkew {
+	if value.Sub(now).Abs() <= evictionrequest.MaxClockSkew {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(fldPath, format(value.Time),
-		fmt.Sprintf("must be within %s of the server's time, which is %s: set the current time, and check the clock", clockSkew, format(now)))}
+		fmt.Sprintf("must be within %s of the server's time, which is %s: set the current time, and check the clock", evictionrequest.MaxClockSkew, format(now)))}
 }
 
 // format formats a time like the API.

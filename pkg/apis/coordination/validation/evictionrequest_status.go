@@ -29,24 +29,13 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 )
 
 const (
-	// clockSkew is the tolerated difference between the clock of a client that writes a status and
-	// the clock of the API server.
-	clockSkew = 10 * time.Second
-
-	// MinHeartbeatInterval is the minimum interval between two heartbeats of an interceptor: each
-	// heartbeat is a write that all watchers receive.
-	MinHeartbeatInterval = 60 * time.Second
-
-	// defaultHeartbeatDeadline is the default of spec.heartbeatDeadlineSeconds, for requests that
-	// were stored without it.
-	defaultHeartbeatDeadline = 1200 * time.Second
-
 	// maxForeignConditions is the maximum number of conditions that are not written by the eviction
 	// request controller.
 	maxForeignConditions = 100
@@ -135,13 +124,6 @@ func without(names, others []string) []string {
 	return rest
 }
 
-// isFinished reports whether one of the final conditions is True.
-func isFinished(status *coordination.EvictionRequestStatus) bool {
-	return slices.ContainsFunc(finalConditions, func(conditionType string) bool {
-		return meta.IsStatusConditionTrue(status.Conditions, conditionType)
-	})
-}
-
 func (u *statusUpdate) validateObservedGeneration() field.ErrorList {
 	old, observed := u.old.ObservedGeneration, u.status.ObservedGeneration
 	fldPath := statusPath.Child("observedGeneration")
@@ -186,7 +168,7 @@ func foreignConditions(status *coordination.EvictionRequestStatus) int {
 // the result must not need to check again.
 func (u *statusUpdate) validateFinalConditions() field.ErrorList {
 	fldPath := statusPath.Child("conditions")
-	finished := isFinished(u.old)
+	finished := evictionrequest.IsFinished(u.old.Conditions)
 	var errs field.ErrorList
 	allTrue := true
 	for _, conditionType := range finalConditions {
@@ -212,7 +194,7 @@ func (u *statusUpdate) validateTargetInterceptors() field.ErrorList {
 		return nil
 	case len(old) > 0:
 		return field.ErrorList{field.Invalid(fldPath, targetNames(targets), fmt.Sprintf("is immutable once set: keep %q", targetNames(old)))}
-	case isFinished(u.old):
+	case evictionrequest.IsFinished(u.old.Conditions):
 		return field.ErrorList{field.Invalid(fldPath, targetNames(targets), "must stay empty, because the request is finished")}
 	}
 	var errs field.ErrorList
@@ -249,8 +231,8 @@ func (u *statusUpdate) validateActiveInterceptors() field.ErrorList {
 	switch {
 	case len(active) > 1:
 		return nil // Reported by declarative validation.
-	case isFinished(u.status):
-		if len(active) > 0 && (len(u.activated) > 0 || !isFinished(u.old)) {
+	case evictionrequest.IsFinished(u.status.Conditions):
+		if len(active) > 0 && (len(u.activated) > 0 || !evictionrequest.IsFinished(u.old.Conditions)) {
 			return field.ErrorList{field.Invalid(fldPath, active, "must be empty, because the request is finished: Canceled or Evicted is True")}
 		}
 		return nil
@@ -277,7 +259,7 @@ func (u *statusUpdate) validateActiveInterceptors() field.ErrorList {
 // validateDeactivated validates that the interceptor has completed, at the latest in this update,
 // or has timed out.
 func (u *statusUpdate) validateDeactivated(name string, fldPath *field.Path) *field.Error {
-	entry := findEntry(u.status.Interceptors, name)
+	entry := coordination.InterceptorStatusOf(u.status, name)
 	if entry != nil && entry.CompletionTime != nil {
 		return nil
 	}
@@ -285,7 +267,7 @@ func (u *statusUpdate) validateDeactivated(name string, fldPath *field.Path) *fi
 		// No other interceptor can replace it. It retries without a limit.
 		return field.Invalid(fldPath, u.status.ActiveInterceptors, fmt.Sprintf("%s must stay active until it completes: set its completionTime first", name))
 	}
-	earliest := u.deadline(entry).Add(-clockSkew)
+	earliest := u.deadline(entry).Add(-evictionrequest.MaxClockSkew)
 	if u.now.Before(earliest) {
 		return field.Invalid(fldPath, u.status.ActiveInterceptors, fmt.Sprintf("%s must stay active until it completes, or until %s if it sends no heartbeat; the server's time is %s",
 			name, format(earliest), format(u.now)))
@@ -295,18 +277,14 @@ func (u *statusUpdate) validateDeactivated(name string, fldPath *field.Path) *fi
 
 // deadline returns when the active interceptor with that entry, or with none, times out.
 func (u *statusUpdate) deadline(entry *coordination.InterceptorStatus) time.Time {
-	lastSign := u.request.CreationTimestamp.Time
-	if u.old.ActivationTime != nil {
-		lastSign = u.old.ActivationTime.Time
+	request := &coordinationv1alpha1.EvictionRequest{ObjectMeta: u.request.ObjectMeta}
+	request.Spec.HeartbeatDeadlineSeconds = u.request.Spec.HeartbeatDeadlineSeconds
+	request.Status.ActivationTime = u.old.ActivationTime
+	if entry != nil {
+		request.Status.ActiveInterceptors = []string{entry.Name}
+		request.Status.Interceptors = []coordinationv1alpha1.InterceptorStatus{{Name: entry.Name, HeartbeatTime: entry.HeartbeatTime}}
 	}
-	if entry != nil && entry.HeartbeatTime != nil && entry.HeartbeatTime.After(lastSign) {
-		lastSign = entry.HeartbeatTime.Time
-	}
-	timeout := defaultHeartbeatDeadline
-	if seconds := u.request.Spec.HeartbeatDeadlineSeconds; seconds != nil {
-		timeout = time.Duration(*seconds) * time.Second
-	}
-	return lastSign.Add(timeout)
+	return evictionrequest.LastSignOfLife(request).Add(evictionrequest.HeartbeatDeadline(request))
 }
 
 // validateProcessedInterceptors validates that only deactivated interceptors are appended. The list
@@ -345,7 +323,7 @@ func (u *statusUpdate) validateCancellationPolicy() field.ErrorList {
 	switch {
 	case old == policy:
 		return nil
-	case isFinished(u.status):
+	case evictionrequest.IsFinished(u.status.Conditions):
 		return field.ErrorList{field.Invalid(fldPath, policy, fmt.Sprintf("must stay %q, because the request is finished", old))}
 	case old == coordination.EvictionRequestCancellationPolicyForbid:
 		return field.ErrorList{field.Invalid(fldPath, policy, fmt.Sprintf("must stay %q, which is final: keep applying it", old))}

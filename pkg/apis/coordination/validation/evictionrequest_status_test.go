@@ -83,7 +83,7 @@ func activatedAt(time *metav1.Time) status {
 
 // entry changes the entry of one interceptor.
 func entry(name string, change func(*coordination.InterceptorStatus)) status {
-	return func(s *coordination.EvictionRequestStatus) { change(findEntry(s.Interceptors, name)) }
+	return func(s *coordination.EvictionRequestStatus) { change(coordination.InterceptorStatusOf(s, name)) }
 }
 
 func startedAt(name string, seconds int) status {

@@ -17,11 +17,10 @@ limitations under the License.
 package validation
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/component-helpers/node/maintenance"
@@ -45,14 +44,14 @@ const (
 	maxPlanDescribed = 20
 )
 
-// podTypeOrder is the order of pod types in a drain plan.
-var podTypeOrder = []core.PodType{core.PodTypeDefault, core.PodTypeDaemonSet, core.PodTypeStatic}
+// planEntry is the key of an entry of a drain plan. The controller and the admission plugin compare
+// entries by the same key.
+type planEntry struct{ maintenance.EntryKey }
 
-// planEntry is an entry of a drain plan with its selector key for comparisons.
-type planEntry struct {
-	*core.DrainPlanEntry
-	// selector is the key of podSelector. The controller compares entries by the same key.
-	selector string
+func newPlanEntry(entry *core.DrainPlanEntry) planEntry {
+	return planEntry{maintenance.EntryKey{
+		PodType: v1.PodType(entry.PodType), PodPriority: entry.PodPriority, Selector: maintenance.SelectorKey(entry.PodSelector),
+	}}
 }
 
 // validateDrainPlan validates each entry, and then the order of the valid ones.
@@ -72,12 +71,12 @@ func validateDrainPlan(plan []core.DrainPlanEntry, fldPath *field.Path) field.Er
 			errs = append(errs, invalid...)
 			continue
 		}
-		entry := planEntry{DrainPlanEntry: &plan[i], selector: maintenance.SelectorKey(plan[i].PodSelector)}
+		entry := newPlanEntry(&plan[i])
 		if err := validateOrder(i, entry, before, fldPath); err != nil {
 			errs = append(errs, err)
 		}
 		before[i] = entry
-		length += len(entry.selector)
+		length += len(entry.Selector)
 	}
 	if length > maxPlanSelectorLength {
 		errs = append(errs, field.Forbidden(fldPath, fmt.Sprintf("must not have podSelectors of more than %d characters in total, but has %d: "+
@@ -112,11 +111,10 @@ func validateOrder(index int, entry planEntry, before map[int]planEntry, fldPath
 		if !valid {
 			continue
 		}
-		order, why := entry.compare(other)
 		switch {
-		case order < 0:
-			return field.Invalid(fldPath.Index(index), entry.String(), fmt.Sprintf("must come before %s, %q, because %s", fldPath.Index(i), other, why))
-		case order == 0 && entry.selector == other.selector:
+		case entry.Compare(other.EntryKey) < 0:
+			return field.Invalid(fldPath.Index(index), entry.String(), fmt.Sprintf("must come before %s, %q, because %s", fldPath.Index(i), other, entry.orderRule(other)))
+		case entry == other:
 			err := field.Duplicate(fldPath.Index(index), entry.String())
 			err.Detail = fmt.Sprintf("selects the same pods as %s: remove one of them", fldPath.Index(i))
 			return err
@@ -125,37 +123,30 @@ func validateOrder(index int, entry planEntry, before map[int]planEntry, fldPath
 	return nil
 }
 
-// compare compares the order of two entries in a plan and returns the rule that applies. Different
-// selectors of the same priority may be in any order.
-func (e planEntry) compare(other planEntry) (order int, why string) {
-	if order := cmp.Compare(slices.Index(podTypeOrder, e.PodType), slices.Index(podTypeOrder, other.PodType)); order != 0 {
-		return order, "pod types must be in the order Default, DaemonSet, Static"
-	}
-	if order := cmp.Compare(e.PodPriority, other.PodPriority); order != 0 {
-		return order, "priorities must not decrease within a pod type"
-	}
+// orderRule returns the rule by which two entries are in an order.
+func (e planEntry) orderRule(other planEntry) string {
 	switch {
-	case e.selector != "" && other.selector == "":
-		return -1, "entries with a podSelector must come first at the same priority"
-	case e.selector == "" && other.selector != "":
-		return 1, "entries with a podSelector must come first at the same priority"
+	case e.PodType != other.PodType:
+		return "pod types must be in the order Default, DaemonSet, Static"
+	case e.PodPriority != other.PodPriority:
+		return "priorities must not decrease within a pod type"
 	}
-	return 0, ""
+	return "entries with a podSelector must come first at the same priority"
 }
 
 // String returns the name of the entry in an error, such as Default<=1000 or Default<=1000{app=db}.
 func (e planEntry) String() string {
-	if e.selector == "" {
+	if e.Selector == "" {
 		return fmt.Sprintf("%s<=%d", e.PodType, e.PodPriority)
 	}
-	return fmt.Sprintf("%s<=%d{%s}", e.PodType, e.PodPriority, e.selector)
+	return fmt.Sprintf("%s<=%d{%s}", e.PodType, e.PodPriority, e.Selector)
 }
 
 // describePlan returns the names of the entries of a plan. A long plan is truncated.
 func describePlan(plan []core.DrainPlanEntry) string {
 	var entries []string
 	for i := range plan[:min(len(plan), maxPlanDescribed)] {
-		entries = append(entries, planEntry{DrainPlanEntry: &plan[i], selector: maintenance.SelectorKey(plan[i].PodSelector)}.String())
+		entries = append(entries, newPlanEntry(&plan[i]).String())
 	}
 	if more := len(plan) - len(entries); more > 0 {
 		entries = append(entries, fmt.Sprintf("and %d more", more))

@@ -17,7 +17,6 @@ limitations under the License.
 package validation
 
 import (
-	"math/rand"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -125,35 +124,11 @@ func TestDescribePlan(t *testing.T) {
 	}
 }
 
-// The admission plugin completes plans in the order of component-helpers: a valid plan stays valid,
-// and both compare entries in the same way.
-func TestOrderMatchesComponentHelpers(t *testing.T) {
-	random := rand.New(rand.NewSource(4212))
-	entries := func() core.DrainPlanEntry {
-		entry := podsOf(podTypeOrder[random.Intn(3)], int32(random.Intn(3)))
-		switch random.Intn(5) {
-		case 0:
-			return ofApp("db", entry)
-		case 3:
-			return matching(requiring("app", "In", "db"), entry)
-		case 1:
-			return matching(metav1.LabelSelector{}, entry)
-		case 2:
-			return matching(requiring("a", "Exists"), entry)
-		}
-		return entry
-	}
+// The admission plugin completes plans: a valid plan stays valid.
+func TestCompletedPlanIsValid(t *testing.T) {
 	versioned := func(entry core.DrainPlanEntry) v1.DrainPlanEntry {
 		return v1.DrainPlanEntry{PodSelector: entry.PodSelector, PodPriority: entry.PodPriority, PodType: v1.PodType(entry.PodType)}
 	}
-	for range 2000 {
-		a, b := entries(), entries()
-		got, _ := planEntry{&a, maintenance.SelectorKey(a.PodSelector)}.compare(planEntry{&b, maintenance.SelectorKey(b.PodSelector)})
-		if want := maintenance.CompareEntries(versioned(a), versioned(b)); got != want {
-			t.Fatalf("%v compared to %v: got %d, component-helpers %d", a, b, got, want)
-		}
-	}
-
 	var standard []core.DrainPlanEntry
 	for _, entry := range maintenance.CompletePlan([]v1.DrainPlanEntry{versioned(ofApp("db", daemonPods(2000000000))), versioned(staticPods(7))}) {
 		standard = append(standard, core.DrainPlanEntry{PodSelector: entry.PodSelector, PodPriority: entry.PodPriority, PodType: core.PodType(entry.PodType)})

@@ -22,8 +22,8 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/pkg/apis/coordination"
-	"k8s.io/kubernetes/pkg/apis/coordination/validation"
 )
 
 // stampTimes sets the times that controllers write for the moment of their update to the time of
@@ -40,7 +40,8 @@ func stampTimes(status, old *coordination.EvictionRequestStatus, now time.Time) 
 	if slices.ContainsFunc(status.ActiveInterceptors, isNew) {
 		status.ActivationTime = present
 	}
-	entry, oldEntry := imperativeEntry(status), imperativeEntry(old)
+	const own = coordinationv1alpha1.EvictionInterceptorImperative
+	entry, oldEntry := coordination.InterceptorStatusOf(status, own), coordination.InterceptorStatusOf(old, own)
 	if entry == nil || oldEntry == nil {
 		return // There is no entry to stamp.
 	}
@@ -57,17 +58,8 @@ func stampTimes(status, old *coordination.EvictionRequestStatus, now time.Time) 
 
 // nextHeartbeat returns the present, or the last heartbeat if it is too early for another one.
 func nextHeartbeat(present, last *metav1.Time, completes bool) *metav1.Time {
-	if last == nil || present.Sub(last.Time) >= validation.MinHeartbeatInterval || completes && !present.Before(last) {
+	if last == nil || present.Sub(last.Time) >= evictionrequesttools.MinHeartbeatInterval || completes && !present.Before(last) {
 		return present
 	}
 	return last
-}
-
-func imperativeEntry(status *coordination.EvictionRequestStatus) *coordination.InterceptorStatus {
-	for i := range status.Interceptors {
-		if status.Interceptors[i].Name == coordinationv1alpha1.EvictionInterceptorImperative {
-			return &status.Interceptors[i]
-		}
-	}
-	return nil
 }

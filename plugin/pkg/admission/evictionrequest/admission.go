@@ -40,6 +40,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/features"
@@ -251,7 +252,7 @@ func (p *Plugin) validateAddedFinalizers(ctx context.Context, a admission.Attrib
 }
 
 func (p *Plugin) validateDelete(ctx context.Context, a admission.Attributes, old *coordination.EvictionRequest) error {
-	if isFinished(old) {
+	if evictionrequesttools.IsFinished(old.Status.Conditions) {
 		return nil
 	}
 	err := p.authorize(ctx, a, old)

@@ -21,9 +21,9 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/plugin/pkg/admission/internal/owners"
 )
 
 // targetOf returns the target pod of the request. A request without a target, which validation
@@ -33,11 +33,6 @@ func targetOf(request *coordination.EvictionRequest) coordination.LocalPodRefere
 		return coordination.LocalPodReference{}
 	}
 	return *request.Spec.Target.Pod
-}
-
-// isFinished reports whether the request is finished.
-func isFinished(request *coordination.EvictionRequest) bool {
-	return isEvicted(request) || meta.IsStatusConditionTrue(request.Status.Conditions, string(coordination.EvictionRequestConditionCanceled))
 }
 
 func isEvicted(request *coordination.EvictionRequest) bool {
@@ -58,23 +53,11 @@ func isHousekeeping(request, old *coordination.EvictionRequest) bool {
 // fields that the API server itself writes.
 func onlyRemovesMetadata(request, old *coordination.EvictionRequest) bool {
 	return apiequality.Semantic.DeepEqual(withoutHousekeeping(request), withoutHousekeeping(old)) &&
-		!addsOwner(request, old) && !addsFinalizer(request, old)
-}
-
-func addsOwner(request, old *coordination.EvictionRequest) bool {
-	return slices.ContainsFunc(request.OwnerReferences, func(owner metav1.OwnerReference) bool {
-		return !slices.ContainsFunc(old.OwnerReferences, func(oldOwner metav1.OwnerReference) bool { return isSameOwner(owner, oldOwner) })
-	})
+		!owners.AddsOwner(request, old) && !addsFinalizer(request, old)
 }
 
 func addsFinalizer(request, old *coordination.EvictionRequest) bool {
 	return slices.ContainsFunc(request.Finalizers, func(finalizer string) bool { return !slices.Contains(old.Finalizers, finalizer) })
-}
-
-// isSameOwner ignores blockOwnerDeletion, which the garbage collector resets.
-func isSameOwner(owner, other metav1.OwnerReference) bool {
-	owner.BlockOwnerDeletion, other.BlockOwnerDeletion = nil, nil
-	return apiequality.Semantic.DeepEqual(owner, other)
 }
 
 // changesLabelsOnly reports whether an update changes nothing but labels, apart from housekeeping.

@@ -17,18 +17,16 @@ limitations under the License.
 package nodemaintenance
 
 import (
-	"slices"
-
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/plugin/pkg/admission/internal/owners"
 )
 
 // isHousekeeping reports whether an update does not change what happens to any node. These are the
 // changes that the controller makes to the main resource, and changes of labels and annotations.
 func isHousekeeping(maintenance, old *coordination.NodeMaintenance) bool {
-	return leavesSpec(maintenance, old) && leavesFinalizers(maintenance, old) && addsNoOwner(maintenance, old)
+	return leavesSpec(maintenance, old) && leavesFinalizers(maintenance, old) && !owners.AddsOwner(maintenance, old)
 }
 
 // leavesSpec reports whether the spec is unchanged. During deletion, the stage may become Complete,
@@ -60,17 +58,4 @@ func leavesFinalizers(maintenance, old *coordination.NodeMaintenance) bool {
 		return false
 	}
 	return added.Union(removed).Delete(coordination.NodeMaintenanceFinalizer).Len() == 0
-}
-
-// addsNoOwner reports whether no owner is added, whose deletion would delete this object as well.
-// The garbage collector resets blockOwnerDeletion.
-func addsNoOwner(maintenance, old *coordination.NodeMaintenance) bool {
-	return !slices.ContainsFunc(maintenance.OwnerReferences, func(owner metav1.OwnerReference) bool {
-		return !slices.ContainsFunc(old.OwnerReferences, func(oldOwner metav1.OwnerReference) bool { return isSameOwner(owner, oldOwner) })
-	})
-}
-
-func isSameOwner(owner, other metav1.OwnerReference) bool {
-	owner.BlockOwnerDeletion, other.BlockOwnerDeletion = nil, nil
-	return apiequality.Semantic.DeepEqual(owner, other)
 }

@@ -20,8 +20,8 @@ import (
 	"fmt"
 
 	"k8s.io/apiserver/pkg/admission"
+	helpers "k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/apis/coordination"
-	"k8s.io/kubernetes/pkg/apis/core"
 )
 
 // validateKubelet allows a kubelet to write maintenances of its own node only. They must name the
@@ -42,23 +42,17 @@ func validateKubelet(a admission.Attributes, nodeName string) error {
 		return unexpectedObjects(a)
 	}
 	for _, version := range []*coordination.NodeMaintenance{old, maintenance} {
-		if version != nil && !selectsOnly(version.Spec.NodeSelector, nodeName) {
+		if version == nil {
+			continue
+		}
+		selector, err := nodeSelectorOf(version)
+		if err != nil {
+			return err
+		}
+		if !helpers.SelectsOnly(selector, nodeName) {
 			return forbidden(a, version, fmt.Errorf("node %q may create, change and delete only a NodeMaintenance of itself: spec.nodeSelector must have a single term "+
 				"with only the matchFields requirement \"metadata.name In [%s]\", before and after a change", nodeName, nodeName))
 		}
 	}
 	return nil
-}
-
-// selectsOnly reports whether the selector consists of the name of the node only.
-func selectsOnly(selector *core.NodeSelector, nodeName string) bool {
-	if selector == nil || len(selector.NodeSelectorTerms) != 1 {
-		return false
-	}
-	term := selector.NodeSelectorTerms[0]
-	if len(term.MatchExpressions) != 0 || len(term.MatchFields) != 1 {
-		return false
-	}
-	field := term.MatchFields[0]
-	return field.Key == "metadata.name" && field.Operator == core.NodeSelectorOpIn && len(field.Values) == 1 && field.Values[0] == nodeName
 }

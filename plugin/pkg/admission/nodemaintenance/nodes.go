@@ -25,12 +25,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	helpers "k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
@@ -55,12 +55,9 @@ type selection struct {
 // selects nothing.
 func (p *Plugin) selectionOf(maintenance *coordination.NodeMaintenance) (selection, error) {
 	selected := selection{nodes: sets.New[string](), concerned: sets.New[string]()}
-	if maintenance == nil || maintenance.Spec.NodeSelector == nil {
-		return selected, nil
-	}
-	var selector v1.NodeSelector
-	if err := corev1.Convert_core_NodeSelector_To_v1_NodeSelector(maintenance.Spec.NodeSelector, &selector, nil); err != nil {
-		return selected, apierrors.NewInternalError(fmt.Errorf("converting spec.nodeSelector to v1: %w", err))
+	selector, err := nodeSelectorOf(maintenance)
+	if err != nil || selector == nil {
+		return selected, err
 	}
 	var unnamed []*labelTerm
 	for i, term := range selector.NodeSelectorTerms {
@@ -68,7 +65,7 @@ func (p *Plugin) selectionOf(maintenance *coordination.NodeMaintenance) (selecti
 		if err != nil {
 			continue // Validation rejects invalid terms. A stored one matches no node.
 		}
-		name, named := nodeNameOf(term)
+		name, named := helpers.NamedNode(&term)
 		if !named {
 			if len(term.MatchExpressions)+len(term.MatchFields) > 0 { // An empty term never matches a node.
 				unnamed = append(unnamed, newLabelTerm(term, compiled, field.NewPath("spec", "nodeSelector", "nodeSelectorTerms").Index(i)))
@@ -84,7 +81,7 @@ func (p *Plugin) selectionOf(maintenance *coordination.NodeMaintenance) (selecti
 			selected.nodes.Insert(name)
 		}
 	}
-	err := p.matchAll(unnamed, selected)
+	err = p.matchAll(unnamed, selected)
 	if i := slices.IndexFunc(unnamed, func(term *labelTerm) bool { return !term.isKnown() }); i >= 0 {
 		selected.unknown = unnamed[i].describe()
 	}
@@ -116,15 +113,17 @@ func (p *Plugin) matchAll(terms []*labelTerm, selected selection) error {
 	return nil
 }
 
-// nodeNameOf returns the only node that the term can match, if it names one. Terms are interpreted
-// as by the scheduler: all requirements must match, and In for a field has one value.
-func nodeNameOf(term v1.NodeSelectorTerm) (name string, named bool) {
-	for _, requirement := range term.MatchFields {
-		if requirement.Key == metav1.ObjectNameField && requirement.Operator == v1.NodeSelectorOpIn && len(requirement.Values) == 1 {
-			return requirement.Values[0], true
-		}
+// nodeSelectorOf returns the selector in the version of the rules that are shared with clients. It
+// is nil if there is none. maintenance may be nil.
+func nodeSelectorOf(maintenance *coordination.NodeMaintenance) (*v1.NodeSelector, error) {
+	if maintenance == nil || maintenance.Spec.NodeSelector == nil {
+		return nil, nil
 	}
-	return "", false
+	selector := &v1.NodeSelector{}
+	if err := corev1.Convert_core_NodeSelector_To_v1_NodeSelector(maintenance.Spec.NodeSelector, selector, nil); err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("converting spec.nodeSelector to v1: %w", err))
+	}
+	return selector, nil
 }
 
 // authorize returns an error unless the user may delete the nodes that the maintenance selects or

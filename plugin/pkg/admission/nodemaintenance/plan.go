@@ -96,12 +96,7 @@ func completed(plan []core.DrainPlanEntry) ([]core.DrainPlanEntry, error) {
 // isValidPlan reports whether the plan is sorted, has no duplicates, and has valid pod types and
 // selectors.
 func isValidPlan(plan []v1.DrainPlanEntry) bool {
-	type selection struct {
-		podType  v1.PodType
-		priority int32
-		selector string
-	}
-	seen := map[selection]bool{}
+	seen := map[helpers.EntryKey]bool{}
 	for i, entry := range plan {
 		if entry.PodType != v1.PodTypeDefault && entry.PodType != v1.PodTypeDaemonSet && entry.PodType != v1.PodTypeStatic {
 			return false
@@ -109,7 +104,7 @@ func isValidPlan(plan []v1.DrainPlanEntry) bool {
 		if _, err := metav1.LabelSelectorAsSelector(entry.PodSelector); err != nil {
 			return false
 		}
-		key := selection{podType: entry.PodType, priority: entry.PodPriority, selector: helpers.SelectorKey(entry.PodSelector)}
+		key := helpers.EntryKeyOf(entry)
 		if seen[key] || i > 0 && helpers.CompareEntries(plan[i-1], entry) > 0 {
 			return false
 		}
