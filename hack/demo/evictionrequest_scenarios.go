@@ -199,8 +199,7 @@ func isTrue(request *coordinationv1alpha1.EvictionRequest, condition coordinatio
 }
 
 func finished(request *coordinationv1alpha1.EvictionRequest) bool {
-	return isTrue(request, coordinationv1alpha1.EvictionRequestConditionEvicted) ||
-		isTrue(request, coordinationv1alpha1.EvictionRequestConditionCanceled)
+	return evictionrequest.IsFinished(request.Status.Conditions)
 }
 
 // state is the request's state in one word.

@@ -25,6 +25,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 )
 
 // defaultEvictionsPerBudget is how many evictions of pods under one PodDisruptionBudget are in
@@ -48,8 +49,8 @@ type candidate struct {
 }
 
 // canEvict reports whether to attempt the eviction now.
-func (c *candidate) canEvict(now time.Time, allowance allowance) bool {
-	return !now.Before(c.dueAt) || allowance.allows(c.healthy)
+func (c *candidate) canEvict(now time.Time, allowance poddisruptionbudget.Allowance) bool {
+	return !now.Before(c.dueAt) || allowance.Allows(c.healthy)
 }
 
 // compareAge orders candidates by age, the oldest first.
@@ -178,7 +179,7 @@ func (b *budgetQueues) used(budget types.NamespacedName, version string) int {
 
 // next takes the oldest request that may be evicted now. If there is none, it returns the delay
 // after which there may be one without any change. Zero means never.
-func (b *budgetQueues) next(budget types.NamespacedName, version string, now time.Time, allowance allowance) (request types.NamespacedName, found bool, wait time.Duration) {
+func (b *budgetQueues) next(budget types.NamespacedName, version string, now time.Time, allowance poddisruptionbudget.Allowance) (request types.NamespacedName, found bool, wait time.Duration) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	queue := b.queues[budget]

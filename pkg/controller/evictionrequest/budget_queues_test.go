@@ -30,10 +30,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/klog/v2/ktesting"
 )
 
-var allAllowed = allowance{healthy: true, unhealthy: true}
+var allAllowed = poddisruptionbudget.Allowance{Healthy: true, Unhealthy: true}
 
 // waitingFor returns queues with requests that wait for the budget, the oldest first.
 func waitingFor(budget types.NamespacedName, names ...string) *budgetQueues {
@@ -46,7 +47,7 @@ func waitingFor(budget types.NamespacedName, names ...string) *budgetQueues {
 }
 
 // takeAll takes and returns requests until there are no more.
-func takeAll(queues *budgetQueues, budget types.NamespacedName, now time.Time, allowance allowance) []string {
+func takeAll(queues *budgetQueues, budget types.NamespacedName, now time.Time, allowance poddisruptionbudget.Allowance) []string {
 	var names []string
 	for {
 		request, found, _ := queues.next(budget, "1", now, allowance)
@@ -101,14 +102,14 @@ func TestBudgetQueueNext(t *testing.T) {
 	tests := map[string]struct {
 		prepare   func(*budgetQueues)
 		after     time.Duration
-		allowance allowance
+		allowance poddisruptionbudget.Allowance
 		want      []string
 		wait      time.Duration
 	}{
 		"nothing allowed":                  {wait: time.Hour},
 		"all allowed":                      {allowance: allAllowed, want: []string{"a", "b", "c"}},
-		"unhealthy pods allowed":           {prepare: sick, allowance: allowance{unhealthy: true}, want: []string{"b"}, wait: time.Hour},
-		"healthy pods allowed":             {prepare: sick, allowance: allowance{healthy: true}, want: []string{"a", "c"}, wait: 2 * time.Hour},
+		"unhealthy pods allowed":           {prepare: sick, allowance: poddisruptionbudget.Allowance{Unhealthy: true}, want: []string{"b"}, wait: time.Hour},
+		"healthy pods allowed":             {prepare: sick, allowance: poddisruptionbudget.Allowance{Healthy: true}, want: []string{"a", "c"}, wait: 2 * time.Hour},
 		"a second before the retry is due": {after: time.Hour - time.Second, wait: time.Second},
 		"the retry is due":                 {after: time.Hour, want: []string{"a", "b", "c"}},
 		"a pause":                          {prepare: func(q *budgetQueues) { q.pause(web, at(time.Minute).Time, "") }, allowance: allAllowed, wait: time.Minute},
@@ -650,6 +651,6 @@ func BenchmarkBudgetEvent(b *testing.B) {
 		queues.place(request, named(fmt.Sprintf("budget-%d", i/100)), &candidate{request: request, created: at(time.Duration(i)).Time, dueAt: at(time.Hour).Time})
 	}
 	for b.Loop() {
-		queues.next(named("budget-7")[0], "1", start, allowance{})
+		queues.next(named("budget-7")[0], "1", start, poddisruptionbudget.Allowance{})
 	}
 }

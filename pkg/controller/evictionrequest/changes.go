@@ -20,6 +20,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 )
 
 // changeKind is a kind of change of a request that is reported by an event or a metric.
@@ -89,7 +90,7 @@ func computeChanges(old, updated *coordinationv1alpha1.EvictionRequestStatus) []
 // turnOutcome returns how an interceptor ended. An interceptor that completed did so in an earlier
 // write of its own. The exception is the built-in one, which ends with the request.
 func turnOutcome(name string, old, updated *coordinationv1alpha1.EvictionRequestStatus) string {
-	entry := interceptorStatus(old, name)
+	entry := evictionrequesttools.InterceptorStatusOf(old, name)
 	switch {
 	case entry != nil && entry.CompletionTime != nil:
 		return outcomeCompleted

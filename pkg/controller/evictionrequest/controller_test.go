@@ -47,6 +47,7 @@ import (
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
@@ -466,7 +467,7 @@ func TestRun(t *testing.T) {
 	waitFor(ctx, t, "the eviction", func() bool {
 		fakeClock.Step(time.Minute) // The interceptor stays silent.
 		request, err = client.CoordinationV1alpha1().EvictionRequests(namespace).Get(ctx, string(podUID), metav1.GetOptions{})
-		return err == nil && isFinished(&request.Status)
+		return err == nil && evictionrequesttools.IsFinished(request.Status.Conditions)
 	})
 	if diff := cmp.Diff([]string{first, builtIn}, request.Status.ProcessedInterceptors); diff != "" {
 		t.Errorf("unexpected processed interceptors (-want, +got):\n%s", diff)

@@ -64,7 +64,7 @@ func reportOverdue(request *coordinationv1alpha1.EvictionRequest, status *coordi
 		return time.Time{}, false
 	}
 	timeout := firstReportTimeout
-	entry := interceptorStatus(status, activeInterceptor(status))
+	entry := evictionrequesttools.InterceptorStatusOf(status, activeInterceptor(status))
 	if entry != nil && entry.CompletionTime != nil {
 		return time.Time{}, false
 	}

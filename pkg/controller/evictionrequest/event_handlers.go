@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/controller/util/tombstone"
 )
 
 func (c *Controller) addEventHandlers(logger klog.Logger, requests, pods, budgets cache.SharedIndexInformer) error {
@@ -75,7 +76,7 @@ func (c *Controller) enqueueRequest(obj any) {
 }
 
 func (c *Controller) forgetRequest(logger klog.Logger, obj any) {
-	request, err := deletedObject[*coordinationv1alpha1.EvictionRequest](obj)
+	request, err := tombstone.Object[*coordinationv1alpha1.EvictionRequest](obj)
 	if err != nil {
 		logger.Error(err, "Ignoring the deletion of an eviction request")
 		return
@@ -115,7 +116,7 @@ func mattersToRequest(old, pod *v1.Pod) bool {
 }
 
 func (c *Controller) podDeleted(logger klog.Logger, obj any) {
-	pod, err := deletedObject[*v1.Pod](obj)
+	pod, err := tombstone.Object[*v1.Pod](obj)
 	if err != nil {
 		logger.Error(err, "Ignoring the deletion of a pod")
 		return
@@ -137,23 +138,10 @@ func (c *Controller) budgetUpdated(old, budget *policyv1.PodDisruptionBudget) {
 }
 
 func (c *Controller) budgetDeleted(logger klog.Logger, obj any) {
-	budget, err := deletedObject[*policyv1.PodDisruptionBudget](obj)
+	budget, err := tombstone.Object[*policyv1.PodDisruptionBudget](obj)
 	if err != nil {
 		logger.Error(err, "Ignoring the deletion of a pod disruption budget")
 		return
 	}
 	c.imperative.enqueueRelated(keyOf(budget))
-}
-
-// deletedObject returns the object of a delete event, also if the informer detected the deletion
-// only by a relist.
-func deletedObject[T any](obj any) (T, error) {
-	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = unknown.Obj
-	}
-	object, ok := obj.(T)
-	if !ok {
-		return object, fmt.Errorf("unexpected object of type %T in a delete event", obj)
-	}
-	return object, nil
 }

@@ -315,31 +315,3 @@ type brokenInformer struct{ *handledInformer }
 func (brokenInformer) AddEventHandler(cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	return nil, errors.New("broken")
 }
-
-func TestDeletedObject(t *testing.T) {
-	pod := newPod()
-	tests := map[string]struct {
-		obj  any
-		want *v1.Pod
-		err  string
-	}{
-		"an object":                           {obj: pod, want: pod},
-		"an object of a missed deletion":      {obj: deletedUnseen(pod), want: pod},
-		"another object":                      {obj: newBudget("web"), err: "unexpected object of type *v1.PodDisruptionBudget in a delete event"},
-		"nothing":                             {err: "unexpected object of type <nil> in a delete event"},
-		"a missed deletion of nothing":        {obj: deletedUnseen(nil), err: "unexpected object of type <nil> in a delete event"},
-		"a pointer to a missed deletion":      {obj: &cache.DeletedFinalStateUnknown{Obj: pod}, err: "unexpected object of type *cache.DeletedFinalStateUnknown in a delete event"},
-		"a missed deletion of another object": {obj: deletedUnseen(newBudget("web")), err: "unexpected object of type *v1.PodDisruptionBudget in a delete event"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			got, err := deletedObject[*v1.Pod](test.obj)
-			if got != test.want {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-			if (err == nil && test.err != "") || (err != nil && err.Error() != test.err) {
-				t.Errorf("got error %v, want %q", err, test.err)
-			}
-		})
-	}
-}

@@ -23,6 +23,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/component-helpers/plaintext"
 )
 
 // The reasons of the events that this controller records for the request and for its pod.
@@ -95,7 +96,7 @@ func recordEvents(recorder events.EventRecorder, request *coordinationv1alpha1.E
 		if !found {
 			continue
 		}
-		note := truncate(described.note, maxNoteLength)
+		note := plaintext.Truncate(described.note, maxNoteLength)
 		recorder.Eventf(request, pod, described.eventType, described.reason, described.action, "%s", note)
 		if !described.requestOnly {
 			recorder.Eventf(pod, request, described.eventType, described.reason, described.action, "%s", note)

@@ -37,6 +37,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/util/fairshare"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -266,7 +267,7 @@ func (c *Controller) countRequests() metrics.Counts {
 		return counts // A lister that reads from a cache returns no errors.
 	}
 	for _, request := range requests {
-		if isFinished(&request.Status) {
+		if evictionrequesttools.IsFinished(request.Status.Conditions) {
 			continue
 		}
 		if active := activeInterceptor(&request.Status); active != "" {

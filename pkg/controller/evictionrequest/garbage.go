@@ -20,8 +20,8 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 )
 
 // garbageDecision is what to do with a finished request.
@@ -43,7 +43,7 @@ const (
 // deleted immediately when a requester is added, who needs a new request, and when it is misnamed:
 // its target is not the pod whose UID is its name.
 func decideGarbage(now time.Time, request *coordinationv1alpha1.EvictionRequest, ttl time.Duration, misnamed bool) (garbageDecision, time.Duration) {
-	finished := finalCondition(&request.Status)
+	finished := evictionrequesttools.FinalCondition(request.Status.Conditions)
 	switch {
 	case finished == nil || request.DeletionTimestamp != nil:
 		return garbageKeep, 0 // It only waits for the finalizers of other controllers.
@@ -64,18 +64,4 @@ func isRequestedAgain(request *coordinationv1alpha1.EvictionRequest, finished *m
 	return finished.Type == string(coordinationv1alpha1.EvictionRequestConditionCanceled) &&
 		len(request.Spec.Requesters) > 0 &&
 		request.Generation > finished.ObservedGeneration
-}
-
-// finalCondition returns the condition that ended the request, or nil.
-func finalCondition(status *coordinationv1alpha1.EvictionRequestStatus) *metav1.Condition {
-	for _, conditionType := range []coordinationv1alpha1.EvictionRequestConditionType{
-		coordinationv1alpha1.EvictionRequestConditionEvicted,
-		coordinationv1alpha1.EvictionRequestConditionCanceled,
-	} {
-		condition := meta.FindStatusCondition(status.Conditions, string(conditionType))
-		if condition != nil && condition.Status == metav1.ConditionTrue {
-			return condition
-		}
-	}
-	return nil
 }

@@ -18,13 +18,14 @@ package evictionrequest
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/plaintext"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
@@ -33,7 +34,7 @@ const (
 	// two heartbeats, so that each attempt can record its own heartbeat, and a restarted controller
 	// knows when the last attempt was. A change of the budget or the pod triggers the next attempt
 	// earlier.
-	minRetryDelay = time.Minute
+	minRetryDelay = evictionrequesttools.MinHeartbeatInterval
 
 	// maxRetryDelay is the maximum delay. The delay doubles with each refused attempt (KEP-4563,
 	// Eviction: approximately 15 minutes).
@@ -71,9 +72,9 @@ const (
 // reason of a refusal.
 func nextImperativeStep(now time.Time, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod, podChanged bool) (imperativeStep, time.Duration) {
 	status := &request.Status
-	entry := interceptorStatus(status, coordinationv1alpha1.EvictionInterceptorImperative)
+	entry := evictionrequesttools.InterceptorStatusOf(status, coordinationv1alpha1.EvictionInterceptorImperative)
 	switch {
-	case isFinished(status) || !isWanted(request):
+	case evictionrequesttools.IsFinished(status.Conditions) || !isWanted(request):
 		return stepWait, 0
 	case entry == nil || entry.CompletionTime != nil:
 		return stepWait, 0
@@ -121,10 +122,10 @@ func nextTerminationStep(now time.Time, status *coordinationv1alpha1.EvictionReq
 
 // declineReason returns why a pod is not evicted through the API, or "".
 func declineReason(pod *v1.Pod) string {
-	if isMirrorPod(pod) {
+	switch evictionrequesttools.PodTypeOf(pod) {
+	case v1.PodTypeStatic:
 		return "Not evicted: the pod is the mirror of a static pod, which only the kubelet can stop."
-	}
-	if isDaemonSetPod(pod) {
+	case v1.PodTypeDaemonSet:
 		return "Not evicted: the DaemonSet would recreate the pod on the same node."
 	}
 	return ""
@@ -141,16 +142,16 @@ func retryDelay(retries int32) time.Duration {
 
 // recordRefusal records an attempt that the API server refused.
 func recordRefusal(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, reason, detail string) {
-	entry := interceptorStatus(status, coordinationv1alpha1.EvictionInterceptorImperative)
+	entry := evictionrequesttools.InterceptorStatusOf(status, coordinationv1alpha1.EvictionInterceptorImperative)
 	recordHeartbeat(now, entry)
 	entry.Retries++
-	entry.Message = truncate(fmt.Sprintf("Eviction refused (attempt %d): %s", entry.Retries, detail), maxMessageLength)
-	setCondition(now, status, coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionTrue, reason, truncate(detail, maxMessageLength))
+	entry.Message = plaintext.Truncate(fmt.Sprintf("Eviction refused (attempt %d): %s", entry.Retries, detail), maxMessageLength)
+	setCondition(now, status, coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionTrue, reason, plaintext.Truncate(detail, maxMessageLength))
 }
 
 // recordTermination records that the pod is terminating.
 func recordTermination(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus) {
-	entry := interceptorStatus(status, coordinationv1alpha1.EvictionInterceptorImperative)
+	entry := evictionrequesttools.InterceptorStatusOf(status, coordinationv1alpha1.EvictionInterceptorImperative)
 	recordHeartbeat(now, entry)
 	entry.Message = "The pod is terminating."
 	clearCondition(now, status, coordinationv1alpha1.EvictionRequestConditionBlocked,
@@ -165,7 +166,7 @@ func recordDecline(now time.Time, status *coordinationv1alpha1.EvictionRequestSt
 // completeImperative sets the completionTime of the built-in interceptor. The message replaces the
 // previous one.
 func completeImperative(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, message string) {
-	entry := interceptorStatus(status, coordinationv1alpha1.EvictionInterceptorImperative)
+	entry := evictionrequesttools.InterceptorStatusOf(status, coordinationv1alpha1.EvictionInterceptorImperative)
 	if entry == nil || entry.CompletionTime != nil {
 		return
 	}
@@ -192,13 +193,4 @@ func isBlocked(status *coordinationv1alpha1.EvictionRequestStatus) bool {
 func isBlockedBy(status *coordinationv1alpha1.EvictionRequestStatus, reason string) bool {
 	condition := meta.FindStatusCondition(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionBlocked))
 	return condition != nil && condition.Status == metav1.ConditionTrue && condition.Reason == reason
-}
-
-// truncate limits a message to length bytes. It does not split a character: the rest of one would
-// be encoded as a longer replacement character and exceed the limit again.
-func truncate(message string, length int) string {
-	if len(message) <= length {
-		return message
-	}
-	return strings.ToValidUTF8(message[:length], "")
 }

@@ -32,7 +32,9 @@ import (
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
@@ -144,7 +146,7 @@ func (e *eviction) budgetKeys() []types.NamespacedName {
 // budget returns the budget in whose queue the pod waits. It returns nil if the pod has none, or
 // several: the API server refuses to evict such a pod without a check of the budgets.
 func (e *eviction) budget() *policyv1.PodDisruptionBudget {
-	if budgets := applicable(e.pod, e.budgets); len(budgets) == 1 {
+	if budgets := poddisruptionbudget.Applicable(e.pod, e.budgets); len(budgets) == 1 {
 		return budgets[0]
 	}
 	return nil
@@ -213,7 +215,7 @@ func (i *imperativeInterceptor) syncRequest(ctx context.Context, key types.Names
 
 // isImperativeActive reports whether the built-in interceptor is active for the request.
 func isImperativeActive(request *coordinationv1alpha1.EvictionRequest) bool {
-	return !isFinished(&request.Status) && activeInterceptor(&request.Status) == coordinationv1alpha1.EvictionInterceptorImperative
+	return !evictionrequesttools.IsFinished(request.Status.Conditions) && activeInterceptor(&request.Status) == coordinationv1alpha1.EvictionInterceptorImperative
 }
 
 // nextStep is nextImperativeStep with the state of this process.
@@ -227,7 +229,7 @@ func (i *imperativeInterceptor) nextStep(now time.Time, e *eviction) (imperative
 			return stepWait, wait
 		}
 	}
-	if step == stepAwaitBudget && len(applicable(e.pod, e.budgets)) == 0 {
+	if step == stepAwaitBudget && len(poddisruptionbudget.Applicable(e.pod, e.budgets)) == 0 {
 		return stepEvict, 0 // The budget that refused it no longer applies.
 	}
 	return step, wait
@@ -292,7 +294,7 @@ func (i *imperativeInterceptor) syncBudget(ctx context.Context, item evictionIte
 		return types.NamespacedName{}, nil
 	}
 	now := i.clock.Now()
-	allowance := allowanceOf(budget, i.waiting.used(item.budget, budget.ResourceVersion))
+	allowance := poddisruptionbudget.AllowanceOf(budget, i.waiting.used(item.budget, budget.ResourceVersion))
 	key, found, wait := i.waiting.next(item.budget, budget.ResourceVersion, now, allowance)
 	if !found {
 		if wait > 0 {
@@ -312,14 +314,14 @@ func (i *imperativeInterceptor) syncBudget(ctx context.Context, item evictionIte
 
 // evictNext evicts the pod of a request that was taken from the queue of a budget, if its state has
 // not changed since it was placed there.
-func (i *imperativeInterceptor) evictNext(ctx context.Context, now time.Time, key types.NamespacedName, budget *policyv1.PodDisruptionBudget, allowance allowance) error {
+func (i *imperativeInterceptor) evictNext(ctx context.Context, now time.Time, key types.NamespacedName, budget *policyv1.PodDisruptionBudget, allowance poddisruptionbudget.Allowance) error {
 	e, err := i.read(key)
 	if err != nil {
 		return err
 	}
 	if e != nil && e.budget() != nil && keyOf(e.budget()) == keyOf(budget) {
 		step, _ := i.nextStep(now, e)
-		if step == stepEvict || step == stepAwaitBudget && allowance.allows(podutil.IsPodReady(e.pod)) {
+		if step == stepEvict || step == stepAwaitBudget && allowance.Allows(podutil.IsPodReady(e.pod)) {
 			return i.evictPod(ctx, e)
 		}
 	}
@@ -341,7 +343,7 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 	if outcome != podeviction.Budget && podeviction.MayHaveEvicted(err) {
 		i.addUncertain(e.pod)
 	}
-	contended := outcome == podeviction.Budget && budgetsAllow(e.pod, e.budgets)
+	contended := outcome == podeviction.Budget && poddisruptionbudget.AllowEviction(e.pod, podutil.IsPodReady(e.pod), e.budgets)
 	if contended {
 		// The cached budget allows the eviction, so the API server has a newer version of it, or
 		// had conflicts with other evictions. Such a state is too short to report.
@@ -424,7 +426,7 @@ func requestedDelay(err error) (delay time.Duration, asked bool) {
 func (i *imperativeInterceptor) rememberEvicted(now time.Time, e *eviction) {
 	if budget := e.budget(); budget != nil && podutil.IsPodReady(e.pod) {
 		key, version := keyOf(budget), budget.ResourceVersion
-		if spent := i.waiting.spend(key, version); !allowanceOf(budget, spent).healthy {
+		if spent := i.waiting.spend(key, version); !poddisruptionbudget.AllowanceOf(budget, spent).Healthy {
 			// The API server has just used up the last disruption of the budget.
 			i.waiting.pause(key, now.Add(contentionPause), version)
 		}

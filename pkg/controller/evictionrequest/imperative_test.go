@@ -304,24 +304,6 @@ func TestRecordRefusalTruncates(t *testing.T) {
 	}
 }
 
-func TestTruncate(t *testing.T) {
-	exact := strings.Repeat("x", maxMessageLength)
-	// The limit is in the middle of the last character.
-	split := strings.Repeat("x", maxMessageLength-1) + "é"
-	for name, test := range map[string]struct{ message, want string }{
-		"one less than the limit":      {message: exact[1:], want: exact[1:]},
-		"as long as the limit":         {message: exact, want: exact},
-		"longer than the limit":        {message: exact + "y", want: exact},
-		"no part of a character stays": {message: split, want: exact[:maxMessageLength-1]},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := truncate(test.message, maxMessageLength); got != test.want {
-				t.Errorf("got %d bytes that end in %q, want %d", len(got), got[len(got)-3:], len(test.want))
-			}
-		})
-	}
-}
-
 func TestIsBlocked(t *testing.T) {
 	budget, refusal := coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, coordinationv1alpha1.EvictionRequestReasonEvictionRefused
 	tests := map[string]struct {

@@ -17,8 +17,6 @@ limitations under the License.
 package evictionrequest
 
 import (
-	"slices"
-
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
@@ -39,30 +37,10 @@ func computeTargetInterceptors(pod *v1.Pod) []coordinationv1alpha1.Interceptor {
 	return interceptors
 }
 
-// isMirrorPod reports whether the pod is the mirror of a static pod.
-func isMirrorPod(pod *v1.Pod) bool {
-	return slices.Contains(evictionrequesttools.DefaultInterceptors(pod), coordinationv1alpha1.EvictionInterceptorKubelet)
-}
-
-// isDaemonSetPod reports whether a DaemonSet controls the pod.
-func isDaemonSetPod(pod *v1.Pod) bool {
-	return slices.Contains(evictionrequesttools.DefaultInterceptors(pod), coordinationv1alpha1.EvictionInterceptorDaemonSet)
-}
-
 // activeInterceptor returns the name of the active interceptor, or "".
 func activeInterceptor(status *coordinationv1alpha1.EvictionRequestStatus) string {
 	if len(status.ActiveInterceptors) == 0 {
 		return ""
 	}
 	return status.ActiveInterceptors[0]
-}
-
-// interceptorStatus returns the entry of an interceptor in the status, or nil.
-func interceptorStatus(status *coordinationv1alpha1.EvictionRequestStatus, name string) *coordinationv1alpha1.InterceptorStatus {
-	for i := range status.Interceptors {
-		if status.Interceptors[i].Name == name {
-			return &status.Interceptors[i]
-		}
-	}
-	return nil
 }

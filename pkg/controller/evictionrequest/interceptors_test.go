@@ -77,14 +77,3 @@ func TestActiveInterceptor(t *testing.T) {
 		t.Errorf("got %q, want %q", got, first)
 	}
 }
-
-func TestInterceptorStatus(t *testing.T) {
-	status := newStatus(targets(first, second))
-	entry := interceptorStatus(status, second)
-	if entry != &status.Interceptors[1] {
-		t.Errorf("got %v, want a pointer into the status: callers write to it", entry)
-	}
-	if entry := interceptorStatus(status, "unknown.example.com"); entry != nil {
-		t.Errorf("got %v for an unknown interceptor", entry)
-	}
-}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/utils/clock"
 )
 
@@ -68,8 +69,8 @@ func serverStamp(before, written *coordinationv1alpha1.EvictionRequestStatus) (s
 	if activation := written.ActivationTime; activation != nil && !activation.Equal(before.ActivationTime) {
 		return activation.Time, true
 	}
-	old := interceptorStatus(before, coordinationv1alpha1.EvictionInterceptorImperative)
-	entry := interceptorStatus(written, coordinationv1alpha1.EvictionInterceptorImperative)
+	old := evictionrequesttools.InterceptorStatusOf(before, coordinationv1alpha1.EvictionInterceptorImperative)
+	entry := evictionrequesttools.InterceptorStatusOf(written, coordinationv1alpha1.EvictionInterceptorImperative)
 	if old == nil || entry == nil || entry.HeartbeatTime == nil || entry.HeartbeatTime.Equal(old.HeartbeatTime) {
 		return time.Time{}, false
 	}

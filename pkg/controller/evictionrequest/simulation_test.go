@@ -39,8 +39,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/klog/v2"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
 	"k8s.io/kubernetes/test/utils/simulation"
 	testingclock "k8s.io/utils/clock/testing"
@@ -494,7 +497,7 @@ func (s *sim) react(action clienttesting.Action) (bool, runtime.Object, error) {
 // evictPod handles the eviction call of the controller. Other changes happen before it returns.
 func (s *sim) evictPod(_ context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error {
 	s.calls++
-	if known := applicable(pod, podeviction.BudgetsOf(s.imperative.budgetLister, pod)); len(known) == 1 {
+	if known := poddisruptionbudget.Applicable(pod, podeviction.BudgetsOf(s.imperative.budgetLister, pod)); len(known) == 1 {
 		budget := known[0].Name
 		s.inFlight[budget]++
 		defer func() { s.inFlight[budget]-- }()
@@ -590,14 +593,14 @@ func (s *sim) check(when string, excused func(*eviction) bool) {
 	for _, name := range slices.Sorted(maps.Keys(s.requests)) {
 		request := s.requests[name]
 		pod := s.pods[targetName(request)]
-		if pod == nil || isFinished(&request.Status) {
-			if pod == nil && !isFinished(&request.Status) {
+		if pod == nil || evictionrequesttools.IsFinished(request.Status.Conditions) {
+			if pod == nil && !evictionrequesttools.IsFinished(request.Status.Conditions) {
 				s.t.Errorf("%s: the request for pod %s is not finished although the pod is gone", when, targetName(request))
 			}
 			continue
 		}
 		e := &eviction{request: request, pod: pod, budgets: s.budgetsOf(pod)}
-		if !s.refusing[pod.UID] && isWanted(request) && budgetsAllow(pod, e.budgets) && !excused(e) {
+		if !s.refusing[pod.UID] && isWanted(request) && poddisruptionbudget.AllowEviction(pod, podutil.IsPodReady(pod), e.budgets) && !excused(e) {
 			s.t.Errorf("%s: pod %s (ready %t) is not evicted although the budgets allow it: %+v, budgets %+v", when, pod.Name, isReady(pod), request.Status, e.budgets)
 		}
 		if !isWanted(request) {
@@ -612,7 +615,7 @@ func (s *sim) checkIdle() {
 	s.t.Helper()
 	open := 0
 	for _, request := range s.requests {
-		if isFinished(&request.Status) {
+		if evictionrequesttools.IsFinished(request.Status.Conditions) {
 			s.erase(request) // The TTL is tested elsewhere.
 		} else {
 			open++

@@ -35,7 +35,7 @@ import (
 func computeStatus(now, noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) (*coordinationv1alpha1.EvictionRequestStatus, time.Duration) {
 	status := request.Status.DeepCopy()
 	status.ObservedGeneration = request.Generation
-	if isFinished(status) {
+	if evictionrequesttools.IsFinished(status.Conditions) {
 		return status, 0
 	}
 
@@ -63,17 +63,11 @@ func computeStatus(now, noTimeoutBefore time.Time, request *coordinationv1alpha1
 	default:
 		advance(now, noTimeoutBefore, request, status, pod)
 	}
-	if isFinished(status) {
+	if evictionrequesttools.IsFinished(status.Conditions) {
 		return status, 0
 	}
 	reportSilence(now, request, status, pod)
 	return status, untilNextSync(now, noTimeoutBefore, request, status, pod)
-}
-
-// isFinished reports whether the request has reached a final state.
-func isFinished(status *coordinationv1alpha1.EvictionRequestStatus) bool {
-	return meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionEvicted)) ||
-		meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
 }
 
 // isInitialized reports whether the controller has recorded the interceptors of the request.
@@ -108,7 +102,7 @@ func advance(now, noTimeoutBefore time.Time, request *coordinationv1alpha1.Evict
 	if active == "" {
 		return
 	}
-	entry := interceptorStatus(status, active)
+	entry := evictionrequesttools.InterceptorStatusOf(status, active)
 	completed := entry != nil && entry.CompletionTime != nil
 	if completed && pod.DeletionTimestamp != nil {
 		return // It is terminating: another interceptor could not do anything for it.
@@ -185,7 +179,7 @@ func reportSilence(now time.Time, request *coordinationv1alpha1.EvictionRequest,
 	lastSign := evictionrequesttools.LastSignOfLife(withStatus(request, status)).UTC().Format(time.RFC3339)
 	reason := coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue
 	message := fmt.Sprintf("Interceptor %s has sent no heartbeat since it was activated at %s.", name, lastSign)
-	entry := interceptorStatus(status, name)
+	entry := evictionrequesttools.InterceptorStatusOf(status, name)
 	switch {
 	case entry != nil && entry.HeartbeatTime != nil:
 		message = fmt.Sprintf("Interceptor %s sent its last heartbeat at %s.", name, lastSign)

@@ -380,18 +380,6 @@ func TestComputeStatusLeavesFinishedRequestsAlone(t *testing.T) {
 	}
 }
 
-// A condition that is False or Unknown does not finish a request.
-func TestIsFinished(t *testing.T) {
-	for _, conditionType := range []coordinationv1alpha1.EvictionRequestConditionType{canceled, evicted, blocked} {
-		for _, value := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
-			want := conditionType != blocked && value == metav1.ConditionTrue
-			if got := isFinished(newStatus(condition(conditionType, value, "Reason", "", 0))); got != want {
-				t.Errorf("with %s=%s: got %t, want %t", conditionType, value, got, want)
-			}
-		}
-	}
-}
-
 // A request without a target, which validation prevents, must not cause a panic.
 func TestTargetName(t *testing.T) {
 	if got := targetName(newRequest()); got != podName {

@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 )
 
 // safetyInterval is the maximum time between two syncs of a request that waits for an event. It
@@ -57,7 +58,7 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	if err != nil {
 		return fmt.Errorf("reading the request: %w", err)
 	}
-	if isFinished(&request.Status) {
+	if evictionrequesttools.IsFinished(request.Status.Conditions) {
 		c.forget(key)
 		return c.syncFinished(ctx, request)
 	}
@@ -122,7 +123,7 @@ func (c *Controller) syncFinished(ctx context.Context, request *coordinationv1al
 // name of the request. It reads the cache only: if that is stale, the event of the pod triggers the
 // next sync.
 func (c *Controller) isMisnamed(request *coordinationv1alpha1.EvictionRequest) bool {
-	finished := finalCondition(&request.Status)
+	finished := evictionrequesttools.FinalCondition(request.Status.Conditions)
 	if isInitialized(&request.Status) || finished.Reason != coordinationv1alpha1.EvictionRequestReasonValidationFailed {
 		return false
 	}

@@ -32,6 +32,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
@@ -202,5 +203,5 @@ func measure(request *coordinationv1alpha1.EvictionRequest, status *coordination
 
 // duration returns how long a finished request took.
 func duration(request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) time.Duration {
-	return finalCondition(status).LastTransitionTime.Sub(request.CreationTimestamp.Time)
+	return evictionrequesttools.FinalCondition(status.Conditions).LastTransitionTime.Sub(request.CreationTimestamp.Time)
 }

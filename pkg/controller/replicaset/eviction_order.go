@@ -102,11 +102,7 @@ func (e *evictions) leaving(rs *apps.ReplicaSet, surge deploymentutil.EvictionSu
 func (e *evictions) isRequested(pod *v1.Pod) bool {
 	// The name of a request is the UID of its pod.
 	request, err := e.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
-	if err != nil {
-		return false // There is none.
-	}
-	state := evictionrequest.StateOf(request)
-	return state != evictionrequest.StateCanceled && state != evictionrequest.StateEvicted
+	return err == nil && !evictionrequest.IsFinished(request.Status.Conditions)
 }
 
 // barePod returns the fields that the first rules of ActivePods compare, so that its other rules

@@ -117,18 +117,14 @@ func describeEvictionRequestSpec(w PrefixWriter, now time.Time, request *coordin
 func describeEvictionRequestState(w PrefixWriter, now time.Time, request *coordinationv1alpha1.EvictionRequest, pod *corev1.Pod) {
 	state := evictionrequest.StateOf(request)
 	w.Write(LEVEL_0, "State:\t%s\n", state)
-	if !isFinal(state) {
+	condition := evictionrequest.FinalCondition(request.Status.Conditions)
+	if condition == nil {
 		printTextMultiline(w, LEVEL_0, "Waits For", waitsFor(now, request, pod, state))
 		return
 	}
-	condition := meta.FindStatusCondition(request.Status.Conditions, string(state))
 	w.Write(LEVEL_0, "Finished:\t%s\n", timeAndAge(now, condition.LastTransitionTime))
 	w.Write(LEVEL_0, "Took:\t%s\n", duration.HumanDuration(condition.LastTransitionTime.Sub(request.CreationTimestamp.Time)))
 	printTextMultiline(w, LEVEL_0, "Result", condition.Message)
-}
-
-func isFinal(state evictionrequest.State) bool {
-	return state == evictionrequest.StateEvicted || state == evictionrequest.StateCanceled
 }
 
 // waitsFor says in plain words who has to act next, and until when.
@@ -223,7 +219,7 @@ func describeInterceptor(w PrefixWriter, now time.Time, request *coordinationv1a
 // interceptorState says what became of the turn of an interceptor.
 func interceptorState(request *coordinationv1alpha1.EvictionRequest, entry *coordinationv1alpha1.InterceptorStatus) string {
 	status := &request.Status
-	state := evictionrequest.StateOf(request)
+	finished := evictionrequest.IsFinished(status.Conditions)
 	turn := slices.Index(status.ProcessedInterceptors, entry.Name)
 	switch {
 	case entry.CompletionTime != nil:
@@ -237,11 +233,11 @@ func interceptorState(request *coordinationv1alpha1.EvictionRequest, entry *coor
 			return "Active, not started"
 		}
 		return "Active, overdue"
-	case turn < 0 && isFinal(state):
+	case turn < 0 && finished:
 		return "Skipped"
 	case turn < 0:
 		return "Waiting"
-	case turn == len(status.ProcessedInterceptors)-1 && isFinal(state):
+	case turn == len(status.ProcessedInterceptors)-1 && finished:
 		// It was its turn when the request ended: it did not fall silent.
 		return "Stopped"
 	}
