@@ -44,6 +44,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment/metrics"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
+	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 )
 
 // maxConcurrentTurns limits the number of open turns. A turn is a waiting goroutine and cheap; the
@@ -120,9 +121,8 @@ type openTurn struct {
 	uid            types.UID
 	// deployment is the UID of the Deployment of the pod. Only takeTurn writes it, with the lock.
 	deployment types.UID
-	// taken is when this process took the turn. heartbeat and eta are the last heartbeat and ETA
-	// of an earlier process that had the turn, or zero.
-	taken, heartbeat, eta time.Time
+	// history is what the request says about earlier processes that had the turn.
+	history evictionturn.History
 	// reported is when a sync of the Deployment last reported on the pod. Guarded by the lock of
 	// the surger.
 	reported time.Time
@@ -340,7 +340,7 @@ func (s *surger) report(now time.Time, w *workload) {
 	}
 	for uid, result := range results {
 		// Skip a turn that began after the observation. The Deployment is synced again for it.
-		if m := s.openTurns[uid]; m != nil && !m.taken.After(now) {
+		if m := s.openTurns[uid]; m != nil && !m.history.Taken.After(now) {
 			m.reported = now
 			reports[m] = result
 		}
@@ -382,7 +382,7 @@ func (s *surger) takeTurn(ctx context.Context, turn *evictionrequest.Turn) error
 		select {
 		case <-ctx.Done():
 			if outcome := outcomeOf(context.Cause(ctx)); outcome != "" {
-				metrics.TurnOver(outcome, s.clock.Since(turnBegan(turn.Request(), s.clock.Now())))
+				metrics.TurnOver(outcome, s.clock.Since(evictionturn.Began(turn.Request(), coordinationv1alpha1.EvictionInterceptorDeployment, s.clock.Now())))
 			}
 			return context.Cause(ctx)
 		case result := <-m.done:
@@ -405,7 +405,7 @@ func (s *surger) sinceReport(m *openTurn) time.Duration {
 
 // conclude completes a turn with a result.
 func (s *surger) conclude(turn *evictionrequest.Turn, result turnResult) error {
-	metrics.TurnOver(result.outcome, s.clock.Since(turnBegan(turn.Request(), s.clock.Now())))
+	metrics.TurnOver(result.outcome, s.clock.Since(evictionturn.Began(turn.Request(), coordinationv1alpha1.EvictionInterceptorDeployment, s.clock.Now())))
 	return evictionrequest.Decline(result.message)
 }
 
@@ -433,9 +433,8 @@ func (s *surger) begin(turn *evictionrequest.Turn) *openTurn {
 		wake:      make(chan struct{}, 1),
 		done:      make(chan turnResult, 1),
 		reported:  now,
-		taken:     now,
+		history:   evictionturn.HistoryOf(turn.Request(), coordinationv1alpha1.EvictionInterceptorDeployment, now),
 	}
-	m.heartbeat, m.eta = lastReport(turn.Request(), now)
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.openTurns[m.uid] = m

@@ -36,6 +36,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment/metrics"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
+	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 )
 
 // wantWrite is the expected write of a ReplicaSet. All other fields stay unchanged.
@@ -787,40 +788,11 @@ func TestResultOfAnOldObservation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, _, _ := surging()
 			w.now = began.Add(time.Hour)
-			m := &openTurn{taken: w.now.Add(tc.taken), done: make(chan turnResult, 1)}
+			m := &openTurn{history: evictionturn.History{Taken: w.now.Add(tc.taken)}, done: make(chan turnResult, 1)}
 			s := &surger{openTurns: map[types.UID]*openTurn{"a": m}, progress: map[types.UID]progress{}}
 			s.report(w.now, w)
 			if got := len(m.done); got != tc.want {
 				t.Errorf("the turn is ended %d times, want %d", got, tc.want)
-			}
-		})
-	}
-}
-
-func TestLastReport(t *testing.T) {
-	at := func(heartbeat time.Duration) func(*coordinationv1alpha1.EvictionRequest) {
-		return func(request *coordinationv1alpha1.EvictionRequest) {
-			request.Status.Interceptors[0].HeartbeatTime = ptr.To(metav1.NewTime(bubbleBegins.Add(heartbeat)))
-		}
-	}
-	eta := func(request *coordinationv1alpha1.EvictionRequest) {
-		request.Status.Interceptors[0].ExpectedFinishTime = ptr.To(metav1.NewTime(bubbleBegins.Add(time.Hour)))
-	}
-	for name, tc := range map[string]struct {
-		request        *coordinationv1alpha1.EvictionRequest
-		heartbeat, eta time.Time
-	}{
-		"none":     {request: asks("a")},
-		"before":   {request: asks("a", at(-time.Minute)), heartbeat: bubbleBegins.Add(-time.Minute)},
-		"is ahead": {request: asks("a", at(time.Minute)), heartbeat: bubbleBegins},
-		"with ETA": {request: asks("a", at(-time.Minute), eta), heartbeat: bubbleBegins.Add(-time.Minute), eta: bubbleBegins.Add(time.Hour)},
-		"of another": {request: asks("a", at(-time.Minute), eta, func(request *coordinationv1alpha1.EvictionRequest) {
-			request.Status.Interceptors[0].Name = "other.example.com"
-		})},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if heartbeat, eta := lastReport(tc.request, bubbleBegins); !heartbeat.Equal(tc.heartbeat) || !eta.Equal(tc.eta) {
-				t.Errorf("got %v and %v, want %v and %v", heartbeat, eta, tc.heartbeat, tc.eta)
 			}
 		})
 	}

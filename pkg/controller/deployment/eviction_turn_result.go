@@ -26,6 +26,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/plaintext"
 
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/deployment/metrics"
@@ -40,7 +41,7 @@ type turnResult struct {
 	// outcome is empty while the turn continues.
 	outcome metrics.Outcome
 	message string
-	// eta is the result of etaAfterOutage. It is only set while the turn continues.
+	// eta is that of turnDeadline. It is only set while the turn continues.
 	eta time.Time
 }
 
@@ -69,7 +70,7 @@ func (w *workload) turnResults(now time.Time, set *replicaSet, results map[types
 			result = turnResult{outcome: metrics.Declined, message: fmt.Sprintf("%s is paused during a rollout that uses its maxSurge, and does not need the pod to keep its replicas available.", w)}
 		}
 		if result.outcome == "" {
-			result.eta = w.etaAfterOutage(set, asked)
+			_, result.eta = w.turnDeadline(set, asked)
 		}
 		results[asked.uid] = result
 	}
@@ -112,7 +113,8 @@ func (w *workload) spare() sets.Set[types.UID] {
 
 // turnResult returns the result for one pod. The message is what the pod waits for.
 func (w *workload) turnResult(now time.Time, set *replicaSet, asked askedPod, message string) turnResult {
-	withinDeadline := w.turnDeadline(set, asked).After(now)
+	deadline, _ := w.turnDeadline(set, asked)
+	withinDeadline := deadline.After(now)
 	switch {
 	case w.deployment.DeletionTimestamp != nil && w.hasExtra() && withinDeadline:
 		return turnResult{message: fmt.Sprintf("%s is being deleted and removes its extra replicas.", w)}
@@ -135,7 +137,7 @@ func (w *workload) waiting(set *replicaSet) string {
 	surging := fmt.Sprintf("Surging %d/%d: ", set.availableReplacements(), set.surging())
 	switch {
 	case w.failure != nil && !apierrors.IsConflict(w.failure):
-		return surging + "retrying after an error: " + truncate(w.failure.Error())
+		return surging + "retrying after an error: " + plaintext.Truncate(w.failure.Error(), maxReasonLength)
 	case w.rolling && w.deployment.Spec.Paused:
 		return fmt.Sprintf("Waiting: %s is paused during a rollout and needs all of its available pods.", w)
 	case w.rolling:
@@ -148,7 +150,7 @@ func (w *workload) waiting(set *replicaSet) string {
 		return surging + "waiting for " + describeUnavailable(replacements[0], len(replacements)-1)
 	}
 	if failure := deploymentutil.CreateFailureOf(set.stored); failure != nil {
-		return surging + "replacements cannot be created: " + truncate(failure.Message)
+		return surging + "replacements cannot be created: " + plaintext.Truncate(failure.Message, maxReasonLength)
 	}
 	return surging + "waiting for replacements to be created."
 }
@@ -160,7 +162,7 @@ func describeUnavailable(pod *v1.Pod, others int) string {
 		name = fmt.Sprintf("pod %s and %d more", pod.Name, others)
 	}
 	if _, scheduled := podutil.GetPodCondition(&pod.Status, v1.PodScheduled); scheduled != nil && scheduled.Status == v1.ConditionFalse {
-		return fmt.Sprintf("%s to be scheduled: %s", name, truncate(scheduled.Message))
+		return fmt.Sprintf("%s to be scheduled: %s", name, plaintext.Truncate(scheduled.Message, maxReasonLength))
 	}
 	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if waiting := container.State.Waiting; waiting != nil && waiting.Reason != "" {
@@ -171,16 +173,4 @@ func describeUnavailable(pod *v1.Pod, others int) string {
 		return name + " to be ready for minReadySeconds."
 	}
 	return name + " to become ready."
-}
-
-func truncate(message string) string {
-	if len(message) <= maxReasonLength {
-		return message
-	}
-	// Do not cut a UTF-8 sequence.
-	end := maxReasonLength
-	for end > 0 && message[end]&0xC0 == 0x80 {
-		end--
-	}
-	return message[:end] + "..."
 }

@@ -19,7 +19,6 @@ package deployment
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -302,17 +301,6 @@ func TestSpare(t *testing.T) {
 }
 
 func uids(uids ...types.UID) []types.UID { return uids }
-
-func TestTruncate(t *testing.T) {
-	if got := truncate(strings.Repeat("x", maxReasonLength)); strings.HasSuffix(got, ".") {
-		t.Errorf("truncated although it fits: %s", got)
-	}
-	// Every character has two bytes, so that the limit is in the middle of one.
-	got := truncate("x" + strings.Repeat("ä", maxReasonLength))
-	if want := "x" + strings.Repeat("ä", maxReasonLength/2-1) + "..."; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
 
 func TestRequeueAfter(t *testing.T) {
 	ready := func(since time.Time) v1.PodStatus {

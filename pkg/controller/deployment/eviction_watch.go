@@ -20,7 +20,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -36,6 +35,7 @@ import (
 
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+	"k8s.io/kubernetes/pkg/controller/util/tombstone"
 )
 
 // watch enqueues Deployments on changes that affect a surge and that do not show in the status of a
@@ -52,7 +52,7 @@ func (s *surger) watch(requests coordinationinformers.EvictionRequestInformer, d
 	}
 	if _, err := deployments.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		DeleteFunc: func(obj any) {
-			if d, ok := withoutTombstone(obj).(*apps.Deployment); ok {
+			if d, err := tombstone.Object[*apps.Deployment](obj); err == nil {
 				s.forget(d)
 			}
 		},
@@ -66,7 +66,7 @@ func (s *surger) watch(requests coordinationinformers.EvictionRequestInformer, d
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if rs, ok := withoutTombstone(obj).(*apps.ReplicaSet); ok {
+			if rs, err := tombstone.Object[*apps.ReplicaSet](obj); err == nil {
 				s.replicaSetLost(rs)
 			}
 		},
@@ -85,8 +85,8 @@ func (s *surger) watch(requests coordinationinformers.EvictionRequestInformer, d
 
 // requestChanged enqueues the Deployment of the pod if the turn of the request has changed.
 func (s *surger) requestChanged(old *coordinationv1alpha1.EvictionRequest, obj any) {
-	request, ok := withoutTombstone(obj).(*coordinationv1alpha1.EvictionRequest)
-	if !ok || request.Spec.Target.Pod == nil {
+	request, err := tombstone.Object[*coordinationv1alpha1.EvictionRequest](obj)
+	if err != nil || request.Spec.Target.Pod == nil {
 		return
 	}
 	deleted := old == nil
@@ -102,8 +102,8 @@ func (s *surger) requestChanged(old *coordinationv1alpha1.EvictionRequest, obj a
 // podChanged enqueues the Deployment of a pod that became ready or unready, finished, began to
 // terminate, or changed its owner, if the pod or its ReplicaSet is part of a surge.
 func (s *surger) podChanged(old *v1.Pod, obj any) {
-	pod, ok := withoutTombstone(obj).(*v1.Pod)
-	if !ok {
+	pod, err := tombstone.Object[*v1.Pod](obj)
+	if err != nil {
 		return
 	}
 	if old != nil && podutil.IsPodReady(old) == podutil.IsPodReady(pod) && old.Status.Phase == pod.Status.Phase &&
@@ -181,11 +181,7 @@ func (s *surger) deploymentOf(ctx context.Context, namespace, name string, uid t
 
 // turnIn returns how a request concerns the Deployment of its pod. The request may be nil.
 func turnIn(request *coordinationv1alpha1.EvictionRequest) turn {
-	if request == nil {
-		return notAsked
-	}
-	switch evictionrequest.StateOf(request) {
-	case evictionrequest.StateCanceled, evictionrequest.StateEvicted:
+	if request == nil || evictionrequest.IsFinished(request.Status.Conditions) {
 		return notAsked
 	}
 	const own = coordinationv1alpha1.EvictionInterceptorDeployment
@@ -205,50 +201,7 @@ func turnIn(request *coordinationv1alpha1.EvictionRequest) turn {
 	return ourTurn
 }
 
-// turnBegan returns when the Deployment's turn began: when it first reported or, before that, when
-// it became active. A time in the future comes from a clock that was ahead and would postpone the
-// deadline, so it is skipped.
-func turnBegan(request *coordinationv1alpha1.EvictionRequest, now time.Time) time.Time {
-	var times []*metav1.Time
-	for _, entry := range request.Status.Interceptors {
-		if entry.Name == coordinationv1alpha1.EvictionInterceptorDeployment {
-			times = append(times, entry.StartTime)
-		}
-	}
-	times = append(times, request.Status.ActivationTime)
-	for _, began := range times {
-		if began != nil && !began.After(now) {
-			return began.Time
-		}
-	}
-	return now
-}
-
-// lastReport returns the last heartbeat and the ETA of the Deployment's turn, each of them zero if
-// there is none. A heartbeat in the future comes from a clock that was ahead and counts as now.
-func lastReport(request *coordinationv1alpha1.EvictionRequest, now time.Time) (heartbeat, eta time.Time) {
-	for _, entry := range request.Status.Interceptors {
-		if entry.Name != coordinationv1alpha1.EvictionInterceptorDeployment {
-			continue
-		}
-		if entry.HeartbeatTime != nil {
-			heartbeat = earlier(entry.HeartbeatTime.Time, now)
-		}
-		if entry.ExpectedFinishTime != nil {
-			eta = entry.ExpectedFinishTime.Time
-		}
-	}
-	return heartbeat, eta
-}
-
 func sameController(a, b metav1.Object) bool {
 	left, right := metav1.GetControllerOfNoCopy(a), metav1.GetControllerOfNoCopy(b)
 	return left == nil && right == nil || left != nil && right != nil && left.UID == right.UID
-}
-
-func withoutTombstone(obj any) any {
-	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		return tombstone.Obj
-	}
-	return obj
 }

@@ -33,6 +33,7 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 )
 
 // defaultProgressDeadline limits how long pods wait for their replacements if the Deployment sets
@@ -46,11 +47,6 @@ const (
 
 	// retryAfter is how soon the controller checks again what should have completed by itself.
 	retryAfter = time.Minute
-
-	// aliveAfterHeartbeat is how long a process counts as running after its last heartbeat. It is
-	// the minimum time between two heartbeats. Without it, processes that repeatedly end before
-	// their second heartbeat would never reach the deadline.
-	aliveAfterHeartbeat = time.Minute
 )
 
 // workload is a Deployment with its ReplicaSets and pods, observed at one moment.
@@ -88,28 +84,8 @@ type askedPod struct {
 	uid         types.UID
 	since       time.Time
 	terminating bool
-	// taken, heartbeat and eta are copied from its openTurn. They are zero if there is none.
-	taken, heartbeat, eta time.Time
-}
-
-// waitsSince returns the start of the timeout of a turn: base, postponed by the time in which no
-// process was running to create a replacement. The ETA carries the outages that earlier processes
-// have counted. The outage between the last of them and this process is added.
-func (a askedPod) waitsSince(base time.Time, timeout time.Duration) time.Time {
-	if !base.Before(a.taken) {
-		return base
-	}
-	alive := a.heartbeat.Add(aliveAfterHeartbeat)
-	since := base
-	// The timeout may have been shortened since, which makes the ETA too late.
-	if waited := earlier(a.eta.Add(-timeout), alive); waited.After(since) {
-		since = waited
-	}
-	last := since
-	if alive.After(last) {
-		last = alive
-	}
-	return since.Add(max(a.taken.Sub(last), 0))
+	// history is copied from its openTurn. It is zero if there is none.
+	history evictionturn.History
 }
 
 // observe reads the state of a Deployment from the caches.
@@ -173,14 +149,14 @@ func (s *surger) observePod(now time.Time, w *workload, set *replicaSet, pod *v1
 	if obj, exists, _ := s.requests.GetByKey(pod.Namespace + "/" + string(pod.UID)); exists {
 		request := obj.(*coordinationv1alpha1.EvictionRequest)
 		if observed.turn = turnIn(request); observed.turn != notAsked {
-			observed.since = turnBegan(request, now)
+			observed.since = evictionturn.Began(request, coordinationv1alpha1.EvictionInterceptorDeployment, now)
 		}
 	}
 	if observed.turn == ourTurn {
 		asked := askedPod{uid: pod.UID, since: observed.since, terminating: pod.DeletionTimestamp != nil}
 		s.lock.Lock()
 		if m := s.openTurns[pod.UID]; m != nil {
-			asked.taken, asked.heartbeat, asked.eta = m.taken, m.heartbeat, m.eta
+			asked.history = m.history
 		}
 		s.lock.Unlock()
 		set.asked = append(set.asked, asked)
@@ -372,23 +348,12 @@ func (set *replicaSet) availableReplacements() int {
 }
 
 // turnDeadline returns when the turn of a pod times out. Progress postpones it: a pod that has left
-// before, or the rollout that the pods wait for. Outages of the controller postpone it as well.
-func (w *workload) turnDeadline(set *replicaSet, asked askedPod) time.Time {
+// before, or the rollout that the pods wait for. Outages of the controller postpone it as well: then
+// eta is the deadline, and otherwise zero.
+func (w *workload) turnDeadline(set *replicaSet, asked askedPod) (deadline, eta time.Time) {
 	timeout := w.progressDeadline()
-	return asked.waitsSince(w.lastProgress(set, asked), timeout).Add(timeout)
-}
-
-// etaAfterOutage returns the deadline of a turn if outages have postponed it, and otherwise zero.
-// It is reported as the ETA of the turn, from where the next process reads it.
-func (w *workload) etaAfterOutage(set *replicaSet, asked askedPod) time.Time {
-	if asked.heartbeat.IsZero() {
-		return time.Time{} // No earlier process had the turn.
-	}
-	deadline := w.turnDeadline(set, asked)
-	if deadline.Equal(w.lastProgress(set, asked).Add(w.progressDeadline())) {
-		return time.Time{}
-	}
-	return deadline
+	since, eta := asked.history.WaitsSince(w.lastProgress(set, asked), timeout)
+	return since.Add(timeout), eta
 }
 
 // lastProgress returns when the turn of a pod began, or the last progress that the pod waited for.
@@ -432,7 +397,7 @@ func (w *workload) requeueAfter(now time.Time) time.Duration {
 			continue
 		}
 		for _, asked := range set.asked {
-			deadline := w.turnDeadline(set, asked)
+			deadline, _ := w.turnDeadline(set, asked)
 			if !deadline.After(now) { // The result is being reported.
 				deadline = now.Add(retryAfter)
 			}

@@ -27,6 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 	"k8s.io/utils/ptr"
 )
 
@@ -314,12 +315,12 @@ func TestTurnDeadline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, set, asked := surging()
 			w.now = later
-			asked.taken, asked.heartbeat, asked.eta = tc.taken, tc.heartbeat, tc.eta
+			asked.history = evictionturn.History{Taken: tc.taken, Heartbeat: tc.heartbeat, ETA: tc.eta}
 			for _, change := range tc.changes {
 				change(w, set)
 			}
-			if got, want := w.turnDeadline(set, asked), tc.want.Add(5*time.Minute); !got.Equal(want) {
-				t.Errorf("got %v, want %v", got, want)
+			if got, _ := w.turnDeadline(set, asked); !got.Equal(tc.want.Add(5 * time.Minute)) {
+				t.Errorf("got %v, want 5 minutes after %v", got, tc.want)
 			}
 		})
 	}
@@ -341,18 +342,18 @@ func TestETA(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, set, asked := surging()
 			began := asked.since
-			asked.taken = began.Add(tc.taken)
+			asked.history.Taken = began.Add(tc.taken)
 			if tc.heartbeat > 0 {
-				asked.heartbeat = began.Add(tc.heartbeat)
+				asked.history.Heartbeat = began.Add(tc.heartbeat)
 			}
 			if tc.eta > 0 {
-				asked.eta = began.Add(tc.eta)
+				asked.history.ETA = began.Add(tc.eta)
 			}
 			want := time.Time{}
 			if tc.want > 0 {
 				want = began.Add(tc.want)
 			}
-			if got := w.etaAfterOutage(set, asked); !got.Equal(want) {
+			if _, got := w.turnDeadline(set, asked); !got.Equal(want) {
 				t.Errorf("got %v, want %v", got, want)
 			}
 		})

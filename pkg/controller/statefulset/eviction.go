@@ -38,6 +38,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/kubernetes/pkg/controller/statefulset/metrics"
+	"k8s.io/kubernetes/pkg/controller/util/tombstone"
 	"k8s.io/utils/clock"
 )
 
@@ -169,11 +170,12 @@ func (p *evictionPacer) watch(pods coreinformers.PodInformer, sets appsinformers
 
 // changed enqueues the set of an object if the set has turns.
 func (p *evictionPacer) changed(obj any) {
-	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
+	object, err := tombstone.Object[any](obj)
+	if err != nil {
+		return
 	}
 	var key string
-	switch object := obj.(type) {
+	switch object := object.(type) {
 	case *v1.Pod:
 		key = evictionKey(object.Namespace, object.Name)
 	case *apps.StatefulSet:

@@ -41,6 +41,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/statefulset/metrics"
+	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 	"k8s.io/utils/clock"
 )
 
@@ -61,11 +62,6 @@ const (
 	// evictionRetryInterval is how soon a pod that is missing in the cache is looked up again. It
 	// is also the maximum delay between retries of a set.
 	evictionRetryInterval = 30 * time.Second
-
-	// aliveAfterHeartbeat is how long a process counts as running after its last heartbeat. It is
-	// the minimum time between two heartbeats. Without it, processes that repeatedly end before
-	// their second heartbeat would never reach the deadline.
-	aliveAfterHeartbeat = time.Minute
 )
 
 // evictionPacer takes the turns of statefulset.apps.k8s.io. A turn delays the eviction of one pod
@@ -98,11 +94,10 @@ type evictionTurn struct {
 	request types.UID
 	pod     types.NamespacedName
 	uid     types.UID
-	// began is when the turn began, heartbeat the last heartbeat of an earlier process that had
-	// the turn, and taken when this process took it. Without an earlier process, all are equal.
-	began, heartbeat, taken time.Time
-	// eta is the ETA of an earlier process, or zero.
-	eta time.Time
+	// began is when the turn began, and history is what the request says about earlier processes
+	// that had it.
+	began   time.Time
+	history evictionturn.History
 	// report reports a message, and an ETA if it is not zero.
 	report func(message string, eta time.Time)
 	// decided is set when the turn was ended here. A turn must end only once, and its result may be
@@ -116,43 +111,16 @@ type evictionTurn struct {
 // newEvictionTurn returns the turn for a request. An earlier process may have started the turn.
 func newEvictionTurn(request *coordinationv1alpha1.EvictionRequest, now time.Time, report func(message string, eta time.Time)) *evictionTurn {
 	target := request.Spec.Target.Pod
-	t := &evictionTurn{
+	return &evictionTurn{
 		key:     evictionKey(request.Namespace, target.Name),
 		request: request.UID,
 		pod:     types.NamespacedName{Namespace: request.Namespace, Name: target.Name},
 		uid:     types.UID(target.UID),
-		began:   now, heartbeat: now, taken: now,
-		report: report,
-		done:   make(chan string, 1),
+		began:   evictionturn.Began(request, coordinationv1alpha1.EvictionInterceptorStatefulSet, now),
+		history: evictionturn.HistoryOf(request, coordinationv1alpha1.EvictionInterceptorStatefulSet, now),
+		report:  report,
+		done:    make(chan string, 1),
 	}
-	// A time in the future comes from another clock.
-	if entry := ownEntry(request); entry != nil && entry.StartTime != nil && !entry.StartTime.After(now) {
-		t.began, t.heartbeat = entry.StartTime.Time, entry.StartTime.Time
-		if entry.HeartbeatTime != nil && !entry.HeartbeatTime.After(now) {
-			t.heartbeat = laterOf(t.heartbeat, entry.HeartbeatTime.Time)
-		}
-		if entry.ExpectedFinishTime != nil {
-			t.eta = entry.ExpectedFinishTime.Time
-		}
-	}
-	return t
-}
-
-// waitsSince returns the start of the timeout, which is the last progress postponed by outages:
-// while no process was running, the StatefulSet controller could not make progress either. The ETA
-// is the end of the timeout if outages have postponed it. It carries the outages that earlier
-// processes have counted. The outage between the last of them and this process is added.
-func (t *evictionTurn) waitsSince(progress time.Time) (since, eta time.Time) {
-	base := laterOf(t.began, progress)
-	if !base.Before(t.taken) {
-		return base, time.Time{}
-	}
-	since = laterOf(base, t.eta.Add(-evictionProgressDeadline))
-	since = since.Add(max(t.taken.Sub(laterOf(since, t.heartbeat.Add(aliveAfterHeartbeat))), 0))
-	if since.After(base) {
-		eta = since.Add(evictionProgressDeadline)
-	}
-	return since, eta
 }
 
 // finish ends the turn. The caller holds the lock of the pacer.
@@ -343,7 +311,7 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 			continue // The library has not started the turn yet.
 		}
 		message := plan.waitingFor(set, member)
-		since, eta := turn.waitsSince(progress)
+		since, eta := turn.history.WaitsSince(laterOf(turn.began, progress), evictionProgressDeadline)
 		timeout := since.Add(evictionProgressDeadline).Sub(now)
 		if timeout <= 0 {
 			p.decide(key, turn.uid, metrics.EvictionGivenUp, fmt.Sprintf("Gave up after %v without progress. %s", now.Sub(since).Round(time.Second), message), now)
@@ -407,7 +375,7 @@ func (p *evictionPacer) declineUnpaced(key string, set *apps.StatefulSet, now ti
 		pod, err := p.ssc.podLister.Pods(turn.pod.Namespace).Get(turn.pod.Name)
 		if err != nil || pod.UID != turn.uid {
 			// The pod is gone, which its request will soon show, or the cache is behind.
-			if now.Sub(turn.taken) >= evictionProgressDeadline {
+			if now.Sub(turn.history.Taken) >= evictionProgressDeadline {
 				p.decide(key, uid, metrics.EvictionDeclined, "Skipped: the pod was not found.", now)
 			}
 			p.queue.AddAfter(key, evictionRetryInterval)

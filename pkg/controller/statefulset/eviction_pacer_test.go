@@ -359,7 +359,7 @@ func TestRestartKeepsTheTimeout(t *testing.T) {
 		"progress while it was away":         {before: reported(time.Hour, 55*minute), others: []*coordinationv1alpha1.EvictionRequest{evicted(20 * minute)}, want: 10 * minute},
 		"progress, and a time in the future": {before: reported(8*minute, 0), others: []*coordinationv1alpha1.EvictionRequest{evicted(3 * minute), pacedRequest(pacedPod(8), endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, pacingEpoch.Add(time.Hour)))}, want: 7 * minute},
 		"a start in the future":              {before: reported(-minute, 0), want: 10 * minute},
-		"a heartbeat in the future":          {before: reported(4*minute, -minute), want: 9 * minute},
+		"a heartbeat in the future":          {before: reported(4*minute, -minute), want: 6 * minute},
 		"a start and nothing after it": {before: func(r *coordinationv1alpha1.EvictionRequest) {
 			reported(time.Hour, 0)(r)
 			r.Status.Interceptors[1].HeartbeatTime = nil

@@ -71,18 +71,8 @@ func evictionStageOf(request *coordinationv1alpha1.EvictionRequest) evictionStag
 
 // ownCompletion returns the completion time of the turn of the StatefulSet, or nil.
 func ownCompletion(request *coordinationv1alpha1.EvictionRequest) *time.Time {
-	if entry := ownEntry(request); entry != nil && entry.CompletionTime != nil {
+	if entry := evictionrequest.InterceptorStatusOf(&request.Status, coordinationv1alpha1.EvictionInterceptorStatefulSet); entry != nil && entry.CompletionTime != nil {
 		return &entry.CompletionTime.Time
-	}
-	return nil
-}
-
-// ownEntry returns the status of the turn of the StatefulSet, or nil.
-func ownEntry(request *coordinationv1alpha1.EvictionRequest) *coordinationv1alpha1.InterceptorStatus {
-	for i := range request.Status.Interceptors {
-		if entry := &request.Status.Interceptors[i]; entry.Name == coordinationv1alpha1.EvictionInterceptorStatefulSet {
-			return entry
-		}
 	}
 	return nil
 }

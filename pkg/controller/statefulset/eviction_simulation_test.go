@@ -314,11 +314,11 @@ func (w *pacedWorld) library() {
 // heartbeat writes the start of a turn, or a heartbeat if one is due.
 func (w *pacedWorld) heartbeat(request *coordinationv1alpha1.EvictionRequest) {
 	now := &metav1.Time{Time: w.clock.Now()}
-	if last := ownEntry(request).HeartbeatTime; last != nil && now.Sub(last.Time) < 3*time.Minute {
+	if last := evictionrequest.InterceptorStatusOf(&request.Status, coordinationv1alpha1.EvictionInterceptorStatefulSet).HeartbeatTime; last != nil && now.Sub(last.Time) < 3*time.Minute {
 		return
 	}
 	request = request.DeepCopy()
-	entry := ownEntry(request)
+	entry := evictionrequest.InterceptorStatusOf(&request.Status, coordinationv1alpha1.EvictionInterceptorStatefulSet)
 	if entry.HeartbeatTime = now; entry.StartTime == nil {
 		entry.StartTime = now
 	}

@@ -33,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/kubernetes/pkg/controller/statefulset/metrics"
 	"k8s.io/utils/ptr"
@@ -276,6 +277,7 @@ func TestOutagesPostponeGivingUp(t *testing.T) {
 			}
 			inEvictionWorld(t, objects, func(w *evictionWorld) {
 				w.stop() // It has run for as long as settle takes.
+				const aliveAfterHeartbeat = evictionrequest.MinHeartbeatInterval
 				ran, counted := 30*time.Second, aliveAfterHeartbeat
 				for counted < 20*time.Minute {
 					time.Sleep(time.Hour)
