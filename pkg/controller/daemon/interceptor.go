@@ -40,10 +40,11 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/node/maintenance"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/daemon/metrics"
+	"k8s.io/kubernetes/pkg/controller/util/tombstone"
 	"k8s.io/utils/clock"
 )
 
@@ -62,7 +63,7 @@ const (
 	// in the largest clusters. The rate limit of the client limits the calls.
 	maxTurns = 1000000
 
-	// maxNamedMaintenances and maxReasonLength limit the length of messages.
+	// maxNamedMaintenances and maxReasonLength, in bytes, limit the length of messages.
 	maxNamedMaintenances = 3
 	maxReasonLength      = 200
 )
@@ -200,10 +201,7 @@ func (i *Interceptor) podChanged(old, pod *v1.Pod) {
 }
 
 func (i *Interceptor) podDeleted(obj any) {
-	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = unknown.Obj
-	}
-	if pod, ok := obj.(*v1.Pod); ok {
+	if pod, err := tombstone.Object[*v1.Pod](obj); err == nil {
 		i.waiters.notify(pod.UID)
 	}
 }
@@ -327,7 +325,7 @@ func (i *Interceptor) cause(nodeName string) string {
 	for _, m := range i.maintenancesOf(nodeName) {
 		name := m.Name
 		if reason := m.Spec.Reason; reason != "" {
-			name = fmt.Sprintf("%s (%s)", name, truncate(reason, maxReasonLength))
+			name = fmt.Sprintf("%s (%s)", name, plaintext.Truncate(reason, maxReasonLength))
 		}
 		names = append(names, name)
 	}
@@ -352,34 +350,8 @@ func (i *Interceptor) maintenancesOf(nodeName string) []*coordinationv1alpha1.No
 		return nil // Listing from a cache does not fail.
 	}
 	return slices.DeleteFunc(all, func(m *coordinationv1alpha1.NodeMaintenance) bool {
-		return m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain || !selects(m.Spec.NodeSelector, node)
+		return m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain || !maintenance.SelectsNode(m.Spec.NodeSelector, node)
 	})
-}
-
-// selects reports whether the selector selects the node. It skips the terms that name other nodes,
-// and evaluates the others one by one: kubectl writes a term for each node, and a maintenance may
-// have thousands.
-func selects(selector *v1.NodeSelector, node *v1.Node) bool {
-	return selector != nil && slices.ContainsFunc(selector.NodeSelectorTerms, func(term v1.NodeSelectorTerm) bool {
-		if slices.ContainsFunc(term.MatchFields, func(r v1.NodeSelectorRequirement) bool { return namesOtherNodes(&r, node.Name) }) {
-			return false
-		}
-		matches, err := nodeaffinity.NewLazyErrorNodeSelector(&v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{term}}).Match(node)
-		return err == nil && matches
-	})
-}
-
-func namesOtherNodes(requirement *v1.NodeSelectorRequirement, name string) bool {
-	return requirement.Key == metav1.ObjectNameField && requirement.Operator == v1.NodeSelectorOpIn && !slices.Contains(requirement.Values, name)
-}
-
-// truncate limits a text to a number of characters.
-func truncate(text string, length int) string {
-	runes := []rune(text)
-	if len(runes) <= length {
-		return text
-	}
-	return string(runes[:length]) + "..."
 }
 
 // podWaiters notifies waiters of the termination of a pod.

@@ -537,7 +537,7 @@ func TestTargetsAreGoneBeforeDeletion(t *testing.T) {
 
 func TestCause(t *testing.T) {
 	const drain = coordinationv1alpha1.NodeMaintenanceStageDrain
-	long := strings.Repeat("ä", maxReasonLength)
+	long := strings.Repeat("ä", maxReasonLength/2)
 	cases := map[string]struct {
 		maintenances []*coordinationv1alpha1.NodeMaintenance
 		want         string
@@ -545,7 +545,7 @@ func TestCause(t *testing.T) {
 		"none":                 {want: "the maintenance of its node"},
 		"one":                  {maintenances: []*coordinationv1alpha1.NodeMaintenance{newMaintenance("m", "new disks", drain, "other", "node")}, want: "node maintenance m (new disks)"},
 		"without a reason":     {maintenances: []*coordinationv1alpha1.NodeMaintenance{newMaintenance("m", "", drain, "node")}, want: "node maintenance m"},
-		"a long reason":        {maintenances: []*coordinationv1alpha1.NodeMaintenance{newMaintenance("m", long+"x", drain, "node")}, want: "node maintenance m (" + long + "...)"},
+		"a long reason":        {maintenances: []*coordinationv1alpha1.NodeMaintenance{newMaintenance("m", long+"x", drain, "node")}, want: "node maintenance m (" + strings.Repeat("ä", maxReasonLength/2-2) + "...)"},
 		"as long as it may be": {maintenances: []*coordinationv1alpha1.NodeMaintenance{newMaintenance("m", long, drain, "node")}, want: "node maintenance m (" + long + ")"},
 		"other nodes and stages": {maintenances: []*coordinationv1alpha1.NodeMaintenance{
 			newMaintenance("a", "a", drain, "other"), newMaintenance("b", "b", coordinationv1alpha1.NodeMaintenanceStageCordon, "node"), newMaintenance("c", "c", coordinationv1alpha1.NodeMaintenanceStageComplete, "node"),
@@ -579,37 +579,6 @@ func numbered(n int) []*coordinationv1alpha1.NodeMaintenance {
 		all = append(all, newMaintenance(fmt.Sprintf("m%d", i), "", coordinationv1alpha1.NodeMaintenanceStageDrain, "node"))
 	}
 	return all
-}
-
-func TestSelects(t *testing.T) {
-	node := newNode("node", map[string]string{"rack": "7"})
-	labelTerm := func(value string) v1.NodeSelectorTerm {
-		return v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "rack", Operator: v1.NodeSelectorOpIn, Values: []string{value}}}}
-	}
-	nameTerm := func(operator v1.NodeSelectorOperator, names ...string) v1.NodeSelectorTerm {
-		return v1.NodeSelectorTerm{MatchFields: []v1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: operator, Values: names}}}
-	}
-	both := nameTerm(v1.NodeSelectorOpIn, "node")
-	both.MatchExpressions = labelTerm("8").MatchExpressions
-	cases := map[string]struct {
-		terms []v1.NodeSelectorTerm
-		want  bool
-	}{
-		"no terms":               {},
-		"by name":                {terms: []v1.NodeSelectorTerm{nameTerm(v1.NodeSelectorOpIn, "node")}, want: true},
-		"another name":           {terms: []v1.NodeSelectorTerm{nameTerm(v1.NodeSelectorOpIn, "other")}},
-		"not another name":       {terms: []v1.NodeSelectorTerm{nameTerm(v1.NodeSelectorOpNotIn, "other")}, want: true},
-		"by label":               {terms: []v1.NodeSelectorTerm{nameTerm(v1.NodeSelectorOpIn, "other"), labelTerm("7")}, want: true},
-		"another label":          {terms: []v1.NodeSelectorTerm{labelTerm("8")}},
-		"name and another label": {terms: []v1.NodeSelectorTerm{both}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := selects(&v1.NodeSelector{NodeSelectorTerms: tc.terms}, node); got != tc.want {
-				t.Errorf("selected: %t, want %t", got, tc.want)
-			}
-		})
-	}
 }
 
 // TestNothingRunsBeforeTheClasses checks that the controller waits for the priority classes.

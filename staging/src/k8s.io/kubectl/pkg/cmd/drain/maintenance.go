@@ -35,8 +35,8 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/plaintext"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/drain"
 	"k8s.io/kubectl/pkg/scheme"
@@ -175,15 +175,9 @@ func looksMaintained(node *corev1.Node) bool {
 func isHolder(m *coordinationv1alpha1.NodeMaintenance, node *corev1.Node) bool {
 	switch m.Spec.Stage {
 	case coordinationv1alpha1.NodeMaintenanceStageCordon, coordinationv1alpha1.NodeMaintenanceStageDrain:
-	default:
-		return false
+		return maintenance.SelectsNode(m.Spec.NodeSelector, node)
 	}
-	if m.Spec.NodeSelector == nil {
-		return false
-	}
-	// The server validates selectors. One that cannot be read selects nothing there, too.
-	selector, err := nodeaffinity.NewNodeSelector(m.Spec.NodeSelector)
-	return err == nil && selector.Match(node)
+	return false
 }
 
 // String names the maintenances, as the subject of a sentence.
