@@ -25,8 +25,10 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/util/tombstone"
 )
 
 func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests, nodes, pods, budgets cache.SharedIndexInformer) error {
@@ -81,14 +83,12 @@ func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests
 // deleted passes on the object of a delete event, also when the informer only noticed
 // later that it is gone.
 func deleted(logger klog.Logger, obj any, enqueue func(any)) {
-	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = unknown.Obj
-	}
-	if _, ok := obj.(metav1.Object); !ok {
-		logger.Error(nil, "Ignoring a delete event with an unexpected object", "type", fmt.Sprintf("%T", obj))
+	object, err := tombstone.Object[metav1.Object](obj)
+	if err != nil {
+		logger.Error(err, "Ignoring a delete event")
 		return
 	}
-	enqueue(obj)
+	enqueue(object)
 }
 
 func (c *Controller) enqueueMaintenance(obj any) {
@@ -153,7 +153,7 @@ func (c *Controller) enqueueNodeOfRequest(obj any) {
 	if err != nil || string(pod.UID) != request.Name || pod.Spec.NodeName == "" {
 		return
 	}
-	if c.ledger.isDraining(pod.Spec.NodeName) || isAsked(request) && !isFinished(request) {
+	if c.ledger.isDraining(pod.Spec.NodeName) || isAsked(request) && !evictionrequest.IsFinished(request.Status.Conditions) {
 		c.nodes.Add(pod.Spec.NodeName)
 	}
 }

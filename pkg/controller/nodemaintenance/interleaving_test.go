@@ -19,12 +19,10 @@ package nodemaintenance
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -359,82 +357,6 @@ func TestPodThatCannotBeEvictedIsNamed(t *testing.T) {
 	status := f.maintenance("m").Status
 	if drained := findDrained(&status); drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || !strings.Contains(drained.Message, "1 pod cannot be evicted by a request: default/"+pod.Name) {
 		t.Errorf("condition %+v", drained)
-	}
-}
-
-func TestNodeMatcher(t *testing.T) {
-	named := func(names ...string) v1.NodeSelectorTerm {
-		return v1.NodeSelectorTerm{MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: names}}}
-	}
-	labeled := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "a", Operator: v1.NodeSelectorOpExists}}}
-	both := named("n")
-	both.MatchExpressions = labeled.MatchExpressions
-	not := named("n")
-	not.MatchFields[0].Operator = v1.NodeSelectorOpNotIn
-	in := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "a", Operator: v1.NodeSelectorOpIn, Values: []string{"x", ""}}}}
-	host := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{
-		{Key: "a", Operator: v1.NodeSelectorOpIn, Values: []string{""}}, {Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{"n"}},
-	}}
-	plain, withLabel, other := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "", v1.LabelHostname: "n"}}}, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "o"}}
-	for _, tc := range []struct {
-		name  string
-		terms []v1.NodeSelectorTerm
-		want  []bool // Of plain, withLabel, other and no node.
-	}{
-		{"nothing", nil, []bool{false, false, false, false}},
-		{"empty term", []v1.NodeSelectorTerm{{}}, []bool{false, false, false, false}},
-		{"one name", []v1.NodeSelectorTerm{named("n")}, []bool{true, true, false, false}},
-		{"two names", []v1.NodeSelectorTerm{named("n"), named("o")}, []bool{true, true, true, false}},
-		{"label", []v1.NodeSelectorTerm{labeled}, []bool{false, true, false, false}},
-		{"label or name", []v1.NodeSelectorTerm{labeled, named("o")}, []bool{false, true, true, false}},
-		{"label and name", []v1.NodeSelectorTerm{both}, []bool{false, true, false, false}},
-		{"values of a label", []v1.NodeSelectorTerm{in}, []bool{false, true, false, false}},
-		{"values or name", []v1.NodeSelectorTerm{in, named("n")}, []bool{true, true, false, false}},
-		{"label and host name", []v1.NodeSelectorTerm{host}, []bool{false, true, false, false}},
-		{"not the name", []v1.NodeSelectorTerm{not}, []bool{false, false, true, false}},
-	} {
-		matcher, err := newNodeMatcher(&v1.NodeSelector{NodeSelectorTerms: tc.terms})
-		if err != nil {
-			t.Fatalf("%s: %v", tc.name, err)
-		}
-		var got []bool
-		for _, node := range []*v1.Node{plain, withLabel, other, nil} {
-			selected := matcher.matches(node)
-			got = append(got, selected)
-			if selected && !slices.ContainsFunc(slices.Collect(keysOf(node)), func(key nodeKey) bool { return slices.Contains(slices.Collect(matcher.keys()), key) }) {
-				t.Errorf("%s: node %s is not found by a key", tc.name, node.Name)
-			}
-		}
-		if diff := cmp.Diff(tc.want, got); diff != "" {
-			t.Errorf("%s (-want, +got):\n%s", tc.name, diff)
-		}
-	}
-}
-
-// A term that needs a name or a value is not evaluated for nodes that have another one.
-func TestNeededKeys(t *testing.T) {
-	requirement := func(key string, operator v1.NodeSelectorOperator, values ...string) v1.NodeSelectorRequirement {
-		return v1.NodeSelectorRequirement{Key: key, Operator: operator, Values: values}
-	}
-	zone := requirement("zone", v1.NodeSelectorOpIn, "y", "z", "y")
-	for _, tc := range []struct {
-		name   string
-		fields []v1.NodeSelectorRequirement
-		labels []v1.NodeSelectorRequirement
-		want   []nodeKey
-	}{
-		{"nothing", nil, nil, []nodeKey{{}}},
-		{"a label", nil, []v1.NodeSelectorRequirement{requirement("zone", v1.NodeSelectorOpExists)}, []nodeKey{{}}},
-		{"another value", nil, []v1.NodeSelectorRequirement{requirement("zone", v1.NodeSelectorOpNotIn, "z")}, []nodeKey{{}}},
-		{"values", nil, []v1.NodeSelectorRequirement{requirement("os", v1.NodeSelectorOpExists), zone}, []nodeKey{{"zone", "y"}, {"zone", "z"}}},
-		{"the host name first", nil, []v1.NodeSelectorRequirement{zone, requirement(v1.LabelHostname, v1.NodeSelectorOpIn, "n"), zone}, []nodeKey{{v1.LabelHostname, "n"}}},
-		{"the name first", []v1.NodeSelectorRequirement{requirement("metadata.name", v1.NodeSelectorOpIn, "n")}, []v1.NodeSelectorRequirement{zone}, []nodeKey{{"metadata.name", "n"}}},
-	} {
-		got := neededKeys(&v1.NodeSelectorTerm{MatchFields: tc.fields, MatchExpressions: tc.labels})
-		slices.SortFunc(got, func(a, b nodeKey) int { return strings.Compare(a.value, b.value) })
-		if !slices.Equal(got, tc.want) {
-			t.Errorf("%s: got %v, want %v", tc.name, got, tc.want)
-		}
 	}
 }
 

@@ -43,7 +43,7 @@ type ledger struct {
 	// byNode finds the maintenances that have a node, or have yet to give it back, and
 	// bySelector those that may select one. See enter and reindex.
 	byNode     index[string]
-	bySelector index[nodeKey]
+	bySelector index[maintenance.NodeKey]
 	// observed counts what was observed: who looks at a node remembers how far it was then.
 	observed int
 }
@@ -88,7 +88,7 @@ type order struct {
 	stage      coordinationv1alpha1.NodeMaintenanceStage
 	// effective is whether the maintenance may touch nodes: see isEffective.
 	effective bool
-	selector  *nodeMatcher
+	selector  *maintenance.NodeMatcher
 	plan      *maintenance.Plan
 	// begun is whether an earlier sync has stored a position already.
 	begun bool
@@ -148,12 +148,12 @@ func (c nameCounts) add(names []string, by int) bool {
 func (c nameCounts) names() []string { return slices.Sorted(maps.Keys(c)) }
 
 func newLedger() *ledger {
-	return &ledger{maintenances: map[string]*account{}, byNode: index[string]{}, bySelector: index[nodeKey]{}}
+	return &ledger{maintenances: map[string]*account{}, byNode: index[string]{}, bySelector: index[maintenance.NodeKey]{}}
 }
 
 // newOrder reads what the administrator wants.
 func newOrder(m *coordinationv1alpha1.NodeMaintenance) (order, error) {
-	selector, err := newNodeMatcher(m.Spec.NodeSelector)
+	selector, err := maintenance.NewNodeMatcher(m.Spec.NodeSelector)
 	if err != nil {
 		return order{}, fmt.Errorf("reading spec.nodeSelector: %w", err)
 	}
@@ -239,7 +239,7 @@ func (l *ledger) observe(wanted order, storedPosition int, nodes func() []*v1.No
 	// Listed under the lock: a node that comes later is looked at later, and finds the
 	// maintenance here.
 	for _, node := range nodes() {
-		if !wanted.selector.matches(node) {
+		if !wanted.selector.Matches(node) {
 			continue
 		}
 		fresh.nodes[node.Name] = nil
@@ -349,7 +349,7 @@ func (l *ledger) selecting(node *v1.Node) (orders []order, observed int) {
 	observed = l.observed
 	l.lock.Unlock()
 	// Every event of a pod takes the lock: selectors are matched without it.
-	orders = slices.DeleteFunc(orders, func(o order) bool { return !o.selector.matches(node) })
+	orders = slices.DeleteFunc(orders, func(o order) bool { return !o.selector.Matches(node) })
 	slices.SortFunc(orders, func(a, b order) int { return strings.Compare(a.rank, b.rank) })
 	return orders, observed
 }

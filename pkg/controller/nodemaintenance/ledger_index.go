@@ -22,6 +22,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/node/maintenance"
 )
 
 // index finds the names of maintenances by what they have to do with.
@@ -55,7 +56,7 @@ func (l *ledger) enter(name string, fresh *account) sets.Set[string] {
 	affected := sets.New[string]()
 	if known := l.maintenances[name]; known != nil {
 		affected = known.all()
-		l.bySelector.setAll(known.selector.keys(), name, false)
+		l.bySelector.setAll(known.selector.Keys(), name, false)
 		l.byNode.setAll(maps.Keys(affected), name, false)
 	}
 	if fresh == nil {
@@ -63,7 +64,7 @@ func (l *ledger) enter(name string, fresh *account) sets.Set[string] {
 		return affected
 	}
 	l.maintenances[name] = fresh
-	l.bySelector.setAll(fresh.selector.keys(), name, true)
+	l.bySelector.setAll(fresh.selector.Keys(), name, true)
 	l.byNode.setAll(maps.Keys(fresh.all()), name, true)
 	return affected.Union(fresh.all())
 }
@@ -94,7 +95,7 @@ func (l *ledger) accountsOf(node string) iter.Seq[*account] {
 // candidates returns the orders that may select the node: every one that does is among them.
 func (l *ledger) candidates(node *v1.Node) []order {
 	names := sets.New[string]()
-	for key := range keysOf(node) {
+	for key := range maintenance.NodeKeysOf(node) {
 		for name := range l.bySelector[key] {
 			names.Insert(name)
 		}

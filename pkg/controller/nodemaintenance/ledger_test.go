@@ -34,25 +34,25 @@ import (
 func (f *fixture) checkIndexes() {
 	f.t.Helper()
 	l := f.ledger
-	byNode, bySelector := index[string]{}, index[nodeKey]{}
+	byNode, bySelector := index[string]{}, index[maintenance.NodeKey]{}
 	for name, a := range l.maintenances {
 		for node := range a.all() {
 			byNode.set(node, name, true)
 		}
-		for key := range a.selector.keys() {
+		for key := range a.selector.Keys() {
 			bySelector.set(key, name, true)
 		}
 	}
 	if diff := cmp.Diff(byNode, l.byNode); diff != "" {
 		f.t.Errorf("index by node (-scan, +index):\n%s", diff)
 	}
-	if diff := cmp.Diff(bySelector, l.bySelector, cmp.AllowUnexported(nodeKey{})); diff != "" {
+	if diff := cmp.Diff(bySelector, l.bySelector, cmp.AllowUnexported(maintenance.NodeKey{})); diff != "" {
 		f.t.Errorf("index by selector (-scan, +index):\n%s", diff)
 	}
 	for _, node := range f.listNodes() {
 		var want, got []string
 		for name, a := range l.maintenances {
-			if a.selector.matches(node) {
+			if a.selector.Matches(node) {
 				want = append(want, name)
 			}
 		}

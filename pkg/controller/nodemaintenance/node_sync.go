@@ -211,7 +211,7 @@ func (c *Controller) lookAtPod(pod *v1.Pod, budgets func(*v1.Pod) []*policyv1.Po
 	switch {
 	case err != nil:
 		request = nil // A lister of a cache has no errors but that there is none.
-	case isFinished(request):
+	case evictionrequest.IsFinished(request.Status.Conditions):
 		facts.over = isRefused(request) || evictionrequest.StateOf(request) == evictionrequest.StateEvicted
 	default:
 		facts.request = request

@@ -38,6 +38,7 @@ import (
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
@@ -241,7 +242,7 @@ func (c *Controller) adoptAll() {
 		return // A lister of a cache has no errors.
 	}
 	for _, request := range requests {
-		if !isAsked(request) || isFinished(request) || request.Spec.Target.Pod == nil {
+		if !isAsked(request) || evictionrequest.IsFinished(request.Status.Conditions) || request.Spec.Target.Pod == nil {
 			continue
 		}
 		pod, err := c.podLister.Pods(request.Namespace).Get(request.Spec.Target.Pod.Name)

@@ -23,13 +23,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/evictionrequest"
 )
-
-func isFinished(request *coordinationv1alpha1.EvictionRequest) bool {
-	state := evictionrequest.StateOf(request)
-	return state == evictionrequest.StateEvicted || state == evictionrequest.StateCanceled
-}
 
 // isRefused tells whether a canceled request stays canceled, also if somebody asks
 // again: the pod cannot be evicted by a request.

@@ -475,7 +475,7 @@ func (s *simulation) checkMaintenance(m *coordinationv1alpha1.NodeMaintenance) {
 	}
 	selected := 0
 	for _, node := range s.listNodes() {
-		if !o.selector.matches(node) {
+		if !o.selector.Matches(node) {
 			continue
 		}
 		selected++
