@@ -20,9 +20,12 @@ import (
 	"strings"
 	"testing"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/pkg/apis/coordination"
+	defaults "k8s.io/kubernetes/pkg/apis/coordination/v1alpha1"
 )
 
 const (
@@ -170,5 +173,15 @@ func TestValidateEvictionRequestUpdate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			matcher.Test(t, test.want, ValidateEvictionRequestUpdate(test.request, test.old))
 		})
+	}
+}
+
+// A request that was stored without a deadline times out as if it had the default of the API.
+func TestDefaultHeartbeatDeadline(t *testing.T) {
+	request := &coordinationv1alpha1.EvictionRequest{}
+	want := evictionrequest.HeartbeatDeadline(request)
+	defaults.SetObjectDefaults_EvictionRequest(request)
+	if got := evictionrequest.HeartbeatDeadline(request); request.Spec.HeartbeatDeadlineSeconds == nil || got != want {
+		t.Errorf("the default of the API is %v, that of the rule %v", got, want)
 	}
 }
