@@ -16,8 +16,8 @@ limitations under the License.
 
 package coordination
 
-// InterceptorStatusOf returns the status entry of the interceptor with that name, or nil if there is
-// none.
+// InterceptorStatusOf returns the status entry of the interceptor with that name, or nil if there
+// is none.
 func InterceptorStatusOf(status *EvictionRequestStatus, name string) *InterceptorStatus {
 	for i := range status.Interceptors {
 		if entry := &status.Interceptors[i]; entry.Name == name {

@@ -348,8 +348,8 @@ func (set *replicaSet) availableReplacements() int {
 }
 
 // turnDeadline returns when the turn of a pod times out. Progress postpones it: a pod that has left
-// before, or the rollout that the pods wait for. Outages of the controller postpone it as well: then
-// eta is the deadline, and otherwise zero.
+// before, or the rollout that the pods wait for. Outages of the controller postpone it as well:
+// then eta is the deadline, and otherwise zero.
 func (w *workload) turnDeadline(set *replicaSet, asked askedPod) (deadline, eta time.Time) {
 	timeout := w.progressDeadline()
 	since, eta := asked.history.WaitsSince(w.lastProgress(set, asked), timeout)

@@ -81,8 +81,8 @@ func Began(request *coordinationv1alpha1.EvictionRequest, interceptor string, no
 // base, postponed by the time in which no process was running.
 //
 // eta is the end of the timeout if outages have postponed it, and otherwise zero. It must be
-// reported as the ETA of the turn: it carries the outages that earlier processes have counted to the
-// next process, which adds the outage before its own start.
+// reported as the ETA of the turn: it carries the outages that earlier processes have counted to
+// the next process, which adds the outage before its own start.
 func (h History) WaitsSince(base time.Time, timeout time.Duration) (since, eta time.Time) {
 	if !base.Before(h.Taken) {
 		return base, time.Time{}
@@ -94,8 +94,8 @@ func (h History) WaitsSince(base time.Time, timeout time.Duration) (since, eta t
 		since = waited
 	}
 	since = since.Add(max(h.Taken.Sub(later(since, alive)), 0))
-	// Without a heartbeat, no earlier process had the turn. The activation is stored without fractions
-	// of a second, and the turn is taken after that write, which is no outage.
+	// Without a heartbeat, no earlier process had the turn. The activation is stored without
+	// fractions of a second, and the turn is taken after that write, which is no outage.
 	if !h.Heartbeat.IsZero() && since.After(base) {
 		eta = since.Add(timeout)
 	}

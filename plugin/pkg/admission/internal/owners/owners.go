@@ -24,8 +24,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AddsOwner reports whether an update adds an owner, whose deletion would delete the object as well,
-// with the permissions of the garbage collector.
+// AddsOwner reports whether an update adds an owner, whose deletion would delete the object as
+// well, with the permissions of the garbage collector.
 func AddsOwner(object, old metav1.Object) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
 		return !slices.ContainsFunc(old.GetOwnerReferences(), func(oldOwner metav1.OwnerReference) bool { return isSame(owner, oldOwner) })

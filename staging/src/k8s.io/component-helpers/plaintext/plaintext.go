@@ -106,7 +106,8 @@ func escape(text string, keep func(rune) bool) string {
 const ellipsis = "..."
 
 // Truncate returns the text in at most limit bytes. A longer text ends in "...". No part of a
-// character stays: it would be encoded as a longer replacement character and exceed the limit again.
+// character stays: it would be encoded as a longer replacement character and exceed the limit
+// again.
 func Truncate(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -88,8 +88,8 @@ func ActiveInterceptor(request *coordinationv1alpha1.EvictionRequest) *coordinat
 	return InterceptorStatusOf(&request.Status, request.Status.ActiveInterceptors[0])
 }
 
-// InterceptorStatusOf returns the status entry of the interceptor with that name, or nil if there is
-// none.
+// InterceptorStatusOf returns the status entry of the interceptor with that name, or nil if there
+// is none.
 func InterceptorStatusOf(status *coordinationv1alpha1.EvictionRequestStatus, name string) *coordinationv1alpha1.InterceptorStatus {
 	for i := range status.Interceptors {
 		if entry := &status.Interceptors[i]; entry.Name == name {

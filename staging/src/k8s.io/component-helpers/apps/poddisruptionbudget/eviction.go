@@ -21,8 +21,8 @@ import (
 	policy "k8s.io/api/policy/v1"
 )
 
-// The functions of this file apply the rules of the pods/eviction subresource to objects that may be
-// out of date. They serve to predict its response, never to decide whether a pod may be evicted.
+// The functions of this file apply the rules of the pods/eviction subresource to objects that may
+// be out of date. They serve to predict its response, never to decide whether a pod may be evicted.
 
 // maxDisruptedPods is how many unconfirmed evictions a budget may have before the pods/eviction
 // subresource refuses more (MaxDisruptedPodSize in its code).
