@@ -95,8 +95,8 @@ func TestRefusedRequestIsABlocker(t *testing.T) {
 	want := []coordinationv1alpha1.DrainBlocker{{
 		Cause: coordinationv1alpha1.DrainBlockerRequestFailed, Name: "default", Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Namespace", Name: "default"},
 		PodCount: 1, NodeCount: 1, Pods: []coordinationv1alpha1.DrainBlockerPod{{Namespace: "default", Name: pods[0].Name}}, SinceTime: since,
-		Message: fmt.Sprintf("1 pod in namespace default cannot be asked to leave (since %s, requesting the eviction of pod default/%s as nodemaintenance.k8s.io: evictionrequests.coordination.k8s.io %q is forbidden: exceeded quota)",
-			since.UTC().Format(time.RFC3339), pods[0].Name, pods[0].UID),
+		Message: fmt.Sprintf("1 pod in namespace default cannot get an EvictionRequest (requesting the eviction of pod default/%s as nodemaintenance.k8s.io: evictionrequests.coordination.k8s.io %q is forbidden: exceeded quota)",
+			pods[0].Name, pods[0].UID),
 	}, {
 		Cause: coordinationv1alpha1.DrainBlockerEvicting, PodCount: 1, NodeCount: 1, Pods: []coordinationv1alpha1.DrainBlockerPod{{Namespace: "default", Name: pods[1].Name}},
 		SinceTime: status.DrainStatus.Blockers[1].SinceTime, Message: "1 pod is being evicted",
@@ -106,7 +106,7 @@ func TestRefusedRequestIsABlocker(t *testing.T) {
 	}
 	drained := findDrained(&status)
 	if status.DrainStatus.BlockedPods != 1 || status.DrainStatus.BlockerCount != 2 || drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked ||
-		!strings.Contains(drained.Message, "cannot be asked to leave") {
+		!strings.Contains(drained.Message, "cannot get an EvictionRequest") {
 		t.Errorf("status %+v, condition %+v", status.DrainStatus, drained)
 	}
 	f.expectBlockedPods("n", 1)
@@ -288,7 +288,7 @@ func TestRefusedCordonIsABlocker(t *testing.T) {
 	f.run(5 * time.Minute)
 	status := f.maintenance("m").Status
 	since := status.DrainStatus.Blockers[0].SinceTime
-	message := fmt.Sprintf("2 nodes cannot be cordoned (since %s, setting spec.unschedulable of the node to true: nodes \"bad\" is forbidden: a webhook says no)", since.UTC().Format(time.RFC3339))
+	message := "2 nodes cannot be cordoned (setting spec.unschedulable of the node to true: nodes \"bad\" is forbidden: a webhook says no)"
 	want := coordinationv1alpha1.DrainStatus{
 		PodsPendingEvictionRequest: 1, DrainMessage: "Draining", DrainPlanPosition: ptr.To[int32](0), DrainedNodes: 1, BlockerCount: 1,
 		Blockers: []coordinationv1alpha1.DrainBlocker{{
@@ -300,7 +300,7 @@ func TestRefusedCordonIsABlocker(t *testing.T) {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
 	drained := findDrained(&status)
-	if drained.Status != metav1.ConditionFalse || drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || !strings.HasSuffix(drained.Message, message+": bad, worse.") ||
+	if drained.Status != metav1.ConditionFalse || drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || !strings.HasSuffix(drained.Message, strings.Replace(message, "(", fmt.Sprintf("(since %s, ", since.UTC().Format(time.RFC3339)), 1)+": bad, worse.") ||
 		!strings.Contains(drained.Message, "2 of 3 nodes not cordoned.") {
 		t.Errorf("condition %+v", drained)
 	}

@@ -355,7 +355,7 @@ func TestPodThatCannotBeEvictedIsNamed(t *testing.T) {
 	}
 	f.settle()
 	status := f.maintenance("m").Status
-	if drained := findDrained(&status); drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || !strings.Contains(drained.Message, "1 pod cannot be evicted by a request: default/"+pod.Name) {
+	if drained := findDrained(&status); drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || !strings.Contains(drained.Message, "1 pod cannot be evicted by an EvictionRequest: default/"+pod.Name) {
 		t.Errorf("condition %+v", drained)
 	}
 }

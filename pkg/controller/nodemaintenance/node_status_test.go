@@ -167,7 +167,7 @@ func TestNodeStatusThatCannotBeWritten(t *testing.T) {
 				t.Helper()
 				blockers := f.maintenance("m").Status.DrainStatus.Blockers
 				if len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerNodeStatusFailed || blockers[0].Object == nil || blockers[0].Object.Name != "n" ||
-					!strings.Contains(blockers[0].Message, "1 node has a status that cannot be written (since ") || !strings.Contains(blockers[0].Message, why) {
+					!strings.Contains(blockers[0].Message, "1 node has a status that cannot be written (") || !strings.Contains(blockers[0].Message, why) {
 					t.Errorf("blockers %+v", blockers)
 				}
 			}

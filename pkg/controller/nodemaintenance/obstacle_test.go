@@ -333,7 +333,7 @@ func TestNodeThatLeftAndCannotBeGivenBack(t *testing.T) {
 		message     string
 	}{
 		"uncordon": {"", coordinationv1alpha1.DrainBlockerCordonFailed, "1 node cannot be made schedulable (since "},
-		"status":   {"status", coordinationv1alpha1.DrainBlockerNodeStatusFailed, "1 node has a status that cannot be written (since "},
+		"status":   {"status", coordinationv1alpha1.DrainBlockerNodeStatusFailed, "1 node has a status that cannot be written ("},
 	}
 	leaves := map[string]func(*fixture){
 		"other labels": func(f *fixture) { f.relabel("n", nil) },
@@ -435,7 +435,7 @@ func TestBlockersOfNodesThatLeft(t *testing.T) {
 	}
 	blockers, total := blockersOf(&summary{holds: group("a"), delays: group("b")})
 	since := " (since " + start.UTC().Format(time.RFC3339) + ", no)"
-	if want := "1 node cannot be cordoned" + since + "; 1 node cannot be made schedulable" + since; total != 1 || blockers[0].NodeCount != 2 || blockers[0].Message != want {
+	if want := "1 node cannot be cordoned (no); 1 node cannot be made schedulable" + since; total != 1 || blockers[0].NodeCount != 2 || blockers[0].Message != want {
 		t.Errorf("%d blockers: %+v, want %q", total, blockers, want)
 	}
 }
@@ -454,8 +454,8 @@ func TestMessagesOfBlockersOfNodesThatLeft(t *testing.T) {
 	for _, blocker := range blockers {
 		got = append(got, blocker.Message)
 	}
-	expectNames(t, "messages", got, "1 pod in namespace asked cannot be asked to leave"+since,
-		"1 pod in namespace left is still asked to leave: its request cannot be withdrawn"+since, "2 nodes have a status that cannot be written"+since)
+	expectNames(t, "messages", got, "1 pod in namespace asked cannot get an EvictionRequest (no)",
+		"1 pod in namespace left is still asked to leave: its request cannot be withdrawn"+since, "2 nodes have a status that cannot be written (no)")
 }
 
 // After a restart, too, a maintenance in Complete waits for nodes that it does not select any more,

@@ -49,14 +49,14 @@ func testPodTypes(t *testing.T, c *cluster) {
 	c.await("the turn of DaemonSets", states{"request/daemon": asked, "request/mirror": "none"})
 	c.report(daemon, coordinationapply.EvictionRequestStatus().WithInterceptors(
 		startedBy(coordinationv1alpha1.EvictionInterceptorDaemonSet).WithCompletionTime(metav1.Now())))
-	c.awaitDrained("m", blocked("2 pods left on 1 of 1 node. 1 DaemonSet pod is not handled by anybody (all interceptors had their turn): %s/daemon.", c.namespace), 1)
+	c.awaitDrained("m", blocked("2 pods left on 1 of 1 node. 1 DaemonSet pod is still running after all interceptors have acted: %s/daemon.", c.namespace), 1)
 	c.expect("the drain not to go on", states{"node/one": draining, "pod/daemon": "here", "request/mirror": "none"})
 
 	c.deletePod(daemon)
 	c.await("the turn of static pods", states{"request/mirror": asked})
 	c.report(mirror, coordinationapply.EvictionRequestStatus().WithInterceptors(
 		startedBy(coordinationv1alpha1.EvictionInterceptorKubelet).WithCompletionTime(metav1.Now())))
-	c.awaitDrained("m", blocked("1 pod left on 1 of 1 node. 1 static pod is not handled by anybody (all interceptors had their turn): %s/mirror.", c.namespace), 1)
+	c.awaitDrained("m", blocked("1 pod left on 1 of 1 node. 1 static pod is still running after all interceptors have acted: %s/mirror.", c.namespace), 1)
 
 	c.deletePod(mirror)
 	c.await("the end", states{"maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained", "node/one": empty})
@@ -73,7 +73,7 @@ func testSilentDaemonSet(t *testing.T, c *cluster) {
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
 	c.await("the request", states{"request/daemon": asked})
 	since := c.request(daemon).Status.ActivationTime.UTC().Format(time.RFC3339)
-	c.awaitDrained("m", blocked("1 pod left on 1 of 1 node. 1 DaemonSet pod is not handled by anybody yet (no heartbeat of daemonset.apps.k8s.io since %s): %s/daemon.", since, c.namespace), 1)
+	c.awaitDrained("m", blocked("1 pod left on 1 of 1 node. 1 pod waits for interceptor daemonset.apps.k8s.io, which has never reported (active since %s): %s/daemon.", since, c.namespace), 1)
 }
 
 // testTerminalPods has pods that have ended, of which one does so in mid-drain.
@@ -127,7 +127,7 @@ func testSchedulingGroup(t *testing.T, c *cluster) {
 		"pod/single": "gone", "pod/grouped": "here", "request/grouped": "Canceled by [nodemaintenance.k8s.io]",
 		"maintenance/m": "Cordon, Drain of 1, finalizer, False: Blocked", "node/one": draining,
 	})
-	c.awaitDrained("m", blocked("1 pod left on 1 of 1 node. 1 pod cannot be evicted by a request: %s/grouped.", c.namespace), 1)
+	c.awaitDrained("m", blocked("1 pod left on 1 of 1 node. 1 pod cannot be evicted by an EvictionRequest: %s/grouped.", c.namespace), 1)
 	c.settle()
 	before := len(writes.all())
 	c.settle()

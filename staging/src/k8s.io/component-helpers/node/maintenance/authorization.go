@@ -16,8 +16,8 @@ limitations under the License.
 
 package maintenance
 
-// ControlVerb, on nodes/status, allows to write status.maintenanceStatus of a Node, which
-// update and patch alone do not: many programs have these to report how a node is. It
-// allows to say which pods leave the node, and that a maintenance has cordoned it. It is
-// for the node maintenance controller only.
+// ControlVerb, on nodes/status, permits writes of status.maintenanceStatus of a Node. The verbs
+// update and patch alone do not: many agents have them to report the state of a node. The field
+// says which pods are to be evicted, and that a maintenance has cordoned the node. Only the node
+// maintenance controller needs this verb.
 const ControlVerb = "control"

@@ -24,16 +24,16 @@ import (
 )
 
 const (
-	// maxBlockers is how many blockers a status has room for.
+	// maxBlockers is how many blockers a status lists. The API limits them.
 	maxBlockers = 20
 
-	// maxBlockerText bounds the name and the message of a blocker.
+	// maxBlockerText bounds the name and the message of a blocker. The API limits them.
 	maxBlockerText = 1024
 )
 
-// Blockers returns the groups as the status of a maintenance lists them, in the same order,
-// and how many there are in all. Where they are too many, each cause keeps at least its
-// first: what is rare must not be hidden by what is frequent.
+// Blockers returns the groups as the status of a maintenance lists them, in the same order, and
+// the number of all groups. If there are too many, each cause keeps at least its first group: a
+// frequent cause must not hide a rare one.
 func Blockers(groups []HoldGroup) (blockers []coordinationv1alpha1.DrainBlocker, total int32) {
 	listed := make([]bool, len(groups))
 	room := maxBlockers
@@ -65,7 +65,7 @@ func (g *HoldGroup) blocker() coordinationv1alpha1.DrainBlocker {
 		Object:    g.object(),
 		PodCount:  int32(g.Pods),
 		NodeCount: int32(g.Nodes),
-		Message:   Printable(g.summary(), maxBlockerText),
+		Message:   Printable(g.message(), maxBlockerText),
 		SinceTime: g.Since.DeepCopy(), ExpectedFinishTime: g.ETA.DeepCopy(),
 	}
 	if g.Cause.OfNode() {
@@ -77,11 +77,11 @@ func (g *HoldGroup) blocker() coordinationv1alpha1.DrainBlocker {
 	return blocker
 }
 
-// object returns what an administrator has to inspect; nil where that is not one object.
+// object returns the object that an administrator has to inspect; nil if it is not a single one.
 func (g *HoldGroup) object() *coordinationv1alpha1.DrainBlockerObject {
 	switch g.Cause {
 	case HoldDisruptionBudget:
-		// Several budgets are one name with separators between them.
+		// The names of several budgets are joined by separators.
 		namespace, name, found := strings.Cut(g.Name, "/")
 		if found && !strings.Contains(g.Name, nameSeparator) {
 			return &coordinationv1alpha1.DrainBlockerObject{APIGroup: policyv1.GroupName, Kind: "PodDisruptionBudget", Namespace: namespace, Name: name}

@@ -17,6 +17,7 @@ limitations under the License.
 package maintenance
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -24,6 +25,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -37,16 +40,18 @@ func TestBlockers(t *testing.T) {
 		{Cause: HoldDisruptionBudget, Name: "shop/all, shop/web", Pods: 2, Nodes: 1, First: first},
 		{Cause: HoldDisruptionBudget, Pods: 2, Nodes: 1, First: first},
 		{Cause: HoldRequestFailed, Name: "shop", Pods: 2, Nodes: 1, First: first, Message: "quota"},
-		{Cause: HoldInterceptor, Name: "vm.example.com", Pods: 2, Nodes: 1, First: first},
+		{Cause: HoldInterceptor, Name: "vm.example.com", Pods: 2, Nodes: 1, First: first, Since: after(1), Heartbeat: after(2), ETA: after(9), Message: "Copied 3 of 7 volumes."},
+		{Cause: HoldInterceptor, Name: "zip.example.com", Pods: 2, Nodes: 1, First: first, Since: after(1)},
+		{Cause: HoldTerminating, Pods: 2, Nodes: 1, First: first, Since: after(1), ETA: after(9)},
 	})
 	want := []coordinationv1alpha1.DrainBlocker{
 		{
 			Cause: "CordonFailed", Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: "n1"}, NodeCount: 2,
-			SinceTime: after(1), Message: "2 nodes cannot be cordoned (since 2026-11-21T12:01:00Z, no)",
+			SinceTime: after(1), Message: "2 nodes cannot be cordoned (no)",
 		},
 		{
 			Cause: "NodeStatusFailed", Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: "n3"}, NodeCount: 1,
-			SinceTime: after(2), Message: "1 node has a status that cannot be written (since 2026-11-21T12:02:00Z, no)",
+			SinceTime: after(2), Message: "1 node has a status that cannot be written (no)",
 		},
 		{
 			Cause: "DisruptionBudget", Name: "shop/web", Object: &coordinationv1alpha1.DrainBlockerObject{APIGroup: "policy", Kind: "PodDisruptionBudget", Namespace: "shop", Name: "web"},
@@ -60,14 +65,22 @@ func TestBlockers(t *testing.T) {
 		{Cause: "DisruptionBudget", PodCount: 2, NodeCount: 1, Pods: pods, Message: "2 pods wait for a PodDisruptionBudget"},
 		{
 			Cause: "RequestFailed", Name: "shop", Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Namespace", Name: "shop"},
-			PodCount: 2, NodeCount: 1, Pods: pods, Message: "2 pods in namespace shop cannot be asked to leave (quota)",
+			PodCount: 2, NodeCount: 1, Pods: pods, Message: "2 pods in namespace shop cannot get an EvictionRequest (quota)",
 		},
-		{Cause: "Interceptor", Name: "vm.example.com", PodCount: 2, NodeCount: 1, Pods: pods, Message: "2 pods wait for interceptor vm.example.com"},
+		{
+			Cause: "Interceptor", Name: "vm.example.com", PodCount: 2, NodeCount: 1, Pods: pods, SinceTime: after(1), ExpectedFinishTime: after(9),
+			Message: "2 pods wait for interceptor vm.example.com (Copied 3 of 7 volumes.)",
+		},
+		{Cause: "Interceptor", Name: "zip.example.com", PodCount: 2, NodeCount: 1, Pods: pods, SinceTime: after(1), Message: "2 pods wait for interceptor zip.example.com (no heartbeat yet)"},
+		{
+			Cause: "Terminating", PodCount: 2, NodeCount: 1, Pods: pods, SinceTime: after(1), ExpectedFinishTime: after(9),
+			Message: "2 pods are terminating",
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
-	if total != 7 {
+	if total != 9 {
 		t.Errorf("got %d in all", total)
 	}
 	if got, total := Blockers(nil); got != nil || total != 0 {
@@ -106,8 +119,67 @@ func TestBlockerTexts(t *testing.T) {
 			}
 		}
 	}
-	if n := len(got[0].Message); n < maxRefusal || n > maxRefusal+100 {
+	if n := len(got[0].Message); n < maxForeignText || n > maxForeignText+100 {
 		t.Errorf("a refusal takes %d bytes", n)
+	}
+}
+
+// The message of an interceptor changes that of its blocker, and a heartbeat alone does not: the
+// controller writes the status whenever a blocker changes.
+func TestBlockerChangesWithTheMessageOnly(t *testing.T) {
+	blockerOf := func(heartbeat int, message string) coordinationv1alpha1.DrainBlocker {
+		var holds []Hold
+		for _, name := range []string{"vm-2", "vm-1", "vm-0"} {
+			report := coordinationv1alpha1.InterceptorStatus{HeartbeatTime: after(heartbeat)}
+			if name != "vm-0" {
+				report.Message = message + " " + name
+			}
+			pod := webPod(func(pod *v1.Pod) { pod.Name = name })
+			hold, _ := HoldOf(pod, newRequest(intercepted(interceptorVM, report)), nil, noon)
+			holds = append(holds, hold)
+		}
+		blockers, _ := Blockers(GroupHolds(holds))
+		return blockers[0]
+	}
+	before := blockerOf(8, "Copying")
+	if want := "3 pods wait for interceptor vm.example.com (Copying vm-1)"; before.Message != want {
+		t.Errorf("message %q, want %q", before.Message, want)
+	}
+	if diff := cmp.Diff(before, blockerOf(9, "Copying")); diff != "" {
+		t.Errorf("after a heartbeat (-before, +after):\n%s", diff)
+	}
+	if after := blockerOf(9, "Copied"); after.Message == before.Message {
+		t.Errorf("after a message: %q", after.Message)
+	}
+}
+
+// A status with all blockers that fit is small enough for etcd and for the watches of many clients,
+// however long the names and messages are.
+func TestStatusIsBounded(t *testing.T) {
+	const limit = 100 << 10
+	name := func(i int) string { return fmt.Sprintf("%s-%03d", strings.Repeat("n", 249), i) }
+	var holds []Hold
+	for i := range 2 * maxBlockers {
+		pod := func(j int) *v1.Pod {
+			return webPod(func(pod *v1.Pod) { pod.Namespace, pod.Name = strings.Repeat("s", 63), name(10*i+j) })
+		}
+		report := coordinationv1alpha1.InterceptorStatus{HeartbeatTime: after(i), ExpectedFinishTime: after(i), Message: strings.Repeat("\"", 4096)}
+		for j := range 7 {
+			refused, _ := HoldOf(pod(j), newRequest(evicting, withCondition(coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget)),
+				budgetsNamed(name(i), name(i+1), name(i+2), name(i+3)), noon)
+			waiting, _ := HoldOf(pod(j), newRequest(intercepted(name(i), report)), nil, noon)
+			holds = append(holds, refused, waiting)
+		}
+	}
+	groups := GroupHolds(holds)
+	status := coordinationv1alpha1.NodeMaintenanceStatus{Conditions: []metav1.Condition{{Message: HoldMessage(groups)}}}
+	status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = Blockers(groups)
+	data, err := json.Marshal(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(status.DrainStatus.Blockers) != maxBlockers || len(data) > limit {
+		t.Errorf("%d blockers, %d bytes", len(status.DrainStatus.Blockers), len(data))
 	}
 }
 

@@ -14,10 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package maintenance holds what all who take part in a NodeMaintenance have to agree
-// upon (KEP-4212): the type of a pod, the order of a drain plan, which pods the drain
-// targets of a node take, and what keeps a pod from leaving.
+// Package maintenance has the rules that all components of a NodeMaintenance must share
+// (KEP-4212): the type of a pod, the order of a drain plan, which pods the drain targets of a node
+// select, and what delays an eviction.
 //
-// The controllers of node maintenances and DaemonSets, validation, admission and kubectl
-// use it. All functions are pure.
+// The controllers of node maintenances and DaemonSets, validation, admission and kubectl use it.
+// All functions are pure.
 package maintenance

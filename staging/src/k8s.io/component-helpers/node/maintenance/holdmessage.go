@@ -22,26 +22,25 @@ import (
 	"time"
 	"unicode"
 
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxMessageGroups bounds a message of holds. A group takes at most about 2500
-// characters, where all names are as long as they may be, and a condition has room for
-// 32768.
+// maxMessageGroups bounds the message of a condition. A group takes at most about 2500
+// characters if all names have the maximum length, and a condition has room for 32768.
 const maxMessageGroups = 10
 
 const (
-	// maxRefusal bounds what is repeated of an error of the API server.
-	maxRefusal = 512
+	// maxForeignText bounds what is repeated of an error of the API server, or of the message of
+	// an interceptor.
+	maxForeignText = 512
 
 	ellipsis = "..."
 )
 
-// HoldMessage says in sentences what keeps pods on their nodes. Its times are absolute:
-// it changes only when something happens. Empty if nothing is held.
+// HoldMessage explains in sentences what delays evictions, for the message of a condition. Its
+// times are absolute: it changes only when something happens. Empty if there are no groups.
 func HoldMessage(groups []HoldGroup) string {
 	var sentences []string
 	shown := groups[:min(maxMessageGroups, len(groups))]
@@ -53,12 +52,12 @@ func HoldMessage(groups []HoldGroup) string {
 		for _, group := range rest {
 			pods += group.Pods
 		}
-		sentences = append(sentences, fmt.Sprintf("%s held by %s.", counted(pods, "pod is", "pods are"), counted(len(rest), "more cause", "more causes")))
+		sentences = append(sentences, fmt.Sprintf("%s for %s.", counted(pods, "more pod", "more pods"), counted(len(rest), "other reason", "other reasons")))
 	}
 	return strings.Join(sentences, " ")
 }
 
-// sentence tells how many pods are held, by whom, and which.
+// sentence says what delays which pods. A condition has no fields for the times.
 func (g *HoldGroup) sentence() string {
 	var names []string
 	for _, pod := range g.First {
@@ -68,11 +67,18 @@ func (g *HoldGroup) sentence() string {
 	if g.Cause.OfNode() {
 		total = g.Nodes
 	}
-	return fmt.Sprintf("%s: %s.", g.summary(), listNames(names, total))
+	return fmt.Sprintf("%s: %s.", g.explain(append(g.times(), g.facts()...)), listNames(names, total))
 }
 
-// summary is the sentence without the names.
-func (g *HoldGroup) summary() string { return g.predicate() + g.details() }
+// message explains a blocker of a status, which has fields of its own for the times and the pods.
+func (g *HoldGroup) message() string { return g.explain(g.facts()) }
+
+func (g *HoldGroup) explain(details []string) string {
+	if len(details) == 0 {
+		return g.predicate()
+	}
+	return g.predicate() + " (" + strings.Join(details, ", ") + ")"
+}
 
 // nameOf returns the name of a pod with its namespace, or that of a node.
 func nameOf(pod types.NamespacedName) string {
@@ -82,8 +88,8 @@ func nameOf(pod types.NamespacedName) string {
 	return pod.String()
 }
 
-// Printable returns a foreign text in one line that a terminal can show, with at most so
-// many bytes.
+// Printable returns a text of another client as one line without control characters, of at most
+// limit bytes.
 func Printable(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -95,11 +101,11 @@ func Printable(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	// A character that is cut in the middle goes, too.
+	// A character that the limit cuts in the middle is dropped, too.
 	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
 }
 
-// predicate says what the pods of the group do.
+// predicate says what delays how many pods.
 func (g *HoldGroup) predicate() string {
 	switch g.Cause {
 	case HoldDisruptionBudget:
@@ -109,8 +115,8 @@ func (g *HoldGroup) predicate() string {
 	case HoldInterceptor:
 		return g.wait("for interceptor " + g.Name)
 	case HoldInterceptorUnresponsive:
-		if podType, nobody := g.withoutHandler(); nobody {
-			return g.are(podType, "not handled by anybody yet")
+		if g.Heartbeat == nil {
+			return g.wait("for interceptor " + g.Name + ", which has never reported")
 		}
 		return g.wait("for interceptor " + g.Name + ", which does not report")
 	case HoldCordonFailed:
@@ -118,15 +124,15 @@ func (g *HoldGroup) predicate() string {
 	case HoldNodeStatusFailed:
 		return counted(g.Nodes, "node has", "nodes have") + " a status that cannot be written"
 	case HoldRequestFailed:
-		return counted(g.Pods, "pod", "pods") + " in namespace " + g.Name + " cannot be asked to leave"
+		return counted(g.Pods, "pod", "pods") + " in namespace " + g.Name + " cannot get an EvictionRequest"
 	case HoldRequestRefused:
-		return counted(g.Pods, "pod", "pods") + " cannot be evicted by a request"
+		return counted(g.Pods, "pod", "pods") + " cannot be evicted by an EvictionRequest"
 	case HoldTerminating:
 		return g.are(v1.PodTypeDefault, "terminating")
 	case HoldStuckTerminating:
 		return g.are(v1.PodTypeDefault, "still terminating after the grace period")
 	case HoldUnhandled:
-		return g.are(v1.PodType(g.Name), "not handled by anybody")
+		return g.are(v1.PodType(g.Name), "still running after all interceptors have acted")
 	default:
 		return g.are(v1.PodTypeDefault, "being evicted")
 	}
@@ -137,65 +143,55 @@ func (g *HoldGroup) budgetPredicate() string {
 	case g.Name == "":
 		return g.wait("for a PodDisruptionBudget")
 	case strings.Contains(g.Name, nameSeparator):
-		// Room in one of them would not help.
+		// It would not help if one of them allowed the eviction.
 		return g.wait("because several PodDisruptionBudgets apply (" + g.Name + ")")
 	default:
 		return g.wait("for PodDisruptionBudget " + g.Name)
 	}
 }
 
-// withoutHandler tells whether the pods wait for an interceptor of the project itself that
-// has never been heard of, and their type: nobody runs it, and no operator of theirs could help.
-func (g *HoldGroup) withoutHandler() (podType v1.PodType, nobody bool) {
-	if g.Cause != HoldInterceptorUnresponsive || g.Heartbeat != nil {
-		return "", false
-	}
-	switch g.Name {
-	case coordinationv1alpha1.EvictionInterceptorDaemonSet:
-		return v1.PodTypeDaemonSet, true
-	case coordinationv1alpha1.EvictionInterceptorKubelet:
-		return v1.PodTypeStatic, true
-	}
-	return "", false
-}
-
-// details are the times that tell whether it is worth waiting.
-func (g *HoldGroup) details() string {
-	var details []string
+// times are those that a blocker has fields for, and the last heartbeat of an interceptor that
+// reports: it would change the message of the blocker again and again, and mean nothing new.
+func (g *HoldGroup) times() []string {
+	var times []string
 	add := func(what string, at *metav1.Time) {
 		if at != nil {
-			details = append(details, what+" "+at.UTC().Format(time.RFC3339))
+			times = append(times, what+" "+at.UTC().Format(time.RFC3339))
 		}
 	}
 	switch g.Cause {
 	case HoldInterceptor, HoldInterceptorUnresponsive:
-		if g.Heartbeat != nil && g.Cause == HoldInterceptor {
+		switch {
+		case g.Heartbeat == nil:
+			add("active since", g.Since)
+		case g.Cause == HoldInterceptor:
 			// To the minute: with many pods, some interceptor reports every second.
-			details = append(details, "last heartbeat "+g.Heartbeat.UTC().Format("2006-01-02T15:04Z07:00"))
-		} else {
-			add("last heartbeat", g.Heartbeat)
-		}
-		if _, nobody := g.withoutHandler(); nobody {
-			add("no heartbeat of "+g.Name+" since", g.Since)
-		} else if g.Heartbeat == nil {
-			add("no heartbeat since", g.Since)
+			times = append(times, "last heartbeat "+g.Heartbeat.UTC().Format("2006-01-02T15:04Z07:00"))
 		}
 		add("expected to finish", g.ETA)
 	case HoldTerminating, HoldStuckTerminating:
 		add("since", g.Since)
 		add("grace period ends", g.ETA)
-	case HoldUnhandled:
-		details = append(details, "all interceptors had their turn")
 	case HoldCordonFailed, HoldNodeStatusFailed, HoldRequestFailed:
 		add("since", g.Since)
 	}
+	return times
+}
+
+// facts are what else is known: whether an interceptor reports, and what the API server or the
+// interceptor says.
+func (g *HoldGroup) facts() []string {
+	var facts []string
+	switch {
+	case g.Cause == HoldInterceptor && g.Heartbeat == nil:
+		facts = append(facts, "no heartbeat yet")
+	case g.Cause == HoldInterceptorUnresponsive && g.Heartbeat != nil:
+		facts = append(facts, "last heartbeat "+g.Heartbeat.UTC().Format(time.RFC3339))
+	}
 	if g.Message != "" {
-		details = append(details, g.Message)
+		facts = append(facts, g.Message)
 	}
-	if len(details) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(details, ", ") + ")"
+	return facts
 }
 
 func (g *HoldGroup) wait(what string) string {

@@ -32,51 +32,51 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 )
 
-// HoldCause says what keeps a pod on its node that was asked to leave. The values are
-// also those of metric labels and of what kubectl prints for scripts.
+// HoldCause is what delays the eviction of a pod that was requested. The values are those of
+// coordinationv1alpha1.DrainBlockerCause, of metric labels, and of what kubectl prints for scripts.
 type HoldCause string
 
 const (
 	// HoldCordonFailed means that the API server refuses to make the node unschedulable. It
-	// is about the node: no pod of it is asked to leave before that.
+	// concerns the node: no eviction of its pods is requested before that.
 	HoldCordonFailed HoldCause = "CordonFailed"
 
-	// HoldDisruptionBudget means that PodDisruptionBudgets do not allow the eviction.
-	// The name of the hold is theirs.
+	// HoldDisruptionBudget means that PodDisruptionBudgets do not allow the eviction. The name
+	// of the hold is that of the budgets.
 	HoldDisruptionBudget HoldCause = "DisruptionBudget"
 
 	// HoldEvictionRefused means that the API server refuses the eviction for another
 	// reason, such as an admission webhook.
 	HoldEvictionRefused HoldCause = "EvictionRefused"
 
-	// HoldNodeStatusFailed means that the status of the node cannot be written, so that it does
-	// not say which pods have to leave. It is about the node, like HoldCordonFailed.
+	// HoldNodeStatusFailed means that the status of the node cannot be written, so that its drain
+	// targets are not published. It concerns the node, like HoldCordonFailed.
 	HoldNodeStatusFailed HoldCause = "NodeStatusFailed"
 
-	// HoldRequestFailed means that the API server refuses the request: the pod cannot be asked
-	// to leave. The name of the hold is that of the namespace, which often has the reason, such
-	// as a quota. Only the controller that asks knows of it.
+	// HoldRequestFailed means that the API server refuses the EvictionRequest. The name of the
+	// hold is that of the namespace, which often has the reason, such as a quota. No object
+	// records the refusal: only the controller that requests the eviction knows it.
 	HoldRequestFailed HoldCause = "RequestFailed"
 
-	// HoldRequestRefused means that the request was given up for good: the pod cannot be
-	// evicted this way, because it belongs to a scheduling group, for example.
+	// HoldRequestRefused means that the EvictionRequest was canceled because it cannot evict the
+	// pod, which belongs to a scheduling group, for example.
 	HoldRequestRefused HoldCause = "RequestRefused"
 
-	// HoldInterceptor means that it is the turn of an interceptor, which the hold
-	// names. It reports, or was activated a moment ago.
+	// HoldInterceptor means that an interceptor is active, which the hold names. It reports, or
+	// was activated a moment ago.
 	HoldInterceptor HoldCause = "Interceptor"
 
-	// HoldInterceptorUnresponsive means that the report of this interceptor is overdue.
+	// HoldInterceptorUnresponsive means that a heartbeat of the active interceptor is overdue.
 	HoldInterceptorUnresponsive HoldCause = "InterceptorUnresponsive"
 
 	// HoldTerminating means that the pod was deleted and is within its grace period.
 	HoldTerminating HoldCause = "Terminating"
 
-	// HoldStuckTerminating means that the pod is still there after that.
+	// HoldStuckTerminating means that the pod still exists after its grace period.
 	HoldStuckTerminating HoldCause = "StuckTerminating"
 
-	// HoldUnhandled means that all interceptors had their turn, and the pod runs on: a
-	// DaemonSet pod or a static pod that nobody handles. The hold names the pod type.
+	// HoldUnhandled means that all interceptors have acted and the pod is still running: a
+	// DaemonSet pod or a static pod, which are not evicted. The hold names the pod type.
 	HoldUnhandled HoldCause = "Unhandled"
 
 	// HoldEvicting means that the eviction is on its way, or the request was not taken
@@ -84,8 +84,8 @@ const (
 	HoldEvicting HoldCause = "Evicting"
 )
 
-// terminationPatience is how long a pod may outlast its grace period before it counts as
-// stuck: the kubelet needs a moment to kill it and to say so.
+// terminationPatience is how long a pod may exist after its grace period before it counts as
+// stuck: the kubelet needs time to kill it and to report that.
 const terminationPatience = 30 * time.Second
 
 const (
@@ -100,8 +100,7 @@ const (
 	nameSeparator = ", "
 )
 
-// HoldCauses returns all of them: those that somebody has to end first, each group by
-// name.
+// HoldCauses returns all causes: those that need an intervention first, then by name.
 func HoldCauses() []HoldCause {
 	return []HoldCause{
 		HoldCordonFailed, HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldNodeStatusFailed, HoldRequestFailed,
@@ -110,7 +109,7 @@ func HoldCauses() []HoldCause {
 	}
 }
 
-// Blocked tells whether the pod stays until somebody acts.
+// Blocked reports whether the cause needs an intervention.
 func (c HoldCause) Blocked() bool {
 	switch c {
 	case HoldCordonFailed, HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldNodeStatusFailed, HoldRequestFailed,
@@ -120,42 +119,43 @@ func (c HoldCause) Blocked() bool {
 	return false
 }
 
-// OfNode tells whether a node is held, and not a pod.
+// OfNode reports whether the cause concerns a node instead of pods.
 func (c HoldCause) OfNode() bool { return c == HoldCordonFailed || c == HoldNodeStatusFailed }
 
-// Hold is what keeps one pod on its node.
+// Hold is what delays the eviction of one pod, or the maintenance of one node.
 type Hold struct {
 	Cause HoldCause
-	// Name says who it is, where the cause has a name.
+	// Name distinguishes holds of the same cause, such as the name of the interceptor.
 	Name string
-	// Pod is empty where a node is held: see HoldCause.OfNode.
+	// Pod is empty if the hold concerns a node: see HoldCause.OfNode.
 	Pod  types.NamespacedName
 	Node string
-	// Message is what the API server said, or what else is known about the cause.
+	// Message is the answer of the API server, or the message of the active interceptor, in one
+	// bounded line.
 	Message string
-	// Heartbeat is when the interceptor has reported last.
+	// Heartbeat is the time of the last report of the interceptor.
 	Heartbeat *metav1.Time
-	// ETA is when the interceptor expects to be done, or when the grace period of a
-	// terminating pod ends.
+	// ETA is when the interceptor expects to finish, or when the grace period of a terminating
+	// pod ends.
 	ETA *metav1.Time
-	// Since is when the turn of the interceptor began, the eviction was first refused, or
-	// the pod was deleted.
+	// Since is when the interceptor was activated, the eviction was first refused, or the pod was
+	// deleted.
 	Since *metav1.Time
-	// RecheckAt is when time alone makes it another hold; zero where it never does.
+	// RecheckAt is when the hold changes without an event; zero if it does not.
 	RecheckAt time.Time
 }
 
-// HoldOf returns what keeps a pod on its node, given the request for its eviction, or
-// nil if there is none. It returns false for a pod that is neither asked to leave nor
-// terminating, and for one that has ended. budgets returns those that select the pod; it
-// is only called for pods that a budget blocks, and may be nil.
+// HoldOf returns what delays the eviction of a pod. The request is the EvictionRequest of the pod,
+// or nil. It returns false for a pod that has no unfinished request and is not terminating, and
+// for a pod that has ended. budgets returns the budgets that select the pod; it is only called for
+// a pod that a budget blocks, and may be nil.
 func HoldOf(pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, budgets func(*v1.Pod) []*policyv1.PodDisruptionBudget, now time.Time) (Hold, bool) {
 	hold := Hold{Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Node: pod.Spec.NodeName}
 	switch {
 	case !IsLeft(pod):
 		return Hold{}, false
 	case pod.DeletionTimestamp != nil:
-		// Whoever was in the way before, the rest is up to the kubelet.
+		// Whatever blocked the pod before, only the kubelet has to act now.
 		hold.terminating(pod, now)
 		return hold, true
 	case request == nil:
@@ -167,7 +167,7 @@ func HoldOf(pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, budgets 
 	case evictionrequest.StateCanceled:
 		canceled := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
 		if canceled.Reason != coordinationv1alpha1.EvictionRequestReasonValidationFailed {
-			return Hold{}, false // Somebody may ask again.
+			return Hold{}, false // The eviction may be requested again.
 		}
 		hold.Cause, hold.Since = HoldRequestRefused, canceled.LastTransitionTime.DeepCopy()
 	case evictionrequest.StateBlocked:
@@ -210,11 +210,10 @@ func (h *Hold) blocked(pod *v1.Pod, request *coordinationv1alpha1.EvictionReques
 	}
 }
 
-// budgetNames names the budgets that select a pod. Where it is one, it is the one that
-// does not allow the eviction; where they are several, all are in the way together: the
-// API server evicts no such pod.
+// budgetNames names the budgets that select a pod. A single one is the one that does not allow
+// the eviction. Several block it together: the API server does not evict such a pod.
 func budgetNames(budgets []*policyv1.PodDisruptionBudget) string {
-	// Only the first are named, and each pod of a namespace may have all of its budgets.
+	// Only the first names are kept: each pod of a namespace may be selected by all of its budgets.
 	var first []*policyv1.PodDisruptionBudget
 	for _, budget := range budgets {
 		at, _ := slices.BinarySearchFunc(first, budget, func(a, b *policyv1.PodDisruptionBudget) int { return cmp.Compare(a.Name, b.Name) })
@@ -238,14 +237,15 @@ func (h *Hold) intercepting(request *coordinationv1alpha1.EvictionRequest) {
 	}
 	if report := evictionrequest.ActiveInterceptor(request); report != nil {
 		h.Heartbeat, h.ETA = report.HeartbeatTime.DeepCopy(), report.ExpectedFinishTime.DeepCopy()
+		h.Message = Printable(report.Message, maxForeignText)
 	}
 	switch h.Name {
 	case coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorStatefulSet:
-		h.ETA = nil // Theirs is when they give up, not when the pod is gone.
+		h.ETA = nil // It is when they give up, not when the pod is gone.
 	}
 }
 
-// pending is for requests that are nobody's turn: before the first or after the last.
+// pending is for requests without an active interceptor: before the first or after the last.
 func (h *Hold) pending(pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest) {
 	if len(request.Status.TargetInterceptors) == 0 {
 		h.Cause, h.Since = HoldEvicting, request.CreationTimestamp.DeepCopy()
@@ -257,42 +257,42 @@ func (h *Hold) pending(pod *v1.Pod, request *coordinationv1alpha1.EvictionReques
 	}
 }
 
-// FailedRequest returns the hold of a pod that cannot be asked to leave, and why.
+// FailedRequest returns the hold of a pod whose eviction cannot be requested, and why.
 func FailedRequest(pod *v1.Pod, message string, since time.Time) Hold {
 	return Hold{
 		Cause: HoldRequestFailed, Name: pod.Namespace,
 		Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Node: pod.Spec.NodeName,
-		Message: Printable(message, maxRefusal), Since: &metav1.Time{Time: since},
+		Message: Printable(message, maxForeignText), Since: &metav1.Time{Time: since},
 	}
 }
 
 // FailedCordon returns the hold of a node that cannot be made unschedulable, and why.
 func FailedCordon(node, message string, since time.Time) Hold {
-	return Hold{Cause: HoldCordonFailed, Node: node, Message: Printable(message, maxRefusal), Since: &metav1.Time{Time: since}}
+	return Hold{Cause: HoldCordonFailed, Node: node, Message: Printable(message, maxForeignText), Since: &metav1.Time{Time: since}}
 }
 
 // FailedNodeStatus returns the hold of a node whose status cannot be written, and why.
 func FailedNodeStatus(node, message string, since time.Time) Hold {
-	return Hold{Cause: HoldNodeStatusFailed, Node: node, Message: Printable(message, maxRefusal), Since: &metav1.Time{Time: since}}
+	return Hold{Cause: HoldNodeStatusFailed, Node: node, Message: Printable(message, maxForeignText), Since: &metav1.Time{Time: since}}
 }
 
-// HoldGroup is what pods have in common that are held by the same cause and name.
+// HoldGroup sums up the holds with the same cause and name.
 type HoldGroup struct {
 	Cause HoldCause
 	Name  string
-	// Pods is how many they are, Nodes on how many nodes, First names the first five of them.
-	// Where nodes are held, Pods is 0, and First names nodes.
+	// Pods is the number of pods, Nodes that of their nodes, and First names the first five pods.
+	// If the cause concerns nodes, Pods is 0, and First names nodes.
 	Pods, Nodes int
 	First       []types.NamespacedName
-	// Message is that of the first of them that has one, which is MessageOf.
+	// Message is that of the first pod or node that has one, which is MessageOf.
 	Message   string
 	MessageOf types.NamespacedName
 	// Heartbeat and Since are the oldest, ETA is the latest among the pods.
 	Heartbeat, ETA, Since *metav1.Time
 }
 
-// GroupHolds sums holds up: what is blocked first, then by cause and name. The result
-// does not depend on the order of the holds.
+// GroupHolds groups holds: those that need an intervention first, then by cause and name. The
+// result does not depend on the order of the holds.
 func GroupHolds(holds []Hold) []HoldGroup {
 	type place struct {
 		cause      HoldCause
@@ -321,7 +321,7 @@ func GroupHolds(holds []Hold) []HoldGroup {
 	return MergeGroups(groups)
 }
 
-// first returns what stands for the hold in its group.
+// first returns the name of the pod or node that the hold concerns.
 func (h *Hold) first() types.NamespacedName {
 	if h.Pod.Name == "" {
 		return types.NamespacedName{Name: h.Node}
@@ -329,8 +329,8 @@ func (h *Hold) first() types.NamespacedName {
 	return h.Pod
 }
 
-// MergeGroups returns the groups that all holds together have, so that those of each
-// node can be kept. A node must not be in two of the arguments.
+// MergeGroups returns the groups of all holds together, so that the caller can store the groups of
+// each node. A node must not be in two of the arguments.
 func MergeGroups(groups ...[]HoldGroup) []HoldGroup {
 	type key struct {
 		cause HoldCause
@@ -360,7 +360,7 @@ func MergeGroups(groups ...[]HoldGroup) []HoldGroup {
 func (g *HoldGroup) add(other *HoldGroup) {
 	g.Pods += other.Pods
 	g.Nodes += other.Nodes
-	// Always that of the same pod, so that the message changes only when something does.
+	// Always that of the first pod, so that the order of events does not change the message.
 	if other.Message != "" && (g.Message == "" || comparePods(other.MessageOf, g.MessageOf) < 0) {
 		g.Message, g.MessageOf = other.Message, other.MessageOf
 	}
@@ -371,7 +371,7 @@ func (g *HoldGroup) add(other *HoldGroup) {
 	g.ETA = latest(g.ETA, other.ETA)
 }
 
-// addFirst keeps the first names in order. Most of those that come are not among them.
+// addFirst keeps the first names in order. Most names are not among the first.
 func (g *HoldGroup) addFirst(pod types.NamespacedName) {
 	if n := len(g.First); n == maxFirst && comparePods(g.First[n-1], pod) <= 0 {
 		return

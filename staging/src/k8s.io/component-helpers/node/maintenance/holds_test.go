@@ -70,8 +70,8 @@ func ofDaemonSet(pod *v1.Pod) {
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: ptr.To(true)}}
 }
 
-// askedToLeave returns a request that was created at noon.
-func askedToLeave(changes ...func(*coordinationv1alpha1.EvictionRequest)) *coordinationv1alpha1.EvictionRequest {
+// newRequest returns an EvictionRequest that was created at noon.
+func newRequest(changes ...func(*coordinationv1alpha1.EvictionRequest)) *coordinationv1alpha1.EvictionRequest {
 	request := &coordinationv1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", CreationTimestamp: *after(0)}}
 	for _, change := range changes {
 		change(request)
@@ -79,7 +79,7 @@ func askedToLeave(changes ...func(*coordinationv1alpha1.EvictionRequest)) *coord
 	return request
 }
 
-// intercepted gives the turn to one of two interceptors, one minute after noon.
+// intercepted activates the second of two interceptors one minute after noon.
 func intercepted(active string, report coordinationv1alpha1.InterceptorStatus) func(*coordinationv1alpha1.EvictionRequest) {
 	return func(request *coordinationv1alpha1.EvictionRequest) {
 		report.Name = active
@@ -141,77 +141,89 @@ func TestHoldOf(t *testing.T) {
 		// want has no Cause if nothing holds the pod. Pod and Node are the same everywhere.
 		want Hold
 	}{
-		{name: "not asked", pod: webPod()},
-		{name: "evicted", pod: webPod(), request: askedToLeave(withCondition(evicted, metav1.ConditionTrue, ""))},
-		{name: "canceled", pod: webPod(), request: askedToLeave(withCondition(canceled, metav1.ConditionTrue, ""))},
-		{name: "succeeded", pod: webPod(inPhase(v1.PodSucceeded)), request: askedToLeave(evicting)},
-		{name: "failed and terminating", pod: webPod(inPhase(v1.PodFailed), deletedBy(after(5))), request: askedToLeave(evicting)},
+		{name: "no request", pod: webPod()},
+		{name: "evicted", pod: webPod(), request: newRequest(withCondition(evicted, metav1.ConditionTrue, ""))},
+		{name: "canceled", pod: webPod(), request: newRequest(withCondition(canceled, metav1.ConditionTrue, ""))},
+		{name: "succeeded", pod: webPod(inPhase(v1.PodSucceeded)), request: newRequest(evicting)},
+		{name: "failed and terminating", pod: webPod(inPhase(v1.PodFailed), deletedBy(after(5))), request: newRequest(evicting)},
 		{
-			name: "not taken up", pod: webPod(), request: askedToLeave(),
+			name: "not processed yet", pod: webPod(), request: newRequest(),
 			want: Hold{Cause: HoldEvicting, Since: after(0)},
 		},
 		{
-			name: "evicting", pod: webPod(), request: askedToLeave(evicting),
+			name: "evicting", pod: webPod(), request: newRequest(evicting),
 			want: Hold{Cause: HoldEvicting, Since: after(1)},
 		},
 		{
-			name: "not blocked any more", pod: webPod(), request: askedToLeave(evicting, withCondition(blocked, metav1.ConditionFalse, "NotBlocked")),
+			name: "not blocked any more", pod: webPod(), request: newRequest(evicting, withCondition(blocked, metav1.ConditionFalse, "NotBlocked")),
 			want: Hold{Cause: HoldEvicting, Since: after(1)},
 		},
 		{
-			name: "budget", pod: webPod(), request: askedToLeave(evicting, withCondition(blocked, metav1.ConditionTrue, budget)), budgets: budgetsNamed("web"),
+			name: "budget", pod: webPod(), request: newRequest(evicting, withCondition(blocked, metav1.ConditionTrue, budget)), budgets: budgetsNamed("web"),
 			want: Hold{Cause: HoldDisruptionBudget, Name: "shop/web", Since: after(2)},
 		},
 		{
-			name: "two budgets", pod: webPod(), request: askedToLeave(evicting, withCondition(blocked, metav1.ConditionTrue, budget)), budgets: budgetsNamed("web", "all"),
+			name: "two budgets", pod: webPod(), request: newRequest(evicting, withCondition(blocked, metav1.ConditionTrue, budget)), budgets: budgetsNamed("web", "all"),
 			want: Hold{Cause: HoldDisruptionBudget, Name: "shop/all, shop/web", Since: after(2)},
 		},
 		{
-			name: "many budgets", pod: webPod(), request: askedToLeave(evicting, withCondition(blocked, metav1.ConditionTrue, budget)), budgets: budgetsNamed("e", "d", "c", "b", "a"),
+			name: "many budgets", pod: webPod(), request: newRequest(evicting, withCondition(blocked, metav1.ConditionTrue, budget)), budgets: budgetsNamed("e", "d", "c", "b", "a"),
 			want: Hold{Cause: HoldDisruptionBudget, Name: "shop/a, shop/b, shop/c and 2 more", Since: after(2)},
 		},
 		{
-			name: "budgets unknown", pod: webPod(), request: askedToLeave(evicting, withCondition(blocked, metav1.ConditionTrue, budget)),
+			name: "budgets unknown", pod: webPod(), request: newRequest(evicting, withCondition(blocked, metav1.ConditionTrue, budget)),
 			want: Hold{Cause: HoldDisruptionBudget, Since: after(2)},
 		},
 		{
-			name: "budget is gone", pod: webPod(), request: askedToLeave(evicting, withCondition(blocked, metav1.ConditionTrue, budget)), budgets: budgetsNamed(),
+			name: "budget is gone", pod: webPod(), request: newRequest(evicting, withCondition(blocked, metav1.ConditionTrue, budget)), budgets: budgetsNamed(),
 			want: Hold{Cause: HoldDisruptionBudget, Since: after(2)},
 		},
 		{
-			name: "refused", pod: webPod(), request: askedToLeave(evicting, withCondition(blocked, metav1.ConditionTrue, refused)), budgets: budgetsNamed("web"),
+			name: "refused", pod: webPod(), request: newRequest(evicting, withCondition(blocked, metav1.ConditionTrue, refused)), budgets: budgetsNamed("web"),
 			want: Hold{Cause: HoldEvictionRefused, Since: after(2)},
 		},
 		{
-			name: "interceptor", pod: webPod(), request: askedToLeave(intercepted(interceptorVM, reporting)),
+			name: "interceptor", pod: webPod(), request: newRequest(intercepted(interceptorVM, reporting)),
 			want: Hold{Cause: HoldInterceptor, Name: interceptorVM, Heartbeat: after(8), ETA: after(20), Since: after(1)},
 		},
 		{
-			name: "interceptor whose ETA is when it gives up", pod: webPod(), request: askedToLeave(intercepted(coordinationv1alpha1.EvictionInterceptorDeployment, reporting)),
+			name: "interceptor that gives up at its ETA", pod: webPod(), request: newRequest(intercepted(coordinationv1alpha1.EvictionInterceptorDeployment, reporting)),
 			want: Hold{Cause: HoldInterceptor, Name: coordinationv1alpha1.EvictionInterceptorDeployment, Heartbeat: after(8), Since: after(1)},
 		},
 		{
-			name: "another one", pod: webPod(), request: askedToLeave(intercepted(coordinationv1alpha1.EvictionInterceptorStatefulSet, reporting)),
+			name: "another interceptor that gives up at its ETA", pod: webPod(), request: newRequest(intercepted(coordinationv1alpha1.EvictionInterceptorStatefulSet, reporting)),
 			want: Hold{Cause: HoldInterceptor, Name: coordinationv1alpha1.EvictionInterceptorStatefulSet, Heartbeat: after(8), Since: after(1)},
 		},
 		{
-			name: "interceptor without a report", pod: webPod(), request: askedToLeave(intercepted(interceptorVM, coordinationv1alpha1.InterceptorStatus{})),
+			name: "interceptor with a message", pod: webPod(), request: newRequest(intercepted(interceptorVM, coordinationv1alpha1.InterceptorStatus{Message: "Copying\n\x1b[2J" + strings.Repeat("o", 600)})),
+			want: Hold{Cause: HoldInterceptor, Name: interceptorVM, Since: after(1), Message: "Copying  [2J" + strings.Repeat("o", 497) + "..."},
+		},
+		{
+			name: "unresponsive interceptor with a message", pod: webPod(), request: newRequest(intercepted(interceptorVM, coordinationv1alpha1.InterceptorStatus{Message: "Out of space."}), withCondition(unresponsive, metav1.ConditionTrue, "")),
+			want: Hold{Cause: HoldInterceptorUnresponsive, Name: interceptorVM, Since: after(1), Message: "Out of space."},
+		},
+		{
+			name: "message of an interceptor that is not active", pod: webPod(), request: newRequest(evicting, func(request *coordinationv1alpha1.EvictionRequest) { request.Status.Interceptors[0].Message = "Done." }),
+			want: Hold{Cause: HoldEvicting, Since: after(1)},
+		},
+		{
+			name: "interceptor without a report", pod: webPod(), request: newRequest(intercepted(interceptorVM, coordinationv1alpha1.InterceptorStatus{})),
 			want: Hold{Cause: HoldInterceptor, Name: interceptorVM, Since: after(1)},
 		},
 		{
-			name: "interceptor that is responsive again", pod: webPod(), request: askedToLeave(intercepted(interceptorVM, reporting), withCondition(unresponsive, metav1.ConditionFalse, "")),
+			name: "interceptor that is responsive again", pod: webPod(), request: newRequest(intercepted(interceptorVM, reporting), withCondition(unresponsive, metav1.ConditionFalse, "")),
 			want: Hold{Cause: HoldInterceptor, Name: interceptorVM, Heartbeat: after(8), ETA: after(20), Since: after(1)},
 		},
 		{
-			name: "unresponsive interceptor", pod: webPod(), request: askedToLeave(intercepted(interceptorVM, reporting), withCondition(unresponsive, metav1.ConditionTrue, "")),
+			name: "unresponsive interceptor", pod: webPod(), request: newRequest(intercepted(interceptorVM, reporting), withCondition(unresponsive, metav1.ConditionTrue, "")),
 			want: Hold{Cause: HoldInterceptorUnresponsive, Name: interceptorVM, Heartbeat: after(8), ETA: after(20), Since: after(1)},
 		},
 		{
-			name: "DaemonSet pod that nobody handles", pod: webPod(ofDaemonSet), request: askedToLeave(allDone),
+			name: "DaemonSet pod after all interceptors", pod: webPod(ofDaemonSet), request: newRequest(allDone),
 			want: Hold{Cause: HoldUnhandled, Name: "DaemonSet", Since: after(5)},
 		},
 		{
-			name: "pod that nobody handles", pod: webPod(), request: askedToLeave(allDone),
+			name: "pod after all interceptors", pod: webPod(), request: newRequest(allDone),
 			want: Hold{Cause: HoldUnhandled, Name: "Default", Since: after(5)},
 		},
 		{
@@ -220,11 +232,11 @@ func TestHoldOf(t *testing.T) {
 		},
 		{
 			name: "terminating in spite of a budget", pod: webPod(deletedBy(after(15))), now: after(15), budgets: budgetsNamed("web"),
-			request: askedToLeave(evicting, withCondition(blocked, metav1.ConditionTrue, budget)),
+			request: newRequest(evicting, withCondition(blocked, metav1.ConditionTrue, budget)),
 			want:    Hold{Cause: HoldTerminating, Since: after(5), ETA: after(15), RecheckAt: noon.Add(15*time.Minute + 30*time.Second)},
 		},
 		{
-			name: "terminating after the request", pod: webPod(deletedBy(after(15))), now: after(15), request: askedToLeave(withCondition(canceled, metav1.ConditionTrue, "")),
+			name: "terminating after the request", pod: webPod(deletedBy(after(15))), now: after(15), request: newRequest(withCondition(canceled, metav1.ConditionTrue, "")),
 			want: Hold{Cause: HoldTerminating, Since: after(5), ETA: after(15), RecheckAt: noon.Add(15*time.Minute + 30*time.Second)},
 		},
 		{
@@ -232,7 +244,7 @@ func TestHoldOf(t *testing.T) {
 			want: Hold{Cause: HoldStuckTerminating, Since: after(5)},
 		},
 		{
-			name: "stuck after an intercepted request", pod: webPod(deletedBy(after(15))), now: after(20), request: askedToLeave(intercepted(interceptorVM, reporting)),
+			name: "stuck after an intercepted request", pod: webPod(deletedBy(after(15))), now: after(20), request: newRequest(intercepted(interceptorVM, reporting)),
 			want: Hold{Cause: HoldStuckTerminating, Since: after(5)},
 		},
 		{
@@ -270,7 +282,7 @@ func TestRecheckAt(t *testing.T) {
 		t.Errorf("a moment before (-first, +then):\n%s", diff)
 	}
 	if then.Cause != HoldStuckTerminating || !then.RecheckAt.IsZero() {
-		t.Errorf("got %s, to be looked at again at %v", then.Cause, then.RecheckAt)
+		t.Errorf("got %s, to be checked again at %v", then.Cause, then.RecheckAt)
 	}
 }
 
@@ -415,7 +427,7 @@ func TestHoldMessage(t *testing.T) {
 			},
 			"4 nodes cannot be cordoned (since 2026-11-21T12:01:00Z, a webhook says no): n1, n2, n3 and 1 more. " +
 				"2 nodes have a status that cannot be written (since 2026-11-21T12:01:00Z, no right): n5, n6. " +
-				"1 pod in namespace shop cannot be asked to leave (since 2026-11-21T12:02:00Z, exceeded quota): shop/web-1.",
+				"1 pod in namespace shop cannot get an EvictionRequest (since 2026-11-21T12:02:00Z, exceeded quota): shop/web-1.",
 		},
 		{
 			"several budgets on one pod",
@@ -435,7 +447,12 @@ func TestHoldMessage(t *testing.T) {
 		{
 			"interceptor without a report",
 			[]HoldGroup{{Cause: HoldInterceptor, Name: interceptorVM, Pods: 2, First: shop("vm-1", "vm-2"), Since: after(1)}},
-			"2 pods wait for interceptor vm.example.com (no heartbeat since 2026-11-21T12:01:00Z): shop/vm-1, shop/vm-2.",
+			"2 pods wait for interceptor vm.example.com (active since 2026-11-21T12:01:00Z, no heartbeat yet): shop/vm-1, shop/vm-2.",
+		},
+		{
+			"interceptor with a message",
+			[]HoldGroup{{Cause: HoldInterceptor, Name: interceptorVM, Pods: 2, First: shop("vm-1", "vm-2"), Heartbeat: after(60), ETA: after(80), Message: "Copied 3 of 7 volumes."}},
+			"2 pods wait for interceptor vm.example.com (last heartbeat 2026-11-21T13:00Z, expected to finish 2026-11-21T13:20:00Z, Copied 3 of 7 volumes.): shop/vm-1, shop/vm-2.",
 		},
 		{
 			"unresponsive",
@@ -443,14 +460,14 @@ func TestHoldMessage(t *testing.T) {
 			"1 pod waits for interceptor vm.example.com, which does not report (last heartbeat 2026-11-21T12:02:00Z): shop/vm-1.",
 		},
 		{
-			"nobody handles DaemonSets",
+			"DaemonSet controller without a report",
 			[]HoldGroup{{Cause: HoldInterceptorUnresponsive, Name: coordinationv1alpha1.EvictionInterceptorDaemonSet, Pods: 2, First: shop("a-1", "a-2"), Since: after(1)}},
-			"2 DaemonSet pods are not handled by anybody yet (no heartbeat of daemonset.apps.k8s.io since 2026-11-21T12:01:00Z): shop/a-1, shop/a-2.",
+			"2 pods wait for interceptor daemonset.apps.k8s.io, which has never reported (active since 2026-11-21T12:01:00Z): shop/a-1, shop/a-2.",
 		},
 		{
 			"kubelet without a report",
 			[]HoldGroup{{Cause: HoldInterceptorUnresponsive, Name: coordinationv1alpha1.EvictionInterceptorKubelet, Pods: 1, First: shop("etcd-one"), Since: after(1)}},
-			"1 static pod is not handled by anybody yet (no heartbeat of kubelet.k8s.io since 2026-11-21T12:01:00Z): shop/etcd-one.",
+			"1 pod waits for interceptor kubelet.k8s.io, which has never reported (active since 2026-11-21T12:01:00Z): shop/etcd-one.",
 		},
 		{
 			"kubelet that has reported",
@@ -473,9 +490,9 @@ func TestHoldMessage(t *testing.T) {
 				{Cause: HoldUnhandled, Name: "Default", Pods: 1, First: shop("b-1"), Since: after(1)},
 				{Cause: HoldUnhandled, Name: "Static", Pods: 1, First: shop("c-1"), Since: after(1)},
 			},
-			"2 DaemonSet pods are not handled by anybody (all interceptors had their turn): shop/a-1, shop/a-2. " +
-				"1 pod is not handled by anybody (all interceptors had their turn): shop/b-1. " +
-				"1 static pod is not handled by anybody (all interceptors had their turn): shop/c-1.",
+			"2 DaemonSet pods are still running after all interceptors have acted: shop/a-1, shop/a-2. " +
+				"1 pod is still running after all interceptors have acted: shop/b-1. " +
+				"1 static pod is still running after all interceptors have acted: shop/c-1.",
 		},
 		{
 			"evicting",
@@ -491,7 +508,7 @@ func TestHoldMessage(t *testing.T) {
 	}
 }
 
-// The message goes into a condition, whatever there is to say.
+// The message fits a condition, however many blockers there are.
 func TestHoldMessageIsBounded(t *testing.T) {
 	long := func(i int) string { return fmt.Sprintf("%s-%04d", strings.Repeat("n", 248), i) }
 	var holds []Hold
@@ -500,7 +517,7 @@ func TestHoldMessageIsBounded(t *testing.T) {
 			return budgetsNamed(long(i), long(i+1), long(i+2), long(i+3))(pod)
 		}
 		pod := webPod(func(pod *v1.Pod) { pod.Namespace = strings.Repeat("s", 63) })
-		request := askedToLeave(evicting, withCondition(coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget))
+		request := newRequest(evicting, withCondition(coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget))
 		for j := range 5 {
 			pod.Name = long(j)
 			hold, _ := HoldOf(pod, request, budgets, noon)
@@ -511,7 +528,7 @@ func TestHoldMessageIsBounded(t *testing.T) {
 	if len(message) > 24000 {
 		t.Errorf("the message has %d characters", len(message))
 	}
-	if want := " 950 pods are held by 190 more causes."; !strings.HasSuffix(message, want) {
+	if want := " 950 more pods for 190 other reasons."; !strings.HasSuffix(message, want) {
 		t.Errorf("the message ends %q, want %q", message[max(0, len(message)-60):], want)
 	}
 }

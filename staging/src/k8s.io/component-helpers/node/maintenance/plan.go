@@ -29,15 +29,15 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 )
 
-// standardPriorities end the classes of priorities that Kubernetes knows: those that
-// users may define, system-cluster-critical, system-node-critical, and all others.
+// standardPriorities are the upper ends of the classes of priorities: those that users may define,
+// system-cluster-critical, system-node-critical, and all others.
 var standardPriorities = []int32{1000000000, 2000000000, 2000001000, 2147483647}
 
 // podTypes in the order in which they are drained.
 var podTypes = []v1.PodType{v1.PodTypeDefault, v1.PodTypeDaemonSet, v1.PodTypeStatic}
 
-// StandardPlan returns the twelve entries that every drain plan has: each takes a
-// class of priorities of one pod type.
+// StandardPlan returns the twelve entries that every drain plan has: each selects a class of
+// priorities of one pod type.
 func StandardPlan() []v1.DrainPlanEntry {
 	var plan []v1.DrainPlanEntry
 	for _, podType := range podTypes {
@@ -48,9 +48,9 @@ func StandardPlan() []v1.DrainPlanEntry {
 	return plan
 }
 
-// CompletePlan returns the plan with those standard entries that it lacks, each in its
-// place. A plan that is not in order comes back in the order in which it was, with
-// what is missing before the first entry that belongs behind it.
+// CompletePlan returns the plan with the standard entries that it lacks, each in its place. A plan
+// that is not in order keeps its order, with a missing entry before the first one that belongs after
+// it.
 func CompletePlan(plan []v1.DrainPlanEntry) []v1.DrainPlanEntry {
 	complete := slices.Clone(plan)
 	for _, standard := range StandardPlan() {
@@ -100,17 +100,17 @@ func (k EntryKey) generality() int {
 // CompareEntries compares the order of two entries, like EntryKey.Compare.
 func CompareEntries(a, b v1.DrainPlanEntry) int { return EntryKeyOf(a).Compare(EntryKeyOf(b)) }
 
-// SelectorKey tells pod selectors of drain plans and targets apart, and names them. A
-// selector without requirements selects all pods, as a missing one does, and "app=web" the
-// same pods as "app in (web)": these have the same key, which is empty where all pods are
-// selected. Whoever compares entries compares these keys.
+// SelectorKey identifies the pod selector of an entry of a drain plan. Selectors that select the same
+// pods in different notations have the same key, such as "app=web" and "app in (web)". The key is
+// empty if all pods are selected: by a selector without requirements, or without a selector. Compare
+// entries by this key.
 func SelectorKey(selector *metav1.LabelSelector) string {
 	if selector == nil {
 		return ""
 	}
 	compiled, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		// Not to be met in what the API server has let through: equal only to itself.
+		// The API server rejects it. It is equal only to itself.
 		return metav1.FormatLabelSelector(selector)
 	}
 	var keys []string
@@ -136,8 +136,7 @@ func requirementKey(requirement *labels.Requirement) string {
 // PodTypeOf returns the type of the pod in a drain plan.
 func PodTypeOf(pod *v1.Pod) v1.PodType { return evictionrequest.PodTypeOf(pod) }
 
-// IsLeft tells whether the pod still counts on its node: one that has succeeded or
-// failed does not.
+// IsLeft reports whether the pod still counts on its node: it has not succeeded or failed.
 func IsLeft(pod *v1.Pod) bool {
 	return pod.Status.Phase != v1.PodSucceeded && pod.Status.Phase != v1.PodFailed
 }
@@ -150,7 +149,7 @@ func PodPriority(pod *v1.Pod) int32 {
 	return *pod.Spec.Priority
 }
 
-// compiledEntry is an entry whose selector is ready to match.
+// compiledEntry is an entry with its compiled selector.
 type compiledEntry struct {
 	v1.DrainPlanEntry
 	key      string
@@ -176,7 +175,7 @@ func (e *compiledEntry) takes(pod *v1.Pod, podType v1.PodType) bool {
 	return e.PodType == podType && PodPriority(pod) <= e.PodPriority && e.selector.Matches(labels.Set(pod.Labels))
 }
 
-// Plan is a drain plan that is ready to be executed.
+// Plan is a compiled drain plan.
 type Plan struct {
 	entries []compiledEntry
 }
@@ -193,8 +192,8 @@ func NewPlan(entries []v1.DrainPlanEntry) (*Plan, error) {
 // Len returns the number of entries.
 func (p *Plan) Len() int { return len(p.entries) }
 
-// EntryFor returns the index of the first entry that takes the pod, or Len if none
-// does: only a plan without the standard entries leaves pods out.
+// EntryFor returns the index of the first entry that selects the pod, or Len if none does: only a plan
+// without the standard entries does not select all pods.
 func (p *Plan) EntryFor(pod *v1.Pod) int {
 	podType := PodTypeOf(pod)
 	for i := range p.entries {
@@ -205,9 +204,8 @@ func (p *Plan) EntryFor(pod *v1.Pod) int {
 	return len(p.entries)
 }
 
-// TargetsAt returns the drain targets when the entry at this position is executed: for
-// each pod type that was reached, and each selector that the plan has for it, the
-// highest priority that was granted so far.
+// TargetsAt returns the drain targets when the entry at this position is executed: for each pod type
+// that was reached, and each selector that the plan has for it, the highest priority so far.
 func (p *Plan) TargetsAt(position int) Targets {
 	if len(p.entries) == 0 || position < 0 {
 		return Targets{}
@@ -216,7 +214,7 @@ func (p *Plan) TargetsAt(position int) Targets {
 	granted := newTargets(reached)
 	last := slices.Index(podTypes, reached[len(reached)-1].PodType)
 	for _, entry := range p.entries[len(reached):] {
-		// A selector whose own turn comes later has what all pods of the type have.
+		// A selector of a later entry has the priority of all pods of the type until then.
 		if slices.Index(podTypes, entry.PodType) > last || granted.has(entry.PodType, entry.key) {
 			continue
 		}

@@ -26,15 +26,15 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Targets are the drain targets of a node, or of one of its maintenances: for each pod
-// type and pod selector, up to which priority pods are asked to leave. At most one
-// entry per type and selector. The zero value takes no pod.
+// Targets are the drain targets of a node, or of one of its maintenances: for each pod type and pod
+// selector, up to which priority evictions are requested. At most one entry per type and selector.
+// The zero value selects no pod.
 type Targets struct {
 	entries []compiledEntry
 }
 
-// NewTargets compiles drain targets, as they stand in status.maintenanceStatus of a
-// node. It fails if a selector is invalid.
+// NewTargets compiles drain targets from status.maintenanceStatus of a node. It fails if a selector is
+// invalid.
 func NewTargets(entries []v1.DrainPlanEntry) (Targets, error) {
 	compiled, err := compile(entries)
 	if err != nil {
@@ -43,8 +43,8 @@ func NewTargets(entries []v1.DrainPlanEntry) (Targets, error) {
 	return newTargets(compiled), nil
 }
 
-// newTargets keeps, for each type and selector, the highest priority, which is raised
-// to what all pods of the type have.
+// newTargets keeps, for each type and selector, the highest priority, which is at least that of all
+// pods of the type.
 func newTargets(entries []compiledEntry) Targets {
 	t := Targets{entries: make([]compiledEntry, 0, len(entries))}
 	for _, entry := range entries {
@@ -61,8 +61,7 @@ func newTargets(entries []compiledEntry) Targets {
 	return t
 }
 
-// sort puts pod types in the order in which they are drained, and entries without a
-// selector first.
+// sort sorts by the order in which pod types are drained, and entries without a selector first.
 func (t *Targets) sort() {
 	slices.SortFunc(t.entries, func(a, b compiledEntry) int {
 		return cmp.Or(
@@ -78,8 +77,8 @@ func (t Targets) index(podType v1.PodType, key string) int {
 
 func (t Targets) has(podType v1.PodType, key string) bool { return t.index(podType, key) >= 0 }
 
-// grant returns up to which priority pods of the type with this selector are taken, by
-// an entry for the selector or by the one for all pods, and whether any are.
+// grant returns the highest priority for pods of the type with this selector, of the entry for the
+// selector or of the one for all pods, and whether there is one.
 func (t Targets) grant(podType v1.PodType, key string) (int32, bool) {
 	var priority int32
 	found := false
@@ -91,7 +90,7 @@ func (t Targets) grant(podType v1.PodType, key string) (int32, bool) {
 	return priority, found
 }
 
-// IsEmpty tells whether no pod is taken.
+// IsEmpty reports whether no pod is selected.
 func (t Targets) IsEmpty() bool { return len(t.entries) == 0 }
 
 // Entries returns the targets for the status of a node or a maintenance, in order; nil
@@ -118,13 +117,13 @@ func (t Targets) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// Take tells whether the pod is asked to leave. Whether it still runs is not looked at.
+// Take reports whether the targets select the pod. It does not check whether the pod is still running.
 func (t Targets) Take(pod *v1.Pod) bool {
 	podType := PodTypeOf(pod)
 	return slices.ContainsFunc(t.entries, func(e compiledEntry) bool { return e.takes(pod, podType) })
 }
 
-// Reaches tells whether these targets grant all that the others do.
+// Reaches reports whether these targets select all pods that the others select.
 func (t Targets) Reaches(others Targets) bool {
 	return !slices.ContainsFunc(others.entries, func(e compiledEntry) bool {
 		priority, ok := t.grant(e.PodType, e.key)
@@ -132,19 +131,19 @@ func (t Targets) Reaches(others Targets) bool {
 	})
 }
 
-// Equal tells whether two targets grant the same.
+// Equal reports whether two targets select the same pods.
 func (t Targets) Equal(others Targets) bool { return t.Reaches(others) && others.Reaches(t) }
 
-// CompareProgress orders targets by how far a drain has come: by the last pod type, then by
-// the highest priority that is granted for it, then by the number of entries. Targets at a
-// later position of the same plan are never less.
+// CompareProgress orders targets by the progress of a drain: by the last pod type, then by its highest
+// priority, then by the number of entries. Targets at a later position of the same plan are never
+// less.
 func CompareProgress(a, b Targets) int {
 	aType, aPriority := a.last()
 	bType, bPriority := b.last()
 	return cmp.Or(cmp.Compare(aType, bType), cmp.Compare(aPriority, bPriority), cmp.Compare(len(a.entries), len(b.entries)))
 }
 
-// last returns the place of the last pod type among all, -1 if there is none, and its highest
+// last returns the position of the last pod type in podTypes, -1 if there is none, and its highest
 // priority.
 func (t Targets) last() (podType int, priority int32) {
 	podType, priority = -1, math.MinInt32
@@ -159,9 +158,9 @@ func (t Targets) last() (podType int, priority int32) {
 	return podType, priority
 }
 
-// LeastPowerful returns what all of these targets grant: for every type and selector
-// that one of them names, the lowest priority. Where two selectors match the same pod,
-// this may take fewer pods than each of them does, and never more.
+// LeastPowerful returns the targets that all of the given targets include: for every type and selector
+// of one of them, the lowest priority. If two selectors match the same pod, the result may select
+// fewer pods than each of them, and never more.
 func LeastPowerful(all ...Targets) Targets {
 	var least Targets
 	for _, t := range all {
@@ -179,7 +178,7 @@ func LeastPowerful(all ...Targets) Targets {
 	return least
 }
 
-// lowest returns the lowest priority that is granted, and false if somebody grants none.
+// lowest returns the lowest priority, and false if one of the targets has none.
 func lowest(all []Targets, podType v1.PodType, key string) (int32, bool) {
 	var priority int32
 	for i, t := range all {
@@ -194,8 +193,8 @@ func lowest(all []Targets, podType v1.PodType, key string) (int32, bool) {
 	return priority, true
 }
 
-// RaisedTo returns these targets, raised to at least the floor: what was granted on a
-// node is never taken back while the node is maintained.
+// RaisedTo returns these targets, raised to at least the floor: the targets of a node never shrink
+// while it is under maintenance.
 func (t Targets) RaisedTo(floor Targets) Targets {
 	return newTargets(slices.Concat(t.entries, floor.entries))
 }
