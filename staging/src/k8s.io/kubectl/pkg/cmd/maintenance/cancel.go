@@ -19,97 +19,40 @@ package maintenance
 import (
 	"context"
 	"fmt"
-	"time"
-
-	"github.com/spf13/cobra"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
 )
 
-var (
-	cancelLong = templates.LongDesc(i18n.T(`
-		Call maintenances off and delete them.
+// canceling deletes maintenances.
+var canceling = &ending{
+	verb:  "cancel",
+	short: i18n.T("End maintenances and delete them"),
+	long: templates.LongDesc(i18n.T(`
+		End maintenances and delete them.
 
-		The controller completes them first: nodes become schedulable again, unless another
-		maintenance holds them, and pods that were asked to leave may stay. Two kinds of pods go
-		on leaving, and are named: those whose interceptor forbids to call the eviction off, and
-		those that somebody else asks to leave. Instead of the maintenance its node may be named, if
-		it has no other.`))
-
-	cancelExample = templates.Examples(i18n.T(`
-		# Call a maintenance off
+		The controller completes them first: the nodes become schedulable again, unless another
+		maintenance claims them, and the eviction of pods that are still running is canceled. Two
+		kinds of pods are still evicted, and are named: pods whose interceptor forbids cancellation,
+		and pods whose eviction another client requests too. A node can be named in place of its
+		maintenance if it has only one.`)),
+	example: templates.Examples(i18n.T(`
+		# Cancel a maintenance
 		kubectl maintenance cancel foo-x7k2p
 
 		# Return when it is gone
-		kubectl maintenance cancel foo-x7k2p --wait`))
-)
-
-type cancelOptions struct {
-	*environment
-	names   []string
-	wait    bool
-	timeout time.Duration
+		kubectl maintenance cancel foo-x7k2p --wait`)),
+	waitUsage: "If true, return when the maintenances are gone.",
+	end:       (*endOptions).cancel,
+	isOver:    func(*view) bool { return false },
 }
 
-func newCmdCancel(env *environment) *cobra.Command {
-	o := &cancelOptions{environment: env}
-	cmd := &cobra.Command{
-		Use:                   "cancel NAME...",
-		DisableFlagsInUseLine: true,
-		Short:                 i18n.T("Call maintenances off and delete them"),
-		Long:                  cancelLong,
-		Example:               cancelExample,
-		ValidArgsFunction:     completeNames(env.factory, resource),
-		Run: func(cmd *cobra.Command, args []string) {
-			o.names = bareNames(args)
-			checkErr(requireNames(cmd, o.names))
-			checkErr(validateTimeout(o.timeout))
-			ctx, stop := untilInterrupted(cmd, o.timeout)
-			defer stop()
-			checkErr(o.run(ctx))
-		},
-	}
-	cmd.Flags().BoolVar(&o.wait, "wait", o.wait, "If true, return when the maintenances are gone.")
-	addTimeoutFlag(cmd, &o.timeout)
-	return cmd
-}
-
-func (o *cancelOptions) run(ctx context.Context) error {
-	client, err := o.servedClient()
-	if err != nil {
-		return err
-	}
-	var errs []error
-	var deleting []*coordinationv1alpha1.NodeMaintenance
-	for _, name := range o.names {
-		nm, err := o.cancel(ctx, client, name)
-		if apierrors.IsNotFound(err) {
-			if name, err = o.findOwn(ctx, client, name, "cancel", err); err == nil {
-				nm, err = o.cancel(ctx, client, name)
-			}
-		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		deleting = append(deleting, nm)
-	}
-	if o.wait && len(deleting) > 0 {
-		if _, err := follow(ctx, client, deleting, o.clock, &lineDisplay{out: o.Out}, givenBack(func(*view) bool { return false })); err != nil {
-			return err
-		}
-	}
-	return joined(errs)
-}
-
-// cancel deletes this very maintenance, not one that somebody has made under the same
-// name since, and returns it as it was before.
-func (o *cancelOptions) cancel(ctx context.Context, client kubernetes.Interface, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
+// cancel deletes the maintenance, and returns it as it was before. The precondition keeps one that
+// was created later under the same name.
+func (o *endOptions) cancel(ctx context.Context, client kubernetes.Interface, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
 	nm, err := client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("reading NodeMaintenance %q: %w", name, err)
@@ -118,7 +61,7 @@ func (o *cancelOptions) cancel(ctx context.Context, client kubernetes.Interface,
 	if err != nil {
 		return nil, fmt.Errorf("deleting NodeMaintenance %q: %w", name, err)
 	}
-	fmt.Fprintf(o.Out, "nodemaintenance/%s is called off\n", name)
-	printWhoGoesOn(ctx, o.environment, client, nm)
+	fmt.Fprintf(o.Out, "nodemaintenance/%s is canceled\n", name)
+	o.printRemainingEvictions(ctx, client, nm)
 	return nm, nil
 }

@@ -19,6 +19,7 @@ package maintenance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -171,13 +172,13 @@ func TestStartRefuses(t *testing.T) {
 		{"labels that are none", []string{"-l", "a in b"}, "--selector"},
 		{"an unknown stage", []string{"node-1", "--stage=Drian"}, `--stage="Drian": must be one of Idle, Cordon, Drain`},
 		{"the last stage", []string{"node-1", "--stage=Complete"}, `use "kubectl maintenance complete"`},
-		{"waiting for nothing", []string{"node-1", "--stage=Idle", "--wait"}, "nothing to wait for in the stage Idle"},
+		{"waiting for nothing", []string{"node-1", "--stage=Idle", "--wait"}, "nothing to wait for in stage Idle"},
 		{"waiting for a rehearsal", []string{"node-1", "--dry-run=server", "--wait"}, "nothing to wait for with --dry-run"},
 		{"a timeout without waiting", []string{"node-1", "--timeout=1m"}, "--timeout needs --wait"},
 		{"a negative timeout", []string{"node-1", "--wait", "--timeout=-1m"}, "must not be negative"},
 		{"no such plan", []string{"node-1", "--drain-plan-file=/nowhere"}, "--drain-plan-file: open /nowhere"},
-		{"a name that is taken", []string{"node-2", "--name=old"}, `NodeMaintenance "old" exists already`},
-		{"backwards", []string{"old", "--stage=Idle"}, `is in the stage Cordon and cannot go back to Idle: complete or cancel it`},
+		{"a name that is taken", []string{"node-2", "--name=old"}, `NodeMaintenance "old" already exists`},
+		{"backwards", []string{"old", "--stage=Idle"}, `is in stage Cordon and cannot return to Idle: complete or cancel it`},
 		{"a reason for an old one", []string{"old", "--reason=x"}, "--reason and --drain-plan-file are for a new one"},
 		{"a plan for an old one", []string{"old", "--drain-plan-file=-"}, "--reason and --drain-plan-file are for a new one"},
 		{"a maintenance, and a name", []string{"old", "--name=new"}, `node "old" not found`},
@@ -206,7 +207,7 @@ func TestStartMovesOn(t *testing.T) {
 	}{
 		{"by its name", "nodemaintenance.coordination.k8s.io/old moved from Cordon to Drain\n", []string{"old"}, drain},
 		{"by the flag", "nodemaintenance.coordination.k8s.io/old moved from Cordon to Drain\n", []string{"--name=old"}, drain},
-		{"where it is", "nodemaintenance.coordination.k8s.io/old unchanged, in the stage Cordon already\n", []string{"old", "--stage=Cordon"}, cordon},
+		{"where it is", "nodemaintenance.coordination.k8s.io/old unchanged, already in stage Cordon\n", []string{"old", "--stage=Cordon"}, cordon},
 		{"a rehearsal", "nodemaintenance.coordination.k8s.io/old moved from Cordon to Drain (dry run)\n", []string{"old", "--dry-run=client"}, cordon},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -234,7 +235,7 @@ func TestMoveAfterConflict(t *testing.T) {
 		return true, nil, apierrors.NewConflict(action.GetResource().GroupResource(), "old", nil)
 	})
 	s.run(t, "start", "old")
-	contains(t, s.failure, "is in the stage Complete and cannot go back to Drain")
+	contains(t, s.failure, "is in stage Complete and cannot return to Drain")
 	if diff := cmp.Diff([]string{`{"metadata":{"resourceVersion":"7","uid":"uid-of-old"},"spec":{"stage":"Drain"}}`}, patches); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
@@ -276,22 +277,22 @@ func TestStartWaits(t *testing.T) {
 			func(t *testing.T, s *server) {
 				s.update(t, newMaintenance("rack", drain, "node-1").started(0).drained())
 			},
-			0, []string{"created\n", "rack: stage Drain, 1 node\n", "rack: blocked by PodDisruptionBudget default/db: 1 pod: default/db-0\n", "rack: drained: no pod is left on 1 node\n"}, "",
+			0, []string{"created\n", "rack: stage Drain, 1 node\n", "rack: blocked: 1 pod waits for PodDisruptionBudget default/db: default/db-0\n", "rack: drained: no pod is left on 1 node\n"}, "",
 		},
 		{
 			"ended by somebody", []string{"--wait"},
 			func(t *testing.T, s *server) {
 				s.update(t, newMaintenance("rack", complete, "node-1").started(0).completed())
 			},
-			1, nil, "error: NodeMaintenance rack was completed before it was drained: its nodes are given back",
+			1, nil, "error: NodeMaintenance rack was completed before it was drained: its nodes are released",
 		},
 		{
 			"blocked for too long", []string{"--wait", "--timeout=1h"}, func(_ *testing.T, s *server) { s.end(context.DeadlineExceeded) },
-			3, nil, "timed out while pods were blocked; the maintenance goes on: kubectl maintenance watch rack\nrack: blocked by PodDisruptionBudget default/db: 1 pod: default/db-0",
+			3, nil, "timed out while pods were blocked; the maintenance continues: kubectl maintenance watch rack\nrack: 1 pod waits for PodDisruptionBudget default/db: default/db-0",
 		},
 		{
 			"interrupted", []string{"--wait"}, func(_ *testing.T, s *server) { s.end(nil) },
-			130, nil, "interrupted; the maintenance goes on: kubectl maintenance watch rack",
+			130, nil, "interrupted; the maintenance continues: kubectl maintenance watch rack",
 		},
 		{
 			"cordoned", []string{"--wait", "--stage=Cordon"},
@@ -322,7 +323,7 @@ func TestStatus(t *testing.T) {
 		newMaintenance("other", idle, "node-2").started(time.Minute), newNode("node-2"),
 		newPod("db-0", "node-1").asked().blocked(), newBudget("db", "db", 0))
 	all := s.mustRun(t, "status")
-	contains(t, all, "other: Idle for 60s, 1 node\n", "rack: Drain for 60s, 0 of 1 node drained\n", "! PodDisruptionBudget default/db: 1 pod (for 3m)\n")
+	contains(t, all, "other: Idle for 60s, 1 node\n", "rack: Drain for 60s, 0 of 1 node drained\n", "! 1 pod waits for PodDisruptionBudget default/db (for 3m)\n")
 	if one := s.mustRun(t, "status", "rack"); strings.Contains(one, "other") {
 		t.Errorf("shows what it was not asked for: %s", one)
 	}
@@ -341,16 +342,61 @@ func TestStatus(t *testing.T) {
 	contains(t, empty.mustRun(t, "status", "-o", "json"), `"maintenances": []`)
 }
 
+// TestStatusWithoutRights shows what the controller publishes on the maintenance.
 func TestStatusWithoutRights(t *testing.T) {
-	s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute).draining(coordinationv1alpha1.DrainStatus{ActiveEvictionRequests: 2}).
-		condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonBlocked, "2 pods wait for PodDisruptionBudget default/db."), drainingNode("node-1", 0, 1, "Draining"))
+	s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute), drainingNode("node-1", 0, 1, "Draining"), newPod("db-0", "node-1").asked().blocked(), newBudget("db", "db", 0))
 	for _, kind := range []string{"nodes", "pods", "evictionrequests", "poddisruptionbudgets"} {
 		s.forbid(kind)
 	}
-	contains(t, s.mustRun(t, "status"), "Without the right to list nodes, all that is known", "2 pods wait for PodDisruptionBudget default/db.")
-	// The same while it watches; a watch that is refused would panic.
+	contains(t, s.mustRun(t, "status"), "Without the permission to list nodes, they are not shown.", "! 1 pod waits for PodDisruptionBudget default/db (for 3m)", "Pods:    1 left: 0 pending, 1 evicting, 1 blocked")
+	// A watch without the permission would panic.
 	s.whenLooked(func() { s.update(t, newMaintenance("rack", drain, "node-1").started(0).drained()) })
-	contains(t, s.mustRun(t, "watch", "rack"), "rack: 2 pods wait for PodDisruptionBudget default/db.\n", "rack: drained")
+	contains(t, s.mustRun(t, "watch", "rack"), "rack: blocked: 1 pod waits for PodDisruptionBudget default/db: default/db-0\n", "rack: drained")
+}
+
+// TestOnlyMaintenancesAndNodesAreRead by the commands that show blockers, also while pods are blocked:
+// the controller publishes what they show.
+func TestOnlyMaintenancesAndNodesAreRead(t *testing.T) {
+	for _, args := range [][]string{
+		{"status"}, {"status", "rack", "-o", "json"}, {"status", "--all"}, {"watch"}, {"watch", "rack"}, {"start", "node-2", "--wait"}, {"start", "rack", "--wait"},
+		{"complete", "other", "--wait"}, {"cancel", "other", "--wait"},
+	} {
+		s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute), newNode("node-1"), newNode("node-2"), newPod("db-0", "node-1").asked().blocked(), newBudget("db", "db", 0),
+			newMaintenance("other", drain, "node-2").started(time.Minute).drained())
+		s.PrependReactor("delete", resource, ignoreDelete)
+		s.whenLooked(func() { s.end(context.DeadlineExceeded) })
+		out := s.run(t, args...) + s.failure
+		read := map[string]bool{}
+		for _, action := range s.Actions() {
+			read[action.GetVerb()+" "+action.GetResource().Resource] = true
+			switch action.GetResource().Resource {
+			case resource, "nodes":
+			case "resource": // The discovery of the API.
+			default:
+				t.Errorf("%v: %s %s", args, action.GetVerb(), action.GetResource().Resource)
+			}
+		}
+		if !read["list nodes"] {
+			t.Errorf("%v: read %v", args, read)
+		}
+		if args[0] == "status" || args[0] == "watch" {
+			contains(t, out, "1 pod waits for PodDisruptionBudget default/db")
+		}
+	}
+}
+
+// TestStatusReadsOnce reads nodes once, however many maintenances there are.
+func TestStatusReadsOnce(t *testing.T) {
+	var stories []any
+	for i := range 60 {
+		node := fmt.Sprintf("node-%02d", i)
+		stories = append(stories, newNode(node), newMaintenance("old-"+node, complete, node).started(24*time.Hour).completed(), newMaintenance("new-"+node, drain, node).started(time.Minute))
+	}
+	s := newServer(t, stories...)
+	s.mustRun(t, "status", "--all")
+	if diff := cmp.Diff(map[string]int{"nodemaintenances": 1, "nodes": 1}, s.lists()); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
 }
 
 func TestWatch(t *testing.T) {
@@ -368,7 +414,7 @@ func TestWatch(t *testing.T) {
 	}
 	s.run(t, "watch", "rack")
 	contains(t, s.failure, `"rack" not found`)
-	contains(t, s.run(t, "watch", "ended"), "completed: the nodes are given back")
+	contains(t, s.run(t, "watch", "ended"), "completed: the nodes are released")
 }
 
 func TestWatchLosesTheConnection(t *testing.T) {
@@ -378,7 +424,7 @@ func TestWatchLosesTheConnection(t *testing.T) {
 	})
 	told := 0
 	s.clock.looked = func() {
-		if strings.Contains(s.out.String(), "may be old") {
+		if strings.Contains(s.out.String(), "may be outdated") {
 			told++
 		}
 		if told == 3 {
@@ -386,8 +432,8 @@ func TestWatchLosesTheConnection(t *testing.T) {
 		}
 	}
 	out := s.run(t, "watch", "--timeout=1m")
-	contains(t, out, "13:02:25  What is shown may be old, trying again: connection refused\n")
-	if count := strings.Count(out, "may be old"); count != 1 {
+	contains(t, out, "13:02:25  The view may be outdated, retrying: connection refused\n")
+	if count := strings.Count(out, "may be outdated"); count != 1 {
 		t.Errorf("told %d times: %s", count, out)
 	}
 }
@@ -395,7 +441,7 @@ func TestWatchLosesTheConnection(t *testing.T) {
 // TestWatchOfWhatCannotBeAsked fails at once where a list fails for another reason than a
 // missing right, instead of waiting for it.
 func TestWatchOfWhatCannotBeAsked(t *testing.T) {
-	for _, kind := range []string{"nodes", "pods", "evictionrequests", "poddisruptionbudgets"} {
+	for _, kind := range []string{"nodes"} {
 		s := newServer(t, newMaintenance("rack", drain, "node-1").started(0).drained(), newNode("node-1"))
 		failed := false
 		s.PrependReactor("list", kind, func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -428,11 +474,11 @@ func TestWatchNoticesASilentServer(t *testing.T) {
 	s.clock.looked = func() {
 		gone.Store(true)
 		s.clock.Step(probeInterval / 2)
-		if looks++; strings.Contains(s.out.String(), "may be old") || looks == 100 {
+		if looks++; strings.Contains(s.out.String(), "may be outdated") || looks == 100 {
 			s.end(context.DeadlineExceeded)
 		}
 	}
-	const notice = "What is shown may be old, trying again: connection refused"
+	const notice = "The view may be outdated, retrying: connection refused"
 	contains(t, s.run(t, "watch", "rack"), notice)
 	contains(t, s.failure, notice)
 	if s.code != exitTimedOut {
@@ -444,7 +490,7 @@ func TestWatchTimesOut(t *testing.T) {
 	s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute), drainingNode("node-1", 0, 1, "Draining"), newPod("web-0", "node-1").asked())
 	s.whenLooked(func() { s.end(context.DeadlineExceeded) })
 	s.run(t, "watch", "--timeout=1h")
-	contains(t, s.failure, "timed out; the maintenance goes on: kubectl maintenance watch rack")
+	contains(t, s.failure, "timed out; the maintenance continues: kubectl maintenance watch rack")
 	if s.code != exitTimedOut {
 		t.Errorf("exit code %d", s.code)
 	}
@@ -453,12 +499,12 @@ func TestWatchTimesOut(t *testing.T) {
 func TestComplete(t *testing.T) {
 	others := newPod("web-0", "node-1").asked()
 	others.request.Spec.Requesters = append(others.request.Spec.Requesters, coordinationv1alpha1.Requester{Name: "drain.example.com"})
-	s := newServer(t, newMaintenance("rack", drain, "node-1"), newMaintenance("ended", complete, "node-1").started(0).completed(), newNode("node-1"),
+	s := newServer(t, newMaintenance("rack", drain, "node-1").started(0), newMaintenance("ended", complete, "node-1").started(0).completed(), newNode("node-1"),
 		newPod("vm-0", "node-1", migrate).asked().forbidding(), others, newPod("db-0", "node-1").asked(), newPod("idle-0", "node-1"))
 	want := `nodemaintenance/rack is being completed
-1 pod goes on, because an interceptor forbids to call the eviction off: default/vm-0
-1 pod goes on, because somebody else asks for the eviction: default/web-0
-nodemaintenance/ended is completed already
+1 pod will still be evicted, because its interceptor forbids cancellation: default/vm-0
+1 pod will still be evicted, because another client requests it: default/web-0
+nodemaintenance/ended is already completed
 `
 	if diff := cmp.Diff(want, s.mustRun(t, "complete", "rack", "ended")); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
@@ -466,16 +512,16 @@ nodemaintenance/ended is completed already
 	if stage := s.get(t, "rack").Spec.Stage; stage != complete {
 		t.Errorf("stage %s", stage)
 	}
-	if again := s.mustRun(t, "complete", "rack"); again != "nodemaintenance/rack is being completed already\n" {
+	if again := s.mustRun(t, "complete", "rack"); again != "nodemaintenance/rack is already being completed\n" {
 		t.Errorf("the second time: %q", again)
 	}
 	s.run(t, "complete", "nobody", "ended")
 	contains(t, s.failure, `"nobody" not found`)
-	contains(t, s.out.String(), "ended is completed already")
+	contains(t, s.out.String(), "ended is already completed")
 	s.run(t, "complete")
 	contains(t, s.failure, "at least one NAME is required")
 	s.whenLooked(func() { s.update(t, newMaintenance("rack", complete, "node-1").started(0).completed()) })
-	contains(t, s.mustRun(t, "complete", "rack", "--wait"), "rack: completed: the nodes are given back\n")
+	contains(t, s.mustRun(t, "complete", "rack", "--wait"), "rack: completed: the nodes are released\n")
 }
 
 // TestStillHeld takes a line for each set of holders, however many nodes they hold.
@@ -484,7 +530,7 @@ func TestStillHeld(t *testing.T) {
 	for _, name := range []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7"} {
 		v.Nodes = append(v.Nodes, nodeView{Name: name, HeldBy: []string{"b"}})
 	}
-	want := []string{"n1, n2, n3, n4, n5 and 2 more: still held by b", "x: still held by b, c"}
+	want := []string{"n1, n2, n3, n4, n5 and 2 more: still claimed by b", "x: still claimed by b, c"}
 	if diff := cmp.Diff(want, v.stillHeld()); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
@@ -501,7 +547,7 @@ func TestCompleteOfHeldNodes(t *testing.T) {
 	want := `nodemaintenance/rack is being completed
 rack: stage Complete, 3 nodes
 rack: completed
-rack: node-2: still held by node-2-disk
+rack: node-2: still claimed by node-2-disk
 `
 	if diff := cmp.Diff(want, s.mustRun(t, "complete", "rack", "--wait")); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
@@ -520,7 +566,7 @@ rack: node-2: still held by node-2-disk
 func ignoreDelete(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil }
 
 func TestCancel(t *testing.T) {
-	s := newServer(t, newMaintenance("rack", drain, "node-1"), newNode("node-1"), newPod("vm-0", "node-1", migrate).asked().forbidding())
+	s := newServer(t, newMaintenance("rack", drain, "node-1").started(0), newNode("node-1"), newPod("vm-0", "node-1", migrate).asked().forbidding())
 	var options metav1.DeleteOptions
 	s.PrependReactor("delete", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
 		options = action.(clienttesting.DeleteActionImpl).DeleteOptions
@@ -531,7 +577,7 @@ func TestCancel(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	contains(t, s.mustRun(t, "cancel", "rack", "--wait"), "nodemaintenance/rack is called off\n1 pod goes on, because an interceptor forbids", "rack: deleted\n")
+	contains(t, s.mustRun(t, "cancel", "rack", "--wait"), "nodemaintenance/rack is canceled\n1 pod will still be evicted, because its interceptor forbids", "rack: deleted\n")
 	if diff := cmp.Diff(metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("uid-of-rack")}, options); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}

@@ -18,133 +18,86 @@ package maintenance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/spf13/cobra"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/evictionrequest"
-	"k8s.io/component-helpers/plaintext"
-	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
 )
 
-var (
-	completeLong = templates.LongDesc(i18n.T(`
-		End maintenances and give their nodes back.
+// completing moves maintenances to the stage Complete and keeps their objects.
+var completing = &ending{
+	verb:  "complete",
+	short: i18n.T("End maintenances and release their nodes"),
+	long: templates.LongDesc(i18n.T(`
+		End maintenances and release their nodes.
 
-		The nodes become schedulable again, unless another maintenance holds them. Pods that
-		were asked to leave and are still there may stay, unless somebody else asks them too, or
-		their interceptor forbids to call the eviction off. The object stays as a record; delete
-		it when you like.
+		The nodes become schedulable again, unless another maintenance claims them. The eviction of
+		pods that are still running is canceled, unless another client requests it too, or the
+		interceptor of the pod forbids cancellation. The object stays as a record until you delete
+		it.
 
-		Completing what is completed is no error. Instead of the maintenance its node may be named,
-		if it has no other.`))
-
-	completeExample = templates.Examples(i18n.T(`
-		# Give the nodes back
+		Completing a completed maintenance is not an error. A node can be named in place of its
+		maintenance if it has only one.`)),
+	example: templates.Examples(i18n.T(`
+		# Release the nodes
 		kubectl maintenance complete foo-x7k2p
 
-		# Return when they are given back
-		kubectl maintenance complete foo-x7k2p --wait --timeout=1m`))
-)
-
-type completeOptions struct {
-	*environment
-	names   []string
-	wait    bool
-	timeout time.Duration
+		# Return when they are released
+		kubectl maintenance complete foo-x7k2p --wait --timeout=1m`)),
+	waitUsage: "If true, return when the nodes are released.",
+	end:       (*endOptions).complete,
+	isOver:    func(v *view) bool { return v.Outcome == outcomeCompleted },
+	finish:    (*endOptions).reportCompleted,
 }
 
-func newCmdComplete(env *environment) *cobra.Command {
-	o := &completeOptions{environment: env}
-	cmd := &cobra.Command{
-		Use:                   "complete NAME...",
-		DisableFlagsInUseLine: true,
-		Short:                 i18n.T("End maintenances and give their nodes back"),
-		Long:                  completeLong,
-		Example:               completeExample,
-		ValidArgsFunction:     completeNames(env.factory, resource),
-		Run: func(cmd *cobra.Command, args []string) {
-			o.names = bareNames(args)
-			checkErr(requireNames(cmd, o.names))
-			checkErr(validateTimeout(o.timeout))
-			ctx, stop := untilInterrupted(cmd, o.timeout)
-			defer stop()
-			checkErr(o.run(ctx))
-		},
-	}
-	cmd.Flags().BoolVar(&o.wait, "wait", o.wait, "If true, return when the nodes are given back.")
-	addTimeoutFlag(cmd, &o.timeout)
-	return cmd
-}
-
-func requireNames(cmd *cobra.Command, names []string) error {
-	if len(names) == 0 {
-		return cmdutil.UsageErrorf(cmd, "at least one NAME is required; \"kubectl maintenance status\" lists them")
-	}
-	return nil
-}
-
-func (o *completeOptions) run(ctx context.Context) error {
-	client, err := o.servedClient()
+// complete returns the maintenance as it was before.
+func (o *endOptions) complete(ctx context.Context, client kubernetes.Interface, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
+	before, err := moveTo(ctx, client, name, coordinationv1alpha1.NodeMaintenanceStageComplete, metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var errs []error
-	var completing []*coordinationv1alpha1.NodeMaintenance
-	var moved []string
-	for _, name := range o.names {
-		before, err := o.complete(ctx, client, name)
-		if apierrors.IsNotFound(err) {
-			if name, err = o.findOwn(ctx, client, name, "complete", err); err == nil {
-				before, err = o.complete(ctx, client, name)
-			}
-		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		completing = append(completing, before)
-		if before.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageComplete {
-			moved = append(moved, name)
-		}
+	switch {
+	case isCompleted(before):
+		fmt.Fprintf(o.Out, "nodemaintenance/%s is already completed\n", name)
+	case before.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
+		fmt.Fprintf(o.Out, "nodemaintenance/%s is already being completed\n", name)
+	default:
+		fmt.Fprintf(o.Out, "nodemaintenance/%s is being completed\n", name)
 	}
-	if o.wait && len(completing) > 0 {
-		_, err := follow(ctx, client, completing, o.clock, &lineDisplay{out: o.Out}, givenBack(func(v *view) bool { return v.Outcome == outcomeCompleted }))
-		if err != nil {
-			return err
-		}
-		o.printStillHeld(ctx, client, completing)
-	}
-	if len(moved) > 0 {
-		fmt.Fprintf(o.ErrOut, "The record stays until you delete it: kubectl delete nm %s\n", strings.Join(moved, " "))
-	}
-	return joined(errs)
+	o.printRemainingEvictions(ctx, client, before)
+	return before, nil
 }
 
-// printStillHeld names the nodes that stay cordoned, and by whom. It reads anew: what was
-// followed is only these maintenances, and nodes that may be older. It is a courtesy: what
-// it cannot read, it does not tell.
-func (o *completeOptions) printStillHeld(ctx context.Context, client kubernetes.Interface, completed []*coordinationv1alpha1.NodeMaintenance) {
+// reportCompleted names nodes that stay cordoned, and the objects that stay.
+func (o *endOptions) reportCompleted(ctx context.Context, client kubernetes.Interface, completed []*coordinationv1alpha1.NodeMaintenance) {
+	if o.wait && len(completed) > 0 {
+		o.printStillHeld(ctx, client, completed)
+	}
+	open := slices.DeleteFunc(slices.Clone(completed), func(before *coordinationv1alpha1.NodeMaintenance) bool {
+		return before.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete
+	})
+	if len(open) > 0 {
+		fmt.Fprintf(o.ErrOut, "The record stays until you delete it: kubectl delete nm %s\n", strings.Join(namesOf(open), " "))
+	}
+}
+
+// printStillHeld names the nodes that stay cordoned, and the maintenances that claim them. It reads
+// all maintenances: the wait has only read these. Errors are ignored: the nodes are released.
+func (o *endOptions) printStillHeld(ctx context.Context, client kubernetes.Interface, completed []*coordinationv1alpha1.NodeMaintenance) {
 	maintenances, err := getMaintenances(ctx, client, nil)
 	if err != nil {
 		return
 	}
-	s := &snapshot{}
-	s.setMaintenances(maintenances)
-	if err := s.readNodes(ctx, client); err != nil {
+	s, err := readSnapshot(ctx, client, maintenances)
+	if err != nil {
 		return
 	}
-	for _, v := range viewsOf(s, o.clock.Now()) {
+	for _, v := range viewsOf(s) {
 		if slices.ContainsFunc(completed, func(nm *coordinationv1alpha1.NodeMaintenance) bool { return nm.UID == v.uid }) {
 			for _, line := range v.stillHeld() {
 				fmt.Fprintf(o.Out, "%s: %s\n", v.Name, line)
@@ -153,11 +106,10 @@ func (o *completeOptions) printStillHeld(ctx context.Context, client kubernetes.
 	}
 }
 
-// maxHeldNodes is how many nodes of those with the same holders are named.
+// maxHeldNodes is how many of the nodes that the same maintenances claim are named.
 const maxHeldNodes = 5
 
-// stillHeld names nodes that stay cordoned, in a line for each set of maintenances that hold
-// them.
+// stillHeld names nodes that stay cordoned, in a line for each set of maintenances that claim them.
 func (v *view) stillHeld() []string {
 	nodes := map[string][]string{}
 	for _, node := range v.Nodes {
@@ -169,91 +121,7 @@ func (v *view) stillHeld() []string {
 	var lines []string
 	for _, holders := range sortedNames(nodes) {
 		held := nodes[holders]
-		lines = append(lines, fmt.Sprintf("%s: still held by %s", listPods(held[:min(maxHeldNodes, len(held))], len(held)), holders))
+		lines = append(lines, fmt.Sprintf("%s: still claimed by %s", listPods(held[:min(maxHeldNodes, len(held))], len(held)), holders))
 	}
 	return lines
-}
-
-// complete returns the maintenance as it was before.
-func (o *completeOptions) complete(ctx context.Context, client kubernetes.Interface, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
-	before, err := moveTo(ctx, client, name, coordinationv1alpha1.NodeMaintenanceStageComplete, metav1.PatchOptions{FieldManager: fieldManager})
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case isCompleted(before):
-		fmt.Fprintf(o.Out, "nodemaintenance/%s is completed already\n", name)
-		return before, nil
-	case before.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
-		fmt.Fprintf(o.Out, "nodemaintenance/%s is being completed already\n", name)
-	default:
-		fmt.Fprintf(o.Out, "nodemaintenance/%s is being completed\n", name)
-	}
-	printWhoGoesOn(ctx, o.environment, client, before)
-	return before, nil
-}
-
-// printWhoGoesOn names the pods that leave although the maintenance ends. It is a
-// courtesy: what it cannot read, it does not tell.
-func printWhoGoesOn(ctx context.Context, env *environment, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) {
-	if nm.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
-		return
-	}
-	s, err := readSnapshot(ctx, client, []*coordinationv1alpha1.NodeMaintenance{nm})
-	if err != nil || len(s.unreadable) > 0 {
-		return
-	}
-	forbidding, others := whoGoesOn(nm, s)
-	if len(forbidding) > 0 {
-		fmt.Fprintf(env.Out, "%s on, because an interceptor forbids to call the eviction off: %s\n",
-			counted(len(forbidding), "pod goes", "pods go"), plaintext.Line(strings.Join(forbidding, ", ")))
-	}
-	if len(others) > 0 {
-		fmt.Fprintf(env.Out, "%s on, because somebody else asks for the eviction: %s\n",
-			counted(len(others), "pod goes", "pods go"), plaintext.Line(strings.Join(others, ", ")))
-	}
-}
-
-// whoGoesOn returns the pods whose eviction does not end with the maintenance: those
-// whose interceptor forbids it, and those that others ask to leave.
-func whoGoesOn(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot) (forbidding, others []string) {
-	for _, node := range s.selectedNodes(nm.Spec.NodeSelector) {
-		for _, pod := range s.pods[node.Name] {
-			request := s.requests[string(pod.UID)]
-			if request == nil || isFinal(request) {
-				continue
-			}
-			name := pod.Namespace + "/" + pod.Name
-			switch {
-			case request.Status.EvictionRequestCancellationPolicy == coordinationv1alpha1.EvictionRequestCancellationPolicyForbid:
-				forbidding = append(forbidding, name)
-			case hasOtherRequester(request):
-				others = append(others, name)
-			}
-		}
-	}
-	return forbidding, others
-}
-
-func isFinal(request *coordinationv1alpha1.EvictionRequest) bool {
-	state := evictionrequest.StateOf(request)
-	return state == evictionrequest.StateEvicted || state == evictionrequest.StateCanceled
-}
-
-func hasOtherRequester(request *coordinationv1alpha1.EvictionRequest) bool {
-	for _, requester := range request.Spec.Requesters {
-		if requester.Name != coordinationv1alpha1.NodeMaintenanceRequester {
-			return true
-		}
-	}
-	return false
-}
-
-// joined returns errors as kubectl prints them: a single one as it is, so that what the
-// server said of it is recognized.
-func joined(errs []error) error {
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return errors.Join(errs...)
 }

@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// stdin is the name that stands for it in flags.
+// stdin is the file name for standard input.
 const stdin = "-"
 
 func readFile(name string, in io.Reader) ([]byte, error) {
@@ -37,8 +37,8 @@ func readFile(name string, in io.Reader) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// readDrainPlan reads a list of entries, or a NodeMaintenance that has them in its spec.
-// The server checks their values.
+// readDrainPlan reads a list of entries, or a NodeMaintenance that has them in its spec. The server
+// validates them.
 func readDrainPlan(name string, in io.Reader) ([]corev1.DrainPlanEntry, error) {
 	data, err := readFile(name, in)
 	if err != nil {

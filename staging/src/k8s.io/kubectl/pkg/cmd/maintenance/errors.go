@@ -28,11 +28,11 @@ import (
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 )
 
-// checkErr ends the program with an error, as every command of kubectl does. What is
-// printed is plain text: servers, and webhooks behind them, echo what others wrote.
+// checkErr ends the program if there is an error, like every command of kubectl. It prints plain
+// text: servers and their webhooks repeat texts of other clients.
 func checkErr(err error) { cmdutil.CheckErr(plainError(err)) }
 
-// plainError keeps the kinds of errors that cmdutil.CheckErr tells apart.
+// plainError keeps the kinds of errors that cmdutil.CheckErr distinguishes.
 func plainError(err error) error {
 	switch e := err.(type) {
 	case nil:
@@ -58,7 +58,7 @@ func plainError(err error) error {
 	return err
 }
 
-// plainStatus keeps what the server says on a line, so that none can pass for another.
+// plainStatus keeps each text of the server on one line, so that a text cannot imitate another line.
 func plainStatus(err *apierrors.StatusError) *apierrors.StatusError {
 	plain := &apierrors.StatusError{ErrStatus: *err.ErrStatus.DeepCopy()}
 	plain.ErrStatus.Message = plaintext.Line(plain.ErrStatus.Message)
@@ -72,7 +72,7 @@ func plainStatus(err *apierrors.StatusError) *apierrors.StatusError {
 	return plain
 }
 
-// statusesIn returns what servers said of all that an error is made of.
+// statusesIn returns all errors of the server that an error wraps.
 func statusesIn(err error) []*apierrors.StatusError {
 	switch e := err.(type) {
 	case *apierrors.StatusError:
@@ -89,7 +89,7 @@ func statusesIn(err error) []*apierrors.StatusError {
 	return nil
 }
 
-// failed returns an error that is printed as it is and ends the program with 1.
+// failed returns an error that is printed unchanged and ends the program with exit code 1.
 func failed(format string, args ...any) error {
 	return exec.CodeExitError{Err: fmt.Errorf("error: "+format, args...), Code: cmdutil.DefaultErrorExitCode}
 }

@@ -18,6 +18,7 @@ package maintenance
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
 	cmdtesting "k8s.io/kubectl/pkg/cmd/testing"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/utils/clock"
@@ -51,10 +53,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// updateEnv, when it is set to true, writes the golden files anew.
+// updateEnv, if set to true, makes the tests write the golden files.
 const updateEnv = "UPDATE_GOLDEN"
 
-// testNow is when all tests take place.
+// testNow is the current time in all tests.
 var testNow = time.Date(2026, 11, 21, 13, 2, 25, 0, time.UTC)
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(testNow.Add(-d)) }
@@ -79,7 +81,7 @@ func (m maintenanceStory) reason(reason string) maintenanceStory {
 	return m
 }
 
-// started tells that the controller has taken the stage up.
+// started makes the controller start the stage.
 func (m maintenanceStory) started(before time.Duration) maintenanceStory {
 	m.Status.ObservedGeneration = m.Generation
 	m.Status.SelectedNodes = int32(len(m.Spec.NodeSelector.NodeSelectorTerms))
@@ -156,7 +158,7 @@ func newPod(name, node string, interceptors ...string) podStory {
 	return podStory{Pod: pod}
 }
 
-// asked adds a request for the eviction, whose active interceptor is the first one.
+// asked adds an EvictionRequest, whose first interceptor is active.
 func (p podStory) asked() podStory {
 	p.request = &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: string(p.UID)},
@@ -257,9 +259,9 @@ func objectsOf(stories ...any) []runtime.Object {
 	return all
 }
 
-// snapshotOf makes a snapshot without a server.
-func snapshotOf(stories ...any) *snapshot {
-	s := &snapshot{}
+// snapshotOf returns a snapshot without a server, with the status that the controller publishes.
+func snapshotOf(stories ...any) *podSnapshot {
+	s := &podSnapshot{}
 	var nms []*coordinationv1alpha1.NodeMaintenance
 	var nodes []*corev1.Node
 	var pods []*corev1.Pod
@@ -288,7 +290,66 @@ func snapshotOf(stories ...any) *snapshot {
 	s.setRequests(requests)
 	s.setBudgets(budgets)
 	s.setDeployments(deployments)
+	s.publish()
 	return s
+}
+
+// viewsIn returns the views of "status" and "watch".
+func viewsIn(s *podSnapshot) []view { return viewsOf(&s.snapshot) }
+
+// publish does what the controller does for maintenances in the stage Drain: it counts the pods, and
+// publishes blockers. It does nothing for a maintenance that it has not started, or found drained, and
+// for one whose nodes have no pods: then a test has set the status.
+func (s *podSnapshot) publish() {
+	for _, nm := range s.maintenances {
+		if nm.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain || nm.Status.ObservedGeneration != nm.Generation || isDrained(nm) {
+			continue
+		}
+		var holds []maintenance.Hold
+		var pending, evicting, blocked int32
+		hasPods := false
+		for _, node := range s.selectedNodes(nm.Spec.NodeSelector) {
+			if _, known := s.pods[node.Name]; known {
+				hasPods = true
+				holds = append(holds, s.publishNode(node)...)
+			}
+			if status := node.Status.MaintenanceStatus; status != nil {
+				pending, evicting, blocked = pending+status.PodsPendingEvictionRequest, evicting+status.ActiveEvictionRequests, blocked+status.BlockedPods
+			}
+		}
+		if !hasPods {
+			continue
+		}
+		drain := &nm.Status.DrainStatus
+		drain.PodsPendingEvictionRequest, drain.ActiveEvictionRequests, drain.BlockedPods = pending, evicting, blocked
+		drain.DrainMessage = cmp.Or(drain.DrainMessage, "Draining")
+		drain.Blockers, drain.BlockerCount = maintenance.Blockers(maintenance.GroupHolds(holds))
+	}
+}
+
+// publishNode counts the pods of a node, and returns what delays their eviction.
+func (s *podSnapshot) publishNode(node *corev1.Node) []maintenance.Hold {
+	if node.Status.MaintenanceStatus == nil {
+		node.Status.MaintenanceStatus = &corev1.MaintenanceStatus{}
+	}
+	status := node.Status.MaintenanceStatus
+	status.PodsPendingEvictionRequest, status.ActiveEvictionRequests, status.BlockedPods = 0, 0, 0
+	var holds []maintenance.Hold
+	for _, pod := range s.pods[node.Name] {
+		request := s.requests[string(pod.UID)]
+		if request == nil || isFinal(request) {
+			status.PodsPendingEvictionRequest++
+		} else {
+			status.ActiveEvictionRequests++
+		}
+		if hold, held := maintenance.HoldOf(pod, request, s.budgetsOf, testNow); held {
+			holds = append(holds, hold)
+			if hold.Cause.Blocked() {
+				status.BlockedPods++
+			}
+		}
+	}
+	return holds
 }
 
 // server is a fake one, and the commands that talk to it.
@@ -307,6 +368,7 @@ type server struct {
 // newServer makes maintenances as a server does: with a name, a UID and a generation.
 func newServer(t *testing.T, stories ...any) *server {
 	t.Helper()
+	published := snapshotOf(stories...)
 	client := fake.NewClientset(objectsOf(stories...)...)
 	client.Resources = []*metav1.APIResourceList{{
 		GroupVersion: coordinationv1alpha1.SchemeGroupVersion.String(),
@@ -318,6 +380,12 @@ func newServer(t *testing.T, stories ...any) *server {
 			created.Name = created.GenerateName + "x7k2p"
 		}
 		created.UID, created.Generation = types.UID("uid-of-"+created.Name), 1
+		if len(published.requests) > 0 {
+			// The controller has acted at once.
+			started := maintenanceStory{created}.started(0)
+			published.setMaintenances([]*coordinationv1alpha1.NodeMaintenance{started.NodeMaintenance})
+			published.publish()
+		}
 		return false, nil, nil
 	})
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
@@ -332,11 +400,10 @@ func newServer(t *testing.T, stories ...any) *server {
 	}}
 }
 
-// fixedClock says always the same time, while timers and tickers run, faster than they
-// should: following what changes is about those.
+// fixedClock always returns the same time. Its timers and tickers run, faster than they should.
 type fixedClock struct {
 	*testingclock.FakeClock
-	// looked is called when a command has shown something and begins to wait.
+	// looked is called when a command has shown the state and starts to wait.
 	looked func()
 }
 
@@ -351,13 +418,12 @@ func (c *fixedClock) NewTicker(d time.Duration) clock.Ticker {
 	return clock.RealClock{}.NewTicker(d / 100)
 }
 
-// whenLooked applies a change when the next command has shown what it found.
+// whenLooked applies a change when the next command has shown the state.
 func (s *server) whenLooked(change func()) {
 	s.clock.looked = sync.OnceFunc(change)
 }
 
-// run runs a command, and returns what it printed. What it fails with, and its exit
-// code, are kept.
+// run runs a command, and returns its output. It stores the error and the exit code.
 func (s *server) run(t *testing.T, args ...string) string {
 	t.Helper()
 	s.out.Reset()
@@ -388,7 +454,7 @@ func (s *server) run(t *testing.T, args ...string) string {
 	return s.out.String()
 }
 
-// mustRun is for commands that succeed.
+// mustRun fails unless the command succeeds.
 func (s *server) mustRun(t *testing.T, args ...string) string {
 	t.Helper()
 	out := s.run(t, args...)
@@ -398,7 +464,7 @@ func (s *server) mustRun(t *testing.T, args ...string) string {
 	return out
 }
 
-// writes returns the verbs and resources of all that was not only read.
+// writes returns the verbs and resources of all requests that are not reads.
 func (s *server) writes() []string {
 	var writes []string
 	for _, action := range s.Actions() {
@@ -411,13 +477,13 @@ func (s *server) writes() []string {
 	return writes
 }
 
-// forbid takes the right away to list or watch a resource.
+// forbid revokes the permission to list or watch a resource.
 func (s *server) forbid(name string) {
 	s.PrependReactor("list", name, func(action clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", errors.New("no right to it"))
+		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", errors.New("no permission"))
 	})
 	s.PrependWatchReactor(name, func(clienttesting.Action) (bool, watch.Interface, error) {
-		panic("watches " + name + ", which the user has no right to")
+		panic("watches " + name + " without the permission")
 	})
 }
 
@@ -444,7 +510,7 @@ func golden(t *testing.T, name, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want, +got):\n%s\nwith %s=true the test writes it anew", file, diff, updateEnv)
+	if diff := gocmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want, +got):\n%s\nset %s=true to update it", file, diff, updateEnv)
 	}
 }

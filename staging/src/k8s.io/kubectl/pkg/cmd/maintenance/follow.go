@@ -20,7 +20,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -36,72 +35,48 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// display shows views while they change.
-type display interface {
-	// show is called whenever something has changed, or a second has passed.
-	show(look look) error
-	close()
-}
-
-// look is what there is to see at a time.
-type look struct {
-	views []view
-	now   time.Time
-	// trouble says why the views may be old; usually empty.
-	trouble string
-	// unobserved names the maintenances on which no controller acts; usually empty.
-	unobserved string
-	// uncordoned names the nodes that cannot be cordoned for long; usually empty.
-	uncordoned string
-}
-
-// notices are what is wrong apart from the maintenances.
-func (l *look) notices() []string {
-	return slices.DeleteFunc([]string{l.trouble, l.unobserved, l.uncordoned}, func(text string) bool { return text == "" })
-}
-
 // goal is what a command waits for.
 type goal struct {
-	// reached tells whether there is nothing more to wait for.
+	// reached reports whether there is nothing more to wait for.
 	reached func(v *view) bool
-	// goesOn says what happens after a wait that ends early, and subcommand shows it.
-	goesOn, subcommand string
+	// continues says what happens after a wait that ends early, and subcommand shows it.
+	continues, subcommand string
 }
 
-// drained is the goal of those who wait for a drain.
+// drained is the goal of a command that waits for a drain.
 func drained(reached func(v *view) bool) goal {
-	return goal{reached, "the maintenance goes on", "watch"}
+	return goal{reached, "the maintenance continues", "watch"}
 }
 
-// givenBack is the goal of those who wait for the end of a maintenance.
-func givenBack(reached func(v *view) bool) goal {
-	return goal{reached, "the nodes are given back nevertheless", "status"}
+// released is the goal of a command that waits for the end of a maintenance.
+func released(reached func(v *view) bool) goal {
+	return goal{reached, "the nodes will be released anyway", "status"}
 }
 
-// controllerPatience is how long a controller may take to act on a maintenance before it
-// is asked whether there is one.
+// controllerPatience is how long the controller may take to act on a maintenance before a notice
+// asks to check that it runs.
 const controllerPatience = 30 * time.Second
 
-// follower looks at maintenances until each of them has reached its goal.
+// follower shows maintenances until each of them has reached the goal.
 type follower struct {
 	observer *observer
 	clock    clock.WithTicker
 	display  display
 	goal     goal
-	// uids are those of the maintenances, by name: others that are created under their
-	// names were not asked about.
+	// uids are those of the maintenances, by name: another one that is created later under the
+	// same name does not count.
 	uids map[string]types.UID
-	// last are the views that were shown last, by name, also of what is deleted.
+	// last are the views that were shown last, by name, also of maintenances that are deleted.
 	last map[string]view
 	// shown is what was shown last.
-	shown look
-	// unobserved is since when no controller has acted on a maintenance, and uncordoned since
+	shown frame
+	// unobserved is since when the controller has not acted on a maintenance, and uncordoned since
 	// when a node should be cordoned, by name.
 	unobserved, uncordoned patience
 }
 
-// follow returns how the maintenances looked in the end, by name. It returns an error
-// with an exit code of its own when ctx ends first.
+// follow returns the last views of the maintenances, by name. It returns an error with an exit code
+// of its own if ctx ends first.
 func follow(ctx context.Context, client kubernetes.Interface, maintenances []*coordinationv1alpha1.NodeMaintenance, clock clock.WithTicker, display display, goal goal) (map[string]view, error) {
 	defer display.close()
 	f := &follower{clock: clock, display: display, goal: goal, uids: map[string]types.UID{}, last: map[string]view{}, unobserved: patience{}, uncordoned: patience{}}
@@ -121,16 +96,12 @@ func (f *follower) run(ctx context.Context) error {
 	seconds := f.clock.NewTicker(time.Second)
 	defer seconds.Stop()
 	for {
-		s, err := f.observer.snapshot(ctx)
-		if err != nil {
-			return err
-		}
 		now := f.clock.Now()
 		f.observer.probe(ctx, now)
-		views := f.followed(viewsOf(s, now))
+		views := f.followed(viewsOf(f.observer.snapshot()))
 		seen.apply(views)
 		done := f.remember(views)
-		f.shown = look{
+		f.shown = frame{
 			views: f.current(views), now: now,
 			trouble: f.observer.troubleText(now), unobserved: f.unobservedText(views, now), uncordoned: f.uncordonedText(views, now),
 		}
@@ -146,7 +117,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// pause returns when there is something new, at most a few times per second.
+// pause returns when something changes or a second has passed, at most a few times per second.
 func (f *follower) pause(ctx context.Context, seconds clock.Ticker) error {
 	timer := f.clock.NewTimer(redrawInterval)
 	defer timer.Stop()
@@ -164,7 +135,7 @@ func (f *follower) pause(ctx context.Context, seconds clock.Ticker) error {
 	return nil
 }
 
-// followed leaves out those that were created under the name of one that was deleted.
+// followed omits maintenances that were created under the name of a deleted one.
 func (f *follower) followed(views []view) []view {
 	return slices.DeleteFunc(views, func(v view) bool {
 		replaced := v.uid != f.uids[v.Name]
@@ -175,8 +146,8 @@ func (f *follower) followed(views []view) []view {
 	})
 }
 
-// goneAs notes that a maintenance does not exist any more. Of one that was gone before it
-// was ever seen only the name is known.
+// goneAs records that a maintenance does not exist any more. If it was never seen, only its name is
+// known.
 func (f *follower) goneAs(name string, as outcome) {
 	v := f.last[name]
 	if !v.isGone() {
@@ -185,8 +156,8 @@ func (f *follower) goneAs(name string, as outcome) {
 	}
 }
 
-// remember notes the views, and which maintenances are gone. It returns whether there
-// is nothing more to wait for.
+// remember records the views, and which maintenances are gone. It reports whether there is nothing
+// more to wait for.
 func (f *follower) remember(views []view) bool {
 	present := map[string]bool{}
 	done := true
@@ -203,7 +174,7 @@ func (f *follower) remember(views []view) bool {
 	return done
 }
 
-// current returns the views and those of what is gone.
+// current returns the views, and the last ones of maintenances that are gone.
 func (f *follower) current(views []view) []view {
 	for _, name := range sortedNames(f.last) {
 		if v := f.last[name]; v.isGone() {
@@ -213,10 +184,11 @@ func (f *follower) current(views []view) []view {
 	return views
 }
 
-// patience is since when names have been of one kind.
+// patience is since when names have had a property.
 type patience map[string]time.Time
 
-// exhausted returns which of the names have been given for long, and forgets all others.
+// exhausted returns the names that have been passed for controllerPatience, and forgets all that
+// are not passed.
 func (p patience) exhausted(names []string, now time.Time) []string {
 	given := sets.New(names...)
 	for name := range p {
@@ -236,7 +208,7 @@ func (p patience) exhausted(names []string, now time.Time) []string {
 	return long
 }
 
-// unobservedText asks whether there is a controller, where it has done nothing for long.
+// unobservedText names maintenances on which the controller has not acted for long.
 func (f *follower) unobservedText(views []view, now time.Time) string {
 	var names []string
 	for i := range views {
@@ -247,12 +219,12 @@ func (f *follower) unobservedText(views []view, now time.Time) string {
 	if names = f.unobserved.exhausted(names, now); len(names) == 0 {
 		return ""
 	}
-	return plaintext.Line(fmt.Sprintf("No controller has acted on %s for %s: is the feature gate DeclarativeNodeMaintenance enabled in kube-controller-manager?",
+	return plaintext.Line(fmt.Sprintf("No controller has acted on %s for %s. Check that the feature gate DeclarativeNodeMaintenance is enabled in kube-controller-manager.",
 		strings.Join(names, ", "), duration.HumanDuration(controllerPatience)))
 }
 
-// uncordonedText names nodes that are not cordoned for long, where nothing else tells of
-// them: a cordon that somebody takes back again and again is no blocker.
+// uncordonedText names nodes that are not cordoned for long and have no blocker: that another client
+// keeps uncordoning a node is none.
 func (f *follower) uncordonedText(views []view, now time.Time) string {
 	var names []string
 	for i := range views {
@@ -262,12 +234,12 @@ func (f *follower) uncordonedText(views []view, now time.Time) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return plaintext.Line(fmt.Sprintf("Not cordoned for %s: %s. The events say why: kubectl describe node %s",
+	return plaintext.Line(fmt.Sprintf("Not cordoned for %s: %s. For the reason, see the events: kubectl describe node %s",
 		duration.HumanDuration(controllerPatience), listPods(names[:min(maxLinePods, len(names))], len(names)), names[0]))
 }
 
-// unexplained names the nodes that are not cordoned, without those that a blocker is about. That
-// names one of them and counts the others. It may be about nodes that are not selected any more.
+// unexplained names the nodes that are not cordoned and that no blocker concerns. A blocker names
+// one node and counts the others. It may concern nodes that are not selected any more.
 func (v *view) unexplained() []string {
 	var names []string
 	for i := range v.Nodes {
@@ -277,19 +249,18 @@ func (v *view) unexplained() []string {
 	}
 	for i := range v.Blockers {
 		b := &v.Blockers[i]
-		isNamed := func(name string) bool { return b.Object == "Node "+name }
-		if b.Cause != maintenance.HoldCordonFailed || !slices.ContainsFunc(names, isNamed) {
+		if b.Cause != maintenance.HoldCordonFailed || !slices.ContainsFunc(names, b.isOfNode) {
 			continue
 		}
 		if len(names) <= b.Nodes {
 			return nil
 		}
-		names = slices.DeleteFunc(names, isNamed)
+		names = slices.DeleteFunc(names, b.isOfNode)
 	}
 	return names
 }
 
-// interrupted says in an error with a code of its own why ctx has ended.
+// interrupted returns an error with an exit code of its own if ctx has ended.
 func (f *follower) interrupted(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case err == nil || ctx.Err() == nil:
@@ -297,12 +268,12 @@ func (f *follower) interrupted(ctx context.Context, err error) error {
 	case errors.Is(cause, context.DeadlineExceeded):
 		return f.timedOut()
 	}
-	return exec.CodeExitError{Err: errors.New("interrupted; " + f.goesOn()), Code: exitInterrupted}
+	return exec.CodeExitError{Err: errors.New("interrupted; " + f.continues()), Code: exitInterrupted}
 }
 
-// goesOn says what goes on, and how to see it.
-func (f *follower) goesOn() string {
-	text := f.goal.goesOn + ": kubectl maintenance " + f.goal.subcommand
+// continues says what continues without the command, and how to see it.
+func (f *follower) continues() string {
+	text := f.goal.continues + ": kubectl maintenance " + f.goal.subcommand
 	if names := sortedNames(f.uids); len(names) <= maxNames {
 		text += " " + strings.Join(names, " ")
 	}
@@ -312,128 +283,27 @@ func (f *follower) goesOn() string {
 // maxNames is how many maintenances a command that is suggested names.
 const maxNames = 3
 
-// timedOut names who is in the way, and what else is wrong.
+// timedOut names the blockers, and other problems.
 func (f *follower) timedOut() error {
 	var blockers []string
 	what := "something was"
 	for _, name := range sortedNames(f.last) {
 		v := f.last[name]
-		if v.PodsBlocked > 0 {
-			what = "pods were"
-		}
 		for i := range v.Blockers {
 			b := &v.Blockers[i]
-			if b.Blocked && b.Pods > 0 {
+			if !b.Blocked {
+				continue
+			}
+			if b.Pods > 0 {
 				what = "pods were"
 			}
-			if b.Blocked && !v.conditionHas(b) {
-				blockers = append(blockers, plaintext.Line(fmt.Sprintf("%s: %s: %s", name, heldText(b), linePods(b))))
-			}
-		}
-		if v.PodsBlocked > 0 && len(v.Unreadable) > 0 {
-			blockers = append(blockers, name+": "+plaintext.Line(v.Condition))
+			blockers = append(blockers, plaintext.Line(name+": "+b.line()))
 		}
 	}
 	text, code := "timed out; ", exitTimedOut
 	if len(blockers) > 0 {
 		text, code = "timed out while "+what+" blocked; ", exitBlocked
 	}
-	lines := slices.Concat([]string{text + f.goesOn()}, blockers, f.shown.notices())
+	lines := slices.Concat([]string{text + f.continues()}, blockers, f.shown.notices())
 	return exec.CodeExitError{Err: errors.New(strings.Join(lines, "\n")), Code: code}
 }
-
-// lineDisplay prints a line for each change, for logs and pipes.
-type lineDisplay struct {
-	out io.Writer
-	// clocked puts the time before each line.
-	clocked bool
-	old     map[string]view
-	// inTrouble keeps a lost connection from being told again and again, unobserved the
-	// absence of a controller, uncordoned nodes that are not cordoned.
-	inTrouble, unobserved, uncordoned bool
-}
-
-func (d *lineDisplay) show(look look) error {
-	if d.old == nil {
-		d.old = map[string]view{}
-	}
-	for _, notice := range []struct {
-		text string
-		told *bool
-	}{{look.trouble, &d.inTrouble}, {look.unobserved, &d.unobserved}, {look.uncordoned, &d.uncordoned}} {
-		if notice.text != "" && !*notice.told {
-			if _, err := fmt.Fprintln(d.out, d.prefix(look.now)+notice.text); err != nil {
-				return err
-			}
-		}
-		*notice.told = notice.text != ""
-	}
-	for i := range look.views {
-		if err := d.showView(&look.views[i], look.now); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d *lineDisplay) showView(v *view, now time.Time) error {
-	old, known := d.old[v.Name]
-	d.old[v.Name] = *v
-	var lines []string
-	switch {
-	case v.isGone() && old.isGone():
-	case v.Outcome == outcomeReplaced:
-		lines = []string{"deleted; another maintenance has its name now"}
-	case v.Outcome == outcomeDeleted:
-		lines = []string{"deleted"}
-	case known:
-		lines = changesBetween(&old, v, now)
-	default:
-		lines = changesBetween(nil, v, now)
-	}
-	for _, line := range lines {
-		if _, err := fmt.Fprintln(d.out, d.prefix(now)+plaintext.Line(v.Name+": "+line)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d *lineDisplay) prefix(now time.Time) string {
-	if !d.clocked {
-		return ""
-	}
-	return now.Format(time.TimeOnly) + "  "
-}
-
-func (d *lineDisplay) close() {}
-
-// screenDisplay redraws a terminal.
-type screenDisplay struct {
-	screen *screen
-}
-
-func (d *screenDisplay) show(look look) error {
-	width, height := d.screen.size()
-	p := &page{width: min(width, maxScreenWidth)}
-	if height > lowScreen {
-		p.add("")
-		p.wrapped("", legend)
-	}
-	for _, notice := range look.notices() {
-		p.wrapped("", notice)
-	}
-	// The cursor stands on a line of its own below.
-	return d.screen.draw(renderScreen(look.views, look.now, p.width, height-1-len(p.lines)) + p.String())
-}
-
-func (d *screenDisplay) close() { d.screen.close() }
-
-// legend explains the progress bars.
-const legend = "# gone, ! blocked, > asked to leave, . not asked yet. Ctrl-C ends only the view"
-
-// lowScreen is how many lines are too few to explain bars that hardly fit themselves.
-const lowScreen = 12
-
-// maxScreenWidth keeps lines readable on a wide terminal.
-const maxScreenWidth = 120

@@ -39,7 +39,7 @@ import (
 const hostileSeeds = 20
 
 // poisonedSnapshot keeps what views and plans are selected by, such as names of nodes.
-func poisonedSnapshot(seed uint64, s *snapshot) *snapshot {
+func poisonedSnapshot(seed uint64, s *podSnapshot) *podSnapshot {
 	for _, nm := range s.maintenances {
 		plaintexttesting.Poison(seed, &nm.Status)
 		plaintexttesting.Poison(seed+1, &nm.Spec.Reason)
@@ -78,23 +78,23 @@ func TestHostile(t *testing.T) {
 		plaintexttesting.Check(t, fmt.Sprintf("%s, seed %d", what, seed), output)
 	}
 	for seed := range uint64(hostileSeeds) {
-		snapshots := func() map[string]*snapshot {
-			return map[string]*snapshot{"blocked": blockedDrain(), "surging": surgingDrain(), "plan": snapshotOf(busyNodes()...), "many": snapshotOf(manyNodes(5)...)}
+		snapshots := func() map[string]*podSnapshot {
+			return map[string]*podSnapshot{"blocked": blockedDrain(), "surging": surgingDrain(), "plan": snapshotOf(busyNodes()...), "refused": snapshotOf(refusedDrain()...)}
 		}
 		for name, s := range snapshots() {
-			views := viewsOf(poisonedSnapshot(seed, s), testNow)
+			views := viewsIn(poisonedSnapshot(seed, s))
 			check("status of "+name, seed, renderStatus(views, testNow, defaultWidth))
 			var lines, screenful, structured bytes.Buffer
 			shown := &lineDisplay{out: &lines, clocked: true}
-			if err := shown.show(look{views: viewsOf(snapshots()[name], testNow), now: testNow}); err != nil {
+			if err := shown.show(frame{views: viewsIn(snapshots()[name]), now: testNow}); err != nil {
 				t.Fatal(err)
 			}
-			if err := shown.show(look{views: views, now: testNow}); err != nil {
+			if err := shown.show(frame{views: views, now: testNow}); err != nil {
 				t.Fatal(err)
 			}
 			check("lines of "+name, seed, lines.String())
 			display := &screenDisplay{screen: &screen{out: &screenful, size: func() (int, int) { return 79, 24 }}}
-			if err := display.show(look{views: views, now: testNow}); err != nil {
+			if err := display.show(frame{views: views, now: testNow}); err != nil {
 				t.Fatal(err)
 			}
 			check("screen of "+name, seed, withoutOwnSequences(screenful.String()))

@@ -14,13 +14,16 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package maintenance is "kubectl maintenance": it plans, starts, watches and ends
+// Package maintenance implements "kubectl maintenance", which plans, starts, watches and ends
 // NodeMaintenances.
 //
-// Each command reads what it needs into a snapshot (snapshot.go, or kept up to date by
-// observer.go), pure functions make a view of it (view.go, planview.go), and others
-// turn views into text (render.go, planrender.go, changes.go). What a command writes to
-// the server stands in its own file, and in stage.go.
+// It has three parts, and each uses only those before it:
+//
+//   - read*.go, view_*.go: snapshots of objects, and pure functions that make views of them. "status"
+//     and "watch" read NodeMaintenances and nodes: the controller publishes blockers and counters in
+//     their status. Only "plan" (read_pods.go, view_plan.go) reads pods, because there is no drain yet.
+//   - render_*.go: views as text, as lines of a log, or on a terminal.
+//   - all other files: the commands, and the wait for their end (follow.go).
 package maintenance
 
 import (
@@ -44,25 +47,25 @@ import (
 
 // Exit codes besides 0 and 1. They are part of the interface: the help documents them.
 const (
-	// exitTimedOut means that --timeout has passed while pods were leaving.
+	// exitTimedOut means that --timeout has passed while pods were being evicted.
 	exitTimedOut = 2
 
-	// exitBlocked means that --timeout has passed, and that pods stay until somebody
-	// acts. The message names who is in the way.
+	// exitBlocked means that --timeout has passed while there were blockers that need an
+	// intervention. The message names them.
 	exitBlocked = 3
 
-	// exitInterrupted is what shells expect of a program that Ctrl-C has ended.
+	// exitInterrupted is the exit code that shells expect after Ctrl-C.
 	exitInterrupted = 130
 )
 
 var (
 	maintenanceLong = templates.LongDesc(i18n.T(`
-		Take pods off nodes for an upgrade, a repair or the end of the nodes, and give the nodes back.
+		Drain nodes for an upgrade, a repair or their removal, and release them afterwards.
 
-		A NodeMaintenance says which nodes are maintained and how far: Idle announces it, Cordon
-		keeps new pods away, Drain asks the pods to leave in the order of the drain plan, Complete
-		gives the nodes back. A controller does the work, so nothing is lost when this command is
-		interrupted.
+		A NodeMaintenance selects nodes and has a stage: Idle announces the maintenance, Cordon makes
+		the nodes unschedulable, Drain requests the eviction of their pods in the order of the drain
+		plan, Complete releases the nodes. A controller does the work, so nothing is lost if this
+		command is interrupted.
 
 		Exit codes of all subcommands:
 
@@ -73,28 +76,27 @@ var (
 		    130  interrupted`))
 
 	maintenanceExample = templates.Examples(i18n.T(`
-		# See what a drain of node "foo" would do, and who would be in the way
+		# Show what a drain of node "foo" would do, and what would block it
 		kubectl maintenance plan foo
 
-		# Drain node "foo", name who holds it up, and wait until no pod is left
+		# Drain node "foo", print blockers, and wait until no pod is left
 		kubectl maintenance start foo --reason="firmware upgrade" --wait
 
 		# Watch the drain
 		kubectl maintenance watch
 
-		# Give the nodes back
+		# Release the nodes
 		kubectl maintenance complete foo-x7k2p`))
 )
 
-// environment is what all subcommands act on. Tests replace parts of it.
+// environment has the dependencies of all subcommands. Tests replace parts of it.
 type environment struct {
 	genericiooptions.IOStreams
 	factory cmdutil.Factory
 	client  func() (kubernetes.Interface, error)
 	clock   clock.WithTicker
 
-	// terminal is Out before it was made to print plain text only: whoever redraws the
-	// screen writes control sequences.
+	// terminal is Out without the filter for plain text: a screen writes control sequences.
 	terminal io.Writer
 }
 
@@ -116,7 +118,7 @@ func newCmdMaintenance(base *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                   "maintenance SUBCOMMAND",
 		DisableFlagsInUseLine: true,
-		Short:                 i18n.T("Drain nodes declaratively, and see what holds the drain up"),
+		Short:                 i18n.T("Drain nodes declaratively, and show blockers"),
 		Long:                  maintenanceLong,
 		Example:               maintenanceExample,
 		Run:                   cmdutil.DefaultSubCommandRun(env.Out),
@@ -125,13 +127,13 @@ func newCmdMaintenance(base *environment) *cobra.Command {
 	cmd.AddCommand(newCmdStart(env))
 	cmd.AddCommand(newCmdStatus(env))
 	cmd.AddCommand(newCmdWatch(env))
-	cmd.AddCommand(newCmdComplete(env))
-	cmd.AddCommand(newCmdCancel(env))
+	cmd.AddCommand(newCmdEnd(env, completing))
+	cmd.AddCommand(newCmdEnd(env, canceling))
 	return cmd
 }
 
-// newClient returns a client that is not slowed down more than the server wants: a plan
-// of many nodes reads the pods of each.
+// newClient returns a client with more requests per second than the default: a plan of many nodes
+// reads the pods of each.
 func newClient(f cmdutil.Factory) (kubernetes.Interface, error) {
 	config, err := f.ToRESTConfig()
 	if err != nil {
@@ -141,8 +143,7 @@ func newClient(f cmdutil.Factory) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// untilInterrupted returns a context that ends with Ctrl-C, and after the timeout if
-// that is not 0.
+// untilInterrupted returns a context that ends on Ctrl-C, and after the timeout unless it is 0.
 func untilInterrupted(cmd *cobra.Command, timeout time.Duration) (context.Context, context.CancelFunc) {
 	parent := cmd.Context()
 	if parent == nil {

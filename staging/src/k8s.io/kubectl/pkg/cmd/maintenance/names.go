@@ -35,10 +35,10 @@ import (
 	"k8s.io/kubectl/pkg/util/completion"
 )
 
-// listCommand is the next step of those who have mistaken a name.
+// listCommand is what to do about a wrong name.
 const listCommand = `"kubectl maintenance status --all" lists them`
 
-// completeNames completes the names of maintenances, or of nodes, as many as there are.
+// completeNames completes any number of names of maintenances or nodes.
 func completeNames(f cmdutil.Factory, resource string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		return cmdutil.Difference(completion.CompGetResource(f, resource, toComplete), args), cobra.ShellCompDirectiveNoFileComp
@@ -71,8 +71,8 @@ func sortedNames[T any](byName map[string]T) []string {
 	return slices.Sorted(maps.Keys(byName))
 }
 
-// findMaintenances reads maintenances by their names or, where there is none of a name but
-// a node, those that are open and select it. It says which.
+// findMaintenances reads maintenances by their names. For the name of a node, it returns the open
+// maintenances that select the node, and prints their names.
 func (e *environment) findMaintenances(ctx context.Context, client kubernetes.Interface, names []string) ([]*coordinationv1alpha1.NodeMaintenance, error) {
 	if len(names) == 0 {
 		return getMaintenances(ctx, client, nil)
@@ -99,9 +99,8 @@ func (e *environment) findMaintenances(ctx context.Context, client kubernetes.In
 	return found, joined(errs)
 }
 
-// findOwn returns the name of the maintenance that is meant by what is no name of one, but
-// that of a node: the only open one that selects it, if it selects nothing else by name.
-// To end one that has other nodes too, it has to be named.
+// findOwn returns the name of the only open maintenance of a node, if it selects no other node. A
+// maintenance of several nodes must be named to be ended.
 func (e *environment) findOwn(ctx context.Context, client kubernetes.Interface, node, subcommand string, notFound error) (string, error) {
 	maintenances, err := maintenancesOfNode(ctx, client, node, notFound)
 	if err != nil {
@@ -112,18 +111,18 @@ func (e *environment) findOwn(ctx context.Context, client kubernetes.Interface, 
 		fmt.Fprintf(e.ErrOut, "%q is a node under maintenance: %s\n", node, names[0])
 		return names[0], nil
 	}
-	return "", failed("%q is a node. To %s what it is maintained by, use: kubectl maintenance %s %s", node, subcommand, subcommand, strings.Join(names, " "))
+	return "", failed("%q is a node. To %s its maintenances, use: kubectl maintenance %s %s", node, subcommand, subcommand, strings.Join(names, " "))
 }
 
-// maintenancesOfNode returns the open maintenances of a node. Without such a node, the
-// error is the given one.
+// maintenancesOfNode returns the open maintenances of a node. notFound is the error of a read of the
+// maintenance of that name.
 func maintenancesOfNode(ctx context.Context, client kubernetes.Interface, name string, notFound error) ([]*coordinationv1alpha1.NodeMaintenance, error) {
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, failed("NodeMaintenance %q not found, and no node of that name: %s", name, listCommand)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; whether it is a node cannot be told: %w", notFound, err)
+		return nil, fmt.Errorf("%w; reading the node of that name: %w", notFound, err)
 	}
 	all, err := getMaintenances(ctx, client, nil)
 	if err != nil {

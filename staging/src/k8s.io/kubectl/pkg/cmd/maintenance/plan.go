@@ -42,17 +42,17 @@ var (
 	planLong = templates.LongDesc(i18n.T(`
 		Show what a drain would do, and change nothing.
 
-		For each node its pods are listed in the order in which they would be asked to leave,
-		with the step of the drain plan that takes them, the interceptors that act before they are
-		evicted, and what would keep them: budgets that allow no disruption now, and pods that
-		others have to end. Workloads whose ready pods would all leave together are named, and
-		Jobs that would fail. A pod whose Deployment brings up a replacement first is not kept by
-		its budgets: it goes when the replacement is available.
+		The pods of each node are listed in the order in which their eviction would be requested,
+		with their step of the drain plan, the interceptors that act before the eviction, and what
+		would block it: budgets that allow no disruption now, and pods that are not evicted through
+		the API. Warnings name workloads whose ready pods would all be evicted together, and Jobs that
+		would fail. Budgets do not block a pod whose Deployment starts a replacement first: the pod
+		is deleted when the replacement is available.
 
-		The plan is of nodes that are named or selected with -l, of a maintenance that exists
-		(--maintenance), or of one in a file (-f).
+		The plan is for nodes that are named or selected with -l, for an existing maintenance
+		(--maintenance), or for one in a file (-f).
 
-		Only reads are sent to the server.`))
+		The command only reads from the server.`))
 
 	planExample = templates.Examples(i18n.T(`
 		# Show what a drain of node "foo" would do
@@ -61,7 +61,7 @@ var (
 		# Show it for all nodes of a pool, with the pods of one app before the others
 		kubectl maintenance plan -l pool=a --drain-plan-file=plan.yaml
 
-		# Show what is left to do for a maintenance that exists
+		# Show what is left to do for an existing maintenance
 		kubectl maintenance plan --maintenance=foo-x7k2p
 
 		# Check a manifest before it is applied
@@ -102,8 +102,8 @@ func newCmdPlan(env *environment) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", o.selector, "Selector (label query) of the nodes, such as -l pool=a.")
-	cmd.Flags().StringVar(&o.maintenance, "maintenance", o.maintenance, "Name of a maintenance that exists.")
-	cmd.Flags().StringVarP(&o.filename, "filename", "f", o.filename, "File with a NodeMaintenance that may not exist yet. '-' is stdin.")
+	cmd.Flags().StringVar(&o.maintenance, "maintenance", o.maintenance, "Name of an existing maintenance.")
+	cmd.Flags().StringVarP(&o.filename, "filename", "f", o.filename, "File with a NodeMaintenance, which need not exist. '-' is stdin.")
 	cmd.Flags().StringVar(&o.drainPlanFile, "drain-plan-file", o.drainPlanFile, "File with the drain plan, as for \"kubectl maintenance start\".")
 	addOutputFlag(cmd, &o.output, wide)
 	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("maintenance", func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
@@ -123,7 +123,7 @@ func (o *planOptions) validate(cmd *cobra.Command) error {
 	case given != 1:
 		return cmdutil.UsageErrorf(cmd, "exactly one of NODE..., --selector, --maintenance and --filename is required")
 	case o.drainPlanFile != "" && (o.maintenance != "" || o.filename != ""):
-		return cmdutil.UsageErrorf(cmd, "--drain-plan-file: the maintenance has a drain plan of its own")
+		return cmdutil.UsageErrorf(cmd, "--drain-plan-file: the maintenance has its own drain plan")
 	}
 	return validateOutput(o.output, wide)
 }
@@ -141,7 +141,7 @@ func (o *planOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// As admission completes it: for one that is stored that has happened already.
+	// Admission completes the plan in the same way. That of a stored maintenance is complete.
 	plan, err := planOf(s, nm.Name, nodes, maintenance.CompletePlan(nm.Spec.DrainPlan))
 	if err != nil {
 		return fmt.Errorf("drain plan: %w", err)
@@ -156,7 +156,7 @@ func (o *planOptions) run(ctx context.Context) error {
 	return printStructured(o.Out, o.output, plan)
 }
 
-// target returns the maintenance that is asked about, be it stored or not.
+// target returns the maintenance to plan for, whether or not it is stored.
 func (o *planOptions) target(ctx context.Context, client kubernetes.Interface) (*coordinationv1alpha1.NodeMaintenance, error) {
 	nm := &coordinationv1alpha1.NodeMaintenance{}
 	var err error
@@ -191,15 +191,14 @@ func readManifest(name string, in io.Reader) (*coordinationv1alpha1.NodeMaintena
 		return nil, fmt.Errorf("--filename=%s: %w", name, err)
 	}
 	if nm.Kind != "NodeMaintenance" || nm.Spec.NodeSelector == nil {
-		return nil, fmt.Errorf("--filename=%s: is no NodeMaintenance with a spec.nodeSelector", name)
+		return nil, fmt.Errorf("--filename=%s: not a NodeMaintenance with a spec.nodeSelector", name)
 	}
 	return nm, nil
 }
 
-// read reads all that has to do with the nodes. Nodes and pods must be readable: there
-// is no plan without them.
-func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) (*snapshot, []*corev1.Node, error) {
-	s := &snapshot{}
+// read reads everything that a plan shows. A plan needs the permission to list nodes and pods.
+func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) (*podSnapshot, []*corev1.Node, error) {
+	s := &podSnapshot{}
 	maintenances, err := client.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})
 	switch {
 	case s.skip(resource, err):
@@ -227,7 +226,7 @@ func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm 
 	}
 	for _, needed := range []string{"nodes", "pods"} {
 		if !s.readable(needed) {
-			return nil, nil, apierrors.NewForbidden(corev1.Resource(needed), "", errors.New("a plan needs the right to list them in all namespaces"))
+			return nil, nil, apierrors.NewForbidden(corev1.Resource(needed), "", errors.New("a plan needs the permission to list them in all namespaces"))
 		}
 	}
 	return s, nodes, nil

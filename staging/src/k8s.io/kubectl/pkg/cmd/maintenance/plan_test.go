@@ -105,7 +105,7 @@ func busyNodes() []any {
 	}
 }
 
-func mustPlan(t *testing.T, s *snapshot, name string, entries []corev1.DrainPlanEntry, nodes ...string) *plan {
+func mustPlan(t *testing.T, s *podSnapshot, name string, entries []corev1.DrainPlanEntry, nodes ...string) *plan {
 	t.Helper()
 	p, err := planOf(s, name, s.selectedNodes(nodesByName(nodes)), entries)
 	if err != nil {
@@ -167,8 +167,8 @@ func TestRefusalOf(t *testing.T) {
 		{"no budget", pod, nil, ""},
 		{"room", pod, []*policyv1.PodDisruptionBudget{room}, ""},
 		{"no room", pod, []*policyv1.PodDisruptionBudget{full}, "PodDisruptionBudget default/full allows no disruption: 3 of 3 healthy pods are needed"},
-		{"two with room", pod, []*policyv1.PodDisruptionBudget{room, room}, "2 PodDisruptionBudgets select it, and the API server evicts no such pod: default/room, default/room"},
-		{"not processed", pod, []*policyv1.PodDisruptionBudget{unprocessed}, "PodDisruptionBudget default/unprocessed was not processed yet"},
+		{"two with room", pod, []*policyv1.PodDisruptionBudget{room, room}, "2 PodDisruptionBudgets select it, and the API server does not evict such pods: default/room, default/room"},
+		{"not processed", pod, []*policyv1.PodDisruptionBudget{unprocessed}, "PodDisruptionBudget default/unprocessed is not processed yet"},
 		{"pending pod", newPod("web-0", "node-1").inPhase(corev1.PodPending), []*policyv1.PodDisruptionBudget{full, full}, ""},
 		{"terminating pod", newPod("web-0", "node-1").terminatingSince(0), []*policyv1.PodDisruptionBudget{full}, ""},
 		{"unready pod, healthy budget", newPod("web-0", "node-1").unready(), []*policyv1.PodDisruptionBudget{full}, ""},
@@ -242,9 +242,9 @@ spec:
 		{name: "a node that does not exist", args: []string{"node-1", "nod-2"}, failure: `node "nod-2" not found`},
 		{name: "nothing", failure: "exactly one of NODE..., --selector, --maintenance and --filename is required"},
 		{name: "too much", args: []string{"node-1", "-l", "a=b"}, failure: "exactly one of"},
-		{name: "two plans", args: []string{"--maintenance=rack-8", "--drain-plan-file", drainPlan}, failure: "has a drain plan of its own"},
+		{name: "two plans", args: []string{"--maintenance=rack-8", "--drain-plan-file", drainPlan}, failure: "has its own drain plan"},
 		{name: "no such maintenance", args: []string{"--maintenance=none"}, failure: `reading NodeMaintenance "none"`},
-		{name: "no maintenance in the file", args: []string{"-f", file("pod.yaml", "kind: Pod\n")}, failure: "is no NodeMaintenance with a spec.nodeSelector"},
+		{name: "no maintenance in the file", args: []string{"-f", file("pod.yaml", "kind: Pod\n")}, failure: "not a NodeMaintenance with a spec.nodeSelector"},
 		{name: "no file", args: []string{"-f", "/nowhere"}, failure: "--filename: open /nowhere"},
 		{name: "an unknown format", args: []string{"node-1", "-o", "xml"}, failure: `--output="xml": must be one of [json yaml wide]`},
 	} {
@@ -274,7 +274,7 @@ func TestPlanWithoutRights(t *testing.T) {
 	for _, kind := range []string{"evictionrequests", "poddisruptionbudgets", resource} {
 		s.forbid(kind)
 	}
-	contains(t, s.mustRun(t, "plan", "node-1"), "Without the right to list nodemaintenances, evictionrequests,\npoddisruptionbudgets this plan is incomplete.")
+	contains(t, s.mustRun(t, "plan", "node-1"), "Without the permission to list nodemaintenances, evictionrequests,\npoddisruptionbudgets, this plan is incomplete.")
 }
 
 // TestPlanOfPods is about what a look at the pods alone would get wrong.

@@ -31,10 +31,10 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// openMaintenance returns the maintenance that a second start of the same nodes means: the
-// oldest open one with the same selector and, if one is wanted, of that name. Two of them
-// would both have to be completed before the nodes are given back. Nil if there is none,
-// and where the user may not list them.
+// openMaintenance returns the maintenance that a second start of the same nodes resumes: the oldest
+// open one with the same selector and, if one is given, that name. With two maintenances, both would
+// have to be completed before the nodes are released. Nil if there is none, or if the user may not
+// list them.
 func openMaintenance(ctx context.Context, client kubernetes.Interface, wanted *coordinationv1alpha1.NodeMaintenance) (*coordinationv1alpha1.NodeMaintenance, error) {
 	all, err := getMaintenances(ctx, client, nil)
 	if apierrors.IsForbidden(err) {
@@ -56,8 +56,8 @@ func openMaintenance(ctx context.Context, client kubernetes.Interface, wanted *c
 	return oldest, nil
 }
 
-// sameNodes reports whether selectors select the same nodes, in whatever order their terms,
-// requirements and values are.
+// sameNodes reports whether the selectors are equal, regardless of the order of their terms,
+// requirements and values.
 func sameNodes(a, b *corev1.NodeSelector) bool {
 	return a != nil && b != nil && slices.Equal(termKeys(a), termKeys(b))
 }
@@ -82,32 +82,32 @@ func requirementKeys(kind string, requirements []corev1.NodeSelectorRequirement)
 	return slices.Compact(keys)
 }
 
-// resume moves an open maintenance to the stage that was asked for, and says so: what else
-// was asked for belongs to a new one.
+// resume moves an open maintenance to the requested stage, and says so. Other flags would be for a
+// new maintenance.
 func (o *startOptions) resume(ctx context.Context, client kubernetes.Interface, open *coordinationv1alpha1.NodeMaintenance) (*coordinationv1alpha1.NodeMaintenance, error) {
 	if len(o.drainPlan) > 0 && !apiequality.Semantic.DeepEqual(maintenance.CompletePlan(o.drainPlan), maintenance.CompletePlan(open.Spec.DrainPlan)) {
-		return nil, failed("NodeMaintenance %q of these nodes is open and has another drain plan, which cannot be changed: complete or cancel it first, or start another one with --name", open.Name)
+		return nil, failed("NodeMaintenance %q of these nodes is open and has another drain plan, which is immutable: complete or cancel it first, or start another one with --name", open.Name)
 	}
 	hint := ""
 	if o.name == "" {
-		hint = " To start another one beside it, give it a --name."
+		hint = " To start another one, use --name."
 	}
-	fmt.Fprintf(o.ErrOut, "NodeMaintenance %s of these nodes is open: it goes on.%s\n", open.Name, hint)
+	fmt.Fprintf(o.ErrOut, "NodeMaintenance %s of these nodes is open and is resumed.%s\n", open.Name, hint)
 	if o.reason != "" && o.reason != open.Spec.Reason {
 		fmt.Fprintf(o.ErrOut, "NodeMaintenance %s keeps its reason.\n", open.Name)
 	}
 	return o.move(ctx, client, open.Name)
 }
 
-// requireNodes refuses labels that no node has: they are more likely a typo, and a drain of
-// nothing would wait for ever.
+// requireNodes refuses labels that no node has: they are more likely a typo, and a drain without
+// nodes would wait for ever.
 func requireNodes(ctx context.Context, client kubernetes.Interface, selector string) error {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
 	if err != nil {
-		return fmt.Errorf("listing nodes, which --allow-no-nodes makes superfluous: %w", err)
+		return fmt.Errorf("listing nodes (not needed with --allow-no-nodes): %w", err)
 	}
 	if len(nodes.Items) == 0 {
-		return failed("no node matches --selector=%q; with --allow-no-nodes the maintenance waits for nodes that do", selector)
+		return failed("no node matches --selector=%q; with --allow-no-nodes, the maintenance waits for such nodes", selector)
 	}
 	return nil
 }

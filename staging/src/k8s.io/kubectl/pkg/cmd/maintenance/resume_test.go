@@ -48,7 +48,7 @@ func pooled(name, pool string) *corev1.Node {
 
 // TestStartTwice resumes the open maintenance of the same nodes, and says so.
 func TestStartTwice(t *testing.T) {
-	const goesOn = " of these nodes is open: it goes on. To start another one beside it, give it a --name.\n"
+	const resumed = " of these nodes is open and is resumed. To start another one, use --name.\n"
 	forPoolA, err := nodesByLabels("pool=a")
 	if err != nil {
 		t.Fatal(err)
@@ -62,26 +62,26 @@ func TestStartTwice(t *testing.T) {
 		args                 []string
 		out, errOut, failure string
 	}{
-		{"one node", []any{newMaintenance("old", cordon, "node-1")}, []string{"node-1"}, "old moved from Cordon to Drain\n", "NodeMaintenance old" + goesOn, ""},
-		{"in the stage already", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1"}, "old unchanged, in the stage Drain already\n", "NodeMaintenance old" + goesOn, ""},
-		{"its name, too", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--name=old"}, "old unchanged", "NodeMaintenance old of these nodes is open: it goes on.\n", ""},
-		{"the same name for a script", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "-o", "name"}, "nodemaintenance.coordination.k8s.io/old\n", "NodeMaintenance old" + goesOn, ""},
-		{"nodes in another order", []any{newMaintenance("old", idle, "node-1", "node-2")}, []string{"node-2", "node-1"}, "old moved from Idle to Drain\n", "NodeMaintenance old" + goesOn, ""},
-		{"labels", []any{byLabels}, []string{"-l", "pool in (a)"}, "labels moved from Cordon to Drain\n", "NodeMaintenance labels" + goesOn, ""},
+		{"one node", []any{newMaintenance("old", cordon, "node-1")}, []string{"node-1"}, "old moved from Cordon to Drain\n", "NodeMaintenance old" + resumed, ""},
+		{"in the stage already", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1"}, "old unchanged, already in stage Drain\n", "NodeMaintenance old" + resumed, ""},
+		{"its name, too", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--name=old"}, "old unchanged", "NodeMaintenance old of these nodes is open and is resumed.\n", ""},
+		{"the same name for a script", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "-o", "name"}, "nodemaintenance.coordination.k8s.io/old\n", "NodeMaintenance old" + resumed, ""},
+		{"nodes in another order", []any{newMaintenance("old", idle, "node-1", "node-2")}, []string{"node-2", "node-1"}, "old moved from Idle to Drain\n", "NodeMaintenance old" + resumed, ""},
+		{"labels", []any{byLabels}, []string{"-l", "pool in (a)"}, "labels moved from Cordon to Drain\n", "NodeMaintenance labels" + resumed, ""},
 		{"the oldest of several", []any{newMaintenance("a", drain, "node-1").created(time.Hour), newMaintenance("b", drain, "node-1").created(3 * time.Hour), newMaintenance("c", drain, "node-1").created(2 * time.Hour)},
-			[]string{"node-1"}, "/b unchanged", "NodeMaintenance b" + goesOn, ""},
-		{"a rehearsal", []any{newMaintenance("old", cordon, "node-1")}, []string{"node-1", "--dry-run=client"}, "old moved from Cordon to Drain (dry run)\n", "NodeMaintenance old" + goesOn, ""},
-		{"another reason", []any{newMaintenance("old", drain, "node-1").reason("a")}, []string{"node-1", "--reason=b"}, "old unchanged", goesOn + "NodeMaintenance old keeps its reason.\n", ""},
-		{"the same reason", []any{newMaintenance("old", drain, "node-1").reason("a")}, []string{"node-1", "--reason=a"}, "old unchanged", goesOn, ""},
+			[]string{"node-1"}, "/b unchanged", "NodeMaintenance b" + resumed, ""},
+		{"a rehearsal", []any{newMaintenance("old", cordon, "node-1")}, []string{"node-1", "--dry-run=client"}, "old moved from Cordon to Drain (dry run)\n", "NodeMaintenance old" + resumed, ""},
+		{"another reason", []any{newMaintenance("old", drain, "node-1").reason("a")}, []string{"node-1", "--reason=b"}, "old unchanged", resumed + "NodeMaintenance old keeps its reason.\n", ""},
+		{"the same reason", []any{newMaintenance("old", drain, "node-1").reason("a")}, []string{"node-1", "--reason=a"}, "old unchanged", resumed, ""},
 		{"a rehearsal of another name", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--name=new", "--dry-run=server"}, "new created (server dry run)\n", "", ""},
-		{"the same plan", []any{newMaintenance("old", drain, "node-1").plan(entry)}, []string{"node-1", "--drain-plan-file=-"}, "old unchanged", "NodeMaintenance old" + goesOn, ""},
+		{"the same plan", []any{newMaintenance("old", drain, "node-1").plan(entry)}, []string{"node-1", "--drain-plan-file=-"}, "old unchanged", "NodeMaintenance old" + resumed, ""},
 		{"another plan", []any{newMaintenance("old", drain, "node-1").plan()}, []string{"node-1", "--drain-plan-file=-"}, "", "", `NodeMaintenance "old" of these nodes is open and has another drain plan`},
-		{"not back", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--stage=Cordon"}, "", "NodeMaintenance old" + goesOn, "is in the stage Drain and cannot go back to Cordon"},
+		{"not back", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--stage=Cordon"}, "", "NodeMaintenance old" + resumed, "is in stage Drain and cannot return to Cordon"},
 		{"completing", []any{newMaintenance("old", complete, "node-1")}, []string{"node-1"}, "node-1-x7k2p created\n", "NodeMaintenance old (Complete) selects some of the same nodes.\n", ""},
 		{"being deleted", []any{newMaintenance("old", drain, "node-1").deletedNow()}, []string{"node-1"}, "node-1-x7k2p created\n", "NodeMaintenance old (Drain) selects some of the same nodes.\n", ""},
 		{"a node more", []any{newMaintenance("old", drain, "node-1", "node-2")}, []string{"node-1"}, "node-1-x7k2p created\n", "NodeMaintenance old (Drain) selects some of the same nodes.\n", ""},
 		{"another name", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--name=new"}, "new created\n", "NodeMaintenance old (Drain) selects some of the same nodes.\n", ""},
-		{"the name of one of other nodes", []any{newMaintenance("old", drain, "node-2")}, []string{"node-1", "--name=old"}, "", "", `NodeMaintenance "old" exists already`},
+		{"the name of one of other nodes", []any{newMaintenance("old", drain, "node-2")}, []string{"node-1", "--name=old"}, "", "", `NodeMaintenance "old" already exists`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newServer(t, append(tc.stories, pooled("node-1", "a"), pooled("node-2", "b"))...)
@@ -153,7 +153,7 @@ func TestSameNodes(t *testing.T) {
 func TestStartWithoutNodes(t *testing.T) {
 	s := newServer(t, pooled("node-1", "a"))
 	s.run(t, "start", "-l", "pool=typo")
-	if want := `error: no node matches --selector="pool=typo"; with --allow-no-nodes the maintenance waits for nodes that do`; s.failure != want || s.code != 1 || len(s.writes()) > 0 {
+	if want := `error: no node matches --selector="pool=typo"; with --allow-no-nodes, the maintenance waits for such nodes`; s.failure != want || s.code != 1 || len(s.writes()) > 0 {
 		t.Errorf("exit code %d, %q, writes %v, want %q", s.code, s.failure, s.writes(), want)
 	}
 	contains(t, s.mustRun(t, "start", "-l", "pool=typo", "--allow-no-nodes"), "pool-typo-x7k2p created\n")
@@ -162,7 +162,7 @@ func TestStartWithoutNodes(t *testing.T) {
 	contains(t, s.failure, "--allow-no-nodes needs --selector")
 	s.forbid("nodes")
 	s.run(t, "start", "-l", "pool=b")
-	contains(t, s.failure, "listing nodes, which --allow-no-nodes makes superfluous")
+	contains(t, s.failure, "listing nodes (not needed with --allow-no-nodes)")
 	contains(t, s.mustRun(t, "start", "-l", "pool=b", "--allow-no-nodes"), "pool-b-x7k2p created\n")
 }
 
@@ -185,9 +185,9 @@ func TestNodesForMaintenances(t *testing.T) {
 		{[]string{"status", "free"}, "", "", `error: "free" is a node, and no open maintenance selects it`},
 		{[]string{"status", "nobody"}, "", "", `NodeMaintenance "nobody" not found, and no node of that name: "kubectl maintenance status --all" lists them`},
 		{[]string{"complete", "own"}, "nodemaintenance/own-1 is being completed\n", "\"own\" is a node under maintenance: own-1\n", ""},
-		{[]string{"cancel", "own"}, "nodemaintenance/own-1 is called off\n", "\"own\" is a node under maintenance: own-1\n", ""},
-		{[]string{"complete", "shared"}, "", "", `error: "shared" is a node. To complete what it is maintained by, use: kubectl maintenance complete pair`},
-		{[]string{"cancel", "twice"}, "", "", `error: "twice" is a node. To cancel what it is maintained by, use: kubectl maintenance cancel twice-1 twice-2`},
+		{[]string{"cancel", "own"}, "nodemaintenance/own-1 is canceled\n", "\"own\" is a node under maintenance: own-1\n", ""},
+		{[]string{"complete", "shared"}, "", "", `error: "shared" is a node. To complete its maintenances, use: kubectl maintenance complete pair`},
+		{[]string{"cancel", "twice"}, "", "", `error: "twice" is a node. To cancel its maintenances, use: kubectl maintenance cancel twice-1 twice-2`},
 		{[]string{"complete", "free"}, "", "", `error: "free" is a node, and no open maintenance selects it`},
 		{[]string{"cancel", "nobody"}, "", "", `"nobody" not found`},
 	} {
@@ -224,14 +224,14 @@ func TestNodesForMaintenances(t *testing.T) {
 func TestNodesThatCannotBeRead(t *testing.T) {
 	forbid := func(s *server, verb, name string) {
 		s.PrependReactor(verb, name, func(action clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "node-1", errors.New("no right to it"))
+			return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "node-1", errors.New("no permission"))
 		})
 	}
 	for _, args := range [][]string{{"status", "node-1"}, {"watch", "node-1"}, {"complete", "node-1"}, {"cancel", "node-1"}, {"start", "node-1"}} {
 		s := newServer(t, newNode("node-1"), newMaintenance("rack", drain, "node-1").started(0))
 		forbid(s, "get", "nodes")
 		s.run(t, args...)
-		contains(t, s.failure, "no right to it")
+		contains(t, s.failure, "no permission")
 		if strings.Contains(s.failure, "no node of that name") || strings.Contains(s.failure, "nor is there") || s.code != 1 {
 			t.Errorf("%v: exit code %d: %s", args, s.code, s.failure)
 		}
@@ -240,7 +240,7 @@ func TestNodesThatCannotBeRead(t *testing.T) {
 		s := newServer(t, newNode("rack"), newMaintenance("rack", drain, "rack").started(0), newMaintenance("other", drain, "rack").started(0))
 		forbid(s, "get", resource)
 		s.run(t, args...)
-		contains(t, s.failure, "no right to it")
+		contains(t, s.failure, "no permission")
 		if strings.Contains(s.failure, "is a node") {
 			t.Errorf("%v: %s", args, s.failure)
 		}

@@ -33,15 +33,15 @@ import (
 )
 
 const (
-	// maxNodeGets is how many nodes are read one by one. Beyond, one list is cheaper.
+	// maxNodeGets is how many nodes are read one by one. For more, one list is cheaper.
 	maxNodeGets = 10
 
-	// maxPrefixLength leaves room for what the server appends, and stays readable.
+	// maxPrefixLength keeps names readable, and leaves room for the suffix of the server.
 	maxPrefixLength = 40
 )
 
-// nodesByName selects nodes by their names. A field selector takes exactly one value
-// per requirement, so each node gets a term; one of them is enough to match.
+// nodesByName selects nodes by their names. A requirement on a field has exactly one value, so each
+// node gets a term.
 func nodesByName(names []string) *corev1.NodeSelector {
 	selector := &corev1.NodeSelector{}
 	for _, name := range names {
@@ -52,7 +52,7 @@ func nodesByName(names []string) *corev1.NodeSelector {
 	return selector
 }
 
-// nodeOperators translates what -l can say.
+// nodeOperators translates the operators of -l.
 var nodeOperators = map[selection.Operator]corev1.NodeSelectorOperator{
 	selection.In:           corev1.NodeSelectorOpIn,
 	selection.Equals:       corev1.NodeSelectorOpIn,
@@ -65,7 +65,7 @@ var nodeOperators = map[selection.Operator]corev1.NodeSelectorOperator{
 	selection.LessThan:     corev1.NodeSelectorOpLt,
 }
 
-// nodesByLabels selects nodes as -l does elsewhere in kubectl.
+// nodesByLabels selects nodes like -l of other commands.
 func nodesByLabels(text string) (*corev1.NodeSelector, error) {
 	parsed, err := labels.Parse(text)
 	if err != nil {
@@ -90,9 +90,8 @@ func nodesByLabels(text string) (*corev1.NodeSelector, error) {
 	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}, nil
 }
 
-// missingNodes returns an error that names the nodes that do not exist. Without the
-// right to read nodes nobody can tell, which is an error too: a typo would select
-// nothing, silently.
+// missingNodes returns an error that names the nodes that do not exist. Without the permission to
+// read nodes, it returns that error: a typo would select nothing without notice.
 func missingNodes(ctx context.Context, client kubernetes.Interface, names []string) error {
 	existing, err := existingNodes(ctx, client, names)
 	if err != nil {
@@ -131,11 +130,10 @@ func existingNodes(ctx context.Context, client kubernetes.Interface, names []str
 	return existing, nil
 }
 
-// typePrefixes may stand before a name: "kubectl get -o name" prints it so.
+// typePrefixes may precede a name, as in the output of "kubectl get -o name".
 var typePrefixes = sets.New("nm", "nodemaintenance", "nodemaintenances", "nodemaintenance.coordination.k8s.io", "nodemaintenances.coordination.k8s.io", "no", "node", "nodes")
 
-// bareNames returns the names of arguments, without the type that may stand before them,
-// each once.
+// bareNames returns the names of arguments without their type prefix, each once.
 func bareNames(args []string) []string {
 	names := slices.Clone(args)
 	for i, arg := range args {
@@ -146,7 +144,7 @@ func bareNames(args []string) []string {
 	return unique(names)
 }
 
-// unique drops names that come twice, and keeps the order.
+// unique removes duplicate names, and keeps the order.
 func unique(names []string) []string {
 	seen := sets.New[string]()
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
@@ -158,7 +156,7 @@ func unique(names []string) []string {
 	})
 }
 
-// prefixForNodes is what the name of a maintenance of these nodes begins with.
+// prefixForNodes is the prefix of the generated name of a maintenance of these nodes.
 func prefixForNodes(names []string) string {
 	first := namePart(names[0])
 	if len(names) == 1 {
@@ -167,8 +165,8 @@ func prefixForNodes(names []string) string {
 	return fmt.Sprintf("%s-and-%d-more-", first, len(names)-1)
 }
 
-// prefixForLabels is what the name of a maintenance of the nodes with these labels
-// begins with: the first value, or the first label where there is none.
+// prefixForLabels is the prefix of the generated name of a maintenance of the nodes with these
+// labels: the first label with its value, if it has one.
 func prefixForLabels(selector *corev1.NodeSelector) string {
 	requirement := selector.NodeSelectorTerms[0].MatchExpressions[0]
 	label := requirement.Key[strings.LastIndex(requirement.Key, "/")+1:]
@@ -182,7 +180,7 @@ func prefixForLabels(selector *corev1.NodeSelector) string {
 	return namePart(label) + "-"
 }
 
-// namePart makes a part of a name of what can be a label.
+// namePart makes a valid part of a name of a label or of the name of a node.
 func namePart(text string) string {
 	valid := strings.Map(func(r rune) rune {
 		switch {

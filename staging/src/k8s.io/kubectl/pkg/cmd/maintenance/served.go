@@ -28,12 +28,12 @@ import (
 // resource is NodeMaintenance in URLs and messages.
 const resource = "nodemaintenances"
 
-// errNotServed is what users of a server without the API see.
+// errNotServed is the error on a server without the API.
 var errNotServed = errors.New(`the server does not serve NodeMaintenance (coordination.k8s.io/v1alpha1): ` +
 	`enable its feature gates EvictionRequestAPI and DeclarativeNodeMaintenance in kube-apiserver and kube-controller-manager, ` +
 	`and --runtime-config=coordination.k8s.io/v1alpha1=true in kube-apiserver, or use "kubectl drain"`)
 
-// servedClient returns a client of a server that knows NodeMaintenances.
+// servedClient returns a client, if the server serves NodeMaintenances.
 func (e *environment) servedClient() (kubernetes.Interface, error) {
 	client, err := e.client()
 	if err != nil {
@@ -42,8 +42,8 @@ func (e *environment) servedClient() (kubernetes.Interface, error) {
 	return client, requireServed(client)
 }
 
-// requireServed asks the server itself: what kubectl remembers of it can be hours old.
-// A server that keeps its list to itself is given the benefit of the doubt.
+// requireServed asks the server itself: the discovery cache of kubectl can be hours old. If the user
+// may not read the discovery document, the next request will fail if the API is not served.
 func requireServed(client kubernetes.Interface) error {
 	resources, err := client.Discovery().ServerResourcesForGroupVersion(coordinationv1alpha1.SchemeGroupVersion.String())
 	switch {

@@ -30,10 +30,10 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// fieldManager says in managedFields that a person has moved a maintenance on.
+// fieldManager marks in managedFields the stages that a user has set.
 const fieldManager = "kubectl-maintenance"
 
-// stages in the order in which a maintenance goes through them.
+// stages in their order.
 var stages = []coordinationv1alpha1.NodeMaintenanceStage{
 	coordinationv1alpha1.NodeMaintenanceStageIdle,
 	coordinationv1alpha1.NodeMaintenanceStageCordon,
@@ -41,7 +41,7 @@ var stages = []coordinationv1alpha1.NodeMaintenanceStage{
 	coordinationv1alpha1.NodeMaintenanceStageComplete,
 }
 
-// startStages are those that --stage takes: "complete" is a command of its own.
+// startStages are the values of --stage: "complete" is a command of its own.
 var startStages = []string{
 	string(coordinationv1alpha1.NodeMaintenanceStageIdle),
 	string(coordinationv1alpha1.NodeMaintenanceStageCordon),
@@ -61,11 +61,11 @@ func parseStage(text string) (coordinationv1alpha1.NodeMaintenanceStage, error) 
 	return "", fmt.Errorf("--stage=%q: must be one of %s", text, strings.Join(startStages, ", "))
 }
 
-// moveTo moves a maintenance forward to a stage and returns how it was before. One that
-// is there already is left alone.
+// moveTo moves a maintenance to a later stage and returns it as it was before. It does not write if
+// the maintenance already is in that stage.
 //
-// The patch carries the version that the decision is based on. The controller writes to
-// the status at any time, so a conflict is decided anew.
+// The patch has the resource version that was checked. The controller may write the status at any
+// time, so it is retried after a conflict.
 func moveTo(ctx context.Context, client kubernetes.Interface, name string, stage coordinationv1alpha1.NodeMaintenanceStage, options metav1.PatchOptions) (before *coordinationv1alpha1.NodeMaintenance, err error) {
 	maintenances := client.CoordinationV1alpha1().NodeMaintenances()
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -99,7 +99,7 @@ func validateMove(nm *coordinationv1alpha1.NodeMaintenance, stage coordinationv1
 	}
 	// A stage that this kubectl does not know is left to the server.
 	if slices.Index(stages, nm.Spec.Stage) > slices.Index(stages, stage) {
-		return fmt.Errorf("NodeMaintenance %q is in the stage %s and cannot go back to %s: complete or cancel it and start another one", nm.Name, nm.Spec.Stage, stage)
+		return fmt.Errorf("NodeMaintenance %q is in stage %s and cannot return to %s: complete or cancel it and start another one", nm.Name, nm.Spec.Stage, stage)
 	}
 	return nil
 }

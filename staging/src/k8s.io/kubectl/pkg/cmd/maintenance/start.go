@@ -41,17 +41,18 @@ import (
 
 var (
 	startLong = templates.LongDesc(i18n.T(`
-		Start a maintenance of nodes, or move one on to a further stage.
+		Start a maintenance of nodes, or move one to a later stage.
 
-		The nodes are named, or selected with -l: then nodes that get or lose the labels later join
-		or leave. Without --name the maintenance is named after its nodes, and the name is printed.
+		Nodes are named, or selected with -l: then nodes that get or lose the labels later are added
+		or removed. Without --name, the name of the maintenance is made from its nodes and printed.
 
-		With the name of a maintenance and no nodes it is moved forward: from Idle to Cordon or
-		Drain. It never goes back. Where an open maintenance selects the same nodes in the same way,
-		that one is moved forward instead of starting a second one, unless --name names another.
+		With the name of a maintenance and no nodes, that maintenance is moved to a later stage: from
+		Idle to Cordon or Drain. It cannot return to an earlier stage. If an open maintenance has the
+		same node selector, that one is moved instead of starting a second one, unless --name names
+		another one.
 
-		With --wait, whoever holds pods up is named as soon as it does, and the command ends when
-		no pod is left.
+		With --wait, blockers are printed as soon as they appear, and the command ends when no pod is
+		left.
 
 		Exit codes: 0 done; with --wait only when all nodes are drained. 1 after an error, and when
 		the maintenance was deleted, replaced or completed, or its selector was changed, before that.
@@ -104,7 +105,7 @@ func newCmdStart(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                   "start (NODE... | -l SELECTOR | NAME) [--name=NAME] [--stage=Idle|Cordon|Drain] [--wait]",
 		DisableFlagsInUseLine: true,
-		Short:                 i18n.T("Start a maintenance of nodes, or move one on"),
+		Short:                 i18n.T("Start a maintenance of nodes, or move one to a later stage"),
 		Long:                  startLong,
 		Example:               startExample,
 		ValidArgsFunction:     completeNodesAndNames(env.factory),
@@ -119,12 +120,12 @@ func newCmdStart(env *environment) *cobra.Command {
 	o.printFlags.AddFlags(cmd)
 	cmdutil.AddDryRunFlag(cmd)
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", o.selector, "Selector (label query) of the nodes, such as -l pool=a. Nodes may join and leave later.")
-	cmd.Flags().StringVar(&o.name, "name", o.name, "Name of the maintenance. Made from the names of the nodes if it is empty.")
-	cmd.Flags().StringVar(&o.reason, "reason", o.reason, "Why the nodes are maintained, for people.")
+	cmd.Flags().StringVar(&o.name, "name", o.name, "Name of the maintenance. If empty, it is made from the names of the nodes.")
+	cmd.Flags().StringVar(&o.reason, "reason", o.reason, "Reason for the maintenance, for people.")
 	cmd.Flags().StringVar(&o.stageText, "stage", o.stageText, "How far the maintenance goes: Idle, Cordon or Drain.")
-	cmd.Flags().StringVar(&o.drainPlanFile, "drain-plan-file", o.drainPlanFile, "File with the drain plan in YAML or JSON: a list of entries, or a NodeMaintenance. '-' is stdin. What it lacks of the standard entries is added.")
-	cmd.Flags().BoolVar(&o.allowNoNodes, "allow-no-nodes", o.allowNoNodes, "If true, start the maintenance although no node has the labels of --selector yet.")
-	cmd.Flags().BoolVar(&o.wait, "wait", o.wait, "If true, name who holds the pods up, and return when no pod is left (with --stage=Cordon: when all nodes are cordoned).")
+	cmd.Flags().StringVar(&o.drainPlanFile, "drain-plan-file", o.drainPlanFile, "File with the drain plan in YAML or JSON: a list of entries, or a NodeMaintenance. '-' is stdin. Missing standard entries are added.")
+	cmd.Flags().BoolVar(&o.allowNoNodes, "allow-no-nodes", o.allowNoNodes, "If true, start the maintenance even if no node has the labels of --selector.")
+	cmd.Flags().BoolVar(&o.wait, "wait", o.wait, "If true, print blockers, and return when no pod is left (with --stage=Cordon: when all nodes are cordoned).")
 	addTimeoutFlag(cmd, &o.timeout)
 	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("stage", cobra.FixedCompletions(startStages, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
@@ -160,16 +161,16 @@ func (o *startOptions) complete(cmd *cobra.Command, args []string) error {
 func (o *startOptions) validate(cmd *cobra.Command) error {
 	switch {
 	case o.selector != "" && len(o.args) > 0:
-		// Not a name for the maintenance either: who means a node would drain others.
+		// The argument is not taken as the name of the maintenance: the user may mean a node.
 		return cmdutil.UsageErrorf(cmd, "name nodes (%s) or select them with -l, not both; --name names the maintenance", strings.Join(o.args, ", "))
 	case o.selector == "" && len(o.args) == 0 && o.name == "":
-		return cmdutil.UsageErrorf(cmd, "name nodes, or select them with -l, or name a maintenance to move on")
+		return cmdutil.UsageErrorf(cmd, "name nodes, or select them with -l, or name a maintenance to move to a later stage")
 	case o.wait && o.stage == coordinationv1alpha1.NodeMaintenanceStageIdle:
-		return cmdutil.UsageErrorf(cmd, "--wait: there is nothing to wait for in the stage Idle")
+		return cmdutil.UsageErrorf(cmd, "--wait: there is nothing to wait for in stage Idle")
 	case o.wait && o.dryRun != cmdutil.DryRunNone:
 		return cmdutil.UsageErrorf(cmd, "--wait: there is nothing to wait for with --dry-run")
 	case o.allowNoNodes && o.selector == "":
-		return cmdutil.UsageErrorf(cmd, "--allow-no-nodes needs --selector: nodes that are named have to exist")
+		return cmdutil.UsageErrorf(cmd, "--allow-no-nodes needs --selector: nodes that are named must exist")
 	case o.timeout != 0 && !o.wait:
 		return cmdutil.UsageErrorf(cmd, "--timeout needs --wait")
 	}
@@ -186,7 +187,7 @@ func (o *startOptions) run(ctx context.Context) error {
 		return err
 	}
 	if nm == nil {
-		nm, err = o.moveOn(ctx, client)
+		nm, err = o.moveNamed(ctx, client)
 	} else {
 		nm, err = o.createOrResume(ctx, client, nm)
 	}
@@ -196,8 +197,8 @@ func (o *startOptions) run(ctx context.Context) error {
 	return o.waitFor(ctx, client, nm)
 }
 
-// newMaintenance returns what is to be created, or nil if one that exists is to be moved
-// on. Nothing is created for a node that does not exist: it is more likely a typo.
+// newMaintenance returns the object to create, or nil if an existing maintenance is to be moved.
+// Nothing is created for a node that does not exist: it is more likely a typo.
 func (o *startOptions) newMaintenance(ctx context.Context, client kubernetes.Interface) (*coordinationv1alpha1.NodeMaintenance, error) {
 	nm := &coordinationv1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{Name: o.name},
@@ -235,8 +236,7 @@ func (o *startOptions) newMaintenance(ctx context.Context, client kubernetes.Int
 	return nm, nil
 }
 
-// missing says of a single name that it is nothing at all: the nodes of a maintenance that
-// was deleted have to be named anew.
+// missing says of a single name that it is neither a node nor a maintenance.
 func (o *startOptions) missing(err error) error {
 	if len(o.args) > 1 || o.name != "" || apierrors.IsForbidden(err) {
 		return err
@@ -244,7 +244,7 @@ func (o *startOptions) missing(err error) error {
 	return fmt.Errorf("%w, nor is there a NodeMaintenance of that name: %s", err, listCommand)
 }
 
-// hasMaintenance tells whether what is no node is a maintenance.
+// hasMaintenance reports whether there is a maintenance of that name.
 func hasMaintenance(ctx context.Context, client kubernetes.Interface, name string) bool {
 	_, err := client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
 	return err == nil
@@ -271,7 +271,7 @@ func (o *startOptions) create(ctx context.Context, client kubernetes.Interface, 
 	created, err := client.CoordinationV1alpha1().NodeMaintenances().Create(ctx, nm, options)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return nil, fmt.Errorf("NodeMaintenance %q exists already: choose another name, or move that one on with \"kubectl maintenance start --name=%s\" and no nodes", nm.Name, nm.Name)
+		return nil, fmt.Errorf("NodeMaintenance %q already exists: choose another name, or move that one to a later stage with \"kubectl maintenance start --name=%s\" and no nodes", nm.Name, nm.Name)
 	case err != nil:
 		return nil, err
 	}
@@ -284,17 +284,15 @@ func (o *startOptions) create(ctx context.Context, client kubernetes.Interface, 
 	return created, nil
 }
 
-// printOthers names the maintenances that select the same nodes: without them a node
-// does not become schedulable when this one is completed. It is a courtesy: what it
-// cannot read, it does not tell.
+// printOthers names the maintenances that select the same nodes: a node stays cordoned until all of
+// them are completed. Errors are ignored: the maintenance is created.
 func (o *startOptions) printOthers(ctx context.Context, client kubernetes.Interface, created *coordinationv1alpha1.NodeMaintenance) {
 	maintenances, err := getMaintenances(ctx, client, nil)
 	if err != nil || len(maintenances) < 2 {
 		return
 	}
-	s := &snapshot{}
-	s.setMaintenances(maintenances)
-	if err := s.readNodes(ctx, client); err != nil {
+	s, err := readSnapshot(ctx, client, maintenances)
+	if err != nil {
 		return
 	}
 	others := map[string]coordinationv1alpha1.NodeMaintenanceStage{}
@@ -308,10 +306,10 @@ func (o *startOptions) printOthers(ctx context.Context, client kubernetes.Interf
 	}
 }
 
-// moveOn moves an existing maintenance forward.
-func (o *startOptions) moveOn(ctx context.Context, client kubernetes.Interface) (*coordinationv1alpha1.NodeMaintenance, error) {
+// moveNamed moves the maintenance that is named to a later stage.
+func (o *startOptions) moveNamed(ctx context.Context, client kubernetes.Interface) (*coordinationv1alpha1.NodeMaintenance, error) {
 	if o.reason != "" || len(o.drainPlan) > 0 {
-		return nil, fmt.Errorf("NodeMaintenance %q is only moved on when no nodes are given: --reason and --drain-plan-file are for a new one", o.name)
+		return nil, fmt.Errorf("without nodes, NodeMaintenance %q is only moved to a later stage: --reason and --drain-plan-file are for a new one", o.name)
 	}
 	return o.move(ctx, client, o.name)
 }
@@ -336,14 +334,14 @@ func (o *startOptions) move(ctx context.Context, client kubernetes.Interface, na
 	}
 	operation := fmt.Sprintf("moved from %s to %s", before.Spec.Stage, o.stage)
 	if before.Spec.Stage == o.stage {
-		operation = fmt.Sprintf("unchanged, in the stage %s already", o.stage)
+		operation = fmt.Sprintf("unchanged, already in stage %s", o.stage)
 	}
 	nm := before.DeepCopy()
 	nm.Spec.Stage = o.stage
 	return nm, o.print(nm, operation)
 }
 
-// print tells what was done, in the format that was asked for.
+// print prints what was done in the output format.
 func (o *startOptions) print(nm *coordinationv1alpha1.NodeMaintenance, operation string) error {
 	o.printFlags.NamePrintFlags.Operation = operation
 	printer, err := cmdutil.PrintFlagsWithDryRunStrategy(o.printFlags, o.dryRun).ToPrinter()
@@ -351,7 +349,7 @@ func (o *startOptions) print(nm *coordinationv1alpha1.NodeMaintenance, operation
 		return err
 	}
 	if nm.Name == "" {
-		// Only with --dry-run=client: the server makes the name.
+		// Only with --dry-run=client: the server generates the name.
 		nm = nm.DeepCopy()
 		if o.printFlags.OutputFormat == nil || *o.printFlags.OutputFormat == "" || *o.printFlags.OutputFormat == "name" {
 			nm.Name = nm.GenerateName + "*"
@@ -360,11 +358,11 @@ func (o *startOptions) print(nm *coordinationv1alpha1.NodeMaintenance, operation
 	return printer.PrintObj(nm, o.Out)
 }
 
-// waitFor names the blockers until the maintenance has done what its stage is for.
+// waitFor prints blockers until the maintenance has done what its stage is for.
 func (o *startOptions) waitFor(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) error {
 	out := o.Out
 	if o.printFlags.OutputFormat != nil && *o.printFlags.OutputFormat != "" {
-		// Who asked for an object wants nothing else on stdout.
+		// With an output format, stdout has only the object.
 		out = o.ErrOut
 	}
 	last, err := follow(ctx, client, []*coordinationv1alpha1.NodeMaintenance{nm}, o.clock, &lineDisplay{out: out}, drained(isInStage(o.stage)))
@@ -377,7 +375,7 @@ func (o *startOptions) waitFor(ctx context.Context, client kubernetes.Interface,
 	case v.isCordoned():
 		return nil
 	default:
-		return failed("without the right to list nodes, kubectl cannot tell when they are cordoned; the maintenance goes on")
+		return failed("without the permission to list nodes, kubectl cannot see when they are cordoned; the maintenance continues")
 	}
 	return undrained([]*coordinationv1alpha1.NodeMaintenance{nm}, last)
 }

@@ -33,15 +33,14 @@ import (
 
 var (
 	statusLong = templates.LongDesc(i18n.T(`
-		Show how far maintenances are, node by node, and what they wait for. Completed ones are
-		shown only by name or with --all. Instead of a maintenance a node may be named: then those
-		that select it are shown.
+		Show the progress of maintenances, node by node, and their blockers. Completed maintenances
+		are shown only by name or with --all. A node can be named in place of its maintenances.
 
-		In a progress bar, "!" stands for pods that stay until somebody acts, ">" for pods that
-		were asked to leave, "." for pods that were not asked yet. A bar of "#" is a drained node.
+		In a progress bar, "!" stands for pods that need an intervention, ">" for pods whose
+		eviction is requested, "." for pods whose eviction is not requested yet. A bar of "#" is a
+		drained node.
 
-		Pods, eviction requests and budgets are read to name the blockers. Without the right to
-		list them, what the controller says of the maintenance is shown instead.`))
+		The controller publishes the blockers. This command reads only NodeMaintenances and nodes.`))
 
 	statusExample = templates.Examples(i18n.T(`
 		# Show all maintenances that are not completed
@@ -50,7 +49,7 @@ var (
 		# Show those of node "foo"
 		kubectl maintenance status foo
 
-		# Show one, and who holds it up, for a script
+		# Show one with its blockers, for a script
 		kubectl maintenance status foo-x7k2p -o json`))
 )
 
@@ -66,7 +65,7 @@ func newCmdStatus(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                   "status [NAME... | NODE...] [--all]",
 		DisableFlagsInUseLine: true,
-		Short:                 i18n.T("Show how far maintenances are, and what they wait for"),
+		Short:                 i18n.T("Show the progress and the blockers of maintenances"),
 		Long:                  statusLong,
 		Example:               statusExample,
 		ValidArgsFunction:     completeNames(env.factory, resource),
@@ -102,7 +101,7 @@ func (o *statusOptions) run(ctx context.Context) error {
 		return err
 	}
 	now := o.clock.Now()
-	views := viewsOf(s, now)
+	views := viewsOf(s)
 	if o.output != "" {
 		return printStructured(o.Out, o.output, map[string]any{"maintenances": views})
 	}
@@ -121,7 +120,7 @@ func (o *statusOptions) run(ctx context.Context) error {
 	return err
 }
 
-// addOutputFlag adds -o with the formats that views have, besides text.
+// addOutputFlag adds -o with the formats of views besides text.
 func addOutputFlag(cmd *cobra.Command, output *string, more ...string) {
 	formats := append([]string{"json", "yaml"}, more...)
 	cmd.Flags().StringVarP(output, "output", "o", *output, fmt.Sprintf("Output format, besides text for people. One of: %v.", formats))

@@ -30,17 +30,17 @@ import (
 
 var (
 	watchLong = templates.LongDesc(i18n.T(`
-		Watch maintenances until each of them is drained, or cannot become drained any more.
+		Watch maintenances until each of them is drained, or can no longer become drained.
 
-		On a terminal the overview of "kubectl maintenance status" is kept up to date, with
-		progress bars that fill as pods leave; anywhere else a line is printed for each change.
-		Without a name all maintenances that are not completed are watched.
+		On a terminal, the output of "kubectl maintenance status" is kept up to date, with progress
+		bars that fill as pods leave. Otherwise a line is printed for each change of the stage, of a
+		node or of a blocker. Without a name, all maintenances that are not completed are watched.
 
 		Exit codes: 0 only when all are drained, so that "kubectl maintenance watch foo && reboot"
 		is safe. 1 when one was deleted, replaced or completed, when its selector was changed, when
 		there is none to watch, or after an error. 2 when --timeout has passed, 3 when it has passed
 		while pods or nodes were blocked, 130 after Ctrl-C. A maintenance that selects no node is not
-		drained, and a lost connection is tried again. None of this ends the maintenance.`))
+		drained, and a lost connection is retried. None of this ends the maintenance.`))
 
 	watchExample = templates.Examples(i18n.T(`
 		# Watch all maintenances
@@ -78,7 +78,7 @@ func newCmdWatch(env *environment) *cobra.Command {
 }
 
 func addTimeoutFlag(cmd *cobra.Command, timeout *time.Duration) {
-	cmd.Flags().DurationVar(timeout, "timeout", *timeout, "How long to wait, such as 10m; 0 waits without end. The maintenance goes on afterwards.")
+	cmd.Flags().DurationVar(timeout, "timeout", *timeout, "How long to wait, such as 10m; 0 waits without end. The maintenance continues afterwards.")
 }
 
 func (o *watchOptions) run(ctx context.Context) error {
@@ -86,7 +86,7 @@ func (o *watchOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A name that does not exist is an error now, and the end of the watch later.
+	// A name that does not exist is an error. One that is deleted later ends the watch.
 	maintenances, err := o.findMaintenances(ctx, client, o.names)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (o *watchOptions) run(ctx context.Context) error {
 		maintenances = slices.DeleteFunc(maintenances, isCompleted)
 	}
 	if len(maintenances) == 0 {
-		// Nobody who waits for a drain may take this for one.
+		// A script that waits for a drain must not take this for one.
 		return failed("no maintenances found that are not completed")
 	}
 	var shown display = &lineDisplay{out: o.Out, clocked: true}
@@ -109,19 +109,19 @@ func (o *watchOptions) run(ctx context.Context) error {
 	return undrained(maintenances, last)
 }
 
-// isInStage returns whether a maintenance has done what its stage is for.
+// isInStage returns a function that reports whether a maintenance has done what the stage is for.
 func isInStage(stage coordinationv1alpha1.NodeMaintenanceStage) func(v *view) bool {
 	return func(v *view) bool {
 		if isEnded(v) || stage != coordinationv1alpha1.NodeMaintenanceStageCordon {
 			return isEnded(v)
 		}
-		// Whoever may not list nodes never sees it: the caller says so.
+		// Without the permission to list nodes, that is unknown: the caller returns an error.
 		return v.isCordoned() || slices.Contains(v.Unreadable, "nodes")
 	}
 }
 
-// isCordoned reports whether the controller has started, and all nodes are cordoned. With
-// no node to be seen there is nothing that is.
+// isCordoned reports whether the controller has started the stage, and all nodes are cordoned. It is
+// false if there are no nodes.
 func (v *view) isCordoned() bool {
 	schedulable := slices.ContainsFunc(v.Nodes, func(node nodeView) bool { return !node.Cordoned })
 	return v.StageStarted != nil && v.observed && len(v.Nodes) > 0 && !schedulable

@@ -28,24 +28,24 @@ import (
 
 // noteTexts say what a note means.
 var noteTexts = map[podNote]string{
-	noteUnmanaged:       "nobody makes it anew: no controller owns it",
-	noteLocalStorage:    "what is in its emptyDir volumes is lost",
-	noteReplacedFirst:   "its Deployment brings up a replacement first",
-	noteMayBeReplaced:   "its Deployment brings up a replacement first, if its strategy allows that",
-	noteNotReplaced:     "its Deployment brings up no replacement first: its strategy does not allow that any more",
-	noteNeedsDaemonSet:  "is left to the DaemonSet controller: it is not evicted",
-	noteNeedsKubelet:    "stays until its kubelet ends it: it is not evicted",
-	noteSchedulingGroup: "stays: pods of a scheduling group are not evicted one by one",
-	noteTerminating:     "is terminating already",
+	noteUnmanaged:       "unmanaged: will not be recreated",
+	noteLocalStorage:    "the data of its emptyDir volumes is lost",
+	noteReplacedFirst:   "its Deployment starts a replacement first",
+	noteMayBeReplaced:   "its Deployment starts a replacement first, if its strategy allows a surge",
+	noteNotReplaced:     "its Deployment starts no replacement first: its strategy no longer allows a surge",
+	noteNeedsDaemonSet:  "not evicted: the DaemonSet controller deletes it",
+	noteNeedsKubelet:    "not evicted: only its kubelet can stop it",
+	noteSchedulingGroup: "not evicted: pods of a scheduling group are not evicted one by one",
+	noteTerminating:     "already terminating",
 }
 
-// stays tells of notes about pods that a drain alone does not take off their node. Whether
-// the DaemonSet controller takes its part is up to a feature gate, and nothing tells.
+// stays reports whether a drain does not remove the pod from its node. Whether the DaemonSet
+// controller removes its pods depends on a feature gate that kubectl cannot read.
 func (n podNote) stays() bool {
 	return n == noteNeedsKubelet || n == noteSchedulingGroup
 }
 
-// replaces tells of notes about pods that go without an eviction.
+// replaces reports whether the pod is replaced and then deleted, without an eviction.
 func (n podNote) replaces() bool {
 	return n == noteReplacedFirst || n == noteMayBeReplaced
 }
@@ -74,10 +74,10 @@ func renderPlan(plan *plan, width int) string {
 	p.add("")
 	p.wrapped("", summaryText(plan))
 	if plan.has(noteNeedsDaemonSet) {
-		p.wrapped("", "DaemonSet pods stay if the feature gate NodeMaintenanceAwareDaemonSet is off in the cluster.")
+		p.wrapped("", "If the feature gate NodeMaintenanceAwareDaemonSet is off in the cluster, DaemonSet pods are not deleted.")
 	}
 	if len(plan.Unreadable) > 0 {
-		p.wrapped("", fmt.Sprintf("Without the right to list %s this plan is incomplete.", strings.Join(plan.Unreadable, ", ")))
+		p.wrapped("", fmt.Sprintf("Without the permission to list %s, this plan is incomplete.", strings.Join(plan.Unreadable, ", ")))
 	}
 	return p.String()
 }
@@ -88,10 +88,10 @@ func (p *plan) has(note podNote) bool {
 	})
 }
 
-// addSteps lists those entries of the drain plan that have something to do.
+// addSteps lists the entries of the drain plan that select pods.
 func (p *page) addSteps(plan *plan) {
 	p.add("")
-	p.wrapped("", "A step begins when no pod of the steps before it is left on any of the nodes:")
+	p.wrapped("", "A step begins when no pod of the previous steps is left on any of the nodes:")
 	for _, step := range plan.Steps {
 		if step.Pods > 0 {
 			p.wrapped(fmt.Sprintf("  %4d  ", step.Step), fmt.Sprintf("%s: %s", entryText(step.DrainPlanEntry), counted(step.Pods, "pod", "pods")))
@@ -134,11 +134,11 @@ func (p *podPlan) stepText() string {
 	return fmt.Sprint(p.Step)
 }
 
-// details are what is not as with every pod. What keeps the pod is marked.
+// details are the remarks about a pod. Those about a blocker are marked with "!".
 func (p *podPlan) details() []string {
 	var details []string
 	if p.Step == 0 {
-		details = append(details, "! stays: no entry of the drain plan takes it")
+		details = append(details, "! not evicted: no entry of the drain plan selects it")
 	}
 	if p.Blocked != "" {
 		details = append(details, "! "+p.Blocked)
@@ -153,11 +153,11 @@ func (p *podPlan) details() []string {
 		}
 		details = append(details, mark+noteTexts[note])
 		if note.replaces() && p.BlockedUnreplaced != "" {
-			details = append(details, "if that fails, the PodDisruptionBudget keeps it: "+strings.Join(p.Budgets, ", "))
+			details = append(details, "if that fails, its PodDisruptionBudget blocks it: "+strings.Join(p.Budgets, ", "))
 		}
 	}
 	if len(p.Requesters) > 0 {
-		details = append(details, "asked to leave already by "+strings.Join(p.Requesters, ", "))
+		details = append(details, "eviction already requested by "+strings.Join(p.Requesters, ", "))
 	}
 	return details
 }
@@ -174,7 +174,7 @@ func (p *page) addBudgets(plan *plan) {
 	}
 }
 
-// addWarnings says what no budget and no controller prevents.
+// addWarnings lists disruptions that no budget and no controller prevents.
 func (p *page) addWarnings(warnings []warning) {
 	p.add("")
 	p.add("Warnings (a PodDisruptionBudget would prevent most of them):")
@@ -187,16 +187,16 @@ func (w *warning) text() string {
 	name := fmt.Sprintf("%s %s/%s", w.Kind, w.Namespace, w.Name)
 	switch {
 	case w.FailuresAllowed != nil && *w.FailuresAllowed == 0:
-		return fmt.Sprintf("%s: %s in step %d, and none may fail any more under its backoffLimit", name, counted(w.Pods, "pod leaves", "pods leave"), w.Step)
+		return fmt.Sprintf("%s: %s evicted in step %d, and its backoffLimit allows no further failure", name, counted(w.Pods, "pod is", "pods are"), w.Step)
 	case w.FailuresAllowed != nil:
-		return fmt.Sprintf("%s: %d pods leave in step %d, and only %d more may fail under its backoffLimit", name, w.Pods, w.Step, *w.FailuresAllowed)
+		return fmt.Sprintf("%s: %d pods are evicted in step %d, and its backoffLimit allows only %d further failures", name, w.Pods, w.Step, *w.FailuresAllowed)
 	case w.Pods == 1:
-		return fmt.Sprintf("%s: its only ready pod leaves in step %d", name, w.Step)
+		return fmt.Sprintf("%s: its only ready pod is evicted in step %d", name, w.Step)
 	}
-	return fmt.Sprintf("%s: all %d ready pods leave together in step %d", name, w.Pods, w.Step)
+	return fmt.Sprintf("%s: all %d ready pods are evicted together in step %d", name, w.Pods, w.Step)
 }
 
-// summaryText ends a plan with what a person has to know of it.
+// summaryText is the last line of a plan.
 func summaryText(plan *plan) string {
 	s := &plan.Summary
 	switch {
@@ -210,12 +210,12 @@ func summaryText(plan *plan) string {
 		count int
 		text  string
 	}{
-		{s.Blocked, "blocked by budgets now"},
+		{s.Blocked, "currently blocked by budgets"},
 		{s.Intercepted, "with interceptors that act first"},
 		{s.Replaced, "replaced by their Deployments first"},
-		{s.Unhandled, "not evicted, but left to others"},
-		{s.Unmanaged, "not made anew by anybody"},
-		{s.LocalStorage, "with local data that is lost"},
+		{s.Unhandled, "not evicted"},
+		{s.Unmanaged, "unmanaged"},
+		{s.LocalStorage, "with local data"},
 	} {
 		if part.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.text))
@@ -229,7 +229,7 @@ func summaryText(plan *plan) string {
 	return text + "."
 }
 
-// writeWidePlan prints one line for each pod, as wide as it takes.
+// writeWidePlan prints one line for each pod, without a limit of its width.
 func writeWidePlan(out io.Writer, plan *plan) error {
 	w := printers.GetNewTabWriter(out)
 	fmt.Fprintln(w, "NODE\tSTEP\tTYPE\tPRIORITY\tNAMESPACE\tPOD\tINTERCEPTORS\tBUDGETS\tREMARKS")

@@ -39,7 +39,7 @@ import (
 )
 
 func TestOutcomeOf(t *testing.T) {
-	// behind is what the controller has not looked at since the spec changed.
+	// behind is not observed by the controller since the spec has changed.
 	behind := func(m maintenanceStory) maintenanceStory {
 		m.Generation++
 		return m
@@ -69,20 +69,7 @@ func TestETA(t *testing.T) {
 		newPod("a-0", "node-1", "a.example.com").asked().reported(0, time.Minute),
 		newPod("b-0", "node-1", "b.example.com").asked().reported(0, time.Hour),
 		newPod("c-0", "node-1", "c.example.com").asked().reported(0, time.Second))
-	if diff := cmp.Diff(ptr.To(ago(-time.Hour)), viewsOf(s, testNow)[0].ETA); diff != "" {
-		t.Errorf("(-want, +got):\n%s", diff)
-	}
-}
-
-// TestCountPods counts no pod whose request says that it is gone, and one whose request was
-// called off as one that is to be asked.
-func TestCountPods(t *testing.T) {
-	evicted := newPod("web-0", "node-1").asked().requestCondition(coordinationv1alpha1.EvictionRequestConditionEvicted, coordinationv1alpha1.EvictionRequestReasonPodDeleted, 0)
-	calledOff := newPod("web-1", "node-1").asked().requestCondition(coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonNoRequesters, 0)
-	s := snapshotOf(newMaintenance("rack", drain, "node-1").started(0), drainingNode("node-1", 0, 3, ""), evicted, calledOff, newPod("web-2", "node-1").asked().blocked())
-	node := viewsOf(s, testNow)[0].Nodes[0]
-	want := nodeView{Name: "node-1", Cordoned: true, PodsPending: 1, PodsEvicting: 1, PodsBlocked: 1, Targets: node.Targets}
-	if diff := cmp.Diff(want, node, cmp.AllowUnexported(nodeView{})); diff != "" {
+	if diff := cmp.Diff(ptr.To(ago(-time.Hour)), viewsIn(s)[0].ETA); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
 }
@@ -145,7 +132,7 @@ func TestTroubleText(t *testing.T) {
 		after time.Duration
 		want  string
 	}{
-		{"refused", errors.New("connection refused\n"), time.Minute, "What is shown may be old, trying again: connection refused"},
+		{"refused", errors.New("connection refused\n"), time.Minute, "The view may be outdated, retrying: connection refused"},
 		{"refused long ago", errors.New("connection refused"), time.Minute + 1, ""},
 		{"the end of a watch", io.EOF, 0, ""},
 		{"cut off", fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), 0, ""},
@@ -200,21 +187,19 @@ func TestTimedOut(t *testing.T) {
 		code    int
 		want    string
 	}{
-		{"the connection is lost", nil, "What is shown may be old.", exitTimedOut, "timed out; the maintenance goes on: kubectl maintenance watch b\nWhat is shown may be old."},
-		{"nothing known", nil, "", exitTimedOut, "timed out; the maintenance goes on: kubectl maintenance watch b"},
-		{"blocked", map[string]view{"b": viewsOf(blockedDrain(), testNow)[0]}, "", exitBlocked, `timed out while pods were blocked; the maintenance goes on: kubectl maintenance watch b
-b: blocked by PodDisruptionBudget default/db: 2 pods: default/db-0, default/db-1
-b: blocked by interceptor backup.example.com, which does not report: 1 pod: default/vm-1
-b: blocked by the kubelet or a finalizer, long after the grace period: 1 pod: default/stuck-0`},
+		{"the connection is lost", nil, "The view may be outdated.", exitTimedOut, "timed out; the maintenance continues: kubectl maintenance watch b\nThe view may be outdated."},
+		{"nothing known", nil, "", exitTimedOut, "timed out; the maintenance continues: kubectl maintenance watch b"},
+		{"blocked", map[string]view{"b": viewsIn(blockedDrain())[0]}, "", exitBlocked, `timed out while pods were blocked; the maintenance continues: kubectl maintenance watch b
+b: 2 pods wait for PodDisruptionBudget default/db: default/db-0, default/db-1
+b: 1 pod waits for interceptor backup.example.com, which has never reported: default/vm-1
+b: 1 pod is still terminating after the grace period: default/stuck-0`},
 		{"only a node", map[string]view{"b": {Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Says: "1 node cannot be cordoned"}}}}, "", exitBlocked,
-			"timed out while something was blocked; the maintenance goes on: kubectl maintenance watch b\nb: blocked: 1 node cannot be cordoned: Node n"},
+			"timed out while something was blocked; the maintenance continues: kubectl maintenance watch b\nb: 1 node cannot be cordoned: Node n"},
 		{"only a node, and a pod that leaves", map[string]view{"b": {Blockers: []blockerView{
 			{Cause: maintenance.HoldNodeStatusFailed, Blocked: true, Nodes: 1, Object: "Node n", Says: "1 node has a status that cannot be written"}, {Cause: maintenance.HoldEvicting, Pods: 1},
-		}}}, "", exitBlocked, "timed out while something was blocked; the maintenance goes on: kubectl maintenance watch b\nb: blocked: 1 node has a status that cannot be written: Node n"},
-		{"by the word of the controller", map[string]view{"b": {PodsBlocked: 1, Unreadable: []string{"pods"}, Condition: "Somebody is\nin the way."}}, "", exitBlocked,
-			"timed out while pods were blocked; the maintenance goes on: kubectl maintenance watch b\nb: Somebody is in the way."},
+		}}}, "", exitBlocked, "timed out while something was blocked; the maintenance continues: kubectl maintenance watch b\nb: 1 node has a status that cannot be written: Node n"},
 	} {
-		f := &follower{goal: drained(isEnded), uids: map[string]types.UID{"b": ""}, last: tc.last, shown: look{trouble: tc.trouble}}
+		f := &follower{goal: drained(isEnded), uids: map[string]types.UID{"b": ""}, last: tc.last, shown: frame{trouble: tc.trouble}}
 		err := f.timedOut()
 		var coded interface{ ExitStatus() int }
 		if !errors.As(err, &coded) || coded.ExitStatus() != tc.code || err.Error() != tc.want {
@@ -267,22 +252,41 @@ func TestMoveOnAsARehearsal(t *testing.T) {
 	}
 }
 
-// TestWhoGoesOn leaves requests out that are over.
-func TestWhoGoesOn(t *testing.T) {
+// TestRemainingEvictions leaves finished requests out.
+func TestRemainingEvictions(t *testing.T) {
 	over := newPod("vm-1", "node-1", migrate).asked().forbidding().requestCondition(coordinationv1alpha1.EvictionRequestConditionEvicted, coordinationv1alpha1.EvictionRequestReasonPodTerminal, 0)
-	s := snapshotOf(newMaintenance("rack", drain, "node-1"), newNode("node-1"), newPod("vm-0", "node-1", migrate).asked().forbidding(), over)
-	forbidding, others := whoGoesOn(s.maintenances[0], s)
+	s := snapshotOf(newMaintenance("rack", drain, "node-1").started(0), newNode("node-1"), newNode("node-2"), newPod("vm-0", "node-1", migrate).asked().forbidding(), over)
+	nodes := s.nodesWithRequests(s.maintenances[0])
+	if diff := cmp.Diff([]string{"node-1"}, nodes); diff != "" {
+		t.Errorf("nodes (-want, +got):\n%s", diff)
+	}
+	forbidding, others := s.remainingEvictions(nodes)
 	if diff := cmp.Diff([]string{"default/vm-0"}, forbidding); diff != "" || others != nil {
 		t.Errorf("others %v (-want, +got):\n%s", others, diff)
 	}
-	// Only somebody else asks for it.
+	// Only another client requests it.
 	for _, request := range s.requests {
 		request.Status.EvictionRequestCancellationPolicy = coordinationv1alpha1.EvictionRequestCancellationPolicyAllow
 		request.Spec.Requesters = []coordinationv1alpha1.Requester{{Name: "drain.example.com"}}
 	}
-	forbidding, others = whoGoesOn(s.maintenances[0], s)
+	forbidding, others = s.remainingEvictions(nodes)
 	if diff := cmp.Diff([]string{"default/vm-0"}, others); diff != "" || forbidding != nil {
 		t.Errorf("forbidding %v (-want, +got):\n%s", forbidding, diff)
+	}
+}
+
+// TestRemainingEvictionsAreBounded reads few nodes, and names few pods.
+func TestRemainingEvictionsAreBounded(t *testing.T) {
+	var stories []any
+	var names []string
+	for i := range maxRemainingNodes + 5 {
+		names = append(names, fmt.Sprintf("node-%02d", i))
+		stories = append(stories, newNode(names[i]), newPod(fmt.Sprintf("vm-%02d", i), names[i], migrate).asked().forbidding())
+	}
+	s := newServer(t, append(stories, newMaintenance("rack", drain, names...).started(0))...)
+	contains(t, s.mustRun(t, "complete", "rack"), "50 pods will still be evicted, because their interceptors forbid cancellation: default/vm-00, ", "default/vm-09 and 40 more\n")
+	if reads := s.lists()["pods"]; reads != maxRemainingNodes {
+		t.Errorf("lists pods %d times", reads)
 	}
 }
 
@@ -300,17 +304,17 @@ func TestProgressOfTwo(t *testing.T) {
 	}
 }
 
-// TestSettledOnlyAsCounted does not call a node drained that the controller has not counted.
+// TestSettledOnlyAsCounted does not report a node as drained that the controller has not counted.
 func TestSettledOnlyAsCounted(t *testing.T) {
 	nm := newMaintenance("rack", drain, "node-1", "node-2").started(0).drained()
 	nm.Status.SelectedNodes = 1
-	v := viewsOf(snapshotOf(nm, drainingNode("node-1", 0, 0, "Drained"), drainingNode("node-2", 1, 0, "Draining"), newPod("web-0", "node-2")), testNow)[0]
-	if v.Nodes[1].Drained || v.PodsPending != 1 {
-		t.Errorf("node-2 is drained %t, %d pods pending", v.Nodes[1].Drained, v.PodsPending)
+	v := viewsIn(snapshotOf(nm, drainingNode("node-1", 0, 0, "Drained"), drainingNode("node-2", 1, 0, "Draining")))[0]
+	if v.Nodes[1].Drained || v.Nodes[1].PodsPending != 1 || v.DrainedNodes != 1 {
+		t.Errorf("node-2 is %+v, %d nodes are drained", v.Nodes[1], v.DrainedNodes)
 	}
 }
 
-// TestNotDrainedWhileDeleting: its nodes are given back, whatever the condition says still.
+// TestNotDrainedWhileDeleting: its nodes are being released, whatever the condition says.
 func TestNotDrainedWhileDeleting(t *testing.T) {
 	nm := newMaintenance("rack", drain, "node-1").started(0).drained().deletedNow()
 	if got := outcomeOf(nm.NodeMaintenance); got != "" {
@@ -331,24 +335,9 @@ func TestTimesOfOtherClocks(t *testing.T) {
 
 // TestPublishedSaysOneLine whatever a webhook has put into it.
 func TestPublishedSaysOneLine(t *testing.T) {
-	b := publishedView(&coordinationv1alpha1.DrainBlocker{Message: "no\nrack: drained"})
+	b := blockerViewOf(&coordinationv1alpha1.DrainBlocker{Message: "no\nrack: drained"})
 	if want := "no rack: drained"; b.Says != want {
 		t.Errorf("%q, want %q", b.Says, want)
-	}
-}
-
-// TestMessagesOfTwoInterceptors are told for each of them, though they say the same.
-func TestMessagesOfTwoInterceptors(t *testing.T) {
-	saying := func(name string) blockerView {
-		return blockerView{Cause: maintenance.HoldInterceptor, Name: name, Messages: []messageView{{Message: "Copying.", Pods: 1, First: []string{"a/b"}}}}
-	}
-	old, b := &view{Blockers: []blockerView{saying("one.example.com")}}, saying("two.example.com")
-	if got := messageChanges(old, &b); len(got) != 1 {
-		t.Errorf("%q", got)
-	}
-	b = saying("one.example.com")
-	if got := messageChanges(old, &b); len(got) != 0 {
-		t.Errorf("again: %q", got)
 	}
 }
 
@@ -364,7 +353,7 @@ func TestObserverIsWoken(t *testing.T) {
 		select {
 		case <-o.changed:
 		case <-time.After(time.Minute):
-			t.Fatalf("nobody is woken by %s", what)
+			t.Fatalf("no notification of %s", what)
 		}
 	}
 	// All that was there has been told of before: an observer is ready when it has.

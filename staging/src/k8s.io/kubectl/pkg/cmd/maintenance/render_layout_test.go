@@ -63,8 +63,8 @@ func drainsOf(n int) []any {
 	return stories
 }
 
-// TestScreenShowsBlockers on terminals of all sizes: what somebody has to act on comes
-// first, and all is on the screen that fits.
+// TestScreenShowsBlockers on terminals of all sizes: what needs an intervention comes first, and
+// everything is shown that fits.
 func TestScreenShowsBlockers(t *testing.T) {
 	two := append(rackOf(30), newMaintenance("spare", drain, "node-99").started(time.Hour), drainingNode("node-99", 1, 0, "Draining"), newPod("web-99", "node-99"))
 	for _, tc := range []struct {
@@ -75,28 +75,28 @@ func TestScreenShowsBlockers(t *testing.T) {
 		without []string
 	}{
 		{"24", rackOf(30), 24, []string{
-			"rack: Drain for 60s, 0 of 30 nodes drained", "! PodDisruptionBudget default/db: 5 pods", "default/db-21", "! PodDisruptionBudget default/mq: 1 pod", "node-21",
-			"more nodes, 0 of them drained", "Ctrl-C ends only the view",
+			"rack: Drain for 60s, 0 of 30 nodes drained", "! 5 pods wait for PodDisruptionBudget default/db", "default/db-21", "! 1 pod waits for PodDisruptionBudget default/mq", "node-21",
+			"more nodes, 0 of them drained", "Ctrl-C ends only this view",
 		}, []string{"enlarge the terminal"}},
-		{"16", rackOf(30), 16, []string{"! PodDisruptionBudget default/db: 5 pods", "! PodDisruptionBudget default/mq: 1 pod", "interceptor migrate", "evictions under way: 30 pods"}, []string{"default/db-21,", "more nodes", "enlarge the terminal"}},
-		{"12", rackOf(30), 12, []string{"! PodDisruptionBudget default/db: 5 pods", "! PodDisruptionBudget default/mq: 1 pod", "interceptor migrate"}, []string{"enlarge the terminal"}},
-		{"8", rackOf(30), 8, []string{"! PodDisruptionBudget default/db: 5 pods", "! PodDisruptionBudget default/mq: 1 pod"}, []string{"enlarge the terminal"}},
-		{"4", rackOf(30), 4, []string{"rack: Drain for 60s, 0 of 30 nodes drained", "! PodDisruptionBudget default/db: 5 pods", "! PodDisruptionBudget default/mq: 1 pod"}, []string{"enlarge the terminal"}},
+		{"16", rackOf(30), 16, []string{"! 5 pods wait for PodDisruptionBudget default/db", "! 1 pod waits for PodDisruptionBudget default/mq", "interceptor migrate", "30 pods are being evicted"}, []string{"default/db-21,", "more nodes", "enlarge the terminal"}},
+		{"12", rackOf(30), 12, []string{"! 5 pods wait for PodDisruptionBudget default/db", "! 1 pod waits for PodDisruptionBudget default/mq", "interceptor migrate"}, []string{"enlarge the terminal"}},
+		{"8", rackOf(30), 8, []string{"! 5 pods wait for PodDisruptionBudget default/db", "! 1 pod waits for PodDisruptionBudget default/mq"}, []string{"enlarge the terminal"}},
+		{"4", rackOf(30), 4, []string{"rack: Drain for 60s, 0 of 30 nodes drained", "! 5 pods wait for PodDisruptionBudget default/db", "! 1 pod waits for PodDisruptionBudget default/mq"}, []string{"enlarge the terminal"}},
 		{"3", rackOf(30), 3, []string{"rack: Drain for 60s, 0 of 30 nodes drained"}, []string{"enlarge the terminal"}},
 		{"eight maintenances", drainsOf(8), 24, []string{
-			"! PodDisruptionBudget default/db: 1 pod (for 3m)\x1b[K\n\rrack-01: Drain", "rack-07: Drain for 60s, 0 of 1 node drained\x1b[K\n\r  ! PodDisruptionBudget",
+			"! 1 pod waits for PodDisruptionBudget default/db (for 3m)\x1b[K\n\rrack-01: Drain", "rack-07: Drain for 60s, 0 of 1 node drained\x1b[K\n\r  ! 1 pod waits",
 		}, []string{"enlarge the terminal", "more"}},
 		{"forty maintenances", drainsOf(40), 24, []string{
-			"rack-01: Drain", "! PodDisruptionBudget default/db: 1 pod", "... and 30 more maintenances, 10 of them blocked",
+			"rack-01: Drain", "! 1 pod waits for PodDisruptionBudget default/db", "... and 30 more maintenances, 10 of them blocked",
 		}, []string{"enlarge the terminal", "rack-00"}},
 		{"100", rackOf(30), 100, []string{"default/db-21", "node-00", "node-29", "Copied 3 of 7 volumes."}, []string{"more nodes"}},
-		{"two maintenances", two, 24, []string{"rack: Drain", "spare: Drain", "! PodDisruptionBudget default/db: 5 pods", "! PodDisruptionBudget default/mq: 1 pod"}, []string{"enlarge the terminal"}},
+		{"two maintenances", two, 24, []string{"rack: Drain", "spare: Drain", "! 5 pods wait for PodDisruptionBudget default/db", "! 1 pod waits for PodDisruptionBudget default/mq"}, []string{"enlarge the terminal"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out bytes.Buffer
 			display := &screenDisplay{screen: &screen{out: &out, size: func() (int, int) { return defaultWidth - 1, tc.height }}}
-			views := viewsOf(snapshotOf(tc.stories...), testNow)
-			if err := display.show(look{views: views, now: testNow}); err != nil {
+			views := viewsIn(snapshotOf(tc.stories...))
+			if err := display.show(frame{views: views, now: testNow}); err != nil {
 				t.Fatal(err)
 			}
 			contains(t, out.String(), tc.want...)
@@ -113,12 +113,12 @@ func TestScreenShowsBlockers(t *testing.T) {
 			}
 		})
 	}
-	golden(t, "status/screen", renderScreen(viewsOf(snapshotOf(rackOf(30)...), testNow), testNow, defaultWidth-1, 21))
+	golden(t, "status/screen", renderScreen(viewsIn(snapshotOf(rackOf(30)...)), testNow, defaultWidth-1, 21))
 }
 
 // TestScreenFits on each height has as many lines as there is room for, or less.
 func TestScreenFits(t *testing.T) {
-	views := viewsOf(snapshotOf(rackOf(30)...), testNow)
+	views := viewsIn(snapshotOf(rackOf(30)...))
 	for height := 1; height < 60; height++ {
 		if lines := strings.Count(renderScreen(views, testNow, defaultWidth, height), "\n"); lines > height {
 			t.Errorf("%d lines for %d", lines, height)
@@ -126,10 +126,10 @@ func TestScreenFits(t *testing.T) {
 	}
 }
 
-// TestCompactScreen says of a maintenance what fits on few lines, of whom nothing was read too.
+// TestCompactScreen shows of a maintenance what fits on few lines.
 func TestCompactScreen(t *testing.T) {
 	blocker := func(name string, blocked bool) blockerView {
-		return blockerView{Cause: maintenance.HoldDisruptionBudget, Name: name, Blocked: blocked, Pods: 1}
+		return blockerView{Cause: maintenance.HoldDisruptionBudget, Name: name, Blocked: blocked, Pods: 1, Says: "1 pod waits for " + name}
 	}
 	started := ptr.To(ago(0))
 	for name, tc := range map[string]struct {
@@ -138,9 +138,9 @@ func TestCompactScreen(t *testing.T) {
 		want     string
 	}{
 		"nothing to do":      {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", false)}}, 2, "rack: Drain for 0s, 0 of 1 node drained\n"},
-		"all":                {view{Name: "rack", Stage: cordon, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", true), blocker("a/c", false)}}, 2, "rack: Cordon for 0s, 1 node\n  ! PodDisruptionBudget a/b: 1 pod\n"},
-		"some":               {view{Name: "rack", Stage: cordon, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", true), blocker("a/c", true), blocker("a/d", true)}}, 1, "rack: Cordon for 0s, 1 node\n  ! PodDisruptionBudget a/b: 1 pod\n  ... and 2 more marked !\n"},
-		"by the controller":  {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, PodsBlocked: 1, Condition: "1 pod left\non 1 of 1 node. 1 pod waits for PodDisruptionBudget a/b."}, 1, "rack: Drain for 0s, 0 of 1 node drained\n  ! 1 pod left on 1 of 1 node. 1 pod ...\n"},
+		"all":                {view{Name: "rack", Stage: cordon, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", true), blocker("a/c", false)}}, 2, "rack: Cordon for 0s, 1 node\n  ! 1 pod waits for a/b\n"},
+		"some":               {view{Name: "rack", Stage: cordon, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", true), blocker("a/c", true), blocker("a/d", true)}}, 1, "rack: Cordon for 0s, 1 node\n  ! 1 pod waits for a/b\n  ... and 2 more marked !\n"},
+		"too long":           {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a\nlong/name-of-a-budget", true)}}, 1, "rack: Drain for 0s, 0 of 1 node drained\n  ! 1 pod waits for a long/name-of-a-...\n"},
 		"gone":               {view{Name: "rack", Stage: drain, Outcome: outcomeDeleted}, 1, "rack: deleted\n"},
 		"only the headlines": {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, PodsBlocked: 1, Blockers: []blockerView{blocker("a/b", true)}}, 0, "rack: Drain for 0s, 0 of 1 node drained\n"},
 	} {
@@ -163,7 +163,7 @@ func TestHiddenNodes(t *testing.T) {
 
 // TestScreenUsesTheRoom drops no row that fits.
 func TestScreenUsesTheRoom(t *testing.T) {
-	views := viewsOf(snapshotOf(rackOf(30)...), testNow)
+	views := viewsIn(snapshotOf(rackOf(30)...))
 	all := len(renderPage(views, testNow, defaultWidth, fullLayout(views)).lines)
 	if text := renderScreen(views, testNow, defaultWidth, all); strings.Contains(text, "more nodes") {
 		t.Errorf("drops a row that fits:\n%s", text)
@@ -172,5 +172,46 @@ func TestScreenUsesTheRoom(t *testing.T) {
 		if lines := strings.Count(renderScreen(views, testNow, defaultWidth, height), "\n"); lines != height && lines != height-1 {
 			t.Errorf("%d of %d lines are used", lines, height)
 		}
+	}
+}
+
+// TestManyNodesAreRenderedQuickly also on a small screen, for which several layouts are tried, and
+// shows blocked nodes first.
+func TestManyNodesAreRenderedQuickly(t *testing.T) {
+	const nodes, limit = 5000, 10 * time.Second
+	rack := newMaintenance("rack", drain).started(time.Minute).draining(coordinationv1alpha1.DrainStatus{ActiveEvictionRequests: nodes, DrainMessage: "Draining"})
+	for i := range 20 {
+		rack.Status.DrainStatus.Blockers = append(rack.Status.DrainStatus.Blockers, coordinationv1alpha1.DrainBlocker{
+			Cause: coordinationv1alpha1.DrainBlockerDisruptionBudget, Name: fmt.Sprint("default/db-", i), PodCount: 1, NodeCount: 1, Message: fmt.Sprint("1 pod waits for db-", i),
+		})
+	}
+	rack.Status.DrainStatus.BlockerCount = nodes
+	byLabel, err := nodesByLabels("pool=a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rack.Spec.NodeSelector = byLabel
+	stories := []any{rack}
+	for i := range nodes {
+		node := drainingNode(fmt.Sprintf("node-%04d", i), 0, 1, "Draining")
+		node.Labels = map[string]string{"pool": "a"}
+		if i == 4321 {
+			node.Status.MaintenanceStatus.BlockedPods = 1
+		}
+		stories = append(stories, node)
+	}
+	s := snapshotOf(stories...)
+	began := time.Now()
+	views := viewsIn(s)
+	full, small := renderStatus(views, testNow, defaultWidth), renderScreen(views, testNow, defaultWidth, 24)
+	if took := time.Since(began); took > limit {
+		t.Errorf("took %v", took)
+	}
+	contains(t, full, "0 of 5000 nodes drained", "node-4321", "... and 4960 more nodes", "... and 4980 for which the status has no room")
+	if strings.Index(full, "node-4321") > strings.Index(full, "node-0000") {
+		t.Error("the blocked node is not the first one")
+	}
+	if lines := strings.Count(small, "\n"); lines > 24 {
+		t.Errorf("%d lines on a screen of 24", lines)
 	}
 }

@@ -160,7 +160,7 @@ func TestWarnings(t *testing.T) {
 func TestWarningsAreRead(t *testing.T) {
 	stories := []any{newNode("node-1"), statefulSet("db", 1), newPod("db-0", "node-1").of("StatefulSet", "db")}
 	s := newServer(t, stories...)
-	contains(t, s.mustRun(t, "plan", "node-1"), "Warnings (a PodDisruptionBudget would prevent most of them):\n  ! StatefulSet default/db: its only ready pod leaves in step 1\n")
+	contains(t, s.mustRun(t, "plan", "node-1"), "Warnings (a PodDisruptionBudget would prevent most of them):\n  ! StatefulSet default/db: its only ready pod is evicted in step 1\n")
 	for _, kind := range []string{"replicasets", "jobs"} {
 		if s.lists()[kind] > 0 {
 			t.Errorf("lists %s, which no pod has", kind)
@@ -168,7 +168,7 @@ func TestWarningsAreRead(t *testing.T) {
 	}
 	forbidden := newServer(t, stories...)
 	forbidden.forbid("statefulsets")
-	contains(t, forbidden.mustRun(t, "plan", "node-1"), "Without the right to list statefulsets this plan is incomplete.")
+	contains(t, forbidden.mustRun(t, "plan", "node-1"), "Without the permission to list statefulsets, this plan is incomplete.")
 	broken := newServer(t, stories...)
 	broken.PrependReactor("list", "statefulsets", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, fmt.Errorf("broken")
@@ -179,10 +179,10 @@ func TestWarningsAreRead(t *testing.T) {
 
 func TestWarningTexts(t *testing.T) {
 	for want, w := range map[string]warning{
-		"StatefulSet default/db: all 3 ready pods leave together in step 2":                          {Kind: "StatefulSet", Namespace: "default", Name: "db", Step: 2, Pods: 3},
-		"StatefulSet default/db: its only ready pod leaves in step 1":                                {Kind: "StatefulSet", Namespace: "default", Name: "db", Step: 1, Pods: 1},
-		"Job default/job: 3 pods leave in step 1, and only 2 more may fail under its backoffLimit":   {Kind: "Job", Namespace: "default", Name: "job", Step: 1, Pods: 3, FailuresAllowed: ptr.To(2)},
-		"Job default/job: 1 pod leaves in step 1, and none may fail any more under its backoffLimit": {Kind: "Job", Namespace: "default", Name: "job", Step: 1, Pods: 1, FailuresAllowed: ptr.To(0)},
+		"StatefulSet default/db: all 3 ready pods are evicted together in step 2":                            {Kind: "StatefulSet", Namespace: "default", Name: "db", Step: 2, Pods: 3},
+		"StatefulSet default/db: its only ready pod is evicted in step 1":                                    {Kind: "StatefulSet", Namespace: "default", Name: "db", Step: 1, Pods: 1},
+		"Job default/job: 3 pods are evicted in step 1, and its backoffLimit allows only 2 further failures": {Kind: "Job", Namespace: "default", Name: "job", Step: 1, Pods: 3, FailuresAllowed: ptr.To(2)},
+		"Job default/job: 1 pod is evicted in step 1, and its backoffLimit allows no further failure":        {Kind: "Job", Namespace: "default", Name: "job", Step: 1, Pods: 1, FailuresAllowed: ptr.To(0)},
 	} {
 		if got := w.text(); got != want {
 			t.Errorf("%q, want %q", got, want)

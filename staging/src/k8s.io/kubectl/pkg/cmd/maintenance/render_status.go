@@ -29,7 +29,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/plaintext"
 )
 
@@ -40,27 +39,25 @@ const (
 	// barWidth is how many cells a progress bar has.
 	barWidth = 14
 
-	// maxNodeRows is how many nodes of a maintenance are shown one by one. A script can
-	// ask for all of them.
+	// maxNodeRows is how many nodes of a maintenance are shown one by one. -o json prints all.
 	maxNodeRows = 40
 
-	// maxNameWidth is how long the name of a node may be to share a line with its bar.
+	// maxNameWidth is the maximum length of the name of a node on the line of its bar.
 	maxNameWidth = 20
 )
 
-// page collects lines of text of a certain width.
+// page collects lines of text of at most width columns.
 type page struct {
 	width int
 	lines []string
 }
 
-// add appends a line, which the caller knows to fit.
+// add appends a line, which the caller keeps within the width.
 func (p *page) add(format string, args ...any) {
 	p.lines = append(p.lines, strings.TrimRight(plaintext.Escape(fmt.Sprintf(format, args...)), " "))
 }
 
-// wrapped appends a text behind a prefix. Its further lines are indented as far as the
-// prefix is long.
+// wrapped appends a text behind a prefix. Further lines are indented by the length of the prefix.
 func (p *page) wrapped(prefix, text string) {
 	for i, line := range wrap(text, p.width-len(prefix)) {
 		if i > 0 {
@@ -70,7 +67,7 @@ func (p *page) wrapped(prefix, text string) {
 	}
 }
 
-// cut appends a text behind a prefix, as much of it as one line takes.
+// cut appends a text behind a prefix, truncated to one line.
 func (p *page) cut(prefix, text string) {
 	const more = "..."
 	line := []rune(prefix + plaintext.Line(text))
@@ -82,8 +79,8 @@ func (p *page) cut(prefix, text string) {
 
 func (p *page) String() string { return strings.Join(p.lines, "\n") + "\n" }
 
-// wrap breaks a text into lines. What others wrote may hold anything, so blanks are
-// joined, and words that do not fit are broken too.
+// wrap breaks a text into lines. Texts of other clients may contain anything, so blanks are joined,
+// and words that do not fit are broken too.
 func wrap(text string, width int) []string {
 	width = max(width, 1)
 	var lines []string
@@ -100,7 +97,7 @@ func wrap(text string, width int) []string {
 	return lines
 }
 
-// renderStatus returns the text for some maintenances.
+// renderStatus returns the text of "kubectl maintenance status".
 func renderStatus(views []view, now time.Time, width int) string {
 	return renderPage(views, now, width, fullLayout(views)).String()
 }
@@ -128,7 +125,7 @@ func (p *page) addView(v *view, now time.Time, layout layout) {
 	if layout.blockersFirst {
 		p.addBlockers(v, now, layout)
 	}
-	// Without a row there is nothing to add to the headline, which counts them.
+	// Without a row, the headline already counts the nodes.
 	if len(v.Nodes) > 0 && layout.nodeRows > 0 {
 		p.add("")
 		p.addNodes(v, layout.nodeRows)
@@ -138,11 +135,11 @@ func (p *page) addView(v *view, now time.Time, layout layout) {
 	}
 }
 
-// addHead appends what is known of the maintenance as a whole.
+// addHead appends the fields of the maintenance as a whole.
 func (p *page) addHead(v *view, now time.Time) {
 	p.field("Reason", v.Reason)
 	if !v.observed && now.Sub(v.created) >= controllerPatience {
-		p.wrapped("  ", "The controller has not acted on the last change yet. If that stays so: is the feature gate DeclarativeNodeMaintenance enabled in kube-controller-manager?")
+		p.wrapped("  ", "The controller has not acted on the last change yet. If this does not change, check that the feature gate DeclarativeNodeMaintenance is enabled in kube-controller-manager.")
 	}
 	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 		return
@@ -157,14 +154,14 @@ func (p *page) addHead(v *view, now time.Time) {
 	}
 }
 
-// field appends a line of the head, if there is something to say.
+// field appends a line of the head, unless the text is empty.
 func (p *page) field(title, text string) {
 	if text != "" {
 		p.wrapped(fmt.Sprintf("  %-9s", title+":"), text)
 	}
 }
 
-// headline says in one line how far the maintenance is.
+// headline is the progress of the maintenance in one line.
 func headline(v *view, now time.Time) string {
 	if v.isGone() {
 		return v.Name + ": deleted"
@@ -179,9 +176,9 @@ func headline(v *view, now time.Time) string {
 	case v.Outcome == outcomeCompleted && v.isHeld():
 		text += ", done"
 	case v.Outcome == outcomeCompleted:
-		text += ", done, the nodes are given back"
+		text += ", done, nodes released"
 	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
-		text += ", giving the nodes back"
+		text += ", releasing nodes"
 	case v.SelectedNodes == 0:
 		text += ", selects no node"
 	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain:
@@ -200,14 +197,14 @@ func podsText(v *view) string {
 	if left == 0 {
 		return "none left"
 	}
-	text := fmt.Sprintf("%d left: %d not asked yet, %d asked to leave", left, v.PodsPending, v.PodsEvicting)
+	text := fmt.Sprintf("%d left: %d pending, %d evicting", left, v.PodsPending, v.PodsEvicting)
 	if v.PodsBlocked > 0 {
-		text += fmt.Sprintf(", %d of them blocked", v.PodsBlocked)
+		text += fmt.Sprintf(", %d blocked", v.PodsBlocked)
 	}
 	return text
 }
 
-// targetsText says up to which priority pods of which type are asked to leave.
+// targetsText says of which pod types, and up to which priority, evictions are requested.
 func targetsText(targets []corev1.DrainPlanEntry) string {
 	var texts []string
 	for _, target := range targets {
@@ -253,8 +250,8 @@ func (p *page) addNodes(v *view, rows int) {
 	p.addHidden(v, hidden)
 }
 
-// nodesToShow returns all nodes, or of many those where something is to be seen: blocked
-// ones, then others that are not drained.
+// nodesToShow returns as many nodes as there are rows: blocked ones first, then others that are not
+// drained.
 func (v *view) nodesToShow(rows int) (shown, hidden []nodeView) {
 	nodes := v.Nodes
 	if len(nodes) <= rows {
@@ -311,29 +308,29 @@ func nodeState(v *view, node *nodeView) string {
 	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && node.Message != "":
 		return node.Message
 	case len(node.HeldBy) > 0:
-		return "Cordoned, still held by " + strings.Join(node.HeldBy, ", ")
+		return "Cordoned, still claimed by " + strings.Join(node.HeldBy, ", ")
 	case node.Cordoned:
 		return "Cordoned"
 	}
 	return "Schedulable"
 }
 
-// isUncordoned reports whether the controller has acted, and the node is not cordoned as it
-// should be: that is refused, or somebody makes it schedulable again.
+// isUncordoned reports whether the controller has acted, and the node is still not cordoned: the
+// API server refuses it, or another client keeps uncordoning the node.
 func (v *view) isUncordoned(node *nodeView) bool {
 	cordons := v.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon || v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain
 	return cordons && v.StageStarted != nil && v.observed && !node.Cordoned
 }
 
-// bar shows the pods of a node: gone #, blocked !, asked to leave >, not asked yet a
-// dot. All # when it is drained, empty when nothing is known.
+// bar shows the pods of a node: # gone, ! blocked, > evicting, . pending. It is full of # when the
+// node is drained, and empty while nothing is known.
 func bar(node *nodeView, width int) string {
 	if node.Drained && node.podsLeft() == 0 {
 		return "[" + strings.Repeat("#", width) + "]"
 	}
 	blocked := min(node.PodsBlocked, node.podsLeft())
-	asked := max(0, node.PodsEvicting-blocked)
-	cells := shares(width, node.PodsGone, blocked, asked, node.podsLeft()-blocked-asked)
+	evicting := max(0, node.PodsEvicting-blocked)
+	cells := shares(width, node.PodsGone, blocked, evicting, node.podsLeft()-blocked-evicting)
 	var b strings.Builder
 	for i, sign := range []string{"#", "!", ">", "."} {
 		b.WriteString(strings.Repeat(sign, cells[i]))
@@ -341,8 +338,8 @@ func bar(node *nodeView, width int) string {
 	return fmt.Sprintf("[%-*s]", width, b.String())
 }
 
-// shares divides cells among counts. Whoever counts at all gets a cell, and the
-// largest gives for it what rounding has left over.
+// shares divides cells among counts. Each count above 0 gets a cell, and the largest count gets the
+// cells that rounding leaves.
 func shares(cells int, counts ...int) []int {
 	total, largest := 0, 0
 	for i, count := range counts {
@@ -366,58 +363,47 @@ func shares(cells int, counts ...int) []int {
 	return shares
 }
 
-// addBlockers appends what the drain waits for, what needs somebody to act first, or what keeps
-// the nodes from being given back.
+// addBlockers appends the blockers or, if there are none, what the controller says instead.
 func (p *page) addBlockers(v *view, now time.Time, layout layout) {
-	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
-		p.addWaiting(v, now, layout)
-		return
-	}
-	known := true
-	for _, kind := range v.Unreadable {
-		known = known && kind != "pods" && kind != "evictionrequests" && kind != "nodes"
-	}
 	switch {
-	case !known && v.Condition == "":
+	case len(v.Blockers) > 0:
 		p.add("")
-		p.wrapped("  ", fmt.Sprintf("Without the right to list %s, nothing is known before the controller has counted the pods.", strings.Join(v.Unreadable, ", ")))
-	case !known:
+		p.add("  BLOCKERS (! needs an intervention)")
+		p.listBlockers(v, now, layout)
+	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && v.Outcome == "" && v.Condition != "" && !v.conditionRepeats():
 		p.add("")
-		p.wrapped("  ", fmt.Sprintf("Without the right to list %s, all that is known is what the controller says:", strings.Join(v.Unreadable, ", ")))
-		p.wrapped("    ", v.Condition)
-	case len(v.Blockers) == 0 && v.NodesNotRead == 0 && v.Outcome == "" && v.Condition != "" && !v.conditionRepeats():
-		// Nothing that was read explains why it is not drained.
-		p.add("")
-		p.add("  The controller says:")
-		p.wrapped("    ", v.Condition)
-	default:
-		p.addWaiting(v, now, layout)
-	}
-	if known && v.NodesNotRead > 0 && v.Outcome == "" {
-		p.add("")
-		p.wrapped("  ", fmt.Sprintf("The pods of %s were not read. The controller says of all:", counted(v.NodesNotRead, "node", "nodes")))
+		p.add("  The controller reports:")
 		p.wrapped("    ", v.Condition)
 	}
-}
-
-func (p *page) addWaiting(v *view, now time.Time, layout layout) {
-	if len(v.Blockers) > 0 {
+	if len(v.Unreadable) > 0 {
 		p.add("")
-		p.add("  WAITING FOR (! stays until somebody acts)")
-		p.listBlockers(v.Blockers, now, layout)
+		p.wrapped("  ", fmt.Sprintf("Without the permission to list %s, they are not shown.", strings.Join(v.Unreadable, ", ")))
 	}
 }
 
 // listBlockers appends some of the blockers, and counts the others.
-func (p *page) listBlockers(blockers []blockerView, now time.Time, layout layout) {
-	shown := min(layout.blockers, len(blockers))
-	for i := range blockers[:shown] {
-		p.addBlocker(&blockers[i], now, layout.details)
+func (p *page) listBlockers(v *view, now time.Time, layout layout) {
+	shown := min(layout.blockers, len(v.Blockers))
+	for i := range v.Blockers[:shown] {
+		p.addBlocker(&v.Blockers[i], now, layout.details)
 	}
-	if hidden := blockers[shown:]; len(hidden) > 0 {
-		acting := len(hidden) - len(slices.DeleteFunc(slices.Clone(hidden), func(b blockerView) bool { return b.Blocked }))
-		p.add("  ... and %d more, %d of them marked !", len(hidden), acting)
+	if hidden := v.Blockers[shown:]; len(hidden) > 0 {
+		p.add("  ... and %d more, %d of them marked !", len(hidden), countBlocked(hidden))
 	}
+	if unlisted := v.BlockerCount - len(v.Blockers); unlisted > 0 {
+		p.add("  ... and %d for which the status has no room", unlisted)
+	}
+}
+
+// countBlocked returns how many of the blockers need an intervention.
+func countBlocked(blockers []blockerView) int {
+	blocked := 0
+	for i := range blockers {
+		if blockers[i].Blocked {
+			blocked++
+		}
+	}
+	return blocked
 }
 
 func (p *page) addBlocker(b *blockerView, now time.Time, details details) {
@@ -426,135 +412,59 @@ func (p *page) addBlocker(b *blockerView, now time.Time, details details) {
 		mark = "  ! "
 	}
 	p.wrapped(mark, blockerLabel(b, now))
-	if b.Says != "" && !isPublishedOnly(coordinationv1alpha1.DrainBlockerCause(b.Cause)) {
-		p.wrapped("      ", "The controller says: "+b.Says)
-	}
-	switch {
-	case !details.include(b):
-	case len(b.Messages) > 0:
-		p.addMessages(b)
-	default:
-		if names := podNames(b); names != "" {
-			p.wrapped("      ", names)
-		}
+	if names := b.names(len(b.First)); names != "" && details.include(b) {
+		p.wrapped("      ", names)
 	}
 }
 
-// conditionRepeats tells whether the condition says no more than the head does: how many
-// pods are left, and the message of the drain.
+// conditionRepeats reports whether the condition says no more than the head: how many pods are left,
+// and the message of the drain.
 func (v *view) conditionRepeats() bool {
 	left, more, _ := strings.Cut(v.Condition, ". ")
 	more = strings.TrimSuffix(more, ".")
 	return strings.Contains(left, " left on ") && (more == "" || more == strings.TrimSuffix(v.DrainMessage, "."))
 }
 
-// unhandledText says that there is nobody to wait for, in the words of the condition
-// Drained: nobody ends pods of this type, or a request cannot. Empty if somebody does, or
-// is expected to.
-//
-// The API server appends the interceptors of these types to each request, whether or not
-// anybody runs them. The DaemonSet controller may be about to report, until that is overdue;
-// of a kubelet nothing is expected before its first report.
-func unhandledText(b *blockerView) string {
-	kind, yet := b.Name, " yet"
-	switch {
-	case b.Cause == maintenance.HoldRequestRefused:
-		return counted(b.Pods, "pod", "pods") + " cannot be evicted by a request"
-	case isPublishedOnly(coordinationv1alpha1.DrainBlockerCause(b.Cause)):
-		return cmp.Or(b.Says, string(b.Cause)+" "+b.Name)
-	case b.Cause == maintenance.HoldUnhandled:
-		yet = ""
-	case b.Heartbeat != nil || b.Cause != maintenance.HoldInterceptor && b.Cause != maintenance.HoldInterceptorUnresponsive:
-		return ""
-	case b.Name == coordinationv1alpha1.EvictionInterceptorDaemonSet && b.Cause == maintenance.HoldInterceptor:
-		return ""
-	case b.Name == coordinationv1alpha1.EvictionInterceptorDaemonSet:
-		kind = string(corev1.PodTypeDaemonSet)
-	case b.Name == coordinationv1alpha1.EvictionInterceptorKubelet:
-		kind = string(corev1.PodTypeStatic)
-	default:
-		return ""
-	}
-	switch corev1.PodType(kind) {
-	case corev1.PodTypeDaemonSet:
-		kind = "DaemonSet "
-	case corev1.PodTypeStatic:
-		kind = "static "
-	default:
-		kind = ""
-	}
-	return counted(b.Pods, kind+"pod is", kind+"pods are") + " not handled by anybody" + yet
+// text is the message of the controller, or the cause if there is none.
+func (b *blockerView) text() string {
+	return cmp.Or(b.Says, strings.TrimSpace(string(b.Cause)+" "+b.Name))
 }
 
-// blockerText says in the words of the users what pods wait for.
-func blockerText(b *blockerView) string {
-	if text := unhandledText(b); text != "" {
-		return text
-	}
-	pods := counted(b.Pods, "pod", "pods")
-	switch b.Cause {
-	case maintenance.HoldDisruptionBudget:
-		if b.Name == "" {
-			return "a PodDisruptionBudget: " + pods
-		}
-		return fmt.Sprintf("PodDisruptionBudget %s: %s", b.Name, pods)
-	case maintenance.HoldEvictionRefused:
-		return fmt.Sprintf("the API server, which refuses to evict: %s", pods)
-	case maintenance.HoldInterceptor:
-		return fmt.Sprintf("interceptor %s: %s", b.Name, pods)
-	case maintenance.HoldInterceptorUnresponsive:
-		return fmt.Sprintf("interceptor %s, which does not report: %s", b.Name, pods)
-	case maintenance.HoldTerminating:
-		return fmt.Sprintf("the end of the grace period: %s", pods)
-	case maintenance.HoldStuckTerminating:
-		return fmt.Sprintf("the kubelet or a finalizer, long after the grace period: %s", pods)
-	case maintenance.HoldEvicting:
-		return fmt.Sprintf("evictions under way: %s", pods)
-	}
-	return strings.TrimSpace(fmt.Sprintf("%s %s", b.Cause, b.Name)) + ": " + pods
-}
-
-// blockerLabel says what pods wait for, and how long.
+// blockerLabel is the text of a blocker with its times.
 func blockerLabel(b *blockerView, now time.Time) string {
-	text := blockerText(b)
+	text := b.text()
 	if times := blockerTimes(b, now); times != "" {
 		text += " (" + times + ")"
 	}
 	return text
 }
 
-// blockerTimes are those that tell whether it is worth waiting.
+// blockerTimes says for how long a blocker exists, and when it is expected to end.
 func blockerTimes(b *blockerView, now time.Time) string {
 	var times []string
-	switch b.Cause {
-	case maintenance.HoldInterceptor, maintenance.HoldInterceptorUnresponsive:
-		switch {
-		case b.Heartbeat != nil:
-			times = append(times, "last heartbeat "+elapsed(now, *b.Heartbeat)+" ago")
-		case b.Since != nil:
-			times = append(times, "no heartbeat for "+elapsed(now, *b.Since))
-		}
-	case maintenance.HoldEvicting, maintenance.HoldTerminating:
-	case maintenance.HoldCordonFailed, maintenance.HoldNodeStatusFailed, maintenance.HoldRequestFailed:
-		// The message of the controller says since when.
-	default:
-		if b.Since != nil {
-			times = append(times, "for "+elapsed(now, *b.Since))
-		}
+	if b.Since != nil {
+		times = append(times, "for "+elapsed(now, *b.Since))
 	}
 	if b.ETA != nil {
-		times = append(times, "ETA "+timeAndRemainder(now, *b.ETA))
+		times = append(times, etaText(now, *b.ETA))
 	}
 	return strings.Join(times, ", ")
 }
 
-func podNames(b *blockerView) string { return heldNames(b, len(b.First)) }
+func etaText(now time.Time, at metav1.Time) string { return "ETA " + timeAndRemainder(now, at) }
 
-// firstPods names some pods, and counts the others.
-func firstPods(b *blockerView, n int) string {
-	return listPods(b.First[:min(n, len(b.First))], b.Pods)
+// names lists the first pods of a blocker, or the object of one that concerns nodes.
+func (b *blockerView) names(n int) string {
+	switch {
+	case len(b.First) > 0:
+		return listPods(b.First[:min(n, len(b.First))], b.Pods)
+	case b.Cause.OfNode() && b.Object != "":
+		return listPods([]string{b.Object}, b.Nodes)
+	}
+	return ""
 }
 
+// listPods joins the first names, and counts the others.
 func listPods(first []string, pods int) string {
 	text := strings.Join(first, ", ")
 	if more := pods - len(first); more > 0 {
@@ -570,12 +480,12 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// elapsed is never negative: the clock of whoever wrote the time may be ahead.
+// elapsed is never negative: the clock of the writer of the time may be ahead.
 func elapsed(now time.Time, at metav1.Time) string {
 	return duration.HumanDuration(max(0, now.Sub(at.Time)))
 }
 
-// timeAndRemainder is a point in time, with the date where it is not today.
+// timeAndRemainder is a time and how far away it is, with the date unless it is today.
 func timeAndRemainder(now time.Time, at metav1.Time) string {
 	local := at.In(now.Location())
 	format := time.TimeOnly

@@ -26,20 +26,18 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// plan is what a drain would do. "plan -o json" prints it, so that its fields are an
-// interface.
+// plan is what a drain would do. "plan -o json" prints it: its fields are an interface.
 type plan struct {
-	// Maintenance is the stored one that this is the plan of, if it is of one.
+	// Maintenance is the name of the stored maintenance, if the plan is of one.
 	Maintenance string     `json:"maintenance,omitempty"`
 	Steps       []stepView `json:"steps"`
 	Nodes       []nodePlan `json:"nodes"`
-	// Budgets are those that have a say in the eviction of one of the pods.
+	// Budgets are those that select at least one pod that is evicted through the API.
 	Budgets []budgetPlan `json:"budgets"`
-	// Warnings are of workloads that would be down, and of Jobs that would fail.
+	// Warnings name workloads that would be down, and Jobs that would fail.
 	Warnings []warning   `json:"warnings"`
 	Summary  planSummary `json:"summary"`
-	// Unreadable are the resources that the user may not list: what follows from them is
-	// missing.
+	// Unreadable are the resources that the user may not list, and that the plan therefore lacks.
 	Unreadable []string `json:"unreadable,omitempty"`
 }
 
@@ -49,7 +47,7 @@ type stepView struct {
 
 	// Step is its number, from 1.
 	Step int `json:"step"`
-	// Pods is how many pods it takes.
+	// Pods is how many pods it selects.
 	Pods int `json:"pods"`
 }
 
@@ -57,10 +55,10 @@ type stepView struct {
 type nodePlan struct {
 	Name     string `json:"name"`
 	Cordoned bool   `json:"cordoned"`
-	// CoveredBy are the other maintenances of the node that are not completed: the drain
-	// waits for what they do not allow.
+	// CoveredBy are the other maintenances of the node that are not completed. A drain evicts only
+	// pods that all maintenances of the node allow.
 	CoveredBy []coverView `json:"coveredBy,omitempty"`
-	// Pods in the order in which they are asked to leave.
+	// Pods in the order in which their eviction is requested.
 	Pods []podPlan `json:"pods"`
 }
 
@@ -73,49 +71,49 @@ type coverView struct {
 type podPlan struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Step is the number of the entry of the drain plan that takes the pod; 0 if none does.
+	// Step is the number of the entry of the drain plan that selects the pod; 0 if none does.
 	Step     int            `json:"step"`
 	Type     corev1.PodType `json:"type"`
 	Priority int32          `json:"priority"`
-	// Interceptors get their turn in this order. The last one evicts the pod.
+	// Interceptors act in this order. The last one evicts the pod.
 	Interceptors []string `json:"interceptors"`
 	// Budgets select the pod.
 	Budgets []string `json:"budgets,omitempty"`
-	// Blocked says why the API server would not evict the pod now; empty if it would, and
-	// for a pod that does not wait for that, because it is replaced first.
+	// Blocked says why the API server would not evict the pod now. Empty if it would, and for a
+	// pod that is replaced first, which needs no eviction.
 	Blocked string `json:"blocked,omitempty"`
-	// BlockedUnreplaced says this of a pod that is replaced first: it counts if no
+	// BlockedUnreplaced says the same for a pod that is replaced first: it applies if no
 	// replacement becomes available.
 	BlockedUnreplaced string `json:"blockedIfNotReplaced,omitempty"`
-	// Requesters ask the pod to leave already.
+	// Requesters already request the eviction of the pod.
 	Requesters []string  `json:"requesters,omitempty"`
 	Remarks    []podNote `json:"remarks,omitempty"`
 }
 
-// podNote is what is worth knowing of a pod before it goes.
+// podNote is a remark about the eviction of a pod.
 type podNote string
 
 const (
-	// noteUnmanaged: nobody makes the pod anew.
+	// noteUnmanaged: no controller will recreate the pod.
 	noteUnmanaged podNote = "Unmanaged"
-	// noteLocalStorage: what is in its emptyDir volumes is lost.
+	// noteLocalStorage: the data of its emptyDir volumes is lost.
 	noteLocalStorage podNote = "LocalStorage"
-	// noteNeedsDaemonSet, noteNeedsKubelet: nobody else ends pods of this type.
+	// noteNeedsDaemonSet, noteNeedsKubelet: pods of this type are not evicted through the API.
 	noteNeedsDaemonSet podNote = "NeedsDaemonSetController"
 	noteNeedsKubelet   podNote = "NeedsKubelet"
 	// noteSchedulingGroup: a request for its eviction is canceled.
 	noteSchedulingGroup podNote = "SchedulingGroup"
-	// noteReplacedFirst: its Deployment surges. The pod goes by the scale-down that follows.
+	// noteReplacedFirst: its Deployment surges, and the scale-down that follows deletes the pod.
 	noteReplacedFirst podNote = "ReplacedFirst"
-	// noteMayBeReplaced: so it does as far as is known, without a look at the Deployment.
+	// noteMayBeReplaced: the same, but the Deployment could not be read.
 	noteMayBeReplaced podNote = "MayBeReplacedFirst"
-	// noteNotReplaced: its Deployment did so when it made the pod, and does not any more.
+	// noteNotReplaced: its Deployment allowed a surge when the pod was created, and no longer does.
 	noteNotReplaced podNote = "NotReplacedFirst"
-	// noteTerminating: it leaves already.
+	// noteTerminating: it is being deleted.
 	noteTerminating podNote = "Terminating"
 )
 
-// budgetPlan is a budget and how many of the pods it has a say in.
+// budgetPlan is a budget and how many of the pods it selects.
 type budgetPlan struct {
 	Name               string `json:"name"`
 	DisruptionsAllowed int32  `json:"disruptionsAllowed"`
@@ -134,9 +132,9 @@ type planSummary struct {
 	Unhandled int `json:"podsThatNeedOthers"`
 }
 
-// planOf returns what a drain of the nodes would do, without what the maintenance of
-// that name itself does already.
-func planOf(s *snapshot, name string, nodes []*corev1.Node, entries []corev1.DrainPlanEntry) (*plan, error) {
+// planOf returns what a drain of the nodes would do. The maintenance of the given name is not listed
+// among the other maintenances of the nodes.
+func planOf(s *podSnapshot, name string, nodes []*corev1.Node, entries []corev1.DrainPlanEntry) (*plan, error) {
 	compiled, err := maintenance.NewPlan(entries)
 	if err != nil {
 		return nil, err
@@ -146,7 +144,7 @@ func planOf(s *snapshot, name string, nodes []*corev1.Node, entries []corev1.Dra
 		p.Steps = append(p.Steps, stepView{DrainPlanEntry: entry, Step: i + 1})
 	}
 	for _, node := range nodes {
-		n := nodePlan{Name: node.Name, Cordoned: node.Spec.Unschedulable, CoveredBy: coversOf(s, name, node), Pods: []podPlan{}}
+		n := nodePlan{Name: node.Name, Cordoned: node.Spec.Unschedulable, CoveredBy: coversOf(&s.snapshot, name, node), Pods: []podPlan{}}
 		for _, pod := range s.pods[node.Name] {
 			if maintenance.IsLeft(pod) {
 				n.Pods = append(n.Pods, podPlanOf(s, pod, compiled))
@@ -164,7 +162,7 @@ func compareWarnings(a, b warning) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Step, b.Step))
 }
 
-// comparePods puts those last that no entry takes.
+// comparePods sorts pods that no entry selects last.
 func comparePods(a, b podPlan) int {
 	return cmp.Or(
 		cmp.Compare(uint(a.Step-1), uint(b.Step-1)),
@@ -185,7 +183,7 @@ func coversOf(s *snapshot, name string, node *corev1.Node) []coverView {
 	return covers
 }
 
-func podPlanOf(s *snapshot, pod *corev1.Pod, compiled *maintenance.Plan) podPlan {
+func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) podPlan {
 	budgets := s.budgetsOf(pod)
 	p := podPlan{
 		Namespace: pod.Namespace, Name: pod.Name,
@@ -203,7 +201,7 @@ func podPlanOf(s *snapshot, pod *corev1.Pod, compiled *maintenance.Plan) podPlan
 	}
 	switch {
 	case p.Type != corev1.PodTypeDefault:
-		// They are not evicted through the API.
+		// Such pods are not evicted through the API.
 	case surge.replaces():
 		p.BlockedUnreplaced = refusalOf(pod, budgets)
 	default:
@@ -217,7 +215,7 @@ func podPlanOf(s *snapshot, pod *corev1.Pod, compiled *maintenance.Plan) podPlan
 		p.Requesters = append(p.Requesters, requester.Name)
 	}
 	if len(request.Status.TargetInterceptors) > 0 {
-		// The list was made when the request was, and stays.
+		// The list is fixed when the request is created.
 		p.Interceptors = nil
 		for _, interceptor := range request.Status.TargetInterceptors {
 			p.Interceptors = append(p.Interceptors, interceptor.Name)
@@ -251,8 +249,8 @@ func notesOf(pod *corev1.Pod) []podNote {
 	return notes
 }
 
-// sumUp counts, once all pods are known.
-func (p *plan) sumUp(s *snapshot) {
+// sumUp sets the sums, after all pods are added.
+func (p *plan) sumUp(s *podSnapshot) {
 	budgets := map[string]*budgetPlan{}
 	p.Summary.Nodes = len(p.Nodes)
 	for i := range p.Nodes {
@@ -307,8 +305,7 @@ func (s *planSummary) add(pod *podPlan) {
 	}
 }
 
-// ownInterceptors are those of Kubernetes itself. What one should know of them stands in the
-// remarks.
+// ownInterceptors are those of Kubernetes itself, which the remarks explain.
 var ownInterceptors = []string{
 	coordinationv1alpha1.EvictionInterceptorDaemonSet,
 	coordinationv1alpha1.EvictionInterceptorDeployment,
@@ -318,7 +315,7 @@ var ownInterceptors = []string{
 	coordinationv1alpha1.EvictionInterceptorStatefulSet,
 }
 
-// namedInterceptors are those that act before Kubernetes itself ends the pod.
+// namedInterceptors are the interceptors that are not part of Kubernetes.
 func (p *podPlan) namedInterceptors() []string {
 	return slices.DeleteFunc(slices.Clone(p.Interceptors), func(name string) bool { return slices.Contains(ownInterceptors, name) })
 }

@@ -29,14 +29,13 @@ type layout struct {
 	nodeRows int
 	// blockers is how many blockers are shown.
 	blockers int
-	// details are shown below blockers: which pods wait, and what is said of them.
+	// details are shown below blockers: the names of pods.
 	details details
-	// blockersFirst puts them above the nodes: a screen is cut off below.
+	// blockersFirst shows them above the nodes: a screen is truncated at the bottom.
 	blockersFirst bool
-	// noHead leaves out what is known of the maintenance as a whole.
+	// noHead omits the fields of the maintenance as a whole.
 	noHead bool
-	// compact is a line for each maintenance, and one for each blocker on which somebody has
-	// to act.
+	// compact shows a line per maintenance, and one per blocker that needs an intervention.
 	compact bool
 }
 
@@ -44,7 +43,7 @@ type details int
 
 const (
 	detailsOfAll details = iota
-	// detailsOfBlocked are those of pods that stay until somebody acts.
+	// detailsOfBlocked are those of blockers that need an intervention.
 	detailsOfBlocked
 	detailsOfNone
 )
@@ -53,10 +52,10 @@ func (d details) include(b *blockerView) bool {
 	return d == detailsOfAll || d == detailsOfBlocked && b.Blocked
 }
 
-// fewNodeRows is to how many nodes a screen is limited before blockers are shortened.
+// fewNodeRows is how many nodes a screen shows at least before blockers are shortened.
 const fewNodeRows = 3
 
-// fullLayout is for a page that may be as long as it takes.
+// fullLayout is for a page of unlimited length.
 func fullLayout(views []view) layout {
 	return layout{nodeRows: maxNodeRows, blockers: mostBlockers(views)}
 }
@@ -69,10 +68,9 @@ func mostBlockers(views []view) int {
 	return most
 }
 
-// renderScreen returns the text for some maintenances in at most as many lines as there
-// are, if that is possible at all. What somebody has to act on is dropped last: first rows
-// of nodes go, then the names of pods, then all nodes, then what is known of a maintenance
-// as a whole, then pods that leave by themselves, then blockers.
+// renderScreen returns the text of the maintenances in at most height lines, if possible. What needs
+// an intervention is dropped last: it first drops rows of nodes, then the names of pods, then all
+// nodes, then the fields of the maintenance, then blockers that end by themselves, then the others.
 func renderScreen(views []view, now time.Time, width, height int) string {
 	for _, layout := range screenLayouts(views, height) {
 		if page := renderPage(views, now, width, layout); len(page.lines) <= height {
@@ -105,19 +103,19 @@ func screenLayouts(views []view, height int) []layout {
 	return layouts
 }
 
-// renderCrowded shows as many maintenances as fit, first those on which somebody has to
-// act, each with one of its blockers, and counts the others.
+// renderCrowded shows as many maintenances as fit, those that need an intervention first, each with
+// one of its blockers, and counts the others.
 func renderCrowded(views []view, now time.Time, width, height int) *page {
 	sorted := slices.Clone(views)
-	slices.SortStableFunc(sorted, func(a, b view) int { return cmp.Compare(actingRank(&a), actingRank(&b)) })
+	slices.SortStableFunc(sorted, func(a, b view) int { return cmp.Compare(blockedRank(&a), blockedRank(&b)) })
 	var fits *page
 	for shown := 1; shown < len(sorted); shown++ {
 		p := renderPage(sorted[:shown], now, width, layout{blockers: 1, compact: true})
-		hidden, acting := sorted[shown:], 0
+		hidden, blocked := sorted[shown:], 0
 		for i := range hidden {
-			acting += 1 - actingRank(&hidden[i])
+			blocked += 1 - blockedRank(&hidden[i])
 		}
-		p.cut("", fmt.Sprintf("... and %s, %d of them blocked", counted(len(hidden), "more maintenance", "more maintenances"), acting))
+		p.cut("", fmt.Sprintf("... and %s, %d of them blocked", counted(len(hidden), "more maintenance", "more maintenances"), blocked))
 		if fits != nil && len(p.lines) > height {
 			break
 		}
@@ -129,31 +127,26 @@ func renderCrowded(views []view, now time.Time, width, height int) *page {
 	return fits
 }
 
-// actingRank is 0 where somebody has to act, otherwise 1.
-func actingRank(v *view) int {
-	if v.PodsBlocked > 0 || len(v.acting()) > 0 {
+// blockedRank is 0 if the maintenance needs an intervention, otherwise 1.
+func blockedRank(v *view) int {
+	if v.PodsBlocked > 0 || countBlocked(v.Blockers) > 0 {
 		return 0
 	}
 	return 1
 }
 
-// acting returns the blockers on which somebody has to act.
-func (v *view) acting() []blockerView {
-	return slices.DeleteFunc(slices.Clone(v.Blockers), func(b blockerView) bool { return !b.Blocked })
-}
-
-// addCompact appends a line for the maintenance, and for some of its blockers.
+// addCompact appends a line for the maintenance, and lines for some of the blockers that need an
+// intervention.
 func (p *page) addCompact(v *view, now time.Time, blockers int) {
 	p.cut("", headline(v, now))
-	acting := v.acting()
-	for i := range acting[:min(blockers, len(acting))] {
-		p.cut("  ! ", blockerLabel(&acting[i], now))
-	}
-	switch hidden := len(acting) - blockers; {
-	case len(acting) == 0 && v.PodsBlocked > 0 && blockers > 0:
-		// Without the right to read pods, the controller alone knows.
-		p.cut("  ! ", v.Condition)
-	case hidden > 0 && blockers > 0:
-		p.add("  ... and %d more marked !", hidden)
+	hidden := countBlocked(v.Blockers)
+	for i := range v.Blockers {
+		if b := &v.Blockers[i]; b.Blocked && blockers > 0 {
+			p.cut("  ! ", blockerLabel(b, now))
+			blockers, hidden = blockers-1, hidden-1
+			if blockers == 0 && hidden > 0 {
+				p.add("  ... and %d more marked !", hidden)
+			}
+		}
 	}
 }

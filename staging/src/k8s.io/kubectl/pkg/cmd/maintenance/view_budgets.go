@@ -24,14 +24,14 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 )
 
-// refusalOf says why the API server would not evict the pod now, under the budgets that
-// select it; empty if it would. It asks the same questions in the same order.
+// refusalOf says why the API server would not evict the pod now, under the budgets that select it;
+// empty if it would. It checks the same conditions in the same order as the API server.
 func refusalOf(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) string {
 	if len(budgets) == 0 || ignoresBudgets(pod) {
 		return ""
 	}
 	if len(budgets) > 1 {
-		return fmt.Sprintf("%d PodDisruptionBudgets select it, and the API server evicts no such pod: %s", len(budgets), strings.Join(budgetNames(budgets), ", "))
+		return fmt.Sprintf("%d PodDisruptionBudgets select it, and the API server does not evict such pods: %s", len(budgets), strings.Join(budgetNames(budgets), ", "))
 	}
 	budget := budgets[0]
 	name, status := budget.Namespace+"/"+budget.Name, &budget.Status
@@ -39,14 +39,14 @@ func refusalOf(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) string 
 	case !isReady(pod) && mayEvictUnready(budget):
 		return ""
 	case status.ObservedGeneration < budget.Generation:
-		return fmt.Sprintf("PodDisruptionBudget %s was not processed yet", name)
+		return fmt.Sprintf("PodDisruptionBudget %s is not processed yet", name)
 	case status.DisruptionsAllowed > 0:
 		return ""
 	}
 	return fmt.Sprintf("PodDisruptionBudget %s allows no disruption: %d of %d healthy pods are needed", name, status.DesiredHealthy, status.CurrentHealthy)
 }
 
-// ignoresBudgets tells of pods whose eviction disrupts nothing.
+// ignoresBudgets reports whether the eviction of the pod disrupts nothing.
 func ignoresBudgets(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodPending || pod.DeletionTimestamp != nil
 }
@@ -60,7 +60,7 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// mayEvictUnready tells whether the budget lets pods go that are not ready.
+// mayEvictUnready reports whether the budget allows the eviction of pods that are not ready.
 func mayEvictUnready(budget *policyv1.PodDisruptionBudget) bool {
 	if policy := budget.Spec.UnhealthyPodEvictionPolicy; policy != nil && *policy == policyv1.AlwaysAllow {
 		return true

@@ -31,9 +31,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// readDeployments reads those of all namespaces, if one of the pods waits for its own. No
-// other plan needs the right to.
-func (s *snapshot) readDeployments(ctx context.Context, client kubernetes.Interface) error {
+// readDeployments reads the Deployments of all namespaces, if one of them would start a replacement.
+// Other plans do not need the permission.
+func (s *podSnapshot) readDeployments(ctx context.Context, client kubernetes.Interface) error {
 	if !s.anyPod(s.awaitsSurge) {
 		return nil
 	}
@@ -48,14 +48,14 @@ func (s *snapshot) readDeployments(ctx context.Context, client kubernetes.Interf
 	return nil
 }
 
-func (s *snapshot) setDeployments(deployments []*appsv1.Deployment) {
+func (s *podSnapshot) setDeployments(deployments []*appsv1.Deployment) {
 	s.deployments = map[string][]*appsv1.Deployment{}
 	for _, deployment := range deployments {
 		s.deployments[deployment.Namespace] = append(s.deployments[deployment.Namespace], deployment)
 	}
 }
 
-func (s *snapshot) anyPod(is func(*corev1.Pod) bool) bool {
+func (s *podSnapshot) anyPod(is func(*corev1.Pod) bool) bool {
 	for _, pods := range s.pods {
 		if slices.ContainsFunc(pods, is) {
 			return true
@@ -64,9 +64,9 @@ func (s *snapshot) anyPod(is func(*corev1.Pod) bool) bool {
 	return false
 }
 
-// awaitsSurge tells whether the Deployment controller has its turn before the pod goes, or
-// has had none yet. Its name is on the pod since the pod was made.
-func (s *snapshot) awaitsSurge(pod *corev1.Pod) bool {
+// awaitsSurge reports whether the Deployment controller is an interceptor of the pod and has not
+// finished. The name of the interceptor is in the spec since the pod was created.
+func (s *podSnapshot) awaitsSurge(pod *corev1.Pod) bool {
 	const name = coordinationv1alpha1.EvictionInterceptorDeployment
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != "ReplicaSet" || pod.DeletionTimestamp != nil {
@@ -76,14 +76,14 @@ func (s *snapshot) awaitsSurge(pod *corev1.Pod) bool {
 	if request == nil || isFinal(request) || len(request.Status.TargetInterceptors) == 0 {
 		return slices.Contains(interceptorsOf(pod), name)
 	}
-	// Once it has had its turn, it does no more for this pod.
+	// After it has finished, it does nothing more for this pod.
 	return slices.Contains(request.Status.TargetInterceptors, coordinationv1alpha1.Interceptor{Name: name}) &&
 		!slices.Contains(request.Status.ProcessedInterceptors, name)
 }
 
-// surgeNoteOf tells whether a replacement for the pod is brought up before it goes; empty
-// if its Deployment has no say.
-func (s *snapshot) surgeNoteOf(pod *corev1.Pod) podNote {
+// surgeNoteOf says whether a replacement of the pod is started first; empty if its Deployment is not
+// an interceptor.
+func (s *podSnapshot) surgeNoteOf(pod *corev1.Pod) podNote {
 	if !s.awaitsSurge(pod) {
 		return ""
 	}
@@ -96,9 +96,9 @@ func (s *snapshot) surgeNoteOf(pod *corev1.Pod) podNote {
 	return noteNotReplaced
 }
 
-// deploymentOf returns the Deployment that selects the pod, or nil if it is not known.
-// Where several do, as they must not, nobody could tell without their ReplicaSets.
-func (s *snapshot) deploymentOf(pod *corev1.Pod) *appsv1.Deployment {
+// deploymentOf returns the Deployment that selects the pod, or nil if it is unknown. If several do,
+// which is a mistake, only their ReplicaSets would tell.
+func (s *podSnapshot) deploymentOf(pod *corev1.Pod) *appsv1.Deployment {
 	var found *appsv1.Deployment
 	for _, deployment := range s.deployments[pod.Namespace] {
 		selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
@@ -113,10 +113,11 @@ func (s *snapshot) deploymentOf(pod *corev1.Pod) *appsv1.Deployment {
 	return found
 }
 
-// allowsSurge goes by the strategy, as the Deployment controller does. Percentages round up.
+// allowsSurge reports whether the strategy allows a surge, by the rule of the Deployment controller.
+// Percentages round up.
 //
-// The controller decides by a function that this package cannot import;
-// test/integration/nodemaintenance checks that they agree.
+// The function of the controller cannot be imported here; test/integration/nodemaintenance checks
+// that both agree.
 func allowsSurge(deployment *appsv1.Deployment) bool {
 	strategy := &deployment.Spec.Strategy
 	if strategy.Type != appsv1.RollingUpdateDeploymentStrategyType || strategy.RollingUpdate == nil {

@@ -29,16 +29,15 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// interceptorsOf returns who would get a turn in the eviction of the pod, in order: those
-// of the spec, those registered by annotation, the one that handles pods of this type, and
-// the one that evicts.
+// interceptorsOf returns the interceptors of the pod in the order in which they would act: those of
+// the spec, those registered by annotation, the one of its pod type, and the one that evicts.
 //
-// Annotations come after the whole spec, also after the names of controllers. Those of a
-// template may precede them, and are in the spec of its pods then.
+// Annotations come after the whole spec, also after the interceptors that controllers have added to
+// it. Annotations of a pod template may precede those: then they are in the spec of its pods.
 //
-// The server decides by pkg/util/evictioninterceptor, which this package cannot import;
-// test/integration/nodemaintenance checks that they agree. Pods that are older than
-// validation may hold more interceptors than a request takes: this shows them all.
+// The server uses pkg/util/evictioninterceptor, which this package cannot import;
+// test/integration/nodemaintenance checks that both agree. Pods that were created before the
+// validation may have more interceptors than a request can have: this returns all of them.
 func interceptorsOf(pod *corev1.Pod) []string {
 	var names []string
 	for _, interceptor := range pod.Spec.EvictionInterceptors {
@@ -64,7 +63,7 @@ type registration struct {
 }
 
 // registrationsOf returns the valid registrations, the highest priority first. Of several
-// controllers only the first by name is one.
+// controllers, only the first by name counts.
 func registrationsOf(annotations map[string]string) []registration {
 	var valid, controllers []registration
 	for key, value := range annotations {
@@ -91,7 +90,7 @@ func registrationsOf(annotations map[string]string) []registration {
 	return valid
 }
 
-// kubernetesInterceptors are the names in the domain of Kubernetes that a pod may carry.
+// kubernetesInterceptors are the names in the domain of Kubernetes that a pod may list.
 var kubernetesInterceptors = []string{
 	coordinationv1alpha1.EvictionInterceptorDaemonSet,
 	coordinationv1alpha1.EvictionInterceptorDeployment,

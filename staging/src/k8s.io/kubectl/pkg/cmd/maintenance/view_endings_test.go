@@ -99,33 +99,33 @@ func TestEndings(t *testing.T) {
 				t.Error(err)
 			}
 		}, 1, "was deleted before it was drained"}, // Who looks in between does not see the other one.
-		{"replaced in one go", becomes(drained("node-1").another()), 1, "was deleted before it was drained; another one has its name now"},
+		{"replaced in one go", becomes(drained("node-1").another()), 1, "was deleted before it was drained; another maintenance has its name now"},
 		{"completed before it was drained", becomes(newMaintenance("rack", complete, "node-1").started(0).completed().
 			condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonNotDraining, "The maintenance was completed before all pods had left.")),
-			1, "was completed before it was drained: its nodes are given back"},
+			1, "was completed before it was drained: its nodes are released"},
 		{"completed after it was drained", becomes(newMaintenance("rack", complete, "node-1").started(0).drained().completed()),
-			1, "was drained and then completed: its nodes are given back, and may run pods again"},
-		{"canceled", becomes(began().deletedNow()), 1, "is being deleted: its nodes are given back"},
-		{"canceled when it was drained", becomes(drained("node-1").deletedNow()), 1, "is being deleted: its nodes are given back"},
-		{"other nodes are selected, and drained", becomes(drained("node-2").ofGeneration(2).conditionOf(2)), 1, "is drained, but selects other nodes than at the beginning"},
-		{"a node less is selected, and drained", becomes(drained().ofGeneration(2).conditionOf(2)), 1, "is drained, but selects other nodes than at the beginning"},
+			1, "was drained and then completed: its nodes are released and may run pods again"},
+		{"canceled", becomes(began().deletedNow()), 1, "is being deleted: its nodes are released"},
+		{"canceled when it was drained", becomes(drained("node-1").deletedNow()), 1, "is being deleted: its nodes are released"},
+		{"other nodes are selected, and drained", becomes(drained("node-2").ofGeneration(2).conditionOf(2)), 1, "is drained, but its node selector has changed"},
+		{"a node less is selected, and drained", becomes(drained().ofGeneration(2).conditionOf(2)), 1, "is drained, but its node selector has changed"},
 		{"drained for an older generation", func(t *testing.T, s *server) {
 			// The status is new, but its condition is not: the timeout ends the wait.
 			s.update(t, drained("node-1").ofGeneration(2).conditionOf(1))
 			s.whenLooked(func() { s.end(context.DeadlineExceeded) })
-		}, exitTimedOut, "timed out; the maintenance goes on: kubectl maintenance watch rack"},
+		}, exitTimedOut, "timed out; the maintenance continues: kubectl maintenance watch rack"},
 		{"drained, but the controller has not seen the change", func(t *testing.T, s *server) {
 			story := drained("node-1").conditionOf(2)
 			story.Generation = 2
 			s.update(t, story)
 			s.whenLooked(func() { s.end(context.DeadlineExceeded) })
-		}, exitTimedOut, "timed out; the maintenance goes on: kubectl maintenance watch rack"},
+		}, exitTimedOut, "timed out; the maintenance continues: kubectl maintenance watch rack"},
 		{"no node is selected", func(t *testing.T, s *server) {
 			s.update(t, began().condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonNoNodes, "spec.nodeSelector matches no node."))
 			s.whenLooked(func() { s.end(context.DeadlineExceeded) })
-		}, exitTimedOut, "timed out; the maintenance goes on: kubectl maintenance watch rack"},
-		{"timeout", end(context.DeadlineExceeded), exitTimedOut, "timed out; the maintenance goes on: kubectl maintenance watch rack"},
-		{"Ctrl-C", end(nil), exitInterrupted, "interrupted; the maintenance goes on: kubectl maintenance watch rack"},
+		}, exitTimedOut, "timed out; the maintenance continues: kubectl maintenance watch rack"},
+		{"timeout", end(context.DeadlineExceeded), exitTimedOut, "timed out; the maintenance continues: kubectl maintenance watch rack"},
+		{"Ctrl-C", end(nil), exitInterrupted, "interrupted; the maintenance continues: kubectl maintenance watch rack"},
 	} {
 		for _, command := range [][]string{{"watch", "rack"}, {"start", "--name=rack", "--wait"}} {
 			t.Run(command[0]+": "+tc.name, func(t *testing.T) {
@@ -160,12 +160,12 @@ func TestEndingsLostConnection(t *testing.T) {
 		return true, nil, errors.New("connection refused")
 	})
 	s.clock.looked = func() {
-		if strings.Contains(s.out.String(), "may be old") {
+		if strings.Contains(s.out.String(), "may be outdated") {
 			s.end(context.DeadlineExceeded)
 		}
 	}
 	s.run(t, "watch", "rack")
-	contains(t, s.failure, "timed out; the maintenance goes on: kubectl maintenance watch rack\nWhat is shown may be old, trying again: connection refused")
+	contains(t, s.failure, "timed out; the maintenance continues: kubectl maintenance watch rack\nThe view may be outdated, retrying: connection refused")
 	if s.code != exitTimedOut {
 		t.Errorf("exit code %d", s.code)
 	}
@@ -177,7 +177,7 @@ func TestEndingsOfSeveral(t *testing.T) {
 	two := newMaintenance("two", complete, "node-1").started(time.Minute).completed()
 	s := newServer(t, one, two, newNode("node-1"))
 	s.run(t, "watch", "one", "two")
-	if want := "error: NodeMaintenance two was completed before it was drained: its nodes are given back"; s.failure != want || s.code != 1 {
+	if want := "error: NodeMaintenance two was completed before it was drained: its nodes are released"; s.failure != want || s.code != 1 {
 		t.Errorf("exit code %d, %q, want 1, %q", s.code, s.failure, want)
 	}
 	s.mustRun(t, "watch")
@@ -200,7 +200,7 @@ func TestCompleteWaitsForTheSameOne(t *testing.T) {
 
 // TestNoController asks for it once it has done nothing for long, and only once.
 func TestNoController(t *testing.T) {
-	const question = "No controller has acted on node-1-x7k2p for 30s: is the feature gate DeclarativeNodeMaintenance enabled in kube-controller-manager?\n"
+	const question = "No controller has acted on node-1-x7k2p for 30s. Check that the feature gate DeclarativeNodeMaintenance is enabled in kube-controller-manager.\n"
 	s := newServer(t, newNode("node-1"))
 	looks := 0
 	s.clock.looked = func() {
@@ -266,7 +266,7 @@ func TestTroubleTwice(t *testing.T) {
 	var out bytes.Buffer
 	d := &lineDisplay{out: &out}
 	for _, text := range []string{"lost", "lost", "", "lost"} {
-		if err := d.show(look{trouble: text, now: testNow}); err != nil {
+		if err := d.show(frame{trouble: text, now: testNow}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -275,16 +275,16 @@ func TestTroubleTwice(t *testing.T) {
 	}
 }
 
-// TestWhatGoesOn says how to see it, also when a maintenance is ended.
-func TestWhatGoesOn(t *testing.T) {
+// TestWhatContinues says how to see it, also when a maintenance is ended.
+func TestWhatContinues(t *testing.T) {
 	nm := func() maintenanceStory { return newMaintenance("rack", drain, "node-1").started(0) }
 	for _, tc := range []struct {
 		command []string
 		want    string
 	}{
-		{[]string{"watch"}, "the maintenance goes on: kubectl maintenance watch rack"},
-		{[]string{"complete", "rack", "--wait"}, "the nodes are given back nevertheless: kubectl maintenance status rack"},
-		{[]string{"cancel", "rack", "--wait"}, "the nodes are given back nevertheless: kubectl maintenance status rack"},
+		{[]string{"watch"}, "the maintenance continues: kubectl maintenance watch rack"},
+		{[]string{"complete", "rack", "--wait"}, "the nodes will be released anyway: kubectl maintenance status rack"},
+		{[]string{"cancel", "rack", "--wait"}, "the nodes will be released anyway: kubectl maintenance status rack"},
 	} {
 		for cause, want := range map[error]string{context.Canceled: "interrupted; " + tc.want, context.DeadlineExceeded: "timed out; " + tc.want} {
 			s := newServer(t, nm(), drainingNode("node-1", 0, 1, "Draining"))
@@ -296,7 +296,7 @@ func TestWhatGoesOn(t *testing.T) {
 		}
 	}
 	f := &follower{goal: drained(isEnded), uids: map[string]types.UID{"a": "", "b": "", "c": "", "d": ""}}
-	if got, want := f.goesOn(), "the maintenance goes on: kubectl maintenance watch"; got != want {
+	if got, want := f.continues(), "the maintenance continues: kubectl maintenance watch"; got != want {
 		t.Errorf("of many: %q, want %q", got, want)
 	}
 }
@@ -312,13 +312,13 @@ func TestTimedOutWithoutAController(t *testing.T) {
 		}
 	}
 	s.run(t, "watch", "rack")
-	contains(t, s.failure, "timed out; ", "\nNo controller has acted on rack for 30s: is the feature gate")
+	contains(t, s.failure, "timed out; ", "\nNo controller has acted on rack for 30s. Check that the feature gate")
 }
 
 // TestNotCordoned says why a cordon takes long, or where to find it: nothing else tells of a
 // cordon that is taken back again and again.
 func TestNotCordoned(t *testing.T) {
-	const notice = "Not cordoned for 30s: node-1, node-2 and 1 more. The events say why: kubectl describe node node-1"
+	const notice = "Not cordoned for 30s: node-1, node-2 and 1 more. For the reason, see the events: kubectl describe node node-1"
 	s := newServer(t, newMaintenance("rack", cordon, "node-1", "node-2", "node-3", "node-4").started(0), newNode("node-1"), newNode("node-2"), newNode("node-3"), drainingNode("node-4", 0, 0, ""))
 	looks := 0
 	s.clock.looked = func() {
@@ -349,7 +349,7 @@ func TestNotCordoned(t *testing.T) {
 		{"contested beside one that has left", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node gone"}}}, true},
 		{"two refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}, {Name: "b"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 2, Object: "Node b"}}}, false},
 		{"announced", view{Stage: idle, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, false},
-		{"given back", view{Stage: complete, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, false},
+		{"released", view{Stage: complete, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, false},
 		{"not started", view{Stage: cordon, Nodes: []nodeView{{Name: "a"}}}, false},
 		{"cordoned", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a", Cordoned: true}}}, false},
 	} {
@@ -400,7 +400,7 @@ func TestCordonWaits(t *testing.T) {
 			s.whenLooked(func() { s.end(context.DeadlineExceeded) })
 		}, false, exitTimedOut, "timed out"},
 		{"deleted", deleteRack, false, 1, "was deleted before it was drained"},
-		{"without the right to list nodes", func(*testing.T, *server) {}, true, 1, "without the right to list nodes, kubectl cannot tell when they are cordoned; the maintenance goes on"},
+		{"without the permission to list nodes", func(*testing.T, *server) {}, true, 1, "without the permission to list nodes, kubectl cannot see when they are cordoned; the maintenance continues"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newServer(t, newNode("node-1"), newNode("node-2"))
@@ -443,7 +443,7 @@ func TestGoneOnce(t *testing.T) {
 	var out bytes.Buffer
 	d := &lineDisplay{out: &out}
 	for range 3 {
-		if err := d.show(look{views: []view{{Name: "a", Outcome: outcomeDeleted}, {Name: "b", Outcome: outcomeReplaced}}, now: testNow}); err != nil {
+		if err := d.show(frame{views: []view{{Name: "a", Outcome: outcomeDeleted}, {Name: "b", Outcome: outcomeReplaced}}, now: testNow}); err != nil {
 			t.Fatal(err)
 		}
 	}

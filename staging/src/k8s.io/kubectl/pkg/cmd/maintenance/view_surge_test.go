@@ -39,7 +39,7 @@ func replaced(name, node string, interceptors ...string) podStory {
 }
 
 // surgingNode has pods whose Deployments surge, do not any more, and are not known.
-func surgingNode() *snapshot {
+func surgingNode() *podSnapshot {
 	recreated := newDeployment("blog")
 	recreated.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	return snapshotOf(newNode("node-1"), newDeployment("api"), newDeployment("web"), newDeployment("vm"), recreated,
@@ -138,13 +138,13 @@ func TestPlanReadsDeployments(t *testing.T) {
 		t.Error("reads Deployments that have no say")
 	}
 	s = newServer(t, newNode("node-1"), pod, budget, deployment)
-	contains(t, s.mustRun(t, "plan", "node-1"), "its Deployment brings up a replacement first\n", "Summary: 1 pod on 1 node in 1 step: 1 replaced by their Deployments first.\n")
+	contains(t, s.mustRun(t, "plan", "node-1"), "its Deployment starts a replacement first\n", "Summary: 1 pod on 1 node in 1 step: 1 replaced by their Deployments first.\n")
 	if !lists(s) {
 		t.Error("does not read Deployments")
 	}
 	s = newServer(t, newNode("node-1"), pod, budget, deployment)
 	s.forbid("deployments")
-	contains(t, s.mustRun(t, "plan", "node-1"), "first,\n                                 if its strategy allows that\n", "Without the right to list deployments this plan is incomplete.\n")
+	contains(t, s.mustRun(t, "plan", "node-1"), "first, if\n                                 its strategy allows a surge\n", "Without the permission to list deployments, this plan is incomplete.\n")
 	s = newServer(t, newNode("node-1"), pod, budget, deployment)
 	s.PrependReactor("list", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no answer") })
 	s.run(t, "plan", "node-1")

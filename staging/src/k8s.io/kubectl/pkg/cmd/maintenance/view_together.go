@@ -30,21 +30,20 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// A drain of several nodes asks all pods of a step to leave at once, where "kubectl drain"
-// goes node by node. Without a budget, and with nothing that paces it, a workload whose
-// pods are all there is down until it has others. A plan warns of that.
+// A drain of several nodes requests the eviction of all pods of a step at once, while "kubectl drain"
+// handles one node after another. If no budget and no controller limits that, a workload whose pods
+// are all on these nodes is down until it has new pods. A plan warns of that.
 
-// jobIndexFailures is the annotation that counts, on the pod of an index of a Job, how
-// often this index has failed before.
+// jobIndexFailures is the annotation of a pod of an indexed Job with the number of previous failures
+// of its index.
 const jobIndexFailures = batchv1.JobIndexFailureCountAnnotation
 
-// workload controls pods, and names what a user would look for: the Deployment of a
-// ReplicaSet, not that.
+// workload names the controller of pods as users know it: the Deployment instead of its ReplicaSet.
 type workload struct {
 	kind, namespace, name string
 }
 
-// workloads is what the owners of pods are, as far as plans have to know.
+// workloads has the properties of the owners of pods that plans need.
 type workloads struct {
 	// ready is how many pods of a StatefulSet, ReplicaSet or Deployment are ready.
 	ready map[workload]int
@@ -58,17 +57,17 @@ type warning struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Step is the one in which the pods leave.
+	// Step is the one in which the pods are evicted.
 	Step int `json:"step"`
-	// Pods is how many ready pods leave together: all of a workload, or more than the
+	// Pods is how many ready pods are evicted together: all of a workload, or more than the
 	// backoffLimit of a Job allows to fail.
 	Pods int `json:"pods"`
 	// FailuresAllowed is how many pods of a Job may fail before it does.
 	FailuresAllowed *int `json:"failuresAllowed,omitempty"`
 }
 
-// readWorkloads reads the owners of the pods, of those kinds that some pod has.
-func (s *snapshot) readWorkloads(ctx context.Context, client kubernetes.Interface) error {
+// readWorkloads reads the owners of the pods, only of kinds that own at least one.
+func (s *podSnapshot) readWorkloads(ctx context.Context, client kubernetes.Interface) error {
 	all := metav1.ListOptions{}
 	for _, kind := range []struct {
 		name, resource string
@@ -113,14 +112,14 @@ func ownerKind(pod *corev1.Pod) string {
 	return ""
 }
 
-func (s *snapshot) addStatefulSets(sets []*appsv1.StatefulSet) {
+func (s *podSnapshot) addStatefulSets(sets []*appsv1.StatefulSet) {
 	for _, set := range sets {
 		s.owners().ready[workload{"StatefulSet", set.Namespace, set.Name}] = int(set.Status.ReadyReplicas)
 	}
 }
 
 // addReplicaSets counts the ready pods of a Deployment over all of its ReplicaSets.
-func (s *snapshot) addReplicaSets(sets []*appsv1.ReplicaSet) {
+func (s *podSnapshot) addReplicaSets(sets []*appsv1.ReplicaSet) {
 	for _, set := range sets {
 		own := workload{"ReplicaSet", set.Namespace, set.Name}
 		if owner := metav1.GetControllerOf(set); owner != nil && owner.Kind == "Deployment" {
@@ -130,13 +129,13 @@ func (s *snapshot) addReplicaSets(sets []*appsv1.ReplicaSet) {
 	}
 }
 
-func (s *snapshot) addJobs(jobs []*batchv1.Job) {
+func (s *podSnapshot) addJobs(jobs []*batchv1.Job) {
 	for _, job := range jobs {
 		s.owners().jobs[workload{"Job", job.Namespace, job.Name}] = job
 	}
 }
 
-func (s *snapshot) owners() *workloads {
+func (s *podSnapshot) owners() *workloads {
 	if s.workloads == nil {
 		s.workloads = &workloads{ready: map[workload]int{}, deploymentOf: map[workload]string{}, jobs: map[workload]*batchv1.Job{}}
 	}
@@ -144,7 +143,7 @@ func (s *snapshot) owners() *workloads {
 }
 
 // userFacing replaces a ReplicaSet by its Deployment.
-func (s *snapshot) userFacing(own workload) workload {
+func (s *podSnapshot) userFacing(own workload) workload {
 	if deployment := s.owners().deploymentOf[own]; deployment != "" {
 		return workload{"Deployment", own.namespace, deployment}
 	}
@@ -152,7 +151,7 @@ func (s *snapshot) userFacing(own workload) workload {
 }
 
 // workloadOf returns what controls the pod.
-func (s *snapshot) workloadOf(pod *corev1.Pod) (workload, bool) {
+func (s *podSnapshot) workloadOf(pod *corev1.Pod) (workload, bool) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
 		return workload{}, false
@@ -160,21 +159,21 @@ func (s *snapshot) workloadOf(pod *corev1.Pod) (workload, bool) {
 	return s.userFacing(workload{owner.Kind, pod.Namespace, owner.Name}), true
 }
 
-// leaving are pods of a workload that are asked to leave in the same step.
+// leaving are the pods of a workload whose eviction is requested in the same step.
 type leaving struct {
 	pods []*corev1.Pod
-	// unpaced is how many of the ready ones nothing keeps from leaving at the same time.
+	// unpaced is how many ready pods may be evicted at the same time without any limit.
 	unpaced int
-	// budgeted counts ready ones by the budget that lets them leave only some at a time.
+	// budgeted counts ready pods by the budget that limits their evictions.
 	budgeted map[string]int
 }
 
-// add counts a pod, unless it leaves in its own time.
+// add adds a pod. It counts only those that may be evicted at the same time as others.
 func (l *leaving) add(pod *corev1.Pod, planned *podPlan) {
 	l.pods = append(l.pods, pod)
 	switch {
 	case !isReady(pod) || isPaced(planned) || len(planned.Budgets) > 1:
-		// With several budgets the API server evicts it never.
+		// The API server never evicts a pod with several budgets.
 	case len(planned.Budgets) == 1:
 		l.budgeted[planned.Budgets[0]]++
 	default:
@@ -182,13 +181,13 @@ func (l *leaving) add(pod *corev1.Pod, planned *podPlan) {
 	}
 }
 
-// isPaced reports whether the controller of the pod lets it go only when others are ready.
+// isPaced reports whether the controller of the pod releases it only when other pods are ready.
 func isPaced(planned *podPlan) bool {
 	return slices.ContainsFunc(planned.Remarks, podNote.replaces) ||
 		slices.Contains(planned.Interceptors, coordinationv1alpha1.EvictionInterceptorStatefulSet)
 }
 
-// atOnce is how many ready pods may leave at the same time.
+// atOnce is how many ready pods may be evicted at the same time.
 func (l *leaving) atOnce(allowed map[string]int) int {
 	count := l.unpaced
 	for budget, pods := range l.budgeted {
@@ -197,9 +196,9 @@ func (l *leaving) atOnce(allowed map[string]int) int {
 	return count
 }
 
-// addWarnings adds the workloads whose ready pods would all leave together, and the Jobs
-// that would fail.
-func (p *plan) addWarnings(s *snapshot) {
+// addWarnings adds the workloads whose ready pods would all be evicted together, and the Jobs that
+// would fail.
+func (p *plan) addWarnings(s *podSnapshot) {
 	type key struct {
 		workload
 		step int

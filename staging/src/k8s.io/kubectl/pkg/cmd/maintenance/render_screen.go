@@ -24,7 +24,7 @@ import (
 	"k8s.io/kubectl/pkg/util/term"
 )
 
-// Control sequences that every terminal of the last decades understands.
+// Control sequences of ECMA-48, and the usual ones for the cursor.
 const (
 	hideCursor    = "\x1b[?25l"
 	showCursor    = "\x1b[?25h"
@@ -33,8 +33,8 @@ const (
 	cursorUpLines = "\x1b[%dA"
 )
 
-// screen draws text over what it has drawn before. Each frame is one write that
-// overwrites lines instead of clearing them first, so that nothing flickers.
+// screen draws each text over the previous one. A frame is one write that overwrites lines instead
+// of clearing them first, so that nothing flickers.
 type screen struct {
 	out io.Writer
 	// size returns the columns and rows to draw on.
@@ -54,13 +54,12 @@ func newScreen(out io.Writer) *screen {
 		if size == nil || size.Width == 0 || size.Height == 0 {
 			return defaultWidth - 1, 24
 		}
-		// A terminal clears the last column if that is what the cursor is still on.
+		// Clearing the rest of a line that fills all columns would erase its last column.
 		return int(size.Width) - 1, int(size.Height)
 	}}
 }
 
-// draw shows a text. What does not fit is cut off: a frame that scrolls could not be
-// drawn over.
+// draw shows a text. It truncates what does not fit: a frame that scrolls could not be overwritten.
 func (s *screen) draw(text string) error {
 	width, height := s.size()
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
@@ -86,8 +85,8 @@ func (s *screen) draw(text string) error {
 	return err
 }
 
-// close gives the cursor back. It stands below the last frame, which stays.
+// close shows the cursor again. It is below the last frame, which stays.
 func (s *screen) close() {
-	// Nobody is left to tell of an error.
+	// The command ends, and cannot handle an error.
 	_, _ = io.WriteString(s.out, showCursor)
 }

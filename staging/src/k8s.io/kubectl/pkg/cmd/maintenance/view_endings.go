@@ -26,9 +26,9 @@ import (
 	"k8s.io/component-helpers/plaintext"
 )
 
-// undrained returns an error that ends the program with 1 and names the maintenances that
-// are not drained at the end, or nil if all are. "watch x && reboot" relies on it: success
-// means that the nodes which were selected all the time have no pod left, and are kept so.
+// undrained returns an error with exit code 1 that names the maintenances that are not drained at
+// the end, or nil. "watch x && reboot" relies on it: success means that the nodes that were selected
+// all the time have no pod left and stay cordoned.
 func undrained(maintenances []*coordinationv1alpha1.NodeMaintenance, last map[string]view) error {
 	var reasons []string
 	for _, nm := range maintenances {
@@ -43,27 +43,27 @@ func undrained(maintenances []*coordinationv1alpha1.NodeMaintenance, last map[st
 	return failed("%w", errors.New(strings.Join(reasons, "\n")))
 }
 
-// undrainedReason says why the nodes of a maintenance do not count as drained; empty if
-// they do. The selector is that of the beginning.
+// undrainedReason says why the nodes of a maintenance do not count as drained; empty if they do. The
+// selector is that at the start of the command.
 func undrainedReason(v *view, selector *corev1.NodeSelector) string {
 	switch {
 	case v.Outcome == outcomeDeleted:
 		return "was deleted before it was drained"
 	case v.Outcome == outcomeReplaced:
-		return "was deleted before it was drained; another one has its name now"
+		return "was deleted before it was drained; another maintenance has its name now"
 	case v.Deleting:
-		return "is being deleted: its nodes are given back"
+		return "is being deleted: its nodes are released"
 	case v.Outcome == outcomeCompleted && v.wasDrained:
-		return "was drained and then completed: its nodes are given back, and may run pods again"
+		return "was drained and then completed: its nodes are released and may run pods again"
 	case v.Outcome == outcomeCompleted:
-		return "was completed before it was drained: its nodes are given back"
+		return "was completed before it was drained: its nodes are released"
 	case v.Outcome != outcomeDrained:
 		return "is not drained"
 	case !apiequality.Semantic.DeepEqual(v.selector, selector):
-		return "is drained, but selects other nodes than at the beginning: nodes that it does not select any more are given back"
+		return "is drained, but its node selector has changed: nodes that it no longer selects are released"
 	}
 	return ""
 }
 
-// isEnded reports whether a maintenance cannot become drained any more, or is.
+// isEnded reports whether a maintenance is drained, or can no longer become drained.
 func isEnded(v *view) bool { return v.Outcome != "" || v.Deleting }

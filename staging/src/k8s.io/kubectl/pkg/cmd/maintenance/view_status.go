@@ -26,19 +26,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/component-helpers/plaintext"
 )
 
-// view is what people and scripts are told of one maintenance. "status -o json" prints
-// it, so that its fields are an interface.
+// view is what people and scripts see of one maintenance. "status -o json" prints it: its fields
+// are an interface.
 type view struct {
 	Name  string                                    `json:"name"`
 	Stage coordinationv1alpha1.NodeMaintenanceStage `json:"stage"`
 	// StageStarted is when the controller started the stage; nil if it has not.
 	StageStarted *metav1.Time `json:"stageStarted,omitempty"`
 	Reason       string       `json:"reason,omitempty"`
-	// Deleting tells that the object is going to be deleted.
+	// Deleting is true if the object has a deletion timestamp.
 	Deleting bool `json:"deleting,omitempty"`
 	// Outcome is Drained or Completed, or empty while there is something to wait for.
 	Outcome       outcome `json:"outcome,omitempty"`
@@ -51,35 +51,31 @@ type view struct {
 	Targets []corev1.DrainPlanEntry `json:"reachedDrainTargets,omitempty"`
 	// DrainMessage is the controller's, in one line.
 	DrainMessage string `json:"drainMessage,omitempty"`
-	// ETA is the latest time at which an interceptor expects to be done.
+	// ETA is the latest time at which pods are expected to be gone.
 	ETA   *metav1.Time `json:"eta,omitempty"`
 	Nodes []nodeView   `json:"nodes"`
-	// Blockers are what pods wait for, with what needs somebody to act first. Where the
-	// user may not read pods or eviction requests, there are none, and Condition tells.
-	Blockers []blockerView `json:"blockers"`
-	// Condition is the message of the condition Drained, as the controller wrote it.
+	// Blockers are those that the controller publishes, in its order: those that need an
+	// intervention first. BlockerCount also counts those for which the status has no room.
+	Blockers     []blockerView `json:"blockers"`
+	BlockerCount int           `json:"blockerCount"`
+	// Condition is the message of the condition Drained.
 	Condition string `json:"condition,omitempty"`
-	// Unreadable are the resources that the user may not list.
+	// Unreadable is "nodes" if the user may not list them. Nodes is empty then.
 	Unreadable []string `json:"unreadable,omitempty"`
-	// NodesNotRead is of how many nodes no pod was read, because the nodes are many: their
-	// counts are those of the controller, and Condition has what their pods wait for.
-	NodesNotRead int `json:"nodesNotRead,omitempty"`
 
-	// uid tells it from another one that was created under the same name.
+	// uid distinguishes it from one that was created later under the same name.
 	uid types.UID
-	// selector is what selects the nodes.
+	// selector selects the nodes.
 	selector *corev1.NodeSelector
-	// observed reports whether the controller has acted on what is wanted now.
+	// observed reports whether the status is of the current generation.
 	observed bool
-	// created is when the maintenance was.
+	// created is when the maintenance was created.
 	created time.Time
-	// wasDrained reports whether no pod was left when a completed one was drained.
+	// wasDrained reports whether no pod was left when a completed maintenance was drained.
 	wasDrained bool
-	// counted tells that the controller has taken the stage up, and that somebody has
-	// counted the pods since: until then, no pod is known rather than left.
+	// counted reports whether the controller has counted pods in this stage. Until then, their
+	// number is unknown, not 0.
 	counted bool
-	// held is what each pod waits for, as a key of a blocker.
-	held map[types.NamespacedName]string
 }
 
 // outcome is how a maintenance ended, as far as a drain is concerned.
@@ -89,11 +85,11 @@ const (
 	outcomeDrained   outcome = "Drained"
 	outcomeCompleted outcome = "Completed"
 	outcomeDeleted   outcome = "Deleted"
-	// outcomeReplaced is deleted, too: one of the same name is another one.
+	// outcomeReplaced means that it was deleted, and that another one has its name.
 	outcomeReplaced outcome = "Replaced"
 )
 
-// isGone reports whether the maintenance that was followed does not exist any more.
+// isGone reports whether the maintenance does not exist any more.
 func (v *view) isGone() bool { return v.Outcome == outcomeDeleted || v.Outcome == outcomeReplaced }
 
 // nodeView is one node of a maintenance.
@@ -101,63 +97,57 @@ type nodeView struct {
 	Name     string `json:"name"`
 	Cordoned bool   `json:"cordoned"`
 	Drained  bool   `json:"drained"`
-	// Left tells of pods that are left: not asked to leave, asked to, and, of these,
-	// those that stay until somebody acts. Known in the stage Drain.
+	// The pods that are left: without an EvictionRequest, with one, and those whose eviction needs
+	// an intervention. Published in the stage Drain.
 	PodsPending  int `json:"podsPendingEvictionRequest"`
 	PodsEvicting int `json:"activeEvictionRequests"`
 	PodsBlocked  int `json:"blockedPods"`
-	// PodsGone is how many pods have left since somebody looks on: see progress.
+	// PodsGone is how many pods have left since the command started: see progress.
 	PodsGone int `json:"podsGone,omitempty"`
-	// HeldBy are the other maintenances that keep the node cordoned. Known in the stage
-	// Complete.
+	// HeldBy are the other maintenances that keep the node cordoned. Set in the stage Complete.
 	HeldBy  []string                `json:"heldBy,omitempty"`
 	Targets []corev1.DrainPlanEntry `json:"drainTargets,omitempty"`
 	Message string                  `json:"drainMessage,omitempty"`
 
-	// stuck tells that somebody has to act, though none of the pods that are counted here is
-	// blocked: the node cannot be cordoned, or its pods cannot be asked to leave.
+	// stuck reports whether a blocker names the node, as when it cannot be cordoned.
 	stuck bool
 }
 
-// isHeld tells whether a node stays cordoned.
+// isHeld reports whether a node stays cordoned.
 func (v *view) isHeld() bool {
 	return slices.ContainsFunc(v.Nodes, func(node nodeView) bool { return node.Cordoned })
 }
 
 func (n *nodeView) podsLeft() int { return n.PodsPending + n.PodsEvicting }
 
-// blockerView is what pods have in common that wait for the same.
+// blockerView is a blocker that the controller publishes.
 type blockerView struct {
 	Cause maintenance.HoldCause `json:"cause"`
 	Name  string                `json:"name,omitempty"`
-	// Blocked tells that the pods stay until somebody acts.
+	// Blocked reports whether the blocker needs an intervention.
 	Blocked bool `json:"blocked"`
 	Pods    int  `json:"pods"`
-	// Nodes is how many nodes are concerned, and Object what to inspect, where only the
-	// controller knows.
-	Nodes  int    `json:"nodes,omitempty"`
+	Nodes   int  `json:"nodes,omitempty"`
+	// Object is the kind and name of the object to inspect, if it is a single one.
 	Object string `json:"object,omitempty"`
-	// Says is what the controller says of it, where that is more than the rest says.
+	// Says is the message of the controller.
 	Says string `json:"says,omitempty"`
-	// First are the first of them.
-	First     []string     `json:"firstPods"`
-	Heartbeat *metav1.Time `json:"heartbeat,omitempty"`
-	ETA       *metav1.Time `json:"eta,omitempty"`
-	Since     *metav1.Time `json:"since,omitempty"`
-	// Messages are what an interceptor says of its pods, if it says anything.
-	Messages []messageView `json:"messages,omitempty"`
+	// First are the first of the pods.
+	First []string     `json:"firstPods"`
+	ETA   *metav1.Time `json:"eta,omitempty"`
+	Since *metav1.Time `json:"since,omitempty"`
 }
 
 // viewsOf returns the views of all maintenances of a snapshot.
-func viewsOf(s *snapshot, now time.Time) []view {
+func viewsOf(s *snapshot) []view {
 	views := []view{}
 	for _, nm := range s.maintenances {
-		views = append(views, viewOf(nm, s, now))
+		views = append(views, viewOf(nm, s))
 	}
 	return views
 }
 
-func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot, now time.Time) view {
+func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot) view {
 	drain := &nm.Status.DrainStatus
 	v := view{
 		Name: nm.Name, Stage: nm.Spec.Stage, Reason: nm.Spec.Reason,
@@ -177,7 +167,6 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot, now time.Time
 		created:       nm.CreationTimestamp.Time,
 		selector:      nm.Spec.NodeSelector,
 		observed:      nm.Status.ObservedGeneration == nm.Generation,
-		held:          map[types.NamespacedName]string{},
 	}
 	for _, stage := range nm.Status.StageStatuses {
 		if stage.Name == nm.Spec.Stage {
@@ -189,27 +178,26 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot, now time.Time
 		v.wasDrained = condition.Status == metav1.ConditionTrue
 	}
 	if s.readable("nodes") {
-		v.addNodes(s.selectedNodes(nm.Spec.NodeSelector), s, now)
+		v.addNodes(s.selectedNodes(nm.Spec.NodeSelector), s)
 	}
-	v.addPublished(nm, s)
+	v.addBlockers(nm)
 	if v.Outcome == outcomeDrained && (len(v.Nodes) == 0 || int32(len(v.Nodes)) == nm.Status.SelectedNodes) {
 		v.settle()
 	}
-	v.counted = v.StageStarted != nil && v.observed &&
-		(s.countsPods() && s.readable("nodes") || drain.DrainMessage != "")
+	v.counted = v.StageStarted != nil && v.observed && drain.DrainMessage != ""
 	return v
 }
 
-// settle makes the rest agree with the controller, which has found that no pod is left:
-// nodes and pods are read apart from the maintenance, and may be older.
+// settle makes the view agree with the controller, which has found that no pod is left: the nodes
+// are read separately, and may be older.
 func (v *view) settle() {
 	v.PodsPending, v.PodsEvicting, v.PodsBlocked = 0, 0, 0
 	v.ETA = nil
-	// What stays is about nodes that the maintenance does not select any more.
+	// The other blockers concern nodes that the maintenance does not select any more.
 	v.Blockers = slices.DeleteFunc(v.Blockers, func(b blockerView) bool {
-		return !b.Cause.OfNode() || slices.ContainsFunc(v.Nodes, func(node nodeView) bool { return b.Object == "Node "+node.Name })
+		return !b.Cause.OfNode() || slices.ContainsFunc(v.Nodes, func(node nodeView) bool { return b.isOfNode(node.Name) })
 	})
-	clear(v.held)
+	v.BlockerCount = len(v.Blockers)
 	for i := range v.Nodes {
 		node := &v.Nodes[i]
 		node.Drained, node.Cordoned, node.Message = true, true, "Drained"
@@ -220,7 +208,7 @@ func (v *view) settle() {
 	}
 }
 
-// outcomeOf returns how the maintenance ended, or nothing while it goes on.
+// outcomeOf returns how the maintenance ended, or nothing if it has not.
 func outcomeOf(nm *coordinationv1alpha1.NodeMaintenance) outcome {
 	switch {
 	case isCompleted(nm):
@@ -231,9 +219,9 @@ func outcomeOf(nm *coordinationv1alpha1.NodeMaintenance) outcome {
 	return ""
 }
 
-// isDrained reports whether no pod is left on the nodes that are selected now. Scripts
-// reboot nodes on its word: a condition that was written for another stage or another
-// selector says nothing of them, and one that is being deleted gives its nodes back.
+// isDrained reports whether no pod is left on the nodes that are selected now. Scripts reboot nodes
+// when it returns true: a condition that was written for another stage or another selector is not
+// about these nodes, and a maintenance that is being deleted releases its nodes.
 func isDrained(nm *coordinationv1alpha1.NodeMaintenance) bool {
 	condition := meta.FindStatusCondition(nm.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained))
 	return nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && nm.DeletionTimestamp == nil &&
@@ -241,7 +229,7 @@ func isDrained(nm *coordinationv1alpha1.NodeMaintenance) bool {
 		condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == nm.Generation
 }
 
-// isCompleted tells whether the nodes were given back: the finalizer goes when they are.
+// isCompleted reports whether the nodes are released: the controller removes its finalizer then.
 func isCompleted(nm *coordinationv1alpha1.NodeMaintenance) bool {
 	return nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete && nm.Status.ObservedGeneration == nm.Generation && !hasFinalizer(nm)
 }
@@ -255,89 +243,31 @@ func hasFinalizer(nm *coordinationv1alpha1.NodeMaintenance) bool {
 	return false
 }
 
-// addNodes adds the nodes, and, in the stage Drain, what their pods wait for. What can be
-// counted in them replaces what the status of the maintenance says: it is of another time.
-func (v *view) addNodes(nodes []*corev1.Node, s *snapshot, now time.Time) {
-	var groups [][]maintenance.HoldGroup
+// addNodes adds the nodes with what the controller has published on each. Their number replaces that
+// of the status, which is 0 before the controller has observed the maintenance.
+func (v *view) addNodes(nodes []*corev1.Node, s *snapshot) {
 	var holders map[string][]string
 	if v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete {
 		holders = holdersOfNodes(s)
 	}
+	drained := 0
 	for _, node := range nodes {
 		n := nodeViewOf(node)
-		switch {
-		case v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete && n.Cordoned:
+		if v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete && n.Cordoned {
 			n.HeldBy = holders[n.Name]
-		case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && s.countsPods() && !s.readsPodsOf(node.Name):
-			v.NodesNotRead++
-		case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && s.countsPods():
-			holds := holdsOf(node.Name, s, now)
-			n.countPods(s, holds)
-			for _, hold := range holds {
-				v.held[hold.Pod] = blockerKey(hold.Cause, hold.Name)
-			}
-			groups = append(groups, maintenance.GroupHolds(holds))
+		}
+		if n.Drained {
+			drained++
 		}
 		v.Nodes = append(v.Nodes, n)
 	}
-	v.sumUp(s)
-	for _, group := range maintenance.MergeGroups(groups...) {
-		v.addBlocker(group)
-	}
-	v.addMessages(s)
-}
-
-// sumUp makes the head of the view the sum of its nodes.
-func (v *view) sumUp(s *snapshot) {
 	v.SelectedNodes = len(v.Nodes)
-	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
-		return
-	}
-	v.DrainedNodes = 0
-	blocked := v.PodsBlocked
-	if s.countsPods() {
-		v.PodsPending, v.PodsEvicting, v.PodsBlocked = 0, 0, 0
-	}
-	for i := range v.Nodes {
-		node := &v.Nodes[i]
-		if node.Drained {
-			v.DrainedNodes++
-		}
-		if s.countsPods() {
-			v.PodsPending += node.PodsPending
-			v.PodsEvicting += node.PodsEvicting
-			v.PodsBlocked += node.PodsBlocked
-		}
-	}
-	if v.NodesNotRead > 0 {
-		// Only the controller has counted those of all nodes.
-		v.PodsBlocked = max(v.PodsBlocked, blocked)
+	if v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
+		v.DrainedNodes = drained
 	}
 }
 
-// countPods counts as the controller does, in what was read at the same time as the holds.
-// A pod that was evicted has left, though its end may be read after that of its request.
-func (n *nodeView) countPods(s *snapshot, holds []maintenance.Hold) {
-	n.PodsPending, n.PodsEvicting, n.PodsBlocked = 0, 0, 0
-	for _, pod := range s.pods[n.Name] {
-		request := s.requests[string(pod.UID)]
-		switch {
-		case !maintenance.IsLeft(pod) || request != nil && evictionrequest.StateOf(request) == evictionrequest.StateEvicted:
-		case request == nil || isFinal(request):
-			n.PodsPending++
-		default:
-			n.PodsEvicting++
-		}
-	}
-	n.Drained = n.Drained && n.podsLeft() == 0
-	for i := range holds {
-		if holds[i].Cause.Blocked() {
-			n.PodsBlocked++
-		}
-	}
-}
-
-// holdersOfNodes names, by node, the maintenances that keep it cordoned.
+// holdersOfNodes returns, by node, the maintenances that keep it cordoned.
 func holdersOfNodes(s *snapshot) map[string][]string {
 	holders := map[string][]string{}
 	for _, nm := range s.maintenances {
@@ -356,6 +286,7 @@ func nodeViewOf(node *corev1.Node) nodeView {
 	n := nodeView{Name: node.Name, Cordoned: node.Spec.Unschedulable}
 	if status := node.Status.MaintenanceStatus; status != nil {
 		n.PodsPending, n.PodsEvicting = int(status.PodsPendingEvictionRequest), int(status.ActiveEvictionRequests)
+		n.PodsBlocked = int(status.BlockedPods)
 		n.Targets, n.Message = status.DrainTargets, status.DrainMessage
 	}
 	for _, condition := range node.Status.Conditions {
@@ -366,41 +297,66 @@ func nodeViewOf(node *corev1.Node) nodeView {
 	return n
 }
 
-// holdsOf returns what holds the pods of a node.
-func holdsOf(node string, s *snapshot, now time.Time) []maintenance.Hold {
-	var holds []maintenance.Hold
-	for _, pod := range s.pods[node] {
-		if hold, held := maintenance.HoldOf(pod, s.requests[string(pod.UID)], s.budgetsOf, now); held {
-			holds = append(holds, hold)
+// addBlockers adds the blockers that the controller publishes.
+func (v *view) addBlockers(nm *coordinationv1alpha1.NodeMaintenance) {
+	if !publishesBlockers(nm) {
+		return
+	}
+	drain := &nm.Status.DrainStatus
+	for i := range drain.Blockers {
+		b := blockerViewOf(&drain.Blockers[i])
+		if b.ETA != nil && (v.ETA == nil || v.ETA.Before(b.ETA)) {
+			v.ETA = b.ETA
+		}
+		for j := range v.Nodes {
+			v.Nodes[j].stuck = v.Nodes[j].stuck || b.isOfNode(v.Nodes[j].Name)
+		}
+		v.Blockers = append(v.Blockers, b)
+	}
+	v.BlockerCount = max(len(v.Blockers), int(drain.BlockerCount))
+}
+
+// publishesBlockers reports whether the blockers in the status are those of the stage. Until the
+// controller has observed the stage Complete, they are those of the previous stage.
+func publishesBlockers(nm *coordinationv1alpha1.NodeMaintenance) bool {
+	switch nm.Spec.Stage {
+	case coordinationv1alpha1.NodeMaintenanceStageCordon, coordinationv1alpha1.NodeMaintenanceStageDrain:
+		return true
+	case coordinationv1alpha1.NodeMaintenanceStageComplete:
+		return nm.Status.ObservedGeneration == nm.Generation
+	}
+	return false
+}
+
+func blockerViewOf(published *coordinationv1alpha1.DrainBlocker) blockerView {
+	cause := maintenance.HoldCause(published.Cause)
+	b := blockerView{
+		Cause: cause, Name: published.Name, Blocked: cause.Blocked(), Pods: int(published.PodCount), Nodes: int(published.NodeCount),
+		First: []string{}, Since: published.SinceTime, ETA: published.ExpectedFinishTime, Says: plaintext.Line(published.Message),
+	}
+	for _, pod := range published.Pods {
+		b.First = append(b.First, pod.Namespace+"/"+pod.Name)
+	}
+	if object := published.Object; object != nil {
+		b.Object = object.Kind + " " + object.Name
+		if object.Namespace != "" {
+			b.Object = object.Kind + " " + object.Namespace + "/" + object.Name
 		}
 	}
-	return holds
+	return b
 }
 
-func (v *view) addBlocker(group maintenance.HoldGroup) {
-	blocker := blockerView{
-		Cause: group.Cause, Name: group.Name, Blocked: group.Cause.Blocked(), Pods: group.Pods,
-		Heartbeat: group.Heartbeat, ETA: group.ETA, Since: group.Since,
-	}
-	for _, pod := range group.First {
-		blocker.First = append(blocker.First, pod.String())
-	}
-	if group.ETA != nil && (v.ETA == nil || v.ETA.Before(group.ETA)) {
-		v.ETA = group.ETA
-	}
-	v.Blockers = append(v.Blockers, blocker)
-}
+// isOfNode reports whether the blocker names the node as its object.
+func (b *blockerView) isOfNode(name string) bool { return b.Object == "Node "+name }
 
-// key tells blockers apart.
-func (b *blockerView) key() string { return blockerKey(b.Cause, b.Name) }
+// key identifies a blocker of a maintenance.
+func (b *blockerView) key() string { return string(b.Cause) + " " + b.Name }
 
-func blockerKey(cause maintenance.HoldCause, name string) string { return string(cause) + " " + name }
-
-// progress remembers how many pods each node had, so that a bar can show how many of
-// them are gone: no object tells.
+// progress remembers how many pods each node had, so that a bar can show how many have left: no
+// object records that.
 type progress map[string]int
 
-// apply fills in how many pods have left since this was first called.
+// apply sets how many pods have left since its first call.
 func (p progress) apply(views []view) {
 	for i := range views {
 		for j := range views[i].Nodes {

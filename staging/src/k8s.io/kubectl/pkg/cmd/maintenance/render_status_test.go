@@ -39,7 +39,7 @@ const (
 )
 
 // blockedDrain is a drain of three nodes in which everything happens at once.
-func blockedDrain() *snapshot {
+func blockedDrain() *podSnapshot {
 	return snapshotOf(
 		newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1", "node-2", "node-3").
 			reason("Firmware upgrade, ticket OPS-4711").started(250*time.Second).
@@ -60,23 +60,23 @@ func blockedDrain() *snapshot {
 		newPod("cache-0", "node-2"), newPod("cache-1", "node-2"), newPod("cache-2", "node-2"),
 		newPod("web-1", "node-3").asked(),
 		newPod("stuck-0", "node-3").asked().terminatingSince(20*time.Minute),
-		// On a node of nobody's maintenance.
+		// On a node without a maintenance.
 		newPod("db-2", "node-4").asked().blocked(),
 		newBudget("db", "db", 0),
 	)
 }
 
-// without makes pods leave.
-func (s *snapshot) without(names ...string) {
+// without removes pods.
+func (s *podSnapshot) without(names ...string) {
 	for node, pods := range s.pods {
 		s.pods[node] = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return slices.Contains(names, pod.Name) })
 	}
+	s.publish()
 }
 
 func TestRenderStatus(t *testing.T) {
 	long := "ip-10-112-233-44.eu-central-1.compute.internal"
-	unreadable := blockedDrain()
-	unreadable.unreadable = []string{"pods", "evictionrequests"}
+	unreadable := withoutNodes(blockedDrain())
 	many := []any{newPod("db-0", "node-99").asked().blocked(), newBudget("db", "db", 0)}
 	var names []string
 	for i := range 100 {
@@ -87,9 +87,8 @@ func TestRenderStatus(t *testing.T) {
 			many = append(many, newPod(fmt.Sprintf("web-%d", i), names[i]))
 		}
 	}
-	unseenUnreadable := snapshotOf(newMaintenance("fresh", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(0), newNode("node-1"))
-	unseenUnreadable.unreadable = []string{"pods", "evictionrequests"}
-	for name, s := range map[string]*snapshot{
+	unseenUnreadable := withoutNodes(snapshotOf(newMaintenance("fresh", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(0), newNode("node-1")))
+	for name, s := range map[string]*podSnapshot{
 		"surging": surgingDrain(),
 		"many":    snapshotOf(append(many, newMaintenance("all", coordinationv1alpha1.NodeMaintenanceStageDrain, names...).started(time.Hour))...),
 		"blocked": blockedDrain(),
@@ -101,21 +100,18 @@ func TestRenderStatus(t *testing.T) {
 			newNode("node-1")),
 		"completed": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageComplete, "node-1").started(time.Hour).completed(),
 			newNode("node-1")),
-		"no-nodes": snapshotOf(newMaintenance("typo", coordinationv1alpha1.NodeMaintenanceStageDrain, "nobody").started(time.Second)),
-		"unseen":   snapshotOf(newMaintenance("fresh", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1"), newNode("node-1")),
-		"unseen-pods": snapshotOf(newMaintenance("fresh", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1"), drainingNode("node-1", 0, 0, ""),
-			newPod("web-0", "node-1"), newPod("web-1", "node-1")),
+		"no-nodes":  snapshotOf(newMaintenance("typo", coordinationv1alpha1.NodeMaintenanceStageDrain, "nobody").started(time.Second)),
+		"unseen":    snapshotOf(newMaintenance("fresh", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1"), newNode("node-1")),
 		"uncounted": unseenUnreadable,
-		// The maintenance was read after its nodes and pods.
+		// The maintenance was read after its nodes.
 		"drained-since": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1", "node-2").started(time.Hour).drained(),
 			drainingNode("node-1", 0, 2, "Draining"), drainingNode("node-2", 0, 0, "Drained"),
 			newPod("db-0", "node-1").asked().blocked(), newPod("web-0", "node-1").asked(), newBudget("db", "db", 0)),
-		// The node was read a while before its pods.
-		"asked-since": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(time.Second).
+		"canceled": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(time.Second).
 			draining(coordinationv1alpha1.DrainStatus{PodsPendingEvictionRequest: 3, DrainMessage: "Draining"}),
 			drainingNode("node-1", 3, 0, "Draining"),
 			newPod("db-0", "node-1").asked().blocked(), newPod("web-0", "node-1"), newBudget("db", "db", 0),
-			// Nobody asks it any more.
+			// The request cannot evict the pod.
 			newPod("group-0", "node-1").asked().requestCondition(coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonValidationFailed, time.Minute)),
 		"unhandled": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1", "node-2").started(time.Hour), drainingNode("node-1", 0, 2, "Draining"), drainingNode("node-2", 0, 2, "Draining"),
 			newPod("proxy-0", "node-1", coordinationv1alpha1.EvictionInterceptorDaemonSet).asked(),
@@ -134,6 +130,11 @@ func TestRenderStatus(t *testing.T) {
 			draining(coordinationv1alpha1.DrainStatus{PodsPendingEvictionRequest: 2, DrainMessage: "Waiting for rack-8."}).
 			condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonWaiting, "2 pods left on 1 of 1 node. Waiting for rack-8, which is in the stage Cordon and has no drain plan that goes as far."),
 			drainingNode("node-1", 2, 0, "Waiting for rack-8."), newPod("web-0", "node-1"), newPod("web-1", "node-1")),
+		"unlisted": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(time.Minute).
+			draining(coordinationv1alpha1.DrainStatus{ActiveEvictionRequests: 30, BlockedPods: 30, DrainMessage: "Draining", BlockerCount: 25, Blockers: []coordinationv1alpha1.DrainBlocker{
+				{Cause: coordinationv1alpha1.DrainBlockerEvictionRefused, PodCount: 30, NodeCount: 1, Message: "30 pods wait because the API server refuses to evict"},
+				{Cause: "Later", Name: "later"},
+			}}), drainingNode("node-1", 0, 30, "Draining")),
 		"two": snapshotOf(newMaintenance("b", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(time.Hour).drained(),
 			newMaintenance("a", coordinationv1alpha1.NodeMaintenanceStageCordon, "node-1").started(time.Hour), drainingNode("node-1", 0, 0, "Drained")),
 		"long-names": snapshotOf(
@@ -145,31 +146,37 @@ func TestRenderStatus(t *testing.T) {
 		),
 	} {
 		t.Run(name, func(t *testing.T) {
-			golden(t, "status/"+name, renderStatus(viewsOf(s, testNow), testNow, defaultWidth))
+			golden(t, "status/"+name, renderStatus(viewsIn(s), testNow, defaultWidth))
 		})
 	}
 }
 
-// TestRenderProgress is what only somebody knows who looks on for a while.
+// withoutNodes revokes the permission to list nodes.
+func withoutNodes(s *podSnapshot) *podSnapshot {
+	s.unreadable, s.nodes = []string{"nodes"}, nil
+	return s
+}
+
+// TestRenderProgress shows how many pods have left since the first view.
 func TestRenderProgress(t *testing.T) {
 	seen := progress{}
-	seen.apply(viewsOf(blockedDrain(), testNow))
+	seen.apply(viewsIn(blockedDrain()))
 	later := blockedDrain()
 	later.without("cache-0", "cache-1", "cache-2", "web-1")
-	views := viewsOf(later, testNow)
+	views := viewsIn(later)
 	seen.apply(views)
 	golden(t, "status/progress", renderStatus(views, testNow, defaultWidth))
 }
 
 func TestStatusForScripts(t *testing.T) {
 	var out bytes.Buffer
-	views := viewsOf(blockedDrain(), testNow)
+	views := viewsIn(blockedDrain())
 	if err := printStructured(&out, "yaml", map[string]any{"maintenances": views}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "status/blocked-yaml", out.String())
+	golden(t, "status/blocked-wide-yaml", out.String())
 	out.Reset()
-	if err := printStructured(&out, "yaml", viewsOf(surgingDrain(), testNow)[0].Blockers); err != nil {
+	if err := printStructured(&out, "yaml", viewsIn(surgingDrain())[0].Blockers); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "status/surging-wide-yaml", out.String())
@@ -187,9 +194,9 @@ func TestBar(t *testing.T) {
 		{"half gone", nodeView{PodsGone: 5, PodsPending: 5}, "[#####.....]"},
 		{"all", nodeView{PodsGone: 2, PodsEvicting: 4, PodsBlocked: 2, PodsPending: 4}, "[##!!>>....]"},
 		{"few among many", nodeView{PodsGone: 1000, PodsEvicting: 2, PodsBlocked: 1, PodsPending: 1}, "[#######!>.]"},
-		// Read at different times, the counts may contradict each other.
+		// The counts may contradict each other.
 		{"more blocked than left", nodeView{PodsBlocked: 3, PodsEvicting: 2}, "[!!!!!!!!!!]"},
-		{"blocked, as asked too late to count", nodeView{PodsBlocked: 1, PodsPending: 2}, "[!!!!!.....]"},
+		{"blocked, and pending", nodeView{PodsBlocked: 1, PodsPending: 2}, "[!!!!!.....]"},
 	} {
 		if got := bar(&tc.node, 10); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
@@ -212,8 +219,20 @@ func TestTimeAndRemainder(t *testing.T) {
 	}
 }
 
-func TestChangesBetween(t *testing.T) {
-	look := func(s *snapshot) *view { return &viewsOf(s, testNow)[0] }
+// changesOf returns what is reported of a view after another one, or of the first view.
+func changesOf(old, v *view) []string {
+	r := &reporter{}
+	if old != nil {
+		r.changes(old, testNow)
+	}
+	return r.changes(v, testNow)
+}
+
+func TestChanges(t *testing.T) {
+	look := func(s *podSnapshot) *view { return &viewsIn(s)[0] }
+	rack := func(stories ...any) *podSnapshot {
+		return snapshotOf(append(stories, newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(0), newNode("node-1"))...)
+	}
 	released := blockedDrain()
 	for _, name := range []string{"uid-of-db-0", "uid-of-db-1"} {
 		released.requests[name].Status.Conditions = nil
@@ -221,133 +240,170 @@ func TestChangesBetween(t *testing.T) {
 	released.requests["uid-of-vm-0"].Status.Interceptors[0].ExpectedFinishTime = ptr.To(ago(-10 * time.Minute))
 	released.requests["uid-of-vm-0"].Status.Interceptors[0].HeartbeatTime = ptr.To(ago(0))
 	released.without("web-0")
+	reported := blockedDrain()
+	reported.requests["uid-of-vm-0"].Status.Interceptors[0].ExpectedFinishTime = ptr.To(ago(-134 * time.Second))
+	reported.requests["uid-of-vm-0"].Status.Interceptors[0].HeartbeatTime = ptr.To(ago(0))
+	reported.publish()
 	drained := snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1", "node-2").started(time.Hour).drained(),
 		drainingNode("node-1", 0, 0, "Drained"), drainingNode("node-2", 0, 0, "Drained"))
 	completed := snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageComplete, "node-1", "node-2").started(0).completed(),
 		newNode("node-1"), newNode("node-2"))
-	unreadable := blockedDrain()
-	unreadable.unreadable = []string{"pods", "evictionrequests"}
-	deletedBudget, noBudgets := blockedDrain(), blockedDrain()
-	deletedBudget.budgets, noBudgets.budgets = nil, nil
-	noBudgets.unreadable = []string{"poddisruptionbudgets"}
-	noBudgets.maintenances[0].Status.Conditions[0].Message = "2 pods wait for somebody."
-	daemon := newPod("proxy-0", "node-1", coordinationv1alpha1.EvictionInterceptorDaemonSet).asked()
-	rack := newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(0)
-	unhandled := snapshotOf(rack, newNode("node-1"), daemon)
-	longUnhandled := snapshotOf(rack, newNode("node-1"), newPod("proxy-0", "node-1", coordinationv1alpha1.EvictionInterceptorDaemonSet).asked().
+	deletedBudget := blockedDrain()
+	deletedBudget.budgets = nil
+	deletedBudget.publish()
+	crowded := blockedDrain()
+	crowded.maintenances[0].Status.DrainStatus.BlockerCount = 25
+	crowded.maintenances[0].Status.DrainStatus.Blockers = crowded.maintenances[0].Status.DrainStatus.Blockers[:1]
+	unhandled := rack(newPod("proxy-0", "node-1", coordinationv1alpha1.EvictionInterceptorDaemonSet).asked())
+	longUnhandled := rack(newPod("proxy-0", "node-1", coordinationv1alpha1.EvictionInterceptorDaemonSet).asked().
 		requestCondition(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue, 0))
-	handled := snapshotOf(rack, newNode("node-1"))
 	completing := snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageComplete, "node-1").started(0), drainingNode("node-1", 0, 0, "Drained"))
 	held := snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageComplete, "node-1").started(0).completed(), drainingNode("node-1", 0, 0, "Drained"))
+	blockers := []string{
+		"blocked: 2 pods wait for PodDisruptionBudget default/db: default/db-0, default/db-1",
+		"blocked: 1 pod waits for interceptor backup.example.com, which has never reported: default/vm-1",
+		"blocked: 1 pod is still terminating after the grace period: default/stuck-0",
+		"1 pod waits for interceptor migrate.example.com: default/vm-0 (ETA 13:04:30, in 2m5s)",
+	}
 	for _, tc := range []struct {
 		name     string
 		old, new *view
 		want     []string
 	}{
-		{"the first time", nil, look(blockedDrain()), []string{
+		{"the first view", nil, look(blockedDrain()), append([]string{
 			"stage Drain, 3 nodes: Firmware upgrade, ticket OPS-4711",
 			"Draining (limited by rack-8)",
 			"node-1: drained",
-			"node-2: 7 pods left, 3 not asked yet, 4 asked to leave, 2 blocked",
-			"node-3: 3 pods left, 3 asked to leave, 2 blocked",
-			"blocked by PodDisruptionBudget default/db: 2 pods: default/db-0, default/db-1",
-			"blocked by interceptor backup.example.com, which does not report: 1 pod: default/vm-1",
-			"blocked by the kubelet or a finalizer, long after the grace period: 1 pod: default/stuck-0",
-			"waiting for interceptor migrate.example.com: 1 pod, ETA 13:04:30, in 2m5s: default/vm-0",
-		}},
+			"node-2: 7 pods left: 3 pending, 4 evicting, 2 blocked",
+			"node-3: 3 pods left: 3 evicting, 2 blocked",
+		}, blockers...)},
+		{"no permission to list nodes", nil, look(withoutNodes(blockedDrain())), append([]string{
+			"stage Drain, 3 nodes: Firmware upgrade, ticket OPS-4711",
+			"Draining (limited by rack-8)",
+		}, blockers...)},
 		{"nothing", look(blockedDrain()), look(blockedDrain()), nil},
+		{"a heartbeat, and an ETA a few seconds later", look(blockedDrain()), look(reported), nil},
 		{"a budget is gone, a new ETA, a heartbeat", look(blockedDrain()), look(released), []string{
-			"node-2: 6 pods left, 3 not asked yet, 3 asked to leave, 1 blocked",
-			"node-3: 3 pods left, 3 asked to leave, 1 blocked",
-			"waiting for interceptor migrate.example.com: 1 pod, ETA 13:12:25, in 10m: default/vm-0",
-			"no longer waiting for PodDisruptionBudget default/db: 2 pods",
+			"node-2: 6 pods left: 3 pending, 3 evicting, 1 blocked",
+			"node-3: 3 pods left: 3 evicting, 1 blocked",
+			"1 pod waits for interceptor migrate.example.com: default/vm-0 (ETA 13:12:25, in 10m)",
+			"resolved: DisruptionBudget default/db",
 		}},
 		{"drained, a node has left", look(blockedDrain()), look(drained), []string{
 			"node-2: drained",
-			"node-3: is not selected any more",
-			"no longer waiting for PodDisruptionBudget default/db: 2 pods",
-			"no longer waiting for interceptor backup.example.com, which does not report: 1 pod",
-			"no longer waiting for the kubelet or a finalizer, long after the grace period: 1 pod",
-			"no longer waiting for interceptor migrate.example.com: 1 pod",
+			"node-3: is no longer selected",
+			"resolved: DisruptionBudget default/db",
+			"resolved: Interceptor migrate.example.com",
+			"resolved: InterceptorUnresponsive backup.example.com",
+			"resolved: StuckTerminating",
 			"drained: no pod is left on 2 nodes",
 		}},
-		{"not counted yet", nil, look(snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(0), newNode("node-1"))), []string{
+		{"no room in the status", look(blockedDrain()), look(crowded), nil},
+		{"room in the status again", look(crowded), look(blockedDrain()), blockers[1:]},
+		{"not counted yet", nil, look(rack()), []string{
 			"stage Drain, 1 node",
 		}},
-		{"an interceptor falls silent", look(intercepted(5, true)), look(intercepted(5, false)), []string{
-			"node-1: 5 pods left, 5 asked to leave, 5 blocked",
-			"blocked by interceptor migrate.example.com, which does not report: 5 pods: default/vm-0, default/vm-1 and 3 more",
+		{"a pod less", look(intercepted(5, true)), look(intercepted(4, true)), []string{
+			"node-1: 4 pods left: 4 evicting",
 		}},
-		{"an interceptor falls silent, two pods leave", look(intercepted(5, true)), look(intercepted(3, false)), []string{
-			"node-1: 3 pods left, 3 asked to leave, 3 blocked",
-			"blocked by interceptor migrate.example.com, which does not report: 3 pods: default/vm-0, default/vm-1 and 1 more",
-			"no longer waiting for interceptor migrate.example.com: 2 pods",
+		{"more than half of the pods less", look(intercepted(5, true)), look(intercepted(2, true)), []string{
+			"node-1: 2 pods left: 2 evicting",
+			"2 pods wait for interceptor migrate.example.com (no heartbeat yet): default/vm-0, default/vm-1",
 		}},
-		{"nobody handles it", nil, look(unhandled), []string{
+		{"an interceptor stops reporting", look(intercepted(5, true)), look(intercepted(5, false)), []string{
+			"node-1: 5 pods left: 5 evicting, 5 blocked",
+			"blocked: 5 pods wait for interceptor migrate.example.com, which has never reported: default/vm-0, default/vm-1 and 3 more",
+		}},
+		{"an interceptor stops reporting, two pods leave", look(intercepted(5, true)), look(intercepted(3, false)), []string{
+			"node-1: 3 pods left: 3 evicting, 3 blocked",
+			"blocked: 3 pods wait for interceptor migrate.example.com, which has never reported: default/vm-0, default/vm-1 and 1 more",
+		}},
+		{"a DaemonSet pod", nil, look(unhandled), []string{
 			"stage Drain, 1 node",
-			"node-1: 1 pod left, 1 asked to leave",
-			"waiting for interceptor daemonset.apps.k8s.io: 1 pod: default/proxy-0",
+			"Draining",
+			"node-1: 1 pod left: 1 evicting",
+			"1 pod waits for interceptor daemonset.apps.k8s.io (no heartbeat yet): default/proxy-0",
 		}},
-		{"nobody has handled it for long", look(unhandled), look(longUnhandled), []string{
-			"node-1: 1 pod left, 1 asked to leave, 1 blocked",
-			"blocked: 1 DaemonSet pod is not handled by anybody yet: default/proxy-0",
+		{"a DaemonSet pod without an interceptor", look(unhandled), look(longUnhandled), []string{
+			"node-1: 1 pod left: 1 evicting, 1 blocked",
+			"blocked: 1 pod waits for interceptor daemonset.apps.k8s.io, which has never reported: default/proxy-0",
 		}},
-		{"somebody handled it", look(longUnhandled), look(handled), []string{
-			"no longer waiting for somebody to handle them: 1 pod",
+		{"the DaemonSet pod is gone", look(longUnhandled), look(rack()), []string{
+			"resolved: InterceptorUnresponsive daemonset.apps.k8s.io",
 		}},
 		{"a surge begins", nil, look(surging("Surging 0/1: a replacement is not available yet.")), []string{
 			"stage Drain, 1 node",
-			"node-1: 1 pod left, 1 asked to leave",
-			"waiting for interceptor deployment.apps.k8s.io: 1 pod: default/web-0",
-			"deployment.apps.k8s.io says of default/web-0: Surging 0/1: a replacement is not available yet.",
+			"Draining",
+			"node-1: 1 pod left: 1 evicting",
+			"1 pod waits for interceptor deployment.apps.k8s.io (no heartbeat yet, Surging 0/1: a replacement is not available yet.): default/web-0",
 		}},
-		{"a surge goes on", look(surging("Surging 0/1: a replacement is not available yet.")), look(surging("Surging 1/1: scaling\n down.")), []string{
-			"deployment.apps.k8s.io says of default/web-0: Surging 1/1: scaling down.",
+		{"a surge continues", look(surging("Surging 0/1: a replacement is not available yet.")), look(surging("Surging 1/1: scaling\n down.")), []string{
+			"1 pod waits for interceptor deployment.apps.k8s.io (no heartbeat yet, Surging 1/1: scaling down.): default/web-0",
 		}},
-		{"a surge stands still", look(surging("Surging 0/1.")), look(surging("Surging 0/1.")), nil},
-		{"another pod joins the surge, of which the same is said", look(surging("Surging 0/1.")), look(surging("Surging 0/1.", "Surging 0/1.")), []string{
-			"node-1: 2 pods left, 2 asked to leave",
-			"waiting for interceptor deployment.apps.k8s.io: 2 pods: default/web-0, default/web-1",
+		{"a surge makes no progress", look(surging("Surging 0/1.")), look(surging("Surging 0/1.")), nil},
+		{"another pod joins the surge", look(surging("Surging 0/1.")), look(surging("Surging 0/1.", "Surging 0/1.")), []string{
+			"node-1: 2 pods left: 2 evicting",
+			"2 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet, Surging 0/1.): default/web-0, default/web-1",
 		}},
-		{"nothing is said of another pod", look(surging("Surging 0/1.")), look(surging("Surging 0/1.", "")), []string{
-			"node-1: 2 pods left, 2 asked to leave",
-			"waiting for interceptor deployment.apps.k8s.io: 2 pods: default/web-0, default/web-1",
+		{"another pod without a message", look(surging("Surging 0/1.")), look(surging("Surging 0/1.", "")), []string{
+			"node-1: 2 pods left: 2 evicting",
+			"2 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet, Surging 0/1.): default/web-0, default/web-1",
 		}},
-		{"a surge falls silent", look(surging("Surging 0/1.")), look(silent(surging("Surging 0/1."))), []string{
-			"node-1: 1 pod left, 1 asked to leave, 1 blocked",
-			"blocked by interceptor deployment.apps.k8s.io, which does not report: 1 pod: default/web-0",
+		{"a surge stops reporting", look(surging("Surging 0/1.")), look(silent(surging("Surging 0/1."))), []string{
+			"node-1: 1 pod left: 1 evicting, 1 blocked",
+			"blocked: 1 pod waits for interceptor deployment.apps.k8s.io, which has never reported (Surging 0/1.): default/web-0",
 		}},
-		{"a surge is at its end", look(surging("Surging 1/1.")), look(handled), []string{
-			"no longer waiting for interceptor deployment.apps.k8s.io: 1 pod",
+		{"a surge is finished", look(surging("Surging 1/1.")), look(rack()), []string{
+			"resolved: Interceptor deployment.apps.k8s.io",
 		}},
-		{"completed, but held by another", look(completing), look(held), []string{"completed"}},
-		{"a budget was deleted", look(blockedDrain()), look(deletedBudget), []string{"no longer waiting for PodDisruptionBudget default/db: 2 pods"}},
-		{"no right to read budgets", look(blockedDrain()), look(noBudgets), []string{
-			"blocked by a PodDisruptionBudget: 2 pods: default/db-0, default/db-1",
-			"2 pods wait for somebody.",
+		{"completed, but claimed by another one", look(completing), look(held), []string{"completed"}},
+		{"a budget was deleted", look(blockedDrain()), look(deletedBudget), []string{
+			"blocked: 2 pods wait for a PodDisruptionBudget: default/db-0, default/db-1",
+			"resolved: DisruptionBudget default/db",
 		}},
 		{"completed", look(drained), look(completed), []string{
-			"stage Complete, 2 nodes", "node-1: schedulable", "node-2: schedulable", "completed: the nodes are given back",
-		}},
-		{"no right to read pods", nil, look(unreadable), []string{
-			"stage Drain, 3 nodes: Firmware upgrade, ticket OPS-4711",
-			"Draining (limited by rack-8)",
-			"node-1: drained",
-			"node-2: 7 pods left, 3 not asked yet, 4 asked to leave",
-			"node-3: 3 pods left, 3 asked to leave",
-			"2 pods wait.",
+			"stage Complete, 2 nodes", "node-1: schedulable", "node-2: schedulable", "completed: the nodes are released",
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, changesBetween(tc.old, tc.new, testNow)); diff != "" {
+			if diff := cmp.Diff(tc.want, changesOf(tc.old, tc.new)); diff != "" {
 				t.Errorf("(-want, +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// surging is a drain of pods of which their Deployment says something.
-func surging(messages ...string) *snapshot {
+// TestLinesAreBounded prints few lines for a blocker of many pods that leave one by one, or whose
+// number changes back and forth.
+func TestLinesAreBounded(t *testing.T) {
+	blocked := func(pods int) *view {
+		return &view{Stage: drain, BlockerCount: 1, Blockers: []blockerView{{
+			Cause: maintenance.HoldDisruptionBudget, Name: "default/db", Blocked: true, Pods: pods, Says: fmt.Sprintf("%d pods wait", pods), First: []string{"default/db-0"},
+		}}}
+	}
+	r := &reporter{}
+	lines := 0
+	for pods := 1000; pods > 0; pods-- {
+		lines += len(r.changes(blocked(pods), testNow))
+	}
+	// The stage, and each half of the number.
+	if lines != 11 {
+		t.Errorf("%d lines", lines)
+	}
+	lines = 0
+	for i := range 1000 {
+		lines += len(r.changes(blocked(8+i%2), testNow))
+	}
+	if lines != 1 {
+		t.Errorf("%d lines, while the number alternates", lines)
+	}
+	if last := r.changes(&view{Stage: drain}, testNow); len(last) != 1 {
+		t.Errorf("at the end: %q", last)
+	}
+}
+
+// surging is a drain of pods whose Deployment reports messages.
+func surging(messages ...string) *podSnapshot {
 	stories := []any{newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(0), newNode("node-1")}
 	for i, message := range messages {
 		stories = append(stories, newPod(fmt.Sprintf("web-%d", i), "node-1", coordinationv1alpha1.EvictionInterceptorDeployment).asked().saying(message))
@@ -356,15 +412,16 @@ func surging(messages ...string) *snapshot {
 }
 
 // silent makes all interceptors overdue.
-func silent(s *snapshot) *snapshot {
+func silent(s *podSnapshot) *podSnapshot {
 	for _, request := range s.requests {
 		request.Status.Conditions = []metav1.Condition{{Type: string(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive), Status: metav1.ConditionTrue}}
 	}
+	s.publish()
 	return s
 }
 
 // surgingDrain is a drain of pods of several Deployments.
-func surgingDrain() *snapshot {
+func surgingDrain() *podSnapshot {
 	const deployment = coordinationv1alpha1.EvictionInterceptorDeployment
 	one, two := "Surging 0/1: waiting for a replacement to be available.", "Surging 1/2: waiting for replacements to be available."
 	return snapshotOf(
@@ -385,24 +442,8 @@ func surgingDrain() *snapshot {
 	)
 }
 
-// TestManyMessages shows some, and counts the pods of the others.
-func TestManyMessages(t *testing.T) {
-	var messages []string
-	for i := range maxMessages + 2 {
-		messages = append(messages, fmt.Sprintf("Surging %d/99.", i))
-	}
-	// In the order of the pods, which have 10 and 11 before 2.
-	text := renderStatus(viewsOf(surging(messages...), testNow), testNow, defaultWidth)
-	contains(t, text, "Surging 7/99.\n        default/web-7\n      ... and 2 more pods\n")
-	for _, hidden := range messages[8:10] {
-		if strings.Contains(text, hidden) {
-			t.Errorf("shows more than %d messages:\n%s", maxMessages, text)
-		}
-	}
-}
-
 // intercepted is a drain of some pods whose interceptor reports, or does not.
-func intercepted(pods int, reports bool) *snapshot {
+func intercepted(pods int, reports bool) *podSnapshot {
 	stories := []any{newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(0), newNode("node-1")}
 	for i := range pods {
 		pod := newPod(fmt.Sprintf("vm-%d", i), "node-1", migrate).asked()
@@ -414,48 +455,25 @@ func intercepted(pods int, reports bool) *snapshot {
 	return snapshotOf(stories...)
 }
 
-// TestUnhandledText keeps the words those of the condition Drained.
-func TestUnhandledText(t *testing.T) {
-	for _, tc := range []struct {
-		cause maintenance.HoldCause
-		name  string
-		want  string
-	}{
-		{maintenance.HoldInterceptorUnresponsive, coordinationv1alpha1.EvictionInterceptorDaemonSet, "2 DaemonSet pods are not handled by anybody yet"},
-		{maintenance.HoldInterceptorUnresponsive, coordinationv1alpha1.EvictionInterceptorKubelet, "2 static pods are not handled by anybody yet"},
-		{maintenance.HoldRequestRefused, "", "2 pods cannot be evicted by a request"},
-		{maintenance.HoldUnhandled, string(corev1.PodTypeStatic), "2 static pods are not handled by anybody"},
-		{maintenance.HoldUnhandled, string(corev1.PodTypeDaemonSet), "2 DaemonSet pods are not handled by anybody"},
-		{maintenance.HoldUnhandled, string(corev1.PodTypeDefault), "2 pods are not handled by anybody"},
-	} {
-		got := blockerText(&blockerView{Cause: tc.cause, Name: tc.name, Pods: 2})
-		condition := maintenance.HoldMessage([]maintenance.HoldGroup{{Cause: tc.cause, Name: tc.name, Pods: 2}})
-		if got != tc.want || !strings.HasPrefix(condition, tc.want) {
-			t.Errorf("%s %s: %q, want %q as in %q", tc.cause, tc.name, got, tc.want, condition)
-		}
-	}
-	reported := &blockerView{Cause: maintenance.HoldInterceptor, Name: coordinationv1alpha1.EvictionInterceptorDaemonSet, Pods: 1, Heartbeat: ptr.To(ago(0))}
-	if got, want := blockerText(reported), "interceptor daemonset.apps.k8s.io: 1 pod"; got != want {
-		t.Errorf("one that reports: %q, want %q", got, want)
-	}
-}
-
 func TestTimedOutNamesFewPods(t *testing.T) {
-	err := timedOut(map[string]view{"rack-7": viewsOf(intercepted(5, false), testNow)[0]})
-	want := "timed out while pods were blocked; the maintenance goes on: kubectl maintenance watch rack-7\n" +
-		"rack-7: blocked by interceptor migrate.example.com, which does not report: 5 pods: default/vm-0, default/vm-1 and 3 more"
+	err := timedOut(map[string]view{"rack-7": viewsIn(intercepted(5, false))[0]})
+	want := "timed out while pods were blocked; the maintenance continues: kubectl maintenance watch rack-7\n" +
+		"rack-7: 5 pods wait for interceptor migrate.example.com, which has never reported: default/vm-0, default/vm-1 and 3 more"
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
 }
 
-// TestTimesOfPublishedBlockers leaves out since when, which the message of the controller says.
-func TestTimesOfPublishedBlockers(t *testing.T) {
-	for cause, want := range map[maintenance.HoldCause]string{
-		maintenance.HoldCordonFailed: "", maintenance.HoldNodeStatusFailed: "", maintenance.HoldRequestFailed: "", maintenance.HoldDisruptionBudget: "for 60s",
+func TestBlockerLabel(t *testing.T) {
+	for want, b := range map[string]blockerView{
+		"2 pods wait":          {Says: "2 pods wait"},
+		"2 pods wait (for 3m)": {Says: "2 pods wait", Since: ptr.To(ago(3 * time.Minute))},
+		"2 pods wait (for 3m, ETA 13:04:25, in 2m)": {Says: "2 pods wait", Since: ptr.To(ago(3 * time.Minute)), ETA: ptr.To(ago(-2 * time.Minute))},
+		"Later later":     {Cause: "Later", Name: "later"},
+		"EvictionRefused": {Cause: maintenance.HoldEvictionRefused},
 	} {
-		if got := blockerTimes(&blockerView{Cause: cause, Since: ptr.To(metav1.NewTime(testNow.Add(-time.Minute)))}, testNow); got != want {
-			t.Errorf("%s: got %q, want %q", cause, got, want)
+		if got := blockerLabel(&b, testNow); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
@@ -490,10 +508,10 @@ func TestScreen(t *testing.T) {
 	out.Reset()
 	s.size = func() (int, int) { return defaultWidth - 1, 100 }
 	display := &screenDisplay{screen: s}
-	if err := display.show(look{views: viewsOf(blockedDrain(), testNow), now: testNow, trouble: "What is shown may be old, trying again: connection refused"}); err != nil {
+	if err := display.show(frame{views: viewsIn(blockedDrain()), now: testNow, trouble: "The view may be outdated, retrying: connection refused"}); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, out.String(), "rack-7: Drain", "\r"+legend+clearLineEnd, "\rWhat is shown may be old, trying again: connection refused"+clearLineEnd)
+	contains(t, out.String(), "rack-7: Drain", "\r"+legend+clearLineEnd, "\rThe view may be outdated, retrying: connection refused"+clearLineEnd)
 	if newScreen(&out) != nil {
 		t.Error("a buffer passes for a terminal")
 	}

@@ -1,0 +1,126 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+)
+
+// ending is a way to end maintenances: complete keeps their objects, cancel deletes them.
+type ending struct {
+	verb, short, long, example, waitUsage string
+
+	// end ends one maintenance, and returns it as it was before.
+	end func(o *endOptions, ctx context.Context, client kubernetes.Interface, name string) (*coordinationv1alpha1.NodeMaintenance, error)
+	// isOver reports whether an existing maintenance has ended. One that is gone always has.
+	isOver func(v *view) bool
+	// finish runs after the wait, if there is one. It may be nil.
+	finish func(o *endOptions, ctx context.Context, client kubernetes.Interface, ended []*coordinationv1alpha1.NodeMaintenance)
+}
+
+type endOptions struct {
+	*environment
+	ending  *ending
+	names   []string
+	wait    bool
+	timeout time.Duration
+}
+
+func newCmdEnd(env *environment, ending *ending) *cobra.Command {
+	o := &endOptions{environment: env, ending: ending}
+	cmd := &cobra.Command{
+		Use:                   ending.verb + " NAME...",
+		DisableFlagsInUseLine: true,
+		Short:                 ending.short,
+		Long:                  ending.long,
+		Example:               ending.example,
+		ValidArgsFunction:     completeNames(env.factory, resource),
+		Run: func(cmd *cobra.Command, args []string) {
+			o.names = bareNames(args)
+			checkErr(requireNames(cmd, o.names))
+			checkErr(validateTimeout(o.timeout))
+			ctx, stop := untilInterrupted(cmd, o.timeout)
+			defer stop()
+			checkErr(o.run(ctx))
+		},
+	}
+	cmd.Flags().BoolVar(&o.wait, "wait", o.wait, ending.waitUsage)
+	addTimeoutFlag(cmd, &o.timeout)
+	return cmd
+}
+
+func requireNames(cmd *cobra.Command, names []string) error {
+	if len(names) == 0 {
+		return cmdutil.UsageErrorf(cmd, "at least one NAME is required; \"kubectl maintenance status\" lists them")
+	}
+	return nil
+}
+
+func (o *endOptions) run(ctx context.Context) error {
+	client, err := o.servedClient()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	var ended []*coordinationv1alpha1.NodeMaintenance
+	for _, name := range o.names {
+		nm, err := o.endNamed(ctx, client, name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		ended = append(ended, nm)
+	}
+	if o.wait && len(ended) > 0 {
+		if _, err := follow(ctx, client, ended, o.clock, &lineDisplay{out: o.Out}, released(o.ending.isOver)); err != nil {
+			return err
+		}
+	}
+	if o.ending.finish != nil {
+		o.ending.finish(o, ctx, client, ended)
+	}
+	return joined(errs)
+}
+
+// endNamed ends the maintenance of the name or, if there is none, the only one of the node of that
+// name.
+func (o *endOptions) endNamed(ctx context.Context, client kubernetes.Interface, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
+	nm, err := o.ending.end(o, ctx, client, name)
+	if apierrors.IsNotFound(err) {
+		if name, err = o.findOwn(ctx, client, name, o.ending.verb, err); err == nil {
+			nm, err = o.ending.end(o, ctx, client, name)
+		}
+	}
+	return nm, err
+}
+
+// joined returns a single error as it is, so that kubectl recognizes the status of the server in it.
+func joined(errs []error) error {
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,66 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// lists returns how often each resource was listed.
+func (s *server) lists() map[string]int {
+	lists := map[string]int{}
+	for _, action := range s.Actions() {
+		if action.GetVerb() == "list" {
+			lists[action.GetResource().Resource]++
+		}
+	}
+	return lists
+}
+
+// TestPodsAreReadInPages if a plan has so many nodes that it reads all pods. It keeps no pods of other
+// nodes.
+func TestPodsAreReadInPages(t *testing.T) {
+	s := newServer(t)
+	pages := [][]corev1.Pod{{*newPod("a", "node-1").Pod, *newPod("b", "other").Pod}, {*newPod("c", "node-2").Pod}}
+	pages[0][0].ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+	asked := 0
+	s.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		options := action.(clienttesting.ListActionImpl).ListOptions
+		if options.Limit == 0 || options.Continue != []string{"", "1"}[asked] {
+			t.Errorf("request %d: limit %d, continue %q", asked, options.Limit, options.Continue)
+		}
+		page := &corev1.PodList{Items: pages[asked]}
+		if asked++; asked < len(pages) {
+			page.Continue = fmt.Sprint(asked)
+		}
+		return true, page, nil
+	})
+	read := &podSnapshot{}
+	if err := read.readPods(t.Context(), s, sets.New("node-1", "node-2"), []string{""}); err != nil {
+		t.Fatal(err)
+	}
+	if asked != 2 || len(read.pods) != 2 || len(read.pods["node-1"]) != 1 || len(read.pods["node-2"]) != 1 || read.pods["node-1"][0].ManagedFields != nil {
+		t.Errorf("%d requests, %v", asked, read.pods)
+	}
+}

@@ -1,0 +1,255 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/component-helpers/plaintext"
+)
+
+// reporter reports the changes of one maintenance in lines.
+type reporter struct {
+	// last is the view that was reported last; nil before the first one.
+	last *view
+	// printed are the blockers that have a line, by key, as they were when it was printed.
+	printed map[string]blockerView
+}
+
+// changes returns a line for each change since the last call.
+func (r *reporter) changes(v *view, now time.Time) []string {
+	old := r.last
+	if old == nil {
+		old = &view{}
+	}
+	current := *v
+	r.last = &current
+	switch {
+	case v.isGone() && old.isGone():
+		return nil
+	case v.Outcome == outcomeReplaced:
+		return []string{"deleted; another maintenance has its name now"}
+	case v.Outcome == outcomeDeleted:
+		return []string{"deleted"}
+	}
+	return r.changesBetween(old, v, now)
+}
+
+func (r *reporter) changesBetween(old, v *view, now time.Time) []string {
+	var lines []string
+	if old.Stage != v.Stage {
+		lines = append(lines, stageChange(v))
+	}
+	if v.Deleting && !old.Deleting {
+		lines = append(lines, "is being deleted")
+	}
+	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
+		lines = append(lines, cordonChanges(old, v)...)
+		if old.Stage != v.Stage {
+			// The blockers of the drain do not matter any more.
+			old, r.printed = &view{}, nil
+		}
+		return append(lines, r.blockerChanges(old, v, now)...)
+	}
+	if old.DrainMessage != v.DrainMessage && v.DrainMessage != "" && v.Outcome == "" {
+		lines = append(lines, plaintext.Line(v.DrainMessage))
+	}
+	lines = append(lines, nodeChanges(old, v)...)
+	lines = append(lines, r.blockerChanges(old, v, now)...)
+	if v.Outcome == outcomeDrained && old.Outcome != outcomeDrained {
+		lines = append(lines, "drained: no pod is left on "+counted(v.SelectedNodes, "node", "nodes"))
+	}
+	return lines
+}
+
+func stageChange(v *view) string {
+	text := fmt.Sprintf("stage %s, %s", v.Stage, counted(v.SelectedNodes, "node", "nodes"))
+	if v.SelectedNodes == 0 {
+		text = fmt.Sprintf("stage %s, selects no node", v.Stage)
+	}
+	if v.Reason != "" {
+		text += ": " + plaintext.Line(v.Reason)
+	}
+	return text
+}
+
+func cordonChanges(old, v *view) []string {
+	var lines []string
+	before := nodesByNames(old)
+	for i := range v.Nodes {
+		node := &v.Nodes[i]
+		was, known := before[node.Name]
+		switch {
+		case v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete && node.Cordoned:
+			// It is about to be released, or another maintenance claims it.
+		case node.Cordoned && !(known && was.Cordoned):
+			lines = append(lines, node.Name+": cordoned")
+		case !node.Cordoned && known && was.Cordoned:
+			lines = append(lines, node.Name+": schedulable")
+		}
+	}
+	if v.Outcome == outcomeCompleted && old.Outcome != outcomeCompleted {
+		line := "completed: the nodes are released"
+		if v.isHeld() {
+			line = "completed"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func nodeChanges(old, v *view) []string {
+	var lines []string
+	before := nodesByNames(old)
+	for i := range v.Nodes {
+		node := &v.Nodes[i]
+		was, known := before[node.Name]
+		switch {
+		case node.Drained && !(known && was.Drained):
+			lines = append(lines, node.Name+": drained")
+		case node.podsLeft() == 0:
+			// Its pods are not counted yet, or it is about to be drained.
+		case !node.Drained && (!known || was.PodsPending != node.PodsPending || was.PodsEvicting != node.PodsEvicting || was.PodsBlocked != node.PodsBlocked):
+			lines = append(lines, node.Name+": "+nodePodsText(node))
+		}
+		delete(before, node.Name)
+	}
+	for i := range old.Nodes {
+		if _, left := before[old.Nodes[i].Name]; left {
+			lines = append(lines, old.Nodes[i].Name+": is no longer selected")
+		}
+	}
+	return lines
+}
+
+func nodePodsText(node *nodeView) string {
+	var parts []string
+	for _, part := range []struct {
+		count int
+		text  string
+	}{{node.PodsPending, "pending"}, {node.PodsEvicting, "evicting"}, {node.PodsBlocked, "blocked"}} {
+		if part.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.text))
+		}
+	}
+	return counted(node.podsLeft(), "pod", "pods") + " left: " + strings.Join(parts, ", ")
+}
+
+func nodesByNames(v *view) map[string]*nodeView {
+	nodes := map[string]*nodeView{}
+	for i := range v.Nodes {
+		nodes[v.Nodes[i].Name] = &v.Nodes[i]
+	}
+	return nodes
+}
+
+const (
+	// maxLinePods is how many pods a line names.
+	maxLinePods = 2
+
+	// reportedDelay is by how much an ETA must move to be reported.
+	reportedDelay = time.Minute
+)
+
+// blockerChanges reports blockers that appear, change, or are gone. Evictions in progress are what a
+// drain consists of: they get no line.
+func (r *reporter) blockerChanges(old, v *view, now time.Time) []string {
+	if r.printed == nil {
+		r.printed = map[string]blockerView{}
+	}
+	before := blockersByKey(old)
+	var lines []string
+	for i := range v.Blockers {
+		b := &v.Blockers[i]
+		printed, known := r.printed[b.key()]
+		if b.isReported() && (!known || b.differs(&printed, before[b.key()])) {
+			r.printed[b.key()] = *b
+			lines = append(lines, b.lineWithETA(now))
+		}
+	}
+	if len(v.Blockers) < v.BlockerCount {
+		// One that is missing may only have no room in the status.
+		return lines
+	}
+	current := blockersByKey(v)
+	for _, key := range sortedNames(r.printed) {
+		if current[key] != nil {
+			continue
+		}
+		gone := r.printed[key]
+		delete(r.printed, key)
+		if !gone.isReplaced(v) {
+			lines = append(lines, plaintext.Line("resolved: "+strings.TrimSpace(string(gone.Cause)+" "+gone.Name)))
+		}
+	}
+	return lines
+}
+
+func blockersByKey(v *view) map[string]*blockerView {
+	blockers := map[string]*blockerView{}
+	for i := range v.Blockers {
+		blockers[v.Blockers[i].key()] = &v.Blockers[i]
+	}
+	return blockers
+}
+
+// isReported reports whether the blocker gets lines: if it needs an intervention, or names what the
+// drain waits for.
+func (b *blockerView) isReported() bool { return b.Blocked || b.Name != "" }
+
+// differs reports whether a blocker needs another line. A drain changes the number of pods all the
+// time, so it must at least double or halve since the last line, which bounds the output. If the
+// number is that of the previous view, another text is news of the interceptor or the API server.
+func (b *blockerView) differs(printed, previous *blockerView) bool {
+	switch {
+	case b.Pods >= 2*printed.Pods && b.Pods > printed.Pods, 2*b.Pods <= printed.Pods && b.Pods < printed.Pods:
+		return true
+	case b.ETA != nil && (printed.ETA == nil || b.ETA.Sub(printed.ETA.Time).Abs() >= reportedDelay):
+		return true
+	}
+	return previous != nil && b.Pods == previous.Pods && b.Nodes == previous.Nodes && b.Says != previous.Says
+}
+
+// isReplaced reports whether another blocker has the same name, such as that of an interceptor that
+// does not report any more: then the pods still wait for it.
+func (b *blockerView) isReplaced(v *view) bool {
+	return b.Name != "" && slices.ContainsFunc(v.Blockers, func(other blockerView) bool { return other.Name == b.Name })
+}
+
+// line is the text of the blocker with a few of its pods.
+func (b *blockerView) line() string {
+	text := b.text()
+	if names := b.names(maxLinePods); names != "" {
+		text += ": " + names
+	}
+	return text
+}
+
+func (b *blockerView) lineWithETA(now time.Time) string {
+	line := b.line()
+	if b.Blocked {
+		line = "blocked: " + line
+	}
+	if b.ETA != nil {
+		line += " (" + etaText(now, *b.ETA) + ")"
+	}
+	return plaintext.Line(line)
+}
