@@ -35,16 +35,16 @@ import (
 	"k8s.io/component-helpers/plaintext"
 )
 
-// describedTextWidth leaves room for the titles, the longest of which takes 21
-// columns, on a line of 80.
+// describedTextWidth leaves room for the titles, the longest of which has 21 columns, on a line of
+// 80.
 const describedTextWidth = 58
 
-// EvictionRequestDescriber tells how far an EvictionRequest is and what it waits for.
+// EvictionRequestDescriber describes the progress of an EvictionRequest and what it waits for.
 type EvictionRequestDescriber struct {
 	client clientset.Interface
 }
 
-// Describe tells about one EvictionRequest, in the order in which it went.
+// Describe describes one EvictionRequest, in the order of its progress.
 func (d *EvictionRequestDescriber) Describe(namespace, name string, settings DescriberSettings) (string, error) {
 	request, err := d.client.CoordinationV1alpha1().EvictionRequests(namespace).Get(context.TODO(), name, metav1.GetOptions{})
 	if err != nil {
@@ -52,14 +52,14 @@ func (d *EvictionRequestDescriber) Describe(namespace, name string, settings Des
 	}
 	var events *corev1.EventList
 	if settings.ShowEvents {
-		// As for every other kind, the object is shown without events when there is no
-		// right to list them.
+		// As for every other kind, the object is shown without events if the user may not list
+		// them.
 		events, _ = searchEvents(d.client.CoreV1(), request, settings.ChunkSize)
 	}
 	return describeEvictionRequest(time.Now(), request, d.targetPod(request), events)
 }
 
-// targetPod returns the pod that the request is about, or nil where it cannot be read.
+// targetPod returns the target of the request, or nil if it cannot be read.
 func (d *EvictionRequestDescriber) targetPod(request *coordinationv1alpha1.EvictionRequest) *corev1.Pod {
 	target := request.Spec.Target.Pod
 	if target == nil {
@@ -84,7 +84,7 @@ func describeEvictionRequest(now time.Time, request *coordinationv1alpha1.Evicti
 	})
 }
 
-// describeEvictionRequestSpec says who wants which pod to leave.
+// describeEvictionRequestSpec prints the target and the requesters.
 func describeEvictionRequestSpec(w PrefixWriter, now time.Time, request *coordinationv1alpha1.EvictionRequest) {
 	w.Write(LEVEL_0, "Name:\t%s\n", plaintext.Line(request.Name))
 	w.Write(LEVEL_0, "Namespace:\t%s\n", plaintext.Line(request.Namespace))
@@ -108,12 +108,12 @@ func describeEvictionRequestSpec(w PrefixWriter, now time.Time, request *coordin
 	}
 	policy := string(coordinationv1alpha1.EvictionRequestCancellationPolicyAllow)
 	if request.Status.EvictionRequestCancellationPolicy == coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
-		policy = "Forbid (goes on without requesters)"
+		policy = "Forbid (continues without requesters)"
 	}
 	w.Write(LEVEL_0, "Cancellation Policy:\t%s\n", policy)
 }
 
-// describeEvictionRequestState says what the request waits for, or how it ended.
+// describeEvictionRequestState prints what the request waits for, or how it ended.
 func describeEvictionRequestState(w PrefixWriter, now time.Time, request *coordinationv1alpha1.EvictionRequest, pod *corev1.Pod) {
 	state := evictionrequest.StateOf(request)
 	w.Write(LEVEL_0, "State:\t%s\n", state)
@@ -127,7 +127,7 @@ func describeEvictionRequestState(w PrefixWriter, now time.Time, request *coordi
 	printTextMultiline(w, LEVEL_0, "Result", condition.Message)
 }
 
-// waitsFor says in plain words who has to act next, and until when.
+// waitsFor says which component must act next, and until when.
 func waitsFor(now time.Time, request *coordinationv1alpha1.EvictionRequest, pod *corev1.Pod, state evictionrequest.State) string {
 	const controller = "evictionrequest-controller, "
 	status := &request.Status
@@ -136,29 +136,29 @@ func waitsFor(now time.Time, request *coordinationv1alpha1.EvictionRequest, pod 
 	deadline, limited := evictionrequest.ActiveDeadline(request, pod)
 	switch {
 	case mayBeCanceled && (len(request.Spec.Requesters) == 0 || request.DeletionTimestamp != nil):
-		return controller + "which cancels the request: nobody asks for it any more"
+		return controller + "which cancels the request: it has no requesters left"
 	case len(status.TargetInterceptors) == 0:
-		return controller + "which has not seen the request yet"
+		return controller + "which has not processed the request yet"
 	case len(status.ActiveInterceptors) == 0:
-		return "the end of the pod: every interceptor had its turn"
+		return "the termination of the pod: all interceptors have acted"
 	case active == nil:
 		return status.ActiveInterceptors[0] + ", which has no entry to report in"
 	case active.CompletionTime != nil:
-		return controller + "which ends the turn of " + active.Name
+		return controller + "which activates the next interceptor: " + active.Name + " has completed"
 	case limited && !now.Before(deadline):
-		return controller + "which ends the turn of " + active.Name + ": it is silent"
+		return controller + "which activates the next interceptor: " + active.Name + " has timed out"
 	case limited:
-		return fmt.Sprintf("%s, %s, loses its turn in %s", active.Name, lastSign(now, status, active), duration.HumanDuration(deadline.Sub(now)))
+		return fmt.Sprintf("%s, %s, times out in %s", active.Name, lastSign(now, status, active), duration.HumanDuration(deadline.Sub(now)))
 	case active.Name != coordinationv1alpha1.EvictionInterceptorImperative:
-		return fmt.Sprintf("%s, %s; it has no deadline: nothing else can end the pod", active.Name, lastSign(now, status, active))
+		return fmt.Sprintf("%s, %s; it has no deadline: only it can stop the pod", active.Name, lastSign(now, status, active))
 	case state == evictionrequest.StateBlocked:
 		condition := meta.FindStatusCondition(status.Conditions, string(state))
-		return fmt.Sprintf("%s, refused %s, which tries again: %s", active.Name, times(active.Retries), condition.Message)
+		return fmt.Sprintf("%s, refused %s, which retries: %s", active.Name, times(active.Retries), condition.Message)
 	}
 	return active.Name + ", which evicts the pod"
 }
 
-// lastSign says when the active interceptor was last heard of.
+// lastSign says when the active interceptor last reported.
 func lastSign(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, active *coordinationv1alpha1.InterceptorStatus) string {
 	switch {
 	case active.HeartbeatTime != nil:
@@ -176,7 +176,7 @@ func times(count int32) string {
 	return fmt.Sprintf("%d times", count)
 }
 
-// describeInterceptors lists the interceptors in the order of their turns.
+// describeInterceptors lists the interceptors in the order in which they act.
 func describeInterceptors(w PrefixWriter, now time.Time, request *coordinationv1alpha1.EvictionRequest) {
 	if len(request.Status.Interceptors) == 0 {
 		w.Write(LEVEL_0, "Interceptors:\t<none>\n")
@@ -201,7 +201,7 @@ func describeInterceptor(w PrefixWriter, now time.Time, request *coordinationv1a
 	if entry.HeartbeatTime != nil {
 		w.Write(LEVEL_2, "Last Heartbeat:\t%s\n", timeAndAge(now, *entry.HeartbeatTime))
 	}
-	// An estimate says nothing any more when the turn is over.
+	// The estimate is obsolete when the interceptor is no longer active.
 	if entry.ExpectedFinishTime != nil && entry.CompletionTime == nil && isActive {
 		w.Write(LEVEL_2, "ETA:\t%s\n", timeAndRemainder(now, *entry.ExpectedFinishTime))
 	}
@@ -216,7 +216,7 @@ func describeInterceptor(w PrefixWriter, now time.Time, request *coordinationv1a
 	}
 }
 
-// interceptorState says what became of the turn of an interceptor.
+// interceptorState returns whether an interceptor is waiting, active or finished, and how it ended.
 func interceptorState(request *coordinationv1alpha1.EvictionRequest, entry *coordinationv1alpha1.InterceptorStatus) string {
 	status := &request.Status
 	finished := evictionrequest.IsFinished(status.Conditions)
@@ -238,7 +238,7 @@ func interceptorState(request *coordinationv1alpha1.EvictionRequest, entry *coor
 	case turn < 0:
 		return "Waiting"
 	case turn == len(status.ProcessedInterceptors)-1 && finished:
-		// It was its turn when the request ended: it did not fall silent.
+		// It was active when the request ended: it did not time out.
 		return "Stopped"
 	}
 	return "Timed out"
@@ -256,8 +256,8 @@ func describeMetaConditions(w PrefixWriter, now time.Time, conditions []metav1.C
 	}
 }
 
-// printEvictionInterceptors lists who takes part in the eviction of a pod, if anybody
-// does: pods that name nobody are described as they always were.
+// printEvictionInterceptors lists the interceptors of a pod. For a pod without interceptors, it prints
+// nothing: the output is that of upstream.
 func printEvictionInterceptors(w PrefixWriter, title string, interceptors []corev1.EvictionInterceptor) {
 	if len(interceptors) == 0 {
 		return
@@ -276,8 +276,8 @@ func printNamesMultiline(w PrefixWriter, title string, names []string) {
 	w.Write(LEVEL_0, "%s:\t%s\n", title, strings.Join(plaintext.Lines(names), "\n\t"))
 }
 
-// printTextMultiline wraps a text that others wrote. Every line of it is indented, so
-// that none can pass itself off as a line of kubectl.
+// printTextMultiline wraps a text of another client. It indents every line, so that none can imitate
+// a line of kubectl.
 func printTextMultiline(w PrefixWriter, level int, title, text string) {
 	var lines []string
 	for _, line := range strings.Split(text, "\n") {
@@ -302,7 +302,7 @@ func timeAndRemainder(now time.Time, at metav1.Time) string {
 	return fmt.Sprintf("%s (overdue by %s)", at.Format(time.RFC1123Z), elapsed(now, at))
 }
 
-// elapsed is never negative: the clock of whoever wrote the time may be ahead.
+// elapsed is never negative: the clock of the writer of the time may be ahead.
 func elapsed(now time.Time, at metav1.Time) string {
 	return duration.HumanDuration(max(0, now.Sub(at.Time)))
 }

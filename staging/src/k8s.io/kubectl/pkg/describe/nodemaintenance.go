@@ -29,19 +29,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientset "k8s.io/client-go/kubernetes"
+	maintenancehelpers "k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/plaintext"
 )
 
-// maxDescribedValues bounds what a requirement of a node selector prints: it may name
+// maxDescribedValues bounds the values of a requirement that are printed: a node selector may name
 // every node of a cluster.
 const maxDescribedValues = 10
 
-// NodeMaintenanceDescriber tells how far a NodeMaintenance is and who is in its way.
+// NodeMaintenanceDescriber describes the progress and the blockers of a NodeMaintenance.
 type NodeMaintenanceDescriber struct {
 	client clientset.Interface
 }
 
-// Describe tells about one NodeMaintenance: what is wanted first, then how far it is.
+// Describe describes one NodeMaintenance: first its spec, then its progress.
 func (d *NodeMaintenanceDescriber) Describe(_, name string, settings DescriberSettings) (string, error) {
 	maintenance, err := d.client.CoordinationV1alpha1().NodeMaintenances().Get(context.TODO(), name, metav1.GetOptions{})
 	if err != nil {
@@ -49,8 +50,8 @@ func (d *NodeMaintenanceDescriber) Describe(_, name string, settings DescriberSe
 	}
 	var events *corev1.EventList
 	if settings.ShowEvents {
-		// As for every other kind, the object is shown without events when there is no
-		// right to list them.
+		// As for every other kind, the object is shown without events if the user may not list
+		// them.
 		events, _ = searchEvents(d.client.CoreV1(), maintenance, settings.ChunkSize)
 	}
 	return describeNodeMaintenance(time.Now(), maintenance, events)
@@ -60,15 +61,14 @@ func describeNodeMaintenance(now time.Time, maintenance *coordinationv1alpha1.No
 	return tabbedString(func(out io.Writer) error {
 		w := newPlainWriter(out)
 		describeNodeMaintenanceSpec(w, now, maintenance)
-		describeNodeMaintenanceProgress(w, maintenance)
-		describeMetaConditions(w, now, conditionsBelow(maintenance.Status.Conditions))
+		describeNodeMaintenanceProgress(w, now, maintenance)
+		describeMetaConditions(w, now, conditionsBelow(maintenance))
 		describePlainEvents(events, w)
 		return nil
 	})
 }
 
-// describeNodeMaintenanceSpec says which nodes are maintained, and how far and in which
-// order that goes.
+// describeNodeMaintenanceSpec prints which nodes are selected, the stage and the drain plan.
 func describeNodeMaintenanceSpec(w PrefixWriter, now time.Time, maintenance *coordinationv1alpha1.NodeMaintenance) {
 	w.Write(LEVEL_0, "Name:\t%s\n", plaintext.Line(maintenance.Name))
 	printLabelsMultiline(w, "Labels", plainLabels(maintenance.Labels))
@@ -116,9 +116,8 @@ func hasStarted(maintenance *coordinationv1alpha1.NodeMaintenance, stage coordin
 	return slices.ContainsFunc(maintenance.Status.StageStatuses, func(status coordinationv1alpha1.StageStatus) bool { return status.Name == stage })
 }
 
-// describeNodeMaintenanceProgress says what has happened on the nodes, and what the
-// drain waits for.
-func describeNodeMaintenanceProgress(w PrefixWriter, maintenance *coordinationv1alpha1.NodeMaintenance) {
+// describeNodeMaintenanceProgress prints the counters and the blockers.
+func describeNodeMaintenanceProgress(w PrefixWriter, now time.Time, maintenance *coordinationv1alpha1.NodeMaintenance) {
 	drain := maintenance.Status.DrainStatus
 	if maintenance.Status.ObservedGeneration == 0 && maintenance.Status.SelectedNodes == 0 {
 		w.Write(LEVEL_0, "Nodes:\tnot counted yet\n")
@@ -138,56 +137,89 @@ func describeNodeMaintenanceProgress(w PrefixWriter, maintenance *coordinationv1
 			printTextMultiline(w, LEVEL_0, "Message", drain.DrainMessage)
 		}
 	}
-	if condition := drainedCondition(maintenance.Status.Conditions); condition != nil && saysWhyNot(condition) {
-		printTextMultiline(w, LEVEL_0, notDrainedTitle, sentencePerLine(condition.Message))
-	}
-	if messages := blockersBesideTheDrain(maintenance); len(messages) > 0 {
-		printTextMultiline(w, LEVEL_0, "Blockers", strings.Join(messages, "\n"))
+	switch blockers := describedBlockers(now, maintenance); {
+	case len(blockers) > 0:
+		printTextMultiline(w, LEVEL_0, blockersTitle, strings.Join(blockers, "\n"))
+	case saysWhyNot(drainedCondition(maintenance.Status.Conditions)):
+		printTextMultiline(w, LEVEL_0, notDrainedTitle, drainedCondition(maintenance.Status.Conditions).Message)
 	}
 }
 
-// blockersBesideTheDrain says what keeps the stages Cordon and Complete from their end. That of the
-// drain stands in the condition.
-func blockersBesideTheDrain(maintenance *coordinationv1alpha1.NodeMaintenance) []string {
-	if maintenance.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain || maintenance.Status.ObservedGeneration != maintenance.Generation {
+// Titles of what the message of the condition Drained would repeat.
+const (
+	blockersTitle   = "Blockers"
+	notDrainedTitle = "Not Drained"
+)
+
+// describedBlockers returns the blockers of the stage: after a move to another stage, none until the
+// controller has observed it.
+func describedBlockers(now time.Time, maintenance *coordinationv1alpha1.NodeMaintenance) []string {
+	if maintenance.Status.ObservedGeneration != maintenance.Generation {
 		return nil
 	}
-	var messages []string
-	for _, blocker := range maintenance.Status.DrainStatus.Blockers {
-		messages = append(messages, plaintext.Line(blocker.Message))
+	drain := &maintenance.Status.DrainStatus
+	var texts []string
+	for i := range drain.Blockers {
+		texts = append(texts, formatBlocker(now, &drain.Blockers[i]))
 	}
-	// The status has room for few of them.
-	if more := int(maintenance.Status.DrainStatus.BlockerCount) - len(messages); more > 0 && len(messages) > 0 {
-		messages = append(messages, fmt.Sprintf("and %d more", more))
+	// The status lists a limited number of them.
+	if more := int(drain.BlockerCount) - len(texts); more > 0 && len(texts) > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
-	return messages
+	return texts
 }
 
-// notDrainedTitle is where the message of the condition Drained stands while it is False.
-const notDrainedTitle = "Not Drained"
+// formatBlocker returns the message of a blocker with its times and the first of its pods. "!" marks
+// one that needs an intervention.
+func formatBlocker(now time.Time, blocker *coordinationv1alpha1.DrainBlocker) string {
+	text := plaintext.Line(blocker.Message)
+	if maintenancehelpers.HoldCause(blocker.Cause).Blocked() {
+		text = "! " + text
+	}
+	var times []string
+	if blocker.SinceTime != nil {
+		times = append(times, "for "+elapsed(now, *blocker.SinceTime))
+	}
+	if blocker.ExpectedFinishTime != nil {
+		times = append(times, "ETA "+timeAndRemainder(now, *blocker.ExpectedFinishTime))
+	}
+	if len(times) > 0 {
+		text += " (" + strings.Join(times, ", ") + ")"
+	}
+	var names []string
+	for _, pod := range blocker.Pods {
+		names = append(names, plaintext.Line(pod.Namespace+"/"+pod.Name))
+	}
+	if len(names) > 0 {
+		text += ": " + strings.Join(names, ", ")
+	}
+	if more := int(blocker.PodCount) - len(names); more > 0 && len(names) > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
 
 func drainedCondition(conditions []metav1.Condition) *metav1.Condition {
 	return meta.FindStatusCondition(conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained))
 }
 
-// saysWhyNot tells whether the condition has the message that is too long for a table: it
-// names the pods that are left, by what keeps them.
+// saysWhyNot reports whether the condition has a message that is too long for a table: it names
+// blockers.
 func saysWhyNot(condition *metav1.Condition) bool {
-	return condition.Status == metav1.ConditionFalse && condition.Message != ""
+	return condition != nil && condition.Status == metav1.ConditionFalse && condition.Message != ""
 }
 
-// conditionsBelow returns the conditions for the table, without what stands above it.
-func conditionsBelow(conditions []metav1.Condition) []metav1.Condition {
-	conditions = slices.Clone(conditions)
-	if condition := drainedCondition(conditions); condition != nil && saysWhyNot(condition) {
-		condition.Message = fmt.Sprintf("See %q.", notDrainedTitle)
+// conditionsBelow returns the conditions for the table, without the message that is printed above it.
+func conditionsBelow(maintenance *coordinationv1alpha1.NodeMaintenance) []metav1.Condition {
+	conditions := slices.Clone(maintenance.Status.Conditions)
+	if condition := drainedCondition(conditions); saysWhyNot(condition) {
+		title := notDrainedTitle
+		if len(describedBlockers(time.Time{}, maintenance)) > 0 {
+			title = blockersTitle
+		}
+		condition.Message = fmt.Sprintf("See %q.", title)
 	}
 	return conditions
-}
-
-// sentencePerLine begins a line for each of those who are in the way.
-func sentencePerLine(text string) string {
-	return strings.ReplaceAll(text, ". ", ".\n")
 }
 
 // formatPodCounts uses the words of the columns of "kubectl get nodemaintenances".
@@ -195,7 +227,7 @@ func formatPodCounts(pending, active int32) string {
 	return fmt.Sprintf("%d pending, %d evicting", pending, active)
 }
 
-// formatPosition says which entry of the plan is executed.
+// formatPosition returns which entry of the plan is executed.
 func formatPosition(plan []corev1.DrainPlanEntry, position int) string {
 	if position >= len(plan) {
 		return fmt.Sprintf("all %d done", len(plan))
@@ -226,8 +258,8 @@ func formatPriority(entry corev1.DrainPlanEntry) string {
 	return fmt.Sprintf("%d (%s)", entry.PodPriority, metav1.FormatLabelSelector(entry.PodSelector))
 }
 
-// formatNodeSelector returns a line for each term: any of them selects a node. Those
-// that only name a node, as most do, share a line.
+// formatNodeSelector returns a line for each term: any of them selects a node. Terms that only name
+// a node share a line.
 func formatNodeSelector(selector *corev1.NodeSelector) string {
 	if selector == nil || len(selector.NodeSelectorTerms) == 0 {
 		return "<none>"
@@ -280,8 +312,8 @@ func formatRequirement(requirement corev1.NodeSelectorRequirement) string {
 	return fmt.Sprintf("%s [%s%s]", text, strings.Join(values, ", "), more)
 }
 
-// printMaintenanceStatus says what the maintenances of a node do there, if there are
-// any: other nodes are described as they always were.
+// printMaintenanceStatus prints the progress of the drain of a node. For a node without maintenances,
+// it prints nothing: the output is that of upstream.
 func printMaintenanceStatus(w PrefixWriter, status *corev1.MaintenanceStatus) {
 	if status == nil {
 		return
@@ -294,6 +326,6 @@ func printMaintenanceStatus(w PrefixWriter, status *corev1.MaintenanceStatus) {
 	if status.DrainMessage != "" {
 		printTextMultiline(w, LEVEL_1, "Drain", status.DrainMessage)
 	}
-	w.Write(LEVEL_1, "Pods:\t%s\n", formatPodCounts(status.PodsPendingEvictionRequest, status.ActiveEvictionRequests))
+	w.Write(LEVEL_1, "Pods:\t%s, %d blocked\n", formatPodCounts(status.PodsPendingEvictionRequest, status.ActiveEvictionRequests), status.BlockedPods)
 	printDrainEntries(w, " Targets", status.DrainTargets)
 }

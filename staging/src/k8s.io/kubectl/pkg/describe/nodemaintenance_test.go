@@ -113,17 +113,17 @@ func ofApp(app string, entry corev1.DrainPlanEntry) corev1.DrainPlanEntry {
 	return entry
 }
 
-// holdMessage is what the controller writes of 13 pods.
-func holdMessage(now time.Time) string {
+// delayed returns what delays 13 pods, as the controller publishes it.
+func delayed(now time.Time) []maintenance.HoldGroup {
 	var holds []maintenance.Hold
 	for i := range 12 {
-		holds = append(holds, maintenance.Hold{Cause: maintenance.HoldDisruptionBudget, Name: "shop/web", Pod: types.NamespacedName{Namespace: "shop", Name: fmt.Sprintf("web-%d", i)}})
+		holds = append(holds, maintenance.Hold{Cause: maintenance.HoldDisruptionBudget, Name: "shop/web", Pod: types.NamespacedName{Namespace: "shop", Name: fmt.Sprintf("web-%d", i)}, Since: &metav1.Time{Time: now.Add(-3 * time.Minute)}})
 	}
 	holds = append(holds, maintenance.Hold{
 		Cause: maintenance.HoldInterceptor, Name: "vm.example.com", Pod: types.NamespacedName{Namespace: "shop", Name: "vm-1"},
-		Heartbeat: &metav1.Time{Time: now.Add(-2 * time.Minute)}, ETA: &metav1.Time{Time: now.Add(20 * time.Minute)},
+		Heartbeat: &metav1.Time{Time: now.Add(-2 * time.Minute)}, Message: "Copied 3 of 7 volumes. One is large.", ETA: &metav1.Time{Time: now.Add(20 * time.Minute)},
 	})
-	return maintenance.HoldMessage(maintenance.GroupHolds(holds))
+	return maintenance.GroupHolds(holds)
 }
 
 // works returns one maintenance for each stage, by the name of its golden file.
@@ -140,7 +140,8 @@ func works() map[string]work {
 		return m
 	}
 	blocked := draining().executing(1, "Draining", defaultPods(1000), ofApp("db", defaultPods(1000))).pods(40, 13, 12, 1)
-	blocked.drained(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonBlocked, holdMessage(blocked.now))
+	blocked.drained(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonBlocked, maintenance.HoldMessage(delayed(blocked.now)))
+	blocked.Status.DrainStatus.Blockers, blocked.Status.DrainStatus.BlockerCount = maintenance.Blockers(delayed(blocked.now))
 
 	byLabels := newWork(idle).selecting(
 		corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
@@ -169,19 +170,19 @@ func works() map[string]work {
 	bare.Spec.NodeSelector, bare.Spec.DrainPlan, bare.Spec.Reason = nil, nil, ""
 	bare.Status.StageStatuses[0].StartTimestamp = nil
 
-	// What it says must not look like what kubectl says, or write to the terminal.
+	// Its texts must not imitate lines of kubectl, or write to the terminal.
 	hostile := newWork(idle)
 	hostile.Spec.Reason = "Done.\n\nStage:\tComplete\nEvents:  <none>\x1b[2K\f\n" + strings.Repeat("word ", 20)
 
 	// A status lists few blockers, and counts all of them.
-	stuck := newWork(complete).started(cordon, complete).blockedBy("1 node cannot be made schedulable (since 2026-11-21T11:59:50Z, a webhook says no)", "3 pods in namespace shop are still asked to leave")
+	stuck := newWork(complete).started(cordon, complete).blockedBy("1 node cannot be made schedulable (a webhook says no)", "3 pods in namespace shop have EvictionRequests that cannot be withdrawn")
 	stuck.Status.DrainStatus.BlockerCount = 14
 
 	return map[string]work{
 		"idle":      byLabels,
 		"requested": newWork(cordon),
 		"cordon":    crowd,
-		"refused":   newWork(cordon).started(cordon).blockedBy("1 node cannot be cordoned (since 2026-11-21T11:59:50Z, a webhook\nsays no)"),
+		"refused":   newWork(cordon).started(cordon).blockedBy("1 node cannot be cordoned (a webhook\nsays no)"),
 		"stuck":     stuck,
 		"draining":  draining().executing(0, "Draining (limited by firmware)").pods(53, 0, 0, 0).drained(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonWaiting, "Waiting for firmware."),
 		"blocked":   blocked,
@@ -281,7 +282,7 @@ func TestFormatPosition(t *testing.T) {
 	}
 }
 
-// TestDescribeUncounted does not take nodes that nobody has counted for none.
+// TestDescribeUncounted distinguishes nodes that are not counted yet from none.
 func TestDescribeUncounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		generation int64
@@ -324,7 +325,7 @@ func TestDescribeMaintainedNode(t *testing.T) {
 		"-draining": {
 			DrainTargets:               []corev1.DrainPlanEntry{defaultPods(1000), ofApp("db", defaultPods(5000)), {PodType: corev1.PodTypeDaemonSet, PodPriority: 10}},
 			DrainMessage:               "Draining (limited by firmware, kernel)",
-			PodsPendingEvictionRequest: 4, ActiveEvictionRequests: 3,
+			PodsPendingEvictionRequest: 4, ActiveEvictionRequests: 3, BlockedPods: 2,
 		},
 	} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Status: corev1.NodeStatus{
@@ -339,17 +340,32 @@ func TestDescribeMaintainedNode(t *testing.T) {
 	}
 }
 
-// Blockers are shown apart only where they are those of the stage, and the condition has none of them.
-func TestBlockersBesideTheDrain(t *testing.T) {
+// Blockers are shown if they are those of the stage.
+func TestDescribedBlockers(t *testing.T) {
 	cordon, drain := newWork(coordinationv1alpha1.NodeMaintenanceStageCordon).blockedBy("no"), newWork(coordinationv1alpha1.NodeMaintenanceStageDrain).blockedBy("no")
 	older := newWork(coordinationv1alpha1.NodeMaintenanceStageComplete).blockedBy("no")
 	older.Generation, older.Status.ObservedGeneration = 2, 1
 	for name, tc := range map[string]struct {
 		work
 		want int
-	}{"cordon": {cordon, 1}, "drain": {drain, 0}, "older": {older, 0}} {
-		if got := blockersBesideTheDrain(tc.NodeMaintenance); len(got) != tc.want {
+	}{"cordon": {cordon, 1}, "drain": {drain, 1}, "older": {older, 0}} {
+		if got := describedBlockers(tc.now, tc.NodeMaintenance); len(got) != tc.want {
 			t.Errorf("%s: got %q", name, got)
 		}
+	}
+}
+
+// A blocker has its times and pods in one line, whatever other clients have written into it.
+func TestFormatBlocker(t *testing.T) {
+	m := newWork(coordinationv1alpha1.NodeMaintenanceStageDrain)
+	blocker := &coordinationv1alpha1.DrainBlocker{
+		Cause: coordinationv1alpha1.DrainBlockerDisruptionBudget, Message: "3 pods wait\nEvents:\x1b[2J", PodCount: 3, SinceTime: ptr.To(m.ago(3)),
+		Pods: []coordinationv1alpha1.DrainBlockerPod{{Namespace: "shop", Name: "web-0"}, {Namespace: "shop", Name: "web-1"}},
+	}
+	if got, want := formatBlocker(m.now, blocker), `! 3 pods wait Events:\u001b[2J (for 3m): shop/web-0, shop/web-1 and 1 more`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := formatBlocker(m.now, &coordinationv1alpha1.DrainBlocker{Cause: coordinationv1alpha1.DrainBlockerEvicting, Message: "1 pod is being evicted", PodCount: 1}), "1 pod is being evicted"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

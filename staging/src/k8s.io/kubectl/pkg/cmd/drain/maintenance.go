@@ -44,15 +44,14 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 )
 
-// Resources of coordination.k8s.io/v1alpha1. A server that serves neither is drained
-// as ever.
+// Resources of coordination.k8s.io/v1alpha1. With a server that serves neither, the commands behave
+// like upstream.
 const (
 	evictionRequests = "evictionrequests"
 	nodeMaintenances = "nodemaintenances"
 )
 
-// startCommand takes nodes, to do with them what drain does, or the name of a
-// maintenance, to have it go on to the stage Drain.
+// startCommand takes nodes to drain, or the name of a maintenance to move to the stage Drain.
 const startCommand = "kubectl maintenance start --wait "
 
 // maxMaintenances is how many maintenances a message names.
@@ -60,24 +59,24 @@ const maxMaintenances = 5
 
 var (
 	cordonMaintenanceLong = "\n\n " + templates.LongDesc(i18n.T(`
-		A node under maintenance is left alone, with a warning: its NodeMaintenance keeps it
+		A node under maintenance is not changed, with a warning: its NodeMaintenance keeps it
 		unschedulable, and makes it schedulable when it is completed.`))
 
 	drainMaintenanceLong = "\n\n " + templates.LongDesc(i18n.T(`
 		Where the server serves NodeMaintenances, 'drain' is deprecated: use kubectl maintenance,
 		which lets the server drain nodes and lets pods prepare for their eviction.
 
-		Where the server serves EvictionRequests, 'drain' leaves pods that have eviction
-		interceptors and evicts all others. A node on which such pods are left does not count
-		as drained: the command names them and fails. Use --evict-intercepted-pods to evict
-		them too, without their interceptors having been asked.
+		Where the server serves EvictionRequests, 'drain' does not evict pods that have eviction
+		interceptors. A node on which such pods are left does not count as drained: the command
+		names them and fails. Use --evict-intercepted-pods to evict them too, without their
+		interceptors.
 
-		Pods on which nobody but the controllers of their workload (Deployment, ReplicaSet,
-		StatefulSet, DaemonSet) are interceptors are evicted as ever. Only kubectl maintenance has a Deployment bring
-		up a replacement before its pod goes.`))
+		Pods whose only interceptors are the controllers of their workload (Deployment, ReplicaSet,
+		StatefulSet, DaemonSet) are evicted as before. Only kubectl maintenance lets a Deployment
+		start a replacement before its pod is evicted.`))
 )
 
-// maintenanceOptions are what the commands need to get along with NodeMaintenances.
+// maintenanceOptions have what the commands need for NodeMaintenances.
 type maintenanceOptions struct {
 	// evictInterceptedPods is the flag of that name.
 	evictInterceptedPods bool
@@ -93,10 +92,10 @@ type maintenanceOptions struct {
 
 func (m *maintenanceOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&m.evictInterceptedPods, "evict-intercepted-pods", m.evictInterceptedPods,
-		"Evict pods that have eviction interceptors of their own too, without asking the interceptors. Otherwise such pods stay, and the node does not count as drained. Without effect if the server does not serve EvictionRequests.")
+		"Evict pods that have their own eviction interceptors too, without their interceptors. Otherwise such pods stay, and the node does not count as drained. Has no effect if the server does not serve EvictionRequests.")
 }
 
-// complete makes no request: commands ask the server only what they need to know.
+// complete sends no request: commands read only what they need.
 func (m *maintenanceOptions) complete(f cmdutil.Factory, client kubernetes.Interface) {
 	m.served = sync.OnceValue(func() sets.Set[string] { return discoverCoordination(f) })
 	m.list = sync.OnceValues(func() ([]coordinationv1alpha1.NodeMaintenance, error) {
@@ -109,19 +108,19 @@ func (m *maintenanceOptions) complete(f cmdutil.Factory, client kubernetes.Inter
 }
 
 func (m *maintenanceOptions) serves(resource string) bool {
-	// Whoever runs a command that is not completed has nothing discovered.
+	// Without complete, nothing is discovered.
 	return m.served != nil && m.served().Has(resource)
 }
 
-// discoverCoordination returns which resources of coordination.k8s.io/v1alpha1 are
-// served. Whatever the error, the commands go on as on a server without them.
+// discoverCoordination returns which resources of coordination.k8s.io/v1alpha1 are served. After an
+// error, the commands continue as with a server without them.
 func discoverCoordination(f cmdutil.Factory) sets.Set[string] {
 	cached, err := f.ToDiscoveryClient()
 	if err != nil || cached == nil {
 		return nil
 	}
-	// Past the cache, which is kept for hours: a feature gate may have been switched since,
-	// and then pods would be evicted without their interceptors. This is one small request.
+	// The cache is kept for hours. If a feature gate was enabled since, pods would be evicted
+	// without their interceptors. This is one small request.
 	client := discovery.NewDiscoveryClient(cached.RESTClient())
 	list, err := client.ServerResourcesForGroupVersion(coordinationv1alpha1.SchemeGroupVersion.String())
 	if err != nil {
@@ -141,10 +140,10 @@ type holders struct {
 	err error
 }
 
-// holdersOf returns nil if the node is not under maintenance. It asks the server only
-// if the node looks like it.
+// holdersOf returns nil if the node is not under maintenance. It sends requests only if the status of
+// the node suggests that it is.
 func (m *maintenanceOptions) holdersOf(node *corev1.Node) *holders {
-	// Somebody else may use a condition of this name, on any server.
+	// Other software may use a condition of this name, on any server.
 	if !looksMaintained(node) || !m.serves(nodeMaintenances) {
 		return nil
 	}
@@ -158,8 +157,8 @@ func (m *maintenanceOptions) holdersOf(node *corev1.Node) *holders {
 			h.maintenances = append(h.maintenances, &all[i])
 		}
 	}
-	// The maintenances are the truth, and the status of the node a trace of them. It is
-	// left behind when their controller was switched off, and then nobody would end it.
+	// The maintenances are authoritative. The status of the node is stale if the controller was
+	// disabled, and would never change.
 	if len(h.maintenances) == 0 {
 		return nil
 	}
@@ -197,7 +196,7 @@ func (h *holders) String() string {
 	return s
 }
 
-// names returns the names of the maintenances, or what to put their names in for.
+// names returns the names of the maintenances, or a placeholder.
 func (h *holders) names() []string {
 	if h.err != nil {
 		return []string{"NAME"}
@@ -209,7 +208,7 @@ func (h *holders) names() []string {
 	return names
 }
 
-// command returns how to call a subcommand of kubectl maintenance for the maintenances.
+// command returns the command line of a subcommand of kubectl maintenance.
 func (h *holders) command(subcommand string) string {
 	command := fmt.Sprintf("kubectl maintenance %s %s", subcommand, strings.Join(h.names(), " "))
 	if h.err != nil {
@@ -218,8 +217,8 @@ func (h *holders) command(subcommand string) string {
 	return plaintext.Line(command)
 }
 
-// draining returns those that drain the node, and nil if none does. One that is not
-// known may.
+// draining returns those that drain the node, or nil. If the maintenances are unknown, they may drain
+// it.
 func (h *holders) draining() *holders {
 	if h.err != nil {
 		return h
@@ -233,8 +232,8 @@ func (h *holders) draining() *holders {
 	return &holders{maintenances: draining}
 }
 
-// prepareDrain sees to it that intercepted pods stay, and points to the successor of
-// drain for the nodes that have no maintenance yet.
+// prepareDrain makes the drain skip intercepted pods, and prints the command that replaces drain for
+// the nodes without a maintenance.
 func (o *DrainCmdOptions) prepareDrain() {
 	o.maintenance.draining = true
 	o.drainer.SkipInterceptedPods = o.maintenance.serves(evictionRequests) && !o.maintenance.evictInterceptedPods
@@ -252,7 +251,7 @@ func (o *DrainCmdOptions) prepareDrain() {
 	}
 }
 
-// startCommandFor returns the command that does what drain is to do.
+// startCommandFor returns the command that replaces drain.
 func (o *DrainCmdOptions) startCommandFor(nodes ...string) string {
 	if len(o.drainer.Selector) > 0 && len(nodes) == len(o.nodeInfos) {
 		return fmt.Sprintf("%s-l '%s'", startCommand, o.drainer.Selector)
@@ -260,7 +259,7 @@ func (o *DrainCmdOptions) startCommandFor(nodes ...string) string {
 	return startCommand + strings.Join(nodes, " ")
 }
 
-// holdersOf leaves what is no node, or cannot be read as one, to the caller.
+// holdersOf returns nil for an object that is not a node: the caller reports it.
 func (o *DrainCmdOptions) holdersOf(info *resource.Info) *holders {
 	object, err := scheme.Scheme.ConvertToVersion(info.Object, info.ResourceMapping().GroupVersionKind.GroupVersion())
 	if err != nil {
@@ -273,11 +272,11 @@ func (o *DrainCmdOptions) holdersOf(info *resource.Info) *holders {
 	return o.maintenance.holdersOf(node)
 }
 
-// leaveToMaintenance tells, with a warning, whether a maintenance decides on the
-// schedulability of the node: its controller would undo what another does.
+// leaveToMaintenance reports, with a warning, whether a maintenance controls if the node is
+// schedulable: its controller would revert the change of another client.
 //
-// A node that is to be drained is cordoned all the same, if it is not yet: that is what
-// the maintenance wants too, and evicted pods must not come back to it.
+// A node that is to be drained is cordoned nevertheless: the maintenance cordons it too, and evicted
+// pods must not return to it.
 func (o *DrainCmdOptions) leaveToMaintenance(info *resource.Info, desired bool) bool {
 	h := o.holdersOf(info)
 	if h == nil {
@@ -300,7 +299,7 @@ func (o *DrainCmdOptions) leaveToMaintenance(info *resource.Info, desired bool) 
 	return true
 }
 
-// maintenanceWarning says who holds the node, and what to do instead.
+// maintenanceWarning names the maintenances of the node, and the command to use instead.
 func (o *DrainCmdOptions) maintenanceWarning(node string, desired bool, h *holders) string {
 	switch {
 	case !desired:
@@ -315,16 +314,16 @@ func (o *DrainCmdOptions) maintenanceWarning(node string, desired bool, h *holde
 		node, h, startCommand, h.maintenances[0].Name)
 }
 
-// interceptedPodsLeft fails if pods stay on the node because they have interceptors. The
-// list is that of the pods before the others were evicted.
+// interceptedPodsLeft returns an error if pods stay on the node because they have interceptors. The
+// list is of the pods before the others were evicted.
 func (o *DrainCmdOptions) interceptedPodsLeft(info *resource.Info, list *drain.PodDeleteList) error {
 	if len(list.Intercepted()) == 0 {
 		return nil
 	}
-	// To evict the others may have taken long, and a maintenance may be at work.
+	// The eviction of the others may have taken long, and a maintenance may have evicted these.
 	if o.drainer.DryRunStrategy == cmdutil.DryRunNone {
 		var errs []error
-		// With a list, the errors are about pods that have come since.
+		// If there is a list, the errors are about pods that were created since.
 		if list, errs = o.drainer.GetPodsForDeletion(info.Name); list == nil {
 			return utilerrors.NewAggregate(errs)
 		}
@@ -339,13 +338,13 @@ func (o *DrainCmdOptions) interceptedPodsLeft(info *resource.Info, list *drain.P
 	return errors.New("Pods with eviction interceptors are left: " + strings.Join(left, ", ") + ": " + o.wayOut(info))
 }
 
-// wayOut says how pods leave that have interceptors.
+// wayOut says how to evict pods that have interceptors.
 func (o *DrainCmdOptions) wayOut(info *resource.Info) string {
 	const force = "use --evict-intercepted-pods to evict them without their interceptors"
 	start := o.startCommandFor(info.Name)
 	if h := o.holdersOf(info); h != nil {
 		if draining := h.draining(); draining != nil {
-			return "they leave by the maintenance of the node, see " + draining.command("watch")
+			return "the maintenance of the node evicts them, see " + draining.command("watch")
 		}
 		start = startCommand + h.maintenances[0].Name
 	}

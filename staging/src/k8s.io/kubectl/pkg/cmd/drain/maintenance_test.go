@@ -545,7 +545,7 @@ func TestDrainUnderMaintenance(t *testing.T) {
 		cordonedByM1 = `Warning: node "n1" is under maintenance: NodeMaintenance "m1" keeps it cordoned, but does not drain it. ` +
 			"To have it drained, use: kubectl maintenance start --wait m1\n"
 		moveM1On = `Pods with eviction interceptors are left: default/db (a.example.com): use "kubectl maintenance start --wait m1", or ` + forceHint
-		watchM1  = "Pods with eviction interceptors are left: default/db (a.example.com): they leave by the maintenance of the node, see kubectl maintenance watch m1"
+		watchM1  = "Pods with eviction interceptors are left: default/db (a.example.com): the maintenance of the node evicts them, see kubectl maintenance watch m1"
 	)
 	tests := map[string]struct {
 		nodes        []*corev1.Node
@@ -669,8 +669,8 @@ func TestHelpPointsToMaintenances(t *testing.T) {
 		command    *cobra.Command
 		old, added string
 	}{
-		{NewCmdCordon(f, streams), cordonLong, "A node under maintenance is left alone"},
-		{NewCmdUncordon(f, streams), uncordonLong, "A node under maintenance is left alone"},
+		{NewCmdCordon(f, streams), cordonLong, "A node under maintenance is not changed"},
+		{NewCmdUncordon(f, streams), uncordonLong, "A node under maintenance is not changed"},
 		{NewCmdDrain(f, streams), drainLong, "'drain' is deprecated: use kubectl maintenance"},
 	} {
 		if !strings.HasPrefix(tc.command.Long, tc.old) || !strings.Contains(tc.command.Long, tc.added) {
