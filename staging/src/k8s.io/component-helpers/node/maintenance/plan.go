@@ -49,8 +49,8 @@ func StandardPlan() []v1.DrainPlanEntry {
 }
 
 // CompletePlan returns the plan with the standard entries that it lacks, each in its place. A plan
-// that is not in order keeps its order, with a missing entry before the first one that belongs after
-// it.
+// that is not in order keeps its order, with a missing entry before the first one that belongs
+// after it.
 func CompletePlan(plan []v1.DrainPlanEntry) []v1.DrainPlanEntry {
 	complete := slices.Clone(plan)
 	for _, standard := range StandardPlan() {
@@ -100,10 +100,10 @@ func (k EntryKey) generality() int {
 // CompareEntries compares the order of two entries, like EntryKey.Compare.
 func CompareEntries(a, b v1.DrainPlanEntry) int { return EntryKeyOf(a).Compare(EntryKeyOf(b)) }
 
-// SelectorKey identifies the pod selector of an entry of a drain plan. Selectors that select the same
-// pods in different notations have the same key, such as "app=web" and "app in (web)". The key is
-// empty if all pods are selected: by a selector without requirements, or without a selector. Compare
-// entries by this key.
+// SelectorKey identifies the pod selector of an entry of a drain plan. Selectors that select the
+// same pods in different notations have the same key, such as "app=web" and "app in (web)". The key
+// is empty if all pods are selected: by a selector without requirements, or without a selector.
+// Compare entries by this key.
 func SelectorKey(selector *metav1.LabelSelector) string {
 	if selector == nil {
 		return ""
@@ -192,8 +192,8 @@ func NewPlan(entries []v1.DrainPlanEntry) (*Plan, error) {
 // Len returns the number of entries.
 func (p *Plan) Len() int { return len(p.entries) }
 
-// EntryFor returns the index of the first entry that selects the pod, or Len if none does: only a plan
-// without the standard entries does not select all pods.
+// EntryFor returns the index of the first entry that selects the pod, or Len if none does: only a
+// plan without the standard entries does not select all pods.
 func (p *Plan) EntryFor(pod *v1.Pod) int {
 	podType := PodTypeOf(pod)
 	for i := range p.entries {
@@ -204,8 +204,8 @@ func (p *Plan) EntryFor(pod *v1.Pod) int {
 	return len(p.entries)
 }
 
-// TargetsAt returns the drain targets when the entry at this position is executed: for each pod type
-// that was reached, and each selector that the plan has for it, the highest priority so far.
+// TargetsAt returns the drain targets when the entry at this position is executed: for each pod
+// type that was reached, and each selector that the plan has for it, the highest priority so far.
 func (p *Plan) TargetsAt(position int) Targets {
 	if len(p.entries) == 0 || position < 0 {
 		return Targets{}

@@ -33,8 +33,8 @@ type Targets struct {
 	entries []compiledEntry
 }
 
-// NewTargets compiles drain targets from status.maintenanceStatus of a node. It fails if a selector is
-// invalid.
+// NewTargets compiles drain targets from status.maintenanceStatus of a node. It fails if a selector
+// is invalid.
 func NewTargets(entries []v1.DrainPlanEntry) (Targets, error) {
 	compiled, err := compile(entries)
 	if err != nil {
@@ -117,7 +117,8 @@ func (t Targets) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// Take reports whether the targets select the pod. It does not check whether the pod is still running.
+// Take reports whether the targets select the pod. It does not check whether the pod is still
+// running.
 func (t Targets) Take(pod *v1.Pod) bool {
 	podType := PodTypeOf(pod)
 	return slices.ContainsFunc(t.entries, func(e compiledEntry) bool { return e.takes(pod, podType) })
@@ -134,9 +135,9 @@ func (t Targets) Reaches(others Targets) bool {
 // Equal reports whether two targets select the same pods.
 func (t Targets) Equal(others Targets) bool { return t.Reaches(others) && others.Reaches(t) }
 
-// CompareProgress orders targets by the progress of a drain: by the last pod type, then by its highest
-// priority, then by the number of entries. Targets at a later position of the same plan are never
-// less.
+// CompareProgress orders targets by the progress of a drain: by the last pod type, then by its
+// highest priority, then by the number of entries. Targets at a later position of the same plan are
+// never less.
 func CompareProgress(a, b Targets) int {
 	aType, aPriority := a.last()
 	bType, bPriority := b.last()
@@ -158,9 +159,9 @@ func (t Targets) last() (podType int, priority int32) {
 	return podType, priority
 }
 
-// LeastPowerful returns the targets that all of the given targets include: for every type and selector
-// of one of them, the lowest priority. If two selectors match the same pod, the result may select
-// fewer pods than each of them, and never more.
+// LeastPowerful returns the targets that all of the given targets include: for every type and
+// selector of one of them, the lowest priority. If two selectors match the same pod, the result may
+// select fewer pods than each of them, and never more.
 func LeastPowerful(all ...Targets) Targets {
 	var least Targets
 	for _, t := range all {

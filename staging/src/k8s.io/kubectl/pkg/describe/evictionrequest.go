@@ -256,8 +256,8 @@ func describeMetaConditions(w PrefixWriter, now time.Time, conditions []metav1.C
 	}
 }
 
-// printEvictionInterceptors lists the interceptors of a pod. For a pod without interceptors, it prints
-// nothing: the output is that of upstream.
+// printEvictionInterceptors lists the interceptors of a pod. For a pod without interceptors, it
+// prints nothing: the output is that of upstream.
 func printEvictionInterceptors(w PrefixWriter, title string, interceptors []corev1.EvictionInterceptor) {
 	if len(interceptors) == 0 {
 		return
@@ -276,8 +276,8 @@ func printNamesMultiline(w PrefixWriter, title string, names []string) {
 	w.Write(LEVEL_0, "%s:\t%s\n", title, strings.Join(plaintext.Lines(names), "\n\t"))
 }
 
-// printTextMultiline wraps a text of another client. It indents every line, so that none can imitate
-// a line of kubectl.
+// printTextMultiline wraps a text of another client. It indents every line, so that none can
+// imitate a line of kubectl.
 func printTextMultiline(w PrefixWriter, level int, title, text string) {
 	var lines []string
 	for _, line := range strings.Split(text, "\n") {

@@ -151,8 +151,8 @@ const (
 	notDrainedTitle = "Not Drained"
 )
 
-// describedBlockers returns the blockers of the stage: after a move to another stage, none until the
-// controller has observed it.
+// describedBlockers returns the blockers of the stage: after a move to another stage, none until
+// the controller has observed it.
 func describedBlockers(now time.Time, maintenance *coordinationv1alpha1.NodeMaintenance) []string {
 	if maintenance.Status.ObservedGeneration != maintenance.Generation {
 		return nil
@@ -169,8 +169,8 @@ func describedBlockers(now time.Time, maintenance *coordinationv1alpha1.NodeMain
 	return texts
 }
 
-// formatBlocker returns the message of a blocker with its times and the first of its pods. "!" marks
-// one that needs an intervention.
+// formatBlocker returns the message of a blocker with its times and the first of its pods. "!"
+// marks one that needs an intervention.
 func formatBlocker(now time.Time, blocker *coordinationv1alpha1.DrainBlocker) string {
 	text := plaintext.Line(blocker.Message)
 	if maintenancehelpers.HoldCause(blocker.Cause).Blocked() {
@@ -209,7 +209,8 @@ func saysWhyNot(condition *metav1.Condition) bool {
 	return condition != nil && condition.Status == metav1.ConditionFalse && condition.Message != ""
 }
 
-// conditionsBelow returns the conditions for the table, without the message that is printed above it.
+// conditionsBelow returns the conditions for the table, without the message that is printed above
+// it.
 func conditionsBelow(maintenance *coordinationv1alpha1.NodeMaintenance) []metav1.Condition {
 	conditions := slices.Clone(maintenance.Status.Conditions)
 	if condition := drainedCondition(conditions); saysWhyNot(condition) {
@@ -312,8 +313,8 @@ func formatRequirement(requirement corev1.NodeSelectorRequirement) string {
 	return fmt.Sprintf("%s [%s%s]", text, strings.Join(values, ", "), more)
 }
 
-// printMaintenanceStatus prints the progress of the drain of a node. For a node without maintenances,
-// it prints nothing: the output is that of upstream.
+// printMaintenanceStatus prints the progress of the drain of a node. For a node without
+// maintenances, it prints nothing: the output is that of upstream.
 func printMaintenanceStatus(w PrefixWriter, status *corev1.MaintenanceStatus) {
 	if status == nil {
 		return

@@ -140,8 +140,8 @@ type holders struct {
 	err error
 }
 
-// holdersOf returns nil if the node is not under maintenance. It sends requests only if the status of
-// the node suggests that it is.
+// holdersOf returns nil if the node is not under maintenance. It sends requests only if the status
+// of the node suggests that it is.
 func (m *maintenanceOptions) holdersOf(node *corev1.Node) *holders {
 	// Other software may use a condition of this name, on any server.
 	if !looksMaintained(node) || !m.serves(nodeMaintenances) {
@@ -217,8 +217,8 @@ func (h *holders) command(subcommand string) string {
 	return plaintext.Line(command)
 }
 
-// draining returns those that drain the node, or nil. If the maintenances are unknown, they may drain
-// it.
+// draining returns those that drain the node, or nil. If the maintenances are unknown, they may
+// drain it.
 func (h *holders) draining() *holders {
 	if h.err != nil {
 		return h
@@ -232,8 +232,8 @@ func (h *holders) draining() *holders {
 	return &holders{maintenances: draining}
 }
 
-// prepareDrain makes the drain skip intercepted pods, and prints the command that replaces drain for
-// the nodes without a maintenance.
+// prepareDrain makes the drain skip intercepted pods, and prints the command that replaces drain
+// for the nodes without a maintenance.
 func (o *DrainCmdOptions) prepareDrain() {
 	o.maintenance.draining = true
 	o.drainer.SkipInterceptedPods = o.maintenance.serves(evictionRequests) && !o.maintenance.evictInterceptedPods
@@ -275,8 +275,8 @@ func (o *DrainCmdOptions) holdersOf(info *resource.Info) *holders {
 // leaveToMaintenance reports, with a warning, whether a maintenance controls if the node is
 // schedulable: its controller would revert the change of another client.
 //
-// A node that is to be drained is cordoned nevertheless: the maintenance cordons it too, and evicted
-// pods must not return to it.
+// A node that is to be drained is cordoned nevertheless: the maintenance cordons it too, and
+// evicted pods must not return to it.
 func (o *DrainCmdOptions) leaveToMaintenance(info *resource.Info, desired bool) bool {
 	h := o.holdersOf(info)
 	if h == nil {

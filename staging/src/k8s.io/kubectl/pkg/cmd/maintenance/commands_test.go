@@ -354,8 +354,8 @@ func TestStatusWithoutRights(t *testing.T) {
 	contains(t, s.mustRun(t, "watch", "rack"), "rack: blocked: 1 pod waits for PodDisruptionBudget default/db: default/db-0\n", "rack: drained")
 }
 
-// TestOnlyMaintenancesAndNodesAreRead by the commands that show blockers, also while pods are blocked:
-// the controller publishes what they show.
+// TestOnlyMaintenancesAndNodesAreRead by the commands that show blockers, also while pods are
+// blocked: the controller publishes what they show.
 func TestOnlyMaintenancesAndNodesAreRead(t *testing.T) {
 	for _, args := range [][]string{
 		{"status"}, {"status", "rack", "-o", "json"}, {"status", "--all"}, {"watch"}, {"watch", "rack"}, {"start", "node-2", "--wait"}, {"start", "rack", "--wait"},

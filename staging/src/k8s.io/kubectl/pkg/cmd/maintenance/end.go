@@ -117,7 +117,8 @@ func (o *endOptions) endNamed(ctx context.Context, client kubernetes.Interface, 
 	return nm, err
 }
 
-// joined returns a single error as it is, so that kubectl recognizes the status of the server in it.
+// joined returns a single error as it is, so that kubectl recognizes the status of the server in
+// it.
 func joined(errs []error) error {
 	if len(errs) == 1 {
 		return errs[0]

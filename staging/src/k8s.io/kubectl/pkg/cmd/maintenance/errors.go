@@ -58,7 +58,8 @@ func plainError(err error) error {
 	return err
 }
 
-// plainStatus keeps each text of the server on one line, so that a text cannot imitate another line.
+// plainStatus keeps each text of the server on one line, so that a text cannot imitate another
+// line.
 func plainStatus(err *apierrors.StatusError) *apierrors.StatusError {
 	plain := &apierrors.StatusError{ErrStatus: *err.ErrStatus.DeepCopy()}
 	plain.ErrStatus.Message = plaintext.Line(plain.ErrStatus.Message)

@@ -297,9 +297,9 @@ func snapshotOf(stories ...any) *podSnapshot {
 // viewsIn returns the views of "status" and "watch".
 func viewsIn(s *podSnapshot) []view { return viewsOf(&s.snapshot) }
 
-// publish does what the controller does for maintenances in the stage Drain: it counts the pods, and
-// publishes blockers. It does nothing for a maintenance that it has not started, or found drained, and
-// for one whose nodes have no pods: then a test has set the status.
+// publish does what the controller does for maintenances in the stage Drain: it counts the pods,
+// and publishes blockers. It does nothing for a maintenance that it has not started, or found
+// drained, and for one whose nodes have no pods: then a test has set the status.
 func (s *podSnapshot) publish() {
 	for _, nm := range s.maintenances {
 		if nm.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain || nm.Status.ObservedGeneration != nm.Generation || isDrained(nm) {

@@ -223,8 +223,8 @@ func (f *follower) unobservedText(views []view, now time.Time) string {
 		strings.Join(names, ", "), duration.HumanDuration(controllerPatience)))
 }
 
-// uncordonedText names nodes that are not cordoned for long and have no blocker: that another client
-// keeps uncordoning a node is none.
+// uncordonedText names nodes that are not cordoned for long and have no blocker: that another
+// client keeps uncordoning a node is none.
 func (f *follower) uncordonedText(views []view, now time.Time) string {
 	var names []string
 	for i := range views {

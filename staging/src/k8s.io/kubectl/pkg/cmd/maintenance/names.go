@@ -114,8 +114,8 @@ func (e *environment) findOwn(ctx context.Context, client kubernetes.Interface, 
 	return "", failed("%q is a node. To %s its maintenances, use: kubectl maintenance %s %s", node, subcommand, subcommand, strings.Join(names, " "))
 }
 
-// maintenancesOfNode returns the open maintenances of a node. notFound is the error of a read of the
-// maintenance of that name.
+// maintenancesOfNode returns the open maintenances of a node. notFound is the error of a read of
+// the maintenance of that name.
 func maintenancesOfNode(ctx context.Context, client kubernetes.Interface, name string, notFound error) ([]*coordinationv1alpha1.NodeMaintenance, error) {
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

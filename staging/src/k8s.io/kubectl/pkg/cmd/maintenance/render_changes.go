@@ -169,8 +169,8 @@ const (
 	reportedDelay = time.Minute
 )
 
-// blockerChanges reports blockers that appear, change, or are gone. Evictions in progress are what a
-// drain consists of: they get no line.
+// blockerChanges reports blockers that appear, change, or are gone. Evictions in progress are what
+// a drain consists of: they get no line.
 func (r *reporter) blockerChanges(old, v *view, now time.Time) []string {
 	if r.printed == nil {
 		r.printed = map[string]blockerView{}

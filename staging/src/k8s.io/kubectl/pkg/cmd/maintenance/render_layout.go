@@ -68,9 +68,10 @@ func mostBlockers(views []view) int {
 	return most
 }
 
-// renderScreen returns the text of the maintenances in at most height lines, if possible. What needs
-// an intervention is dropped last: it first drops rows of nodes, then the names of pods, then all
-// nodes, then the fields of the maintenance, then blockers that end by themselves, then the others.
+// renderScreen returns the text of the maintenances in at most height lines, if possible. What
+// needs an intervention is dropped last: it first drops rows of nodes, then the names of pods, then
+// all nodes, then the fields of the maintenance, then blockers that end by themselves, then the
+// others.
 func renderScreen(views []view, now time.Time, width, height int) string {
 	for _, layout := range screenLayouts(views, height) {
 		if page := renderPage(views, now, width, layout); len(page.lines) <= height {

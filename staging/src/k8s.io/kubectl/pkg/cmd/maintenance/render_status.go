@@ -417,8 +417,8 @@ func (p *page) addBlocker(b *blockerView, now time.Time, details details) {
 	}
 }
 
-// conditionRepeats reports whether the condition says no more than the head: how many pods are left,
-// and the message of the drain.
+// conditionRepeats reports whether the condition says no more than the head: how many pods are
+// left, and the message of the drain.
 func (v *view) conditionRepeats() bool {
 	left, more, _ := strings.Cut(v.Condition, ". ")
 	more = strings.TrimSuffix(more, ".")

@@ -32,9 +32,9 @@ import (
 )
 
 // openMaintenance returns the maintenance that a second start of the same nodes resumes: the oldest
-// open one with the same selector and, if one is given, that name. With two maintenances, both would
-// have to be completed before the nodes are released. Nil if there is none, or if the user may not
-// list them.
+// open one with the same selector and, if one is given, that name. With two maintenances, both
+// would have to be completed before the nodes are released. Nil if there is none, or if the user
+// may not list them.
 func openMaintenance(ctx context.Context, client kubernetes.Interface, wanted *coordinationv1alpha1.NodeMaintenance) (*coordinationv1alpha1.NodeMaintenance, error) {
 	all, err := getMaintenances(ctx, client, nil)
 	if apierrors.IsForbidden(err) {

@@ -42,8 +42,8 @@ func (e *environment) servedClient() (kubernetes.Interface, error) {
 	return client, requireServed(client)
 }
 
-// requireServed asks the server itself: the discovery cache of kubectl can be hours old. If the user
-// may not read the discovery document, the next request will fail if the API is not served.
+// requireServed asks the server itself: the discovery cache of kubectl can be hours old. If the
+// user may not read the discovery document, the next request will fail if the API is not served.
 func requireServed(client kubernetes.Interface) error {
 	resources, err := client.Discovery().ServerResourcesForGroupVersion(coordinationv1alpha1.SchemeGroupVersion.String())
 	switch {

@@ -27,8 +27,8 @@ import (
 )
 
 // undrained returns an error with exit code 1 that names the maintenances that are not drained at
-// the end, or nil. "watch x && reboot" relies on it: success means that the nodes that were selected
-// all the time have no pod left and stay cordoned.
+// the end, or nil. "watch x && reboot" relies on it: success means that the nodes that were
+// selected all the time have no pod left and stay cordoned.
 func undrained(maintenances []*coordinationv1alpha1.NodeMaintenance, last map[string]view) error {
 	var reasons []string
 	for _, nm := range maintenances {
@@ -43,8 +43,8 @@ func undrained(maintenances []*coordinationv1alpha1.NodeMaintenance, last map[st
 	return failed("%w", errors.New(strings.Join(reasons, "\n")))
 }
 
-// undrainedReason says why the nodes of a maintenance do not count as drained; empty if they do. The
-// selector is that at the start of the command.
+// undrainedReason says why the nodes of a maintenance do not count as drained; empty if they do.
+// The selector is that at the start of the command.
 func undrainedReason(v *view, selector *corev1.NodeSelector) string {
 	switch {
 	case v.Outcome == outcomeDeleted:

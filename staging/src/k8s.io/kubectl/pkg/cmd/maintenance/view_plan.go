@@ -132,8 +132,8 @@ type planSummary struct {
 	Unhandled int `json:"podsThatNeedOthers"`
 }
 
-// planOf returns what a drain of the nodes would do. The maintenance of the given name is not listed
-// among the other maintenances of the nodes.
+// planOf returns what a drain of the nodes would do. The maintenance of the given name is not
+// listed among the other maintenances of the nodes.
 func planOf(s *podSnapshot, name string, nodes []*corev1.Node, entries []corev1.DrainPlanEntry) (*plan, error) {
 	compiled, err := maintenance.NewPlan(entries)
 	if err != nil {

@@ -243,8 +243,8 @@ func hasFinalizer(nm *coordinationv1alpha1.NodeMaintenance) bool {
 	return false
 }
 
-// addNodes adds the nodes with what the controller has published on each. Their number replaces that
-// of the status, which is 0 before the controller has observed the maintenance.
+// addNodes adds the nodes with what the controller has published on each. Their number replaces
+// that of the status, which is 0 before the controller has observed the maintenance.
 func (v *view) addNodes(nodes []*corev1.Node, s *snapshot) {
 	var holders map[string][]string
 	if v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete {

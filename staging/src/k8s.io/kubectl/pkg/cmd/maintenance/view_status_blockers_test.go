@@ -115,8 +115,8 @@ func TestRefusedCordon(t *testing.T) {
 	}
 }
 
-// TestLinesNameABlockerAtTheFirstLook in the stages other than Drain, and not the blockers of a drain
-// that has ended.
+// TestLinesNameABlockerAtTheFirstLook in the stages other than Drain, and not the blockers of a
+// drain that has ended.
 func TestLinesNameABlockerAtTheFirstLook(t *testing.T) {
 	for stage, says := range map[coordinationv1alpha1.NodeMaintenanceStage]string{
 		cordon:   "1 node cannot be cordoned (a webhook says no)",
@@ -157,8 +157,8 @@ func TestDrainedNamesNodes(t *testing.T) {
 	contains(t, renderStatus([]view{v}, testNow, defaultWidth), "1 node cannot be made schedulable")
 }
 
-// TestStuckNodesComeFirst: those with blocked pods, those that a blocker names, and those that are not
-// cordoned.
+// TestStuckNodesComeFirst: those with blocked pods, those that a blocker names, and those that are
+// not cordoned.
 func TestStuckNodesComeFirst(t *testing.T) {
 	rack := newMaintenance("rack", drain, "node-1", "node-2", "node-3", "node-4", "node-5").started(0).draining(coordinationv1alpha1.DrainStatus{
 		DrainMessage: "Draining",

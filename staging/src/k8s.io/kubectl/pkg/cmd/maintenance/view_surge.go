@@ -31,8 +31,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// readDeployments reads the Deployments of all namespaces, if one of them would start a replacement.
-// Other plans do not need the permission.
+// readDeployments reads the Deployments of all namespaces, if one of them would start a
+// replacement. Other plans do not need the permission.
 func (s *podSnapshot) readDeployments(ctx context.Context, client kubernetes.Interface) error {
 	if !s.anyPod(s.awaitsSurge) {
 		return nil
@@ -81,8 +81,8 @@ func (s *podSnapshot) awaitsSurge(pod *corev1.Pod) bool {
 		!slices.Contains(request.Status.ProcessedInterceptors, name)
 }
 
-// surgeNoteOf says whether a replacement of the pod is started first; empty if its Deployment is not
-// an interceptor.
+// surgeNoteOf says whether a replacement of the pod is started first; empty if its Deployment is
+// not an interceptor.
 func (s *podSnapshot) surgeNoteOf(pod *corev1.Pod) podNote {
 	if !s.awaitsSurge(pod) {
 		return ""
@@ -113,8 +113,8 @@ func (s *podSnapshot) deploymentOf(pod *corev1.Pod) *appsv1.Deployment {
 	return found
 }
 
-// allowsSurge reports whether the strategy allows a surge, by the rule of the Deployment controller.
-// Percentages round up.
+// allowsSurge reports whether the strategy allows a surge, by the rule of the Deployment
+// controller. Percentages round up.
 //
 // The function of the controller cannot be imported here; test/integration/nodemaintenance checks
 // that both agree.

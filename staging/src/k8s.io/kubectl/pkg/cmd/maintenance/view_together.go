@@ -30,12 +30,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// A drain of several nodes requests the eviction of all pods of a step at once, while "kubectl drain"
-// handles one node after another. If no budget and no controller limits that, a workload whose pods
-// are all on these nodes is down until it has new pods. A plan warns of that.
+// A drain of several nodes requests the eviction of all pods of a step at once, while "kubectl
+// drain" handles one node after another. If no budget and no controller limits that, a workload
+// whose pods are all on these nodes is down until it has new pods. A plan warns of that.
 
-// jobIndexFailures is the annotation of a pod of an indexed Job with the number of previous failures
-// of its index.
+// jobIndexFailures is the annotation of a pod of an indexed Job with the number of previous
+// failures of its index.
 const jobIndexFailures = batchv1.JobIndexFailureCountAnnotation
 
 // workload names the controller of pods as users know it: the Deployment instead of its ReplicaSet.

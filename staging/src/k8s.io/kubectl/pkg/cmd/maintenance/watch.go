@@ -120,8 +120,8 @@ func isInStage(stage coordinationv1alpha1.NodeMaintenanceStage) func(v *view) bo
 	}
 }
 
-// isCordoned reports whether the controller has started the stage, and all nodes are cordoned. It is
-// false if there are no nodes.
+// isCordoned reports whether the controller has started the stage, and all nodes are cordoned. It
+// is false if there are no nodes.
 func (v *view) isCordoned() bool {
 	schedulable := slices.ContainsFunc(v.Nodes, func(node nodeView) bool { return !node.Cordoned })
 	return v.StageStarted != nil && v.observed && len(v.Nodes) > 0 && !schedulable
