@@ -31,7 +31,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
@@ -110,7 +109,7 @@ func TestRefusedRequestIsABlocker(t *testing.T) {
 		t.Errorf("status %+v, condition %+v", status.DrainStatus, drained)
 	}
 	f.expectBlockedPods("n", 1)
-	if got := f.ledger.count().BlockedPods; got[maintenance.HoldRequestFailed] != 1 {
+	if got := f.progress.count().BlockedPods; got[maintenance.HoldRequestFailed] != 1 {
 		t.Errorf("metrics %v", got)
 	}
 	if since.Sub(start) > 2*time.Second || since.Nanosecond() != 0 {
@@ -229,39 +228,40 @@ func TestIsTransient(t *testing.T) {
 
 func TestFailures(t *testing.T) {
 	f := newFailures()
+	one, two := writeKey{writeRequest, "1"}, writeKey{writeRequest, "2"}
 	now := start.Add(500 * time.Millisecond)
-	f.failed("n", "1", errors.New("away"), now)
-	first, _ := f.get("n", "1")
+	f.failed("n", one, errors.New("away"), now)
+	first, _ := f.get("n", one)
 	if want := (failure{message: "away", since: start, attempts: 1, retryAt: now.Add(time.Second)}); first != want || first.blocks() {
 		t.Errorf("got %+v", first)
 	}
-	f.failed("n", "1", webhook("n"), now.Add(time.Second))
-	f.failed("n", "1", errors.New("away again"), now.Add(3*time.Second))
-	f.failed("n", "2", errors.New("away"), now)
-	f.failed("o", "1", errors.New("away"), now)
-	third, _ := f.get("n", "1")
+	f.failed("n", one, webhook("n"), now.Add(time.Second))
+	f.failed("n", one, errors.New("away again"), now.Add(3*time.Second))
+	f.failed("n", two, errors.New("away"), now)
+	f.failed("o", one, errors.New("away"), now)
+	third, _ := f.get("n", one)
 	if want := (failure{message: "away again", since: start, attempts: 3, retryAt: now.Add(7 * time.Second), refused: true}); third != want || !third.blocks() {
 		t.Errorf("got %+v", third)
 	}
-	if got := f.wait("n", "1", now.Add(6*time.Second)); got != time.Second {
+	if got := f.wait("n", one, now.Add(6*time.Second)); got != time.Second {
 		t.Errorf("waits %v", got)
 	}
-	if got := f.wait("n", "1", now.Add(8*time.Second)); got != 0 {
+	if got := f.wait("n", one, now.Add(8*time.Second)); got != 0 {
 		t.Errorf("waits %v", got)
 	}
-	f.failed("o", "2", apierrors.NewConflict(nodeResource, "o", errors.New(strings.Repeat("long\n", 1000))), now)
-	if conflict, _ := f.get("o", "2"); conflict.blocks() || !conflict.retryAt.Equal(now) || len(conflict.message) > maxMessage || strings.Contains(conflict.message, "\n") {
+	f.failed("o", two, apierrors.NewConflict(nodeResource, "o", errors.New(strings.Repeat("long\n", 1000))), now)
+	if conflict, _ := f.get("o", two); conflict.blocks() || !conflict.retryAt.Equal(now) || len(conflict.message) > maxMessage || strings.Contains(conflict.message, "\n") {
 		t.Errorf("got %+v", conflict)
 	}
-	if !f.succeeded("n", "1") || f.succeeded("n", "2") {
+	if !f.succeeded("n", one) || f.succeeded("n", two) {
 		t.Error("does not know what was a blocker")
 	}
-	f.failed("n", "2", errors.New("away"), now)
-	if _, ok := f.get("n", "1"); ok || f.wait("n", "1", now) != 0 {
+	f.failed("n", two, errors.New("away"), now)
+	if _, ok := f.get("n", one); ok || f.wait("n", one, now) != 0 {
 		t.Error("remembers what succeeded")
 	}
-	f.keep("n", sets.New[types.UID]("2"))
-	if _, ok := f.get("n", "2"); !ok {
+	f.keep("n", sets.New(two))
+	if _, ok := f.get("n", two); !ok {
 		t.Error("forgets what is kept")
 	}
 	f.keep("n", nil)
@@ -310,7 +310,7 @@ func TestRefusedCordonIsABlocker(t *testing.T) {
 	if c := nodeCondition(f.node("bad"), coordinationv1alpha1.NodeDrainInProgress); c.Status != v1.ConditionTrue || c.Reason != "NotCordoned" {
 		t.Errorf("node condition %+v", c)
 	}
-	if got := f.ledger.count(); got.BlockedNodes[maintenance.HoldCordonFailed] != 2 || got.BlockedPods[maintenance.HoldCordonFailed] != 0 {
+	if got := f.progress.count(); got.BlockedNodes[maintenance.HoldCordonFailed] != 2 || got.BlockedPods[maintenance.HoldCordonFailed] != 0 {
 		t.Errorf("metrics %+v", got)
 	}
 	if l, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{}); err != nil || len(l.Items) > 0 {
@@ -325,8 +325,8 @@ func TestRefusedCordonIsABlocker(t *testing.T) {
 	refused.err = allowed
 	f.run(maxRetry)
 	f.expectDrains("afterwards", map[string]string{"worse": "0/1 Draining Default<=1000000000"})
-	if len(f.failures.nodes) > 0 || len(f.contests.nodes) > 0 {
-		t.Errorf("remembers %v %v", f.failures.nodes, f.contests.nodes)
+	if len(f.failures.nodes) > 0 || len(f.recordons.nodes) > 0 {
+		t.Errorf("remembers %v %v", f.failures.nodes, f.recordons.nodes)
 	}
 }
 
@@ -349,7 +349,7 @@ func TestRefusedCordonWithoutADrain(t *testing.T) {
 		status.Blockers[0].NodeCount != 1 || status.Blockers[0].Object.Name != "bad" || !strings.Contains(status.Blockers[0].Message, "a webhook says no") {
 		t.Errorf("status %+v", status)
 	}
-	if got := f.ledger.count(); got.BlockedNodes[maintenance.HoldCordonFailed] != 1 || got.PendingPods != 0 {
+	if got := f.progress.count(); got.BlockedNodes[maintenance.HoldCordonFailed] != 1 || got.PendingPods != 0 {
 		t.Errorf("metrics %+v", got)
 	}
 	// One that drains the node counts it with its pods.
@@ -357,7 +357,7 @@ func TestRefusedCordonWithoutADrain(t *testing.T) {
 	f.createMaintenance("drain", stageDrain, "a", maintenance.StandardPlan()...)
 	f.run(time.Minute)
 	for range 200 { // In each order of the two, which is random.
-		if got := f.ledger.count(); got.BlockedNodes[maintenance.HoldCordonFailed] != 1 || got.PendingPods != 1 {
+		if got := f.progress.count(); got.BlockedNodes[maintenance.HoldCordonFailed] != 1 || got.PendingPods != 1 {
 			t.Fatalf("metrics %+v", got)
 		}
 	}
@@ -436,13 +436,13 @@ func TestDrainedNodeThatCannotBeCordonedAgain(t *testing.T) {
 	}
 }
 
-// While somebody makes the node schedulable again and again, it is not drained either.
+// A node that another client keeps uncordoning is not drained either.
 func TestContestedNodeIsNotDrained(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.settle()
-	for range contestLimit + 1 {
+	for range recordonLimit + 1 {
 		node := f.node("n")
 		node.Spec.Unschedulable = false
 		f.update(node)
@@ -491,13 +491,13 @@ func TestRefusedUncordon(t *testing.T) {
 		t.Errorf("the pod is still asked to leave by %v", requesters)
 	}
 	if m := f.maintenance("m"); len(m.Finalizers) == 0 || f.node("n").Status.MaintenanceStatus == nil {
-		t.Errorf("let go of a node that is not given back: %+v", m)
+		t.Errorf("ended before the node was released: %+v", m)
 	}
 	f.expectEvent("Node n: CordonFailed: setting spec.unschedulable of the node to false: nodes \"n\" is forbidden: a webhook says no")
 	refused.err = allowed
 	f.settle()
 	if m := f.maintenance("m"); len(m.Finalizers) > 0 || f.node("n").Spec.Unschedulable || f.node("n").Status.MaintenanceStatus != nil {
-		t.Errorf("not given back: %+v", f.node("n"))
+		t.Errorf("not released: %+v", f.node("n"))
 	}
 }
 
@@ -594,7 +594,7 @@ func TestInterceptorThatIsDisabled(t *testing.T) {
 			t.Errorf("%s: %t %q among %q", key, ok, message, got)
 		}
 	}
-	// Somebody runs one that reports, whatever this process does.
+	// Another process runs the interceptor, because it reports.
 	reporting := maintenance.Hold{Cause: maintenance.HoldInterceptor, Name: coordinationv1alpha1.EvictionInterceptorDaemonSet, Heartbeat: ptr.To(metav1.NewTime(start))}
 	if f.explain(&reporting); reporting.Cause != maintenance.HoldInterceptor || reporting.Message != "" {
 		t.Errorf("one that reports: %+v", reporting)

@@ -99,8 +99,8 @@ func (f *budgetFinder) read(namespace string) map[podLabel][]selectingBudget {
 	return byLabel
 }
 
-// budgetSelectors keeps the selectors of budgets, ready to be used, from one look at a node to the
-// next. Those of budgets that are gone are forgotten.
+// budgetSelectors keeps the parsed selectors of budgets from one sync of a node to the next. Those
+// of budgets that are gone are forgotten.
 type budgetSelectors struct {
 	lock  sync.Mutex
 	known map[types.NamespacedName]*budgetSelector

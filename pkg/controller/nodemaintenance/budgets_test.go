@@ -167,19 +167,19 @@ func (l *countingLister) GetPodPodDisruptionBudgets(pod *v1.Pod) ([]*policyv1.Po
 	return l.PodDisruptionBudgetLister.GetPodPodDisruptionBudgets(pod)
 }
 
-// A look at a node goes through the budgets of a namespace once, whatever the number of its pods.
-func TestLookReadsBudgetsOnce(t *testing.T) {
+// A sync of a node reads the budgets of a namespace once, whatever the number of its pods.
+func TestBudgetsAreReadOnce(t *testing.T) {
 	f := newFixture(t)
 	f.blockedPods(10, ownBudget)
 	lister := &countingLister{PodDisruptionBudgetLister: f.budgetLister}
 	f.budgetLister = lister
-	facts, err := f.look("n", nil, start)
+	facts, err := f.readFacts("n", nil, start)
 	if err != nil || len(facts.pods) != 10 || lister.passes != 1 {
 		t.Fatalf("%d passes for %d pods, %v", lister.passes, len(facts.pods), err)
 	}
 	for _, pod := range facts.pods {
-		if want := "default/budget-" + pod.Labels["app"]; pod.hold.Name != want {
-			t.Errorf("%s is held by %q, want %q", pod.Name, pod.hold.Name, want)
+		if want := "default/budget-" + pod.Labels["app"]; pod.blocker.Name != want {
+			t.Errorf("%s is held by %q, want %q", pod.Name, pod.blocker.Name, want)
 		}
 	}
 }
@@ -224,8 +224,8 @@ func TestBudgetWithManyValues(t *testing.T) {
 	}
 }
 
-// BenchmarkLook looks at a node with a thousand pods that a thousand budgets block.
-func BenchmarkLook(b *testing.B) {
+// BenchmarkReadFacts reads a node with a thousand pods that a thousand budgets block.
+func BenchmarkReadFacts(b *testing.B) {
 	for name, selector := range map[string]func(i int) *metav1.LabelSelector{
 		"one budget for each pod":  ownBudget,
 		"all budgets for each pod": func(int) *metav1.LabelSelector { return &metav1.LabelSelector{} },
@@ -236,8 +236,8 @@ func BenchmarkLook(b *testing.B) {
 			f.blockedPods(1000, selector)
 			b.ReportAllocs()
 			for b.Loop() {
-				facts, err := f.look("n", nil, start)
-				if err != nil || len(facts.pods) != 1000 || facts.pods[0].hold.Name == "" {
+				facts, err := f.readFacts("n", nil, start)
+				if err != nil || len(facts.pods) != 1000 || facts.pods[0].blocker.Name == "" {
 					b.Fatalf("%d pods, %v", len(facts.pods), err)
 				}
 			}

@@ -42,7 +42,7 @@ func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests
 	if _, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.enqueueNode,
 		UpdateFunc: func(old, obj any) {
-			if nodeNeedsLook(old.(*v1.Node), obj.(*v1.Node)) {
+			if nodeNeedsSync(old.(*v1.Node), obj.(*v1.Node)) {
 				c.enqueueNode(obj)
 			}
 		},
@@ -53,7 +53,7 @@ func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests
 	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.enqueueNodeOfPod,
 		UpdateFunc: func(old, obj any) {
-			if podNeedsLook(old.(*v1.Pod), obj.(*v1.Pod)) {
+			if podNeedsSync(old.(*v1.Pod), obj.(*v1.Pod)) {
 				c.enqueueNodeOfPod(obj)
 			}
 		},
@@ -65,7 +65,7 @@ func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests
 		AddFunc: c.enqueueNodeOfRequest,
 		UpdateFunc: func(old, obj any) {
 			c.enqueueNodeOfRequest(obj)
-			// The request from which this controller has just withdrawn.
+			// The old one has this controller as a requester, if it has just withdrawn.
 			c.enqueueNodeOfRequest(old)
 		},
 		DeleteFunc: func(obj any) { deleted(logger, obj, c.enqueueNodeOfRequest) },
@@ -80,8 +80,8 @@ func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests
 	return nil
 }
 
-// deleted passes on the object of a delete event, also when the informer only noticed
-// later that it is gone.
+// deleted passes on the object of a delete event, also if the informer has missed the deletion and
+// only has a tombstone.
 func deleted(logger klog.Logger, obj any, enqueue func(any)) {
 	object, err := tombstone.Object[metav1.Object](obj)
 	if err != nil {
@@ -109,31 +109,31 @@ func (c *Controller) enqueueNodes(names []string) {
 	}
 }
 
-// nodeNeedsLook tells whether a change of a node concerns its maintenance. Heartbeats of
-// the kubelet do not.
-func nodeNeedsLook(old, node *v1.Node) bool {
-	return isDecidedAnew(old, node) || !sameNodeStatus(old, node.Status.MaintenanceStatus, ownConditions(node.Status.Conditions))
+// nodeNeedsSync reports whether a change of a node may change its maintenance. Heartbeats of the
+// kubelet do not.
+func nodeNeedsSync(old, node *v1.Node) bool {
+	return needsDecision(old, node) || !sameNodeStatus(old, node.Status.MaintenanceStatus, ownConditions(node.Status.Conditions))
 }
 
-// isDecidedAnew tells whether a node has changed in what decisions depend on. Its conditions only
-// follow from them.
-func isDecidedAnew(old, node *v1.Node) bool {
+// needsDecision reports whether a node has changed in what decisions are based on. Its conditions
+// only follow from decisions.
+func needsDecision(old, node *v1.Node) bool {
 	return old.UID != node.UID ||
 		old.Spec.Unschedulable != node.Spec.Unschedulable ||
 		!maps.Equal(old.Labels, node.Labels) ||
 		!apiequality.Semantic.DeepEqual(old.Status.MaintenanceStatus, node.Status.MaintenanceStatus)
 }
 
-// enqueueNodeOfPod has the node of a pod looked at, if it is being drained. A drain that
-// begins later looks at all pods by itself.
+// enqueueNodeOfPod enqueues the node of a pod if it is being drained. A drain that starts later
+// reads all pods.
 func (c *Controller) enqueueNodeOfPod(obj any) {
-	if node := obj.(*v1.Pod).Spec.NodeName; node != "" && c.ledger.isDraining(node) {
+	if node := obj.(*v1.Pod).Spec.NodeName; node != "" && c.progress.isDraining(node) {
 		c.nodes.Add(node)
 	}
 }
 
-// podNeedsLook tells whether a change of a pod can change what a drain has to do.
-func podNeedsLook(old, pod *v1.Pod) bool {
+// podNeedsSync reports whether a change of a pod may change what a drain has to do.
+func podNeedsSync(old, pod *v1.Pod) bool {
 	return old.UID != pod.UID ||
 		old.Spec.NodeName != pod.Spec.NodeName ||
 		maintenance.IsLeft(old) != maintenance.IsLeft(pod) ||
@@ -142,8 +142,8 @@ func podNeedsLook(old, pod *v1.Pod) bool {
 		!maps.Equal(old.Labels, pod.Labels)
 }
 
-// enqueueNodeOfRequest has the node of the requested pod looked at, if it is being
-// drained, or if this controller stands among the requesters.
+// enqueueNodeOfRequest enqueues the node of the requested pod if it is being drained, or if this
+// controller is one of the requesters.
 func (c *Controller) enqueueNodeOfRequest(obj any) {
 	request := obj.(*coordinationv1alpha1.EvictionRequest)
 	if request.Spec.Target.Pod == nil {
@@ -153,7 +153,7 @@ func (c *Controller) enqueueNodeOfRequest(obj any) {
 	if err != nil || string(pod.UID) != request.Name || pod.Spec.NodeName == "" {
 		return
 	}
-	if c.ledger.isDraining(pod.Spec.NodeName) || isAsked(request) && !evictionrequest.IsFinished(request.Status.Conditions) {
+	if c.progress.isDraining(pod.Spec.NodeName) || isRequested(request) && !evictionrequest.IsFinished(request.Status.Conditions) {
 		c.nodes.Add(pod.Spec.NodeName)
 	}
 }

@@ -46,18 +46,18 @@ const (
 	reasonCompleteBlocked = "CompletionBlocked"
 )
 
-// eventWriter has one method for each thing to tell.
+// eventWriter has one method for each kind of event.
 type eventWriter struct {
 	recorder events.EventRecorder
 }
 
-// tell records an event. What is too long for one is cut.
-func (w *eventWriter) tell(regarding, related runtime.Object, eventType, reason, action, text string) {
+// record records an event, with a text that is truncated to what fits.
+func (w *eventWriter) record(regarding, related runtime.Object, eventType, reason, action, text string) {
 	w.recorder.Eventf(regarding, related, eventType, reason, action, "%s", shorten(text))
 }
 
 func (w *eventWriter) node(node *v1.Node, eventType, reason, action, text string) {
-	w.tell(node, nil, eventType, reason, action, text)
+	w.record(node, nil, eventType, reason, action, text)
 }
 
 func (w *eventWriter) cordonFailed(node *v1.Node, err error) {
@@ -68,25 +68,25 @@ func (w *eventWriter) statusFailed(node *v1.Node, err error) {
 	w.node(node, v1.EventTypeWarning, reasonStatusFailed, "Report", err.Error())
 }
 
-func (w *eventWriter) cordoned(node *v1.Node, holding []string) {
-	w.node(node, v1.EventTypeNormal, reasonNodeCordoned, "Cordon", fmt.Sprintf("Made the node unschedulable for NodeMaintenance %s", joinNames(holding)))
+func (w *eventWriter) cordoned(node *v1.Node, claiming []string) {
+	w.node(node, v1.EventTypeNormal, reasonNodeCordoned, "Cordon", fmt.Sprintf("Cordoned the node for NodeMaintenance %s", joinNames(claiming)))
 }
 
 func (w *eventWriter) uncordoned(node *v1.Node) {
-	w.node(node, v1.EventTypeNormal, reasonNodeUncordoned, "Uncordon", "Made the node schedulable: no NodeMaintenance holds it any more")
+	w.node(node, v1.EventTypeNormal, reasonNodeUncordoned, "Uncordon", "Uncordoned the node: no NodeMaintenance claims it any more")
 }
 
-func (w *eventWriter) contested(node *v1.Node, holding []string) {
+func (w *eventWriter) contested(node *v1.Node, claiming []string) {
 	w.node(node, v1.EventTypeWarning, reasonCordonContested, "Cordon", fmt.Sprintf(
-		"Somebody makes the node schedulable again and again while NodeMaintenance %s holds it; it is made unschedulable once a minute now", joinNames(holding)))
+		"Node keeps being uncordoned while NodeMaintenance %s claims it; re-cordoning at most once a minute", joinNames(claiming)))
 }
 
 func (w *eventWriter) fastForwarded(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, floor maintenance.Targets) {
-	w.tell(m, node, v1.EventTypeWarning, reasonFastForwarded, "Drain",
-		fmt.Sprintf("Fast-forwarded on node %s: an older maintenance has drained it up to %s already, which is not taken back", node.Name, floor))
+	w.record(m, node, v1.EventTypeWarning, reasonFastForwarded, "Drain",
+		fmt.Sprintf("Fast-forwarded on node %s: another maintenance has already drained it up to %s, and drain targets do not step back", node.Name, floor))
 }
 
-// nodeChanged tells of a node that has become drained.
+// nodeChanged emits an event for a node that has become drained.
 func (w *eventWriter) nodeChanged(node *v1.Node, conditions []v1.NodeCondition) {
 	drained := func(c v1.NodeCondition) bool {
 		return c.Type == coordinationv1alpha1.NodeDrained && c.Status == v1.ConditionTrue
@@ -97,38 +97,38 @@ func (w *eventWriter) nodeChanged(node *v1.Node, conditions []v1.NodeCondition) 
 }
 
 func (w *eventWriter) requestFailed(pod *v1.Pod, err error) {
-	w.tell(pod, nil, v1.EventTypeWarning, reasonRequestFailed, "Drain", fmt.Sprintf("Could not ask the pod to leave its node: %v", err))
+	w.record(pod, nil, v1.EventTypeWarning, reasonRequestFailed, "Drain", fmt.Sprintf("Failed to request the eviction of the pod: %v", err))
 }
 
 func (w *eventWriter) withdrawalFailed(node *v1.Node, pod *v1.Pod, err error) {
-	w.tell(node, pod, v1.EventTypeWarning, reasonWithdrawFailed, "Complete", fmt.Sprintf("Could not withdraw the request that the pod %s/%s leaves: %v", pod.Namespace, pod.Name, err))
+	w.record(node, pod, v1.EventTypeWarning, reasonWithdrawFailed, "Complete", fmt.Sprintf("Failed to withdraw the eviction request for pod %s/%s: %v", pod.Namespace, pod.Name, err))
 }
 
-// maintenanceChanged tells of stages that were started, and of drains that are over or
-// stuck.
+// maintenanceChanged emits events for stages that were started, and for drains and completions that
+// have ended or are blocked.
 func (w *eventWriter) maintenanceChanged(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus) {
 	for _, started := range status.StageStatuses {
 		if !hasStarted(&m.Status, started.Name) {
 			note := fmt.Sprintf("Started the stage %s", started.Name)
-			// Before the nodes of a drain are counted, the number is that of another time.
+			// Before the nodes of a drain are counted, the number is that of an earlier generation.
 			if status.ObservedGeneration == m.Generation {
 				note += " on " + count(int(status.SelectedNodes), "node")
 			}
-			w.tell(m, nil, v1.EventTypeNormal, reasonStageStarted, string(started.Name), note)
+			w.record(m, nil, v1.EventTypeNormal, reasonStageStarted, string(started.Name), note)
 		}
 	}
 	if isDrained(status) && !isDrained(&m.Status) {
-		w.tell(m, nil, v1.EventTypeNormal, reasonDrained, "Drain", fmt.Sprintf("Drained %s: no pod is left", count(int(status.SelectedNodes), "node")))
+		w.record(m, nil, v1.EventTypeNormal, reasonDrained, "Drain", fmt.Sprintf("Drained %s: no pod is left", count(int(status.SelectedNodes), "node")))
 	}
 	if isCompletionBlocked(status) && !isCompletionBlocked(&m.Status) {
-		w.tell(m, nil, v1.EventTypeWarning, reasonCompleteBlocked, "Complete", status.DrainStatus.Blockers[0].Message)
+		w.record(m, nil, v1.EventTypeWarning, reasonCompleteBlocked, "Complete", status.DrainStatus.Blockers[0].Message)
 	}
 	if isBlocked(status) && !isBlocked(&m.Status) {
-		w.tell(m, nil, v1.EventTypeWarning, reasonDrainBlocked, "Drain", findDrained(status).Message)
+		w.record(m, nil, v1.EventTypeWarning, reasonDrainBlocked, "Drain", findDrained(status).Message)
 	}
 }
 
-// isCompletionBlocked reports whether something keeps the stage Complete from its end.
+// isCompletionBlocked reports whether the stage Complete has blockers.
 func isCompletionBlocked(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
 	return hasStarted(status, coordinationv1alpha1.NodeMaintenanceStageComplete) && status.DrainStatus.BlockerCount > 0
 }
@@ -141,14 +141,14 @@ func isBlocked(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
 // maxNote is how many bytes the note of an event may have.
 const maxNote = 1024
 
-// shorten makes a text fit for an event: the whole stands in the condition. It may repeat what
-// a webhook says, which goes to terminals.
+// shorten truncates a text for an event; the condition has all of it. The text may contain the
+// message of a webhook, therefore it is also made safe for terminals.
 func shorten(text string) string { return maintenance.Printable(text, maxNote) }
 
 func (w *eventWriter) completed(m *coordinationv1alpha1.NodeMaintenance) {
-	w.tell(m, nil, v1.EventTypeNormal, reasonCompleted, "Complete", "Completed: the nodes that no other maintenance holds are schedulable")
+	w.record(m, nil, v1.EventTypeNormal, reasonCompleted, "Complete", "Completed: its nodes are released, and schedulable unless another maintenance claims them")
 }
 
 func (w *eventWriter) invalid(m *coordinationv1alpha1.NodeMaintenance, err error) {
-	w.tell(m, nil, v1.EventTypeWarning, reasonInvalid, "Observe", fmt.Sprintf("Nothing is done: %v", err))
+	w.record(m, nil, v1.EventTypeWarning, reasonInvalid, "Observe", fmt.Sprintf("The maintenance is ignored: %v", err))
 }

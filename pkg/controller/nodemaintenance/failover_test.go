@@ -74,7 +74,7 @@ func newHandover(t *testing.T) *handover {
 	h := &handover{nodes: c.nodes, maintenances: c.maintenances, requests: requests.Items, nodesAfter: map[string]string{
 		"n1": "true 1/0 Waiting for m. Default<=1000", "n2": "true 1/1 Draining Default<=1000", "n3": "true 0/0  ", "n4": "false",
 	}}
-	// Nothing can be done with it, which keeps nobody from anything.
+	// It is ignored, and delays nothing.
 	h.maintenances = append(h.maintenances, coordinationv1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{Name: "invalid", UID: f.newUID(), Generation: 1},
 		Spec: coordinationv1alpha1.NodeMaintenanceSpec{Stage: stageIdle, NodeSelector: &v1.NodeSelector{}, DrainPlan: []v1.DrainPlanEntry{{

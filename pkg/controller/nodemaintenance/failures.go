@@ -30,73 +30,97 @@ import (
 )
 
 const (
-	// firstRetry is how long a write that failed waits for its first repetition. The wait
-	// doubles with each failure up to maxRetry: who lifts a quota does not wait for long.
+	// firstRetry is the delay before a failed write is retried. It doubles with each failure up
+	// to maxRetry, which is short: an administrator who raises a quota expects a result.
 	firstRetry = time.Second
 	maxRetry   = 30 * time.Second
 
-	// transientFailures is how often a write may fail for a reason that passes, such as an
+	// transientFailures is how often a write may fail for a temporary reason, such as an
 	// overloaded API server, before it counts as a blocker.
 	transientFailures = 3
 
-	// maxMessage is how much is kept of what the API server says, which may repeat megabytes of a
-	// webhook. No more of it is shown.
+	// maxMessage bounds what is kept of an error of the API server, which may contain megabytes
+	// from a webhook.
 	maxMessage = 512
 )
 
 // failure is a write that did not succeed.
 type failure struct {
-	// message is what the API server said last, as it is shown.
+	// message is the latest error of the API server, as it is shown.
 	message string
-	// since is when the write failed first. In seconds, as the API has it.
+	// since is when the write first failed, in seconds, because API fields have no more.
 	since time.Time
 	// attempts counts the failures; retryAt is when the next attempt is due.
 	attempts int
 	retryAt  time.Time
-	// refused is whether the API server has once refused the write for good.
+	// refused is whether the API server has ever rejected the write for a permanent reason.
 	refused bool
 }
 
 // blocks reports whether the failure is shown as a blocker.
 func (f failure) blocks() bool { return f.refused || f.attempts >= transientFailures }
 
-// failures remembers, for each node, which writes for it failed: its own cordon, the requests of
-// its pods, by UID, the end of its cordon, by uncordonOf, its status, by statusOf, and the
-// withdrawals, by withdrawalOf. It spaces the attempts of each, and is what the status says about
-// them. After a restart the next attempts fill it again.
-type failures struct {
-	lock  sync.Mutex
-	nodes map[string]map[types.UID]failure
+// writeKind is what a write changes.
+type writeKind int
+
+const (
+	writeCordon writeKind = iota
+	writeUncordon
+	writeStatus
+	writeRequest
+	writeWithdrawal
+)
+
+// writeKey identifies a write for a node: what it changes, and the UID of the node or the pod.
+type writeKey struct {
+	kind writeKind
+	uid  types.UID
 }
 
-func newFailures() *failures { return &failures{nodes: map[string]map[types.UID]failure{}} }
+// writeKeys returns the keys of a write for each of the pods.
+func writeKeys(kind writeKind, pods []*v1.Pod) sets.Set[writeKey] {
+	keys := sets.New[writeKey]()
+	for _, pod := range pods {
+		keys.Insert(writeKey{kind, pod.UID})
+	}
+	return keys
+}
 
-// get returns the failure of the object with that UID, and false if there is none.
-func (f *failures) get(node string, uid types.UID) (failure, bool) {
+// failures remembers the failed writes for each node. They delay the next attempts, and are
+// published as blockers. After a restart the next attempts add them again.
+type failures struct {
+	lock  sync.Mutex
+	nodes map[string]map[writeKey]failure
+}
+
+func newFailures() *failures { return &failures{nodes: map[string]map[writeKey]failure{}} }
+
+// get returns the failure of a write, and false if there is none.
+func (f *failures) get(node string, write writeKey) (failure, bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	found, ok := f.nodes[node][uid]
+	found, ok := f.nodes[node][write]
 	return found, ok
 }
 
-// wait returns how long the next attempt has to wait.
-func (f *failures) wait(node string, uid types.UID, now time.Time) time.Duration {
-	found, ok := f.get(node, uid)
+// wait returns the delay before the next attempt.
+func (f *failures) wait(node string, write writeKey, now time.Time) time.Duration {
+	found, ok := f.get(node, write)
 	if !ok {
 		return 0
 	}
 	return max(found.retryAt.Sub(now), 0)
 }
 
-// failed notes that a write for the object has failed, and tells whether it blocks from now on.
-// Until then what has changed meanwhile is tried again at once.
-func (f *failures) failed(node string, uid types.UID, err error, now time.Time) (blocks bool) {
+// failed records that a write has failed, and reports whether it is a blocker from now on. After
+// a conflict the next attempt is due at once, until the conflicts are a blocker.
+func (f *failures) failed(node string, write writeKey, err error, now time.Time) (blocks bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	if f.nodes[node] == nil {
-		f.nodes[node] = map[types.UID]failure{}
+		f.nodes[node] = map[writeKey]failure{}
 	}
-	latest, again := f.nodes[node][uid]
+	latest, again := f.nodes[node][write]
 	if !again {
 		latest.since = now.Truncate(time.Second)
 	}
@@ -108,11 +132,11 @@ func (f *failures) failed(node string, uid types.UID, err error, now time.Time) 
 	if apierrors.IsConflict(err) && !latest.blocks() {
 		latest.retryAt = now
 	}
-	f.nodes[node][uid] = latest
+	f.nodes[node][write] = latest
 	return latest.blocks() && !blocked
 }
 
-// retryAfter returns how long to wait after that many earlier failures.
+// retryAfter returns the delay after a failure that comes after so many earlier ones.
 func retryAfter(earlier int) time.Duration {
 	wait := firstRetry
 	for range earlier {
@@ -123,26 +147,26 @@ func retryAfter(earlier int) time.Duration {
 	return wait
 }
 
-// succeeded forgets the failure of an object, and tells whether it was a blocker.
-func (f *failures) succeeded(node string, uid types.UID) (blocked bool) {
+// succeeded forgets the failure of a write, and reports whether it was a blocker.
+func (f *failures) succeeded(node string, write writeKey) (blocked bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	blocked = f.nodes[node][uid].blocks()
-	f.drop(node, func(failed types.UID) bool { return failed == uid })
+	blocked = f.nodes[node][write].blocks()
+	f.drop(node, func(failed writeKey) bool { return failed == write })
 	return blocked
 }
 
-// keep forgets the failures of all objects of the node but these.
-func (f *failures) keep(node string, uids sets.Set[types.UID]) {
+// keep forgets the failures of all other writes for the node.
+func (f *failures) keep(node string, writes sets.Set[writeKey]) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	f.drop(node, func(failed types.UID) bool { return !uids.Has(failed) })
+	f.drop(node, func(failed writeKey) bool { return !writes.Has(failed) })
 }
 
-func (f *failures) drop(node string, drop func(types.UID) bool) {
-	for uid := range f.nodes[node] {
-		if drop(uid) {
-			delete(f.nodes[node], uid)
+func (f *failures) drop(node string, drop func(writeKey) bool) {
+	for write := range f.nodes[node] {
+		if drop(write) {
+			delete(f.nodes[node], write)
 		}
 	}
 	if len(f.nodes[node]) == 0 {
@@ -150,28 +174,11 @@ func (f *failures) drop(node string, drop func(types.UID) bool) {
 	}
 }
 
-// uncordonOf names the end of the cordon of a node.
-func uncordonOf(node types.UID) types.UID { return "uncordon of " + node }
-
-// statusOf names the status of a node.
-func statusOf(node types.UID) types.UID { return "status of " + node }
-
-// withdrawalOf names the withdrawal of the request of a pod.
-func withdrawalOf(pod types.UID) types.UID { return "withdrawal of " + pod }
-
-func withdrawalsOf(pods []*v1.Pod) sets.Set[types.UID] {
-	names := sets.New[types.UID]()
-	for _, pod := range pods {
-		names.Insert(withdrawalOf(pod.UID))
-	}
-	return names
-}
-
-// isTransient reports whether an error says nothing about the object that was written: the
-// same write may succeed a moment later without an intervention.
+// isTransient reports whether an error says nothing about the object that was written: the same
+// write may succeed a moment later without an intervention.
 func isTransient(err error) bool {
 	var status apierrors.APIStatus
-	return !errors.As(err, &status) || // The network, or the end of the wait for a response.
+	return !errors.As(err, &status) || // The network failed, or no response came in time.
 		errors.Is(err, context.DeadlineExceeded) ||
 		apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||

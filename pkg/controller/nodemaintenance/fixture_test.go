@@ -226,8 +226,8 @@ func deliver[T metav1.Object](f *fixture, informer *handledInformer, objects []T
 	indexer.Bookmark(strconv.Itoa(f.tracker.version))
 }
 
-// settleHorizon is how far ahead settle looks for something that is due.
-const settleHorizon = contestPause
+// settleHorizon bounds the delay of the keys that settle waits for.
+const settleHorizon = recordonPause
 
 // settle has the controller work, with caches that are up to date, until it has nothing
 // more to do now or soon.
@@ -339,8 +339,8 @@ func (f *fixture) beginRequest() bool {
 	held := heldWrite{requestWrite: w, write: f.nextWrite(w)}
 	if node, err := f.nodeLister.Get(w.node); err == nil && !w.withdraw {
 		held.nodeUID = node.UID
-		for _, name := range f.drainedFor(node) {
-			held.causes = append(held.causes, f.ledger.maintenances[name].uid)
+		for _, name := range f.draining(node) {
+			held.causes = append(held.causes, f.progress.maintenances[name].uid)
 		}
 	}
 	f.running = append(f.running, held)
@@ -352,7 +352,7 @@ type outcome int
 
 const (
 	answered outcome = iota
-	// late is a write that is made, and nobody waits for its answer any more.
+	// late is a write that is made after the controller has given up waiting for the answer.
 	late
 	timedOut
 )
@@ -369,7 +369,7 @@ func (f *fixture) endRequest(i int, how outcome) {
 				f.writer.unseen.nodes[w.node], err = unseen, context.DeadlineExceeded
 			}
 		}
-		f.wroteRequest(f.ctx, w.requestWrite, err)
+		f.recordOutcome(f.ctx, w.requestWrite, err)
 	}
 	f.running = slices.Delete(f.running, i, i+1)
 	f.endWrite(w.requestWrite)

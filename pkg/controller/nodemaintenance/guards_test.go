@@ -41,12 +41,12 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// A look that began before a maintenance was completed does not release the node from it.
-func TestReleaseByAnOldLook(t *testing.T) {
+// A sync of a node that began before a maintenance was completed does not release the node for it.
+func TestReleaseByAnOldSync(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.deliverAll()
-	_, observed := f.ledger.selecting(f.node("n"))
+	_, observed := f.progress.selecting(f.node("n"))
 	f.createMaintenance("m", stageComplete, "a")
 	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
 		m.Finalizers = []string{coordinationv1alpha1.NodeMaintenanceFinalizer}
@@ -54,17 +54,17 @@ func TestReleaseByAnOldLook(t *testing.T) {
 	if err := f.observe(f.maintenance("m")); err != nil {
 		t.Fatal(err)
 	}
-	f.ledger.uncordon("n", observed)
-	if finished := f.ledger.release("n", observed); len(finished) > 0 || !f.ledger.isCordoned("n") {
+	f.progress.uncordoned("n", observed)
+	if finished := f.progress.release("n", observed); len(finished) > 0 || !f.progress.isCordoned("n") {
 		t.Errorf("released %v", finished)
 	}
-	_, observed = f.ledger.selecting(f.node("n"))
-	if finished := f.ledger.release("n", observed); !slices.Equal(finished, []string{"m"}) || f.ledger.isCordoned("n") {
+	_, observed = f.progress.selecting(f.node("n"))
+	if finished := f.progress.release("n", observed); !slices.Equal(finished, []string{"m"}) || f.progress.isCordoned("n") {
 		t.Errorf("released %v", finished)
 	}
 }
 
-// A node that is not given back in its status keeps the maintenance.
+// A node whose status cannot be cleared keeps the maintenance from completing.
 func TestRefusedStatusKeepsTheMaintenance(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -142,7 +142,7 @@ func TestReplacedNodeIsNotCordoned(t *testing.T) {
 	for range 10 {
 		f.deliverMaintenances()
 		f.step()
-		f.clock.Step(lookInterval)
+		f.clock.Step(summaryDelay)
 	}
 	if f.node("n").Spec.Unschedulable || len(f.failures.nodes) > 0 {
 		t.Errorf("node %+v, failures %v", f.node("n").Spec, f.failures.nodes)
@@ -231,7 +231,7 @@ func TestPodThatBeginsToTerminate(t *testing.T) {
 	}
 }
 
-// What somebody else makes of the status of a node is put right.
+// A change of the status of a node by another client is reverted.
 func TestForeignWriteToTheStatusOfANode(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -288,22 +288,22 @@ func TestTimesOfNodeConditions(t *testing.T) {
 	if c := computeConditions(view, first, later)[0]; !c.LastHeartbeatTime.Time.Equal(later) || !c.LastTransitionTime.Time.Equal(start) {
 		t.Errorf("another message: %+v", c)
 	}
-	view.planning, view.holding = nil, []string{"m"}
+	view.planning, view.claiming = nil, []string{"m"}
 	if c := computeConditions(view, first, later)[0]; c.Status != v1.ConditionFalse || !c.LastHeartbeatTime.Time.Equal(later) || !c.LastTransitionTime.Time.Equal(later) {
 		t.Errorf("another status: %+v", c)
 	}
 }
 
-func TestContests(t *testing.T) {
-	c := newContests()
+func TestRecordonBackoff(t *testing.T) {
+	c := newRecordonBackoff()
 	if c.wrote("n", start) || c.wrote("n", start.Add(time.Minute)) || c.wait("n", start.Add(time.Minute)) != 0 {
-		t.Error("two are no contest")
+		t.Error("two re-cordons are within the limit")
 	}
-	third := start.Add(contestWindow - 30*time.Second)
-	if !c.wrote("n", third) || c.wait("n", third.Add(time.Second)) != contestPause-time.Second {
+	third := start.Add(recordonWindow - 30*time.Second)
+	if !c.wrote("n", third) || c.wait("n", third.Add(time.Second)) != recordonPause-time.Second {
 		t.Errorf("three are, and wait %v", c.wait("n", third.Add(time.Second)))
 	}
-	if c.wait("n", start.Add(contestWindow)) == 0 || c.wait("n", start.Add(contestWindow+time.Second)) != 0 {
+	if c.wait("n", start.Add(recordonWindow)) == 0 || c.wait("n", start.Add(recordonWindow+time.Second)) != 0 {
 		t.Error("the first is not forgotten in time")
 	}
 }
@@ -489,32 +489,32 @@ func TestWhatBelongsToOthersStays(t *testing.T) {
 	if conditions := f.node("n").Status.Conditions; len(conditions) != 1 || conditions[0].Type != v1.NodeReady {
 		t.Errorf("conditions %+v", conditions)
 	}
-	// Nothing of it is kept, and a contest over its nodes is over, too.
-	if orders, _ := f.ledger.selecting(f.node("n")); len(orders) > 0 {
+	// Nothing of it is kept, including the re-cordons of its nodes.
+	if orders, _ := f.progress.selecting(f.node("n")); len(orders) > 0 {
 		t.Errorf("orders %+v", orders)
 	}
 }
 
-// A contest ends with the maintenance: the next one begins anew.
-func TestContestEndsWithTheMaintenance(t *testing.T) {
+// The backoff of re-cordons ends with the maintenance: for the next one, the count starts at zero.
+func TestRecordonBackoffEndsWithTheMaintenance(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("m", stageCordon, "a")
 	f.settle()
 	before := metricValues(t)
-	for range contestLimit {
+	for range recordonLimit {
 		node := f.node("n")
 		node.Spec.Unschedulable = false
 		f.update(node)
 		f.run(time.Second)
 	}
-	if got := metricValues(t)["contested_cordons_total"] - before["contested_cordons_total"]; got != contestLimit {
+	if got := metricValues(t)["contested_cordons_total"] - before["contested_cordons_total"]; got != recordonLimit {
 		t.Errorf("counted %v contested cordons", got)
 	}
 	f.setStage("m", stageComplete)
 	f.run(5 * time.Second)
-	if f.node("n").Spec.Unschedulable || len(f.contests.nodes) > 0 {
-		t.Errorf("remembers %v", f.contests.nodes)
+	if f.node("n").Spec.Unschedulable || len(f.recordons.nodes) > 0 {
+		t.Errorf("remembers %v", f.recordons.nodes)
 	}
 }
 
@@ -538,7 +538,7 @@ func TestCompletionOfAVanishedNode(t *testing.T) {
 	}
 }
 
-// A node that ceases to be selected lets the others go on.
+// A node that is deselected lets the drain of the others continue.
 func TestNodeThatLeavesLetsOthersGoOn(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n1", map[string]string{"a": ""})
@@ -584,7 +584,7 @@ func TestRequestsOfOthersAndBudgets(t *testing.T) {
 	if status.ActiveEvictionRequests != 2 || status.PodsPendingEvictionRequest != 0 || status.Blockers[0].Name != "default/db" {
 		t.Errorf("status %+v", status)
 	}
-	// When the request of somebody else goes, the pod is one that is yet to be asked.
+	// When the request of another requester is gone, the eviction of the pod has to be requested.
 	if err := f.client.CoordinationV1alpha1().EvictionRequests("default").Delete(f.ctx, string(later.UID), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -703,7 +703,7 @@ func TestWaitsForClaims(t *testing.T) {
 		{"a claim alone", &v1.Node{}, []order{claim}, false},
 		{"a completion and a claim", &v1.Node{}, []order{other, claim}, false},
 	} {
-		if got := waitsForClaims(tc.node, tc.orders); got != tc.want {
+		if got := awaitsFinalizers(tc.node, tc.orders); got != tc.want {
 			t.Errorf("%s: got %t", tc.name, got)
 		}
 	}
@@ -713,18 +713,18 @@ func TestWaitsForClaims(t *testing.T) {
 	}
 }
 
-// A member is limited by those that grant less, not by all.
-func TestLimiters(t *testing.T) {
-	at := func(name string, priority int32) member {
+// A participant is limited by those that allow less, not by all.
+func TestLimitedBy(t *testing.T) {
+	at := func(name string, priority int32) participant {
 		targets, err := maintenance.NewTargets([]v1.DrainPlanEntry{entry(v1.PodTypeDefault, priority)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return member{name: name, rank: name, grant: targets}
+		return participant{name: name, rank: name, allowed: targets}
 	}
-	members := []member{at("a", 1), at("b", 2), at("c", 3)}
-	expectNames(t, "limiters", limiters(members[1], members, members[0].grant), "a")
-	expectNames(t, "limiters of none", limiters(members[0], members, members[0].grant))
+	all := []participant{at("a", 1), at("b", 2), at("c", 3)}
+	expectNames(t, "limited by", limitedBy(all[1], all, all[0].allowed), "a")
+	expectNames(t, "limited by none", limitedBy(all[0], all, all[0].allowed))
 	if got := joinNames([]string{"e", "d", "c", "b", "a"}); got != "a, b, c, d, e" {
 		t.Errorf("got %q", got)
 	}

@@ -33,7 +33,7 @@ import (
 )
 
 // Which changes of a pod concern a drain: each alone does.
-func TestPodNeedsLook(t *testing.T) {
+func TestPodNeedsSync(t *testing.T) {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Labels: map[string]string{"app": "a"}}, Spec: v1.PodSpec{NodeName: "n"}}
 	for name, tc := range map[string]struct {
 		change func(*v1.Pod)
@@ -53,14 +53,14 @@ func TestPodNeedsLook(t *testing.T) {
 	} {
 		changed := pod.DeepCopy()
 		tc.change(changed)
-		if got := podNeedsLook(pod, changed); got != tc.want {
+		if got := podNeedsSync(pod, changed); got != tc.want {
 			t.Errorf("%s: got %t", name, got)
 		}
 	}
 }
 
 // Which changes of a node concern its maintenance: each alone does.
-func TestNodeNeedsLook(t *testing.T) {
+func TestNodeNeedsSync(t *testing.T) {
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", Labels: map[string]string{"a": ""}}, Status: v1.NodeStatus{
 		Conditions:        []v1.NodeCondition{{Type: v1.NodeReady}, {Type: coordinationv1alpha1.NodeDrained, Status: v1.ConditionFalse}},
 		MaintenanceStatus: &v1.MaintenanceStatus{},
@@ -79,7 +79,7 @@ func TestNodeNeedsLook(t *testing.T) {
 	} {
 		changed := node.DeepCopy()
 		tc.change(changed)
-		if got := nodeNeedsLook(node, changed); got != tc.want {
+		if got := nodeNeedsSync(node, changed); got != tc.want {
 			t.Errorf("%s: got %t", name, got)
 		}
 	}
@@ -134,7 +134,7 @@ func TestRequestsOfPods(t *testing.T) {
 	f.nodeQueue.keys = nil
 	f.requestInformer.handler.OnDelete(cache.DeletedFinalStateUnknown{Obj: nil})
 	if len(f.nodeQueue.keys) > 0 {
-		t.Errorf("nothing is known of the object, but %q are looked at", f.nodeQueue.keys)
+		t.Errorf("nothing is known of the object, but %q are enqueued", f.nodeQueue.keys)
 	}
 }
 
@@ -145,7 +145,7 @@ func (e *typedEvents) Eventf(_, _ runtime.Object, eventType, reason, _, _ string
 	*e = append(*e, eventType+" "+reason)
 }
 
-// Events that somebody has to act upon are warnings.
+// Events that need an intervention are warnings.
 func TestTypesOfEvents(t *testing.T) {
 	var got typedEvents
 	w := &eventWriter{recorder: &got}
@@ -199,9 +199,9 @@ func TestChangesAreToldOnce(t *testing.T) {
 func TestTransientFailuresBlock(t *testing.T) {
 	f := newFailures()
 	for attempt := range transientFailures + 1 {
-		if failed, _ := f.get("n", "u"); failed.blocks() != (attempt >= transientFailures) {
+		if failed, _ := f.get("n", writeKey{writeRequest, "u"}); failed.blocks() != (attempt >= transientFailures) {
 			t.Errorf("after %d failures: %+v", attempt, failed)
 		}
-		f.failed("n", "u", errors.New("no answer"), start.Add(time.Duration(attempt)*time.Second))
+		f.failed("n", writeKey{writeRequest, "u"}, errors.New("no answer"), start.Add(time.Duration(attempt)*time.Second))
 	}
 }

@@ -67,8 +67,8 @@ func TestPodGoesBeforeItsRequestIsSeen(t *testing.T) {
 	}
 }
 
-// A look at a node that began before the maintenance was completed does not complete it.
-func TestOldLookDoesNotRelease(t *testing.T) {
+// A sync of a node that began before the maintenance was completed does not complete it.
+func TestOldSyncDoesNotRelease(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createPods(1, "n", 0)
@@ -95,7 +95,7 @@ func TestOldLookDoesNotRelease(t *testing.T) {
 			if err := f.observe(m); err != nil {
 				t.Error(err)
 			}
-			sums, _ := f.ledger.summarize("m")
+			sums, _, _ := f.progress.summarize("m")
 			m = m.DeepCopy()
 			m.Status = *computeStatus(m, &sums, f.clock.Now())
 			if err := f.tracker.Update(resource, m, ""); err != nil {
@@ -124,7 +124,7 @@ func (f *fixture) settleOnlyUntilGone(t *testing.T) {
 		m := f.maintenance("m")
 		if m.Spec.Stage == stageComplete && len(m.Finalizers) == 0 {
 			if f.node("n").Spec.Unschedulable || f.node("n").Status.MaintenanceStatus != nil {
-				t.Errorf("let go, but the node was not given back: unschedulable %t, events %q", f.node("n").Spec.Unschedulable, f.events)
+				t.Errorf("ended, but the node was not released: unschedulable %t, events %q", f.node("n").Spec.Unschedulable, f.events)
 			}
 			return
 		}
@@ -132,7 +132,7 @@ func (f *fixture) settleOnlyUntilGone(t *testing.T) {
 	t.Fatal("never let go")
 }
 
-// A node is not given back in between to a newcomer that has no finalizer yet.
+// A node is not uncordoned while another maintenance that selects it awaits its finalizer.
 func TestNewcomerWithoutFinalizerKeepsTheCordon(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -334,8 +334,8 @@ func TestVanishedNodesAreForgotten(t *testing.T) {
 		}
 		f.settle()
 	}
-	if len(f.nodeWrites.last) > 0 || len(f.contests.nodes) > 0 {
-		t.Errorf("remembers %d writes and %d contests of nodes that are gone", len(f.nodeWrites.last), len(f.contests.nodes))
+	if len(f.nodeWrites.last) > 0 || len(f.recordons.nodes) > 0 {
+		t.Errorf("remembers %d writes and %d re-cordons of nodes that are gone", len(f.nodeWrites.last), len(f.recordons.nodes))
 	}
 }
 
@@ -370,11 +370,11 @@ func TestNodesAreListedUnderTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed := false
-	f.ledger.observe(wanted, 0, func() []*v1.Node {
+	f.progress.observe(wanted, 0, func() []*v1.Node {
 		listed = true
-		if f.ledger.lock.TryLock() {
-			f.ledger.lock.Unlock()
-			t.Error("a node could be looked at between the list and the maintenance")
+		if f.progress.lock.TryLock() {
+			f.progress.lock.Unlock()
+			t.Error("a node could be reconciled between the list and the maintenance")
 		}
 		return nil
 	})
@@ -394,7 +394,7 @@ func TestRevertedWrites(t *testing.T) {
 	for !f.node("n").Spec.Unschedulable {
 		f.deliverMaintenances()
 		if !f.step() {
-			f.clock.Step(lookInterval)
+			f.clock.Step(summaryDelay)
 			f.nodeQueue.release()
 		}
 	}
@@ -420,7 +420,7 @@ func TestRevertedWrites(t *testing.T) {
 }
 
 // The same with a status of a node that nothing else is written to.
-func TestNodeStatusIsLookedAtAgain(t *testing.T) {
+func TestNodeIsReconciledAfterItsStatus(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("m", stageIdle, "a")
@@ -435,6 +435,6 @@ func TestNodeStatusIsLookedAtAgain(t *testing.T) {
 		t.Fatalf("not written: %v", err)
 	}
 	if got, want := f.nodeQueue.later["n"], f.clock.Now().Add(staleInterval); !got.Equal(want) {
-		t.Errorf("looked at again at %v, want %v", got, want)
+		t.Errorf("reconciled again at %v, want %v", got, want)
 	}
 }

@@ -132,7 +132,7 @@ func TestKEPExample(t *testing.T) {
 		"four":          "20/5 Draining Default<=2000",
 	}
 	f.expectDrains("a third maintenance", third)
-	f.expectEvent("NodeMaintenance maintenance-c: DrainFastForwarded: Fast-forwarded on node one: an older maintenance has drained it up to Default<=10000 already, which is not taken back")
+	f.expectEvent("NodeMaintenance maintenance-c: DrainFastForwarded: Fast-forwarded on node one: another maintenance has already drained it up to Default<=10000, and drain targets do not step back")
 	f.events = nil
 	f.restart()
 	f.expectDrains("after a restart", third)

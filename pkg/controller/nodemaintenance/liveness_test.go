@@ -92,15 +92,15 @@ func TestPlansThatContradictLater(t *testing.T) {
 
 // A maintenance with less progress goes first, whatever its age, and the order is total.
 func TestCompareProgress(t *testing.T) {
-	at := func(name string, entries ...v1.DrainPlanEntry) member {
+	at := func(name string, entries ...v1.DrainPlanEntry) participant {
 		targets, err := maintenance.NewTargets(entries)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return member{name: name, rank: name, grant: targets}
+		return participant{name: name, rank: name, allowed: targets}
 	}
 	const pod, daemon = v1.PodTypeDefault, v1.PodTypeDaemonSet
-	sorted := []member{
+	sorted := []participant{
 		at("9"),
 		at("8", entryFor("web", pod, 1)),
 		at("6", entryFor("web", pod, 5)),
@@ -114,7 +114,7 @@ func TestCompareProgress(t *testing.T) {
 	for i := range sorted {
 		for j := range sorted {
 			if got := compareProgress(sorted[i], sorted[j]); (got < 0) != (i < j) || (got == 0) != (i == j) {
-				t.Errorf("%s (%s) against %s (%s): %d", sorted[i].name, sorted[i].grant, sorted[j].name, sorted[j].grant, got)
+				t.Errorf("%s (%s) against %s (%s): %d", sorted[i].name, sorted[i].allowed, sorted[j].name, sorted[j].allowed, got)
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func TestClaimKeepsOnlyTheCordon(t *testing.T) {
 	f.deleteMaintenance("old")
 	f.run(time.Minute)
 	if requesters := f.request1(pod).Spec.Requesters; len(requesters) > 0 {
-		t.Errorf("called off, but the pod is still asked to leave by %v", requesters)
+		t.Errorf("canceled, but the eviction of the pod is still requested by %v", requesters)
 	}
 	if _, err := f.client.CoordinationV1alpha1().NodeMaintenances().Get(f.ctx, "old", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("old is still there: %v", err)
@@ -251,9 +251,9 @@ func TestOrphanedPodIsAsked(t *testing.T) {
 	f.expectDrains("orphaned", map[string]string{"n": "0/2 Draining Default<=1000000000"})
 }
 
-// A look at a node that began before the selector of its maintenance has changed does not take
-// the node out of the new account: with it gone, the position could jump.
-func TestOldLookDoesNotLeave(t *testing.T) {
+// A sync of a node that began before the selector of its maintenance has changed does not remove the
+// node from the new progress: without it, the position could jump.
+func TestOldSyncDoesNotDeselect(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n1", map[string]string{"a": ""})
 	f.createNode("n2", map[string]string{"b": ""})
@@ -268,8 +268,8 @@ func TestOldLookDoesNotLeave(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One worker looks at n2; meanwhile the selector changes, and another worker counts n1.
-	orders, observed := f.ledger.selecting(n2)
+	// One worker syncs n2; meanwhile the selector changes, and another worker counts n1.
+	orders, observed := f.progress.selecting(n2)
 	f.deliverAll()
 	if err := f.syncMaintenance(f.ctx, "m"); err != nil {
 		t.Fatal(err)
@@ -277,7 +277,7 @@ func TestOldLookDoesNotLeave(t *testing.T) {
 	if err := f.syncNode(f.ctx, "n1"); err != nil {
 		t.Fatal(err)
 	}
-	if left, _ := f.ledger.leave("n2", orders, observed); len(left) > 0 {
+	if left, _ := f.progress.deselect("n2", orders, observed); len(left) > 0 {
 		t.Errorf("left %v", left)
 	}
 	f.expectDrains("then", map[string]string{

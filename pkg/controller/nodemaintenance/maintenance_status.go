@@ -30,8 +30,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// stagesOf lists the stages that are started when the administrator asks for one: to
-// drain a node is to cordon it too.
+// stagesOf lists the stages that start with the one of the spec: a drain includes a cordon.
 var stagesOf = map[coordinationv1alpha1.NodeMaintenanceStage][]coordinationv1alpha1.NodeMaintenanceStage{
 	coordinationv1alpha1.NodeMaintenanceStageIdle:     {coordinationv1alpha1.NodeMaintenanceStageIdle},
 	coordinationv1alpha1.NodeMaintenanceStageCordon:   {coordinationv1alpha1.NodeMaintenanceStageCordon},
@@ -39,9 +38,9 @@ var stagesOf = map[coordinationv1alpha1.NodeMaintenanceStage][]coordinationv1alp
 	coordinationv1alpha1.NodeMaintenanceStageComplete: {coordinationv1alpha1.NodeMaintenanceStageComplete},
 }
 
-// computeStatus returns what the status of a maintenance should be. As long as a drain has not
-// counted all of its nodes, what is there stays, with the generation that it is about: who
-// reads a new generation beside an old Drained would take nodes for drained that are not.
+// computeStatus returns the desired status of a maintenance. Until a drain has counted all of its
+// nodes, the stored status stays, with its generation: with a new generation beside an old Drained,
+// a client would consider nodes drained that are not.
 func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now time.Time) *coordinationv1alpha1.NodeMaintenanceStatus {
 	status := m.Status.DeepCopy()
 	for _, stage := range stagesOf[m.Spec.Stage] {
@@ -60,14 +59,14 @@ func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now t
 		setCondition(status, drainedCondition(sums), m.Generation, now)
 	case coordinationv1alpha1.NodeMaintenanceStageCordon:
 		if sums.ready {
-			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = blockersOf(sums)
+			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = blockersOf(sums.blockers, sums.releaseBlockers)
 		}
 	case coordinationv1alpha1.NodeMaintenanceStageComplete:
-		// What the drain had reached stays there to read. Blocked are only nodes that cannot be
-		// given back, and what cannot be withdrawn: until all of them were looked at, what was
-		// found before, but not what a drain has waited for.
+		// What the drain has reached stays in the status. Its blockers do not: only what delays the
+		// release of nodes is a blocker now. Until all of them have been reconciled, the blockers
+		// stay that an earlier process has found.
 		if sums.ready {
-			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = completionBlockers(sums.delays)
+			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = blockersOf(nil, sums.releaseBlockers)
 		} else if !hasStarted(&m.Status, m.Spec.Stage) {
 			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = nil, 0
 		}
@@ -81,60 +80,63 @@ func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now t
 	return status
 }
 
-// blockersOf returns the blockers of a maintenance that holds nodes. Those of nodes that it does not
-// select any more have the words of the stage Complete.
-func blockersOf(sums *summary) ([]coordinationv1alpha1.DrainBlocker, int32) {
-	blockers, total := maintenance.Blockers(maintenance.MergeGroups(sums.holds, sums.delays))
-	held, _ := maintenance.Blockers(sums.holds)
-	delays, _ := completionBlockers(sums.delays)
+// blockersOf returns the blockers of the work on the claimed nodes and of the release of others.
+// Failed withdrawals and uncordons are reported as failed requests and cordons, with messages of
+// their own.
+func blockersOf(claimed, unreleased []maintenance.HoldGroup) ([]coordinationv1alpha1.DrainBlocker, int32) {
+	blockers, total := maintenance.Blockers(maintenance.MergeGroups(claimed, unreleased))
 	for i := range blockers {
 		b := &blockers[i]
-		same := func(other coordinationv1alpha1.DrainBlocker) bool {
-			return other.Cause == b.Cause && other.Name == b.Name
-		}
-		at := slices.IndexFunc(delays, same)
-		if at < 0 || b.Cause == coordinationv1alpha1.DrainBlockerNodeStatusFailed {
+		release := findGroup(unreleased, b)
+		if release == nil {
 			continue
 		}
-		b.Message = delays[at].Message
-		if at = slices.IndexFunc(held, same); at >= 0 {
-			b.Message = shorten(held[at].Message + "; " + b.Message)
+		text, ok := releaseText(release)
+		if !ok {
+			continue
+		}
+		b.Message = shorten(text)
+		if work := findGroup(claimed, b); work != nil {
+			alone, _ := maintenance.Blockers([]maintenance.HoldGroup{*work})
+			b.Message = shorten(alone[0].Message + "; " + text)
 		}
 	}
 	return blockers, total
 }
 
-// completionBlockers returns failed withdrawals and uncordons, which have the causes and the form of
-// failed requests and cordons, with words of their own.
-func completionBlockers(groups []maintenance.HoldGroup) ([]coordinationv1alpha1.DrainBlocker, int32) {
-	blockers, total := maintenance.Blockers(groups)
-	for i := range blockers {
-		b := &blockers[i]
-		at := slices.IndexFunc(groups, func(g maintenance.HoldGroup) bool {
-			return g.Cause == maintenance.HoldCause(b.Cause) && g.Name == b.Name
-		})
-		text := ""
-		switch b.Cause {
-		case coordinationv1alpha1.DrainBlockerRequestFailed:
-			text = fmt.Sprintf("%s in namespace %s is still asked to leave: its request cannot be withdrawn", count(int(b.PodCount), "pod"), b.Name)
-			if b.PodCount != 1 {
-				text = fmt.Sprintf("%s in namespace %s are still asked to leave: their requests cannot be withdrawn", count(int(b.PodCount), "pod"), b.Name)
-			}
-		case coordinationv1alpha1.DrainBlockerCordonFailed:
-			text = count(int(b.NodeCount), "node") + " cannot be made schedulable"
-		default:
-			continue
-		}
-		b.Message = shorten(fmt.Sprintf("%s (since %s, %s)", text, b.SinceTime.UTC().Format(time.RFC3339), groups[at].Message))
+// findGroup returns the group that the blocker was made of, or nil.
+func findGroup(groups []maintenance.HoldGroup, blocker *coordinationv1alpha1.DrainBlocker) *maintenance.HoldGroup {
+	at := slices.IndexFunc(groups, func(g maintenance.HoldGroup) bool {
+		return string(g.Cause) == string(blocker.Cause) && g.Name == blocker.Name
+	})
+	if at < 0 {
+		return nil
 	}
-	return blockers, total
+	return &groups[at]
+}
+
+// releaseText describes what delays the release of nodes, and returns false where it is the same
+// that may delay the work on them.
+func releaseText(g *maintenance.HoldGroup) (string, bool) {
+	text := ""
+	switch {
+	case g.Cause == maintenance.HoldCordonFailed:
+		text = count(g.Nodes, "node") + " cannot be uncordoned"
+	case g.Cause != maintenance.HoldRequestFailed:
+		return "", false
+	case g.Pods == 1:
+		text = fmt.Sprintf("1 pod in namespace %s still has an eviction request that cannot be withdrawn", g.Name)
+	default:
+		text = fmt.Sprintf("%d pods in namespace %s still have eviction requests that cannot be withdrawn", g.Pods, g.Name)
+	}
+	return fmt.Sprintf("%s (%s)", text, g.Message), true
 }
 
 func hasStarted(status *coordinationv1alpha1.NodeMaintenanceStatus, stage coordinationv1alpha1.NodeMaintenanceStage) bool {
 	return slices.ContainsFunc(status.StageStatuses, func(s coordinationv1alpha1.StageStatus) bool { return s.Name == stage })
 }
 
-// startOf returns when a stage was started; nil if it was not.
+// startOf returns when a stage was started, or nil.
 func startOf(status *coordinationv1alpha1.NodeMaintenanceStatus, stage coordinationv1alpha1.NodeMaintenanceStage) *metav1.Time {
 	for i := range status.StageStatuses {
 		if status.StageStatuses[i].Name == stage {
@@ -153,14 +155,14 @@ func computeDrainStatus(sums *summary) coordinationv1alpha1.DrainStatus {
 		DrainedNodes:               int32(sums.drained),
 		BlockedPods:                int32(sums.blocked),
 	}
-	status.Blockers, status.BlockerCount = blockersOf(sums)
+	status.Blockers, status.BlockerCount = blockersOf(sums.blockers, sums.releaseBlockers)
 	if sums.nodes > 0 {
 		status.DrainMessage = sums.state.message()
 	}
 	return status
 }
 
-// drainedCondition says whether the nodes are drained, and otherwise what is blocking.
+// drainedCondition returns the condition Drained, whose message names the blockers.
 func drainedCondition(sums *summary) metav1.Condition {
 	if sums.nodes == 0 {
 		return metav1.Condition{
@@ -179,7 +181,7 @@ func drainedCondition(sums *summary) metav1.Condition {
 
 func drainReason(sums *summary) string {
 	switch {
-	case slices.ContainsFunc(sums.holds, func(g maintenance.HoldGroup) bool { return g.Cause.Blocked() }):
+	case slices.ContainsFunc(sums.blockers, func(g maintenance.HoldGroup) bool { return g.Cause.Blocked() }):
 		return coordinationv1alpha1.NodeMaintenanceReasonBlocked
 	case !sums.state.draining && len(sums.state.waitingFor) > 0:
 		return coordinationv1alpha1.NodeMaintenanceReasonWaiting
@@ -199,10 +201,10 @@ func drainSentences(sums *summary) []string {
 		sentences = append(sentences, strings.TrimSuffix(message, ".")+".")
 	}
 	if sums.unplanned > 0 {
-		sentences = append(sentences, fmt.Sprintf("%s in no entry of spec.drainPlan: the admission plugin NodeMaintenance adds the standard entries on creation.", count(sums.unplanned, "pod")))
+		sentences = append(sentences, fmt.Sprintf("%s without a matching entry in spec.drainPlan: the admission plugin NodeMaintenance adds the standard entries on creation.", count(sums.unplanned, "pod")))
 	}
-	if holds := maintenance.HoldMessage(sums.holds); holds != "" {
-		sentences = append(sentences, holds)
+	if blockers := maintenance.HoldMessage(sums.blockers); blockers != "" {
+		sentences = append(sentences, blockers)
 	}
 	return sentences
 }
@@ -225,8 +227,8 @@ func setCondition(status *coordinationv1alpha1.NodeMaintenanceStatus, condition 
 	meta.SetStatusCondition(&status.Conditions, condition)
 }
 
-// podTypesDone returns the pod types of which no pod was left when this status was
-// written: those whose entries are all behind the position.
+// podTypesDone returns the pod types of which no pod was left when this status was written: the
+// position is after all of their entries.
 func podTypesDone(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus) []v1.PodType {
 	if status.DrainStatus.DrainPlanPosition == nil {
 		return nil

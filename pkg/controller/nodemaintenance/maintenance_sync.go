@@ -31,9 +31,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 )
 
-// syncMaintenance reads one maintenance and what the ledger knows of its nodes, and
-// writes its finalizer, its stage and its status. What happens to nodes is up to
-// syncNode.
+// syncMaintenance reconciles one maintenance: its finalizer, its stage and its status. It writes
+// nothing to nodes: see syncNode.
 func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	if !c.writer.isCurrentMaintenance(name) {
 		c.maintenances.AddAfter(name, c.staleMaintenances.wait(name))
@@ -42,7 +41,7 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	c.staleMaintenances.reset(name)
 	m, err := c.maintenanceLister.Get(name)
 	if apierrors.IsNotFound(err) {
-		c.enqueueNodes(c.ledger.forget(name))
+		c.enqueueNodes(c.progress.forget(name))
 		c.writer.forgetMaintenance(name)
 		c.maintenanceWrites.forget(name)
 		return nil
@@ -52,40 +51,40 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	}
 	switch nextStep(m) {
 	case stepComplete:
-		return c.tried(name, c.writer.complete(ctx, m))
+		return c.noteFinalizerFailed(name, c.writer.complete(ctx, m))
 	case stepAddFinalizer:
-		// Nodes learn that it is about to hold them, so that they are not made schedulable in
-		// between.
+		// Before the finalizer is stored: its nodes are not uncordoned meanwhile, if another
+		// maintenance completes.
 		if err := c.observe(m); err != nil {
 			c.events.invalid(m, err)
 			return nil
 		}
-		return c.tried(name, c.writer.addFinalizer(ctx, m))
+		return c.noteFinalizerFailed(name, c.writer.addFinalizer(ctx, m))
 	case stepRemoveFinalizer:
 		_, err := c.writer.removeFinalizer(ctx, m)
 		return err
 	case stepNothing:
-		c.enqueueNodes(c.ledger.forget(name))
+		c.enqueueNodes(c.progress.forget(name))
 		return nil
 	}
 	if err := c.observe(m); err != nil {
-		// The API server validates both: asking again does not help.
+		// A retry would not help. The API server validates both fields.
 		c.events.invalid(m, err)
 		return nil
 	}
 	return c.syncStatus(ctx, m, c.clock.Now())
 }
 
-// tried returns the outcome of a write without which a claim remains one. Others that drain
-// its nodes do not wait for it if that has failed, until it succeeds.
-func (c *Controller) tried(name string, err error) error {
+// noteFinalizerFailed returns the outcome of a write that comes before the finalizer, or stores it.
+// If it has failed, other drains of the nodes do not wait for it any longer.
+func (c *Controller) noteFinalizerFailed(name string, err error) error {
 	if err != nil {
-		c.enqueueNodes(c.ledger.refuse(name))
+		c.enqueueNodes(c.progress.finalizerFailed(name))
 	}
 	return err
 }
 
-// step is what has to happen to a maintenance before anything else.
+// step is what a maintenance needs first.
 type step int
 
 const (
@@ -96,31 +95,30 @@ const (
 	stepNothing
 )
 
-// nextStep decides on the stage and the finalizer. Beyond the stage Idle nothing is done
-// before the finalizer is there, so that nothing is left behind if the object goes.
+// nextStep decides on the stage and the finalizer. Beyond the stage Idle, the finalizer comes first,
+// so that nothing stays behind if the object is deleted.
 func nextStep(m *coordinationv1alpha1.NodeMaintenance) step {
 	idle := m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageIdle
 	complete := m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete
 	guarded := hasFinalizer(m)
 	switch deleted := m.DeletionTimestamp != nil; {
 	case deleted && idle && guarded:
-		// Restored from a backup, for example. It has touched nothing: completing it would make
-		// nodes schedulable that others have cordoned.
+		// It was restored from a backup, for example, and has changed no node. If it were
+		// completed, nodes would become schedulable that other clients have cordoned.
 		return stepRemoveFinalizer
 	case deleted && !idle && !complete:
 		return stepComplete
 	case idle || guarded:
 		return stepObserve
 	case deleted, complete && hasStarted(&m.Status, coordinationv1alpha1.NodeMaintenanceStageComplete):
-		// Completed, or deleted before anything was done: the finalizer is gone, or cannot be
-		// added any more.
+		// It is completed, or was deleted before it has changed anything: the finalizer is removed,
+		// or cannot be added any more.
 		return stepNothing
 	}
 	return stepAddFinalizer
 }
 
-// observe enters the maintenance into the ledger and has the nodes looked at that it
-// concerns.
+// observe stores the order of the maintenance and enqueues the nodes that it concerns.
 func (c *Controller) observe(m *coordinationv1alpha1.NodeMaintenance) error {
 	wanted, err := newOrder(m)
 	if err != nil {
@@ -130,7 +128,7 @@ func (c *Controller) observe(m *coordinationv1alpha1.NodeMaintenance) error {
 	if position := m.Status.DrainStatus.DrainPlanPosition; position != nil {
 		stored = int(*position)
 	}
-	c.enqueueNodes(c.ledger.observe(wanted, stored, c.listNodes))
+	c.enqueueNodes(c.progress.observe(wanted, stored, c.listNodes))
 	return nil
 }
 
@@ -138,28 +136,29 @@ func (c *Controller) observe(m *coordinationv1alpha1.NodeMaintenance) error {
 func (c *Controller) listNodes() []*v1.Node {
 	nodes, err := c.nodeLister.List(labels.Everything())
 	if err != nil {
-		return nil // A lister of a cache has no errors.
+		return nil // The lister of a cache returns no error.
 	}
 	return nodes
 }
 
-// syncStatus writes the status if it has changed, at most once in a while, and lets a
-// maintenance go that is completed and says so.
+// syncStatus writes the status if it has changed, at most once per statusInterval, and ends a
+// maintenance whose status says that it has released its nodes.
 func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, now time.Time) error {
 	wait := c.maintenanceWrites.wait(m.Name, now)
 	if wait > 0 && m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
-		// Every pod that leaves asks for this. What could not be written is not computed.
+		// Every pod that leaves enqueues the maintenance, and the sums of a drain cost most.
 		c.maintenances.AddAfter(m.Name, wait)
 		return nil
 	}
-	sums, known := c.ledger.summarize(m.Name)
+	sums, waiting, known := c.progress.summarize(m.Name)
 	if !known {
 		return nil
 	}
+	c.enqueueNodes(waiting)
 	status := computeStatus(m, &sums, now)
 	switch unchanged := apiequality.Semantic.DeepEqual(&m.Status, status); {
 	case unchanged && sums.released:
-		return c.letGo(ctx, m)
+		return c.end(ctx, m)
 	case unchanged:
 		return nil
 	case wait > 0:
@@ -176,11 +175,11 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 	return nil
 }
 
-// letGo ends a maintenance that is completed. No pod is asked because of it after that, also on
-// a node that it has ceased to select meanwhile.
-func (c *Controller) letGo(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
-	if c.requests.isAskingFor(m.Name) {
-		c.maintenances.AddAfter(m.Name, lookInterval)
+// end removes the finalizer of a maintenance that is completed. It first waits for requests that
+// are being written because of the maintenance, also on nodes that it does not select any more.
+func (c *Controller) end(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
+	if c.requests.isRequestingFor(m.Name) {
+		c.maintenances.AddAfter(m.Name, summaryDelay)
 		return nil
 	}
 	written, err := c.writer.removeFinalizer(ctx, m)
@@ -191,7 +190,7 @@ func (c *Controller) letGo(ctx context.Context, m *coordinationv1alpha1.NodeMain
 	return nil
 }
 
-// measure updates the metrics for a maintenance that got a new status.
+// measure updates the metrics after a new status of the maintenance was written.
 func (c *Controller) measure(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) {
 	for _, stage := range status.StageStatuses {
 		if !hasStarted(&m.Status, stage.Name) {
@@ -204,14 +203,14 @@ func (c *Controller) measure(m *coordinationv1alpha1.NodeMaintenance, status *co
 	}
 	before := podTypesDone(m, &m.Status)
 	for _, podType := range podTypesDone(m, status) {
-		// A pod that comes back after the drain does not make it end twice.
-		if !slices.Contains(before, podType) && c.ledger.timeOnce(m.Name, podType) {
+		// A drain that ends again, because pods came back, is not measured again.
+		if !slices.Contains(before, podType) && c.progress.measureOnce(m.Name, podType) {
 			metrics.ObserveDrainDuration(podType, now.Sub(started.Time))
 		}
 	}
 }
 
-// isDrained tells whether the condition Drained is True.
+// isDrained reports whether the condition Drained is True.
 func isDrained(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
 	condition := findDrained(status)
 	return condition != nil && condition.Status == metav1.ConditionTrue

@@ -63,7 +63,7 @@ func (f *fixture) busyAgentThat(unseen func() bool, change func(*v1.Node)) {
 // An agent that writes the status of a node more often than the cache is brought up to date does
 // not keep the node from being drained, nor from being given back, whatever it writes that nothing
 // is decided on.
-func TestBusyAgentDoesNotHoldUpADrain(t *testing.T) {
+func TestBusyAgentDelaysNoDrain(t *testing.T) {
 	writes := 0
 	for name, change := range map[string]func(*v1.Node){
 		"volumes": func(node *v1.Node) { node.Status.VolumesInUse = append(node.Status.VolumesInUse, "volume") },
@@ -99,12 +99,12 @@ func testBusyAgent(t *testing.T, change func(*v1.Node)) {
 	f.setStage("m", stageComplete)
 	f.run(5 * time.Second)
 	if node := f.node("n"); node.Status.MaintenanceStatus != nil || len(f.maintenance("m").Finalizers) > 0 {
-		t.Errorf("not given back: %+v", node.Status)
+		t.Errorf("not released: %+v", node.Status)
 	}
 }
 
 // After a conflict a status is not written again where something has changed that it was decided on.
-func TestConflictOfAStatusThatIsDecidedAnew(t *testing.T) {
+func TestConflictOfAnOutdatedDecision(t *testing.T) {
 	for name, change := range map[string]func(*v1.Node){
 		"another node":  func(*v1.Node) {},
 		"unschedulable": func(node *v1.Node) { node.Spec.Unschedulable = true },
@@ -143,7 +143,7 @@ func TestNodeStatusThatCannotBeWritten(t *testing.T) {
 			refused := f.refuse("patch", "nodes", "status", webhook)
 			return func() { refused.err = allowed }, "a webhook says no"
 		},
-		"decided anew without a pause": func(f *fixture) (func(), string) {
+		"decided again without a pause": func(f *fixture) (func(), string) {
 			stopped, writes := false, 0
 			f.busyAgentThat(func() bool { return stopped }, func(node *v1.Node) {
 				writes++
@@ -156,7 +156,7 @@ func TestNodeStatusThatCannotBeWritten(t *testing.T) {
 		"written by others without a pause": func(f *fixture) (func(), string) {
 			stopped := false
 			f.busyAgent(func() bool { return stopped })
-			return func() { stopped = true }, "somebody else writes the node so often that 10 attempts in a row failed"
+			return func() { stopped = true }, "other clients write the node so often that 10 attempts in a row failed"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestNodeStatusThatIsKept(t *testing.T) {
 	f.run(time.Minute)
 	m := f.maintenance("m")
 	if blockers := m.Status.DrainStatus.Blockers; len(m.Finalizers) == 0 || len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerNodeStatusFailed ||
-		!strings.Contains(blockers[0].Message, `this needs the verb "control" on the resource "nodes/status"`) {
+		!strings.Contains(blockers[0].Message, `whose removal needs the verb "control" on the resource "nodes/status"`) {
 		t.Errorf("maintenance %+v", m)
 	}
 	if attempts > 8 {
@@ -252,10 +252,10 @@ func TestRefusedNodeIsLoggedAndCounted(t *testing.T) {
 		stage                  coordinationv1alpha1.NodeMaintenanceStage
 		cause                  maintenance.HoldCause
 	}{
-		{"cordon", "", "Could not cordon or uncordon the node", stageDrain, maintenance.HoldCordonFailed},
-		{"status", "status", "Could not write the status of the node", stageCordon, maintenance.HoldNodeStatusFailed},
-		{"uncordon", "", "Could not cordon or uncordon the node", stageComplete, maintenance.HoldCordonFailed},
-		{"status of a node that is given back", "status", "Could not write the status of the node", stageComplete, maintenance.HoldNodeStatusFailed},
+		{"cordon", "", "Failed to cordon or uncordon the node", stageDrain, maintenance.HoldCordonFailed},
+		{"status", "status", "Failed to write the status of the node", stageCordon, maintenance.HoldNodeStatusFailed},
+		{"uncordon", "", "Failed to cordon or uncordon the node", stageComplete, maintenance.HoldCordonFailed},
+		{"status of a node that is released", "status", "Failed to write the status of the node", stageComplete, maintenance.HoldNodeStatusFailed},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFixture(t)
@@ -276,12 +276,12 @@ func TestRefusedNodeIsLoggedAndCounted(t *testing.T) {
 				t.Errorf("%d attempts, logged:\n%s", len(refused.attempts), logged)
 			}
 			want := map[maintenance.HoldCause]int{tc.cause: 1}
-			if got := f.ledger.count().BlockedNodes; !maps.Equal(got, want) {
+			if got := f.progress.count().BlockedNodes; !maps.Equal(got, want) {
 				t.Errorf("counts %v, want %v", got, want)
 			}
 			refused.err = allowed
 			f.run(maxRetry + 5*time.Second)
-			if got := f.ledger.count().BlockedNodes; len(got) > 0 {
+			if got := f.progress.count().BlockedNodes; len(got) > 0 {
 				t.Errorf("counts %v in the end", got)
 			}
 		})
@@ -361,11 +361,11 @@ func TestConflictWaitsForTheCache(t *testing.T) {
 		t.Fatalf("got %v, want a conflict", err)
 	}
 	if f.writer.isCurrentNode("n") {
-		t.Error("decides anew on the same node")
+		t.Error("decides again on the same node")
 	}
 	f.deliverNodes()
 	if !f.writer.isCurrentNode("n") {
-		t.Error("the cache has the change, and nobody decides anew")
+		t.Error("the cache has the change, and no sync decides again")
 	}
 }
 
@@ -388,8 +388,8 @@ func TestStatusIsWrittenAfterAnUncordon(t *testing.T) {
 	}
 }
 
-// A node that cannot be cordoned is no blocker any more when somebody else has done it.
-func TestRefusedCordonThatSomebodyElseMakes(t *testing.T) {
+// A node that cannot be cordoned is no blocker any more when another client has cordoned it.
+func TestRefusedCordonThatAnotherClientMakes(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.refuse("patch", "nodes", "", webhook)
@@ -402,7 +402,7 @@ func TestRefusedCordonThatSomebodyElseMakes(t *testing.T) {
 	if err := f.syncNode(f.ctx, "n"); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.ledger.count().BlockedNodes; len(got) > 0 {
+	if got := f.progress.count().BlockedNodes; len(got) > 0 {
 		t.Errorf("counts %v", got)
 	}
 }

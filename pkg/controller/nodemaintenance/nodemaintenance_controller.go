@@ -46,9 +46,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Controller drains nodes as NodeMaintenances ask for it. It exists so that an
-// administrator says once which nodes, in which order and how far, and sees in one place
-// what is in the way.
+// Controller drains nodes as NodeMaintenances specify. An administrator specifies once which nodes,
+// in which order and how far, and finds all blockers in one status.
 type Controller struct {
 	maintenanceLister coordinationlisters.NodeMaintenanceLister
 	requestLister     coordinationlisters.EvictionRequestLister
@@ -58,24 +57,23 @@ type Controller struct {
 	budgetLister      policylisters.PodDisruptionBudgetLister
 	budgetSelectors   *budgetSelectors
 
-	ledger *ledger
-	writer *writer
-	events *eventWriter
-	// nodeWrites and maintenanceWrites space the writes of statuses.
+	progress *progressStore
+	writer   *writer
+	events   *eventWriter
+	// nodeWrites and maintenanceWrites delay the writes of statuses.
 	nodeWrites, maintenanceWrites *writeTimes
-	contests                      *contests
-	// ownCordons has, by the names of nodes, each ownCordon of which their status has yet to tell:
-	// see isOwnCordon. A restart forgets it, and that status may be refused for long: whoever has
-	// cordoned a node by hand meanwhile is overruled then, and a cordon of a node that is not
-	// selected any more stays.
+	recordons                     *recordonBackoff
+	// ownCordons has, by node name, each ownCordon that the status of the node does not say yet: see
+	// isOwnCordon. After a restart it is empty. If the status could not be written before, a cordon
+	// by hand is then mistaken for one of this controller, and that of a deselected node stays.
 	ownCordons sync.Map
-	// failures are the writes to nodes and requests that have failed, and are tried again.
+	// failures are the failed writes of nodes and requests, which are retried.
 	failures *failures
 	// requests are the writes of requests that are due.
 	requests *requestQueue
-	// staleNodes and staleMaintenances space the looks at objects whose caches are behind.
+	// staleNodes and staleMaintenances delay the syncs of objects of which the cache is behind.
 	staleNodes, staleMaintenances *staleWaits
-	// disabled says of interceptors why nothing runs them.
+	// disabled has, by the names of interceptors, why this process does not run them.
 	disabled map[string]string
 
 	broadcaster  events.EventBroadcaster
@@ -85,10 +83,10 @@ type Controller struct {
 	clock               clock.WithTicker
 }
 
-// New returns a controller that reads from the informers, writes through client, and tells
-// of events through eventClient. Their rate limits are their own: calls come in waves, and
-// thousands of nodes that are cordoned must not wait for what is told of it. disabled says of
-// interceptors that this process would run why it does not: blockers repeat it.
+// New returns a controller that reads from the informers, writes through client, and records events
+// through eventClient. The two clients need separate rate limits: calls come in waves, and the
+// cordons of thousands of nodes must not wait for their events. disabled has, by the names of
+// interceptors that this process could run, why it does not, which blockers repeat.
 func New(
 	ctx context.Context,
 	maintenanceInformer coordinationinformers.NodeMaintenanceInformer,
@@ -131,12 +129,12 @@ func NewWithClock(
 		podIndexer:        podInformer.Informer().GetIndexer(),
 		budgetLister:      budgetInformer.Lister(),
 		budgetSelectors:   newBudgetSelectors(),
-		ledger:            newLedger(),
+		progress:          newProgressStore(),
 		writer:            writer,
 		events:            &eventWriter{recorder: broadcaster.NewRecorder(scheme.Scheme, fieldManager)},
 		nodeWrites:        newWriteTimes(),
 		maintenanceWrites: newWriteTimes(),
-		contests:          newContests(),
+		recordons:         newRecordonBackoff(),
 		failures:          newFailures(),
 		requests:          newRequestQueue(requestWorkers, clock),
 		staleNodes:        newStaleWaits(),
@@ -157,10 +155,11 @@ func NewWithClock(
 	return c, nil
 }
 
-// minBackoff is the first wait of a key whose sync failed: most often the kubelet was faster.
+// minBackoff is the first delay of a key whose sync failed. The usual reason is a conflict with the
+// kubelet.
 const minBackoff = 10 * time.Millisecond
 
-// newQueue returns a queue of names that waits on the given clock.
+// newQueue returns a queue of names that uses the given clock.
 func newQueue(name string, clock clock.WithTicker) workqueue.TypedRateLimitingInterface[string] {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
 		newRateLimiter(),
@@ -168,13 +167,13 @@ func newQueue(name string, clock clock.WithTicker) workqueue.TypedRateLimitingIn
 	)
 }
 
-// newRateLimiter has each key wait for itself: many that fail must not delay the first retry of
-// another one.
+// newRateLimiter returns one without an overall limit: many keys that fail must not delay the first
+// retry of another one.
 func newRateLimiter() workqueue.TypedRateLimiter[string] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](minBackoff, maxRetry)
 }
 
-// Run works until ctx ends. workers is how many nodes are looked at at a time.
+// Run reconciles until ctx ends. workers is how many nodes are reconciled at a time.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	logger := klog.FromContext(ctx)
@@ -210,39 +209,39 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	<-ctx.Done()
 }
 
-// observeAll enters all maintenances into the ledger before any node is looked at: a
-// node would else seem to be free of those that were not read yet.
+// observeAll observes all maintenances before any node is reconciled. Otherwise a node would seem
+// not to be claimed by those that were not read yet.
 func (c *Controller) observeAll(logger klog.Logger) {
 	all, err := c.maintenanceLister.List(labels.Everything())
 	if err != nil {
-		return // A lister of a cache has no errors.
+		return // The lister of a cache returns no error.
 	}
 	for _, m := range all {
 		if nextStep(m) == stepNothing {
 			continue
 		}
 		if err := c.observe(m); err != nil {
-			logger.Error(err, "Ignoring a maintenance", "nodeMaintenance", klog.KObj(m))
+			logger.Error(err, "Ignoring an invalid maintenance", "nodeMaintenance", klog.KObj(m))
 		}
 	}
 	c.adoptAll()
 }
 
-// adoptAll finds the nodes that an earlier process could not give back and that need not be
-// selected any more, nor exist: those whose status says that they were held, and those with pods
-// that are still asked to leave.
+// adoptAll finds the nodes that an earlier process has not released. They need not be selected any
+// more, nor exist. Their status says that they were claimed, or the eviction of their pods is still
+// requested.
 func (c *Controller) adoptAll() {
 	for _, node := range c.listNodes() {
 		if node.Status.MaintenanceStatus != nil {
-			c.adopt(node.Name, (*order).holdsNode)
+			c.adopt(node.Name, (*order).claims)
 		}
 	}
 	requests, err := c.requestLister.List(labels.Everything())
 	if err != nil {
-		return // A lister of a cache has no errors.
+		return // The lister of a cache returns no error.
 	}
 	for _, request := range requests {
-		if !isAsked(request) || evictionrequest.IsFinished(request.Status.Conditions) || request.Spec.Target.Pod == nil {
+		if !isRequested(request) || evictionrequest.IsFinished(request.Status.Conditions) || request.Spec.Target.Pod == nil {
 			continue
 		}
 		pod, err := c.podLister.Pods(request.Namespace).Get(request.Spec.Target.Pod.Name)
@@ -252,21 +251,22 @@ func (c *Controller) adoptAll() {
 	}
 }
 
-// adopt has those that complete wait for the node, unless another maintenance wants what is left.
+// adopt has the maintenances in Complete wait for the node, unless another maintenance wants what
+// was left there.
 func (c *Controller) adopt(name string, wants func(*order) bool) {
 	node, err := c.nodeLister.Get(name)
 	if err != nil {
-		node = nil // A lister of a cache has no errors but that there is none.
+		node = nil // The only error of the lister of a cache is NotFound.
 	}
-	orders, _ := c.ledger.selecting(node)
+	orders, _ := c.progress.selecting(node)
 	if slices.ContainsFunc(orders, func(o order) bool { return wants(&o) }) {
 		return
 	}
-	c.ledger.adopt(name)
+	c.progress.adopt(name)
 	c.nodes.Add(name)
 }
 
-// work handles the keys of a queue until it shuts down.
+// work syncs the keys of a queue until it shuts down.
 func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], sync func(context.Context, string) error) {
 	for {
 		key, shutdown := queue.Get()
@@ -276,7 +276,7 @@ func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string
 		err := sync(ctx, key)
 		switch {
 		case apierrors.IsConflict(err):
-			// Somebody else, as a rule the kubelet, was faster.
+			// Another client, usually the kubelet, has written first.
 			klog.FromContext(ctx).V(4).Info("Will retry after a conflict", "key", key, "err", err)
 			queue.AddRateLimited(key)
 		case err != nil:
@@ -289,13 +289,13 @@ func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string
 	}
 }
 
-// count counts what is there, for the metrics.
+// count counts maintenances, nodes and pods for the metrics.
 func (c *Controller) count() metrics.Counts {
-	counts := c.ledger.count()
+	counts := c.progress.count()
 	counts.Maintenances = map[coordinationv1alpha1.NodeMaintenanceStage]int{}
 	all, err := c.maintenanceLister.List(labels.Everything())
 	if err != nil {
-		return counts // A lister of a cache has no errors.
+		return counts // The lister of a cache returns no error.
 	}
 	for _, m := range all {
 		counts.Maintenances[m.Spec.Stage]++

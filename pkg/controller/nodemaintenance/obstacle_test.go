@@ -60,7 +60,7 @@ func TestTerminatingRequestIsABlocker(t *testing.T) {
 		t.Errorf("waits for it: %v", writes)
 	}
 	blockers := f.maintenance("m").Status.DrainStatus.Blockers
-	const want = "the EvictionRequest default/%s of the pod is being deleted, and kept by the finalizers example.com/a, example.com/z: "
+	const want = "the EvictionRequest default/%s of the pod is being deleted and waits for its finalizers example.com/a, example.com/z: "
 	if len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerRequestFailed || !blockers[0].SinceTime.Time.Equal(start) ||
 		!strings.Contains(blockers[0].Message, strings.ReplaceAll(want, "%s", zombie.Name)) {
 		t.Errorf("blockers %+v", blockers)
@@ -96,7 +96,7 @@ func TestRefusedWithdrawalIsABlocker(t *testing.T) {
 	}
 	if blockers := status.DrainStatus.Blockers; len(blockers) != 1 || status.DrainStatus.BlockerCount != 1 || blockers[0].PodCount != 1 ||
 		blockers[0].Cause != coordinationv1alpha1.DrainBlockerRequestFailed || blockers[0].Name != "default" ||
-		!strings.Contains(blockers[0].Message, "1 pod in namespace default is still asked to leave: its request cannot be withdrawn") || !strings.Contains(blockers[0].Message, "exceeded quota") {
+		!strings.Contains(blockers[0].Message, "1 pod in namespace default still has an eviction request that cannot be withdrawn") || !strings.Contains(blockers[0].Message, "exceeded quota") {
 		t.Errorf("blockers %+v", blockers)
 	}
 	expectRetries(t, refused.attempts)
@@ -176,7 +176,7 @@ func TestCordonByHandDuringARunningRequest(t *testing.T) {
 		if node := f.node("n"); !node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
 			t.Errorf("%s: in the end: %+v", name, node)
 		}
-		// The next maintenance gives back what it holds.
+		// The next maintenance uncordons what it claims.
 		f.relabel("n", map[string]string{"b": ""})
 		f.createMaintenance("next", stageDrain, "b", maintenance.StandardPlan()...)
 		f.settle()
@@ -218,7 +218,7 @@ func TestRefusedWithdrawalOfALostNodeIsABlocker(t *testing.T) {
 			f.run(5 * time.Minute)
 			m := f.maintenance("m")
 			if blockers := m.Status.DrainStatus.Blockers; len(m.Finalizers) == 0 || len(blockers) != 1 || m.Status.DrainStatus.BlockerCount != 1 ||
-				!strings.Contains(blockers[0].Message, "1 pod in namespace default is still asked to leave: its request cannot be withdrawn") {
+				!strings.Contains(blockers[0].Message, "1 pod in namespace default still has an eviction request that cannot be withdrawn") {
 				t.Errorf("%s, %s the refusal: finalizers %v, blockers %+v", name, when, m.Finalizers, blockers)
 			}
 			refused.err = allowed
@@ -250,7 +250,7 @@ func TestRefusedUncordonIsABlocker(t *testing.T) {
 		m := f.maintenance("m")
 		if blockers := m.Status.DrainStatus.Blockers; len(m.Finalizers) == 0 || len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerCordonFailed ||
 			blockers[0].Object == nil || blockers[0].Object.Name != "n" ||
-			!strings.Contains(blockers[0].Message, "1 node cannot be made schedulable (since ") || !strings.Contains(blockers[0].Message, "a webhook says no") {
+			!strings.Contains(blockers[0].Message, "1 node cannot be uncordoned (") || !strings.Contains(blockers[0].Message, "a webhook says no") {
 			t.Fatalf("%s: finalizers %v, blockers %+v", name, m.Finalizers, blockers)
 		}
 		expectRetries(t, refused.attempts)
@@ -265,7 +265,7 @@ func TestRefusedUncordonIsABlocker(t *testing.T) {
 
 // Blockers of nodes stay in the status until the nodes were looked at again, after a restart, too,
 // and are told of once.
-func TestBlockersOfNodesStayUntilTheNextLook(t *testing.T) {
+func TestBlockersOfNodesStayUntilTheNextSync(t *testing.T) {
 	for _, stage := range []coordinationv1alpha1.NodeMaintenanceStage{stageCordon, stageComplete} {
 		for name, change := range map[string]func(*fixture){
 			"restart": (*fixture).restart,
@@ -304,7 +304,7 @@ func TestBlockersOfNodesStayUntilTheNextLook(t *testing.T) {
 			})
 			change(f)
 			f.syncOnly("m")
-			// The other node is looked at first.
+			// The other node is reconciled first.
 			if err := f.syncNode(f.ctx, "o"); err != nil {
 				t.Fatal(err)
 			}
@@ -326,13 +326,13 @@ func TestBlockersOfNodesStayUntilTheNextLook(t *testing.T) {
 
 // A maintenance that has ceased to select a node, and cannot give it back, says so until it can, and
 // is not completed before.
-func TestNodeThatLeftAndCannotBeGivenBack(t *testing.T) {
+func TestDeselectedNodeThatCannotBeReleased(t *testing.T) {
 	writes := map[string]struct {
 		subresource string
 		cause       coordinationv1alpha1.DrainBlockerCause
 		message     string
 	}{
-		"uncordon": {"", coordinationv1alpha1.DrainBlockerCordonFailed, "1 node cannot be made schedulable (since "},
+		"uncordon": {"", coordinationv1alpha1.DrainBlockerCordonFailed, "1 node cannot be uncordoned ("},
 		"status":   {"status", coordinationv1alpha1.DrainBlockerNodeStatusFailed, "1 node has a status that cannot be written ("},
 	}
 	leaves := map[string]func(*fixture){
@@ -392,7 +392,7 @@ func TestNodeThatLeftAndCannotBeGivenBack(t *testing.T) {
 	}
 }
 
-// Where it selects the node again, there is nothing to give back.
+// If it selects the node again, it does not have to release it.
 func TestNodeThatLeftComesBack(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -406,7 +406,7 @@ func TestNodeThatLeftComesBack(t *testing.T) {
 	}
 	f.relabel("n", map[string]string{"a": ""})
 	f.run(time.Minute)
-	if m := f.maintenance("m"); m.Status.DrainStatus.BlockerCount != 0 || !isDrained(&m.Status) || len(f.ledger.maintenances["m"].unreleased) > 0 {
+	if m := f.maintenance("m"); m.Status.DrainStatus.BlockerCount != 0 || !isDrained(&m.Status) || len(f.progress.maintenances["m"].unreleased) > 0 {
 		t.Errorf("back: %+v", m.Status)
 	}
 }
@@ -433,9 +433,9 @@ func TestBlockersOfNodesThatLeft(t *testing.T) {
 	group := func(node string) []maintenance.HoldGroup {
 		return maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedCordon(node, "no", start)})
 	}
-	blockers, total := blockersOf(&summary{holds: group("a"), delays: group("b")})
-	since := " (since " + start.UTC().Format(time.RFC3339) + ", no)"
-	if want := "1 node cannot be cordoned (no); 1 node cannot be made schedulable" + since; total != 1 || blockers[0].NodeCount != 2 || blockers[0].Message != want {
+	blockers, total := blockersOf(group("a"), group("b"))
+	const message = " (no)"
+	if want := "1 node cannot be cordoned" + message + "; 1 node cannot be uncordoned" + message; total != 1 || blockers[0].NodeCount != 2 || blockers[0].Message != want {
 		t.Errorf("%d blockers: %+v, want %q", total, blockers, want)
 	}
 }
@@ -445,17 +445,17 @@ func TestMessagesOfBlockersOfNodesThatLeft(t *testing.T) {
 	request := func(namespace string) maintenance.Hold {
 		return maintenance.FailedRequest(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p"}}, "no", start)
 	}
-	blockers, _ := blockersOf(&summary{
-		holds:  maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedNodeStatus("a", "no", start), request("asked")}),
-		delays: maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedNodeStatus("b", "no", start), request("left")}),
-	})
-	since := " (since " + start.UTC().Format(time.RFC3339) + ", no)"
+	blockers, _ := blockersOf(
+		maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedNodeStatus("a", "no", start), request("asked")}),
+		maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedNodeStatus("b", "no", start), request("left")}),
+	)
+	const message = " (no)"
 	var got []string
 	for _, blocker := range blockers {
 		got = append(got, blocker.Message)
 	}
-	expectNames(t, "messages", got, "1 pod in namespace asked cannot get an EvictionRequest (no)",
-		"1 pod in namespace left is still asked to leave: its request cannot be withdrawn"+since, "2 nodes have a status that cannot be written (no)")
+	expectNames(t, "messages", got, "1 pod in namespace asked cannot get an EvictionRequest"+message,
+		"1 pod in namespace left still has an eviction request that cannot be withdrawn"+message, "2 nodes have a status that cannot be written"+message)
 }
 
 // After a restart, too, a maintenance in Complete waits for nodes that it does not select any more,
@@ -514,7 +514,7 @@ func TestCompletionAfterARestart(t *testing.T) {
 			tc.leave(f)
 			f.run(time.Minute)
 			f.restart()
-			if m := f.ledger.maintenances["m"]; len(m.unreleased) != 1 {
+			if m := f.progress.maintenances["m"]; len(m.unreleased) != 1 {
 				t.Errorf("waits for %v", m.unreleased)
 			}
 			f.run(time.Minute)
@@ -546,7 +546,7 @@ func TestRestartLetsOthersComplete(t *testing.T) {
 	f.complete("other")
 	f.restart()
 	for name, want := range map[string][]string{"m": {"n"}, "other": {"o"}} {
-		if got := slices.Sorted(maps.Keys(f.ledger.maintenances[name].unreleased)); !slices.Equal(got, want) {
+		if got := slices.Sorted(maps.Keys(f.progress.maintenances[name].unreleased)); !slices.Equal(got, want) {
 			t.Errorf("%s waits for %q, want %q", name, got, want)
 		}
 	}
@@ -595,7 +595,7 @@ func TestNodesOfAnEarlierProcess(t *testing.T) {
 			f.run(time.Minute)
 			test.change(f, pods[0])
 			f.restart()
-			if _, waits := f.ledger.maintenances["other"].unreleased["n"]; waits != test.waits {
+			if _, waits := f.progress.maintenances["other"].unreleased["n"]; waits != test.waits {
 				t.Errorf("waits for the node: %t, want %t", waits, test.waits)
 			}
 			f.nodeQueue.keys = nil

@@ -94,7 +94,7 @@ func TestCordonOfANodeThatWaitsForAClaimEnds(t *testing.T) {
 	f.restart()
 	f.run(time.Minute)
 	if node := f.node("n"); node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
-		t.Errorf("not given back: %+v", node)
+		t.Errorf("not released: %+v", node)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestCordonWithoutAStatusEnds(t *testing.T) {
 	f.update(node)
 	f.run(time.Minute)
 	if !f.node("n").Spec.Unschedulable {
-		t.Error("the cordon of somebody else was taken back")
+		t.Error("the cordon of another client was reverted")
 	}
 }
 
@@ -180,17 +180,17 @@ func TestCompletionThatSelectsOtherNodes(t *testing.T) {
 	f.reselect("m", "b")
 	f.run(time.Minute)
 	if node := f.node("n"); !node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil || len(f.maintenance("m").Finalizers) == 0 {
-		t.Errorf("given back already: %+v", node)
+		t.Errorf("released already: %+v", node)
 	}
 	status.err, cordon.err = allowed, allowed
 	f.run(time.Minute)
 	if f.node("n").Spec.Unschedulable || len(f.maintenance("m").Finalizers) > 0 {
-		t.Error("not given back")
+		t.Error("not released")
 	}
 }
 
-// A cordon that somebody has taken back before the status told of it is over: who cordons the node
-// after that is somebody else.
+// A cordon that another client has reverted before it was published in the status is over: whoever
+// cordons the node after that is another client.
 func TestOwnCordonThatWasTakenBack(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})

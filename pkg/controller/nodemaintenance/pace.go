@@ -22,29 +22,29 @@ import (
 )
 
 const (
-	// statusInterval is the least time between two writes of the status of one object: a
-	// drain changes its counts with every pod.
+	// statusInterval is the minimum time between two writes of the status of one object, because a
+	// drain changes the counts with every pod.
 	statusInterval = time.Second
 
-	// lookInterval is how long a maintenance waits for more news of its nodes before it sums
-	// them up: the sums of thousands of nodes take more than a millisecond.
-	lookInterval = 50 * time.Millisecond
+	// summaryDelay is the time in which changes of nodes are collected before the sums of their
+	// maintenance are computed: those of thousands of nodes take more than a millisecond.
+	summaryDelay = 50 * time.Millisecond
 
-	// staleInterval is how long to wait at first for a cache that lacks an own write. The wait
-	// doubles up to maxStaleInterval: a watch that is away may stay so for long.
+	// staleInterval is the first delay before an object is reconciled again because the cache lacks
+	// an own write. It doubles up to maxStaleInterval, because a watch may be interrupted for long.
 	staleInterval    = 20 * time.Millisecond
 	maxStaleInterval = time.Second
 
-	// contestWindow is how long a node is remembered that had to be cordoned again.
-	contestWindow = 10 * time.Minute
+	// recordonWindow is how long a re-cordon counts.
+	recordonWindow = 10 * time.Minute
 
-	// contestLimit is how often it is cordoned again at once; after that, once per
-	// contestPause.
-	contestLimit = 3
-	contestPause = time.Minute
+	// recordonLimit is how many re-cordons in that time are made at once; further ones are made
+	// once per recordonPause.
+	recordonLimit = 3
+	recordonPause = time.Minute
 )
 
-// writeTimes remembers when objects were written, by their names. It only spaces writes:
+// writeTimes has the times of the last writes of objects, by their names. It only delays writes:
 // nothing depends on it after a restart.
 type writeTimes struct {
 	lock sync.Mutex
@@ -53,7 +53,7 @@ type writeTimes struct {
 
 func newWriteTimes() *writeTimes { return &writeTimes{last: map[string]time.Time{}} }
 
-// wait returns how long the next write of the object has to wait.
+// wait returns the delay before the next write of the object.
 func (w *writeTimes) wait(name string, now time.Time) time.Duration {
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -80,7 +80,7 @@ func (w *writeTimes) forget(name string) {
 	delete(w.last, name)
 }
 
-// staleWaits spaces the looks at objects of which the cache lacks an own write.
+// staleWaits has the delays of objects of which the cache lacks an own write.
 type staleWaits struct {
 	lock sync.Mutex
 	next map[string]time.Duration
@@ -88,7 +88,7 @@ type staleWaits struct {
 
 func newStaleWaits() *staleWaits { return &staleWaits{next: map[string]time.Duration{}} }
 
-// wait returns how long to wait for the next look at the object.
+// wait returns the delay before the object is reconciled again, and doubles the next one.
 func (s *staleWaits) wait(name string) time.Duration {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -97,53 +97,54 @@ func (s *staleWaits) wait(name string) time.Duration {
 	return wait
 }
 
-// reset notes that the cache has all that was written.
+// reset records that the cache has all own writes.
 func (s *staleWaits) reset(name string) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	delete(s.next, name)
 }
 
-// contests remembers which nodes had to be cordoned again, because somebody else made
-// them schedulable.
-type contests struct {
+// recordonBackoff has the times at which nodes were cordoned again because another client had
+// uncordoned them.
+type recordonBackoff struct {
 	lock  sync.Mutex
 	nodes map[string][]time.Time
 }
 
-func newContests() *contests { return &contests{nodes: map[string][]time.Time{}} }
+func newRecordonBackoff() *recordonBackoff {
+	return &recordonBackoff{nodes: map[string][]time.Time{}}
+}
 
-// wait returns how long it takes until the node may be cordoned again.
-func (c *contests) wait(node string, now time.Time) time.Duration {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	times := c.recent(node, now)
-	if len(times) < contestLimit {
+// wait returns the delay before the node may be cordoned again.
+func (b *recordonBackoff) wait(node string, now time.Time) time.Duration {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	times := b.recent(node, now)
+	if len(times) < recordonLimit {
 		return 0
 	}
-	return times[len(times)-1].Add(contestPause).Sub(now)
+	return times[len(times)-1].Add(recordonPause).Sub(now)
 }
 
-// wrote notes that the node was cordoned again, and tells whether that is often enough
-// to call it a contest.
-func (c *contests) wrote(node string, now time.Time) bool {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	c.nodes[node] = append(c.recent(node, now), now)
-	return len(c.nodes[node]) >= contestLimit
+// wrote records that the node was cordoned again, and reports whether the limit is reached.
+func (b *recordonBackoff) wrote(node string, now time.Time) bool {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	b.nodes[node] = append(b.recent(node, now), now)
+	return len(b.nodes[node]) >= recordonLimit
 }
 
-// recent drops what was too long ago.
-func (c *contests) recent(node string, now time.Time) []time.Time {
-	times := c.nodes[node]
-	for len(times) > 0 && now.Sub(times[0]) > contestWindow {
+// recent returns the times within recordonWindow.
+func (b *recordonBackoff) recent(node string, now time.Time) []time.Time {
+	times := b.nodes[node]
+	for len(times) > 0 && now.Sub(times[0]) > recordonWindow {
 		times = times[1:]
 	}
 	return times
 }
 
-func (c *contests) forget(node string) {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	delete(c.nodes, node)
+func (b *recordonBackoff) forget(node string) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	delete(b.nodes, node)
 }

@@ -27,28 +27,27 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// member is a maintenance in the stage Drain, as one of its nodes sees it.
-type member struct {
+// participant is a maintenance that drains a node together with others.
+type participant struct {
 	name string
-	// rank orders members by age, then by name: the eldest is the least.
+	// rank orders participants by age, then by name: the oldest has the least.
 	rank string
-	// grant is what the maintenance allows to be drained on this node now.
-	grant maintenance.Targets
+	// allowed are the targets that the maintenance allows on this node now.
+	allowed maintenance.Targets
 }
 
-// waitsForClaims tells whether a drain does not begin on the node yet: others that are about to
-// drain it, too, are waited for, so that it does not matter who gets its finalizer first. A drain
-// that has begun is not held up: what was granted is not taken back.
-func waitsForClaims(node *v1.Node, orders []order) bool {
-	return storedTargets(node).IsEmpty() &&
-		slices.ContainsFunc(orders, func(o order) bool { return o.drains() }) &&
-		slices.ContainsFunc(orders, func(o order) bool { return o.isAwaited() })
+// awaitsFinalizers reports whether a drain may not start on the node yet, because other
+// maintenances that will drain it await their finalizers. Which one goes first must not depend on
+// which finalizer is stored first. A drain that has started continues: targets never step back.
+func awaitsFinalizers(node *v1.Node, orders []order) bool {
+	return storedTargets(node).IsEmpty() && isDraining(orders) &&
+		slices.ContainsFunc(orders, func(o order) bool { return o.delaysDrains() })
 }
 
-// grantedPosition is the entry of its plan up to which a maintenance drains a node.
-// As a rule that is the position of the maintenance. A node that joined late, whose
-// first pods belong to an earlier entry, follows the plan from there at its own pace.
-func grantedPosition(position int, remaining []int) int {
+// allowedPosition is the entry of its plan up to which a maintenance drains a node. That is the
+// position of the maintenance, except on a node that joined late and has pods of an earlier
+// entry: it follows the plan from there.
+func allowedPosition(position int, remaining []int) int {
 	for i := range min(position, len(remaining)) {
 		if remaining[i] > 0 {
 			return i
@@ -57,11 +56,10 @@ func grantedPosition(position int, remaining []int) int {
 	return position
 }
 
-// nextPosition is the first entry for which a pod is left on any node of a
-// maintenance, and never before the position that was reached. With no pod left it is
-// the last entry.
+// nextPosition is the first entry of which a pod is left on a node of a maintenance, and never
+// before the current position. If no pod is left, it is the last entry.
 func nextPosition(position int, remaining []int) int {
-	last := len(remaining) - 2 // The last count is of pods that no entry takes.
+	last := len(remaining) - 2 // The last count is of pods that match no entry.
 	for i := range last + 1 {
 		if remaining[i] > 0 {
 			return max(position, i)
@@ -70,75 +68,75 @@ func nextPosition(position int, remaining []int) int {
 	return max(last, 0)
 }
 
-// nodeTargets are the drain targets of a node: the least that one of its members
-// grants, and never less than what was granted before.
+// nodeTargets are the drain targets of a node: the least that one of its participants allows, and
+// at least those that the node had before, which are the floor.
 //
-// Where no pod is left that all members grant, the one with the least progress gets what it
-// grants. Plans may contradict each other, because each begins with pods that another one
-// wants later, and a maintenance also waits for its other nodes: around such a circle each
-// would wait for the next one for ever. With a total order of progress none can close. The
-// member with the least progress either drains this node, or waits for a node on which it
-// has no more progress than here; if another member has less progress there, the same
-// applies to that one, and so on down to one that drains a node.
+// If no pod that is left is within them, the participant with the least progress gets what it
+// allows. Plans may contradict each other: each begins with pods that the other one drains later.
+// A maintenance also waits for its other nodes. So maintenances could wait for each other in a
+// circle. A total order of progress excludes that. The participant with the least progress either
+// drains this node, or waits for a node on which it has no more progress than here. If another
+// participant has less progress there, the same applies to that one, and so on, until one drains a
+// node.
 //
-// takes reports whether targets take a pod that is left.
-func nodeTargets(members []member, floor maintenance.Targets, takes func(maintenance.Targets) bool) maintenance.Targets {
-	grants := make([]maintenance.Targets, 0, len(members))
-	for _, m := range members {
-		grants = append(grants, m.grant)
+// takes reports whether a pod that is left is within targets.
+func nodeTargets(participants []participant, floor maintenance.Targets, takes func(maintenance.Targets) bool) maintenance.Targets {
+	allowed := make([]maintenance.Targets, 0, len(participants))
+	for _, p := range participants {
+		allowed = append(allowed, p.allowed)
 	}
-	least := maintenance.LeastPowerful(grants...).RaisedTo(floor)
+	least := maintenance.LeastPowerful(allowed...).RaisedTo(floor)
 	if takes(least) {
 		return least
 	}
-	return least.RaisedTo(slices.MinFunc(members, compareProgress).grant)
+	return least.RaisedTo(slices.MinFunc(participants, compareProgress).allowed)
 }
 
-// compareProgress orders members by how far they are on a node: by the last pod type that
-// they grant, the highest priority of that type, and the number of entries; then by age. All
-// three only ever grow with the position of a maintenance.
-func compareProgress(a, b member) int {
-	return cmp.Or(maintenance.CompareProgress(a.grant, b.grant), strings.Compare(a.rank, b.rank))
+// compareProgress orders participants by their progress on a node: by the last pod type that they
+// allow, the highest priority of that type, and the number of entries; then by age. The first
+// three only grow with the position of a maintenance.
+func compareProgress(a, b participant) int {
+	return cmp.Or(maintenance.CompareProgress(a.allowed, b.allowed), strings.Compare(a.rank, b.rank))
 }
 
-// limiters are the members that keep a node below what m grants there.
-func limiters(m member, members []member, targets maintenance.Targets) []string {
-	if targets.Reaches(m.grant) {
+// limitedBy names the participants that keep the targets of a node below what p allows there.
+func limitedBy(p participant, participants []participant, targets maintenance.Targets) []string {
+	if targets.Reaches(p.allowed) {
 		return nil
 	}
 	var names []string
-	for _, other := range members {
-		if other.name != m.name && !other.grant.Reaches(m.grant) {
+	for _, other := range participants {
+		if other.name != p.name && !other.allowed.Reaches(p.allowed) {
 			names = append(names, other.name)
 		}
 	}
 	return names
 }
 
-// elders are those among the names that are older than m: in what it says of itself, a
-// maintenance names only these. That a younger one holds a node back, the node says.
-func elders(m member, members []member, names []string) []string {
+// olderThan returns those of the names that are older participants than p. The status of a
+// maintenance names only these; that a younger one limits it, the status of the node says.
+func olderThan(p participant, participants []participant, names []string) []string {
 	var older []string
-	for _, other := range members {
-		if other.rank < m.rank && slices.Contains(names, other.name) {
+	for _, other := range participants {
+		if other.rank < p.rank && slices.Contains(names, other.name) {
 			older = append(older, other.name)
 		}
 	}
 	return older
 }
 
-// eldest returns the member that came first.
-func eldest(members []member) member {
-	return slices.MinFunc(members, func(a, b member) int { return strings.Compare(a.rank, b.rank) })
+// oldest returns the participant that was created first.
+func oldest(participants []participant) participant {
+	return slices.MinFunc(participants, func(a, b participant) int { return strings.Compare(a.rank, b.rank) })
 }
 
-// holders are the members that do not let a node go further than its targets: they have
-// all that they grant.
-func holders(members []member, targets maintenance.Targets) []string {
+// satisfied names the participants that a node has reached: what these wait for is what the node
+// waits for.
+func satisfied(participants []participant, targets maintenance.Targets) []string {
 	var names []string
-	for _, m := range members {
-		if targets.Reaches(m.grant) {
-			names = append(names, m.name)
+	for _, p := range participants {
+		if targets.Reaches(p.allowed) {
+			names = append(names, p.name)
 		}
 	}
 	return names
@@ -152,19 +150,19 @@ const (
 	maxNamesShown = 5
 )
 
-// drainState is what a message tells.
+// drainState is what the message of a drain is computed from.
 type drainState struct {
 	// left is whether a pod is left, draining whether one within the targets is, and cordoned
-	// whether every node is stored as unschedulable.
+	// whether the API server has every node as unschedulable.
 	left, draining, cordoned bool
 	limitedBy                []string
 	waitingFor               []string
 }
 
-// isDrained reports whether the drain is over. New pods may come to a node that is not cordoned.
+// isDrained reports whether the drain is over. A node that is not cordoned may get new pods.
 func (s drainState) isDrained() bool { return !s.left && s.cordoned }
 
-// message puts the state of a drain in the words of the KEP.
+// message describes the state of a drain in the words of the KEP.
 func (s drainState) message() string {
 	switch {
 	case s.isDrained():
@@ -179,7 +177,7 @@ func (s drainState) message() string {
 	return fmt.Sprintf("Waiting for %s.", joinNames(s.waitingFor))
 }
 
-// joinNames lists names, sorted, so that a message does not change while nothing does.
+// joinNames lists names, sorted, so that a message changes only when the names do.
 func joinNames(names []string) string {
 	sorted := sets.List(sets.New(names...))
 	if len(sorted) > maxNamesShown {

@@ -66,7 +66,7 @@ func (f *fixture) cluster() *cluster {
 	}
 	for i := range requests.Items {
 		c.active.Insert(types.UID(requests.Items[i].Name))
-		if isAsked(&requests.Items[i]) {
+		if isRequested(&requests.Items[i]) {
 			c.requested.Insert(types.UID(requests.Items[i].Name))
 		}
 	}

@@ -26,30 +26,29 @@ import (
 )
 
 const (
-	// requestWorkers is how many requests are written at a time, which the limits of the
+	// requestWorkers is how many requests are written at a time, which the rate limits of the
 	// client allow.
 	requestWorkers = 80
 
-	// One in namespaceShare of the workers may work for one namespace: a tenant may have a
-	// webhook there that takes its time. The shares of those that do are in fairshare.
+	// One in namespaceShare of the workers may work for one namespace, because a tenant may have a
+	// slow webhook there. The package fairshare limits slow namespaces further.
 	namespaceShare = 4
 )
 
-// requestWrite is one write that is due: to ask a pod to leave, or to withdraw that.
+// requestWrite is one write that is due: to request the eviction of a pod, or to withdraw that.
 type requestWrite struct {
 	namespace, pod, node string
 	uid                  types.UID
 	withdraw             bool
 }
 
-// requestQueue holds the writes that are due, a line for each namespace: the next write is of one
-// with the fewest running. So a namespace whose writes take long delays its own. Withdrawals
-// go before the pods to ask: somebody waits for a pod that is to stay. Only the sync of a node
-// adds or removes what waits: everything is decided there, and a write that has failed comes
-// back from there. There is at most one write for a pod at a time.
+// requestQueue has the writes that are due, in one line for each namespace. The next write is of a
+// namespace with the fewest running, so slow writes delay only their own namespace. Withdrawals go
+// first, because an administrator waits for them. Only the sync of a node adds or removes waiting
+// writes, also those that have failed. At most one write for a pod exists at a time.
 type requestQueue struct {
 	lock sync.Mutex
-	// changed is signaled when a write may have become ready: to one worker, who tells the
+	// changed is signaled when a write may have become ready: to one worker, which signals the
 	// next one.
 	changed *sync.Cond
 	line    *fairshare.Line[requestWrite]
@@ -66,8 +65,16 @@ type nodeWrites struct {
 // runningWrite is a write that a worker has taken.
 type runningWrite struct {
 	requestWrite
-	// causes are the maintenances that want it; nil until the worker has found out.
+	// causes are the maintenances that want it; nil until the worker has read them.
 	causes []string
+}
+
+// key identifies the write among the failures.
+func (w requestWrite) key() writeKey {
+	if w.withdraw {
+		return writeKey{writeWithdrawal, w.uid}
+	}
+	return writeKey{writeRequest, w.uid}
 }
 
 func newRequestQueue(workers int, clock clock.PassiveClock) *requestQueue {
@@ -77,8 +84,8 @@ func newRequestQueue(workers int, clock clock.PassiveClock) *requestQueue {
 	return q
 }
 
-// set makes these the writes of the node that wait. Those that wait already keep their
-// places, and pods of which a write is running are left out: see done.
+// set makes these the waiting writes of the node. Those that wait already keep their places, and
+// pods with a running write are left out: see done.
 func (q *requestQueue) set(node string, writes []requestWrite) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -92,9 +99,9 @@ func (q *requestQueue) set(node string, writes []requestWrite) {
 	}
 }
 
-// stopAsking drops the writes of the node that wait to ask a pod, and reports whether one
-// is running.
-func (q *requestQueue) stopAsking(node string) (running bool) {
+// dropRequests removes the waiting requests of the node, but not its withdrawals, and reports
+// whether a request is running.
+func (q *requestQueue) dropRequests(node string) (running bool) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	q.drop(node, func(w requestWrite) bool { return !w.withdraw })
@@ -125,7 +132,7 @@ func (q *requestQueue) add(w requestWrite) {
 	q.changed.Signal()
 }
 
-// drop removes writes of the node that wait.
+// drop removes waiting writes of the node.
 func (q *requestQueue) drop(node string, drop func(requestWrite) bool) {
 	writes := q.nodes[node]
 	if writes == nil {
@@ -147,8 +154,8 @@ func (q *requestQueue) tidy(node string) {
 	}
 }
 
-// get waits for a write that may begin. It is running until done is called. It returns false
-// when the queue has shut down.
+// get waits for a write that may begin, which is running until done is called. It returns false
+// after the queue was shut down.
 func (q *requestQueue) get() (requestWrite, bool) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -174,15 +181,15 @@ func (q *requestQueue) next() (requestWrite, bool) {
 	return w, ok
 }
 
-// decided notes which maintenances want a write that is running.
+// decided records which maintenances want a running write.
 func (q *requestQueue) decided(w requestWrite, causes []string) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	q.nodes[w.node].running[w.uid].causes = causes
 }
 
-// isAskingFor reports whether a pod may be asked just now because of the maintenance.
-func (q *requestQueue) isAskingFor(maintenance string) bool {
+// isRequestingFor reports whether a running request may be one that the maintenance wants.
+func (q *requestQueue) isRequestingFor(maintenance string) bool {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	for _, writes := range q.nodes {
@@ -195,8 +202,8 @@ func (q *requestQueue) isAskingFor(maintenance string) bool {
 	return false
 }
 
-// done ends a write. Whoever calls it has the node looked at afterwards: while the write was
-// running, no other was accepted for the pod.
+// done ends a write. The caller has to enqueue the node afterwards: while the write was running, no
+// other one was accepted for the pod.
 func (q *requestQueue) done(w requestWrite) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -206,7 +213,7 @@ func (q *requestQueue) done(w requestWrite) {
 	q.changed.Signal()
 }
 
-// shutDown ends the waiting of all workers.
+// shutDown makes get return for all workers.
 func (q *requestQueue) shutDown() {
 	q.lock.Lock()
 	defer q.lock.Unlock()

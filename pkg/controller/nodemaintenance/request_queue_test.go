@@ -149,7 +149,7 @@ func TestSlowNamespacesHaveAShareTogether(t *testing.T) {
 	}
 	q.expectNext("half of the workers for the slow ones", "a/0", "b/0", "c/0", "new/0", "d/0", "a/1", "d/1")
 	q.end("d/0")
-	q.expectNext("the others go on", "d/2")
+	q.expectNext("the others continue", "d/2")
 	q.end("new/0")
 	q.expectNext("a quick answer", "new/1")
 	q.end("c/0")
@@ -197,30 +197,30 @@ func TestOneWriteForAPodAtATime(t *testing.T) {
 	q.expectNext("withdrawn", "a/1")
 }
 
-func TestStopAsking(t *testing.T) {
+func TestDropRequests(t *testing.T) {
 	q := newQueueTest(t)
 	withdrawal := wish("n", "a", 3)
 	withdrawal.withdraw = true
 	q.set("n", []requestWrite{wish("n", "a", 1), wish("n", "a", 2), withdrawal})
-	if q.stopAsking("o") || q.isAskingFor("m") {
+	if q.dropRequests("o") || q.isRequestingFor("m") {
 		t.Error("nothing is running")
 	}
 	first, _ := q.next()
-	if !first.withdraw || q.isAskingFor("m") {
-		t.Errorf("began with %+v, want the withdrawal, which asks nobody", first)
+	if !first.withdraw || q.isRequestingFor("m") {
+		t.Errorf("began with %+v, want the withdrawal, which is no request", first)
 	}
 	w, _ := q.next()
-	if !q.stopAsking("n") || !q.isAskingFor("m") {
-		t.Error("one is running, nobody knows for whom")
+	if !q.dropRequests("n") || !q.isRequestingFor("m") {
+		t.Error("one is running, for an unknown maintenance")
 	}
 	q.decided(w, []string{"l"})
-	if !q.stopAsking("n") || q.isAskingFor("m") || !q.isAskingFor("l") {
+	if !q.dropRequests("n") || q.isRequestingFor("m") || !q.isRequestingFor("l") {
 		t.Error("one is running for l")
 	}
 	q.done(w)
 	q.expectNext("asks were dropped")
-	if q.stopAsking("n") || q.isAskingFor("m") {
-		t.Error("a withdrawal asks nobody")
+	if q.dropRequests("n") || q.isRequestingFor("m") {
+		t.Error("a withdrawal is no request")
 	}
 }
 
@@ -292,14 +292,14 @@ func TestWaitingWorkerIsWoken(t *testing.T) {
 			wake(q)
 			synctest.Wait()
 			if !woken {
-				t.Errorf("%s: nobody was woken", name)
+				t.Errorf("%s: no worker was woken", name)
 			}
 			q.shutDown()
 		})
 	}
 }
 
-// A new namespace has one worker until its first quick answer: it wakes all who may go on.
+// A new namespace has one worker until its first quick answer: it wakes all workers that may continue.
 func TestAllWaitingWorkersAreWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueueTest(t)

@@ -23,8 +23,8 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// writeRequests makes the writes that are due, until the queue shuts down. They are made
-// outside of the syncs of nodes, because an admission webhook of a tenant may take its time.
+// writeRequests makes the writes of the queue until it shuts down. They are no part of the syncs of
+// nodes, because an admission webhook of a tenant may be slow.
 func (c *Controller) writeRequests(ctx context.Context) {
 	for {
 		w, ok := c.requests.get()
@@ -32,21 +32,20 @@ func (c *Controller) writeRequests(ctx context.Context) {
 			return
 		}
 		if write := c.nextWrite(w); write != nil {
-			c.wroteRequest(ctx, w, write(ctx))
+			c.recordOutcome(ctx, w, write(ctx))
 		}
 		c.endWrite(w)
 	}
 }
 
-// endWrite has the node looked at: everything that follows from a write, or its failure, is
-// decided there.
+// endWrite enqueues the node: what follows from a write or its failure is decided in its sync.
 func (c *Controller) endWrite(w requestWrite) {
 	c.requests.done(w)
 	c.nodes.AddAfter(w.node, staleInterval)
 }
 
-// nextWrite returns the write that was decided on when the node was looked at last, or nil if
-// it is not wanted any more: the caches and the ledger may be further since.
+// nextWrite returns the write that the last sync of the node has decided on, or nil if it is not
+// wanted any more: since then the pod, the node or the maintenances may have changed.
 func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 	pod, err := c.podLister.Pods(w.namespace).Get(w.pod)
 	if err != nil || pod.UID != w.uid || pod.Spec.NodeName != w.node || !maintenance.IsLeft(pod) {
@@ -54,24 +53,24 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 	}
 	node, err := c.nodeLister.Get(w.node)
 	if err != nil {
-		node = nil // A lister of a cache has no errors but that there is none.
+		node = nil // The only error of the lister of a cache is NotFound.
 	}
-	draining := c.drainedFor(node)
+	draining := c.draining(node)
 	c.requests.decided(w, draining)
-	facts := c.lookAtPod(pod, nil, c.clock.Now())
+	facts := c.readPod(pod, nil, c.clock.Now())
 	switch {
-	case w.withdraw && len(draining) == 0 && facts.isWithdrawal():
+	case w.withdraw && len(draining) == 0 && facts.needsWithdrawal():
 		return func(ctx context.Context) error { return c.writer.withdraw(ctx, pod, facts.request) }
-	case !w.withdraw && len(draining) > 0 && !c.isCordonRefused(node) && facts.isRequest(storedTargets(node)):
+	case !w.withdraw && len(draining) > 0 && !c.isCordonRefused(node) && facts.needsRequest(storedTargets(node)):
 		return func(ctx context.Context) error { return c.writer.request(ctx, pod) }
 	}
 	return nil
 }
 
-// drainedFor returns the maintenances that drain the node now; none for one that is gone.
-func (c *Controller) drainedFor(node *v1.Node) []string {
+// draining names the maintenances that drain the node now; none if it is nil.
+func (c *Controller) draining(node *v1.Node) []string {
 	names := []string{}
-	orders, _ := c.ledger.selecting(node)
+	orders, _ := c.progress.selecting(node)
 	for i := range orders {
 		if orders[i].drains() {
 			names = append(names, orders[i].name)
@@ -80,20 +79,16 @@ func (c *Controller) drainedFor(node *v1.Node) []string {
 	return names
 }
 
-// wroteRequest notes the outcome of a write. One that has failed is tried again later.
-func (c *Controller) wroteRequest(ctx context.Context, w requestWrite, err error) {
-	uid := w.uid
-	if w.withdraw {
-		uid = withdrawalOf(uid)
-	}
+// recordOutcome records whether a write has succeeded. One that has failed is retried later.
+func (c *Controller) recordOutcome(ctx context.Context, w requestWrite, err error) {
 	switch {
 	case err == nil:
-		c.failures.succeeded(w.node, uid)
+		c.failures.succeeded(w.node, w.key())
 		return
 	case ctx.Err() != nil:
 		return // The controller stops.
 	}
-	c.failures.failed(w.node, uid, err, c.clock.Now())
+	c.failures.failed(w.node, w.key(), err, c.clock.Now())
 	pod, missing := c.podLister.Pods(w.namespace).Get(w.pod)
 	if missing != nil {
 		return

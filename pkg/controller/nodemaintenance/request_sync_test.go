@@ -50,7 +50,7 @@ func (f *fixture) requested() int {
 		f.t.Fatal(err)
 	}
 	for i := range list.Items {
-		if isAsked(&list.Items[i]) {
+		if isRequested(&list.Items[i]) {
 			asked++
 		}
 	}
@@ -147,7 +147,7 @@ func TestWritesAreCheckedAgain(t *testing.T) {
 			node.Spec.Unschedulable = false
 			f.update(node)
 			f.deliverAll()
-			f.failures.failed("n", node.UID, webhook("n"), f.clock.Now())
+			f.failures.failed("n", writeKey{writeCordon, node.UID}, webhook("n"), f.clock.Now())
 		},
 		"asked by now": func(f *fixture) {
 			for _, pod := range f.cluster().pods["n"] {
@@ -202,7 +202,7 @@ func withdrawal(t *testing.T) *fixture {
 	for f.requests.line.Len() == 0 {
 		f.deliverAll()
 		if !f.stepSyncs() {
-			f.clock.Step(lookInterval)
+			f.clock.Step(summaryDelay)
 			f.nodeQueue.release()
 			f.maintenanceQueue.release()
 		}
@@ -260,7 +260,7 @@ func TestStoppedWriteIsNoFailure(t *testing.T) {
 	f := hang(t)
 	ctx, cancel := context.WithCancel(f.ctx)
 	cancel()
-	f.wroteRequest(ctx, f.running[0].requestWrite, context.Canceled)
+	f.recordOutcome(ctx, f.running[0].requestWrite, context.Canceled)
 	if len(f.failures.nodes) > 0 {
 		t.Errorf("remembers %v", f.failures.nodes)
 	}
@@ -282,7 +282,7 @@ func TestFailureEndsWithTheWrite(t *testing.T) {
 	}
 }
 
-// Nobody is told of a request that has failed for a pod that is gone.
+// A request that has failed for a pod that is gone causes no event.
 func TestFailureForAPodThatIsGone(t *testing.T) {
 	f := hang(t)
 	f.endAllPods()
@@ -322,7 +322,7 @@ func TestRequestIsNotRepeatedWhileTheCacheIsBehind(t *testing.T) {
 	}
 	// 20, 40, ... 640 milliseconds, then one a second.
 	if asked != 2 || syncs < 30 || syncs > 60 {
-		t.Errorf("%d requests of 2, %d looks at the node", asked, syncs)
+		t.Errorf("%d requests of 2, %d syncs of the node", asked, syncs)
 	}
 	f.settle()
 	if len(f.writer.unseen.nodes)+len(f.staleNodes.next) > 0 {
@@ -355,8 +355,8 @@ func TestEvictedPodIsAskedOnce(t *testing.T) {
 }
 
 // runWithoutRequests has the controller work for a while without news of requests, and counts
-// how often it looks at nodes.
-func (f *fixture) runWithoutRequests(duration time.Duration) (looks int) {
+// how often it syncs nodes.
+func (f *fixture) runWithoutRequests(duration time.Duration) (syncs int) {
 	f.t.Helper()
 	for end := f.clock.Now().Add(duration); ; {
 		f.deliverNodes()
@@ -365,13 +365,13 @@ func (f *fixture) runWithoutRequests(duration time.Duration) (looks int) {
 		before := len(f.nodeQueue.keys)
 		if f.step() {
 			if len(f.nodeQueue.keys) < before {
-				looks++
+				syncs++
 			}
 			continue
 		}
 		due, ok := f.nextDue()
 		if !ok || due.After(end) {
-			return looks
+			return syncs
 		}
 		f.advanceTo(due)
 	}

@@ -25,21 +25,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// isRefused tells whether a canceled request stays canceled, also if somebody asks
-// again: the pod cannot be evicted by a request.
+// isRefused reports whether a canceled request stays canceled, also with a new requester: the pod
+// cannot be evicted by a request.
 func isRefused(request *coordinationv1alpha1.EvictionRequest) bool {
 	canceled := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
 	return canceled != nil && canceled.Status == metav1.ConditionTrue && canceled.Reason == coordinationv1alpha1.EvictionRequestReasonValidationFailed
 }
 
-// obstacleMessage says what keeps a request that is being deleted.
+// obstacleMessage names the finalizers of a request that is being deleted.
 func obstacleMessage(request *coordinationv1alpha1.EvictionRequest) string {
-	return fmt.Sprintf("the EvictionRequest %s/%s of the pod is being deleted, and kept by the finalizers %s: whoever has set them has to remove them, before that the pod cannot be asked",
+	return fmt.Sprintf("the EvictionRequest %s/%s of the pod is being deleted and waits for its finalizers %s: no new request is possible before their owners remove them",
 		request.Namespace, request.Name, joinNames(request.Finalizers))
 }
 
-// isAsked tells whether this controller stands among the requesters.
-func isAsked(request *coordinationv1alpha1.EvictionRequest) bool {
+// isRequested reports whether this controller is one of the requesters.
+func isRequested(request *coordinationv1alpha1.EvictionRequest) bool {
 	return request != nil && slices.ContainsFunc(request.Spec.Requesters, func(r coordinationv1alpha1.Requester) bool {
 		return r.Name == coordinationv1alpha1.NodeMaintenanceRequester
 	})

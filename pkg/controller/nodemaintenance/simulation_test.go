@@ -73,12 +73,12 @@ type simulation struct {
 var refusable = []string{"patch evictionrequests", "patch nodes", "patch nodes/status", "update nodemaintenances"}
 
 // TestSimulation checks: targets of a node never step back; they are within what all of
-// its maintenances grant; a pod is requested only when it is within the targets that its
+// its maintenances allow; a pod is requested only when it is within the targets that its
 // node shows; a maintenance is Drained only when nothing is left; a node is uncordoned only
-// when no other maintenance holds it; the indexes of the ledger are what a scan of it comes
-// to. When nothing happens any more, all that was written is
+// when no other maintenance claims it; the indexes of the progressStore equal the result of a
+// scan. When nothing happens any more, all that was written is
 // what a recount comes to, and what a controller would write that has just started. There is
-// always a pod that is asked to leave, until all is drained; then all is given back.
+// always a pod whose eviction is requested, until all is drained; then all is released.
 func TestSimulation(t *testing.T) {
 	testsimulation.Run(t, simulations, func(t *testing.T, seed uint64) {
 		s := &simulation{
@@ -141,7 +141,7 @@ func (s *simulation) happen() {
 			s.refused.Insert(write)
 		}
 	case 14:
-		// A webhook hangs for a while. What comes of its requests in the end nobody knows.
+		// A webhook hangs for a while. Whether its requests are stored in the end is unknown.
 		if namespace := simulatedNamespaces[1+s.random.IntN(2)]; s.hung.Has(namespace) {
 			s.hung.Delete(namespace)
 		} else {
@@ -150,12 +150,12 @@ func (s *simulation) happen() {
 	case 15:
 		if s.random.IntN(2) == 0 {
 			s.run(settleHorizon)
-			// What was maintained anew meanwhile began anew.
+			// A node may have been released and claimed again: its targets began again, too.
 			clear(s.targets)
 			s.checkOthers()
 		}
 	}
-	s.clock.Step(lookInterval)
+	s.clock.Step(summaryDelay)
 	s.nodeQueue.release()
 	s.maintenanceQueue.release()
 	s.deliverSome(s.random)
@@ -195,7 +195,7 @@ func (s *simulation) stepRequests() {
 	}
 }
 
-// checkOthers checks that whatever hangs, the pods of other namespaces are asked.
+// checkOthers checks that webhooks that hang delay no requests in other namespaces.
 func (s *simulation) checkOthers() {
 	if s.refused.HasAny("patch evictionrequests", "patch nodes", "patch nodes/status") {
 		return
@@ -363,54 +363,54 @@ func (s *simulation) checkNode(action clienttesting.PatchAction) {
 	s.checkCordon(cached, string(action.GetPatch()))
 }
 
-// checkCordon checks that a node is uncordoned only if nobody holds it, as far as the
-// caches know.
+// checkCordon checks that a node is uncordoned only if no maintenance claims it, as far as the caches
+// know.
 func (s *simulation) checkCordon(node *v1.Node, patch string) {
-	orders, _ := s.ledger.selecting(node)
+	orders, _ := s.progress.selecting(node)
 	for _, o := range orders {
-		if o.holdsNode() && strings.Contains(patch, `"unschedulable":false`) {
-			s.t.Errorf("uncordoned node %s, which %s holds", node.Name, o.name)
+		if o.claims() && strings.Contains(patch, `"unschedulable":false`) {
+			s.t.Errorf("uncordoned node %s, which %s claims", node.Name, o.name)
 		}
 	}
 }
 
-// checkTargets checks the targets that are about to be written, which the ledger has: what all
-// of the maintenances grant, and what was granted before; where that takes no pod, besides what
-// one of them grants.
+// checkTargets checks the targets that are about to be written, which the progressStore has: what all
+// of the maintenances allow, and what the node had before; if these include no pod, also what one of
+// them allows.
 func (s *simulation) checkTargets(node *v1.Node) {
-	orders, _ := s.ledger.selecting(node)
-	s.ledger.lock.Lock()
-	defer s.ledger.lock.Unlock()
-	var grants []maintenance.Targets
+	orders, _ := s.progress.selecting(node)
+	s.progress.lock.Lock()
+	defer s.progress.lock.Unlock()
+	var allowed []maintenance.Targets
 	var targets maintenance.Targets
 	for _, o := range orders {
-		a := s.ledger.maintenances[o.name]
-		if a == nil || !o.drains() || a.nodes[node.Name] == nil {
+		p := s.progress.maintenances[o.name]
+		if p == nil || !o.drains() || p.nodes[node.Name] == nil {
 			continue
 		}
-		grants = append(grants, o.plan.TargetsAt(grantedPosition(a.position, a.nodes[node.Name].remaining)))
-		targets = a.nodes[node.Name].targets
+		allowed = append(allowed, o.plan.TargetsAt(allowedPosition(p.position, p.nodes[node.Name].remaining)))
+		targets = p.nodes[node.Name].targets
 	}
-	if len(grants) == 0 {
+	if len(allowed) == 0 {
 		return
 	}
-	// A cordon of the same look may have shown that the node is further than in the cache.
+	// A cordon in the same sync may have returned a node that is further than in the cache.
 	live, err := s.tracker.Get(v1.SchemeGroupVersion.WithResource("nodes"), "", node.Name)
 	if err != nil {
 		return
 	}
-	allowed := maintenance.LeastPowerful(grants...).RaisedTo(storedTargets(node)).RaisedTo(storedTargets(live.(*v1.Node)))
+	least := maintenance.LeastPowerful(allowed...).RaisedTo(storedTargets(node)).RaisedTo(storedTargets(live.(*v1.Node)))
 	stuck := !slices.ContainsFunc(s.podInformer.GetIndexer().List(), func(object any) bool {
 		pod := object.(*v1.Pod)
-		return pod.Spec.NodeName == node.Name && maintenance.IsLeft(pod) && allowed.Take(pod)
+		return pod.Spec.NodeName == node.Name && maintenance.IsLeft(pod) && least.Take(pod)
 	})
-	within := func(grant maintenance.Targets) bool { return grant.RaisedTo(allowed).Reaches(targets) }
-	if !allowed.Reaches(targets) && !(stuck && slices.ContainsFunc(grants, within)) {
-		s.t.Errorf("targets %s of node %s are beyond %s, which all grants %v allow", targets, node.Name, allowed, grants)
+	within := func(one maintenance.Targets) bool { return one.RaisedTo(least).Reaches(targets) }
+	if !least.Reaches(targets) && !(stuck && slices.ContainsFunc(allowed, within)) {
+		s.t.Errorf("targets %s of node %s are beyond %s, the least of %v", targets, node.Name, least, allowed)
 	}
 }
 
-// checkRequest checks that a pod is asked only if its node says so.
+// checkRequest checks that an eviction is requested only if the targets of the node include the pod.
 func (s *simulation) checkRequest(action clienttesting.PatchAction) {
 	pods, err := s.tracker.List(v1.SchemeGroupVersion.WithResource("pods"), v1.SchemeGroupVersion.WithKind("Pod"), "")
 	if err != nil {
@@ -433,7 +433,7 @@ func (s *simulation) checkRequest(action clienttesting.PatchAction) {
 	}
 }
 
-// decidedOn returns the UID of the node that was in the cache when it was decided to ask the pod.
+// decidedOn returns the UID that the node had in the cache when the request was decided on.
 func (s *simulation) decidedOn(pod types.UID) types.UID {
 	at := slices.IndexFunc(s.running, func(w heldWrite) bool { return w.uid == pod })
 	if at < 0 {
@@ -442,8 +442,8 @@ func (s *simulation) decidedOn(pod types.UID) types.UID {
 	return s.running[at].nodeUID
 }
 
-// checkCause checks that no pod is asked after the last maintenance was completed that has
-// wanted it.
+// checkCause checks that no eviction is requested after the last maintenance that wanted it was
+// completed.
 func (s *simulation) checkCause(pod types.UID) {
 	at := slices.IndexFunc(s.running, func(w heldWrite) bool { return w.uid == pod })
 	if at < 0 {
@@ -480,7 +480,7 @@ func (s *simulation) checkMaintenance(m *coordinationv1alpha1.NodeMaintenance) {
 		}
 		selected++
 		for _, object := range s.podInformer.GetIndexer().List() {
-			// What has come since the node was looked at is found by the next look.
+			// Pods that came after the last sync of the node are found by the next one.
 			if pod := object.(*v1.Pod); pod.Spec.NodeName == node.Name && maintenance.IsLeft(pod) && !slices.Contains(s.nodeQueue.keys, node.Name) {
 				s.t.Errorf("%s is said to be drained, but pod %s is left on node %s", m.Name, pod.Name, node.Name)
 			}
@@ -524,7 +524,7 @@ func (s *simulation) rest() {
 	s.recount()
 }
 
-// finish has the world stand still, and checks that all is drained, then given back.
+// finish lets nothing else happen, and checks that all is drained, then released.
 func (s *simulation) finish() {
 	s.refused.Clear()
 	s.hung.Clear()
@@ -548,7 +548,7 @@ func (s *simulation) finish() {
 	s.rest()
 	for _, name := range simulatedNodes {
 		if node := s.node(name); node.Status.MaintenanceStatus != nil || len(ownConditions(node.Status.Conditions)) > 0 {
-			s.t.Errorf("node %s was not given back: %+v", name, node.Status)
+			s.t.Errorf("node %s was not released: %+v", name, node.Status)
 		}
 	}
 	if list, err := s.client.CoordinationV1alpha1().NodeMaintenances().List(s.ctx, metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
@@ -591,7 +591,7 @@ func (f *fixture) endRequestedPods() bool {
 	}
 	ended := false
 	for i := range requests.Items {
-		if !isAsked(&requests.Items[i]) {
+		if !isRequested(&requests.Items[i]) {
 			continue
 		}
 		name := requests.Items[i].Spec.Target.Pod.Name

@@ -269,7 +269,7 @@ func TestVanishedMaintenance(t *testing.T) {
 	f.restart()
 	f.settle()
 	if node := f.node("n"); node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil || len(node.Status.Conditions) > 0 {
-		t.Errorf("the node was not given back: %+v", node)
+		t.Errorf("the node was not released: %+v", node)
 	}
 	requests, err := f.client.CoordinationV1alpha1().EvictionRequests("default").List(f.ctx, metav1.ListOptions{})
 	if err != nil || len(requests.Items) != 1 || len(requests.Items[0].Spec.Requesters) > 0 {
@@ -307,13 +307,13 @@ func (f *fixture) update(node *v1.Node) {
 	f.client.ClearActions()
 }
 
-// Somebody who makes the node schedulable again and again is told, and not raced with.
+// If another client keeps uncordoning the node, an event says so, and re-cordons slow down.
 func TestContestedCordon(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("m", stageCordon, "a")
 	f.settle()
-	for i := range contestLimit + 1 {
+	for i := range recordonLimit + 1 {
 		node := f.node("n")
 		node.Spec.Unschedulable = false
 		f.update(node)
@@ -321,7 +321,7 @@ func TestContestedCordon(t *testing.T) {
 		for f.step() {
 		}
 		want := []string{"patch nodes"}
-		if i >= contestLimit {
+		if i >= recordonLimit {
 			want = nil
 		}
 		if diff := cmp.Diff(want, f.writes()); diff != "" {
@@ -331,8 +331,8 @@ func TestContestedCordon(t *testing.T) {
 		for f.step() {
 		}
 	}
-	f.expectEvent("Node n: CordonContested: Somebody makes the node schedulable again and again while NodeMaintenance m holds it; it is made unschedulable once a minute now")
-	f.clock.Step(contestPause)
+	f.expectEvent("Node n: CordonContested: Node keeps being uncordoned while NodeMaintenance m claims it; re-cordoning at most once a minute")
+	f.clock.Step(recordonPause)
 	f.settle()
 	if !f.node("n").Spec.Unschedulable {
 		t.Error("the node was given up")
@@ -353,7 +353,7 @@ func TestStatusWritesAreSpaced(t *testing.T) {
 		f.deliverAll()
 		for f.step() {
 		}
-		f.clock.Step(lookInterval)
+		f.clock.Step(summaryDelay)
 		f.maintenanceQueue.release()
 		for f.step() {
 		}
@@ -370,7 +370,7 @@ func TestStatusWritesAreSpaced(t *testing.T) {
 	f.expectDrains("in the end", map[string]string{"n": "0/1 Draining Default<=1000000000", "m": "0/1 Draining Default<=1000000000"})
 }
 
-// What cannot be called off is left alone.
+// A request whose interceptor forbids cancellation stays.
 func TestForbiddenCancellation(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -426,7 +426,7 @@ func TestPodThatCannotBeAsked(t *testing.T) {
 		t.Errorf("the node: %s", got)
 	}
 	if !slices.ContainsFunc(f.events, func(event string) bool {
-		return strings.HasPrefix(event, "Pod "+pods[1].Name+": EvictionRequestFailed: Could not ask the pod to leave its node: ")
+		return strings.HasPrefix(event, "Pod "+pods[1].Name+": EvictionRequestFailed: Failed to request the eviction of the pod: ")
 	}) {
 		t.Errorf("events %q", f.events)
 	}
@@ -495,12 +495,12 @@ func TestDrainedCondition(t *testing.T) {
 			metav1.Condition{Status: metav1.ConditionFalse, Reason: "WaitingForOtherMaintenances", Message: "3 pods left on 1 of 1 node. Waiting for x, y."},
 		},
 		{
-			"blocked", summary{ready: true, nodes: 1, left: 1, blocked: 1, state: drainState{left: true, draining: true}, holds: []maintenance.HoldGroup{{Cause: maintenance.HoldEvictionRefused, Pods: 1}}},
+			"blocked", summary{ready: true, nodes: 1, left: 1, blocked: 1, state: drainState{left: true, draining: true}, blockers: []maintenance.HoldGroup{{Cause: maintenance.HoldEvictionRefused, Pods: 1}}},
 			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Blocked", Message: "1 pod left on 1 of 1 node. " + maintenance.HoldMessage([]maintenance.HoldGroup{{Cause: maintenance.HoldEvictionRefused, Pods: 1}})},
 		},
 		{
 			"not in the plan", summary{ready: true, nodes: 1, unplanned: 1, left: 1, state: drainState{left: true}},
-			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Draining", Message: "1 pod left on 1 of 1 node. 1 pod in no entry of spec.drainPlan: the admission plugin NodeMaintenance adds the standard entries on creation."},
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Draining", Message: "1 pod left on 1 of 1 node. 1 pod without a matching entry in spec.drainPlan: the admission plugin NodeMaintenance adds the standard entries on creation."},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -544,7 +544,7 @@ func TestPodTypesDone(t *testing.T) {
 	}
 }
 
-// A newcomer is told of every node on which an older maintenance is further, and once.
+// An event names each node on which older maintenances are further than a new one, once.
 func TestFastForwardIsToldOnce(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("one", map[string]string{"a": "", "b": ""})
@@ -567,7 +567,7 @@ func TestFastForwardIsToldOnce(t *testing.T) {
 		}
 	}
 	slices.Sort(told)
-	const event = "NodeMaintenance new: DrainFastForwarded: Fast-forwarded on node %s: an older maintenance has drained it up to Default<=5000 already, which is not taken back"
+	const event = "NodeMaintenance new: DrainFastForwarded: Fast-forwarded on node %s: another maintenance has already drained it up to Default<=5000, and drain targets do not step back"
 	if diff := cmp.Diff([]string{fmt.Sprintf(event, "one"), fmt.Sprintf(event, "two")}, told); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
@@ -601,7 +601,7 @@ func TestStaleCachesAreWaitedFor(t *testing.T) {
 	}
 	f.expectWrites("with stale caches")
 	if f.nodeQueue.later["n"].IsZero() || f.maintenanceQueue.later["m"].IsZero() {
-		t.Errorf("nobody looks again: %v, %v", f.nodeQueue.later, f.maintenanceQueue.later)
+		t.Errorf("no further sync: %v, %v", f.nodeQueue.later, f.maintenanceQueue.later)
 	}
 	nodes.lacks, maintenances.lacks = false, false
 	f.expectDrains("afterwards", map[string]string{"n": "0/1 Draining Default<=1000000000"})

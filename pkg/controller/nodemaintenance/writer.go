@@ -43,20 +43,20 @@ import (
 )
 
 const (
-	// fieldManager is how this controller signs what it writes, except for requests.
+	// fieldManager is the field manager of all writes except those of requests.
 	fieldManager = "nodemaintenance-controller"
 
-	// heartbeatDeadlineSeconds is how long interceptors may be silent before the next one
-	// gets its turn, if this controller is the first to ask: half an hour, so that they
-	// can recover from a disruption (KEP-4212, section Drain).
+	// heartbeatDeadlineSeconds is how long an interceptor may send no heartbeat before the next one
+	// becomes active, if this controller is the first requester: half an hour, so that it can
+	// recover from a disruption (KEP-4212, section Drain).
 	heartbeatDeadlineSeconds = 1800
 
-	// maxStatusConflicts is how often the status of a node is tried at once. With somebody else who
-	// writes every 10 ms, about every second attempt succeeds.
+	// maxStatusConflicts is how many attempts to write the status of a node follow each other. If
+	// another client writes every 10 ms, about every second attempt succeeds.
 	maxStatusConflicts = 10
 
-	// requestTimeout ends the wait for a webhook, or for a canceled request that is in the way
-	// of a new one: the pod is asked again later.
+	// requestTimeout bounds the wait for a webhook, or for the deletion of a canceled request that
+	// prevents a new one. The write is retried later.
 	requestTimeout = 5 * time.Second
 )
 
@@ -65,15 +65,13 @@ var (
 	nodeResource        = v1.Resource("nodes")
 )
 
-// writer is the only one in this package that writes. Each of its methods takes an
-// object as it was read: when somebody else was faster, nothing is written, and the next
-// sync decides anew.
+// writer makes all writes of this package. Each of its methods takes the object that a decision was
+// based on. If that is outdated, nothing is written, and the next sync decides again.
 type writer struct {
 	client    kubernetes.Interface
 	requester *evictionrequest.Requester
-	// nodes and maintenances remember the last own writes for each object until the
-	// caches have them: deciding on older data would end in a conflict, or in the same
-	// write again.
+	// nodes and maintenances have the last own write of each object until the caches have it: a
+	// decision on older data would cause a conflict, or the same write again.
 	nodes, maintenances consistency.ConsistencyStore
 	// requests is the cache of requests, and unseen the writes of requests that it lacks.
 	requests cache.Store
@@ -100,7 +98,7 @@ func newWriter(client kubernetes.Interface, nodes, requests, maintenances cache.
 	}, nil
 }
 
-// isCurrentNode tells whether the cache has all that was written to the node.
+// isCurrentNode reports whether the cache has all own writes of the node.
 func (w *writer) isCurrentNode(name string) bool {
 	return w.nodes.EnsureReady(types.NamespacedName{Name: name}) == nil
 }
@@ -132,11 +130,11 @@ func (w *writer) setUnschedulable(ctx context.Context, node *v1.Node, unschedula
 	return written, nil
 }
 
-// setNodeStatus writes what is this controller's in the status of the node. The
-// resourceVersion keeps targets that are based on old ones from being written. Agents may write
-// other parts of the status so often that the version of a cache never is the latest: while the
-// node has not changed in what was decided on, the write is repeated at once on what the API
-// server has.
+// setNodeStatus writes the parts of the node's status that this controller owns. The precondition on
+// the resourceVersion excludes targets that are based on old ones. Agents may write other parts of
+// the status so often that the version in the cache is never the latest. Therefore, after a
+// conflict, the write is repeated at once on the latest version, unless the node has changed in
+// what the decision was based on.
 func (w *writer) setNodeStatus(ctx context.Context, node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) error {
 	var conflict error
 	for range maxStatusConflicts {
@@ -148,14 +146,14 @@ func (w *writer) setNodeStatus(ctx context.Context, node *v1.Node, status *v1.Ma
 		if err != nil {
 			return fmt.Errorf("reading the node after a conflict: %w", err)
 		}
-		if isDecidedAnew(node, latest) {
-			w.wroteNode(node, latest.ResourceVersion) // It is decided anew when the cache has that.
+		if needsDecision(node, latest) {
+			w.wroteNode(node, latest.ResourceVersion) // The next decision waits until the cache has it.
 			return conflict
 		}
 		node = latest
 	}
-	// No conflict any more, but a failure that is told of.
-	return fmt.Errorf("somebody else writes the node so often that %d attempts in a row failed: %v", maxStatusConflicts, conflict) //nolint:errorlint // See above.
+	// This is no conflict that a retry resolves, but a failure to report.
+	return fmt.Errorf("other clients write the node so often that %d attempts in a row failed: %v", maxStatusConflicts, conflict) //nolint:errorlint // See above.
 }
 
 func (w *writer) patchNodeStatus(ctx context.Context, node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) error {
@@ -169,16 +167,16 @@ func (w *writer) patchNodeStatus(ctx context.Context, node *v1.Node, status *v1.
 	}
 	w.wroteNode(node, written.ResourceVersion)
 	if status == nil && written.Status.MaintenanceStatus != nil {
-		// The API server puts it back, and answers with a warning.
+		// The API server has restored it, and returned a warning.
 		return apierrors.NewForbidden(nodeResource, node.Name, fmt.Errorf(
-			"status.maintenanceStatus was kept although it was to be removed: this needs the verb %q on the resource %q", maintenance.ControlVerb, "nodes/status"))
+			"the API server has kept status.maintenanceStatus, whose removal needs the verb %q on the resource %q", maintenance.ControlVerb, "nodes/status"))
 	}
 	return nil
 }
 
-// nodeStatusPatch changes only what is this controller's.
+// nodeStatusPatch changes only the parts of the status that this controller owns.
 func nodeStatusPatch(node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) ([]byte, error) {
-	// Those of others are in both: a patch from some to none would delete them all.
+	// Conditions of others are on both sides: a patch from some to none would delete all.
 	foreign := slices.DeleteFunc(slices.Clone(node.Status.Conditions), func(c v1.NodeCondition) bool { return slices.Contains(nodeConditionTypes, c.Type) })
 	before, err := json.Marshal(&v1.Node{Status: v1.NodeStatus{
 		Conditions: node.Status.Conditions, MaintenanceStatus: node.Status.MaintenanceStatus,
@@ -204,7 +202,7 @@ func (w *writer) wroteNode(node *v1.Node, version string) {
 	w.nodes.WroteAt(types.NamespacedName{Name: node.Name}, node.UID, nodeResource, version)
 }
 
-// request asks the pod to leave.
+// request requests the eviction of the pod.
 func (w *writer) request(ctx context.Context, pod *v1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -215,13 +213,14 @@ func (w *writer) request(ctx context.Context, pod *v1.Pod) error {
 	if result.Outcome != evictionrequest.AlreadyEvicted {
 		metrics.CountRequested(1)
 	}
-	// Also of the request that says that the pod is gone: it would be asked again until then.
+	// Also a request that says that the pod is gone: until the cache has it, the pod would be
+	// requested again.
 	version := result.Request.ResourceVersion
 	w.unseen.wrote(pod, func() bool { return w.hasRequestsOf(version) })
 	return nil
 }
 
-// withdraw takes the wish back that the pod leaves, of which the cache has the request.
+// withdraw withdraws from the request for the pod, which is the one that the cache has.
 func (w *writer) withdraw(ctx context.Context, pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -229,16 +228,16 @@ func (w *writer) withdraw(ctx context.Context, pod *v1.Pod, request *coordinatio
 		return err
 	}
 	metrics.CountWithdrawn(1)
-	// Whoever it was that has withdrawn, the request is another one than in the cache.
+	// Also if an earlier attempt has withdrawn, the request is not the one in the cache any more.
 	w.unseen.wrote(pod, func() bool { return w.hasOther(request) })
 	return nil
 }
 
-// hasRequestsOf reports whether the cache of requests has got to that version.
+// hasRequestsOf reports whether the cache of requests has reached that version.
 func (w *writer) hasRequestsOf(version string) bool {
 	cached := w.requests.LastStoreSyncResourceVersion()
 	if cached == "" {
-		return true // The cache does not tell.
+		return true // The cache does not know its version.
 	}
 	order, err := resourceversion.CompareResourceVersion(version, cached)
 	return err != nil || order <= 0
@@ -250,14 +249,14 @@ func (w *writer) hasOther(request *coordinationv1alpha1.EvictionRequest) bool {
 	return err != nil || !ok || cached.(*coordinationv1alpha1.EvictionRequest).ResourceVersion != request.ResourceVersion
 }
 
-// update writes a spec or finalizers that were changed on a copy, and tells whether it
-// did.
+// update writes the spec and the finalizers of a changed copy, and reports whether they were
+// written.
 func (w *writer) update(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenance) (bool, error) {
 	written, err := w.client.CoordinationV1alpha1().NodeMaintenances().Update(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
 	return err == nil, w.wrote(ctx, changed, written, err)
 }
 
-// addFinalizer keeps the maintenance from going before it was completed.
+// addFinalizer keeps the maintenance from being removed before it is completed.
 func (w *writer) addFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
 	changed := m.DeepCopy()
 	changed.Finalizers = append(changed.Finalizers, coordinationv1alpha1.NodeMaintenanceFinalizer)
@@ -265,14 +264,14 @@ func (w *writer) addFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeM
 	return err
 }
 
-// removeFinalizer lets the maintenance go, and tells whether it did.
+// removeFinalizer ends the maintenance, and reports whether it did.
 func (w *writer) removeFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) (bool, error) {
 	changed := m.DeepCopy()
 	changed.Finalizers = slices.DeleteFunc(changed.Finalizers, func(name string) bool { return name == coordinationv1alpha1.NodeMaintenanceFinalizer })
 	return w.update(ctx, changed)
 }
 
-// complete moves a maintenance that is being deleted to its last stage.
+// complete moves a maintenance that is being deleted to the stage Complete.
 func (w *writer) complete(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
 	changed := m.DeepCopy()
 	changed.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageComplete
@@ -288,12 +287,12 @@ func (w *writer) setStatus(ctx context.Context, m *coordinationv1alpha1.NodeMain
 	return err == nil, w.wrote(ctx, changed, written, err)
 }
 
-// wrote sorts the outcome of a write. A maintenance that is gone, or has changed
-// meanwhile, is no error: the event that brings the news brings the next sync too.
+// wrote records a write of a maintenance. That the maintenance has changed or is gone is no error:
+// the event of the change causes the next sync.
 func (w *writer) wrote(ctx context.Context, m, written *coordinationv1alpha1.NodeMaintenance, err error) error {
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		klog.FromContext(ctx).V(4).Info("The maintenance changed meanwhile", "nodeMaintenance", klog.KObj(m))
+		klog.FromContext(ctx).V(4).Info("The maintenance has changed since it was read", "nodeMaintenance", klog.KObj(m))
 		return nil
 	case err != nil:
 		return fmt.Errorf("writing the maintenance: %w", err)
@@ -302,11 +301,11 @@ func (w *writer) wrote(ctx context.Context, m, written *coordinationv1alpha1.Nod
 	return nil
 }
 
-// unseenWrites remembers, for each node, of which of its pods the cache lacks the last write
-// of their requests. Requests are written by others than the sync of the node.
+// unseenWrites has, for each node, the pods for which the cache of requests lacks the last write.
+// The workers of the request queue add them, and the sync of the node reads them.
 type unseenWrites struct {
 	lock sync.Mutex
-	// nodes has functions that report whether the cache has the write.
+	// nodes has, by node and pod, functions that report whether the cache has the write.
 	nodes map[string]map[types.UID]func() bool
 }
 
@@ -323,7 +322,7 @@ func (u *unseenWrites) wrote(pod *v1.Pod, seen func() bool) {
 	u.nodes[pod.Spec.NodeName][pod.UID] = seen
 }
 
-// of returns the pods of the node of which the cache lacks a write. What it has is forgotten.
+// of returns the pods of the node for which the cache lacks a write, and forgets the others.
 func (u *unseenWrites) of(node string) sets.Set[types.UID] {
 	u.lock.Lock()
 	defer u.lock.Unlock()

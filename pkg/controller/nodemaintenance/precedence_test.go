@@ -36,7 +36,7 @@ import (
 const schedules = 20
 
 // Of maintenances that contradict each other and are created together, the least in the order of
-// progress goes first, whichever gets its finalizer first, and whenever nodes are looked at.
+// progress goes first, whichever gets its finalizer first, and in whatever order nodes are reconciled.
 func TestWhoGoesFirst(t *testing.T) {
 	const pod = v1.PodTypeDefault
 	for _, tc := range []struct {
@@ -115,8 +115,8 @@ func (f *fixture) workInAnyOrder(random *rand.Rand) {
 	f.settle()
 }
 
-// A maintenance that cannot get its finalizer keeps no other one waiting, whatever the reason.
-func TestNobodyWaitsForARefusedClaim(t *testing.T) {
+// A maintenance whose finalizer cannot be stored delays no other one, whatever the reason.
+func TestFailedFinalizerDelaysNoDrain(t *testing.T) {
 	refused := apierrors.NewForbidden(maintenanceResource, "a", errors.New("a policy says no"))
 	for _, tc := range []struct {
 		name  string
@@ -157,15 +157,15 @@ func TestNobodyWaitsForARefusedClaim(t *testing.T) {
 			if err := f.observe(f.maintenance("a")); err != nil {
 				t.Fatal(err)
 			}
-			if orders, _ := f.ledger.selecting(f.node("n")); len(orders) != 2 || orders[0].name != "a" || orders[0].isAwaited() {
+			if orders, _ := f.progress.selecting(f.node("n")); len(orders) != 2 || orders[0].name != "a" || orders[0].delaysDrains() {
 				t.Errorf("orders %+v", orders)
 			}
 		})
 	}
 }
 
-// A claim that gets its finalizer in the end is a newcomer.
-func TestClaimThatWasRefusedBefore(t *testing.T) {
+// A maintenance that gets its finalizer late joins the drain as it is.
+func TestFinalizerThatIsStoredLate(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createPods(1, "n", 0, ofApp("web"))
@@ -181,7 +181,7 @@ func TestClaimThatWasRefusedBefore(t *testing.T) {
 	f.run(statusInterval)
 	refused.err = allowed
 	f.expectDrains("later", map[string]string{"n": "1/1 Draining (limited by b) Default(app=db)<=5"})
-	f.expectEvent("NodeMaintenance a: DrainFastForwarded: Fast-forwarded on node n: an older maintenance has drained it up to Default(app=db)<=5 already, which is not taken back")
+	f.expectEvent("NodeMaintenance a: DrainFastForwarded: Fast-forwarded on node n: another maintenance has already drained it up to Default(app=db)<=5, and drain targets do not step back")
 	f.drainAll()
 	f.expectDrained("a", "b")
 }
@@ -209,8 +209,8 @@ func TestBegunDrainDoesNotWait(t *testing.T) {
 	}
 }
 
-// A maintenance is not drained any more when a node joins it whose drain waits for a claim.
-func TestNodeThatWaitsForAClaimIsNotDrained(t *testing.T) {
+// A maintenance is not drained any more when a node joins whose drain waits for a finalizer.
+func TestNodeThatAwaitsAFinalizerIsNotDrained(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("drained", map[string]string{"a": ""})
 	f.createNode("joins", map[string]string{"b": ""})
@@ -218,7 +218,7 @@ func TestNodeThatWaitsForAClaimIsNotDrained(t *testing.T) {
 	f.createMaintenance("m", stageDrain, "a", plan(entry(v1.PodTypeDefault, 5))...)
 	f.settle()
 	f.expectDrained("m")
-	// The first attempt of the claim to get its finalizer lasts.
+	// The first attempt to store its finalizer has not ended yet.
 	f.createMaintenance("claim", stageDrain, "b", plan(entry(v1.PodTypeDefault, 5))...)
 	f.deliverMaintenances()
 	if err := f.observe(f.maintenance("claim")); err != nil {

@@ -30,10 +30,10 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// checkIndexes compares the indexes of the ledger with what a scan of it comes to.
+// checkIndexes compares the indexes with the result of a scan of all maintenances.
 func (f *fixture) checkIndexes() {
 	f.t.Helper()
-	l := f.ledger
+	l := f.progress
 	byNode, bySelector := index[string]{}, index[maintenance.NodeKey]{}
 	for name, a := range l.maintenances {
 		for node := range a.all() {
@@ -114,9 +114,9 @@ func expectNames(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-func (l *ledger) position(t *testing.T) int {
+func (l *progressStore) position(t *testing.T) int {
 	t.Helper()
-	sums, known := l.summarize("m")
+	sums, _, known := l.summarize("m")
 	if !known {
 		t.Error("the maintenance is not known")
 	}
@@ -125,7 +125,7 @@ func (l *ledger) position(t *testing.T) int {
 
 // What is remembered of a maintenance survives its changes, and not its replacement.
 func TestObserveAgain(t *testing.T) {
-	l := newLedger()
+	l := newProgressStore()
 	first := orderOf(t, "u", 1, stageDrain, ours)
 	expectNames(t, "the first", l.observe(first, 0, nodesNamed("n1")), "n1")
 	begun := first
@@ -134,7 +134,7 @@ func TestObserveAgain(t *testing.T) {
 	if orders, _ := l.selecting(nodesNamed("n1")()[0]); len(orders) != 1 || !orders[0].begun {
 		t.Errorf("orders %+v", orders)
 	}
-	if !l.timeOnce("m", v1.PodTypeDefault) || l.timeOnce("m", v1.PodTypeDefault) || l.timeOnce("other", v1.PodTypeDefault) {
+	if !l.measureOnce("m", v1.PodTypeDefault) || l.measureOnce("m", v1.PodTypeDefault) || l.measureOnce("other", v1.PodTypeDefault) {
 		t.Error("a duration is measured again, or not at all")
 	}
 	l.countPods("n1", []order{begun}, podsOf(1))
@@ -142,7 +142,7 @@ func TestObserveAgain(t *testing.T) {
 		t.Errorf("position %d", l.position(t))
 	}
 	expectNames(t, "another generation", l.observe(orderOf(t, "u", 2, stageDrain, ours), 0, nodesNamed("n2")), "n1", "n2")
-	if l.position(t) != 1 || l.timeOnce("m", v1.PodTypeDefault) {
+	if l.position(t) != 1 || l.measureOnce("m", v1.PodTypeDefault) {
 		t.Errorf("after an edit: position %d", l.position(t))
 	}
 	l.observe(orderOf(t, "u", 3, stageDrain, ours), 2, nodesNamed())
@@ -154,14 +154,14 @@ func TestObserveAgain(t *testing.T) {
 	if unreleased := l.maintenances["m"].unreleased; len(unreleased) > 0 {
 		t.Errorf("a namesake waits for %v", unreleased)
 	}
-	if l.position(t) != 0 || !l.timeOnce("m", v1.PodTypeDefault) {
+	if l.position(t) != 0 || !l.measureOnce("m", v1.PodTypeDefault) {
 		t.Errorf("a namesake begins at position %d", l.position(t))
 	}
 }
 
-// Nothing is decided before all nodes were counted; then all are told.
+// Nothing is decided before all nodes are counted; then all of them are reconciled.
 func TestAllNodesAreCountedFirst(t *testing.T) {
-	l, o := newLedger(), orderOf(t, "u", 1, stageDrain, ours)
+	l, o := newProgressStore(), orderOf(t, "u", 1, stageDrain, ours)
 	l.observe(o, 0, nodesNamed("n1", "n2"))
 	for _, node := range []string{"n1", "came later", "n1"} {
 		if got := l.countPods(node, []order{o}, podsOf(0)); got.ready {
@@ -172,103 +172,114 @@ func TestAllNodesAreCountedFirst(t *testing.T) {
 	if !got.ready {
 		t.Error("not ready")
 	}
-	expectNames(t, "told", got.others, "came later", "n1", "n2")
-	if sums, _ := l.summarize("m"); sums.ready {
+	expectNames(t, "to reconcile", got.others, "came later", "n1", "n2")
+	if sums, _, _ := l.summarize("m"); sums.ready {
 		t.Error("summed up before anything was decided")
 	}
 	for _, node := range []string{"n1", "n2", "came later"} {
-		l.record(node, "m", nodeRecord{})
+		l.decide(node, "m", nodeDecision{})
 	}
-	if sums, _ := l.summarize("m"); !sums.ready || sums.left != 3 {
+	if sums, _, _ := l.summarize("m"); !sums.ready || sums.left != 3 {
 		t.Errorf("sums %+v", sums)
 	}
 	changed := o
 	changed.generation++
-	if got := l.countPods("n1", []order{changed}, podsOf(0)); got.ready || len(got.members) > 0 {
+	if got := l.countPods("n1", []order{changed}, podsOf(0)); got.ready || len(got.participants) > 0 {
 		t.Errorf("with an order that is not known: %+v", got)
 	}
 }
 
-// A node that leaves lets the others go on: as one that was not counted, and as the last one
-// with pods of the first entry.
+// A node that is deselected lets the maintenance continue: if it was the last one that was not
+// counted, and if it was the last one with pods of the first entry.
 func TestNodesLeave(t *testing.T) {
-	l, o := newLedger(), orderOf(t, "u", 1, stageDrain, ours)
+	l, o := newProgressStore(), orderOf(t, "u", 1, stageDrain, ours)
 	l.observe(o, 0, nodesNamed("n1", "n2", "n3"))
 	l.countPods("n1", []order{o}, podsOf(1))
 	l.countPods("n2", []order{o}, podsOf(0))
-	left, others := l.leave("n3", nil, l.observed)
+	left, others := l.deselect("n3", nil, l.revision)
 	expectNames(t, "left", left, "m")
-	expectNames(t, "told that all are counted", others, "n1", "n2")
+	expectNames(t, "to reconcile, because all are counted", others, "n1", "n2")
 	if l.position(t) != 0 {
 		t.Errorf("position %d", l.position(t))
 	}
-	_, others = l.leave("n2", nil, l.observed)
-	expectNames(t, "told that it goes on", others, "n1")
+	_, others = l.deselect("n2", nil, l.revision)
+	expectNames(t, "to reconcile, because the position has changed", others, "n1")
 	if l.position(t) != 1 {
 		t.Errorf("position %d", l.position(t))
 	}
-	expectNames(t, "drained for it", l.blamedBy([]string{"m"}), "m")
+	expectNames(t, "drained for it", l.waitingOn([]string{"m"}), "m")
 	l.countPods("n1", []order{o}, nil)
-	expectNames(t, "with nothing left", l.blamedBy([]string{"m"}))
+	l.summarize("m")
+	expectNames(t, "with nothing left", l.waitingOn([]string{"m"}))
 }
 
-// In the stage Complete every node has to be looked at before it is said what keeps the maintenance,
-// after the stage was observed, and also where nothing keeps one.
+// In the stage Complete every node has to be reconciled before the blockers are published, after the
+// stage was observed, and also if it has no blocker.
 func TestDelaysAreReported(t *testing.T) {
-	l, drain, complete := newLedger(), orderOf(t, "u", 1, stageDrain, ours), orderOf(t, "u", 2, stageComplete, ours)
+	l, drain, complete := newProgressStore(), orderOf(t, "u", 1, stageDrain, ours), orderOf(t, "u", 2, stageComplete, ours)
 	l.observe(drain, 0, nodesNamed("n1", "n2"))
-	before := l.observed
+	before := l.revision
 	l.observe(complete, 0, nodesNamed("n1", "n2"))
 	for i, report := range []func(){
-		func() { l.delay("n1", nil, l.observed) },
-		func() { l.delay("n2", nil, before) },
-		func() { l.delay("n2", []maintenance.HoldGroup{{Cause: maintenance.HoldCordonFailed}}, l.observed) },
+		func() { l.delayed("n1", nil, l.revision) },
+		func() { l.delayed("n2", nil, before) },
+		func() { l.delayed("n2", []maintenance.HoldGroup{{Cause: maintenance.HoldCordonFailed}}, l.revision) },
 	} {
 		report()
-		if sums, _ := l.summarize("m"); sums.ready != (i == 2) {
+		if sums, _, _ := l.summarize("m"); sums.ready != (i == 2) {
 			t.Errorf("after report %d: ready is %t", i, sums.ready)
 		}
 	}
 }
 
-// A node that was counted for a maintenance that has changed meanwhile is looked at again.
+// A node that was counted for an outdated order is reconciled again.
 func TestCountForAnOlderMaintenance(t *testing.T) {
-	l, old := newLedger(), orderOf(t, "u", 1, stageDrain, ours)
+	l, old := newProgressStore(), orderOf(t, "u", 1, stageDrain, ours)
 	l.observe(orderOf(t, "u", 2, stageDrain, ours), 0, nodesNamed("n1", "n2"))
 	counted := l.countPods("n1", []order{old}, podsOf(0))
-	if expectNames(t, "to look at", counted.others, "n1"); counted.ready {
+	if expectNames(t, "to reconcile", counted.others, "n1"); counted.ready {
 		t.Error("ready")
 	}
 }
 
-// All nodes of a maintenance are told when another one comes to be waited for, or no more.
-func TestWhoIsWaitedForIsTold(t *testing.T) {
-	l, o := newLedger(), orderOf(t, "u", 1, stageDrain, ours)
+// All nodes of a maintenance are reconciled after a summary in which it waits for others than in
+// the one before.
+func TestWaitingOnIsPublished(t *testing.T) {
+	l, o := newProgressStore(), orderOf(t, "u", 1, stageDrain, ours)
 	l.observe(o, 0, nodesNamed("n1", "n2"))
 	l.countPods("n1", []order{o}, podsOf(0))
 	l.countPods("n2", []order{o}, podsOf(0))
-	_, others := l.record("n1", "m", nodeRecord{limitedBy: []string{"x"}})
-	expectNames(t, "x besides m", others, "n1", "n2")
-	_, others = l.record("n1", "m", nodeRecord{limitedBy: []string{"x"}})
-	expectNames(t, "the same", others)
-	_, others = l.record("n2", "m", nodeRecord{limitedBy: []string{"x"}})
-	expectNames(t, "x alone", others, "n1", "n2")
-	expectNames(t, "waited for", l.blamedBy([]string{"m"}), "x")
+	for _, tc := range []struct {
+		name, node string
+		limitedBy  []string
+		others     []string
+		waitingOn  []string
+	}{
+		{"m drains both nodes", "n1", nil, nil, []string{"m"}},
+		{"x besides m", "n1", []string{"x"}, []string{"n1", "n2"}, []string{"m", "x"}},
+		{"the same", "n1", []string{"x"}, nil, []string{"m", "x"}},
+		{"x alone", "n2", []string{"x"}, []string{"n1", "n2"}, []string{"x"}},
+	} {
+		l.decide(tc.node, "m", nodeDecision{limitedBy: tc.limitedBy})
+		_, others, _ := l.summarize("m")
+		expectNames(t, tc.name+": to reconcile", others, tc.others...)
+		expectNames(t, tc.name+": waiting on", l.waitingOn([]string{"m"}), tc.waitingOn...)
+	}
 }
 
-// A maintenance has given all nodes back when the last one is, and not before.
+// A maintenance has released all nodes when the last one is released, and not before.
 func TestReleaseOfTheLastNode(t *testing.T) {
-	l := newLedger()
+	l := newProgressStore()
 	l.observe(orderOf(t, "u", 1, stageComplete, ours), 0, nodesNamed("n1", "n2"))
-	expectNames(t, "the first", l.release("n1", l.observed))
-	expectNames(t, "the same again", l.release("n1", l.observed))
-	expectNames(t, "the last", l.release("n2", l.observed), "m")
-	expectNames(t, "afterwards", l.release("n2", l.observed))
+	expectNames(t, "the first", l.release("n1", l.revision))
+	expectNames(t, "the same again", l.release("n1", l.revision))
+	expectNames(t, "the last", l.release("n2", l.revision), "m")
+	expectNames(t, "afterwards", l.release("n2", l.revision))
 }
 
 // Events of pods concern only nodes that are drained.
 func TestIsDraining(t *testing.T) {
-	l := newLedger()
+	l := newProgressStore()
 	for generation, stage := range []coordinationv1alpha1.NodeMaintenanceStage{stageIdle, stageCordon, stageDrain, stageComplete} {
 		l.observe(orderOf(t, "u", int64(generation), stage, ours), 0, nodesNamed("n"))
 		if got := l.isDraining("n"); got != (stage == stageDrain) || l.isDraining("other") {
@@ -277,44 +288,44 @@ func TestIsDraining(t *testing.T) {
 	}
 }
 
-// A claim that has failed is not waited for until it is no claim any more.
-func TestRefusedClaim(t *testing.T) {
-	l := newLedger()
+// A maintenance whose finalizer could not be stored delays no drain until it has got the finalizer.
+func TestFailedFinalizer(t *testing.T) {
+	l := newProgressStore()
 	awaited := func() bool {
 		orders, _ := l.selecting(nodesNamed("n")()[0])
-		return len(orders) == 1 && orders[0].isAwaited()
+		return len(orders) == 1 && orders[0].delaysDrains()
 	}
-	expectNames(t, "unknown", l.refuse("m"))
+	expectNames(t, "unknown", l.finalizerFailed("m"))
 	l.observe(orderOf(t, "u", 1, stageDrain), 0, nodesNamed("n"))
 	if !awaited() {
-		t.Error("a claim is not waited for")
+		t.Error("a maintenance that awaits its finalizer delays no drain")
 	}
-	expectNames(t, "refused", l.refuse("m"), "n")
-	expectNames(t, "refused again", l.refuse("m"))
+	expectNames(t, "failed", l.finalizerFailed("m"), "n")
+	expectNames(t, "failed again", l.finalizerFailed("m"))
 	l.observe(orderOf(t, "u", 2, stageDrain), 0, nodesNamed("n"))
 	if awaited() {
-		t.Error("waited for again")
+		t.Error("delays drains again")
 	}
 	l.observe(orderOf(t, "u", 2, stageDrain, ours), 0, nodesNamed("n"))
-	expectNames(t, "no claim", l.refuse("m"))
+	expectNames(t, "with its finalizer", l.finalizerFailed("m"))
 	l.observe(orderOf(t, "u", 3, stageDrain), 0, nodesNamed("n"))
 	if !awaited() {
-		t.Error("not waited for after it was no claim")
+		t.Error("delays no drain after it has lost its finalizer")
 	}
 	l.observe(orderOf(t, "u", 4, stageCordon), 0, nodesNamed("n"))
 	if awaited() {
-		t.Error("a claim that does not drain is waited for")
+		t.Error("one that will not drain delays drains")
 	}
 }
 
 // benchmarkedNodes is how many nodes Kubernetes supports in one cluster.
 const benchmarkedNodes = 5000
 
-// filledLedger returns a ledger with that many maintenances in the stage Drain, which have the
-// nodes among themselves, each selected by its name, and all counted.
-func filledLedger(b *testing.B, maintenances int) (*ledger, []*v1.Node) {
+// filledStore returns a store with that many maintenances in the stage Drain, between which the nodes
+// are divided, each selected by its name, and all counted.
+func filledStore(b *testing.B, maintenances int) (*progressStore, []*v1.Node) {
 	b.Helper()
-	l := newLedger()
+	l := newProgressStore()
 	nodes := make([]*v1.Node, benchmarkedNodes)
 	terms := make([][]v1.NodeSelectorTerm, maintenances)
 	for i := range nodes {
@@ -351,7 +362,7 @@ func filledLedger(b *testing.B, maintenances int) (*ledger, []*v1.Node) {
 	return l, nodes
 }
 
-// termFor names a node, every other one by its label, as kubectl and people do.
+// termFor selects a node by its name, every other one by its label, as kubectl and users do.
 func termFor(i int, name string) v1.NodeSelectorTerm {
 	if i%2 == 0 {
 		return v1.NodeSelectorTerm{MatchFields: []v1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn, Values: []string{name}}}}
@@ -359,10 +370,11 @@ func termFor(i int, name string) v1.NodeSelectorTerm {
 	return v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{name}}}}
 }
 
-// What an event costs under the lock of the ledger, and what the look at a node costs besides.
-func BenchmarkLedger(b *testing.B) {
+// BenchmarkProgressStore measures an event of a pod, and the sync of a node after it. Neither may
+// depend on the number of nodes or maintenances.
+func BenchmarkProgressStore(b *testing.B) {
 	for _, maintenances := range []int{1, benchmarkedNodes} {
-		l, nodes := filledLedger(b, maintenances)
+		l, nodes := filledStore(b, maintenances)
 		name := func(what string) string {
 			return fmt.Sprintf("%s/%d maintenances of %d nodes", what, maintenances, benchmarkedNodes/maintenances)
 		}
@@ -382,17 +394,22 @@ func BenchmarkLedger(b *testing.B) {
 				}
 			}
 		})
-		b.Run(name("look at a node"), func(b *testing.B) {
+		b.Run(name("sync of a node"), func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				node := nodes[i%benchmarkedNodes]
-				orders, observed := l.selecting(node)
+				orders, revision := l.selecting(node)
 				if len(orders) != 1 {
 					b.Fatalf("selected by %d", len(orders))
 				}
-				l.leave(node.Name, orders, observed)
+				l.deselect(node.Name, orders, revision)
+				if counts := l.countPods(node.Name, orders, nil); !counts.ready || len(counts.others) > 0 {
+					b.Fatalf("counted %+v", counts)
+				}
+				l.decide(node.Name, orders[0].name, nodeDecision{cordoned: true})
+				l.waitingOn([]string{orders[0].name})
 				l.isCordoned(node.Name)
-				l.release(node.Name, observed)
+				l.release(node.Name, revision)
 			}
 		})
 	}

@@ -1,0 +1,175 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+)
+
+// reconcileCordon makes the node unschedulable while a maintenance claims it, and schedulable once
+// when the last claim ends. A node that was never claimed stays as it is. A write, or its failure,
+// gives the node a new view.
+func (c *Controller) reconcileCordon(ctx context.Context, s *nodeSync) error {
+	changed, err := false, error(nil)
+	switch {
+	case s.view.claimed() && !s.node.Spec.Unschedulable:
+		changed, err = c.cordon(ctx, s)
+	case c.mustUncordon(s.node, s.view):
+		changed, err = c.uncordon(ctx, s)
+	}
+	if changed {
+		// The written node has the latest targets, and may be newer than the cache.
+		s.view = c.computeView(s)
+		c.recordDecisions(s)
+	}
+	if !s.node.Spec.Unschedulable && (c.hasUncordoned(s.node) || s.node.Status.MaintenanceStatus == nil) {
+		// Now, and not when the node is released: withdrawals may take long.
+		c.progress.uncordoned(s.node.Name, s.facts.revision)
+	}
+	return err
+}
+
+// cordon makes the node unschedulable. If another client keeps uncordoning it, this emits an event
+// and slows down.
+func (c *Controller) cordon(ctx context.Context, s *nodeSync) (changed bool, err error) {
+	node, write := s.node, writeKey{writeCordon, s.node.UID}
+	// A node that could not be cordoned yet was not uncordoned by another client.
+	again := node.Status.MaintenanceStatus != nil && !s.view.cordonRefused
+	wait := c.failures.wait(node.Name, write, s.now)
+	if again {
+		wait = max(wait, c.recordons.wait(node.Name, s.now))
+	}
+	if wait > 0 {
+		c.nodes.AddAfter(node.Name, wait)
+		return false, nil
+	}
+	written, err := c.writer.setUnschedulable(ctx, node, true)
+	if err != nil {
+		return true, c.cordonFailed(ctx, node, write, err)
+	}
+	s.node = written
+	c.ownCordons.Store(node.Name, ownCordon{node.UID, true})
+	c.enqueueAfterWrite(node)
+	c.failures.succeeded(node.Name, write)
+	if !again {
+		c.events.cordoned(node, s.view.claiming)
+		return true, nil
+	}
+	metrics.CountContestedCordon()
+	if c.recordons.wrote(node.Name, s.now) {
+		c.events.contested(node, s.view.claiming)
+	}
+	return true, nil
+}
+
+// uncordon makes the node schedulable.
+func (c *Controller) uncordon(ctx context.Context, s *nodeSync) (changed bool, err error) {
+	node, write := s.node, writeKey{writeUncordon, s.node.UID}
+	if wait := c.failures.wait(node.Name, write, s.now); wait > 0 {
+		c.nodes.AddAfter(node.Name, wait)
+		return false, nil
+	}
+	written, err := c.writer.setUnschedulable(ctx, node, false)
+	if err != nil {
+		return true, c.cordonFailed(ctx, node, write, err)
+	}
+	s.node = written
+	c.failures.succeeded(node.Name, write)
+	c.recordons.forget(node.Name)
+	c.ownCordons.Store(node.Name, ownCordon{node.UID, false})
+	c.events.uncordoned(node)
+	return true, nil
+}
+
+// cordonFailed records that the node cannot be cordoned or uncordoned, which is retried later. It
+// returns errors that say nothing about that: the node has changed or is gone, or the controller
+// stops. The log gets the error once.
+func (c *Controller) cordonFailed(ctx context.Context, node *v1.Node, write writeKey, err error) error {
+	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return err
+	}
+	if c.failures.failed(node.Name, write, err, c.clock.Now()) {
+		klog.FromContext(ctx).Error(err, "Failed to cordon or uncordon the node, will retry", "node", klog.KObj(node))
+	}
+	c.events.cordonFailed(node, err)
+	c.nodes.AddAfter(node.Name, c.failures.wait(node.Name, write, c.clock.Now()))
+	return nil
+}
+
+// isCordonRefused reports whether the node could not be cordoned.
+func (c *Controller) isCordonRefused(node *v1.Node) bool {
+	_, failed := c.failures.get(node.Name, writeKey{writeCordon, node.UID})
+	return failed && !node.Spec.Unschedulable
+}
+
+// mustUncordon reports whether the node has to be made schedulable.
+func (c *Controller) mustUncordon(node *v1.Node, view *nodeView) bool {
+	return !view.claimed() && !view.keepsCordon && c.isOwnCordon(node)
+}
+
+// isOwnCordon reports whether the node is unschedulable because of this controller: the status of
+// the node says that it is or was claimed, or a maintenance that completes may have cordoned it.
+// After this controller has uncordoned it, only another client can have cordoned it.
+func (c *Controller) isOwnCordon(node *v1.Node) bool {
+	if own, written := c.ownCordon(node); written {
+		return node.Spec.Unschedulable && own.unschedulable
+	}
+	return node.Spec.Unschedulable && (node.Status.MaintenanceStatus != nil || c.progress.isCordoned(node.Name))
+}
+
+// ownCordon is the value that was last written to spec.unschedulable of a node.
+type ownCordon struct {
+	uid           types.UID
+	unschedulable bool
+}
+
+// ownCordon returns what was written, and false if the status of the node says the same already.
+func (c *Controller) ownCordon(node *v1.Node) (ownCordon, bool) {
+	found, ok := c.ownCordons.Load(node.Name)
+	if !ok || found.(ownCordon).uid != node.UID {
+		return ownCordon{}, false
+	}
+	return found.(ownCordon), true
+}
+
+// hasUncordoned reports whether the node was made schedulable, and its status is not cleared yet.
+func (c *Controller) hasUncordoned(node *v1.Node) bool {
+	own, written := c.ownCordon(node)
+	return written && !own.unschedulable
+}
+
+// forgetOwnCordon forgets the last write of spec.unschedulable if it is not needed any more: the
+// status of the node says the same, another client has uncordoned the node, or a maintenance
+// claims a node again that was uncordoned.
+func (c *Controller) forgetOwnCordon(s *nodeSync) {
+	own, written := c.ownCordon(s.node)
+	if !written {
+		return
+	}
+	published := own.unschedulable == (s.node.Status.MaintenanceStatus != nil)
+	reverted := own.unschedulable && !s.node.Spec.Unschedulable
+	claimedAgain := !own.unschedulable && s.view.claimed()
+	if published || reverted || claimedAgain {
+		c.ownCordons.Delete(s.node.Name)
+	}
+}

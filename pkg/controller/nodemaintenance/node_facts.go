@@ -1,0 +1,162 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller"
+)
+
+// nodeFacts is what the caches and the progress of the maintenances say about a node.
+type nodeFacts struct {
+	podCounts
+	// revision is that of the progressStore when the orders were read.
+	revision int
+	// quiet is whether all requests for the pods are known: see dropRequests.
+	quiet bool
+	// awaitsFinalizers is whether the drain may not start yet: see the function of that name.
+	awaitsFinalizers bool
+	pods             []podFacts
+}
+
+// podFacts is a pod that is left on a node, with its unfinished request, if it has one.
+type podFacts struct {
+	*v1.Pod
+	request *coordinationv1alpha1.EvictionRequest
+	// over is whether a request has no effect: one for this pod was given up for good, or says
+	// that the pod is gone, which the cache of pods does not have yet.
+	over bool
+	// obstacle is a request that is being deleted, and kept by finalizers. No other one can be
+	// created before it is gone; the event of its deletion enqueues the node.
+	obstacle *coordinationv1alpha1.EvictionRequest
+	// blocker is what delays the eviction of the pod, if blocked.
+	blocker maintenance.Hold
+	blocked bool
+}
+
+// readFacts reads the pods of a node, and counts them for the maintenances.
+func (c *Controller) readFacts(name string, orders []order, now time.Time) (*nodeFacts, error) {
+	objects, err := c.podIndexer.ByIndex(controller.PodNodeNameKeyIndex, name)
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods of the node: %w", err)
+	}
+	facts, budgets := &nodeFacts{}, newBudgetFinder(c.budgetLister, c.budgetSelectors)
+	var pods []*v1.Pod
+	for _, object := range objects {
+		pod := object.(*v1.Pod)
+		if !maintenance.IsLeft(pod) {
+			continue
+		}
+		pods = append(pods, pod)
+		facts.pods = append(facts.pods, c.readPod(pod, budgets.of, now))
+	}
+	facts.podCounts = c.progress.countPods(name, orders, pods)
+	c.enqueueNodes(facts.others)
+	return facts, nil
+}
+
+// readPod reads the request for a pod and what delays its eviction. budgets returns the budgets
+// that select the pod; without it, blockers do not name them.
+func (c *Controller) readPod(pod *v1.Pod, budgets func(*v1.Pod) []*policyv1.PodDisruptionBudget, now time.Time) podFacts {
+	facts := podFacts{Pod: pod}
+	request, err := c.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
+	switch {
+	case err != nil:
+		request = nil // The only error of a lister of a cache is NotFound.
+	case evictionrequest.IsFinished(request.Status.Conditions):
+		facts.over = isRefused(request) || evictionrequest.StateOf(request) == evictionrequest.StateEvicted
+	default:
+		facts.request = request
+	}
+	if request != nil && request.DeletionTimestamp != nil && !facts.over {
+		facts.obstacle = request
+	}
+	facts.blocker, facts.blocked = maintenance.HoldOf(pod, request, budgets, now)
+	switch {
+	case facts.blocked:
+		c.explain(&facts.blocker)
+	case facts.request == nil && facts.obstacle != nil:
+		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, obstacleMessage(facts.obstacle), facts.obstacle.DeletionTimestamp.Time), true
+	case facts.request == nil && !facts.over:
+		if failed, ok := c.failures.get(pod.Spec.NodeName, writeKey{writeRequest, pod.UID}); ok && failed.blocks() {
+			facts.blocker, facts.blocked = maintenance.FailedRequest(pod, failed.message, failed.since), true
+		}
+	}
+	return facts
+}
+
+// explain adds to the blocker of a pod why this process does not run the interceptor that it waits
+// for, unless another process does.
+func (c *Controller) explain(blocker *maintenance.Hold) {
+	name := blocker.Name
+	if blocker.Cause == maintenance.HoldUnhandled && blocker.Name == string(v1.PodTypeDaemonSet) {
+		name = coordinationv1alpha1.EvictionInterceptorDaemonSet
+	}
+	why, disabled := c.disabled[name]
+	if !disabled || blocker.Heartbeat != nil {
+		return
+	}
+	switch blocker.Cause {
+	case maintenance.HoldInterceptor, maintenance.HoldInterceptorUnresponsive:
+		blocker.Cause, blocker.Message = maintenance.HoldInterceptorUnresponsive, why
+	case maintenance.HoldUnhandled:
+		blocker.Message = why
+	}
+}
+
+// anyTaken reports whether the targets include one of the pods.
+func (f *nodeFacts) anyTaken(targets maintenance.Targets) bool {
+	return slices.ContainsFunc(f.pods, func(pod podFacts) bool { return targets.Take(pod.Pod) })
+}
+
+// requests returns the pods whose eviction has to be requested.
+func (f *nodeFacts) requests(targets maintenance.Targets) []*v1.Pod {
+	return f.podsThat(func(pod *podFacts) bool { return pod.needsRequest(targets) })
+}
+
+// withdrawals returns the pods from whose requests this controller has to withdraw.
+func (f *nodeFacts) withdrawals() []*v1.Pod { return f.podsThat((*podFacts).needsWithdrawal) }
+
+func (f *nodeFacts) podsThat(match func(*podFacts) bool) []*v1.Pod {
+	var pods []*v1.Pod
+	for i := range f.pods {
+		if match(&f.pods[i]) {
+			pods = append(pods, f.pods[i].Pod)
+		}
+	}
+	return pods
+}
+
+// needsRequest reports whether the eviction of the pod has to be requested, with these targets of
+// its node.
+func (p *podFacts) needsRequest(targets maintenance.Targets) bool {
+	return !p.over && p.obstacle == nil && !isRequested(p.request) && targets.Take(p.Pod)
+}
+
+// needsWithdrawal reports whether this controller has to withdraw from the request if no
+// maintenance drains the node. A request whose interceptor forbids cancellation stays.
+func (p *podFacts) needsWithdrawal() bool {
+	return isRequested(p.request) && p.request.Status.EvictionRequestCancellationPolicy != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
+}

@@ -1,0 +1,142 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+// nodeView is what the status of a node is computed from.
+type nodeView struct {
+	// planning, claiming and draining name the maintenances in the stage Idle, in Cordon or Drain,
+	// and in Drain.
+	planning, claiming, draining []string
+	// keepsCordon is whether the node is unschedulable because of an earlier claim, and stays so
+	// because a maintenance that awaits its finalizer will claim it.
+	keepsCordon bool
+	// cordonRefused is whether the node could not be cordoned, and cordonBlocker says why, or why
+	// it cannot be uncordoned.
+	cordonRefused bool
+	cordonBlocker *maintenance.Hold
+	// statusBlocker says why the status of the node cannot be written.
+	statusBlocker   *maintenance.Hold
+	targets         maintenance.Targets
+	state           drainState
+	pending, active int
+	// podBlockers delay the eviction of pods, and blocked counts the pods that need an
+	// intervention. Both are empty unless a maintenance drains the node.
+	podBlockers []maintenance.Hold
+	blocked     int
+}
+
+func (v *nodeView) claimed() bool { return len(v.claiming) > 0 }
+
+func (v *nodeView) drains() bool { return len(v.draining) > 0 }
+
+// computeView computes the view of the node as it is now.
+func (c *Controller) computeView(s *nodeSync) *nodeView {
+	view, awaitsFinalizer := &nodeView{}, false
+	for i := range s.orders {
+		o := &s.orders[i]
+		if o.plans() {
+			view.planning = append(view.planning, o.name)
+		}
+		if o.claims() {
+			view.claiming = append(view.claiming, o.name)
+		}
+		if o.drains() {
+			view.draining = append(view.draining, o.name)
+		}
+		awaitsFinalizer = awaitsFinalizer || o.awaitsFinalizer()
+	}
+	view.keepsCordon = awaitsFinalizer && !view.claimed() && c.isOwnCordon(s.node)
+	c.addNodeBlockers(view, s.node)
+	if view.drains() && len(s.facts.participants) > 0 {
+		c.addDrain(view, s.node, s.facts)
+	}
+	return view
+}
+
+// addNodeBlockers adds the failed writes to the node itself.
+func (c *Controller) addNodeBlockers(view *nodeView, node *v1.Node) {
+	view.cordonRefused = c.isCordonRefused(node)
+	mustUncordon, write := c.mustUncordon(node, view), writeKey{writeCordon, node.UID}
+	if mustUncordon {
+		write.kind = writeUncordon
+	}
+	if failed, _ := c.failures.get(node.Name, write); failed.blocks() && (view.cordonRefused || mustUncordon) {
+		view.cordonBlocker = ptr.To(maintenance.FailedCordon(node.Name, failed.message, failed.since))
+	}
+	// The status is not written before the node is schedulable.
+	if failed, _ := c.failures.get(node.Name, writeKey{writeStatus, node.UID}); failed.blocks() && !mustUncordon {
+		view.statusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, failed.message, failed.since))
+	}
+}
+
+// addDrain adds the targets and the state of the drain.
+func (c *Controller) addDrain(view *nodeView, node *v1.Node, facts *nodeFacts) {
+	view.targets = nodeTargets(facts.participants, storedTargets(node), facts.anyTaken)
+	if view.cordonRefused || facts.awaitsFinalizers {
+		// No further eviction is requested on a node that takes new pods, or whose drain may not
+		// start yet.
+		view.targets = storedTargets(node)
+	}
+	view.state.left, view.state.cordoned = len(facts.pods) > 0, node.Spec.Unschedulable
+	for _, pod := range facts.pods {
+		if pod.request != nil {
+			view.active++
+		} else {
+			view.pending++
+		}
+	}
+	view.addPodBlockers(facts)
+	view.state.draining = facts.anyTaken(view.targets)
+	view.state.limitedBy = limitedBy(oldest(facts.participants), facts.participants, view.targets)
+	if !view.cordonRefused {
+		view.state.waitingFor = c.progress.waitingOn(satisfied(facts.participants, view.targets))
+	}
+}
+
+// addPodBlockers adds what delays the eviction of pods.
+func (v *nodeView) addPodBlockers(facts *nodeFacts) {
+	for _, pod := range facts.pods {
+		// A request that failed does not matter for a pod that is no longer a target.
+		unwanted := pod.blocker.Cause == maintenance.HoldRequestFailed && !v.targets.Take(pod.Pod)
+		if !pod.blocked || unwanted {
+			continue
+		}
+		v.podBlockers = append(v.podBlockers, pod.blocker)
+		if pod.blocker.Cause.Blocked() {
+			v.blocked++
+		}
+	}
+}
+
+// storedTargets are the targets that the status of the node has, below which the next ones must
+// not fall. Invalid ones, which the API server does not accept, count as none.
+func storedTargets(node *v1.Node) maintenance.Targets {
+	if node.Status.MaintenanceStatus == nil {
+		return maintenance.Targets{}
+	}
+	targets, err := maintenance.NewTargets(node.Status.MaintenanceStatus.DrainTargets)
+	if err != nil {
+		return maintenance.Targets{}
+	}
+	return targets
+}

@@ -1,0 +1,124 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"fmt"
+	"slices"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// order is what a NodeMaintenance asks for: its spec, parsed once, and how far the object itself
+// says that it has come.
+type order struct {
+	name       string
+	uid        types.UID
+	generation int64
+	// rank orders maintenances by age, then by name: the oldest has the least.
+	rank  string
+	stage coordinationv1alpha1.NodeMaintenanceStage
+	// effective is whether the maintenance may change nodes: see isEffective.
+	effective bool
+	selector  *maintenance.NodeMatcher
+	plan      *maintenance.Plan
+	// begun is whether the status has a position of the drain plan already.
+	begun bool
+	// completed is whether the status says that the stage Complete has started.
+	completed bool
+	// finalizerFailed is whether an attempt to store the finalizer has failed. Drains do not wait
+	// for such a maintenance. See progressStore.finalizerFailed.
+	finalizerFailed bool
+}
+
+// newOrder parses a maintenance.
+func newOrder(m *coordinationv1alpha1.NodeMaintenance) (order, error) {
+	selector, err := maintenance.NewNodeMatcher(m.Spec.NodeSelector)
+	if err != nil {
+		return order{}, fmt.Errorf("reading spec.nodeSelector: %w", err)
+	}
+	plan, err := maintenance.NewPlan(m.Spec.DrainPlan)
+	if err != nil {
+		return order{}, fmt.Errorf("reading spec.drainPlan: %w", err)
+	}
+	return order{
+		name: m.Name, uid: m.UID, generation: m.Generation,
+		rank:      m.CreationTimestamp.UTC().Format("2006-01-02T15:04:05") + "/" + m.Name,
+		stage:     m.Spec.Stage,
+		effective: isEffective(m),
+		selector:  selector,
+		plan:      plan,
+		begun:     m.Status.DrainStatus.DrainPlanPosition != nil,
+		completed: hasStarted(&m.Status, coordinationv1alpha1.NodeMaintenanceStageComplete),
+	}, nil
+}
+
+// isEffective reports whether a maintenance may change nodes: it has its finalizer, or it has
+// started its stage, so that it had the finalizer and another client removed it.
+func isEffective(m *coordinationv1alpha1.NodeMaintenance) bool {
+	switch m.Spec.Stage {
+	case coordinationv1alpha1.NodeMaintenanceStageIdle:
+		return true
+	case coordinationv1alpha1.NodeMaintenanceStageComplete:
+		return hasFinalizer(m)
+	default:
+		return hasFinalizer(m) || hasStarted(&m.Status, m.Spec.Stage)
+	}
+}
+
+func hasFinalizer(m *coordinationv1alpha1.NodeMaintenance) bool {
+	return slices.Contains(m.Finalizers, coordinationv1alpha1.NodeMaintenanceFinalizer)
+}
+
+// claims reports whether the maintenance keeps its nodes unschedulable.
+func (o *order) claims() bool {
+	return o.effective && (o.stage == coordinationv1alpha1.NodeMaintenanceStageCordon || o.drains())
+}
+
+func (o *order) drains() bool {
+	return o.effective && o.stage == coordinationv1alpha1.NodeMaintenanceStageDrain
+}
+
+// awaitsFinalizer reports whether the maintenance will claim its nodes when its finalizer is
+// stored.
+func (o *order) awaitsFinalizer() bool {
+	return !o.effective && o.stage != coordinationv1alpha1.NodeMaintenanceStageComplete
+}
+
+// delaysDrains reports whether the maintenance will drain its nodes when its finalizer is stored,
+// so that no other drain of them starts before.
+func (o *order) delaysDrains() bool {
+	return o.awaitsFinalizer() && o.stage == coordinationv1alpha1.NodeMaintenanceStageDrain && !o.finalizerFailed
+}
+
+func (o *order) plans() bool { return o.stage == coordinationv1alpha1.NodeMaintenanceStageIdle }
+
+func (o *order) completes() bool {
+	return o.effective && o.stage == coordinationv1alpha1.NodeMaintenanceStageComplete
+}
+
+// same reports whether the other order means the same for nodes.
+func (o *order) same(other *order) bool {
+	return o.uid == other.uid && o.generation == other.generation && o.effective == other.effective
+}
+
+// isDraining reports whether one of the maintenances drains the node that they select.
+func isDraining(orders []order) bool {
+	return slices.ContainsFunc(orders, func(o order) bool { return o.drains() })
+}

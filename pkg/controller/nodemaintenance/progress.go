@@ -1,0 +1,261 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// maintenanceProgress is how far one maintenance is. It follows from the caches and from the
+// status of the object. Its methods use neither clients nor locks: see progressStore.
+//
+// Three sums are kept up to date with each node, because the decision on a node needs them, and
+// must not cost more because a maintenance has more nodes: unknown, remaining and position. All
+// other sums are computed where they are published, at most once a second: see summarize.
+type maintenanceProgress struct {
+	order
+	// position is the entry of the plan that is being executed. It never decreases.
+	position int
+	// nodes has what was found on each selected node; nil until that has happened.
+	nodes map[string]*nodeProgress
+	// unknown counts the nil values in nodes. While there are some, nothing is decided.
+	unknown int
+	// remaining counts, for each entry of the plan, the pods that are left on all nodes. The
+	// last count is of pods that match no entry.
+	remaining []int
+	// waitingOn names the maintenances that keep this one from advancing, sorted: see waitsFor.
+	// It is as old as the last summary, or newer.
+	waitingOn []string
+	// unreleased are the nodes that still have to be released: in the stage Complete all that
+	// were not released yet, and in Cordon and Drain those that were deselected. They need not
+	// exist.
+	unreleased map[string]*nodeRelease
+	// revision is that of the store when this order was observed.
+	revision int
+	// measured are the pod types whose drain duration is in the metrics.
+	measured sets.Set[v1.PodType]
+}
+
+// nodeProgress is what one node contributes to one maintenance.
+type nodeProgress struct {
+	nodeDecision
+	// remaining counts the pods that are left, like that of the maintenance.
+	remaining []int
+	// decided is whether nodeDecision was recorded.
+	decided bool
+	// joined is whether the node was selected while this controller ran, and its first decision was
+	// not recorded yet.
+	joined bool
+}
+
+// nodeDecision is what was decided on a node for one maintenance.
+type nodeDecision struct {
+	targets maintenance.Targets
+	// limitedBy names the maintenances that limit this one on the node, and limitedByOlder those
+	// of them that are older.
+	limitedBy, limitedByOlder []string
+	pending, active, blocked  int
+	// draining is whether a pod within the targets is left, and cordoned whether the API server
+	// has the node as unschedulable.
+	draining, cordoned bool
+	blockers           []maintenance.HoldGroup
+}
+
+// nodeRelease is a node that a maintenance still has to release.
+type nodeRelease struct {
+	// blockers are what delays it; nil until the node has been reconciled.
+	blockers []maintenance.HoldGroup
+	// cordoned is whether the node may still be unschedulable because of the maintenance,
+	// although the status of the node does not say so.
+	cordoned bool
+}
+
+func newMaintenanceProgress(wanted order, storedPosition int) *maintenanceProgress {
+	return &maintenanceProgress{
+		order:      wanted,
+		position:   min(storedPosition, max(wanted.plan.Len()-1, 0)),
+		nodes:      map[string]*nodeProgress{},
+		remaining:  make([]int, wanted.plan.Len()+1),
+		unreleased: map[string]*nodeRelease{},
+		measured:   sets.New[v1.PodType](),
+	}
+}
+
+// selectNodes adds the nodes that the order selects. known is the progress of the same
+// maintenance with an earlier order, or nil.
+func (p *maintenanceProgress) selectNodes(nodes []*v1.Node, known *maintenanceProgress) {
+	for _, node := range nodes {
+		if !p.selector.Matches(node) {
+			continue
+		}
+		p.nodes[node.Name] = nil
+		p.unknown++
+		if p.completes() {
+			p.unreleased[node.Name] = &nodeRelease{cordoned: p.mayHaveCordoned(known, node.Name)}
+		}
+	}
+}
+
+// mayHaveCordoned reports whether a node of a maintenance in Complete may be unschedulable because
+// of it. A node that was released before, by this process or an earlier one, is not: whoever
+// cordoned it since is another client.
+func (p *maintenanceProgress) mayHaveCordoned(known *maintenanceProgress, node string) bool {
+	if known != nil && known.completes() {
+		return known.cordoned(node)
+	}
+	return !p.completed
+}
+
+// takeOver continues the progress of the same maintenance with an earlier order. If it is to
+// release nodes, it also has to release those that the earlier order selected.
+func (p *maintenanceProgress) takeOver(known *maintenanceProgress) {
+	p.position = max(p.position, known.position)
+	p.measured = known.measured
+	p.finalizerFailed = known.finalizerFailed && p.awaitsFinalizer()
+	if !p.claims() && !p.completes() {
+		return
+	}
+	for node := range known.all() {
+		if _, selected := p.nodes[node]; selected {
+			continue
+		}
+		if release := known.unreleased[node]; release != nil {
+			p.unreleased[node] = release
+		} else if known.claims() {
+			p.unreleased[node] = &nodeRelease{}
+		}
+	}
+}
+
+// all returns the nodes that are selected, and those that have to be released.
+func (p *maintenanceProgress) all() sets.Set[string] {
+	return sets.KeySet(p.nodes).Union(sets.KeySet(p.unreleased))
+}
+
+// selected returns the names of the selected nodes, sorted.
+func (p *maintenanceProgress) selected() []string { return slices.Sorted(maps.Keys(p.nodes)) }
+
+// cordoned reports whether the node may be unschedulable because of this maintenance, which still
+// has to release it.
+func (p *maintenanceProgress) cordoned(node string) bool {
+	release := p.unreleased[node]
+	return release != nil && release.cordoned
+}
+
+// isReady reports whether the pods on all nodes are counted.
+func (p *maintenanceProgress) isReady() bool { return p.unknown == 0 }
+
+// setRemaining replaces the counts of the pods that are left on a node. It reports whether all
+// nodes of the maintenance have to be reconciled because of it.
+func (p *maintenanceProgress) setRemaining(node string, remaining []int) bool {
+	found, selected := p.nodes[node]
+	complete := false
+	switch {
+	case found != nil:
+		p.add(found.remaining, -1)
+		found.remaining = remaining
+	default:
+		// After a restart all nodes are unknown, and none of them is new.
+		found = &nodeProgress{remaining: remaining, joined: p.isReady() || !p.begun}
+		p.nodes[node] = found
+		if selected {
+			p.unknown--
+			complete = p.isReady()
+		}
+	}
+	p.add(remaining, +1)
+	return p.advance(complete)
+}
+
+// remove removes a node that is not selected any more. It reports whether the remaining nodes of
+// the maintenance have to be reconciled because of it.
+func (p *maintenanceProgress) remove(node string) bool {
+	found := p.nodes[node]
+	delete(p.nodes, node)
+	if p.claims() {
+		p.unreleased[node] = &nodeRelease{}
+	}
+	if found == nil {
+		p.unknown--
+		return p.advance(p.isReady())
+	}
+	p.add(found.remaining, -1)
+	return p.advance(false)
+}
+
+// add adds what is left on a node to the sums, or subtracts it.
+func (p *maintenanceProgress) add(remaining []int, sign int) {
+	for i, n := range remaining {
+		p.remaining[i] += sign * n
+	}
+}
+
+// advance moves to the first entry of the plan that has pods left on a node. complete is whether the
+// last node was just counted. It reports whether one of both changes what is decided on all nodes.
+func (p *maintenanceProgress) advance(complete bool) bool {
+	changed := complete
+	// Without nodes no entry is done: nodes that are selected later begin at this position, and
+	// not at the end of the plan.
+	if p.isReady() && p.drains() && len(p.nodes) > 0 {
+		next := nextPosition(p.position, p.remaining)
+		changed = changed || next != p.position
+		p.position = next
+	}
+	if changed {
+		p.waitingOn = p.waitsFor()
+	}
+	return changed
+}
+
+// waitsFor names the maintenances that keep this one from advancing, sorted. It reads all nodes.
+// Therefore it is only called where that costs little in comparison: by advance, before all nodes
+// are reconciled, and by summarize.
+func (p *maintenanceProgress) waitsFor() []string {
+	names := sets.New[string]()
+	for _, node := range p.nodes {
+		switch {
+		case node == nil || !hasPods(node.remaining, p.position):
+		case len(node.limitedBy) > 0:
+			names.Insert(node.limitedBy...)
+		default:
+			names.Insert(p.name) // The node is drained for this maintenance.
+		}
+	}
+	return sets.List(names)
+}
+
+// hasPods reports whether a pod is left of an entry up to the position.
+func hasPods(remaining []int, position int) bool {
+	return slices.ContainsFunc(remaining[:min(position+1, len(remaining))], func(n int) bool { return n > 0 })
+}
+
+// decide records what was decided on a selected node. It reports whether that is the first
+// decision on a node that has joined.
+func (p *maintenanceProgress) decide(node string, decision nodeDecision) (joined bool) {
+	found := p.nodes[node]
+	if found == nil {
+		return false
+	}
+	joined, found.joined = found.joined, false
+	found.nodeDecision, found.decided = decision, true
+	return joined
+}

@@ -1,0 +1,315 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// progressStore has the progress of all maintenances, for use by all workers. It finds those of a
+// node by indexes, so that no event costs more because there are more nodes or maintenances.
+//
+// It is filled from the caches and the status of the objects when the controller starts.
+type progressStore struct {
+	lock         sync.Mutex
+	maintenances map[string]*maintenanceProgress
+	// byNode finds the maintenances that have selected a node or have to release it, and
+	// bySelector those whose selector may match it. See replace and reindex.
+	byNode     index[string]
+	bySelector index[maintenance.NodeKey]
+	// revision counts the orders that were observed. A sync of a node remembers it together with
+	// the orders that it has read: orders that came later do not know of what it decides.
+	revision int
+}
+
+func newProgressStore() *progressStore {
+	return &progressStore{maintenances: map[string]*maintenanceProgress{}, byNode: index[string]{}, bySelector: index[maintenance.NodeKey]{}}
+}
+
+// observe stores the order of a maintenance, and returns the nodes that have to be reconciled
+// because of it; none if the same order is stored already. nodes lists all nodes of the cluster.
+func (s *progressStore) observe(wanted order, storedPosition int, nodes func() []*v1.Node) []string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	known := s.maintenances[wanted.name]
+	if known != nil && known.same(&wanted) {
+		known.begun = wanted.begun
+		return nil
+	}
+	fresh := newMaintenanceProgress(wanted, storedPosition)
+	if known != nil && known.uid != wanted.uid {
+		known = nil
+	}
+	// Listed under the lock: a node that is created later is reconciled later, and finds the
+	// maintenance here.
+	fresh.selectNodes(nodes(), known)
+	if known != nil {
+		fresh.takeOver(known)
+	}
+	s.revision++
+	fresh.revision = s.revision
+	return sets.List(s.replace(wanted.name, fresh))
+}
+
+// forget removes a maintenance that is gone and returns the nodes that it had.
+func (s *progressStore) forget(name string) []string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return sets.List(s.replace(name, nil))
+}
+
+// adopt has the maintenances in Complete release a node that no maintenance claims, and that was
+// not released before a restart. If one of them selects it, that one releases it; otherwise
+// nothing says which one claimed it, and all of them wait for it.
+func (s *progressStore) adopt(node string) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	var completing []*maintenanceProgress
+	for _, p := range s.maintenances {
+		if !p.completes() {
+			continue
+		}
+		if p.unreleased[node] != nil {
+			return
+		}
+		completing = append(completing, p)
+	}
+	for _, p := range completing {
+		p.unreleased[node] = &nodeRelease{}
+		s.reindex(node, p)
+	}
+}
+
+// finalizerFailed records that the finalizer of a maintenance could not be stored, and returns the
+// nodes whose drain has waited for it.
+func (s *progressStore) finalizerFailed(name string) []string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	p := s.maintenances[name]
+	if p == nil || !p.delaysDrains() {
+		return nil
+	}
+	p.order.finalizerFailed = true
+	return p.selected()
+}
+
+// selecting returns the orders that select the node, by rank, and the revision of the store. No
+// order selects a nil node.
+func (s *progressStore) selecting(node *v1.Node) (orders []order, revision int) {
+	s.lock.Lock()
+	if node != nil {
+		orders = s.candidates(node)
+	}
+	revision = s.revision
+	s.lock.Unlock()
+	// Every event of a pod needs the lock, so selectors are matched without it.
+	orders = slices.DeleteFunc(orders, func(o order) bool { return !o.selector.Matches(node) })
+	slices.SortFunc(orders, func(a, b order) int { return strings.Compare(a.rank, b.rank) })
+	return orders, revision
+}
+
+// isDraining reports whether a maintenance that drains is known to select the node.
+func (s *progressStore) isDraining(node string) bool {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for p := range s.having(node) {
+		if _, selected := p.nodes[node]; selected && p.drains() {
+			return true
+		}
+	}
+	return false
+}
+
+// podCounts is what follows from counting the pods of a node.
+type podCounts struct {
+	// participants are the maintenances that drain the node.
+	participants []participant
+	// ready is whether the pods on all nodes of these are counted, so that the node can be
+	// decided on.
+	ready bool
+	// others are nodes that have to be reconciled because a maintenance has advanced.
+	others []string
+}
+
+// countPods counts the pods that are left on the node, for each maintenance that drains it.
+func (s *progressStore) countPods(node string, orders []order, pods []*v1.Pod) podCounts {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	result := podCounts{ready: true}
+	for _, o := range orders {
+		p := s.maintenances[o.name]
+		if p == nil || !p.same(&o) {
+			// It has changed since the orders were read.
+			result.ready = false
+			result.others = append(result.others, node)
+			continue
+		}
+		remaining := make([]int, o.plan.Len()+1)
+		if o.drains() {
+			for _, pod := range pods {
+				remaining[o.plan.EntryFor(pod)]++
+			}
+		}
+		if p.setRemaining(node, remaining) {
+			result.others = append(result.others, p.selected()...)
+		}
+		if o.claims() {
+			// It was deselected, and is selected again before it was released.
+			delete(p.unreleased, node)
+		}
+		s.reindex(node, p)
+		if o.drains() {
+			result.ready = result.ready && p.isReady()
+			allowed := o.plan.TargetsAt(allowedPosition(p.position, remaining))
+			result.participants = append(result.participants, participant{name: o.name, rank: o.rank, allowed: allowed})
+		}
+	}
+	return result
+}
+
+// decide records what was decided on a node for a maintenance, and reports whether it is the first
+// decision on a node that has joined.
+func (s *progressStore) decide(node, name string, decision nodeDecision) (joined bool) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	p := s.maintenances[name]
+	return p != nil && p.decide(node, decision)
+}
+
+// deselect removes a node from the maintenances that do not select it any more. It returns their
+// names, and nodes that have to be reconciled because one has advanced. The orders that select the
+// node were read at that revision: later ones have listed the nodes themselves, and have this
+// node reconciled again.
+func (s *progressStore) deselect(node string, orders []order, revision int) (names, others []string) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for p := range s.having(node) {
+		_, selected := p.nodes[node]
+		if !selected || p.revision > revision || slices.ContainsFunc(orders, func(o order) bool { return o.name == p.name }) {
+			continue
+		}
+		names = append(names, p.name)
+		if p.remove(node) {
+			others = append(others, p.selected()...)
+		}
+		s.reindex(node, p)
+	}
+	return names, others
+}
+
+// waitingOn names the maintenances that the given ones wait for.
+func (s *progressStore) waitingOn(names []string) []string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	found := sets.New[string]()
+	for _, name := range names {
+		if p := s.maintenances[name]; p != nil {
+			found.Insert(p.waitingOn...)
+		}
+	}
+	return sets.List(found)
+}
+
+// summarize returns the sums of a maintenance, and false if it is not known. It also returns the
+// nodes whose status may have to name other maintenances that this one waits for.
+func (s *progressStore) summarize(name string) (sums summary, others []string, known bool) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	p := s.maintenances[name]
+	if p == nil {
+		return summary{}, nil, false
+	}
+	before := p.waitingOn
+	sums = p.summarize()
+	if !slices.Equal(before, p.waitingOn) {
+		others = p.selected()
+	}
+	return sums, others, true
+}
+
+// isCordoned reports whether the node may be unschedulable because of a maintenance that still has
+// to release it, although the status of the node does not say so.
+func (s *progressStore) isCordoned(node string) bool {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for p := range s.having(node) {
+		if p.cordoned(node) {
+			return true
+		}
+	}
+	return false
+}
+
+// uncordoned records that the node is schedulable: whoever cordons it later is another client. It
+// is not released yet, because other steps of that may take longer.
+func (s *progressStore) uncordoned(node string, revision int) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for p := range s.releasing(node, revision) {
+		p.unreleased[node].cordoned = false
+	}
+}
+
+// delayed records what delays the release of the node, and returns the maintenances that wait for
+// it.
+func (s *progressStore) delayed(node string, blockers []maintenance.HoldGroup, revision int) []string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if blockers == nil {
+		blockers = []maintenance.HoldGroup{}
+	}
+	var waiting []string
+	for p := range s.releasing(node, revision) {
+		p.unreleased[node].blockers = blockers
+		waiting = append(waiting, p.name)
+	}
+	return waiting
+}
+
+// release records that the node is released, and returns the maintenances of which it was the
+// last one.
+func (s *progressStore) release(node string, revision int) []string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	var finished []string
+	for p := range s.releasing(node, revision) {
+		delete(p.unreleased, node)
+		s.reindex(node, p)
+		if len(p.unreleased) == 0 {
+			finished = append(finished, p.name)
+		}
+	}
+	return finished
+}
+
+// measureOnce reports whether this is the first time that the drain of the pod type is over.
+func (s *progressStore) measureOnce(name string, podType v1.PodType) bool {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	p := s.maintenances[name]
+	if p == nil || p.measured.Has(podType) {
+		return false
+	}
+	p.measured.Insert(podType)
+	return true
+}

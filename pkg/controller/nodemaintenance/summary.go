@@ -1,0 +1,170 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"maps"
+	"slices"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+)
+
+// summary is what the status of a maintenance is computed from.
+type summary struct {
+	nodes int
+	// left counts pods, and drained the nodes without them that are unschedulable.
+	left, drained int
+	// uncordoned counts the nodes that the API server has as schedulable.
+	uncordoned               int
+	pending, active, blocked int
+	// ready is whether every node was reconciled; in the stage Complete, every one that was not
+	// released.
+	ready    bool
+	position int
+	// unplanned counts the pods that match no entry of the plan.
+	unplanned int
+	reached   maintenance.Targets
+	state     drainState
+	// blockers delay the work on the selected nodes, releaseBlockers the release of nodes: in the
+	// stage Complete of all nodes, before it of those that were deselected.
+	blockers, releaseBlockers []maintenance.HoldGroup
+	// released is whether the stage Complete has released every node.
+	released bool
+}
+
+// summarize computes the sums over all nodes, and updates waitingOn.
+func (p *maintenanceProgress) summarize() summary {
+	p.waitingOn = p.waitsFor()
+	sums := summary{
+		nodes: len(p.nodes), ready: true, position: p.position, unplanned: p.remaining[len(p.remaining)-1],
+		released: p.completes() && len(p.unreleased) == 0,
+	}
+	targets, limitedBy := map[string]maintenance.Targets{}, sets.New[string]()
+	var blockers, releaseBlockers [][]maintenance.HoldGroup
+	for _, node := range p.nodes {
+		if node == nil || !node.decided {
+			sums.ready = false
+			continue
+		}
+		sums.add(node)
+		// Most nodes have the same targets.
+		targets[node.targets.String()] = node.targets
+		limitedBy.Insert(node.limitedByOlder...)
+		blockers = append(blockers, node.blockers)
+	}
+	if p.completes() {
+		sums.ready = true
+	}
+	for _, release := range p.unreleased {
+		releaseBlockers = append(releaseBlockers, release.blockers)
+		if p.completes() && release.blockers == nil {
+			sums.ready = false
+		}
+	}
+	sums.reached = maintenance.LeastPowerful(slices.Collect(maps.Values(targets))...)
+	sums.blockers, sums.releaseBlockers = maintenance.MergeGroups(blockers...), maintenance.MergeGroups(releaseBlockers...)
+	sums.state.left, sums.state.cordoned = sums.left > 0, sums.uncordoned == 0
+	sums.state.limitedBy = sets.List(limitedBy)
+	// What delays the drain of its own nodes is among the blockers.
+	sums.state.waitingFor = slices.DeleteFunc(slices.Clone(p.waitingOn), func(other string) bool { return other == p.name })
+	return sums
+}
+
+// add adds what a node contributes.
+func (s *summary) add(node *nodeProgress) {
+	left := 0
+	for _, n := range node.remaining {
+		left += n
+	}
+	s.left += left
+	s.pending += node.pending
+	s.active += node.active
+	s.blocked += node.blocked
+	s.state.draining = s.state.draining || node.draining
+	switch {
+	case !node.cordoned:
+		s.uncordoned++
+	case left == 0:
+		s.drained++
+	}
+}
+
+// stageOrder ranks the stages by how much they do to a node.
+var stageOrder = []coordinationv1alpha1.NodeMaintenanceStage{
+	coordinationv1alpha1.NodeMaintenanceStageComplete,
+	coordinationv1alpha1.NodeMaintenanceStageIdle,
+	coordinationv1alpha1.NodeMaintenanceStageCordon,
+	coordinationv1alpha1.NodeMaintenanceStageDrain,
+}
+
+// count counts nodes and pods for the metrics: each once, also if several maintenances select
+// them.
+func (s *progressStore) count() metrics.Counts {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	stages, drained, blocked := map[string]int{}, map[string]*nodeProgress{}, nodesByCause{}
+	for _, p := range s.maintenances {
+		for node, release := range p.unreleased {
+			blocked.add(node, release.blockers)
+		}
+		for name, node := range p.nodes {
+			stages[name] = max(stages[name], slices.Index(stageOrder, p.stage))
+			if node == nil {
+				continue
+			}
+			blocked.add(name, node.blockers)
+			if p.drains() { // The others do not count pods.
+				drained[name] = node
+			}
+		}
+	}
+	counts := metrics.Counts{Nodes: map[coordinationv1alpha1.NodeMaintenanceStage]int{}, BlockedPods: map[maintenance.HoldCause]int{}, BlockedNodes: map[maintenance.HoldCause]int{}}
+	for _, stage := range stages {
+		counts.Nodes[stageOrder[stage]]++
+	}
+	for cause, nodes := range blocked {
+		counts.BlockedNodes[cause] = len(nodes)
+	}
+	for _, node := range drained {
+		counts.PendingPods += node.pending
+		counts.EvictingPods += node.active
+		for _, group := range node.blockers {
+			if group.Cause.Blocked() && !group.Cause.OfNode() {
+				counts.BlockedPods[group.Cause] += group.Pods
+			}
+		}
+	}
+	return counts
+}
+
+// nodesByCause has the nodes that are blocked themselves, as opposed to their pods, by cause.
+type nodesByCause map[maintenance.HoldCause]sets.Set[string]
+
+func (n nodesByCause) add(node string, groups []maintenance.HoldGroup) {
+	for _, group := range groups {
+		if !group.Cause.OfNode() {
+			continue
+		}
+		if n[group.Cause] == nil {
+			n[group.Cause] = sets.New[string]()
+		}
+		n[group.Cause].Insert(node)
+	}
+}
