@@ -36,7 +36,8 @@ const (
 // maintenanceDeletes counts the deletions by the interceptor. The durations of the terminations are
 // in the metrics of the nodemaintenance-controller.
 var maintenanceDeletes = metrics.NewCounterVec(&metrics.CounterOpts{
-	Subsystem:      DaemonControllerSubsystem,
+	// A literal: upstream's parser of metrics reads constants only from the same file.
+	Subsystem:      "daemonset_controller",
 	Name:           "maintenance_pod_deletes_total",
 	Help:           "Number of attempts to delete a DaemonSet pod for the maintenance of its node, by result: deleted or failed.",
 	StabilityLevel: metrics.ALPHA,

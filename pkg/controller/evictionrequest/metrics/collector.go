@@ -39,10 +39,12 @@ type collector struct {
 }
 
 var (
-	activeInterceptor = metrics.NewDesc(subsystem+"_active_interceptor",
+	// Literal names, because upstream's parser of metrics, which makes docs/reference/metrics.md,
+	// reads constants only from the same file.
+	activeInterceptor = metrics.NewDesc("evictionrequest_controller_active_interceptor",
 		"Number of unfinished EvictionRequests by active interceptor.",
 		[]string{"interceptor"}, nil, metrics.ALPHA, "")
-	activeRequester = metrics.NewDesc(subsystem+"_active_requester",
+	activeRequester = metrics.NewDesc("evictionrequest_controller_active_requester",
 		"Number of unfinished EvictionRequests by requester.",
 		[]string{"requester"}, nil, metrics.ALPHA, "")
 

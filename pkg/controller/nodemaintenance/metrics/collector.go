@@ -59,19 +59,21 @@ type collector struct {
 }
 
 var (
-	maintenancesByStage = metrics.NewDesc(subsystem+"_maintenances",
+	// Literal names, because upstream's parser of metrics, which makes docs/reference/metrics.md,
+	// reads constants only from the same file.
+	maintenancesByStage = metrics.NewDesc("nodemaintenance_controller_maintenances",
 		"Number of maintenances by stage: Idle, Cordon, Drain or Complete.",
 		[]string{"stage"}, nil, metrics.ALPHA, "")
-	nodesByStage = metrics.NewDesc(subsystem+"_nodes",
+	nodesByStage = metrics.NewDesc("nodemaintenance_controller_nodes",
 		"Number of nodes that a maintenance selects, by the stage that they are in: Idle, Cordon, Drain or Complete.",
 		[]string{"stage"}, nil, metrics.ALPHA, "")
-	podsByState = metrics.NewDesc(subsystem+"_pods",
+	podsByState = metrics.NewDesc("nodemaintenance_controller_pods",
 		"Number of pods on nodes that are drained, by state: pending (not asked to leave yet) or evicting.",
 		[]string{"state"}, nil, metrics.ALPHA, "")
-	blockedPodsByCause = metrics.NewDesc(subsystem+"_blocked_pods",
+	blockedPodsByCause = metrics.NewDesc("nodemaintenance_controller_blocked_pods",
 		"Number of pods within the drain targets that stay until somebody acts, by cause.",
 		[]string{"cause"}, nil, metrics.ALPHA, "")
-	blockedNodesByCause = metrics.NewDesc(subsystem+"_blocked_nodes",
+	blockedNodesByCause = metrics.NewDesc("nodemaintenance_controller_blocked_nodes",
 		"Number of nodes that cannot be maintained, or not be given back, until somebody acts, by cause: CordonFailed or NodeStatusFailed.",
 		[]string{"cause"}, nil, metrics.ALPHA, "")
 

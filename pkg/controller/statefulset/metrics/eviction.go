@@ -43,7 +43,8 @@ const (
 )
 
 var evictionWait = metrics.NewHistogramVec(&metrics.HistogramOpts{
-	Subsystem: StatefulSetControllerSubsystem,
+	// A literal: upstream's parser of metrics reads constants only from the same file.
+	Subsystem: "statefulset_controller",
 	Name:      "eviction_wait_duration_seconds",
 	Help:      "Time in seconds that the eviction of a pod waited for other pods of its StatefulSet, by outcome: released, given_up, declined, gone, canceled or lost.",
 	// From an immediate decision to a set with many pods that start slowly.
