@@ -192,6 +192,10 @@ _output/bin/golangci-lint: $(wildcard hack/modules/golangci-lint/*) | go-and-git
 	@echo '==> building golangci-lint (2 minutes, once)'
 	@$(call build-tool,golangci-lint,.)
 
+_output/bin/crd-ref-docs: hack/modules/crd-ref-docs/go.mod hack/modules/crd-ref-docs/go.sum | go-and-git
+	@echo '==> building crd-ref-docs (a minute, once)'
+	@$(call build-tool,crd-ref-docs,github.com/elastic/crd-ref-docs)
+
 # "make down" builds it only where it is missing: any build stops what any other started.
 _output/bin/cluster:
 	@$(MAKE) tree
@@ -216,8 +220,9 @@ refresh: go-and-git ## write edits made in the tree back as patches
 	@$(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree index
 
 .PHONY: verify
-verify: tree _output/bin/golangci-lint ## check that patches, tree and PATCHES.md agree, and lint
+verify: tree docs-tools _output/bin/golangci-lint ## check that patches, tree, PATCHES.md and references agree, and lint
 	@$(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree verify
+	@hack/docs.sh verify
 	@hack/lint.sh
 
 .PHONY: lint
@@ -238,6 +243,20 @@ update: tree _output/bin/etcd ## regenerate generated code: WHAT="protobuf deepc
 	@$(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree tree -copies
 	@ETCD_BIN=$$PWD/_output/bin CGO_ENABLED=0 hack/update.sh _output/kubernetes $(WHAT); \
 	$(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree refresh; $(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree tree
+
+##@ Documents
+
+.PHONY: docs
+docs: docs-tools ## write docs/reference/api.md and the tables of docs/reference/metrics.md from the code
+	@hack/docs.sh
+
+.PHONY: pictures
+pictures: test-surge docs-tools ## draw docs/images from a drain of a local cluster and from test-surge (needs tmux, about 3 minutes)
+	@hack/pictures.sh
+
+.PHONY: docs-tools
+docs-tools: tree _output/bin/crd-ref-docs
+	@$(call build-in-tree,./hack/docs ./test/instrumentation)
 
 ##@ Help
 

@@ -19,7 +19,11 @@ package system
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"text/tabwriter"
@@ -137,6 +141,7 @@ func testSurge(tCtx ktesting.TContext) {
 	})
 	if len(results) > 0 {
 		tCtx.Log(table(results))
+		writeRecord(tCtx, filepath.Join(p.output, "surge.json"), results)
 	}
 }
 
@@ -343,6 +348,42 @@ func table(results []*drainResult) string {
 	}
 	rows.Flush() // A buffer takes everything.
 	return out.String()
+}
+
+// drainRecord is what hack/docs draws of a drain. Times are in seconds after its start.
+type drainRecord struct {
+	Way, Version string
+	Seconds      float64
+	Services     []serviceRecord
+}
+
+type serviceRecord struct {
+	Name, Budget string
+	Gaps         [][2]float64
+	Drained      bool
+}
+
+// writeRecord writes what was recorded of the Services to a file, for "make pictures".
+func writeRecord(tCtx ktesting.TContext, file string, results []*drainResult) {
+	tCtx.Helper()
+	var drains []drainRecord
+	for _, r := range results {
+		seconds := func(at time.Time) float64 { return at.Sub(r.from).Seconds() }
+		drain := drainRecord{Way: r.way, Version: r.version, Seconds: seconds(r.to)}
+		left := r.record.OnNode(drainedNode)
+		for _, w := range workloads() {
+			service := serviceRecord{Name: w.name, Budget: w.budget}
+			for _, gap := range r.without(w.name) {
+				service.Gaps = append(service.Gaps, [2]float64{seconds(gap.From), seconds(gap.To)})
+			}
+			service.Drained = slices.ContainsFunc(left, func(pod *availability.Pod) bool { return pod.App == w.name && pod.Gone != nil })
+			drain.Services = append(drain.Services, service)
+		}
+		drains = append(drains, drain)
+	}
+	data, err := json.Marshal(drains)
+	tCtx.ExpectNoError(err)
+	tCtx.ExpectNoError(os.WriteFile(file, data, 0o644))
 }
 
 // left says when the pods of an app were gone that were on the node.
