@@ -30,7 +30,7 @@ MAKEFLAGS += --no-print-directory
 
 CONTROL_PLANE := kube-apiserver kube-controller-manager kube-scheduler kubectl
 COMPONENTS := $(CONTROL_PLANE) kubectl-maintenance kubelet kubemark
-DEMO_PACKAGES := ./hack/demo $(addprefix ./staging/src/k8s.io/client-go/examples/,eviction-interceptor eviction-requester)
+DEMO_PROGRAMS := $(addprefix ./staging/src/k8s.io/client-go/examples/,eviction-interceptor eviction-requester)
 
 # DBG=1 keeps the symbol tables that a debugger needs.
 STRIP := $(if $(DBG),,-s -w)
@@ -57,6 +57,13 @@ SYSTEM_TEST_OUTPUT=$$PWD/_output CGO_ENABLED=0 GOWORK= go test -C _output/kubern
 	-timeout $(2) -v -run '^$(1)$$' ./test/system
 endef
 
+# The demos are tests, compiled as a program: go test would take the terminal away from them.
+define build-demo
+$(call build-in-tree,$(DEMO_PROGRAMS)); \
+CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -c -o "$$bin/demo" ./test/system
+endef
+demo = DEMO_CLUSTER=graceful SYSTEM_TEST_OUTPUT=$$PWD/_output _output/bin/demo -test.timeout 5m -test.run '^$(1)$$'
+
 # $(call build-tool,<module>,<package>): a program that a tool module pins.
 # touch, because go build leaves a file alone that has the right content.
 define build-tool
@@ -71,16 +78,16 @@ flag = $(if $(filter undefined,$(origin $(2))),,--$(1) '$($(2))')
 ##@ Run
 
 .PHONY: demo
-demo: base up ## build what is missing, start a cluster, drain three nodes with kubectl maintenance, against kubectl drain of the base
-	@$(call build-in-tree,$(DEMO_PACKAGES))
+demo: base control-plane local-cluster-tools ## build what is missing, start a cluster, drain three nodes with kubectl maintenance, against kubectl drain of the base
+	@$(build-demo)
 	@echo '==> demo (about 30 seconds)'
-	@_output/bin/demo maintenance
+	@$(call demo,TestDemoMaintenance)
 
 .PHONY: demo-evictionrequest
-demo-evictionrequest: up ## the same, but show what a drain is made of: three pods that are asked to leave
-	@$(call build-in-tree,$(DEMO_PACKAGES))
+demo-evictionrequest: control-plane local-cluster-tools ## show what a drain is made of: the evictions of three pods
+	@$(build-demo)
 	@echo '==> demo-evictionrequest (about 15 seconds)'
-	@_output/bin/demo evictionrequest
+	@$(call demo,TestDemoEvictionRequest)
 
 .PHONY: up
 up: control-plane local-cluster-tools ## start a local cluster: NAME=graceful NODES=3 GATES=... RUNTIME_CONFIG=...
@@ -108,7 +115,7 @@ test-integration: tree _output/bin/gotestsum _output/bin/etcd ## integration tes
 	@hack/test.sh integration $(WHAT)
 
 .PHONY: test-e2e
-test-e2e: test-programs ## the demos, on a cluster of their own
+test-e2e: test-programs ## the demos and the tutorial, on clusters of their own
 	@hack/test.sh e2e
 
 .PHONY: test-race
@@ -140,6 +147,11 @@ test-chaos: control-plane _output/bin/etcd ## kill kube-apiserver and kube-contr
 	@echo '==> chaos (about 90 seconds)'
 	@CHAOS_SEED='$(SEED)' $(call test-system,TestChaos,8m)
 
+.PHONY: test-docs
+test-docs: control-plane local-cluster-tools ## run the commands of docs/tutorial.md, and compare what they print with what it shows
+	@echo '==> tutorial (about 30 seconds)'
+	@$(call test-system,TestTutorial,5m)
+
 .PHONY: bench
 bench: control-plane local-cluster-tools base ## evictions and drains against kubectl drain of the base, 5,000 nodes, the surge of Deployments, and the targets, about 30 minutes: PARTS=evictions,idle,drain,scale,surge PODS=500 RUNS=5 DRAIN_PODS=100 IDLE=1000 SCALE_NODES=5000 SURGE=200 SURGE_REPLICAS=1000
 	@$(call build-in-tree,./hack/bench)
@@ -148,7 +160,7 @@ bench: control-plane local-cluster-tools base ## evictions and drains against ku
 
 .PHONY: test-programs
 test-programs: control-plane local-cluster-tools base _output/bin/gotestsum
-	@$(call build-in-tree,$(DEMO_PACKAGES))
+	@$(call build-in-tree,$(DEMO_PROGRAMS))
 
 ##@ Build
 

@@ -39,7 +39,7 @@ Phases:
   unit         packages that hold one of our files or patches, our gates off
   unit-gates   the same, our gates on
   integration  our integration tests, and upstream's that a patch touches
-  e2e          the demos, on a cluster of their own
+  e2e          the demos and the tutorial, on clusters of their own
   all          all of these, in this order
   race         tests of ours under the race detector, unit and integration; no part of all
   simulation   the simulations alone, with SIMULATION_SEEDS random seeds each; no part of all
@@ -131,7 +131,10 @@ run_phase() {
       # from the cache: what they start, such as etcd, is no part of the cached key.
       run integration "${TREE}" -count 1 -p 1 -timeout 20m "${PACKAGES[@]}"
       ;;
-    e2e) run_e2e ;;
+    e2e)
+      # Their clusters have names of their own, so that one that is in use stays.
+      SYSTEM_TEST_OUTPUT=${ROOT}/_output run e2e "${TREE}" -count 1 -timeout 20m -run '^(TestDemo.*|TestTutorial.*)$' ./test/system
+      ;;
     race) run_race "$@" ;;
   esac
 }
@@ -159,28 +162,6 @@ run_race() {
     mapfile -t PACKAGES < <(packages "${dirs[@]}")
   fi
   SIMULATION_SEEDS=0 run race "${TREE}" -race -count 1 -p 1 -timeout 60m "${PACKAGES[@]}"
-}
-
-# The demos check themselves; their cluster has a name of its own, so that one that
-# somebody works with stays. The times are for a machine that is slow. The first one
-# leaves a pod that nobody evicts, which must not be in the way of the second.
-run_e2e() {
-  echo '==> e2e'
-  # Also when a signal ends this script.
-  trap '_output/bin/cluster down --name e2e' EXIT
-  local -r demos=(evictionrequest maintenance)
-  local demo failed=0
-  if _output/bin/cluster up --name e2e --timeout 6m; then
-    for demo in "${demos[@]}"; do
-      _output/bin/demo --kubeconfig _output/clusters/e2e.kubeconfig --base-name e2e-base --timeout 4m "${demo}" </dev/null || ((failed += 1))
-    done
-  else
-    failed=${#demos[@]}
-  fi
-  [[ ${failed} == 0 ]] || FAILED+=(e2e)
-  echo "${#demos[@]} ${failed} 0 0" >"${RESULTS}/e2e.totals"
-  trap - EXIT
-  _output/bin/cluster down --name e2e
 }
 
 # The simulations, a package at a time: each uses all processors, and the first that fails

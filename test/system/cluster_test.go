@@ -31,6 +31,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/hack/localcluster"
 	"k8s.io/kubernetes/test/utils/ktesting"
 )
 
@@ -62,7 +63,7 @@ func findPrograms(tCtx ktesting.TContext) programs {
 	tCtx.Helper()
 	output := os.Getenv(outputVariable)
 	if output == "" {
-		tCtx.Skipf("%s is not set: run `make test-upgrade`, `make test-drain`, `make test-chaos` or `make test-surge`", outputVariable)
+		tCtx.Skipf("%s is not set: run them with make, see `make help`", outputVariable)
 	}
 	return programs{output: output, fork: filepath.Join(output, "bin"), base: filepath.Join(output, "base", "bin")}
 }
@@ -126,6 +127,30 @@ func start(tCtx ktesting.TContext, plane *controlplane.ControlPlane, release con
 	tCtx.Helper()
 	tCtx.ExpectNoError(plane.StartAPIServer(tCtx, release), "starting %s", release.Name)
 	tCtx.ExpectNoError(plane.StartControllerManager(tCtx, release), "starting %s", release.Name)
+}
+
+// startCluster starts a local cluster from nothing, which ends with the test. It returns a context
+// with a client, and the version of the API server.
+func startCluster(tCtx ktesting.TContext, c *localcluster.Cluster) (ktesting.TContext, string) {
+	tCtx.Helper()
+	tCtx.ExpectNoError(c.Up(tCtx))
+	tCtx.CleanupCtx(func(tCtx ktesting.TContext) {
+		if !tCtx.Failed() {
+			tCtx.AssertNoError(c.Down(tCtx), "removing the cluster")
+			return
+		}
+		tCtx.AssertNoError(c.Stop(tCtx), "stopping the cluster")
+		tCtx.Logf("Logs are in %s.", c.Logs())
+	})
+	return connect(tCtx, c)
+}
+
+// connect returns a context with a client of a local cluster, and the version of the API server.
+func connect(tCtx ktesting.TContext, c *localcluster.Cluster) (ktesting.TContext, string) {
+	tCtx.Helper()
+	client, version, err := c.Client()
+	tCtx.ExpectNoError(err)
+	return tCtx.WithClients(nil, nil, client, nil, nil).WithValue(endedKey{}, c.Ended), version
 }
 
 // await polls until a check passes: it fails through its own context.

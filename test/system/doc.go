@@ -21,6 +21,9 @@ limitations under the License.
 //	make test-drain    TestDrain: kubectl drain, cordon and uncordon against those of the base
 //	make test-chaos    TestChaos: components are killed again and again during 200 evictions
 //	make test-surge    TestSurge: workloads leave a node without downtime
+//	make test-docs     TestTutorial: the commands of docs/tutorial.md print what it shows
+//	make demo          TestDemoMaintenance: a drain with kubectl maintenance, explained
+//	make demo-evictionrequest  TestDemoEvictionRequest: single evictions, explained
 //
 // The targets build the programs and pass their directory in the environment. Without it the tests
 // skip.
@@ -33,5 +36,9 @@ limitations under the License.
 //	upgrade_test.go   the steps of KEP-4563; upgrade_surge_test.go has those of the workloads
 //	drain_test.go     compares the kubectls; drain_scenarios_test.go says on what
 //	chaos_test.go     the kills; chaos_nodes_test.go acts as kubelet and interceptor
-//	surge_test.go     the drains; surge_checks_test.go says what must hold of them
+//	surge_test.go     the drains; surge_checks_test.go says what must be true of them
+//	demo_test.go      shows commands and checks; demo_maintenance_test.go and
+//	                  demo_evictionrequest_test.go are the demos; demo_checks_test.go says what must
+//	                  be true, demo_downtime_test.go compares with kubectl drain of the base
+//	tutorial_test.go  reads and runs the document; tutorial_output_test.go tests how it compares
 package system

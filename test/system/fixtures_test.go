@@ -18,10 +18,13 @@ package system
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,11 +60,16 @@ func create[T metav1.Object](tCtx ktesting.TContext, client creator[T], object T
 	return created
 }
 
-// createNamespace creates the namespace of the context, and waits until it admits pods: they need
-// a service account.
+// createNamespace creates the namespace of the context, and waits until it admits pods.
 func createNamespace(tCtx ktesting.TContext) {
 	tCtx.Helper()
 	create(tCtx, tCtx.Client().CoreV1().Namespaces(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tCtx.Namespace()}})
+	awaitAdmission(tCtx)
+}
+
+// awaitAdmission waits until the namespace admits pods: they need a service account.
+func awaitAdmission(tCtx ktesting.TContext) {
+	tCtx.Helper()
 	await(tCtx, "the default service account", func(tCtx ktesting.TContext) {
 		_, err := tCtx.Client().CoreV1().ServiceAccounts(tCtx.Namespace()).Get(tCtx, "default", metav1.GetOptions{})
 		tCtx.ExpectNoError(err)
@@ -84,6 +92,24 @@ func newPod(name string, interceptors ...string) *v1.Pod {
 	return pod
 }
 
+// newScheduledPod returns a pod for the nodes that a scheduler chooses.
+func newScheduledPod(name string, interceptors ...string) *v1.Pod {
+	pod := newPod(name, interceptors...)
+	pod.Spec.NodeName, pod.Spec.TerminationGracePeriodSeconds = "", nil
+	return pod
+}
+
+// newSlowPod returns a pod that is ready, and gone, after a time. The annotations are explained in
+// hack/localcluster/stages.yaml.
+func newSlowPod(name string, start, end time.Duration) *v1.Pod {
+	pod := newScheduledPod(name)
+	pod.Annotations = map[string]string{
+		"pod-ready.stage.kwok.x-k8s.io/delay":  start.String(),
+		"pod-delete.stage.kwok.x-k8s.io/delay": end.String(),
+	}
+	return pod
+}
+
 // createReadyPod creates a pod that is Running and Ready: a budget counts no other.
 func createReadyPod(tCtx ktesting.TContext, pod *v1.Pod) *v1.Pod {
 	tCtx.Helper()
@@ -96,6 +122,22 @@ func makeReady(tCtx ktesting.TContext, pod *v1.Pod) *v1.Pod {
 	patch := []byte(`{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`)
 	ready, err := tCtx.Client().CoreV1().Pods(tCtx.Namespace()).Patch(tCtx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	tCtx.ExpectNoError(err, "writing the status of pod %s", pod.Name)
+	return ready
+}
+
+// awaitReadyPod waits until an app has a ready pod.
+func awaitReadyPod(tCtx ktesting.TContext, app string) *v1.Pod {
+	tCtx.Helper()
+	var ready *v1.Pod
+	await(tCtx, "a ready pod of "+app, func(tCtx ktesting.TContext) {
+		pods, err := tCtx.Client().CoreV1().Pods(tCtx.Namespace()).List(tCtx, metav1.ListOptions{LabelSelector: appLabel + "=" + app})
+		tCtx.ExpectNoError(err)
+		index := slices.IndexFunc(pods.Items, func(pod v1.Pod) bool { return serves(&pod) })
+		if index < 0 {
+			tCtx.Fatalf("none of its %d pods is ready", len(pods.Items))
+		}
+		ready = &pods.Items[index]
+	})
 	return ready
 }
 
@@ -145,6 +187,33 @@ func newDaemonSet(pod *v1.Pod) *appsv1.DaemonSet {
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name},
 		Spec:       appsv1.DaemonSetSpec{Selector: selectorOf(pod), Template: templateOf(pod)},
 	}
+}
+
+func newService(app string) *v1.Service {
+	return &v1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: app},
+		Spec:       v1.ServiceSpec{Selector: map[string]string{appLabel: app}, Ports: []v1.ServicePort{{Port: 80}}},
+	}
+}
+
+// countEndpoints returns the number of ready endpoints of a Service, or of all if the name is empty.
+func countEndpoints(tCtx ktesting.TContext, service string) int {
+	tCtx.Helper()
+	options := metav1.ListOptions{}
+	if service != "" {
+		options.LabelSelector = discoveryv1.LabelServiceName + "=" + service
+	}
+	list, err := tCtx.Client().DiscoveryV1().EndpointSlices(tCtx.Namespace()).List(tCtx, options)
+	tCtx.ExpectNoError(err)
+	ready := 0
+	for _, slice := range list.Items {
+		for _, endpoint := range slice.Endpoints {
+			if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready {
+				ready++
+			}
+		}
+	}
+	return ready
 }
 
 // createBudget creates a budget for the pods of an app, with a rule such as "minAvailable: 1", and

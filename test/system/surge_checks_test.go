@@ -78,6 +78,9 @@ func (r *drainResult) without(app string) []availability.Interval {
 	return r.record.ReadyEndpoints[app].Below(1, r.from, r.to)
 }
 
+// maxPods returns the highest number of pods that an app had, without those that terminate.
+func (r *drainResult) maxPods(app string) int { return r.record.Apps[app].Active.Max(r.from, r.to) }
+
 func gaps(r *drainResult) []string {
 	var problems []string
 	for _, d := range workloads() {
@@ -106,7 +109,7 @@ func noGaps(r *drainResult) []string {
 func tooMany(r *drainResult) []string {
 	var problems []string
 	for _, d := range workloads() {
-		if most := r.record.Apps[d.name].Active.Max(r.from, r.to); most > maxPods {
+		if most := r.maxPods(d.name); most > maxPods {
 			problems = append(problems, fmt.Sprintf("%s: %d", d.name, most))
 		}
 	}

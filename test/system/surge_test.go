@@ -31,7 +31,6 @@ import (
 
 	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/hack/availability"
@@ -123,7 +122,7 @@ func testSurge(tCtx ktesting.TContext) {
 		run(tCtx, way, func(tCtx ktesting.TContext) {
 			c.Output, c.Bin, c.Nodes = p.output, p.fork, nodes
 			r := &drainResult{way: way}
-			drain(startCluster(tCtx, &c, r), &c, r)
+			drain(startSurge(tCtx, &c, r), &c, r)
 			results = append(results, r)
 		})
 	}
@@ -145,24 +144,12 @@ func testSurge(tCtx ktesting.TContext) {
 	}
 }
 
-// startCluster starts a cluster with all workloads on one node. It is stopped with the test.
-func startCluster(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult) ktesting.TContext {
+// startSurge starts a cluster with all workloads on one node. It is stopped with the test.
+func startSurge(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult) ktesting.TContext {
 	tCtx.Helper()
 	tCtx.Logf("starting a cluster, with %d Deployments, a StatefulSet and a DaemonSet on %s", len(workloads()), drainedNode)
-	err := c.Up(tCtx)
-	tCtx.ExpectNoError(err)
-	tCtx.CleanupCtx(func(tCtx ktesting.TContext) {
-		if !tCtx.Failed() {
-			tCtx.AssertNoError(c.Down(tCtx), "removing the cluster")
-			return
-		}
-		tCtx.AssertNoError(c.Stop(tCtx), "stopping the cluster")
-		tCtx.Logf("Logs are in %s.", c.Logs())
-	})
-	client, version, err := c.Client()
-	tCtx.ExpectNoError(err)
-	r.version = version
-	tCtx = tCtx.WithClients(nil, nil, client, nil, nil).WithNamespace("surge").WithValue(endedKey{}, c.Ended)
+	tCtx, r.version = startCluster(tCtx, c)
+	tCtx = tCtx.WithNamespace("surge")
 	createNamespace(tCtx)
 	openOthers(tCtx, false)
 	createWorkloads(tCtx, r)
@@ -182,29 +169,18 @@ func openOthers(tCtx ktesting.TContext, open bool) {
 	}
 }
 
-// newSlowPod returns a pod that any node takes, and that takes its time.
-func newSlowPod(app string) *v1.Pod {
-	pod := newPod(app)
-	pod.Annotations = map[string]string{
-		"pod-ready.stage.kwok.x-k8s.io/delay":  startDelay.String(),
-		"pod-delete.stage.kwok.x-k8s.io/delay": endDelay.String(),
-	}
-	pod.Spec.NodeName, pod.Spec.TerminationGracePeriodSeconds = "", nil
-	return pod
-}
-
 // createWorkloads returns when all pods are ready, and their Services and budgets have counted
 // them.
 func createWorkloads(tCtx ktesting.TContext, r *drainResult) {
 	tCtx.Helper()
 	apps, core := tCtx.Client().AppsV1(), tCtx.Client().CoreV1()
 	for _, w := range workloads() {
-		create(tCtx, apps.Deployments(tCtx.Namespace()), newDeployment(newSlowPod(w.name), 1))
+		create(tCtx, apps.Deployments(tCtx.Namespace()), newDeployment(newSlowPod(w.name, startDelay, endDelay), 1))
 		create(tCtx, core.Services(tCtx.Namespace()), newService(w.name))
 	}
-	create(tCtx, apps.StatefulSets(tCtx.Namespace()), newStatefulSet(newSlowPod(statefulSet), statefulSetReplicas))
+	create(tCtx, apps.StatefulSets(tCtx.Namespace()), newStatefulSet(newSlowPod(statefulSet, startDelay, endDelay), statefulSetReplicas))
 	create(tCtx, core.Services(tCtx.Namespace()), newService(statefulSet))
-	create(tCtx, apps.DaemonSets(tCtx.Namespace()), newDaemonSet(newSlowPod(daemonSet)))
+	create(tCtx, apps.DaemonSets(tCtx.Namespace()), newDaemonSet(newSlowPod(daemonSet, startDelay, endDelay)))
 	await(tCtx, "the workloads to be ready", func(tCtx ktesting.TContext) { expectSettled(tCtx, r) })
 	awaitDaemon(tCtx)
 	for _, w := range workloads() {
@@ -213,13 +189,6 @@ func createWorkloads(tCtx ktesting.TContext, r *drainResult) {
 		}
 	}
 	createBudget(tCtx, statefulSet, fmt.Sprintf("minAvailable: %d", statefulSetBudget), statefulSetReplicas)
-}
-
-func newService(app string) *v1.Service {
-	return &v1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: app},
-		Spec:       v1.ServiceSpec{Selector: map[string]string{appLabel: app}, Ports: []v1.ServicePort{{Port: 80}}},
-	}
 }
 
 // recordDrain drains the node with kubectl. It watches from before the drain until everything has
@@ -286,17 +255,7 @@ func expectSettled(tCtx ktesting.TContext, r *drainResult) {
 
 // expectEndpoints fails unless every pod of a Service is a ready endpoint.
 func expectEndpoints(tCtx ktesting.TContext) {
-	slices, err := tCtx.Client().DiscoveryV1().EndpointSlices(tCtx.Namespace()).List(tCtx, metav1.ListOptions{})
-	tCtx.ExpectNoError(err)
-	ready := 0
-	for _, slice := range slices.Items {
-		for _, endpoint := range slice.Endpoints {
-			if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready {
-				ready++
-			}
-		}
-	}
-	if want := len(workloads()) + statefulSetReplicas; ready != want {
+	if ready, want := countEndpoints(tCtx, ""), len(workloads())+statefulSetReplicas; ready != want {
 		tCtx.Errorf("%d endpoints are ready, want %d", ready, want)
 	}
 }
@@ -342,7 +301,7 @@ func table(results []*drainResult) string {
 		for _, r := range results {
 			gaps, app := r.without(w.name), r.record.Apps[w.name]
 			row += fmt.Sprintf("\t|  %.1f s\t%.1f s\t%d (%d)\t%s", availability.Total(gaps).Seconds(), availability.Longest(gaps).Seconds(),
-				app.Active.Max(r.from, r.to), app.Existing.Max(r.from, r.to), r.left(w.name))
+				r.maxPods(w.name), app.Existing.Max(r.from, r.to), r.left(w.name))
 		}
 		fmt.Fprintln(rows, row)
 	}

@@ -1,0 +1,229 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package system
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/kubernetes/hack/availability"
+	"k8s.io/kubernetes/hack/localcluster"
+	"k8s.io/kubernetes/test/utils/ktesting"
+)
+
+const (
+	// shop is the application with a single pod whose Service is watched. A new pod is ready after
+	// shopStart, an old one gone after shopEnd.
+	shop      = "shop"
+	shopStart = 2 * time.Second
+	shopEnd   = time.Second
+
+	// afterDrain is how long the shop is watched after kubectl drain has ended: the new pod is not
+	// ready then.
+	afterDrain = shopStart + 2*time.Second
+
+	// The picture of a drain shows its first seconds, in cells.
+	pictureTime = 6 * time.Second
+	cellTime    = 100 * time.Millisecond
+)
+
+// createShop creates the shop, and waits until its Service has an endpoint.
+func createShop(tCtx ktesting.TContext) {
+	tCtx.Helper()
+	create(tCtx, tCtx.Client().AppsV1().Deployments(tCtx.Namespace()), newDeployment(preferRack(newSlowPod(shop, shopStart, shopEnd)), 1))
+	create(tCtx, tCtx.Client().CoreV1().Services(tCtx.Namespace()), newService(shop))
+	awaitFacts(tCtx, shopIsOpen())
+}
+
+// picture draws the first seconds: a cell is a dot if there was no ready endpoint at some moment of
+// it.
+func (r *drainResult) picture() string {
+	var cells strings.Builder
+	for at := r.from; at.Before(r.from.Add(pictureTime)); at = at.Add(cellTime) {
+		if len(r.record.ReadyEndpoints[shop].Below(1, at, at.Add(cellTime))) > 0 {
+			cells.WriteByte('.')
+		} else {
+			cells.WriteByte('#')
+		}
+	}
+	return cells.String()
+}
+
+// scale is the line above the pictures.
+func scale() string {
+	var line strings.Builder
+	for second := range int(pictureTime / time.Second) {
+		fmt.Fprintf(&line, "%-*d", int(time.Second/cellTime), second)
+	}
+	return strings.TrimRight(line.String(), " ")
+}
+
+// history has a line for each change in the first seconds.
+func (r *drainResult) history() string {
+	app, endpoints, conditions := r.record.Apps[shop], r.record.ReadyEndpoints[shop], r.record.Conditions[shop][surging]
+	times := []time.Time{r.from}
+	for _, series := range []availability.Series{app.Active, app.Ready, endpoints} {
+		for _, point := range series {
+			times = append(times, point.At)
+		}
+	}
+	for _, condition := range conditions {
+		times = append(times, condition.At)
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	lines, last := "  SECONDS  PODS  READY  ENDPOINTS  EVICTION IN PROGRESS\n", ""
+	for _, at := range times {
+		now := fmt.Sprintf("%4d  %5d  %9d  %s", app.Active.At(at), app.Ready.At(at), endpoints.At(at), summary(conditions, at))
+		if after := at.Sub(r.from); after >= 0 && after < pictureTime && now != last {
+			lines += strings.TrimRight(fmt.Sprintf("  %7.1f  %s", after.Seconds(), now), " ") + "\n"
+			last = now
+		}
+	}
+	return lines
+}
+
+// summary is the beginning of the message of a condition at a time.
+func summary(conditions []availability.Condition, at time.Time) string {
+	message := ""
+	for _, condition := range conditions {
+		if !condition.At.After(at) {
+			message = condition.Message
+		}
+	}
+	message, _, _ = strings.Cut(message, ":")
+	return message
+}
+
+func seconds(intervals []availability.Interval) string {
+	return fmt.Sprintf("%.1f", availability.Total(intervals).Seconds())
+}
+
+// baseDrain is a drain of the shop by kubectl drain, on a cluster of the pristine base, at the same
+// time as the demo.
+type baseDrain struct {
+	stop  func(cause string)
+	ended chan struct{}
+
+	// When it has ended:
+	err    error
+	output string
+	drainResult
+}
+
+// baseArgs are those of kubectl on the base.
+var baseArgs = []string{"drain", rackNodes[0]}
+
+func startBaseDrain(tCtx ktesting.TContext, d *demo) *baseDrain {
+	tCtx.Helper()
+	c := &localcluster.Cluster{Name: d.cluster.Name + "-base", Output: d.programs.output, Bin: d.programs.fork, Base: d.programs.base, Nodes: 1}
+	tCtx = tCtx.WithCancel()
+	b := &baseDrain{ended: make(chan struct{}), stop: tCtx.Cancel}
+	if _, err := os.Stat(c.Kubectl()); err != nil {
+		b.err = localcluster.ErrNoBase
+		close(b.ended)
+		return b
+	}
+	go func() {
+		defer close(b.ended)
+		tCtx, finalize := tCtx.WithError(&b.err)
+		defer finalize()
+		b.run(tCtx, c)
+	}()
+	return b
+}
+
+// end stops it if it still runs.
+func (b *baseDrain) end() {
+	b.stop("the demo has ended")
+	<-b.ended
+}
+
+func (b *baseDrain) run(tCtx ktesting.TContext, c *localcluster.Cluster) {
+	tCtx, b.version = startCluster(tCtx, c)
+	tCtx = createDemoNamespace(tCtx, "base")
+	createRackNodes(tCtx, rackNodes[0])
+	createShop(tCtx)
+	if pod := awaitReadyPod(tCtx, shop); pod.Spec.NodeName != rackNodes[0] {
+		tCtx.Fatalf("pod %s of the base is on %s, must be on %s", pod.Name, pod.Spec.NodeName, rackNodes[0])
+	}
+	recorder, err := availability.Start(tCtx, tCtx.Client(), tCtx.Namespace())
+	tCtx.ExpectNoError(err)
+	b.from = time.Now()
+	output, err := c.Command(tCtx, baseArgs...).CombinedOutput()
+	b.output = string(bytes.TrimSpace(output))
+	tCtx.ExpectNoError(err, "kubectl %s on the base: %s", strings.Join(baseArgs, " "), b.output)
+	pause(tCtx, afterDrain)
+	b.to = time.Now()
+	b.record, err = recorder.Stop(tCtx)
+	tCtx.ExpectNoError(err)
+}
+
+// compare shows for how long the shop had no ready endpoint in the drain of the rack, and in
+// kubectl drain of the base.
+func (d *maintenanceDemo) compare(tCtx ktesting.TContext) {
+	d.say("shop has one pod, and a new one takes %s to become ready. In the drain of the rack:\n", shopStart)
+	d.say("%s", d.shop.history())
+	<-d.base.ended
+	if errors.Is(d.base.err, localcluster.ErrNoBase) {
+		d.say("Seconds without a ready endpoint: %s. There is no comparison with kubectl drain:\n%v\n", seconds(d.shop.without(shop)), d.base.err)
+		d.expect(tCtx, d.shopStayed(), d.shopSurged())
+		return
+	}
+	tCtx.ExpectNoError(d.base.err, "kubectl drain of the base")
+	d.say("The same shop on another cluster, which is the pristine base, Kubernetes %s:\n", d.base.version)
+	d.show(baseArgs...)
+	d.say("%s\n", d.base.output)
+	d.say("  seconds          %s\n  NodeMaintenance  %s\n  kubectl drain    %s\n  # a ready endpoint of shop  . none\n",
+		scale(), d.shop.picture(), d.base.picture())
+	const row = "  %-31s  %15s  %13s"
+	d.say(row, "", "NodeMaintenance", "kubectl drain")
+	d.say(row, "seconds without a ready endpoint", seconds(d.shop.without(shop)), seconds(d.base.without(shop)))
+	d.say(row+"\n", "pods at most", fmt.Sprint(d.shop.maxPods(shop)), fmt.Sprint(d.base.maxPods(shop)))
+	d.expect(tCtx, d.shopStayed(), d.shopSurged(), d.baseHadGap())
+}
+
+func (d *maintenanceDemo) shopStayed() fact {
+	return fact{"shop had a ready endpoint at every moment of the drain by the NodeMaintenance", func(tCtx ktesting.TContext) {
+		if gaps := d.shop.without(shop); len(gaps) > 0 {
+			tCtx.Fatalf("it had none for %s s, in %d intervals", seconds(gaps), len(gaps))
+		}
+	}}
+}
+
+func (d *maintenanceDemo) shopSurged() fact {
+	return fact{"its Deployment surged to two pods, said so, and is back to one", func(tCtx ktesting.TContext) {
+		if history := d.shop.record.Conditions[shop][surging]; len(history) == 0 || history[len(history)-1].Status != "" {
+			tCtx.Fatalf("its condition %s was %v", surging, history)
+		}
+		expectCount(tCtx, "pods at most", d.shop.maxPods(shop), 2)
+		expectCount(tCtx, "pods at the end", d.shop.record.Apps[shop].Active.At(d.shop.to), 1)
+	}}
+}
+
+// baseHadGap must be true: otherwise the recorder might see no gap anywhere.
+func (d *maintenanceDemo) baseHadGap() fact {
+	return fact{"kubectl drain left shop without one", func(tCtx ktesting.TContext) {
+		if availability.Total(d.base.without(shop)) == 0 {
+			tCtx.Fatal("it had one all the time")
+		}
+	}}
+}

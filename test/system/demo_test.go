@@ -1,0 +1,224 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package system
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/hack/localcluster"
+	"k8s.io/kubernetes/test/utils/ktesting"
+)
+
+const (
+	// demoVariable names the cluster of a demo. It is started unless it runs, and stays. Without
+	// the variable, the cluster ends with the test.
+	demoVariable = "DEMO_CLUSTER"
+
+	// demoLabel is on the namespaces of the demos.
+	demoLabel = "demo"
+)
+
+// demo tells a story on standard output: the commands as a user types them, with their output, and
+// what was checked. What a user would do, it does with kubectl.
+type demo struct {
+	programs programs
+	cluster  *localcluster.Cluster
+	stays    bool // The cluster outlives the demo.
+
+	began            time.Time
+	chapters, checks int
+}
+
+// fact is something that must become true. The check fails through its own context until it is.
+type fact struct {
+	what  string
+	check func(tCtx ktesting.TContext)
+}
+
+// newDemo starts the cluster. It returns a context with its client, and with a namespace for the
+// demo.
+func newDemo(tCtx ktesting.TContext, name string) (ktesting.TContext, *demo) {
+	tCtx.Helper()
+	p, cluster := findPrograms(tCtx), os.Getenv(demoVariable)
+	d := &demo{programs: p, stays: cluster != "", began: time.Now()}
+	d.cluster = &localcluster.Cluster{Name: cmp.Or(cluster, "demo"), Output: p.output, Bin: p.fork, Nodes: 3, Printf: func(format string, args ...any) { fmt.Printf(format, args...) }}
+	if d.stays {
+		tCtx.ExpectNoError(d.cluster.Ensure(tCtx))
+		tCtx, _ = connect(tCtx, d.cluster)
+	} else {
+		tCtx, _ = startCluster(tCtx, d.cluster)
+	}
+	return createDemoNamespace(tCtx, name), d
+}
+
+// createDemoNamespace creates a namespace for one run: that of an earlier run may still be there.
+func createDemoNamespace(tCtx ktesting.TContext, name string) ktesting.TContext {
+	tCtx.Helper()
+	namespace := create(tCtx, tCtx.Client().CoreV1().Namespaces(), &v1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "demo-", Labels: map[string]string{demoLabel: name}},
+	})
+	tCtx = tCtx.WithNamespace(namespace.Name)
+	awaitAdmission(tCtx)
+	return tCtx
+}
+
+func (d *demo) say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+
+func (d *demo) chapter(title string) {
+	d.chapters++
+	d.say("\n=== %d. %s (%.0f s)\n", d.chapters, title, time.Since(d.began).Seconds())
+}
+
+// show prints a command as a user types it.
+func (d *demo) show(args ...string) {
+	words := []string{"$ kubectl"}
+	for _, arg := range args {
+		if name, value, found := strings.Cut(arg, "="); found && strings.Contains(value, " ") {
+			arg = fmt.Sprintf("%s=%q", name, value)
+		}
+		words = append(words, arg)
+	}
+	d.say("%s", strings.Join(words, " "))
+}
+
+// kubectl shows a command and what it prints, and returns that.
+func (d *demo) kubectl(tCtx ktesting.TContext, args ...string) string {
+	tCtx.Helper()
+	d.show(args...)
+	var output bytes.Buffer
+	command := d.cluster.Command(tCtx, args...)
+	command.Stdout = io.MultiWriter(os.Stdout, &output)
+	command.Stderr = command.Stdout
+	tCtx.ExpectNoError(command.Run(), "kubectl %s", strings.Join(args, " "))
+	d.say("")
+	return output.String()
+}
+
+// run runs a command in the namespace of the demo, and shows nothing.
+func (d *demo) run(tCtx ktesting.TContext, args ...string) {
+	tCtx.Helper()
+	args = append(args, "--namespace", tCtx.Namespace())
+	output, err := d.cluster.Command(tCtx, args...).CombinedOutput()
+	tCtx.ExpectNoError(err, "kubectl %s: %s", strings.Join(args, " "), output)
+}
+
+// watching is a command that shows how things change. On a terminal it draws over its lines, so
+// nothing else may be printed until it has ended.
+type watching struct {
+	*exec.Cmd
+	stderr bytes.Buffer
+}
+
+func (d *demo) watch(tCtx ktesting.TContext, args ...string) *watching {
+	tCtx.Helper()
+	d.show(args...)
+	w := &watching{Cmd: d.cluster.Command(tCtx, args...)}
+	w.Stdout, w.Stderr = os.Stdout, &w.stderr
+	tCtx.ExpectNoError(w.Start(), "kubectl %s", strings.Join(args, " "))
+	tCtx.Cleanup(func() { // After a failure: it has to show the cursor of the terminal again.
+		w.interrupt()
+		_ = w.Wait()
+	})
+	return w
+}
+
+// interrupt types Ctrl-C. If the command has ended by itself, its exit code says how.
+func (w *watching) interrupt() { _ = w.Process.Signal(os.Interrupt) }
+
+// end waits for the end of the command.
+func (w *watching) end(tCtx ktesting.TContext) {
+	tCtx.Helper()
+	const interrupted = 130
+	if err := w.Wait(); w.ProcessState.ExitCode() != interrupted || tCtx.Err() != nil {
+		tCtx.ExpectNoError(err, "%s: %s", w, w.stderr.Bytes())
+	}
+	fmt.Println()
+}
+
+// expect waits for facts, and prints them.
+func (d *demo) expect(tCtx ktesting.TContext, facts ...fact) {
+	tCtx.Helper()
+	awaitFacts(tCtx, facts...)
+	d.tell(facts...)
+}
+
+func (d *demo) tell(facts ...fact) {
+	for _, fact := range facts {
+		d.checks++
+		d.say("  ok: %s", fact.what)
+	}
+}
+
+func awaitFacts(tCtx ktesting.TContext, facts ...fact) {
+	tCtx.Helper()
+	for _, fact := range facts {
+		await(tCtx, fmt.Sprintf("%q", fact.what), fact.check)
+	}
+}
+
+// expectOutput fails unless a command has printed all of these words.
+func (d *demo) expectOutput(tCtx ktesting.TContext, what, output string, words ...string) {
+	tCtx.Helper()
+	for _, word := range words {
+		if !strings.Contains(output, word) {
+			tCtx.Fatalf("%q is false: the output lacks %q", what, word)
+		}
+	}
+	d.tell(fact{what: what})
+}
+
+// startInterceptor starts the example interceptor under a name. It works on each pod for a time.
+// The context that is returned ends when the interceptor does: its pods would wait for it in vain.
+func (d *demo) startInterceptor(tCtx ktesting.TContext, name string, work time.Duration) ktesting.TContext {
+	tCtx.Helper()
+	command := exec.CommandContext(tCtx, d.programs.fork+"/eviction-interceptor", "--kubeconfig", d.cluster.Kubeconfig(), "--name", name, "--work", work.String())
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	tCtx.ExpectNoError(command.Start(), "starting the example interceptor")
+	ended := make(chan struct{})
+	tCtx.Cleanup(func() {
+		_ = command.Cancel() // It may have ended.
+		<-ended
+	})
+	tCtx = tCtx.WithCancel()
+	go func() {
+		defer close(ended)
+		err := command.Wait()
+		tCtx.Cancel(fmt.Sprintf("the example interceptor has ended (%v):\n%s", err, output.String()))
+	}()
+	return tCtx
+}
+
+// pause gives a reader time.
+func pause(tCtx ktesting.TContext, duration time.Duration) {
+	tCtx.Helper()
+	select {
+	case <-tCtx.Done():
+		tCtx.Fatalf("interrupted: %v", tCtx.Err())
+	case <-time.After(duration):
+	}
+}
