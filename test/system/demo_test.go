@@ -24,6 +24,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -196,6 +197,8 @@ func (d *demo) startInterceptor(tCtx ktesting.TContext, name string, work time.D
 	tCtx.Helper()
 	command := exec.CommandContext(tCtx, d.programs.fork+"/eviction-interceptor", "--kubeconfig", d.cluster.Kubeconfig(), "--name", name, "--work", work.String())
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	// If the demo cannot stop it, because it was killed, the kernel does.
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	tCtx.ExpectNoError(command.Start(), "starting the example interceptor")

@@ -49,7 +49,7 @@ func requestEviction(tCtx ktesting.TContext, pod *v1.Pod) {
 	tCtx.ExpectNoError(createRequest(tCtx, pod), "requesting the eviction of pod %s", pod.Name)
 }
 
-// deleteRequest calls an eviction off.
+// deleteRequest cancels an eviction.
 func deleteRequest(tCtx ktesting.TContext, pod *v1.Pod) {
 	tCtx.Helper()
 	err := tCtx.Client().CoordinationV1alpha1().EvictionRequests(tCtx.Namespace()).Delete(tCtx, string(pod.UID), metav1.DeleteOptions{})
@@ -67,7 +67,7 @@ var (
 	isCanceled = conditionTrue(coordinationv1alpha1.EvictionRequestConditionCanceled)
 	isEvicted  = conditionTrue(coordinationv1alpha1.EvictionRequestConditionEvicted)
 
-	// isActive is true during the turn of the interceptor.
+	// isActive is true while the interceptor is active.
 	isActive = state{"active for " + interceptor, func(request *coordinationv1alpha1.EvictionRequest) bool {
 		return slices.Equal(request.Status.ActiveInterceptors, []string{interceptor})
 	}}

@@ -35,7 +35,7 @@ const surging = deployment.DeploymentEvictionInProgress
 // surplus.
 const maxPods = 2
 
-// check is something that must hold of a drain. It returns what is wrong.
+// check is something that must be true of a drain. It returns what is wrong.
 type check struct {
 	what     string
 	problems func(r *drainResult) []string
@@ -97,7 +97,7 @@ func noGaps(r *drainResult) []string {
 	for _, d := range workloads() {
 		gaps := r.without(d.name)
 		if d.held && len(gaps) > 0 {
-			problems = append(problems, fmt.Sprintf("%s: %d gaps, though its budget holds it", d.name, len(gaps)))
+			problems = append(problems, fmt.Sprintf("%s: %d gaps, though its budget blocks its eviction", d.name, len(gaps)))
 		}
 		if !d.held && availability.Total(gaps) == 0 {
 			problems = append(problems, fmt.Sprintf("%s: no gap", d.name))

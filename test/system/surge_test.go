@@ -76,7 +76,7 @@ type workload struct {
 	name string
 	// budget is the rule of its PodDisruptionBudget, empty if it has none.
 	budget string
-	// held is whether the budget never lets its only pod go.
+	// held is whether the budget never allows the eviction of its only pod.
 	held bool
 }
 

@@ -188,7 +188,7 @@ func startShell(tCtx ktesting.TContext, dir string) *shell {
 	command.Dir = dir
 	// Neither a make that runs this test, nor the user's settings, count.
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	kill := func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.Cancel = kill
 	input, err := command.StdinPipe()

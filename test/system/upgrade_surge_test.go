@@ -157,7 +157,7 @@ func (t *upgradeTest) createDeployment(tCtx ktesting.TContext, d *appsv1.Deploym
 }
 
 // awaitServing makes the pods of a Deployment ready until it has the least of them that must
-// serve, and no others. From then on the bounds hold.
+// serve, and no others. From then on the bounds apply.
 func (t *upgradeTest) awaitServing(tCtx ktesting.TContext, name string, want bounds) {
 	tCtx.Helper()
 	awaitReplicas(tCtx, name, replicas{want.least, want.least, want.least}, makePodsReady)

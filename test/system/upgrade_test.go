@@ -62,7 +62,7 @@ type upgradeTest struct {
 	untouched map[string][]string
 	// guard watches the Deployments.
 	guard guard
-	// activation is when the turn of the interceptor began that lasts through the rollback.
+	// activation is when the interceptor became active that stays so through the rollback.
 	activation metav1.Time
 }
 
@@ -122,7 +122,7 @@ func (t *upgradeTest) steps() []step {
 		{"5c", "The Deployments that surge return to their replicas.", t.expectFleetUnderBase},
 		{"5d", "The Deployment and the DaemonSet from before are unchanged.", t.expectUntouched},
 		{"6", "Delete the budget of pod B: the pod keeps running.", t.releaseBUnderBase},
-		{"6a", "Delete the namespace from step 4b: the base does not know that it holds a request.", t.deleteDoomed},
+		{"6a", "Delete the namespace from step 4b: the base does not know that it has a request.", t.deleteDoomed},
 		{"7", "Upgrade to the fork again.", t.upgrade},
 		{"8", "EvictionRequest B evicts pod B and ends with Evicted=True.", t.expectBEvicted},
 		{"8a", "Pods that name an interceptor have lost the field where the base wrote the pod, and only there.", t.expectFields},
@@ -215,7 +215,7 @@ func (t *upgradeTest) evictA(tCtx ktesting.TContext) string {
 
 func (t *upgradeTest) evictOldPod(tCtx ktesting.TContext) string { return evict(tCtx, t.pods["old"]) }
 
-// evict requests the eviction of a pod that nothing holds.
+// evict requests the eviction of a pod that nothing blocks.
 func evict(tCtx ktesting.TContext, pod *v1.Pod) string {
 	tCtx.Helper()
 	requestEviction(tCtx, pod)
@@ -314,11 +314,11 @@ func (t *upgradeTest) finishWalk(tCtx ktesting.TContext) string {
 	walker := t.pods["walker"]
 	request := awaitRequest(tCtx, walker, isActive)
 	if got := request.Status.ActivationTime; !got.Equal(&t.activation) {
-		tCtx.Fatalf("the turn began at %v before the rollback and at %v after it: its deadline has moved", t.activation, got)
+		tCtx.Fatalf("it became active at %v before the rollback and at %v after it: its deadline has moved", t.activation, got)
 	}
 	expectStays(tCtx, walker, 0)
 	tCtx.ExpectNoError(report(tCtx, request, true))
-	return "its turn has the same beginning; it completes; " + awaitEvicted(tCtx, walker)
+	return "it is active since the same time; it completes; " + awaitEvicted(tCtx, walker)
 }
 
 func (t *upgradeTest) requestKeptAndLost(tCtx ktesting.TContext) string {
