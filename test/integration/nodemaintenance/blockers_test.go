@@ -81,7 +81,7 @@ func testInterceptorAtWork(t *testing.T, c *cluster) {
 	c.report(pod, coordinationapply.EvictionRequestStatus().WithInterceptors(report))
 	c.awaitDrained("m", metav1.Condition{
 		Status: metav1.ConditionFalse, Reason: coordinationv1alpha1.NodeMaintenanceReasonDraining,
-		Message: fmt.Sprintf("1 pod left on 1 of 1 node. 1 pod waits for interceptor %s (last heartbeat %s, expected to finish %s): %s/pod.",
+		Message: fmt.Sprintf("1 pod left on 1 of 1 node. 1 pod waits for interceptor %s (last heartbeat %s, expected to finish %s, at work): %s/pod.",
 			stubborn, now.Format("2006-01-02T15:04Z"), now.Add(20*time.Minute).Format(time.RFC3339), c.namespace),
 	}, 0)
 	c.report(pod, coordinationapply.EvictionRequestStatus().WithInterceptors(report.WithCompletionTime(metav1.Now())))
