@@ -313,9 +313,13 @@ func TestUnreadablePodIsNotEvictedAgain(t *testing.T) {
 	f.evictErr = nil
 	f.imperative.pods = func(context.Context, string, string) (*v1.Pod, error) { return nil, errUnreachable }
 	f.clock.Step(maxRetryAfter)
+	f.evictions.waits(itemOf(requestKeyOfPod))
 	f.syncEviction(t, requestKeyOfPod)
 	if len(f.evicted) != 1 {
 		t.Errorf("tried %d evictions of a pod that may be terminating, want 1", len(f.evicted))
+	}
+	if got := f.evictions.waits(itemOf(requestKeyOfPod)); got == 0 || got > maxRetryAfter {
+		t.Errorf("reads it again after %s, want a short delay", got)
 	}
 	f.imperative.pods = f.livePods
 	f.clock.Step(maxRetryAfter)
@@ -349,6 +353,16 @@ func TestUncertainPodsAreForgotten(t *testing.T) {
 		if end(t, f); f.imperative.uncertain.has(podUID) {
 			t.Errorf("%s: the pod is still stored", name)
 		}
+	}
+}
+
+// A refusal because of several budgets is a server error that says what happened: the pod is not read.
+func TestRefusalOfSeveralBudgetsIsCertain(t *testing.T) {
+	f := newFixture(t, newRequest(imperativeActive()), newPod(), newBudget("web", allowing(1)), newBudget("web-2", allowing(1)))
+	f.evictErr = twoBudgets()
+	f.syncEviction(t, requestKeyOfPod)
+	if len(f.evicted) != 1 || f.imperative.uncertain.has(podUID) {
+		t.Errorf("%d attempts, uncertain: %t", len(f.evicted), f.imperative.uncertain.has(podUID))
 	}
 }
 

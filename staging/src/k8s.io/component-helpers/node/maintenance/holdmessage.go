@@ -25,19 +25,16 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/plaintext"
 )
 
 // maxMessageGroups bounds the message of a condition. A group takes at most about 2500
 // characters if all names have the maximum length, and a condition has room for 32768.
 const maxMessageGroups = 10
 
-const (
-	// maxForeignText bounds what is repeated of an error of the API server, or of the message of
-	// an interceptor.
-	maxForeignText = 512
-
-	ellipsis = "..."
-)
+// maxForeignText bounds what is repeated of an error of the API server, or of the message of an
+// interceptor.
+const maxForeignText = 512
 
 // HoldMessage explains in sentences what delays evictions, for the message of a condition. Its
 // times are absolute: it changes only when something happens. Empty if there are no groups.
@@ -97,12 +94,7 @@ func Printable(text string, limit int) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "?"))
-	text = strings.TrimSpace(text)
-	if len(text) <= limit {
-		return text
-	}
-	// A character that the limit cuts in the middle is dropped, too.
-	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
+	return plaintext.Truncate(strings.TrimSpace(text), limit)
 }
 
 // predicate says what delays how many pods.

@@ -45,6 +45,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
 	cmdtesting "k8s.io/kubectl/pkg/cmd/testing"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
@@ -337,7 +338,7 @@ func (s *podSnapshot) publishNode(node *corev1.Node) []maintenance.Hold {
 	var holds []maintenance.Hold
 	for _, pod := range s.pods[node.Name] {
 		request := s.requests[string(pod.UID)]
-		if request == nil || isFinal(request) {
+		if request == nil || evictionrequest.IsFinished(request.Status.Conditions) {
 			status.PodsPendingEvictionRequest++
 		} else {
 			status.ActiveEvictionRequests++

@@ -197,6 +197,7 @@ func TestInterceptorsOf(t *testing.T) {
 		{"in both", newPod("a", "n", "a.example.com", "b.example.com").registering("b.example.com=20000"), []string{"a.example.com", "b.example.com", last}},
 		{"registered in a template, and on the pod", newPod("a", "n", "saver.example.com", "deployment.apps.k8s.io", "replicaset.apps.k8s.io").registering("saver.example.com=20000", "deployment.apps.k8s.io=10000/controller", "late.example.com=100000"),
 			[]string{"saver.example.com", "deployment.apps.k8s.io", "replicaset.apps.k8s.io", "late.example.com", last}},
+		{"a domain-prefixed key", newPod("a", "n", "example.com/migrate").registering("b.example.com=5"), []string{"example.com/migrate", "b.example.com", last}},
 		{"two controllers", newPod("a", "n").registering("b.example.com=10000/controller", "a.example.com=10000/controller"), []string{"a.example.com", last}},
 		{"same priority", newPod("a", "n").registering("b.example.com=5", "a.example.com=5/role"), []string{"a.example.com", "b.example.com", last}},
 		{"invalid", newPod("a", "n").registering("a.example.com=-1", "b.example.com=100001", "c.example.com=1/", "one=1", "d.k8s.io=1", "e.example.com.=1", last+"=1", "f.example.com=7/controller"), []string{last}},

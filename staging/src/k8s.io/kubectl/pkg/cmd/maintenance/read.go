@@ -27,7 +27,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/component-helpers/node/maintenance"
 )
 
 // snapshot is what status and watch read: NodeMaintenances, with the blockers that the controller
@@ -55,11 +55,13 @@ func (s *snapshot) selectedNodes(nodeSelector *corev1.NodeSelector) []*corev1.No
 	if nodeSelector == nil {
 		return nil
 	}
-	// Match returns errors of single terms, which match nothing, here as in the server.
-	selector := nodeaffinity.NewLazyErrorNodeSelector(nodeSelector)
+	matcher, err := maintenance.NewNodeMatcher(nodeSelector)
+	if err != nil {
+		return nil // The controller does nothing for an invalid selector either.
+	}
 	var selected []*corev1.Node
 	for _, node := range s.nodes {
-		if matches, err := selector.Match(node); err == nil && matches {
+		if matcher.Matches(node) {
 			selected = append(selected, node)
 		}
 	}

@@ -87,7 +87,7 @@ func (s *podSnapshot) remainingEvictions(nodes []string) (forbidding, others []s
 	for _, node := range nodes {
 		for _, pod := range s.pods[node] {
 			request := s.requests[string(pod.UID)]
-			if request == nil || isFinal(request) {
+			if request == nil || evictionrequest.IsFinished(request.Status.Conditions) {
 				continue
 			}
 			name := pod.Namespace + "/" + pod.Name
@@ -100,11 +100,6 @@ func (s *podSnapshot) remainingEvictions(nodes []string) (forbidding, others []s
 		}
 	}
 	return forbidding, others
-}
-
-func isFinal(request *coordinationv1alpha1.EvictionRequest) bool {
-	state := evictionrequest.StateOf(request)
-	return state == evictionrequest.StateEvicted || state == evictionrequest.StateCanceled
 }
 
 func hasOtherRequester(request *coordinationv1alpha1.EvictionRequest) bool {

@@ -22,33 +22,25 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 )
 
 // refusalOf says why the API server would not evict the pod now, under the budgets that select it;
-// empty if it would. It checks the same conditions in the same order as the API server.
+// empty if it would.
 func refusalOf(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) string {
-	if len(budgets) == 0 || ignoresBudgets(pod) {
-		return ""
-	}
-	if len(budgets) > 1 {
-		return fmt.Sprintf("%d PodDisruptionBudgets select it, and the API server does not evict such pods: %s", len(budgets), strings.Join(budgetNames(budgets), ", "))
-	}
-	budget := budgets[0]
-	name, status := budget.Namespace+"/"+budget.Name, &budget.Status
+	applicable := poddisruptionbudget.Applicable(pod, budgets)
 	switch {
-	case !isReady(pod) && mayEvictUnready(budget):
+	case poddisruptionbudget.AllowEviction(pod, isReady(pod), budgets):
 		return ""
-	case status.ObservedGeneration < budget.Generation:
+	case len(applicable) > 1:
+		return fmt.Sprintf("%d PodDisruptionBudgets select it, and the API server does not evict such pods: %s", len(applicable), strings.Join(budgetNames(applicable), ", "))
+	}
+	budget := applicable[0]
+	name, status := budget.Namespace+"/"+budget.Name, &budget.Status
+	if status.ObservedGeneration < budget.Generation {
 		return fmt.Sprintf("PodDisruptionBudget %s is not processed yet", name)
-	case status.DisruptionsAllowed > 0:
-		return ""
 	}
 	return fmt.Sprintf("PodDisruptionBudget %s allows no disruption: %d of %d healthy pods are needed", name, status.DesiredHealthy, status.CurrentHealthy)
-}
-
-// ignoresBudgets reports whether the eviction of the pod disrupts nothing.
-func ignoresBudgets(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodPending || pod.DeletionTimestamp != nil
 }
 
 func isReady(pod *corev1.Pod) bool {
@@ -58,14 +50,6 @@ func isReady(pod *corev1.Pod) bool {
 		}
 	}
 	return false
-}
-
-// mayEvictUnready reports whether the budget allows the eviction of pods that are not ready.
-func mayEvictUnready(budget *policyv1.PodDisruptionBudget) bool {
-	if policy := budget.Spec.UnhealthyPodEvictionPolicy; policy != nil && *policy == policyv1.AlwaysAllow {
-		return true
-	}
-	return budget.Status.DesiredHealthy > 0 && budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy
 }
 
 func budgetNames(budgets []*policyv1.PodDisruptionBudget) []string {

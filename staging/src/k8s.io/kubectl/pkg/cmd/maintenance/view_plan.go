@@ -23,6 +23,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
 )
 
@@ -208,7 +209,7 @@ func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) podP
 		p.Blocked = refusalOf(pod, budgets)
 	}
 	request := s.requests[string(pod.UID)]
-	if request == nil || isFinal(request) {
+	if request == nil || evictionrequest.IsFinished(request.Status.Conditions) {
 		return p
 	}
 	for _, requester := range request.Spec.Requesters {

@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/utils/ptr"
 )
 
@@ -73,7 +74,7 @@ func (s *podSnapshot) awaitsSurge(pod *corev1.Pod) bool {
 		return false
 	}
 	request := s.requests[string(pod.UID)]
-	if request == nil || isFinal(request) || len(request.Status.TargetInterceptors) == 0 {
+	if request == nil || evictionrequest.IsFinished(request.Status.Conditions) || len(request.Status.TargetInterceptors) == 0 {
 		return slices.Contains(interceptorsOf(pod), name)
 	}
 	// After it has finished, it does nothing more for this pod.
