@@ -136,7 +136,7 @@ func (c *Cluster) Ensure(ctx context.Context) error {
 	return nil
 }
 
-// interrupted is the end of a start that the user has called off.
+// interrupted is the end of a start that the user has interrupted.
 func (c *Cluster) interrupted() error {
 	if err := c.remove(); err != nil {
 		return fmt.Errorf("cluster %q: interrupted: %w", c.Name, err)
@@ -190,8 +190,8 @@ func (c *Cluster) Down(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends the processes of the cluster, also when ctx is over, and keeps its state: somebody has
-// to read the logs. The next start removes it, and so does Down.
+// Stop ends the processes of the cluster, also when ctx is over, and keeps its state, because
+// the user needs the logs. The next start removes it, and so does Down.
 func (c *Cluster) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()

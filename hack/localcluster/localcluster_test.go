@@ -282,7 +282,7 @@ func fakeComponent(component string) error {
 	return server.ListenAndServe()
 }
 
-// A start is called off while its nodes are not ready yet.
+// A start is interrupted while its nodes are not ready yet.
 func TestInterruptedAtTheEnd(t *testing.T) {
 	c := newTestCluster(t)
 	c.proc = "/proc"

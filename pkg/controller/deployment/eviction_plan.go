@@ -132,7 +132,7 @@ func (s surgeState) isLiving(uid types.UID) bool {
 // without an available replacement, if one becomes available later, unless another interceptor
 // is active for the pod.
 //
-// A broken pod that is not asked to leave blocks the other pods until the deadline of their
+// A broken pod without a request blocks the other pods until the deadline of their
 // turns: it cannot be distinguished from a replacement that is slow to start.
 func (s surgeState) leaving() []surgePod {
 	if s.wanted == 0 {

@@ -82,7 +82,7 @@ func TestNextSurge(t *testing.T) {
 		"no pod is asked": {wanted: 1, room: 1, pods: []surgePod{pod("a", "serving")}, want: none},
 
 		// One replica, from the start to the end of the surge.
-		"one replica is asked to leave":              {wanted: 1, room: 1, pods: []surgePod{pod("a", "serving", "asked")}, want: begun(1)},
+		"one replica has a request":                  {wanted: 1, room: 1, pods: []surgePod{pod("a", "serving", "asked")}, want: begun(1)},
 		"its replacement is not created yet":         {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked")}, want: recorded(1)},
 		"its replacement starts":                     {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "starting")}, want: recorded(1)},
 		"its replacement serves":                     {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving")}, want: recorded(0, "a")},

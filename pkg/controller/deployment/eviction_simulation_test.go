@@ -723,7 +723,7 @@ func (s *simulation) ask() {
 	if cached, err := s.dc.podLister.Pods("default").Get(pod.Name); err != nil || podutil.IsPodReady(cached) != podutil.IsPodReady(pod) {
 		return // In the cache, a slow pod that has just become ready is broken.
 	}
-	s.note("%s is asked to leave", pod.Name)
+	s.note("the eviction of %s is requested", pod.Name)
 	s.asked++
 	s.requests[string(pod.UID)] = &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: string(pod.UID), Namespace: "default", UID: types.UID("request-" + string(pod.UID))},
@@ -890,7 +890,7 @@ func (s *simulation) settle() {
 		}
 	}
 	if created := s.created - s.first - s.unknowing; s.calm && created > s.asked {
-		s.t.Errorf("%d pods were created for %d that were asked to leave", created, s.asked)
+		s.t.Errorf("%d pods were created for %d whose eviction was requested", created, s.asked)
 	}
 	if len(s.requests) > 0 {
 		s.t.Errorf("pods have not left: %v", slices.Sorted(maps.Keys(s.requests)))

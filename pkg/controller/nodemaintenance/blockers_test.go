@@ -139,7 +139,7 @@ func (f *fixture) expectBlockedPods(node string, want int32) {
 	}
 }
 
-// A pod that could not be asked to leave, and that nobody wants to leave any more, for its
+// A pod whose eviction could not be requested, and that no maintenance evicts any more, for its
 // labels have changed, is no blocker.
 func TestRefusalOfAPodThatMayStayIsNoBlocker(t *testing.T) {
 	f := newFixture(t)
@@ -488,7 +488,7 @@ func TestRefusedUncordon(t *testing.T) {
 	f.setStage("m", stageComplete)
 	f.run(time.Second)
 	if requesters := f.request1(pod).Spec.Requesters; len(requesters) > 0 {
-		t.Errorf("the pod is still asked to leave by %v", requesters)
+		t.Errorf("the eviction of the pod is still requested by %v", requesters)
 	}
 	if m := f.maintenance("m"); len(m.Finalizers) == 0 || f.node("n").Status.MaintenanceStatus == nil {
 		t.Errorf("ended before the node was released: %+v", m)
@@ -539,7 +539,7 @@ func TestRefusedWithdrawal(t *testing.T) {
 	f.setStage("m", stageComplete)
 	f.run(time.Second)
 	if m := f.maintenance("m"); len(m.Finalizers) == 0 {
-		t.Error("let go of a pod that is still asked to leave")
+		t.Error("released although an eviction is still requested")
 	}
 	if f.node("n").Spec.Unschedulable {
 		t.Error("the node waits for its pods")

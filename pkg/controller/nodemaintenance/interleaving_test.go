@@ -361,7 +361,7 @@ func TestPodThatCannotBeEvictedIsNamed(t *testing.T) {
 }
 
 // A node that comes while a maintenance is observed is either among the nodes that are
-// listed, or looked at after the maintenance is known: the list is taken under the lock.
+// listed, or reconciled after the maintenance is known: the list is taken under the lock.
 func TestNodesAreListedUnderTheLock(t *testing.T) {
 	f := newFixture(t)
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
@@ -383,7 +383,7 @@ func TestNodesAreListedUnderTheLock(t *testing.T) {
 	}
 }
 
-// A write that somebody reverts before the cache has it is made again, although the cache goes
+// A write that another client reverts before the cache has it is repeated, although the cache goes
 // from the state before to an equal one.
 func TestRevertedWrites(t *testing.T) {
 	f := newFixture(t)

@@ -36,7 +36,7 @@ func (f *fixture) drainAll() {
 			return
 		}
 	}
-	f.t.Fatal("pods are asked to leave without an end")
+	f.t.Fatal("evictions are requested without an end")
 }
 
 func (f *fixture) expectDrained(names ...string) {
@@ -135,7 +135,7 @@ func TestProgressGrowsWithThePosition(t *testing.T) {
 }
 
 // A maintenance in Cordon that cannot get its finalizer keeps the cordon of another one that
-// is called off, and nothing else of it. What it keeps ends with it.
+// is canceled, and nothing else of it. What it keeps ends with it.
 func TestClaimKeepsOnlyTheCordon(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -236,7 +236,7 @@ func TestIdleMaintenanceWithFinalizerGoes(t *testing.T) {
 	}
 }
 
-// A pod that a DaemonSet leaves behind is an ordinary one, and asked to leave as such.
+// A pod that a DaemonSet leaves behind is an ordinary one, and evicted as such.
 func TestOrphanedPodIsAsked(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})

@@ -61,7 +61,7 @@ func (f *fixture) busyAgentThat(unseen func() bool, change func(*v1.Node)) {
 }
 
 // An agent that writes the status of a node more often than the cache is brought up to date does
-// not keep the node from being drained, nor from being given back, whatever it writes that nothing
+// not keep the node from being drained, nor from being released, whatever it writes that nothing
 // is decided on.
 func TestBusyAgentDelaysNoDrain(t *testing.T) {
 	writes := 0
@@ -136,7 +136,7 @@ func TestConflictOfAnOutdatedDecision(t *testing.T) {
 }
 
 // A status of a node that cannot be written is a blocker until it can, in each stage that waits
-// for it: no pod is asked before, and no node is given back.
+// for it: no eviction is requested before, and no node is released.
 func TestNodeStatusThatCannotBeWritten(t *testing.T) {
 	for name, fail := range map[string]func(f *fixture) (stop func(), why string){
 		"refused": func(f *fixture) (func(), string) {
@@ -202,7 +202,7 @@ func TestNodeStatusThatCannotBeWritten(t *testing.T) {
 }
 
 // Without the verb control the API server answers that a status was cleared, and keeps it: the node
-// is not given back, and the blocker names the right.
+// is not released, and the blocker names the right.
 func TestNodeStatusThatIsKept(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})

@@ -113,7 +113,7 @@ func TestRefusedWithdrawalIsABlocker(t *testing.T) {
 	}
 }
 
-// Whoever cordons a node that was given back is not overruled for as long as a withdrawal is
+// A cordon by another client of a node that was released stays for as long as a withdrawal is
 // refused there, nor by the next controller.
 func TestCordonByHandDuringARefusedWithdrawal(t *testing.T) {
 	f := newFixture(t)
@@ -263,7 +263,7 @@ func TestRefusedUncordonIsABlocker(t *testing.T) {
 	}
 }
 
-// Blockers of nodes stay in the status until the nodes were looked at again, after a restart, too,
+// Blockers of nodes stay in the status until the nodes were reconciled again, after a restart, too,
 // and are told of once.
 func TestBlockersOfNodesStayUntilTheNextSync(t *testing.T) {
 	for _, stage := range []coordinationv1alpha1.NodeMaintenanceStage{stageCordon, stageComplete} {
@@ -324,7 +324,7 @@ func TestBlockersOfNodesStayUntilTheNextSync(t *testing.T) {
 	}
 }
 
-// A maintenance that has ceased to select a node, and cannot give it back, says so until it can, and
+// A maintenance that has ceased to select a node, and cannot release it, says so until it can, and
 // is not completed before.
 func TestDeselectedNodeThatCannotBeReleased(t *testing.T) {
 	writes := map[string]struct {
@@ -531,7 +531,7 @@ func TestCompletionAfterARestart(t *testing.T) {
 	}
 }
 
-// Where a maintenance selects the node that an earlier process could not give back, no other one
+// Where a maintenance selects the node that an earlier process could not release, no other one
 // waits for it.
 func TestRestartLetsOthersComplete(t *testing.T) {
 	f := newFixture(t)
@@ -552,9 +552,9 @@ func TestRestartLetsOthersComplete(t *testing.T) {
 	}
 }
 
-// After a restart only those nodes are waited for that were not given back, and that nobody else
-// holds. They are synced even if no event has brought them: the caches may have learned of the
-// request before they learned of its pod.
+// After a restart only those nodes are waited for that were not released, and that no other
+// maintenance holds. They are synced even if no event has brought them: the caches may have learned
+// of the request before they learned of its pod.
 func TestNodesOfAnEarlierProcess(t *testing.T) {
 	refuseStatus := func(f *fixture) { f.refuse("patch", "nodes", "status", webhook) }
 	for name, test := range map[string]struct {

@@ -98,7 +98,7 @@ func TestCordonOfANodeThatWaitsForAClaimEnds(t *testing.T) {
 	}
 }
 
-// A node that was cordoned, and whose status cannot be written, is given back when it is not
+// A node that was cordoned, and whose status cannot be written, is released when it is not
 // selected any more. Who cordons it after that is left alone.
 func TestCordonWithoutAStatusEnds(t *testing.T) {
 	f := newFixture(t)
@@ -165,7 +165,7 @@ func TestCordonAfterAnUncordonEnds(t *testing.T) {
 }
 
 // While a maintenance completes it may come to select other nodes: those that it has cordoned are
-// given back nevertheless.
+// released nevertheless.
 func TestCompletionThatSelectsOtherNodes(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -239,8 +239,8 @@ func TestOwnCordonOfANodeThatIsReplaced(t *testing.T) {
 	}
 }
 
-// Somebody who takes back a cordon at once, while the watch is away, leaves the cache as it was: the
-// node is looked at again without an event.
+// A client that reverts a cordon at once, while the watch is interrupted, leaves the cache unchanged:
+// the node is reconciled again without an event.
 func TestRevertedCordonWithoutAnEvent(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})

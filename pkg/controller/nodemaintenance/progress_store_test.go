@@ -149,7 +149,7 @@ func TestObserveAgain(t *testing.T) {
 	if l.position(t) != 2 {
 		t.Errorf("another leader was further: position %d", l.position(t))
 	}
-	// Nodes that were not given back yet have nobody to wait for them any more.
+	// No maintenance waits any more for nodes that were not released yet.
 	expectNames(t, "a namesake of the same generation", l.observe(orderOf(t, "other", 3, stageDrain, ours), 0, nodesNamed("n1")), "n1", "n2")
 	if unreleased := l.maintenances["m"].unreleased; len(unreleased) > 0 {
 		t.Errorf("a namesake waits for %v", unreleased)

@@ -104,7 +104,7 @@ func (f *fixture) recount() {
 		f.recountMaintenance(c, &c.maintenances[i])
 	}
 	if want := f.drainsSomewhere(c); want && c.requested.Len() == 0 {
-		f.t.Errorf("no pod is asked to leave, although drains are not over")
+		f.t.Errorf("no eviction is requested, although drains are not finished")
 	}
 }
 
@@ -218,7 +218,7 @@ func (f *fixture) recountMaintenance(c *cluster, m *coordinationv1alpha1.NodeMai
 		blocked += blocker.PodCount
 	}
 	if blocked != int32(len(uids)) {
-		f.t.Errorf("%s: %d pods are asked to leave, and blockers are about %d: %+v", m.Name, len(uids), blocked, got.Blockers)
+		f.t.Errorf("%s: the eviction of %d pods is requested, and blockers are about %d: %+v", m.Name, len(uids), blocked, got.Blockers)
 	}
 	if position := got.DrainPlanPosition; nodes > 0 && (position == nil || int(*position) < first) {
 		f.t.Errorf("%s: the first pod left belongs to entry %d, and it is at %+v", m.Name, first, got)

@@ -583,7 +583,7 @@ func (s *simulation) statuses() map[string]any {
 	return statuses
 }
 
-// endRequestedPods has the pods go that are asked to leave, and reports whether there were any.
+// endRequestedPods ends the pods whose eviction is requested, and reports whether there were any.
 func (f *fixture) endRequestedPods() bool {
 	requests, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{})
 	if err != nil {

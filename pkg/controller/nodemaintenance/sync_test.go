@@ -237,7 +237,7 @@ func TestLateNodeFollowsThePlan(t *testing.T) {
 	})
 }
 
-// A maintenance whose finalizer somebody has removed still holds its nodes, also for a
+// A maintenance whose finalizer was removed still holds its nodes, also for a
 // controller that has just started.
 func TestLostFinalizer(t *testing.T) {
 	f := newFixture(t)
@@ -273,7 +273,7 @@ func TestVanishedMaintenance(t *testing.T) {
 	}
 	requests, err := f.client.CoordinationV1alpha1().EvictionRequests("default").List(f.ctx, metav1.ListOptions{})
 	if err != nil || len(requests.Items) != 1 || len(requests.Items[0].Spec.Requesters) > 0 {
-		t.Errorf("the pod is still asked to leave: %v %v", requests, err)
+		t.Errorf("the eviction of the pod is still requested: %v %v", requests, err)
 	}
 }
 

@@ -117,7 +117,7 @@ func testAdmissionZoneAdmin(t *testing.T, c *admissionCluster) {
 	_, err = maintenances.Update(t.Context(), foreign, metav1.UpdateOptions{})
 	admissionExpectDenied(t, "taking a node out", err, `cannot delete node "worker-3"`)
 
-	// Each object of a collection is looked at on its own.
+	// Each object of a collection is checked on its own.
 	err = maintenances.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=zone-admin-foreign"})
 	admissionExpectDenied(t, "deleting a collection", err, `cannot delete node "worker-3"`, `"zone-admin-foreign" is forbidden`)
 	err = maintenances.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=zone-admin"})
@@ -155,7 +155,7 @@ func testAdmissionHousekeeping(t *testing.T, c *admissionCluster) {
 	admissionExpectDenied(t, "removing the finalizer in mid-drain", patch(`{"metadata":{"finalizers":null}}`), denied)
 	admissionExpectDenied(t, "completing", patch(`{"spec":{"stage":"Complete"}}`), denied)
 
-	admissionExpectAllowed(t, "deletion by somebody else", c.maintenances().Delete(t.Context(), name, metav1.DeleteOptions{}))
+	admissionExpectAllowed(t, "deletion by another user", c.maintenances().Delete(t.Context(), name, metav1.DeleteOptions{}))
 	if c.get(t, name).DeletionTimestamp == nil {
 		t.Errorf("the maintenance is not being deleted")
 	}

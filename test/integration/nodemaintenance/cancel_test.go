@@ -29,7 +29,7 @@ import (
 )
 
 // testCancelInMidDrain ends a maintenance while interceptors are at work, one of which
-// supports that, one of which does not, and one whose pod somebody else wants gone too.
+// supports that, one of which does not, and one whose eviction another client requests too.
 func testCancelInMidDrain(t *testing.T, c *cluster) {
 	c.createNode("one")
 	supporting := c.createPod(newPod("supporting", "one", withInterceptor(stubborn)))
@@ -61,11 +61,11 @@ func testCancelInMidDrain(t *testing.T, c *cluster) {
 
 	c.report(forbidding, coordinationapply.EvictionRequestStatus().WithInterceptors(report.WithCompletionTime(metav1.Now())).
 		WithEvictionRequestCancellationPolicy(coordinationv1alpha1.EvictionRequestCancellationPolicyForbid))
-	c.await("the pod whose eviction could not be called off", states{"pod/forbidding": "gone"})
+	c.await("the pod whose eviction could not be canceled", states{"pod/forbidding": "gone"})
 	c.expectInvariants(history)
 }
 
-// testForeignRequestJoined has somebody else ask first, with a deadline and labels of
+// testForeignRequestJoined has another client request first, with a deadline and labels of
 // their own, which stay; and stay in the request when the maintenance is over.
 func testForeignRequestJoined(t *testing.T, c *cluster) {
 	c.createNode("one")

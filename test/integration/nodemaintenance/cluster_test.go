@@ -53,7 +53,7 @@ const (
 	maintenanceUser = testcluster.MaintenanceUser
 	evictionUser    = testcluster.EvictionUser
 
-	// stubborn is an interceptor that nobody plays: its pods stay until a test ends them.
+	// stubborn is an interceptor that no test acts as: its pods stay until a test ends them.
 	stubborn = "stubborn.example.com"
 )
 

@@ -57,7 +57,7 @@ const (
 )
 
 // startDaemonSetController starts it with the rights of its bootstrap role. As in
-// kube-controller-manager, what is watched is watched by somebody else. Nothing of it runs
+// kube-controller-manager, other clients watch. Nothing of it runs
 // any more when stop returns.
 func (c *cluster) startDaemonSetController(interception interception) (stop func()) {
 	c.t.Helper()

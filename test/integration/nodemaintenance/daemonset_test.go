@@ -47,7 +47,7 @@ func TestDaemonSets(t *testing.T) {
 	}{
 		{"in the order of the plan", testDaemonSetsInOrder},
 		{"pods outside the targets are created", testDaemonsOutsideTargets},
-		{"the maintenance is called off", testDaemonsCancelled},
+		{"the maintenance is canceled", testDaemonsCancelled},
 		{"a rolling update meanwhile", testDaemonsRolledMeanwhile},
 		{"the controller is restarted", testDaemonsRestart},
 		{"a request without a maintenance", testDaemonsOutsideMaintenance},
@@ -68,7 +68,7 @@ func setInterception(t *testing.T, interception interception) {
 	})
 }
 
-// testDaemonSetsInOrder drains a node down to its DaemonSets, and gives it back.
+// testDaemonSetsInOrder drains a node including its DaemonSets, and releases it.
 func testDaemonSetsInOrder(t *testing.T, c *cluster) {
 	c.createNode("one", pool)
 	first := c.createPod(newPod("first", "one", withInterceptor(stubborn)))
@@ -197,7 +197,7 @@ func testDaemonsCancelled(t *testing.T, c *cluster) {
 }
 
 // testDaemonsRolledMeanwhile rolls DaemonSets while a node is drained: of one the pod has
-// left the node, of one it is there and asked to leave, and one surges.
+// left the node, of one it is there and its eviction requested, and one surges.
 func testDaemonsRolledMeanwhile(_ *testing.T, c *cluster) {
 	for _, node := range []string{"one", "two", "three"} {
 		c.createNode(node, pool)
@@ -265,7 +265,7 @@ func (c *cluster) endRolled(daemonSet string, nodes ...string) {
 	})
 }
 
-// testDaemonsRestart has no DaemonSet controller while pods are asked to leave, and another
+// testDaemonsRestart has no DaemonSet controller while evictions of pods are requested, and another
 // one while they terminate.
 func testDaemonsRestart(_ *testing.T, c *cluster) {
 	c.createNode("one", pool)
@@ -286,7 +286,7 @@ func testDaemonsRestart(_ *testing.T, c *cluster) {
 	started := c.interceptorEntry(pod).StartTime
 	stop()
 
-	// It ends while nobody looks.
+	// It ends while no controller runs.
 	c.endDaemons("agent", "one")
 	c.await("the end", states{"node/one": empty, "request/agent": "none"})
 	stop = c.startDaemonSetController(intercepts)
@@ -297,16 +297,16 @@ func testDaemonsRestart(_ *testing.T, c *cluster) {
 	}
 	stop()
 
-	// The node is given back while nobody looks.
+	// The node is released while no controller runs.
 	c.deleteMaintenance("m")
-	c.await("the node to be given back", states{"node/one": free})
+	c.await("the node to be released", states{"node/one": free})
 	c.startDaemonSetController(intercepts)
 	c.await("the pod to come back", states{"daemon/agent@one": "v2 runs", "daemonset/agent": "1 of 1, 1 updated"})
 	c.expectInvariants(history)
 	c.expectNoneCreatedWithinTargets(history)
 }
 
-// testDaemonsOutsideMaintenance has somebody ask for a pod whose node is not drained, until
+// testDaemonsOutsideMaintenance requests the eviction of a pod whose node is not drained, until
 // it is.
 func testDaemonsOutsideMaintenance(t *testing.T, c *cluster) {
 	c.createNode("one", pool)

@@ -62,7 +62,7 @@ func testTwoIntersecting(t *testing.T, c *cluster) {
 		"targets/three": targetsOf(c, "Waiting for b.", defaultPods(1000)),
 	})
 	c.settle()
-	c.expect("nobody to advance", states{"request/one-high": "none", "request/two-high": "none", "request/three-high": "none"})
+	c.expect("no maintenance to advance", states{"request/one-high": "none", "request/two-high": "none", "request/three-high": "none"})
 
 	c.setStage("a", stageComplete)
 	c.await("the completion of a", states{

@@ -103,7 +103,7 @@ func (w *world) apply(c testcluster.Change) []string {
 }
 
 // checkNode judges a change of a node: its targets never step back while it is drained,
-// it is held only by those who have their finalizer, and given up when nobody holds it.
+// it is held only by those who have their finalizer, and released when no maintenance holds it.
 func (w *world) checkNode(before, node *v1.Node) []string {
 	var wrong []string
 	was, is := before.Status.MaintenanceStatus, node.Status.MaintenanceStatus
@@ -116,7 +116,7 @@ func (w *world) checkNode(before, node *v1.Node) []string {
 	}
 	holders := w.holders(node)
 	if !before.Spec.Unschedulable && node.Spec.Unschedulable && len(holders) == 0 && isController(node) {
-		wrong = append(wrong, fmt.Sprintf("node %s was cordoned, and nobody holds it", node.Name))
+		wrong = append(wrong, fmt.Sprintf("node %s was cordoned, and no maintenance holds it", node.Name))
 	}
 	if before.Spec.Unschedulable && !node.Spec.Unschedulable && len(holders) > 0 && isController(node) {
 		wrong = append(wrong, fmt.Sprintf("node %s was uncordoned, and %v hold it", node.Name, holders))
@@ -124,7 +124,7 @@ func (w *world) checkNode(before, node *v1.Node) []string {
 	return wrong
 }
 
-// isController tells whether the last who has set spec.unschedulable is the controller.
+// isController reports whether the controller was the last to set spec.unschedulable.
 func isController(node *v1.Node) bool {
 	return slices.ContainsFunc(node.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == "nodemaintenance-controller" && entry.Subresource == ""
@@ -164,7 +164,7 @@ func (w *world) checkMaintenance(m *coordinationv1alpha1.NodeMaintenance, gone b
 			}
 		}
 		if (finished || gone) && len(w.holders(node)) == 0 && node.Status.MaintenanceStatus != nil {
-			wrong = append(wrong, fmt.Sprintf("maintenance %s is over, and nobody has given node %s back", m.Name, node.Name))
+			wrong = append(wrong, fmt.Sprintf("maintenance %s is finished, and node %s was not released", m.Name, node.Name))
 		}
 	}
 	return wrong
@@ -174,7 +174,7 @@ func hasStage(m *coordinationv1alpha1.NodeMaintenance, name coordinationv1alpha1
 	return slices.ContainsFunc(m.Status.StageStatuses, func(stage coordinationv1alpha1.StageStatus) bool { return stage.Name == name })
 }
 
-// isAsking tells whether the controller stands among the requesters.
+// isAsking reports whether the controller is one of the requesters.
 func isAsking(request *coordinationv1alpha1.EvictionRequest) bool {
 	return request != nil && slices.ContainsFunc(request.Spec.Requesters, func(r coordinationv1alpha1.Requester) bool {
 		return r.Name == coordinationv1alpha1.NodeMaintenanceRequester
@@ -189,11 +189,11 @@ func (w *world) checkRequest(request *coordinationv1alpha1.EvictionRequest) []st
 	}
 	node := w.nodes[pod.Spec.NodeName]
 	if node == nil || node.Status.MaintenanceStatus == nil {
-		return []string{fmt.Sprintf("pod %s was asked to leave node %s, which is not drained", pod.Name, pod.Spec.NodeName)}
+		return []string{fmt.Sprintf("the eviction of pod %s was requested on node %s, which is not drained", pod.Name, pod.Spec.NodeName)}
 	}
 	targets, err := maintenance.NewTargets(node.Status.MaintenanceStatus.DrainTargets)
 	if err != nil || !targets.Take(pod) {
-		return []string{fmt.Sprintf("pod %s was asked to leave node %s, whose targets are %s", pod.Name, node.Name, targets)}
+		return []string{fmt.Sprintf("the eviction of pod %s was requested on node %s, whose targets are %s", pod.Name, node.Name, targets)}
 	}
 	return nil
 }

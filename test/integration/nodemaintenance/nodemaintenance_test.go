@@ -36,7 +36,7 @@ func TestNodeMaintenance(t *testing.T) {
 		{"stages: an announced maintenance touches nothing", testIdleTouchesNothing},
 		{"stages: the finalizer comes first", testFinalizerFirst},
 		{"stages: the last one who holds a node uncordons it", testLastUncordons},
-		{"stages: a node that somebody cordons later stays cordoned", testManualCordon},
+		{"stages: a node that is cordoned by hand later stays cordoned", testManualCordon},
 
 		{"two maintenances wait for each other's nodes", testTwoIntersecting},
 		{"the others advance when the one that holds them back completes", testCompletionOfHolder},
@@ -44,7 +44,7 @@ func TestNodeMaintenance(t *testing.T) {
 		{"three maintenances in a ring", testThreeIntersecting},
 
 		{"canceled in mid-drain", testCancelInMidDrain},
-		{"the request of somebody else is joined and left", testForeignRequestJoined},
+		{"the request of another client is joined and left", testForeignRequestJoined},
 		{"an own request", testOwnRequest},
 
 		{"nodes join in mid-drain", testNodeJoins},
@@ -52,8 +52,8 @@ func TestNodeMaintenance(t *testing.T) {
 		{"a node vanishes and comes back", testNodeVanishes},
 		{"no node is selected", testNoNodes},
 
-		{"types of pods in order, and nobody handles them", testPodTypes},
-		{"pods of DaemonSets that nobody reports on", testSilentDaemonSet},
+		{"types of pods in order, without handlers", testPodTypes},
+		{"pods of DaemonSets without reports", testSilentDaemonSet},
 		{"pods that have ended", testTerminalPods},
 		{"pods that come late", testLatePods},
 		{"a pod in a scheduling group", testSchedulingGroup},
@@ -63,7 +63,7 @@ func TestNodeMaintenance(t *testing.T) {
 		{"blocked by a pod that is stuck", testStuckTerminating},
 
 		{"deleted while no controller runs", testDeletedWhileDown},
-		{"somebody uncordons again and again", testTugOfWar},
+		{"a node is uncordoned repeatedly", testTugOfWar},
 		{"a node says first which pods leave it", testNodeSaysFirst},
 		{"steady state", testSteadyState},
 		{"no right to ask in one namespace", testPermissionDenied},

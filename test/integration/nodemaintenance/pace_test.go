@@ -25,7 +25,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// testTugOfWar has somebody uncordon a held node again and again.
+// testTugOfWar uncordons a claimed node repeatedly.
 func testTugOfWar(t *testing.T, c *cluster) {
 	c.createNode("one")
 	_, writes := c.startQuick()

@@ -28,12 +28,12 @@ import (
 	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
 )
 
-// blocked is the condition Drained while somebody has to act.
+// blocked is the condition Drained while an intervention is needed.
 func blocked(format string, args ...any) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionFalse, Reason: coordinationv1alpha1.NodeMaintenanceReasonBlocked, Message: fmt.Sprintf(format, args...)}
 }
 
-// testPodTypes has pods that nobody handles: they come after the others, one type after
+// testPodTypes has pods without a handler: they come after the others, one type after
 // the other, and the condition says what is the matter with them.
 func testPodTypes(t *testing.T, c *cluster) {
 	c.createNode("one")
@@ -63,7 +63,7 @@ func testPodTypes(t *testing.T, c *cluster) {
 	c.expectInvariants(history)
 }
 
-// testSilentDaemonSet has nobody report for a DaemonSet pod, for over a minute.
+// testSilentDaemonSet has no reports for a DaemonSet pod, for over a minute.
 func testSilentDaemonSet(t *testing.T, c *cluster) {
 	c.createNode("one")
 	daemon := c.createPod(newPod("daemon", "one", ofDaemonSet("agent")))

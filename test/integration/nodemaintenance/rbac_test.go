@@ -49,7 +49,7 @@ func testPermissionDenied(t *testing.T, c *cluster) {
 		t.Errorf("blockers are %+v, want the pod that cannot be asked", blockers)
 	}
 	c.awaitEvent("EvictionRequestFailed", "denied")
-	denied.expect("nobody to ask", states{"pod/denied": "here", "request/denied": "none"})
+	denied.expect("no request", states{"pod/denied": "here", "request/denied": "none"})
 
 	denied.allowRequests(limited)
 	denied.await("the pod to leave", states{"pod/denied": "gone"})

@@ -116,7 +116,7 @@ func (c *cluster) playMaintenances() {
 		"maintenance/b": "Cordon, Drain of 2, finalizer, False: Draining",
 	})
 	c.deleteMaintenance("b")
-	c.await("b to be called off", states{
+	c.await("b to be canceled", states{
 		"maintenance/b": "gone", "node/two": free, "request/two-high": canceled, "pod/two-high": "here",
 		"node/one": empty, "node/shared": empty,
 	})

@@ -28,7 +28,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 )
 
-// stageTest takes a maintenance of node one, with a pod that somebody has to end, from
+// stageTest takes a maintenance of node one, with a pod that must be ended by hand, from
 // stage to stage. Node two is not selected.
 type stageTest struct {
 	name  string
@@ -231,7 +231,7 @@ func testLastUncordons(t *testing.T, c *cluster) {
 	c.expectInvariants(history)
 }
 
-// testManualCordon has somebody cordon nodes that are none of the controller's business,
+// testManualCordon cordons nodes by hand that the controller must not touch,
 // or not any more.
 func testManualCordon(t *testing.T, c *cluster) {
 	for _, name := range []string{"held", "announced", "never"} {
@@ -249,7 +249,7 @@ func testManualCordon(t *testing.T, c *cluster) {
 		c.setSchedulable(name, false)
 	}
 	c.settle()
-	c.expect("nodes that somebody has cordoned", want)
+	c.expect("nodes that were cordoned by hand", want)
 
 	stop()
 	_, writes := c.startLogged()

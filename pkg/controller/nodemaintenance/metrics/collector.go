@@ -34,11 +34,11 @@ type Counts struct {
 	// PendingPods is the number of pods, on nodes that are drained, that were not asked to
 	// leave yet, EvictingPods that of those that were.
 	PendingPods, EvictingPods int
-	// BlockedPods is how many pods within the drain targets stay until somebody acts, by what
+	// BlockedPods is the number of pods within the drain targets that need an intervention, by what
 	// they wait for. Other causes are not shown.
 	BlockedPods map[maintenance.HoldCause]int
-	// BlockedNodes is how many nodes cannot be maintained, or not be given back, until somebody
-	// acts, by cause. Causes that are about pods are not shown.
+	// BlockedNodes is the number of nodes that cannot be maintained or released without an
+	// intervention, by cause. Causes that concern pods are not shown.
 	BlockedNodes map[maintenance.HoldCause]int
 }
 
@@ -68,13 +68,13 @@ var (
 		"Number of nodes that a maintenance selects, by the stage that they are in: Idle, Cordon, Drain or Complete.",
 		[]string{"stage"}, nil, metrics.ALPHA, "")
 	podsByState = metrics.NewDesc("nodemaintenance_controller_pods",
-		"Number of pods on nodes that are drained, by state: pending (not asked to leave yet) or evicting.",
+		"Number of pods on nodes that are drained, by state: pending (eviction not requested yet) or evicting.",
 		[]string{"state"}, nil, metrics.ALPHA, "")
 	blockedPodsByCause = metrics.NewDesc("nodemaintenance_controller_blocked_pods",
-		"Number of pods within the drain targets that stay until somebody acts, by cause.",
+		"Number of pods within the drain targets whose eviction needs an intervention, by cause.",
 		[]string{"cause"}, nil, metrics.ALPHA, "")
 	blockedNodesByCause = metrics.NewDesc("nodemaintenance_controller_blocked_nodes",
-		"Number of nodes that cannot be maintained, or not be given back, until somebody acts, by cause: CordonFailed or NodeStatusFailed.",
+		"Number of nodes that cannot be maintained or released without an intervention, by cause: CordonFailed or NodeStatusFailed.",
 		[]string{"cause"}, nil, metrics.ALPHA, "")
 
 	maintenances = &collector{}

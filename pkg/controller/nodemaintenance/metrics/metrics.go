@@ -39,7 +39,7 @@ var (
 		Name:      "drain_duration_seconds",
 		Help:      "Seconds from the start of the stage Drain until no pod of a type was left on the nodes of the maintenance, by pod type: Default, DaemonSet or Static.",
 		// From a second, for a few pods without a grace period, to two days, for virtual
-		// machines that are moved one by one, or a budget that nobody looks at.
+		// machines that are moved one by one, or a budget that nobody changes.
 		Buckets:        metrics.ExponentialBuckets(1, 3, 12),
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"pod_type"})
@@ -52,16 +52,16 @@ var (
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"stage"})
 
-	// contestedCordons counts how often somebody has made a node schedulable that a
+	// contestedCordons counts how often another client has made a node schedulable that a
 	// maintenance holds.
 	contestedCordons = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem:      subsystem,
 		Name:           "contested_cordons_total",
-		Help:           "Times that somebody else has made a node schedulable during its maintenance.",
+		Help:           "Number of times that another client made a node schedulable during its maintenance.",
 		StabilityLevel: metrics.ALPHA,
 	})
 
-	// evictionRequestsCreated counts the pods that were asked to leave, also where their
+	// evictionRequestsCreated counts the pods whose eviction was requested, also where their
 	// request existed already and the controller has joined the requesters.
 	evictionRequestsCreated = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem:      subsystem,
@@ -100,7 +100,7 @@ func CountStageTransition(stage coordinationv1alpha1.NodeMaintenanceStage) {
 	stageTransitions.WithLabelValues(string(stage)).Inc()
 }
 
-// CountContestedCordon counts a node that somebody else has made schedulable.
+// CountContestedCordon counts a node that another client has made schedulable.
 func CountContestedCordon() {
 	contestedCordons.Inc()
 }

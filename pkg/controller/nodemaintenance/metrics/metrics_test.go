@@ -56,7 +56,7 @@ func TestMetrics(t *testing.T) {
 	CountRequested(4)
 	CountWithdrawn(2)
 	expect(t, `
-# HELP nodemaintenance_controller_contested_cordons_total [ALPHA] Times that somebody else has made a node schedulable during its maintenance.
+# HELP nodemaintenance_controller_contested_cordons_total [ALPHA] Number of times that another client made a node schedulable during its maintenance.
 # TYPE nodemaintenance_controller_contested_cordons_total counter
 nodemaintenance_controller_contested_cordons_total 1
 # HELP nodemaintenance_controller_drain_duration_seconds [ALPHA] Seconds from the start of the stage Drain until no pod of a type was left on the nodes of the maintenance, by pod type: Default, DaemonSet or Static.
@@ -106,17 +106,17 @@ func TestTrack(t *testing.T) {
 			Maintenances: map[coordinationv1alpha1.NodeMaintenanceStage]int{"Idle": 1, "Drain": 2, "Complete": 4, "Unknown": 9},
 			Nodes:        map[coordinationv1alpha1.NodeMaintenanceStage]int{"Idle": 30, "Cordon": 40, "Drain": 50},
 			PendingPods:  60, EvictingPods: 70,
-			// What somebody works on is not blocked, and not shown.
+			// What is in progress is not blocked, and not shown.
 			BlockedPods:  map[maintenance.HoldCause]int{maintenance.HoldDisruptionBudget: 8, maintenance.HoldUnhandled: 7, maintenance.HoldRequestFailed: 5, maintenance.HoldCordonFailed: 4, maintenance.HoldInterceptor: 6},
 			BlockedNodes: map[maintenance.HoldCause]int{maintenance.HoldCordonFailed: 3, maintenance.HoldUnhandled: 2},
 		}
 	})
 	expect(t, `
-# HELP nodemaintenance_controller_blocked_nodes [ALPHA] Number of nodes that cannot be maintained, or not be given back, until somebody acts, by cause: CordonFailed or NodeStatusFailed.
+# HELP nodemaintenance_controller_blocked_nodes [ALPHA] Number of nodes that cannot be maintained or released without an intervention, by cause: CordonFailed or NodeStatusFailed.
 # TYPE nodemaintenance_controller_blocked_nodes gauge
 nodemaintenance_controller_blocked_nodes{cause="CordonFailed"} 3
 nodemaintenance_controller_blocked_nodes{cause="NodeStatusFailed"} 0
-# HELP nodemaintenance_controller_blocked_pods [ALPHA] Number of pods within the drain targets that stay until somebody acts, by cause.
+# HELP nodemaintenance_controller_blocked_pods [ALPHA] Number of pods within the drain targets whose eviction needs an intervention, by cause.
 # TYPE nodemaintenance_controller_blocked_pods gauge
 nodemaintenance_controller_blocked_pods{cause="DisruptionBudget"} 8
 nodemaintenance_controller_blocked_pods{cause="EvictionRefused"} 0
@@ -137,7 +137,7 @@ nodemaintenance_controller_nodes{stage="Complete"} 0
 nodemaintenance_controller_nodes{stage="Cordon"} 40
 nodemaintenance_controller_nodes{stage="Drain"} 50
 nodemaintenance_controller_nodes{stage="Idle"} 30
-# HELP nodemaintenance_controller_pods [ALPHA] Number of pods on nodes that are drained, by state: pending (not asked to leave yet) or evicting.
+# HELP nodemaintenance_controller_pods [ALPHA] Number of pods on nodes that are drained, by state: pending (eviction not requested yet) or evicting.
 # TYPE nodemaintenance_controller_pods gauge
 nodemaintenance_controller_pods{state="evicting"} 70
 nodemaintenance_controller_pods{state="pending"} 60
@@ -147,7 +147,7 @@ nodemaintenance_controller_pods{state="pending"} 60
 	stopNext := Track(func() Counts { return Counts{PendingPods: 1} })
 	stop()
 	expect(t, `
-# HELP nodemaintenance_controller_pods [ALPHA] Number of pods on nodes that are drained, by state: pending (not asked to leave yet) or evicting.
+# HELP nodemaintenance_controller_pods [ALPHA] Number of pods on nodes that are drained, by state: pending (eviction not requested yet) or evicting.
 # TYPE nodemaintenance_controller_pods gauge
 nodemaintenance_controller_pods{state="evicting"} 0
 nodemaintenance_controller_pods{state="pending"} 1

@@ -34,7 +34,7 @@ func TestLeastPowerful(t *testing.T) {
 		{"none", nil, nil},
 		{"one", [][]v1.DrainPlanEntry{{defaultPods(5)}}, []v1.DrainPlanEntry{defaultPods(5)}},
 		{"lower of two", [][]v1.DrainPlanEntry{{defaultPods(15000)}, {defaultPods(10000)}}, []v1.DrainPlanEntry{defaultPods(10000)}},
-		{"somebody grants nothing", [][]v1.DrainPlanEntry{{defaultPods(5)}, nil}, nil},
+		{"one allows nothing", [][]v1.DrainPlanEntry{{defaultPods(5)}, nil}, nil},
 		{"type that one has not reached", [][]v1.DrainPlanEntry{{defaultPods(9), daemonPods(3)}, {defaultPods(7)}}, []v1.DrainPlanEntry{defaultPods(7)}},
 		{
 			"selector that the other does not know",

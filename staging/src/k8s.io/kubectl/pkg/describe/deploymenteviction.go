@@ -22,7 +22,7 @@ import (
 )
 
 // deploymentEvictionInProgress is True while a Deployment brings up replacements for pods
-// that were asked to leave.
+// whose eviction is requested.
 const deploymentEvictionInProgress appsv1.DeploymentConditionType = "EvictionInProgress"
 
 // printDeploymentEviction says how far the replacements are, below a table of conditions

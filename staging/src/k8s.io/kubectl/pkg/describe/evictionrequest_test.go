@@ -36,7 +36,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// updateEnv, when it is set to true, writes the golden files anew.
+// updateEnv, when it is set to true, rewrites the golden files.
 const updateEnv = "UPDATE_GOLDEN"
 
 const (
@@ -57,7 +57,7 @@ func (s story) ago(ago time.Duration) metav1.Time {
 	return metav1.Time{Time: s.now.UTC().Add(-ago)}
 }
 
-// newStory is a request that nobody has acted upon.
+// newStory is a request that no component has acted upon.
 func newStory(created time.Duration) story {
 	s := story{&coordinationv1alpha1.EvictionRequest{}, time.Now()}
 	s.Name, s.Namespace = podUID, "default"
@@ -318,6 +318,6 @@ func compareWithGolden(t *testing.T, file, got string) {
 		t.Fatalf("%v (%s=true writes it)", err, updateEnv)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("not as in %s (-want +got, %s=true writes it anew):\n%s", path, updateEnv, diff)
+		t.Errorf("not as in %s (-want +got, %s=true rewrites it):\n%s", path, updateEnv, diff)
 	}
 }

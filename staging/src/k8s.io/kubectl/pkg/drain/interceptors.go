@@ -24,8 +24,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// workloadInterceptors are put on pods by the controllers that make them. Nobody has asked
-// for a say there, and nothing is lost by an eviction that was not lost before these
+// workloadInterceptors are put on pods by the controllers that create them. The author of the
+// pod has not asked for them, and nothing is lost by an eviction that was not lost before these
 // controllers took part in evictions: a budget protects the pod as ever. Were such pods
 // left, drain would leave most pods of a cluster, and the flag that takes them would be
 // given by habit, also where an interceptor saves data.
@@ -64,7 +64,7 @@ func Interceptors(pod *corev1.Pod) []string {
 	return names
 }
 
-// isIntercepted tells whether somebody wants a say, other than the controllers of workloads.
+// isIntercepted reports whether the pod has interceptors other than the controllers of workloads.
 func isIntercepted(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(Interceptors(pod), func(name string) bool { return !slices.Contains(workloadInterceptors, name) })
 }

@@ -107,7 +107,7 @@ func TestInterceptedPodsStay(t *testing.T) {
 					"default/spec, default/annotated, default/bare, default/local, default/observed",
 			},
 		},
-		"by default, nobody looks at interceptors": {
+		"by default, interceptors are ignored": {
 			want: result{Deleted: []string{"plain", "spec", "annotated", "finished", "failed", "terminating", "deployed", "observed", "orphan", "scaled"}, Failed: true},
 		},
 		"by default, with force": {

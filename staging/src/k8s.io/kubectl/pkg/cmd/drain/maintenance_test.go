@@ -391,12 +391,12 @@ func TestCordonAndUncordonUnderMaintenance(t *testing.T) {
 			cluster: &cluster{nodes: []*corev1.Node{cordoned(inProgress(makeNode("n1"), corev1.ConditionFalse))}, maintenances: m},
 			want:    outcome{Out: "node/n1 uncordoned\n", Requests: []string{patchNode}},
 		},
-		"somebody else's condition, on a server without the API": {
+		"a condition of another component, on a server without the API": {
 			command: NewCmdCordon, served: servesNothing,
 			cluster: &cluster{nodes: []*corev1.Node{inProgress(makeNode("n1"), corev1.ConditionTrue)}},
 			want:    outcome{Out: "node/n1 cordoned\n", Requests: []string{patchNode}, Discoveries: 1},
 		},
-		"somebody else's condition, on a server that does not say what it serves": {
+		"a condition of another component, on a server that does not say what it serves": {
 			command: NewCmdCordon, served: forbids,
 			cluster: &cluster{nodes: []*corev1.Node{inProgress(makeNode("n1"), corev1.ConditionTrue)}},
 			want:    outcome{Out: "node/n1 cordoned\n", Requests: []string{patchNode}, Discoveries: 1},

@@ -222,7 +222,7 @@ func TestStartMovesOn(t *testing.T) {
 	}
 }
 
-// TestMoveAfterConflict decides anew: the second time, somebody has completed it.
+// TestMoveAfterConflict decides again: the second time, another user has completed it.
 func TestMoveAfterConflict(t *testing.T) {
 	s := newServer(t, newMaintenance("old", cordon, "node-1"))
 	var patches []string
@@ -280,7 +280,7 @@ func TestStartWaits(t *testing.T) {
 			0, []string{"created\n", "rack: stage Drain, 1 node\n", "rack: blocked: 1 pod waits for PodDisruptionBudget default/db: default/db-0\n", "rack: drained: no pod is left on 1 node\n"}, "",
 		},
 		{
-			"ended by somebody", []string{"--wait"},
+			"ended by another user", []string{"--wait"},
 			func(t *testing.T, s *server) {
 				s.update(t, newMaintenance("rack", complete, "node-1").started(0).completed())
 			},

@@ -190,7 +190,7 @@ func TestInterceptorsOf(t *testing.T) {
 		pod  podStory
 		want []string
 	}{
-		{"nobody", newPod("a", "n"), []string{last}},
+		{"none", newPod("a", "n"), []string{last}},
 		{"of the spec", newPod("a", "n", "b.example.com", "a.example.com"), []string{"b.example.com", "a.example.com", last}},
 		{"registered after them", newPod("a", "n", "spec.example.com").registering("low.example.com=1", "high.example.com=10001", "controller.example.com=10000/controller"),
 			[]string{"spec.example.com", "high.example.com", "controller.example.com", "low.example.com", last}},

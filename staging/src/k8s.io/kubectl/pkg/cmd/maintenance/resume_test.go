@@ -103,7 +103,7 @@ func TestStartTwice(t *testing.T) {
 	}
 }
 
-// TestStartTwiceWithoutRights creates where nobody can tell.
+// TestStartTwiceWithoutRights creates another one if the user may not list.
 func TestStartTwiceWithoutRights(t *testing.T) {
 	s := newServer(t, newNode("node-1"), newMaintenance("old", drain, "node-1"))
 	s.forbid(resource)

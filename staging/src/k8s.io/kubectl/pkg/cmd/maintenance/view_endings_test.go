@@ -141,7 +141,7 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// TestEndingsBlocked has another code where somebody has to act.
+// TestEndingsBlocked has another code if an intervention is needed.
 func TestEndingsBlocked(t *testing.T) {
 	s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute), drainingNode("node-1", 0, 1, "Draining"), newPod("db-0", "node-1").asked().blocked(), newBudget("db", "db", 0))
 	s.whenLooked(func() { s.end(context.DeadlineExceeded) })

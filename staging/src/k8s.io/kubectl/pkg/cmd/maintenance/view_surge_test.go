@@ -104,11 +104,11 @@ func TestSurgeOfPods(t *testing.T) {
 		{"a selector that no Deployment may have", replaced("web-0", "node-1"), []*appsv1.Deployment{newDeployment("web"), broad}, replacedFirst},
 		{"the Deployment does not take part", newPod("web-0", "node-1"), []*appsv1.Deployment{newDeployment("web")}, noSay},
 		{"named by hand, on a pod of a StatefulSet", replaced("web-0", "node-1").ownedBy("StatefulSet"), []*appsv1.Deployment{newDeployment("web")}, noSay},
-		{"named by hand, on a pod of nobody", replaced("web-0", "node-1").bare(), []*appsv1.Deployment{newDeployment("web")}, verdict{Blocked: refusal, Remarks: []podNote{noteUnmanaged}}},
+		{"named by hand, on an unmanaged pod", replaced("web-0", "node-1").bare(), []*appsv1.Deployment{newDeployment("web")}, verdict{Blocked: refusal, Remarks: []podNote{noteUnmanaged}}},
 		{"asked, and its turn", replaced("web-0", "node-1").asked(), []*appsv1.Deployment{newDeployment("web")}, replacedFirst},
 		{"asked, and its turn is over", gaveUp, []*appsv1.Deployment{newDeployment("web")}, noSay},
 		{"asked before the Deployment had a say", earlier, []*appsv1.Deployment{newDeployment("web")}, noSay},
-		{"called off after its turn", calledOff, []*appsv1.Deployment{newDeployment("web")}, replacedFirst},
+		{"canceled after it was active", calledOff, []*appsv1.Deployment{newDeployment("web")}, replacedFirst},
 		{"terminating", replaced("web-0", "node-1").terminatingSince(0), []*appsv1.Deployment{newDeployment("web")}, verdict{Remarks: []podNote{noteTerminating}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
