@@ -39,20 +39,8 @@ func TestTerminatingRequestIsABlocker(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	pod := f.createPods(1, "n", 0)[0]
-	zombie := &coordinationv1alpha1.EvictionRequest{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: pod.Namespace, Name: string(pod.UID), UID: f.newUID(),
-			DeletionTimestamp: ptr.To(metav1.NewTime(start)), Finalizers: []string{"example.com/z", "example.com/a"},
-		},
-		Spec: coordinationv1alpha1.EvictionRequestSpec{Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}}},
-	}
-	meta.SetStatusCondition(&zombie.Status.Conditions, metav1.Condition{
-		Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonNoRequesters,
-	})
+	zombie := f.createObstacle(pod)
 	requests := f.client.CoordinationV1alpha1().EvictionRequests(pod.Namespace)
-	if _, err := requests.Create(f.ctx, zombie, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.client.ClearActions()
 	f.run(5 * time.Minute)
@@ -72,6 +60,40 @@ func TestTerminatingRequestIsABlocker(t *testing.T) {
 	if f.requested() != 1 {
 		t.Error("not asked when it has gone")
 	}
+}
+
+// The same request does not block a pod that the plan has not reached yet.
+func TestObstacleOfAPodThatIsNoTarget(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0)
+	f.createObstacle(f.createPods(1, "n", 2000000000)[0])
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(time.Minute)
+	status := f.maintenance("m").Status.DrainStatus
+	if len(status.Blockers) != 1 || status.Blockers[0].Cause != coordinationv1alpha1.DrainBlockerEvicting || status.BlockedPods != 0 {
+		t.Errorf("status %+v, want no blocker but the eviction of the other pod", status)
+	}
+	f.expectBlockedPods("n", 0)
+}
+
+// createObstacle creates a canceled request for the pod that is being deleted and has finalizers.
+func (f *fixture) createObstacle(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
+	f.t.Helper()
+	request := &coordinationv1alpha1.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: string(pod.UID), UID: f.newUID(),
+			DeletionTimestamp: ptr.To(metav1.NewTime(start)), Finalizers: []string{"example.com/z", "example.com/a"},
+		},
+		Spec: coordinationv1alpha1.EvictionRequestSpec{Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}}},
+	}
+	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
+		Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonNoRequesters,
+	})
+	if _, err := f.client.CoordinationV1alpha1().EvictionRequests(pod.Namespace).Create(f.ctx, request, metav1.CreateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+	return request
 }
 
 // A withdrawal that is refused is told of in the status and by events while it keeps the

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -264,6 +265,19 @@ func TestEvictTargetWithUnknownOutcome(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A refusal because of several budgets says what happened.
+func TestEvictTargetDoesNotReadForSeveralBudgets(t *testing.T) {
+	handler := newTestHandler(t, controlledPod(), budget("web"), budget("all"))
+	handler.evict = (&recordingEvictor{answer: statusError(http.StatusInternalServerError, "This pod has more than one PodDisruptionBudget.")}).evict
+	handler.read = func(context.Context, string, string) (*v1.Pod, error) {
+		t.Error("read the pod")
+		return nil, errUnreachable
+	}
+	if message, err := handler.evictTarget(t.Context(), requestOf("a")); err != nil || !strings.HasPrefix(message, "Not evicted: PodDisruptionBudgets all, web") {
+		t.Errorf("message %q, error %v", message, err)
 	}
 }
 

@@ -346,6 +346,19 @@ func TestMayHaveEvicted(t *testing.T) {
 	}
 }
 
+func TestPreconditions(t *testing.T) {
+	pod := newPod()
+	pod.ResourceVersion = "7"
+	uid := &metav1.Preconditions{UID: ptr.To(podUID)}
+	if diff := cmp.Diff(uid, Preconditions(pod, []*policyv1.PodDisruptionBudget{newBudget("web")})); diff != "" {
+		t.Errorf("with a budget (-want, +got):\n%s", diff)
+	}
+	uid.ResourceVersion = ptr.To("7")
+	if diff := cmp.Diff(uid, Preconditions(pod, nil)); diff != "" {
+		t.Errorf("without a budget (-want, +got):\n%s", diff)
+	}
+}
+
 func TestIsLeaving(t *testing.T) {
 	unreachable := errors.New("unreachable")
 	for name, test := range map[string]struct {
