@@ -69,11 +69,12 @@ limitations under the License.
 //	sync.go                        one request: read, decide, write
 //	status.go, interceptors.go     the desired status; pure functions
 //	deadlines.go, outages.go       when an interceptor times out, and when it must not
+//	server_clock.go                the clock of the API server, which deadlines use
 //	labels.go, garbage.go          label synchronization and deletion; pure functions
 //	writer.go                      the only code that writes requests
 //	changes.go, events.go          the changes and events of a write; metrics/ counts them
 //	imperative_controller.go       the built-in last interceptor: read, decide, evict, write
-//	imperative.go, budgets.go      whether and when it evicts; pure functions
+//	imperative.go                  whether and when it evicts; pure functions
 //	budget_queues.go               which pods wait for which budget, and which one is next
 //	podeviction                    the eviction call and the classification of its response
 //	simulation_test.go             random histories, and the invariants of each

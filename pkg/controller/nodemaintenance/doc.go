@@ -120,10 +120,9 @@ limitations under the License.
 //	maintenance_status.go          its desired status; pure functions
 //	plan.go                        positions, targets and messages; pure functions
 //	order.go                       what a maintenance asks for
-//	progress.go, summary.go        how far it is, and the sums of its status; pure functions
+//	progress.go, summary.go        how far it is, and the sums of its status; without clients
 //	progress_store.go              the progress of all maintenances, under a lock
 //	progress_index.go              which maintenances have a node, or may select it
-//	node_matcher.go                which nodes a maintenance selects
 //	budgets.go                     which PodDisruptionBudgets select a pod
 //	requests.go                    what the controller reads from an EvictionRequest
 //	writer.go                      all writes
@@ -132,5 +131,5 @@ limitations under the License.
 //	events.go, metrics/            events and metrics
 //
 // k8s.io/component-helpers/node/maintenance has what the controller shares with others: the
-// standard plan, which entry includes a pod, targets, and blockers.
+// standard plan, which entry includes a pod, node selectors, targets, and blockers.
 package nodemaintenance

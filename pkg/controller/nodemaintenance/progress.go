@@ -30,7 +30,7 @@ import (
 //
 // Three sums are kept up to date with each node, because the decision on a node needs them, and
 // must not cost more because a maintenance has more nodes: unknown, remaining and position. All
-// other sums are computed where they are published, at most once a second: see summarize.
+// other sums are computed where they are published: see summarize.
 type maintenanceProgress struct {
 	order
 	// position is the entry of the plan that is being executed. It never decreases.

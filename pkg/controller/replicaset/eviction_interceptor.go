@@ -50,6 +50,10 @@ type evictionHandler struct {
 // readInterval is the interval of attempts to read a pod while the API server does not respond.
 const readInterval = 5 * time.Second
 
+// maxReadTime limits these attempts. The API server may answer all calls but the read of this pod,
+// and the turn has a place that other pods of its namespace need.
+const maxReadTime = 5 * time.Minute
+
 func (h evictionHandler) handle(ctx context.Context, turn *evictionrequest.Turn) error {
 	message, err := h.evictTarget(ctx, turn.Request())
 	if err != nil {
@@ -76,6 +80,16 @@ func (h evictionHandler) evictTarget(ctx context.Context, request *coordinationv
 	}
 	budgets := podeviction.BudgetsOf(h.budgetLister, pod)
 	err = h.evict(ctx, pod, podeviction.Preconditions(pod, budgets))
+	if apierrors.IsConflict(err) {
+		// The cached version is old, or this instance is gone. The current one may be evicted.
+		if current, readErr := h.read(ctx, pod.Namespace, pod.Name); readErr == nil && current.UID == pod.UID {
+			if reason := reasonNotToEvict(current); reason != "" {
+				return reason, nil
+			}
+			pod = current
+			err = h.evict(ctx, pod, podeviction.Preconditions(pod, budgets))
+		}
+	}
 	outcome, detail := podeviction.Classify(err, budgets)
 	if outcome != podeviction.Budget && podeviction.MayHaveEvicted(err) {
 		leaving, known, readErr := h.isLeaving(ctx, pod)
@@ -104,13 +118,16 @@ func (h evictionHandler) evictTarget(ctx context.Context, request *coordinationv
 
 // isLeaving reads whether the pod was evicted by an attempt whose outcome is unknown. It reads until
 // the API server answers, because the next interceptor would evict the pod again. known is false if
-// the API server refuses to answer.
+// the API server refuses to answer, or does not answer in time.
 func (h evictionHandler) isLeaving(ctx context.Context, pod *v1.Pod) (leaving, known bool, err error) {
-	err = wait.PollUntilContextCancel(ctx, readInterval, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, readInterval, maxReadTime, true, func(ctx context.Context) (bool, error) {
 		leaving, err = podeviction.IsLeaving(ctx, h.read, pod)
 		known = err == nil
-		return known || !podeviction.MayHaveEvicted(err), nil
+		return known || !podeviction.MayHaveEvicted(err) && !apierrors.IsTooManyRequests(err), nil
 	})
+	if ctx.Err() == nil {
+		err = nil
+	}
 	return leaving, known, err
 }
 

@@ -169,8 +169,8 @@ func describedBlockers(now time.Time, maintenance *coordinationv1alpha1.NodeMain
 	return texts
 }
 
-// formatBlocker returns the message of a blocker with its times and the first of its pods. "!"
-// marks one that needs an intervention.
+// formatBlocker returns the message of a blocker with its times and the first of its pods or nodes.
+// "!" marks one that needs an intervention.
 func formatBlocker(now time.Time, blocker *coordinationv1alpha1.DrainBlocker) string {
 	text := plaintext.Line(blocker.Message)
 	if maintenancehelpers.HoldCause(blocker.Cause).Blocked() {
@@ -187,13 +187,17 @@ func formatBlocker(now time.Time, blocker *coordinationv1alpha1.DrainBlocker) st
 		text += " (" + strings.Join(times, ", ") + ")"
 	}
 	var names []string
+	total := int(blocker.PodCount)
 	for _, pod := range blocker.Pods {
 		names = append(names, plaintext.Line(pod.Namespace+"/"+pod.Name))
+	}
+	if object := blocker.Object; total == 0 && object != nil && object.Kind == "Node" {
+		total, names = int(blocker.NodeCount), []string{plaintext.Line(object.Name)}
 	}
 	if len(names) > 0 {
 		text += ": " + strings.Join(names, ", ")
 	}
-	if more := int(blocker.PodCount) - len(names); more > 0 && len(names) > 0 {
+	if more := total - len(names); more > 0 && len(names) > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

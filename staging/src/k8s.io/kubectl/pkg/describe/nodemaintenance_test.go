@@ -83,6 +83,15 @@ func (m work) blockedBy(messages ...string) work {
 	return m
 }
 
+// cordonFailed adds the blocker for nodes that cannot be cordoned.
+func (m work) cordonFailed(nodes int32, first, message string) work {
+	m.Status.DrainStatus.Blockers = append(m.Status.DrainStatus.Blockers, coordinationv1alpha1.DrainBlocker{
+		Cause: coordinationv1alpha1.DrainBlockerCordonFailed, NodeCount: nodes, Message: message,
+		Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: first},
+	})
+	return m
+}
+
 // executing says how far the drain is.
 func (m work) executing(position int32, message string, reached ...corev1.DrainPlanEntry) work {
 	m.Status.DrainStatus.DrainPlanPosition = &position
@@ -182,7 +191,7 @@ func works() map[string]work {
 		"idle":      byLabels,
 		"requested": newWork(cordon),
 		"cordon":    crowd,
-		"refused":   newWork(cordon).started(cordon).blockedBy("1 node cannot be cordoned (a webhook\nsays no)"),
+		"refused":   newWork(cordon).started(cordon).cordonFailed(2, "one", "2 nodes cannot be cordoned (a webhook\nsays no)"),
 		"stuck":     stuck,
 		"draining":  draining().executing(0, "Draining (limited by firmware)").pods(53, 0, 0, 0).drained(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonWaiting, "Waiting for firmware."),
 		"blocked":   blocked,

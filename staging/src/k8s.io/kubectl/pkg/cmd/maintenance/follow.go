@@ -286,9 +286,11 @@ const maxNames = 3
 // timedOut names the blockers, and other problems.
 func (f *follower) timedOut() error {
 	var blockers []string
-	what := "something was"
+	what, isBlocked := "something was", false
 	for _, name := range sortedNames(f.last) {
 		v := f.last[name]
+		// The causes of a later release may be unknown here.
+		isBlocked = isBlocked || v.PodsBlocked > 0
 		for i := range v.Blockers {
 			b := &v.Blockers[i]
 			if !b.Blocked {
@@ -301,7 +303,7 @@ func (f *follower) timedOut() error {
 		}
 	}
 	text, code := "timed out; ", exitTimedOut
-	if len(blockers) > 0 {
+	if len(blockers) > 0 || isBlocked {
 		text, code = "timed out while "+what+" blocked; ", exitBlocked
 	}
 	lines := slices.Concat([]string{text + f.continues()}, blockers, f.shown.notices())
