@@ -22,6 +22,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 	"k8s.io/kubernetes/test/integration/internal/testcluster"
@@ -41,7 +42,9 @@ func (c *cluster) watchAll() *testcluster.History {
 
 // bounds are invariants.
 type bounds struct {
-	// most is the maximum number of living pods, and of replicas of all ReplicaSets together.
+	// most is the maximum number of replicas of all ReplicaSets together, and of living pods of
+	// each. With two ReplicaSets there may be more pods in total: one creates pods while the other
+	// still has to delete some.
 	most int
 	// least is the minimum number of ready pods, once it was reached.
 	least int
@@ -172,18 +175,24 @@ func (w *world) checkReplicas(b bounds) []string {
 
 func (w *world) checkPods(b bounds) []string {
 	var wrong []string
-	living, ready := 0, 0
+	living, ready := map[string]int{}, 0
 	for _, pod := range w.pods {
 		if !isLiving(pod) {
 			continue
 		}
-		living++
+		owner := ""
+		if rs := metav1.GetControllerOf(pod); rs != nil {
+			owner = rs.Name
+		}
+		living[owner]++
 		if podutil.IsPodReady(pod) {
 			ready++
 		}
 	}
-	if living > b.most {
-		wrong = append(wrong, fmt.Sprintf("%d pods live, at most %d are allowed", living, b.most))
+	for owner, pods := range living {
+		if pods > b.most {
+			wrong = append(wrong, fmt.Sprintf("%d pods of ReplicaSet %q live, at most %d are allowed", pods, owner, b.most))
+		}
 	}
 	if w.settledPods && ready < b.least {
 		wrong = append(wrong, fmt.Sprintf("%d pods are ready, at least %d are wanted", ready, b.least))
