@@ -18,13 +18,17 @@ package system
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/kubernetes/hack/availability"
 	"k8s.io/kubernetes/hack/localcluster"
 	"k8s.io/kubernetes/test/utils/ktesting"
@@ -117,11 +121,13 @@ func seconds(intervals []availability.Interval) string {
 	return fmt.Sprintf("%.1f", availability.Total(intervals).Seconds())
 }
 
-// baseDrain is a drain of the shop by kubectl drain, on a cluster of the pristine base, at the same
-// time as the demo.
+// baseDrain is a drain of the shop by kubectl drain of the pristine base, at the same time as the
+// demo. It is on a cluster whose gates are off: test-upgrade and test-drain show that the control
+// plane then behaves like that of the base, which takes minutes to build.
 type baseDrain struct {
-	stop  func(cause string)
-	ended chan struct{}
+	kubectl string
+	stop    func(cause string)
+	ended   chan struct{}
 
 	// When it has ended:
 	err    error
@@ -134,10 +140,10 @@ var baseArgs = []string{"drain", rackNodes[0]}
 
 func startBaseDrain(tCtx ktesting.TContext, d *demo) *baseDrain {
 	tCtx.Helper()
-	c := &localcluster.Cluster{Name: d.cluster.Name + "-base", Output: d.programs.output, Bin: d.programs.fork, Base: d.programs.base, Nodes: 1}
+	c := &localcluster.Cluster{Name: d.cluster.Name + "-base", Output: d.programs.output, Bin: d.programs.fork, Settings: &localcluster.Settings{}, Nodes: 1}
 	tCtx = tCtx.WithCancel()
-	b := &baseDrain{ended: make(chan struct{}), stop: tCtx.Cancel}
-	if _, err := os.Stat(c.Kubectl()); err != nil {
+	b := &baseDrain{kubectl: filepath.Join(d.programs.base, "kubectl"), ended: make(chan struct{}), stop: tCtx.Cancel}
+	if _, err := os.Stat(b.kubectl); err != nil {
 		b.err = localcluster.ErrNoBase
 		close(b.ended)
 		return b
@@ -158,7 +164,8 @@ func (b *baseDrain) end() {
 }
 
 func (b *baseDrain) run(tCtx ktesting.TContext, c *localcluster.Cluster) {
-	tCtx, b.version = startCluster(tCtx, c)
+	tCtx, _ = startCluster(tCtx, c)
+	b.version = b.clientVersion(tCtx, c)
 	tCtx = createDemoNamespace(tCtx, "base")
 	createRackNodes(tCtx, rackNodes[0])
 	createShop(tCtx)
@@ -168,13 +175,30 @@ func (b *baseDrain) run(tCtx ktesting.TContext, c *localcluster.Cluster) {
 	recorder, err := availability.Start(tCtx, tCtx.Client(), tCtx.Namespace())
 	tCtx.ExpectNoError(err)
 	b.from = time.Now()
-	output, err := c.Command(tCtx, baseArgs...).CombinedOutput()
+	output, err := b.command(tCtx, c, baseArgs...).CombinedOutput()
 	b.output = string(bytes.TrimSpace(output))
 	tCtx.ExpectNoError(err, "kubectl %s on the base: %s", strings.Join(baseArgs, " "), b.output)
 	pause(tCtx, afterDrain)
 	b.to = time.Now()
 	b.record, err = recorder.Stop(tCtx)
 	tCtx.ExpectNoError(err)
+}
+
+// command is kubectl of the base on the cluster.
+func (b *baseDrain) command(tCtx ktesting.TContext, c *localcluster.Cluster, args ...string) *exec.Cmd {
+	command := c.Command(tCtx, args...)
+	command.Path, command.Args[0] = b.kubectl, b.kubectl
+	return command
+}
+
+// clientVersion is the version of kubectl of the base.
+func (b *baseDrain) clientVersion(tCtx ktesting.TContext, c *localcluster.Cluster) string {
+	tCtx.Helper()
+	output, err := b.command(tCtx, c, "version", "--client", "--output=json").Output()
+	tCtx.ExpectNoError(err, "reading the version of kubectl of the base")
+	var versions struct{ ClientVersion version.Info }
+	tCtx.ExpectNoError(json.Unmarshal(output, &versions), "reading %q", output)
+	return versions.ClientVersion.GitVersion
 }
 
 // compare shows for how long the shop had no ready endpoint in the drain of the rack, and in
@@ -189,7 +213,7 @@ func (d *maintenanceDemo) compare(tCtx ktesting.TContext) {
 		return
 	}
 	tCtx.ExpectNoError(d.base.err, "kubectl drain of the base")
-	d.say("The same shop on another cluster, which is the pristine base, Kubernetes %s:\n", d.base.version)
+	d.say("The same shop on another cluster whose gates are off, by kubectl of the pristine base, %s:\n", d.base.version)
 	d.show(baseArgs...)
 	d.say("%s\n", d.base.output)
 	d.say("  seconds          %s\n  NodeMaintenance  %s\n  kubectl drain    %s\n  # a ready endpoint of shop  . none\n",

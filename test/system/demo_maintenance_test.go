@@ -66,7 +66,7 @@ type maintenanceDemo struct {
 
 // TestDemoMaintenance drains three nodes with kubectl maintenance: it shows what blocks the drain,
 // removes that, gives the nodes back, and compares for how long an application with a single pod
-// was not available with kubectl drain on a cluster of the pristine base.
+// was not available with kubectl drain of the pristine base.
 func TestDemoMaintenance(t *testing.T) { testDemoMaintenance(ktesting.Init(t)) }
 func testDemoMaintenance(tCtx ktesting.TContext) {
 	tCtx, story := newDemo(tCtx, "maintenance")
