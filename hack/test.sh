@@ -209,7 +209,7 @@ main() {
   local phase=${1:-}
   [[ -n ${phase} ]] || { usage; exit 2; }
   shift
-  # What handles Ctrl-C itself, such as a demo, ends like one that failed: go on with no other.
+  # What handles Ctrl-C itself, such as a demo, ends like one that failed: run no other.
   trap 'exit 130' INT
   rm -rf "${RESULTS}"
   mkdir -p "${RESULTS}"

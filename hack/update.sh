@@ -258,7 +258,7 @@ build_etcd() {
   ln -fs "${module}/etcd-${version}" "${output}"
 }
 
-# Prints a port in the given range that nobody listens on.
+# Prints a free port in the given range.
 free_port() {
   local port
   for ((port = $1; port < $1 + 1000; port++)); do

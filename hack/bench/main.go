@@ -97,12 +97,12 @@ func main() {
 func parseOptions(args []string) (options, error) {
 	o := options{flags: map[string]string{}}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	list := flags.String("parts", allParts, "what is measured, with commas in between")
+	list := flags.String("parts", allParts, "parts to run, separated by commas")
 	for _, n := range o.numbers() {
 		flags.IntVar(n.to, n.name, n.value, n.usage)
 	}
-	flags.DurationVar(&o.idleTime, "idle-time", time.Minute, "how long it is measured what is done while nothing happens")
-	flags.DurationVar(&o.timeout, "timeout", time.Hour, "bound of the whole benchmark")
+	flags.DurationVar(&o.idleTime, "idle-time", time.Minute, "duration of the measurement of an idle cluster")
+	flags.DurationVar(&o.timeout, "timeout", time.Hour, "maximum duration of the whole benchmark")
 	flags.StringVar(&o.bin, "bin", "_output/bin", "directory of the binaries to measure")
 	flags.StringVar(&o.base, "base", "_output/base/bin", "directory of the binaries of the pristine base")
 	flags.StringVar(&o.output, "output", "_output", "directory for the cluster; results go into bench in it")
@@ -163,11 +163,11 @@ func (o *options) check() error {
 	}
 	for _, n := range o.numbers() {
 		if *n.to < n.min || *n.to > n.max {
-			return fmt.Errorf("--%s is %d: give %d to %d", n.name, *n.to, n.min, n.max)
+			return fmt.Errorf("--%s is %d, must be %d to %d", n.name, *n.to, n.min, n.max)
 		}
 	}
 	if o.idleTime < time.Second {
-		return fmt.Errorf("--idle-time is %s: give at least 1s", o.idleTime)
+		return fmt.Errorf("--idle-time is %s, must be at least 1s", o.idleTime)
 	}
 	var err error
 	for _, dir := range []*string{&o.bin, &o.base, &o.output} {

@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string) error {
 			c.Bin = filepath.Join(c.Output, "bin")
 		}
 		if c.Nodes < 0 || c.Nodes > localcluster.MaxNodes {
-			return fmt.Errorf("--nodes is %d: give 0 to %d", c.Nodes, localcluster.MaxNodes)
+			return fmt.Errorf("--nodes is %d, must be 0 to %d", c.Nodes, localcluster.MaxNodes)
 		}
 		return c.Ensure(ctx)
 	case "down":

@@ -140,7 +140,7 @@ func TestEnsureNodesFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			timeout := 500 * time.Millisecond
 			if rejected != nil {
-				timeout = time.Minute // It must not be in the way on a busy machine.
+				timeout = time.Minute // Long enough for a busy machine.
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()

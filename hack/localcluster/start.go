@@ -46,7 +46,7 @@ func (s Settings) String() string {
 	return fmt.Sprintf("feature gates %q, runtime config %q and further flags %q", s.Gates, s.RuntimeConfig, []string(s.Args))
 }
 
-// DefaultSettings switch on what the fork adds: a local cluster is there to try it.
+// DefaultSettings enable what the fork adds: a local cluster is made to try it.
 var DefaultSettings = Settings{
 	Gates:         "DeclarativeNodeMaintenance=true,DeploymentPodSurge=true,EvictionRequestAPI=true,NodeMaintenanceAwareDaemonSet=true,StatefulSetEvictionPacing=true",
 	RuntimeConfig: "coordination.k8s.io/v1alpha1=true",

@@ -158,7 +158,7 @@ func (w *workspace) load() error {
 }
 
 // loadTree loads a tree for the commands that work on one, and returns the base
-// that go.mod pins. If the tree was made from another base, only merge can go on.
+// that go.mod pins. If the tree was made from another base, only merge can continue.
 func (w *workspace) loadTree() (string, error) {
 	if err := w.load(); err != nil {
 		return "", err

@@ -109,7 +109,7 @@ func newScenarios() []scenario {
 				Code: 1,
 				Out:  []string{"evicting pod drain/plain", "node/node cordoned", "pod/plain evicted"},
 				Err: []string{
-					startHint, "Warning: leaving Pods with eviction interceptors (use --evict-intercepted-pods to evict them nevertheless): drain/db, drain/registered",
+					startHint, "Warning: leaving Pods with eviction interceptors (use --evict-intercepted-pods to evict them): drain/db, drain/registered",
 					`error: Pods with eviction interceptors are left: drain/db (interceptor.example.com), drain/registered (interceptor.example.com): use "kubectl maintenance start --wait node", or`,
 				},
 				Writes: []string{fmt.Sprintf(evictCall, "plain"), patchCall},

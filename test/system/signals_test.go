@@ -59,6 +59,6 @@ func TestTerminatedWithParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadAll(out); err != nil {
-		t.Errorf("the child of the shell goes on: %v", err)
+		t.Errorf("the child of the shell still runs: %v", err)
 	}
 }

@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/logtools/logcheck/gclplugin"
 )
 
-// logcheck looks at types, and gets them where it is loaded as a shared object. As a
+// logcheck uses types, and gets them where it is loaded as a shared object. As a
 // plugin to be linked it asks for the syntax only, and would find less.
 type logcheck struct{ register.LinterPlugin }
 

@@ -472,7 +472,7 @@ func TestCompletesDespiteTheCordonOfAnother(t *testing.T) {
 	f.setStage("a", stageComplete)
 	f.run(time.Minute)
 	if m := f.maintenance("a"); len(m.Finalizers) > 0 {
-		t.Errorf("a is not let go: %+v", m.Status)
+		t.Errorf("a is not released: %+v", m.Status)
 	}
 }
 
@@ -547,7 +547,7 @@ func TestRefusedWithdrawal(t *testing.T) {
 	refused.err = allowed
 	f.settle()
 	if m := f.maintenance("m"); len(m.Finalizers) > 0 {
-		t.Error("not let go")
+		t.Error("not released")
 	}
 }
 

@@ -74,12 +74,12 @@ func TestRefusedStatusKeepsTheMaintenance(t *testing.T) {
 	f.setStage("m", stageComplete)
 	f.run(5 * time.Second)
 	if m := f.maintenance("m"); len(m.Finalizers) == 0 {
-		t.Error("let go")
+		t.Error("released")
 	}
 	refused.err = allowed
 	f.settle()
 	if m := f.maintenance("m"); len(m.Finalizers) > 0 || f.node("n").Status.MaintenanceStatus != nil {
-		t.Error("not let go")
+		t.Error("not released")
 	}
 }
 
@@ -128,7 +128,7 @@ func TestFailuresOfAVanishedNode(t *testing.T) {
 	}
 }
 
-// A node that was replaced by another one of its name is not cordoned by a look at the first,
+// A node that was replaced by another one of its name is not cordoned because of the first,
 // and that is no failure.
 func TestReplacedNodeIsNotCordoned(t *testing.T) {
 	f := newFixture(t)
@@ -534,7 +534,7 @@ func TestCompletionOfAVanishedNode(t *testing.T) {
 	}
 	f.settle()
 	if m := f.maintenance("m"); len(m.Finalizers) > 0 {
-		t.Errorf("not let go: %+v", m.Status)
+		t.Errorf("not released: %+v", m.Status)
 	}
 }
 

@@ -129,7 +129,7 @@ func (f *fixture) settleOnlyUntilGone(t *testing.T) {
 			return
 		}
 	}
-	t.Fatal("never let go")
+	t.Fatal("never released")
 }
 
 // A node is not uncordoned while another maintenance that selects it awaits its finalizer.
@@ -260,7 +260,7 @@ func TestCompletesDespiteTheTroubleOfAnother(t *testing.T) {
 		f.maintenanceQueue.release()
 	}
 	if m := f.maintenance("a"); len(m.Finalizers) > 0 {
-		t.Errorf("a is not let go: %+v", m.Status)
+		t.Errorf("a is not released: %+v", m.Status)
 	}
 }
 

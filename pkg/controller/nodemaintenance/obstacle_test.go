@@ -402,7 +402,7 @@ func TestDeselectedNodeThatCannotBeReleased(t *testing.T) {
 				f.setStage("m", stageComplete)
 				f.run(time.Minute)
 				if expectBlocker("in Complete"); len(f.maintenance("m").Finalizers) == 0 {
-					t.Errorf("%s: let go", name)
+					t.Errorf("%s: released", name)
 				}
 				refused.err = allowed
 				f.run(maxRetry + 5*time.Second)

@@ -165,7 +165,7 @@ func TestCordonAfterAnUncordonEnds(t *testing.T) {
 }
 
 // While a maintenance completes it may come to select other nodes: those that it has cordoned are
-// released nevertheless.
+// released all the same.
 func TestCompletionThatSelectsOtherNodes(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})

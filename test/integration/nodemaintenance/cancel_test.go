@@ -95,7 +95,7 @@ func testForeignRequestJoined(t *testing.T, c *cluster) {
 	c.expectUntouched(pod)
 }
 
-// testOwnRequest looks at a request of which the controller is the first requester.
+// testOwnRequest checks a request of which the controller is the first requester.
 func testOwnRequest(t *testing.T, c *cluster) {
 	c.createNode("one")
 	pod := c.createPod(newPod("pod", "one", withInterceptor(stubborn), withLabel("app", "web")))
@@ -120,7 +120,7 @@ func testOwnRequest(t *testing.T, c *cluster) {
 	if diff := cmp.Diff([]string{coordinationv1alpha1.NodeMaintenanceRequester}, managers); diff != "" {
 		t.Errorf("who has applied the request (-want +got):\n%s", diff)
 	}
-	// Taken out by hand, it comes back while the drain goes on.
+	// Taken out by hand, it comes back while the drain continues.
 	patch := fmt.Appendf(nil, `{"spec":{"requesters":[{"name":%q}]}}`, scaler)
 	if _, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Patch(t.Context(), request.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatalf("replacing the requesters: %v", err)

@@ -51,7 +51,7 @@ func TestDaemonSets(t *testing.T) {
 		{"a rolling update meanwhile", testDaemonsRolledMeanwhile},
 		{"the controller is restarted", testDaemonsRestart},
 		{"a request without a maintenance", testDaemonsOutsideMaintenance},
-		{"the gate goes on and off", testDaemonsGate},
+		{"the gate is enabled and disabled", testDaemonsGate},
 		{"pods whose DaemonSet is gone", testDaemonsOrphaned},
 	}
 	for _, test := range tests {
@@ -338,7 +338,7 @@ func testDaemonsOutsideMaintenance(t *testing.T, c *cluster) {
 }
 
 // testDaemonsGate has pods from before the gate was on, which are drained like all others.
-// Nothing is rolled out when the gate goes on or off.
+// Nothing is rolled out when the gate is enabled or disabled.
 func testDaemonsGate(t *testing.T, c *cluster) {
 	c.createNode("one", pool)
 	c.createNode("two", pool)
@@ -402,7 +402,7 @@ func (c *cluster) revisions() []appsv1.ControllerRevision {
 func (c *cluster) nudge(name string) {
 	c.t.Helper()
 	ctx, sets := c.t.Context(), c.client.AppsV1().DaemonSets(c.namespace)
-	c.eventually("the controller to look at "+name, func(context.Context) (bool, string) {
+	c.eventually("the controller to reconcile "+name, func(context.Context) (bool, string) {
 		ds, err := sets.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()

@@ -81,7 +81,7 @@ func TestFeatureGate(t *testing.T) {
 			}
 		}
 		c.startQuick()
-		c.await("the drain to go on", states{"request/stays": asked, "node/one": draining, "node/two": planned})
+		c.await("the drain to continue", states{"request/stays": asked, "node/one": draining, "node/two": planned})
 		c.deletePod(newPod("stays", "one"))
 		c.await("the end of the drain", states{"node/one": empty, "maintenance/draining": "Cordon, Drain of 1, finalizer, True: Drained"})
 		c.deleteMaintenance("draining")

@@ -101,7 +101,7 @@ func testCompletionOfHolder(t *testing.T, c *cluster) {
 	c.expect("the other to wait", states{"request/one-high": "none"})
 
 	c.setStage("holder", stageComplete)
-	c.await("the other to go on", states{
+	c.await("the other to continue", states{
 		"request/one-high": asked, "request/two-low": canceled, "node/one": draining, "node/two": free,
 		"targets/one":       targetsOf(c, "Draining", defaultPods(1000000000)),
 		"maintenance/other": "Cordon, Drain of 1, finalizer, False: Draining",
@@ -152,7 +152,7 @@ func testThreeIntersecting(t *testing.T, c *cluster) {
 	history := c.watchAll()
 	c.startEvictionController()
 	c.startLogged()
-	// One after another: where a younger one gets its finalizer first, the nodes go on with it.
+	// One after another: where a younger one gets its finalizer first, the nodes continue with it.
 	c.createMaintenance(newMaintenance("a", stageDrain, nodesNamed("ab", "ca"), planOf(defaultPods(1000), defaultPods(3000))...))
 	c.await("the first of them", states{"targets/ab": targetsOf(c, "Draining", defaultPods(1000)), "targets/ca": targetsOf(c, "Draining", defaultPods(1000))})
 	c.createMaintenance(newMaintenance("b", stageDrain, nodesNamed("ab", "bc"), planOf(defaultPods(2000))...))

@@ -96,7 +96,7 @@ func testNodeVanishes(t *testing.T, c *cluster) {
 	c.await("the drain", states{"request/low": asked, "request/high": "none", "targets/two": targetsOf(c, "Waiting for m.", defaultPods(1000))})
 
 	c.deleteNode("one")
-	c.await("the drain to go on without the node", states{
+	c.await("the drain to continue without the node", states{
 		"request/low": canceled, "request/high": asked, "targets/two": targetsOf(c, "Draining", defaultPods(1000000000)),
 		"maintenance/m": "Cordon, Drain of 1, finalizer, False: Draining",
 	})

@@ -82,7 +82,7 @@ func testNodeSaysFirst(_ *testing.T, c *cluster) {
 	c.expectInvariants(history)
 }
 
-// testSteadyState looks at the writes while nothing changes that matters: none.
+// testSteadyState checks that there are no writes while nothing relevant changes.
 func testSteadyState(t *testing.T, c *cluster) {
 	nodes := []string{"announced", "cordoned", "drained", "blocked", "waiting", "intercepted", "completed", "other"}
 	for _, node := range nodes {

@@ -50,7 +50,7 @@ func testPodTypes(t *testing.T, c *cluster) {
 	c.report(daemon, coordinationapply.EvictionRequestStatus().WithInterceptors(
 		startedBy(coordinationv1alpha1.EvictionInterceptorDaemonSet).WithCompletionTime(metav1.Now())))
 	c.awaitDrained("m", blocked("2 pods left on 1 of 1 node. 1 DaemonSet pod is still running after all interceptors have acted: %s/daemon.", c.namespace), 1)
-	c.expect("the drain not to go on", states{"node/one": draining, "pod/daemon": "here", "request/mirror": "none"})
+	c.expect("the drain not to continue", states{"node/one": draining, "pod/daemon": "here", "request/mirror": "none"})
 
 	c.deletePod(daemon)
 	c.await("the turn of static pods", states{"request/mirror": asked})

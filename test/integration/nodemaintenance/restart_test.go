@@ -57,7 +57,7 @@ func TestRestart(t *testing.T) {
 	t.Run("two controllers at once", func(t *testing.T) { playFlowTwice(t, config) })
 }
 
-// playFlowTwice has two controllers at work, as when one goes on that has lost its lease:
+// playFlowTwice runs two controllers, as when one continues after it has lost its lease:
 // what one has done just now, the other has not yet in its cache.
 func playFlowTwice(t *testing.T, config *rest.Config) {
 	c := newCluster(t, config)
@@ -122,7 +122,7 @@ func (c *cluster) playMaintenances() {
 	})
 	c.setStage("a", stageComplete)
 	c.await("a to be over", states{"node/one": free, "node/shared": free, "targets/one": "none"})
-	c.eventually("a to be let go", func(ctx context.Context) (bool, string) {
+	c.eventually("a to be released", func(ctx context.Context) (bool, string) {
 		m := c.maintenance("a")
 		return len(m.Finalizers) == 0 && hasStage(m, stageComplete), describeMaintenance(m)
 	})

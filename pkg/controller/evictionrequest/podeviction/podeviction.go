@@ -171,7 +171,7 @@ func Classify(err error, budgets []*policyv1.PodDisruptionBudget) (Outcome, stri
 	return Refused, err.Error()
 }
 
-// MayHaveEvicted reports whether an attempt that failed may have evicted the pod nevertheless: there
+// MayHaveEvicted reports whether an attempt that failed may have evicted the pod all the same: there
 // was no response, or one of a server error. The API server returns a server error if its storage
 // does not respond in time, and an intermediary if the API server is killed during the call.
 func MayHaveEvicted(err error) bool {

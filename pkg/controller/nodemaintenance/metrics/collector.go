@@ -31,11 +31,11 @@ type Counts struct {
 	// Nodes is the number of selected nodes by the stage that they are in: where several
 	// maintenances select a node, it counts once.
 	Nodes map[coordinationv1alpha1.NodeMaintenanceStage]int
-	// PendingPods is the number of pods, on nodes that are drained, that were not asked to
-	// leave yet, EvictingPods that of those that were.
+	// PendingPods is the number of pods on nodes that are drained whose eviction was not requested
+	// yet, EvictingPods the number of those whose eviction was.
 	PendingPods, EvictingPods int
-	// BlockedPods is the number of pods within the drain targets that need an intervention, by what
-	// they wait for. Other causes are not shown.
+	// BlockedPods is the number of pods within the drain targets that need an intervention, by
+	// cause. Other causes are not shown.
 	BlockedPods map[maintenance.HoldCause]int
 	// BlockedNodes is the number of nodes that cannot be maintained or released without an
 	// intervention, by cause. Causes that concern pods are not shown.
@@ -50,8 +50,8 @@ var stages = []coordinationv1alpha1.NodeMaintenanceStage{
 	coordinationv1alpha1.NodeMaintenanceStageComplete,
 }
 
-// collector counts when it is asked: numbers that are kept up to date by events drift
-// when one is missed, and start wrong after a restart.
+// collector counts when the metrics are read. Counters that are updated by events would be wrong
+// after a missed event and after a restart.
 type collector struct {
 	metrics.BaseStableCollector
 
@@ -80,14 +80,14 @@ var (
 	maintenances = &collector{}
 )
 
-// Track has count called whenever the metrics are read, until the function that it
-// returns is called: a controller that does not run knows nothing.
+// Track calls count whenever the metrics are read, until stop is called: a controller that does not
+// run has no counts.
 func Track(count func() Counts) (stop func()) {
 	maintenances.source.Store(&count)
 	return func() { maintenances.source.CompareAndSwap(&count, nil) }
 }
 
-// DescribeWithStability says which metrics there are.
+// DescribeWithStability sends the descriptions of all metrics.
 func (c *collector) DescribeWithStability(descriptions chan<- *metrics.Desc) {
 	descriptions <- maintenancesByStage
 	descriptions <- nodesByStage
@@ -96,8 +96,8 @@ func (c *collector) DescribeWithStability(descriptions chan<- *metrics.Desc) {
 	descriptions <- blockedNodesByCause
 }
 
-// CollectWithStability counts. Every value of a label has its series also where it is
-// zero, so that an alert on it has something to look at.
+// CollectWithStability sends all metrics. Every value of a label has a series, even if it is zero, so
+// that alerts can use it.
 func (c *collector) CollectWithStability(samples chan<- metrics.Metric) {
 	count := c.source.Load()
 	if count == nil {

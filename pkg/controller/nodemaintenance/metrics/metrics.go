@@ -37,7 +37,7 @@ var (
 	drainDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: subsystem,
 		Name:      "drain_duration_seconds",
-		Help:      "Seconds from the start of the stage Drain until no pod of a type was left on the nodes of the maintenance, by pod type: Default, DaemonSet or Static.",
+		Help:      "Time in seconds from the start of the stage Drain until no pod of a type was left on the nodes of the maintenance, by pod type: Default, DaemonSet or Static.",
 		// From a second, for a few pods without a grace period, to two days, for virtual
 		// machines that are moved one by one, or a budget that nobody changes.
 		Buckets:        metrics.ExponentialBuckets(1, 3, 12),
@@ -48,7 +48,7 @@ var (
 	stageTransitions = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem:      subsystem,
 		Name:           "stage_transitions_total",
-		Help:           "Stages of maintenances that were started, by stage: Idle, Cordon, Drain or Complete.",
+		Help:           "Number of stages that maintenances started, by stage: Idle, Cordon, Drain or Complete.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"stage"})
 
@@ -66,7 +66,7 @@ var (
 	evictionRequestsCreated = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem:      subsystem,
 		Name:           "evictionrequests_created_total",
-		Help:           "EvictionRequests that the controller has created, or joined as a requester.",
+		Help:           "Number of EvictionRequests that the controller created, or joined as a requester.",
 		StabilityLevel: metrics.ALPHA,
 	})
 
@@ -74,7 +74,7 @@ var (
 	evictionRequestsWithdrawn = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem:      subsystem,
 		Name:           "evictionrequests_withdrawn_total",
-		Help:           "EvictionRequests that the controller has left as a requester.",
+		Help:           "Number of EvictionRequests that the controller left as a requester.",
 		StabilityLevel: metrics.ALPHA,
 	})
 )

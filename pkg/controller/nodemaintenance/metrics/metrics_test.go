@@ -59,7 +59,7 @@ func TestMetrics(t *testing.T) {
 # HELP nodemaintenance_controller_contested_cordons_total [ALPHA] Number of times that another client made a node schedulable during its maintenance.
 # TYPE nodemaintenance_controller_contested_cordons_total counter
 nodemaintenance_controller_contested_cordons_total 1
-# HELP nodemaintenance_controller_drain_duration_seconds [ALPHA] Seconds from the start of the stage Drain until no pod of a type was left on the nodes of the maintenance, by pod type: Default, DaemonSet or Static.
+# HELP nodemaintenance_controller_drain_duration_seconds [ALPHA] Time in seconds from the start of the stage Drain until no pod of a type was left on the nodes of the maintenance, by pod type: Default, DaemonSet or Static.
 # TYPE nodemaintenance_controller_drain_duration_seconds histogram
 nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="1"} 0
 nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="3"} 0
@@ -76,13 +76,13 @@ nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le
 nodemaintenance_controller_drain_duration_seconds_bucket{pod_type="DaemonSet",le="+Inf"} 2
 nodemaintenance_controller_drain_duration_seconds_sum{pod_type="DaemonSet"} 93605
 nodemaintenance_controller_drain_duration_seconds_count{pod_type="DaemonSet"} 2
-# HELP nodemaintenance_controller_evictionrequests_created_total [ALPHA] EvictionRequests that the controller has created, or joined as a requester.
+# HELP nodemaintenance_controller_evictionrequests_created_total [ALPHA] Number of EvictionRequests that the controller created, or joined as a requester.
 # TYPE nodemaintenance_controller_evictionrequests_created_total counter
 nodemaintenance_controller_evictionrequests_created_total 7
-# HELP nodemaintenance_controller_evictionrequests_withdrawn_total [ALPHA] EvictionRequests that the controller has left as a requester.
+# HELP nodemaintenance_controller_evictionrequests_withdrawn_total [ALPHA] Number of EvictionRequests that the controller left as a requester.
 # TYPE nodemaintenance_controller_evictionrequests_withdrawn_total counter
 nodemaintenance_controller_evictionrequests_withdrawn_total 2
-# HELP nodemaintenance_controller_stage_transitions_total [ALPHA] Stages of maintenances that were started, by stage: Idle, Cordon, Drain or Complete.
+# HELP nodemaintenance_controller_stage_transitions_total [ALPHA] Number of stages that maintenances started, by stage: Idle, Cordon, Drain or Complete.
 # TYPE nodemaintenance_controller_stage_transitions_total counter
 nodemaintenance_controller_stage_transitions_total{stage="Complete"} 1
 nodemaintenance_controller_stage_transitions_total{stage="Drain"} 2

@@ -314,7 +314,7 @@ func TestStatusWhenTheAuthorizerFails(t *testing.T) {
 	}
 }
 
-// The status strategy does not change metadata and spec. If a change passes nevertheless, an
+// The status strategy does not change metadata and spec. If a change passes all the same, an
 // interceptor may not make it. Only the ownership of fields of the status may change.
 func TestStatusUpdateOfTheRest(t *testing.T) {
 	owns := func(manager, subresource string) metav1.ManagedFieldsEntry {

@@ -21,12 +21,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// deploymentEvictionInProgress is True while a Deployment brings up replacements for pods
-// whose eviction is requested.
+// deploymentEvictionInProgress is True while a Deployment starts replacements for pods whose eviction
+// is requested.
 const deploymentEvictionInProgress appsv1.DeploymentConditionType = "EvictionInProgress"
 
-// printDeploymentEviction says how far the replacements are, below a table of conditions
-// that has no room for messages. Other Deployments are described as they always were.
+// printDeploymentEviction prints the progress of the replacements below the table of conditions,
+// which has no column for messages. It prints nothing for other Deployments.
 func printDeploymentEviction(w PrefixWriter, conditions []appsv1.DeploymentCondition) {
 	for _, condition := range conditions {
 		if condition.Type == deploymentEvictionInProgress && condition.Status == corev1.ConditionTrue && condition.Message != "" {

@@ -263,7 +263,7 @@ func TestEvictionRequestDescriberIsRegistered(t *testing.T) {
 	}
 }
 
-// podSpec is a pod of an application that wants to be asked.
+// podSpec is a pod with an interceptor of its application.
 func podSpec(interceptors ...string) corev1.PodSpec {
 	spec := corev1.PodSpec{
 		Containers:  []corev1.Container{{Name: "db", Image: "db:1"}},

@@ -75,7 +75,7 @@ func describeNodeMaintenanceSpec(w PrefixWriter, now time.Time, maintenance *coo
 	printAnnotationsMultiline(w, "Annotations", maintenance.Annotations)
 	w.Write(LEVEL_0, "Created:\t%s\n", timeAndAge(now, maintenance.CreationTimestamp))
 	if maintenance.DeletionTimestamp != nil {
-		w.Write(LEVEL_0, "Deleted:\t%s, completes first\n", timeAndAge(now, *maintenance.DeletionTimestamp))
+		w.Write(LEVEL_0, "Deleted:\t%s, releasing nodes\n", timeAndAge(now, *maintenance.DeletionTimestamp))
 	}
 	reason := maintenance.Spec.Reason
 	if reason == "" {

@@ -14,15 +14,14 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package drain takes pods off nodes from within a client: it cordons nodes, and evicts
-// or deletes their pods, until the program ends.
+// Package drain drains nodes from a client: it cordons nodes, and evicts or deletes their pods, until
+// the program ends.
 //
-// It stays for servers without the NodeMaintenance API. Where that is served, programs
-// should create a NodeMaintenance (coordination.k8s.io), as "kubectl maintenance start"
-// does, or EvictionRequests for single pods: the server then goes on when the program has
-// ended, drains of the same node do not compete, pods leave in an order, and interceptors
-// have their turn. Helper.SkipInterceptedPods keeps Helper from evicting pods that have
-// some of their own.
+// Use it for servers without the NodeMaintenance API. Other programs should create a NodeMaintenance
+// (coordination.k8s.io), as "kubectl maintenance start" does, or EvictionRequests for single pods: the
+// server then continues after the program has ended, drains of the same node do not compete, pods are
+// evicted in order, and interceptors act first. With Helper.SkipInterceptedPods, Helper skips pods
+// that have interceptors of their own.
 //
-// Deprecated: create a NodeMaintenance where the server serves them.
+// Deprecated: create a NodeMaintenance if the server supports it.
 package drain

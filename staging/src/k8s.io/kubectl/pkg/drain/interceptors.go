@@ -24,11 +24,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// workloadInterceptors are put on pods by the controllers that create them. The author of the
-// pod has not asked for them, and nothing is lost by an eviction that was not lost before these
-// controllers took part in evictions: a budget protects the pod as ever. Were such pods
-// left, drain would leave most pods of a cluster, and the flag that takes them would be
-// given by habit, also where an interceptor saves data.
+// workloadInterceptors are added to pods by the controllers that create them, not by the author of
+// the pod. A drain evicts such pods as it always did: their budgets still protect them. If it skipped
+// them, it would skip most pods of a cluster, and users would set --evict-intercepted-pods by habit,
+// even for pods whose interceptor saves data.
 var workloadInterceptors = []string{
 	coordinationv1alpha1.EvictionInterceptorDaemonSet,
 	coordinationv1alpha1.EvictionInterceptorDeployment,
@@ -36,13 +35,13 @@ var workloadInterceptors = []string{
 	coordinationv1alpha1.EvictionInterceptorStatefulSet,
 }
 
-const interceptedWarning = "leaving Pods with eviction interceptors (use --evict-intercepted-pods to evict them nevertheless)"
+const interceptedWarning = "leaving Pods with eviction interceptors (use --evict-intercepted-pods to evict them)"
 
-// Interceptors returns the names of those who want a say in the eviction of the pod:
-// first those of its spec, then those registered by annotation, by name.
+// Interceptors returns the names of the interceptors of the pod: first those of its spec, then those
+// registered by annotation, sorted by name.
 //
-// An annotation counts even if its value is invalid and the server goes on without it:
-// to leave such a pod costs a second attempt, to evict a pod too early can cost data.
+// It includes an annotation with an invalid value, which the server ignores: skipping the pod costs a
+// second attempt, evicting it too early can cost data.
 func Interceptors(pod *corev1.Pod) []string {
 	var registered []string
 	for key := range pod.Annotations {

@@ -103,7 +103,7 @@ func TestInterceptedPodsStay(t *testing.T) {
 			want: result{
 				Deleted:     []string{"plain", "finished", "failed", "terminating", "deployed", "orphan", "scaled"},
 				Intercepted: []string{"spec", "annotated", "bare", "local", "observed"},
-				Warnings: "leaving Pods with eviction interceptors (use --evict-intercepted-pods to evict them nevertheless): " +
+				Warnings: "leaving Pods with eviction interceptors (use --evict-intercepted-pods to evict them): " +
 					"default/spec, default/annotated, default/bare, default/local, default/observed",
 			},
 		},

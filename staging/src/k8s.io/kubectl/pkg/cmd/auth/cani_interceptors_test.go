@@ -32,7 +32,7 @@ import (
 )
 
 // The virtual resource of interceptors keeps its group, and the name its slash; whatever
-// else the server does not list is asked for as ever.
+// else the server does not list is requested unchanged.
 func TestCanIIntercept(t *testing.T) {
 	for resource, test := range map[string]struct {
 		want        string

@@ -275,7 +275,7 @@ func (o *DrainCmdOptions) holdersOf(info *resource.Info) *holders {
 // leaveToMaintenance reports, with a warning, whether a maintenance controls if the node is
 // schedulable: its controller would revert the change of another client.
 //
-// A node that is to be drained is cordoned nevertheless: the maintenance cordons it too, and
+// A node that is to be drained is cordoned all the same: the maintenance cordons it too, and
 // evicted pods must not return to it.
 func (o *DrainCmdOptions) leaveToMaintenance(info *resource.Info, desired bool) bool {
 	h := o.holdersOf(info)

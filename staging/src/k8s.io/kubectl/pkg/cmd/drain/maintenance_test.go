@@ -416,7 +416,7 @@ func TestCordonAndUncordonUnderMaintenance(t *testing.T) {
 
 const (
 	startHint    = "Warning: drain is deprecated: this server drains nodes itself, and lets pods prepare for it. Use: kubectl maintenance start --wait "
-	skippedHint  = "Warning: leaving Pods with eviction interceptors (use --evict-intercepted-pods to evict them nevertheless): "
+	skippedHint  = "Warning: leaving Pods with eviction interceptors (use --evict-intercepted-pods to evict them): "
 	notDrained   = "There are pending nodes to be drained:\n n1\n"
 	forceHint    = "use --evict-intercepted-pods to evict them without their interceptors"
 	dbLeft       = `Pods with eviction interceptors are left: default/db (a.example.com): use "kubectl maintenance start --wait n1", or ` + forceHint

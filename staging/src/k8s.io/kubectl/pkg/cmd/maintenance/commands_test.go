@@ -526,9 +526,9 @@ nodemaintenance/ended is already completed
 
 // TestStillHeld takes a line for each set of holders, however many nodes they hold.
 func TestStillHeld(t *testing.T) {
-	v := view{Nodes: []nodeView{{Name: "free"}, {Name: "x", HeldBy: []string{"b", "c"}}}}
+	v := view{Nodes: []nodeView{{Name: "free"}, {Name: "x", ClaimedBy: []string{"b", "c"}}}}
 	for _, name := range []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7"} {
-		v.Nodes = append(v.Nodes, nodeView{Name: name, HeldBy: []string{"b"}})
+		v.Nodes = append(v.Nodes, nodeView{Name: name, ClaimedBy: []string{"b"}})
 	}
 	want := []string{"n1, n2, n3, n4, n5 and 2 more: still claimed by b", "x: still claimed by b, c"}
 	if diff := cmp.Diff(want, v.stillHeld()); diff != "" {

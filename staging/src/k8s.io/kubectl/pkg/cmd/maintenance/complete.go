@@ -113,8 +113,8 @@ const maxHeldNodes = 5
 func (v *view) stillHeld() []string {
 	nodes := map[string][]string{}
 	for _, node := range v.Nodes {
-		if len(node.HeldBy) > 0 {
-			holders := strings.Join(node.HeldBy, ", ")
+		if len(node.ClaimedBy) > 0 {
+			holders := strings.Join(node.ClaimedBy, ", ")
 			nodes[holders] = append(nodes[holders], node.Name)
 		}
 	}

@@ -278,7 +278,7 @@ func TestPlanWithoutRights(t *testing.T) {
 	contains(t, s.mustRun(t, "plan", "node-1"), "Without the permission to list nodemaintenances, evictionrequests,\npoddisruptionbudgets, this plan is incomplete.")
 }
 
-// TestPlanOfPods is about what a look at the pods alone would get wrong.
+// TestPlanOfPods covers what the pods alone do not tell.
 func TestPlanOfPods(t *testing.T) {
 	asked := newPod("asked-0", "node-1", migrate).asked()
 	asked.request.Status.TargetInterceptors = []coordinationv1alpha1.Interceptor{{Name: backup}, {Name: coordinationv1alpha1.EvictionInterceptorImperative}}
@@ -306,6 +306,6 @@ func TestPlanOfPods(t *testing.T) {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
 	if len(p.Budgets) > 0 {
-		t.Errorf("budgets have a say: %v", p.Budgets)
+		t.Errorf("budgets apply: %v", p.Budgets)
 	}
 }

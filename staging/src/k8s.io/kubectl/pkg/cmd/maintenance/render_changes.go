@@ -186,7 +186,7 @@ func (r *reporter) blockerChanges(old, v *view, now time.Time) []string {
 		}
 	}
 	if len(v.Blockers) < v.BlockerCount {
-		// One that is missing may only have no room in the status.
+		// The status does not list all: one that is missing may still exist.
 		return lines
 	}
 	current := blockersByKey(v)
@@ -197,7 +197,7 @@ func (r *reporter) blockerChanges(old, v *view, now time.Time) []string {
 		gone := r.printed[key]
 		delete(r.printed, key)
 		if !gone.isReplaced(v) {
-			lines = append(lines, plaintext.Line("resolved: "+strings.TrimSpace(string(gone.Cause)+" "+gone.Name)))
+			lines = append(lines, plaintext.Line("resolved: "+gone.title()))
 		}
 	}
 	return lines
@@ -225,13 +225,22 @@ func (b *blockerView) differs(printed, previous *blockerView) bool {
 	case b.ETA != nil && (printed.ETA == nil || b.ETA.Sub(printed.ETA.Time).Abs() >= reportedDelay):
 		return true
 	}
-	return previous != nil && b.Pods == previous.Pods && b.Nodes == previous.Nodes && b.Says != previous.Says
+	return previous != nil && b.Pods == previous.Pods && b.Nodes == previous.Nodes && b.Message != previous.Message
 }
 
 // isReplaced reports whether another blocker has the same name, such as that of an interceptor that
 // does not report any more: then the pods still wait for it.
 func (b *blockerView) isReplaced(v *view) bool {
 	return b.Name != "" && slices.ContainsFunc(v.Blockers, func(other blockerView) bool { return other.Name == b.Name })
+}
+
+// title is the object that has the name of the blocker, if there is one, as its message names it, and
+// otherwise its cause and its name.
+func (b *blockerView) title() string {
+	if b.Name != "" && strings.HasSuffix(b.Object, " "+b.Name) {
+		return b.Object
+	}
+	return strings.TrimSpace(string(b.Cause) + " " + b.Name)
 }
 
 // line is the text of the blocker with a few of its pods.

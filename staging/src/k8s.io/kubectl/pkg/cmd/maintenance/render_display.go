@@ -130,7 +130,7 @@ func (d *screenDisplay) close() { d.screen.close() }
 // legend explains the progress bars.
 const legend = "# gone, ! blocked, > evicting, . pending. Ctrl-C ends only this view."
 
-// lowScreen is up to how many lines a terminal has no room for the legend.
+// lowScreen is the number of lines up to which a terminal does not show the legend.
 const lowScreen = 12
 
 // maxScreenWidth keeps lines readable on a wide terminal.

@@ -129,7 +129,7 @@ func TestScreenFits(t *testing.T) {
 // TestCompactScreen shows of a maintenance what fits on few lines.
 func TestCompactScreen(t *testing.T) {
 	blocker := func(name string, blocked bool) blockerView {
-		return blockerView{Cause: maintenance.HoldDisruptionBudget, Name: name, Blocked: blocked, Pods: 1, Says: "1 pod waits for " + name}
+		return blockerView{Cause: maintenance.HoldDisruptionBudget, Name: name, Blocked: blocked, Pods: 1, Message: "1 pod waits for " + name}
 	}
 	started := ptr.To(ago(0))
 	for name, tc := range map[string]struct {
@@ -207,7 +207,7 @@ func TestManyNodesAreRenderedQuickly(t *testing.T) {
 	if took := time.Since(began); took > limit {
 		t.Errorf("took %v", took)
 	}
-	contains(t, full, "0 of 5000 nodes drained", "node-4321", "... and 4960 more nodes", "... and 4980 for which the status has no room")
+	contains(t, full, "0 of 5000 nodes drained", "node-4321", "... and 4960 more nodes", "... and 4980 that the status does not list")
 	if strings.Index(full, "node-4321") > strings.Index(full, "node-0000") {
 		t.Error("the blocked node is not the first one")
 	}

@@ -307,8 +307,8 @@ func nodeState(v *view, node *nodeView) string {
 		return "Not cordoned"
 	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && node.Message != "":
 		return node.Message
-	case len(node.HeldBy) > 0:
-		return "Cordoned, still claimed by " + strings.Join(node.HeldBy, ", ")
+	case len(node.ClaimedBy) > 0:
+		return "Cordoned, still claimed by " + strings.Join(node.ClaimedBy, ", ")
 	case node.Cordoned:
 		return "Cordoned"
 	}
@@ -391,7 +391,7 @@ func (p *page) listBlockers(v *view, now time.Time, layout layout) {
 		p.add("  ... and %d more, %d of them marked !", len(hidden), countBlocked(hidden))
 	}
 	if unlisted := v.BlockerCount - len(v.Blockers); unlisted > 0 {
-		p.add("  ... and %d for which the status has no room", unlisted)
+		p.add("  ... and %d that the status does not list", unlisted)
 	}
 }
 
@@ -427,7 +427,7 @@ func (v *view) conditionRepeats() bool {
 
 // text is the message of the controller, or the cause if there is none.
 func (b *blockerView) text() string {
-	return cmp.Or(b.Says, strings.TrimSpace(string(b.Cause)+" "+b.Name))
+	return cmp.Or(b.Message, strings.TrimSpace(string(b.Cause)+" "+b.Name))
 }
 
 // blockerLabel is the text of a blocker with its times.

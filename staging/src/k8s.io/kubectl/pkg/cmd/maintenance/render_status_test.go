@@ -287,19 +287,19 @@ func TestChanges(t *testing.T) {
 			"node-2: 6 pods left: 3 pending, 3 evicting, 1 blocked",
 			"node-3: 3 pods left: 3 evicting, 1 blocked",
 			"1 pod waits for interceptor migrate.example.com: default/vm-0 (ETA 13:12:25, in 10m)",
-			"resolved: DisruptionBudget default/db",
+			"resolved: PodDisruptionBudget default/db",
 		}},
 		{"drained, a node has left", look(blockedDrain()), look(drained), []string{
 			"node-2: drained",
 			"node-3: is no longer selected",
-			"resolved: DisruptionBudget default/db",
+			"resolved: PodDisruptionBudget default/db",
 			"resolved: Interceptor migrate.example.com",
 			"resolved: InterceptorUnresponsive backup.example.com",
 			"resolved: StuckTerminating",
 			"drained: no pod is left on 2 nodes",
 		}},
-		{"no room in the status", look(blockedDrain()), look(crowded), nil},
-		{"room in the status again", look(crowded), look(blockedDrain()), blockers[1:]},
+		{"not listed in the status", look(blockedDrain()), look(crowded), nil},
+		{"listed in the status again", look(crowded), look(blockedDrain()), blockers[1:]},
 		{"not counted yet", nil, look(rack()), []string{
 			"stage Drain, 1 node",
 		}},
@@ -359,7 +359,7 @@ func TestChanges(t *testing.T) {
 		{"completed, but claimed by another one", look(completing), look(held), []string{"completed"}},
 		{"a budget was deleted", look(blockedDrain()), look(deletedBudget), []string{
 			"blocked: 2 pods wait for a PodDisruptionBudget: default/db-0, default/db-1",
-			"resolved: DisruptionBudget default/db",
+			"resolved: PodDisruptionBudget default/db",
 		}},
 		{"completed", look(drained), look(completed), []string{
 			"stage Complete, 2 nodes", "node-1: schedulable", "node-2: schedulable", "completed: the nodes are released",
@@ -378,7 +378,7 @@ func TestChanges(t *testing.T) {
 func TestLinesAreBounded(t *testing.T) {
 	blocked := func(pods int) *view {
 		return &view{Stage: drain, BlockerCount: 1, Blockers: []blockerView{{
-			Cause: maintenance.HoldDisruptionBudget, Name: "default/db", Blocked: true, Pods: pods, Says: fmt.Sprintf("%d pods wait", pods), First: []string{"default/db-0"},
+			Cause: maintenance.HoldDisruptionBudget, Name: "default/db", Blocked: true, Pods: pods, Message: fmt.Sprintf("%d pods wait", pods), First: []string{"default/db-0"},
 		}}}
 	}
 	r := &reporter{}
@@ -466,9 +466,9 @@ func TestTimedOutNamesFewPods(t *testing.T) {
 
 func TestBlockerLabel(t *testing.T) {
 	for want, b := range map[string]blockerView{
-		"2 pods wait":          {Says: "2 pods wait"},
-		"2 pods wait (for 3m)": {Says: "2 pods wait", Since: ptr.To(ago(3 * time.Minute))},
-		"2 pods wait (for 3m, ETA 13:04:25, in 2m)": {Says: "2 pods wait", Since: ptr.To(ago(3 * time.Minute)), ETA: ptr.To(ago(-2 * time.Minute))},
+		"2 pods wait":          {Message: "2 pods wait"},
+		"2 pods wait (for 3m)": {Message: "2 pods wait", Since: ptr.To(ago(3 * time.Minute))},
+		"2 pods wait (for 3m, ETA 13:04:25, in 2m)": {Message: "2 pods wait", Since: ptr.To(ago(3 * time.Minute)), ETA: ptr.To(ago(-2 * time.Minute))},
 		"Later later":     {Cause: "Later", Name: "later"},
 		"EvictionRefused": {Cause: maintenance.HoldEvictionRefused},
 	} {

@@ -438,7 +438,7 @@ func TestIsCordoned(t *testing.T) {
 	}
 }
 
-// TestGoneOnce tells of each that is gone once, while others go on.
+// TestGoneOnce reports each that is gone once, while others continue.
 func TestGoneOnce(t *testing.T) {
 	var out bytes.Buffer
 	d := &lineDisplay{out: &out}

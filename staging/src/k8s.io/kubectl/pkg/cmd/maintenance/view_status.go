@@ -55,7 +55,7 @@ type view struct {
 	ETA   *metav1.Time `json:"eta,omitempty"`
 	Nodes []nodeView   `json:"nodes"`
 	// Blockers are those that the controller publishes, in its order: those that need an
-	// intervention first. BlockerCount also counts those for which the status has no room.
+	// intervention first. BlockerCount also counts those that the status does not list.
 	Blockers     []blockerView `json:"blockers"`
 	BlockerCount int           `json:"blockerCount"`
 	// Condition is the message of the condition Drained.
@@ -104,10 +104,10 @@ type nodeView struct {
 	PodsBlocked  int `json:"blockedPods"`
 	// PodsGone is how many pods have left since the command started: see progress.
 	PodsGone int `json:"podsGone,omitempty"`
-	// HeldBy are the other maintenances that keep the node cordoned. Set in the stage Complete.
-	HeldBy  []string                `json:"heldBy,omitempty"`
-	Targets []corev1.DrainPlanEntry `json:"drainTargets,omitempty"`
-	Message string                  `json:"drainMessage,omitempty"`
+	// ClaimedBy are the other maintenances that keep the node cordoned. Set in the stage Complete.
+	ClaimedBy []string                `json:"claimedBy,omitempty"`
+	Targets   []corev1.DrainPlanEntry `json:"drainTargets,omitempty"`
+	Message   string                  `json:"drainMessage,omitempty"`
 
 	// stuck reports whether a blocker names the node, as when it cannot be cordoned.
 	stuck bool
@@ -130,8 +130,8 @@ type blockerView struct {
 	Nodes   int  `json:"nodes,omitempty"`
 	// Object is the kind and name of the object to inspect, if it is a single one.
 	Object string `json:"object,omitempty"`
-	// Says is the message of the controller.
-	Says string `json:"says,omitempty"`
+	// Message is that of the controller.
+	Message string `json:"message,omitempty"`
 	// First are the first of the pods.
 	First []string     `json:"firstPods"`
 	ETA   *metav1.Time `json:"eta,omitempty"`
@@ -254,7 +254,7 @@ func (v *view) addNodes(nodes []*corev1.Node, s *snapshot) {
 	for _, node := range nodes {
 		n := nodeViewOf(node)
 		if v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete && n.Cordoned {
-			n.HeldBy = holders[n.Name]
+			n.ClaimedBy = holders[n.Name]
 		}
 		if n.Drained {
 			drained++
@@ -332,7 +332,7 @@ func blockerViewOf(published *coordinationv1alpha1.DrainBlocker) blockerView {
 	cause := maintenance.HoldCause(published.Cause)
 	b := blockerView{
 		Cause: cause, Name: published.Name, Blocked: cause.Blocked(), Pods: int(published.PodCount), Nodes: int(published.NodeCount),
-		First: []string{}, Since: published.SinceTime, ETA: published.ExpectedFinishTime, Says: plaintext.Line(published.Message),
+		First: []string{}, Since: published.SinceTime, ETA: published.ExpectedFinishTime, Message: plaintext.Line(published.Message),
 	}
 	for _, pod := range published.Pods {
 		b.First = append(b.First, pod.Namespace+"/"+pod.Name)

@@ -108,7 +108,7 @@ func TestMissingNodes(t *testing.T) {
 	}
 }
 
-// TestServedByASecretiveServer goes on: the request itself will tell.
+// TestServedByASecretiveServer continues: the request itself will fail or not.
 func TestServedByASecretiveServer(t *testing.T) {
 	s := newServer(t)
 	s.PrependReactor("get", "resource", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -193,10 +193,10 @@ func TestTimedOut(t *testing.T) {
 b: 2 pods wait for PodDisruptionBudget default/db: default/db-0, default/db-1
 b: 1 pod waits for interceptor backup.example.com, which has never reported: default/vm-1
 b: 1 pod is still terminating after the grace period: default/stuck-0`},
-		{"only a node", map[string]view{"b": {Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Says: "1 node cannot be cordoned"}}}}, "", exitBlocked,
+		{"only a node", map[string]view{"b": {Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node cannot be cordoned"}}}}, "", exitBlocked,
 			"timed out while something was blocked; the maintenance continues: kubectl maintenance watch b\nb: 1 node cannot be cordoned: Node n"},
 		{"only a node, and a pod that leaves", map[string]view{"b": {Blockers: []blockerView{
-			{Cause: maintenance.HoldNodeStatusFailed, Blocked: true, Nodes: 1, Object: "Node n", Says: "1 node has a status that cannot be written"}, {Cause: maintenance.HoldEvicting, Pods: 1},
+			{Cause: maintenance.HoldNodeStatusFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node has a status that cannot be written"}, {Cause: maintenance.HoldEvicting, Pods: 1},
 		}}}, "", exitBlocked, "timed out while something was blocked; the maintenance continues: kubectl maintenance watch b\nb: 1 node has a status that cannot be written: Node n"},
 	} {
 		f := &follower{goal: drained(isEnded), uids: map[string]types.UID{"b": ""}, last: tc.last, shown: frame{trouble: tc.trouble}}
@@ -336,8 +336,8 @@ func TestTimesOfOtherClocks(t *testing.T) {
 // TestPublishedSaysOneLine whatever a webhook has put into it.
 func TestPublishedSaysOneLine(t *testing.T) {
 	b := blockerViewOf(&coordinationv1alpha1.DrainBlocker{Message: "no\nrack: drained"})
-	if want := "no rack: drained"; b.Says != want {
-		t.Errorf("%q, want %q", b.Says, want)
+	if want := "no rack: drained"; b.Message != want {
+		t.Errorf("%q, want %q", b.Message, want)
 	}
 }
 

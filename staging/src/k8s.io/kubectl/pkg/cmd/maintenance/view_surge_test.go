@@ -107,7 +107,7 @@ func TestSurgeOfPods(t *testing.T) {
 		{"named by hand, on an unmanaged pod", replaced("web-0", "node-1").bare(), []*appsv1.Deployment{newDeployment("web")}, verdict{Blocked: refusal, Remarks: []podNote{noteUnmanaged}}},
 		{"asked, and its turn", replaced("web-0", "node-1").asked(), []*appsv1.Deployment{newDeployment("web")}, replacedFirst},
 		{"asked, and its turn is over", gaveUp, []*appsv1.Deployment{newDeployment("web")}, noSay},
-		{"asked before the Deployment had a say", earlier, []*appsv1.Deployment{newDeployment("web")}, noSay},
+		{"requested before the Deployment was an interceptor", earlier, []*appsv1.Deployment{newDeployment("web")}, noSay},
 		{"canceled after it was active", calledOff, []*appsv1.Deployment{newDeployment("web")}, replacedFirst},
 		{"terminating", replaced("web-0", "node-1").terminatingSince(0), []*appsv1.Deployment{newDeployment("web")}, verdict{Remarks: []podNote{noteTerminating}}},
 	} {
@@ -125,7 +125,7 @@ func TestSurgeOfPods(t *testing.T) {
 	}
 }
 
-// TestPlanReadsDeployments only for those whose Deployment has a say, and goes on without
+// TestPlanReadsDeployments only for pods whose Deployment is an interceptor, and continues without
 // the right to.
 func TestPlanReadsDeployments(t *testing.T) {
 	lists := func(s *server) bool {

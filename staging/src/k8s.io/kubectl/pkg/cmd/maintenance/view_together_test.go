@@ -156,7 +156,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestWarningsAreRead reads owners only of kinds that there are, and goes on without.
+// TestWarningsAreRead reads owners only of kinds that exist, and continues without.
 func TestWarningsAreRead(t *testing.T) {
 	stories := []any{newNode("node-1"), statefulSet("db", 1), newPod("db-0", "node-1").of("StatefulSet", "db")}
 	s := newServer(t, stories...)
