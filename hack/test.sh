@@ -198,7 +198,7 @@ totals() {
   # A package that does not build counts as one failure.
   ((failed += errors)) || true
   if [[ ${#FAILED[@]} -gt 0 ]]; then
-    echo "FAILED: ${FAILED[*]} (each test's output is in ${RESULTS#"${ROOT}"/})"
+    echo "FAILED: ${FAILED[*]} (each test's output, and the logs of components, are in ${RESULTS#"${ROOT}"/})"
     [[ ${failed} -gt 0 ]] || failed=1
   fi
   echo "total: $((total - failed - skipped)) passed, ${failed} failed, ${skipped} skipped"
@@ -213,6 +213,8 @@ main() {
   trap 'exit 130' INT
   rm -rf "${RESULTS}"
   mkdir -p "${RESULTS}"
+  # What components log in integration tests, a file for each package.
+  export INTEGRATION_TEST_LOGS=${RESULTS}
   case ${phase} in
     all) for phase in tools unit unit-gates integration e2e; do run_phase "${phase}"; done ;;
     simulation)
