@@ -24,7 +24,7 @@ import (
 	"k8s.io/kubernetes/pkg/printers"
 )
 
-// Without a handler of its own, a kind is printed with its name and age only.
+// Without its own handler, a kind is printed with its name and age only.
 func TestAddHandlersKnowsOurKinds(t *testing.T) {
 	generator := printers.NewTableGenerator().With(AddHandlers)
 	for _, object := range []runtime.Object{

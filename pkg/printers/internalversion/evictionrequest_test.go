@@ -114,7 +114,7 @@ func evictionRequests(now time.Time) []coordination.EvictionRequest {
 func TestPrintEvictionRequests(t *testing.T) {
 	for file, wide := range map[string]bool{"evictionrequests.txt": false, "evictionrequests-wide.txt": true} {
 		t.Run(file, func(t *testing.T) {
-			// In the bubble, the time is constant while the rows are printed.
+			// In the synctest bubble, the time is constant while the rows are printed.
 			synctest.Test(t, func(t *testing.T) {
 				list := &coordination.EvictionRequestList{Items: evictionRequests(time.Now())}
 				generator := internalprinters.NewTableGenerator().With(addEvictionRequestHandlers)

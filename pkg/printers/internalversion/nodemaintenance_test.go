@@ -110,11 +110,11 @@ func nodeMaintenances(now time.Time) []coordination.NodeMaintenance {
 func TestPrintNodeMaintenances(t *testing.T) {
 	for file, wide := range map[string]bool{"nodemaintenances.txt": false, "nodemaintenances-wide.txt": true} {
 		t.Run(file, func(t *testing.T) {
-			// In the bubble, the time is constant while the rows are printed.
+			// In the synctest bubble, the time is constant while the rows are printed.
 			synctest.Test(t, func(t *testing.T) {
 				list := &coordination.NodeMaintenanceList{Items: nodeMaintenances(time.Now())}
 				generator := internalprinters.NewTableGenerator().With(addNodeMaintenanceHandlers)
-				// As in a server, which leaves it to the client to omit columns.
+				// Like in an API server: the client omits columns.
 				table, err := generator.GenerateTable(list, internalprinters.GenerateOptions{Wide: true})
 				if err != nil {
 					t.Fatal(err)

@@ -29,8 +29,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestDescribeDeploymentEviction also shows that nothing changes for a Deployment whose
-// pods stay: the golden files differ by what the condition says.
+// TestDescribeDeploymentEviction also verifies that nothing changes without an eviction: the golden
+// files differ only in the message of the condition.
 func TestDescribeDeploymentEviction(t *testing.T) {
 	surging := appsv1.DeploymentCondition{
 		Type: deploymentEvictionInProgress, Status: corev1.ConditionTrue, Reason: "Surging",

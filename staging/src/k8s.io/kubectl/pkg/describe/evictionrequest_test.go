@@ -36,7 +36,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// updateEnv, when it is set to true, rewrites the golden files.
+// updateEnv, if set to true, makes the tests write the golden files.
 const updateEnv = "UPDATE_GOLDEN"
 
 const (
@@ -47,7 +47,7 @@ const (
 	daemonSet  = coordinationv1alpha1.EvictionInterceptorDaemonSet
 )
 
-// story builds a request. Its times are minutes and seconds before it is described.
+// story builds a request. Its times are relative to now, when it is described.
 type story struct {
 	*coordinationv1alpha1.EvictionRequest
 	now time.Time
@@ -57,7 +57,7 @@ func (s story) ago(ago time.Duration) metav1.Time {
 	return metav1.Time{Time: s.now.UTC().Add(-ago)}
 }
 
-// newStory is a request that no component has acted upon.
+// newStory returns a request that no component has acted on.
 func newStory(created time.Duration) story {
 	s := story{&coordinationv1alpha1.EvictionRequest{}, time.Now()}
 	s.Name, s.Namespace = podUID, "default"
@@ -75,8 +75,7 @@ func (s story) askedBy(names ...string) story {
 	return s
 }
 
-// taken means that the controller has taken the request up, for a pod that names
-// these interceptors.
+// taken sets the target interceptors, as the controller does for a pod with these interceptors.
 func (s story) taken(names ...string) story {
 	s.Labels = map[string]string{"app": "db", "tier": "storage"}
 	for _, name := range append(names, imperative) {
@@ -86,7 +85,7 @@ func (s story) taken(names ...string) story {
 	return s
 }
 
-// processed says that the first interceptors had their turn.
+// processed marks the first interceptors as processed.
 func (s story) processed(count int) story {
 	for _, interceptor := range s.Status.TargetInterceptors[:count] {
 		s.Status.ProcessedInterceptors = append(s.Status.ProcessedInterceptors, interceptor.Name)
@@ -94,7 +93,7 @@ func (s story) processed(count int) story {
 	return s
 }
 
-// active gives the turn to the next one that was not processed.
+// active activates the first interceptor that is not processed.
 func (s story) active(since time.Duration) story {
 	next := s.Status.TargetInterceptors[len(s.Status.ProcessedInterceptors)].Name
 	s.Status.ActiveInterceptors = []string{next}
@@ -102,7 +101,7 @@ func (s story) active(since time.Duration) story {
 	return s
 }
 
-// report fills the entry of an interceptor.
+// report sets the status of an interceptor.
 func (s story) report(index int, started, heartbeat time.Duration, message string) story {
 	entry := &s.Status.Interceptors[index]
 	entry.StartTime, entry.HeartbeatTime = ptr.To(s.ago(started)), ptr.To(s.ago(heartbeat))
@@ -129,7 +128,7 @@ func (s story) condition(conditionType coordinationv1alpha1.EvictionRequestCondi
 
 const budgetMessage = "PodDisruptionBudget db: Cannot evict pod as it would violate the pod's disruption budget: it needs 3 healthy pods and has 3 currently."
 
-// stories returns one request for each stage, by the name of its golden file.
+// stories returns one request for each state, by the name of its golden file.
 func stories() map[string]story {
 	migrated := func() story {
 		return newStory(30*time.Minute).taken(migrate).report(0, 29*time.Minute, 12*time.Minute, "Migrated.").completed(0, 12*time.Minute).processed(1).active(12 * time.Minute)
@@ -147,7 +146,7 @@ func stories() map[string]story {
 	deleted := newStory(10 * time.Minute).taken(migrate).active(10 * time.Minute)
 	deleted.DeletionTimestamp = ptr.To(deleted.ago(time.Second))
 
-	// One refusal, written by a clock that is ahead, on a request of an older version.
+	// One refusal with times of a clock that is ahead, on a request of an older version.
 	refused := newStory(time.Minute).taken().active(0).report(0, 30*time.Second, -3*time.Second, "").
 		condition(coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionTrue, -3*time.Second, coordinationv1alpha1.EvictionRequestReasonEvictionRefused, "admission webhook \"deny\" denied the request")
 	refused.Status.Interceptors[0].Retries = 1
@@ -187,10 +186,10 @@ func stories() map[string]story {
 		"withdrawn": newStory(10 * time.Minute).askedBy().taken(migrate).active(10 * time.Minute),
 		"deleted":   deleted,
 		"refused":   refused,
-		// Not written by our controller, but possible.
+		// Our controller does not write these, but other clients can.
 		"no-entry":      stray,
 		"no-activation": inactivated,
-		// What it says must not look like what kubectl says, or write to the terminal.
+		// Its message must not imitate lines of kubectl, or control the terminal.
 		"hostile": newStory(6*time.Minute).taken(migrate).active(6*time.Minute).report(0, 6*time.Minute, 2*time.Minute, "Done.\n\nState:\tEvicted\nEvents:  <none>\x1b[2K\f\n"+strings.Repeat("word ", 20)),
 	}
 }
@@ -207,7 +206,7 @@ func requestEvents(now time.Time, request *coordinationv1alpha1.EvictionRequest)
 }
 
 func TestDescribeEvictionRequest(t *testing.T) {
-	// In the bubble, time stands still at the start of the year 2000.
+	// In the synctest bubble, the time stays at the start of the year 2000.
 	synctest.Test(t, func(t *testing.T) {
 		for name, story := range stories() {
 			settings := DescriberSettings{ShowEvents: name != "pending"}
@@ -216,10 +215,10 @@ func TestDescribeEvictionRequest(t *testing.T) {
 				objects = append(objects, requestEvents(story.now, story.EvictionRequest))
 			}
 			switch name {
-			case "daemonset-reporting": // The pod of "daemonset" cannot be read.
+			case "daemonset-reporting": // The pod of "daemonset" is not found.
 				objects = append(objects, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db-0", UID: podUID,
 					OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "db", Controller: ptr.To(true)}}}})
-			case "daemonset-stray": // A pod that names the interceptor, and belongs to no DaemonSet.
+			case "daemonset-stray": // A pod that belongs to no DaemonSet.
 				objects = append(objects, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db-0", UID: podUID}})
 			}
 			describer := &EvictionRequestDescriber{fake.NewClientset(objects...)}
@@ -232,7 +231,7 @@ func TestDescribeEvictionRequest(t *testing.T) {
 	})
 }
 
-// TestTargetPodIsTheOne that the request is about, not another of its name.
+// TestTargetPodIsTheOne verifies that a pod of the same name with another UID is not the target.
 func TestTargetPodIsTheOne(t *testing.T) {
 	request := &coordinationv1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "1"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", UID: "1"}}
@@ -263,7 +262,7 @@ func TestEvictionRequestDescriberIsRegistered(t *testing.T) {
 	}
 }
 
-// podSpec is a pod with an interceptor of its application.
+// podSpec returns the spec of a pod with interceptors.
 func podSpec(interceptors ...string) corev1.PodSpec {
 	spec := corev1.PodSpec{
 		Containers:  []corev1.Container{{Name: "db", Image: "db:1"}},
@@ -275,8 +274,8 @@ func podSpec(interceptors ...string) corev1.PodSpec {
 	return spec
 }
 
-// TestDescribeEvictionInterceptors also shows that nothing changes for those who name
-// no interceptors: the golden files differ by these lines only.
+// TestDescribeEvictionInterceptors also verifies that nothing changes without interceptors: the
+// golden files differ only in these lines.
 func TestDescribeEvictionInterceptors(t *testing.T) {
 	for suffix, interceptors := range map[string][]string{"": nil, "-intercepted": {migrate, backup}} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db-0"}, Spec: podSpec(interceptors...)}
@@ -318,6 +317,6 @@ func compareWithGolden(t *testing.T, file, got string) {
 		t.Fatalf("%v (%s=true writes it)", err, updateEnv)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("not as in %s (-want +got, %s=true rewrites it):\n%s", path, updateEnv, diff)
+		t.Errorf("differs from %s (-want +got, %s=true rewrites it):\n%s", path, updateEnv, diff)
 	}
 }

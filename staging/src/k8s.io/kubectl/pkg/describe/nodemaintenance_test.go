@@ -37,7 +37,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// work builds a maintenance. Its times are minutes before it is described.
+// work builds a maintenance. Its times are minutes before now, when it is described.
 type work struct {
 	*coordinationv1alpha1.NodeMaintenance
 	now time.Time
@@ -92,7 +92,7 @@ func (m work) cordonFailed(nodes int32, first, message string) work {
 	return m
 }
 
-// executing says how far the drain is.
+// executing sets the progress of the drain.
 func (m work) executing(position int32, message string, reached ...corev1.DrainPlanEntry) work {
 	m.Status.DrainStatus.DrainPlanPosition = &position
 	m.Status.DrainStatus.DrainMessage = message
@@ -122,7 +122,7 @@ func ofApp(app string, entry corev1.DrainPlanEntry) corev1.DrainPlanEntry {
 	return entry
 }
 
-// delayed returns what delays 13 pods, as the controller publishes it.
+// delayed returns the holds of 13 pods, grouped as the controller publishes them.
 func delayed(now time.Time) []maintenance.HoldGroup {
 	var holds []maintenance.Hold
 	for i := range 12 {
@@ -135,7 +135,7 @@ func delayed(now time.Time) []maintenance.HoldGroup {
 	return maintenance.GroupHolds(holds)
 }
 
-// works returns one maintenance for each stage, by the name of its golden file.
+// works returns maintenances of each stage, by the name of their golden file.
 func works() map[string]work {
 	const (
 		idle     = coordinationv1alpha1.NodeMaintenanceStageIdle
@@ -174,12 +174,12 @@ func works() map[string]work {
 		drained(metav1.ConditionTrue, coordinationv1alpha1.NodeMaintenanceReasonDrained, "")
 	deleted.DeletionTimestamp = ptr.To(deleted.ago(1))
 
-	// Not written by our controller, but possible.
+	// Our controller does not write this, but other clients can.
 	bare := newWork(complete).started(drain).executing(99, "").pods(0, 0, 0, 0)
 	bare.Spec.NodeSelector, bare.Spec.DrainPlan, bare.Spec.Reason = nil, nil, ""
 	bare.Status.StageStatuses[0].StartTimestamp = nil
 
-	// Its texts must not imitate lines of kubectl, or write to the terminal.
+	// Its texts must not imitate lines of kubectl, or control the terminal.
 	hostile := newWork(idle)
 	hostile.Spec.Reason = "Done.\n\nStage:\tComplete\nEvents:  <none>\x1b[2K\f\n" + strings.Repeat("word ", 20)
 
@@ -213,7 +213,7 @@ func maintenanceEvents(now time.Time, name string) runtime.Object {
 }
 
 func TestDescribeNodeMaintenance(t *testing.T) {
-	// In the bubble, time stands still at the start of the year 2000.
+	// In the synctest bubble, the time stays at the start of the year 2000.
 	synctest.Test(t, func(t *testing.T) {
 		for name, work := range works() {
 			settings := DescriberSettings{ShowEvents: name != "requested"}
@@ -230,8 +230,8 @@ func TestDescribeNodeMaintenance(t *testing.T) {
 	})
 }
 
-// Everything that this kind prints fits a terminal, except what has no spaces. The object
-// may be printed again.
+// TestDescribedNodeMaintenanceIsNarrow verifies that all lines fit a terminal of 80 columns, and
+// that the object is not changed.
 func TestDescribedNodeMaintenanceIsNarrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, work := range works() {
@@ -252,7 +252,7 @@ func TestDescribedNodeMaintenanceIsNarrow(t *testing.T) {
 	})
 }
 
-// Only terms that do nothing but name a node share a line.
+// TestFormatNodeSelector verifies that only terms that just name a node share a line.
 func TestFormatNodeSelector(t *testing.T) {
 	labeled := func(term corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
 		term.MatchExpressions = []corev1.NodeSelectorRequirement{{Key: "rack", Operator: corev1.NodeSelectorOpGt, Values: []string{"7"}}}
@@ -324,8 +324,8 @@ func TestNodeMaintenanceDescriberIsRegistered(t *testing.T) {
 	}
 }
 
-// TestDescribeMaintainedNode also shows that nothing changes for other nodes: the golden
-// files differ by the section only.
+// TestDescribeMaintainedNode also verifies that nothing changes for other nodes: the golden files
+// differ only in this section.
 func TestDescribeMaintainedNode(t *testing.T) {
 	for suffix, status := range map[string]*corev1.MaintenanceStatus{
 		"":          nil,
@@ -349,7 +349,7 @@ func TestDescribeMaintainedNode(t *testing.T) {
 	}
 }
 
-// Blockers are shown if they are those of the stage.
+// TestDescribedBlockers verifies that only blockers of the current stage are shown.
 func TestDescribedBlockers(t *testing.T) {
 	cordon, drain := newWork(coordinationv1alpha1.NodeMaintenanceStageCordon).blockedBy("no"), newWork(coordinationv1alpha1.NodeMaintenanceStageDrain).blockedBy("no")
 	older := newWork(coordinationv1alpha1.NodeMaintenanceStageComplete).blockedBy("no")
@@ -364,7 +364,7 @@ func TestDescribedBlockers(t *testing.T) {
 	}
 }
 
-// A blocker has its times and pods in one line, whatever other clients have written into it.
+// TestFormatBlocker verifies that a blocker is printed on one line, whatever its message contains.
 func TestFormatBlocker(t *testing.T) {
 	m := newWork(coordinationv1alpha1.NodeMaintenanceStageDrain)
 	blocker := &coordinationv1alpha1.DrainBlocker{

@@ -33,10 +33,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// hostileSeeds is how many times each object is poisoned, each time in other fields.
+// hostileSeeds is the number of times each object is poisoned, each time in other fields.
 const hostileSeeds = 40
 
-// TestDescribeHostile describes objects that want to take the terminal over.
+// TestDescribeHostile describes objects with terminal control sequences.
 func TestDescribeHostile(t *testing.T) {
 	describe := func(what string, seed uint64, text string, err error) {
 		t.Helper()
@@ -68,12 +68,11 @@ func TestDescribeHostile(t *testing.T) {
 			describe("NodeMaintenance "+name, seed, text, err)
 		}
 		text, err := describeAdditions(seed)
-		describe("what is added to others", seed, text, err)
+		describe("additions to other kinds", seed, text, err)
 	}
 }
 
-// describeAdditions prints what pods, nodes and Deployments are described with besides
-// what upstream prints.
+// describeAdditions prints what we add to the descriptions of pods, nodes and Deployments.
 func describeAdditions(seed uint64) (string, error) {
 	hostile := plaintexttesting.Text
 	interceptors := []corev1.EvictionInterceptor{{Name: hostile}}
@@ -89,8 +88,8 @@ func describeAdditions(seed uint64) (string, error) {
 	})
 }
 
-// TestDescribeHostileMessages describes a node and a Deployment, which upstream prints with a
-// writer that lets C1 controls pass, with each of our texts hostile in turn.
+// TestDescribeHostileMessages describes nodes and Deployments in which one of our texts is hostile.
+// The writer that upstream uses for them does not escape C1 control characters.
 func TestDescribeHostileMessages(t *testing.T) {
 	const hostile = plaintexttesting.Text
 	deployment := func(message string) *appsv1.Deployment {
@@ -130,7 +129,7 @@ func TestDescribeHostileMessages(t *testing.T) {
 	}
 }
 
-// TestDescribeKeepsEvents changes nothing in what it was given.
+// TestDescribeKeepsEvents verifies that describing a request does not change its events.
 func TestDescribeKeepsEvents(t *testing.T) {
 	events := requestEvents(time.Now(), &coordinationv1alpha1.EvictionRequest{}).(*corev1.EventList)
 	events.Items[0].Message = "a\nb"
@@ -138,6 +137,6 @@ func TestDescribeKeepsEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := events.Items[0].Message; got != "a\nb" {
-		t.Errorf("the message became %q", got)
+		t.Errorf("the message was changed to %q", got)
 	}
 }

@@ -27,7 +27,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// interceptedPod is a pod of a ReplicaSet, with interceptors in its spec.
+// interceptedPod returns a pod of a ReplicaSet, with interceptors in its spec.
 func interceptedPod(name string, interceptors ...string) corev1.Pod {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Namespace: "default",
@@ -76,7 +76,7 @@ func TestInterceptedPodsStay(t *testing.T) {
 	terminating.DeletionTimestamp = ptr.To(metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 	mirror := interceptedPod("mirror", "a.example.com")
 	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
-	// Each would fail the drain if it were to be deleted.
+	// Each makes the drain fail unless it is skipped.
 	bare := interceptedPod("bare", "a.example.com")
 	bare.OwnerReferences = nil
 	local := interceptedPod("local", "a.example.com")

@@ -31,8 +31,8 @@ import (
 	"k8s.io/kubectl/pkg/scheme"
 )
 
-// The virtual resource of interceptors keeps its group, and the name its slash; whatever
-// else the server does not list is requested unchanged.
+// TestCanIIntercept verifies that the virtual resource evictioninterceptors keeps its group, and a
+// name its slash. Other resources that the server does not list are sent unchanged.
 func TestCanIIntercept(t *testing.T) {
 	for resource, test := range map[string]struct {
 		want        string
@@ -68,10 +68,10 @@ func TestCanIIntercept(t *testing.T) {
 				t.Fatal(err)
 			}
 			if allowed, err := options.RunAccessCheck(); !allowed || err != nil {
-				t.Errorf("the answer is %t, %v", allowed, err)
+				t.Errorf("allowed: %t, error: %v", allowed, err)
 			}
 			if !strings.Contains(asked, test.want) || !strings.Contains(asked, `"namespace":"shop"`) {
-				t.Errorf("asked %s, must have %s", asked, test.want)
+				t.Errorf("sent %s, want %s", asked, test.want)
 			}
 			if warned := warnings.Len() > 0; warned != test.wantWarning {
 				t.Errorf("warnings: %q", warnings.String())

@@ -44,7 +44,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// What servers serve of coordination.k8s.io/v1alpha1.
+// Servers with different resources of coordination.k8s.io/v1alpha1.
 var (
 	servesAll      = &fakeDiscovery{resources: []string{"evictionrequests", "evictionrequests/status", "nodemaintenances", "nodemaintenances/status"}}
 	servesRequests = &fakeDiscovery{resources: []string{"evictionrequests", "evictionrequests/status"}}
@@ -54,7 +54,7 @@ var (
 	fails          = &fakeDiscovery{err: errors.New("connection refused")}
 )
 
-// fakeDiscovery counts how often it was asked.
+// fakeDiscovery serves resources, and counts the requests for them.
 type fakeDiscovery struct {
 	*cmdtesting.FakeCachedDiscoveryClient
 	resources []string
@@ -84,18 +84,18 @@ func (d *fakeDiscovery) RESTClient() restclient.Interface {
 	}
 }
 
-// cluster is a server that knows nodes, pods and maintenances.
+// cluster is a fake API server with nodes, pods and maintenances.
 type cluster struct {
 	nodes        []*corev1.Node
 	pods         []*corev1.Pod
 	maintenances []*coordinationv1alpha1.NodeMaintenance
-	// listError is the answer to a list of maintenances.
+	// listError is the response to lists of maintenances.
 	listError *apierrors.StatusError
 	// onEvict is called for each eviction.
 	onEvict func(*cluster)
 
 	lock     sync.Mutex
-	requests []string // Those that change something, and the lists of maintenances.
+	requests []string // Writes, and lists of maintenances.
 }
 
 func (c *cluster) serve(request *http.Request) (*http.Response, error) {
@@ -103,7 +103,7 @@ func (c *cluster) serve(request *http.Request) (*http.Response, error) {
 	defer c.lock.Unlock()
 	path := request.URL.Path
 	if !strings.HasPrefix(path, "/api") {
-		path = "/api/v1" + path // The builder of the test factory leaves it out.
+		path = "/api/v1" + path // The builder of the test factory omits it.
 	}
 	line := request.Method + " " + path
 	if request.Method != http.MethodGet || strings.Contains(path, "coordination") {
@@ -169,7 +169,7 @@ func respondError(err *apierrors.StatusError) (*http.Response, error) {
 	return response, nil
 }
 
-// factory makes clients of the cluster. That of the tests leaves out our API.
+// factory returns clients of the cluster. The test factory does not set the client of our API.
 type factory struct {
 	*cmdtesting.TestFactory
 	http *http.Client
@@ -183,13 +183,13 @@ func (f *factory) KubernetesClientSet() (*kubernetes.Clientset, error) {
 	return clientset, err
 }
 
-// outcome is what a user and a server see of a command.
+// outcome contains the output and the requests of a command.
 type outcome struct {
 	Out, Err string
-	// Fatal is the message with which the command fails.
+	// Fatal is the error message of the command.
 	Fatal    string
 	Requests []string
-	// Discoveries is how often the command has asked what is served.
+	// Discoveries is the number of discovery requests.
 	Discoveries int
 }
 
@@ -310,7 +310,7 @@ func TestCordonAndUncordonUnderMaintenance(t *testing.T) {
 				Requests: []string{listMaintenances}, Discoveries: 1,
 			},
 		},
-		"uncordon, the condition alone": {
+		"uncordon, only the condition": {
 			command: NewCmdUncordon, served: servesAll,
 			cluster: &cluster{nodes: []*corev1.Node{cordoned(inProgress(makeNode("n1"), corev1.ConditionTrue))}, maintenances: m},
 			want: outcome{
@@ -328,16 +328,16 @@ func TestCordonAndUncordonUnderMaintenance(t *testing.T) {
 				Requests: []string{listMaintenances}, Discoveries: 1,
 			},
 		},
-		"uncordon, no right to list": {
+		"uncordon, no permission to list": {
 			command: NewCmdUncordon, served: servesAll,
 			cluster: &cluster{
 				nodes:     []*corev1.Node{cordoned(maintained(makeNode("n1")))},
-				listError: apierrors.NewForbidden(schema.GroupResource{Group: "coordination.k8s.io", Resource: "nodemaintenances"}, "", errors.New("no right")),
+				listError: apierrors.NewForbidden(schema.GroupResource{Group: "coordination.k8s.io", Resource: "nodemaintenances"}, "", errors.New("no permission")),
 			},
 			want: outcome{
 				Out: "node/n1 skipped\n",
 				Err: `Warning: not uncordoning node "n1": a NodeMaintenance keeps it cordoned until it is completed. ` +
-					"Use: kubectl maintenance complete NAME (the name is not known: nodemaintenances.coordination.k8s.io is forbidden: no right)\n",
+					"Use: kubectl maintenance complete NAME (the name is not known: nodemaintenances.coordination.k8s.io is forbidden: no permission)\n",
 				Requests: []string{listMaintenances}, Discoveries: 1,
 			},
 		},
@@ -350,7 +350,7 @@ func TestCordonAndUncordonUnderMaintenance(t *testing.T) {
 				Requests: []string{listMaintenances, patchNode}, Discoveries: 1,
 			},
 		},
-		"two nodes under maintenance, asked for once": {
+		"two nodes under maintenance, one list": {
 			command: NewCmdUncordon, served: servesAll, args: []string{"n2", "n1"},
 			cluster: &cluster{nodes: []*corev1.Node{cordoned(maintained(makeNode("n1"))), cordoned(maintained(makeNode("n2")))}, maintenances: m},
 			want: outcome{
@@ -378,7 +378,7 @@ func TestCordonAndUncordonUnderMaintenance(t *testing.T) {
 				Requests: []string{listMaintenances}, Discoveries: 1,
 			},
 		},
-		"a trace that no maintenance owns holds nothing": {
+		"a status that is left without a maintenance": {
 			command: NewCmdUncordon, served: servesAll,
 			cluster: &cluster{
 				nodes:        []*corev1.Node{cordoned(maintained(makeNode("n1")))},
@@ -386,7 +386,7 @@ func TestCordonAndUncordonUnderMaintenance(t *testing.T) {
 			},
 			want: outcome{Out: "node/n1 uncordoned\n", Requests: []string{listMaintenances, patchNode}, Discoveries: 1},
 		},
-		"a node that no maintenance has touched": {
+		"a node without maintenance": {
 			command: NewCmdUncordon, served: servesAll,
 			cluster: &cluster{nodes: []*corev1.Node{cordoned(inProgress(makeNode("n1"), corev1.ConditionFalse))}, maintenances: m},
 			want:    outcome{Out: "node/n1 uncordoned\n", Requests: []string{patchNode}},
@@ -396,7 +396,7 @@ func TestCordonAndUncordonUnderMaintenance(t *testing.T) {
 			cluster: &cluster{nodes: []*corev1.Node{inProgress(makeNode("n1"), corev1.ConditionTrue)}},
 			want:    outcome{Out: "node/n1 cordoned\n", Requests: []string{patchNode}, Discoveries: 1},
 		},
-		"a condition of another component, on a server that does not say what it serves": {
+		"a condition of another component, on a server that forbids discovery": {
 			command: NewCmdCordon, served: forbids,
 			cluster: &cluster{nodes: []*corev1.Node{inProgress(makeNode("n1"), corev1.ConditionTrue)}},
 			want:    outcome{Out: "node/n1 cordoned\n", Requests: []string{patchNode}, Discoveries: 1},
@@ -478,21 +478,21 @@ func TestDrainWithInterceptors(t *testing.T) {
 				Requests: []string{patchNode, evictPlain}, Discoveries: 1,
 			},
 		},
-		"taken": {
+		"evicted with the flag": {
 			served: servesAll, pods: []*corev1.Pod{makePod("db", "a.example.com")}, args: []string{"--evict-intercepted-pods"},
 			want: outcome{
 				Out: "node/n1 cordoned\nevicting pod default/db\npod/db evicted\nnode/n1 drained\n", Err: startHint + "n1\n",
 				Requests: []string{patchNode, evictDB}, Discoveries: 1,
 			},
 		},
-		"not deleted either": {
+		"not deleted with --disable-eviction": {
 			served: servesAll, pods: []*corev1.Pod{makePod("db", "a.example.com")}, args: []string{"--disable-eviction"},
 			want: outcome{
 				Out: "node/n1 cordoned\n", Err: startHint + "n1\n" + skippedHint + "default/db\n" + unable(dbLeft),
 				Fatal: "error: " + dbLeft, Requests: []string{patchNode}, Discoveries: 1,
 			},
 		},
-		"a dry run fails as the run would": {
+		"a dry run fails like the drain": {
 			served: servesAll, pods: []*corev1.Pod{makePod("plain"), makePod("db", "a.example.com")}, args: []string{"--dry-run=client"},
 			want: outcome{
 				Out: "node/n1 cordoned (dry run)\nevicting pod default/plain (dry run)\n", Err: startHint + "n1\n" + skippedHint + "default/db\n" + unable(dbLeft),
@@ -526,7 +526,7 @@ func TestDrainOnOldServers(t *testing.T) {
 		"not found": servesNothing, "forbidden": forbids, "no answer": fails, "other alpha kinds": servesOthers,
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The annotation, and a condition of that name, can be there on any server.
+			// Any server may have the annotation, and a condition of that name.
 			c := &cluster{nodes: []*corev1.Node{inProgress(makeNode("n1"), corev1.ConditionTrue)}, pods: []*corev1.Pod{registered(makePod("db"), "a.example.com")}}
 			want := outcome{
 				Out:      "node/n1 cordoned\nevicting pod default/db\npod/db evicted\nnode/n1 drained\n",
@@ -551,10 +551,10 @@ func TestDrainUnderMaintenance(t *testing.T) {
 		nodes        []*corev1.Node
 		pods         []*corev1.Pod
 		maintenances []*coordinationv1alpha1.NodeMaintenance
-		args         []string // The names of the nodes if there are none.
+		args         []string // The names of all nodes by default.
 		want         outcome
 	}{
-		"drained by it": {
+		"drained by a maintenance": {
 			nodes:        []*corev1.Node{cordoned(maintained(makeNode("n1")))},
 			pods:         []*corev1.Pod{makePod("plain")},
 			maintenances: []*coordinationv1alpha1.NodeMaintenance{makeMaintenance("m0", stageCordon, "n1"), makeMaintenance("m1", stageDrain, "n1")},
@@ -563,7 +563,7 @@ func TestDrainUnderMaintenance(t *testing.T) {
 				Requests: []string{listMaintenances, evictPlain}, Discoveries: 1,
 			},
 		},
-		"cordoned by drain where it is not yet": {
+		"not cordoned yet": {
 			nodes:        []*corev1.Node{maintained(makeNode("n1"))},
 			maintenances: []*coordinationv1alpha1.NodeMaintenance{makeMaintenance("m1", stageDrain, "n1")},
 			want:         outcome{Out: "node/n1 cordoned\nnode/n1 drained\n", Err: drainedByM1, Requests: []string{listMaintenances, patchNode}, Discoveries: 1},
@@ -628,7 +628,7 @@ func TestDrainUnderMaintenance(t *testing.T) {
 	}
 }
 
-// TestHostileNames keeps what others have written from the terminal.
+// TestHostileNames verifies that control sequences in objects do not reach the terminal.
 func TestHostileNames(t *testing.T) {
 	hostile := plaintexttesting.Text
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: nodeMaintenances}, "", errors.New(hostile))
@@ -661,7 +661,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestHelpPointsToMaintenances in each of the three commands.
+// TestHelpPointsToMaintenances covers the three commands.
 func TestHelpPointsToMaintenances(t *testing.T) {
 	f, streams := cmdtesting.NewTestFactory(), genericiooptions.NewTestIOStreamsDiscard()
 	defer f.Cleanup()

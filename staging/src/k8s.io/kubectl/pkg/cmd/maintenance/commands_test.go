@@ -46,7 +46,7 @@ const (
 	complete = coordinationv1alpha1.NodeMaintenanceStageComplete
 )
 
-// contains fails unless each of the texts is in it.
+// contains fails the test unless got contains all texts.
 func contains(t *testing.T, got string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -68,8 +68,8 @@ func (s *server) get(t *testing.T, name string) *coordinationv1alpha1.NodeMainte
 func TestOldServer(t *testing.T) {
 	for _, args := range [][]string{{"plan", "node-1"}, {"start", "node-1"}, {"status"}, {"watch"}, {"complete", "a"}, {"cancel", "a"}} {
 		for name, resources := range map[string][]*metav1.APIResourceList{
-			"no version":         nil,
-			"only the other one": {{GroupVersion: "coordination.k8s.io/v1alpha1", APIResources: []metav1.APIResource{{Name: "evictionrequests"}}}},
+			"no version":    nil,
+			"only requests": {{GroupVersion: "coordination.k8s.io/v1alpha1", APIResources: []metav1.APIResource{{Name: "evictionrequests"}}}},
 		} {
 			t.Run(args[0]+", "+name, func(t *testing.T) {
 				s := newServer(t, newNode("node-1"))
@@ -165,22 +165,22 @@ func TestStartRefuses(t *testing.T) {
 		{"a node that does not exist", []string{"node-1", "nod-2", "nod-3"}, "node \"nod-2\" not found\nnode \"nod-3\" not found"},
 		{"neither a node nor a maintenance", []string{"nod-1"}, `node "nod-1" not found, nor is there a NodeMaintenance of that name: "kubectl maintenance status --all" lists them`},
 		{"a maintenance among nodes", []string{"old", "node-1"}, `node "old" not found`},
-		{"nothing", nil, "name nodes, or select them with -l"},
+		{"no argument", nil, "name nodes, or select them with -l"},
 		{"nodes and labels", []string{"node-1", "node-2", "-l", "a=b"}, "name nodes (node-1, node-2) or select them with -l, not both"},
 		{"a node and labels", []string{"node-1", "-l", "a=b"}, "name nodes (node-1) or select them with -l, not both"},
 		{"a node, labels and a name", []string{"node-1", "-l", "a=b", "--name=other"}, "not both"},
-		{"labels that are none", []string{"-l", "a in b"}, "--selector"},
+		{"invalid labels", []string{"-l", "a in b"}, "--selector"},
 		{"an unknown stage", []string{"node-1", "--stage=Drian"}, `--stage="Drian": must be one of Idle, Cordon, Drain`},
 		{"the last stage", []string{"node-1", "--stage=Complete"}, `use "kubectl maintenance complete"`},
-		{"waiting for nothing", []string{"node-1", "--stage=Idle", "--wait"}, "nothing to wait for in stage Idle"},
-		{"waiting for a rehearsal", []string{"node-1", "--dry-run=server", "--wait"}, "nothing to wait for with --dry-run"},
+		{"waiting in stage Idle", []string{"node-1", "--stage=Idle", "--wait"}, "nothing to wait for in stage Idle"},
+		{"waiting for a dry run", []string{"node-1", "--dry-run=server", "--wait"}, "nothing to wait for with --dry-run"},
 		{"a timeout without waiting", []string{"node-1", "--timeout=1m"}, "--timeout needs --wait"},
 		{"a negative timeout", []string{"node-1", "--wait", "--timeout=-1m"}, "must not be negative"},
-		{"no such plan", []string{"node-1", "--drain-plan-file=/nowhere"}, "--drain-plan-file: open /nowhere"},
+		{"a plan that does not exist", []string{"node-1", "--drain-plan-file=/nowhere"}, "--drain-plan-file: open /nowhere"},
 		{"a name that is taken", []string{"node-2", "--name=old"}, `NodeMaintenance "old" already exists`},
-		{"backwards", []string{"old", "--stage=Idle"}, `is in stage Cordon and cannot return to Idle: complete or cancel it`},
-		{"a reason for an old one", []string{"old", "--reason=x"}, "--reason and --drain-plan-file are for a new one"},
-		{"a plan for an old one", []string{"old", "--drain-plan-file=-"}, "--reason and --drain-plan-file are for a new one"},
+		{"an earlier stage", []string{"old", "--stage=Idle"}, `is in stage Cordon and cannot return to Idle: complete or cancel it`},
+		{"a reason for an existing one", []string{"old", "--reason=x"}, "--reason and --drain-plan-file are for a new one"},
+		{"a plan for an existing one", []string{"old", "--drain-plan-file=-"}, "--reason and --drain-plan-file are for a new one"},
 		{"a maintenance, and a name", []string{"old", "--name=new"}, `node "old" not found`},
 		{"no such maintenance", []string{"--name=none"}, `"none" not found`},
 	} {
@@ -207,8 +207,8 @@ func TestStartMovesOn(t *testing.T) {
 	}{
 		{"by its name", "nodemaintenance.coordination.k8s.io/old moved from Cordon to Drain\n", []string{"old"}, drain},
 		{"by the flag", "nodemaintenance.coordination.k8s.io/old moved from Cordon to Drain\n", []string{"--name=old"}, drain},
-		{"where it is", "nodemaintenance.coordination.k8s.io/old unchanged, already in stage Cordon\n", []string{"old", "--stage=Cordon"}, cordon},
-		{"a rehearsal", "nodemaintenance.coordination.k8s.io/old moved from Cordon to Drain (dry run)\n", []string{"old", "--dry-run=client"}, cordon},
+		{"already in the stage", "nodemaintenance.coordination.k8s.io/old unchanged, already in stage Cordon\n", []string{"old", "--stage=Cordon"}, cordon},
+		{"a dry run", "nodemaintenance.coordination.k8s.io/old moved from Cordon to Drain (dry run)\n", []string{"old", "--dry-run=client"}, cordon},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newServer(t, newNode("node-1"), newMaintenance("old", cordon, "node-1"))
@@ -222,7 +222,7 @@ func TestStartMovesOn(t *testing.T) {
 	}
 }
 
-// TestMoveAfterConflict decides again: the second time, another user has completed it.
+// TestMoveAfterConflict verifies that a retry decides again: another user has completed it.
 func TestMoveAfterConflict(t *testing.T) {
 	s := newServer(t, newMaintenance("old", cordon, "node-1"))
 	var patches []string
@@ -325,7 +325,7 @@ func TestStatus(t *testing.T) {
 	all := s.mustRun(t, "status")
 	contains(t, all, "other: Idle for 60s, 1 node\n", "rack: Drain for 60s, 0 of 1 node drained\n", "! 1 pod waits for PodDisruptionBudget default/db (for 3m)\n")
 	if one := s.mustRun(t, "status", "rack"); strings.Contains(one, "other") {
-		t.Errorf("shows what it was not asked for: %s", one)
+		t.Errorf("shows another maintenance: %s", one)
 	}
 	contains(t, s.mustRun(t, "status", "rack", "-o", "json"), `"name": "default/db"`, `"blocked": true`)
 	s.run(t, "status", "rack", "nobody")
@@ -342,7 +342,7 @@ func TestStatus(t *testing.T) {
 	contains(t, empty.mustRun(t, "status", "-o", "json"), `"maintenances": []`)
 }
 
-// TestStatusWithoutRights shows what the controller publishes on the maintenance.
+// TestStatusWithoutRights verifies that blockers are shown, as the maintenance contains them.
 func TestStatusWithoutRights(t *testing.T) {
 	s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute), drainingNode("node-1", 0, 1, "Draining"), newPod("db-0", "node-1").asked().blocked(), newBudget("db", "db", 0))
 	for _, kind := range []string{"nodes", "pods", "evictionrequests", "poddisruptionbudgets"} {
@@ -354,8 +354,8 @@ func TestStatusWithoutRights(t *testing.T) {
 	contains(t, s.mustRun(t, "watch", "rack"), "rack: blocked: 1 pod waits for PodDisruptionBudget default/db: default/db-0\n", "rack: drained")
 }
 
-// TestOnlyMaintenancesAndNodesAreRead by the commands that show blockers, also while pods are
-// blocked: the controller publishes what they show.
+// TestOnlyMaintenancesAndNodesAreRead covers the commands that show blockers: they are read from
+// the status of the maintenance.
 func TestOnlyMaintenancesAndNodesAreRead(t *testing.T) {
 	for _, args := range [][]string{
 		{"status"}, {"status", "rack", "-o", "json"}, {"status", "--all"}, {"watch"}, {"watch", "rack"}, {"start", "node-2", "--wait"}, {"start", "rack", "--wait"},
@@ -371,7 +371,7 @@ func TestOnlyMaintenancesAndNodesAreRead(t *testing.T) {
 			read[action.GetVerb()+" "+action.GetResource().Resource] = true
 			switch action.GetResource().Resource {
 			case resource, "nodes":
-			case "resource": // The discovery of the API.
+			case "resource": // API discovery.
 			default:
 				t.Errorf("%v: %s %s", args, action.GetVerb(), action.GetResource().Resource)
 			}
@@ -385,7 +385,7 @@ func TestOnlyMaintenancesAndNodesAreRead(t *testing.T) {
 	}
 }
 
-// TestStatusReadsOnce reads nodes once, however many maintenances there are.
+// TestStatusReadsOnce lists nodes once, regardless of the number of maintenances.
 func TestStatusReadsOnce(t *testing.T) {
 	var stories []any
 	for i := range 60 {
@@ -410,7 +410,7 @@ func TestWatch(t *testing.T) {
 	out := s.run(t, "watch")
 	contains(t, out, "13:02:25  rack: stage Drain, 1 node\n", "13:02:25  rack: deleted\n")
 	if strings.Contains(out, "ended") {
-		t.Errorf("watches what is completed: %s", out)
+		t.Errorf("watches a completed maintenance: %s", out)
 	}
 	s.run(t, "watch", "rack")
 	contains(t, s.failure, `"rack" not found`)
@@ -422,25 +422,25 @@ func TestWatchLosesTheConnection(t *testing.T) {
 	s.PrependWatchReactor("nodes", func(clienttesting.Action) (bool, watch.Interface, error) {
 		return true, nil, errors.New("connection refused")
 	})
-	told := 0
+	reported := 0
 	s.clock.looked = func() {
 		if strings.Contains(s.out.String(), "may be outdated") {
-			told++
+			reported++
 		}
-		if told == 3 {
+		if reported == 3 {
 			s.end(nil)
 		}
 	}
 	out := s.run(t, "watch", "--timeout=1m")
 	contains(t, out, "13:02:25  The view may be outdated, retrying: connection refused\n")
 	if count := strings.Count(out, "may be outdated"); count != 1 {
-		t.Errorf("told %d times: %s", count, out)
+		t.Errorf("reported %d times: %s", count, out)
 	}
 }
 
-// TestWatchOfWhatCannotBeAsked fails at once where a list fails for another reason than a
-// missing right, instead of waiting for it.
-func TestWatchOfWhatCannotBeAsked(t *testing.T) {
+// TestWatchFailsIfAListFails verifies that watch does not wait for a list that fails for another
+// reason than a missing permission.
+func TestWatchFailsIfAListFails(t *testing.T) {
 	for _, kind := range []string{"nodes"} {
 		s := newServer(t, newMaintenance("rack", drain, "node-1").started(0).drained(), newNode("node-1"))
 		failed := false
@@ -456,8 +456,8 @@ func TestWatchOfWhatCannotBeAsked(t *testing.T) {
 	}
 }
 
-// TestWatchNoticesASilentServer where the watches themselves tell of nothing: a reflector
-// that is refused the connection tries again by itself.
+// TestWatchNoticesASilentServer covers a lost connection that the watches do not report: reflectors
+// retry if a connection is refused.
 func TestWatchNoticesASilentServer(t *testing.T) {
 	s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute), drainingNode("node-1", 0, 1, "Draining"))
 	s.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
@@ -524,7 +524,7 @@ nodemaintenance/ended is already completed
 	contains(t, s.mustRun(t, "complete", "rack", "--wait"), "rack: completed: the nodes are released\n")
 }
 
-// TestStillHeld takes a line for each set of holders, however many nodes they hold.
+// TestStillHeld prints one line for all nodes that the same maintenances claim.
 func TestStillHeld(t *testing.T) {
 	v := view{Nodes: []nodeView{{Name: "free"}, {Name: "x", ClaimedBy: []string{"b", "c"}}}}
 	for _, name := range []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7"} {
@@ -562,7 +562,7 @@ rack: node-2: still claimed by node-2-disk
 	}
 }
 
-// ignoreDelete does what a finalizer does, until the test takes it away.
+// ignoreDelete keeps a deleted object, as a finalizer does.
 func ignoreDelete(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil }
 
 func TestCancel(t *testing.T) {
@@ -588,9 +588,9 @@ func TestCancel(t *testing.T) {
 func TestParseDrainPlan(t *testing.T) {
 	want := []corev1.DrainPlanEntry{{PodType: corev1.PodTypeStatic, PodPriority: 1}}
 	for name, text := range map[string]string{
-		"a list":   "- podType: Static\n  podPriority: 1\n",
-		"JSON":     `[{"podType": "Static", "podPriority": 1}]`,
-		"a object": "apiVersion: coordination.k8s.io/v1alpha1\nkind: NodeMaintenance\nspec:\n  drainPlan: [{podType: Static, podPriority: 1}]\n",
+		"a list": "- podType: Static\n  podPriority: 1\n",
+		"JSON":   `[{"podType": "Static", "podPriority": 1}]`,
+		"object": "apiVersion: coordination.k8s.io/v1alpha1\nkind: NodeMaintenance\nspec:\n  drainPlan: [{podType: Static, podPriority: 1}]\n",
 	} {
 		plan, err := parseDrainPlan([]byte(text))
 		if diff := cmp.Diff(want, plan); err != nil || diff != "" {
@@ -598,13 +598,13 @@ func TestParseDrainPlan(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{
-		"a typo":          "- podTyp: Static\n",
-		"twice":           "- {podType: Static, podType: Default}\n",
-		"something else":  "nothing\n",
-		"a typo, nested":  "spec: {drainPlans: []}\n",
-		"a wrong number":  "- {podPriority: many}\n",
-		"a wrong list":    "- - podType: Static\n",
-		"no YAML, either": "{",
+		"a typo":         "- podTyp: Static\n",
+		"duplicate":      "- {podType: Static, podType: Default}\n",
+		"a string":       "nothing\n",
+		"a typo, nested": "spec: {drainPlans: []}\n",
+		"no number":      "- {podPriority: many}\n",
+		"nested lists":   "- - podType: Static\n",
+		"invalid YAML":   "{",
 	} {
 		if plan, err := parseDrainPlan([]byte(text)); err == nil {
 			t.Errorf("%s: %v", name, plan)
@@ -648,7 +648,7 @@ func TestBareNames(t *testing.T) {
 	}
 }
 
-// Whoever starts a second maintenance of a node learns of the first.
+// TestStartNamesOthers verifies that start names other maintenances of its nodes.
 func TestStartNamesOthers(t *testing.T) {
 	s := newServer(t, newNode("node-1"), newNode("node-2"),
 		newMaintenance("first", drain, "node-1"), newMaintenance("elsewhere", drain, "node-2"))

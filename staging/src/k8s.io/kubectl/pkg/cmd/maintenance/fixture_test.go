@@ -82,7 +82,7 @@ func (m maintenanceStory) reason(reason string) maintenanceStory {
 	return m
 }
 
-// started makes the controller start the stage.
+// started sets the status that the controller writes when it starts the stage.
 func (m maintenanceStory) started(before time.Duration) maintenanceStory {
 	m.Status.ObservedGeneration = m.Generation
 	m.Status.SelectedNodes = int32(len(m.Spec.NodeSelector.NodeSelectorTerms))
@@ -112,12 +112,12 @@ func (m maintenanceStory) completed() maintenanceStory {
 	return m
 }
 
-// newNode is a schedulable node.
+// newNode returns a schedulable node.
 func newNode(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// drainingNode is a node in the stage Drain.
+// drainingNode returns a node in the stage Drain.
 func drainingNode(name string, pending, evicting int32, message string) *corev1.Node {
 	node := newNode(name)
 	node.Spec.Unschedulable = true
@@ -181,7 +181,7 @@ func (p podStory) asked() podStory {
 	return p
 }
 
-// reported fills the entry of the first interceptor.
+// reported sets the heartbeat and ETA of the first interceptor.
 func (p podStory) reported(before, remaining time.Duration) podStory {
 	entry := &p.request.Status.Interceptors[0]
 	entry.HeartbeatTime, entry.ExpectedFinishTime = ptr.To(ago(before)), ptr.To(ago(-remaining))
@@ -212,7 +212,7 @@ func (p podStory) forbidding() podStory {
 
 func (p podStory) terminatingSince(before time.Duration) podStory {
 	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr.To(ago(before)), ptr.To[int64](0)
-	// The tracker of the fake client refuses what is deleted and has no finalizer.
+	// The tracker of the fake client refuses deleted objects without a finalizer.
 	p.Finalizers = []string{"example.com/keep"}
 	return p
 }
@@ -225,7 +225,7 @@ func newBudget(name, app string, allowed int32) *policyv1.PodDisruptionBudget {
 	}
 }
 
-// newDeployment selects the pods of an app. Its strategy allows one pod more than it has.
+// newDeployment selects the pods of an app. Its strategy allows a surge of one pod.
 func newDeployment(app string) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: app},
@@ -239,7 +239,7 @@ func newDeployment(app string) *appsv1.Deployment {
 	}
 }
 
-// objectsOf returns what a server would have.
+// objectsOf returns the API objects of stories.
 func objectsOf(stories ...any) []runtime.Object {
 	var all []runtime.Object
 	for _, story := range stories {
@@ -298,9 +298,9 @@ func snapshotOf(stories ...any) *podSnapshot {
 // viewsIn returns the views of "status" and "watch".
 func viewsIn(s *podSnapshot) []view { return viewsOf(&s.snapshot) }
 
-// publish does what the controller does for maintenances in the stage Drain: it counts the pods,
-// and publishes blockers. It does nothing for a maintenance that it has not started, or found
-// drained, and for one whose nodes have no pods: then a test has set the status.
+// publish sets the status of maintenances in stage Drain as the controller does: it counts pods and
+// publishes blockers. It skips maintenances that are not started or are drained, and those whose
+// nodes have no pods: a test has set their status.
 func (s *podSnapshot) publish() {
 	for _, nm := range s.maintenances {
 		if nm.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain || nm.Status.ObservedGeneration != nm.Generation || isDrained(nm) {
@@ -353,20 +353,20 @@ func (s *podSnapshot) publishNode(node *corev1.Node) []maintenance.Hold {
 	return holds
 }
 
-// server is a fake one, and the commands that talk to it.
+// server is a fake API server, with the environment of the commands that use it.
 type server struct {
 	*fake.Clientset
 	out, errOut *bytes.Buffer
 	environment *environment
 	clock       *fixedClock
-	// ctx is that of the commands, which end ends for a reason.
+	// ctx is the context of the commands. end cancels it with a cause.
 	ctx     context.Context
 	end     context.CancelCauseFunc
 	failure string
 	code    int
 }
 
-// newServer makes maintenances as a server does: with a name, a UID and a generation.
+// newServer returns a server that sets the name, UID and generation of new maintenances.
 func newServer(t *testing.T, stories ...any) *server {
 	t.Helper()
 	published := snapshotOf(stories...)
@@ -382,7 +382,7 @@ func newServer(t *testing.T, stories ...any) *server {
 		}
 		created.UID, created.Generation = types.UID("uid-of-"+created.Name), 1
 		if len(published.requests) > 0 {
-			// The controller has acted at once.
+			// The controller acts immediately.
 			started := maintenanceStory{created}.started(0)
 			published.setMaintenances([]*coordinationv1alpha1.NodeMaintenance{started.NodeMaintenance})
 			published.publish()
@@ -401,7 +401,7 @@ func newServer(t *testing.T, stories ...any) *server {
 	}}
 }
 
-// fixedClock always returns the same time. Its timers and tickers run, faster than they should.
+// fixedClock always returns the same time. Its timers and tickers fire 100 times faster.
 type fixedClock struct {
 	*testingclock.FakeClock
 	// looked is called when a command has shown the state and starts to wait.
@@ -419,7 +419,7 @@ func (c *fixedClock) NewTicker(d time.Duration) clock.Ticker {
 	return clock.RealClock{}.NewTicker(d / 100)
 }
 
-// whenLooked applies a change when the next command has shown the state.
+// whenLooked applies a change once the next command has shown the state.
 func (s *server) whenLooked(change func()) {
 	s.clock.looked = sync.OnceFunc(change)
 }
@@ -455,7 +455,7 @@ func (s *server) run(t *testing.T, args ...string) string {
 	return s.out.String()
 }
 
-// mustRun fails unless the command succeeds.
+// mustRun runs a command that must succeed.
 func (s *server) mustRun(t *testing.T, args ...string) string {
 	t.Helper()
 	out := s.run(t, args...)

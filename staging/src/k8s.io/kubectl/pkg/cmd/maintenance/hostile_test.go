@@ -35,10 +35,10 @@ import (
 	plaintexttesting "k8s.io/component-helpers/plaintext/testing"
 )
 
-// hostileSeeds is how many times each snapshot is poisoned, each time in other fields.
+// hostileSeeds is the number of times each snapshot is poisoned, each time in other fields.
 const hostileSeeds = 20
 
-// poisonedSnapshot keeps what views and plans are selected by, such as names of nodes.
+// poisonedSnapshot does not change what selects objects of views and plans, such as names of nodes.
 func poisonedSnapshot(seed uint64, s *podSnapshot) *podSnapshot {
 	for _, nm := range s.maintenances {
 		plaintexttesting.Poison(seed, &nm.Status)
@@ -66,8 +66,7 @@ func poisonedSnapshot(seed uint64, s *podSnapshot) *podSnapshot {
 	return s
 }
 
-// TestHostile renders objects that want to take the terminal over, in each of the ways in
-// which they are printed.
+// TestHostile renders objects with terminal control sequences in all output formats.
 func TestHostile(t *testing.T) {
 	poisoned := 0
 	check := func(what string, seed uint64, output string) {
@@ -120,7 +119,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// withoutOwnSequences takes out what a screen is drawn with.
+// withoutOwnSequences removes the control sequences that draw a screen.
 func withoutOwnSequences(text string) string {
 	for _, sequence := range []string{hideCursor, showCursor, clearLineEnd, clearBelow, "\r"} {
 		text = strings.ReplaceAll(text, sequence, "")
@@ -128,8 +127,8 @@ func withoutOwnSequences(text string) string {
 	return text
 }
 
-// TestHostileCommands runs all commands against a server whose objects, and errors, want
-// to take the terminal over.
+// TestHostileCommands runs all commands against a server whose objects and errors contain terminal
+// control sequences.
 func TestHostileCommands(t *testing.T) {
 	const hostile = plaintexttesting.Text
 	stories := func() []any {
@@ -172,7 +171,7 @@ func TestHostileCommands(t *testing.T) {
 	}
 }
 
-// TestPlainError keeps the kind of an error, by which it is printed, and its exit code.
+// TestPlainError verifies that an error keeps its type, by which it is printed, and its exit code.
 func TestPlainError(t *testing.T) {
 	const hostile = plaintexttesting.Text
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "NodeMaintenance" + hostile}, "rack"+hostile, field.ErrorList{field.Invalid(field.NewPath("spec"+hostile), hostile, hostile)})
@@ -202,11 +201,11 @@ func TestPlainError(t *testing.T) {
 		}
 	}
 	if plain := errors.New("plain"); plainError(plain) != plain || plainError(nil) != nil {
-		t.Error("a plain error became another one")
+		t.Error("a plain error was changed")
 	}
 }
 
-// TestPageIsPlain escapes what is added, whoever wrote it.
+// TestPageIsPlain verifies that a page escapes all text.
 func TestPageIsPlain(t *testing.T) {
 	p := &page{width: defaultWidth}
 	p.add("%s", "a\u009bb")

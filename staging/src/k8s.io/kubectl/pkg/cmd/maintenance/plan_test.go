@@ -78,7 +78,7 @@ func (p podStory) unready() podStory {
 	return p
 }
 
-// busyNodes are two nodes with pods of all kinds, a third one that is not concerned.
+// busyNodes returns nodes with pods of all kinds, an empty one, and one that no plan selects.
 func busyNodes() []any {
 	grouped := newPod("batch-0", "node-2")
 	grouped.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("batch")}
@@ -165,9 +165,9 @@ func TestRefusalOf(t *testing.T) {
 		want    string
 	}{
 		{"no budget", pod, nil, ""},
-		{"room", pod, []*policyv1.PodDisruptionBudget{room}, ""},
-		{"no room", pod, []*policyv1.PodDisruptionBudget{full}, "PodDisruptionBudget default/full allows no disruption: 3 of 3 healthy pods are needed"},
-		{"two with room", pod, []*policyv1.PodDisruptionBudget{room, room}, "2 PodDisruptionBudgets select it, and the API server does not evict such pods: default/room, default/room"},
+		{"a disruption is allowed", pod, []*policyv1.PodDisruptionBudget{room}, ""},
+		{"no disruption is allowed", pod, []*policyv1.PodDisruptionBudget{full}, "PodDisruptionBudget default/full allows no disruption: 3 of 3 healthy pods are needed"},
+		{"two budgets that allow a disruption", pod, []*policyv1.PodDisruptionBudget{room, room}, "2 PodDisruptionBudgets select it, and the API server does not evict such pods: default/room, default/room"},
 		{"not processed", pod, []*policyv1.PodDisruptionBudget{unprocessed}, "PodDisruptionBudget default/unprocessed is not processed yet"},
 		{"pending pod", newPod("web-0", "node-1").inPhase(corev1.PodPending), []*policyv1.PodDisruptionBudget{full, full}, ""},
 		{"terminating pod", newPod("web-0", "node-1").terminatingSince(0), []*policyv1.PodDisruptionBudget{full}, ""},
@@ -175,7 +175,7 @@ func TestRefusalOf(t *testing.T) {
 		{"unready pod, unhealthy budget", newPod("web-0", "node-1").unready(), []*policyv1.PodDisruptionBudget{short}, "PodDisruptionBudget default/short allows no disruption: 3 of 1 healthy pods are needed"},
 		{"unready pod, always", newPod("web-0", "node-1").unready(), []*policyv1.PodDisruptionBudget{always}, ""},
 		{"ready pod, always", pod, []*policyv1.PodDisruptionBudget{always}, "PodDisruptionBudget default/always allows no disruption: 3 of 1 healthy pods are needed"},
-		{"unready pod, budget that wants nothing", newPod("web-0", "node-1").unready(), []*policyv1.PodDisruptionBudget{none}, "PodDisruptionBudget default/none allows no disruption: 0 of 0 healthy pods are needed"},
+		{"unready pod, budget that needs no healthy pod", newPod("web-0", "node-1").unready(), []*policyv1.PodDisruptionBudget{none}, "PodDisruptionBudget default/none allows no disruption: 0 of 0 healthy pods are needed"},
 	} {
 		if got := refusalOf(tc.pod.Pod, tc.budgets); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
@@ -237,16 +237,16 @@ spec:
 		{name: "labels that no node has", args: []string{"-l", "a=b"}, out: []string{"Summary: no node is selected."}},
 		{name: "stored", args: []string{"--maintenance=rack-8"}, out: []string{"NodeMaintenance rack-8, a drain of 1 node.", "cordoned, also maintained by next-week (Idle)\n"}},
 		{name: "a manifest", args: []string{"-f", manifest}, out: []string{"NodeMaintenance next, a drain of 1 node.", "also maintained by next-week (Idle), rack-8 (Drain)\n"}},
-		{name: "an own drain plan", args: []string{"node-1", "--drain-plan-file", drainPlan}, out: []string{"     1  Default pods up to priority 0 with app=db: 1 pod\n"}},
+		{name: "a drain plan from a file", args: []string{"node-1", "--drain-plan-file", drainPlan}, out: []string{"     1  Default pods up to priority 0 with app=db: 1 pod\n"}},
 		{name: "wide", args: []string{"node-1", "-o", "wide"}, out: []string{"NODE", "migrate.example.com,backup.example.com,imperative-eviction.k8s.io"}},
 		{name: "json", args: []string{"node-1", "-o", "json"}, out: []string{`"podsWithLocalStorage": 0`, `"podType": "Static"`, `"step": 1`}},
 		{name: "a node that does not exist", args: []string{"node-1", "nod-2"}, failure: `node "nod-2" not found`},
-		{name: "nothing", failure: "exactly one of NODE..., --selector, --maintenance and --filename is required"},
-		{name: "too much", args: []string{"node-1", "-l", "a=b"}, failure: "exactly one of"},
-		{name: "two plans", args: []string{"--maintenance=rack-8", "--drain-plan-file", drainPlan}, failure: "has its own drain plan"},
+		{name: "no argument", failure: "exactly one of NODE..., --selector, --maintenance and --filename is required"},
+		{name: "nodes and a selector", args: []string{"node-1", "-l", "a=b"}, failure: "exactly one of"},
+		{name: "a maintenance and a drain plan", args: []string{"--maintenance=rack-8", "--drain-plan-file", drainPlan}, failure: "has its own drain plan"},
 		{name: "no such maintenance", args: []string{"--maintenance=none"}, failure: `reading NodeMaintenance "none"`},
 		{name: "no maintenance in the file", args: []string{"-f", file("pod.yaml", "kind: Pod\n")}, failure: "not a NodeMaintenance with a spec.nodeSelector"},
-		{name: "no file", args: []string{"-f", "/nowhere"}, failure: "--filename: open /nowhere"},
+		{name: "a file that does not exist", args: []string{"-f", "/nowhere"}, failure: "--filename: open /nowhere"},
 		{name: "an unknown format", args: []string{"node-1", "-o", "xml"}, failure: `--output="xml": must be one of [json yaml wide]`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -278,18 +278,18 @@ func TestPlanWithoutRights(t *testing.T) {
 	contains(t, s.mustRun(t, "plan", "node-1"), "Without the permission to list nodemaintenances, evictionrequests,\npoddisruptionbudgets, this plan is incomplete.")
 }
 
-// TestPlanOfPods covers what the pods alone do not tell.
+// TestPlanOfPods covers stored requests, the order of pod types, and budgets that do not apply.
 func TestPlanOfPods(t *testing.T) {
 	asked := newPod("asked-0", "node-1", migrate).asked()
 	asked.request.Status.TargetInterceptors = []coordinationv1alpha1.Interceptor{{Name: backup}, {Name: coordinationv1alpha1.EvictionInterceptorImperative}}
 	s := snapshotOf(newNode("node-1"), newBudget("db", "db", 0), asked,
 		newPod("high-0", "node-1").withPriority(2000000000),
-		// Of the lowest priority, and yet the last one.
+		// The lowest priority, but pods of DaemonSets leave last.
 		newPod("db-0", "node-1").ownedBy("DaemonSet").withPriority(-10))
 	want := []podPlan{
 		{
 			Namespace: "default", Name: "asked-0", Step: 1, Type: corev1.PodTypeDefault, Priority: 0,
-			// As they were when the request was made.
+			// As recorded in the request.
 			Interceptors: []string{backup, coordinationv1alpha1.EvictionInterceptorImperative},
 			Requesters:   []string{coordinationv1alpha1.NodeMaintenanceRequester},
 		},
@@ -297,7 +297,7 @@ func TestPlanOfPods(t *testing.T) {
 		{
 			Namespace: "default", Name: "db-0", Step: 5, Type: corev1.PodTypeDaemonSet, Priority: -10,
 			Interceptors: []string{coordinationv1alpha1.EvictionInterceptorDaemonSet, coordinationv1alpha1.EvictionInterceptorImperative},
-			// It is not evicted, so no budget is asked.
+			// It is not evicted, so its budget does not block it.
 			Budgets: []string{"default/db"}, Remarks: []podNote{noteNeedsDaemonSet},
 		},
 	}

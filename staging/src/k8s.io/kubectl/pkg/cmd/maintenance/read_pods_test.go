@@ -38,8 +38,8 @@ func (s *server) lists() map[string]int {
 	return lists
 }
 
-// TestPodsAreReadInPages if a plan has so many nodes that it reads all pods. It keeps no pods of
-// other nodes.
+// TestPodsAreReadInPages covers plans of so many nodes that all pods are listed. Pods of other
+// nodes are not kept.
 func TestPodsAreReadInPages(t *testing.T) {
 	s := newServer(t)
 	pages := [][]corev1.Pod{{*newPod("a", "node-1").Pod, *newPod("b", "other").Pod}, {*newPod("c", "node-2").Pod}}

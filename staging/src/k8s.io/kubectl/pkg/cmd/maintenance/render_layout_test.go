@@ -28,8 +28,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// rackOf is a drain of many nodes: a database is blocked on every other one of the last
-// ten, and some pods have interceptors.
+// rackOf returns a drain of many nodes: a budget blocks a pod on every other one of the last ten,
+// and another pod has an interceptor.
 func rackOf(nodes int) []any {
 	stories := []any{newBudget("db", "db", 0), newBudget("mq", "mq", 0)}
 	var names []string
@@ -47,8 +47,8 @@ func rackOf(nodes int) []any {
 			draining(coordinationv1alpha1.DrainStatus{DrainMessage: "Draining"}))
 }
 
-// drainsOf are drains of a node each, as an autoscaler starts them: every other one waits for
-// a budget.
+// drainsOf returns n drains of one node each, as an autoscaler starts them: a budget blocks every
+// other one, or all if n is less than 10.
 func drainsOf(n int) []any {
 	stories := []any{newBudget("db", "db", 0)}
 	for i := range n {
@@ -63,8 +63,8 @@ func drainsOf(n int) []any {
 	return stories
 }
 
-// TestScreenShowsBlockers on terminals of all sizes: what needs an intervention comes first, and
-// everything is shown that fits.
+// TestScreenShowsBlockers verifies for terminals of several sizes that blockers come first, and
+// that all that fits is shown.
 func TestScreenShowsBlockers(t *testing.T) {
 	two := append(rackOf(30), newMaintenance("spare", drain, "node-99").started(time.Hour), drainingNode("node-99", 1, 0, "Draining"), newPod("web-99", "node-99"))
 	for _, tc := range []struct {
@@ -106,17 +106,17 @@ func TestScreenShowsBlockers(t *testing.T) {
 				}
 			}
 			if lines := strings.Count(out.String(), "\n"); lines >= tc.height {
-				t.Errorf("draws %d lines on %d", lines, tc.height)
+				t.Errorf("drew %d lines on a terminal of %d", lines, tc.height)
 			}
 			if at := strings.Index(out.String(), "PodDisruptionBudget"); at > 0 && at > strings.Index(out.String(), "NODE ") && strings.Contains(out.String(), "NODE ") {
-				t.Errorf("nodes come first:\n%s", out.String())
+				t.Errorf("nodes are shown before blockers:\n%s", out.String())
 			}
 		})
 	}
 	golden(t, "status/screen", renderScreen(viewsIn(snapshotOf(rackOf(30)...)), testNow, defaultWidth-1, 21))
 }
 
-// TestScreenFits on each height has as many lines as there is room for, or less.
+// TestScreenFits verifies that a page never has more lines than the terminal.
 func TestScreenFits(t *testing.T) {
 	views := viewsIn(snapshotOf(rackOf(30)...))
 	for height := 1; height < 60; height++ {
@@ -126,7 +126,7 @@ func TestScreenFits(t *testing.T) {
 	}
 }
 
-// TestCompactScreen shows of a maintenance what fits on few lines.
+// TestCompactScreen covers the layout that shows a maintenance on few lines.
 func TestCompactScreen(t *testing.T) {
 	blocker := func(name string, blocked bool) blockerView {
 		return blockerView{Cause: maintenance.HoldDisruptionBudget, Name: name, Blocked: blocked, Pods: 1, Message: "1 pod waits for " + name}
@@ -137,12 +137,12 @@ func TestCompactScreen(t *testing.T) {
 		blockers int
 		want     string
 	}{
-		"nothing to do":      {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", false)}}, 2, "rack: Drain for 0s, 0 of 1 node drained\n"},
-		"all":                {view{Name: "rack", Stage: cordon, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", true), blocker("a/c", false)}}, 2, "rack: Cordon for 0s, 1 node\n  ! 1 pod waits for a/b\n"},
-		"some":               {view{Name: "rack", Stage: cordon, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", true), blocker("a/c", true), blocker("a/d", true)}}, 1, "rack: Cordon for 0s, 1 node\n  ! 1 pod waits for a/b\n  ... and 2 more marked !\n"},
-		"too long":           {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a\nlong/name-of-a-budget", true)}}, 1, "rack: Drain for 0s, 0 of 1 node drained\n  ! 1 pod waits for a long/name-of-a-...\n"},
-		"gone":               {view{Name: "rack", Stage: drain, Outcome: outcomeDeleted}, 1, "rack: deleted\n"},
-		"only the headlines": {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, PodsBlocked: 1, Blockers: []blockerView{blocker("a/b", true)}}, 0, "rack: Drain for 0s, 0 of 1 node drained\n"},
+		"not blocked":          {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", false)}}, 2, "rack: Drain for 0s, 0 of 1 node drained\n"},
+		"all":                  {view{Name: "rack", Stage: cordon, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", true), blocker("a/c", false)}}, 2, "rack: Cordon for 0s, 1 node\n  ! 1 pod waits for a/b\n"},
+		"some":                 {view{Name: "rack", Stage: cordon, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", true), blocker("a/c", true), blocker("a/d", true)}}, 1, "rack: Cordon for 0s, 1 node\n  ! 1 pod waits for a/b\n  ... and 2 more marked !\n"},
+		"too long":             {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a\nlong/name-of-a-budget", true)}}, 1, "rack: Drain for 0s, 0 of 1 node drained\n  ! 1 pod waits for a long/name-of-a-...\n"},
+		"deleted":              {view{Name: "rack", Stage: drain, Outcome: outcomeDeleted}, 1, "rack: deleted\n"},
+		"no room for blockers": {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, PodsBlocked: 1, Blockers: []blockerView{blocker("a/b", true)}}, 0, "rack: Drain for 0s, 0 of 1 node drained\n"},
 	} {
 		if got := renderPage([]view{tc.v}, testNow, 40, layout{compact: true, blockers: tc.blockers}).String(); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
@@ -150,7 +150,7 @@ func TestCompactScreen(t *testing.T) {
 	}
 }
 
-// TestHiddenNodes says how many are drained where that is what it is about.
+// TestHiddenNodes counts the drained ones among the hidden nodes in stage Drain only.
 func TestHiddenNodes(t *testing.T) {
 	for stage, want := range map[coordinationv1alpha1.NodeMaintenanceStage]string{
 		drain: "  ... and 2 more nodes, 1 of them drained\n", complete: "  ... and 2 more nodes\n", cordon: "  ... and 2 more nodes\n",
@@ -161,7 +161,7 @@ func TestHiddenNodes(t *testing.T) {
 	}
 }
 
-// TestScreenUsesTheRoom drops no row that fits.
+// TestScreenUsesTheRoom verifies that no row is dropped that fits.
 func TestScreenUsesTheRoom(t *testing.T) {
 	views := viewsIn(snapshotOf(rackOf(30)...))
 	all := len(renderPage(views, testNow, defaultWidth, fullLayout(views)).lines)
@@ -175,8 +175,8 @@ func TestScreenUsesTheRoom(t *testing.T) {
 	}
 }
 
-// TestManyNodesAreRenderedQuickly also on a small screen, for which several layouts are tried, and
-// shows blocked nodes first.
+// TestManyNodesAreRenderedQuickly includes a small screen, for which several layouts are tried.
+// Blocked nodes are shown first.
 func TestManyNodesAreRenderedQuickly(t *testing.T) {
 	const nodes, limit = 5000, 10 * time.Second
 	rack := newMaintenance("rack", drain).started(time.Minute).draining(coordinationv1alpha1.DrainStatus{ActiveEvictionRequests: nodes, DrainMessage: "Draining"})

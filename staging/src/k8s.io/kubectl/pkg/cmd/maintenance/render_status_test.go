@@ -38,7 +38,7 @@ const (
 	backup  = "backup.example.com"
 )
 
-// blockedDrain is a drain of three nodes in which everything happens at once.
+// blockedDrain returns a drain of three nodes with blockers of several kinds.
 func blockedDrain() *podSnapshot {
 	return snapshotOf(
 		newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1", "node-2", "node-3").
@@ -60,7 +60,7 @@ func blockedDrain() *podSnapshot {
 		newPod("cache-0", "node-2"), newPod("cache-1", "node-2"), newPod("cache-2", "node-2"),
 		newPod("web-1", "node-3").asked(),
 		newPod("stuck-0", "node-3").asked().terminatingSince(20*time.Minute),
-		// On a node without a maintenance.
+		// Its node is not selected.
 		newPod("db-2", "node-4").asked().blocked(),
 		newBudget("db", "db", 0),
 	)
@@ -81,7 +81,7 @@ func TestRenderStatus(t *testing.T) {
 	var names []string
 	for i := range 100 {
 		names = append(names, fmt.Sprintf("node-%02d", i))
-		// Every other one is drained.
+		// Every other node is drained.
 		many = append(many, drainingNode(names[i], int32(i%2), 0, ""))
 		if i%2 == 1 && i < 99 {
 			many = append(many, newPod(fmt.Sprintf("web-%d", i), names[i]))
@@ -103,7 +103,7 @@ func TestRenderStatus(t *testing.T) {
 		"no-nodes":  snapshotOf(newMaintenance("typo", coordinationv1alpha1.NodeMaintenanceStageDrain, "nobody").started(time.Second)),
 		"unseen":    snapshotOf(newMaintenance("fresh", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1"), newNode("node-1")),
 		"uncounted": unseenUnreadable,
-		// The maintenance was read after its nodes.
+		// The list of maintenances is newer than the lists of nodes and pods.
 		"drained-since": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1", "node-2").started(time.Hour).drained(),
 			drainingNode("node-1", 0, 2, "Draining"), drainingNode("node-2", 0, 0, "Drained"),
 			newPod("db-0", "node-1").asked().blocked(), newPod("web-0", "node-1").asked(), newBudget("db", "db", 0)),
@@ -219,7 +219,7 @@ func TestTimeAndRemainder(t *testing.T) {
 	}
 }
 
-// changesOf returns what is reported of a view after another one, or of the first view.
+// changesOf returns the lines that are reported for v after old, or for v as the first view.
 func changesOf(old, v *view) []string {
 	r := &reporter{}
 	if old != nil {
@@ -289,7 +289,7 @@ func TestChanges(t *testing.T) {
 			"1 pod waits for interceptor migrate.example.com: default/vm-0 (ETA 13:12:25, in 10m)",
 			"resolved: PodDisruptionBudget default/db",
 		}},
-		{"drained, a node has left", look(blockedDrain()), look(drained), []string{
+		{"drained, a node is no longer selected", look(blockedDrain()), look(drained), []string{
 			"node-2: drained",
 			"node-3: is no longer selected",
 			"resolved: PodDisruptionBudget default/db",
@@ -303,10 +303,10 @@ func TestChanges(t *testing.T) {
 		{"not counted yet", nil, look(rack()), []string{
 			"stage Drain, 1 node",
 		}},
-		{"a pod less", look(intercepted(5, true)), look(intercepted(4, true)), []string{
+		{"one pod less", look(intercepted(5, true)), look(intercepted(4, true)), []string{
 			"node-1: 4 pods left: 4 evicting",
 		}},
-		{"more than half of the pods less", look(intercepted(5, true)), look(intercepted(2, true)), []string{
+		{"less than half of the pods are left", look(intercepted(5, true)), look(intercepted(2, true)), []string{
 			"node-1: 2 pods left: 2 evicting",
 			"2 pods wait for interceptor migrate.example.com (no heartbeat yet): default/vm-0, default/vm-1",
 		}},
@@ -324,7 +324,7 @@ func TestChanges(t *testing.T) {
 			"node-1: 1 pod left: 1 evicting",
 			"1 pod waits for interceptor daemonset.apps.k8s.io (no heartbeat yet): default/proxy-0",
 		}},
-		{"a DaemonSet pod without an interceptor", look(unhandled), look(longUnhandled), []string{
+		{"a DaemonSet pod whose interceptor never reports", look(unhandled), look(longUnhandled), []string{
 			"node-1: 1 pod left: 1 evicting, 1 blocked",
 			"blocked: 1 pod waits for interceptor daemonset.apps.k8s.io, which has never reported: default/proxy-0",
 		}},
@@ -356,7 +356,7 @@ func TestChanges(t *testing.T) {
 		{"a surge is finished", look(surging("Surging 1/1.")), look(rack()), []string{
 			"resolved: Interceptor deployment.apps.k8s.io",
 		}},
-		{"completed, but claimed by another one", look(completing), look(held), []string{"completed"}},
+		{"completed, but a node is not released", look(completing), look(held), []string{"completed"}},
 		{"a budget was deleted", look(blockedDrain()), look(deletedBudget), []string{
 			"blocked: 2 pods wait for a PodDisruptionBudget: default/db-0, default/db-1",
 			"resolved: PodDisruptionBudget default/db",
@@ -373,8 +373,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestLinesAreBounded prints few lines for a blocker of many pods that leave one by one, or whose
-// number changes back and forth.
+// TestLinesAreBounded verifies that few lines are printed for a blocker whose pods leave one by
+// one, or whose number of pods alternates.
 func TestLinesAreBounded(t *testing.T) {
 	blocked := func(pods int) *view {
 		return &view{Stage: drain, BlockerCount: 1, Blockers: []blockerView{{
@@ -386,7 +386,7 @@ func TestLinesAreBounded(t *testing.T) {
 	for pods := 1000; pods > 0; pods-- {
 		lines += len(r.changes(blocked(pods), testNow))
 	}
-	// The stage, and each half of the number.
+	// One line for the stage, and one each time that the number halves.
 	if lines != 11 {
 		t.Errorf("%d lines", lines)
 	}
@@ -402,7 +402,7 @@ func TestLinesAreBounded(t *testing.T) {
 	}
 }
 
-// surging is a drain of pods whose Deployment reports messages.
+// surging returns a drain of one pod for each message, which its Deployment reports.
 func surging(messages ...string) *podSnapshot {
 	stories := []any{newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(0), newNode("node-1")}
 	for i, message := range messages {
@@ -411,7 +411,7 @@ func surging(messages ...string) *podSnapshot {
 	return snapshotOf(stories...)
 }
 
-// silent makes all interceptors overdue.
+// silent marks all interceptors as unresponsive.
 func silent(s *podSnapshot) *podSnapshot {
 	for _, request := range s.requests {
 		request.Status.Conditions = []metav1.Condition{{Type: string(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive), Status: metav1.ConditionTrue}}
@@ -420,7 +420,7 @@ func silent(s *podSnapshot) *podSnapshot {
 	return s
 }
 
-// surgingDrain is a drain of pods of several Deployments.
+// surgingDrain returns a drain with pods of several Deployments.
 func surgingDrain() *podSnapshot {
 	const deployment = coordinationv1alpha1.EvictionInterceptorDeployment
 	one, two := "Surging 0/1: waiting for a replacement to be available.", "Surging 1/2: waiting for replacements to be available."
@@ -428,7 +428,7 @@ func surgingDrain() *podSnapshot {
 		newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1", "node-2").started(time.Minute).
 			draining(coordinationv1alpha1.DrainStatus{ActiveEvictionRequests: 8, DrainMessage: "Draining"}),
 		drainingNode("node-1", 0, 4, "Draining"), drainingNode("node-2", 0, 4, "Draining"),
-		// In the order of the pods, whatever their nodes.
+		// Pods are listed by name, regardless of their nodes.
 		newPod("api-0", "node-2", deployment).asked().reported(20*time.Second, time.Minute).saying(two),
 		newPod("web-0", "node-1", deployment).asked().reported(10*time.Second, time.Minute).saying(one),
 		newPod("api-1", "node-1", deployment).asked().reported(20*time.Second, time.Minute).saying(two),
@@ -437,12 +437,12 @@ func surgingDrain() *podSnapshot {
 		newPod("vm-0", "node-1", migrate).asked().reported(time.Second, time.Hour),
 		newPod("vm-1", "node-2", backup).asked().saying("Copied 3 of 7 volumes.").
 			requestCondition(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue, time.Minute),
-		// It has said something, and terminates now.
+		// Its interceptor has reported a message, and the pod is terminating.
 		newPod("old-0", "node-2", deployment).asked().saying(one).terminatingSince(0),
 	)
 }
 
-// intercepted is a drain of some pods whose interceptor reports, or does not.
+// intercepted returns a drain of pods whose interceptor is unresponsive unless reports is true.
 func intercepted(pods int, reports bool) *podSnapshot {
 	stories := []any{newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(0), newNode("node-1")}
 	for i := range pods {
@@ -486,7 +486,7 @@ func TestScreen(t *testing.T) {
 		{"1234567890+\nb\nc\nd\ne\n", "\x1b[?25l\x1b[2A\r1234567890\x1b[K\n\rb\x1b[K\n\r... 3 line\x1b[K\n\x1b[J"},
 		{"end\n", "\x1b[?25l\x1b[3A\rend\x1b[K\n\x1b[J"},
 		{"a\nb\nc\n", "\x1b[?25l\x1b[1A\ra\x1b[K\n\rb\x1b[K\n\rc\x1b[K\n\x1b[J"},
-		// The terminal has been made lower.
+		// The terminal became smaller.
 		{"lower\n", "\x1b[?25l\x1b[1A\rlower\x1b[K\n\x1b[J"},
 	} {
 		if frame.text == "lower\n" {
@@ -513,6 +513,6 @@ func TestScreen(t *testing.T) {
 	}
 	contains(t, out.String(), "rack-7: Drain", "\r"+legend+clearLineEnd, "\rThe view may be outdated, retrying: connection refused"+clearLineEnd)
 	if newScreen(&out) != nil {
-		t.Error("a buffer passes for a terminal")
+		t.Error("a buffer is treated as a terminal")
 	}
 }

@@ -46,7 +46,7 @@ func pooled(name, pool string) *corev1.Node {
 	return node
 }
 
-// TestStartTwice resumes the open maintenance of the same nodes, and says so.
+// TestStartTwice verifies that start resumes and names the open maintenance of the same nodes.
 func TestStartTwice(t *testing.T) {
 	const resumed = " of these nodes is open and is resumed. To start another one, use --name.\n"
 	forPoolA, err := nodesByLabels("pool=a")
@@ -63,25 +63,25 @@ func TestStartTwice(t *testing.T) {
 		out, errOut, failure string
 	}{
 		{"one node", []any{newMaintenance("old", cordon, "node-1")}, []string{"node-1"}, "old moved from Cordon to Drain\n", "NodeMaintenance old" + resumed, ""},
-		{"in the stage already", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1"}, "old unchanged, already in stage Drain\n", "NodeMaintenance old" + resumed, ""},
-		{"its name, too", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--name=old"}, "old unchanged", "NodeMaintenance old of these nodes is open and is resumed.\n", ""},
-		{"the same name for a script", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "-o", "name"}, "nodemaintenance.coordination.k8s.io/old\n", "NodeMaintenance old" + resumed, ""},
+		{"already in the stage", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1"}, "old unchanged, already in stage Drain\n", "NodeMaintenance old" + resumed, ""},
+		{"with its name", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--name=old"}, "old unchanged", "NodeMaintenance old of these nodes is open and is resumed.\n", ""},
+		{"its name as output", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "-o", "name"}, "nodemaintenance.coordination.k8s.io/old\n", "NodeMaintenance old" + resumed, ""},
 		{"nodes in another order", []any{newMaintenance("old", idle, "node-1", "node-2")}, []string{"node-2", "node-1"}, "old moved from Idle to Drain\n", "NodeMaintenance old" + resumed, ""},
 		{"labels", []any{byLabels}, []string{"-l", "pool in (a)"}, "labels moved from Cordon to Drain\n", "NodeMaintenance labels" + resumed, ""},
 		{"the oldest of several", []any{newMaintenance("a", drain, "node-1").created(time.Hour), newMaintenance("b", drain, "node-1").created(3 * time.Hour), newMaintenance("c", drain, "node-1").created(2 * time.Hour)},
 			[]string{"node-1"}, "/b unchanged", "NodeMaintenance b" + resumed, ""},
-		{"a rehearsal", []any{newMaintenance("old", cordon, "node-1")}, []string{"node-1", "--dry-run=client"}, "old moved from Cordon to Drain (dry run)\n", "NodeMaintenance old" + resumed, ""},
+		{"a dry run", []any{newMaintenance("old", cordon, "node-1")}, []string{"node-1", "--dry-run=client"}, "old moved from Cordon to Drain (dry run)\n", "NodeMaintenance old" + resumed, ""},
 		{"another reason", []any{newMaintenance("old", drain, "node-1").reason("a")}, []string{"node-1", "--reason=b"}, "old unchanged", resumed + "NodeMaintenance old keeps its reason.\n", ""},
 		{"the same reason", []any{newMaintenance("old", drain, "node-1").reason("a")}, []string{"node-1", "--reason=a"}, "old unchanged", resumed, ""},
-		{"a rehearsal of another name", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--name=new", "--dry-run=server"}, "new created (server dry run)\n", "", ""},
+		{"a dry run with another name", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--name=new", "--dry-run=server"}, "new created (server dry run)\n", "", ""},
 		{"the same plan", []any{newMaintenance("old", drain, "node-1").plan(entry)}, []string{"node-1", "--drain-plan-file=-"}, "old unchanged", "NodeMaintenance old" + resumed, ""},
 		{"another plan", []any{newMaintenance("old", drain, "node-1").plan()}, []string{"node-1", "--drain-plan-file=-"}, "", "", `NodeMaintenance "old" of these nodes is open and has another drain plan`},
-		{"not back", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--stage=Cordon"}, "", "NodeMaintenance old" + resumed, "is in stage Drain and cannot return to Cordon"},
+		{"an earlier stage", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--stage=Cordon"}, "", "NodeMaintenance old" + resumed, "is in stage Drain and cannot return to Cordon"},
 		{"completing", []any{newMaintenance("old", complete, "node-1")}, []string{"node-1"}, "node-1-x7k2p created\n", "NodeMaintenance old (Complete) selects some of the same nodes.\n", ""},
 		{"being deleted", []any{newMaintenance("old", drain, "node-1").deletedNow()}, []string{"node-1"}, "node-1-x7k2p created\n", "NodeMaintenance old (Drain) selects some of the same nodes.\n", ""},
-		{"a node more", []any{newMaintenance("old", drain, "node-1", "node-2")}, []string{"node-1"}, "node-1-x7k2p created\n", "NodeMaintenance old (Drain) selects some of the same nodes.\n", ""},
+		{"one node less", []any{newMaintenance("old", drain, "node-1", "node-2")}, []string{"node-1"}, "node-1-x7k2p created\n", "NodeMaintenance old (Drain) selects some of the same nodes.\n", ""},
 		{"another name", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--name=new"}, "new created\n", "NodeMaintenance old (Drain) selects some of the same nodes.\n", ""},
-		{"the name of one of other nodes", []any{newMaintenance("old", drain, "node-2")}, []string{"node-1", "--name=old"}, "", "", `NodeMaintenance "old" already exists`},
+		{"the name of a maintenance of other nodes", []any{newMaintenance("old", drain, "node-2")}, []string{"node-1", "--name=old"}, "", "", `NodeMaintenance "old" already exists`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newServer(t, append(tc.stories, pooled("node-1", "a"), pooled("node-2", "b"))...)
@@ -103,7 +103,7 @@ func TestStartTwice(t *testing.T) {
 	}
 }
 
-// TestStartTwiceWithoutRights creates another one if the user may not list.
+// TestStartTwiceWithoutRights creates another maintenance if the user may not list them.
 func TestStartTwiceWithoutRights(t *testing.T) {
 	s := newServer(t, newNode("node-1"), newMaintenance("old", drain, "node-1"))
 	s.forbid(resource)
@@ -131,13 +131,13 @@ func TestSameNodes(t *testing.T) {
 		want bool
 	}{
 		{"the order of values, requirements and terms", selector(label(in("a", "b", "c"), in("d", "e")), field(in("f", "g"))), selector(field(in("f", "g")), label(in("d", "e"), in("a", "c", "b"))), true},
-		{"twice", selector(label(in("a", "b", "b")), label(in("a", "b"), in("a", "b"))), selector(label(in("a", "b"))), true},
+		{"duplicates", selector(label(in("a", "b", "b")), label(in("a", "b"), in("a", "b"))), selector(label(in("a", "b"))), true},
 		{"other values", selector(label(in("a", "b"))), selector(label(in("a", "c"))), false},
 		{"other keys", selector(label(in("a", "b"))), selector(label(in("b", "b"))), false},
 		{"other operators", selector(label(in("a", "b"))), selector(label(notIn)), false},
 		{"a field and a label", selector(label(in("a", "b"))), selector(field(in("a", "b"))), false},
-		{"a requirement more", selector(label(in("a", "b"))), selector(label(in("a", "b"), in("c", "d"))), false},
-		{"or and and", selector(label(in("a", "b"), in("c", "d"))), selector(label(in("a", "b")), label(in("c", "d"))), false},
+		{"one more requirement", selector(label(in("a", "b"))), selector(label(in("a", "b"), in("c", "d"))), false},
+		{"requirements of one term and of two", selector(label(in("a", "b"), in("c", "d"))), selector(label(in("a", "b")), label(in("c", "d"))), false},
 		{"none", nil, nil, false},
 		{"one", nil, selector(label(in("a", "b"))), false},
 	} {
@@ -145,7 +145,7 @@ func TestSameNodes(t *testing.T) {
 			t.Errorf("%s: %t", tc.name, got)
 		}
 		if got := sameNodes(tc.b, tc.a); got != tc.want {
-			t.Errorf("%s, the other way round: %t", tc.name, got)
+			t.Errorf("%s, swapped: %t", tc.name, got)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func TestStartWithoutNodes(t *testing.T) {
 	contains(t, s.mustRun(t, "start", "-l", "pool=b", "--allow-no-nodes"), "pool-b-x7k2p created\n")
 }
 
-// TestNodesForMaintenances finds the maintenance of a node that was named instead.
+// TestNodesForMaintenances covers commands that get a node instead of its maintenance.
 func TestNodesForMaintenances(t *testing.T) {
 	own := newMaintenance("own-1", drain, "own").started(0)
 	stories := []any{
@@ -196,10 +196,10 @@ func TestNodesForMaintenances(t *testing.T) {
 			out := s.run(t, tc.args...)
 			contains(t, out, tc.out)
 			if count := strings.Count(out, tc.out); tc.out != "" && count != 1 {
-				t.Errorf("%q comes %d times in %q", tc.out, count, out)
+				t.Errorf("%q is printed %d times: %q", tc.out, count, out)
 			}
 			if count := strings.Count(out, "own-1: Drain"); count > 1 {
-				t.Errorf("the same one comes %d times in %q", count, out)
+				t.Errorf("own-1 is printed %d times: %q", count, out)
 			}
 			contains(t, s.errOut.String(), tc.errOut)
 			contains(t, s.failure, tc.failure)
@@ -220,7 +220,7 @@ func TestNodesForMaintenances(t *testing.T) {
 	contains(t, watching.mustRun(t, "watch", "own"), "own-1: drained")
 }
 
-// TestNodesThatCannotBeRead are not taken for names that do not exist.
+// TestNodesThatCannotBeRead verifies that a forbidden read is not reported as NotFound.
 func TestNodesThatCannotBeRead(t *testing.T) {
 	forbid := func(s *server, verb, name string) {
 		s.PrependReactor(verb, name, func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -247,14 +247,14 @@ func TestNodesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestStatusShowsOpenOnes leaves completed records out, unless they are asked for.
+// TestStatusShowsOpenOnes verifies that completed maintenances are shown only on request.
 func TestStatusShowsOpenOnes(t *testing.T) {
 	s := newServer(t, newNode("node-1"), newMaintenance("now", drain, "node-1").started(0), newMaintenance("old", complete, "node-1").started(0).completed(),
 		newMaintenance("older", complete, "node-1").started(0).completed(), newMaintenance("ending", complete, "node-1").started(0))
 	open := s.mustRun(t, "status")
 	contains(t, open, "now: Drain", "ending: Complete")
 	if strings.Contains(open, "old") {
-		t.Errorf("shows what is completed:\n%s", open)
+		t.Errorf("completed maintenances are shown:\n%s", open)
 	}
 	if diff := cmp.Diff("2 completed maintenances are not shown, see --all\n", s.errOut.String()); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
@@ -265,7 +265,7 @@ func TestStatusShowsOpenOnes(t *testing.T) {
 	}
 	contains(t, s.mustRun(t, "status", "old"), "old: Complete")
 	if out := s.mustRun(t, "status", "-o", "json"); strings.Contains(out, `"old"`) {
-		t.Errorf("a script gets what is completed:\n%s", out)
+		t.Errorf("completed maintenances are in the JSON output:\n%s", out)
 	}
 	only := newServer(t, newMaintenance("old", complete, "node-1").started(0).completed())
 	if out := only.mustRun(t, "status"); out != "" || only.errOut.String() != "1 completed maintenance is not shown, see --all\n" {

@@ -34,7 +34,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// ofGeneration is a later version of a maintenance, which the controller has acted on.
+// ofGeneration sets a later generation, which the controller has observed.
 func (m maintenanceStory) ofGeneration(generation int64) maintenanceStory {
 	m.Generation, m.Status.ObservedGeneration = generation, generation
 	return m
@@ -48,7 +48,7 @@ func (m maintenanceStory) conditionOf(generation int64) maintenanceStory {
 	return m
 }
 
-// another is one that was created under the same name.
+// another sets the UID of another maintenance of the same name.
 func (m maintenanceStory) another() maintenanceStory {
 	m.UID = "uid-of-another"
 	return m
@@ -66,8 +66,8 @@ func deleteRack(t *testing.T, s *server) {
 	}
 }
 
-// TestEndings lists all ways in which a wait for a drain ends. "watch rack && reboot" is
-// safe only if success means that the nodes are drained now.
+// TestEndings covers all ways in which a wait for a drain ends. "watch rack && reboot" is safe only
+// if success means that the nodes are drained now.
 func TestEndings(t *testing.T) {
 	began := func() maintenanceStory {
 		return newMaintenance("rack", drain, "node-1").started(time.Minute).condition(metav1.ConditionFalse, "Draining", "1 pod left on 1 of 1 node.")
@@ -98,8 +98,8 @@ func TestEndings(t *testing.T) {
 			if err := s.Tracker().Create(coordinationv1alpha1.SchemeGroupVersion.WithResource(resource), drained("node-1").another().NodeMaintenance, ""); err != nil {
 				t.Error(err)
 			}
-		}, 1, "was deleted before it was drained"}, // Who looks in between does not see the other one.
-		{"replaced in one go", becomes(drained("node-1").another()), 1, "was deleted before it was drained; another maintenance has its name now"},
+		}, 1, "was deleted before it was drained"}, // The other one may not be observed.
+		{"replaced in one update", becomes(drained("node-1").another()), 1, "was deleted before it was drained; another maintenance has its name now"},
 		{"completed before it was drained", becomes(newMaintenance("rack", complete, "node-1").started(0).completed().
 			condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonNotDraining, "The maintenance was completed before all pods had left.")),
 			1, "was completed before it was drained: its nodes are released"},
@@ -108,9 +108,9 @@ func TestEndings(t *testing.T) {
 		{"canceled", becomes(began().deletedNow()), 1, "is being deleted: its nodes are released"},
 		{"canceled when it was drained", becomes(drained("node-1").deletedNow()), 1, "is being deleted: its nodes are released"},
 		{"other nodes are selected, and drained", becomes(drained("node-2").ofGeneration(2).conditionOf(2)), 1, "is drained, but its node selector has changed"},
-		{"a node less is selected, and drained", becomes(drained().ofGeneration(2).conditionOf(2)), 1, "is drained, but its node selector has changed"},
+		{"one node less is selected, and drained", becomes(drained().ofGeneration(2).conditionOf(2)), 1, "is drained, but its node selector has changed"},
 		{"drained for an older generation", func(t *testing.T, s *server) {
-			// The status is new, but its condition is not: the timeout ends the wait.
+			// observedGeneration is current, but the condition is not: the wait times out.
 			s.update(t, drained("node-1").ofGeneration(2).conditionOf(1))
 			s.whenLooked(func() { s.end(context.DeadlineExceeded) })
 		}, exitTimedOut, "timed out; the maintenance continues: kubectl maintenance watch rack"},
@@ -141,7 +141,7 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// TestEndingsBlocked has another code if an intervention is needed.
+// TestEndingsBlocked verifies the exit code if blockers remain.
 func TestEndingsBlocked(t *testing.T) {
 	s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute), drainingNode("node-1", 0, 1, "Draining"), newPod("db-0", "node-1").asked().blocked(), newBudget("db", "db", 0))
 	s.whenLooked(func() { s.end(context.DeadlineExceeded) })
@@ -152,8 +152,8 @@ func TestEndingsBlocked(t *testing.T) {
 	}
 }
 
-// TestEndingsLostConnection never takes a lost connection for an end, and says in the end
-// that there was one.
+// TestEndingsLostConnection verifies that a lost connection does not end the wait, and that the
+// error after a timeout mentions it.
 func TestEndingsLostConnection(t *testing.T) {
 	s := newServer(t, newMaintenance("rack", drain, "node-1").started(time.Minute), drainingNode("node-1", 0, 1, "Draining"))
 	s.PrependWatchReactor(resource, func(clienttesting.Action) (bool, watch.Interface, error) {
@@ -171,7 +171,7 @@ func TestEndingsLostConnection(t *testing.T) {
 	}
 }
 
-// TestEndingsOfSeveral fails if one of them is not drained, and names it.
+// TestEndingsOfSeveral verifies that watch fails if one maintenance is not drained, and names it.
 func TestEndingsOfSeveral(t *testing.T) {
 	one := newMaintenance("one", drain, "node-1").started(time.Minute).drained()
 	two := newMaintenance("two", complete, "node-1").started(time.Minute).completed()
@@ -188,7 +188,7 @@ func TestEndingsOfSeveral(t *testing.T) {
 	}
 }
 
-// TestCompleteWaitsForTheSameOne does not wait for one that has the name now.
+// TestCompleteWaitsForTheSameOne does not wait for another maintenance of the same name.
 func TestCompleteWaitsForTheSameOne(t *testing.T) {
 	for _, command := range []string{"complete", "cancel"} {
 		s := newServer(t, newMaintenance("rack", complete, "node-1").started(0), newNode("node-1"))
@@ -198,19 +198,19 @@ func TestCompleteWaitsForTheSameOne(t *testing.T) {
 	}
 }
 
-// TestNoController asks for it once it has done nothing for long, and only once.
+// TestNoController verifies that a controller that does not act is reported once, after a while.
 func TestNoController(t *testing.T) {
-	const question = "No controller has acted on node-1-x7k2p for 30s. Check that the feature gate DeclarativeNodeMaintenance is enabled in kube-controller-manager.\n"
+	const notice = "No controller has acted on node-1-x7k2p for 30s. Check that the feature gate DeclarativeNodeMaintenance is enabled in kube-controller-manager.\n"
 	s := newServer(t, newNode("node-1"))
 	looks := 0
 	s.clock.looked = func() {
 		switch looks++; {
 		case looks == 1 && strings.Contains(s.out.String(), "No controller"):
-			t.Error("asks at once")
+			t.Error("reported immediately")
 		case looks == 1:
 			s.clock.Step(controllerPatience - 1)
 		case looks == 2 && strings.Contains(s.out.String(), "No controller"):
-			t.Error("asks too early")
+			t.Error("reported too early")
 		case looks == 2:
 			s.clock.Step(1)
 		case looks == 5:
@@ -218,27 +218,27 @@ func TestNoController(t *testing.T) {
 		}
 	}
 	out := s.run(t, "start", "node-1", "--wait")
-	if count := strings.Count(out, question); count != 1 {
-		t.Errorf("asks %d times: %s", count, out)
+	if count := strings.Count(out, notice); count != 1 {
+		t.Errorf("reported %d times: %s", count, out)
 	}
 }
 
-// TestNoControllerForgets does not ask once a controller has acted.
+// TestNoControllerForgets verifies that the wait starts again once a controller has acted.
 func TestNoControllerForgets(t *testing.T) {
 	f := &follower{unobserved: patience{}}
 	unseen, seen := view{Name: "rack"}, view{Name: "rack", observed: true}
 	for i, step := range []struct {
-		view  view
-		after time.Duration
-		asks  bool
+		view     view
+		after    time.Duration
+		reported bool
 	}{{unseen, 0, false}, {unseen, controllerPatience, true}, {seen, controllerPatience, false}, {unseen, controllerPatience, false}, {unseen, 2 * controllerPatience, true}} {
-		if text := f.unobservedText([]view{step.view}, testNow.Add(step.after)); (text != "") != step.asks {
+		if text := f.unobservedText([]view{step.view}, testNow.Add(step.after)); (text != "") != step.reported {
 			t.Errorf("step %d: %q", i, text)
 		}
 	}
 }
 
-// TestDeletedWhileOthersDrain is no success, also of one that was drained before.
+// TestDeletedWhileOthersDrain fails even for a maintenance that was drained before its deletion.
 func TestDeletedWhileOthersDrain(t *testing.T) {
 	s := newServer(t, newMaintenance("rack", drain, "node-1").started(0).drained(), newMaintenance("slow", drain, "node-1").started(0), newNode("node-1"))
 	s.whenLooked(func() {
@@ -251,7 +251,7 @@ func TestDeletedWhileOthersDrain(t *testing.T) {
 	}
 }
 
-// TestEndsAtTheLastMoment takes no wait for interrupted that has reached its goal.
+// TestEndsAtTheLastMoment verifies that a wait that has reached its goal is not interrupted.
 func TestEndsAtTheLastMoment(t *testing.T) {
 	ended, end := context.WithCancelCause(t.Context())
 	end(context.DeadlineExceeded)
@@ -261,7 +261,7 @@ func TestEndsAtTheLastMoment(t *testing.T) {
 	}
 }
 
-// TestTroubleTwice is told twice, once it was over in between.
+// TestTroubleTwice verifies that trouble is reported again if it has ended in between.
 func TestTroubleTwice(t *testing.T) {
 	var out bytes.Buffer
 	d := &lineDisplay{out: &out}
@@ -275,7 +275,7 @@ func TestTroubleTwice(t *testing.T) {
 	}
 }
 
-// TestWhatContinues says how to see it, also when a maintenance is ended.
+// TestWhatContinues verifies that the error names the command to continue with.
 func TestWhatContinues(t *testing.T) {
 	nm := func() maintenanceStory { return newMaintenance("rack", drain, "node-1").started(0) }
 	for _, tc := range []struct {
@@ -301,7 +301,7 @@ func TestWhatContinues(t *testing.T) {
 	}
 }
 
-// TestTimedOutWithoutAController does not leave it at that pods are left.
+// TestTimedOutWithoutAController verifies that the error after a timeout mentions the controller.
 func TestTimedOutWithoutAController(t *testing.T) {
 	s := newServer(t, newMaintenance("rack", drain, "node-1"), newNode("node-1"))
 	looks := 0
@@ -315,8 +315,8 @@ func TestTimedOutWithoutAController(t *testing.T) {
 	contains(t, s.failure, "timed out; ", "\nNo controller has acted on rack for 30s. Check that the feature gate")
 }
 
-// TestNotCordoned says why a cordon takes long, or where to find it: nothing else tells of a
-// cordon that is taken back again and again.
+// TestNotCordoned verifies that nodes without a cordon are reported, and where to find the reason:
+// nothing else reports a contested cordon.
 func TestNotCordoned(t *testing.T) {
 	const notice = "Not cordoned for 30s: node-1, node-2 and 1 more. For the reason, see the events: kubectl describe node node-1"
 	s := newServer(t, newMaintenance("rack", cordon, "node-1", "node-2", "node-3", "node-4").started(0), newNode("node-1"), newNode("node-2"), newNode("node-3"), drainingNode("node-4", 0, 0, ""))
@@ -326,7 +326,7 @@ func TestNotCordoned(t *testing.T) {
 		case looks == 1:
 			s.clock.Step(controllerPatience - 1)
 		case looks == 2 && strings.Contains(s.out.String(), "Not cordoned"):
-			t.Error("says so too early")
+			t.Error("reported too early")
 		case looks == 2:
 			s.clock.Step(1)
 		case looks == 5:
@@ -335,18 +335,18 @@ func TestNotCordoned(t *testing.T) {
 	}
 	out := s.run(t, "start", "--name=rack", "--stage=Cordon", "--wait")
 	if count := strings.Count(out, notice+"\n"); count != 1 {
-		t.Errorf("says so %d times: %s", count, out)
+		t.Errorf("reported %d times: %s", count, out)
 	}
 	contains(t, s.failure, "\n"+notice)
 	for _, tc := range []struct {
-		name string
-		v    view
-		says bool
+		name     string
+		v        view
+		reported bool
 	}{
 		{"contested in a drain", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, true},
 		{"refused, which is a blocker", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node a"}}}, false},
-		{"contested beside a refused one", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}, {Name: "b"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node b"}}}, true},
-		{"contested beside one that has left", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node gone"}}}, true},
+		{"contested, another one refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}, {Name: "b"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node b"}}}, true},
+		{"contested, one that has left refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node gone"}}}, true},
 		{"two refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}, {Name: "b"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 2, Object: "Node b"}}}, false},
 		{"announced", view{Stage: idle, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, false},
 		{"released", view{Stage: complete, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, false},
@@ -354,14 +354,14 @@ func TestNotCordoned(t *testing.T) {
 		{"cordoned", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a", Cordoned: true}}}, false},
 	} {
 		f := &follower{uncordoned: patience{"a": testNow}}
-		if text := f.uncordonedText([]view{tc.v}, testNow.Add(controllerPatience)); (text != "") != tc.says || strings.Contains(text, "b,") {
+		if text := f.uncordonedText([]view{tc.v}, testNow.Add(controllerPatience)); (text != "") != tc.reported || strings.Contains(text, "b,") {
 			t.Errorf("%s: %q", tc.name, text)
 		}
 	}
 }
 
-// TestCordonWaits neither ends before all nodes are cordoned, nor where that cannot be
-// seen, without saying so.
+// TestCordonWaits verifies that a wait ends when all nodes are cordoned, and fails if the nodes
+// cannot be listed.
 func TestCordonWaits(t *testing.T) {
 	cordonNode := func(t *testing.T, s *server, name string) {
 		if err := s.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), drainingNode(name, 0, 0, ""), ""); err != nil {
@@ -380,17 +380,17 @@ func TestCordonWaits(t *testing.T) {
 			cordonNode(t, s, "node-2")
 			s.update(t, newMaintenance("rack", cordon, "node-1", "node-2").started(0))
 		}, false, 0, ""},
-		{"one of them", func(t *testing.T, s *server) {
+		{"one of two nodes cordoned", func(t *testing.T, s *server) {
 			cordonNode(t, s, "node-1")
 			s.update(t, newMaintenance("rack", cordon, "node-1", "node-2").started(0))
 			s.whenLooked(func() { s.end(context.DeadlineExceeded) })
 		}, false, exitTimedOut, "timed out"},
-		{"before, and the controller has not started", func(t *testing.T, s *server) {
+		{"cordoned before the controller has started", func(t *testing.T, s *server) {
 			cordonNode(t, s, "node-1")
 			cordonNode(t, s, "node-2")
 			s.whenLooked(func() { s.end(context.DeadlineExceeded) })
 		}, false, exitTimedOut, "timed out"},
-		{"the nodes vanish", func(t *testing.T, s *server) {
+		{"the nodes are deleted", func(t *testing.T, s *server) {
 			for _, name := range []string{"node-1", "node-2"} {
 				if err := s.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("nodes"), "", name); err != nil {
 					t.Error(err)
@@ -425,11 +425,11 @@ func TestIsCordoned(t *testing.T) {
 		t.Error("is not cordoned")
 	}
 	for name, change := range map[string]func(v *view){
-		"not started":       func(v *view) { v.StageStarted = nil },
-		"not observed":      func(v *view) { v.observed = false },
-		"no node":           func(v *view) { v.Nodes = nil },
-		"one that is not":   func(v *view) { v.Nodes[1].Cordoned = false },
-		"first that is not": func(v *view) { v.Nodes[0].Cordoned = false },
+		"not started":        func(v *view) { v.StageStarted = nil },
+		"not observed":       func(v *view) { v.observed = false },
+		"no node":            func(v *view) { v.Nodes = nil },
+		"one not cordoned":   func(v *view) { v.Nodes[1].Cordoned = false },
+		"first not cordoned": func(v *view) { v.Nodes[0].Cordoned = false },
 	} {
 		v := cordoned()
 		if change(v); v.isCordoned() {
@@ -438,7 +438,7 @@ func TestIsCordoned(t *testing.T) {
 	}
 }
 
-// TestGoneOnce reports each that is gone once, while others continue.
+// TestGoneOnce verifies that a deleted maintenance is reported once, while others continue.
 func TestGoneOnce(t *testing.T) {
 	var out bytes.Buffer
 	d := &lineDisplay{out: &out}

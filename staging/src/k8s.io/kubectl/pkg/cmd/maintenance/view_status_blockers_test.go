@@ -29,7 +29,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// refusedDrain is one in which the API server refuses a cordon and requests, and of which a newer
+// refusedDrain returns a drain in which the API server refuses a cordon and requests. A newer
 // controller publishes a cause that this kubectl does not know.
 func refusedDrain() []any {
 	node := drainingNode("node-1", 3, 1, "Draining")
@@ -51,7 +51,7 @@ func refusedDrain() []any {
 	})}
 }
 
-// TestPublishedBlockers shows what the controller publishes, in its order.
+// TestPublishedBlockers verifies that blockers are shown in the order in which they are published.
 func TestPublishedBlockers(t *testing.T) {
 	s := snapshotOf(refusedDrain()...)
 	golden(t, "status/refused", renderStatus(viewsIn(s), testNow, defaultWidth))
@@ -78,9 +78,9 @@ func TestPublishedBlockers(t *testing.T) {
 	}
 }
 
-// TestCompletionThatCannotWithdraw shows why the nodes are not released.
+// TestCompletionThatCannotWithdraw verifies that the reason why nodes are not released is shown.
 func TestCompletionThatCannotWithdraw(t *testing.T) {
-	const why = "1 pod in namespace shop has an EvictionRequest that cannot be withdrawn (a webhook says no)"
+	const why = "1 pod in namespace shop has an EvictionRequest that cannot be withdrawn (a webhook denied the request)"
 	rack := newMaintenance("rack", complete, "node-1").started(time.Hour)
 	rack.Status.DrainStatus.BlockerCount = 1
 	rack.Status.DrainStatus.Blockers = []coordinationv1alpha1.DrainBlocker{{
@@ -89,19 +89,19 @@ func TestCompletionThatCannotWithdraw(t *testing.T) {
 	}}
 	views := viewsIn(snapshotOf(rack, newNode("node-1")))
 	if text := strings.Join(strings.Fields(renderStatus(views, testNow, defaultWidth)), " "); !strings.Contains(text, why) {
-		t.Errorf("nothing says why it is not completed:\n%s", text)
+		t.Errorf("the reason is not shown:\n%s", text)
 	}
 	free := maintenanceStory{rack.DeepCopy()}
 	free.Status.DrainStatus.Blockers = nil
 	before := viewsIn(snapshotOf(free, newNode("node-1")))
 	if lines := strings.Join(changesOf(&before[0], &views[0]), "\n"); !strings.Contains(lines, "cannot be withdrawn") {
-		t.Errorf("the log does not say that: %q", lines)
+		t.Errorf("the log does not contain the reason: %q", lines)
 	}
 }
 
-// TestRefusedCordon names a node that cannot be cordoned in the stage Cordon, too.
+// TestRefusedCordon verifies that stage Cordon names a node that cannot be cordoned, too.
 func TestRefusedCordon(t *testing.T) {
-	const why = "1 node cannot be cordoned (a webhook says no)"
+	const why = "1 node cannot be cordoned (a webhook denied the request)"
 	rack := newMaintenance("rack", cordon, "node-1").started(time.Minute)
 	rack.Status.DrainStatus.BlockerCount = 1
 	rack.Status.DrainStatus.Blockers = []coordinationv1alpha1.DrainBlocker{{
@@ -111,39 +111,39 @@ func TestRefusedCordon(t *testing.T) {
 	views := viewsIn(snapshotOf(rack, newNode("node-1")))
 	text := strings.Join(strings.Fields(renderStatus(views, testNow, defaultWidth)), " ")
 	if !strings.Contains(text, "! "+why+" (for 10s) Node node-1") {
-		t.Errorf("does not say why:\n%s", text)
+		t.Errorf("the reason is not shown:\n%s", text)
 	}
 }
 
-// TestLinesNameABlockerAtTheFirstLook in the stages other than Drain, and not the blockers of a
-// drain that has ended.
-func TestLinesNameABlockerAtTheFirstLook(t *testing.T) {
-	for stage, says := range map[coordinationv1alpha1.NodeMaintenanceStage]string{
-		cordon:   "1 node cannot be cordoned (a webhook says no)",
-		complete: "1 node cannot be made schedulable (a webhook says no)",
+// TestLinesNameBlockersInTheFirstView covers the stages other than Drain. The blockers of a drain
+// that has ended are not reported.
+func TestLinesNameBlockersInTheFirstView(t *testing.T) {
+	for stage, message := range map[coordinationv1alpha1.NodeMaintenanceStage]string{
+		cordon:   "1 node cannot be cordoned (a webhook denied the request)",
+		complete: "1 node cannot be made schedulable (a webhook denied the request)",
 	} {
 		rack := newMaintenance("rack", stage, "node-1").started(time.Minute)
 		rack.Status.DrainStatus.BlockerCount = 1
 		rack.Status.DrainStatus.Blockers = []coordinationv1alpha1.DrainBlocker{{
 			Cause: coordinationv1alpha1.DrainBlockerCordonFailed, NodeCount: 1, SinceTime: ptr.To(ago(10 * time.Second)),
-			Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: "node-1"}, Message: says,
+			Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: "node-1"}, Message: message,
 		}}
 		v := viewsIn(snapshotOf(rack, newNode("node-1")))[0]
-		line := "blocked: " + says + ": Node node-1"
+		line := "blocked: " + message + ": Node node-1"
 		before := view{Stage: drain, Blockers: []blockerView{{Cause: maintenance.HoldUnhandled, Name: "Static", Blocked: true, Pods: 1, First: []string{"a/b"}}}}
-		for name, old := range map[string]*view{"first look": nil, "another stage": &before} {
+		for name, old := range map[string]*view{"first view": nil, "another stage": &before} {
 			want := []string{"stage " + string(stage) + ", 1 node", line}
 			if diff := cmp.Diff(want, changesOf(old, &v)); diff != "" {
 				t.Errorf("%s, %s (-want, +got):\n%s", stage, name, diff)
 			}
 		}
 		if lines := changesOf(&v, &v); len(lines) > 0 {
-			t.Errorf("%s: says again %q", stage, lines)
+			t.Errorf("%s: reported again: %q", stage, lines)
 		}
 	}
 }
 
-// TestDrainedNamesNodes that the maintenance no longer selects, and cannot release.
+// TestDrainedNamesNodes covers nodes that the maintenance no longer selects but cannot release.
 func TestDrainedNamesNodes(t *testing.T) {
 	rack := newMaintenance("rack", drain, "node-1").started(time.Minute).draining(coordinationv1alpha1.DrainStatus{
 		BlockerCount: 1, DrainMessage: "Drained",
@@ -157,8 +157,8 @@ func TestDrainedNamesNodes(t *testing.T) {
 	contains(t, renderStatus([]view{v}, testNow, defaultWidth), "1 node cannot be made schedulable")
 }
 
-// TestStuckNodesComeFirst: those with blocked pods, those that a blocker names, and those that are
-// not cordoned.
+// TestStuckNodesComeFirst covers nodes with blocked pods, nodes that a blocker names, and nodes
+// that are not cordoned.
 func TestStuckNodesComeFirst(t *testing.T) {
 	rack := newMaintenance("rack", drain, "node-1", "node-2", "node-3", "node-4", "node-5").started(0).draining(coordinationv1alpha1.DrainStatus{
 		DrainMessage: "Draining",
@@ -185,7 +185,7 @@ func TestStuckNodesComeFirst(t *testing.T) {
 	contains(t, renderStatus([]view{v}, testNow, defaultWidth), "node-5  Not cordoned, see: kubectl describe node node-5\n")
 }
 
-// TestPublishedBlockersInLines names them in the log, and when the time is over.
+// TestPublishedBlockersInLines verifies that the log and the error after a timeout name blockers.
 func TestPublishedBlockersInLines(t *testing.T) {
 	s := newServer(t, refusedDrain()...)
 	s.whenLooked(func() { s.end(context.DeadlineExceeded) })

@@ -39,7 +39,7 @@ import (
 )
 
 func TestOutcomeOf(t *testing.T) {
-	// behind is not observed by the controller since the spec has changed.
+	// behind changes the generation, which the controller has not observed yet.
 	behind := func(m maintenanceStory) maintenanceStory {
 		m.Generation++
 		return m
@@ -52,10 +52,10 @@ func TestOutcomeOf(t *testing.T) {
 		{"draining", newMaintenance("a", drain, "n").started(0), ""},
 		{"drained", newMaintenance("a", drain, "n").started(0).drained(), outcomeDrained},
 		{"drained, and then other nodes", behind(newMaintenance("a", drain, "n").started(0).drained()), ""},
-		{"drained, as a former stage left it", newMaintenance("a", cordon, "n").started(0).drained(), ""},
+		{"a drained condition in stage Cordon", newMaintenance("a", cordon, "n").started(0).drained(), ""},
 		{"completing", newMaintenance("a", complete, "n").started(0).drained(), ""},
 		{"completed", newMaintenance("a", complete, "n").started(0).drained().completed(), outcomeCompleted},
-		{"from Idle to Complete, unseen", behind(newMaintenance("a", complete, "n").started(0).completed()), ""},
+		{"from Idle to Complete, not observed", behind(newMaintenance("a", complete, "n").started(0).completed()), ""},
 	} {
 		if got := outcomeOf(tc.story.NodeMaintenance); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
@@ -63,7 +63,7 @@ func TestOutcomeOf(t *testing.T) {
 	}
 }
 
-// TestETA is the latest one, in whatever order the interceptors come.
+// TestETA verifies that the latest ETA is shown, regardless of the order of the interceptors.
 func TestETA(t *testing.T) {
 	s := snapshotOf(newMaintenance("rack", drain, "node-1").started(0), drainingNode("node-1", 0, 3, ""),
 		newPod("a-0", "node-1", "a.example.com").asked().reported(0, time.Minute),
@@ -108,11 +108,11 @@ func TestMissingNodes(t *testing.T) {
 	}
 }
 
-// TestServedByASecretiveServer continues: the request itself will fail or not.
-func TestServedByASecretiveServer(t *testing.T) {
+// TestServedWithoutDiscovery continues if discovery is forbidden: the request may still succeed.
+func TestServedWithoutDiscovery(t *testing.T) {
 	s := newServer(t)
 	s.PrependReactor("get", "resource", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no right to it"))
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no permission"))
 	})
 	if err := requireServed(s); err != nil {
 		t.Error(err)
@@ -149,8 +149,8 @@ func TestTroubleText(t *testing.T) {
 	}
 }
 
-// TestFollowAsksForOneOnly needs no right to read the others.
-func TestFollowAsksForOneOnly(t *testing.T) {
+// TestFollowListsOneOnly verifies that no permission to list other maintenances is needed.
+func TestFollowListsOneOnly(t *testing.T) {
 	s := newServer(t, newMaintenance("rack", drain, "node-1").started(0).drained(), newMaintenance("other", drain, "node-2").started(0), newNode("node-1"))
 	s.mustRun(t, "watch", "rack")
 	for _, action := range s.Actions() {
@@ -160,7 +160,7 @@ func TestFollowAsksForOneOnly(t *testing.T) {
 	}
 }
 
-// TestFollowWaitsForAll ends neither with the first one nor with the last one.
+// TestFollowWaitsForAll verifies that watch waits for all, whichever is drained last.
 func TestFollowWaitsForAll(t *testing.T) {
 	for _, late := range []string{"a", "b"} {
 		s := newServer(t, newMaintenance("a", drain, "node-1").started(0).drained(), newMaintenance("b", drain, "node-1").started(0).drained(), newNode("node-1"))
@@ -170,7 +170,7 @@ func TestFollowWaitsForAll(t *testing.T) {
 	}
 }
 
-// timedOut is what those who wait for a drain are told in the end.
+// timedOut returns the error of a wait for drains that times out.
 func timedOut(last map[string]view) error {
 	f := &follower{goal: drained(isEnded), uids: map[string]types.UID{}, last: last}
 	for name := range last {
@@ -188,14 +188,14 @@ func TestTimedOut(t *testing.T) {
 		want    string
 	}{
 		{"the connection is lost", nil, "The view may be outdated.", exitTimedOut, "timed out; the maintenance continues: kubectl maintenance watch b\nThe view may be outdated."},
-		{"nothing known", nil, "", exitTimedOut, "timed out; the maintenance continues: kubectl maintenance watch b"},
+		{"no view", nil, "", exitTimedOut, "timed out; the maintenance continues: kubectl maintenance watch b"},
 		{"blocked", map[string]view{"b": viewsIn(blockedDrain())[0]}, "", exitBlocked, `timed out while pods were blocked; the maintenance continues: kubectl maintenance watch b
 b: 2 pods wait for PodDisruptionBudget default/db: default/db-0, default/db-1
 b: 1 pod waits for interceptor backup.example.com, which has never reported: default/vm-1
 b: 1 pod is still terminating after the grace period: default/stuck-0`},
-		{"only a node", map[string]view{"b": {Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node cannot be cordoned"}}}}, "", exitBlocked,
+		{"a node is blocked", map[string]view{"b": {Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node cannot be cordoned"}}}}, "", exitBlocked,
 			"timed out while something was blocked; the maintenance continues: kubectl maintenance watch b\nb: 1 node cannot be cordoned: Node n"},
-		{"only a node, and a pod that leaves", map[string]view{"b": {Blockers: []blockerView{
+		{"a node is blocked, and a pod leaves", map[string]view{"b": {Blockers: []blockerView{
 			{Cause: maintenance.HoldNodeStatusFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node has a status that cannot be written"}, {Cause: maintenance.HoldEvicting, Pods: 1},
 		}}}, "", exitBlocked, "timed out while something was blocked; the maintenance continues: kubectl maintenance watch b\nb: 1 node has a status that cannot be written: Node n"},
 	} {
@@ -208,7 +208,7 @@ b: 1 pod is still terminating after the grace period: default/stuck-0`},
 	}
 }
 
-func TestStartOnWhatIsBeingDeleted(t *testing.T) {
+func TestStartWhileBeingDeleted(t *testing.T) {
 	nm := newMaintenance("old", idle, "node-1")
 	nm.DeletionTimestamp = ptr.To(ago(0))
 	s := newServer(t, nm)
@@ -219,8 +219,8 @@ func TestStartOnWhatIsBeingDeleted(t *testing.T) {
 	}
 }
 
-// TestNoWriteWhereItIs leaves alone what is in the stage already.
-func TestNoWriteWhereItIs(t *testing.T) {
+// TestNoWriteInTheSameStage verifies that only changes of the stage are written.
+func TestNoWriteInTheSameStage(t *testing.T) {
 	s := newServer(t, newNode("node-1"), newMaintenance("old", drain, "node-1"), newMaintenance("ended", complete, "node-1"))
 	s.mustRun(t, "start", "old")
 	s.mustRun(t, "complete", "ended")
@@ -240,8 +240,8 @@ func TestNoWriteWhereItIs(t *testing.T) {
 	}
 }
 
-// TestMoveOnAsARehearsal sends the patch, and that it is one.
-func TestMoveOnAsARehearsal(t *testing.T) {
+// TestMoveOnDryRun verifies that the patch is sent as a dry run.
+func TestMoveOnDryRun(t *testing.T) {
 	s := newServer(t, newMaintenance("old", cordon, "node-1"))
 	if out, want := s.mustRun(t, "start", "--name=old", "--dry-run=server"), "nodemaintenance.coordination.k8s.io/old moved from Cordon to Drain (server dry run)\n"; out != want {
 		t.Errorf("printed %q, want %q", out, want)
@@ -252,7 +252,7 @@ func TestMoveOnAsARehearsal(t *testing.T) {
 	}
 }
 
-// TestRemainingEvictions leaves finished requests out.
+// TestRemainingEvictions verifies that finished requests are ignored.
 func TestRemainingEvictions(t *testing.T) {
 	over := newPod("vm-1", "node-1", migrate).asked().forbidding().requestCondition(coordinationv1alpha1.EvictionRequestConditionEvicted, coordinationv1alpha1.EvictionRequestReasonPodTerminal, 0)
 	s := snapshotOf(newMaintenance("rack", drain, "node-1").started(0), newNode("node-1"), newNode("node-2"), newPod("vm-0", "node-1", migrate).asked().forbidding(), over)
@@ -264,7 +264,7 @@ func TestRemainingEvictions(t *testing.T) {
 	if diff := cmp.Diff([]string{"default/vm-0"}, forbidding); diff != "" || others != nil {
 		t.Errorf("others %v (-want, +got):\n%s", others, diff)
 	}
-	// Only another client requests it.
+	// Now only another client is a requester.
 	for _, request := range s.requests {
 		request.Status.EvictionRequestCancellationPolicy = coordinationv1alpha1.EvictionRequestCancellationPolicyAllow
 		request.Spec.Requesters = []coordinationv1alpha1.Requester{{Name: "drain.example.com"}}
@@ -275,7 +275,7 @@ func TestRemainingEvictions(t *testing.T) {
 	}
 }
 
-// TestRemainingEvictionsAreBounded reads few nodes, and names few pods.
+// TestRemainingEvictionsAreBounded lists the pods of few nodes, and names few pods.
 func TestRemainingEvictionsAreBounded(t *testing.T) {
 	var stories []any
 	var names []string
@@ -290,7 +290,7 @@ func TestRemainingEvictionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestProgressOfTwo counts what has left for each maintenance of a node apart.
+// TestProgressOfTwo counts pods that have left separately for each maintenance of a node.
 func TestProgressOfTwo(t *testing.T) {
 	views := func(a, b int) []view {
 		return []view{{Name: "a", Nodes: []nodeView{{Name: "n", PodsPending: a}}}, {Name: "b", Nodes: []nodeView{{Name: "n", PodsPending: b}}}}
@@ -304,7 +304,7 @@ func TestProgressOfTwo(t *testing.T) {
 	}
 }
 
-// TestSettledOnlyAsCounted does not report a node as drained that the controller has not counted.
+// TestSettledOnlyAsCounted covers a node that the controller has not counted: it is not drained.
 func TestSettledOnlyAsCounted(t *testing.T) {
 	nm := newMaintenance("rack", drain, "node-1", "node-2").started(0).drained()
 	nm.Status.SelectedNodes = 1
@@ -314,7 +314,7 @@ func TestSettledOnlyAsCounted(t *testing.T) {
 	}
 }
 
-// TestNotDrainedWhileDeleting: its nodes are being released, whatever the condition says.
+// TestNotDrainedWhileDeleting ignores the condition: the nodes are being released.
 func TestNotDrainedWhileDeleting(t *testing.T) {
 	nm := newMaintenance("rack", drain, "node-1").started(0).drained().deletedNow()
 	if got := outcomeOf(nm.NodeMaintenance); got != "" {
@@ -322,7 +322,7 @@ func TestNotDrainedWhileDeleting(t *testing.T) {
 	}
 }
 
-// TestTimesOfOtherClocks are neither negative nor of today when they are of another year.
+// TestTimesOfOtherClocks covers times in the future and in another year.
 func TestTimesOfOtherClocks(t *testing.T) {
 	if got := elapsed(testNow, ago(-time.Minute)); got != "0s" {
 		t.Errorf("elapsed %q", got)
@@ -333,15 +333,15 @@ func TestTimesOfOtherClocks(t *testing.T) {
 	}
 }
 
-// TestPublishedSaysOneLine whatever a webhook has put into it.
-func TestPublishedSaysOneLine(t *testing.T) {
+// TestPublishedMessageIsOneLine covers messages that contain the text of a webhook.
+func TestPublishedMessageIsOneLine(t *testing.T) {
 	b := blockerViewOf(&coordinationv1alpha1.DrainBlocker{Message: "no\nrack: drained"})
 	if want := "no rack: drained"; b.Message != want {
 		t.Errorf("%q, want %q", b.Message, want)
 	}
 }
 
-// TestObserverIsWoken by everything that happens to an object, not only by the next second.
+// TestObserverIsWoken verifies that each change of an object notifies the observer immediately.
 func TestObserverIsWoken(t *testing.T) {
 	s := newServer(t, newMaintenance("rack", drain, "node-1"), newNode("node-1"))
 	o, err := newObserver(t.Context(), s, nil, s.clock)
@@ -356,8 +356,8 @@ func TestObserverIsWoken(t *testing.T) {
 			t.Fatalf("no notification of %s", what)
 		}
 	}
-	// All that was there has been told of before: an observer is ready when it has.
-	woken("what was there")
+	// The observer is ready when it was notified of the existing objects.
+	woken("the existing objects")
 	s.update(t, newMaintenance("rack", drain, "node-1").started(0))
 	woken("an update")
 	deleteRack(t, s)

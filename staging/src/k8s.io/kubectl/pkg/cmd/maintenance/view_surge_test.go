@@ -33,12 +33,12 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// replaced is a pod of a Deployment that surges, as its ReplicaSet makes it.
+// replaced returns a pod as created by the ReplicaSet of a Deployment that surges.
 func replaced(name, node string, interceptors ...string) podStory {
 	return newPod(name, node, append(interceptors, coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet)...)
 }
 
-// surgingNode has pods whose Deployments surge, do not any more, and are not known.
+// surgingNode returns a node with pods whose Deployments surge, cannot surge, or do not exist.
 func surgingNode() *podSnapshot {
 	recreated := newDeployment("blog")
 	recreated.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
@@ -48,7 +48,7 @@ func surgingNode() *podSnapshot {
 		newBudget("web", "web", 0), newBudget("blog", "blog", 0), newBudget("lost", "lost", 0), newBudget("plain", "plain", 0))
 }
 
-// TestSurgeOfPods is about whose budget does not matter, and whose does.
+// TestSurgeOfPods verifies which pods are blocked by their budget, and which are replaced first.
 func TestSurgeOfPods(t *testing.T) {
 	const deployment, replicaSet, last = coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet, coordinationv1alpha1.EvictionInterceptorImperative
 	const refusal = "PodDisruptionBudget default/web allows no disruption: 3 of 3 healthy pods are needed"
@@ -71,51 +71,51 @@ func TestSurgeOfPods(t *testing.T) {
 	gaveUp.request.Status.ProcessedInterceptors, gaveUp.request.Status.ActiveInterceptors = []string{deployment}, []string{replicaSet}
 	earlier := newPod("web-0", "node-1", migrate).asked()
 	earlier.Spec.EvictionInterceptors = append(earlier.Spec.EvictionInterceptors, corev1.EvictionInterceptor{Name: deployment})
-	calledOff := gaveUp
-	calledOff.request = gaveUp.request.DeepCopy()
-	calledOff.requestCondition(coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonNoRequesters, 0)
+	canceled := gaveUp
+	canceled.request = gaveUp.request.DeepCopy()
+	canceled.requestCondition(coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonNoRequesters, 0)
 
-	type verdict struct {
+	type result struct {
 		Blocked, Unreplaced string
 		Remarks             []podNote
 	}
-	replacedFirst := verdict{Unreplaced: refusal, Remarks: []podNote{noteReplacedFirst}}
-	notReplaced := verdict{Blocked: refusal, Remarks: []podNote{noteNotReplaced}}
-	mayBeReplaced := verdict{Unreplaced: refusal, Remarks: []podNote{noteMayBeReplaced}}
-	noSay := verdict{Blocked: refusal}
+	replacedFirst := result{Unreplaced: refusal, Remarks: []podNote{noteReplacedFirst}}
+	notReplaced := result{Blocked: refusal, Remarks: []podNote{noteNotReplaced}}
+	mayBeReplaced := result{Unreplaced: refusal, Remarks: []podNote{noteMayBeReplaced}}
+	onlyBlocked := result{Blocked: refusal}
 	for _, tc := range []struct {
 		name        string
 		pod         podStory
 		deployments []*appsv1.Deployment
-		want        verdict
+		want        result
 	}{
 		{"surge by a percentage of one replica", replaced("web-0", "node-1"), []*appsv1.Deployment{newDeployment("web")}, replacedFirst},
 		{"surge by one", replaced("web-0", "node-1"), []*appsv1.Deployment{strategy(intstr.FromInt32(1))}, replacedFirst},
-		{"surge by none", replaced("web-0", "node-1"), []*appsv1.Deployment{strategy(intstr.FromInt32(0))}, notReplaced},
+		{"surge by zero", replaced("web-0", "node-1"), []*appsv1.Deployment{strategy(intstr.FromInt32(0))}, notReplaced},
 		{"surge by 0%", replaced("web-0", "node-1"), []*appsv1.Deployment{strategy(intstr.FromString("0%"))}, notReplaced},
 		{"an invalid surge", replaced("web-0", "node-1"), []*appsv1.Deployment{strategy(intstr.FromString("some"))}, notReplaced},
-		{"no surge given", replaced("web-0", "node-1"), []*appsv1.Deployment{unset}, notReplaced},
+		{"no maxSurge", replaced("web-0", "node-1"), []*appsv1.Deployment{unset}, notReplaced},
 		{"a strategy without its parameters", replaced("web-0", "node-1"), []*appsv1.Deployment{undefaulted}, notReplaced},
 		{"parameters of another strategy", replaced("web-0", "node-1"), []*appsv1.Deployment{leftOver}, notReplaced},
 		{"another strategy", replaced("web-0", "node-1"), []*appsv1.Deployment{recreated}, notReplaced},
 		{"no Deployment", replaced("web-0", "node-1"), nil, mayBeReplaced},
 		{"a Deployment of another namespace", replaced("web-0", "node-1"), []*appsv1.Deployment{elsewhere}, mayBeReplaced},
 		{"two Deployments", replaced("web-0", "node-1"), []*appsv1.Deployment{newDeployment("web"), second}, mayBeReplaced},
-		{"a selector that no Deployment may have", replaced("web-0", "node-1"), []*appsv1.Deployment{newDeployment("web"), broad}, replacedFirst},
-		{"the Deployment does not take part", newPod("web-0", "node-1"), []*appsv1.Deployment{newDeployment("web")}, noSay},
-		{"named by hand, on a pod of a StatefulSet", replaced("web-0", "node-1").ownedBy("StatefulSet"), []*appsv1.Deployment{newDeployment("web")}, noSay},
-		{"named by hand, on an unmanaged pod", replaced("web-0", "node-1").bare(), []*appsv1.Deployment{newDeployment("web")}, verdict{Blocked: refusal, Remarks: []podNote{noteUnmanaged}}},
-		{"asked, and its turn", replaced("web-0", "node-1").asked(), []*appsv1.Deployment{newDeployment("web")}, replacedFirst},
-		{"asked, and its turn is over", gaveUp, []*appsv1.Deployment{newDeployment("web")}, noSay},
-		{"requested before the Deployment was an interceptor", earlier, []*appsv1.Deployment{newDeployment("web")}, noSay},
-		{"canceled after it was active", calledOff, []*appsv1.Deployment{newDeployment("web")}, replacedFirst},
-		{"terminating", replaced("web-0", "node-1").terminatingSince(0), []*appsv1.Deployment{newDeployment("web")}, verdict{Remarks: []podNote{noteTerminating}}},
+		{"another Deployment with an empty selector, which is invalid", replaced("web-0", "node-1"), []*appsv1.Deployment{newDeployment("web"), broad}, replacedFirst},
+		{"the Deployment is not an interceptor", newPod("web-0", "node-1"), []*appsv1.Deployment{newDeployment("web")}, onlyBlocked},
+		{"listed by the user, on a pod of a StatefulSet", replaced("web-0", "node-1").ownedBy("StatefulSet"), []*appsv1.Deployment{newDeployment("web")}, onlyBlocked},
+		{"listed by the user, on an unmanaged pod", replaced("web-0", "node-1").bare(), []*appsv1.Deployment{newDeployment("web")}, result{Blocked: refusal, Remarks: []podNote{noteUnmanaged}}},
+		{"requested, and the Deployment is active", replaced("web-0", "node-1").asked(), []*appsv1.Deployment{newDeployment("web")}, replacedFirst},
+		{"requested, and the Deployment is processed", gaveUp, []*appsv1.Deployment{newDeployment("web")}, onlyBlocked},
+		{"requested before the Deployment was an interceptor", earlier, []*appsv1.Deployment{newDeployment("web")}, onlyBlocked},
+		{"canceled after it was active", canceled, []*appsv1.Deployment{newDeployment("web")}, replacedFirst},
+		{"terminating", replaced("web-0", "node-1").terminatingSince(0), []*appsv1.Deployment{newDeployment("web")}, result{Remarks: []podNote{noteTerminating}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := snapshotOf(newNode("node-1"), tc.pod, newBudget("web", "web", 0))
 			s.setDeployments(tc.deployments)
 			pod := mustPlan(t, s, "", maintenance.StandardPlan(), "node-1").Nodes[0].Pods[0]
-			if diff := cmp.Diff(tc.want, verdict{pod.Blocked, pod.BlockedUnreplaced, pod.Remarks}); diff != "" {
+			if diff := cmp.Diff(tc.want, result{pod.Blocked, pod.BlockedUnreplaced, pod.Remarks}); diff != "" {
 				t.Errorf("(-want, +got):\n%s", diff)
 			}
 			if !slices.Contains(pod.Interceptors, last) {
@@ -125,8 +125,8 @@ func TestSurgeOfPods(t *testing.T) {
 	}
 }
 
-// TestPlanReadsDeployments only for pods whose Deployment is an interceptor, and continues without
-// the right to.
+// TestPlanReadsDeployments verifies that a plan lists Deployments only if one is an interceptor,
+// and continues without the permission to.
 func TestPlanReadsDeployments(t *testing.T) {
 	lists := func(s *server) bool {
 		return slices.ContainsFunc(s.Actions(), func(action clienttesting.Action) bool { return action.GetResource().Resource == "deployments" })
@@ -135,12 +135,12 @@ func TestPlanReadsDeployments(t *testing.T) {
 	s := newServer(t, newNode("node-1"), newPod("web-0", "node-1"), budget, deployment)
 	contains(t, s.mustRun(t, "plan", "node-1"), "! PodDisruptionBudget default/web allows no")
 	if lists(s) {
-		t.Error("reads Deployments that have no say")
+		t.Error("lists Deployments that are not interceptors")
 	}
 	s = newServer(t, newNode("node-1"), pod, budget, deployment)
 	contains(t, s.mustRun(t, "plan", "node-1"), "its Deployment starts a replacement first\n", "Summary: 1 pod on 1 node in 1 step: 1 replaced by their Deployments first.\n")
 	if !lists(s) {
-		t.Error("does not read Deployments")
+		t.Error("does not list Deployments")
 	}
 	s = newServer(t, newNode("node-1"), pod, budget, deployment)
 	s.forbid("deployments")

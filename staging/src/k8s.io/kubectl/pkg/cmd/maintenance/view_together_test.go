@@ -60,7 +60,7 @@ func (p podStory) failedBefore(times int) podStory {
 	return p
 }
 
-// podsOf are some pods of a workload, on two nodes in turn.
+// podsOf returns pods of a workload, alternating between two nodes.
 func podsOf(kind, name string, count int, change func(podStory) podStory) []any {
 	var pods []any
 	for i := range count {
@@ -73,7 +73,7 @@ func podsOf(kind, name string, count int, change func(podStory) podStory) []any 
 	return pods
 }
 
-// TestWarnings reads all through a server, as "plan" does.
+// TestWarnings reads all objects from a server, as "plan" does.
 func TestWarnings(t *testing.T) {
 	down := func(kind, name string, pods int) []warning {
 		return []warning{{Kind: kind, Namespace: "default", Name: name, Step: 1, Pods: pods}}
@@ -106,15 +106,15 @@ func TestWarnings(t *testing.T) {
 		want    []warning
 	}{
 		{"a StatefulSet", with(podsOf("StatefulSet", "db", 3, nil), statefulSet("db", 3)), down("StatefulSet", "db", 3)},
-		{"one with a pod elsewhere", with(podsOf("StatefulSet", "db", 3, nil), statefulSet("db", 4)), nil},
-		{"one that is paced", with(podsOf("StatefulSet", "db", 3, paced), statefulSet("db", 3)), nil},
-		{"one whose pods are not ready", with(podsOf("StatefulSet", "db", 3, podStory.unready), statefulSet("db", 0)), nil},
-		{"one with a pod that is not ready", with(append(podsOf("StatefulSet", "db", 2, nil), newPod("db-2", "node-1").of("StatefulSet", "db").unready()), statefulSet("db", 2)), down("StatefulSet", "db", 2)},
+		{"a StatefulSet with a pod elsewhere", with(podsOf("StatefulSet", "db", 3, nil), statefulSet("db", 4)), nil},
+		{"a StatefulSet that is paced", with(podsOf("StatefulSet", "db", 3, paced), statefulSet("db", 3)), nil},
+		{"a StatefulSet whose pods are not ready", with(podsOf("StatefulSet", "db", 3, podStory.unready), statefulSet("db", 0)), nil},
+		{"a StatefulSet with a pod that is not ready", with(append(podsOf("StatefulSet", "db", 2, nil), newPod("db-2", "node-1").of("StatefulSet", "db").unready()), statefulSet("db", 2)), down("StatefulSet", "db", 2)},
 		{"a ready pod elsewhere, one here not", with(append(podsOf("StatefulSet", "db", 2, nil), newPod("db-2", "node-1").of("StatefulSet", "db").unready()), statefulSet("db", 3)), nil},
 		{"a single pod", with(podsOf("StatefulSet", "db", 1, nil), statefulSet("db", 1)), down("StatefulSet", "db", 1)},
 		{"a budget", with(podsOf("StatefulSet", "db", 3, nil), statefulSet("db", 3), newBudget("db", "db", 2)), nil},
 		{"a budget that allows all", with(podsOf("StatefulSet", "db", 3, nil), statefulSet("db", 3), newBudget("db", "db", 3)), down("StatefulSet", "db", 3)},
-		{"a budget that is broken", with(podsOf("StatefulSet", "db", 3, nil), statefulSet("db", 3), newBudget("db", "db", -1)), nil},
+		{"a budget that allows less than none", with(podsOf("StatefulSet", "db", 3, nil), statefulSet("db", 3), newBudget("db", "db", -1)), nil},
 		{"two budgets", with(podsOf("StatefulSet", "db", 3, nil), statefulSet("db", 3), newBudget("db", "db", 3), newBudget("db2", "db", 3)), nil},
 		{"several steps", []any{statefulSet("db", 2), newPod("db-0", "node-1").of("StatefulSet", "db"), important}, nil},
 		{"a bare ReplicaSet", with(podsOf("ReplicaSet", "web-1", 2, nil), replicaSet("web-1", "", 2)), down("ReplicaSet", "web-1", 2)},
@@ -124,7 +124,7 @@ func TestWarnings(t *testing.T) {
 		{"a Deployment with other ReplicaSets", with(podsOf("ReplicaSet", "web-1", 2, nil), replicaSet("web-1", "web", 2), replicaSet("web-2", "web", 1)), nil},
 		{"an unknown owner", podsOf("Unknown", "x", 2, nil), nil},
 		{"a Job", with(podsOf("Job", "job", 3, nil), newJob("job", ptr.To[int32](2), 0)), fails(3, 2)},
-		{"a Job that may fail as often", with(podsOf("Job", "job", 3, nil), newJob("job", ptr.To[int32](3), 0)), nil},
+		{"a Job whose backoffLimit is not exceeded", with(podsOf("Job", "job", 3, nil), newJob("job", ptr.To[int32](3), 0)), nil},
 		{"a Job that has failed before", with(podsOf("Job", "job", 3, nil), newJob("job", ptr.To[int32](3), 1)), fails(3, 2)},
 		{"a Job that has failed too often", with(podsOf("Job", "job", 1, nil), newJob("job", ptr.To[int32](1), 3)), fails(1, 0)},
 		{"a Job with the default", with(podsOf("Job", "job", 7, nil), newJob("job", nil, 0)), fails(7, 6)},
@@ -156,14 +156,14 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestWarningsAreRead reads owners only of kinds that exist, and continues without.
+// TestWarningsAreRead lists only kinds of owners that pods have, and continues without permission.
 func TestWarningsAreRead(t *testing.T) {
 	stories := []any{newNode("node-1"), statefulSet("db", 1), newPod("db-0", "node-1").of("StatefulSet", "db")}
 	s := newServer(t, stories...)
 	contains(t, s.mustRun(t, "plan", "node-1"), "Warnings (a PodDisruptionBudget would prevent most of them):\n  ! StatefulSet default/db: its only ready pod is evicted in step 1\n")
 	for _, kind := range []string{"replicasets", "jobs"} {
 		if s.lists()[kind] > 0 {
-			t.Errorf("lists %s, which no pod has", kind)
+			t.Errorf("lists %s, which own no pod", kind)
 		}
 	}
 	forbidden := newServer(t, stories...)
@@ -190,7 +190,7 @@ func TestWarningTexts(t *testing.T) {
 	}
 }
 
-// TestNoWarningWithoutStep leaves pods alone that no entry of the plan takes.
+// TestNoWarningWithoutStep covers pods that no plan entry selects.
 func TestNoWarningWithoutStep(t *testing.T) {
 	s := snapshotOf(newNode("node-1"), newPod("db-0", "node-1").of("StatefulSet", "db").withPriority(10))
 	s.addStatefulSets([]*appsv1.StatefulSet{statefulSet("db", 1)})
