@@ -24,7 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A line that is being written when the log is read must be neither lost nor torn.
+// TestNext verifies that a line that is being written is neither lost nor split.
 func TestNext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	file, err := os.Create(path)
@@ -66,6 +66,6 @@ func TestNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := log.Next(); err == nil {
-		t.Error("a broken line was accepted")
+		t.Error("an invalid line was accepted")
 	}
 }

@@ -27,12 +27,12 @@ import (
 
 const uid = "0f8fad5b-d9cb-469f-a165-70867728950e"
 
-// received is the line of a call that came in at a second of the test.
+// received returns the log line of a call that was received at a second of the test.
 func received(second int, id string) string {
 	return fmt.Sprintf(`{"auditID":%q,"stage":"RequestReceived","requestReceivedTimestamp":"2026-01-01T00:00:%02d.500000Z","objectRef":{"name":"pod"}}`, id, second)
 }
 
-// answered is the line of a call that was answered.
+// answered returns the log line of a call that was answered.
 func answered(second int, id string, code int, status string) string {
 	return fmt.Sprintf(`{"auditID":%q,"stage":"ResponseComplete","requestReceivedTimestamp":"2026-01-01T00:00:%02d.500000Z","objectRef":{"name":"pod"},`+
 		`"requestObject":{"metadata":{"name":"pod"},"deleteOptions":{"preconditions":{"uid":%q}}},`+
@@ -43,7 +43,7 @@ func TestCheckOnce(t *testing.T) {
 	tests := []struct {
 		name    string
 		logs    []string // One for each API server.
-		wantErr string   // Part of it; empty is none.
+		wantErr string   // A part of the error, empty for none.
 	}{
 		{
 			name: "accepted once",
@@ -68,15 +68,15 @@ func TestCheckOnce(t *testing.T) {
 			wantErr: "was accepted 2 times",
 		},
 		{
-			name: "cut off, and that was it",
+			name: "interrupted after the eviction",
 			logs: []string{received(1, "a") + "\n"},
 		},
 		{
-			name: "cut off before it was done, then accepted",
+			name: "interrupted before the eviction, then accepted",
 			logs: []string{received(0, "a") + "\n", received(1, "b") + "\n" + answered(1, "b", 201, "Success") + "\n"},
 		},
 		{
-			name:    "cut off after it was done, then accepted again",
+			name:    "interrupted after the eviction, then accepted again",
 			logs:    []string{received(1, "a") + "\n", received(4, "b") + "\n" + answered(4, "b", 201, "Success") + "\n"},
 			wantErr: "was evicted again",
 		},

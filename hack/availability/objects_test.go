@@ -30,7 +30,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// moment is that of an event of a test: one each second.
+// moment returns the moment of an event in a test, of which there is one each second.
 func moment(n int) Moment { return Moment{At: second(n), ResourceVersion: fmt.Sprint(n)} }
 
 // points returns a series from pairs of a second and a number.

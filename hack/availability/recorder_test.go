@@ -96,29 +96,29 @@ func TestCatchUp(t *testing.T) {
 	tests := []struct {
 		name   string
 		events []watch.Event
-		// lists are what the API server has, one after the other. The last one stays.
+		// lists are the responses of the API server, one after the other. The last one is repeated.
 		lists []*v1.PodList
 		err   error
 		want  bool
 	}{
 		{name: "nothing has happened", lists: []*v1.PodList{list(a5)}, want: true},
 		{name: "a change is missing", lists: []*v1.PodList{list(atVersion("a", "8"))}},
-		{name: "the change is there", events: []watch.Event{event(watch.Modified, "a", "8")}, lists: []*v1.PodList{list(atVersion("a", "8"))}, want: true},
+		{name: "the change was observed", events: []watch.Event{event(watch.Modified, "a", "8")}, lists: []*v1.PodList{list(atVersion("a", "8"))}, want: true},
 		{
 			name:   "a later change too",
 			events: []watch.Event{event(watch.Modified, "a", "8"), event(watch.Modified, "a", "13")},
 			lists:  []*v1.PodList{list(atVersion("a", "8")), list(atVersion("a", "13"))}, want: true,
 		},
 		{name: "a new one is missing", lists: []*v1.PodList{list(a5, b8)}},
-		{name: "the new one is there", events: []watch.Event{event(watch.Added, "b", "8")}, lists: []*v1.PodList{list(a5, b8)}, want: true},
+		{name: "the new one was observed", events: []watch.Event{event(watch.Added, "b", "8")}, lists: []*v1.PodList{list(a5, b8)}, want: true},
 		{
 			name:   "the new one is gone again",
 			events: []watch.Event{event(watch.Added, "b", "8"), event(watch.Deleted, "b", "13")},
 			lists:  []*v1.PodList{list(a5, b8), list(a5)}, want: true,
 		},
 		{name: "a removal is missing", lists: []*v1.PodList{list()}},
-		{name: "the removal is there", events: []watch.Event{event(watch.Deleted, "a", "12")}, lists: []*v1.PodList{list()}, want: true},
-		{name: "one that came after the list", events: []watch.Event{event(watch.Added, "b", "8")}, lists: []*v1.PodList{list(a5), list(a5, b8)}, want: true},
+		{name: "the removal was observed", events: []watch.Event{event(watch.Deleted, "a", "12")}, lists: []*v1.PodList{list()}, want: true},
+		{name: "one was created after the list", events: []watch.Event{event(watch.Added, "b", "8")}, lists: []*v1.PodList{list(a5), list(a5, b8)}, want: true},
 		{name: "the watch has ended", lists: []*v1.PodList{list(a5)}, err: errors.New("ended")},
 	}
 	for _, test := range tests {

@@ -23,7 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// second is a time of a test.
+// second returns the time of a second in a test.
 func second(n int) time.Time { return time.Unix(int64(n), 0) }
 
 // newSeries returns a series from pairs of a second and a number.
@@ -92,7 +92,7 @@ func TestBelow(t *testing.T) {
 			limit:  1, from: 10, to: 20,
 		},
 		{
-			name:   "one after the end that does not end",
+			name:   "a gap that begins after the end",
 			series: newSeries([2]int{0, 1}, [2]int{25, 0}),
 			limit:  1, from: 10, to: 20,
 		},
@@ -168,7 +168,7 @@ func TestAdd(t *testing.T) {
 		{Moment: Moment{At: second(5)}, Value: 1},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("only changes are kept (-want, +got):\n%s", diff)
+		t.Errorf("only changes must be recorded (-want, +got):\n%s", diff)
 	}
 }
 

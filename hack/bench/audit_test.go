@@ -30,7 +30,7 @@ import (
 
 var received = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// event is a request as the audit log has it.
+// event returns the audit event of a request.
 func event(user, agent, verb, resource, subresource string, code int32, took time.Duration) auditv1.Event {
 	return auditv1.Event{
 		Stage:                    auditv1.StageResponseComplete,
@@ -77,7 +77,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// evictionEvents are two evictions by a request each, and what they cause.
+// evictionEvents are the events of two evictions by EvictionRequests, and of other clients.
 var evictionEvents = requests{
 	event(admin, agentRequester, "create", "evictionrequests", "", 201, 0),
 	event(evictionUser, manager, "update", "evictionrequests", "status", 200, 0),
@@ -88,7 +88,7 @@ var evictionEvents = requests{
 	// The same controller manager, but not our controller.
 	event(controllerUsers+"disruption-controller", manager, "update", "poddisruptionbudgets", "status", 200, 0),
 	event(admin, "kwok/v0.8.0", "patch", "pods", "status", 200, 0),
-	// What the API server calls of itself for an eviction.
+	// A request of the API server to itself for an eviction.
 	event("system:apiserver", "kube-apiserver", "update", "poddisruptionbudgets", "status", 409, 0),
 	event(admin, "kubectl/v1.36.3 (linux/amd64)", "create", "pods", "eviction", 429, 0),
 	event(admin, agentBare, "create", "pods", "eviction", 500, 0),

@@ -26,7 +26,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// values returns the results that are no requests by client.
+// values returns the results without requests by client.
 func values(results []result) map[string]float64 {
 	all := map[string]float64{}
 	for _, r := range results {

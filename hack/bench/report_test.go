@@ -33,7 +33,7 @@ import (
 
 func newTable(l layout) *table { return (&report{}).table(l, "Title.") }
 
-// Values of several runs are combined, and requests that a run does not have are zero.
+// TestAdd: values of several runs are combined, and requests that a run does not have are zero.
 func TestAdd(t *testing.T) {
 	table := newTable(rowPerCase)
 	for i, seconds := range []float64{4, 9, 5} {
@@ -72,7 +72,7 @@ func TestWant(t *testing.T) {
 		"at least, at the bound": {atLeast, 5, true},
 		"at least, above":        {atLeast, 5.01, true},
 		"at least, below":        {atLeast, 4.99, false},
-		// A figure that could not be computed must not pass for a target that is met.
+		// A figure that could not be computed must not meet a target.
 		"at most, not computed":  {atMost, math.NaN(), false},
 		"at least, not computed": {atLeast, math.NaN(), false},
 	} {
@@ -94,7 +94,7 @@ func TestWant(t *testing.T) {
 	}
 }
 
-// lines are those of a report, without the spaces that align it.
+// lines returns the lines of a report without the spaces that align it.
 func lines(text string) []string {
 	var all []string
 	for line := range strings.Lines(text) {
@@ -185,7 +185,7 @@ func TestWriteJSON(t *testing.T) {
 	}
 }
 
-// measured fills a report with results that meet every target, at the bound where there is one.
+// measured returns a report with results that meet every target, at the bound if there is one.
 func measured() *report {
 	r := &report{}
 	evictions := r.table(rowPerCase, "Evictions.")
@@ -296,7 +296,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// Each part has its own number of targets, none of which is that of a figure that does not exist.
+// TestTargetsOfParts verifies the number of targets of each part, and that no figure is missing.
 func TestTargetsOfParts(t *testing.T) {
 	r := measured()
 	compare(r)

@@ -75,7 +75,7 @@ func TestCPUSeconds(t *testing.T) {
 	t.Error("no CPU time was counted in a minute of work")
 }
 
-// The output directory may be a link, or below one.
+// TestManagerBehindLink: the output directory may be a link, or below one.
 func TestManagerBehindLink(t *testing.T) {
 	output, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
 	c := &cluster{opts: options{output: link}, local: &localcluster.Cluster{Name: clusterName, Output: link}}

@@ -52,7 +52,7 @@ func TestAllNodesResults(t *testing.T) {
 	}
 }
 
-// Every node must have maintenances of every stage, and as many of them as any other.
+// TestSteadyMaintenance verifies that all nodes have the same number of maintenances of each stage.
 func TestSteadyMaintenance(t *testing.T) {
 	selected := map[string]map[coordinationv1alpha1.NodeMaintenanceStage]int{}
 	for i := range maintenances {
@@ -84,7 +84,7 @@ func TestSteadyMaintenance(t *testing.T) {
 	}
 }
 
-// All nodes have the label of the maintenance of all nodes, and report that they are healthy.
+// TestNewNode verifies that nodes are selected by the maintenance of all nodes, and are healthy.
 func TestNewNode(t *testing.T) {
 	node := newNode(57)
 	if !labels.SelectorFromSet(labels.Set{allLabel: "true", rackLabel: "rack-7", v1.LabelHostname: "node-57"}).Matches(labels.Set(node.Labels)) {
@@ -112,13 +112,13 @@ func TestIsSettled(t *testing.T) {
 		drained  []metav1.Condition
 		want     bool
 	}{
-		"idle and observed":           {idle, 2, 1, nil, true},
-		"idle and not observed yet":   {idle, 1, 1, nil, false},
-		"idle without nodes":          {idle, 2, 0, nil, false},
-		"drained":                     {drain, 2, 1, []metav1.Condition{drained}, true},
-		"drained, but something else": {drain, 1, 1, []metav1.Condition{drained}, false},
-		"draining":                    {drain, 2, 1, []metav1.Condition{notDrained}, false},
-		"drain observed":              {drain, 2, 1, nil, false},
+		"idle and observed":         {idle, 2, 1, nil, true},
+		"idle and not observed yet": {idle, 1, 1, nil, false},
+		"idle without nodes":        {idle, 2, 0, nil, false},
+		"drained":                   {drain, 2, 1, []metav1.Condition{drained}, true},
+		"drained, older generation": {drain, 1, 1, []metav1.Condition{drained}, false},
+		"draining":                  {drain, 2, 1, []metav1.Condition{notDrained}, false},
+		"drain observed":            {drain, 2, 1, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMaintenance("m", tc.stage, allLabel, "true")

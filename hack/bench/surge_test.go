@@ -47,7 +47,7 @@ func TestSurgeRequests(t *testing.T) {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	if len(values(surgeRequests(all[7:], 1))) != 5 {
-		t.Error("without requests there are figures of them")
+		t.Error("there are figures of eviction requests without such requests")
 	}
 	// Four clients with eight kinds of requests.
 	if byClient := len(results) - len(want); byClient != 4+8 {

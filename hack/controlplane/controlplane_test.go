@@ -39,7 +39,7 @@ func TestChoosePorts(t *testing.T) {
 			t.Errorf("ports %v: want different ones", ports)
 		}
 		seen[port] = true
-		// Closed again, or the components could not have it.
+		// It is closed again, so that a component can use it.
 		listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
 		if err != nil {
 			t.Errorf("the port of %s is not free: %v", user, err)
@@ -52,7 +52,7 @@ func TestChoosePorts(t *testing.T) {
 	}
 }
 
-// The caller's environment must not reach into the components.
+// TestEnvironment verifies that the environment of the caller does not affect the components.
 func TestEnvironment(t *testing.T) {
 	got := environment([]string{"KWOK_WORKDIR=/x", "ETCD_DATA_DIR=/x", "KUBE_FEATURE_WatchListClient=false", "KUBECONFIG=/home/me/config", "HOME=/home/me", "LANG=C"}, "/state")
 	if want := []string{"LANG=C", "HOME=/state"}; !slices.Equal(got, want) {
@@ -77,8 +77,8 @@ func newTestPlane(t *testing.T, scripts map[string]string) (*ControlPlane, Relea
 	return c, release
 }
 
-// A component that ends is reported at once, with its log, although another one is not
-// healthy yet; a taken port is recognised.
+// TestStartFails verifies that a component that ends is reported immediately, with its log, while
+// another one is not healthy yet, and that a taken port is recognized.
 func TestStartFails(t *testing.T) {
 	const taken = "listen tcp 127.0.0.1:1: bind: address already in use"
 	for log, portTaken := range map[string]bool{
@@ -106,8 +106,8 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// A program that has taken the port of a component answers in its place: a control plane must
-// not use the etcd of another one.
+// TestStartBesideForeignProgram covers a program that listens on the port of a component: a control
+// plane must not use the etcd of another one.
 func TestStartBesideForeignProgram(t *testing.T) {
 	c, release := newTestPlane(t, map[string]string{Etcd: "sleep 1; echo 'bind: address already in use'; exit 1"})
 	listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(c.ports[Etcd]))
@@ -140,8 +140,8 @@ func TestListens(t *testing.T) {
 	}
 }
 
-// What is stopped or killed must have been running: a component that ended by itself is what
-// the tests look for.
+// TestStopAndKill verifies that stopping or killing a component that has ended by itself is an
+// error: tests must notice that.
 func TestStopAndKill(t *testing.T) {
 	c, release := newTestPlane(t, map[string]string{APIServer: "exec sleep 60", ControllerManager: "exit 1"})
 	for component := range map[string]bool{APIServer: true, ControllerManager: true} {
@@ -172,8 +172,8 @@ func TestStopAndKill(t *testing.T) {
 	}
 }
 
-// A cluster must have RBAC and must not be reachable from the network, and what the caller
-// gives comes last.
+// TestArgs verifies that a cluster uses RBAC and is not reachable from the network, and that the
+// flags of the caller come last.
 func TestArgs(t *testing.T) {
 	c, release := newTestPlane(t, nil)
 	release.APIServerArgs, release.ControllerManagerArgs = []string{"--v=1"}, []string{"--v=2"}
@@ -213,7 +213,7 @@ func TestLastLines(t *testing.T) {
 	}
 }
 
-// The stack of a panic is longer than what is shown.
+// TestLastLinesOfPanic covers a stack trace that is longer than what is shown.
 func TestLastLinesOfPanic(t *testing.T) {
 	stack := "goroutine 1 [running]:\n" + strings.Repeat("main.main()\n\tmain.go:1 +0x1\n", 20) + "\n"
 	got := lastLines([]byte("starting\npanic: no space left on device\n\n"+stack+stack), 1)

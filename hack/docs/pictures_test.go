@@ -24,7 +24,7 @@ import (
 	"testing"
 )
 
-// picture runs the command and returns the picture without its elements, which must be well-formed.
+// picture runs the command, and returns the picture, which must be well-formed, and its text.
 func picture(t *testing.T, command, input string) (svg, text string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -71,7 +71,7 @@ func TestDowntime(t *testing.T) {
 			t.Errorf("the picture lacks %q:\n%s", want, text)
 		}
 	}
-	// 480 for 12 seconds: a gap of 1.5 seconds is 60 wide, and begins 40 after the left end.
+	// 12 seconds are 480 wide: a gap of 1.5 seconds is 60 wide, and starts 40 from the left end.
 	if want := `<rect class="down" x="226" y="2" width="60" height="13"/>`; !strings.Contains(svg, want) {
 		t.Errorf("the picture lacks %s:\n%s", want, svg)
 	}

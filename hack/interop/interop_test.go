@@ -44,8 +44,8 @@ func stored[T runtime.Object](t *testing.T, file string, into T) T {
 	return into
 }
 
-// The interceptors of a pod are no responders: these would have no priority and names that
-// are not valid there, and the pod could not be updated.
+// TestPodHasNoResponders: interceptors must not be decoded as responders, which would have no
+// priority and invalid names, so that the pod could not be updated.
 func TestPodHasNoResponders(t *testing.T) {
 	pod := stored(t, "pod.pb", &v1.Pod{})
 	if len(pod.Spec.EvictionResponders) > 0 {
@@ -56,7 +56,7 @@ func TestPodHasNoResponders(t *testing.T) {
 	}
 }
 
-// The maintenance status of a node is nothing else there.
+// TestNodeIsTheSame: the maintenance status must not be decoded as another field.
 func TestNodeIsTheSame(t *testing.T) {
 	node := stored(t, "node.pb", &v1.Node{})
 	want := v1.NodeStatus{

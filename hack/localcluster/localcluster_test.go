@@ -33,7 +33,7 @@ import (
 	"k8s.io/kubernetes/hack/controlplane"
 )
 
-// newTestCluster returns a cluster without processes, whose binaries print nothing and end.
+// newTestCluster returns a cluster without processes, whose binaries exit immediately.
 func newTestCluster(t *testing.T) *Cluster {
 	t.Helper()
 	c := &Cluster{Name: "a", Output: t.TempDir(), Bin: t.TempDir(), proc: t.TempDir(), Timeout: time.Minute, Printf: t.Logf}
@@ -62,7 +62,7 @@ func TestResolve(t *testing.T) {
 	if err := (&Cluster{Name: "a", Output: filepath.Join(t.TempDir(), "a:b")}).resolve(); err == nil {
 		t.Error("an output directory with a colon was accepted")
 	}
-	// Processes are found by path: every way to a directory must give one path.
+	// Processes are found by path: all paths of a directory must resolve to one.
 	direct := &Cluster{Name: "a", Output: t.TempDir()}
 	linked := &Cluster{Name: "a", Output: filepath.Join(t.TempDir(), "link with spaces")}
 	if err := errors.Join(os.Symlink(direct.Output, linked.Output), direct.resolve(), linked.resolve()); err != nil {
@@ -83,7 +83,7 @@ func TestKubeconfig(t *testing.T) {
 	}
 }
 
-// A binary that is missing is named before anything is stopped.
+// TestMissingBinary verifies that a missing binary is reported before anything is stopped.
 func TestMissingBinary(t *testing.T) {
 	c := newTestCluster(t)
 	runAll(t, c, Settings{})
@@ -103,7 +103,7 @@ func TestMissingBinary(t *testing.T) {
 	}
 }
 
-// The error of a start names the logs.
+// TestUpKeepsLogs verifies that the logs are kept if a start fails.
 func TestUpKeepsLogs(t *testing.T) {
 	c := newTestCluster(t)
 	c.proc = "/proc"
@@ -115,10 +115,10 @@ func TestUpKeepsLogs(t *testing.T) {
 	}
 }
 
-// outputVariable tells this program to start a cluster in that directory, and to be killed.
+// outputVariable makes this program start a cluster in that directory, until it is killed.
 const outputVariable = "LOCALCLUSTER_TEST_OUTPUT"
 
-// What Up starts is there for one program, which may be killed.
+// TestUpEndsWithProgram verifies that components end when the program is killed that started them.
 func TestUpEndsWithProgram(t *testing.T) {
 	if output := os.Getenv(outputVariable); output != "" {
 		t.Fatal((&Cluster{Name: "a", Output: output, Bin: filepath.Join(output, "bin")}).Up(t.Context()))
@@ -154,13 +154,13 @@ func TestUpEndsWithProgram(t *testing.T) {
 	}
 }
 
-// ending is a context that ends with a file, and with an error of its own.
+// ending is a context with its own error.
 type ending struct {
 	context.Context
 	err error
 }
 
-// endWith returns a context that ends when the file exists.
+// endWith returns a context that ends with err when the file exists.
 func endWith(ctx context.Context, err error, file string) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -182,22 +182,22 @@ func (e ending) Err() error {
 	return e.err
 }
 
-// Value hides the context inside from those that are derived: its error is another one.
+// Value hides the inner context from derived contexts, because its error is different.
 func (ending) Value(any) any { return nil }
 
 func TestStartFails(t *testing.T) {
 	cases := map[string]struct {
 		etcd string
-		// end is what ends the context when etcd runs, if anything.
+		// end is the error with which the context ends when etcd runs, if it ends.
 		end  error
 		want []string
-		gone bool // The logs are of no use.
+		gone bool // The logs are not needed.
 	}{
 		"a component ends": {
 			etcd: "echo bad flag; exit 1",
 			want: []string{"etcd ended while it was starting", "etcd.log", "bad flag"},
 		},
-		"a component never gets healthy": {
+		"a component never becomes healthy": {
 			etcd: "while :; do sleep 0.1; done", end: context.DeadlineExceeded,
 			want: []string{"etcd did not become healthy in time", "hello", "--timeout"},
 		},
@@ -232,7 +232,7 @@ func TestStartFails(t *testing.T) {
 			if _, err := os.Stat(c.dir()); errors.Is(err, os.ErrNotExist) != tc.gone {
 				t.Errorf("state directory: %v, want it to be gone: %t", err, tc.gone)
 			}
-			// Other ports help only if a port was the reason.
+			// Only a taken port makes a retry with other ports useful.
 			started, err := os.ReadFile(starts)
 			if attempts := strings.Count(string(started), "started"); err != nil || (attempts == 3) != strings.Contains(name, "port") {
 				t.Errorf("%d starts, %v", attempts, err)
@@ -241,10 +241,10 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// nodesAsked is the file that fakeComponent creates when it is asked for nodes.
+// nodesAsked is the file that fakeComponent creates when it receives a request for nodes.
 const nodesAsked = "nodes-asked"
 
-// TestMain lets this program be a component, which is its name then.
+// TestMain runs this program as a fake component if it has the name of one.
 func TestMain(m *testing.M) {
 	if component := filepath.Base(os.Args[0]); slices.Contains(controlplane.Components, component) {
 		fmt.Fprintln(os.Stderr, fakeComponent(component))
@@ -253,7 +253,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fakeComponent is healthy, and never answers what is asked for nodes.
+// fakeComponent serves as a healthy component, and never answers requests for nodes.
 func fakeComponent(component string) error {
 	flags := map[string]string{}
 	for _, arg := range os.Args[1:] {
@@ -282,7 +282,7 @@ func fakeComponent(component string) error {
 	return server.ListenAndServe()
 }
 
-// A start is interrupted while its nodes are not ready yet.
+// TestInterruptedAtTheEnd interrupts a start while the nodes are not ready yet.
 func TestInterruptedAtTheEnd(t *testing.T) {
 	c := newTestCluster(t)
 	c.proc = "/proc"
@@ -337,7 +337,7 @@ func TestReusable(t *testing.T) {
 		arrange func(t *testing.T, c *Cluster)
 		want    string
 	}{
-		"nothing there": {arrange: func(*testing.T, *Cluster) {}, want: errNoCluster.Error()},
+		"no cluster": {arrange: func(*testing.T, *Cluster) {}, want: errNoCluster.Error()},
 		"files without processes": {
 			arrange: func(t *testing.T, c *Cluster) {
 				runAll(t, c, wanted)
@@ -412,7 +412,7 @@ func TestReusable(t *testing.T) {
 	}
 }
 
-// replaceFile puts a new file at path and lets exe refer to the old one.
+// replaceFile puts a new file at path, and makes exe refer to the old one.
 func replaceFile(t *testing.T, path, exe string) {
 	t.Helper()
 	old := path + ".old"
@@ -508,10 +508,10 @@ func TestKill(t *testing.T) {
 	c.proc, other.proc = "/proc", "/proc"
 	start := func(c *Cluster, component, script string, args ...string) {
 		path := filepath.Join(controlplane.LinkDir(c.dir()), component)
-		// The script says when it has set its traps.
+		// The script prints a line when it has set its traps.
 		writeScript(t, path, script+"\necho x\nwhile :; do sleep 0.02; done")
 		command := exec.Command(path, args...)
-		command.Env = append(os.Environ(), "HOME="+c.dir()) // As a component has it.
+		command.Env = append(os.Environ(), "HOME="+c.dir()) // As for a component.
 		out, err := command.StdoutPipe()
 		if err := errors.Join(err, command.Start()); err != nil {
 			t.Fatal(err)

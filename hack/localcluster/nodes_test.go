@@ -73,8 +73,8 @@ func TestUsable(t *testing.T) {
 	}
 }
 
-// newClient returns a client of a cluster with the given nodes. Nodes become ready after the
-// second list, if they become ready at all; the service account is there after the third.
+// newClient returns a client of a cluster with the given nodes. Nodes become ready after the second
+// list, if they become ready at all; the service account exists after the third.
 func newClient(becomeReady bool, existing ...int) (client *fake.Clientset, lists *int) {
 	client, lists = fake.NewClientset(), new(int)
 	for _, index := range existing {
@@ -128,7 +128,7 @@ func TestEnsureNodes(t *testing.T) {
 		t.Errorf("nodes, true where they existed: %v, want %v", got, want)
 	}
 	if *lists < 4 {
-		t.Errorf("returned after %d lists, before the nodes were ready and the service account was there", *lists)
+		t.Errorf("returned after %d lists, before the nodes were ready and the service account existed", *lists)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// Without settings a cluster of the fork has all gates on, and one of the base none.
+// TestDefaultSettings: a cluster of the fork has all gates on, one of the base none.
 func TestDefaultSettings(t *testing.T) {
 	fork, err := (&Cluster{}).settings()
 	if err != nil || fork.Gates != DefaultSettings.Gates || fork.RuntimeConfig != DefaultSettings.RuntimeConfig {
@@ -66,7 +66,7 @@ func TestDefaultSettings(t *testing.T) {
 	}
 }
 
-// Whoever adds a gate adds patches that name it.
+// TestDefaultGates verifies that the default gates are those that the headers of patches name.
 func TestDefaultGates(t *testing.T) {
 	// The tree has no patches, but links to the repository.
 	file, err := filepath.EvalSymlinks("start.go")
@@ -79,7 +79,7 @@ func TestDefaultGates(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		// What is generated and the repository of git hold no patch of ours.
+		// Generated files and directories such as .git contain no patches of ours.
 		if entry.IsDir() && path != root && (entry.Name() == "_output" || strings.HasPrefix(entry.Name(), ".")) {
 			return fs.SkipDir
 		}

@@ -25,7 +25,7 @@ import (
 	"k8s.io/kubernetes/test/utils/ktesting"
 )
 
-// Without its component nothing that is waited for comes: the failure must say so, and at once.
+// TestAwaitEndsWithComponent verifies that await fails immediately if a component has ended.
 func TestAwaitEndsWithComponent(t *testing.T) { testAwaitEndsWithComponent(ktesting.Init(t)) }
 func testAwaitEndsWithComponent(tCtx ktesting.TContext) {
 	checks := 0
@@ -40,7 +40,7 @@ func testAwaitEndsWithComponent(tCtx ktesting.TContext) {
 	func() {
 		tCtx, finalize := tCtx.WithValue(endedKey{}, ended).WithError(&failure)
 		defer finalize()
-		await(tCtx, "what never comes", func(tCtx ktesting.TContext) {
+		await(tCtx, "a state that is never reached", func(tCtx ktesting.TContext) {
 			checks++
 			tCtx.Fatal("connection refused")
 		})

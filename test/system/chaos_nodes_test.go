@@ -28,21 +28,21 @@ import (
 )
 
 const (
-	// tick is how often the kubelet and the interceptor read what is there.
+	// tick is the interval at which the kubelet and the interceptor list objects.
 	tick = 200 * time.Millisecond
 
-	// shortTermination and longTermination are how long pods take to end: less and more than a
-	// component takes to come back.
+	// shortTermination and longTermination are the times in which pods terminate: shorter and
+	// longer than the restart of a component.
 	shortTermination = time.Second
 	longTermination  = 10 * time.Second
 )
 
-// kubelet ends pods that terminate, and remembers since when each did.
+// kubelet deletes pods some time after they start to terminate, and records that start.
 type kubelet struct {
 	terminating map[types.UID]terminating
 }
 
-// terminating is since when a pod terminates.
+// terminating is the time at which a pod started to terminate.
 type terminating struct {
 	seen   time.Time
 	server time.Time // By the API server's clock, in whole seconds.
@@ -50,7 +50,7 @@ type terminating struct {
 
 func newKubelet() *kubelet { return &kubelet{terminating: map[types.UID]terminating{}} }
 
-// run is the kubelet's loop. It retries with the next tick what fails: the API server may be dead.
+// run is the loop of the kubelet. It retries failures: the API server may be down.
 func (k *kubelet) run(tCtx ktesting.TContext) {
 	pods := tCtx.Client().CoreV1().Pods(tCtx.Namespace())
 	wait.UntilWithContext(tCtx, func(ctx context.Context) {
@@ -83,8 +83,8 @@ func (k *kubelet) isOver(pod *v1.Pod) bool {
 	return time.Since(since.seen) >= shortTermination
 }
 
-// intercept is the interceptor's loop: it starts with one tick and completes with the next. It
-// retries what fails.
+// intercept is the loop of the interceptor: it reports its start in one tick and its completion in
+// the next. It retries failures.
 func intercept(tCtx ktesting.TContext) {
 	wait.UntilWithContext(tCtx, func(ctx context.Context) {
 		requests, err := tCtx.Client().CoordinationV1alpha1().EvictionRequests(tCtx.Namespace()).List(ctx, metav1.ListOptions{})

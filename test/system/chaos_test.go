@@ -39,14 +39,14 @@ const (
 	// podsPerKind is the number of pods of each of the five kinds.
 	podsPerKind = 40
 
-	// killsPerComponent is how often each component is killed.
+	// killsPerComponent is the number of times each component is killed.
 	killsPerComponent = 12
 
-	// maxLifetime is how long a component works before it is killed. Evictions last through all of
-	// the kills, because each is followed by some requests.
+	// maxLifetime is the longest time before a kill. Evictions are in progress during all kills,
+	// because some are requested before each.
 	maxLifetime = 1500 * time.Millisecond
 
-	// seedVariable makes the order and the moments of the kills the same again, as far as the
+	// seedVariable repeats the order and the times of the kills of an earlier run, as far as the
 	// machine allows.
 	seedVariable = "CHAOS_SEED"
 )
@@ -54,7 +54,7 @@ const (
 // The kinds of pods, by their label app. The pods of a kind share a budget, if any.
 const (
 	plain       = "plain"
-	slow        = "slow"        // Terminates for longer than a component lives.
+	slow        = "slow"        // Takes longer to terminate than a component runs.
 	budgeted    = "budgeted"    // Under a budget that allows every eviction.
 	intercepted = "intercepted" // Has an interceptor.
 	protected   = "protected"   // Under a budget that forbids every eviction.
@@ -68,10 +68,10 @@ type chaosTest struct {
 	pods    []*v1.Pod // In the order in which they are evicted.
 }
 
-// TestChaos kills kube-controller-manager and kube-apiserver with SIGKILL again and again while 200
-// pods are evicted through EvictionRequests, some of which a budget protects. At the end every pod
-// must have been evicted exactly once, according to the audit logs, the protected ones only after
-// their budget is deleted, and no request may be stuck.
+// TestChaos repeatedly kills kube-controller-manager and kube-apiserver with SIGKILL while 200 pods
+// are evicted through EvictionRequests. According to the audit logs, every pod must be evicted
+// exactly once; pods that a budget protects only after the budget is deleted. No request may be
+// stuck.
 func TestChaos(t *testing.T) { testChaos(ktesting.Init(t)) }
 func testChaos(tCtx ktesting.TContext) {
 	p := findPrograms(tCtx)
@@ -91,7 +91,7 @@ func testChaos(tCtx ktesting.TContext) {
 	start(tCtx, plane, t.release)
 	t.createPods(tCtx)
 
-	// Kubelet and interceptor continue while components come and go.
+	// The kubelet and the interceptor run while components are killed.
 	kubelet := newKubelet()
 	var others sync.WaitGroup
 	working := tCtx.WithCancel()
@@ -114,7 +114,7 @@ func testChaos(tCtx ktesting.TContext) {
 	t.expectEvictedOnce(tCtx, kubelet)
 }
 
-// createPods creates pods of all kinds in turn, and the budgets.
+// createPods creates the pods, alternating between the kinds, and the budgets.
 func (t *chaosTest) createPods(tCtx ktesting.TContext) {
 	tCtx.Helper()
 	createNamespace(tCtx)
@@ -125,7 +125,7 @@ func (t *chaosTest) createPods(tCtx ktesting.TContext) {
 				pod = newPod(pod.Name, interceptor)
 			}
 			pod.Labels[appLabel] = kind
-			// During the grace period it could be evicted again.
+			// A long grace period makes a second eviction possible, which must not happen.
 			pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](3600)
 			t.pods = append(t.pods, createReadyPod(tCtx, pod))
 		}
@@ -135,7 +135,7 @@ func (t *chaosTest) createPods(tCtx ktesting.TContext) {
 	tCtx.Logf("%d pods are ready, %d of them protected", len(t.pods), podsPerKind)
 }
 
-// component can be killed and started again.
+// component is a component that can be killed and restarted.
 type component struct {
 	name  string
 	kill  func() error
@@ -157,7 +157,7 @@ func (t *chaosTest) killWhileEvicting(tCtx ktesting.TContext) {
 	for i, victim := range kills {
 		for ; requested < len(t.pods)*(i+1)/len(kills); requested++ {
 			pod := t.pods[requested]
-			// The first answers of an API server that has just started may be refusals.
+			// An API server that has just started may refuse the first requests.
 			await(tCtx, "the request for pod "+pod.Name, func(tCtx ktesting.TContext) {
 				if err := createRequest(tCtx, pod); !apierrors.IsAlreadyExists(err) {
 					tCtx.ExpectNoError(err)
@@ -172,7 +172,7 @@ func (t *chaosTest) killWhileEvicting(tCtx ktesting.TContext) {
 	}
 }
 
-// awaitEvicted waits until the wanted pods are gone and their requests have ended so.
+// awaitEvicted waits until the wanted pods are gone and their requests have Evicted=True.
 func (t *chaosTest) awaitEvicted(tCtx ktesting.TContext, wanted func(*v1.Pod) bool) {
 	tCtx.Helper()
 	await(tCtx, "the evictions", func(tCtx ktesting.TContext) {
@@ -220,7 +220,7 @@ func (t *chaosTest) expectProtected(tCtx ktesting.TContext) {
 	}
 }
 
-// expectEvictedOnce counts the evictions of each pod.
+// expectEvictedOnce fails unless each pod was evicted exactly once.
 func (t *chaosTest) expectEvictedOnce(tCtx ktesting.TContext, kubelet *kubelet) {
 	tCtx.Helper()
 	evictions, err := auditlog.ReadEvictions(t.plane.AuditLogs())
@@ -235,6 +235,6 @@ func (t *chaosTest) expectEvictedOnce(tCtx ktesting.TContext, kubelet *kubelet) 
 		unanswered += evictions[pod.Name].Unanswered
 	}
 	if !tCtx.Failed() {
-		tCtx.Logf("ok: %d pods, each evicted exactly once; %d calls were cut off by a kill", len(t.pods), unanswered)
+		tCtx.Logf("ok: %d pods, each evicted exactly once; %d calls were interrupted by a kill", len(t.pods), unanswered)
 	}
 }

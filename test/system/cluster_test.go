@@ -36,8 +36,8 @@ import (
 )
 
 const (
-	// outputVariable names the directory with bin, which has the programs of the fork, and
-	// base/bin, which has those of the pristine base.
+	// outputVariable names the directory with the programs of the fork in bin, and those of the
+	// pristine base in base/bin.
 	outputVariable = "SYSTEM_TEST_OUTPUT"
 
 	// pollInterval is the pause between two checks of a condition, and pollTimeout is far longer
@@ -53,7 +53,7 @@ const (
 	runtimeConfig    = "coordination.k8s.io/v1alpha1=true"
 )
 
-// programs are directories.
+// programs contains the directories of the programs.
 type programs struct {
 	output, fork, base string
 }
@@ -68,7 +68,7 @@ func findPrograms(tCtx ktesting.TContext) programs {
 	return programs{output: output, fork: filepath.Join(output, "bin"), base: filepath.Join(output, "base", "bin")}
 }
 
-// TestMain turns SIGTERM into SIGINT, which ktesting handles: a job that is canceled cleans up, too.
+// TestMain converts SIGTERM to SIGINT, which ktesting handles: a canceled job cleans up, too.
 func TestMain(m *testing.M) {
 	terminateWithParent()
 	terminated := make(chan os.Signal, 1)
@@ -81,15 +81,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// terminateWithParent makes the kernel send SIGTERM to this process when the one ends that has
-// started it: a go command that is terminated leaves the test behind.
+// terminateWithParent makes the kernel send SIGTERM to this process when its parent ends: a go
+// command that is terminated does not stop the test.
 func terminateWithParent() {
 	parent := os.Getppid()
 	go func() {
-		// The kernel forgets it with the thread.
+		// The setting is lost when the thread ends.
 		runtime.LockOSThread()
 		_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0, 0, 0)
-		if os.Getppid() != parent { // It had ended before.
+		if os.Getppid() != parent { // It has already ended.
 			_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
 		}
 		select {}
@@ -104,7 +104,7 @@ func run(tCtx ktesting.TContext, name string, subtest func(tCtx ktesting.TContex
 }
 
 // newControlPlane starts an etcd, and returns a context with a client of the API servers that the
-// test starts on it. The state stays if the test fails.
+// test starts on it. The state is kept if the test fails.
 func newControlPlane(tCtx ktesting.TContext, p programs, namespace string) (ktesting.TContext, *controlplane.ControlPlane) {
 	tCtx.Helper()
 	dir, err := os.MkdirTemp("", namespace+"-*")
@@ -129,7 +129,7 @@ func start(tCtx ktesting.TContext, plane *controlplane.ControlPlane, release con
 	tCtx.ExpectNoError(plane.StartControllerManager(tCtx, release), "starting %s", release.Name)
 }
 
-// startCluster starts a local cluster from nothing, which ends with the test. It returns a context
+// startCluster starts a new local cluster, which is stopped after the test. It returns a context
 // with a client, and the version of the API server.
 func startCluster(tCtx ktesting.TContext, c *localcluster.Cluster) (ktesting.TContext, string) {
 	tCtx.Helper()
@@ -153,25 +153,24 @@ func connect(tCtx ktesting.TContext, c *localcluster.Cluster) (ktesting.TContext
 	return tCtx.WithClients(nil, nil, client, nil, nil).WithValue(endedKey{}, c.Ended), version
 }
 
-// await polls until a check passes: it fails through its own context.
+// await polls until a check passes. The check fails through its own context.
 func await(tCtx ktesting.TContext, what string, check func(tCtx ktesting.TContext)) {
 	tCtx.Helper()
 	awaitWithin(tCtx, pollTimeout, what, check)
 }
 
-// awaitWithin is await with a timeout that is part of what is tested.
+// awaitWithin is await with a timeout that is part of the test.
 func awaitWithin(tCtx ktesting.TContext, timeout time.Duration, what string, check func(tCtx ktesting.TContext)) {
 	tCtx.Helper()
 	tCtx = tCtx.WithStep("waiting for " + what)
 	tCtx.Eventually(whileRunning(check)).WithTimeout(timeout).WithPolling(pollInterval).Should(gomega.Succeed())
 }
 
-// endedKey is the key in a context of a func() error that names a component that has ended by
-// itself.
+// endedKey is the context key of a func() error that names a component that has ended unexpectedly.
 type endedKey struct{}
 
-// whileRunning returns the check, for Eventually: it is given up when a component has ended, since
-// nothing will come of it.
+// whileRunning wraps a check for Eventually: polling stops when a component has ended, because the
+// check can no longer pass.
 func whileRunning(check func(tCtx ktesting.TContext)) func(tCtx ktesting.TContext) {
 	return func(tCtx ktesting.TContext) {
 		if ended, found := tCtx.Value(endedKey{}).(func() error); found {

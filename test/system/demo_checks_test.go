@@ -38,7 +38,7 @@ func expectCount(tCtx ktesting.TContext, what string, got, want int) {
 	}
 }
 
-// expectSchedulable fails unless the rack has so many nodes, and all of them take pods.
+// expectSchedulable fails unless the rack has the wanted nodes, and all are ready and schedulable.
 func expectSchedulable(tCtx ktesting.TContext, want int) {
 	tCtx.Helper()
 	nodes := listRack(tCtx)
@@ -51,7 +51,7 @@ func expectSchedulable(tCtx ktesting.TContext, want int) {
 }
 
 func rackIsSchedulable() fact {
-	return fact{"the three nodes take pods", func(tCtx ktesting.TContext) { expectSchedulable(tCtx, len(rackNodes)) }}
+	return fact{"the three nodes are schedulable", func(tCtx ktesting.TContext) { expectSchedulable(tCtx, len(rackNodes)) }}
 }
 
 func rackIsCordoned() fact {
@@ -64,7 +64,7 @@ func rackIsCordoned() fact {
 	}}
 }
 
-// expectReadyPods fails unless an application has so many ready pods on the rack, and elsewhere.
+// expectReadyPods fails unless an app has these numbers of ready pods on the rack and elsewhere.
 func expectReadyPods(tCtx ktesting.TContext, app string, onRack, elsewhere int) {
 	tCtx.Helper()
 	pods, err := tCtx.Client().CoreV1().Pods(tCtx.Namespace()).List(tCtx, metav1.ListOptions{LabelSelector: appLabel + "=" + app})
@@ -92,7 +92,7 @@ func onRack(want map[string]int) fact {
 }
 
 func movedAway(app string, count int) fact {
-	return fact{fmt.Sprintf("%s is off the rack and ready elsewhere: %[2]d of %[2]d", app, count), func(tCtx ktesting.TContext) {
+	return fact{fmt.Sprintf("%s has left the rack and is ready elsewhere: %[2]d of %[2]d", app, count), func(tCtx ktesting.TContext) {
 		expectReadyPods(tCtx, app, 0, count)
 	}}
 }
@@ -123,7 +123,7 @@ func nothingChanged() fact {
 	}}
 }
 
-// expectMigration fails unless the requests for the pods of db are as a check wants them.
+// expectMigration fails unless both requests for the pods of db pass a check.
 func expectMigration(tCtx ktesting.TContext, check func(request *coordinationv1alpha1.EvictionRequest) bool) {
 	tCtx.Helper()
 	requests := listRequests(tCtx, "db-")
@@ -153,7 +153,7 @@ func migrated() fact {
 }
 
 func blockedByBudget() fact {
-	return fact{"api is blocked by its budget, and the maintenance says so", func(tCtx ktesting.TContext) {
+	return fact{"api is blocked by its budget, and the maintenance reports it", func(tCtx ktesting.TContext) {
 		expectReadyPods(tCtx, "api", 2, 0)
 		maintenance := getMaintenance(tCtx)
 		condition := meta.FindStatusCondition(maintenance.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained))
@@ -166,14 +166,14 @@ func blockedByBudget() fact {
 }
 
 func notRequested(app string) fact {
-	return fact{"the eviction of " + app + " is not requested yet: it comes after all of these", func(tCtx ktesting.TContext) {
+	return fact{"the eviction of " + app + " is not requested yet: it follows all of these", func(tCtx ktesting.TContext) {
 		expectCount(tCtx, "eviction requests of "+app, len(listRequests(tCtx, app+"-")), 0)
 		expectReadyPods(tCtx, app, 1, 0)
 	}}
 }
 
 func drainedRack() fact {
-	return fact{"the maintenance says that the nodes are drained", func(tCtx ktesting.TContext) {
+	return fact{"the maintenance reports that the nodes are drained", func(tCtx ktesting.TContext) {
 		maintenance := getMaintenance(tCtx)
 		if !meta.IsStatusConditionTrue(maintenance.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained)) {
 			tCtx.Fatalf("its conditions are %v", maintenance.Status.Conditions)

@@ -41,8 +41,8 @@ const (
 	shopStart = 2 * time.Second
 	shopEnd   = time.Second
 
-	// afterDrain is how long the shop is watched after kubectl drain has ended: the new pod is not
-	// ready then.
+	// afterDrain is the time for which the shop is watched after kubectl drain has ended: the new
+	// pod is not ready yet.
 	afterDrain = shopStart + 2*time.Second
 
 	// The picture of a drain shows its first seconds, in cells.
@@ -58,7 +58,7 @@ func createShop(tCtx ktesting.TContext) {
 	awaitFacts(tCtx, shopIsOpen())
 }
 
-// picture draws the first seconds: a cell is a dot if there was no ready endpoint at some moment of
+// picture draws the first seconds: a cell is a dot if there was no ready endpoint at any time in
 // it.
 func (r *drainResult) picture() string {
 	var cells strings.Builder
@@ -72,7 +72,7 @@ func (r *drainResult) picture() string {
 	return cells.String()
 }
 
-// scale is the line above the pictures.
+// scale returns the line above the pictures.
 func scale() string {
 	var line strings.Builder
 	for second := range int(pictureTime / time.Second) {
@@ -81,7 +81,7 @@ func scale() string {
 	return strings.TrimRight(line.String(), " ")
 }
 
-// history has a line for each change in the first seconds.
+// history returns a line for each change in the first seconds.
 func (r *drainResult) history() string {
 	app, endpoints, conditions := r.record.Apps[shop], r.record.ReadyEndpoints[shop], r.record.Conditions[shop][surging]
 	times := []time.Time{r.from}
@@ -105,7 +105,7 @@ func (r *drainResult) history() string {
 	return lines
 }
 
-// summary is the beginning of the message of a condition at a time.
+// summary returns the beginning of the message that a condition had at a time.
 func summary(conditions []availability.Condition, at time.Time) string {
 	message := ""
 	for _, condition := range conditions {
@@ -121,21 +121,21 @@ func seconds(intervals []availability.Interval) string {
 	return fmt.Sprintf("%.1f", availability.Total(intervals).Seconds())
 }
 
-// baseDrain is a drain of the shop by kubectl drain of the pristine base, at the same time as the
-// demo. It is on a cluster whose gates are off: test-upgrade and test-drain show that the control
+// baseDrain is a drain of the shop by kubectl drain of the pristine base, in parallel with the
+// demo. It runs on a cluster whose gates are off: test-upgrade and test-drain show that the control
 // plane then behaves like that of the base, which takes minutes to build.
 type baseDrain struct {
 	kubectl string
 	stop    func(cause string)
 	ended   chan struct{}
 
-	// When it has ended:
+	// Set when it has ended:
 	err    error
 	output string
 	drainResult
 }
 
-// baseArgs are those of kubectl on the base.
+// baseArgs are the arguments of kubectl of the base.
 var baseArgs = []string{"drain", rackNodes[0]}
 
 func startBaseDrain(tCtx ktesting.TContext, d *demo) *baseDrain {
@@ -157,7 +157,7 @@ func startBaseDrain(tCtx ktesting.TContext, d *demo) *baseDrain {
 	return b
 }
 
-// end stops it if it still runs.
+// end stops the drain if it is still running.
 func (b *baseDrain) end() {
 	b.stop("the demo has ended")
 	<-b.ended
@@ -184,14 +184,14 @@ func (b *baseDrain) run(tCtx ktesting.TContext, c *localcluster.Cluster) {
 	tCtx.ExpectNoError(err)
 }
 
-// command is kubectl of the base on the cluster.
+// command returns a command that runs kubectl of the base on the cluster.
 func (b *baseDrain) command(tCtx ktesting.TContext, c *localcluster.Cluster, args ...string) *exec.Cmd {
 	command := c.Command(tCtx, args...)
 	command.Path, command.Args[0] = b.kubectl, b.kubectl
 	return command
 }
 
-// clientVersion is the version of kubectl of the base.
+// clientVersion returns the version of kubectl of the base.
 func (b *baseDrain) clientVersion(tCtx ktesting.TContext, c *localcluster.Cluster) string {
 	tCtx.Helper()
 	output, err := b.command(tCtx, c, "version", "--client", "--output=json").Output()
@@ -234,7 +234,7 @@ func (d *maintenanceDemo) shopStayed() fact {
 }
 
 func (d *maintenanceDemo) shopSurged() fact {
-	return fact{"its Deployment surged to two pods, said so, and is back to one", func(tCtx ktesting.TContext) {
+	return fact{"its Deployment surged to two pods, reported it, and is back to one", func(tCtx ktesting.TContext) {
 		if history := d.shop.record.Conditions[shop][surging]; len(history) == 0 || history[len(history)-1].Status != "" {
 			tCtx.Fatalf("its condition %s was %v", surging, history)
 		}
@@ -243,9 +243,9 @@ func (d *maintenanceDemo) shopSurged() fact {
 	}}
 }
 
-// baseHadGap must be true: otherwise the recorder might see no gap anywhere.
+// baseHadGap verifies that the recorder can see a gap.
 func (d *maintenanceDemo) baseHadGap() fact {
-	return fact{"kubectl drain left shop without one", func(tCtx ktesting.TContext) {
+	return fact{"kubectl drain left shop without a ready endpoint", func(tCtx ktesting.TContext) {
 		if availability.Total(d.base.without(shop)) == 0 {
 			tCtx.Fatal("it had one all the time")
 		}

@@ -42,11 +42,11 @@ const (
 	// absent is an interceptor that does not run: it is active until the request is canceled.
 	absent = "absent.example.com"
 
-	// readingTime is for a reader to see what blocks a pod.
+	// readingTime is the pause in which a reader can see what blocks a pod.
 	readingTime = 3 * time.Second
 )
 
-// eviction is one pod whose eviction is requested, and what must come of it.
+// eviction is one pod whose eviction is requested, and the expected outcome.
 type eviction struct {
 	demo      *demo
 	requester *evictionrequest.Requester
@@ -54,13 +54,13 @@ type eviction struct {
 	name, story, expected string
 	play                  func(e *eviction, tCtx ktesting.TContext)
 
-	// shown is the last line that was shown. The others are known at the end.
+	// shown is the last line that was printed. The other fields are set at the end.
 	shown, outcome string
 	took           time.Duration
 	err            error
 }
 
-// TestDemoEvictionRequest shows what a drain is made of: a pod that is intercepted before it is
+// TestDemoEvictionRequest shows the parts of a drain: a pod that is intercepted before it is
 // evicted, a pod that a budget blocks until the budget is deleted, and a request that is canceled.
 func TestDemoEvictionRequest(t *testing.T) { testDemoEvictionRequest(ktesting.Init(t)) }
 func testDemoEvictionRequest(tCtx ktesting.TContext) {
@@ -105,7 +105,7 @@ func (e *eviction) run(tCtx ktesting.TContext) {
 	}
 }
 
-// playIntercepted must see the example interceptor at work with an ETA, then the eviction.
+// playIntercepted fails unless the interceptor reports an ETA and the pod is evicted.
 func (e *eviction) playIntercepted(tCtx ktesting.TContext) {
 	pod := e.start(tCtx, func() {
 		create(tCtx, tCtx.Client().CoreV1().Pods(tCtx.Namespace()), newScheduledPod(e.name, interceptor))
@@ -121,8 +121,8 @@ func (e *eviction) playIntercepted(tCtx ktesting.TContext) {
 	awaitEvicted(tCtx, pod)
 }
 
-// playProtected must see that the budget blocks the eviction, and that it continues without the
-// budget. The strategy of the Deployment allows no second pod beside the first.
+// playProtected fails unless the budget blocks the eviction until the budget is deleted. The
+// strategy of the Deployment allows no surge.
 func (e *eviction) playProtected(tCtx ktesting.TContext) {
 	pod := e.start(tCtx, func() {
 		deployment := newDeployment(newScheduledPod(e.name), 1)
@@ -139,7 +139,7 @@ func (e *eviction) playProtected(tCtx ktesting.TContext) {
 	awaitEvicted(tCtx, pod)
 }
 
-// playCanceled must see that the pod outlives its request.
+// playCanceled fails unless the pod stays when its request is canceled.
 func (e *eviction) playCanceled(tCtx ktesting.TContext) {
 	pod := e.start(tCtx, func() { create(tCtx, tCtx.Client().CoreV1().Pods(tCtx.Namespace()), newScheduledPod(e.name, absent)) })
 	e.follow(tCtx, pod, state{"intercepted", func(request *coordinationv1alpha1.EvictionRequest) bool {
@@ -164,7 +164,7 @@ func (e *eviction) start(tCtx ktesting.TContext, create func()) *v1.Pod {
 	return pod
 }
 
-// follow shows every state of the request until it has reached the one that is wanted.
+// follow prints every state of the request until it has reached the wanted one.
 func (e *eviction) follow(tCtx ktesting.TContext, pod *v1.Pod, want state) {
 	tCtx.Helper()
 	awaitRequest(tCtx, pod, state{want.name, func(request *coordinationv1alpha1.EvictionRequest) bool {
@@ -188,7 +188,7 @@ var finished = state{"finished", func(request *coordinationv1alpha1.EvictionRequ
 	return isEvicted.reached(request) || isCanceled.reached(request)
 }}
 
-// describe is the state of a request, and what a reader wants to know about it.
+// describe returns the state of a request, with the message or the active interceptor.
 func describe(request *coordinationv1alpha1.EvictionRequest) string {
 	name := string(evictionrequest.StateOf(request))
 	for _, condition := range request.Status.Conditions {
@@ -205,7 +205,7 @@ func describe(request *coordinationv1alpha1.EvictionRequest) string {
 	return name
 }
 
-// summarize is a table of what has come of the evictions.
+// summarize returns a table with the outcomes of the evictions.
 func summarize(evictions []*eviction) string {
 	var out strings.Builder
 	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
@@ -217,6 +217,6 @@ func summarize(evictions []*eviction) string {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%.1fs\t%s\n", e.name, e.story, cmp.Or(e.outcome, "-"), e.took.Seconds(), result)
 	}
-	table.Flush() // A builder takes everything.
+	table.Flush() // A builder never fails.
 	return out.String()
 }

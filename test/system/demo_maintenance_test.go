@@ -37,7 +37,7 @@ import (
 )
 
 const (
-	// maintenanceName and maintenanceReason are those of the maintenance of the rack.
+	// The name and the reason of the maintenance of the rack.
 	maintenanceName   = "rack-7"
 	maintenanceReason = "firmware upgrade"
 
@@ -46,7 +46,7 @@ const (
 	rackValue    = "7"
 	rackSelector = rackLabel + "=" + rackValue
 
-	// migrator is the interceptor of the pods of db. It works long enough to be seen, and is done
+	// migrator is the interceptor of the pods of db. It works long enough to be seen, and completes
 	// soon after the budget no longer blocks.
 	migrator      = "migrate.example.com"
 	migrationTime = 20 * time.Second
@@ -58,15 +58,15 @@ var rackNodes = []string{"rack-7-a", "rack-7-b", "rack-7-c"}
 type maintenanceDemo struct {
 	*demo
 
-	// base is the drain to compare with. The recorder watches the shop in ours, shop is the result.
+	// base is the drain to compare with. recorder watches the shop in ours, shop is the result.
 	base     *baseDrain
 	recorder *availability.Recorder
 	shop     drainResult
 }
 
-// TestDemoMaintenance drains three nodes with kubectl maintenance: it shows what blocks the drain,
-// removes that, gives the nodes back, and compares for how long an application with a single pod
-// was not available with kubectl drain of the pristine base.
+// TestDemoMaintenance drains three nodes with kubectl maintenance: it shows the blockers, resolves
+// one, completes the maintenance, and compares the downtime of an application with a single pod
+// with that of kubectl drain of the pristine base.
 func TestDemoMaintenance(t *testing.T) { testDemoMaintenance(ktesting.Init(t)) }
 func testDemoMaintenance(tCtx ktesting.TContext) {
 	tCtx, story := newDemo(tCtx, "maintenance")
@@ -83,7 +83,7 @@ func testDemoMaintenance(tCtx ktesting.TContext) {
 		{"Drain the rack, and watch", d.start},
 		{"What blocks it?", d.showBlockers},
 		{"Remove the blocker that does not end by itself", d.release},
-		{"The firmware is upgraded: give the nodes back", d.complete},
+		{"The firmware is upgraded: release the nodes", d.complete},
 		{"One replica: for how long was shop not available?", d.compare},
 	} {
 		d.chapter(chapter.title)
@@ -150,7 +150,7 @@ func (d *maintenanceDemo) clearRack(tCtx ktesting.TContext) {
 	})
 }
 
-// plan must name what would block the drain, and change nothing.
+// plan fails unless the output names the blockers, and nothing is changed.
 func (d *maintenanceDemo) plan(tCtx ktesting.TContext) {
 	output := d.kubectl(tCtx, "maintenance", "plan", "-l", rackSelector)
 	d.expectOutput(tCtx, "it names the budget and the interceptor", output, tCtx.Namespace()+"/api", migrator)
@@ -178,9 +178,9 @@ func (d *maintenanceDemo) showBlockers(tCtx ktesting.TContext) {
 		"PodDisruptionBudget "+tCtx.Namespace()+"/api", migrator, "ETA")
 }
 
-// release makes the budget allow disruptions, and follows the drain to its end.
+// release makes the budget allow disruptions, and watches the drain until it is done.
 func (d *maintenanceDemo) release(tCtx ktesting.TContext) {
-	// What has the highest priority must have waited until now.
+	// The pods of the highest priority must not be requested before the others have left.
 	awaitFacts(tCtx, notRequested("dns"), onRack(map[string]int{"api": 2}))
 	scale := []string{"scale", "deployment", "api", "--replicas=3"}
 	d.say("With a third pod of api, the budget allows one disruption at a time. In another terminal:\n")
@@ -203,8 +203,8 @@ func (d *maintenanceDemo) complete(tCtx ktesting.TContext) {
 	d.expect(tCtx, rackIsSchedulable(), completed())
 }
 
-// createRackNodes creates simulated nodes, and waits until they take pods. kwok takes the addresses
-// of pods from the range of the node: these are below those of hack/localcluster.
+// createRackNodes creates simulated nodes, and waits until they are schedulable. kwok assigns pods
+// addresses of the range of their node: these ranges are below those of hack/localcluster.
 func createRackNodes(tCtx ktesting.TContext, names ...string) {
 	tCtx.Helper()
 	capacity := v1.ResourceList{v1.ResourceCPU: resource.MustParse("32"), v1.ResourceMemory: resource.MustParse("256Gi"), v1.ResourcePods: resource.MustParse("110")}
@@ -223,7 +223,7 @@ func createRackNodes(tCtx ktesting.TContext, names ...string) {
 	await(tCtx, "the nodes of the rack", func(tCtx ktesting.TContext) { expectSchedulable(tCtx, len(names)) })
 }
 
-// newRackPod returns a pod that prefers the rack while that takes pods.
+// newRackPod returns a pod that prefers the nodes of the rack while they are schedulable.
 func newRackPod(app string, interceptors ...string) *v1.Pod {
 	return preferRack(newScheduledPod(app, interceptors...))
 }
@@ -252,7 +252,7 @@ func getMaintenance(tCtx ktesting.TContext) *coordinationv1alpha1.NodeMaintenanc
 	return maintenance
 }
 
-// listRequests returns the eviction requests for pods whose names begin like this.
+// listRequests returns the eviction requests for pods whose names have a prefix.
 func listRequests(tCtx ktesting.TContext, prefix string) []coordinationv1alpha1.EvictionRequest {
 	tCtx.Helper()
 	requests, err := tCtx.Client().CoordinationV1alpha1().EvictionRequests(tCtx.Namespace()).List(tCtx, metav1.ListOptions{})

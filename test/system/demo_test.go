@@ -34,16 +34,16 @@ import (
 )
 
 const (
-	// demoVariable names the cluster of a demo. It is started unless it runs, and stays. Without
-	// the variable, the cluster ends with the test.
+	// demoVariable names the cluster of a demo. It is started unless it runs, and keeps running.
+	// Without the variable, the cluster ends with the test.
 	demoVariable = "DEMO_CLUSTER"
 
-	// demoLabel is on the namespaces of the demos.
+	// demoLabel is the label of the namespaces of the demos.
 	demoLabel = "demo"
 )
 
-// demo tells a story on standard output: the commands as a user types them, with their output, and
-// what was checked. What a user would do, it does with kubectl.
+// demo prints the commands as a user types them, with their output, and what was checked. It does
+// with kubectl what a user would do.
 type demo struct {
 	programs programs
 	cluster  *localcluster.Cluster
@@ -53,7 +53,7 @@ type demo struct {
 	chapters, checks int
 }
 
-// fact is something that must become true. The check fails through its own context until it is.
+// fact is a condition that must become true. Until it is, the check fails through its own context.
 type fact struct {
 	what  string
 	check func(tCtx ktesting.TContext)
@@ -75,7 +75,7 @@ func newDemo(tCtx ktesting.TContext, name string) (ktesting.TContext, *demo) {
 	return createDemoNamespace(tCtx, name), d
 }
 
-// createDemoNamespace creates a namespace for one run: that of an earlier run may still be there.
+// createDemoNamespace creates a namespace for one run: that of an earlier run may still exist.
 func createDemoNamespace(tCtx ktesting.TContext, name string) ktesting.TContext {
 	tCtx.Helper()
 	namespace := create(tCtx, tCtx.Client().CoreV1().Namespaces(), &v1.Namespace{
@@ -105,7 +105,7 @@ func (d *demo) show(args ...string) {
 	d.say("%s", strings.Join(words, " "))
 }
 
-// kubectl shows a command and what it prints, and returns that.
+// kubectl runs a command, prints it with its output, and returns the output.
 func (d *demo) kubectl(tCtx ktesting.TContext, args ...string) string {
 	tCtx.Helper()
 	d.show(args...)
@@ -118,7 +118,7 @@ func (d *demo) kubectl(tCtx ktesting.TContext, args ...string) string {
 	return output.String()
 }
 
-// run runs a command in the namespace of the demo, and shows nothing.
+// run runs a command in the namespace of the demo, and prints nothing.
 func (d *demo) run(tCtx ktesting.TContext, args ...string) {
 	tCtx.Helper()
 	args = append(args, "--namespace", tCtx.Namespace())
@@ -126,8 +126,8 @@ func (d *demo) run(tCtx ktesting.TContext, args ...string) {
 	tCtx.ExpectNoError(err, "kubectl %s: %s", strings.Join(args, " "), output)
 }
 
-// watching is a command that shows how things change. On a terminal it draws over its lines, so
-// nothing else may be printed until it has ended.
+// watching is a command that prints changes. On a terminal it overwrites its lines, so nothing else
+// may be printed until it has ended.
 type watching struct {
 	*exec.Cmd
 	stderr bytes.Buffer
@@ -146,7 +146,7 @@ func (d *demo) watch(tCtx ktesting.TContext, args ...string) *watching {
 	return w
 }
 
-// interrupt types Ctrl-C. If the command has ended by itself, its exit code says how.
+// interrupt sends the signal of Ctrl-C. If the command has already ended, end checks its exit code.
 func (w *watching) interrupt() { _ = w.Process.Signal(os.Interrupt) }
 
 // end waits for the end of the command.
@@ -191,13 +191,13 @@ func (d *demo) expectOutput(tCtx ktesting.TContext, what, output string, words .
 	d.tell(fact{what: what})
 }
 
-// startInterceptor starts the example interceptor under a name. It works on each pod for a time.
-// The context that is returned ends when the interceptor does: its pods would wait for it in vain.
+// startInterceptor starts the example interceptor with a name and the time that it spends on each
+// pod. The returned context is canceled when it ends: its pods would wait until its deadline.
 func (d *demo) startInterceptor(tCtx ktesting.TContext, name string, work time.Duration) ktesting.TContext {
 	tCtx.Helper()
 	command := exec.CommandContext(tCtx, d.programs.fork+"/eviction-interceptor", "--kubeconfig", d.cluster.Kubeconfig(), "--name", name, "--work", work.String())
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-	// If the demo cannot stop it, because it was killed, the kernel does.
+	// The kernel stops it if the demo is killed.
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
@@ -216,7 +216,7 @@ func (d *demo) startInterceptor(tCtx ktesting.TContext, name string, work time.D
 	return tCtx
 }
 
-// pause gives a reader time.
+// pause waits, so that a reader can follow.
 func pause(tCtx ktesting.TContext, duration time.Duration) {
 	tCtx.Helper()
 	select {

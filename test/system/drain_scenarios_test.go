@@ -26,25 +26,25 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// scenario is a cluster, and what is called on it.
+// scenario is the state of a cluster, and the commands that are run on it.
 type scenario struct {
 	name        string
 	node        *v1.Node
 	pods        []*v1.Pod
 	maintenance *coordinationv1alpha1.NodeMaintenance
 	group       string
-	// commands are called one after the other.
+	// commands are run one after the other.
 	commands []string
-	// want is the outcome of the only command. It is for the fork only, because the base says what
-	// is wanted on old servers.
+	// want is the outcome of the only command, on the fork only: on old servers, the outcome of the
+	// kubectl of the base is wanted.
 	want *expected
 }
 
-// expected is what a command does on the fork.
+// expected is the outcome of a command on the fork.
 type expected struct {
 	Code int
 	Out  []string
-	// Err are parts of what must be on stderr.
+	// Err are texts that stderr must contain.
 	Err []string
 	// Writes are the requests that change something.
 	Writes []string
@@ -55,15 +55,14 @@ func (s *scenario) user(command int, who string) string {
 	return fmt.Sprintf("%s-%d-%s", s.name, command, who)
 }
 
-// mayProbe reports whether a command may ask what is served: the others see that the node is not
-// under maintenance.
+// mayProbe reports whether a command may send a discovery request: the others see that the node is
+// not under maintenance.
 func (s *scenario) mayProbe(command string) bool {
 	status := s.node.Status
 	return strings.HasPrefix(command, "drain") || len(status.Conditions) > 0 || status.MaintenanceStatus != nil
 }
 
-// oldScenarios have what is new as far as it can be on an old server: annotations and
-// node conditions are free.
+// oldScenarios use new annotations and node conditions, which an old server accepts, too.
 func oldScenarios() []scenario {
 	cordons := []string{"cordon node", "cordon node", "uncordon node", "uncordon node"}
 	mixed := []*v1.Pod{
@@ -176,13 +175,13 @@ func cordoned(node *v1.Node) *v1.Node {
 	return node
 }
 
-// inProgress sets a condition: any client of an old server could have invented it.
+// inProgress sets a condition, which any client of an old server can write.
 func inProgress(node *v1.Node) *v1.Node {
 	node.Status.Conditions = []v1.NodeCondition{{Type: coordinationv1alpha1.NodeMaintenanceInProgress, Status: v1.ConditionTrue}}
 	return node
 }
 
-// maintained sets what only the fork knows.
+// maintained sets a field that only the fork has.
 func maintained(node *v1.Node) *v1.Node {
 	node.Status.MaintenanceStatus = &v1.MaintenanceStatus{}
 	return node
@@ -193,7 +192,7 @@ func ownedBy(kind string, pod *v1.Pod) *v1.Pod {
 	return pod
 }
 
-// managed is a pod that drain takes without a flag.
+// managed returns a pod that drain evicts without a flag.
 func managed(name string, interceptors ...string) *v1.Pod {
 	return ownedBy("ReplicaSet", newPod(name, interceptors...))
 }

@@ -42,28 +42,27 @@ import (
 const (
 	// admins may do everything.
 	admins = "system:masters"
-	// drainers may do what drain did before there were maintenances, and nothing else.
+	// drainers have only the permissions that drain needed before there were maintenances.
 	drainers = "drainers"
 
-	// probe is how drain asks what a server serves.
+	// probe is the path of the discovery request of drain.
 	probe = "/apis/coordination.k8s.io/v1alpha1"
 )
 
-// drainTest runs kubectl against API servers. There is no controller manager: pods and nodes are
-// what they are written to be.
+// drainTest runs kubectl against API servers. There is no controller manager: the test writes the
+// state of pods and nodes.
 type drainTest struct {
 	plane *controlplane.ControlPlane
-	// base and fork are kubectls.
+	// base and fork are the paths of kubectl.
 	base, fork string
 }
 
 // TestDrain runs drain, cordon and uncordon of the fork's kubectl.
 //
 // On servers without our APIs, which are the pristine base and the fork with its gates off, they
-// must do what those of the base's kubectl do: same output, same exit code, same requests in the
-// servers' audit logs, apart from one question for what is served for each drain. On the fork with
-// its gates on, they must leave alone the pods that have interceptors, and the nodes that are under
-// maintenance.
+// must behave like those of the base's kubectl: same output, same exit code, same requests in the
+// audit logs, except for one discovery request of each drain. On the fork with its gates on, they
+// must not evict pods with interceptors, and not change the cordon of nodes under maintenance.
 func TestDrain(t *testing.T) { testDrain(ktesting.Init(t)) }
 func testDrain(tCtx ktesting.TContext) {
 	p := findPrograms(tCtx)
@@ -107,14 +106,14 @@ func (d *drainTest) compare(tCtx ktesting.TContext, server controlplane.Release)
 				}
 			}
 		}
-		// Otherwise the names of the users, or the log, are not what they are thought to be.
+		// Otherwise the names of the users, or the log, are not as the test assumes.
 		if !probed {
-			tCtx.Errorf("no drain has asked what is served: the audit log has requests of %d users", len(requests))
+			tCtx.Errorf("no drain has sent a discovery request: the audit log has requests of %d users", len(requests))
 		}
 	})
 }
 
-// expect runs the scenarios that only the fork has.
+// expect runs the scenarios that need the APIs of the fork.
 func (d *drainTest) expect(tCtx ktesting.TContext, server controlplane.Release) {
 	scenarios, got := newScenarios(), map[string]ran{}
 	requests := d.serve(tCtx, server, func() {
@@ -144,7 +143,7 @@ func (d *drainTest) expect(tCtx ktesting.TContext, server controlplane.Release) 
 	}
 }
 
-// serve starts an API server, and returns the requests that it recorded, by the user whom kubectl
+// serve starts an API server, calls run, and returns the recorded requests by the user whom kubectl
 // impersonated. They are complete only when the server has stopped.
 func (d *drainTest) serve(tCtx ktesting.TContext, server controlplane.Release, run func()) map[string][]request {
 	tCtx.Helper()
@@ -197,7 +196,7 @@ func setUp(tCtx ktesting.TContext) {
 	})
 }
 
-// reset leaves the node and the pods of a scenario in the cluster, and nothing else.
+// reset replaces the node, the pods and the maintenances in the cluster with those of a scenario.
 func reset(tCtx ktesting.TContext, s *scenario) {
 	tCtx.Helper()
 	now, all, client := *metav1.NewDeleteOptions(0), metav1.ListOptions{}, tCtx.Client()
@@ -216,21 +215,21 @@ func reset(tCtx ktesting.TContext, s *scenario) {
 	}
 }
 
-// ran is what one command has done. The lines are sorted: pods are evicted at the same time.
+// ran is the outcome of one command. The lines are sorted, because pods are evicted in parallel.
 type ran struct {
 	Code     int
 	Out, Err []string
 	Left     cluster
 }
 
-// cluster is what a command leaves behind.
+// cluster is the state of the cluster after a command.
 type cluster struct {
 	Pods          []string
 	Unschedulable bool
 }
 
-// run runs the commands of a scenario from its beginning, each as a user of its own, whose requests
-// are found in the audit log, and with an empty discovery cache.
+// run resets the cluster, and runs the commands of a scenario with an empty discovery cache. Each
+// runs as another user, by whom its requests are found in the audit log.
 func (d *drainTest) run(tCtx ktesting.TContext, s *scenario, kubectl, who string) []ran {
 	tCtx.Helper()
 	reset(tCtx, s)
@@ -240,7 +239,7 @@ func (d *drainTest) run(tCtx ktesting.TContext, s *scenario, kubectl, who string
 		command := exec.CommandContext(tCtx, kubectl, append(strings.Fields(args),
 			"--server="+config.Host, "--token="+config.BearerToken, "--certificate-authority="+config.CAFile,
 			"--as="+s.user(i, who), "--as-group="+cmp.Or(s.group, admins))...)
-		// Nothing of the environment may change what it does.
+		// The environment must not influence the command.
 		command.Env = []string{"HOME=" + tCtx.TempDir(), "KUBECONFIG=" + os.DevNull}
 		var stdout, stderr bytes.Buffer
 		command.Stdout, command.Stderr = &stdout, &stderr
@@ -260,7 +259,7 @@ func sortedLines(text string) []string {
 	return slices.Sorted(strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n"))
 }
 
-// look reads what is left in the cluster.
+// look returns the state of the cluster.
 func look(tCtx ktesting.TContext) cluster {
 	tCtx.Helper()
 	node, err := tCtx.Client().CoreV1().Nodes().Get(tCtx, nodeName, metav1.GetOptions{})
@@ -275,7 +274,7 @@ func look(tCtx ktesting.TContext) cluster {
 	return left
 }
 
-// request is what an audit log has of a request.
+// request is a request in an audit log.
 type request struct {
 	Verb, URI string
 	Code      int32
@@ -287,7 +286,7 @@ func (r request) path() string {
 	return path
 }
 
-// isProbe ignores the parameters: one of them is the time that the client allows for the answer.
+// isProbe ignores the parameters: one of them is the timeout of the client.
 func (r request) isProbe() bool {
 	return r.Verb == "get" && r.path() == probe && r.Code == http.StatusNotFound
 }

@@ -29,10 +29,10 @@ import (
 	"k8s.io/kubernetes/test/utils/ktesting"
 )
 
-// interceptor is the one that pods name. The tests act as it.
+// interceptor is the interceptor of the pods. The tests act as this interceptor.
 const interceptor = "interceptor.example.com"
 
-// createRequest asks for the eviction of a pod. The error is the API server's own.
+// createRequest requests the eviction of a pod. It does not wrap the error of the API server.
 func createRequest(tCtx ktesting.TContext, pod *v1.Pod) error {
 	_, err := tCtx.Client().CoordinationV1alpha1().EvictionRequests(tCtx.Namespace()).Create(tCtx, &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: string(pod.UID)},
@@ -56,7 +56,7 @@ func deleteRequest(tCtx ktesting.TContext, pod *v1.Pod) {
 	tCtx.ExpectNoError(err, "deleting the request for pod %s", pod.Name)
 }
 
-// state is what a request may have reached.
+// state is a state that a request can reach.
 type state struct {
 	name    string
 	reached func(request *coordinationv1alpha1.EvictionRequest) bool
@@ -99,7 +99,7 @@ func getRequest(tCtx ktesting.TContext, pod *v1.Pod) *coordinationv1alpha1.Evict
 	return request
 }
 
-// awaitEvicted waits for the end of a request, by which the pod must be gone.
+// awaitEvicted waits until the request for a pod has Evicted=True. The pod must be gone then.
 func awaitEvicted(tCtx ktesting.TContext, pod *v1.Pod) string {
 	tCtx.Helper()
 	awaitRequest(tCtx, pod, isEvicted)
@@ -122,7 +122,7 @@ func expectStays(tCtx ktesting.TContext, pod *v1.Pod, period time.Duration) {
 	}
 }
 
-// report applies what the interceptor says of itself: that it has started and, later, that it has
+// report applies the status of the interceptor: it has started and, if completed is true, has
 // completed.
 func report(tCtx ktesting.TContext, request *coordinationv1alpha1.EvictionRequest, completed bool) error {
 	now := metav1.Now()

@@ -35,10 +35,10 @@ import (
 )
 
 const (
-	// appLabel is on pods and has the name of their workload: hack/availability reads it too.
+	// appLabel is a label of pods with the name of their workload: hack/availability reads it too.
 	appLabel = "app"
 
-	// nodeName is the node of all pods where there is no scheduler.
+	// nodeName is the node of all pods in tests without a scheduler.
 	nodeName = "node"
 )
 
@@ -76,7 +76,7 @@ func awaitAdmission(tCtx ktesting.TContext) {
 	})
 }
 
-// newPod returns a pod on the node that ends as soon as it is deleted.
+// newPod returns a pod on the node that is gone as soon as it is deleted.
 func newPod(name string, interceptors ...string) *v1.Pod {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{appLabel: name}},
@@ -92,15 +92,15 @@ func newPod(name string, interceptors ...string) *v1.Pod {
 	return pod
 }
 
-// newScheduledPod returns a pod for the nodes that a scheduler chooses.
+// newScheduledPod returns a pod that the scheduler assigns to a node.
 func newScheduledPod(name string, interceptors ...string) *v1.Pod {
 	pod := newPod(name, interceptors...)
 	pod.Spec.NodeName, pod.Spec.TerminationGracePeriodSeconds = "", nil
 	return pod
 }
 
-// newSlowPod returns a pod that is ready, and gone, after a time. The annotations are explained in
-// hack/localcluster/stages.yaml.
+// newSlowPod returns a pod that becomes ready, and is gone, after a time. The annotations are
+// explained in hack/localcluster/stages.yaml.
 func newSlowPod(name string, start, end time.Duration) *v1.Pod {
 	pod := newScheduledPod(name)
 	pod.Annotations = map[string]string{
@@ -110,7 +110,7 @@ func newSlowPod(name string, start, end time.Duration) *v1.Pod {
 	return pod
 }
 
-// createReadyPod creates a pod that is Running and Ready: a budget counts no other.
+// createReadyPod creates a pod that is Running and Ready: budgets count no others.
 func createReadyPod(tCtx ktesting.TContext, pod *v1.Pod) *v1.Pod {
 	tCtx.Helper()
 	return makeReady(tCtx, create(tCtx, tCtx.Client().CoreV1().Pods(tCtx.Namespace()), pod))
@@ -155,7 +155,7 @@ func getPod(tCtx ktesting.TContext, pod *v1.Pod) *v1.Pod {
 // serves reports whether a pod is ready and not terminating.
 func serves(pod *v1.Pod) bool { return pod.DeletionTimestamp == nil && podutil.IsPodReady(pod) }
 
-// Workloads have the name of the pod that is their template.
+// Workloads have the name of their template pod.
 
 func templateOf(pod *v1.Pod) v1.PodTemplateSpec {
 	return v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations}, Spec: pod.Spec}

@@ -25,10 +25,10 @@ import (
 	"time"
 )
 
-// childVariable tells this program that it is the child of a shell that is about to be killed.
+// childVariable marks this process as the child of a shell that the test kills.
 const childVariable = "SYSTEM_TEST_CHILD"
 
-// The control planes of a test must not outlive the go command that runs it.
+// TestTerminatedWithParent: the control planes of a test must not outlive its go command.
 func TestTerminatedWithParent(t *testing.T) {
 	if os.Getenv(childVariable) != "" {
 		interrupted := make(chan os.Signal, 1)
@@ -54,7 +54,7 @@ func TestTerminatedWithParent(t *testing.T) {
 	}
 	_ = shell.Process.Kill()
 	_ = shell.Wait()
-	// The end of the output is the end of the child.
+	// The output ends when the child ends.
 	if err := out.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}

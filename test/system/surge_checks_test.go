@@ -28,14 +28,14 @@ import (
 	"k8s.io/kubernetes/test/utils/ktesting"
 )
 
-// surging is the condition of a Deployment while it replaces pods that have to go.
+// surging is the condition of a Deployment while it replaces pods that are to be evicted.
 const surging = deployment.DeploymentEvictionInProgress
 
-// maxPods is what the strategy allows, which is the default: 25 percent of 1, rounded up, may be
-// surplus.
+// maxPods is the highest number of pods that the default strategy allows: the surge is 25 percent
+// of 1, rounded up.
 const maxPods = 2
 
-// check is something that must be true of a drain. It returns what is wrong.
+// check is a condition that a drain must meet. problems returns the violations.
 type check struct {
 	what     string
 	problems func(r *drainResult) []string
@@ -50,16 +50,16 @@ func (c check) run(tCtx ktesting.TContext, r *drainResult) {
 	})
 }
 
-// ourChecks are those of the drain by a NodeMaintenance.
+// ourChecks returns the checks of the drain by a NodeMaintenance.
 func ourChecks() []check {
 	return []check{
 		{"the node was drained", drained},
-		{"no Service was without a ready endpoint for a moment", gaps},
+		{"every Service had a ready endpoint at all times", gaps},
 		{fmt.Sprintf("no Deployment had more than %d pods", maxPods), tooMany},
 		{fmt.Sprintf("the StatefulSet always had %d ready pods or more", statefulSetBudget), belowBudget},
 		{"all pods have left the node", stillThere},
 		{"the pod of the DaemonSet has left last", daemonSetNotLast},
-		{"every Deployment surged, and said so while it did", notSurged},
+		{"every Deployment surged, and reported it", notSurged},
 		{"no condition Available or Progressing has changed", flipped},
 		{"no Deployment or ReplicaSet is left scaled up", leftScaledUp},
 		{"no Deployment was rolled out", rolledOut},
@@ -91,7 +91,7 @@ func gaps(r *drainResult) []string {
 	return problems
 }
 
-// noGaps is the counterpart for the base.
+// noGaps is the opposite check for the base.
 func noGaps(r *drainResult) []string {
 	var problems []string
 	for _, d := range workloads() {
@@ -195,7 +195,7 @@ func flipped(r *drainResult) []string {
 	return problems
 }
 
-// leftScaledUp names what does not want or have exactly one pod.
+// leftScaledUp returns objects that do not have exactly one replica, and annotations that are left.
 func leftScaledUp(r *drainResult) []string {
 	var problems []string
 	for i := range r.replicaSets {
@@ -215,8 +215,7 @@ func leftScaledUp(r *drainResult) []string {
 	return problems
 }
 
-// rolledOut compares the ReplicaSets with what ten Deployments have that were never
-// changed.
+// rolledOut checks that each Deployment has one ReplicaSet, and was never changed.
 func rolledOut(r *drainResult) []string {
 	var problems []string
 	if want := len(workloads()); len(r.deployments) != want || len(r.replicaSets) != want {

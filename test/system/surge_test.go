@@ -40,33 +40,33 @@ import (
 )
 
 const (
-	// drainedNode has all pods at first. The others take them.
+	// drainedNode has all pods at first. They move to the other nodes.
 	drainedNode = "node-0"
 	nodes       = 3
 
-	// startDelay is how long a new pod takes until it is ready, endDelay how long an old one takes
-	// until it is gone. A gap is seen only because of them.
+	// startDelay is the time until a new pod is ready, endDelay the time until an old one is gone.
+	// Without them, no gap would be seen.
 	startDelay = 2500 * time.Millisecond
 	endDelay   = 1500 * time.Millisecond
 
-	// The StatefulSet may miss one pod.
+	// The budget of the StatefulSet allows one disruption.
 	statefulSet         = "db"
 	statefulSetReplicas = 3
 	statefulSetBudget   = 2
 
 	daemonSet = "agent"
 
-	// settleTimeout is how long everything may take to settle after a drain, and the DaemonSet to
-	// be back after the maintenance.
+	// settleTimeout is the time in which the workloads must settle after a drain, and the DaemonSet
+	// must be back after the maintenance.
 	settleTimeout = 30 * time.Second
-	// quietTime is how long everything is watched after it has settled.
+	// quietTime is the time for which the workloads are watched after they have settled.
 	quietTime = time.Second
 
-	// lastLines is how much is shown of the output of a drain that has failed.
+	// lastLines is the number of lines that are printed of the output of a failed drain.
 	lastLines = 12
 
-	// drainTimeout is when the drain by a NodeMaintenance has failed; kubectl drain of the base
-	// gives up after baseTimeout, because some pods block it for ever.
+	// drainTimeout limits the drain by a NodeMaintenance. kubectl drain of the base ends after
+	// baseTimeout, because some pods block it forever.
 	drainTimeout = "--timeout=2m"
 	baseTimeout  = "--timeout=20s"
 )
@@ -76,7 +76,7 @@ type workload struct {
 	name string
 	// budget is the rule of its PodDisruptionBudget, empty if it has none.
 	budget string
-	// held is whether the budget never allows the eviction of its only pod.
+	// held is true if the budget never allows the eviction of its only pod.
 	held bool
 }
 
@@ -94,7 +94,7 @@ func workloads() []workload {
 	return all
 }
 
-// drainResult is what was recorded of a drain.
+// drainResult is the record of a drain.
 type drainResult struct {
 	way, version string
 	// complaint is the end of the output if the node was not drained.
@@ -107,15 +107,15 @@ type drainResult struct {
 	deployments []appsv1.Deployment
 }
 
-// TestSurge proves that workloads leave a node without downtime. One node has ten Deployments with
-// a single replica each, behind Services, under different budgets, and a StatefulSet under a
+// TestSurge verifies that workloads leave a node without downtime. One node has ten Deployments
+// with a single replica each, behind Services, under different budgets, and a StatefulSet under a
 // budget. It is drained, once by a NodeMaintenance of the fork, once by kubectl drain on the
-// pristine base. It watches the EndpointSlices, the pods and the conditions of the Deployments, and
-// prints for both how long each Service had no ready endpoint.
+// pristine base. The test watches the EndpointSlices, the pods and the conditions of the
+// Deployments, and prints for both how long each Service had no ready endpoint.
 func TestSurge(t *testing.T) { testSurge(ktesting.Init(t)) }
 func testSurge(tCtx ktesting.TContext) {
 	p := findPrograms(tCtx)
-	// Before that of go test, so that the clusters are stopped.
+	// Shorter than that of go test, so that the clusters are stopped.
 	tCtx = tCtx.WithTimeout(15*time.Minute, "the test took too long")
 	var results []*drainResult
 	drain := func(way string, c localcluster.Cluster, drain func(ktesting.TContext, *localcluster.Cluster, *drainResult)) {
@@ -135,8 +135,8 @@ func testSurge(tCtx ktesting.TContext) {
 	})
 	drain("kubectl drain", localcluster.Cluster{Name: "surge-base", Base: p.base}, func(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult) {
 		recordDrain(tCtx, c, r, "drain", drainedNode, "--ignore-daemonsets", baseTimeout)
-		// Without this, nothing would show that a gap is seen where there is one.
-		check{"there is a gap wherever it takes a pod", noGaps}.run(tCtx, r)
+		// This shows that the recorder sees gaps.
+		check{"there is a gap wherever a pod is evicted", noGaps}.run(tCtx, r)
 	})
 	if len(results) > 0 {
 		tCtx.Log(table(results))
@@ -144,7 +144,7 @@ func testSurge(tCtx ktesting.TContext) {
 	}
 }
 
-// startSurge starts a cluster with all workloads on one node. It is stopped with the test.
+// startSurge starts a cluster with all workloads on one node. It is stopped after the test.
 func startSurge(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult) ktesting.TContext {
 	tCtx.Helper()
 	tCtx.Logf("starting a cluster, with %d Deployments, a StatefulSet and a DaemonSet on %s", len(workloads()), drainedNode)
@@ -157,7 +157,7 @@ func startSurge(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult)
 	return tCtx
 }
 
-// openOthers lets other nodes than the one that is drained take pods, or not.
+// openOthers makes the nodes that are not drained schedulable or unschedulable.
 func openOthers(tCtx ktesting.TContext, open bool) {
 	tCtx.Helper()
 	for i := range nodes {
@@ -169,8 +169,7 @@ func openOthers(tCtx ktesting.TContext, open bool) {
 	}
 }
 
-// createWorkloads returns when all pods are ready, and their Services and budgets have counted
-// them.
+// createWorkloads waits until all pods are ready, and their Services and budgets have counted them.
 func createWorkloads(tCtx ktesting.TContext, r *drainResult) {
 	tCtx.Helper()
 	apps, core := tCtx.Client().AppsV1(), tCtx.Client().CoreV1()
@@ -191,8 +190,8 @@ func createWorkloads(tCtx ktesting.TContext, r *drainResult) {
 	createBudget(tCtx, statefulSet, fmt.Sprintf("minAvailable: %d", statefulSetBudget), statefulSetReplicas)
 }
 
-// recordDrain drains the node with kubectl. It watches from before the drain until everything has
-// settled after it.
+// recordDrain drains the node with kubectl. It records from before the drain until the workloads
+// have settled after it.
 func recordDrain(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult, args ...string) {
 	tCtx.Helper()
 	recorder, err := availability.Start(tCtx, tCtx.Client(), tCtx.Namespace())
@@ -204,8 +203,8 @@ func recordDrain(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult
 		lines := strings.Split(strings.TrimSpace(string(output)), "\n")
 		r.complaint = fmt.Sprintf("kubectl %s: %v after %.0f s:\n%s", strings.Join(args, " "), err, took.Seconds(), strings.Join(lines[max(0, len(lines)-lastLines):], "\n"))
 	}
-	// If it does not settle, the checks say more.
-	tCtx.WithStep("waiting for everything to settle").
+	// If they do not settle, the checks report why.
+	tCtx.WithStep("waiting for the workloads to settle").
 		AssertEventually(whileRunning(func(tCtx ktesting.TContext) { expectSettled(tCtx, r) })).
 		WithTimeout(settleTimeout).WithPolling(pollInterval).Should(gomega.Succeed())
 	time.Sleep(quietTime)
@@ -215,12 +214,12 @@ func recordDrain(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult
 	if r.complaint == "" {
 		tCtx.Logf("drained in %.1f s", took.Seconds())
 	} else {
-		tCtx.Logf("gave up after %.1f s, left on %s: %s", took.Seconds(), drainedNode, strings.Join(stillThere(r), ", "))
+		tCtx.Logf("ended after %.1f s, left on %s: %s", took.Seconds(), drainedNode, strings.Join(stillThere(r), ", "))
 	}
 }
 
-// expectSettled fails unless everything is as it must be before and after a drain. What becomes of
-// the DaemonSet is checked elsewhere.
+// expectSettled fails unless the workloads are as required before and after a drain. The DaemonSet
+// is checked elsewhere.
 func expectSettled(tCtx ktesting.TContext, r *drainResult) {
 	apps := tCtx.Client().AppsV1()
 	deployments, err := apps.Deployments(tCtx.Namespace()).List(tCtx, metav1.ListOptions{})
@@ -241,7 +240,7 @@ func expectSettled(tCtx ktesting.TContext, r *drainResult) {
 		if deploymentutil.GetDeploymentCondition(d.Status, surging) != nil {
 			tCtx.Errorf("%s has condition %s", d.Name, surging)
 		}
-		// It is written after all else.
+		// This condition is written last.
 		progressing := deploymentutil.GetDeploymentCondition(d.Status, appsv1.DeploymentProgressing)
 		if progressing == nil || progressing.Reason != deploymentutil.NewRSAvailableReason {
 			tCtx.Errorf("%s: condition %s is %v", d.Name, appsv1.DeploymentProgressing, progressing)
@@ -260,7 +259,7 @@ func expectEndpoints(tCtx ktesting.TContext) {
 	}
 }
 
-// completeMaintenance makes the node usable, to which the DaemonSet has to return.
+// completeMaintenance releases the node, to which the DaemonSet must return.
 func completeMaintenance(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult) {
 	if r.complaint != "" {
 		tCtx.Fatal("the maintenance was not completed: the node was not drained")
@@ -282,7 +281,7 @@ func awaitDaemon(tCtx ktesting.TContext) {
 	})
 }
 
-// table shows the drains side by side.
+// table returns a table that compares the drains.
 func table(results []*drainResult) string {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "A new pod is ready after %s, an old one gone after %s. Of each drain, from its first moment to its last:\n", startDelay, endDelay)
@@ -305,11 +304,11 @@ func table(results []*drainResult) string {
 		}
 		fmt.Fprintln(rows, row)
 	}
-	rows.Flush() // A buffer takes everything.
+	rows.Flush() // A buffer never fails.
 	return out.String()
 }
 
-// drainRecord is what hack/docs draws of a drain. Times are in seconds after its start.
+// drainRecord is the data of a drain that hack/docs draws. Times are in seconds after its start.
 type drainRecord struct {
 	Way, Version string
 	Seconds      float64
@@ -322,7 +321,7 @@ type serviceRecord struct {
 	Drained      bool
 }
 
-// writeRecord writes what was recorded of the Services to a file, for "make pictures".
+// writeRecord writes the records of the Services to a file, for "make pictures".
 func writeRecord(tCtx ktesting.TContext, file string, results []*drainResult) {
 	tCtx.Helper()
 	var drains []drainRecord
@@ -345,7 +344,7 @@ func writeRecord(tCtx ktesting.TContext, file string, results []*drainResult) {
 	tCtx.ExpectNoError(os.WriteFile(file, data, 0o644))
 }
 
-// left says when the pods of an app were gone that were on the node.
+// left returns when the pods of an app on the drained node were gone.
 func (r *drainResult) left(app string) string {
 	left := "never there"
 	for _, pod := range r.record.OnNode(drainedNode) {

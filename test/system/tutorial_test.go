@@ -46,13 +46,13 @@ func testTutorial(tCtx ktesting.TContext) {
 	commands, err := readCommands(string(text))
 	tCtx.ExpectNoError(err)
 
-	// A repository that has nothing but the built programs: its clusters are no one else's.
+	// A repository with only the built programs, so that its clusters are its own.
 	dir := tCtx.TempDir()
 	tCtx.ExpectNoError(os.Mkdir(filepath.Join(dir, "_output"), 0o700))
 	tCtx.ExpectNoError(os.Symlink(p.fork, filepath.Join(dir, "_output", "bin")))
 	tCtx.ExpectNoError(os.Symlink(filepath.Join(root, "Makefile"), filepath.Join(dir, "Makefile")))
 	tCtx.CleanupCtx(func(tCtx ktesting.TContext) {
-		// The document ends with this, if the test gets there.
+		// The document ends with this, unless a command has failed.
 		c := localcluster.Cluster{Name: "try", Output: filepath.Join(dir, "_output")}
 		tCtx.AssertNoError(c.Down(tCtx), "stopping the cluster")
 	})
@@ -65,7 +65,7 @@ func testTutorial(tCtx ktesting.TContext) {
 	}
 }
 
-// command is one of a document.
+// command is a command in a document.
 type command struct {
 	line int
 	text string
@@ -73,11 +73,11 @@ type command struct {
 	shown string
 }
 
-// heredoc is the beginning of input that ends with a line of that word.
+// heredoc matches the beginning of a here-document, which ends with a line of that word.
 var heredoc = regexp.MustCompile(`<<'?(\w+)'?$`)
 
-// readCommands returns the commands of the console blocks. There must be no other blocks: nothing
-// would show that their content is true.
+// readCommands returns the commands of the console blocks. Other blocks are errors: nothing would
+// verify their content.
 func readCommands(text string) ([]command, error) {
 	var commands []command
 	inside, end := false, ""
@@ -132,7 +132,7 @@ func (c command) run(tCtx ktesting.TContext, shell *shell) {
 	}
 }
 
-// volatile is what differs from run to run.
+// volatile are the texts that differ from run to run.
 var volatile = []struct {
 	pattern     *regexp.Regexp
 	placeholder string
@@ -142,11 +142,11 @@ var volatile = []struct {
 	{regexp.MustCompile(` +`), " "}, // Columns are as wide as their cells.
 }
 
-// deploymentPod matches what is random in the name of a pod of a Deployment.
+// deploymentPod matches the random part of the name of a pod of a Deployment.
 var deploymentPod = regexp.MustCompile(`-[a-z0-9]{8,10}-[a-z0-9]{5}\b`)
 
-// normalize replaces what differs from run to run. Different pods stay different: they are numbered
-// in the order in which they appear.
+// normalize replaces texts that differ from run to run. Different pods stay different: they are
+// numbered in the order in which they appear.
 func normalize(text string) string {
 	for _, v := range volatile {
 		text = v.pattern.ReplaceAllString(text, v.placeholder)
@@ -160,8 +160,8 @@ func normalize(text string) string {
 	})
 }
 
-// compareOutput returns nothing if a command has printed what is shown. In what is shown, three
-// dots stand for any text, and on a line of their own for any lines.
+// compareOutput returns an empty text if a command has printed what is shown. Three dots in shown
+// match any text, and on a separate line any lines.
 func compareOutput(shown, printed string) string {
 	if shown == "" {
 		return ""
@@ -181,12 +181,12 @@ type shell struct {
 	output *bufio.Scanner
 }
 
-// startShell starts bash in a directory. What it has started ends with the test.
+// startShell starts bash in a directory. Its processes end with the test.
 func startShell(tCtx ktesting.TContext, dir string) *shell {
 	tCtx.Helper()
 	command := exec.CommandContext(tCtx, "bash")
 	command.Dir = dir
-	// Neither a make that runs this test, nor the user's settings, count.
+	// The environment of make and the settings of the user must not influence the commands.
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	kill := func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
@@ -207,7 +207,7 @@ func startShell(tCtx ktesting.TContext, dir string) *shell {
 // endOfCommand is printed after the output of a command, with its exit status.
 const endOfCommand = "--- end of command, exit status "
 
-// run returns what a command has printed, and its exit status.
+// run runs a command, and returns its output and its exit status.
 func (s *shell) run(tCtx ktesting.TContext, command string) (printed, status string) {
 	tCtx.Helper()
 	_, err := fmt.Fprintf(s.input, "%s\necho \"%s$?\"\n", command, endOfCommand)

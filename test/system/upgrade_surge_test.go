@@ -40,15 +40,15 @@ import (
 // unprotected is a Deployment without a budget: without a surge its pod is evicted.
 const unprotected = "unprotected"
 
-// fleet are the Deployments that are interrupted in the middle of a surge. They have budgets that
-// allow no disruption, so that only a surge lets their pods leave.
+// fleet are the Deployments whose surge is interrupted. They have budgets that allow no disruption,
+// so that their pods can only leave with a surge.
 var fleet = []struct {
 	name string
 	// count and maxSurge are of the Deployment; requested is the number of its pods whose eviction
 	// is requested.
 	count, maxSurge, requested int
-	// surging is what it has while its surge pods are not ready, downgraded what is left of that
-	// when no controller knows of surges any more.
+	// surging is its state while its surge pods are not ready, downgraded its state once no
+	// controller supports surges.
 	surging, downgraded replicas
 }{
 	{"single", 1, 1, 1, replicas{2, 2, 1}, replicas{1, 1, 1}},
@@ -56,15 +56,15 @@ var fleet = []struct {
 	{"paused", 1, 1, 1, replicas{2, 2, 1}, replicas{1, 1, 1}},
 	// In a rollout, which continues with either controller manager.
 	{"rolling", 2, 1, 1, replicas{3, 3, 2}, replicas{3, 3, 2}},
-	// Its surge pod is ready, the pod that was requested to leave terminates and does not end.
+	// Its surge pod is ready; the pod whose eviction is requested keeps terminating.
 	{"hanging", 1, 1, 1, replicas{1, 1, 1}, replicas{1, 1, 1}},
-	// The base scales it to what the annotation says that it was scaled to.
+	// Under the base, it is scaled to the number of replicas in its annotation.
 	{"regrown", 1, 1, 1, replicas{2, 2, 1}, replicas{1, 1, 1}},
-	// The same, while no controller manager runs: the base finds nothing to do.
+	// The same, while no controller manager runs: the base has nothing to do.
 	{"grown", 1, 1, 1, replicas{2, 2, 1}, replicas{2, 2, 1}},
 }
 
-// replicas is what there is of a Deployment.
+// replicas is the state of a Deployment.
 type replicas struct {
 	// wanted is the sum of spec.replicas of its ReplicaSets.
 	wanted int
@@ -76,17 +76,17 @@ func (r replicas) String() string {
 	return fmt.Sprintf("%d wanted, %d living, %d serving", r.wanted, r.living, r.serving)
 }
 
-// bounds say how many pods of an app must serve, and how many there may be.
+// bounds are the least number of serving pods, and the highest number of pods of an app.
 type bounds struct{ least, most int }
 
-// guard fails the test when an app is outside its bounds for a moment. It watches the pods.
+// guard watches pods, and fails the test if an app is outside its bounds at any time.
 type guard struct {
 	bounds   map[string]bounds
 	recorder *availability.Recorder
 	from     time.Time
 }
 
-// start begins to watch. The API server must run until stop.
+// start starts to watch. The API server must run until stop.
 func (g *guard) start(tCtx ktesting.TContext) {
 	tCtx.Helper()
 	var err error
@@ -118,7 +118,7 @@ func (g *guard) stop(tCtx ktesting.TContext) {
 	}
 }
 
-// check fails if an app was outside its bounds until now, and continues.
+// check fails if an app was outside its bounds until now, and continues to watch.
 func (g *guard) check(tCtx ktesting.TContext) {
 	tCtx.Helper()
 	before := *g
@@ -148,7 +148,7 @@ func newSurgingDeployment(name string, count, maxSurge int) *appsv1.Deployment {
 }
 
 // createDeployment creates a Deployment and waits until all of its pods serve. From then on they
-// must, and there must not be more than its strategy allows.
+// must serve, and there must not be more pods than its strategy allows.
 func (t *upgradeTest) createDeployment(tCtx ktesting.TContext, d *appsv1.Deployment) {
 	tCtx.Helper()
 	create(tCtx, tCtx.Client().AppsV1().Deployments(tCtx.Namespace()), d)
@@ -156,15 +156,15 @@ func (t *upgradeTest) createDeployment(tCtx ktesting.TContext, d *appsv1.Deploym
 	t.awaitServing(tCtx, d.Name, bounds{count, count + d.Spec.Strategy.RollingUpdate.MaxSurge.IntValue()})
 }
 
-// awaitServing makes the pods of a Deployment ready until it has the least of them that must
-// serve, and no others. From then on the bounds apply.
+// awaitServing makes the pods of a Deployment ready until want.least of them serve, and there are
+// no others. From then on the bounds apply.
 func (t *upgradeTest) awaitServing(tCtx ktesting.TContext, name string, want bounds) {
 	tCtx.Helper()
 	awaitReplicas(tCtx, name, replicas{want.least, want.least, want.least}, makePodsReady)
 	t.guard.require(tCtx, name, want)
 }
 
-// awaitReplicas waits until a Deployment has what it should have. Meanwhile kubelets do their work.
+// awaitReplicas waits until a Deployment has the wanted state. It calls kubelets with every poll.
 func awaitReplicas(tCtx ktesting.TContext, name string, want replicas, kubelets ...func(ktesting.TContext, string)) {
 	tCtx.Helper()
 	await(tCtx, fmt.Sprintf("Deployment %s to have %s", name, want), func(tCtx ktesting.TContext) {
@@ -189,7 +189,7 @@ func awaitReplicas(tCtx ktesting.TContext, name string, want replicas, kubelets 
 	})
 }
 
-// makePodsReady does what a kubelet does for the pods of a workload that start.
+// makePodsReady makes the starting pods of a workload ready, as a kubelet does.
 func makePodsReady(tCtx ktesting.TContext, name string) {
 	for _, pod := range podsOf(tCtx, name) {
 		if pod.DeletionTimestamp == nil && !serves(&pod) {
@@ -220,12 +220,12 @@ func patchDeployment(tCtx ktesting.TContext, name, patch string) {
 	tCtx.ExpectNoError(err, "patching Deployment %s with %s", name, patch)
 }
 
-// createOldWorkloads creates what is there before the first upgrade.
+// createOldWorkloads creates the workloads that exist before the first upgrade.
 func (t *upgradeTest) createOldWorkloads(tCtx ktesting.TContext) string {
 	for _, name := range []string{"before", "older"} {
 		t.createDeployment(tCtx, newSurgingDeployment(name, 1, 1))
 	}
-	t.guard.release(tCtx, "older") // Its pod names no interceptor: there will be a gap.
+	t.guard.release(tCtx, "older") // Its pod has no interceptor: there will be a gap.
 	createAgent(tCtx)
 	t.remember(tCtx, "before", "agent")
 	return "two Deployments and a DaemonSet have their pods."
@@ -264,7 +264,7 @@ func (t *upgradeTest) remember(tCtx ktesting.TContext, names ...string) {
 func (t *upgradeTest) expectUntouched(tCtx ktesting.TContext) string {
 	for name, want := range t.untouched {
 		if got := revisions(tCtx, name); !slices.Equal(got, want) {
-			tCtx.Fatalf("of workload %s there was\n%q\nand is\n%q", name, want, got)
+			tCtx.Fatalf("workload %s had\n%q\nand has\n%q", name, want, got)
 		}
 	}
 	return fmt.Sprintf("%s: no rollout, no new revision, the same hashes and pods.", strings.Join(slices.Sorted(maps.Keys(t.untouched)), ", "))
@@ -292,11 +292,11 @@ func revisions(tCtx ktesting.TContext, name string) []string {
 	return lines
 }
 
-// evictOldWorkload drains a pod without interceptors. Its successor names the controllers.
+// evictOldWorkload evicts a pod without interceptors. Its successor lists the controllers.
 func (t *upgradeTest) evictOldWorkload(tCtx ktesting.TContext) string {
 	old := podsOf(tCtx, "older")[0]
 	if names := old.Spec.EvictionInterceptors; names != nil {
-		tCtx.Fatalf("pod %s has evictionInterceptors %v: who has written them?", old.Name, names)
+		tCtx.Fatalf("pod %s has evictionInterceptors %v, must have none", old.Name, names)
 	}
 	observed := evict(tCtx, &old)
 	awaitReplicas(tCtx, "older", replicas{1, 1, 1}, makePodsReady)
@@ -304,10 +304,10 @@ func (t *upgradeTest) evictOldWorkload(tCtx ktesting.TContext) string {
 	if got := podsOf(tCtx, "older")[0].Spec.EvictionInterceptors; !slices.Equal(got, want) {
 		tCtx.Fatalf("the successor has evictionInterceptors %v, must be %v", got, want)
 	}
-	return observed + " Its successor names the controllers."
+	return observed + " Its successor lists the controllers."
 }
 
-// createFleet brings Deployments into the middle of a surge.
+// createFleet creates Deployments, and waits until they surge.
 func (t *upgradeTest) createFleet(tCtx ktesting.TContext) string {
 	for _, member := range fleet {
 		d := newSurgingDeployment(member.name, member.count, member.maxSurge)
@@ -319,7 +319,7 @@ func (t *upgradeTest) createFleet(tCtx ktesting.TContext) string {
 	}
 	t.createRequested(tCtx, newSurgingDeployment(unprotected, 1, 1), 1)
 	awaitReplicas(tCtx, unprotected, replicas{2, 2, 1})
-	// These are special only after they have begun.
+	// These are changed only after their surge has started.
 	for _, member := range fleet {
 		if slices.Contains([]string{"paused", "rolling", "hanging"}, member.name) {
 			awaitReplicas(tCtx, member.name, replicas{member.count + 1, member.count + 1, member.count})
@@ -333,7 +333,7 @@ func (t *upgradeTest) createFleet(tCtx ktesting.TContext) string {
 	return t.expectSurging(tCtx)
 }
 
-// createRequested creates a Deployment and requests the eviction of so many of its pods.
+// createRequested creates a Deployment and requests the eviction of count of its pods.
 func (t *upgradeTest) createRequested(tCtx ktesting.TContext, d *appsv1.Deployment, count int) {
 	tCtx.Helper()
 	t.createDeployment(tCtx, d)
@@ -343,9 +343,9 @@ func (t *upgradeTest) createRequested(tCtx ktesting.TContext, d *appsv1.Deployme
 	}
 }
 
-// expectSurging waits until the whole fleet is in the middle of it.
+// expectSurging waits until all Deployments of the fleet surge.
 func (t *upgradeTest) expectSurging(tCtx ktesting.TContext) string {
-	// Before the rollout began, its Deployment had as many pods.
+	// The Deployment had the same number of pods before the rollout.
 	await(tCtx, "the second ReplicaSet of Deployment rolling", func(tCtx ktesting.TContext) {
 		if count := len(replicaSetsOf(tCtx, "rolling")); count != 2 {
 			tCtx.Fatalf("it has %d", count)
@@ -364,7 +364,7 @@ func (t *upgradeTest) expectSurging(tCtx ktesting.TContext) string {
 	return fmt.Sprintf("%d Deployments want %d pods together.", len(fleet), wanted)
 }
 
-// awaitCondition waits until a Deployment has the condition of a surge, or has it no more.
+// awaitCondition waits until a Deployment has the condition of a surge, or no longer has it.
 func awaitCondition(tCtx ktesting.TContext, name string, want bool) {
 	tCtx.Helper()
 	await(tCtx, fmt.Sprintf("condition %s of Deployment %s: %t", deployment.DeploymentEvictionInProgress, name, want), func(tCtx ktesting.TContext) {
@@ -395,14 +395,14 @@ func (t *upgradeTest) switchGatesOff(tCtx ktesting.TContext) string {
 	return "every Deployment has as many pods as it wants, and has no condition of a surge; those that served still do. " + observed
 }
 
-// expectDeclined checks a drain that continues without a surge, because no budget forbids it.
+// expectDeclined checks an eviction that continues without a surge, because no budget forbids it.
 func (t *upgradeTest) expectDeclined(tCtx ktesting.TContext) string {
 	tCtx.Helper()
 	pod := t.requested[unprotected][0]
 	observed := awaitEvicted(tCtx, pod)
 	message := interceptorStatus(getRequest(tCtx, pod), coordinationv1alpha1.EvictionInterceptorDeployment).Message
 	if !strings.Contains(message, "DeploymentPodSurge") {
-		tCtx.Fatalf("the Deployment controller said of pod %s %q, must name its gate", pod.Name, message)
+		tCtx.Fatalf("the message of the Deployment controller for pod %s is %q, must name its gate", pod.Name, message)
 	}
 	awaitReplicas(tCtx, unprotected, replicas{1, 1, 1}, makePodsReady)
 	return fmt.Sprintf("%s %q", observed, message)
@@ -414,8 +414,8 @@ func (t *upgradeTest) switchGatesOn(tCtx ktesting.TContext) string {
 	return "the surges begin again: " + t.expectSurging(tCtx)
 }
 
-// changeUnobserved makes changes that no controller sees happen: drains are canceled, and a
-// Deployment gets as many replicas as its surge had given it.
+// changeUnobserved makes changes while no controller runs: evictions are canceled, and a Deployment
+// is scaled to the replicas that it had in its surge.
 func (t *upgradeTest) changeUnobserved(tCtx ktesting.TContext) {
 	tCtx.Helper()
 	for _, name := range []string{"regrown", "grown"} {
@@ -427,7 +427,7 @@ func (t *upgradeTest) changeUnobserved(tCtx ktesting.TContext) {
 	patchDeployment(tCtx, "grown", `{"spec":{"replicas":2}}`)
 }
 
-// expectFleetUnderBase checks what the base makes of surges that it does not know of.
+// expectFleetUnderBase checks the Deployments that surge under the base, which has no surges.
 func (t *upgradeTest) expectFleetUnderBase(tCtx ktesting.TContext) string {
 	for _, member := range fleet {
 		awaitReplicas(tCtx, member.name, member.downgraded)
@@ -436,13 +436,13 @@ func (t *upgradeTest) expectFleetUnderBase(tCtx ktesting.TContext) string {
 	for _, name := range []string{"rolling", "regrown", "grown"} {
 		t.awaitServing(tCtx, name, bounds{2, 3})
 	}
-	// What their annotations say has no effect at all.
+	// Their annotations have no effect.
 	t.remember(tCtx, "regrown", "grown")
 	return "every Deployment has as many pods as it wants; those that served still do. " +
-		"The rollout ends; two Deployments are scaled to what their annotation says that they were."
+		"The rollout ends; two Deployments are scaled to the replicas in their annotation."
 }
 
-// finishDrains makes pods ready: the drains that the rollback has interrupted end.
+// finishDrains makes pods ready, so that the drains that the rollback has interrupted end.
 func (t *upgradeTest) finishDrains(tCtx ktesting.TContext) string {
 	hanging := t.requested["hanging"][0]
 	err := tCtx.Client().CoreV1().Pods(tCtx.Namespace()).Delete(tCtx, hanging.Name, *metav1.NewDeleteOptions(0))
@@ -460,17 +460,17 @@ func (t *upgradeTest) finishDrains(tCtx ktesting.TContext) string {
 		}
 	}
 	t.guard.check(tCtx)
-	return fmt.Sprintf("%d requests have Evicted=True, and at every moment as many pods have served as are wanted.", count)
+	return fmt.Sprintf("%d requests have Evicted=True, and at all times as many pods have served as are wanted.", count)
 }
 
-// expectNothingLeft looks for what a surge could leave behind.
+// expectNothingLeft checks that the surges leave nothing behind.
 func (t *upgradeTest) expectNothingLeft(tCtx ktesting.TContext) string {
 	for _, member := range fleet {
 		d, err := tCtx.Client().AppsV1().Deployments(tCtx.Namespace()).Get(tCtx, member.name, metav1.GetOptions{})
 		tCtx.ExpectNoError(err, "reading Deployment %s", member.name)
 		count := int(*d.Spec.Replicas)
 		awaitReplicas(tCtx, member.name, replicas{count, count, count})
-		await(tCtx, "the annotation of Deployment "+member.name+" to go", func(tCtx ktesting.TContext) {
+		await(tCtx, "the annotation of Deployment "+member.name+" to be removed", func(tCtx ktesting.TContext) {
 			for _, set := range replicaSetsOf(tCtx, member.name) {
 				if value, found := set.Annotations[deploymentutil.EvictionSurgeAnnotation]; found {
 					tCtx.Fatalf("ReplicaSet %s has %s", set.Name, value)

@@ -35,26 +35,26 @@ import (
 )
 
 const (
-	// quietPeriod is how long a pod is watched that must stay. The fork would evict it within a
-	// fraction of this when its budget is deleted.
+	// quietPeriod is the time for which a pod that must stay is watched. The fork would evict it
+	// within a fraction of this when its budget is deleted.
 	quietPeriod = 5 * time.Second
 
 	// attemptsMetric counts the attempts of the built-in interceptor.
 	attemptsMetric = "evictionrequest_controller_imperative_evictions_total"
 
-	// rack is a node and its maintenance.
+	// rack is the name of a node and of its maintenance.
 	rack = "rack"
 
-	// doomed is a namespace that is deleted under the base, and a pod in it.
+	// doomed is the name of a namespace that is deleted under the base, and of a pod in it.
 	doomed = "doomed"
 )
 
-// upgradeTest is what the steps share.
+// upgradeTest is the state that the steps share.
 type upgradeTest struct {
 	plane      *controlplane.ControlPlane
 	base, fork controlplane.Release
 
-	// pods are those that later steps use, by name.
+	// pods are the pods that later steps use, by name.
 	pods map[string]*v1.Pod
 	// requested are the pods of each Deployment whose eviction was requested.
 	requested map[string][]*v1.Pod
@@ -62,14 +62,14 @@ type upgradeTest struct {
 	untouched map[string][]string
 	// guard watches the Deployments.
 	guard guard
-	// activation is when the interceptor became active that stays so through the rollback.
+	// activation is the activation time of the interceptor that stays active through the rollback.
 	activation metav1.Time
 }
 
-// TestUpgrade runs the test of KEP-4563's section "Were upgrade and rollback tested?": the
-// pristine base and the fork take turns on one etcd, kube-apiserver first on the way up and last
-// on the way down. It adds pods that name interceptors, a NodeMaintenance, and Deployments in the
-// middle of a surge. Each step logs what it observed.
+// TestUpgrade runs the test of KEP-4563's section "Were upgrade and rollback tested?": the pristine
+// base and the fork run alternately on one etcd. kube-apiserver is upgraded first and downgraded
+// last. The test adds pods with interceptors, a NodeMaintenance, and Deployments that surge. Each
+// step logs what it observed.
 func TestUpgrade(t *testing.T) { testUpgrade(ktesting.Init(t)) }
 func testUpgrade(tCtx ktesting.TContext) {
 	p := findPrograms(tCtx)
@@ -87,11 +87,11 @@ func testUpgrade(tCtx ktesting.TContext) {
 		tCtx.Logf("  -> %s", observed)
 	}
 	t.guard.stop(tCtx)
-	tCtx.Log("Upgrade, rollback and upgrade again: all as it must be.")
+	tCtx.Log("Upgrade, rollback and upgrade again: all as expected.")
 }
 
-// step is one of the KEP's, by its number there, or, with a letter, one about pods with the new
-// field that belongs to it.
+// step is a step of the KEP, by its number there, or, with a letter, an additional step that
+// belongs to it.
 type step struct {
 	number, what string
 	// run returns what was observed.
@@ -108,16 +108,16 @@ func (t *upgradeTest) steps() []step {
 		{"3a", "Request the eviction of the pod from before the upgrade.", t.evictOldPod},
 		{"3b", "Request the eviction of a pod of a Deployment from before the upgrade.", t.evictOldWorkload},
 		{"4", "Create EvictionRequest B, pod B and a budget with maxUnavailable=0: the metric rises, the message explains, the pod stays.", t.blockB},
-		{"4a", "Create pods that name an interceptor, which begins with one of them.", t.createInterceptedPods},
+		{"4a", "Create pods with an interceptor, which starts with one of them.", t.createInterceptedPods},
 		{"4b", "Create a namespace with a pod and its EvictionRequest.", t.createDoomed},
 		{"4c", "Drain a node by a NodeMaintenance; its pod waits for an interceptor.", t.startMaintenance},
-		{"4d", "Create Deployments and request the eviction of some of their pods: they surge, and are not done.", t.createFleet},
+		{"4d", "Create Deployments and request the eviction of some of their pods: they surge, and do not finish.", t.createFleet},
 		{"4e", "The Deployment and the DaemonSet from before are unchanged.", t.expectUntouched},
 		{"4f", "Switch the gates of the workloads off in kube-controller-manager: the surges are reverted.", t.switchGatesOff},
 		{"4g", "The Deployment and the DaemonSet from before are unchanged.", t.expectUntouched},
 		{"4h", "Switch the gates on again.", t.switchGatesOn},
 		{"5", "Downgrade to the base.", t.downgrade},
-		{"5a", "Read, write and evict pods that name an interceptor.", t.usePodsUnderBase},
+		{"5a", "Read, write and evict pods with an interceptor.", t.usePodsUnderBase},
 		{"5b", "Use the node that is being drained, and uncordon it.", t.useNodeUnderBase},
 		{"5c", "The Deployments that surge return to their replicas.", t.expectFleetUnderBase},
 		{"5d", "The Deployment and the DaemonSet from before are unchanged.", t.expectUntouched},
@@ -125,10 +125,10 @@ func (t *upgradeTest) steps() []step {
 		{"6a", "Delete the namespace from step 4b: the base does not know that it has a request.", t.deleteDoomed},
 		{"7", "Upgrade to the fork again.", t.upgrade},
 		{"8", "EvictionRequest B evicts pod B and ends with Evicted=True.", t.expectBEvicted},
-		{"8a", "Pods that name an interceptor have lost the field where the base wrote the pod, and only there.", t.expectFields},
+		{"8a", "Pods with an interceptor have lost the field where the base wrote the pod, and only there.", t.expectFields},
 		{"8b", "The interceptor that was active before continues, within its old deadline, although its pod has lost the field.", t.finishWalk},
 		{"8c", "Request the eviction of the pods that kept and lost the field.", t.requestKeptAndLost},
-		{"8d", "The request whose namespace is gone takes no status any more, so the controller deletes it.", t.expectOrphanDeleted},
+		{"8d", "The status of the request whose namespace is gone cannot be written, so the controller deletes it.", t.expectOrphanDeleted},
 		{"8e", "The maintenance of the node continues: it is cordoned again.", t.expectDraining},
 		{"8f", "Delete the maintenance in the middle of the drain.", t.finishMaintenance},
 		{"8g", "The drains of the Deployments continue, where they were not canceled.", t.finishDrains},
@@ -169,7 +169,7 @@ func (t *upgradeTest) upgrade(tCtx ktesting.TContext) string {
 	return "kube-apiserver, then kube-controller-manager are the fork's; EvictionRequests are served."
 }
 
-// downgrade replaces the API server last. Something changes while there is no controller manager.
+// downgrade replaces the API server last. Objects change while no controller manager runs.
 func (t *upgradeTest) downgrade(tCtx ktesting.TContext) string {
 	tCtx.ExpectNoError(t.plane.StopControllerManager())
 	t.changeUnobserved(tCtx)
@@ -188,14 +188,14 @@ func (t *upgradeTest) restartControllerManager(tCtx ktesting.TContext, release c
 	tCtx.ExpectNoError(t.plane.StartControllerManager(tCtx, release))
 }
 
-// expectServed fails unless EvictionRequests are served, or not.
+// expectServed fails unless EvictionRequests are served or not served, as wanted.
 func expectServed(tCtx ktesting.TContext, want bool) {
 	tCtx.Helper()
 	_, err := tCtx.Client().Discovery().ServerResourcesForGroupVersion(coordinationv1alpha1.SchemeGroupVersion.String())
 	if !apierrors.IsNotFound(err) {
 		tCtx.ExpectNoError(err, "discovering the API")
 	}
-	// The base serves the version with its own alpha kinds, if asked to. It is not.
+	// The base serves the version with its own alpha kinds only if that is enabled.
 	if served := err == nil; served != want {
 		tCtx.Fatalf("%s is served: %t, must be %t", coordinationv1alpha1.SchemeGroupVersion, served, want)
 	}
@@ -215,7 +215,7 @@ func (t *upgradeTest) evictA(tCtx ktesting.TContext) string {
 
 func (t *upgradeTest) evictOldPod(tCtx ktesting.TContext) string { return evict(tCtx, t.pods["old"]) }
 
-// evict requests the eviction of a pod that nothing blocks.
+// evict requests the eviction of a pod that nothing blocks, and waits for it.
 func evict(tCtx ktesting.TContext, pod *v1.Pod) string {
 	tCtx.Helper()
 	requestEviction(tCtx, pod)
@@ -241,8 +241,8 @@ func (t *upgradeTest) blockB(tCtx ktesting.TContext) string {
 	return fmt.Sprintf("%s rose from %v to %v; pod b runs; %q.", attemptsMetric, before, after, message)
 }
 
-// evictionAttempts adds up what the controller manager has counted. A metric with labels appears
-// with its first count.
+// evictionAttempts returns the sum of the metric over all labels. A metric with labels appears with
+// its first count.
 func (t *upgradeTest) evictionAttempts(tCtx ktesting.TContext) float64 {
 	tCtx.Helper()
 	text, err := t.plane.Metrics(tCtx)
@@ -256,8 +256,8 @@ func (t *upgradeTest) evictionAttempts(tCtx ktesting.TContext) float64 {
 	return sum
 }
 
-// createInterceptedPods creates pods that the next steps treat in different ways, and leaves one
-// of them in the middle of an eviction.
+// createInterceptedPods creates pods for different uses in the next steps, and starts the eviction
+// of one of them.
 func (t *upgradeTest) createInterceptedPods(tCtx ktesting.TContext) string {
 	for _, name := range []string{"walker", "kept", "written", "evicted"} {
 		t.createPod(tCtx, name, interceptor)
@@ -298,8 +298,8 @@ func (t *upgradeTest) expectBEvicted(tCtx ktesting.TContext) string {
 	return awaitEvicted(tCtx, t.pods["b"])
 }
 
-// expectFields checks what the writes of the base have left of the field: it drops what it does
-// not know, as every API server does with every field of a later release.
+// expectFields checks which pods have kept the field: when the base writes a pod, it drops fields
+// that it does not know, as every API server does with fields of a later release.
 func (t *upgradeTest) expectFields(tCtx ktesting.TContext) string {
 	named := []v1.EvictionInterceptor{{Name: interceptor}}
 	for name, want := range map[string][]v1.EvictionInterceptor{"kept": named, "written": nil, "walker": nil} {
@@ -349,7 +349,7 @@ func (t *upgradeTest) expectOrphanDeleted(tCtx ktesting.TContext) string {
 	return "it is gone."
 }
 
-// startMaintenance drains a node, and is not done: its pod waits for an interceptor.
+// startMaintenance starts a drain that does not finish: its pod waits for an interceptor.
 func (t *upgradeTest) startMaintenance(tCtx ktesting.TContext) string {
 	create(tCtx, tCtx.Client().CoreV1().Nodes(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: rack}})
 	pod := newPod("racked", interceptor)
@@ -381,7 +381,7 @@ func getRack(tCtx ktesting.TContext) *v1.Node {
 	return node
 }
 
-// expectRack fails unless the node is cordoned, or not, and has no maintenance status.
+// expectRack fails unless the node is cordoned or not, as wanted, and has no maintenance status.
 func expectRack(tCtx ktesting.TContext, unschedulable bool) {
 	tCtx.Helper()
 	if node := getRack(tCtx); node.Spec.Unschedulable != unschedulable || node.Status.MaintenanceStatus != nil {
