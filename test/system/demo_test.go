@@ -192,7 +192,7 @@ func (d *demo) expectOutput(tCtx ktesting.TContext, what, output string, words .
 }
 
 // startInterceptor starts the example interceptor with a name and the time that it spends on each
-// pod. The returned context is canceled when it ends: its pods would wait until its deadline.
+// pod. If the interceptor ends, the returned context is canceled: no pod would be prepared.
 func (d *demo) startInterceptor(tCtx ktesting.TContext, name string, work time.Duration) ktesting.TContext {
 	tCtx.Helper()
 	command := exec.CommandContext(tCtx, d.programs.fork+"/eviction-interceptor", "--kubeconfig", d.cluster.Kubeconfig(), "--name", name, "--work", work.String())

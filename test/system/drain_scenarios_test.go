@@ -35,8 +35,8 @@ type scenario struct {
 	group       string
 	// commands are run one after the other.
 	commands []string
-	// want is the outcome of the only command, on the fork only: on old servers, the outcome of the
-	// kubectl of the base is wanted.
+	// want is the outcome of the only command. It is set for the fork only: on old servers, the
+	// kubectl of the base sets the wanted outcome.
 	want *expected
 }
 

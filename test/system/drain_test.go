@@ -196,7 +196,7 @@ func setUp(tCtx ktesting.TContext) {
 	})
 }
 
-// reset replaces the node, the pods and the maintenances in the cluster with those of a scenario.
+// reset replaces the node, the pods and, if the scenario has one, the maintenance in the cluster.
 func reset(tCtx ktesting.TContext, s *scenario) {
 	tCtx.Helper()
 	now, all, client := *metav1.NewDeleteOptions(0), metav1.ListOptions{}, tCtx.Client()

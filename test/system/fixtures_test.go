@@ -99,7 +99,7 @@ func newScheduledPod(name string, interceptors ...string) *v1.Pod {
 	return pod
 }
 
-// newSlowPod returns a pod that becomes ready, and is gone, after a time. The annotations are
+// newSlowPod returns a pod with delays until it is ready, and until it is gone. The annotations are
 // explained in hack/localcluster/stages.yaml.
 func newSlowPod(name string, start, end time.Duration) *v1.Pod {
 	pod := newScheduledPod(name)

@@ -34,7 +34,7 @@ func TestTutorialOutput(t *testing.T) {
 		{name: "another number", shown: "2 pods\n", printed: "3 pods\n", differs: true},
 		{name: "another node", shown: "node-1\n", printed: "node-2\n", differs: true},
 		{name: "a further line", shown: "a\n", printed: "a\nb\n", differs: true},
-		{name: "one line less", shown: "a\nb\n", printed: "a\n", differs: true},
+		{name: "one line fewer", shown: "a\nb\n", printed: "a\n", differs: true},
 		{name: "times", shown: "17:55:54  for 12s\n", printed: "09:00:01  for 1m2s\n"},
 		{name: "columns", shown: "NAME   AGE\nweb    3s\n", printed: "NAME  AGE\nweb   10m\n"},
 		{name: "random names", shown: "web-86b5468886-9mkl5\n", printed: "web-5c5956868-gg95h\n"},

@@ -303,7 +303,7 @@ func TestChanges(t *testing.T) {
 		{"not counted yet", nil, look(rack()), []string{
 			"stage Drain, 1 node",
 		}},
-		{"one pod less", look(intercepted(5, true)), look(intercepted(4, true)), []string{
+		{"one pod fewer", look(intercepted(5, true)), look(intercepted(4, true)), []string{
 			"node-1: 4 pods left: 4 evicting",
 		}},
 		{"less than half of the pods are left", look(intercepted(5, true)), look(intercepted(2, true)), []string{

@@ -79,7 +79,7 @@ func TestStartTwice(t *testing.T) {
 		{"an earlier stage", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--stage=Cordon"}, "", "NodeMaintenance old" + resumed, "is in stage Drain and cannot return to Cordon"},
 		{"completing", []any{newMaintenance("old", complete, "node-1")}, []string{"node-1"}, "node-1-x7k2p created\n", "NodeMaintenance old (Complete) selects some of the same nodes.\n", ""},
 		{"being deleted", []any{newMaintenance("old", drain, "node-1").deletedNow()}, []string{"node-1"}, "node-1-x7k2p created\n", "NodeMaintenance old (Drain) selects some of the same nodes.\n", ""},
-		{"one node less", []any{newMaintenance("old", drain, "node-1", "node-2")}, []string{"node-1"}, "node-1-x7k2p created\n", "NodeMaintenance old (Drain) selects some of the same nodes.\n", ""},
+		{"one node fewer", []any{newMaintenance("old", drain, "node-1", "node-2")}, []string{"node-1"}, "node-1-x7k2p created\n", "NodeMaintenance old (Drain) selects some of the same nodes.\n", ""},
 		{"another name", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--name=new"}, "new created\n", "NodeMaintenance old (Drain) selects some of the same nodes.\n", ""},
 		{"the name of a maintenance of other nodes", []any{newMaintenance("old", drain, "node-2")}, []string{"node-1", "--name=old"}, "", "", `NodeMaintenance "old" already exists`},
 	} {

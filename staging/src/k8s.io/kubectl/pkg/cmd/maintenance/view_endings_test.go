@@ -108,7 +108,7 @@ func TestEndings(t *testing.T) {
 		{"canceled", becomes(began().deletedNow()), 1, "is being deleted: its nodes are released"},
 		{"canceled when it was drained", becomes(drained("node-1").deletedNow()), 1, "is being deleted: its nodes are released"},
 		{"other nodes are selected, and drained", becomes(drained("node-2").ofGeneration(2).conditionOf(2)), 1, "is drained, but its node selector has changed"},
-		{"one node less is selected, and drained", becomes(drained().ofGeneration(2).conditionOf(2)), 1, "is drained, but its node selector has changed"},
+		{"one node fewer is selected, and drained", becomes(drained().ofGeneration(2).conditionOf(2)), 1, "is drained, but its node selector has changed"},
 		{"drained for an older generation", func(t *testing.T, s *server) {
 			// observedGeneration is current, but the condition is not: the wait times out.
 			s.update(t, drained("node-1").ofGeneration(2).conditionOf(1))
