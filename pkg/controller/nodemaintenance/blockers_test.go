@@ -37,8 +37,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// refusal has the API server refuse writes of one kind as long as err returns an error for
-// the name of the object, and counts the attempts.
+// refusal makes the API server reject writes of one kind if err returns an error for the name of
+// the object. attempts are the times of the rejected writes.
 type refusal struct {
 	err      func(name string) error
 	attempts []time.Time
@@ -76,7 +76,7 @@ func webhook(name string) error {
 
 func allowed(string) error { return nil }
 
-// A pod that the API server does not let be asked is a blocker, until it can be asked.
+// A pod is a blocker while the API server rejects its EvictionRequest.
 func TestRefusedRequestIsABlocker(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -115,7 +115,7 @@ func TestRefusedRequestIsABlocker(t *testing.T) {
 	if since.Sub(start) > 2*time.Second || since.Nanosecond() != 0 {
 		t.Errorf("since %v", since)
 	}
-	// While nothing changes nothing is written, whatever is tried.
+	// Retries write nothing else while no state changes.
 	f.client.ClearActions()
 	f.run(5 * time.Minute)
 	if got := f.writes(); slices.ContainsFunc(got, func(w string) bool { return w != "patch evictionrequests" }) {
@@ -126,7 +126,7 @@ func TestRefusedRequestIsABlocker(t *testing.T) {
 	f.run(maxRetry)
 	status = f.maintenance("m").Status
 	if status.DrainStatus.BlockedPods != 0 || status.DrainStatus.ActiveEvictionRequests != 2 || len(f.failures.nodes) > 0 {
-		t.Errorf("afterwards: %+v, remembered: %v", status.DrainStatus, f.failures.nodes)
+		t.Errorf("after the retry: status %+v, failures %v", status.DrainStatus, f.failures.nodes)
 	}
 	f.expectBlockedPods("n", 0)
 }
@@ -139,9 +139,9 @@ func (f *fixture) expectBlockedPods(node string, want int32) {
 	}
 }
 
-// A pod whose eviction could not be requested, and that no maintenance evicts any more, for its
-// labels have changed, is no blocker.
-func TestRefusalOfAPodThatMayStayIsNoBlocker(t *testing.T) {
+// A pod whose eviction could not be requested is no longer a blocker when its labels change so that
+// the drain targets do not include it.
+func TestRefusedRequestOutsideTheTargetsIsNoBlocker(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	pods := f.createPods(2, "n", 0, ofApp("web"))
@@ -163,15 +163,15 @@ func TestRefusalOfAPodThatMayStayIsNoBlocker(t *testing.T) {
 	}
 	f.run(5 * time.Second)
 	if got := f.maintenance("m").Status.DrainStatus; got.BlockedPods != 0 || got.BlockerCount != 1 || got.Blockers[0].Cause != coordinationv1alpha1.DrainBlockerEvicting {
-		t.Errorf("the other pod alone is a blocker, got %+v", got)
+		t.Errorf("want only the other pod as a blocker, got %+v", got)
 	}
 	f.expectBlockedPods("n", 0)
 	if len(f.failures.nodes) > 0 {
-		t.Errorf("remembered: %v", f.failures.nodes)
+		t.Errorf("failures are left: %v", f.failures.nodes)
 	}
 }
 
-// expectRetries checks the times of attempts: they become rarer up to half a minute.
+// expectRetries checks the times of attempts: their interval doubles up to 30 seconds.
 func expectRetries(t *testing.T, attempts []time.Time) {
 	t.Helper()
 	var gaps []time.Duration
@@ -184,7 +184,7 @@ func expectRetries(t *testing.T, attempts []time.Time) {
 	}
 }
 
-// A failure that may pass is a blocker only if it does not.
+// A transient failure is a blocker only after it has repeated.
 func TestTransientFailureOfARequest(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -197,7 +197,7 @@ func TestTransientFailureOfARequest(t *testing.T) {
 	}
 	f.run(5 * time.Second)
 	if got := f.maintenance("m").Status.DrainStatus; got.BlockedPods != 1 {
-		t.Errorf("after three: %+v", got)
+		t.Errorf("after three attempts: %+v", got)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestIsTransient(t *testing.T) {
 		{apierrors.NewServiceUnavailable("away"), true},
 		{errors.New("connection refused"), true},
 		{fmt.Errorf("%w: %w", webhook("n"), context.DeadlineExceeded), true},
-		{fmt.Errorf("asking: %w", webhook("n")), false},
+		{fmt.Errorf("requesting: %w", webhook("n")), false},
 	} {
 		if got := isTransient(tc.err); got != tc.want {
 			t.Errorf("%v: got %t", tc.err, got)
@@ -244,34 +244,34 @@ func TestFailures(t *testing.T) {
 		t.Errorf("got %+v", third)
 	}
 	if got := f.wait("n", one, now.Add(6*time.Second)); got != time.Second {
-		t.Errorf("waits %v", got)
+		t.Errorf("wait %v", got)
 	}
 	if got := f.wait("n", one, now.Add(8*time.Second)); got != 0 {
-		t.Errorf("waits %v", got)
+		t.Errorf("wait %v", got)
 	}
 	f.failed("o", two, apierrors.NewConflict(nodeResource, "o", errors.New(strings.Repeat("long\n", 1000))), now)
 	if conflict, _ := f.get("o", two); conflict.blocks() || !conflict.retryAt.Equal(now) || len(conflict.message) > maxMessage || strings.Contains(conflict.message, "\n") {
 		t.Errorf("got %+v", conflict)
 	}
 	if !f.succeeded("n", one) || f.succeeded("n", two) {
-		t.Error("does not know what was a blocker")
+		t.Error("succeeded does not report which failure was a blocker")
 	}
 	f.failed("n", two, errors.New("away"), now)
 	if _, ok := f.get("n", one); ok || f.wait("n", one, now) != 0 {
-		t.Error("remembers what succeeded")
+		t.Error("the failure of a write that succeeded is kept")
 	}
 	f.keep("n", sets.New(two))
 	if _, ok := f.get("n", two); !ok {
-		t.Error("forgets what is kept")
+		t.Error("keep drops a failure that it should keep")
 	}
 	f.keep("n", nil)
 	f.keep("o", nil)
 	if len(f.nodes) > 0 {
-		t.Errorf("remembers %v", f.nodes)
+		t.Errorf("failures are left: %v", f.nodes)
 	}
 }
 
-// A node whose cordon is refused is not drained, says why, and no pod of it is asked.
+// A node that cannot be cordoned is a blocker, and no eviction of its pods is requested.
 func TestRefusedCordonIsABlocker(t *testing.T) {
 	f := newFixture(t)
 	for _, name := range []string{"bad", "good", "worse"} {
@@ -314,7 +314,7 @@ func TestRefusedCordonIsABlocker(t *testing.T) {
 		t.Errorf("metrics %+v", got)
 	}
 	if l, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{}); err != nil || len(l.Items) > 0 {
-		t.Errorf("asked pods of a node that is schedulable: %v %v", l.Items, err)
+		t.Errorf("requests for pods of a schedulable node: %v, error %v", l.Items, err)
 	}
 	if targets := storedTargets(f.node("worse")); !targets.IsEmpty() {
 		t.Errorf("targets %s", targets)
@@ -326,11 +326,11 @@ func TestRefusedCordonIsABlocker(t *testing.T) {
 	f.run(maxRetry)
 	f.expectDrains("afterwards", map[string]string{"worse": "0/1 Draining Default<=1000000000"})
 	if len(f.failures.nodes) > 0 || len(f.recordons.nodes) > 0 {
-		t.Errorf("remembers %v %v", f.failures.nodes, f.recordons.nodes)
+		t.Errorf("failures %v and re-cordons %v are left", f.failures.nodes, f.recordons.nodes)
 	}
 }
 
-// In the stage Cordon, too, a node that cannot be cordoned is named until it is.
+// In the stage Cordon, too, a node is a blocker until it can be cordoned.
 func TestRefusedCordonWithoutADrain(t *testing.T) {
 	f := newFixture(t)
 	for _, name := range []string{"bad", "good"} {
@@ -352,11 +352,11 @@ func TestRefusedCordonWithoutADrain(t *testing.T) {
 	if got := f.progress.count(); got.BlockedNodes[maintenance.HoldCordonFailed] != 1 || got.PendingPods != 0 {
 		t.Errorf("metrics %+v", got)
 	}
-	// One that drains the node counts it with its pods.
+	// Another maintenance that drains the node adds its pod, but does not count the node again.
 	f.createPods(1, "bad", 0)
 	f.createMaintenance("drain", stageDrain, "a", maintenance.StandardPlan()...)
 	f.run(time.Minute)
-	for range 200 { // In each order of the two, which is random.
+	for range 200 { // count visits the two maintenances in random order.
 		if got := f.progress.count(); got.BlockedNodes[maintenance.HoldCordonFailed] != 1 || got.PendingPods != 1 {
 			t.Fatalf("metrics %+v", got)
 		}
@@ -364,7 +364,7 @@ func TestRefusedCordonWithoutADrain(t *testing.T) {
 	refused.err = allowed
 	f.run(maxRetry)
 	if status := f.maintenance("m").Status.DrainStatus; len(status.Blockers) > 0 || status.BlockerCount > 0 || f.requested() != 1 {
-		t.Errorf("in the end: %+v", status)
+		t.Errorf("after the cordon: %+v", status)
 	}
 	f.setStage("m", stageComplete)
 	f.setStage("drain", stageComplete)
@@ -374,7 +374,7 @@ func TestRefusedCordonWithoutADrain(t *testing.T) {
 	}
 }
 
-// Pods that wait to be asked wait no longer when the node takes new ones and cannot be cordoned.
+// Waiting requests are dropped if the node becomes schedulable and cannot be cordoned again.
 func TestRefusedCordonEndsWaiting(t *testing.T) {
 	f := newFixture(t)
 	f.hung = sets.New("default")
@@ -384,7 +384,7 @@ func TestRefusedCordonEndsWaiting(t *testing.T) {
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.run(5 * time.Second)
 	if waiting := len(f.requests.nodes["n"].waiting); waiting != 2 {
-		t.Fatalf("%d wait, %+v run", waiting, f.running)
+		t.Fatalf("%d requests wait, %+v are running", waiting, f.running)
 	}
 	f.refuse("patch", "nodes", "", webhook)
 	node := f.node("n")
@@ -392,7 +392,7 @@ func TestRefusedCordonEndsWaiting(t *testing.T) {
 	f.update(node)
 	f.run(5 * time.Second)
 	if waiting := f.requests.nodes["n"].waiting; len(waiting) > 0 {
-		t.Errorf("%d still wait", len(waiting))
+		t.Errorf("%d requests still wait", len(waiting))
 	}
 }
 
@@ -405,7 +405,7 @@ func nodeCondition(node *v1.Node, conditionType v1.NodeConditionType) v1.NodeCon
 	return v1.NodeCondition{}
 }
 
-// A node that was drained and is schedulable again is not drained while it cannot be cordoned.
+// A drained node that another client uncordons is not drained until it can be cordoned again.
 func TestDrainedNodeThatCannotBeCordonedAgain(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -427,7 +427,7 @@ func TestDrainedNodeThatCannotBeCordonedAgain(t *testing.T) {
 		t.Errorf("node condition %+v", c)
 	}
 	if l, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{}); err != nil || len(l.Items) > 0 {
-		t.Errorf("asked pods of a node that takes new ones: %v %v", l.Items, err)
+		t.Errorf("requests for pods of a schedulable node: %v, error %v", l.Items, err)
 	}
 	refused.err = allowed
 	f.run(maxRetry)
@@ -458,7 +458,7 @@ func TestContestedNodeIsNotDrained(t *testing.T) {
 	}
 }
 
-// A maintenance completes although another one cannot cordon the node.
+// A maintenance completes even if another one cannot cordon the node.
 func TestCompletesDespiteTheCordonOfAnother(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -476,8 +476,8 @@ func TestCompletesDespiteTheCordonOfAnother(t *testing.T) {
 	}
 }
 
-// Requests are withdrawn also from a node that cannot be made schedulable, which is tried
-// again until it succeeds.
+// Requests are withdrawn even if the node cannot be uncordoned. The uncordon is retried until it
+// succeeds.
 func TestRefusedUncordon(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -491,7 +491,7 @@ func TestRefusedUncordon(t *testing.T) {
 		t.Errorf("the eviction of the pod is still requested by %v", requesters)
 	}
 	if m := f.maintenance("m"); len(m.Finalizers) == 0 || f.node("n").Status.MaintenanceStatus == nil {
-		t.Errorf("ended before the node was released: %+v", m)
+		t.Errorf("completed before the node was released: %+v", m)
 	}
 	f.expectEvent("Node n: CordonFailed: setting spec.unschedulable of the node to false: nodes \"n\" is forbidden: a webhook says no")
 	refused.err = allowed
@@ -501,7 +501,7 @@ func TestRefusedUncordon(t *testing.T) {
 	}
 }
 
-// That a node could not be made schedulable says nothing about whether it can be cordoned.
+// A failed uncordon does not delay a later cordon.
 func TestRefusedUncordonIsNoRefusedCordon(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": "", "b": ""})
@@ -524,11 +524,11 @@ func TestRefusedUncordonIsNoRefusedCordon(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !f.node("n").Spec.Unschedulable {
-		t.Error("waits as if a cordon had been refused")
+		t.Error("the failed uncordon delays the cordon")
 	}
 }
 
-// What cannot be withdrawn keeps the maintenance.
+// A maintenance does not complete while a request cannot be withdrawn.
 func TestRefusedWithdrawal(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -539,20 +539,20 @@ func TestRefusedWithdrawal(t *testing.T) {
 	f.setStage("m", stageComplete)
 	f.run(time.Second)
 	if m := f.maintenance("m"); len(m.Finalizers) == 0 {
-		t.Error("released although an eviction is still requested")
+		t.Error("completed although an eviction is still requested")
 	}
 	if f.node("n").Spec.Unschedulable {
-		t.Error("the node waits for its pods")
+		t.Error("the uncordon waits for the withdrawal")
 	}
 	refused.err = allowed
 	f.settle()
 	if m := f.maintenance("m"); len(m.Finalizers) > 0 {
-		t.Error("not released")
+		t.Error("not completed")
 	}
 }
 
-// Pods whose interceptor this process does not run are blocked, and it is said why.
-func TestInterceptorThatIsDisabled(t *testing.T) {
+// Pods whose interceptor this process does not run are blocked, and the message has the reason.
+func TestDisabledInterceptor(t *testing.T) {
 	const why = "feature gate X is off"
 	f := newFixture(t)
 	f.disabled = map[string]string{coordinationv1alpha1.EvictionInterceptorDaemonSet: why}
@@ -585,18 +585,18 @@ func TestInterceptorThatIsDisabled(t *testing.T) {
 	for _, b := range f.maintenance("m").Status.DrainStatus.Blockers {
 		got[string(b.Cause)+" "+b.Name] = b.Message
 	}
-	for key, said := range map[string]bool{
+	for key, explained := range map[string]bool{
 		"InterceptorUnresponsive " + coordinationv1alpha1.EvictionInterceptorDaemonSet: true,
 		"Unhandled DaemonSet":           true,
 		"Interceptor other.example.com": false,
 	} {
-		if message, ok := got[key]; !ok || strings.Contains(message, why) != said {
+		if message, ok := got[key]; !ok || strings.Contains(message, why) != explained {
 			t.Errorf("%s: %t %q among %q", key, ok, message, got)
 		}
 	}
-	// Another process runs the interceptor, because it reports.
+	// A heartbeat shows that another process runs the interceptor.
 	reporting := maintenance.Hold{Cause: maintenance.HoldInterceptor, Name: coordinationv1alpha1.EvictionInterceptorDaemonSet, Heartbeat: ptr.To(metav1.NewTime(start))}
 	if f.explain(&reporting); reporting.Cause != maintenance.HoldInterceptor || reporting.Message != "" {
-		t.Errorf("one that reports: %+v", reporting)
+		t.Errorf("an interceptor with a heartbeat: %+v", reporting)
 	}
 }

@@ -51,7 +51,7 @@ func newBudget(namespace, name string, selector *metav1.LabelSelector) *policyv1
 	}
 }
 
-// manyLabels returns these values of a label after so many others.
+// manyLabels returns n generated values of a label, followed by the given ones.
 func manyLabels(n int, values ...string) []string {
 	many := make([]string, 0, n+len(values))
 	for i := range n {
@@ -60,7 +60,7 @@ func manyLabels(n int, values ...string) []string {
 	return append(many, values...)
 }
 
-// The finder finds what the lister finds, which goes through all budgets for each pod.
+// The finder returns the same budgets as the lister, which evaluates all of them for each pod.
 func TestBudgetFinder(t *testing.T) {
 	var budgets []*policyv1.PodDisruptionBudget
 	for i, selector := range []*metav1.LabelSelector{
@@ -102,7 +102,7 @@ func TestBudgetFinder(t *testing.T) {
 				pod.Labels[name] = []string{"", "1", "2", "3"}[value]
 			}
 		}
-		want, _ := lister.GetPodPodDisruptionBudgets(pod) //nolint:errcheck // It says that there is none.
+		want, _ := lister.GetPodPodDisruptionBudgets(pod) //nolint:errcheck // The error means that no budget matches.
 		if diff := cmp.Diff(names(want), names(finder.of(pod))); diff != "" {
 			t.Errorf("labels %v in %s (-lister, +finder):\n%s", pod.Labels, pod.Namespace, diff)
 		}
@@ -113,8 +113,8 @@ func TestBudgetFinder(t *testing.T) {
 	}
 }
 
-// blockedPods gives the caches so many pods of the node n, each of which a budget blocks, and so
-// many budgets.
+// blockedPods adds pods of the node n to the caches, each of which a budget blocks, and as many
+// budgets.
 func (f *fixture) blockedPods(n int, selector func(i int) *metav1.LabelSelector) {
 	f.t.Helper()
 	var budgets []*policyv1.PodDisruptionBudget
@@ -142,7 +142,7 @@ func ownBudget(i int) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint(i)}}
 }
 
-// longBudget is a budget for one pod; ten of them have 20,000 further values each.
+// longBudget selects one pod; the first ten selectors have 20,000 further values each.
 func longBudget(i int) *metav1.LabelSelector {
 	values := []string{fmt.Sprint(i)}
 	if i < 10 {
@@ -151,7 +151,7 @@ func longBudget(i int) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: values}}}
 }
 
-// countingLister counts how often the budgets of a namespace are gone through.
+// countingLister counts how often the budgets of a namespace are listed.
 type countingLister struct {
 	policylisters.PodDisruptionBudgetLister
 	passes int
@@ -179,19 +179,19 @@ func TestBudgetsAreReadOnce(t *testing.T) {
 	}
 	for _, pod := range facts.pods {
 		if want := "default/budget-" + pod.Labels["app"]; pod.blocker.Name != want {
-			t.Errorf("%s is held by %q, want %q", pod.Name, pod.blocker.Name, want)
+			t.Errorf("%s is blocked by %q, want %q", pod.Name, pod.blocker.Name, want)
 		}
 	}
 }
 
-// A budget with tens of thousands of values is read once, and found by the name of the label.
+// A budget with tens of thousands of values is parsed once, and indexed by the name of the label.
 func TestBudgetWithManyValues(t *testing.T) {
 	budget := newBudget("default", "b", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: manyLabels(20_000)}}})
 	budget.UID, budget.Generation = "1", 1
 	indexer := budgetIndexer(t, budget)
 	selectors, lister := newBudgetSelectors(), policylisters.NewPodDisruptionBudgetLister(indexer)
 	if labels := newBudgetFinder(lister, selectors).read("default"); len(labels) != 1 {
-		t.Errorf("found by %d labels", len(labels))
+		t.Errorf("indexed by %d labels", len(labels))
 	}
 	of := func(budget *policyv1.PodDisruptionBudget) *budgetSelector {
 		return selectors.of(budget, lister.PodDisruptionBudgets("default"))
@@ -200,7 +200,7 @@ func TestBudgetWithManyValues(t *testing.T) {
 	status := budget.DeepCopy()
 	status.Status.DisruptionsAllowed = 1
 	if got := of(status); got != first {
-		t.Error("read again without a change of its spec")
+		t.Error("parsed again without a change of its spec")
 	}
 	for name, change := range map[string]func(*policyv1.PodDisruptionBudget){
 		"another spec":   func(b *policyv1.PodDisruptionBudget) { b.Generation++ },
@@ -210,21 +210,21 @@ func TestBudgetWithManyValues(t *testing.T) {
 		changed := budget.DeepCopy()
 		changed.Spec.Selector = &metav1.LabelSelector{}
 		if change(changed); !of(changed).matches(nil) {
-			t.Errorf("%s: not read again", name)
+			t.Errorf("%s: not parsed again", name)
 		}
 	}
-	// One that goes while it is read is not kept.
+	// A budget that is deleted while it is parsed is not kept.
 	if err := indexer.Delete(budget); err != nil {
 		t.Fatal(err)
 	}
 	selectors.forget(budget)
 	of(budget)
 	if len(selectors.known) > 0 {
-		t.Errorf("keeps %d that are gone", len(selectors.known))
+		t.Errorf("keeps %d deleted budgets", len(selectors.known))
 	}
 }
 
-// BenchmarkReadFacts reads a node with a thousand pods that a thousand budgets block.
+// BenchmarkReadFacts reads a node with 1,000 pods that are blocked by 1,000 budgets.
 func BenchmarkReadFacts(b *testing.B) {
 	for name, selector := range map[string]func(i int) *metav1.LabelSelector{
 		"one budget for each pod":  ownBudget,
@@ -245,7 +245,7 @@ func BenchmarkReadFacts(b *testing.B) {
 	}
 }
 
-// A tenant may write tens of thousands of requirements into one budget.
+// Parsing takes linear memory: a tenant may write tens of thousands of requirements into a budget.
 func TestBudgetWithManyRequirements(t *testing.T) {
 	for name, tc := range map[string]struct {
 		selector func(size int) *metav1.LabelSelector
@@ -281,14 +281,14 @@ func TestBudgetWithManyRequirements(t *testing.T) {
 				t.Errorf("%s: keeps %d requirements, want %d", name, len(requirements), tc.keeps(size))
 			}
 		}
-		// What grows with the square of them takes a hundred times as much.
+		// Quadratic growth would take a hundred times as much.
 		if takes[1] > 30*takes[0] {
-			t.Errorf("%s: reading ten times as many requirements takes %d bytes instead of %d", name, takes[1], takes[0])
+			t.Errorf("%s: parsing 5,000 requirements allocates %d bytes, parsing 500 allocates %d", name, takes[1], takes[0])
 		}
 	}
 }
 
-// What is kept of a budget goes with it.
+// The parsed selector of a deleted budget is forgotten.
 func TestDeletedBudgetIsForgotten(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})

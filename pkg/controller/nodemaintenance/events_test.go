@@ -24,8 +24,8 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// TestStageStartedCounts nodes only when they have been counted for this generation: a drain
-// starts before, and is on no node as little as it is on those of an older selector.
+// The event StageStarted has the number of nodes only if the status is of this generation. A drain
+// starts before its nodes are counted: the status then has 0, or the number of an older selector.
 func TestStageStartedCounts(t *testing.T) {
 	for observed, want := range map[int64]string{
 		1: "Normal StageStarted Started the stage Drain", 2: "Normal StageStarted Started the stage Drain on 3 nodes",

@@ -40,14 +40,14 @@ import (
 )
 
 // handover is a cluster whose leader has stopped: one maintenance is in the middle of its plan on
-// two nodes, and one that shares a node with a third was completed since. Nothing is left to do
-// but to complete it.
+// two nodes. Another one, which shares a node with a third, was set to the stage Complete since
+// then: the next leader only has to complete it.
 type handover struct {
 	nodes        []v1.Node
 	pods         []v1.Pod
 	requests     []coordinationv1alpha1.EvictionRequest
 	maintenances []coordinationv1alpha1.NodeMaintenance
-	// nodesAfter says how nodes are when that is done.
+	// nodesAfter are the expected nodes after the completion.
 	nodesAfter map[string]string
 }
 
@@ -74,7 +74,7 @@ func newHandover(t *testing.T) *handover {
 	h := &handover{nodes: c.nodes, maintenances: c.maintenances, requests: requests.Items, nodesAfter: map[string]string{
 		"n1": "true 1/0 Waiting for m. Default<=1000", "n2": "true 1/1 Draining Default<=1000", "n3": "true 0/0  ", "n4": "false",
 	}}
-	// It is ignored, and delays nothing.
+	// An invalid maintenance is ignored, and delays nothing.
 	h.maintenances = append(h.maintenances, coordinationv1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{Name: "invalid", UID: f.newUID(), Generation: 1},
 		Spec: coordinationv1alpha1.NodeMaintenanceSpec{Stage: stageIdle, NodeSelector: &v1.NodeSelector{}, DrainPlan: []v1.DrainPlanEntry{{
@@ -89,7 +89,7 @@ func newHandover(t *testing.T) *handover {
 	return h
 }
 
-// gate holds back the events of an informer until it is opened.
+// gate delays the events of an informer until it is opened.
 type gate struct {
 	cache.SharedIndexInformer
 	opened chan struct{}
@@ -103,8 +103,8 @@ func (g *gate) AddEventHandler(handler cache.ResourceEventHandler) (cache.Resour
 	})
 }
 
-// successor is a controller that takes over from another one, within a synctest bubble, with its
-// real queues, workers and informers, of which none runs yet.
+// successor is the controller of the next leader, in a synctest bubble, with its real queues,
+// workers and informers. The test starts the informers.
 type successor struct {
 	t      *testing.T
 	client *fake.Clientset
@@ -113,9 +113,9 @@ type successor struct {
 	ended chan struct{}
 }
 
-// takeOver starts a controller for the cluster. Its informers are maintenances, requests, nodes,
-// pods and budgets.
-func (h *handover) takeOver(ctx context.Context, t *testing.T) *successor {
+// startSuccessor starts a controller for the cluster. Its gates are those of maintenances,
+// requests, nodes, pods and budgets, in this order.
+func (h *handover) startSuccessor(ctx context.Context, t *testing.T) *successor {
 	t.Helper()
 	client, tracker := newVersionedClient()
 	var objects []runtime.Object
@@ -159,16 +159,16 @@ func (h *handover) takeOver(ctx context.Context, t *testing.T) *successor {
 	return s
 }
 
-// check refuses to see a node made schedulable that a maintenance holds.
+// check fails the test if a node is uncordoned that a maintenance claims.
 func (s *successor) check(action clienttesting.Action) (bool, runtime.Object, error) {
 	patch := action.(clienttesting.PatchAction)
 	if strings.Contains(string(patch.GetPatch()), `"unschedulable":false`) && patch.GetName() != "n4" {
-		s.t.Errorf("node %s was made schedulable", patch.GetName())
+		s.t.Errorf("node %s was uncordoned", patch.GetName())
 	}
 	return false, nil, nil
 }
 
-// writes returns what was written so far, but for events.
+// writes returns the writes so far, except for events.
 func (s *successor) writes() []string {
 	var writes []string
 	for _, action := range s.client.Actions() {
@@ -179,14 +179,14 @@ func (s *successor) writes() []string {
 	return writes
 }
 
-// rest has all that runs do what it can for a while: nothing else runs in the bubble, so that
-// what has not happened then does not happen.
-func rest() {
+// waitUntilIdle waits for a minute of fake time, and until all goroutines of the bubble are
+// blocked: what has not happened by then does not happen.
+func waitUntilIdle() {
 	time.Sleep(time.Minute)
 	synctest.Wait()
 }
 
-// expectHandedOver checks that all is done, and that what was reached before was kept.
+// expectHandedOver checks that the completion is done, and that the progress of others is kept.
 func (s *successor) expectHandedOver(ctx context.Context, h *handover) {
 	s.t.Helper()
 	nodes, err := s.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -252,8 +252,8 @@ func permutations(n int) [][]int {
 	return all
 }
 
-// Until all caches have synced, in whatever order, nothing is written; then what is left to do is
-// done, and nothing that was reached is lost.
+// Nothing is written until all caches have synced, in any order. Then the completion is finished,
+// and no progress is lost.
 func TestCachesSyncInAnyOrder(t *testing.T) {
 	h := newHandover(t)
 	for _, order := range permutations(5) {
@@ -262,21 +262,21 @@ func TestCachesSyncInAnyOrder(t *testing.T) {
 				close(g.opened)
 			}
 			for at, i := range order {
-				rest()
+				waitUntilIdle()
 				if writes := s.writes(); len(writes) > 0 {
-					s.t.Fatalf("with %d caches of the order %v: wrote %q", at, order, writes)
+					s.t.Fatalf("after %d caches of the order %v have synced: writes %q", at, order, writes)
 				}
 				go s.gates[i].Run(ctx.Done())
 			}
-			rest()
+			waitUntilIdle()
 			s.expectHandedOver(ctx, h)
 		})
 	}
 }
 
-// Events of what was there before may come at any time after the workers have begun, and in any
-// order: a node is not free of maintenances whose event has not come yet.
-func TestEventsComeInAnyOrder(t *testing.T) {
+// Events of existing objects may arrive after the workers have started, in any order: a node is not
+// released before the events of the maintenances that claim it have arrived.
+func TestEventsArriveInAnyOrder(t *testing.T) {
 	h := newHandover(t)
 	for _, order := range permutations(4) {
 		h.inBubble(t, func(ctx context.Context, s *successor) {
@@ -284,22 +284,22 @@ func TestEventsComeInAnyOrder(t *testing.T) {
 				go g.Run(ctx.Done())
 			}
 			for _, i := range order {
-				rest()
+				waitUntilIdle()
 				close(s.gates[i].opened)
 			}
-			rest()
+			waitUntilIdle()
 			s.expectHandedOver(ctx, h)
 		})
 	}
 }
 
-// inBubble has a controller take over in a bubble, and ends it there.
+// inBubble runs the test with a new successor in a synctest bubble, and stops it at the end.
 func (h *handover) inBubble(t *testing.T, test func(context.Context, *successor)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		_, ctx := ktesting.NewTestContext(t)
 		ctx, cancel := context.WithCancel(ctx)
-		s := h.takeOver(ctx, t)
+		s := h.startSuccessor(ctx, t)
 		defer func() {
 			cancel()
 			<-s.ended

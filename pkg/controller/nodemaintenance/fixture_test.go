@@ -54,8 +54,8 @@ var (
 	start           = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 )
 
-// fixture is a controller whose queues, clock and API server the test holds in its
-// hands: nothing runs in the background. Its caches know what was delivered.
+// fixture is a controller whose queues, clock and API server the test controls: nothing runs in
+// the background. Its caches have what was delivered.
 type fixture struct {
 	*Controller
 	t       testing.TB
@@ -66,11 +66,11 @@ type fixture struct {
 
 	maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer *handledInformer
 	nodeQueue, maintenanceQueue                                                     *recordedQueue
-	// events are what people were told, as "kind name: reason".
+	// events are the emitted events, as "kind name: reason: note".
 	events []string
 	uids   int
-	// running are the writes of requests that workers have begun, and hung the namespaces in
-	// which they get no answer.
+	// running are the writes of requests that workers have started, and hung the namespaces in
+	// which they get no response.
 	running []heldWrite
 	hung    sets.Set[string]
 	// disabled are the interceptors that the process does not run.
@@ -82,12 +82,12 @@ func newFixture(t testing.TB) *fixture {
 	_, ctx := ktesting.NewTestContext(t)
 	client, tracker := newVersionedClient()
 	f := &fixture{t: t, ctx: ctx, client: client, tracker: tracker, clock: testingclock.NewFakeClock(start)}
-	f.client.PrependReactor("update", "nodemaintenances", f.letGo)
+	f.client.PrependReactor("update", "nodemaintenances", f.removeFinalized)
 	f.restart()
 	return f
 }
 
-// restart replaces the controller by a new one, whose caches have everything.
+// restart replaces the controller by a new one with up-to-date caches.
 func (f *fixture) restart() {
 	f.t.Helper()
 	factory := informers.NewSharedInformerFactory(f.client, 0)
@@ -116,9 +116,9 @@ func (f *fixture) restart() {
 	c.observeAll(logger)
 }
 
-// letGo lets a maintenance that is being deleted go with its last finalizer, as the API server
-// does.
-func (f *fixture) letGo(action clienttesting.Action) (bool, runtime.Object, error) {
+// removeFinalized removes a maintenance that is being deleted when its last finalizer is removed,
+// as the API server does.
+func (f *fixture) removeFinalized(action clienttesting.Action) (bool, runtime.Object, error) {
 	written := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.NodeMaintenance)
 	if action.GetSubresource() != "" || written.DeletionTimestamp == nil || len(written.Finalizers) > 0 {
 		return false, nil, nil
@@ -129,17 +129,17 @@ func (f *fixture) letGo(action clienttesting.Action) (bool, runtime.Object, erro
 	return true, written, f.tracker.Delete(maintenances, "", written.Name)
 }
 
-// Eventf makes the fixture an event recorder.
+// Eventf implements events.EventRecorder.
 func (f *fixture) Eventf(regarding, _ runtime.Object, _, reason, _, note string, args ...any) {
 	reference, err := ref.GetReference(scheme.Scheme, regarding)
 	if err != nil {
-		f.t.Errorf("an event about something unknown: %v", err)
+		f.t.Errorf("event about an unknown object: %v", err)
 		return
 	}
 	f.events = append(f.events, fmt.Sprintf("%s %s: %s: %s", reference.Kind, reference.Name, reason, fmt.Sprintf(note, args...)))
 }
 
-// deliverAll brings all that has changed to the caches.
+// deliverAll updates all caches except that of budgets.
 func (f *fixture) deliverAll() {
 	f.deliverNodes()
 	f.deliverMaintenances()
@@ -147,7 +147,7 @@ func (f *fixture) deliverAll() {
 	f.deliverRequests()
 }
 
-// deliverSome brings some of the kinds to the caches, in a random order.
+// deliverSome updates some of these caches, in a random order.
 func (f *fixture) deliverSome(random *rand.Rand) {
 	kinds := []func(){f.deliverNodes, f.deliverMaintenances, f.deliverPods, f.deliverRequests}
 	random.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
@@ -176,7 +176,7 @@ func (f *fixture) deliverRequests() {
 	deliver(f, f.requestInformer, ptrs(list.Items), err)
 }
 
-// deliverBudgets is apart: few tests have any.
+// deliverBudgets is not part of deliverAll, because few tests have budgets.
 func (f *fixture) deliverBudgets() {
 	list, err := f.client.PolicyV1().PodDisruptionBudgets("").List(f.ctx, metav1.ListOptions{})
 	deliver(f, f.budgetInformer, ptrs(list.Items), err)
@@ -226,11 +226,10 @@ func deliver[T metav1.Object](f *fixture, informer *handledInformer, objects []T
 	indexer.Bookmark(strconv.Itoa(f.tracker.version))
 }
 
-// settleHorizon bounds the delay of the keys that settle waits for.
+// settleHorizon is the longest delay of a key that settle waits for.
 const settleHorizon = recordonPause
 
-// settle has the controller work, with caches that are up to date, until it has nothing
-// more to do now or soon.
+// settle runs the controller with up-to-date caches until no key is due within settleHorizon.
 func (f *fixture) settle() {
 	f.t.Helper()
 	for range 2000 {
@@ -244,10 +243,10 @@ func (f *fixture) settle() {
 		}
 		f.advanceTo(due)
 	}
-	f.t.Fatalf("the controller does not come to rest; queues: %v %v", f.nodeQueue, f.maintenanceQueue)
+	f.t.Fatalf("the controller does not settle; queues: %v %v", f.nodeQueue, f.maintenanceQueue)
 }
 
-// run has the controller work, with caches that are up to date, for a while.
+// run runs the controller with up-to-date caches for that time.
 func (f *fixture) run(duration time.Duration) {
 	f.t.Helper()
 	end := f.clock.Now().Add(duration)
@@ -263,10 +262,10 @@ func (f *fixture) run(duration time.Duration) {
 		}
 		f.advanceTo(due)
 	}
-	f.t.Fatalf("the controller works without a pause; queues: %v %v", f.nodeQueue, f.maintenanceQueue)
+	f.t.Fatalf("the controller never becomes idle; queues: %v %v", f.nodeQueue, f.maintenanceQueue)
 }
 
-// nextDue returns when the next key is due that has to wait.
+// nextDue returns when the next delayed key is due.
 func (f *fixture) nextDue() (time.Time, bool) {
 	var next time.Time
 	for _, queue := range []*recordedQueue{f.nodeQueue, f.maintenanceQueue} {
@@ -287,13 +286,13 @@ func (f *fixture) advanceTo(due time.Time) {
 	f.maintenanceQueue.release()
 }
 
-// step has the controller handle one key, and reports whether there was one.
+// step handles one write of a request or one key, and reports whether there was one.
 func (f *fixture) step() bool {
 	f.t.Helper()
 	return f.stepRequests() || f.stepSyncs()
 }
 
-// stepSyncs has the controller handle one key, and reports whether there was one.
+// stepSyncs handles one key, and reports whether there was one.
 func (f *fixture) stepSyncs() bool {
 	f.t.Helper()
 	if name, ok := f.maintenanceQueue.next(); ok {
@@ -307,7 +306,7 @@ func (f *fixture) stepSyncs() bool {
 	return false
 }
 
-// stepRequests has a worker end a write, or begin one, and reports whether there was one.
+// stepRequests ends a running write or starts one, and reports whether there was one.
 func (f *fixture) stepRequests() bool {
 	for i, w := range f.running {
 		if !f.hung.Has(w.namespace) {
@@ -318,17 +317,17 @@ func (f *fixture) stepRequests() bool {
 	return f.beginRequest()
 }
 
-// heldWrite is a write that a worker has begun.
+// heldWrite is a write that a worker has started.
 type heldWrite struct {
 	requestWrite
-	// write is nil where nothing is to be written any more.
+	// write is nil if the write is no longer wanted.
 	write func(context.Context) error
-	// causes are the maintenances that want it, and nodeUID is of which node.
+	// causes are the maintenances that want the write, and nodeUID is the UID of their node.
 	causes  []types.UID
 	nodeUID types.UID
 }
 
-// beginRequest has a worker take a write, if one is free, and reports whether there was one.
+// beginRequest starts the next write, if a worker is free, and reports whether it did.
 func (f *fixture) beginRequest() bool {
 	f.requests.lock.Lock()
 	w, found := f.requests.next()
@@ -352,18 +351,18 @@ type outcome int
 
 const (
 	answered outcome = iota
-	// late is a write that is made after the controller has given up waiting for the answer.
+	// late is a write that succeeds after the controller has timed out.
 	late
 	timedOut
 )
 
-// endRequest ends a write that has begun.
+// endRequest ends a running write.
 func (f *fixture) endRequest(i int, how outcome) {
 	w := f.running[i]
 	if w.write != nil {
 		err := error(context.DeadlineExceeded)
 		if how != timedOut {
-			// The controller must not know of a write whose answer it did not get.
+			// The controller must not know of a write without a response.
 			unseen := maps.Clone(f.writer.unseen.nodes[w.node])
 			if err = w.write(f.ctx); how == late {
 				f.writer.unseen.nodes[w.node], err = unseen, context.DeadlineExceeded
@@ -450,7 +449,7 @@ func entryFor(app string, podType v1.PodType, priority int32) v1.DrainPlanEntry 
 	return v1.DrainPlanEntry{PodType: podType, PodPriority: priority, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}
 }
 
-// createMaintenance creates a maintenance of the nodes with the label.
+// createMaintenance creates a maintenance that selects the nodes with the label.
 func (f *fixture) createMaintenance(name string, stage coordinationv1alpha1.NodeMaintenanceStage, label string, plan ...v1.DrainPlanEntry) {
 	f.t.Helper()
 	m := &coordinationv1alpha1.NodeMaintenance{
@@ -473,7 +472,6 @@ func (f *fixture) maintenance(name string) *coordinationv1alpha1.NodeMaintenance
 	return m
 }
 
-// change changes a maintenance.
 func (f *fixture) change(name string, change func(*coordinationv1alpha1.NodeMaintenance)) {
 	f.t.Helper()
 	m := f.maintenance(name)
@@ -488,7 +486,7 @@ func (f *fixture) setStage(name string, stage coordinationv1alpha1.NodeMaintenan
 	f.change(name, func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Stage = stage })
 }
 
-// deleteMaintenance does what the API server does: what has finalizers is only marked.
+// deleteMaintenance deletes like the API server: with finalizers it sets a deletionTimestamp.
 func (f *fixture) deleteMaintenance(name string) {
 	f.t.Helper()
 	if m := f.maintenance(name); len(m.Finalizers) > 0 {
@@ -513,8 +511,7 @@ func (f *fixture) relabel(name string, labels map[string]string) {
 	}
 }
 
-// handledInformer keeps the handlers that are added to it, so that a test delivers
-// the events itself.
+// handledInformer keeps its event handler, so that the test delivers the events.
 type handledInformer struct {
 	cache.SharedIndexInformer
 	handler cache.ResourceEventHandler
@@ -560,15 +557,15 @@ type handledPods struct {
 
 func (h handledPods) Informer() cache.SharedIndexInformer { return h.informer }
 
-// recordedQueue is a queue whose keys wait on the clock of the test. Methods that the
-// controller does not need are missing and would panic.
+// recordedQueue is a queue that delays keys by the clock of the test. Methods that the controller
+// does not use are missing and panic.
 type recordedQueue struct {
 	workqueue.TypedRateLimitingInterface[string]
 	clock *testingclock.FakeClock
-	// lock guards what the workers of one sync, which send requests in parallel, change.
+	// lock makes adding keys safe for concurrent use, like in the real queue.
 	lock sync.Mutex
 	keys []string
-	// later has, for each key that waits, when it is due.
+	// later has the time at which each delayed key is due.
 	later map[string]time.Time
 }
 
@@ -604,7 +601,7 @@ func (q *recordedQueue) AddAfter(key string, delay time.Duration) {
 	}
 }
 
-// release lets go what is due.
+// release adds the delayed keys that are due.
 func (q *recordedQueue) release() {
 	for _, key := range slices.Sorted(maps.Keys(q.later)) {
 		if !q.later[key].After(q.clock.Now()) {

@@ -74,16 +74,16 @@ func TestRefusedStatusKeepsTheMaintenance(t *testing.T) {
 	f.setStage("m", stageComplete)
 	f.run(5 * time.Second)
 	if m := f.maintenance("m"); len(m.Finalizers) == 0 {
-		t.Error("released")
+		t.Error("completed")
 	}
 	refused.err = allowed
 	f.settle()
 	if m := f.maintenance("m"); len(m.Finalizers) > 0 || f.node("n").Status.MaintenanceStatus != nil {
-		t.Error("not released")
+		t.Error("not completed")
 	}
 }
 
-// A pod that is terminating becomes stuck by time alone.
+// A terminating pod becomes stuck after some time, without an event.
 func TestTerminatingPodBecomesStuck(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -104,32 +104,32 @@ func TestTerminatingPodBecomesStuck(t *testing.T) {
 	f.expectBlockedPods("n", 1)
 }
 
-// What failed for a node that is gone is forgotten.
-func TestFailuresOfAVanishedNode(t *testing.T) {
+// The failures of a deleted node are forgotten.
+func TestFailuresOfADeletedNode(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.refuse("patch", "nodes", "", webhook)
 	f.createMaintenance("m", stageCordon, "a")
 	f.run(time.Second)
 	if len(f.failures.nodes) != 1 {
-		t.Errorf("remembers %v", f.failures.nodes)
+		t.Errorf("failures %v", f.failures.nodes)
 	}
 	if err := f.client.CoreV1().Nodes().Delete(f.ctx, "n", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	f.run(time.Minute)
 	if len(f.failures.nodes) > 0 {
-		t.Errorf("remembers %v", f.failures.nodes)
+		t.Errorf("failures %v", f.failures.nodes)
 	}
 	f.deleteMaintenance("m")
 	f.settle()
 	if len(f.maintenanceWrites.last) > 0 {
-		t.Errorf("remembers the maintenance: %v", f.maintenanceWrites.last)
+		t.Errorf("write times of the deleted maintenance: %v", f.maintenanceWrites.last)
 	}
 }
 
-// A node that was replaced by another one of its name is not cordoned because of the first,
-// and that is no failure.
+// A new node with the name of a deleted one is not cordoned in its place, and the failed
+// precondition does not count as a failure.
 func TestReplacedNodeIsNotCordoned(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -150,7 +150,7 @@ func TestReplacedNodeIsNotCordoned(t *testing.T) {
 	f.expectNoEvent(reasonCordonFailed)
 }
 
-// The patch that takes the last of our conditions leaves those of the kubelet alone.
+// The patch that removes the last condition of this controller keeps those of the kubelet.
 func TestNodeStatusPatchLeavesOtherConditions(t *testing.T) {
 	node := &v1.Node{Status: v1.NodeStatus{Conditions: []v1.NodeCondition{
 		{Type: v1.NodeReady, Status: v1.ConditionTrue}, {Type: coordinationv1alpha1.NodeDrained, Status: v1.ConditionTrue},
@@ -169,7 +169,7 @@ func TestNodeStatusPatchHasPreconditions(t *testing.T) {
 	}
 }
 
-// Until the caches have an own write, nothing else is written.
+// Nothing else is written until the caches have the last write.
 func TestOwnWritesAreWaitedFor(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -196,8 +196,8 @@ func TestOwnWritesAreWaitedFor(t *testing.T) {
 	}
 }
 
-// A pod that is bound to the node later is asked as soon as it is there.
-func TestBoundPodIsAsked(t *testing.T) {
+// The eviction of a pod that is bound to the node later is requested.
+func TestEvictionOfBoundPodIsRequested(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	pod := f.createPods(1, "", 0)[0]
@@ -213,7 +213,7 @@ func TestBoundPodIsAsked(t *testing.T) {
 	}
 }
 
-// A pod that begins to terminate is a blocker of another kind.
+// A pod that begins to terminate becomes a blocker with another cause.
 func TestPodThatBeginsToTerminate(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -247,7 +247,7 @@ func TestForeignWriteToTheStatusOfANode(t *testing.T) {
 	}
 }
 
-// A request that this controller is left with on a node without maintenance is withdrawn from.
+// This controller withdraws from a leftover request on a node without maintenance.
 func TestLeftoverRequestIsWithdrawn(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", nil)
@@ -258,12 +258,12 @@ func TestLeftoverRequestIsWithdrawn(t *testing.T) {
 	}
 	f.settle()
 	if requesters := f.request1(pod).Spec.Requesters; len(requesters) > 0 {
-		t.Errorf("still asked by %v", requesters)
+		t.Errorf("still requested by %v", requesters)
 	}
 }
 
-// Outside of the stage Drain a status that comes too soon is written later.
-func TestStatusThatComesTooSoon(t *testing.T) {
+// Outside of the stage Drain a status that changes within statusInterval is written later.
+func TestStatusChangesWithinInterval(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("m", stageIdle, "a")
@@ -301,10 +301,10 @@ func TestRecordonBackoff(t *testing.T) {
 	}
 	third := start.Add(recordonWindow - 30*time.Second)
 	if !c.wrote("n", third) || c.wait("n", third.Add(time.Second)) != recordonPause-time.Second {
-		t.Errorf("three are, and wait %v", c.wait("n", third.Add(time.Second)))
+		t.Errorf("the third reaches the limit, wait %v", c.wait("n", third.Add(time.Second)))
 	}
 	if c.wait("n", start.Add(recordonWindow)) == 0 || c.wait("n", start.Add(recordonWindow+time.Second)) != 0 {
-		t.Error("the first is not forgotten in time")
+		t.Error("the first re-cordon does not count for exactly recordonWindow")
 	}
 }
 
@@ -312,14 +312,14 @@ func TestWriteTimes(t *testing.T) {
 	w := newWriteTimes()
 	w.wrote("n", start)
 	if got := w.wait("n", start.Add(400*time.Millisecond)); got != 600*time.Millisecond {
-		t.Errorf("waits %v", got)
+		t.Errorf("wait %v", got)
 	}
 	if got := w.wait("n", start.Add(statusInterval)); got > 0 || len(w.last) > 0 {
-		t.Errorf("waits %v, remembers %v", got, w.last)
+		t.Errorf("wait %v, write times %v", got, w.last)
 	}
 }
 
-// Metrics say what was written, each thing once.
+// Metrics count each write once.
 func TestMetricsOfADrain(t *testing.T) {
 	f := newFixture(t)
 	before := metricValues(t)
@@ -330,7 +330,7 @@ func TestMetricsOfADrain(t *testing.T) {
 	f.settle()
 	f.deletePods(pods...)
 	f.settle()
-	// Pods that come later do not end the drain of their type a second time.
+	// The drain of a pod type is not measured again after new pods have left.
 	f.selectAlso("m", "b")
 	f.deletePods(f.createPods(1, "n", 0)...)
 	f.settle()
@@ -347,7 +347,7 @@ func TestMetricsOfADrain(t *testing.T) {
 	}
 }
 
-// metricValues returns the sums of the counters, and how often histograms were observed.
+// metricValues returns the sums of the counters and the sample counts of the histograms.
 func metricValues(t *testing.T) map[string]float64 {
 	t.Helper()
 	families, err := legacyregistry.DefaultGatherer.Gather()
@@ -366,17 +366,17 @@ func metricValues(t *testing.T) map[string]float64 {
 	return values
 }
 
-// Keys that fail are tried again, each for itself, and within half a minute.
+// Keys that fail are retried within 30 seconds, each with its own backoff.
 func TestRetriesOfKeys(t *testing.T) {
 	limiter := newRateLimiter()
 	for range 100 {
 		limiter.When("a")
 	}
 	if got := limiter.When("a"); got != maxRetry {
-		t.Errorf("waits %v", got)
+		t.Errorf("wait %v", got)
 	}
 	if got := limiter.When("b"); got != minBackoff {
-		t.Errorf("another key waits %v", got)
+		t.Errorf("wait of another key %v", got)
 	}
 	for _, failed := range []error{errors.New("no"), apierrors.NewConflict(nodeResource, "n", errors.New("changed"))} {
 		clock := testingclock.NewFakeClock(start)
@@ -396,13 +396,13 @@ func TestRetriesOfKeys(t *testing.T) {
 			return nil
 		})
 		if got := queue.NumRequeues("n"); got != 0 || calls != 2 {
-			t.Errorf("%d retries are remembered after %d calls", got, calls)
+			t.Errorf("%d retries are counted after %d calls", got, calls)
 		}
 	}
 }
 
-// Others may write conditions of nodes. What they claim of ours decides nothing, and does not
-// last.
+// Other clients may forge the node conditions of this controller. That affects no decision, and is
+// reverted.
 func TestForgedConditions(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -432,7 +432,6 @@ func TestForgedConditions(t *testing.T) {
 	}
 }
 
-// What has to happen to a maintenance first.
 func TestNextStep(t *testing.T) {
 	for _, tc := range []struct {
 		stage                  coordinationv1alpha1.NodeMaintenanceStage
@@ -471,8 +470,8 @@ func TestNextStep(t *testing.T) {
 	}
 }
 
-// The finalizers of others, and their conditions of nodes, stay.
-func TestWhatBelongsToOthersStays(t *testing.T) {
+// The finalizers and node conditions of other controllers are kept.
+func TestForeignFinalizersAndConditionsAreKept(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	node := f.node("n")
@@ -489,7 +488,7 @@ func TestWhatBelongsToOthersStays(t *testing.T) {
 	if conditions := f.node("n").Status.Conditions; len(conditions) != 1 || conditions[0].Type != v1.NodeReady {
 		t.Errorf("conditions %+v", conditions)
 	}
-	// Nothing of it is kept, including the re-cordons of its nodes.
+	// A maintenance that is over selects no node.
 	if orders, _ := f.progress.selecting(f.node("n")); len(orders) > 0 {
 		t.Errorf("orders %+v", orders)
 	}
@@ -514,12 +513,12 @@ func TestRecordonBackoffEndsWithTheMaintenance(t *testing.T) {
 	f.setStage("m", stageComplete)
 	f.run(5 * time.Second)
 	if f.node("n").Spec.Unschedulable || len(f.recordons.nodes) > 0 {
-		t.Errorf("remembers %v", f.recordons.nodes)
+		t.Errorf("not uncordoned, or re-cordons are left: %v", f.recordons.nodes)
 	}
 }
 
-// A completion does not wait for a node that has vanished meanwhile.
-func TestCompletionOfAVanishedNode(t *testing.T) {
+// A completion does not wait for a node that was deleted meanwhile.
+func TestCompletionOfADeletedNode(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("m", stageCordon, "a")
@@ -538,8 +537,8 @@ func TestCompletionOfAVanishedNode(t *testing.T) {
 	}
 }
 
-// A node that is deselected lets the drain of the others continue.
-func TestNodeThatLeavesLetsOthersGoOn(t *testing.T) {
+// A deselected node does not delay the drain of the others.
+func TestDeselectedNodeDoesNotDelayOthers(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n1", map[string]string{"a": ""})
 	f.createNode("n2", map[string]string{"a": ""})
@@ -551,7 +550,7 @@ func TestNodeThatLeavesLetsOthersGoOn(t *testing.T) {
 	f.expectDrains("then", map[string]string{"n1": "0/1 Draining Default<=2000"})
 }
 
-// Requests of others are active, too; and a pod that a budget holds is told by the name of it.
+// Requests of other requesters are active, too, and a blocker has the name of the budget.
 func TestRequestsOfOthersAndBudgets(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -561,7 +560,7 @@ func TestRequestsOfOthersAndBudgets(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: string(later.UID)},
 		Spec: coordinationv1alpha1.EvictionRequestSpec{
 			Target:     coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: later.Name, UID: string(later.UID)}},
-			Requesters: []coordinationv1alpha1.Requester{{Name: "somebody.example.com"}},
+			Requesters: []coordinationv1alpha1.Requester{{Name: "other.example.com"}},
 		},
 	}
 	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
@@ -594,8 +593,8 @@ func TestRequestsOfOthersAndBudgets(t *testing.T) {
 	}
 }
 
-// What a status says is told when it was written, once, also if the first write loses; and
-// durations are measured once, also by a controller that starts later.
+// A status is reported in events and metrics once, after it was written, even if earlier writes had
+// conflicts. A drain is measured once, even if the controller restarts.
 func TestStatusThatLosesAConflict(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -605,7 +604,7 @@ func TestStatusThatLosesAConflict(t *testing.T) {
 			return false, nil, nil
 		}
 		lost++
-		f.maintenanceQueue.Add("m") // The event.
+		f.maintenanceQueue.Add("m") // The event of the other write.
 		return true, nil, apierrors.NewConflict(maintenanceResource, "m", errors.New("changed"))
 	})
 	before := metricValues(t)
@@ -620,14 +619,14 @@ func TestStatusThatLosesAConflict(t *testing.T) {
 			t.Errorf("%s grew by %v, want %v", name, diff, want)
 		}
 	}
-	told := 0
+	started := 0
 	for _, event := range f.events {
 		if strings.Contains(event, reasonStageStarted) {
-			told++
+			started++
 		}
 	}
-	if told != 2 || lost != 3 {
-		t.Errorf("%d stages were told of after %d conflicts: %q", told, lost, f.events)
+	if started != 2 || lost != 3 {
+		t.Errorf("%d events about stages after %d conflicts: %q", started, lost, f.events)
 	}
 	if _, err := f.writer.setStatus(f.ctx, &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}, &coordinationv1alpha1.NodeMaintenanceStatus{}); err != nil {
 		t.Errorf("a maintenance that is gone: %v", err)
@@ -639,7 +638,7 @@ func TestStatusThatLosesAConflict(t *testing.T) {
 	}
 }
 
-// A pod that is evicted already is not asked, and does not count as one that was.
+// The request for a pod that was already evicted is not counted.
 func TestEvictedPodIsNotCounted(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", nil)
@@ -663,7 +662,7 @@ func TestEvictedPodIsNotCounted(t *testing.T) {
 	}
 }
 
-// The caches are waited for after each write, of whatever kind.
+// After each kind of write to a node the cache is not current until it has the write.
 func TestEachWriteIsRemembered(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -672,23 +671,23 @@ func TestEachWriteIsRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f.writer.isCurrentNode("n") {
-		t.Error("a cordon is forgotten")
+		t.Error("current without the cordon")
 	}
 	f.deliverAll()
 	if !f.writer.isCurrentNode("n") {
-		t.Error("the cache is not trusted")
+		t.Error("not current with the cordon")
 	}
 	if err := f.writer.setNodeStatus(f.ctx, f.node("n"), &v1.MaintenanceStatus{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if f.writer.isCurrentNode("n") {
-		t.Error("a status is forgotten")
+		t.Error("current without the status")
 	}
 	f.deliverAll()
 }
 
-// A completion waits for no claim, and an entry that the plan lacks is not measured.
-func TestWaitsForClaims(t *testing.T) {
+// Only a drain waits for finalizers. A pod type without entries is not done before the whole drain.
+func TestAwaitsFinalizers(t *testing.T) {
 	claim, drain, other := orderOf(t, "c", 1, stageDrain), orderOf(t, "d", 1, stageDrain, ours), orderOf(t, "o", 1, stageComplete, ours)
 	begun := &v1.Node{Status: v1.NodeStatus{MaintenanceStatus: &v1.MaintenanceStatus{DrainTargets: []v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1)}}}}
 	for _, tc := range []struct {
@@ -713,7 +712,7 @@ func TestWaitsForClaims(t *testing.T) {
 	}
 }
 
-// A participant is limited by those that allow less, not by all.
+// A participant is limited only by those that allow less.
 func TestLimitedBy(t *testing.T) {
 	at := func(name string, priority int32) participant {
 		targets, err := maintenance.NewTargets([]v1.DrainPlanEntry{entry(v1.PodTypeDefault, priority)})

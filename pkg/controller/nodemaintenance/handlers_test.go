@@ -32,24 +32,24 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Which changes of a pod concern a drain: each alone does.
+// Each relevant change of a pod is enough for a sync.
 func TestPodNeedsSync(t *testing.T) {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Labels: map[string]string{"app": "a"}}, Spec: v1.PodSpec{NodeName: "n"}}
 	for name, tc := range map[string]struct {
 		change func(*v1.Pod)
 		want   bool
 	}{
-		"nothing":                        {func(*v1.Pod) {}, false},
-		"a condition":                    {func(p *v1.Pod) { p.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady}} }, false},
-		"another pod of the name":        {func(p *v1.Pod) { p.UID = "v" }, true},
-		"bound":                          {func(p *v1.Pod) { p.Spec.NodeName = "other" }, true},
-		"ended":                          {func(p *v1.Pod) { p.Status.Phase = v1.PodFailed }, true},
-		"adopted by a DaemonSet":         {daemon, true},
-		"terminating":                    {func(p *v1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(start)) }, true},
-		"another label":                  {func(p *v1.Pod) { p.Labels = map[string]string{"app": "b"} }, true},
-		"its labels taken":               {func(p *v1.Pod) { p.Labels = nil }, true},
-		"a phase that changes nothing":   {func(p *v1.Pod) { p.Status.Phase = v1.PodRunning }, false},
-		"an annotation that is not ours": {func(p *v1.Pod) { p.Annotations = map[string]string{"a": "b"} }, false},
+		"nothing":                      {func(*v1.Pod) {}, false},
+		"a condition":                  {func(p *v1.Pod) { p.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady}} }, false},
+		"another pod of the same name": {func(p *v1.Pod) { p.UID = "v" }, true},
+		"bound":                        {func(p *v1.Pod) { p.Spec.NodeName = "other" }, true},
+		"ended":                        {func(p *v1.Pod) { p.Status.Phase = v1.PodFailed }, true},
+		"adopted by a DaemonSet":       {daemon, true},
+		"terminating":                  {func(p *v1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(start)) }, true},
+		"another label":                {func(p *v1.Pod) { p.Labels = map[string]string{"app": "b"} }, true},
+		"labels removed":               {func(p *v1.Pod) { p.Labels = nil }, true},
+		"a phase that is not final":    {func(p *v1.Pod) { p.Status.Phase = v1.PodRunning }, false},
+		"an annotation":                {func(p *v1.Pod) { p.Annotations = map[string]string{"a": "b"} }, false},
 	} {
 		changed := pod.DeepCopy()
 		tc.change(changed)
@@ -59,7 +59,7 @@ func TestPodNeedsSync(t *testing.T) {
 	}
 }
 
-// Which changes of a node concern its maintenance: each alone does.
+// Each relevant change of a node is enough for a sync.
 func TestNodeNeedsSync(t *testing.T) {
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", Labels: map[string]string{"a": ""}}, Status: v1.NodeStatus{
 		Conditions:        []v1.NodeCondition{{Type: v1.NodeReady}, {Type: coordinationv1alpha1.NodeDrained, Status: v1.ConditionFalse}},
@@ -69,13 +69,13 @@ func TestNodeNeedsSync(t *testing.T) {
 		change func(*v1.Node)
 		want   bool
 	}{
-		"nothing":                  {func(*v1.Node) {}, false},
-		"a heartbeat":              {func(n *v1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(start) }, false},
-		"another node of the name": {func(n *v1.Node) { n.UID = "v" }, true},
-		"cordoned":                 {func(n *v1.Node) { n.Spec.Unschedulable = true }, true},
-		"another label":            {func(n *v1.Node) { n.Labels = map[string]string{"b": ""} }, true},
-		"our condition":            {func(n *v1.Node) { n.Status.Conditions[1].Status = v1.ConditionTrue }, true},
-		"our status":               {func(n *v1.Node) { n.Status.MaintenanceStatus = nil }, true},
+		"nothing":                       {func(*v1.Node) {}, false},
+		"a heartbeat":                   {func(n *v1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(start) }, false},
+		"another node of the same name": {func(n *v1.Node) { n.UID = "v" }, true},
+		"cordoned":                      {func(n *v1.Node) { n.Spec.Unschedulable = true }, true},
+		"another label":                 {func(n *v1.Node) { n.Labels = map[string]string{"b": ""} }, true},
+		"our condition":                 {func(n *v1.Node) { n.Status.Conditions[1].Status = v1.ConditionTrue }, true},
+		"our status":                    {func(n *v1.Node) { n.Status.MaintenanceStatus = nil }, true},
 	} {
 		changed := node.DeepCopy()
 		tc.change(changed)
@@ -85,7 +85,7 @@ func TestNodeNeedsSync(t *testing.T) {
 	}
 }
 
-// A request concerns the node of its pod, if that is drained, or if we stand in the request.
+// A request enqueues the node of its pod if that is drained, or this controller is a requester.
 func TestRequestsOfPods(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("idle", nil)
@@ -111,9 +111,9 @@ func TestRequestsOfPods(t *testing.T) {
 	}{
 		{"of others on an idle node", requestOf(idle, string(idle.UID), other), nil},
 		{"ours on an idle node", requestOf(idle, string(idle.UID), other, coordinationv1alpha1.NodeMaintenanceRequester), []string{"idle"}},
-		{"of another pod of the name", requestOf(idle, "another", coordinationv1alpha1.NodeMaintenanceRequester), nil},
+		{"of another pod of the same name", requestOf(idle, "another", coordinationv1alpha1.NodeMaintenanceRequester), nil},
 		{"of others on a node that is drained", requestOf(draining, string(draining.UID), other), []string{"draining"}},
-		{"of another pod of the name there", requestOf(draining, "another", other), nil},
+		{"of another pod of the same name there", requestOf(draining, "another", other), nil},
 	} {
 		for _, event := range []struct {
 			name string
@@ -122,7 +122,7 @@ func TestRequestsOfPods(t *testing.T) {
 			{"added", func() { f.requestInformer.handler.OnAdd(tc.request, false) }},
 			{"updated", func() { f.requestInformer.handler.OnUpdate(tc.request, tc.request) }},
 			{"deleted", func() { f.requestInformer.handler.OnDelete(tc.request) }},
-			{"found deleted", func() { f.requestInformer.handler.OnDelete(cache.DeletedFinalStateUnknown{Obj: tc.request}) }},
+			{"deleted while the watch was interrupted", func() { f.requestInformer.handler.OnDelete(cache.DeletedFinalStateUnknown{Obj: tc.request}) }},
 		} {
 			f.nodeQueue.keys = nil
 			event.send()
@@ -134,11 +134,11 @@ func TestRequestsOfPods(t *testing.T) {
 	f.nodeQueue.keys = nil
 	f.requestInformer.handler.OnDelete(cache.DeletedFinalStateUnknown{Obj: nil})
 	if len(f.nodeQueue.keys) > 0 {
-		t.Errorf("nothing is known of the object, but %q are enqueued", f.nodeQueue.keys)
+		t.Errorf("a tombstone without an object enqueues %q", f.nodeQueue.keys)
 	}
 }
 
-// typedEvents keeps the types and reasons of events.
+// typedEvents records the types and reasons of events.
 type typedEvents []string
 
 func (e *typedEvents) Eventf(_, _ runtime.Object, eventType, reason, _, _ string, _ ...any) {
@@ -167,8 +167,8 @@ func TestTypesOfEvents(t *testing.T) {
 	}
 }
 
-// What becomes true is told when it does, and not each time that it is written.
-func TestChangesAreToldOnce(t *testing.T) {
+// An event is emitted when a condition changes, and not with each write of the status.
+func TestEventsOfChangesAreEmittedOnce(t *testing.T) {
 	var got typedEvents
 	w := &eventWriter{recorder: &got}
 	m := &coordinationv1alpha1.NodeMaintenance{}
@@ -195,7 +195,7 @@ func TestChangesAreToldOnce(t *testing.T) {
 	}
 }
 
-// A write that fails for reasons that pass is a blocker from the third time on.
+// A write that fails for transient reasons is a blocker from the third time on.
 func TestTransientFailuresBlock(t *testing.T) {
 	f := newFailures()
 	for attempt := range transientFailures + 1 {

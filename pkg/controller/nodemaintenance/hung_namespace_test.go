@@ -36,8 +36,8 @@ import (
 	"k8s.io/klog/v2/ktesting"
 )
 
-// hungClient is a client whose requests in some namespaces are not answered: a webhook of
-// theirs hangs.
+// hungClient is a client whose writes of EvictionRequests get no response in some namespaces, as if
+// an admission webhook hung there.
 type hungClient struct {
 	kubernetes.Interface
 	// hangs reports whether the namespace is one of them.
@@ -65,7 +65,7 @@ type hungRequests struct {
 	namespace string
 }
 
-// Apply waits for the end of the test, whatever the context says: no clock decides the test.
+// Apply waits for the end of the test and ignores its context: no timeout ends a hung write.
 func (r *hungRequests) Apply(ctx context.Context, request *applycoordination.EvictionRequestApplyConfiguration, options metav1.ApplyOptions) (*coordinationv1alpha1.EvictionRequest, error) {
 	if r.client.hangs(r.namespace) {
 		<-r.client.released
@@ -74,8 +74,8 @@ func (r *hungRequests) Apply(ctx context.Context, request *applycoordination.Evi
 	return r.EvictionRequestInterface.Apply(ctx, request, options)
 }
 
-// While the requests of some namespaces are not answered, nodes are cordoned, and pods of
-// others asked, also on the same nodes.
+// While the writes in some namespaces hang, nodes are cordoned, and the eviction of pods in other
+// namespaces is requested, also on the same nodes.
 func TestHungNamespacesDelayNoOther(t *testing.T) {
 	logger, ctx := ktesting.NewTestContext(t)
 	_ = logger
@@ -118,12 +118,12 @@ func TestHungNamespacesDelayNoOther(t *testing.T) {
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); c.Run(ctx, 4) }()
 	defer func() { cancel(); close(client.released); <-stopped; factory.Shutdown() }()
-	asked := 0
+	requested := 0
 	if err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		list, err := client.CoordinationV1alpha1().EvictionRequests("").List(ctx, metav1.ListOptions{})
-		asked = len(list.Items)
-		return asked == nodes, err
+		requested = len(list.Items)
+		return requested == nodes, err
 	}); err != nil {
-		t.Errorf("%d of %d pods of the namespace that answers were asked: %v", asked, nodes, err)
+		t.Errorf("%d of %d evictions in the namespace that responds were requested: %v", requested, nodes, err)
 	}
 }

@@ -33,8 +33,8 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// The pod of a request may go before the cache has the request.
-func TestPodGoesBeforeItsRequestIsSeen(t *testing.T) {
+// The pod of a request may be deleted before the cache has the request.
+func TestPodIsDeletedBeforeItsRequestIsCached(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	pod := f.createPods(1, "n", 0)[0]
@@ -49,7 +49,7 @@ func TestPodGoesBeforeItsRequestIsSeen(t *testing.T) {
 			f.maintenanceQueue.release()
 		}
 	}
-	// The pod goes; the watch of pods is faster than that of requests.
+	// The watch of pods is faster than that of requests.
 	f.deletePods(pod)
 	for range 5 {
 		f.deliverNodes()
@@ -72,12 +72,12 @@ func TestOldSyncDoesNotRelease(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createPods(1, "n", 0)
-	// While the node worker asks a pod, the administrator completes the maintenance.
+	// While a worker requests the eviction of the pod, the administrator completes the maintenance.
 	fired := false
 	f.client.PrependReactor("patch", "evictionrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if !fired {
 			fired = true
-			// What setStage, the informer and syncMaintenance do; the fake client is locked here.
+			// Do what setStage, the informer and syncMaintenance do: the client is locked here.
 			resource := coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenances")
 			object, err := f.tracker.Get(resource, "", "m")
 			if err != nil {
@@ -109,13 +109,12 @@ func TestOldSyncDoesNotRelease(t *testing.T) {
 		return false, nil, nil
 	})
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
-	f.settleOnlyUntilGone(t)
+	f.settleUntilReleased(t)
 }
 
-func (f *fixture) settleOnlyUntilGone(t *testing.T) {
+func (f *fixture) settleUntilReleased(t *testing.T) {
 	for range 200 {
 		f.deliverAll()
-		// Maintenances are served by a goroutine of their own: first, as the fixture does.
 		if !f.step() {
 			f.clock.Step(statusInterval)
 			f.nodeQueue.release()
@@ -124,7 +123,7 @@ func (f *fixture) settleOnlyUntilGone(t *testing.T) {
 		m := f.maintenance("m")
 		if m.Spec.Stage == stageComplete && len(m.Finalizers) == 0 {
 			if f.node("n").Spec.Unschedulable || f.node("n").Status.MaintenanceStatus != nil {
-				t.Errorf("ended, but the node was not released: unschedulable %t, events %q", f.node("n").Spec.Unschedulable, f.events)
+				t.Errorf("completed, but the node was not released: unschedulable %t, events %q", f.node("n").Spec.Unschedulable, f.events)
 			}
 			return
 		}
@@ -133,7 +132,7 @@ func (f *fixture) settleOnlyUntilGone(t *testing.T) {
 }
 
 // A node is not uncordoned while another maintenance that selects it awaits its finalizer.
-func TestNewcomerWithoutFinalizerKeepsTheCordon(t *testing.T) {
+func TestMaintenanceWithoutFinalizerKeepsTheCordon(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("old", stageCordon, "a")
@@ -152,7 +151,7 @@ func TestNewcomerWithoutFinalizerKeepsTheCordon(t *testing.T) {
 	f.settle()
 }
 
-// A node that cannot be cordoned is told of, and does not keep the others from being counted.
+// A node that cannot be cordoned gets an event, and the other nodes are counted.
 func TestNodeThatCannotBeCordoned(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("bad", map[string]string{"a": ""})
@@ -181,15 +180,14 @@ func TestNodeThatCannotBeCordoned(t *testing.T) {
 	f.expectEvent("Node bad: CordonFailed: setting spec.unschedulable of the node to true: nodes \"bad\" is forbidden: a webhook says no")
 }
 
-// Targets that another leader has raised, unseen by the cache, are not lowered.
+// Targets that another leader has raised are not lowered, even if the cache does not have them.
 func TestTargetsOfAnotherLeader(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	plan := maintenance.CompletePlan([]v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1000), entry(v1.PodTypeDefault, 2000)})
 	f.createPods(1, "n", 1000)
 	f.createMaintenance("m", stageDrain, "a", plan...)
-	// The cache is behind (a list served from a cache that lags): another leader has
-	// cordoned the node and raised its targets already.
+	// The cache is stale: another leader has already cordoned the node and raised its targets.
 	f.deliverAll()
 	behind := true
 	f.client.ReactionChain = append([]clienttesting.Reactor{&clienttesting.SimpleReactor{Verb: "patch", Resource: "nodes", Reaction: func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -206,7 +204,7 @@ func TestTargetsOfAnotherLeader(t *testing.T) {
 			if err := f.tracker.Update(v1.SchemeGroupVersion.WithResource("nodes"), node, ""); err != nil {
 				t.Error(err)
 			}
-			// The resourceVersion of the returned object is the latest: let the status patch pass as the API server would.
+			// The status patch has the latest resourceVersion: no other reactor may reject it.
 			f.client.ReactionChain = append([]clienttesting.Reactor{f.client.ReactionChain[0]}, f.withoutPatchNode()...)
 		}
 		return false, nil, nil
@@ -238,8 +236,8 @@ func (f *fixture) withoutPatchNode() []clienttesting.Reactor {
 	return rest
 }
 
-// A maintenance completes although another one cannot ask a pod of the node.
-func TestCompletesDespiteTheTroubleOfAnother(t *testing.T) {
+// A maintenance completes even if another one cannot request the eviction of a pod on the node.
+func TestCompletesDespiteTheFailuresOfAnother(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("a", stageDrain, "a", maintenance.StandardPlan()...)
@@ -264,7 +262,7 @@ func TestCompletesDespiteTheTroubleOfAnother(t *testing.T) {
 	}
 }
 
-// Who is waited for follows from how things are, not from how they came about.
+// Which maintenances a node waits for depends only on the current state, not on earlier ones.
 func TestWaitingForIsUpToDate(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("one", map[string]string{"m": "", "b": ""})
@@ -284,12 +282,12 @@ func TestWaitingForIsUpToDate(t *testing.T) {
 	f.restart()
 	f.settle()
 	if want := f.node("three").Status.MaintenanceStatus.DrainMessage; got != want {
-		t.Errorf("before %q, after %q, and a restart makes it %q", before, got, want)
+		t.Errorf("before %q, afterwards %q, after a restart %q", before, got, want)
 	}
 }
 
-// The end is told once, also if the write of it loses against others.
-func TestCompletionIsToldOnce(t *testing.T) {
+// The completion emits one event, even if the removal of the finalizer has conflicts first.
+func TestCompletionEmitsOneEvent(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("m", stageCordon, "a")
@@ -299,26 +297,26 @@ func TestCompletionIsToldOnce(t *testing.T) {
 		m := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.NodeMaintenance)
 		if action.GetSubresource() == "" && len(m.Finalizers) == 0 && lost < 3 {
 			lost++
-			f.maintenanceQueue.Add("m") // The event.
+			f.maintenanceQueue.Add("m") // The event of the other write.
 			return true, nil, apierrors.NewConflict(maintenanceResource, "m", errors.New("changed"))
 		}
 		return false, nil, nil
 	})
 	f.setStage("m", stageComplete)
 	f.settle()
-	told := 0
+	completed := 0
 	for _, e := range f.events {
 		if strings.Contains(e, reasonCompleted) {
-			told++
+			completed++
 		}
 	}
-	if told != 1 {
-		t.Errorf("told %d times", told)
+	if completed != 1 {
+		t.Errorf("%d events", completed)
 	}
 }
 
-// Nothing is remembered of nodes that are gone.
-func TestVanishedNodesAreForgotten(t *testing.T) {
+// Write times and re-cordons of deleted nodes are forgotten.
+func TestDeletedNodesAreForgotten(t *testing.T) {
 	f := newFixture(t)
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	for i := range 20 {
@@ -335,11 +333,11 @@ func TestVanishedNodesAreForgotten(t *testing.T) {
 		f.settle()
 	}
 	if len(f.nodeWrites.last) > 0 || len(f.recordons.nodes) > 0 {
-		t.Errorf("remembers %d writes and %d re-cordons of nodes that are gone", len(f.nodeWrites.last), len(f.recordons.nodes))
+		t.Errorf("keeps %d write times and %d re-cordons of deleted nodes", len(f.nodeWrites.last), len(f.recordons.nodes))
 	}
 }
 
-// A pod whose request was given up for good is named.
+// The message names a pod whose request failed its validation.
 func TestPodThatCannotBeEvictedIsNamed(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -360,8 +358,8 @@ func TestPodThatCannotBeEvictedIsNamed(t *testing.T) {
 	}
 }
 
-// A node that comes while a maintenance is observed is either among the nodes that are
-// listed, or reconciled after the maintenance is known: the list is taken under the lock.
+// A node that is created while a maintenance is observed is either listed, or reconciled after the
+// maintenance is known: the nodes are listed under the lock.
 func TestNodesAreListedUnderTheLock(t *testing.T) {
 	f := newFixture(t)
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
@@ -383,8 +381,8 @@ func TestNodesAreListedUnderTheLock(t *testing.T) {
 	}
 }
 
-// A write that another client reverts before the cache has it is repeated, although the cache goes
-// from the state before to an equal one.
+// A write that another client reverts before the cache has it is repeated, although the cache sees
+// no change.
 func TestRevertedWrites(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -419,7 +417,7 @@ func TestRevertedWrites(t *testing.T) {
 	f.expectDrains("reverted request", map[string]string{"n": "0/1 Draining Default<=1000000000"})
 }
 
-// The same with a status of a node that nothing else is written to.
+// That also applies to a write of the status of a node alone.
 func TestNodeIsReconciledAfterItsStatus(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})

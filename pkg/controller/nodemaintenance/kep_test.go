@@ -36,7 +36,7 @@ const (
 	stageComplete = coordinationv1alpha1.NodeMaintenanceStageComplete
 )
 
-// drains returns what all nodes and maintenances say of their drain, one line each.
+// drains returns the state of the drain of each named node or maintenance, in one line each.
 func (f *fixture) drains(names ...string) map[string]string {
 	f.t.Helper()
 	drains := map[string]string{}
@@ -74,8 +74,8 @@ func (f *fixture) expectDrains(state string, want map[string]string) {
 	}
 }
 
-// TestKEPExample goes through the states of the KEP's section "Pod Selection and
-// DrainTargets Example".
+// TestKEPExample follows the states in the KEP's section "Pod Selection and DrainTargets
+// Example".
 func TestKEPExample(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("one", map[string]string{"a": "", "b": "", "c": ""})
@@ -139,7 +139,7 @@ func TestKEPExample(t *testing.T) {
 	f.expectNoEvent("DrainFastForwarded")
 }
 
-// TestKEPProgression goes through the section "PodTypes and Label Selectors Progression".
+// TestKEPProgression follows the section "PodTypes and Label Selectors Progression".
 func TestKEPProgression(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("five", map[string]string{"a": ""})
@@ -165,8 +165,8 @@ func TestKEPProgression(t *testing.T) {
 	f.expectDrains("the end", map[string]string{"five": "0/0 Drained " + steps[5].want, "m": "0/0 Drained " + steps[5].want})
 }
 
-// Plans that contradict each other do not wait for each other for ever: with the same progress
-// the older one goes first, and nothing is drained that neither wants yet.
+// Maintenances whose plans contradict each other do not wait for each other forever: with the same
+// progress the older one goes first, and no pod is evicted that neither wants evicted yet.
 func TestContradictingPlans(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": "", "b": ""})
@@ -175,19 +175,19 @@ func TestContradictingPlans(t *testing.T) {
 	f.createMaintenance("older", stageDrain, "a", maintenance.CompletePlan([]v1.DrainPlanEntry{entryFor("web", v1.PodTypeDefault, 5000)})...)
 	f.clock.Step(time.Minute)
 	f.createMaintenance("younger", stageDrain, "b", maintenance.CompletePlan([]v1.DrainPlanEntry{entryFor("db", v1.PodTypeDefault, 5000)})...)
-	f.expectDrains("the elder's first entry", map[string]string{
+	f.expectDrains("the first entry of the older one", map[string]string{
 		"n":       "2/1 Draining Default(app=web)<=5000",
 		"older":   "2/1 Draining Default(app=web)<=5000",
 		"younger": "2/1 Draining (limited by older) Default(app=web)<=5000",
 	})
 	f.deletePods(web...)
-	f.expectDrains("then the younger's", map[string]string{
+	f.expectDrains("then that of the younger one", map[string]string{
 		"n":       "1/1 Draining (limited by younger) Default(app=db)<=5000, Default(app=web)<=5000",
 		"older":   "1/1 Draining Default(app=db)<=5000, Default(app=web)<=5000",
 		"younger": "1/1 Draining Default(app=db)<=5000, Default(app=web)<=5000",
 	})
 	f.deletePods(db...)
-	f.expectDrains("then all", map[string]string{
+	f.expectDrains("then all pods", map[string]string{
 		"n": "0/1 Draining Default<=1000000000, Default(app=db)<=1000000000, Default(app=web)<=1000000000",
 	})
 	f.deletePods(other...)

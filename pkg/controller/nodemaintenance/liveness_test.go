@@ -27,7 +27,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// drainAll has the pods go that are asked to, until none is.
+// drainAll ends the pods whose eviction is requested, until there are none.
 func (f *fixture) drainAll() {
 	f.t.Helper()
 	for range 100 {
@@ -36,7 +36,7 @@ func (f *fixture) drainAll() {
 			return
 		}
 	}
-	f.t.Fatal("evictions are requested without an end")
+	f.t.Fatal("evictions are still requested")
 }
 
 func (f *fixture) expectDrained(names ...string) {
@@ -50,8 +50,8 @@ func (f *fixture) expectDrained(names ...string) {
 
 func plan(entries ...v1.DrainPlanEntry) []v1.DrainPlanEntry { return maintenance.CompletePlan(entries) }
 
-// Three maintenances, each of which begins with pods that the next one wants later, on three
-// nodes that each share two of them: whoever goes first by age alone waits for the next.
+// Each of three maintenances begins with pods that the next one drains later, and each of three
+// nodes is shared by two of them: ordered only by age, each would wait for the next one.
 func TestCircleOfContradictingPlans(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("ab", map[string]string{"a": "", "b": ""})
@@ -69,7 +69,7 @@ func TestCircleOfContradictingPlans(t *testing.T) {
 	f.expectDrained("a", "b", "c")
 }
 
-// Two maintenances that come to share their nodes when each has begun.
+// Two maintenances with contradicting plans share their nodes only after both drains have begun.
 func TestPlansThatContradictLater(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n1", map[string]string{"a": ""})
@@ -120,7 +120,7 @@ func TestCompareProgress(t *testing.T) {
 	}
 }
 
-// The place of a maintenance in the order never falls as it goes through its plan.
+// The progress of a maintenance never decreases from one position of its plan to the next.
 func TestProgressGrowsWithThePosition(t *testing.T) {
 	plan, err := maintenance.NewPlan(plan(entryFor("web", v1.PodTypeDefault, 5), entryFor("db", v1.PodTypeDefault, 5), entry(v1.PodTypeDefault, 5),
 		entryFor("web", v1.PodTypeDefault, 2000000000), entryFor("db", v1.PodTypeDaemonSet, 7), entryFor("db", v1.PodTypeStatic, 7)))
@@ -134,8 +134,8 @@ func TestProgressGrowsWithThePosition(t *testing.T) {
 	}
 }
 
-// A maintenance in Cordon that cannot get its finalizer keeps the cordon of another one that
-// is canceled, and nothing else of it. What it keeps ends with it.
+// A maintenance in Cordon whose finalizer cannot be stored keeps the node cordoned when another one
+// is deleted, but not its requests, targets and conditions. The cordon ends with it.
 func TestClaimKeepsOnlyTheCordon(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -153,10 +153,10 @@ func TestClaimKeepsOnlyTheCordon(t *testing.T) {
 	f.deleteMaintenance("old")
 	f.run(time.Minute)
 	if requesters := f.request1(pod).Spec.Requesters; len(requesters) > 0 {
-		t.Errorf("canceled, but the eviction of the pod is still requested by %v", requesters)
+		t.Errorf("deleted, but the eviction of the pod is still requested by %v", requesters)
 	}
 	if _, err := f.client.CoordinationV1alpha1().NodeMaintenances().Get(f.ctx, "old", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("old is still there: %v", err)
+		t.Errorf("old is not deleted: %v", err)
 	}
 	node := f.node("n")
 	if !node.Spec.Unschedulable || node.Status.MaintenanceStatus == nil || len(node.Status.MaintenanceStatus.DrainTargets) > 0 || len(ownConditions(node.Status.Conditions)) > 0 {
@@ -165,12 +165,12 @@ func TestClaimKeepsOnlyTheCordon(t *testing.T) {
 	f.deleteMaintenance("new")
 	f.settle()
 	if node := f.node("n"); node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
-		t.Errorf("the cordon outlives the claim: %+v", node)
+		t.Errorf("not uncordoned when the claim has ended: %+v", node)
 	}
 }
 
-// A claim keeps the cordon also of a node that was never held by another, but would be made
-// schedulable by one that completes.
+// Such a maintenance also keeps the cordon of a node that no other one has claimed, but that a
+// completion would uncordon.
 func TestClaimKeepsTheCordonOfACompletion(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -193,12 +193,12 @@ func TestClaimKeepsTheCordonOfACompletion(t *testing.T) {
 	f.deleteMaintenance("new")
 	f.settle()
 	if f.node("n").Spec.Unschedulable {
-		t.Error("the cordon outlives the claim")
+		t.Error("not uncordoned when the claim has ended")
 	}
 }
 
-// A claim does nothing to a node that nothing has touched.
-func TestClaimTouchesNothing(t *testing.T) {
+// A maintenance whose finalizer cannot be stored writes nothing else.
+func TestClaimWritesNothing(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createPods(1, "n", 0)
@@ -213,9 +213,9 @@ func TestClaimTouchesNothing(t *testing.T) {
 	}
 }
 
-// A deleted maintenance in the stage Idle with our finalizer, from a backup for example, goes,
-// and leaves nodes alone that others have cordoned.
-func TestIdleMaintenanceWithFinalizerGoes(t *testing.T) {
+// A maintenance in the stage Idle with the finalizer, for example from a backup, can be deleted,
+// and does not uncordon nodes that other clients have cordoned.
+func TestIdleMaintenanceWithFinalizerIsDeleted(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("m", stageIdle, "a")
@@ -229,15 +229,15 @@ func TestIdleMaintenanceWithFinalizerGoes(t *testing.T) {
 	f.deleteMaintenance("m")
 	f.settle()
 	if m, err := f.client.CoordinationV1alpha1().NodeMaintenances().Get(f.ctx, "m", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("still there: %+v %v", m, err)
+		t.Errorf("not deleted: %+v %v", m, err)
 	}
 	if node := f.node("n"); !node.Spec.Unschedulable || len(ownConditions(node.Status.Conditions)) > 0 {
 		t.Errorf("node %+v", node)
 	}
 }
 
-// A pod that a DaemonSet leaves behind is an ordinary one, and evicted as such.
-func TestOrphanedPodIsAsked(t *testing.T) {
+// A pod that was orphaned by its DaemonSet is evicted as a pod of the type Default.
+func TestEvictionOfOrphanedPodIsRequested(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createPods(1, "n", 0)
@@ -251,8 +251,8 @@ func TestOrphanedPodIsAsked(t *testing.T) {
 	f.expectDrains("orphaned", map[string]string{"n": "0/2 Draining Default<=1000000000"})
 }
 
-// A sync of a node that began before the selector of its maintenance has changed does not remove the
-// node from the new progress: without it, the position could jump.
+// A sync of a node that began before the selector of its maintenance has changed does not remove
+// the node from the new progress: without the node, the position could skip entries.
 func TestOldSyncDoesNotDeselect(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n1", map[string]string{"a": ""})
@@ -295,7 +295,7 @@ func (f *fixture) selectAlso(name, label string) {
 	})
 }
 
-// A status has a new generation only when all that it says is about it.
+// A status has a new observedGeneration only when all its fields are about that generation.
 func TestStatusIsAboutOneGeneration(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n1", map[string]string{"a": ""})
@@ -322,7 +322,7 @@ func TestStatusIsAboutOneGeneration(t *testing.T) {
 	}
 }
 
-// After the drain the condition keeps the generation that it is about.
+// In Complete a True condition keeps its generation, and a False one gets the new generation.
 func TestConditionAfterTheDrain(t *testing.T) {
 	for _, drained := range []bool{true, false} {
 		f := newFixture(t)
@@ -345,7 +345,7 @@ func TestConditionAfterTheDrain(t *testing.T) {
 	}
 }
 
-// A selector that matches no node for a while does not take the drain to its end.
+// A selector that matches no node for a while does not move the position to the end of the plan.
 func TestPositionStaysWithoutNodes(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
