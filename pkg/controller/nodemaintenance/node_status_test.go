@@ -35,16 +35,16 @@ import (
 	"k8s.io/klog/v2/ktesting"
 )
 
-// busyAgent writes the status of the node n again and again: before each write of the status by
-// the controller, unless unseen reports that there was no time for it.
-func (f *fixture) busyAgent(unseen func() bool) {
-	f.busyAgentThat(unseen, func(node *v1.Node) { node.Status.VolumesInUse = append(node.Status.VolumesInUse, "volume") })
+// busyAgent simulates a client that updates the status of the node n before each write of the
+// status by the controller, unless skip returns true.
+func (f *fixture) busyAgent(skip func() bool) {
+	f.busyAgentThat(skip, func(node *v1.Node) { node.Status.VolumesInUse = append(node.Status.VolumesInUse, "volume") })
 }
 
-func (f *fixture) busyAgentThat(unseen func() bool, change func(*v1.Node)) {
+func (f *fixture) busyAgentThat(skip func() bool, change func(*v1.Node)) {
 	nodes := v1.SchemeGroupVersion.WithResource("nodes")
 	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if action.GetSubresource() != "status" || unseen() {
+		if action.GetSubresource() != "status" || skip() {
 			return false, nil, nil
 		}
 		live, err := f.tracker.Get(nodes, "", "n")
@@ -60,9 +60,8 @@ func (f *fixture) busyAgentThat(unseen func() bool, change func(*v1.Node)) {
 	})
 }
 
-// An agent that writes the status of a node more often than the cache is brought up to date does
-// not keep the node from being drained, nor from being released, whatever it writes that nothing
-// is decided on.
+// An agent that writes the status of a node more often than the cache is updated blocks neither the
+// drain nor the release of the node, as long as no decision depends on the fields that it writes.
 func TestBusyAgentDelaysNoDrain(t *testing.T) {
 	writes := 0
 	for name, change := range map[string]func(*v1.Node){
@@ -80,7 +79,7 @@ func testBusyAgent(t *testing.T, change func(*v1.Node)) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createPods(1, "n", 0)
-	// It is slower than what the API server has just told, and faster than the cache.
+	// The agent does not write between a live read of the node and the patch that follows it.
 	read := false
 	f.client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		read = false
@@ -94,7 +93,7 @@ func testBusyAgent(t *testing.T, change func(*v1.Node)) {
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.run(5 * time.Second)
 	if targets := storedTargets(f.node("n")); targets.IsEmpty() || f.requested() != 1 {
-		t.Errorf("targets %s, %d pods are asked", targets, f.requested())
+		t.Errorf("targets %s, %d evictions requested", targets, f.requested())
 	}
 	f.setStage("m", stageComplete)
 	f.run(5 * time.Second)
@@ -103,7 +102,7 @@ func testBusyAgent(t *testing.T, change func(*v1.Node)) {
 	}
 }
 
-// After a conflict a status is not written again where something has changed that it was decided on.
+// After a conflict, the status is not written again if the data that it is based on has changed.
 func TestConflictOfAnOutdatedDecision(t *testing.T) {
 	for name, change := range map[string]func(*v1.Node){
 		"another node":  func(*v1.Node) {},
@@ -135,25 +134,25 @@ func TestConflictOfAnOutdatedDecision(t *testing.T) {
 	}
 }
 
-// A status of a node that cannot be written is a blocker until it can, in each stage that waits
-// for it: no eviction is requested before, and no node is released.
+// While the status of a node cannot be written, it is a blocker in each stage that depends on it:
+// no eviction is requested, and the node is not released.
 func TestNodeStatusThatCannotBeWritten(t *testing.T) {
 	for name, fail := range map[string]func(f *fixture) (stop func(), why string){
 		"refused": func(f *fixture) (func(), string) {
 			refused := f.refuse("patch", "nodes", "status", webhook)
 			return func() { refused.err = allowed }, "a webhook says no"
 		},
-		"decided again without a pause": func(f *fixture) (func(), string) {
+		"conflicts that require a new decision": func(f *fixture) (func(), string) {
 			stopped, writes := false, 0
 			f.busyAgentThat(func() bool { return stopped }, func(node *v1.Node) {
 				writes++
 				if node.Labels["writes"] = fmt.Sprint(writes); writes > 20 {
-					f.t.Fatal("tried without a pause")
+					f.t.Fatal("retried without a delay")
 				}
 			})
 			return func() { stopped = true }, "Operation cannot be fulfilled"
 		},
-		"written by others without a pause": func(f *fixture) (func(), string) {
+		"continuous writes of another client": func(f *fixture) (func(), string) {
 			stopped := false
 			f.busyAgent(func() bool { return stopped })
 			return func() { stopped = true }, "other clients write the node so often that 10 attempts in a row failed"
@@ -179,36 +178,36 @@ func TestNodeStatusThatCannotBeWritten(t *testing.T) {
 				t.Errorf("events %q", f.events)
 			}
 			if drained := findDrained(&f.maintenance("m").Status); drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || f.requested() > 0 {
-				t.Errorf("condition %+v, %d pods are asked", drained, f.requested())
+				t.Errorf("condition %+v, %d evictions requested", drained, f.requested())
 			}
 			stop()
 			f.run(maxRetry)
 			if blockers := f.maintenance("m").Status.DrainStatus.Blockers; len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerEvicting || f.requested() != 1 {
-				t.Errorf("afterwards: blockers %+v, %d pods are asked", blockers, f.requested())
+				t.Errorf("afterwards: blockers %+v, %d evictions requested", blockers, f.requested())
 			}
 			stop, why = fail(f)
 			f.setStage("m", stageComplete)
 			f.run(10 * time.Second)
 			if expectBlocker(why); len(f.maintenance("m").Finalizers) == 0 || f.requested() > 0 {
-				t.Errorf("in Complete: %+v, %d pods are asked", f.maintenance("m"), f.requested())
+				t.Errorf("in Complete: %+v, %d evictions requested", f.maintenance("m"), f.requested())
 			}
 			stop()
 			f.run(maxRetry)
 			if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || len(f.failures.nodes) > 0 {
-				t.Errorf("in the end: %+v, remembered %v", m, f.failures.nodes)
+				t.Errorf("at the end: %+v, recorded failures %v", m, f.failures.nodes)
 			}
 		})
 	}
 }
 
-// Without the verb control the API server answers that a status was cleared, and keeps it: the node
-// is not released, and the blocker names the right.
+// Without the verb control, the API server reports success when the controller clears a status, but
+// keeps it. The node is not released, and the blocker names the missing permission.
 func TestNodeStatusThatIsKept(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.settle()
-	// As the admission plugin NodeMaintenance does.
+	// The admission plugin NodeMaintenance restores the status in the same way.
 	controls, attempts := false, 0
 	nodes := v1.SchemeGroupVersion.WithResource("nodes")
 	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -241,11 +240,11 @@ func TestNodeStatusThatIsKept(t *testing.T) {
 	controls = true
 	f.run(maxRetry)
 	if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(f.failures.nodes) > 0 {
-		t.Errorf("in the end: %+v, remembered %v", m, f.failures.nodes)
+		t.Errorf("at the end: %+v, recorded failures %v", m, f.failures.nodes)
 	}
 }
 
-// A refusal is logged when it begins to block, not with each attempt, and counted while it lasts.
+// A refused write is logged when it first blocks, not at each attempt, and counted while it lasts.
 func TestRefusedNodeIsLoggedAndCounted(t *testing.T) {
 	for _, tc := range []struct {
 		name, subresource, log string
@@ -282,13 +281,13 @@ func TestRefusedNodeIsLoggedAndCounted(t *testing.T) {
 			refused.err = allowed
 			f.run(maxRetry + 5*time.Second)
 			if got := f.progress.count().BlockedNodes; len(got) > 0 {
-				t.Errorf("counts %v in the end", got)
+				t.Errorf("counts %v at the end", got)
 			}
 		})
 	}
 }
 
-// A status whose answer was lost is no blocker any more when the cache has it.
+// If the response to a write of the status is lost, it is a blocker until the cache has the status.
 func TestNodeStatusWhoseAnswerIsLost(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -313,7 +312,7 @@ func TestNodeStatusWhoseAnswerIsLost(t *testing.T) {
 				break
 			}
 		}
-		return true, nil, apierrors.NewTimeoutError("the answer is lost", 0)
+		return true, nil, apierrors.NewTimeoutError("the response is lost", 0)
 	})
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.run(time.Minute)
@@ -322,7 +321,7 @@ func TestNodeStatusWhoseAnswerIsLost(t *testing.T) {
 	}
 }
 
-// While a node cannot be made schedulable its status is not written, and is no blocker.
+// While a node cannot be uncordoned, its status is not written, and only the uncordon is a blocker.
 func TestNodeStatusThatIsNotWrittenIsNoBlocker(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -339,8 +338,8 @@ func TestNodeStatusThatIsNotWrittenIsNoBlocker(t *testing.T) {
 	}
 }
 
-// Whoever finds that the node has changed in what was decided on waits for the cache to have that:
-// attempts on the same old node would count as failures.
+// After a conflict with a change that affects the decision, the next sync waits until the cache has
+// the change: attempts on the same old node would count as failures.
 func TestConflictWaitsForTheCache(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -355,21 +354,21 @@ func TestConflictWaitsForTheCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !f.writer.isCurrentNode("n") {
-		t.Fatal("waits for nothing that it knows of")
+		t.Fatal("waits although the cache has all own writes")
 	}
 	if err := f.writer.setNodeStatus(f.ctx, cached, &v1.MaintenanceStatus{}, nil); !apierrors.IsConflict(err) {
 		t.Fatalf("got %v, want a conflict", err)
 	}
 	if f.writer.isCurrentNode("n") {
-		t.Error("decides again on the same node")
+		t.Error("does not wait for the cache")
 	}
 	f.deliverNodes()
 	if !f.writer.isCurrentNode("n") {
-		t.Error("the cache has the change, and no sync decides again")
+		t.Error("still waits although the cache has the change")
 	}
 }
 
-// A status that was refused for long is written at once when the node was made schedulable.
+// A status that was refused for a long time is written at once when the node is uncordoned.
 func TestStatusIsWrittenAfterAnUncordon(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -384,11 +383,11 @@ func TestStatusIsWrittenAfterAnUncordon(t *testing.T) {
 	f.setStage("m", stageComplete)
 	f.run(5 * time.Second)
 	if m := f.maintenance("m"); len(m.Finalizers) > 0 {
-		t.Errorf("not over: %+v", m.Status.DrainStatus.Blockers)
+		t.Errorf("not completed: %+v", m.Status.DrainStatus.Blockers)
 	}
 }
 
-// A node that cannot be cordoned is no blocker any more when another client has cordoned it.
+// A node that cannot be cordoned is no longer a blocker when another client cordons it.
 func TestRefusedCordonThatAnotherClientMakes(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})

@@ -33,36 +33,36 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// A request that is being deleted, and kept by finalizers, is not waited for: it is named, and
-// the pod is asked when it has gone.
+// A terminating EvictionRequest that has finalizers is not patched. It is reported as a blocker,
+// and the eviction is requested when it is gone.
 func TestTerminatingRequestIsABlocker(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	pod := f.createPods(1, "n", 0)[0]
-	zombie := f.createObstacle(pod)
+	terminating := f.createObstacle(pod)
 	requests := f.client.CoordinationV1alpha1().EvictionRequests(pod.Namespace)
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.client.ClearActions()
 	f.run(5 * time.Minute)
 	if writes := f.writes(); slices.Contains(writes, "patch evictionrequests") {
-		t.Errorf("waits for it: %v", writes)
+		t.Errorf("patches it: %v", writes)
 	}
 	blockers := f.maintenance("m").Status.DrainStatus.Blockers
 	const want = "the EvictionRequest default/%s of the pod is being deleted and waits for its finalizers example.com/a, example.com/z: "
 	if len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerRequestFailed || !blockers[0].SinceTime.Time.Equal(start) ||
-		!strings.Contains(blockers[0].Message, strings.ReplaceAll(want, "%s", zombie.Name)) {
+		!strings.Contains(blockers[0].Message, strings.ReplaceAll(want, "%s", terminating.Name)) {
 		t.Errorf("blockers %+v", blockers)
 	}
-	if err := requests.Delete(f.ctx, zombie.Name, metav1.DeleteOptions{}); err != nil {
+	if err := requests.Delete(f.ctx, terminating.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	f.run(50 * time.Millisecond)
 	if f.requested() != 1 {
-		t.Error("not asked when it has gone")
+		t.Error("the eviction is not requested when it is gone")
 	}
 }
 
-// The same request does not block a pod that the plan has not reached yet.
+// Such a request does not block a pod that the drain plan has not reached yet.
 func TestObstacleOfAPodThatIsNoTarget(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -77,7 +77,7 @@ func TestObstacleOfAPodThatIsNoTarget(t *testing.T) {
 	f.expectBlockedPods("n", 0)
 }
 
-// createObstacle creates a canceled request for the pod that is being deleted and has finalizers.
+// createObstacle creates a canceled, terminating EvictionRequest with finalizers for the pod.
 func (f *fixture) createObstacle(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
 	f.t.Helper()
 	request := &coordinationv1alpha1.EvictionRequest{
@@ -96,8 +96,8 @@ func (f *fixture) createObstacle(pod *v1.Pod) *coordinationv1alpha1.EvictionRequ
 	return request
 }
 
-// A withdrawal that is refused is told of in the status and by events while it keeps the
-// maintenance, and tried again.
+// A refused withdrawal blocks the completion of a maintenance. It is reported in the status and by
+// events, and retried.
 func TestRefusedWithdrawalIsABlocker(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -122,21 +122,21 @@ func TestRefusedWithdrawalIsABlocker(t *testing.T) {
 		t.Errorf("blockers %+v", blockers)
 	}
 	expectRetries(t, refused.attempts)
-	told := strings.Join(f.events, "\n")
+	events := strings.Join(f.events, "\n")
 	for _, want := range []string{"Node n: WithdrawalFailed: ", "NodeMaintenance m: CompletionBlocked: "} {
-		if !strings.Contains(told, want) {
-			t.Errorf("no event %q among\n%s", want, told)
+		if !strings.Contains(events, want) {
+			t.Errorf("no event %q among\n%s", want, events)
 		}
 	}
 	refused.err = allowed
 	f.run(maxRetry + 5*time.Second)
 	if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.requested() > 0 || len(f.failures.nodes) > 0 {
-		t.Errorf("maintenance %+v, remembered %v", m, f.failures.nodes)
+		t.Errorf("maintenance %+v, recorded failures %v", m, f.failures.nodes)
 	}
 }
 
-// A cordon by another client of a node that was released stays for as long as a withdrawal is
-// refused there, nor by the next controller.
+// If another client cordons a released node on which a withdrawal is refused, the cordon stays,
+// also after a restart of the controller.
 func TestCordonByHandDuringARefusedWithdrawal(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -154,26 +154,26 @@ func TestCordonByHandDuringARefusedWithdrawal(t *testing.T) {
 	f.update(node)
 	f.run(time.Minute)
 	if !f.node("n").Spec.Unschedulable {
-		t.Error("made schedulable")
+		t.Error("uncordoned")
 	}
 	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Generation++ })
 	f.run(time.Minute)
 	if !f.node("n").Spec.Unschedulable {
-		t.Error("made schedulable after a change of the maintenance")
+		t.Error("uncordoned after a change of the maintenance")
 	}
 	f.restart()
 	f.run(time.Minute)
 	if !f.node("n").Spec.Unschedulable {
-		t.Error("made schedulable by the next controller")
+		t.Error("uncordoned after a restart")
 	}
 	refused.err = allowed
 	f.run(time.Minute)
 	if !f.node("n").Spec.Unschedulable || len(f.maintenance("m").Finalizers) > 0 {
-		t.Errorf("in the end: node %+v, maintenance %+v", f.node("n"), f.maintenance("m"))
+		t.Errorf("at the end: node %+v, maintenance %+v", f.node("n"), f.maintenance("m"))
 	}
 }
 
-// Nor is who cordons it while the status of the node has to stay, because a pod is being asked.
+// The cordon also stays while the node keeps its status, because a request is being written.
 func TestCordonByHandDuringARunningRequest(t *testing.T) {
 	for name, complete := range map[string]func(*fixture){
 		"completed":    func(f *fixture) { f.setStage("m", stageComplete) },
@@ -190,13 +190,13 @@ func TestCordonByHandDuringARunningRequest(t *testing.T) {
 		f.update(node)
 		f.run(10 * time.Second)
 		if node := f.node("n"); !node.Spec.Unschedulable || node.Status.MaintenanceStatus == nil {
-			t.Errorf("%s: while a pod is being asked: %+v", name, node)
+			t.Errorf("%s: while a request is being written: %+v", name, node)
 		}
 		f.endRequest(0, answered)
 		f.hung.Clear()
 		f.settle()
 		if node := f.node("n"); !node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
-			t.Errorf("%s: in the end: %+v", name, node)
+			t.Errorf("%s: at the end: %+v", name, node)
 		}
 		// The next maintenance uncordons what it claims.
 		f.relabel("n", map[string]string{"b": ""})
@@ -205,13 +205,13 @@ func TestCordonByHandDuringARunningRequest(t *testing.T) {
 		f.setStage("next", stageComplete)
 		f.settle()
 		if f.node("n").Spec.Unschedulable {
-			t.Errorf("%s: the next maintenance does not make it schedulable", name)
+			t.Errorf("%s: the next maintenance does not uncordon it", name)
 		}
 	}
 }
 
-// The same where the maintenance does not select the node any more, or the node is gone: it waits
-// for the withdrawal there, and says so until it is over.
+// A maintenance also waits for withdrawals on a node that it no longer selects or that is gone. It
+// reports them as a blocker until they are made.
 func TestRefusedWithdrawalOfALostNodeIsABlocker(t *testing.T) {
 	for name, lose := range map[string]func(*fixture){
 		"other labels": func(f *fixture) { f.relabel("n", nil) },
@@ -246,14 +246,14 @@ func TestRefusedWithdrawalOfALostNodeIsABlocker(t *testing.T) {
 			refused.err = allowed
 			f.run(maxRetry + 5*time.Second)
 			if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.requested() > 0 || len(f.failures.nodes) > 0 {
-				t.Errorf("%s, %s the refusal: in the end %+v, remembered %v", name, when, m, f.failures.nodes)
+				t.Errorf("%s, %s the refusal: at the end %+v, recorded failures %v", name, when, m, f.failures.nodes)
 			}
 		}
 	}
 }
 
-// A node that cannot be made schedulable keeps its maintenance, which says so until it is over,
-// also where it does not select the node any more.
+// A maintenance is not completed while a node cannot be uncordoned, and reports it as a blocker,
+// even if it no longer selects the node.
 func TestRefusedUncordonIsABlocker(t *testing.T) {
 	for name, change := range map[string]func(*fixture){
 		"selected":     func(*fixture) {},
@@ -280,13 +280,13 @@ func TestRefusedUncordonIsABlocker(t *testing.T) {
 		refused.err = allowed
 		f.run(maxRetry + 5*time.Second)
 		if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.node("n").Spec.Unschedulable || len(f.failures.nodes) > 0 {
-			t.Errorf("%s: in the end %+v, remembered %v", name, m, f.failures.nodes)
+			t.Errorf("%s: at the end %+v, recorded failures %v", name, m, f.failures.nodes)
 		}
 	}
 }
 
-// Blockers of nodes stay in the status until the nodes were reconciled again, after a restart, too,
-// and are told of once.
+// Blockers of nodes stay in the status until the nodes are reconciled again, also after a restart.
+// Only one event reports them.
 func TestBlockersOfNodesStayUntilTheNextSync(t *testing.T) {
 	for _, stage := range []coordinationv1alpha1.NodeMaintenanceStage{stageCordon, stageComplete} {
 		for name, change := range map[string]func(*fixture){
@@ -334,20 +334,20 @@ func TestBlockersOfNodesStayUntilTheNextSync(t *testing.T) {
 			if slices.Contains(counts, 0) || f.maintenance("m").Status.ObservedGeneration != f.maintenance("m").Generation {
 				t.Errorf("%s, %s: blockers were counted as %v", stage, name, counts)
 			}
-			if told := strings.Count(strings.Join(f.events, "\n"), "CompletionBlocked"); stage == stageComplete && told != 1 {
-				t.Errorf("%s: told %d times", name, told)
+			if reported := strings.Count(strings.Join(f.events, "\n"), "CompletionBlocked"); stage == stageComplete && reported != 1 {
+				t.Errorf("%s: %d events CompletionBlocked", name, reported)
 			}
 			refused.err = allowed
 			f.run(maxRetry + 5*time.Second)
 			if status := f.maintenance("m").Status.DrainStatus; status.BlockerCount != 0 || len(status.Blockers) > 0 {
-				t.Errorf("%s, %s: in the end %+v", stage, name, status)
+				t.Errorf("%s, %s: at the end %+v", stage, name, status)
 			}
 		}
 	}
 }
 
-// A maintenance that has ceased to select a node, and cannot release it, says so until it can, and
-// is not completed before.
+// A maintenance that no longer selects a node, but cannot release it, reports this as a blocker,
+// and is not completed before the node is released.
 func TestDeselectedNodeThatCannotBeReleased(t *testing.T) {
 	writes := map[string]struct {
 		subresource string
@@ -357,7 +357,7 @@ func TestDeselectedNodeThatCannotBeReleased(t *testing.T) {
 		"uncordon": {"", coordinationv1alpha1.DrainBlockerCordonFailed, "1 node cannot be uncordoned ("},
 		"status":   {"status", coordinationv1alpha1.DrainBlockerNodeStatusFailed, "1 node has a status that cannot be written ("},
 	}
-	leaves := map[string]func(*fixture){
+	deselections := map[string]func(*fixture){
 		"other labels": func(f *fixture) { f.relabel("n", nil) },
 		"other selector": func(f *fixture) {
 			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
@@ -369,7 +369,7 @@ func TestDeselectedNodeThatCannotBeReleased(t *testing.T) {
 	}
 	for _, stage := range []coordinationv1alpha1.NodeMaintenanceStage{stageCordon, stageDrain} {
 		for refusedWrite, write := range writes {
-			for how, leave := range leaves {
+			for how, deselect := range deselections {
 				name := string(stage) + ", " + refusedWrite + ", " + how
 				f := newFixture(t)
 				f.createNode("n", map[string]string{"a": ""})
@@ -390,11 +390,11 @@ func TestDeselectedNodeThatCannotBeReleased(t *testing.T) {
 						t.Errorf("%s, %s: blockers %+v", name, when, status.Blockers)
 					}
 				}
-				leave(f)
+				deselect(f)
 				f.run(time.Minute)
-				expectBlocker("left")
+				expectBlocker("deselected")
 				if m := f.maintenance("m"); m.Status.SelectedNodes != 1 || stage == stageDrain && !isDrained(&m.Status) {
-					t.Errorf("%s: the other node is drained: %+v", name, m.Status)
+					t.Errorf("%s: want one node, drained in the stage Drain: %+v", name, m.Status)
 				}
 				f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Generation++ })
 				f.run(time.Minute)
@@ -407,14 +407,14 @@ func TestDeselectedNodeThatCannotBeReleased(t *testing.T) {
 				refused.err = allowed
 				f.run(maxRetry + 5*time.Second)
 				if m, n := f.maintenance("m"), f.node("n"); len(m.Finalizers) > 0 || m.Status.DrainStatus.BlockerCount > 0 || n.Spec.Unschedulable || n.Status.MaintenanceStatus != nil || len(f.failures.nodes) > 0 {
-					t.Errorf("%s: in the end %+v, node %+v", name, m, n)
+					t.Errorf("%s: at the end %+v, node %+v", name, m, n)
 				}
 			}
 		}
 	}
 }
 
-// If it selects the node again, it does not have to release it.
+// A maintenance that selects the node again no longer has to release it.
 func TestNodeThatLeftComesBack(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -424,16 +424,16 @@ func TestNodeThatLeftComesBack(t *testing.T) {
 	f.relabel("n", nil)
 	f.run(time.Minute)
 	if status := f.maintenance("m").Status; status.DrainStatus.BlockerCount != 1 || findDrained(&status).Reason != coordinationv1alpha1.NodeMaintenanceReasonNoNodes {
-		t.Errorf("left: %+v", status)
+		t.Errorf("deselected: %+v", status)
 	}
 	f.relabel("n", map[string]string{"a": ""})
 	f.run(time.Minute)
 	if m := f.maintenance("m"); m.Status.DrainStatus.BlockerCount != 0 || !isDrained(&m.Status) || len(f.progress.maintenances["m"].unreleased) > 0 {
-		t.Errorf("back: %+v", m.Status)
+		t.Errorf("selected again: %+v", m.Status)
 	}
 }
 
-// A node that is back while its status cannot be written is counted once.
+// A node that is selected again while its status cannot be written is counted once.
 func TestNodeThatIsBackIsCountedOnce(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -450,7 +450,7 @@ func TestNodeThatIsBackIsCountedOnce(t *testing.T) {
 	}
 }
 
-// Nodes that cannot be cordoned, and those that have left and cannot be uncordoned, are one blocker.
+// Nodes that cannot be cordoned and deselected nodes that cannot be uncordoned are one blocker.
 func TestBlockersOfNodesThatLeft(t *testing.T) {
 	group := func(node string) []maintenance.HoldGroup {
 		return maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedCordon(node, "no", start)})
@@ -462,13 +462,13 @@ func TestBlockersOfNodesThatLeft(t *testing.T) {
 	}
 }
 
-// What is said of a blocker of nodes that have left is said of no other, and not twice.
+// Blockers of selected and of deselected nodes share a message only if it applies to both.
 func TestMessagesOfBlockersOfNodesThatLeft(t *testing.T) {
 	request := func(namespace string) maintenance.Hold {
 		return maintenance.FailedRequest(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p"}}, "no", start)
 	}
 	blockers, _ := blockersOf(
-		maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedNodeStatus("a", "no", start), request("asked")}),
+		maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedNodeStatus("a", "no", start), request("current")}),
 		maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedNodeStatus("b", "no", start), request("left")}),
 	)
 	const message = " (no)"
@@ -476,16 +476,16 @@ func TestMessagesOfBlockersOfNodesThatLeft(t *testing.T) {
 	for _, blocker := range blockers {
 		got = append(got, blocker.Message)
 	}
-	expectNames(t, "messages", got, "1 pod in namespace asked cannot get an EvictionRequest"+message,
+	expectNames(t, "messages", got, "1 pod in namespace current cannot get an EvictionRequest"+message,
 		"1 pod in namespace left still has an eviction request that cannot be withdrawn"+message, "2 nodes have a status that cannot be written"+message)
 }
 
-// After a restart, too, a maintenance in Complete waits for nodes that it does not select any more,
-// or that are gone, and says what keeps them. It waits for none that another one holds.
+// After a restart, a maintenance in Complete still waits for nodes that it no longer selects or
+// that are gone, and reports their blockers. It does not wait for nodes that another one drains.
 func TestCompletionAfterARestart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		refuse func(*fixture) *refusal
-		leave  func(*fixture)
+		change func(*fixture)
 		cause  coordinationv1alpha1.DrainBlockerCause
 	}{
 		"withdrawal, not selected": {
@@ -524,20 +524,20 @@ func TestCompletionAfterARestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.createNode("n", map[string]string{"a": ""})
-			f.createNode("held", map[string]string{"b": ""})
+			f.createNode("claimed", map[string]string{"b": ""})
 			f.createPods(1, "n", 0)
-			f.createPods(1, "held", 0)
+			f.createPods(1, "claimed", 0)
 			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 			f.createMaintenance("other", stageDrain, "b", maintenance.StandardPlan()...)
 			f.settle()
 			refused := tc.refuse(f)
 			f.complete("m")
 			f.run(time.Minute)
-			tc.leave(f)
+			tc.change(f)
 			f.run(time.Minute)
 			f.restart()
 			if m := f.progress.maintenances["m"]; len(m.unreleased) != 1 {
-				t.Errorf("waits for %v", m.unreleased)
+				t.Errorf("waits for the nodes %v", m.unreleased)
 			}
 			f.run(time.Minute)
 			m := f.maintenance("m")
@@ -547,13 +547,13 @@ func TestCompletionAfterARestart(t *testing.T) {
 			refused.err = allowed
 			f.run(time.Minute)
 			if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.requested() != 1 {
-				t.Errorf("in the end: finalizers %q, %d pods are asked, blockers %+v", m.Finalizers, f.requested(), m.Status.DrainStatus.Blockers)
+				t.Errorf("at the end: finalizers %q, %d evictions requested, blockers %+v", m.Finalizers, f.requested(), m.Status.DrainStatus.Blockers)
 			}
 		})
 	}
 }
 
-// Where a maintenance selects the node that an earlier process could not release, no other one
+// If a maintenance selects a node that was not released before a restart, no other maintenance
 // waits for it.
 func TestRestartLetsOthersComplete(t *testing.T) {
 	f := newFixture(t)
@@ -574,9 +574,9 @@ func TestRestartLetsOthersComplete(t *testing.T) {
 	}
 }
 
-// After a restart only those nodes are waited for that were not released, and that no other
-// maintenance holds. They are synced even if no event has brought them: the caches may have learned
-// of the request before they learned of its pod.
+// After a restart, maintenances wait for nodes that were not released, unless another maintenance
+// needs the status or the requests that are left there. These nodes are synced even without an
+// event, because the caches may have received the request before its pod.
 func TestNodesOfAnEarlierProcess(t *testing.T) {
 	refuseStatus := func(f *fixture) { f.refuse("patch", "nodes", "status", webhook) }
 	for name, test := range map[string]struct {
@@ -585,17 +585,17 @@ func TestNodesOfAnEarlierProcess(t *testing.T) {
 		waits  bool
 	}{
 		"a status that was not cleared": {refuseStatus, func(f *fixture, _ *v1.Pod) { f.relabel("n", nil) }, true},
-		"one that is cordoned by another maintenance": {refuseStatus, func(f *fixture, _ *v1.Pod) {
+		"a status that another maintenance needs": {refuseStatus, func(f *fixture, _ *v1.Pod) {
 			f.createMaintenance("cordon", stageCordon, "c")
 			f.relabel("n", map[string]string{"c": ""})
 			f.run(time.Minute)
 		}, false},
-		"a pod that is asked": {refuseRequests, func(f *fixture, _ *v1.Pod) { f.relabel("n", nil) }, true},
-		"one whose request is finished": {refuseRequests, func(f *fixture, pod *v1.Pod) {
+		"a request": {refuseRequests, func(f *fixture, _ *v1.Pod) { f.relabel("n", nil) }, true},
+		"a finished request": {refuseRequests, func(f *fixture, pod *v1.Pod) {
 			f.relabel("n", nil)
 			f.finish(pod)
 		}, false},
-		"one that another maintenance drains": {refuseRequests, func(f *fixture, _ *v1.Pod) {
+		"a request that another maintenance needs": {refuseRequests, func(f *fixture, _ *v1.Pod) {
 			f.createMaintenance("drain", stageDrain, "c", maintenance.StandardPlan()...)
 			f.relabel("n", map[string]string{"c": ""})
 			f.run(time.Minute)
@@ -604,14 +604,14 @@ func TestNodesOfAnEarlierProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.createNode("n", map[string]string{"a": ""})
-			f.createNode("held", map[string]string{"b": ""})
+			f.createNode("claimed", map[string]string{"b": ""})
 			pods := f.createPods(1, "n", 0)
-			f.createPods(1, "held", 0)
+			f.createPods(1, "claimed", 0)
 			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 			f.createMaintenance("other", stageDrain, "b", maintenance.StandardPlan()...)
 			f.settle()
 			test.refuse(f)
-			// The other one is kept from its end in any case, and waits for whatever is left.
+			// The other one cannot complete in any case, so it waits for everything that is left.
 			f.complete("other")
 			f.complete("m")
 			f.run(time.Minute)
@@ -631,7 +631,7 @@ func TestNodesOfAnEarlierProcess(t *testing.T) {
 
 func refuseRequests(f *fixture) { f.refuse("patch", "evictionrequests", "", quota) }
 
-// finish has the request of a pod that is still there end.
+// finish cancels the request of a pod that still exists.
 func (f *fixture) finish(pod *v1.Pod) {
 	f.t.Helper()
 	request := f.request1(pod)

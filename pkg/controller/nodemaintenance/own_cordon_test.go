@@ -25,7 +25,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// reselect has the maintenance select the nodes with another label.
+// reselect changes the label by which the maintenance selects nodes.
 func (f *fixture) reselect(name, label string) {
 	f.t.Helper()
 	f.change(name, func(m *coordinationv1alpha1.NodeMaintenance) {
@@ -42,8 +42,8 @@ func (f *fixture) complete(name string) {
 	})
 }
 
-// No node is cordoned before all were counted: its status, which says who has cordoned it, could
-// not be written yet.
+// No node is cordoned before the pods of all nodes are counted, because the status that records the
+// cordon cannot be written earlier.
 func TestNoCordonBeforeAllAreCounted(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n1", map[string]string{"a": "", "b": ""})
@@ -67,8 +67,8 @@ func TestNoCordonBeforeAllAreCounted(t *testing.T) {
 	}
 }
 
-// A node whose drain waits for a claim has a status that says who has cordoned it, also after a
-// restart.
+// A node whose drain waits for the finalizer of another maintenance has a status that records the
+// cordon, so that the node is uncordoned even after a restart.
 func TestCordonOfANodeThatWaitsForAClaimEnds(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -87,7 +87,7 @@ func TestCordonOfANodeThatWaitsForAClaimEnds(t *testing.T) {
 		}
 	}
 	if node := f.node("n"); !node.Spec.Unschedulable || !storedTargets(node).IsEmpty() {
-		t.Fatalf("does not wait: %+v", node)
+		t.Fatalf("the drain does not wait: %+v", node)
 	}
 	f.reselect("m", "b")
 	f.reselect("claim", "b")
@@ -98,8 +98,8 @@ func TestCordonOfANodeThatWaitsForAClaimEnds(t *testing.T) {
 	}
 }
 
-// A node that was cordoned, and whose status cannot be written, is released when it is not
-// selected any more. Who cordons it after that is left alone.
+// A cordoned node whose status cannot be written is uncordoned when it is no longer selected. A
+// later cordon by another client is not reverted.
 func TestCordonWithoutAStatusEnds(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -124,8 +124,8 @@ func TestCordonWithoutAStatusEnds(t *testing.T) {
 	}
 }
 
-// That a node was made schedulable is forgotten when another maintenance cordons it, also while
-// the status still tells of the first one.
+// The record that a node was uncordoned is removed when another maintenance cordons the node, even
+// while the node still has the status of the first maintenance.
 func TestCordonAfterAnUncordonEnds(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": "", "b": ""})
@@ -137,7 +137,7 @@ func TestCordonAfterAnUncordonEnds(t *testing.T) {
 	if node := f.node("n"); node.Spec.Unschedulable || node.Status.MaintenanceStatus == nil {
 		t.Fatalf("not uncordoned with a status: %+v", node)
 	}
-	// It comes with a node that is not counted before it is completed.
+	// The pods of this node are not counted before m2 is completed.
 	f.createNode("other", map[string]string{"b": ""})
 	f.createMaintenance("m2", stageDrain, "b", maintenance.StandardPlan()...)
 	for range 3 {
@@ -156,7 +156,7 @@ func TestCordonAfterAnUncordonEnds(t *testing.T) {
 	f.run(time.Minute)
 	for _, name := range []string{"m1", "m2"} {
 		if m := f.maintenance(name); len(m.Finalizers) > 0 {
-			t.Errorf("%s is not over", name)
+			t.Errorf("%s is not completed", name)
 		}
 	}
 	if node := f.node("n"); node.Spec.Unschedulable {
@@ -164,8 +164,8 @@ func TestCordonAfterAnUncordonEnds(t *testing.T) {
 	}
 }
 
-// While a maintenance completes it may come to select other nodes: those that it has cordoned are
-// released all the same.
+// If the selector changes while a maintenance completes, the nodes that it has cordoned are still
+// released.
 func TestCompletionThatSelectsOtherNodes(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -180,7 +180,7 @@ func TestCompletionThatSelectsOtherNodes(t *testing.T) {
 	f.reselect("m", "b")
 	f.run(time.Minute)
 	if node := f.node("n"); !node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil || len(f.maintenance("m").Finalizers) == 0 {
-		t.Errorf("released already: %+v", node)
+		t.Errorf("released too early: %+v", node)
 	}
 	status.err, cordon.err = allowed, allowed
 	f.run(time.Minute)
@@ -189,8 +189,8 @@ func TestCompletionThatSelectsOtherNodes(t *testing.T) {
 	}
 }
 
-// A cordon that another client has reverted before it was published in the status is over: whoever
-// cordons the node after that is another client.
+// If another client reverts a cordon before the status records it, the record of the cordon is
+// removed: only another client can have cordoned the node after that.
 func TestOwnCordonThatWasTakenBack(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -210,7 +210,7 @@ func TestOwnCordonThatWasTakenBack(t *testing.T) {
 	}
 }
 
-// What was written to a node is not known of another one with its name, and forgotten with it.
+// The record of a cordon does not apply to a new node of the same name, and is deleted with it.
 func TestOwnCordonOfANodeThatIsReplaced(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -230,16 +230,16 @@ func TestOwnCordonOfANodeThatIsReplaced(t *testing.T) {
 	f.update(node)
 	f.run(time.Minute)
 	if !f.node("n").Spec.Unschedulable {
-		t.Error("the cordon of another node was taken back")
+		t.Error("the cordon of another node was reverted")
 	}
 	remove()
 	f.run(time.Minute)
 	if _, kept := f.ownCordons.Load("n"); kept {
-		t.Error("remembered after the node is gone")
+		t.Error("the record is not deleted with the node")
 	}
 }
 
-// A client that reverts a cordon at once, while the watch is interrupted, leaves the cache unchanged:
+// If a client reverts a cordon while the watch is interrupted, the cache does not change. Therefore
 // the node is reconciled again without an event.
 func TestRevertedCordonWithoutAnEvent(t *testing.T) {
 	f := newFixture(t)
@@ -261,6 +261,6 @@ func TestRevertedCordonWithoutAnEvent(t *testing.T) {
 	uncordon()
 	f.run(time.Minute)
 	if !f.node("n").Spec.Unschedulable {
-		t.Error("not cordoned after the second time")
+		t.Error("not cordoned again after the second uncordon")
 	}
 }

@@ -32,17 +32,17 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// schedules is how many orders of what happens are tried.
+// schedules is the number of random orders of events that a test tries.
 const schedules = 20
 
-// Of maintenances that contradict each other and are created together, the least in the order of
-// progress goes first, whichever gets its finalizer first, and in whatever order nodes are reconciled.
+// If maintenances with contradicting plans are created together, the first one in the order of
+// progress drains first, whatever the order in which finalizers are stored and nodes are synced.
 func TestWhoGoesFirst(t *testing.T) {
 	const pod = v1.PodTypeDefault
 	for _, tc := range []struct {
 		name string
-		// web and db are the names of the maintenances that begin with these apps, webAge how
-		// much older the first one is, and webPriority and dbPriority how far they begin.
+		// web and db name the maintenances whose plans start with these apps. webAge is how much
+		// older the first one is, webPriority and dbPriority are the priorities of the entries.
 		web, db                 string
 		webAge                  time.Duration
 		webPriority, dbPriority int32
@@ -57,7 +57,7 @@ func TestWhoGoesFirst(t *testing.T) {
 			for schedule := range uint64(schedules) {
 				f := newFixture(t)
 				f.createNode("n", map[string]string{"a": ""})
-				first := f.firstAsked(f.createPods(1, "n", 0, ofApp("web")), f.createPods(1, "n", 0, ofApp("db")))
+				first := f.firstRequested(f.createPods(1, "n", 0, ofApp("web")), f.createPods(1, "n", 0, ofApp("db")))
 				created := []func(){
 					func() { f.createMaintenance(tc.web, stageDrain, "a", plan(entryFor("web", pod, tc.webPriority))...) },
 					func() { f.createMaintenance(tc.db, stageDrain, "a", plan(entryFor("db", pod, tc.dbPriority))...) },
@@ -67,15 +67,15 @@ func TestWhoGoesFirst(t *testing.T) {
 				created[1]()
 				f.workInAnyOrder(rand.New(rand.NewPCG(schedule, 2)))
 				if *first != tc.want {
-					t.Fatalf("schedule %d: pods of %q are asked first, not of %q; targets %s", schedule, *first, tc.want, storedTargets(f.node("n")))
+					t.Fatalf("schedule %d: the first eviction is requested for app %q, want %q; targets %s", schedule, *first, tc.want, storedTargets(f.node("n")))
 				}
 			}
 		})
 	}
 }
 
-// firstAsked tells the app of the pod that is asked first.
-func (f *fixture) firstAsked(pods ...[]*v1.Pod) *string {
+// firstRequested records the app of the first pod whose eviction is requested.
+func (f *fixture) firstRequested(pods ...[]*v1.Pod) *string {
 	first := ptr.To("")
 	f.client.PrependReactor("patch", "evictionrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		for _, pod := range slices.Concat(pods...) {
@@ -88,8 +88,8 @@ func (f *fixture) firstAsked(pods ...[]*v1.Pod) *string {
 	return first
 }
 
-// workInAnyOrder has the controller and its caches work in a random order until it rests. The
-// queue of maintenances begins in any order, then it is served in turn, as the real one is.
+// workInAnyOrder updates caches and syncs keys in a random order until nothing is left to do. The
+// initial order of the queue of maintenances is random, too. Like the real one, it is a FIFO queue.
 func (f *fixture) workInAnyOrder(random *rand.Rand) {
 	f.t.Helper()
 	f.deliverAll()
@@ -115,9 +115,9 @@ func (f *fixture) workInAnyOrder(random *rand.Rand) {
 	f.settle()
 }
 
-// A maintenance whose finalizer cannot be stored delays no other one, whatever the reason.
+// A maintenance whose finalizer cannot be stored does not delay others, whatever the reason.
 func TestFailedFinalizerDelaysNoDrain(t *testing.T) {
-	refused := apierrors.NewForbidden(maintenanceResource, "a", errors.New("a policy says no"))
+	refused := apierrors.NewForbidden(maintenanceResource, "a", errors.New("denied by a policy"))
 	for _, tc := range []struct {
 		name  string
 		err   error
@@ -132,7 +132,7 @@ func TestFailedFinalizerDelaysNoDrain(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFixture(t)
 			f.createNode("n", map[string]string{"a": ""})
-			first := f.firstAsked(f.createPods(1, "n", 0, ofApp("web")), f.createPods(1, "n", 0, ofApp("db")))
+			first := f.firstRequested(f.createPods(1, "n", 0, ofApp("web")), f.createPods(1, "n", 0, ofApp("db")))
 			reject := true
 			f.refuse("update", "nodemaintenances", "", func(name string) error {
 				if reject && name == "a" {
@@ -148,9 +148,9 @@ func TestFailedFinalizerDelaysNoDrain(t *testing.T) {
 			f.restart()
 			f.run(statusInterval)
 			if *first != "db" {
-				t.Errorf("asked %q; node %+v", *first, f.node("n").Status.MaintenanceStatus)
+				t.Errorf("the first eviction is requested for %q; node %+v", *first, f.node("n").Status.MaintenanceStatus)
 			}
-			// Nor does another generation of it.
+			// A new generation of it does not delay them either.
 			reject = false
 			f.change("a", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.DrainPlan = plan(entry(v1.PodTypeDefault, 7)) })
 			f.deliverAll()
@@ -164,7 +164,7 @@ func TestFailedFinalizerDelaysNoDrain(t *testing.T) {
 	}
 }
 
-// A maintenance that gets its finalizer late joins the drain as it is.
+// A maintenance whose finalizer is stored late joins the drain at its current targets.
 func TestFinalizerThatIsStoredLate(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -172,7 +172,7 @@ func TestFinalizerThatIsStoredLate(t *testing.T) {
 	f.createPods(1, "n", 0, ofApp("db"))
 	refused := f.refuse("update", "nodemaintenances", "", func(name string) error {
 		if name == "a" {
-			return apierrors.NewForbidden(maintenanceResource, "a", errors.New("a policy says no"))
+			return apierrors.NewForbidden(maintenanceResource, "a", errors.New("denied by a policy"))
 		}
 		return nil
 	})
@@ -186,8 +186,8 @@ func TestFinalizerThatIsStoredLate(t *testing.T) {
 	f.expectDrained("a", "b")
 }
 
-// A drain that has begun does not wait for a newcomer, and neither does a node that the newcomer
-// does not select.
+// A drain that has begun does not wait for the finalizer of a new maintenance, neither on nodes
+// that both select nor on others.
 func TestBegunDrainDoesNotWait(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("shared", map[string]string{"a": "", "b": ""})
@@ -205,11 +205,11 @@ func TestBegunDrainDoesNotWait(t *testing.T) {
 	f.deliverPods()
 	f.run(0)
 	if got := len(f.cluster().requested); got != 2 {
-		t.Errorf("asked %d pods", got)
+		t.Errorf("%d evictions requested, want 2", got)
 	}
 }
 
-// A maintenance is not drained any more when a node joins whose drain waits for a finalizer.
+// A maintenance is no longer Drained when it selects a node whose drain waits for a finalizer.
 func TestNodeThatAwaitsAFinalizerIsNotDrained(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("drained", map[string]string{"a": ""})
@@ -218,7 +218,7 @@ func TestNodeThatAwaitsAFinalizerIsNotDrained(t *testing.T) {
 	f.createMaintenance("m", stageDrain, "a", plan(entry(v1.PodTypeDefault, 5))...)
 	f.settle()
 	f.expectDrained("m")
-	// The first attempt to store its finalizer has not ended yet.
+	// Its finalizer is not stored yet.
 	f.createMaintenance("claim", stageDrain, "b", plan(entry(v1.PodTypeDefault, 5))...)
 	f.deliverMaintenances()
 	if err := f.observe(f.maintenance("claim")); err != nil {

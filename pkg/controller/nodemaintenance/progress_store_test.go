@@ -30,7 +30,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// checkIndexes compares the indexes with the result of a scan of all maintenances.
+// checkIndexes compares the indexes with a scan of all maintenances.
 func (f *fixture) checkIndexes() {
 	f.t.Helper()
 	l := f.progress
@@ -63,13 +63,13 @@ func (f *fixture) checkIndexes() {
 		slices.Sort(want)
 		slices.Sort(got)
 		if diff := cmp.Diff(want, got); diff != "" {
-			f.t.Errorf("who selects node %s (-scan, +index):\n%s", node.Name, diff)
+			f.t.Errorf("maintenances that select node %s (-scan, +index):\n%s", node.Name, diff)
 		}
 	}
 }
 
-// orderOf returns what a maintenance in the stage Drain wants, whose plan has entries for the
-// priorities 0 and 1 first.
+// orderOf returns the order of a maintenance in the given stage. Its plan starts with entries for
+// the priorities 0 and 1.
 func orderOf(t *testing.T, uid types.UID, generation int64, stage coordinationv1alpha1.NodeMaintenanceStage, finalizers ...string) order {
 	t.Helper()
 	o, err := newOrder(&coordinationv1alpha1.NodeMaintenance{
@@ -123,7 +123,7 @@ func (l *progressStore) position(t *testing.T) int {
 	return sums.position
 }
 
-// What is remembered of a maintenance survives its changes, and not its replacement.
+// The progress of a maintenance survives its updates, but not its replacement.
 func TestObserveAgain(t *testing.T) {
 	l := newProgressStore()
 	first := orderOf(t, "u", 1, stageDrain, ours)
@@ -135,7 +135,7 @@ func TestObserveAgain(t *testing.T) {
 		t.Errorf("orders %+v", orders)
 	}
 	if !l.measureOnce("m", v1.PodTypeDefault) || l.measureOnce("m", v1.PodTypeDefault) || l.measureOnce("other", v1.PodTypeDefault) {
-		t.Error("a duration is measured again, or not at all")
+		t.Error("a duration is not measured exactly once")
 	}
 	l.countPods("n1", []order{begun}, podsOf(1))
 	if l.position(t) != 1 {
@@ -147,25 +147,25 @@ func TestObserveAgain(t *testing.T) {
 	}
 	l.observe(orderOf(t, "u", 3, stageDrain, ours), 2, nodesNamed())
 	if l.position(t) != 2 {
-		t.Errorf("another leader was further: position %d", l.position(t))
+		t.Errorf("position %d, want 2 from another leader", l.position(t))
 	}
-	// No maintenance waits any more for nodes that were not released yet.
-	expectNames(t, "a namesake of the same generation", l.observe(orderOf(t, "other", 3, stageDrain, ours), 0, nodesNamed("n1")), "n1", "n2")
+	// The new maintenance does not wait for nodes that the old one has not released.
+	expectNames(t, "a replacement of the same generation", l.observe(orderOf(t, "other", 3, stageDrain, ours), 0, nodesNamed("n1")), "n1", "n2")
 	if unreleased := l.maintenances["m"].unreleased; len(unreleased) > 0 {
-		t.Errorf("a namesake waits for %v", unreleased)
+		t.Errorf("a replacement waits for %v", unreleased)
 	}
 	if l.position(t) != 0 || !l.measureOnce("m", v1.PodTypeDefault) {
-		t.Errorf("a namesake begins at position %d", l.position(t))
+		t.Errorf("a replacement begins at position %d", l.position(t))
 	}
 }
 
-// Nothing is decided before all nodes are counted; then all of them are reconciled.
+// No decision is made before the pods of all nodes are counted. Then all nodes are reconciled.
 func TestAllNodesAreCountedFirst(t *testing.T) {
 	l, o := newProgressStore(), orderOf(t, "u", 1, stageDrain, ours)
 	l.observe(o, 0, nodesNamed("n1", "n2"))
 	for _, node := range []string{"n1", "came later", "n1"} {
 		if got := l.countPods(node, []order{o}, podsOf(0)); got.ready {
-			t.Errorf("decided on %s: %+v", node, got)
+			t.Errorf("ready at %s: %+v", node, got)
 		}
 	}
 	got := l.countPods("n2", []order{o}, podsOf(0))
@@ -174,7 +174,7 @@ func TestAllNodesAreCountedFirst(t *testing.T) {
 	}
 	expectNames(t, "to reconcile", got.others, "came later", "n1", "n2")
 	if sums, _, _ := l.summarize("m"); sums.ready {
-		t.Error("summed up before anything was decided")
+		t.Error("the summary is ready before the decisions")
 	}
 	for _, node := range []string{"n1", "n2", "came later"} {
 		l.decide(node, "m", nodeDecision{})
@@ -185,19 +185,19 @@ func TestAllNodesAreCountedFirst(t *testing.T) {
 	changed := o
 	changed.generation++
 	if got := l.countPods("n1", []order{changed}, podsOf(0)); got.ready || len(got.participants) > 0 {
-		t.Errorf("with an order that is not known: %+v", got)
+		t.Errorf("with an unknown order: %+v", got)
 	}
 }
 
-// A node that is deselected lets the maintenance continue: if it was the last one that was not
-// counted, and if it was the last one with pods of the first entry.
+// A maintenance advances when a node is deselected that was the last one not counted, or the last
+// one with pods of the first entry.
 func TestNodesLeave(t *testing.T) {
 	l, o := newProgressStore(), orderOf(t, "u", 1, stageDrain, ours)
 	l.observe(o, 0, nodesNamed("n1", "n2", "n3"))
 	l.countPods("n1", []order{o}, podsOf(1))
 	l.countPods("n2", []order{o}, podsOf(0))
 	left, others := l.deselect("n3", nil, l.revision)
-	expectNames(t, "left", left, "m")
+	expectNames(t, "deselected", left, "m")
 	expectNames(t, "to reconcile, because all are counted", others, "n1", "n2")
 	if l.position(t) != 0 {
 		t.Errorf("position %d", l.position(t))
@@ -207,14 +207,14 @@ func TestNodesLeave(t *testing.T) {
 	if l.position(t) != 1 {
 		t.Errorf("position %d", l.position(t))
 	}
-	expectNames(t, "drained for it", l.waitingOn([]string{"m"}), "m")
+	expectNames(t, "waiting on", l.waitingOn([]string{"m"}), "m")
 	l.countPods("n1", []order{o}, nil)
 	l.summarize("m")
-	expectNames(t, "with nothing left", l.waitingOn([]string{"m"}))
+	expectNames(t, "waiting on, with no pods left", l.waitingOn([]string{"m"}))
 }
 
-// In the stage Complete every node has to be reconciled before the blockers are published, after the
-// stage was observed, and also if it has no blocker.
+// In the stage Complete, blockers are published only after every node has been reconciled since the
+// stage was observed, including nodes without a blocker.
 func TestDelaysAreReported(t *testing.T) {
 	l, drain, complete := newProgressStore(), orderOf(t, "u", 1, stageDrain, ours), orderOf(t, "u", 2, stageComplete, ours)
 	l.observe(drain, 0, nodesNamed("n1", "n2"))
@@ -242,8 +242,8 @@ func TestCountForAnOlderMaintenance(t *testing.T) {
 	}
 }
 
-// All nodes of a maintenance are reconciled after a summary in which it waits for others than in
-// the one before.
+// All nodes of a maintenance are reconciled when its summary waits for other maintenances than the
+// previous one.
 func TestWaitingOnIsPublished(t *testing.T) {
 	l, o := newProgressStore(), orderOf(t, "u", 1, stageDrain, ours)
 	l.observe(o, 0, nodesNamed("n1", "n2"))
@@ -267,7 +267,7 @@ func TestWaitingOnIsPublished(t *testing.T) {
 	}
 }
 
-// A maintenance has released all nodes when the last one is released, and not before.
+// release returns the maintenance only when its last node is released.
 func TestReleaseOfTheLastNode(t *testing.T) {
 	l := newProgressStore()
 	l.observe(orderOf(t, "u", 1, stageComplete, ours), 0, nodesNamed("n1", "n2"))
@@ -277,7 +277,7 @@ func TestReleaseOfTheLastNode(t *testing.T) {
 	expectNames(t, "afterwards", l.release("n2", l.revision))
 }
 
-// Events of pods concern only nodes that are drained.
+// Events of pods are ignored on nodes that are not drained.
 func TestIsDraining(t *testing.T) {
 	l := newProgressStore()
 	for generation, stage := range []coordinationv1alpha1.NodeMaintenanceStage{stageIdle, stageCordon, stageDrain, stageComplete} {
@@ -288,7 +288,7 @@ func TestIsDraining(t *testing.T) {
 	}
 }
 
-// A maintenance whose finalizer could not be stored delays no drain until it has got the finalizer.
+// A maintenance whose finalizer could not be stored delays no drain until it has the finalizer.
 func TestFailedFinalizer(t *testing.T) {
 	l := newProgressStore()
 	awaited := func() bool {
@@ -314,15 +314,15 @@ func TestFailedFinalizer(t *testing.T) {
 	}
 	l.observe(orderOf(t, "u", 4, stageCordon), 0, nodesNamed("n"))
 	if awaited() {
-		t.Error("one that will not drain delays drains")
+		t.Error("a maintenance that does not drain delays drains")
 	}
 }
 
-// benchmarkedNodes is how many nodes Kubernetes supports in one cluster.
+// benchmarkedNodes is the maximum number of nodes that Kubernetes supports in a cluster.
 const benchmarkedNodes = 5000
 
-// filledStore returns a store with that many maintenances in the stage Drain, between which the nodes
-// are divided, each selected by its name, and all counted.
+// filledStore returns a store with maintenances in the stage Drain. The nodes are divided between
+// them, selected by name or hostname label, and their pods are counted.
 func filledStore(b *testing.B, maintenances int) (*progressStore, []*v1.Node) {
 	b.Helper()
 	l := newProgressStore()
@@ -347,7 +347,7 @@ func filledStore(b *testing.B, maintenances int) (*progressStore, []*v1.Node) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		// Listing all nodes for each of them is not what is measured.
+		// The benchmark does not measure the listing of all nodes for each maintenance.
 		l.observe(o, 0, func() []*v1.Node {
 			if maintenances == 1 {
 				return nodes
@@ -362,7 +362,7 @@ func filledStore(b *testing.B, maintenances int) (*progressStore, []*v1.Node) {
 	return l, nodes
 }
 
-// termFor selects a node by its name, every other one by its label, as kubectl and users do.
+// termFor selects a node by its name (even i, like kubectl) or by its hostname label (like users).
 func termFor(i int, name string) v1.NodeSelectorTerm {
 	if i%2 == 0 {
 		return v1.NodeSelectorTerm{MatchFields: []v1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn, Values: []string{name}}}}
@@ -370,8 +370,8 @@ func termFor(i int, name string) v1.NodeSelectorTerm {
 	return v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{name}}}}
 }
 
-// BenchmarkProgressStore measures an event of a pod, and the sync of a node after it. Neither may
-// depend on the number of nodes or maintenances.
+// BenchmarkProgressStore measures an event of a pod and the sync of a node after it. Their costs
+// must not depend on the number of nodes or maintenances.
 func BenchmarkProgressStore(b *testing.B) {
 	for _, maintenances := range []int{1, benchmarkedNodes} {
 		l, nodes := filledStore(b, maintenances)

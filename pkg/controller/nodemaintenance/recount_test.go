@@ -30,12 +30,12 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// cluster is what the API server has, sorted by what it is about.
+// cluster has the objects of the API server, grouped by node.
 type cluster struct {
 	nodes        []v1.Node
 	maintenances []coordinationv1alpha1.NodeMaintenance
 	// pods are those that are left on each node, requested those with a request of this
-	// controller, and active those with one of anybody, or from which all have withdrawn.
+	// controller, and active those with any request, even one without requesters.
 	pods              map[string][]*v1.Pod
 	requested, active sets.Set[types.UID]
 }
@@ -73,13 +73,13 @@ func (f *fixture) cluster() *cluster {
 	return c
 }
 
-// selects reports whether the maintenance selects the node, term by term.
+// selects reports whether the maintenance selects the node, without the code under test.
 func selects(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) bool {
 	selector, err := nodeaffinity.NewNodeSelector(m.Spec.NodeSelector)
 	return err == nil && selector.Match(node)
 }
 
-// in returns the names of the maintenances of a node in these stages.
+// in returns the names of the maintenances in these stages that select the node.
 func (c *cluster) in(node *v1.Node, stages ...coordinationv1alpha1.NodeMaintenanceStage) []string {
 	var names []string
 	for i := range c.maintenances {
@@ -92,8 +92,8 @@ func (c *cluster) in(node *v1.Node, stages ...coordinationv1alpha1.NodeMaintenan
 	return names
 }
 
-// recount counts from scratch, by the API alone, what nodes and maintenances should say when
-// nothing is left to do, and compares it with what they do say.
+// recount computes the statuses of nodes and maintenances from the API objects alone, as expected
+// when nothing is left to do, and compares them with the actual ones.
 func (f *fixture) recount() {
 	f.t.Helper()
 	c := f.cluster()
@@ -115,17 +115,17 @@ func (f *fixture) drainsSomewhere(c *cluster) bool {
 
 func (f *fixture) recountNode(c *cluster, node *v1.Node) {
 	f.t.Helper()
-	holding, draining := c.in(node, stageCordon, stageDrain), c.in(node, stageDrain)
+	claiming, draining := c.in(node, stageCordon, stageDrain), c.in(node, stageDrain)
 	var want *v1.MaintenanceStatus
-	if len(holding) > 0 {
+	if len(claiming) > 0 {
 		want = &v1.MaintenanceStatus{}
 		if !node.Spec.Unschedulable {
-			f.t.Errorf("node %s is not cordoned for %v", node.Name, holding)
+			f.t.Errorf("node %s is not cordoned for %v", node.Name, claiming)
 		}
 	}
 	targets := maintenance.Targets{}
 	if len(draining) > 0 {
-		// Targets depend on what came before: see checkTargets. The rest follows from them.
+		// Targets depend on the history: see checkTargets. Everything else follows from them.
 		targets = storedTargets(node)
 		want.DrainTargets = targets.Entries()
 		if got := node.Status.MaintenanceStatus; got != nil {
@@ -148,13 +148,13 @@ func (f *fixture) recountNode(c *cluster, node *v1.Node) {
 	}
 	left := len(c.pods[node.Name]) > 0
 	if (node.Status.MaintenanceStatus != nil && node.Status.MaintenanceStatus.DrainMessage == messageDrained) != (len(draining) > 0 && !left) {
-		f.t.Errorf("node %s with %d pods says %+v", node.Name, len(c.pods[node.Name]), node.Status.MaintenanceStatus)
+		f.t.Errorf("node %s has %d pods and the status %+v", node.Name, len(c.pods[node.Name]), node.Status.MaintenanceStatus)
 	}
 	planning := c.in(node, stageIdle)
 	wantConditions := map[v1.NodeConditionType]bool{}
-	if len(planning)+len(holding) > 0 {
+	if len(planning)+len(claiming) > 0 {
 		wantConditions = map[v1.NodeConditionType]bool{
-			coordinationv1alpha1.NodeMaintenancePlanned: len(planning) > 0, coordinationv1alpha1.NodeMaintenanceInProgress: len(holding) > 0,
+			coordinationv1alpha1.NodeMaintenancePlanned: len(planning) > 0, coordinationv1alpha1.NodeMaintenanceInProgress: len(claiming) > 0,
 			coordinationv1alpha1.NodeDrainInProgress: len(draining) > 0 && left, coordinationv1alpha1.NodeDrained: len(draining) > 0 && !left,
 		}
 	}
@@ -218,15 +218,15 @@ func (f *fixture) recountMaintenance(c *cluster, m *coordinationv1alpha1.NodeMai
 		blocked += blocker.PodCount
 	}
 	if blocked != int32(len(uids)) {
-		f.t.Errorf("%s: the eviction of %d pods is requested, and blockers are about %d: %+v", m.Name, len(uids), blocked, got.Blockers)
+		f.t.Errorf("%s: %d pods have requests, blockers count %d pods: %+v", m.Name, len(uids), blocked, got.Blockers)
 	}
 	if position := got.DrainPlanPosition; nodes > 0 && (position == nil || int(*position) < first) {
-		f.t.Errorf("%s: the first pod left belongs to entry %d, and it is at %+v", m.Name, first, got)
+		f.t.Errorf("%s: the first pod left matches entry %d, but the status is %+v", m.Name, first, got)
 	}
 	drained := findDrained(&m.Status)
 	if m.Status.SelectedNodes != nodes || drained == nil || drained.ObservedGeneration != m.Generation ||
 		(drained.Status == metav1.ConditionTrue) != (nodes > 0 && want.DrainedNodes == nodes) {
-		f.t.Errorf("%s with %d nodes, %d of them drained, says %+v", m.Name, nodes, want.DrainedNodes, m.Status)
+		f.t.Errorf("%s with %d nodes, %d of them drained: status %+v", m.Name, nodes, want.DrainedNodes, m.Status)
 	}
 	if (got.DrainMessage == messageDrained) != (cmp.Compare(nodes, 0) > 0 && want.DrainedNodes == nodes) {
 		f.t.Errorf("%s with %d nodes, %d of them drained: message %q", m.Name, nodes, want.DrainedNodes, got.DrainMessage)

@@ -29,8 +29,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// queueTest is a queue of eight workers, two of which a namespace may have, and four those
-// that are slow. The namespaces a to d were quick.
+// queueTest is a queue for eight workers: at most two for one namespace, and at most four for all
+// slow namespaces together. The namespaces a to d have answered quickly.
 type queueTest struct {
 	*requestQueue
 	t     *testing.T
@@ -47,7 +47,7 @@ func newQueueTest(t *testing.T) *queueTest {
 	return q
 }
 
-// answer has a write of the namespace take so long.
+// answer runs a write of the namespace that takes the given time.
 func (q *queueTest) answer(namespace string, took time.Duration) {
 	q.t.Helper()
 	q.fill(namespace, 1)
@@ -56,20 +56,20 @@ func (q *queueTest) answer(namespace string, took time.Duration) {
 	q.end(namespace + "/0")
 }
 
-// wish returns the write for a pod with the name "namespace/number".
-func wish(node, namespace string, number int) requestWrite {
+// writeFor returns the write for a pod with the name "namespace/number".
+func writeFor(node, namespace string, number int) requestWrite {
 	name := fmt.Sprintf("%s/%d", namespace, number)
 	return requestWrite{namespace: namespace, pod: name, node: node, uid: types.UID(name)}
 }
 
-// fill has pods of the namespace wait, each on a node of its own.
+// fill adds writes for pods of the namespace, each on a different node.
 func (q *queueTest) fill(namespace string, count int) {
 	for i := range count {
-		q.set(fmt.Sprintf("%s-%d", namespace, i), []requestWrite{wish(fmt.Sprintf("%s-%d", namespace, i), namespace, i)})
+		q.set(fmt.Sprintf("%s-%d", namespace, i), []requestWrite{writeFor(fmt.Sprintf("%s-%d", namespace, i), namespace, i)})
 	}
 }
 
-// expectNext takes all writes that may begin.
+// expectNext takes all writes that may begin, and compares them with want.
 func (q *queueTest) expectNext(why string, want ...string) {
 	q.t.Helper()
 	var got []string
@@ -100,11 +100,11 @@ func (q *queueTest) end(pod string) {
 func (q *queueTest) expectEmpty() {
 	q.t.Helper()
 	if len(q.nodes)+q.line.Len() > 0 {
-		q.t.Errorf("remembers %v, and %d writes wait", q.nodes, q.line.Len())
+		q.t.Errorf("has the nodes %v, and %d writes wait", q.nodes, q.line.Len())
 	}
 }
 
-// A namespace has at most its share of the workers, however much of it waits.
+// A namespace has at most its share of the workers, however many of its writes wait.
 func TestNamespaceHasAShare(t *testing.T) {
 	q := newQueueTest(t)
 	q.fill("a", 5)
@@ -112,10 +112,10 @@ func TestNamespaceHasAShare(t *testing.T) {
 	q.fill("b", 1)
 	q.expectNext("another one", "b/0")
 	q.end("a/1")
-	q.expectNext("when one is done", "a/2")
+	q.expectNext("after one is done", "a/2")
 	q.end("a/0")
 	q.end("a/2")
-	q.expectNext("when two are done", "a/3", "a/4")
+	q.expectNext("after two are done", "a/3", "a/4")
 	q.end("b/0")
 	q.end("a/3")
 	q.end("a/4")
@@ -131,18 +131,18 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	q.expectNext("turns", "a/0", "b/0", "c/0", "a/1", "b/1")
 	q.end("a/0")
 	q.fill("c", 2)
-	q.expectNext("what came first goes first", "a/2", "c/1")
+	q.expectNext("equal shares, so the oldest turn first", "a/2", "c/1")
 }
 
-// Namespaces that were slow twice have a share together, and a new one has one worker until its first
-// answer. So many of them have no more than a few.
+// Namespaces that were slow twice have at most half of the workers together, however many they are.
+// A new one has one worker until its first quick answer.
 func TestSlowNamespacesHaveAShareTogether(t *testing.T) {
 	q := newQueueTest(t)
 	for range 2 {
 		for _, namespace := range []string{"a", "b", "c"} {
 			q.answer(namespace, 5*time.Second)
 		}
-		q.clock.Step(time.Minute) // What is slow right after that counts once.
+		q.clock.Step(time.Minute) // Slow writes without this pause count once.
 	}
 	for _, namespace := range []string{"a", "b", "c", "new", "d"} {
 		q.fill(namespace, 4)
@@ -157,20 +157,20 @@ func TestSlowNamespacesHaveAShareTogether(t *testing.T) {
 	q.expectNext("the next slow one", "c/1", "new/2")
 }
 
-// The sync of a node says what waits.
+// set replaces the waiting writes of a node.
 func TestSetReplacesWhatWaits(t *testing.T) {
 	q := newQueueTest(t)
 	q.fill("a", 2)
 	q.expectNext("first", "a/0", "a/1")
-	withdrawal := wish("n", "a", 4)
+	withdrawal := writeFor("n", "a", 4)
 	withdrawal.withdraw = true
-	q.set("n", []requestWrite{wish("n", "a", 2), wish("n", "a", 3), wish("n", "a", 4), wish("n", "b", 5)})
-	q.set("o", []requestWrite{wish("o", "a", 6)})
-	q.set("n", []requestWrite{wish("n", "a", 3), withdrawal})
+	q.set("n", []requestWrite{writeFor("n", "a", 2), writeFor("n", "a", 3), writeFor("n", "a", 4), writeFor("n", "b", 5)})
+	q.set("o", []requestWrite{writeFor("o", "a", 6)})
+	q.set("n", []requestWrite{writeFor("n", "a", 3), withdrawal})
 	q.expectNext("dropped")
 	q.end("a/0")
 	q.end("a/1")
-	q.expectNext("a withdrawal, which is another write, then in the order in which they came", "a/4", "a/3")
+	q.expectNext("withdrawals are different writes and go first; the others keep their order", "a/4", "a/3")
 	if !q.taken[0].withdraw {
 		t.Errorf("took %+v", q.taken[0])
 	}
@@ -182,32 +182,32 @@ func TestSetReplacesWhatWaits(t *testing.T) {
 	q.expectEmpty()
 }
 
-// There is one write for a pod at a time.
+// At most one write for a pod runs at a time.
 func TestOneWriteForAPodAtATime(t *testing.T) {
 	q := newQueueTest(t)
-	ask, withdrawal := wish("n", "a", 1), wish("n", "a", 1)
+	request, withdrawal := writeFor("n", "a", 1), writeFor("n", "a", 1)
 	withdrawal.withdraw = true
-	q.set("n", []requestWrite{ask})
-	q.expectNext("asked", "a/1")
+	q.set("n", []requestWrite{request})
+	q.expectNext("request", "a/1")
 	q.set("n", []requestWrite{withdrawal})
 	q.expectNext("running")
 	q.end("a/1")
-	q.expectNext("the sync of the node has to say it again")
+	q.expectNext("dropped until the next sync of the node")
 	q.set("n", []requestWrite{withdrawal})
-	q.expectNext("withdrawn", "a/1")
+	q.expectNext("withdrawal", "a/1")
 }
 
 func TestDropRequests(t *testing.T) {
 	q := newQueueTest(t)
-	withdrawal := wish("n", "a", 3)
+	withdrawal := writeFor("n", "a", 3)
 	withdrawal.withdraw = true
-	q.set("n", []requestWrite{wish("n", "a", 1), wish("n", "a", 2), withdrawal})
+	q.set("n", []requestWrite{writeFor("n", "a", 1), writeFor("n", "a", 2), withdrawal})
 	if q.dropRequests("o") || q.isRequestingFor("m") {
 		t.Error("nothing is running")
 	}
 	first, _ := q.next()
 	if !first.withdraw || q.isRequestingFor("m") {
-		t.Errorf("began with %+v, want the withdrawal, which is no request", first)
+		t.Errorf("first write %+v, want the withdrawal, which does not count as a request", first)
 	}
 	w, _ := q.next()
 	if !q.dropRequests("n") || !q.isRequestingFor("m") {
@@ -218,19 +218,19 @@ func TestDropRequests(t *testing.T) {
 		t.Error("one is running for l")
 	}
 	q.done(w)
-	q.expectNext("asks were dropped")
+	q.expectNext("requests were dropped")
 	if q.dropRequests("n") || q.isRequestingFor("m") {
 		t.Error("a withdrawal is no request")
 	}
 }
 
-// A withdrawal does not wait behind the pods of its namespace that are to be asked.
+// A withdrawal does not wait for the requests of its namespace.
 func TestWithdrawalsGoFirst(t *testing.T) {
 	q := newQueueTest(t)
 	q.fill("a", 3)
 	q.expectNext("the share", "a/0", "a/1")
 	for _, number := range []int{7, 8} {
-		withdrawal := wish(fmt.Sprintf("n-%d", number), "a", number)
+		withdrawal := writeFor(fmt.Sprintf("n-%d", number), "a", number)
 		withdrawal.withdraw = true
 		q.set(withdrawal.node, []requestWrite{withdrawal})
 	}
@@ -241,7 +241,7 @@ func TestWithdrawalsGoFirst(t *testing.T) {
 	q.expectNext("then the others", "a/2")
 }
 
-// Workers wait for what may begin, and end with the queue.
+// Workers wait for writes that may begin, and end when the queue shuts down.
 func TestWorkersWait(t *testing.T) {
 	q := newQueueTest(t)
 	q.fill("a", 3)
@@ -259,7 +259,7 @@ func TestWorkersWait(t *testing.T) {
 	}
 	first, second := <-got, <-got
 	for _, pod := range []string{first, second} {
-		q.done(wish("a-"+pod[2:], "a", int(pod[2]-'0')))
+		q.done(writeFor("a-"+pod[2:], "a", int(pod[2]-'0')))
 	}
 	if third := <-got; third != "a/2" {
 		t.Errorf("got %s", third)
@@ -276,7 +276,7 @@ func TestWorkersWait(t *testing.T) {
 	}
 }
 
-// A worker that waits is woken by a write that comes, and by one that ends.
+// A waiting worker is woken when a write is added and when a write ends.
 func TestWaitingWorkerIsWoken(t *testing.T) {
 	for name, wake := range map[string]func(*queueTest){
 		"another namespace": func(q *queueTest) { q.fill("b", 1) },
@@ -299,7 +299,7 @@ func TestWaitingWorkerIsWoken(t *testing.T) {
 	}
 }
 
-// A new namespace has one worker until its first quick answer: it wakes all workers that may continue.
+// The first quick answer of a new namespace wakes all workers that may take its other writes.
 func TestAllWaitingWorkersAreWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueueTest(t)

@@ -28,7 +28,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// hang begins a drain of the node n, a request of which gets no answer.
+// hang starts a drain of the node n in which the write of a request gets no response.
 func hang(t *testing.T) *fixture {
 	f := newFixture(t)
 	f.hung = sets.New("default")
@@ -44,28 +44,28 @@ func hang(t *testing.T) *fixture {
 
 func (f *fixture) requested() int {
 	f.t.Helper()
-	asked := 0
+	count := 0
 	list, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	for i := range list.Items {
 		if isRequested(&list.Items[i]) {
-			asked++
+			count++
 		}
 	}
-	return asked
+	return count
 }
 
-// While a pod may still be asked, its maintenance is not over, and the targets stay on the node.
-// What comes of the request is withdrawn.
+// A maintenance is not completed, and its targets stay on the node, while the write of a request is
+// running. If the request is stored, it is withdrawn.
 func TestCompletionWaitsForARunningRequest(t *testing.T) {
 	for _, how := range []outcome{answered, late, timedOut} {
 		f := hang(t)
 		f.setStage("m", stageComplete)
 		f.run(10 * time.Second)
 		if node := f.node("n"); node.Spec.Unschedulable || storedTargets(node).IsEmpty() || len(f.maintenance("m").Finalizers) == 0 {
-			t.Errorf("%d: while it is running: node %+v, maintenance %+v", how, node.Status, f.maintenance("m"))
+			t.Errorf("%d: while the write is running: node %+v, maintenance %+v", how, node.Status, f.maintenance("m"))
 		}
 		f.endRequest(0, how)
 		f.hung.Clear()
@@ -76,7 +76,7 @@ func TestCompletionWaitsForARunningRequest(t *testing.T) {
 	}
 }
 
-// The same where the node has ceased to be one of the maintenance, or is gone.
+// The same applies if the node is no longer selected, or is gone.
 func TestCompletionWaitsForARequestOfALostNode(t *testing.T) {
 	for name, lose := range map[string]func(*fixture){
 		"other labels": func(f *fixture) { f.relabel("n", nil) },
@@ -92,7 +92,7 @@ func TestCompletionWaitsForARequestOfALostNode(t *testing.T) {
 		f.setStage("m", stageComplete)
 		f.run(10 * time.Second)
 		if len(f.maintenance("m").Finalizers) == 0 {
-			t.Errorf("%s: completed while a pod is being asked", name)
+			t.Errorf("%s: completed while a request is being written", name)
 		}
 		f.endRequest(0, answered)
 		f.hung.Clear()
@@ -103,7 +103,7 @@ func TestCompletionWaitsForARequestOfALostNode(t *testing.T) {
 	}
 }
 
-// A write that waits is not made if it is not wanted any more when its turn comes.
+// A waiting write is skipped if it is no longer needed when a worker takes it.
 func TestWritesAreCheckedAgain(t *testing.T) {
 	for name, change := range map[string]func(*fixture){
 		"completed": func(f *fixture) { f.setStage("m", stageComplete); f.deliverAll(); f.syncOnly("m") },
@@ -149,7 +149,7 @@ func TestWritesAreCheckedAgain(t *testing.T) {
 			f.deliverAll()
 			f.failures.failed("n", writeKey{writeCordon, node.UID}, webhook("n"), f.clock.Now())
 		},
-		"asked by now": func(f *fixture) {
+		"already requested": func(f *fixture) {
 			for _, pod := range f.cluster().pods["n"] {
 				if _, waiting := f.requests.nodes["n"].waiting[pod.UID]; !waiting {
 					continue
@@ -191,7 +191,7 @@ func (f *fixture) endAllPods() {
 	f.deletePods(f.cluster().pods["n"]...)
 }
 
-// withdrawal has a drain of the node n completed, whose only request waits to be withdrawn.
+// withdrawal completes a drain of the node n until its only withdrawal waits in the queue.
 func withdrawal(t *testing.T) *fixture {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -210,7 +210,7 @@ func withdrawal(t *testing.T) *fixture {
 	return f
 }
 
-// A withdrawal is not made either, when there is nothing to withdraw by then.
+// A waiting withdrawal is skipped, too, if the request is gone or must not be withdrawn.
 func TestWithdrawalThatIsOver(t *testing.T) {
 	for name, change := range map[string]func(*fixture, *coordinationv1alpha1.EvictionRequest) error{
 		"gone": func(f *fixture, request *coordinationv1alpha1.EvictionRequest) error {
@@ -237,7 +237,7 @@ func TestWithdrawalThatIsOver(t *testing.T) {
 	}
 }
 
-// Nor when another maintenance wants the request by then.
+// It is also skipped if another maintenance needs the request.
 func TestWithdrawalIsCheckedAgain(t *testing.T) {
 	f := withdrawal(t)
 	f.createMaintenance("o", stageDrain, "a", maintenance.StandardPlan()...)
@@ -255,20 +255,20 @@ func TestWithdrawalIsCheckedAgain(t *testing.T) {
 	}
 }
 
-// The controller that stops in mid-write notes nothing.
+// A write that is interrupted because the controller stops is not recorded as a failure.
 func TestStoppedWriteIsNoFailure(t *testing.T) {
 	f := hang(t)
 	ctx, cancel := context.WithCancel(f.ctx)
 	cancel()
 	f.recordOutcome(ctx, f.running[0].requestWrite, context.Canceled)
 	if len(f.failures.nodes) > 0 {
-		t.Errorf("remembers %v", f.failures.nodes)
+		t.Errorf("recorded failures %v", f.failures.nodes)
 	}
 	f.expectNoEvent(reasonRequestFailed)
 }
 
-// A write that has failed, and is made later, is no failure any more: before the node is looked
-// at, too.
+// When the retry of a failed write succeeds, the failure is removed at once, before the next sync
+// of the node.
 func TestFailureEndsWithTheWrite(t *testing.T) {
 	f := hang(t)
 	f.endRequest(0, timedOut)
@@ -278,11 +278,11 @@ func TestFailureEndsWithTheWrite(t *testing.T) {
 	}
 	f.endRequest(0, answered)
 	if len(f.failures.nodes) > 0 {
-		t.Errorf("remembers %v", f.failures.nodes)
+		t.Errorf("recorded failures %v", f.failures.nodes)
 	}
 }
 
-// A request that has failed for a pod that is gone causes no event.
+// A failed request for a pod that is gone causes no event.
 func TestFailureForAPodThatIsGone(t *testing.T) {
 	f := hang(t)
 	f.endAllPods()
@@ -302,11 +302,11 @@ func TestSeenWritesAreForgotten(t *testing.T) {
 	}
 	seen = true
 	if got := f.writer.unseen.of("n"); !got.Equal(sets.New(pods[1].UID)) || len(f.writer.unseen.nodes["n"]) != 1 {
-		t.Errorf("unseen: %v, remembers %v", got, f.writer.unseen.nodes)
+		t.Errorf("unseen: %v, stored %v", got, f.writer.unseen.nodes)
 	}
 }
 
-// A pod is asked once, also if the cache is behind for long.
+// An eviction is requested once, even if the cache lags behind for a long time.
 func TestRequestIsNotRepeatedWhileTheCacheIsBehind(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -314,23 +314,23 @@ func TestRequestIsNotRepeatedWhileTheCacheIsBehind(t *testing.T) {
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.deliverRequests()
 	syncs := f.runWithoutRequests(30 * time.Second)
-	asked := 0
+	patches := 0
 	for _, write := range f.writes() {
 		if write == "patch evictionrequests" {
-			asked++
+			patches++
 		}
 	}
-	// 20, 40, ... 640 milliseconds, then one a second.
-	if asked != 2 || syncs < 30 || syncs > 60 {
-		t.Errorf("%d requests of 2, %d syncs of the node", asked, syncs)
+	// The syncs follow after 20, 40, ... 640 milliseconds, then once a second.
+	if patches != 2 || syncs < 30 || syncs > 60 {
+		t.Errorf("%d requests, want 2; %d syncs of the node", patches, syncs)
 	}
 	f.settle()
 	if len(f.writer.unseen.nodes)+len(f.staleNodes.next) > 0 {
-		t.Errorf("remembers %v, %v", f.writer.unseen.nodes, f.staleNodes.next)
+		t.Errorf("unseen writes %v, delays %v", f.writer.unseen.nodes, f.staleNodes.next)
 	}
 }
 
-// A pod that has left, of which the caches do not know yet, is asked once.
+// For a pod that is already evicted, which the caches do not show yet, one request is written.
 func TestEvictedPodIsAskedOnce(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -343,19 +343,19 @@ func TestEvictedPodIsAskedOnce(t *testing.T) {
 	}
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.runWithoutRequests(10 * time.Second)
-	asked := 0
+	patches := 0
 	for _, write := range f.writes() {
 		if write == "patch evictionrequests" {
-			asked++
+			patches++
 		}
 	}
-	if asked != 1 {
-		t.Errorf("asked %d times", asked)
+	if patches != 1 {
+		t.Errorf("%d requests, want 1", patches)
 	}
 }
 
-// runWithoutRequests has the controller work for a while without news of requests, and counts
-// how often it syncs nodes.
+// runWithoutRequests runs the controller for a while without updates of its cache of requests, and
+// counts the syncs of nodes.
 func (f *fixture) runWithoutRequests(duration time.Duration) (syncs int) {
 	f.t.Helper()
 	for end := f.clock.Now().Add(duration); ; {
@@ -385,15 +385,15 @@ func TestStaleWaits(t *testing.T) {
 		}
 	}
 	if got := s.wait("o"); got != staleInterval {
-		t.Errorf("another waits %v", got)
+		t.Errorf("another node waits %v", got)
 	}
 	s.reset("n")
 	if got := s.wait("n"); got != staleInterval {
-		t.Errorf("then waits %v", got)
+		t.Errorf("waits %v after the reset", got)
 	}
 }
 
-// A request is given up for good only while its condition says so.
+// A request is refused for good only if the condition Canceled is True with this reason.
 func TestIsRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		status metav1.ConditionStatus
@@ -401,7 +401,7 @@ func TestIsRefused(t *testing.T) {
 		want   bool
 	}{
 		"refused":      {metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonValidationFailed, true},
-		"not any more": {metav1.ConditionFalse, coordinationv1alpha1.EvictionRequestReasonValidationFailed, false},
+		"no longer":    {metav1.ConditionFalse, coordinationv1alpha1.EvictionRequestReasonValidationFailed, false},
 		"canceled":     {metav1.ConditionTrue, "NoRequesters", false},
 	} {
 		request := &coordinationv1alpha1.EvictionRequest{}

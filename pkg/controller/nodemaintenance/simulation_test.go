@@ -39,11 +39,11 @@ import (
 )
 
 const (
-	// simulations is how many fixed histories a test run goes through, and how many random
-	// ones: see k8s.io/kubernetes/test/utils/simulation.
+	// simulations is the number of fixed seeds and of random seeds in a test run: see
+	// k8s.io/kubernetes/test/utils/simulation.
 	simulations = 20
 
-	// simulatedSteps is how many things happen in each.
+	// simulatedSteps is the number of random events in each simulation.
 	simulatedSteps = 120
 )
 
@@ -51,34 +51,33 @@ var (
 	simulatedNodes  = []string{"n0", "n1", "n2", "n3"}
 	simulatedLabels = []string{"a", "b", "c"}
 	simulatedApps   = []string{"db", "web"}
-	// In these namespaces, webhooks may hang.
+	// Webhooks may hang in all but the first of these namespaces.
 	simulatedNamespaces = []string{"default", "fast", "slow"}
 )
 
-// simulation is a cluster in which things happen at random: administrators and owners of
-// pods act, caches lag behind, the controller is restarted. After everything that the
-// controller writes, the rules are checked that must hold whatever happens.
+// simulation is a cluster with random events: changes by administrators and owners of pods, caches
+// that lag behind, restarts of the controller. The invariants are checked at each write of the
+// controller.
 type simulation struct {
 	*fixture
 	random *rand.Rand
-	// targets are the last targets of each node, while it was maintained.
+	// targets are the last targets of each node with a maintenance status.
 	targets map[string]maintenance.Targets
-	// refused are the writes that the API server refuses now, as verb, resource and subresource.
+	// refused are the writes that the API server currently refuses, see refusable.
 	refused sets.Set[string]
-	// syncing is whether the controller writes, and not the test.
+	// syncing is whether writes come from the controller, not from the test.
 	syncing bool
 }
 
-// refusable are writes that webhooks, quotas and policies refuse.
+// refusable are writes that webhooks, quotas and policies may refuse.
 var refusable = []string{"patch evictionrequests", "patch nodes", "patch nodes/status", "update nodemaintenances"}
 
-// TestSimulation checks: targets of a node never step back; they are within what all of
-// its maintenances allow; a pod is requested only when it is within the targets that its
-// node shows; a maintenance is Drained only when nothing is left; a node is uncordoned only
-// when no other maintenance claims it; the indexes of the progressStore equal the result of a
-// scan. When nothing happens any more, all that was written is
-// what a recount comes to, and what a controller would write that has just started. There is
-// always a pod whose eviction is requested, until all is drained; then all is released.
+// TestSimulation checks that the targets of a node never step back, and are within what its
+// maintenances allow; that the eviction of a pod is requested only if the targets of its node
+// include it; that a maintenance is Drained only if no pod is left; that a node is uncordoned only
+// if no maintenance claims it; and that the indexes of the progressStore match a scan. After the
+// last event, it checks that all statuses match a recount and those of a restarted controller, that
+// an eviction is requested until all nodes are drained, and that all nodes are released at the end.
 func TestSimulation(t *testing.T) {
 	testsimulation.Run(t, simulations, func(t *testing.T, seed uint64) {
 		s := &simulation{
@@ -108,7 +107,7 @@ func (s *simulation) randomLabels() map[string]string {
 	return labels
 }
 
-// happen does one thing that can happen in a cluster.
+// happen simulates a random event, then updates some caches and syncs some keys.
 func (s *simulation) happen() {
 	switch s.random.IntN(20) {
 	case 0:
@@ -134,14 +133,14 @@ func (s *simulation) happen() {
 	case 12:
 		s.selectOtherNodes()
 	case 13:
-		// What is refused is refused for a while.
+		// A write is refused until this event occurs again.
 		if write := refusable[s.random.IntN(len(refusable))]; s.refused.Has(write) {
 			s.refused.Delete(write)
 		} else {
 			s.refused.Insert(write)
 		}
 	case 14:
-		// A webhook hangs for a while. Whether its requests are stored in the end is unknown.
+		// A webhook hangs until this event occurs again. Its requests may or may not be stored.
 		if namespace := simulatedNamespaces[1+s.random.IntN(2)]; s.hung.Has(namespace) {
 			s.hung.Delete(namespace)
 		} else {
@@ -150,7 +149,7 @@ func (s *simulation) happen() {
 	case 15:
 		if s.random.IntN(2) == 0 {
 			s.run(settleHorizon)
-			// A node may have been released and claimed again: its targets began again, too.
+			// A node may have been released and claimed again, which resets its targets.
 			clear(s.targets)
 			s.checkOthers()
 		}
@@ -167,11 +166,10 @@ func (s *simulation) happen() {
 	}
 }
 
-// workers is how many requests a simulated controller writes at a time: one for each namespace.
+// simulatedWorkers is the number of workers for requests: one for each namespace at most.
 const simulatedWorkers = namespaceShare
 
-// restart has another controller take over. What the one before was writing may be written
-// after that.
+// restart replaces the controller by a new one. Running writes of the old one may still be stored.
 func (s *simulation) restart() {
 	for len(s.running) > 0 {
 		s.endRequest(0, []outcome{late, timedOut}[s.random.IntN(2)])
@@ -180,7 +178,7 @@ func (s *simulation) restart() {
 	s.requests.line.Limit(simulatedWorkers, simulatedWorkers/namespaceShare)
 }
 
-// stepRequests begins or ends a write, in a random order.
+// stepRequests begins a write, or ends a random one.
 func (s *simulation) stepRequests() {
 	switch n := len(s.running); {
 	case n > 0 && s.random.IntN(2) == 0:
@@ -208,7 +206,7 @@ func (s *simulation) checkOthers() {
 		}
 		for _, pod := range c.pods[node.Name] {
 			if !s.hung.Has(pod.Namespace) && storedTargets(node).Take(pod) && !c.requested.Has(pod.UID) {
-				s.t.Errorf("pod %s/%s of node %s is not asked while namespaces %v hang; running: %+v", pod.Namespace, pod.Name, node.Name, sets.List(s.hung), s.running)
+				s.t.Errorf("pod %s/%s of node %s has no request while webhooks hang in the namespaces %v; running: %+v", pod.Namespace, pod.Name, node.Name, sets.List(s.hung), s.running)
 			}
 		}
 	}
@@ -285,7 +283,7 @@ func (s *simulation) createRandomPod() {
 	})
 }
 
-// endRandomPod has a pod go, be it requested or not, or end by itself.
+// endRandomPod deletes a random pod, with or without a request, or sets it to Succeeded.
 func (s *simulation) endRandomPod() {
 	list, err := s.client.CoreV1().Pods("").List(s.ctx, metav1.ListOptions{})
 	if err != nil || len(list.Items) == 0 {
@@ -318,7 +316,7 @@ func (s *simulation) uncordonRandomNode() {
 	s.changeNode(func(node *v1.Node) { node.Spec.Unschedulable = false })
 }
 
-// replaceRandomNode has a node vanish and come back under its name.
+// replaceRandomNode deletes a node and creates another one with the same name.
 func (s *simulation) replaceRandomNode() {
 	name := simulatedNodes[s.random.IntN(len(simulatedNodes))]
 	if err := s.client.CoreV1().Nodes().Delete(s.ctx, name, metav1.DeleteOptions{}); err != nil {
@@ -332,11 +330,11 @@ func (s *simulation) replaceRandomNode() {
 	s.createNode(name, s.randomLabels())
 }
 
-// check is called with everything that is written, before it is.
+// check is called before each write.
 func (s *simulation) check(action clienttesting.Action) (bool, runtime.Object, error) {
 	write := strings.TrimSuffix(action.GetVerb()+" "+action.GetResource().Resource+"/"+action.GetSubresource(), "/")
 	if s.syncing && s.refused.Has(write) {
-		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "x", errors.New("a webhook says no"))
+		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "x", errors.New("denied by a webhook"))
 	}
 	switch {
 	case action.Matches("patch", "nodes"):
@@ -349,7 +347,7 @@ func (s *simulation) check(action clienttesting.Action) (bool, runtime.Object, e
 	return false, nil, nil
 }
 
-// checkNode checks a patch of a node against the rules.
+// checkNode checks a patch of a node.
 func (s *simulation) checkNode(action clienttesting.PatchAction) {
 	cached, err := s.nodeLister.Get(action.GetName())
 	if err != nil {
@@ -363,8 +361,7 @@ func (s *simulation) checkNode(action clienttesting.PatchAction) {
 	s.checkCordon(cached, string(action.GetPatch()))
 }
 
-// checkCordon checks that a node is uncordoned only if no maintenance claims it, as far as the caches
-// know.
+// checkCordon checks that a node is uncordoned only if no maintenance in the cache claims it.
 func (s *simulation) checkCordon(node *v1.Node, patch string) {
 	orders, _ := s.progress.selecting(node)
 	for _, o := range orders {
@@ -374,9 +371,9 @@ func (s *simulation) checkCordon(node *v1.Node, patch string) {
 	}
 }
 
-// checkTargets checks the targets that are about to be written, which the progressStore has: what all
-// of the maintenances allow, and what the node had before; if these include no pod, also what one of
-// them allows.
+// checkTargets checks the targets in the progressStore before they are written. They must be within
+// what all maintenances allow and what the node had before. If these include no pod that is left,
+// they may also be within what one of the maintenances allows.
 func (s *simulation) checkTargets(node *v1.Node) {
 	orders, _ := s.progress.selecting(node)
 	s.progress.lock.Lock()
@@ -410,7 +407,7 @@ func (s *simulation) checkTargets(node *v1.Node) {
 	}
 }
 
-// checkRequest checks that an eviction is requested only if the targets of the node include the pod.
+// checkRequest checks that an eviction is requested only if the node's targets include the pod.
 func (s *simulation) checkRequest(action clienttesting.PatchAction) {
 	pods, err := s.tracker.List(v1.SchemeGroupVersion.WithResource("pods"), v1.SchemeGroupVersion.WithKind("Pod"), "")
 	if err != nil {
@@ -426,14 +423,14 @@ func (s *simulation) checkRequest(action clienttesting.PatchAction) {
 		if err != nil {
 			return // The node has just vanished.
 		}
-		// Of a node that was replaced since, the old one said so.
+		// If the node was replaced since, the request is based on the targets of the old one.
 		if node := object.(*v1.Node); s.decidedOn(pod.UID) == node.UID && !storedTargets(node).Take(&pod) {
-			s.t.Errorf("asked pod %s to leave node %s, whose targets are only %s", pod.Name, node.Name, storedTargets(node))
+			s.t.Errorf("requested the eviction of pod %s from node %s, whose targets are only %s", pod.Name, node.Name, storedTargets(node))
 		}
 	}
 }
 
-// decidedOn returns the UID that the node had in the cache when the request was decided on.
+// decidedOn returns the UID of the cached node for which the eviction of the pod was decided.
 func (s *simulation) decidedOn(pod types.UID) types.UID {
 	at := slices.IndexFunc(s.running, func(w heldWrite) bool { return w.uid == pod })
 	if at < 0 {
@@ -442,7 +439,7 @@ func (s *simulation) decidedOn(pod types.UID) types.UID {
 	return s.running[at].nodeUID
 }
 
-// checkCause checks that no eviction is requested after the last maintenance that wanted it was
+// checkCause checks that no eviction is requested after the last maintenance that caused it is
 // completed.
 func (s *simulation) checkCause(pod types.UID) {
 	at := slices.IndexFunc(s.running, func(w heldWrite) bool { return w.uid == pod })
@@ -459,11 +456,11 @@ func (s *simulation) checkCause(pod types.UID) {
 			return
 		}
 	}
-	s.t.Errorf("asked pod %s/%s after its maintenances were completed", s.running[at].namespace, s.running[at].pod)
+	s.t.Errorf("requested the eviction of pod %s/%s after its maintenances were completed", s.running[at].namespace, s.running[at].pod)
 }
 
-// checkMaintenance checks that a maintenance is drained only if nothing is left, as far
-// as the caches know.
+// checkMaintenance checks that a maintenance is Drained only if no pod in the cache is left on its
+// nodes.
 func (s *simulation) checkMaintenance(m *coordinationv1alpha1.NodeMaintenance) {
 	if m.Spec.Stage != stageDrain || !isDrained(&m.Status) {
 		return
@@ -482,12 +479,12 @@ func (s *simulation) checkMaintenance(m *coordinationv1alpha1.NodeMaintenance) {
 		for _, object := range s.podInformer.GetIndexer().List() {
 			// Pods that came after the last sync of the node are found by the next one.
 			if pod := object.(*v1.Pod); pod.Spec.NodeName == node.Name && maintenance.IsLeft(pod) && !slices.Contains(s.nodeQueue.keys, node.Name) {
-				s.t.Errorf("%s is said to be drained, but pod %s is left on node %s", m.Name, pod.Name, node.Name)
+				s.t.Errorf("%s is Drained, but pod %s is left on node %s", m.Name, pod.Name, node.Name)
 			}
 		}
 	}
 	if selected == 0 && len(s.nodeQueue.keys) == 0 {
-		s.t.Errorf("%s is said to be drained, but has no nodes", m.Name)
+		s.t.Errorf("%s is Drained, but has no nodes", m.Name)
 	}
 }
 
@@ -517,14 +514,14 @@ func (s *simulation) step() bool {
 	return worked
 }
 
-// rest has the controller do all that is due, without anything that happens besides, and checks
-// that it has come to what a recount comes to.
+// rest runs the controller without other events until nothing is left to do, and checks the result
+// with a recount.
 func (s *simulation) rest() {
 	s.settle()
 	s.recount()
 }
 
-// finish lets nothing else happen, and checks that all is drained, then released.
+// finish ends all refusals and hangs, and checks that all nodes are drained, then released.
 func (s *simulation) finish() {
 	s.refused.Clear()
 	s.hung.Clear()
@@ -541,7 +538,7 @@ func (s *simulation) finish() {
 	for i := range list.Items {
 		m := &list.Items[i]
 		if m.Spec.Stage == stageDrain && !isDrained(&m.Status) && m.Status.SelectedNodes > 0 {
-			s.t.Errorf("%s does not come to its end: %+v", m.Name, m.Status)
+			s.t.Errorf("%s is not drained: %+v", m.Name, m.Status)
 		}
 		s.deleteMaintenance(m.Name)
 	}
@@ -557,18 +554,18 @@ func (s *simulation) finish() {
 	s.expectNothingNew()
 }
 
-// expectNothingNew checks that a controller that has just started comes to what the one before
-// has come to, however that came about. While it counts, messages may differ.
+// expectNothingNew checks that a restarted controller writes the same statuses as the one before.
+// Before it has counted the pods of all nodes, messages may differ.
 func (s *simulation) expectNothingNew() {
 	before := s.statuses()
 	s.restart()
 	s.settle()
 	if diff := cmp.Diff(before, s.statuses()); diff != "" {
-		s.t.Errorf("a controller that has just started writes something else (-before, +after):\n%s", diff)
+		s.t.Errorf("a restarted controller writes other statuses (-before, +after):\n%s", diff)
 	}
 }
 
-// statuses returns what the controller has written, by name.
+// statuses returns everything that the controller has written, by object.
 func (s *simulation) statuses() map[string]any {
 	c := s.cluster()
 	statuses := map[string]any{"requested": sets.List(c.requested)}

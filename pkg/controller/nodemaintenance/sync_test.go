@@ -39,7 +39,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// writes returns what was written since the actions were cleared, as "verb resource".
+// writes returns the writes since the actions were cleared, as "verb resource".
 func (f *fixture) writes() []string {
 	var writes []string
 	for _, action := range f.client.Actions() {
@@ -92,7 +92,7 @@ func TestOrderOfWrites(t *testing.T) {
 	}
 }
 
-// A node that is not selected, or whose maintenance is only planned, keeps its spec and pods.
+// A node that no maintenance selects, or only one in the stage Idle, keeps its spec and pods.
 func TestIdleTouchesNothing(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -104,7 +104,7 @@ func TestIdleTouchesNothing(t *testing.T) {
 	f.expectWrites("planning", "update nodemaintenances/status", "patch nodes/status")
 	node := f.node("n")
 	if node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
-		t.Errorf("the node was touched: %+v", node)
+		t.Errorf("the node was changed: %+v", node)
 	}
 	if planned := node.Status.Conditions[0]; planned.Type != coordinationv1alpha1.NodeMaintenancePlanned || planned.Status != v1.ConditionTrue || planned.Message != "NodeMaintenance m" {
 		t.Errorf("condition %+v", planned)
@@ -167,8 +167,8 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-// Nothing is decided on a node before all nodes of its maintenances were counted: pods of
-// the nodes that were not seem to be gone.
+// No decision is made on a node before the pods of all nodes of its maintenances are counted: nodes
+// that are not counted yet would seem to have no pods.
 func TestNothingIsDecidedBeforeAllNodesAreCounted(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("first", map[string]string{"a": ""})
@@ -190,7 +190,7 @@ func TestNothingIsDecidedBeforeAllNodesAreCounted(t *testing.T) {
 	f.expectWrites("both")
 }
 
-// A pod of an earlier entry does not take the maintenance back to it.
+// A new pod that matches an earlier entry does not move the position back.
 func TestPositionNeverGoesBack(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -237,8 +237,8 @@ func TestLateNodeFollowsThePlan(t *testing.T) {
 	})
 }
 
-// A maintenance whose finalizer was removed still holds its nodes, also for a
-// controller that has just started.
+// A maintenance whose finalizer was removed by another client still claims its nodes, also after a
+// restart of the controller.
 func TestLostFinalizer(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -255,8 +255,8 @@ func TestLostFinalizer(t *testing.T) {
 	f.expectWrites("after it", "update nodemaintenances")
 }
 
-// A maintenance that vanishes, because its finalizer was removed by force, leaves nothing
-// behind either.
+// If a maintenance is gone because its finalizer was removed by force, its nodes are released and
+// its requests withdrawn.
 func TestVanishedMaintenance(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -277,7 +277,7 @@ func TestVanishedMaintenance(t *testing.T) {
 	}
 }
 
-// Completed maintenances are over: what happens to their nodes later is none of theirs.
+// A completed maintenance does not react to later changes of its nodes.
 func TestCompletedMaintenanceRests(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -287,7 +287,7 @@ func TestCompletedMaintenanceRests(t *testing.T) {
 	f.update(node)
 	f.settle()
 	if f.node("n").Spec.Unschedulable {
-		t.Error("Complete has not made the node schedulable")
+		t.Error("the node is not uncordoned in Complete")
 	}
 	node = f.node("n")
 	node.Spec.Unschedulable = true
@@ -307,7 +307,7 @@ func (f *fixture) update(node *v1.Node) {
 	f.client.ClearActions()
 }
 
-// If another client keeps uncordoning the node, an event says so, and re-cordons slow down.
+// If another client keeps uncordoning the node, an event is emitted, and re-cordons slow down.
 func TestContestedCordon(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -335,11 +335,11 @@ func TestContestedCordon(t *testing.T) {
 	f.clock.Step(recordonPause)
 	f.settle()
 	if !f.node("n").Spec.Unschedulable {
-		t.Error("the node was given up")
+		t.Error("the node is not cordoned again after the pause")
 	}
 }
 
-// Statuses are written at most once in a while, however often pods come and go.
+// Statuses are written at most once per interval, however often pods come and go.
 func TestStatusWritesAreSpaced(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -367,10 +367,10 @@ func TestStatusWritesAreSpaced(t *testing.T) {
 	if diff := cmp.Diff([]string{"patch nodes/status", "update nodemaintenances/status"}, statuses); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
-	f.expectDrains("in the end", map[string]string{"n": "0/1 Draining Default<=1000000000", "m": "0/1 Draining Default<=1000000000"})
+	f.expectDrains("at the end", map[string]string{"n": "0/1 Draining Default<=1000000000", "m": "0/1 Draining Default<=1000000000"})
 }
 
-// A request whose interceptor forbids cancellation stays.
+// A request is not withdrawn if its interceptor forbids cancellation.
 func TestForbiddenCancellation(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -401,8 +401,8 @@ func (f *fixture) request1(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
 	return request
 }
 
-// A pod that cannot be asked keeps none of the others from being asked, is told of, and
-// does not let the drain seem over.
+// If the request for one pod is refused, the evictions of the others are still requested, an event
+// reports the failure, and the node does not count as drained.
 func TestPodThatCannotBeAsked(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -431,11 +431,11 @@ func TestPodThatCannotBeAsked(t *testing.T) {
 		t.Errorf("events %q", f.events)
 	}
 	refused = false
-	f.expectDrains("in the end", map[string]string{"n": "0/3 Draining Default<=1000000000"})
+	f.expectDrains("at the end", map[string]string{"n": "0/3 Draining Default<=1000000000"})
 }
 
-// A pod is not asked again whose request was refused for good, or says that the pod is
-// gone, while the cache of pods is behind.
+// No other request is written for a pod whose request was refused for good, or has the condition
+// Evicted while the cache of pods lags behind.
 func TestPodsThatAreNotAskedAgain(t *testing.T) {
 	for _, condition := range []metav1.Condition{
 		{Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Reason: coordinationv1alpha1.EvictionRequestReasonValidationFailed},
@@ -458,7 +458,7 @@ func TestPodsThatAreNotAskedAgain(t *testing.T) {
 			f.client.ClearActions()
 			f.settle()
 			if slices.Contains(f.writes(), "patch evictionrequests") {
-				t.Error("the pod was asked")
+				t.Error("the eviction was requested")
 			}
 			status := f.maintenance("m").Status
 			if isDrained(&status) || status.DrainStatus.PodsPendingEvictionRequest != 1 {
@@ -544,7 +544,7 @@ func TestPodTypesDone(t *testing.T) {
 	}
 }
 
-// An event names each node on which older maintenances are further than a new one, once.
+// One event is emitted for each node that an older maintenance has drained further than a new one.
 func TestFastForwardIsToldOnce(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("one", map[string]string{"a": "", "b": ""})
@@ -560,20 +560,20 @@ func TestFastForwardIsToldOnce(t *testing.T) {
 	f.settle()
 	f.restart()
 	f.settle()
-	var told []string
+	var got []string
 	for _, event := range f.events {
 		if strings.Contains(event, reasonFastForwarded) {
-			told = append(told, event)
+			got = append(got, event)
 		}
 	}
-	slices.Sort(told)
+	slices.Sort(got)
 	const event = "NodeMaintenance new: DrainFastForwarded: Fast-forwarded on node %s: another maintenance has already drained it up to Default<=5000, and drain targets do not step back"
-	if diff := cmp.Diff([]string{fmt.Sprintf(event, "one"), fmt.Sprintf(event, "two")}, told); diff != "" {
+	if diff := cmp.Diff([]string{fmt.Sprintf(event, "one"), fmt.Sprintf(event, "two")}, got); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
 }
 
-// behind is a cache that lacks an own write, for as long as it is told to.
+// behind is a cache that lacks an own write while lacks is set.
 type behind struct {
 	consistency.ConsistencyStore
 	lacks bool
@@ -586,8 +586,8 @@ func (b *behind) EnsureReady(owner types.NamespacedName) error {
 	return b.ConsistencyStore.EnsureReady(owner)
 }
 
-// What was written and is not in the cache yet is waited for, whether or not an event
-// comes: the one that brings it may be about a pod that has gone.
+// A sync that waits for an own write to reach the cache is repeated even without an event, because
+// the event for the write may be about a pod that is gone.
 func TestStaleCachesAreWaitedFor(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})

@@ -40,18 +40,17 @@ var (
 	requests     = coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests")
 )
 
-// versionedTracker does what the API server does and the tracker of the fake client does not:
-// every write has a resourceVersion; an update, a patch or a deletion with the UID or the
-// resourceVersion of another object is refused; a change of the spec of a maintenance counts
-// its generation, and one that is being deleted goes with its last finalizer.
+// versionedTracker adds what the tracker of the fake client lacks compared with the API server:
+// every write sets a resourceVersion; an update, a patch or a deletion with a different UID or
+// resourceVersion is refused; a change of the spec of a maintenance increases its generation.
 type versionedTracker struct {
 	clienttesting.ObjectTracker
-	// requests are applied, which only a slower tracker can do.
+	// requests supports apply, which the faster ObjectTracker does not.
 	requests clienttesting.ObjectTracker
 	version  int
 }
 
-// newVersionedClient returns a client of a tracker that honours preconditions.
+// newVersionedClient returns a client with a tracker that checks preconditions.
 func newVersionedClient() (*fake.Clientset, *versionedTracker) {
 	decoder := scheme.Codecs.UniversalDecoder()
 	tracker := &versionedTracker{
@@ -79,7 +78,7 @@ func (t *versionedTracker) next() string {
 	return strconv.Itoa(t.version)
 }
 
-// check refuses a write that is meant for another object than the live one.
+// check returns a conflict if the live object has another UID or resourceVersion.
 func (t *versionedTracker) check(gvr schema.GroupVersionResource, ns, name, uid, version string) error {
 	object, err := t.of(gvr).Get(gvr, ns, name)
 	if err != nil {
@@ -115,7 +114,6 @@ func (t *versionedTracker) List(gvr schema.GroupVersionResource, gvk schema.Grou
 	return list, nil
 }
 
-// Watch is List, and then everything that changes.
 func (t *versionedTracker) Watch(gvr schema.GroupVersionResource, ns string, opts ...metav1.ListOptions) (watch.Interface, error) {
 	return t.of(gvr).Watch(gvr, ns, opts...)
 }
@@ -150,7 +148,7 @@ func (t *versionedTracker) Update(gvr schema.GroupVersionResource, object runtim
 	return t.of(gvr).Update(gvr, object, ns, opts...)
 }
 
-// Patch gets the object as it would be after the patch, in which it finds the preconditions.
+// Patch takes the patched object, which includes the preconditions of the patch.
 func (t *versionedTracker) Patch(gvr schema.GroupVersionResource, object runtime.Object, ns string, opts ...metav1.PatchOptions) error {
 	patched, err := meta.Accessor(object)
 	if err != nil {
@@ -183,7 +181,7 @@ func (t *versionedTracker) Apply(gvr schema.GroupVersionResource, configuration 
 	if err != nil {
 		return err
 	}
-	// What applied it does not set the version, and an update would own the fields.
+	// Apply does not set the resourceVersion, and an update would change the owners of fields.
 	if err := t.of(gvr).Delete(gvr, ns, applied.GetName()); err != nil {
 		return err
 	}
@@ -210,7 +208,7 @@ func (t *versionedTracker) Delete(gvr schema.GroupVersionResource, ns, name stri
 	return t.of(gvr).Delete(gvr, ns, name, opts...)
 }
 
-// The fixture is only worth what its client refuses.
+// The conflict tests of this package rely on these checks.
 func TestTrackerHonoursPreconditions(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", nil)

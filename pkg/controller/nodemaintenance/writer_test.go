@@ -35,7 +35,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// A webhook that does not answer holds a worker for a while only.
+// A webhook that does not answer blocks a worker only until the timeout.
 func TestWritesOfRequestsEnd(t *testing.T) {
 	noAnswer := errors.New("no answer")
 	var deadlines []time.Time
@@ -65,12 +65,12 @@ func TestWritesOfRequestsEnd(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		}
 		if len(deadlines) != 1 || deadlines[0].After(time.Now().Add(requestTimeout)) {
-			t.Errorf("%s: ends at %v", name, deadlines)
+			t.Errorf("%s: deadlines %v", name, deadlines)
 		}
 	}
 }
 
-// A withdrawal is unseen until the cache has another version of the request, or none.
+// A withdrawal is unseen until the cache has a new version of the request, or its deletion.
 func TestWithdrawalIsUnseen(t *testing.T) {
 	for name, change := range map[string]func(*fixture) error{
 		"withdrawn": func(*fixture) error { return nil },
@@ -98,7 +98,7 @@ func TestWithdrawalIsUnseen(t *testing.T) {
 	}
 }
 
-// A cache that does not tell its version is taken as it is: nothing waits for it in vain.
+// A cache without a version counts as up to date: otherwise, syncs would wait forever.
 func TestCacheWithoutVersion(t *testing.T) {
 	w := &writer{requests: cache.NewStore(cache.MetaNamespaceKeyFunc)}
 	if version := w.requests.LastStoreSyncResourceVersion(); version != "" {

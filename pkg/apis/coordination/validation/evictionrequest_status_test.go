@@ -201,7 +201,7 @@ var (
 	interceptorsPath = statusPath.Child("interceptors")
 )
 
-// All updates of a controller and of interceptors that follow the rules.
+// Valid updates of the controller and of interceptors are accepted.
 func TestValidStatusUpdates(t *testing.T) {
 	completeLast := all(startedAt(imperative, 5), completedAt(imperative, 5))
 	runStatusTests(t, map[string]statusTest{
@@ -213,10 +213,10 @@ func TestValidStatusUpdates(t *testing.T) {
 		"activated later":                        {old: initialized(first, imperative), change: all(active(first), activatedAt(at(0)))},
 		"canceled before it was initialized":     {old: pending, change: canceled},
 		"evicted before it was initialized":      {old: pending, change: evicted},
-		"started":                                {old: firstActive, change: all(startedAt(first, 3), finishExpectedAt(first, 900), withMessage(first, "at work")), now: 3},
+		"started":                                {old: firstActive, change: all(startedAt(first, 3), finishExpectedAt(first, 900), withMessage(first, "draining connections")), now: 3},
 		"a message before the start":             {old: firstActive, change: withMessage(first, "soon")},
-		"heartbeat":                              {old: firstStarted, change: all(heartbeatAt(first, 90), withMessage(first, "still at work")), now: 90},
-		"a message without a heartbeat":          {old: firstStarted, change: withMessage(first, "still at work"), now: 90},
+		"heartbeat":                              {old: firstStarted, change: all(heartbeatAt(first, 90), withMessage(first, "still draining connections")), now: 90},
+		"a message without a heartbeat":          {old: firstStarted, change: withMessage(first, "still draining connections"), now: 90},
 		"late heartbeat":                         {old: firstStarted, change: heartbeatAt(first, 60), now: 110},
 		"completed":                              {old: firstStarted, change: all(heartbeatAt(first, 30), completedAt(first, 30)), now: 30},
 		"declined: started and completed in one": {old: firstActive, change: all(startedAt(first, 3), completedAt(first, 3)), now: 3},
@@ -240,7 +240,7 @@ func TestValidStatusUpdates(t *testing.T) {
 	})
 }
 
-// A stored object that breaks a rule can be updated if the update does not change the violation.
+// A stored object that is invalid can be updated if the update does not change the invalid part.
 func TestStatusUpdatesOfInvalidObjects(t *testing.T) {
 	invalidCondition := func(s *coordination.EvictionRequestStatus) {
 		s.Conditions = append(s.Conditions, metav1.Condition{Type: "Odd", Status: "Maybe"})
@@ -250,7 +250,7 @@ func TestStatusUpdatesOfInvalidObjects(t *testing.T) {
 	invalidStatus := all(invalidCondition, observed(9), initialized("not-fully-qualified", "other.k8s.io"), active("other.k8s.io"), processed("stranger"),
 		finishExpectedAt("other.k8s.io", -900), retried("other.k8s.io", 7), policy("Maybe"))
 	runStatusTests(t, map[string]statusTest{
-		"a message":                       {old: invalidStatus, change: withMessage("other.k8s.io", "at work")},
+		"a message":                       {old: invalidStatus, change: withMessage("other.k8s.io", "draining connections")},
 		"a condition":                     {old: invalidStatus, change: condition("Example", metav1.ConditionTrue)},
 		"evicted":                         {old: invalidStatus, change: all(active(), processed("stranger", "other.k8s.io"), evicted)},
 		"an ETA that has passed":          {old: all(firstStarted, finishExpectedAt(first, 10)), change: heartbeatAt(first, 60), now: 60},

@@ -176,12 +176,12 @@ func TestValidateEvictionRequestUpdate(t *testing.T) {
 	}
 }
 
-// A request that was stored without a deadline times out as if it had the default of the API.
+// A request that was stored without a deadline times out with the default deadline of the API.
 func TestDefaultHeartbeatDeadline(t *testing.T) {
 	request := &coordinationv1alpha1.EvictionRequest{}
 	want := evictionrequest.HeartbeatDeadline(request)
 	defaults.SetObjectDefaults_EvictionRequest(request)
 	if got := evictionrequest.HeartbeatDeadline(request); request.Spec.HeartbeatDeadlineSeconds == nil || got != want {
-		t.Errorf("the default of the API is %v, that of the rule %v", got, want)
+		t.Errorf("the default of the API is %v, HeartbeatDeadline without a value is %v", got, want)
 	}
 }

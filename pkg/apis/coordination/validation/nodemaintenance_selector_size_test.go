@@ -44,7 +44,7 @@ func expression(key string, count int) metav1.LabelSelectorRequirement {
 	return requirement
 }
 
-// The size of selectors is limited when a plan is created. A stored plan stays usable.
+// The size of selectors is limited when a plan is created. A stored plan stays valid.
 func TestSelectorSize(t *testing.T) {
 	path := field.NewPath("spec", "drainPlan")
 	selecting := func(selector metav1.LabelSelector) []core.DrainPlanEntry {

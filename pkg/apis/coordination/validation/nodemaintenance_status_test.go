@@ -67,7 +67,7 @@ func observedGeneration(generation int64) progress {
 
 func drainedCondition(change func(*metav1.Condition)) progress {
 	return func(s *coordination.NodeMaintenanceStatus) {
-		condition := metav1.Condition{Type: "Drained", Status: metav1.ConditionFalse, Reason: "Blocked", Message: "The budget db refuses it.", LastTransitionTime: *at(0)}
+		condition := metav1.Condition{Type: "Drained", Status: metav1.ConditionFalse, Reason: "Blocked", Message: "The budget db does not allow the eviction.", LastTransitionTime: *at(0)}
 		change(&condition)
 		s.Conditions = append(s.Conditions, condition)
 	}
@@ -162,7 +162,7 @@ func TestValidateNodeMaintenanceStatusUpdate(t *testing.T) {
 	}
 }
 
-// Without the admission plugin, a plan may be empty: it has one position.
+// A plan may be empty if the admission plugin is off. Its only valid position is 0.
 func TestPositionInAnEmptyPlan(t *testing.T) {
 	path := field.NewPath("status", "drainStatus", "drainPlanPosition")
 	for at, want := range map[int32]field.ErrorList{0: nil, 1: {field.Invalid(path, nil, "must not be greater than 0")}} {

@@ -212,8 +212,8 @@ func TestResetFields(t *testing.T) {
 	}
 }
 
-// The declarative validation together with the handwritten validation, which has more tests of its
-// own: each error is reported once.
+// Declarative and handwritten validation together report each error once. The package validation
+// has more tests of the handwritten part.
 func TestValidateCreate(t *testing.T) {
 	spec := field.NewPath("spec")
 	unknownStage := field.NotSupported(spec.Child("stage"), coordination.NodeMaintenanceStage("Pause"), []coordination.NodeMaintenanceStage{"Complete", "Cordon", "Drain", "Idle"})

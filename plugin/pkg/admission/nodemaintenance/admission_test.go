@@ -60,7 +60,7 @@ type writeTest struct {
 	subresource      string
 	errFor           map[string]error
 	wantErr          string // none if empty
-	// wantAsked are the nodes about which the authorizer is asked. "" stands for all nodes.
+	// wantAsked are the nodes in the requests to the authorizer. "" stands for all nodes.
 	wantAsked []string
 }
 
@@ -91,14 +91,14 @@ func (test writeTest) run(t *testing.T) {
 		test.wantAsked = []string{}
 	}
 	if diff := cmp.Diff(test.wantAsked, rights.askedNames()); diff != "" {
-		t.Errorf("nodes in the questions to the authorizer (-want +got):\n%s", diff)
+		t.Errorf("nodes in the requests to the authorizer (-want +got):\n%s", diff)
 	}
 	if !cmp.Equal(maintenance, test.maintenance) || !cmp.Equal(old, test.old) {
 		t.Errorf("validation changed an object")
 	}
 }
 
-// The nodes that a change concerns, and the permissions that it needs.
+// A change requires the permission to delete the nodes that it affects.
 func TestValidateNodes(t *testing.T) {
 	all, zoneA := []string{""}, []string{"", "node-a1", "node-a2"}
 	away := errors.New("webhook is away")
@@ -123,31 +123,31 @@ func TestValidateNodes(t *testing.T) {
 		"create, name of a future node":  {user: zoneAdmin, maintenance: newMaintenance(selecting(named("node-z"))), wantErr: `cannot delete node "node-z"`, wantAsked: []string{"", "node-z"}},
 		"create, nothing matches":        {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
 		"create, nothing, all rights":    {user: admin, maintenance: newMaintenance(selecting(zone("z"))), wantAsked: all},
-		"create, an own node and nodes that will come": {
+		"create, an own node and future nodes": {
 			user: zoneAdmin, maintenance: newMaintenance(selecting(named("node-a1"), zone("z"))), wantErr: deniedSecond, wantAsked: all,
 		},
-		"create, the own zone and one that will come": {
+		"create, the own zone and a future zone": {
 			user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a"), zone("z"))), wantErr: deniedSecond, wantAsked: all,
 		},
-		"create, nodes that will come and their name": {
+		"create, future nodes and their name": {
 			user: zoneAdmin, maintenance: newMaintenance(selecting(named("node-a1"), both(zone("z"), named("node-a2")))), wantAsked: zoneA,
 		},
-		"create, nodes that will come as Complete": {
+		"create, future nodes as Complete": {
 			user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a"), zone("z")), inStage(complete)), wantAsked: zoneA,
 		},
-		"create, nodes that will come, all rights": {user: admin, maintenance: newMaintenance(selecting(zone("a"), zone("z"))), wantAsked: all},
+		"create, future nodes, all rights": {user: admin, maintenance: newMaintenance(selecting(zone("a"), zone("z"))), wantAsked: all},
 		"create, a value that no node has": {
 			user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a", "z"))), wantAsked: all,
 			wantErr: `cannot delete all nodes: spec.nodeSelector.nodeSelectorTerms[0] accepts values of "topology.kubernetes.io/zone" that no selected node currently has`,
 		},
-		"create, a value that no node has, all rights":   {user: admin, maintenance: newMaintenance(selecting(zone("a", "z"))), wantAsked: all},
-		"create, a value that no node has, as Complete":  {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a", "z")), inStage(complete)), wantAsked: zoneA},
-		"create, a value twice":                          {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a", "a"))), wantAsked: zoneA},
-		"create, values of two keys, each selected":      {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a"), hostnames("node-a1", "node-a2")))), wantAsked: zoneA},
-		"create, values of two keys, together on none":   {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a", "b"), hostnames("node-a1", "node-b1")))), wantErr: deniedValues + `kubernetes.io/hostname, topology.kubernetes.io/zone" that`, wantAsked: all},
-		"create, values that two requirements share":     {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a", "z"), zone("a", "y")))), wantAsked: zoneA},
-		"create, values that two requirements share not": {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a"), zone("b")))), wantErr: deniedUnknown, wantAsked: all},
-		"create, values beside names that are left out": {
+		"create, a value that no node has, all rights":  {user: admin, maintenance: newMaintenance(selecting(zone("a", "z"))), wantAsked: all},
+		"create, a value that no node has, as Complete": {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a", "z")), inStage(complete)), wantAsked: zoneA},
+		"create, a value twice":                         {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a", "a"))), wantAsked: zoneA},
+		"create, values of two keys, each selected":     {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a"), hostnames("node-a1", "node-a2")))), wantAsked: zoneA},
+		"create, values of two keys, together on none":  {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a", "b"), hostnames("node-a1", "node-b1")))), wantErr: deniedValues + `kubernetes.io/hostname, topology.kubernetes.io/zone" that`, wantAsked: all},
+		"create, values that two requirements share":    {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a", "z"), zone("a", "y")))), wantAsked: zoneA},
+		"create, values that no requirements share":     {user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a"), zone("b")))), wantErr: deniedUnknown, wantAsked: all},
+		"create, values beside excluded names": {
 			user: zoneAdmin, maintenance: newMaintenance(selecting(both(zone("a", "z"), notNamed("node-a1")))), wantErr: deniedValues, wantAsked: all,
 		},
 		"create, values that two terms share":   {user: zoneAdmin, maintenance: newMaintenance(selecting(hostnames("node-a1", "node-a2"), hostnames("node-a2", "node-a1"))), wantAsked: zoneA},
@@ -161,17 +161,17 @@ func TestValidateNodes(t *testing.T) {
 		"create, a name beside others":          {user: zoneAdmin, maintenance: newMaintenance(selecting(both(named("node-a1"), having(core.NodeSelectorOpNotIn, "b")))), wantAsked: []string{"", "node-a1"}},
 		"create, the second term is open":       {user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a"), having(core.NodeSelectorOpNotIn, "b"))), wantErr: "nodeSelectorTerms[1] has neither a node name", wantAsked: all},
 		"widen to a value that no node has":     {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(zone("a", "z"))), wantErr: deniedValues, wantAsked: all},
-		"leave out a value that no node has":    {user: zoneAdmin, old: newMaintenance(selecting(zone("a", "z"))), maintenance: newMaintenance(), wantAsked: zoneA},
+		"remove a value that no node has":       {user: zoneAdmin, old: newMaintenance(selecting(zone("a", "z"))), maintenance: newMaintenance(), wantAsked: zoneA},
 		"create, two terms for the same nodes": {
 			user: zoneAdmin, maintenance: newMaintenance(selecting(zone("a"), both(zone("a"), notNamed("node-a1")))), wantAsked: zoneA,
 		},
-		"widen to nodes that will come": {
+		"widen to future nodes": {
 			user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(zone("a"), zone("z"))), wantErr: deniedSecond, wantAsked: all,
 		},
-		"leave out nodes that never came": {
+		"remove nodes that never existed": {
 			user: zoneAdmin, old: newMaintenance(selecting(zone("a"), zone("z"))), maintenance: newMaintenance(), wantAsked: zoneA,
 		},
-		"delete one with nodes that never came": {user: zoneAdmin, old: newMaintenance(selecting(zone("a"), zone("z"))), wantAsked: zoneA},
+		"delete one with nodes that never existed": {user: zoneAdmin, old: newMaintenance(selecting(zone("a"), zone("z"))), wantAsked: zoneA},
 		"rights unknown, one term matches": {
 			maintenance: newMaintenance(selecting(zone("a"), zone("z"))), errFor: map[string]error{"": away}, wantErr: "webhook is away", wantAsked: all,
 		},
@@ -194,17 +194,17 @@ func TestValidateNodes(t *testing.T) {
 		"rights unknown, nothing matches":     {maintenance: newMaintenance(selecting(zone("z"))), errFor: map[string]error{"": away}, wantErr: "webhook is away", wantAsked: all},
 
 		"widen to nodes without a right":  {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(zone("a", "b"))), wantErr: deniedZoneB, wantAsked: []string{"", "node-a1", "node-a2", "node-b1", "node-b2", "node-b3", "node-b4", "node-b5", "node-b6", "node-b7"}},
-		"take nodes away without a right": {user: zoneAdmin, old: newMaintenance(selecting(zone("a"), named("node-b1"))), maintenance: newMaintenance(), wantErr: `cannot delete node "node-b1"`, wantAsked: append(zoneA, "node-b1")},
+		"remove nodes without a right":    {user: zoneAdmin, old: newMaintenance(selecting(zone("a"), named("node-b1"))), maintenance: newMaintenance(), wantErr: `cannot delete node "node-b1"`, wantAsked: append(zoneA, "node-b1")},
 		"narrow within the right":         {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(named("node-a1"))), wantAsked: zoneA},
-		"one step on, with the right":     {user: zoneAdmin, old: newMaintenance(inStage(cordon)), maintenance: newMaintenance(), wantAsked: zoneA},
-		"one step on, without":            {old: newMaintenance(inStage(cordon)), maintenance: newMaintenance(), wantErr: deniedZoneA, wantAsked: zoneA},
+		"the next stage, with the right":  {user: zoneAdmin, old: newMaintenance(inStage(cordon)), maintenance: newMaintenance(), wantAsked: zoneA},
+		"the next stage, without":         {old: newMaintenance(inStage(cordon)), maintenance: newMaintenance(), wantErr: deniedZoneA, wantAsked: zoneA},
 		"complete, without":               {old: newMaintenance(), maintenance: newMaintenance(inStage(complete)), wantErr: deniedZoneA, wantAsked: zoneA},
 		"change the reason, without":      {old: newMaintenance(), maintenance: newMaintenance(withReason("x")), wantErr: deniedZoneA, wantAsked: zoneA},
 		"change the plan, without":        {old: newMaintenance(), maintenance: newMaintenance(withPlan(core.DrainPlanEntry{PodPriority: 1})), wantErr: deniedZoneA, wantAsked: zoneA},
 		"wait for unknown nodes":          {old: newMaintenance(selecting(zone("y"))), maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
 		"keep waiting for unknown nodes":  {user: zoneAdmin, old: newMaintenance(selecting(zone("z")), inStage(idle)), maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
 		"complete one without nodes":      {old: newMaintenance(selecting(zone("z"))), maintenance: newMaintenance(selecting(zone("z")), inStage(complete))},
-		"move away from all nodes":        {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
+		"deselect all nodes":              {user: zoneAdmin, old: newMaintenance(), maintenance: newMaintenance(selecting(zone("z"))), wantErr: deniedUnknown, wantAsked: all},
 		"delete, all rights":              {user: admin, old: newMaintenance(), wantAsked: all},
 		"delete, right on each":           {user: zoneAdmin, old: newMaintenance(), wantAsked: zoneA},
 		"delete, no right":                {old: newMaintenance(), wantErr: deniedZoneA, wantAsked: zoneA},
@@ -217,7 +217,7 @@ func TestValidateNodes(t *testing.T) {
 	}
 }
 
-// Writes of the controller, which has no permission on nodes, and similar writes that are denied.
+// The controller may not delete nodes: its writes are allowed, and similar ones are denied.
 func TestValidateHousekeeping(t *testing.T) {
 	zoneA := []string{"", "node-a1", "node-a2"}
 	blocking := ownerRef
@@ -265,7 +265,7 @@ func TestValidateHousekeeping(t *testing.T) {
 	}
 }
 
-// One question must be enough for a user who may delete all nodes, however many there are.
+// For a user who may delete all nodes, the plugin sends only one request to the authorizer.
 func TestQuestions(t *testing.T) {
 	rights := newRights()
 	plugin := newPlugin(t, twoZones(), rights)
@@ -274,11 +274,11 @@ func TestQuestions(t *testing.T) {
 	}
 	want := []authorizer.Attributes{authorizer.AttributesRecord{User: userNamed(admin), Verb: "delete", APIVersion: "v1", Resource: "nodes", ResourceRequest: true}}
 	if diff := cmp.Diff(want, rights.asked); diff != "" {
-		t.Errorf("questions to the authorizer (-want +got):\n%s", diff)
+		t.Errorf("requests to the authorizer (-want +got):\n%s", diff)
 	}
 }
 
-// The error must name the missing permission, the nodes and the object, even in the deletion of a
+// The error names the missing permission, the nodes and the object, also in the deletion of a
 // collection.
 func TestForbiddenMessage(t *testing.T) {
 	plugin := newPlugin(t, twoZones(), newRights())
@@ -311,7 +311,7 @@ func TestNodesNotKnownYet(t *testing.T) {
 	}
 	housekeeping := attributes(admission.Update, userNamed(guest), "", newMaintenance(withMetadata), newMaintenance())
 	if err := plugin.Validate(t.Context(), housekeeping, nil); err != nil {
-		t.Errorf("housekeeping waits for nodes: %v", err)
+		t.Errorf("an update of metadata waits for the node cache: %v", err)
 	}
 	// The cache syncs after the first check.
 	asked := 0
@@ -322,7 +322,7 @@ func TestNodesNotKnownYet(t *testing.T) {
 	}
 }
 
-// Requests for other objects, and all requests while the gate is off, cost nothing and are not
+// Requests for other objects, and all requests while the gate is off, are neither authorized nor
 // changed.
 func TestOtherRequestsAreIgnored(t *testing.T) {
 	node := admission.NewAttributesRecord(&core.Node{}, nil, core.Kind("Node").WithVersion("v1"), "", "node-a1",
@@ -422,7 +422,7 @@ func TestValidateInitialization(t *testing.T) {
 	}
 }
 
-// A server with the gate off must not watch nodes without need.
+// With the gate off, the plugin must not start a watch of nodes.
 func TestNoInformerWithTheGateOff(t *testing.T) {
 	client := fake.NewClientset(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a1"}})
 	factory := informers.NewSharedInformerFactory(client, 0)
@@ -437,7 +437,7 @@ func TestNoInformerWithTheGateOff(t *testing.T) {
 	}
 }
 
-// gatesOnly initializes the plugin like a server with the gate off.
+// gatesOnly initializes the plugin without an informer factory, as with the gate off.
 type gatesOnly struct{}
 
 func (gatesOnly) Initialize(plugin admission.Interface) {
@@ -463,7 +463,7 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// A term with many values must not cost more, and must not be counted wrongly.
+// The number of combinations of a term is capped, and a capped term never counts as known.
 func TestTooManyCombinations(t *testing.T) {
 	hundred := make([]string, 100)
 	for i := range hundred {

@@ -36,8 +36,8 @@ import (
 // maxPerThousandNodes is the limit for the duration of the checks of a thousand nodes.
 const maxPerThousandNodes = 50 * time.Millisecond
 
-// BenchmarkValidate measures the creation of a maintenance of all nodes of a cluster with the
-// authorizer of kube-apiserver, its bootstrap roles, and some more. It fails beyond the limit.
+// BenchmarkValidate measures the creation of a maintenance of all nodes of a cluster with the RBAC
+// authorizer, the bootstrap roles, and other bindings. It fails if the limit is exceeded.
 func BenchmarkValidate(b *testing.B) {
 	const otherBindings = 200
 	for _, size := range []int{1000, 5000} {
@@ -65,7 +65,7 @@ func BenchmarkValidate(b *testing.B) {
 				create := attributes(operationOf(maintenance, nil), userNamed(zoneAdmin), "", maintenance, nil)
 				for b.Loop() {
 					if err := plugin.Validate(b.Context(), create, nil); bench.denied != apierrors.IsForbidden(err) || !bench.denied && err != nil {
-						b.Fatalf("unexpected answer: %v", err)
+						b.Fatalf("unexpected result: %v", err)
 					}
 				}
 				perThousand := b.Elapsed() / time.Duration(b.N*size/1000)
@@ -83,7 +83,7 @@ func nodesRule(names ...string) rbacv1.PolicyRule {
 }
 
 // newRBAC returns the RBAC authorizer on caches, as in kube-apiserver, with the bootstrap policy,
-// the rule for zoneAdmin, and bindings of others.
+// the rule for zoneAdmin, and bindings for other users.
 func newRBAC(b *testing.B, rule rbacv1.PolicyRule, otherBindings int) authorizer.Authorizer {
 	b.Helper()
 	roles, bindings := append(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles()...), append(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()...)

@@ -38,7 +38,7 @@ import (
 
 const (
 	maintenanceName = "firmware"
-	// admin may delete all nodes; zoneAdmin those of zone a: node-a1 and node-a2; guest none.
+	// admin may delete all nodes, zoneAdmin those of zone a (node-a1 and node-a2), guest none.
 	admin     = "admin"
 	zoneAdmin = "zone-admin"
 	guest     = "guest"
@@ -52,9 +52,9 @@ const (
 	complete  = coordination.NodeMaintenanceStageComplete
 )
 
-// rights is an authorizer with the permissions of the test users. It records the questions.
+// rights is an authorizer with the permissions of the test users. It records all requests.
 type rights struct {
-	// deletableNodes has names of nodes for each user. An empty name stands for all nodes.
+	// deletableNodes has the names of nodes for each user. An empty name stands for all nodes.
 	deletableNodes map[string][]string
 	// controllers are the users that may control the status of all nodes.
 	controllers []string
@@ -105,7 +105,7 @@ func twoZones() []*v1.Node {
 	}
 }
 
-// newPlugin returns the plugin of a server with these nodes.
+// newPlugin returns an initialized plugin with these nodes in its cache.
 func newPlugin(t testing.TB, nodes []*v1.Node, authorizer authorizer.Authorizer) *Plugin {
 	t.Helper()
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
@@ -226,14 +226,14 @@ func beingDeleted(maintenance *coordination.NodeMaintenance) {
 	maintenance.DeletionTimestamp = &now
 }
 
-// asWritten changes what every update changes.
+// asWritten changes the metadata that every update changes.
 func asWritten(maintenance *coordination.NodeMaintenance) {
 	maintenance.ResourceVersion = ""
 	maintenance.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "other"}}
 }
 
-// attributes returns the attributes of a call of the user. Interfaces must stay nil without an
-// object.
+// attributes returns the attributes of a request of the user. Without an object, the interfaces
+// must stay nil.
 func attributes(operation admission.Operation, who user.Info, subresource string, maintenance, old *coordination.NodeMaintenance) admission.Attributes {
 	var object, oldObject runtime.Object
 	name := maintenanceName

@@ -25,7 +25,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
-// In this test, the kubelet of node-a1 may delete all nodes, which must make no difference.
+// The kubelet of node-a1 is denied all other changes, even with the permission to delete all nodes.
 func TestValidateKubelet(t *testing.T) {
 	own := func(options ...option) *coordination.NodeMaintenance {
 		return newMaintenance(append([]option{selecting(named("node-a1"))}, options...)...)
@@ -58,7 +58,7 @@ func TestValidateKubelet(t *testing.T) {
 		}), wantErr: denied},
 		"create with the name twice":           {maintenance: newMaintenance(selecting(both(named("node-a1"), named("node-a1")))), wantErr: denied},
 		"change to another node":               {old: own(), maintenance: foreign, wantErr: denied},
-		"take over that of another node":       {old: foreign, maintenance: own(), wantErr: denied},
+		"change that of another to itself":     {old: foreign, maintenance: own(), wantErr: denied},
 		"label that of another node":           {old: foreign, maintenance: newMaintenance(selecting(named("node-b1")), withMetadata), wantErr: denied},
 		"complete that of another, deleted":    {old: newMaintenance(beingDeleted), maintenance: newMaintenance(beingDeleted, inStage(complete)), wantErr: denied},
 		"delete that of another":               {old: foreign, wantErr: denied},

@@ -33,7 +33,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 )
 
-// agent may write the status of nodes, as many programs do, but has no control.
+// agent may write the status of nodes, like many programs, but lacks the verb control.
 const agent = "node-problem-detector"
 
 func nodeWith(status *core.MaintenanceStatus) *core.Node {
@@ -69,8 +69,8 @@ func write(ctx context.Context, plugin *Plugin, a admission.Attributes) error {
 	return plugin.Validate(ctx, a, nil)
 }
 
-// A client that may write the status of a node must not be able to decide which pods leave it, nor
-// that it is under maintenance: the controller trusts both.
+// A client that may write the status of a node must not be able to set drain targets, or mark the
+// node as claimed, because the controller trusts both.
 func TestMaintenanceStatusOfNodes(t *testing.T) {
 	const denied = `nodes "node-a1" is forbidden: user "node-problem-detector" cannot change status.maintenanceStatus, which belongs to the node maintenance controller: ` +
 		`this requires the verb "control" on the resource "nodes/status", which only controllers should have`
@@ -123,7 +123,7 @@ func TestMaintenanceStatusOfNodes(t *testing.T) {
 				t.Errorf("unexpected warnings (-want, +got):\n%s", diff)
 			}
 			if len(rights.asked) != test.wantAsked {
-				t.Errorf("the authorizer was asked %v, want %d questions", rights.asked, test.wantAsked)
+				t.Errorf("the authorizer was asked %v, want %d requests", rights.asked, test.wantAsked)
 			}
 			for _, attributes := range rights.asked {
 				if attributes.GetName() != "node-a1" {
@@ -134,8 +134,8 @@ func TestMaintenanceStatusOfNodes(t *testing.T) {
 	}
 }
 
-// The restored value is a copy: the stored object must not share memory with the object to which
-// the server compares it.
+// The restored value is a copy: the server compares the new object with the old one, and the two
+// must not share memory.
 func TestKeptMaintenanceStatusIsACopy(t *testing.T) {
 	old, node := nodeWith(upTo(1)), nodeWith(nil)
 	if err := write(t.Context(), newPlugin(t, nil, newRights()), nodeAttributes(agent, "status", node, old)); err != nil {
@@ -166,7 +166,7 @@ func TestControllerWritesTheMaintenanceStatus(t *testing.T) {
 	}
 }
 
-// The permission to delete nodes, or to maintain them, is a different one.
+// The permission to delete nodes, which allows to maintain them, does not include control.
 func TestDeletePermissionIsNoControl(t *testing.T) {
 	err := write(t.Context(), newPlugin(t, nil, newRights()), nodeAttributes(admin, "status", nodeWith(upTo(1)), nodeWith(nil)))
 	if !apierrors.IsForbidden(err) {
@@ -174,8 +174,8 @@ func TestDeletePermissionIsNoControl(t *testing.T) {
 	}
 }
 
-// An update of the node itself has no status: the registry removes it after Admit. Asking the
-// authorizer there would cost a question for each client that sends an old status.
+// The registry drops the status of an update of the node itself after Admit. So Admit must not call
+// the authorizer, which would cost a request for each client that sends an old status.
 func TestNodeUpdateIsNotAuthorizedBeforeItsStatusIsDropped(t *testing.T) {
 	rights := newRights()
 	node := nodeWith(nil)
@@ -201,7 +201,7 @@ func TestMaintenanceStatusWithoutTheGate(t *testing.T) {
 	}
 }
 
-// An error of the authorizer is not a denial, but it allows nothing.
+// An error of the authorizer is returned as an internal error, and nothing is written.
 func TestMaintenanceStatusWithoutAnAnswer(t *testing.T) {
 	for name, node := range map[string]*core.Node{"change": nodeWith(upTo(2)), "remove": nodeWith(nil)} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestMaintenanceStatusWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// Objects that are not nodes are left to others to reject.
+// Requests with objects that are not nodes are ignored.
 func TestUnexpectedObjectsAsNodes(t *testing.T) {
 	plugin := newPlugin(t, nil, newRights())
 	for _, a := range []admission.Attributes{
@@ -230,7 +230,7 @@ func TestUnexpectedObjectsAsNodes(t *testing.T) {
 
 // The cost for heartbeats must be negligible.
 func BenchmarkHeartbeat(b *testing.B) {
-	held := func() *core.MaintenanceStatus {
+	claimed := func() *core.MaintenanceStatus {
 		status := &core.MaintenanceStatus{DrainMessage: "Draining"}
 		for i := range int32(12) {
 			status.DrainTargets = append(status.DrainTargets, core.DrainPlanEntry{
@@ -239,13 +239,13 @@ func BenchmarkHeartbeat(b *testing.B) {
 		}
 		return status
 	}
-	for name, node := range map[string][2]*core.Node{"NotHeld": {nodeWith(nil), nodeWith(nil)}, "Held": {nodeWith(held()), nodeWith(held())}} {
+	for name, node := range map[string][2]*core.Node{"NotClaimed": {nodeWith(nil), nodeWith(nil)}, "Claimed": {nodeWith(claimed()), nodeWith(claimed())}} {
 		b.Run(name, func(b *testing.B) {
-			refused := authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+			unused := authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 				b.Error("the authorizer was asked")
 				return authorizer.DecisionDeny, "", nil
 			})
-			plugin := newPlugin(b, nil, refused)
+			plugin := newPlugin(b, nil, unused)
 			a := nodeAttributes(agent, "status", node[0], node[1])
 			for b.Loop() {
 				if err := write(b.Context(), plugin, a); err != nil {

@@ -47,7 +47,7 @@ func standardPlan() []core.DrainPlanEntry {
 	return plan
 }
 
-// ascending is a plan with that many entries, none of them a standard one.
+// ascending returns a plan of the given length without standard entries.
 func ascending(length int) []core.DrainPlanEntry {
 	var plan []core.DrainPlanEntry
 	for i := range length {
@@ -79,7 +79,7 @@ func TestCompletePlan(t *testing.T) {
 		"as long as possible":        {plan: ascending(88), want: concat(ascending(88), standard)},
 		"too long with the standard": {plan: ascending(89), want: ascending(89), wantErr: `spec.drainPlan: Invalid value: 89: must have at most 100 entries, but 12 added standard entries make it 101: merge or remove at least 1 of the given entries`},
 
-		// Left to validation, with the indexes that the user knows.
+		// Invalid plans stay unchanged, so that validation reports the indexes of the user.
 		"too long":                     {plan: ascending(101), want: ascending(101)},
 		"priorities descend":           {plan: []core.DrainPlanEntry{entry("Default", 2), entry("Default", 1)}, want: []core.DrainPlanEntry{entry("Default", 2), entry("Default", 1)}},
 		"types out of order":           {plan: []core.DrainPlanEntry{db, first}, want: []core.DrainPlanEntry{db, first}},
@@ -151,7 +151,7 @@ func TestRestorePlan(t *testing.T) {
 	}
 }
 
-// An update of the status contains the stored plan, and must not change it.
+// An update of the status must not complete or restore the plan.
 func TestNoPlanForTheStatus(t *testing.T) {
 	plugin := newPlugin(t, nil, newRights())
 	maintenance := newMaintenance()

@@ -45,7 +45,7 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/coordination/install"
 )
 
-// endpoints has both endpoints with a real etcd.
+// endpoints has the main and the status endpoint, with a real etcd.
 type endpoints struct {
 	*REST
 	status *StatusREST
