@@ -287,7 +287,7 @@ func TestRefusedNodeIsLoggedAndCounted(t *testing.T) {
 	}
 }
 
-// If the response to a write of the status is lost, it is a blocker until the cache has the status.
+// A status whose write got no response is a blocker until the cache has the status.
 func TestNodeStatusWhoseAnswerIsLost(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})

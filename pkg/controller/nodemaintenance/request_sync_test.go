@@ -237,7 +237,7 @@ func TestWithdrawalThatIsOver(t *testing.T) {
 	}
 }
 
-// It is also skipped if another maintenance needs the request.
+// A waiting withdrawal is also skipped if another maintenance needs the request.
 func TestWithdrawalIsCheckedAgain(t *testing.T) {
 	f := withdrawal(t)
 	f.createMaintenance("o", stageDrain, "a", maintenance.StandardPlan()...)
@@ -400,9 +400,9 @@ func TestIsRefused(t *testing.T) {
 		reason string
 		want   bool
 	}{
-		"refused":      {metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonValidationFailed, true},
-		"no longer":    {metav1.ConditionFalse, coordinationv1alpha1.EvictionRequestReasonValidationFailed, false},
-		"canceled":     {metav1.ConditionTrue, "NoRequesters", false},
+		"refused":   {metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonValidationFailed, true},
+		"no longer": {metav1.ConditionFalse, coordinationv1alpha1.EvictionRequestReasonValidationFailed, false},
+		"canceled":  {metav1.ConditionTrue, "NoRequesters", false},
 	} {
 		request := &coordinationv1alpha1.EvictionRequest{}
 		request.Status.Conditions = []metav1.Condition{{

@@ -166,7 +166,7 @@ func (s *simulation) happen() {
 	}
 }
 
-// simulatedWorkers is the number of workers for requests: one for each namespace at most.
+// simulatedWorkers is the number of workers for requests: at most one for each namespace.
 const simulatedWorkers = namespaceShare
 
 // restart replaces the controller by a new one. Running writes of the old one may still be stored.
