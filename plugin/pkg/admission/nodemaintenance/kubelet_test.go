@@ -25,7 +25,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
-// The kubelet of node-a1 is denied all other changes, even with the permission to delete all nodes.
+// A kubelet may write only a maintenance of its own node. Permission to delete nodes changes nothing.
 func TestValidateKubelet(t *testing.T) {
 	own := func(options ...option) *coordination.NodeMaintenance {
 		return newMaintenance(append([]option{selecting(named("node-a1"))}, options...)...)

@@ -166,7 +166,7 @@ func TestControllerWritesTheMaintenanceStatus(t *testing.T) {
 	}
 }
 
-// The permission to delete nodes, which allows to maintain them, does not include control.
+// The permission to delete nodes, which is enough to maintain them, does not include control.
 func TestDeletePermissionIsNoControl(t *testing.T) {
 	err := write(t.Context(), newPlugin(t, nil, newRights()), nodeAttributes(admin, "status", nodeWith(upTo(1)), nodeWith(nil)))
 	if !apierrors.IsForbidden(err) {
