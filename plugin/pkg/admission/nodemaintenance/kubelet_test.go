@@ -25,7 +25,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
-// A kubelet may write only a maintenance of its own node. Permission to delete nodes changes nothing.
+// A kubelet may write only a maintenance of its own node, even if it may delete all nodes, as here.
 func TestValidateKubelet(t *testing.T) {
 	own := func(options ...option) *coordination.NodeMaintenance {
 		return newMaintenance(append([]option{selecting(named("node-a1"))}, options...)...)
