@@ -48,7 +48,7 @@ func (o *endOptions) printRemainingEvictions(ctx context.Context, client kuberne
 	if err := s.readNodes(ctx, client); err != nil {
 		return
 	}
-	names := s.nodesWithRequests(nm)
+	names, more := s.nodesWithRequests(nm)
 	if len(names) == 0 {
 		return
 	}
@@ -56,29 +56,39 @@ func (o *endOptions) printRemainingEvictions(ctx context.Context, client kuberne
 		return
 	}
 	forbidding, others := s.remainingEvictions(names)
-	printRemaining(o.Out, forbidding, "its interceptor forbids cancellation", "their interceptors forbid cancellation")
-	printRemaining(o.Out, others, "another client requests it", "other clients request it")
+	printRemaining(o.Out, forbidding, more, "its interceptor forbids cancellation", "their interceptors forbid cancellation")
+	printRemaining(o.Out, others, more, "another client requests it", "other clients request it")
 }
 
-func printRemaining(out io.Writer, pods []string, reason, reasons string) {
+// printRemaining names some of the pods. With more, there may be others, on nodes that were not read.
+func printRemaining(out io.Writer, pods []string, more bool, reason, reasons string) {
+	atLeast := ""
+	if more {
+		atLeast = "at least "
+	}
 	switch {
 	case len(pods) == 1:
-		fmt.Fprintf(out, "1 pod will still be evicted, because %s: %s\n", reason, plaintext.Line(pods[0]))
+		fmt.Fprintf(out, "%s1 pod will still be evicted, because %s: %s\n", atLeast, reason, plaintext.Line(pods[0]))
 	case len(pods) > 1:
-		fmt.Fprintf(out, "%d pods will still be evicted, because %s: %s\n", len(pods), reasons,
+		fmt.Fprintf(out, "%s%d pods will still be evicted, because %s: %s\n", atLeast, len(pods), reasons,
 			plaintext.Line(listPods(pods[:min(maxRemainingPods, len(pods))], len(pods))))
 	}
 }
 
-// nodesWithRequests returns the first nodes of the maintenance on which evictions are requested.
-func (s *podSnapshot) nodesWithRequests(nm *coordinationv1alpha1.NodeMaintenance) []string {
-	var names []string
+// nodesWithRequests returns the first nodes of the maintenance on which evictions are requested, and
+// whether there are more.
+func (s *podSnapshot) nodesWithRequests(nm *coordinationv1alpha1.NodeMaintenance) (names []string, more bool) {
 	for _, node := range s.selectedNodes(nm.Spec.NodeSelector) {
-		if status := node.Status.MaintenanceStatus; status != nil && status.ActiveEvictionRequests > 0 && len(names) < maxRemainingNodes {
+		status := node.Status.MaintenanceStatus
+		switch {
+		case status == nil || status.ActiveEvictionRequests == 0:
+		case len(names) == maxRemainingNodes:
+			return names, true
+		default:
 			names = append(names, node.Name)
 		}
 	}
-	return names
+	return names, false
 }
 
 // remainingEvictions returns the pods whose eviction does not end with the maintenance: their

@@ -48,9 +48,9 @@ func undrained(maintenances []*coordinationv1alpha1.NodeMaintenance, last map[st
 func undrainedReason(v *view, selector *corev1.NodeSelector) string {
 	switch {
 	case v.Outcome == outcomeDeleted:
-		return "was deleted before it was drained"
+		return "was deleted: its nodes are released"
 	case v.Outcome == outcomeReplaced:
-		return "was deleted before it was drained; another maintenance has its name now"
+		return "was deleted: its nodes are released; another maintenance has its name now"
 	case v.Deleting:
 		return "is being deleted: its nodes are released"
 	case v.Outcome == outcomeCompleted && v.wasDrained:

@@ -92,14 +92,14 @@ func TestEndings(t *testing.T) {
 		failure string
 	}{
 		{"drained", becomes(drained("node-1")), 0, ""},
-		{"deleted", deleteRack, 1, "error: NodeMaintenance rack was deleted before it was drained"},
+		{"deleted", deleteRack, 1, "error: NodeMaintenance rack was deleted: its nodes are released"},
 		{"recreated, and drained", func(t *testing.T, s *server) {
 			deleteRack(t, s)
 			if err := s.Tracker().Create(coordinationv1alpha1.SchemeGroupVersion.WithResource(resource), drained("node-1").another().NodeMaintenance, ""); err != nil {
 				t.Error(err)
 			}
-		}, 1, "was deleted before it was drained"}, // The other one may not be observed.
-		{"replaced in one update", becomes(drained("node-1").another()), 1, "was deleted before it was drained; another maintenance has its name now"},
+		}, 1, "was deleted: its nodes are released"}, // The other one may not be observed.
+		{"replaced in one update", becomes(drained("node-1").another()), 1, "was deleted: its nodes are released; another maintenance has its name now"},
 		{"completed before it was drained", becomes(newMaintenance("rack", complete, "node-1").started(0).completed().
 			condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonNotDraining, "The maintenance was completed before all pods had left.")),
 			1, "was completed before it was drained: its nodes are released"},
@@ -246,7 +246,7 @@ func TestDeletedWhileOthersDrain(t *testing.T) {
 		s.whenLooked(func() { s.update(t, newMaintenance("slow", drain, "node-1").started(0).drained()) })
 	})
 	s.run(t, "watch")
-	if want := "error: NodeMaintenance rack was deleted before it was drained"; s.failure != want || s.code != 1 {
+	if want := "error: NodeMaintenance rack was deleted: its nodes are released"; s.failure != want || s.code != 1 {
 		t.Errorf("exit code %d, %q, want 1, %q", s.code, s.failure, want)
 	}
 }
@@ -399,7 +399,7 @@ func TestCordonWaits(t *testing.T) {
 			s.update(t, newMaintenance("rack", cordon, "node-1", "node-2").started(0))
 			s.whenLooked(func() { s.end(context.DeadlineExceeded) })
 		}, false, exitTimedOut, "timed out"},
-		{"deleted", deleteRack, false, 1, "was deleted before it was drained"},
+		{"deleted", deleteRack, false, 1, "was deleted: its nodes are released"},
 		{"without the permission to list nodes", func(*testing.T, *server) {}, true, 1, "without the permission to list nodes, kubectl cannot see when they are cordoned; the maintenance continues"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

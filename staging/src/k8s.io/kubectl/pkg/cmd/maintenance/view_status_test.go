@@ -256,7 +256,7 @@ func TestMoveOnDryRun(t *testing.T) {
 func TestRemainingEvictions(t *testing.T) {
 	over := newPod("vm-1", "node-1", migrate).asked().forbidding().requestCondition(coordinationv1alpha1.EvictionRequestConditionEvicted, coordinationv1alpha1.EvictionRequestReasonPodTerminal, 0)
 	s := snapshotOf(newMaintenance("rack", drain, "node-1").started(0), newNode("node-1"), newNode("node-2"), newPod("vm-0", "node-1", migrate).asked().forbidding(), over)
-	nodes := s.nodesWithRequests(s.maintenances[0])
+	nodes, _ := s.nodesWithRequests(s.maintenances[0])
 	if diff := cmp.Diff([]string{"node-1"}, nodes); diff != "" {
 		t.Errorf("nodes (-want, +got):\n%s", diff)
 	}
@@ -277,16 +277,19 @@ func TestRemainingEvictions(t *testing.T) {
 
 // TestRemainingEvictionsAreBounded lists the pods of few nodes, and names few pods.
 func TestRemainingEvictionsAreBounded(t *testing.T) {
-	var stories []any
-	var names []string
-	for i := range maxRemainingNodes + 5 {
-		names = append(names, fmt.Sprintf("node-%02d", i))
-		stories = append(stories, newNode(names[i]), newPod(fmt.Sprintf("vm-%02d", i), names[i], migrate).asked().forbidding())
-	}
-	s := newServer(t, append(stories, newMaintenance("rack", drain, names...).started(0))...)
-	contains(t, s.mustRun(t, "complete", "rack"), "50 pods will still be evicted, because their interceptors forbid cancellation: default/vm-00, ", "default/vm-09 and 40 more\n")
-	if reads := s.lists()["pods"]; reads != maxRemainingNodes {
-		t.Errorf("lists pods %d times", reads)
+	for nodes, total := range map[int]string{maxRemainingNodes: "\n50 pods", maxRemainingNodes + 5: "\nat least 50 pods"} {
+		var stories []any
+		var names []string
+		for i := range nodes {
+			names = append(names, fmt.Sprintf("node-%02d", i))
+			stories = append(stories, newNode(names[i]), newPod(fmt.Sprintf("vm-%02d", i), names[i], migrate).asked().forbidding())
+		}
+		s := newServer(t, append(stories, newMaintenance("rack", drain, names...).started(0))...)
+		contains(t, s.mustRun(t, "complete", "rack"),
+			total+" will still be evicted, because their interceptors forbid cancellation: default/vm-00, ", "default/vm-09 and 40 more\n")
+		if reads := s.lists()["pods"]; reads != maxRemainingNodes {
+			t.Errorf("%d nodes: lists pods %d times", nodes, reads)
+		}
 	}
 }
 
