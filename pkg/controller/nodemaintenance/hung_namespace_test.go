@@ -77,8 +77,7 @@ func (r *hungRequests) Apply(ctx context.Context, request *applycoordination.Evi
 // While the writes in some namespaces hang, nodes are cordoned, and the eviction of pods in other
 // namespaces is requested, also on the same nodes.
 func TestHungNamespacesDelayNoOther(t *testing.T) {
-	logger, ctx := ktesting.NewTestContext(t)
-	_ = logger
+	_, ctx := ktesting.NewTestContext(t)
 	ctx, cancel := context.WithCancel(ctx)
 	client := &hungClient{Interface: fake.NewClientset(), released: make(chan struct{}), hangs: func(namespace string) bool { return namespace != "fast" }}
 	const nodes, podsPerNode, hungNamespaces = 20, 10, 3

@@ -29,7 +29,6 @@ import (
 // It shuts down like any workqueue: workers get the remaining items, including those held back by a
 // limit, and ShutDownWithDrain waits until they are done. So workers must call Get until it reports
 // the shutdown.
-// reports the shutdown.
 type WorkQueue[T comparable] struct {
 	workqueue.TypedInterface[T]
 	items *items[T]

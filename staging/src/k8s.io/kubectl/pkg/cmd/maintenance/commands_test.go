@@ -441,7 +441,7 @@ func TestWatchLosesTheConnection(t *testing.T) {
 // TestWatchFailsIfAListFails verifies that watch does not wait for a list that fails for another
 // reason than a missing permission.
 func TestWatchFailsIfAListFails(t *testing.T) {
-	for _, kind := range []string{"nodes"} {
+	for _, kind := range []string{"nodes", resource} {
 		s := newServer(t, newMaintenance("rack", drain, "node-1").started(0).drained(), newNode("node-1"))
 		failed := false
 		s.PrependReactor("list", kind, func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -59,7 +59,10 @@ type observer struct {
 // newObserver starts the watches. They end with ctx.
 func newObserver(ctx context.Context, client kubernetes.Interface, names []string, clock clock.PassiveClock) (*observer, error) {
 	o := &observer{client: client, names: names, clock: clock, changed: make(chan struct{}, 1), probed: clock.Now()}
-	// A watch without the permission would be retried for ever.
+	// Without the permission, a watch would be retried for ever, and the start would wait for it.
+	if err := o.listOne(ctx); err != nil {
+		return nil, fmt.Errorf("listing nodemaintenances: %w", err)
+	}
 	probe := &snapshot{}
 	if _, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 1}); !probe.skip("nodes", err) && err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
@@ -160,11 +163,16 @@ func (o *observer) probe(ctx context.Context, now time.Time) {
 		defer o.probing.Store(false)
 		limited, cancel := context.WithTimeout(ctx, probeInterval)
 		defer cancel()
-		_, err := o.client.CoordinationV1alpha1().NodeMaintenances().List(limited, metav1.ListOptions{Limit: 1, FieldSelector: o.selector()})
-		if err != nil && ctx.Err() == nil {
+		if err := o.listOne(limited); err != nil && ctx.Err() == nil {
 			o.noteTrouble(err)
 		}
 	}()
+}
+
+// listOne lists at most one of the maintenances to read.
+func (o *observer) listOne(ctx context.Context) error {
+	_, err := o.client.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{Limit: 1, FieldSelector: o.selector()})
+	return err
 }
 
 // trouble is a request that has failed.
