@@ -251,8 +251,12 @@ func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
 	<-ctx.Done()
 }
 
-// hasActiveInterceptor reports whether an interceptor of any request is active.
+// hasActiveInterceptor reports whether an interceptor of any request may be active. A write that the
+// cache does not have yet may have activated one.
 func (c *Controller) hasActiveInterceptor() bool {
+	if !c.writer.isCacheCurrent() {
+		return true
+	}
 	requests, err := c.requestLister.List(labels.Everything())
 	return err != nil || slices.ContainsFunc(requests, func(request *coordinationv1alpha1.EvictionRequest) bool {
 		return len(request.Status.ActiveInterceptors) > 0

@@ -423,6 +423,25 @@ func TestHasActiveInterceptor(t *testing.T) {
 	}
 }
 
+// If the API server dies after it has activated an interceptor and before the cache has that, it is
+// probed: without an outage, the interceptor would time out when the API server is back.
+func TestUnseenWriteMayHaveActivated(t *testing.T) {
+	f := newFixture(t, newRequest())
+	store := &versionedStore{version: "17"}
+	f.writer = newRequestWriter(f.client, f, store, newServerClock(f.clock))
+	if f.hasActiveInterceptor() {
+		t.Error("active before the first write")
+	}
+	f.writer.wrote(newRequest(version("18")))
+	if !f.hasActiveInterceptor() {
+		t.Error("not active although the cache is older than the write")
+	}
+	store.version = "18"
+	if f.hasActiveInterceptor() {
+		t.Error("active although the cache has the write")
+	}
+}
+
 func TestRefusedWritesAreForgotten(t *testing.T) {
 	_, ctx := ktesting.NewTestContext(t)
 	for name, objects := range map[string][]runtime.Object{

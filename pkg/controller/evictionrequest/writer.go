@@ -63,6 +63,8 @@ type requestWriter struct {
 	// calls.
 	lock    sync.Mutex
 	written consistency.ConsistencyStore
+	// last is the request that was written last.
+	last types.NamespacedName
 }
 
 func newRequestWriter(client kubernetes.Interface, recorder events.EventRecorder, requests cache.Store, clock *serverClock) *requestWriter {
@@ -81,6 +83,13 @@ func (w *requestWriter) isCurrent(key types.NamespacedName) bool {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	return w.written.EnsureReady(key) == nil
+}
+
+// isCacheCurrent reports whether the cache has this controller's last write of any request.
+func (w *requestWriter) isCacheCurrent() bool {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	return w.written.EnsureReady(w.last) == nil
 }
 
 // setStatus writes the status if it differs from what the request has.
@@ -169,7 +178,8 @@ func (w *requestWriter) forget(key types.NamespacedName) {
 func (w *requestWriter) wrote(request *coordinationv1alpha1.EvictionRequest) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	w.written.WroteAt(types.NamespacedName{Namespace: request.Namespace, Name: request.Name}, request.UID, requestResource, request.ResourceVersion)
+	w.last = types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
+	w.written.WroteAt(w.last, request.UID, requestResource, request.ResourceVersion)
 }
 
 // ignoreStale returns nil for errors that mean that the request is gone or has changed: the event
