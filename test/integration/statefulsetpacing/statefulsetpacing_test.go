@@ -58,11 +58,11 @@ func TestStatefulSetPacing(t *testing.T) {
 		features.StatefulSetEvictionPacing: true,
 	})
 	for name, test := range map[string]func(*cluster){
-		"one after another":           testOneAfterAnother,
+		"one pod after another":       testOneAfterAnother,
 		"gate off, all at once":       testGateOff,
-		"the gate turns on, then off": testNoRollout,
+		"gate enabled, then disabled": testNoRollout,
 		"restart of the controller":   testRestart,
-		"one of the others is broken": testBroken,
+		"another pod is not ready":    testBroken,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &cluster{testcluster.New(t, config, "pacing")}
@@ -84,7 +84,7 @@ func (c *cluster) startController(gateOn bool) (stop func()) {
 	if gateOn {
 		intercept, err := controller.InterceptEvictions(client, pods, sets, factory.Coordination().V1alpha1().EvictionRequests())
 		if err != nil {
-			c.T.Fatalf("making the controller an interceptor: %v", err)
+			c.T.Fatalf("creating the interceptor: %v", err)
 		}
 		work = append(work, func() { intercept(ctx) })
 	}
@@ -128,7 +128,7 @@ func (c *cluster) pods() []*v1.Pod {
 	return pods
 }
 
-// makeReady waits for a pod of the name that is not the old one, and makes it ready.
+// makeReady waits for a pod with the name that is not the old one, and makes it ready.
 func (c *cluster) makeReady(name string, old types.UID) {
 	c.T.Helper()
 	c.setReady(name, old, v1.ConditionTrue)
@@ -150,7 +150,7 @@ func (c *cluster) setReady(name string, old types.UID, ready v1.ConditionStatus)
 	})
 }
 
-func (c *cluster) ask(pods ...*v1.Pod) {
+func (c *cluster) requestEviction(pods ...*v1.Pod) {
 	c.T.Helper()
 	requester, err := evictionrequest.NewRequester(c.Client, drainer, evictionrequest.RequesterOptions{})
 	if err != nil {
@@ -163,10 +163,10 @@ func (c *cluster) ask(pods ...*v1.Pod) {
 	}
 }
 
-// awaitMessage waits until the interceptor reports this for the pod.
+// awaitMessage waits until the interceptor reports the message for the pod.
 func (c *cluster) awaitMessage(pod *v1.Pod, want string) {
 	c.T.Helper()
-	c.Eventually("the message of the StatefulSet for  "+pod.Name, func(ctx context.Context) (bool, string) {
+	c.Eventually("the message of the interceptor for pod "+pod.Name, func(ctx context.Context) (bool, string) {
 		request, err := c.Client.CoordinationV1alpha1().EvictionRequests(c.Namespace).Get(ctx, string(pod.UID), metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()
@@ -215,14 +215,14 @@ func waitsFor(what string) string {
 	return "Waiting for " + what + ": at most 1 of the 3 pods of StatefulSet web may be unavailable at a time."
 }
 
-// testOneAfterAnother requests all pods of a set, as a drain of several nodes does. One of them is
-// requested first, so that its turn starts first.
+// testOneAfterAnother requests the eviction of all pods of a set, as a drain of several nodes does.
+// One of them is requested first, so that its turn starts first.
 func testOneAfterAnother(c *cluster) {
 	c.startController(true)
 	old := c.createSet(3)
-	c.ask(old[2])
+	c.requestEviction(old[2])
 	c.awaitState(old, "old", "old", "new unready")
-	c.ask(old[:2]...)
+	c.requestEviction(old[:2]...)
 	c.awaitMessage(old[1], waitsFor("pod web-2 to become available"))
 	c.awaitMessage(old[0], waitsFor("pod web-2 to become available"))
 	c.expectState(old, "old", "old", "new unready")
@@ -238,14 +238,14 @@ func testOneAfterAnother(c *cluster) {
 func testGateOff(c *cluster) {
 	c.startController(false)
 	old := c.createSet(3)
-	c.ask(old...)
+	c.requestEviction(old...)
 	c.Eventually("all pods to be evicted", func(context.Context) (bool, string) {
 		state := c.state(old)
 		return !slices.ContainsFunc(state, func(text string) bool { return strings.HasPrefix(text, "old") }), fmt.Sprint(state)
 	})
 }
 
-// testNoRollout turns the gate on and off: no pod is replaced, and nothing is rolled out.
+// testNoRollout enables and disables the gate: this must not replace pods or start a rollout.
 func testNoRollout(c *cluster) {
 	stop := c.startController(false)
 	old := c.createSet(2)
@@ -253,7 +253,7 @@ func testNoRollout(c *cluster) {
 	for _, gateOn := range []bool{true, false} {
 		stop()
 		stop = c.startController(gateOn)
-		// A new pod has the interceptor only with the gate on, and always the same revision.
+		// A new pod has the interceptor only with the gate on. Its revision is always the same.
 		last := c.pods()[1]
 		if err := c.Client.CoreV1().Pods(c.Namespace).Delete(c.T.Context(), last.Name, metav1.DeleteOptions{}); err != nil {
 			c.T.Fatalf("deleting pod %s: %v", last.Name, err)
@@ -290,9 +290,9 @@ func (c *cluster) revision() string {
 func testRestart(c *cluster) {
 	stop := c.startController(true)
 	old := c.createSet(3)
-	c.ask(old[2])
+	c.requestEviction(old[2])
 	c.awaitState(old, "old", "old", "new unready")
-	c.ask(old[1])
+	c.requestEviction(old[1])
 	c.awaitMessage(old[1], waitsFor("pod web-2 to become available"))
 	stop()
 	c.startController(true)
@@ -302,12 +302,12 @@ func testRestart(c *cluster) {
 	c.awaitState(old, "old", "new unready", "new")
 }
 
-// testBroken requests a pod while another one of the set is unready.
+// testBroken requests the eviction of a pod while another pod of the set is not ready.
 func testBroken(c *cluster) {
 	c.startController(true)
 	old := c.createSet(3)
 	c.setReady("web-0", "", v1.ConditionFalse)
-	c.ask(old[2])
+	c.requestEviction(old[2])
 	c.awaitMessage(old[2], waitsFor("pod web-0 to become available"))
 	c.expectState(old, "old unready", "old", "old")
 	c.makeReady("web-0", "")

@@ -24,11 +24,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// serverClock is the clock of all API servers of a process for checks of times in the status of a
-// request. It shows the real time unless it follows another clock.
+// serverClock is the clock with which all API servers of a process validate times in the status of
+// a request. It returns the real time unless it follows another clock.
 var serverClock followingClock
 
-// Set before any server runs, because all servers of a process share the strategy.
+// init sets the clock before any server runs, because all servers of a process share the strategy.
 func init() { evictionrequestregistry.StatusStrategy.Clock = &serverClock }
 
 type followingClock struct {

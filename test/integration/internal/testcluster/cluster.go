@@ -14,8 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package testcluster contains what the integration tests of evictions share: an API server with
-// etcd, the controllers that a test starts, and common actions.
+// Package testcluster is shared by the integration tests of evictions. It starts API servers with
+// etcd and controllers, and contains common actions.
 package testcluster
 
 import (
@@ -53,7 +53,7 @@ type Cluster struct {
 }
 
 // StartAPIServer starts an API server with the alpha API enabled by flag, so that the gates alone
-// decide whether it is served. The server ends with the test.
+// decide whether it is served. The server stops when the test ends.
 func StartAPIServer(t *testing.T, etcd *storagebackend.Config, gates featuregatetesting.FeatureOverrides, flags ...string) *rest.Config {
 	t.Helper()
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, gates)
@@ -88,13 +88,13 @@ func In(t *testing.T, config *rest.Config, namespace string) *Cluster {
 	return &Cluster{T: t, Config: config, Client: clientset.NewForConfigOrDie(config), Namespace: namespace, PollTimeout: PollTimeout}
 }
 
-// ClientOf returns a client with the permissions of that user.
+// ClientOf returns a client that impersonates the user.
 func (c *Cluster) ClientOf(user string) clientset.Interface {
 	return c.ClientThrough(user, func(transport http.RoundTripper) http.RoundTripper { return transport })
 }
 
-// ClientThrough returns a client with the permissions of that user that sends all requests through
-// the given transport.
+// ClientThrough returns a client that impersonates the user and sends all requests through the given
+// transport.
 func (c *Cluster) ClientThrough(user string, wrap transport.WrapperFunc) clientset.Interface {
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate.UserName = user
@@ -102,8 +102,8 @@ func (c *Cluster) ClientThrough(user string, wrap transport.WrapperFunc) clients
 	return clientset.NewForConfigOrDie(rest.AddUserAgent(config, "integration-test"))
 }
 
-// Run starts controllers with their informers and returns a function to stop them, which the end of
-// the test also calls. When stop returns, nothing is running any more.
+// Run starts controllers with their informers and returns a function that stops them. It is also
+// called when the test ends. When stop returns, none of their goroutines is running.
 func (c *Cluster) Run(ctx context.Context, cancel context.CancelFunc, factory informers.SharedInformerFactory, work ...func()) (stop func()) {
 	var running sync.WaitGroup
 	for _, work := range work {
@@ -119,7 +119,8 @@ func (c *Cluster) Run(ctx context.Context, cancel context.CancelFunc, factory in
 	return stop
 }
 
-// Eventually polls until the condition is met. If it is not, the test fails with the last state.
+// Eventually polls until the condition is met. After PollTimeout, it fails the test with the last
+// state.
 func (c *Cluster) Eventually(what string, condition func(ctx context.Context) (met bool, state string)) {
 	c.T.Helper()
 	state := "unknown"

@@ -44,17 +44,17 @@ func KindOf[T runtime.Object](list func(context.Context, metav1.ListOptions) (T,
 	}
 }
 
-// History is all changes of the objects of some kinds. They are in one etcd, so that their
+// History records all changes to the objects of some kinds. They are in one etcd, so that their
 // resourceVersions define the order of the changes.
 type History struct {
 	kinds  []Kind
 	lock   sync.Mutex
 	events []Change
-	// seen has the last change of the objects of each kind, by UID.
+	// seen contains, for each kind, the last change to each object by UID.
 	seen []map[string]Change
 }
 
-// Change is an object at one version. Deleted is true if it was deleted then.
+// Change is an object at one resourceVersion. Deleted is true if this change deleted it.
 type Change struct {
 	Version uint64
 	Deleted bool
@@ -126,7 +126,7 @@ func (h *History) CatchUp(c *Cluster) []Change {
 	return slices.Clone(h.events)
 }
 
-// missing describes an object of a kind that the history lacks, or "".
+// missing describes an object of the kind whose last change is not recorded yet, or returns "".
 func (h *History) missing(ctx context.Context, kind int) string {
 	list, err := h.kinds[kind].list(ctx)
 	if err != nil {

@@ -33,8 +33,8 @@ const logsVariable = "INTEGRATION_TEST_LOGS"
 
 // Main is the TestMain of a package of integration tests: it starts the etcd that they share.
 //
-// Logs never go to os.Stderr. With go test -json, the testing package replaces it when it starts the
-// tests, while the log of etcd is already written there: a data race.
+// Logs are not written to os.Stderr. With go test -json, the testing package replaces it when it
+// starts the tests. This would be a data race with etcd, which already writes its log.
 func Main(m *testing.M) {
 	logs, err := createLogs()
 	if err != nil {

@@ -18,7 +18,7 @@ package testcluster
 
 import "sync"
 
-// DeathOf returns at which write an instance of a controller is killed; 0 is never.
+// DeathOf returns the write at which an instance of a controller is killed; 0 means never.
 type DeathOf func(instance int) (cutAt int, when Moment)
 
 // KillFirst kills only the first instance, at write n.
@@ -32,7 +32,7 @@ func KillFirst(n int, when Moment) DeathOf {
 }
 
 // StartRelay keeps one instance running: when it is killed, the next one is started. stop stops the
-// last instance and returns how many there were.
+// last instance and returns how many were started.
 func (c *Cluster) StartRelay(deathOf DeathOf, start func(life *Lifeline) (stop func())) (stop func() (instances int)) {
 	started := 0
 	startNext := func() (*Lifeline, func()) {

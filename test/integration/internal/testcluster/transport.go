@@ -24,13 +24,13 @@ import (
 	"sync/atomic"
 )
 
-// RoundTripper is a function as a transport.
+// RoundTripper adapts a function to http.RoundTripper.
 type RoundTripper func(*http.Request) (*http.Response, error)
 
 func (f RoundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
 // IsWrite reports whether the request changes objects on which controllers act. Events do not
-// count, because they are sent late and are for users only.
+// count: they are sent asynchronously and are only for users.
 func IsWrite(request *http.Request) bool {
 	return request.Method != http.MethodGet && !strings.Contains(request.URL.Path, "/events")
 }
@@ -39,9 +39,9 @@ func IsWrite(request *http.Request) bool {
 // none of their requests reaches the API server, as after SIGKILL. This includes requests that they
 // make while they shut down.
 type Lifeline struct {
-	// cutAt is the write at which the line is cut, counted from 1; 0 is never.
+	// cutAt is the write at which the line is cut, counted from 1; 0 means never.
 	cutAt int
-	// moment is whether the write at the cut reaches the API server.
+	// moment defines whether the write at which the line is cut reaches the API server.
 	moment Moment
 	// cut is closed when the line is cut.
 	cut chan struct{}
@@ -51,7 +51,7 @@ type Lifeline struct {
 	dead   bool
 }
 
-// Moment is when controllers are killed.
+// Moment is whether controllers are killed before or after a write.
 type Moment string
 
 const (
@@ -63,7 +63,7 @@ const (
 
 var errCut = errors.New("this controller was killed")
 
-// NewLifeline returns a line that is cut at that write.
+// NewLifeline returns a line that is cut at the given write.
 func NewLifeline(cutAt int, when Moment) *Lifeline {
 	return &Lifeline{cutAt: cutAt, moment: when, cut: make(chan struct{})}
 }
@@ -92,7 +92,7 @@ func (l *Lifeline) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// Cut is closed when the line is cut.
+// Cut returns a channel that is closed when the line is cut.
 func (l *Lifeline) Cut() <-chan struct{} { return l.cut }
 
 // WasCut reports whether the line was cut.

@@ -38,8 +38,8 @@ func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	}
 }
 
-// Join waits for all goroutines of the group. If one does not end in time, it fails the test but
-// returns, because it is also called for cleanup.
+// Join waits for all goroutines of the group. If one does not end in time, it marks the test as
+// failed but returns, because it is also called during cleanup.
 func Join(t testing.TB, what string, group *sync.WaitGroup) {
 	t.Helper()
 	ended := make(chan struct{})
