@@ -43,17 +43,17 @@ import (
 
 const (
 	admissionZoneLabel = "topology.kubernetes.io/zone"
-	// admissionGuest has all rights on NodeMaintenances, and none on nodes.
+	// admissionGuest has all permissions on NodeMaintenances, and none on nodes.
 	admissionGuest = "guest@example.com"
-	// admissionZoneAdmin may also delete the nodes of zone a, by their names.
+	// admissionZoneAdmin may also delete the nodes of zone a, listed by name.
 	admissionZoneAdmin = "zone-admin@example.com"
 	// admissionFleetAdmin may also delete all nodes, as a member of admissionFleetGroup.
 	admissionFleetAdmin = "fleet-admin@example.com"
 	admissionFleetGroup = "fleet-admins"
-	// admissionKubelet is the kubelet of worker-1. It has more rights than kubelets have:
-	// admission alone must hold it back.
+	// admissionKubelet is the kubelet of worker-1. It has more permissions than other kubelets, so
+	// that only admission can deny its requests.
 	admissionKubelet = "system:node:worker-1"
-	// admissionAgent reports how nodes are: it may create them, and write their status.
+	// admissionAgent monitors nodes: it may create them, and write their status.
 	admissionAgent = "agent@example.com"
 )
 
@@ -64,7 +64,7 @@ type admissionCluster struct {
 	client clientset.Interface
 }
 
-// newAdmissionCluster starts an API server that ends with the test.
+// newAdmissionCluster starts an API server that stops when the test ends.
 func newAdmissionCluster(t *testing.T) *admissionCluster {
 	t.Helper()
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
@@ -98,7 +98,7 @@ func (c *admissionCluster) createNodes() {
 	}
 }
 
-// grantAll gives the users of these tests their rights, and waits until they count.
+// grantAll grants the users of these tests their permissions, and waits until they are effective.
 func (c *admissionCluster) grantAll() {
 	c.t.Helper()
 	onMaintenances := rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"nodemaintenances", "nodemaintenances/status"}, Verbs: []string{"*"}}
@@ -115,11 +115,11 @@ func (c *admissionCluster) grantAll() {
 	c.grant("admission-agent", user(admissionAgent), rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"nodes", "nodes/status"}, Verbs: []string{"get", "create", "update", "patch"},
 	})
-	c.awaitRight(admissionAgent, authorizationv1.ResourceAttributes{Verb: "update", Resource: "nodes", Subresource: "status"})
+	c.awaitPermission(admissionAgent, authorizationv1.ResourceAttributes{Verb: "update", Resource: "nodes", Subresource: "status"})
 	for user, node := range map[string]string{admissionGuest: "", admissionZoneAdmin: "worker-1", admissionFleetAdmin: "worker-1", admissionKubelet: "worker-1"} {
-		c.awaitRight(user, authorizationv1.ResourceAttributes{Verb: "delete", Group: "coordination.k8s.io", Resource: "nodemaintenances"})
+		c.awaitPermission(user, authorizationv1.ResourceAttributes{Verb: "delete", Group: "coordination.k8s.io", Resource: "nodemaintenances"})
 		if node != "" {
-			c.awaitRight(user, authorizationv1.ResourceAttributes{Verb: "delete", Resource: "nodes", Name: node})
+			c.awaitPermission(user, authorizationv1.ResourceAttributes{Verb: "delete", Resource: "nodes", Name: node})
 		}
 	}
 }
@@ -139,11 +139,11 @@ func (c *admissionCluster) grant(name string, subject rbacv1.Subject, rules ...r
 	}
 }
 
-func (c *admissionCluster) awaitRight(user string, right authorizationv1.ResourceAttributes) {
+func (c *admissionCluster) awaitPermission(user string, permission authorizationv1.ResourceAttributes) {
 	c.t.Helper()
 	reviews := c.clientOf(user, nil).AuthorizationV1().SelfSubjectAccessReviews()
-	c.eventually("the right of "+user, func(ctx context.Context) (bool, string) {
-		review, err := reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}, metav1.CreateOptions{})
+	c.eventually("the permission of "+user, func(ctx context.Context) (bool, string) {
+		review, err := reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &permission}}, metav1.CreateOptions{})
 		if err != nil {
 			return false, err.Error()
 		}
@@ -151,7 +151,7 @@ func (c *admissionCluster) awaitRight(user string, right authorizationv1.Resourc
 	})
 }
 
-// awaitNodes waits until the admission plugin knows all nodes.
+// awaitNodes waits until the cache of the admission plugin contains all nodes.
 func (c *admissionCluster) awaitNodes() {
 	c.t.Helper()
 	c.eventually("the nodes", func(ctx context.Context) (bool, string) {
@@ -175,14 +175,14 @@ func (c *admissionCluster) eventually(what string, condition func(ctx context.Co
 	}
 }
 
-// admissionWarnings are what a user reads of the plugin beside the answers.
+// admissionWarnings records the warnings of the plugin to a user.
 type admissionWarnings struct {
 	lock  sync.Mutex
 	texts []string
 }
 
-// HandleWarningHeader keeps those about the selector. A test binary has no version, so
-// that the server also warns of every alpha API.
+// HandleWarningHeader records warnings about the selector only: a test binary has no version, so
+// the server also warns about every alpha API.
 func (w *admissionWarnings) HandleWarningHeader(_ int, _ string, text string) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -191,7 +191,7 @@ func (w *admissionWarnings) HandleWarningHeader(_ int, _ string, text string) {
 	}
 }
 
-// clientOf returns a client with the rights of that user.
+// clientOf returns a client that impersonates the user.
 func (c *admissionCluster) clientOf(user string, warnings *admissionWarnings) clientset.Interface {
 	config := rest.CopyConfig(c.config)
 	config.Impersonate.UserName = user
@@ -211,12 +211,12 @@ func (c *admissionCluster) maintenancesOf(user string) maintenanceclient.NodeMai
 	return c.clientOf(user, nil).CoordinationV1alpha1().NodeMaintenances()
 }
 
-// maintenances are those that an administrator with all rights works with.
+// maintenances returns the client of an administrator with all permissions.
 func (c *admissionCluster) maintenances() maintenanceclient.NodeMaintenanceInterface {
 	return c.client.CoordinationV1alpha1().NodeMaintenances()
 }
 
-// create stores a maintenance that the test has to have, and ends with it.
+// create creates a maintenance as an administrator. It is deleted when the test ends.
 func (c *admissionCluster) create(t *testing.T, maintenance *coordinationv1alpha1.NodeMaintenance) *coordinationv1alpha1.NodeMaintenance {
 	t.Helper()
 	created, err := c.maintenances().Create(t.Context(), maintenance, metav1.CreateOptions{})
@@ -227,7 +227,7 @@ func (c *admissionCluster) create(t *testing.T, maintenance *coordinationv1alpha
 	return created
 }
 
-// endWith deletes a maintenance when the test ends, whatever its finalizers are.
+// endWith deletes a maintenance when the test ends, even if it has finalizers.
 func (c *admissionCluster) endWith(t *testing.T, name string) {
 	t.Cleanup(func() {
 		ctx := context.Background()
@@ -249,7 +249,7 @@ func (c *admissionCluster) get(t *testing.T, name string) *coordinationv1alpha1.
 	return maintenance
 }
 
-// admissionMaintenance returns one in the stage Drain.
+// admissionMaintenance returns a maintenance in stage Drain.
 func admissionMaintenance(name string, terms ...v1.NodeSelectorTerm) *coordinationv1alpha1.NodeMaintenance {
 	return &coordinationv1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -268,8 +268,8 @@ func admissionNamed(name string) v1.NodeSelectorTerm {
 	return v1.NodeSelectorTerm{MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{name}}}}
 }
 
-// admissionExpectDenied fails unless the plugin names what is missing: a refusal by RBAC
-// alone would prove nothing here.
+// admissionExpectDenied fails the test unless the error contains the texts of the plugin: RBAC may
+// deny the request too, which would prove nothing here.
 func admissionExpectDenied(t *testing.T, what string, err error, texts ...string) {
 	t.Helper()
 	if !apierrors.IsForbidden(err) || slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(err.Error(), text) }) {

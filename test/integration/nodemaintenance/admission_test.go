@@ -33,32 +33,32 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// TestAdmission has one API server for all cases: each has maintenances of its own, and
-// none changes the nodes.
+// TestAdmission uses one API server for all cases. Each case has its own maintenances, and none
+// changes the names or labels of nodes.
 func TestAdmission(t *testing.T) {
 	c := newAdmissionCluster(t)
 	tests := []struct {
 		name string
 		run  func(*testing.T, *admissionCluster)
 	}{
-		{"rights on maintenances alone move no node", testAdmissionGuest},
-		{"rights on some nodes", testAdmissionZoneAdmin},
-		{"rights on all nodes as a member of a group", testAdmissionFleetAdmin},
-		{"what the controller writes takes no right on nodes", testAdmissionHousekeeping},
+		{"permissions on maintenances only", testAdmissionGuest},
+		{"permissions on some nodes", testAdmissionZoneAdmin},
+		{"permissions on all nodes through a group", testAdmissionFleetAdmin},
+		{"writes of the controller need no permission on nodes", testAdmissionHousekeeping},
 		{"drain plans are completed", testAdmissionPlans},
 		{"a manifest can be applied again", testAdmissionApply},
-		{"a manifest can be put again", testAdmissionPut},
+		{"a manifest can be updated again", testAdmissionPut},
 		{"warnings", testAdmissionWarnings},
-		{"kubelets have to do with their own node", testAdmissionKubelet},
-		{"kubelets do not write their maintenance status", testAdmissionMaintenanceStatus},
-		{"nor do others who write the status of nodes", testAdmissionMaintenanceStatusOfOthers},
+		{"kubelets may only maintain their own node", testAdmissionKubelet},
+		{"kubelets cannot write the maintenanceStatus of their node", testAdmissionMaintenanceStatus},
+		{"other clients that write the status of nodes cannot write the maintenanceStatus", testAdmissionMaintenanceStatusOfOthers},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
 	}
 }
 
-// testAdmissionGuest tries all ways to have nodes drained, or to call a drain off.
+// testAdmissionGuest tries all ways to start or cancel a drain without permissions on nodes.
 func testAdmissionGuest(t *testing.T, c *admissionCluster) {
 	const denied = `user "guest@example.com" cannot delete nodes "worker-1", "worker-2", selected by spec.nodeSelector`
 	maintenances, dryRun := c.maintenancesOf(admissionGuest), []string{metav1.DryRunAll}
@@ -71,17 +71,17 @@ func testAdmissionGuest(t *testing.T, c *admissionCluster) {
 	_, err = maintenances.Apply(t.Context(), admissionApplied("guest-own"), metav1.ApplyOptions{FieldManager: "guest"})
 	admissionExpectDenied(t, "creating by apply", err, denied)
 	_, err = maintenances.Create(t.Context(), admissionMaintenance("guest-own", admissionZone("z")), metav1.CreateOptions{})
-	admissionExpectDenied(t, "creating for nodes that may come", err, "cannot delete all nodes", "currently selects no node")
+	admissionExpectDenied(t, "creating for nodes that may be added", err, "cannot delete all nodes", "currently selects no node")
 	_, err = maintenances.Create(t.Context(), admissionMaintenance("guest-own", admissionNamed("worker-9")), metav1.CreateOptions{})
-	admissionExpectDenied(t, "creating for a node that may come", err, `cannot delete node "worker-9"`)
+	admissionExpectDenied(t, "creating for a node that may be added", err, `cannot delete node "worker-9"`)
 
 	before := c.create(t, admissionMaintenance("guest-foreign", admissionZone("a")))
 	for what, patch := range map[string]string{
-		"completing it":                         `{"spec":{"stage":"Complete"}}`,
-		"giving another reason":                 `{"spec":{"reason":"mine"}}`,
-		"having it deleted for a missing owner": `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"gone","uid":"1"}]}}`,
-		"holding its deletion up":               `{"metadata":{"finalizers":["example.com/a"]}}`,
-		"completing it beside a label":          `{"metadata":{"labels":{"a":"b"}},"spec":{"stage":"Complete"}}`,
+		"completing it":              `{"spec":{"stage":"Complete"}}`,
+		"changing the reason":        `{"spec":{"reason":"mine"}}`,
+		"adding a missing owner":     `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"gone","uid":"1"}]}}`,
+		"adding a finalizer":         `{"metadata":{"finalizers":["example.com/a"]}}`,
+		"completing it with a label": `{"metadata":{"labels":{"a":"b"}},"spec":{"stage":"Complete"}}`,
 	} {
 		_, err := maintenances.Patch(t.Context(), before.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		admissionExpectDenied(t, what, err, denied)
@@ -90,21 +90,21 @@ func testAdmissionGuest(t *testing.T, c *admissionCluster) {
 	}
 	elsewhere := `{"spec":{"nodeSelector":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"Exists"}]}]}}}`
 	_, err = maintenances.Patch(t.Context(), before.Name, types.MergePatchType, []byte(elsewhere), metav1.PatchOptions{})
-	admissionExpectDenied(t, "pointing it at nodes that may come", err, "cannot delete all nodes")
+	admissionExpectDenied(t, "selecting nodes that may be added", err, "cannot delete all nodes")
 	admissionExpectDenied(t, "deleting", maintenances.Delete(t.Context(), before.Name, metav1.DeleteOptions{}), denied)
 	admissionExpectDenied(t, "deleting all", maintenances.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}), denied, `"guest-foreign" is forbidden`)
 	if diff := cmp.Diff(before, c.get(t, before.Name)); diff != "" {
 		t.Errorf("the maintenance changed (-before +after):\n%s", diff)
 	}
 	if list, err := c.maintenances().List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
-		t.Errorf("maintenances after all of that: %v, %v; must be one", list, err)
+		t.Errorf("maintenances after all requests: %v, %v; must be one", list, err)
 	}
 }
 
 func testAdmissionZoneAdmin(t *testing.T, c *admissionCluster) {
 	maintenances := c.maintenancesOf(admissionZoneAdmin)
 	_, err := maintenances.Create(t.Context(), admissionMaintenance("zone-admin", admissionZone("a", "b")), metav1.CreateOptions{})
-	admissionExpectDenied(t, "creating for one node too many", err, `user "zone-admin@example.com" cannot delete node "worker-3", selected`)
+	admissionExpectDenied(t, "creating for a node of another zone", err, `user "zone-admin@example.com" cannot delete node "worker-3", selected`)
 	own, err := maintenances.Create(t.Context(), admissionMaintenance("zone-admin", admissionZone("a")), metav1.CreateOptions{})
 	admissionExpectAllowed(t, "creating", err)
 	c.endWith(t, "zone-admin")
@@ -115,13 +115,13 @@ func testAdmissionZoneAdmin(t *testing.T, c *admissionCluster) {
 	foreign := c.create(t, admissionMaintenance("zone-admin-foreign", admissionZone("a", "b")))
 	foreign.Spec.NodeSelector.NodeSelectorTerms = own.Spec.NodeSelector.NodeSelectorTerms[:1]
 	_, err = maintenances.Update(t.Context(), foreign, metav1.UpdateOptions{})
-	admissionExpectDenied(t, "taking a node out", err, `cannot delete node "worker-3"`)
+	admissionExpectDenied(t, "removing a node", err, `cannot delete node "worker-3"`)
 
 	// Each object of a collection is checked on its own.
 	err = maintenances.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=zone-admin-foreign"})
 	admissionExpectDenied(t, "deleting a collection", err, `cannot delete node "worker-3"`, `"zone-admin-foreign" is forbidden`)
 	err = maintenances.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=zone-admin"})
-	admissionExpectAllowed(t, "deleting the own one", err)
+	admissionExpectAllowed(t, "deleting its own maintenance", err)
 	if _, err := c.maintenances().Get(t.Context(), "zone-admin", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("reading the deleted one: %v", err)
 	}
@@ -135,12 +135,12 @@ func testAdmissionFleetAdmin(t *testing.T, c *admissionCluster) {
 	c.endWith(t, "fleet")
 	created.Spec.NodeSelector.NodeSelectorTerms = []v1.NodeSelectorTerm{admissionZone("z")}
 	_, err = maintenances.Update(t.Context(), created, metav1.UpdateOptions{})
-	admissionExpectAllowed(t, "pointing it to nodes that may come", err)
+	admissionExpectAllowed(t, "selecting nodes that may be added", err)
 	admissionExpectAllowed(t, "deleting", maintenances.Delete(t.Context(), "fleet", metav1.DeleteOptions{}))
 }
 
-// testAdmissionHousekeeping goes through the life of a maintenance as a controller that
-// has no right on nodes.
+// testAdmissionHousekeeping sends the writes of the controller as a user without permissions on
+// nodes.
 func testAdmissionHousekeeping(t *testing.T, c *admissionCluster) {
 	const name, denied = "housekeeping", `cannot delete nodes "worker-1", "worker-2"`
 	maintenances := c.maintenancesOf(admissionGuest)
@@ -152,24 +152,24 @@ func testAdmissionHousekeeping(t *testing.T, c *admissionCluster) {
 	admissionExpectAllowed(t, "adding the finalizer", patch(`{"metadata":{"finalizers":["`+coordinationv1alpha1.NodeMaintenanceFinalizer+`"]}}`))
 	admissionExpectAllowed(t, "labeling", patch(`{"metadata":{"labels":{"a":"b"},"annotations":{"c":"d"}}}`))
 	admissionExpectAllowed(t, "writing the status", patch(`{"status":{"selectedNodes":2}}`, "status"))
-	admissionExpectDenied(t, "removing the finalizer in mid-drain", patch(`{"metadata":{"finalizers":null}}`), denied)
+	admissionExpectDenied(t, "removing the finalizer during the drain", patch(`{"metadata":{"finalizers":null}}`), denied)
 	admissionExpectDenied(t, "completing", patch(`{"spec":{"stage":"Complete"}}`), denied)
 
 	admissionExpectAllowed(t, "deletion by another user", c.maintenances().Delete(t.Context(), name, metav1.DeleteOptions{}))
 	if c.get(t, name).DeletionTimestamp == nil {
 		t.Errorf("the maintenance is not being deleted")
 	}
-	admissionExpectDenied(t, "removing the finalizer before the end", patch(`{"metadata":{"finalizers":null}}`), denied)
+	admissionExpectDenied(t, "removing the finalizer before completion", patch(`{"metadata":{"finalizers":null}}`), denied)
 	admissionExpectDenied(t, "completing with another reason", patch(`{"spec":{"stage":"Complete","reason":"mine"}}`), denied)
-	admissionExpectAllowed(t, "completing what is being deleted", patch(`{"spec":{"stage":"Complete"}}`))
+	admissionExpectAllowed(t, "completing a maintenance that is being deleted", patch(`{"spec":{"stage":"Complete"}}`))
 	admissionExpectAllowed(t, "removing the finalizer", patch(`{"metadata":{"finalizers":null}}`))
 	if _, err := c.maintenances().Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("reading the deleted one: %v", err)
 	}
 }
 
-// admissionPlan is a plan as a user gives it: one entry before the standard ones, one
-// between them, and one of them.
+// admissionPlan returns the plan of a user: one entry comes before the standard ones, one is a
+// standard one, and one comes between them.
 func admissionPlan() []v1.DrainPlanEntry {
 	return []v1.DrainPlanEntry{
 		{PodPriority: 1000, PodType: v1.PodTypeDefault},
@@ -178,7 +178,7 @@ func admissionPlan() []v1.DrainPlanEntry {
 	}
 }
 
-// admissionCompletedPlan is what becomes of it.
+// admissionCompletedPlan returns admissionPlan with the missing standard entries.
 func admissionCompletedPlan() []v1.DrainPlanEntry {
 	standard, plan := maintenance.StandardPlan(), admissionPlan()
 	completed := append([]v1.DrainPlanEntry{plan[0]}, standard[:5]...)
@@ -209,7 +209,7 @@ func testAdmissionPlans(t *testing.T, c *admissionCluster) {
 	}
 }
 
-// admissionApplied is a manifest of worker-1 and worker-2, with the plan given.
+// admissionApplied returns a manifest for worker-1 and worker-2 with the given plan.
 func admissionApplied(name string, plan ...v1.DrainPlanEntry) *coordinationapply.NodeMaintenanceApplyConfiguration {
 	zone := coreapply.NodeSelectorRequirement().WithKey(admissionZoneLabel).WithOperator(v1.NodeSelectorOpIn).WithValues("a")
 	spec := coordinationapply.NodeMaintenanceSpec().
@@ -274,24 +274,24 @@ func testAdmissionPut(t *testing.T, c *admissionCluster) {
 			created := c.create(t, manifest)
 			again, err := c.maintenances().Update(t.Context(), manifest.DeepCopy(), metav1.UpdateOptions{})
 			if err != nil {
-				t.Fatalf("putting the manifest: %v", err)
+				t.Fatalf("updating with the manifest: %v", err)
 			}
 			if diff := cmp.Diff(created, again); diff != "" {
-				t.Errorf("put again (-first +second):\n%s", diff)
+				t.Errorf("updated again (-first +second):\n%s", diff)
 			}
 			_, err = c.maintenances().Update(t.Context(), created.DeepCopy(), metav1.UpdateOptions{})
-			admissionExpectAllowed(t, "putting what was read", err)
-			// As kubectl apply does that compares on the client's side.
+			admissionExpectAllowed(t, "updating with the object that was read", err)
+			// Client-side kubectl apply sends such a patch.
 			patch, err := json.Marshal(map[string]any{"spec": manifest.Spec})
 			if err != nil {
 				t.Fatalf("encoding the manifest: %v", err)
 			}
 			_, err = c.maintenances().Patch(t.Context(), name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
-			admissionExpectAllowed(t, "merging the manifest", err)
+			admissionExpectAllowed(t, "patching with the manifest", err)
 			other := manifest.DeepCopy()
 			other.Spec.DrainPlan = []v1.DrainPlanEntry{{PodPriority: 7, PodType: v1.PodTypeDefault}}
 			_, err = c.maintenances().Update(t.Context(), other, metav1.UpdateOptions{})
-			admissionExpectImmutable(t, "putting another plan", err)
+			admissionExpectImmutable(t, "updating with another plan", err)
 			if diff := cmp.Diff(created, c.get(t, name)); diff != "" {
 				t.Errorf("the maintenance changed (-before +after):\n%s", diff)
 			}
@@ -302,7 +302,7 @@ func testAdmissionPut(t *testing.T, c *admissionCluster) {
 	c.create(t, given)
 	given.Spec.DrainPlan = nil
 	_, err := c.maintenances().Update(t.Context(), given, metav1.UpdateOptions{})
-	admissionExpectImmutable(t, "putting it without the plan", err)
+	admissionExpectImmutable(t, "updating without the plan", err)
 }
 
 func admissionExpectImmutable(t *testing.T, what string, err error) {
@@ -345,11 +345,11 @@ func testAdmissionWarnings(t *testing.T, c *admissionCluster) {
 				want  []string
 			}{{coordinationv1alpha1.NodeMaintenanceStageCordon, test.want}, {coordinationv1alpha1.NodeMaintenanceStageDrain, nil}} {
 				warnings.texts = nil
-				// With a resourceVersion, because the server may try a change first on what
-				// its cache has, where the stage can still be the one before.
+				// The update has a resourceVersion, because the server may first apply it to an
+				// object in its cache, whose stage may be the previous one.
 				current.Spec.Stage = step.stage
 				if current, err = client.Update(t.Context(), current, metav1.UpdateOptions{}); err != nil {
-					t.Fatalf("moving on to %s: %v", step.stage, err)
+					t.Fatalf("setting stage %s: %v", step.stage, err)
 				}
 				if diff := cmp.Diff(step.want, warnings.texts); diff != "" {
 					t.Errorf("warnings on %s (-want +got):\n%s", step.stage, diff)
@@ -373,7 +373,7 @@ func testAdmissionKubelet(t *testing.T, c *admissionCluster) {
 	elsewhere := created.DeepCopy()
 	elsewhere.Spec.NodeSelector.NodeSelectorTerms = []v1.NodeSelectorTerm{admissionNamed("worker-2")}
 	_, err = maintenances.Update(t.Context(), elsewhere, metav1.UpdateOptions{})
-	admissionExpectDenied(t, "pointing it elsewhere", err, denied)
+	admissionExpectDenied(t, "selecting another node", err, denied)
 	_, err = maintenances.UpdateStatus(t.Context(), created, metav1.UpdateOptions{})
 	admissionExpectDenied(t, "writing the status", err, `node "worker-1" cannot write the subresource "status"`)
 	done := created.DeepCopy()
@@ -383,12 +383,12 @@ func testAdmissionKubelet(t *testing.T, c *admissionCluster) {
 
 	foreign := c.create(t, admissionMaintenance("kubelet-foreign", admissionZone("a")))
 	_, err = maintenances.Patch(t.Context(), foreign.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
-	admissionExpectDenied(t, "labeling that of others", err, denied)
-	admissionExpectDenied(t, "deleting that of others", maintenances.Delete(t.Context(), foreign.Name, metav1.DeleteOptions{}), denied)
+	admissionExpectDenied(t, "labeling the maintenance of another client", err, denied)
+	admissionExpectDenied(t, "deleting the maintenance of another client", maintenances.Delete(t.Context(), foreign.Name, metav1.DeleteOptions{}), denied)
 	admissionExpectDenied(t, "deleting all", maintenances.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}), denied)
 	c.get(t, foreign.Name)
 	if err := maintenances.Delete(t.Context(), "kubelet-own", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		t.Errorf("deleting its own: %v", err) // Deleting all may have come by here.
+		t.Errorf("deleting its own: %v", err) // The deletion of all may have deleted it.
 	}
 }
 
@@ -403,19 +403,19 @@ func testAdmissionMaintenanceStatus(t *testing.T, c *admissionCluster) {
 	admissionExpectDenied(t, "setting it", patch(setting, "status"), denied)
 	if _, err := c.client.CoreV1().Nodes().Patch(t.Context(), "worker-1", types.MergePatchType,
 		[]byte(`{"status":{"maintenanceStatus":{"drainMessage":"Draining","podsPendingEvictionRequest":1,"activeEvictionRequests":0}}}`), metav1.PatchOptions{}, "status"); err != nil {
-		t.Fatalf("setting it as the controller would: %v", err)
+		t.Fatalf("setting it as an administrator: %v", err)
 	}
 	admissionExpectDenied(t, "changing it", patch(setting, "status"), denied)
 	admissionExpectDenied(t, "removing it", patch(`{"status":{"maintenanceStatus":null}}`, "status"), denied)
 	admissionExpectAllowed(t, "writing another status", patch(`{"status":{"phase":"Running"}}`, "status"))
 	node, err := c.client.CoreV1().Nodes().Get(t.Context(), "worker-1", metav1.GetOptions{})
 	if err != nil || node.Status.MaintenanceStatus == nil || node.Status.MaintenanceStatus.DrainMessage != "Draining" {
-		t.Errorf("maintenance status after all of that: %v, %v", node.Status.MaintenanceStatus, err)
+		t.Errorf("maintenanceStatus after all requests: %v, %v", node.Status.MaintenanceStatus, err)
 	}
 }
 
-// Whoever reports how nodes are could otherwise have pods drained from a node, and one that
-// was cordoned by hand made schedulable.
+// A client that may write the status of nodes could otherwise drain a node, or make a node
+// schedulable that was cordoned manually.
 func testAdmissionMaintenanceStatusOfOthers(t *testing.T, c *admissionCluster) {
 	const denied = `user "agent@example.com" cannot change status.maintenanceStatus, which belongs to the node maintenance controller: this requires the verb "control" on the resource "nodes/status"`
 	const setting = `{"status":{"maintenanceStatus":{"drainMessage":"Drained","podsPendingEvictionRequest":0,"activeEvictionRequests":0}}}`
@@ -428,9 +428,9 @@ func testAdmissionMaintenanceStatusOfOthers(t *testing.T, c *admissionCluster) {
 	_, err := nodes.Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-9"}, Status: v1.NodeStatus{MaintenanceStatus: held}}, metav1.CreateOptions{})
 	admissionExpectDenied(t, "creating a node with it", err, denied)
 	admissionExpectDenied(t, "setting it", patch(setting, types.MergePatchType, "status"), denied)
-	admissionExpectDenied(t, "setting it, strategically", patch(setting, types.StrategicMergePatchType, "status"), denied)
+	admissionExpectDenied(t, "setting it by strategic merge patch", patch(setting, types.StrategicMergePatchType, "status"), denied)
 	if node, err := nodes.Patch(t.Context(), "worker-2", types.MergePatchType, []byte(setting), metav1.PatchOptions{}); err != nil || node.Status.MaintenanceStatus != nil {
-		t.Errorf("setting it by the main resource: %v, %v", node.Status.MaintenanceStatus, err)
+		t.Errorf("setting it through the main resource: %v, %v", node.Status.MaintenanceStatus, err)
 	}
 
 	node, err := c.client.CoreV1().Nodes().Get(t.Context(), "worker-2", metav1.GetOptions{})
@@ -439,16 +439,16 @@ func testAdmissionMaintenanceStatusOfOthers(t *testing.T, c *admissionCluster) {
 	}
 	node.Status.MaintenanceStatus = held
 	if node, err = c.client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
-		t.Fatalf("setting it as the controller would: %v", err)
+		t.Fatalf("setting it as an administrator: %v", err)
 	}
 	admissionExpectDenied(t, "changing it", patch(setting, types.MergePatchType, "status"), denied)
-	// As a client of a release that does not know the field.
+	// A client of a release without the field sends such an update.
 	node.Status.MaintenanceStatus, node.Status.Phase = nil, v1.NodeTerminated
 	written, err := nodes.UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
 	if err != nil || written.Status.Phase != v1.NodeTerminated {
-		t.Fatalf("reporting without it: %v, %v", written, err)
+		t.Fatalf("updating the status without it: %v, %v", written, err)
 	}
 	if diff := cmp.Diff(held, written.Status.MaintenanceStatus); diff != "" {
-		t.Errorf("after a report without it (-want, +got):\n%s", diff)
+		t.Errorf("after an update without it (-want, +got):\n%s", diff)
 	}
 }

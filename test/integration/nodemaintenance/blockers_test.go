@@ -31,7 +31,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// protect makes the pod run, and creates a budget that does not let it go.
+// protect sets the pod to Running and creates a PodDisruptionBudget that does not allow its eviction.
 func (c *cluster) protect(pod *v1.Pod) {
 	c.t.Helper()
 	pod = c.setPhase(pod, v1.PodRunning, v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue})
@@ -50,7 +50,7 @@ func (c *cluster) protect(pod *v1.Pod) {
 	})
 }
 
-// testBudget has a budget hold a pod until it is deleted.
+// testBudget blocks a pod with a budget until the budget is deleted.
 func testBudget(t *testing.T, c *cluster) {
 	c.createNode("one")
 	c.StartDisruptionController("")
@@ -69,13 +69,13 @@ func testBudget(t *testing.T, c *cluster) {
 	c.expect("the pod to be gone", states{"pod/pod": "gone"})
 }
 
-// testInterceptorAtWork has an interceptor say when it will be done.
+// testInterceptorAtWork reports an expected finish time as the interceptor.
 func testInterceptorAtWork(t *testing.T, c *cluster) {
 	c.createNode("one")
 	pod := c.createPod(newPod("pod", "one", withInterceptor(stubborn)))
 	c.startQuick()
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
-	c.await("the turn of the interceptor", states{"request/pod": asked})
+	c.await("the interceptor to become active", states{"request/pod": asked})
 	now := time.Now().Truncate(time.Second).UTC()
 	report := startedBy(stubborn).WithStartTime(metav1.NewTime(now)).WithHeartbeatTime(metav1.NewTime(now)).WithExpectedFinishTime(metav1.NewTime(now.Add(20 * time.Minute)))
 	c.report(pod, coordinationapply.EvictionRequestStatus().WithInterceptors(report))
@@ -85,17 +85,17 @@ func testInterceptorAtWork(t *testing.T, c *cluster) {
 			stubborn, now.Format("2006-01-02T15:04Z"), now.Add(20*time.Minute).Format(time.RFC3339), c.namespace),
 	}, 0)
 	c.report(pod, coordinationapply.EvictionRequestStatus().WithInterceptors(report.WithCompletionTime(metav1.Now())))
-	c.await("the end", states{"pod/pod": "gone", "maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained"})
+	c.await("the drain to finish", states{"pod/pod": "gone", "maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained"})
 }
 
-// testStuckTerminating has a pod outlive its grace period, because there is no kubelet
-// that ends it.
+// testStuckTerminating blocks the drain with a pod that still exists after its grace period,
+// because no kubelet removes it.
 func testStuckTerminating(t *testing.T, c *cluster) {
 	c.createNode("one")
 	c.createPod(newPod("pod", "one", func(pod *v1.Pod) { pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](600) }))
 	c.startQuick()
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
-	c.await("the eviction", states{"pod/pod": "terminating"})
+	c.await("the pod to terminate", states{"pod/pod": "terminating"})
 	pod, err := c.client.CoreV1().Pods(c.namespace).Get(t.Context(), "pod", metav1.GetOptions{})
 	if err != nil {
 		t.Fatalf("reading the pod: %v", err)
@@ -109,5 +109,5 @@ func testStuckTerminating(t *testing.T, c *cluster) {
 	c.clock.SetTime(ends.Add(30 * time.Second))
 	c.awaitDrained("m", blocked("1 pod left on 1 of 1 node. 1 pod is still terminating after the grace period (since %s): %s/pod.", since, c.namespace), 1)
 	c.deletePod(pod)
-	c.await("the end", states{"maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained", "node/one": empty})
+	c.await("the drain to finish", states{"maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained", "node/one": empty})
 }

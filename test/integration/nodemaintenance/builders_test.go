@@ -46,35 +46,35 @@ const (
 // scaler is a requester that has nothing to do with maintenances.
 const scaler = "scaler.example.com"
 
-// newFakeClock shows whole seconds, which is what objects keep of a time.
+// newFakeClock returns a clock with whole seconds, the precision of times in objects.
 func newFakeClock() *testingclock.FakeClock {
 	return testingclock.NewFakeClock(time.Now().Truncate(time.Second))
 }
 
-// planOf is a drain plan with these entries and the standard ones.
+// planOf returns a drain plan with these entries and the standard ones.
 func planOf(entries ...v1.DrainPlanEntry) []v1.DrainPlanEntry {
 	return maintenance.CompletePlan(entries)
 }
 
-// startQuick starts both controllers, the one for maintenances by c.clock: it need not
-// space its writes by real seconds. It returns how to stop that one, and its writes.
+// startQuick starts both controllers. The nodemaintenance controller uses c.clock, so that the
+// minimum interval between its writes takes no real time. Only this one is stopped and logged.
 func (c *cluster) startQuick() (stop func(), writes *writeLog) {
 	c.t.Helper()
 	c.startEvictionController()
 	return c.startLogged()
 }
 
-// startLogged starts the nodemaintenance controller by c.clock.
+// startLogged starts the nodemaintenance controller with c.clock, and logs its writes.
 func (c *cluster) startLogged() (stop func(), writes *writeLog) {
 	c.t.Helper()
 	writes = &writeLog{}
 	return c.StartMaintenanceController(c.ClientThrough(maintenanceUser, writes.wrap), c.clock), writes
 }
 
-// states say in one line each how things are, by "kind/name".
+// states describes each object in one line, by "kind/name".
 type states map[string]string
 
-// await polls until all of these are as they should be at the same time.
+// await waits until all states are as expected at the same time.
 func (c *cluster) await(what string, want states) {
 	c.t.Helper()
 	c.eventually(what, func(ctx context.Context) (bool, string) {
@@ -87,7 +87,7 @@ func (c *cluster) await(what string, want states) {
 	})
 }
 
-// expect fails unless all of these are as they should be now.
+// expect fails the test unless all states are as expected now.
 func (c *cluster) expect(what string, want states) {
 	c.t.Helper()
 	got := states{}
@@ -141,27 +141,27 @@ func describeOr(err error, describe func() string) string {
 	return describe()
 }
 
-// describeNode says whether pods may be scheduled to the node, whether it has a
-// maintenanceStatus, and which of the four conditions hold.
+// describeNode returns whether the node is schedulable, whether it has a maintenanceStatus, and
+// which of the four conditions are true.
 func describeNode(node *v1.Node) string {
 	text := "schedulable"
 	if node.Spec.Unschedulable {
 		text = "unschedulable"
 	}
 	if node.Status.MaintenanceStatus != nil {
-		text += ", held"
+		text += ", claimed"
 	}
 	if !slices.ContainsFunc(node.Status.Conditions, func(condition v1.NodeCondition) bool { return condition.Type == v1.NodeReady }) {
 		text += ", without Ready"
 	}
-	known, holding := 0, []string{}
+	known, active := 0, []string{}
 	for _, condition := range node.Status.Conditions {
 		switch condition.Type {
 		case coordinationv1alpha1.NodeMaintenancePlanned, coordinationv1alpha1.NodeMaintenanceInProgress,
 			coordinationv1alpha1.NodeDrainInProgress, coordinationv1alpha1.NodeDrained:
 			known++
 			if condition.Status == v1.ConditionTrue {
-				holding = append(holding, string(condition.Type))
+				active = append(active, string(condition.Type))
 			}
 		}
 	}
@@ -169,13 +169,13 @@ func describeNode(node *v1.Node) string {
 	case 0:
 		return text
 	case 4:
-		slices.Sort(holding)
-		return text + ": " + strings.Join(holding, ", ")
+		slices.Sort(active)
+		return text + ": " + strings.Join(active, ", ")
 	}
 	return fmt.Sprintf("%s: %d conditions", text, known)
 }
 
-// describeDrain says what leaves the node.
+// describeDrain returns the drain targets and the drain message of the node.
 func describeDrain(node *v1.Node) string {
 	status := node.Status.MaintenanceStatus
 	if status == nil {
@@ -188,8 +188,8 @@ func describeDrain(node *v1.Node) string {
 	return fmt.Sprintf("%s; %s", targets, status.DrainMessage)
 }
 
-// describeMaintenance says which stages were started, whether the finalizer is there,
-// how many nodes are selected, and whether they are drained.
+// describeMaintenance returns which stages were started, how many nodes are selected, whether the
+// finalizer is present, and the condition Drained.
 func describeMaintenance(m *coordinationv1alpha1.NodeMaintenance) string {
 	var stages []string
 	for _, stage := range m.Status.StageStatuses {
@@ -212,8 +212,8 @@ func drainedCondition(m *coordinationv1alpha1.NodeMaintenance) *metav1.Condition
 	return meta.FindStatusCondition(m.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained))
 }
 
-// describeRequests says of the requests for a pod of this name who asks and in what
-// state they are; "none" if there are none.
+// describeRequests returns the state and the requesters of each request for a pod with this name,
+// or "none".
 func (c *cluster) describeRequests(ctx context.Context, pod string) string {
 	requests, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -257,7 +257,7 @@ func (c *cluster) request(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
 	return request
 }
 
-// awaitDrained polls until the condition Drained of the maintenance is as wanted.
+// awaitDrained waits for the condition Drained and the number of blocked pods of the maintenance.
 func (c *cluster) awaitDrained(name string, want metav1.Condition, blockedPods int32) {
 	c.t.Helper()
 	want.Type = string(coordinationv1alpha1.NodeMaintenanceConditionDrained)
@@ -276,8 +276,7 @@ func (c *cluster) awaitDrained(name string, want metav1.Condition, blockedPods i
 	})
 }
 
-// awaitEvent polls until there is an event with that reason about an object with this
-// name.
+// awaitEvent waits for an event with the reason about an object with the name.
 func (c *cluster) awaitEvent(reason, name string) {
 	c.t.Helper()
 	c.eventually("the event "+reason, func(ctx context.Context) (bool, string) {
@@ -289,7 +288,7 @@ func (c *cluster) awaitEvent(reason, name string) {
 	})
 }
 
-// countEvents returns how often something with that reason was told of the object.
+// countEvents returns how often events with the reason were emitted for the object.
 func (c *cluster) countEvents(ctx context.Context, reason, name string) (int, error) {
 	events, err := c.client.EventsV1().Events("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -308,7 +307,7 @@ func (c *cluster) countEvents(ctx context.Context, reason, name string) (int, er
 	return n, nil
 }
 
-// report applies what an interceptor says of itself in the request for a pod.
+// report applies the status of an interceptor to the request for a pod.
 func (c *cluster) report(pod *v1.Pod, status *coordinationapply.EvictionRequestStatusApplyConfiguration) {
 	c.t.Helper()
 	patch := coordinationapply.EvictionRequest(string(pod.UID), c.namespace).WithStatus(status)
@@ -318,7 +317,7 @@ func (c *cluster) report(pod *v1.Pod, status *coordinationapply.EvictionRequestS
 	}
 }
 
-// startedBy is the first report of an interceptor.
+// startedBy returns the first report of an interceptor.
 func startedBy(name string) *coordinationapply.InterceptorStatusApplyConfiguration {
 	now := metav1.Now()
 	return coordinationapply.InterceptorStatus().WithName(name).WithStartTime(now).WithHeartbeatTime(now).WithMessage("at work")
@@ -329,7 +328,7 @@ func (c *cluster) deletePod(pod *v1.Pod) {
 	c.deletePods([]*v1.Pod{pod})
 }
 
-// setPhase is what the kubelet would report.
+// setPhase writes the status of the pod, as the kubelet does.
 func (c *cluster) setPhase(pod *v1.Pod, phase v1.PodPhase, conditions ...v1.PodCondition) *v1.Pod {
 	c.t.Helper()
 	pod = pod.DeepCopy()
@@ -341,14 +340,14 @@ func (c *cluster) setPhase(pod *v1.Pod, phase v1.PodPhase, conditions ...v1.PodC
 	return updated
 }
 
-// expectUntouched fails unless the pod is what it was, to the last byte.
+// expectUntouched fails the test if any field of the pod has changed.
 func (c *cluster) expectUntouched(pod *v1.Pod) {
 	c.t.Helper()
 	current, err := c.client.CoreV1().Pods(c.namespace).Get(c.t.Context(), pod.Name, metav1.GetOptions{})
 	if err != nil {
-		c.t.Errorf("looking for pod %s: %v", pod.Name, err)
+		c.t.Errorf("reading pod %s: %v", pod.Name, err)
 	} else if diff := cmp.Diff(pod, current); diff != "" {
-		c.t.Errorf("pod %s was touched (-before +now):\n%s", pod.Name, diff)
+		c.t.Errorf("pod %s was changed (-before +now):\n%s", pod.Name, diff)
 	}
 }
 
@@ -369,8 +368,8 @@ func (c *cluster) deleteNode(name string) {
 	}
 }
 
-// settle returns when the controller has dealt with all that came before it, and with
-// what it had put off.
+// settle waits until the controller has processed all earlier changes, and the work that it has
+// delayed.
 func (c *cluster) settle() {
 	c.t.Helper()
 	for range 2 {
@@ -379,8 +378,8 @@ func (c *cluster) settle() {
 	}
 }
 
-// awaitMarker returns when the controller has announced a maintenance of a new node, by
-// when it has seen all that came before it.
+// awaitMarker waits until the controller has announced a maintenance of a new node. By then, it has
+// seen all earlier changes.
 func (c *cluster) awaitMarker() {
 	c.t.Helper()
 	name := nextMarker()
@@ -389,10 +388,10 @@ func (c *cluster) awaitMarker() {
 	c.await("the marker", states{"node/" + name: planned, "maintenance/" + name: "Idle of 1"})
 	c.deleteMaintenance(name)
 	c.deleteNode(name)
-	c.await("the end of the marker", states{"node/" + name: "gone", "maintenance/" + name: "gone"})
+	c.await("the marker to be deleted", states{"node/" + name: "gone", "maintenance/" + name: "gone"})
 }
 
-// markers counts the markers of all tests: names are not used twice.
+// markers counts the markers of all tests, so that no name is used twice.
 var markers int
 
 func nextMarker() string {

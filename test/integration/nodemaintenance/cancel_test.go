@@ -28,8 +28,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// testCancelInMidDrain ends a maintenance while interceptors are at work, one of which
-// supports that, one of which does not, and one whose eviction another client requests too.
+// testCancelInMidDrain completes a maintenance while interceptors are active. One allows
+// cancellation, one forbids it, and the eviction of the third pod has another requester.
 func testCancelInMidDrain(t *testing.T, c *cluster) {
 	c.createNode("one")
 	supporting := c.createPod(newPod("supporting", "one", withInterceptor(stubborn)))
@@ -38,7 +38,7 @@ func testCancelInMidDrain(t *testing.T, c *cluster) {
 	history := c.watchAll()
 	stop, _ := c.startQuick()
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
-	c.await("the interceptors", states{"request/supporting": asked, "request/forbidding": asked, "request/shared": asked})
+	c.await("the interceptors to become active", states{"request/supporting": asked, "request/forbidding": asked, "request/shared": asked})
 	c.report(supporting, coordinationapply.EvictionRequestStatus().WithInterceptors(startedBy(stubborn)))
 	report := startedBy(stubborn)
 	c.report(forbidding, coordinationapply.EvictionRequestStatus().WithInterceptors(report).
@@ -61,12 +61,12 @@ func testCancelInMidDrain(t *testing.T, c *cluster) {
 
 	c.report(forbidding, coordinationapply.EvictionRequestStatus().WithInterceptors(report.WithCompletionTime(metav1.Now())).
 		WithEvictionRequestCancellationPolicy(coordinationv1alpha1.EvictionRequestCancellationPolicyForbid))
-	c.await("the pod whose eviction could not be canceled", states{"pod/forbidding": "gone"})
+	c.await("the eviction that could not be canceled", states{"pod/forbidding": "gone"})
 	c.expectInvariants(history)
 }
 
-// testForeignRequestJoined has another client request first, with a deadline and labels of
-// their own, which stay; and stay in the request when the maintenance is over.
+// testForeignRequestJoined starts with the request of another client. The controller must keep its
+// deadline and labels when it adds its requester, and the other requester when it removes its own.
 func testForeignRequestJoined(t *testing.T, c *cluster) {
 	c.createNode("one")
 	pod := c.createPod(newPod("pod", "one", withInterceptor(stubborn)))
@@ -84,18 +84,18 @@ func testForeignRequestJoined(t *testing.T, c *cluster) {
 	c.startQuick()
 	c.await("the foreign request", states{"request/pod": "Intercepting by [" + scaler + "]"})
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
-	c.await("the request to be joined", states{"request/pod": "Intercepting by [nodemaintenance.k8s.io " + scaler + "]", "node/one": draining})
+	c.await("the controller to add its requester", states{"request/pod": "Intercepting by [nodemaintenance.k8s.io " + scaler + "]", "node/one": draining})
 	joined := c.request(pod)
 	if diff := cmp.Diff(foreign.Labels, joined.Labels) + cmp.Diff(foreign.Spec.HeartbeatDeadlineSeconds, joined.Spec.HeartbeatDeadlineSeconds); diff != "" {
 		t.Errorf("labels and deadline of the foreign request (-before +joined):\n%s", diff)
 	}
 
 	c.deleteMaintenance("m")
-	c.await("the maintenance to leave", states{"request/pod": "Intercepting by [" + scaler + "]", "maintenance/m": "gone", "node/one": free})
+	c.await("the controller to remove its requester", states{"request/pod": "Intercepting by [" + scaler + "]", "maintenance/m": "gone", "node/one": free})
 	c.expectUntouched(pod)
 }
 
-// testOwnRequest checks a request of which the controller is the first requester.
+// testOwnRequest checks a request that the controller creates.
 func testOwnRequest(t *testing.T, c *cluster) {
 	c.createNode("one")
 	pod := c.createPod(newPod("pod", "one", withInterceptor(stubborn), withLabel("app", "web")))
@@ -118,12 +118,12 @@ func testOwnRequest(t *testing.T, c *cluster) {
 		}
 	}
 	if diff := cmp.Diff([]string{coordinationv1alpha1.NodeMaintenanceRequester}, managers); diff != "" {
-		t.Errorf("who has applied the request (-want +got):\n%s", diff)
+		t.Errorf("managers that have applied the request (-want +got):\n%s", diff)
 	}
-	// Taken out by hand, it comes back while the drain continues.
+	// If its requester is removed during the drain, the controller adds it again.
 	patch := fmt.Appendf(nil, `{"spec":{"requesters":[{"name":%q}]}}`, scaler)
 	if _, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Patch(t.Context(), request.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatalf("replacing the requesters: %v", err)
 	}
-	c.await("the controller to ask again", states{"request/pod": "Intercepting by [nodemaintenance.k8s.io " + scaler + "]"})
+	c.await("the controller to add its requester again", states{"request/pod": "Intercepting by [nodemaintenance.k8s.io " + scaler + "]"})
 }

@@ -42,37 +42,37 @@ import (
 )
 
 const (
-	// pollInterval is short, because the tests have hundreds of states to wait for.
+	// pollInterval is short, because the tests wait for hundreds of states.
 	pollInterval = 20 * time.Millisecond
 
 	// pollTimeout is how long a test waits for a state.
 	pollTimeout = testcluster.PollTimeout
 
-	// maintenanceUser and evictionUser are who the controllers are within
-	// kube-controller-manager. All tests run them with the rights of their bootstrap roles.
+	// maintenanceUser and evictionUser are the users of the controllers in
+	// kube-controller-manager. All tests run them with the permissions of their bootstrap roles.
 	maintenanceUser = testcluster.MaintenanceUser
 	evictionUser    = testcluster.EvictionUser
 
-	// stubborn is an interceptor that no test acts as: its pods stay until a test ends them.
+	// stubborn is an interceptor without a controller: its pods stay until a test deletes them or
+	// reports as the interceptor.
 	stubborn = "stubborn.example.com"
 )
 
-// cluster is an API server, in which one test is alone with the nodes of its name and a
-// namespace.
+// cluster is an API server that one test at a time uses: it has its own nodes and namespace.
 type cluster struct {
 	*testcluster.Cluster
 	t         *testing.T
 	config    *rest.Config
 	client    clientset.Interface
 	namespace string
-	// clock is the time of controllers that follow it. It passes while a test waits.
+	// clock is for controllers that use it instead of the real time. It advances while a test waits.
 	clock *testingclock.FakeClock
-	// frozen keeps time from passing while a test waits.
+	// frozen stops the clock while a test waits.
 	frozen bool
 }
 
-// startAPIServer starts an API server with the alpha API switched on by flag. It ends
-// with the test.
+// startAPIServer starts an API server with the alpha API enabled by flag. The server stops when the
+// test ends.
 func startAPIServer(t *testing.T, etcd *storagebackend.Config, gateOn bool, flags ...string) *rest.Config {
 	t.Helper()
 	return testcluster.StartAPIServer(t, etcd, featuregatetesting.FeatureOverrides{
@@ -83,8 +83,8 @@ func startAPIServer(t *testing.T, etcd *storagebackend.Config, gateOn bool, flag
 	}, flags...)
 }
 
-// newCluster returns a new namespace of the API server, seen by an administrator. When
-// the test ends, the maintenances and nodes are removed that it has left.
+// newCluster returns a cluster with a new namespace and the client of an administrator. The
+// remaining maintenances, pods and nodes are removed when the test ends.
 func newCluster(t *testing.T, config *rest.Config) *cluster {
 	t.Helper()
 	c := clusterIn(testcluster.New(t, config, "nodemaintenance"))
@@ -92,7 +92,7 @@ func newCluster(t *testing.T, config *rest.Config) *cluster {
 	return c
 }
 
-// clusterIn is the same for a namespace that is there already.
+// clusterIn returns a cluster for an existing namespace, without this cleanup.
 func clusterIn(c *testcluster.Cluster) *cluster {
 	return &cluster{Cluster: c, t: c.T, config: c.Config, client: c.Client, namespace: c.Namespace, clock: newFakeClock()}
 }
@@ -114,35 +114,34 @@ func (c *cluster) removeAll() {
 	}
 }
 
-// startControllers starts both controllers and returns how to stop the one for
-// maintenances.
+// startControllers starts both controllers and returns a function that stops the nodemaintenance
+// controller.
 func (c *cluster) startControllers() (stop func()) {
 	c.t.Helper()
 	c.startEvictionController()
 	return c.StartMaintenanceController(c.ClientOf(maintenanceUser), clock.RealClock{})
 }
 
-// startEvictionController starts the evictionrequest controller.
+// startEvictionController starts the evictionrequest controller with the real clock.
 func (c *cluster) startEvictionController() (stop func()) {
 	c.t.Helper()
 	return c.startEvictionControllerAt(clock.RealClock{})
 }
 
-// startEvictionControllerAt starts it with a clock of its own, which must be that of the
-// API server too: see SetServerTime.
+// startEvictionControllerAt starts it with the given clock. The API server must use the same clock:
+// see SetServerTime.
 func (c *cluster) startEvictionControllerAt(now clock.WithTicker) (stop func()) {
 	c.t.Helper()
 	return c.StartEvictionController(c.ClientOf(evictionUser), "", now)
 }
 
-// eventually polls until the condition is met. It fails the test with the words of
-// the last attempt, which say how far things have come. With every look, a second
-// passes for those who go by c.clock.
+// eventually polls until the condition is met. On timeout, it fails the test with the last state.
+// Each failed attempt advances c.clock by a second, unless it is frozen.
 func (c *cluster) eventually(what string, condition func(ctx context.Context) (met bool, state string)) {
 	c.t.Helper()
 	state := "unknown"
 	err := wait.PollUntilContextTimeout(c.t.Context(), pollInterval, pollTimeout, true, func(context.Context) (met bool, err error) {
-		// Not with the context of the poll, whose end would be all that there is to say.
+		// Do not use the context of the poll: its cancellation would hide the last state.
 		if met, state = condition(c.t.Context()); !met && !c.frozen {
 			c.clock.Step(time.Second)
 		}
@@ -157,7 +156,7 @@ func (c *cluster) eventually(what string, condition func(ctx context.Context) (m
 func (c *cluster) createNode(name string, labels ...string) *v1.Node {
 	c.t.Helper()
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
-	// As the kubelet says. No maintenance may take it away: see describeNode.
+	// The kubelet sets Ready. The controller must not remove it: see describeNode.
 	node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
 	for _, label := range labels {
 		key, value, _ := strings.Cut(label, "=")
@@ -186,8 +185,8 @@ func (c *cluster) patchNode(name, patch string) {
 	}
 }
 
-// newPod returns a pod on a node, where no kubelet looks after it: without a grace
-// period it is gone as soon as it is deleted.
+// newPod returns a pod on a node. No kubelet runs there: because the pod has no grace period, a
+// deletion removes it immediately.
 func newPod(name, node string, options ...func(*v1.Pod)) *v1.Pod {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod": name}},
@@ -203,7 +202,7 @@ func newPod(name, node string, options ...func(*v1.Pod)) *v1.Pod {
 	return pod
 }
 
-// atPriority gives the pod a class of that priority, which createPod creates.
+// atPriority sets the priority of the pod, with a class that createPod creates.
 func atPriority(priority int32) func(*v1.Pod) {
 	return func(pod *v1.Pod) {
 		pod.Spec.Priority = &priority
@@ -221,14 +220,14 @@ func withLabel(key, value string) func(*v1.Pod) {
 	return func(pod *v1.Pod) { pod.Labels[key] = value }
 }
 
-// ofDaemonSet makes it look like a pod that a DaemonSet controls.
+// ofDaemonSet makes the pod one that a DaemonSet controls.
 func ofDaemonSet(name string) func(*v1.Pod) {
 	return func(pod *v1.Pod) {
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: name, UID: types.UID(name), Controller: ptr.To(true)}}
 	}
 }
 
-// static makes it the mirror pod of a static pod.
+// static makes the pod the mirror pod of a static pod.
 func static(pod *v1.Pod) { pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "mirror"} }
 
 func (c *cluster) createPod(pod *v1.Pod) *v1.Pod {
@@ -241,7 +240,7 @@ func (c *cluster) createPod(pod *v1.Pod) *v1.Pod {
 		var err error
 		created, err = c.client.CoreV1().Pods(c.namespace).Create(ctx, pod, metav1.CreateOptions{})
 		if apierrors.IsForbidden(err) {
-			return false, err.Error() // The API server does not know of the new class yet.
+			return false, err.Error() // The API server does not know the new class yet.
 		}
 		if err != nil {
 			c.t.Fatalf("creating pod %s: %v", pod.Name, err)
@@ -251,7 +250,7 @@ func (c *cluster) createPod(pod *v1.Pod) *v1.Pod {
 	return created
 }
 
-// createPods creates many pods at once and returns them.
+// createPods creates several pods and returns them.
 func (c *cluster) createPods(count int, name, node string, options ...func(*v1.Pod)) []*v1.Pod {
 	c.t.Helper()
 	pods := make([]*v1.Pod, count)
@@ -270,8 +269,7 @@ func (c *cluster) deletePods(pods []*v1.Pod) {
 	}
 }
 
-// newMaintenance returns a maintenance of nodes with a label "key=value", or, without
-// one, of the nodes with these names.
+// newMaintenance returns a maintenance of the nodes that match the selector.
 func newMaintenance(name string, stage coordinationv1alpha1.NodeMaintenanceStage, selector *v1.NodeSelector, plan ...v1.DrainPlanEntry) *coordinationv1alpha1.NodeMaintenance {
 	return &coordinationv1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -325,7 +323,7 @@ func newPriorityClass(name string, priority int32) *schedulingv1.PriorityClass {
 	return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: priority}
 }
 
-// createPriorityClass creates a class that is not there yet.
+// createPriorityClass creates a class unless it already exists.
 func (c *cluster) createPriorityClass(name string, priority int32) {
 	c.t.Helper()
 	_, err := c.client.SchedulingV1().PriorityClasses().Create(c.t.Context(), newPriorityClass(name, priority), metav1.CreateOptions{})

@@ -42,13 +42,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// daemonSetUser is who the DaemonSet controller is within kube-controller-manager.
+// daemonSetUser is the user of the DaemonSet controller in kube-controller-manager.
 const daemonSetUser = "system:serviceaccount:kube-system:daemon-set-controller"
 
-// pool is the label of nodes that get pods of DaemonSets.
+// pool is the label of the nodes that DaemonSets select.
 const pool = "pool=work"
 
-// interception is whether the DaemonSet controller is an interceptor: its feature gate.
+// interception is whether the DaemonSet controller is an interceptor, as set by its feature gate.
 type interception bool
 
 const (
@@ -56,9 +56,9 @@ const (
 	doesNotIntercept interception = false
 )
 
-// startDaemonSetController starts it with the rights of its bootstrap role. As in
-// kube-controller-manager, other clients watch. Nothing of it runs
-// any more when stop returns.
+// startDaemonSetController starts the controller with the permissions of its bootstrap role. As in
+// kube-controller-manager, its informers use another client. When stop returns, none of its
+// goroutines is running.
 func (c *cluster) startDaemonSetController(interception interception) (stop func()) {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
@@ -86,8 +86,8 @@ func (c *cluster) startDaemonSetController(interception interception) (stop func
 	}
 }
 
-// startKubelets plays the scheduler and the kubelets for pods of DaemonSets: a pod comes to
-// its node and is ready at once. Pods with a grace period end when a test says so.
+// startKubelets simulates the scheduler and the kubelets for pods of DaemonSets: it binds each pod
+// to its node and makes it ready. Pods with a grace period terminate until endDaemons.
 func (c *cluster) startKubelets() {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
@@ -116,12 +116,12 @@ func (c *cluster) advancePod(ctx context.Context, pod *v1.Pod) {
 		_, err = c.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 	}
 	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		c.t.Errorf("playing the kubelet for pod %s: %v", pod.Name, err)
+		c.t.Errorf("simulating the kubelet for pod %s: %v", pod.Name, err)
 	}
 }
 
-// newDaemonSet returns a DaemonSet for the nodes of the pool. Its pods have a class of that
-// priority, and are gone as soon as they are deleted.
+// newDaemonSet returns a DaemonSet for the nodes of the pool. Its pods have a class of the given
+// priority, and no grace period.
 func newDaemonSet(name string, priority int32, options ...func(*appsv1.DaemonSet)) *appsv1.DaemonSet {
 	key, value, _ := strings.Cut(pool, "=")
 	ds := &appsv1.DaemonSet{
@@ -145,19 +145,19 @@ func newDaemonSet(name string, priority int32, options ...func(*appsv1.DaemonSet
 	return ds
 }
 
-// slowly has the pods stay until endDaemons.
+// slowly gives the pods a grace period: once deleted, they terminate until endDaemons.
 func slowly(ds *appsv1.DaemonSet) {
 	ds.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](600)
 }
 
-// interceptedBy puts an interceptor before that of the controller.
+// interceptedBy adds an interceptor that precedes that of the controller.
 func interceptedBy(name string) func(*appsv1.DaemonSet) {
 	return func(ds *appsv1.DaemonSet) {
 		ds.Spec.Template.Spec.EvictionInterceptors = []v1.EvictionInterceptor{{Name: name}}
 	}
 }
 
-// surging has a rolling update start the new pod before the old one ends.
+// surging makes rolling updates start the new pod before the old one is deleted.
 func surging(ds *appsv1.DaemonSet) {
 	ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{
 		Type:          appsv1.RollingUpdateDaemonSetStrategyType,
@@ -165,7 +165,7 @@ func surging(ds *appsv1.DaemonSet) {
 	}
 }
 
-// createDaemonSet creates it with its priority class. It is removed when the test ends.
+// createDaemonSet creates the DaemonSet and its priority class. The test deletes it when it ends.
 func (c *cluster) createDaemonSet(ds *appsv1.DaemonSet) *appsv1.DaemonSet {
 	c.t.Helper()
 	var priority int32
@@ -186,7 +186,7 @@ func (c *cluster) createDaemonSet(ds *appsv1.DaemonSet) *appsv1.DaemonSet {
 	return created
 }
 
-// roll gives the DaemonSets another version.
+// roll starts a rolling update of the DaemonSets to the version.
 func (c *cluster) roll(version string, names ...string) {
 	c.t.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":%q}]}}}}`, version)
@@ -197,7 +197,7 @@ func (c *cluster) roll(version string, names ...string) {
 	}
 }
 
-// daemons returns the pods of a DaemonSet that are on a node or on their way to it.
+// daemons returns the pods of a DaemonSet for a node, including those that are not bound to it yet.
 func (c *cluster) daemons(ctx context.Context, client clientset.Interface, daemonSet, node string) ([]v1.Pod, error) {
 	pods, err := client.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: "daemon=" + daemonSet})
 	if err != nil {
@@ -209,7 +209,7 @@ func (c *cluster) daemons(ctx context.Context, client clientset.Interface, daemo
 	}), nil
 }
 
-// daemon returns the one pod of a DaemonSet on a node.
+// daemon returns the only pod of a DaemonSet on a node.
 func (c *cluster) daemon(daemonSet, node string) *v1.Pod {
 	c.t.Helper()
 	pods, err := c.daemons(c.t.Context(), c.client, daemonSet, node)
@@ -219,14 +219,14 @@ func (c *cluster) daemon(daemonSet, node string) *v1.Pod {
 	return &pods[0]
 }
 
-// endDaemons is what the kubelet does at the end.
+// endDaemons removes the pod, as the kubelet does when its containers have terminated.
 func (c *cluster) endDaemons(daemonSet, node string) {
 	c.t.Helper()
 	c.deletePod(c.daemon(daemonSet, node))
 }
 
-// describeDaemons says of each pod of a DaemonSet on a node which version it is, whether it
-// runs, and in which state the request for it is, if there is one.
+// describeDaemons returns, for each pod of a DaemonSet on a node, its version, whether it runs, and
+// the state of its request, if it has one.
 func (c *cluster) describeDaemons(ctx context.Context, daemonSet, node string) string {
 	pods, err := c.daemons(ctx, c.client, daemonSet, node)
 	if err != nil {
@@ -270,9 +270,9 @@ func describeDaemonSet(ds *appsv1.DaemonSet) string {
 	return text
 }
 
-// expectNoneCreatedWithinTargets fails if a pod of a DaemonSet was created for a node whose
-// targets took it at that time. Tests whose DaemonSets have all their pods when a node gets
-// its targets leave no time in which the controller may not know of them yet.
+// expectNoneCreatedWithinTargets fails the test if a pod of a DaemonSet was created for a node whose
+// drain targets included it at that time. It requires that the DaemonSets have all their pods when
+// a node gets its targets: otherwise the controller may create pods before it sees the targets.
 func (c *cluster) expectNoneCreatedWithinTargets(h *testcluster.History) {
 	c.t.Helper()
 	nodes, seen, created := map[string]*v1.Node{}, map[types.UID]bool{}, 0
@@ -298,11 +298,11 @@ func (c *cluster) expectNoneCreatedWithinTargets(h *testcluster.History) {
 		}
 	}
 	if created == 0 {
-		c.t.Error("no pod of a DaemonSet was created: nothing to see")
+		c.t.Error("no pod of a DaemonSet was created: nothing was checked")
 	}
 }
 
-// interceptorEntry returns what the DaemonSet controller has reported on a pod.
+// interceptorEntry returns the status that the DaemonSet controller has reported for a pod.
 func (c *cluster) interceptorEntry(pod *v1.Pod) *coordinationv1alpha1.InterceptorStatus {
 	c.t.Helper()
 	request := c.request(pod)
@@ -317,17 +317,17 @@ func (c *cluster) interceptorEntry(pod *v1.Pod) *coordinationv1alpha1.Intercepto
 
 func (c *cluster) deleteDaemonSet(name string) {
 	c.t.Helper()
-	orphan := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
-	if err := c.client.AppsV1().DaemonSets(c.namespace).Delete(c.t.Context(), name, orphan); err != nil {
+	options := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
+	if err := c.client.AppsV1().DaemonSets(c.namespace).Delete(c.t.Context(), name, options); err != nil {
 		c.t.Fatalf("deleting DaemonSet %s: %v", name, err)
 	}
 }
 
-// orphan takes the owners off a pod.
+// orphan removes the owner references of a pod.
 func (c *cluster) orphan(pod *v1.Pod) {
 	c.t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"ownerReferences":null}}`, pod.UID)
 	if _, err := c.client.CoreV1().Pods(c.namespace).Patch(c.t.Context(), pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		c.t.Fatalf("taking the owner off pod %s: %v", pod.Name, err)
+		c.t.Fatalf("removing the owner of pod %s: %v", pod.Name, err)
 	}
 }

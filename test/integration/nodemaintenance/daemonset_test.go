@@ -35,11 +35,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestDaemonSets has one API server for all tests. Each is alone with its nodes and
-// DaemonSets, and has controllers of its own.
+// TestDaemonSets uses one API server for all tests. Each test has its own nodes, DaemonSets and
+// controllers.
 func TestDaemonSets(t *testing.T) {
 	setInterception(t, intercepts)
-	// Nodes have no taints, since no kubelet makes them ready.
+	// The plugin would add a taint to new nodes that no controller removes in these tests.
 	config := startAPIServer(t, framework.SharedEtcd(), true, "--disable-admission-plugins=TaintNodesByCondition")
 	tests := []struct {
 		name string
@@ -48,11 +48,11 @@ func TestDaemonSets(t *testing.T) {
 		{"in the order of the plan", testDaemonSetsInOrder},
 		{"pods outside the targets are created", testDaemonsOutsideTargets},
 		{"the maintenance is canceled", testDaemonsCancelled},
-		{"a rolling update meanwhile", testDaemonsRolledMeanwhile},
+		{"a rolling update during a drain", testDaemonsRolledMeanwhile},
 		{"the controller is restarted", testDaemonsRestart},
 		{"a request without a maintenance", testDaemonsOutsideMaintenance},
 		{"the gate is enabled and disabled", testDaemonsGate},
-		{"pods whose DaemonSet is gone", testDaemonsOrphaned},
+		{"pods whose DaemonSet is deleted", testDaemonsOrphaned},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newCluster(t, config)) })
@@ -68,7 +68,7 @@ func setInterception(t *testing.T, interception interception) {
 	})
 }
 
-// testDaemonSetsInOrder drains a node including its DaemonSets, and releases it.
+// testDaemonSetsInOrder drains a node including the pods of DaemonSets, and releases it.
 func testDaemonSetsInOrder(t *testing.T, c *cluster) {
 	c.createNode("one", pool)
 	first := c.createPod(newPod("first", "one", withInterceptor(stubborn)))
@@ -80,14 +80,14 @@ func testDaemonSetsInOrder(t *testing.T, c *cluster) {
 	c.await("the DaemonSets", states{"daemon/low@one": "v1 runs", "daemon/high@one": "v1 runs", "daemonset/low": "1 of 1, 1 updated"})
 	c.startQuick()
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf(daemonPods(1000), daemonPods(5000))...))
-	c.await("other pods to come first", states{"request/first": asked, "daemon/low@one": "v1 runs", "daemon/high@one": "v1 runs"})
+	c.await("other pods to be evicted first", states{"request/first": asked, "daemon/low@one": "v1 runs", "daemon/high@one": "v1 runs"})
 
 	c.deletePod(first)
-	c.await("the first of the DaemonSets", states{"daemon/low@one": "v1 terminating, Intercepting", "daemon/high@one": "v1 runs"})
+	c.await("the pod of the first DaemonSet to terminate", states{"daemon/low@one": "v1 terminating, Intercepting", "daemon/high@one": "v1 runs"})
 	c.expectReport(c.daemon("low", "one"), "Terminating the pod of DaemonSet low for node maintenance m (test).")
 	c.awaitEvent("DeletedForMaintenance", "low")
 	c.endDaemons("low", "one")
-	c.await("the second", states{
+	c.await("the pod of the second DaemonSet to terminate", states{
 		"daemon/low@one": "none", "daemonset/low": "0 of 0, 0 updated", "daemon/high@one": "v1 terminating, Intercepting", "node/one": draining,
 	})
 	c.endDaemons("high", "one")
@@ -96,22 +96,22 @@ func testDaemonSetsInOrder(t *testing.T, c *cluster) {
 		"daemon/low@one": "none", "daemon/high@one": "none", "daemonset/low": "0 of 0, 0 updated", "daemonset/high": "0 of 0, 0 updated",
 	}
 	c.await("the end of the drain", drained)
-	// Both wake the controller.
+	// Both changes trigger a sync of the DaemonSets.
 	c.labelNode("one", "some", "label")
 	c.roll("v2", "low")
-	c.await("the controller to look again", states{"daemonset/low": "0 of 0, 0 updated"})
-	c.expect("nothing to come back", drained)
+	c.await("the controller to reconcile again", states{"daemonset/low": "0 of 0, 0 updated"})
+	c.expect("no pod to be created again", drained)
 
 	c.setStage("m", stageComplete)
-	c.await("the DaemonSets to come back", states{
+	c.await("the pods of the DaemonSets to be created again", states{
 		"node/one": free, "daemon/low@one": "v2 runs", "daemon/high@one": "v1 runs", "daemonset/low": "1 of 1, 1 updated", "daemonset/high": "1 of 1, 1 updated",
 	})
 	c.expectInvariants(history)
 	c.expectNoneCreatedWithinTargets(history)
 }
 
-// expectReport fails unless the interceptor reports as it should on a pod that it has
-// deleted a moment ago, and does nothing more.
+// expectReport waits until the interceptor reports the message for a pod that it has just deleted.
+// It must report when the grace period ends, and must not complete its turn.
 func (c *cluster) expectReport(pod *v1.Pod, message string) {
 	c.t.Helper()
 	c.eventually("the report on pod "+pod.Name, func(context.Context) (bool, string) {
@@ -120,9 +120,9 @@ func (c *cluster) expectReport(pod *v1.Pod, message string) {
 			return false, fmt.Sprint(entry)
 		}
 		if entry.CompletionTime != nil {
-			c.t.Fatalf("complete before the end of the pod: %v", entry)
+			c.t.Fatalf("completed before the pod is gone: %v", entry)
 		}
-		// When the API server will say that the grace period has ended.
+		// The deletionTimestamp is the end of the grace period.
 		if early := pod.DeletionTimestamp.Sub(entry.ExpectedFinishTime.Time); early.Abs() > 5*time.Second {
 			c.t.Fatalf("the ETA is %v, want %v", entry.ExpectedFinishTime, pod.DeletionTimestamp)
 		}
@@ -130,7 +130,7 @@ func (c *cluster) expectReport(pod *v1.Pod, message string) {
 	})
 }
 
-// testDaemonsOutsideTargets has pods come and go in mid-drain.
+// testDaemonsOutsideTargets deletes a pod and creates a DaemonSet during a drain.
 func testDaemonsOutsideTargets(t *testing.T, c *cluster) {
 	c.createNode("one", pool)
 	c.createNode("two", pool)
@@ -146,12 +146,12 @@ func testDaemonsOutsideTargets(t *testing.T, c *cluster) {
 
 	lost := c.daemon("critical", "one")
 	c.deletePod(lost)
-	c.eventually("the critical pod to come back", func(ctx context.Context) (bool, string) {
+	c.eventually("the critical pod to be created again", func(ctx context.Context) (bool, string) {
 		pods, err := c.daemons(ctx, c.client, "critical", "one")
 		return err == nil && len(pods) == 1 && pods[0].UID != lost.UID && pods[0].Status.Phase == v1.PodRunning, fmt.Sprint(err)
 	})
 	c.createDaemonSet(newDaemonSet("late", 500))
-	c.await("a new DaemonSet to keep off the node", states{
+	c.await("a new DaemonSet to create no pod on the node", states{
 		"daemonset/late": "1 of 1, 1 updated", "daemon/late@one": "none", "daemon/late@two": "v1 runs",
 		"daemon/low@one": "v1 terminating, Intercepting", "daemon/low@two": "v1 runs", "daemonset/low": "1 of 1, 1 updated",
 		"daemon/critical@one": "v1 runs", "daemonset/critical": "2 of 2, 2 updated",
@@ -163,13 +163,13 @@ func testDaemonsOutsideTargets(t *testing.T, c *cluster) {
 	})
 	c.deleteMaintenance("m")
 	all := "2 of 2, 2 updated"
-	c.await("all to come back", states{"daemonset/low": all, "daemonset/critical": all, "daemonset/late": all})
+	c.await("all pods to be created again", states{"daemonset/low": all, "daemonset/critical": all, "daemonset/late": all})
 	c.expectInvariants(history)
 	c.expectNoneCreatedWithinTargets(history)
 }
 
-// testDaemonsCancelled ends a maintenance while one pod terminates, one waits for its
-// owner's interceptor, and one was not asked yet.
+// testDaemonsCancelled completes a maintenance while one pod terminates, one waits for another
+// interceptor, and the eviction of one is not requested yet.
 func testDaemonsCancelled(t *testing.T, c *cluster) {
 	c.createNode("one", pool)
 	c.createDaemonSet(newDaemonSet("leaving", 1000, slowly))
@@ -191,13 +191,13 @@ func testDaemonsCancelled(t *testing.T, c *cluster) {
 		"node/one": free, "daemon/leaving@one": "v1 terminating, Canceled", "daemon/held@one": "v1 runs, Canceled", "daemon/later@one": "v1 runs",
 	})
 	c.endDaemons("leaving", "one")
-	c.await("the one that had to leave to come back", states{"daemon/leaving@one": "v1 runs", "daemonset/leaving": "1 of 1, 1 updated"})
+	c.await("the terminated pod to be created again", states{"daemon/leaving@one": "v1 runs", "daemonset/leaving": "1 of 1, 1 updated"})
 	c.expectUntouched(held)
 	c.expectUntouched(later)
 }
 
-// testDaemonsRolledMeanwhile rolls DaemonSets while a node is drained: of one the pod has
-// left the node, of one it is there and its eviction requested, and one surges.
+// testDaemonsRolledMeanwhile updates DaemonSets while a node is drained. Their pods on the node are
+// gone, terminating, or waiting for another interceptor; two of them have a surge.
 func testDaemonsRolledMeanwhile(_ *testing.T, c *cluster) {
 	for _, node := range []string{"one", "two", "three"} {
 		c.createNode(node, pool)
@@ -223,7 +223,7 @@ func testDaemonsRolledMeanwhile(_ *testing.T, c *cluster) {
 	c.await("the drain", onOne)
 	held := []*v1.Pod{c.daemon("held", "one"), c.daemon("surging-held", "one")}
 
-	// One may be unavailable at a time: the drained node must not be that one for ever.
+	// maxUnavailable is 1: the drained node must not count, or the rollout would stop.
 	c.roll("v2", "gone", "held", "surging", "surging-held")
 	for _, name := range []string{"gone", "held", "surging", "surging-held"} {
 		c.await("the rollout of "+name, states{"daemon/" + name + "@two": "v2 runs", "daemon/" + name + "@three": "v2 runs"})
@@ -234,8 +234,8 @@ func testDaemonsRolledMeanwhile(_ *testing.T, c *cluster) {
 	})
 	c.roll("v2", "leaving")
 	c.endRolled("leaving", "two", "three")
-	c.await("the rollout past a pod that terminates", states{"daemon/leaving@two": "v2 runs", "daemon/leaving@three": "v2 runs", "daemonset/leaving": "2 of 2, 2 updated"})
-	c.expect("nothing to happen on the drained node", onOne)
+	c.await("the rollout despite a terminating pod", states{"daemon/leaving@two": "v2 runs", "daemon/leaving@three": "v2 runs", "daemonset/leaving": "2 of 2, 2 updated"})
+	c.expect("no change on the drained node", onOne)
 	for _, pod := range held {
 		c.expectUntouched(pod)
 	}
@@ -243,16 +243,16 @@ func testDaemonsRolledMeanwhile(_ *testing.T, c *cluster) {
 	c.endDaemons("leaving", "one")
 	c.setStage("m", stageComplete)
 	for _, name := range names {
-		c.await("the return of "+name, states{"daemon/" + name + "@one": "v2 runs", "daemonset/" + name: "3 of 3, 3 updated"})
+		c.await("the new pod of "+name, states{"daemon/" + name + "@one": "v2 runs", "daemonset/" + name: "3 of 3, 3 updated"})
 	}
 	c.expectInvariants(history)
 	c.expectNoneCreatedWithinTargets(history)
 }
 
-// endRolled ends the pods of a DaemonSet that a rolling update deletes, in any order.
+// endRolled removes the pods of a DaemonSet that a rolling update deletes, in any order.
 func (c *cluster) endRolled(daemonSet string, nodes ...string) {
 	c.t.Helper()
-	c.eventually("the old pods of "+daemonSet+" to go", func(ctx context.Context) (bool, string) {
+	c.eventually("the old pods of "+daemonSet+" to be replaced", func(ctx context.Context) (bool, string) {
 		state := ""
 		for _, node := range nodes {
 			text := c.describeDaemons(ctx, daemonSet, node)
@@ -265,8 +265,8 @@ func (c *cluster) endRolled(daemonSet string, nodes ...string) {
 	})
 }
 
-// testDaemonsRestart has no DaemonSet controller while evictions of pods are requested, and another
-// one while they terminate.
+// testDaemonsRestart stops the DaemonSet controller before the eviction is requested, before the pod
+// is gone, and before the node is released, and starts another one after each.
 func testDaemonsRestart(_ *testing.T, c *cluster) {
 	c.createNode("one", pool)
 	c.createDaemonSet(newDaemonSet("agent", 1000, slowly))
@@ -286,14 +286,14 @@ func testDaemonsRestart(_ *testing.T, c *cluster) {
 	started := c.interceptorEntry(pod).StartTime
 	stop()
 
-	// It ends while no controller runs.
+	// The pod is removed while no controller runs.
 	c.endDaemons("agent", "one")
-	c.await("the end", states{"node/one": empty, "request/agent": "none"})
+	c.await("the drain to finish", states{"node/one": empty, "request/agent": "none"})
 	stop = c.startDaemonSetController(intercepts)
 	c.roll("v2", "agent")
-	c.await("the next controller", states{"daemonset/agent": "0 of 0, 0 updated", "daemon/agent@one": "none"})
+	c.await("the next controller to reconcile", states{"daemonset/agent": "0 of 0, 0 updated", "daemon/agent@one": "none"})
 	if entry := c.interceptorEntry(pod); !entry.StartTime.Equal(started) {
-		c.t.Errorf("the turn began at %v, and at %v after a restart", started, entry.StartTime)
+		c.t.Errorf("the startTime is %v, and %v after a restart", started, entry.StartTime)
 	}
 	stop()
 
@@ -301,13 +301,13 @@ func testDaemonsRestart(_ *testing.T, c *cluster) {
 	c.deleteMaintenance("m")
 	c.await("the node to be released", states{"node/one": free})
 	c.startDaemonSetController(intercepts)
-	c.await("the pod to come back", states{"daemon/agent@one": "v2 runs", "daemonset/agent": "1 of 1, 1 updated"})
+	c.await("the pod to be created again", states{"daemon/agent@one": "v2 runs", "daemonset/agent": "1 of 1, 1 updated"})
 	c.expectInvariants(history)
 	c.expectNoneCreatedWithinTargets(history)
 }
 
-// testDaemonsOutsideMaintenance requests the eviction of a pod whose node is not drained, until
-// it is.
+// testDaemonsOutsideMaintenance requests the eviction of a pod whose node is not drained yet: the
+// interceptor must not act until the drain reaches the pod.
 func testDaemonsOutsideMaintenance(t *testing.T, c *cluster) {
 	c.createNode("one", pool)
 	c.createDaemonSet(newDaemonSet("agent", 1000))
@@ -323,13 +323,13 @@ func testDaemonsOutsideMaintenance(t *testing.T, c *cluster) {
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
 	c.await("the drain of other pods", states{"request/first": asked, "node/one": draining})
 	if diff := cmp.Diff(&coordinationv1alpha1.InterceptorStatus{Name: coordinationv1alpha1.EvictionInterceptorDaemonSet}, c.interceptorEntry(pod)); diff != "" {
-		t.Errorf("the interceptor must say nothing (-want +got):\n%s", diff)
+		t.Errorf("the interceptor must report nothing (-want +got):\n%s", diff)
 	}
 	c.expectUntouched(pod)
 
 	c.deletePod(newPod("first", "one"))
 	c.await("the drain", states{"daemon/agent@one": "none", "daemon/witness@one": "none", "node/one": empty})
-	c.eventually("the end of the request", func(context.Context) (bool, string) {
+	c.eventually("the condition Evicted of the request", func(context.Context) (bool, string) {
 		request := c.request(pod)
 		return slices.ContainsFunc(request.Status.Conditions, func(condition metav1.Condition) bool {
 			return condition.Type == string(coordinationv1alpha1.EvictionRequestConditionEvicted) && condition.Status == metav1.ConditionTrue
@@ -337,8 +337,8 @@ func testDaemonsOutsideMaintenance(t *testing.T, c *cluster) {
 	})
 }
 
-// testDaemonsGate has pods from before the gate was on, which are drained like all others.
-// Nothing is rolled out when the gate is enabled or disabled.
+// testDaemonsGate drains a pod that was created while the gate was off. Enabling and disabling the
+// gate must not start a rollout.
 func testDaemonsGate(t *testing.T, c *cluster) {
 	c.createNode("one", pool)
 	c.createNode("two", pool)
@@ -356,7 +356,7 @@ func testDaemonsGate(t *testing.T, c *cluster) {
 		revisions = c.revisions()
 	})
 	if names := before[0].Spec.EvictionInterceptors; len(names) > 0 {
-		t.Fatalf("with the gate off the pod got %v", names)
+		t.Fatalf("with the gate off, the pod has the interceptors %v", names)
 	}
 
 	stop := c.startDaemonSetController(intercepts)
@@ -398,7 +398,7 @@ func (c *cluster) revisions() []appsv1.ControllerRevision {
 	return revisions.Items
 }
 
-// nudge returns when the controller has seen the DaemonSet as it is now.
+// nudge waits until the controller has reconciled the latest version of the DaemonSet.
 func (c *cluster) nudge(name string) {
 	c.t.Helper()
 	ctx, sets := c.t.Context(), c.client.AppsV1().DaemonSets(c.namespace)
@@ -408,14 +408,14 @@ func (c *cluster) nudge(name string) {
 			return false, err.Error()
 		}
 		if limit := ptr.Deref(ds.Spec.RevisionHistoryLimit, 0); limit < 100 {
-			// Counts as a change of the spec, and rolls nothing out.
+			// This changes the generation and does not start a rollout.
 			ds.Spec.RevisionHistoryLimit = ptr.To(limit + 100)
 			_, err = sets.Update(ctx, ds, metav1.UpdateOptions{})
 			return false, fmt.Sprint(err)
 		}
 		return ds.Status.ObservedGeneration == ds.Generation, describeDaemonSet(ds)
 	})
-	c.eventually("the limit to be set back", func(context.Context) (bool, string) {
+	c.eventually("the limit to be restored", func(context.Context) (bool, string) {
 		ds, err := sets.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()
@@ -429,8 +429,8 @@ func (c *cluster) nudge(name string) {
 	})
 }
 
-// testDaemonsOrphaned deletes a DaemonSet and keeps its pods: these are pods like others by
-// now, although they name the interceptor.
+// testDaemonsOrphaned deletes a DaemonSet and keeps its pod. The pod is then drained like pods
+// without a controller, although it lists the interceptor.
 func testDaemonsOrphaned(_ *testing.T, c *cluster) {
 	c.createNode("one", pool)
 	c.createDaemonSet(newDaemonSet("agent", 1000))
@@ -438,7 +438,7 @@ func testDaemonsOrphaned(_ *testing.T, c *cluster) {
 	c.startDaemonSetController(intercepts)
 	c.await("the DaemonSet", states{"daemonset/agent": "1 of 1, 1 updated"})
 	pod := c.daemon("agent", "one")
-	// What the garbage collector does when a DaemonSet is deleted without its pods.
+	// The garbage collector does the same when a DaemonSet is deleted with the policy Orphan.
 	c.deleteDaemonSet("agent")
 	c.orphan(pod)
 	c.startQuick()

@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// testDeletedWhileDown has maintenances end in all ways while no controller runs.
+// testDeletedWhileDown deletes and completes maintenances in all stages while no controller runs.
 func testDeletedWhileDown(t *testing.T, c *cluster) {
 	for _, node := range []string{"unseen", "drained", "draining", "cordoned", "completed"} {
 		c.createNode(node)
@@ -54,7 +54,7 @@ func testDeletedWhileDown(t *testing.T, c *cluster) {
 	})
 
 	_, writes := c.startLogged()
-	c.await("the end", states{
+	c.await("the maintenances to end", states{
 		"maintenance/drained": "gone", "maintenance/draining": "gone", "maintenance/cordoned": "gone", "maintenance/completed": "Cordon, Complete of 1",
 		"node/unseen": free, "node/drained": free, "node/draining": free, "node/cordoned": free, "node/completed": free,
 		"request/unseen": "none", "request/stays": canceled, "pod/stays": "here", "pod/unseen": "here",

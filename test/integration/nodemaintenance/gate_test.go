@@ -30,14 +30,14 @@ import (
 	"k8s.io/kubernetes/test/integration/internal/testcluster"
 )
 
-// withNamespace returns a cluster whose nodes and maintenances are there for others when
-// the test ends.
+// withNamespace returns a cluster whose nodes and maintenances are kept when the test ends, for the
+// next subtest.
 func withNamespace(t *testing.T, config *rest.Config, namespace string) *cluster {
 	return clusterIn(testcluster.In(t, config, namespace))
 }
 
-// TestFeatureGate switches the gate off while maintenances are on their way, and on
-// again, over one etcd. The parts build on one another.
+// TestFeatureGate disables the gate during maintenances, and enables it again, with one etcd. The
+// subtests depend on each other.
 func TestFeatureGate(t *testing.T) {
 	etcd := framework.SharedEtcd()
 	const namespace = "gate"
@@ -83,14 +83,14 @@ func TestFeatureGate(t *testing.T) {
 		c.startQuick()
 		c.await("the drain to continue", states{"request/stays": asked, "node/one": draining, "node/two": planned})
 		c.deletePod(newPod("stays", "one"))
-		c.await("the end of the drain", states{"node/one": empty, "maintenance/draining": "Cordon, Drain of 1, finalizer, True: Drained"})
+		c.await("the drain to finish", states{"node/one": empty, "maintenance/draining": "Cordon, Drain of 1, finalizer, True: Drained"})
 		c.deleteMaintenance("draining")
 		c.deleteMaintenance("announced")
-		c.await("the end", states{"node/one": free, "node/two": free, "maintenance/draining": "gone", "maintenance/announced": "gone"})
+		c.await("the nodes to be released", states{"node/one": free, "node/two": free, "maintenance/draining": "gone", "maintenance/announced": "gone"})
 	})
 }
 
-// expectNotServed fails if the API server knows of maintenances.
+// expectNotServed fails the test if the API server serves NodeMaintenances.
 func (c *cluster) expectNotServed() {
 	c.t.Helper()
 	_, err := c.client.CoordinationV1alpha1().NodeMaintenances().Create(c.t.Context(), newMaintenance("new", stageIdle, nodesNamed("two"), planOf()...), metav1.CreateOptions{})
@@ -99,30 +99,30 @@ func (c *cluster) expectNotServed() {
 	}
 	found, err := c.client.Discovery().ServerResourcesForGroupVersion("coordination.k8s.io/v1alpha1")
 	if err != nil {
-		c.t.Fatalf("discovering the resources: %v", err) // Those of the other gate are served.
+		c.t.Fatalf("discovering the resources: %v", err) // The group has the resource of the other gate.
 	}
 	for _, resource := range found.APIResources {
 		if resource.Kind == "NodeMaintenance" {
-			c.t.Errorf("with the gate off there is %s", resource.Name)
+			c.t.Errorf("with the gate off, the resource %s is served", resource.Name)
 		}
 	}
 }
 
-// expectStatusKept fails if a node loses its maintenanceStatus while the gate is off, or
+// expectStatusKept fails the test if a node loses its maintenanceStatus while the gate is off, or
 // gets one.
 func (c *cluster) expectStatusKept(node *v1.Node) {
 	c.t.Helper()
 	ctx := c.t.Context()
 	if node.Status.MaintenanceStatus == nil {
-		c.t.Fatal("the node had no maintenanceStatus: nothing to see")
+		c.t.Fatal("the node had no maintenanceStatus: nothing to compare")
 	}
 	patch := []byte(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)
-	beating, err := c.client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	patched, err := c.client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil {
 		c.t.Fatalf("writing a condition: %v", err)
 	}
 	c.labelNode(node.Name, "gate", "off")
-	for _, now := range []*v1.Node{beating, c.node(node.Name)} {
+	for _, now := range []*v1.Node{patched, c.node(node.Name)} {
 		if diff := cmp.Diff(node.Status.MaintenanceStatus, now.Status.MaintenanceStatus); diff != "" {
 			c.t.Errorf("maintenanceStatus with the gate off (-before +now):\n%s", diff)
 		}

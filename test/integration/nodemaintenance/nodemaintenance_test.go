@@ -22,8 +22,8 @@ import (
 	"k8s.io/kubernetes/test/integration/framework"
 )
 
-// TestNodeMaintenance has one API server for all tests. Each is alone with its nodes
-// and has controllers of its own.
+// TestNodeMaintenance uses one API server for all tests. Each test has its own nodes and
+// controllers.
 func TestNodeMaintenance(t *testing.T) {
 	config := startAPIServer(t, framework.SharedEtcd(), true)
 	for _, test := range stageTests {
@@ -33,40 +33,40 @@ func TestNodeMaintenance(t *testing.T) {
 		name string
 		run  func(*testing.T, *cluster)
 	}{
-		{"stages: an announced maintenance touches nothing", testIdleTouchesNothing},
-		{"stages: the finalizer comes first", testFinalizerFirst},
-		{"stages: the last one who holds a node uncordons it", testLastUncordons},
-		{"stages: a node that is cordoned by hand later stays cordoned", testManualCordon},
+		{"stages: an announced maintenance changes no pod and no spec", testIdleTouchesNothing},
+		{"stages: the finalizer is written first", testFinalizerFirst},
+		{"stages: the last maintenance that claims a node uncordons it", testLastUncordons},
+		{"stages: a node that is cordoned manually stays cordoned", testManualCordon},
 
 		{"two maintenances wait for each other's nodes", testTwoIntersecting},
-		{"the others advance when the one that holds them back completes", testCompletionOfHolder},
-		{"a newcomer is fast-forwarded", testFastForward},
-		{"three maintenances in a ring", testThreeIntersecting},
+		{"a waiting maintenance advances when the one that limits it completes", testCompletionOfHolder},
+		{"a new maintenance is fast-forwarded", testFastForward},
+		{"three maintenances, each shares a node with each", testThreeIntersecting},
 
-		{"canceled in mid-drain", testCancelInMidDrain},
-		{"the request of another client is joined and left", testForeignRequestJoined},
-		{"an own request", testOwnRequest},
+		{"canceled during the drain", testCancelInMidDrain},
+		{"the requester is added to the request of another client, then removed", testForeignRequestJoined},
+		{"a request that the controller creates", testOwnRequest},
 
-		{"nodes join in mid-drain", testNodeJoins},
-		{"nodes leave in mid-drain", testNodeLeaves},
-		{"a node vanishes and comes back", testNodeVanishes},
+		{"nodes are added during a drain", testNodeJoins},
+		{"nodes are removed during a drain", testNodeLeaves},
+		{"a node is deleted and created again", testNodeVanishes},
 		{"no node is selected", testNoNodes},
 
-		{"types of pods in order, without handlers", testPodTypes},
-		{"pods of DaemonSets without reports", testSilentDaemonSet},
-		{"pods that have ended", testTerminalPods},
-		{"pods that come late", testLatePods},
+		{"pod types in order, no interceptor stops the pods", testPodTypes},
+		{"the interceptor of a DaemonSet pod never reports", testSilentDaemonSet},
+		{"terminal pods", testTerminalPods},
+		{"pods are created during a drain", testLatePods},
 		{"a pod in a scheduling group", testSchedulingGroup},
 
 		{"blocked by a budget", testBudget},
-		{"blocked by an interceptor at work", testInterceptorAtWork},
-		{"blocked by a pod that is stuck", testStuckTerminating},
+		{"waiting for an interceptor that reports", testInterceptorAtWork},
+		{"blocked by a pod that does not terminate", testStuckTerminating},
 
 		{"deleted while no controller runs", testDeletedWhileDown},
 		{"a node is uncordoned repeatedly", testTugOfWar},
-		{"a node says first which pods leave it", testNodeSaysFirst},
+		{"drain targets are written before evictions are requested", testNodeSaysFirst},
 		{"steady state", testSteadyState},
-		{"no right to ask in one namespace", testPermissionDenied},
+		{"no permission to request evictions in one namespace", testPermissionDenied},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newCluster(t, config)) })

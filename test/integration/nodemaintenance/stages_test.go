@@ -50,9 +50,9 @@ const (
 	canceled = "Canceled by []"
 
 	planned  = "schedulable: MaintenancePlanned"
-	cordoned = "unschedulable, held: MaintenanceInProgress"
-	draining = "unschedulable, held: DrainInProgress, MaintenanceInProgress"
-	empty    = "unschedulable, held: Drained, MaintenanceInProgress"
+	cordoned = "unschedulable, claimed: MaintenanceInProgress"
+	draining = "unschedulable, claimed: DrainInProgress, MaintenanceInProgress"
+	empty    = "unschedulable, claimed: Drained, MaintenanceInProgress"
 	free     = "schedulable"
 )
 
@@ -213,17 +213,17 @@ func testLastUncordons(t *testing.T, c *cluster) {
 	c.createMaintenance(newMaintenance("b", stageDrain, nodesNamed("one"), planOf()...))
 	c.createMaintenance(newMaintenance("c", stageCordon, nodesNamed("one"), planOf()...))
 	c.createMaintenance(newMaintenance("d", stageIdle, nodesNamed("one"), planOf()...))
-	c.await("the drain", states{"node/one": "unschedulable, held: DrainInProgress, MaintenanceInProgress, MaintenancePlanned", "request/pod": asked})
+	c.await("the drain", states{"node/one": "unschedulable, claimed: DrainInProgress, MaintenanceInProgress, MaintenancePlanned", "request/pod": asked})
 
 	c.setStage("a", stageComplete)
 	c.await("the first to complete", states{"maintenance/a": "Cordon, Drain, Complete of 1, False: NotDraining"})
 	c.settle()
-	c.expect("with b and c", states{"node/one": "unschedulable, held: DrainInProgress, MaintenanceInProgress, MaintenancePlanned", "request/pod": asked})
+	c.expect("with b and c", states{"node/one": "unschedulable, claimed: DrainInProgress, MaintenanceInProgress, MaintenancePlanned", "request/pod": asked})
 
 	c.deleteMaintenance("b")
 	c.await("the second to go", states{
 		"maintenance/b": "gone", "request/pod": canceled, "targets/one": "; ",
-		"node/one": "unschedulable, held: MaintenanceInProgress, MaintenancePlanned",
+		"node/one": "unschedulable, claimed: MaintenanceInProgress, MaintenancePlanned",
 	})
 
 	c.setStage("c", stageComplete)
