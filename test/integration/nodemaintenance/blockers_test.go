@@ -31,7 +31,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// protect sets the pod to Running and creates a PodDisruptionBudget that does not allow its eviction.
+// protect sets the pod to Running and creates a budget that does not allow its eviction.
 func (c *cluster) protect(pod *v1.Pod) {
 	c.t.Helper()
 	pod = c.setPhase(pod, v1.PodRunning, v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue})

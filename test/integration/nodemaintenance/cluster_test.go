@@ -65,7 +65,7 @@ type cluster struct {
 	config    *rest.Config
 	client    clientset.Interface
 	namespace string
-	// clock is for controllers that use it instead of the real time. It advances while a test waits.
+	// clock is the time of controllers that use it. It advances while a test waits.
 	clock *testingclock.FakeClock
 	// frozen stops the clock while a test waits.
 	frozen bool

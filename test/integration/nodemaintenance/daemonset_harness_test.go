@@ -270,9 +270,9 @@ func describeDaemonSet(ds *appsv1.DaemonSet) string {
 	return text
 }
 
-// expectNoneCreatedWithinTargets fails the test if a pod of a DaemonSet was created for a node whose
-// drain targets included it at that time. It requires that the DaemonSets have all their pods when
-// a node gets its targets: otherwise the controller may create pods before it sees the targets.
+// expectNoneCreatedWithinTargets fails the test if a pod of a DaemonSet was created for a node with
+// targets that included it at that time. It requires that the DaemonSets have all their pods when a
+// node gets its targets: otherwise the controller may create pods before it sees the targets.
 func (c *cluster) expectNoneCreatedWithinTargets(h *testcluster.History) {
 	c.t.Helper()
 	nodes, seen, created := map[string]*v1.Node{}, map[types.UID]bool{}, 0

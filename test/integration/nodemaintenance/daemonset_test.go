@@ -265,8 +265,8 @@ func (c *cluster) endRolled(daemonSet string, nodes ...string) {
 	})
 }
 
-// testDaemonsRestart stops the DaemonSet controller before the eviction is requested, before the pod
-// is gone, and before the node is released, and starts another one after each.
+// testDaemonsRestart stops the DaemonSet controller before the eviction is requested, before the
+// pod is gone, and before the node is released, and starts another one after each.
 func testDaemonsRestart(_ *testing.T, c *cluster) {
 	c.createNode("one", pool)
 	c.createDaemonSet(newDaemonSet("agent", 1000, slowly))

@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// testDeletedWhileDown deletes and completes maintenances in all stages while no controller runs.
+// testDeletedWhileDown deletes and completes maintenances while no controller runs.
 func testDeletedWhileDown(t *testing.T, c *cluster) {
 	for _, node := range []string{"unseen", "drained", "draining", "cordoned", "completed"} {
 		c.createNode(node)

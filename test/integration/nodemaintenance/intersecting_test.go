@@ -25,7 +25,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// targetsOf is what describeDrain says of a node with these targets.
+// targetsOf returns what describeDrain returns for a node with these targets.
 func targetsOf(c *cluster, message string, entries ...v1.DrainPlanEntry) string {
 	c.t.Helper()
 	targets, err := maintenance.NewTargets(entries)
@@ -35,7 +35,7 @@ func targetsOf(c *cluster, message string, entries ...v1.DrainPlanEntry) string 
 	return fmt.Sprintf("%s; %s", targets, message)
 }
 
-// testTwoIntersecting has a and b share node two, where a pod holds both back.
+// testTwoIntersecting creates maintenances a and b. A pod on node two, which both select, delays them.
 func testTwoIntersecting(t *testing.T, c *cluster) {
 	for _, name := range []string{"one", "two", "three"} {
 		c.createNode(name)
@@ -56,7 +56,7 @@ func testTwoIntersecting(t *testing.T, c *cluster) {
 
 	c.deletePods(lowOf("one"))
 	c.deletePods(lowOf("three"))
-	c.await("the others to wait for node two", states{
+	c.await("the other nodes to wait for node two", states{
 		"targets/one":   targetsOf(c, "Waiting for a.", defaultPods(1000)),
 		"targets/two":   targetsOf(c, "Draining", defaultPods(1000)),
 		"targets/three": targetsOf(c, "Waiting for b.", defaultPods(1000)),
@@ -80,8 +80,8 @@ func testTwoIntersecting(t *testing.T, c *cluster) {
 	c.expectInvariants(history)
 }
 
-// testCompletionOfHolder has the one who holds the others back complete: they advance
-// without it, though the pods for which it waited are still there.
+// testCompletionOfHolder completes a maintenance that another one waits for. The other advances,
+// although the pod for which the first one waited still exists.
 func testCompletionOfHolder(t *testing.T, c *cluster) {
 	for _, name := range []string{"one", "two"} {
 		c.createNode(name)
@@ -91,7 +91,7 @@ func testCompletionOfHolder(t *testing.T, c *cluster) {
 	history := c.watchAll()
 	c.startQuick()
 	c.createMaintenance(newMaintenance("holder", stageDrain, nodesNamed("one", "two"), planOf(defaultPods(1000))...))
-	c.await("the holder to drain", states{"request/two-low": asked, "targets/one": targetsOf(c, "Waiting for holder.", defaultPods(1000))})
+	c.await("the first maintenance to drain", states{"request/two-low": asked, "targets/one": targetsOf(c, "Waiting for holder.", defaultPods(1000))})
 	c.createMaintenance(newMaintenance("other", stageDrain, nodesNamed("one"), planOf(defaultPods(1000))...))
 	c.await("the other to wait", states{
 		"maintenance/other": "Cordon, Drain of 1, finalizer, False: WaitingForOtherMaintenances",
@@ -109,8 +109,8 @@ func testCompletionOfHolder(t *testing.T, c *cluster) {
 	c.expectInvariants(history)
 }
 
-// testFastForward has a maintenance come to a node that an older one has drained
-// further than it would begin.
+// testFastForward creates a maintenance of a node that an older one has already drained beyond the
+// first entry of the new plan.
 func testFastForward(t *testing.T, c *cluster) {
 	c.createNode("one")
 	c.createNode("two")
@@ -132,16 +132,16 @@ func testFastForward(t *testing.T, c *cluster) {
 	c.startLogged()
 	c.settle()
 	if n, err := c.countEvents(t.Context(), "DrainFastForwarded", "new"); n != 1 || err != nil {
-		t.Errorf("DrainFastForwarded was told %d times (%v), must be once, also after a restart", n, err)
+		t.Errorf("DrainFastForwarded was emitted %d times (%v), must be once, also after a restart", n, err)
 	}
 	if n, err := c.countEvents(t.Context(), "DrainFastForwarded", "old"); n != 0 || err != nil {
-		t.Errorf("DrainFastForwarded was told %d times of the maintenance that was there first (%v)", n, err)
+		t.Errorf("DrainFastForwarded was emitted %d times for the older maintenance (%v)", n, err)
 	}
 	c.expectInvariants(history)
 }
 
-// testThreeIntersecting has three maintenances in a ring: each shares a node with each
-// of the others, and all plans differ.
+// testThreeIntersecting creates three maintenances: each shares a node with each of the others, and
+// all plans differ.
 func testThreeIntersecting(t *testing.T, c *cluster) {
 	for _, name := range []string{"ab", "bc", "ca"} {
 		c.createNode(name)
@@ -152,13 +152,13 @@ func testThreeIntersecting(t *testing.T, c *cluster) {
 	history := c.watchAll()
 	c.startEvictionController()
 	c.startLogged()
-	// One after another: where a younger one gets its finalizer first, the nodes continue with it.
+	// Create them in order: if a younger one gets its finalizer first, its targets are kept.
 	c.createMaintenance(newMaintenance("a", stageDrain, nodesNamed("ab", "ca"), planOf(defaultPods(1000), defaultPods(3000))...))
-	c.await("the first of them", states{"targets/ab": targetsOf(c, "Draining", defaultPods(1000)), "targets/ca": targetsOf(c, "Draining", defaultPods(1000))})
+	c.await("the first maintenance", states{"targets/ab": targetsOf(c, "Draining", defaultPods(1000)), "targets/ca": targetsOf(c, "Draining", defaultPods(1000))})
 	c.createMaintenance(newMaintenance("b", stageDrain, nodesNamed("ab", "bc"), planOf(defaultPods(2000))...))
-	c.await("the second", states{"targets/bc": targetsOf(c, "Draining", defaultPods(2000))})
+	c.await("the second maintenance", states{"targets/bc": targetsOf(c, "Draining", defaultPods(2000))})
 	c.createMaintenance(newMaintenance("c", stageDrain, nodesNamed("bc", "ca"), planOf(defaultPods(3000))...))
-	c.await("the least that anybody grants", states{
+	c.await("the most restrictive targets", states{
 		"targets/ab":      targetsOf(c, "Draining", defaultPods(1000)),
 		"targets/ca":      targetsOf(c, "Draining", defaultPods(1000)),
 		"targets/bc":      targetsOf(c, "Draining", defaultPods(2000)),
@@ -184,7 +184,7 @@ func testThreeIntersecting(t *testing.T, c *cluster) {
 	for _, node := range []string{"ab", "bc", "ca"} {
 		c.deletePods([]*v1.Pod{newPod(node+"-3000", node)})
 	}
-	c.await("the end", states{
+	c.await("the drains to finish", states{
 		"maintenance/a": "Cordon, Drain of 2, finalizer, True: Drained",
 		"maintenance/b": "Cordon, Drain of 2, finalizer, True: Drained",
 		"maintenance/c": "Cordon, Drain of 2, finalizer, True: Drained",

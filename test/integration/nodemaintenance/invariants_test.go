@@ -28,7 +28,7 @@ import (
 	"k8s.io/kubernetes/test/integration/internal/testcluster"
 )
 
-// watchAll records what happens to nodes, maintenances, pods and requests from now on.
+// watchAll records all changes to nodes, maintenances, pods and requests from now on.
 func (c *cluster) watchAll() *testcluster.History {
 	c.t.Helper()
 	nodes, pods := c.client.CoreV1().Nodes(), c.client.CoreV1().Pods(c.namespace)
@@ -41,7 +41,7 @@ func (c *cluster) watchAll() *testcluster.History {
 	)
 }
 
-// world is how things were at one time.
+// world contains all objects at one resourceVersion.
 type world struct {
 	nodes        map[string]*v1.Node
 	pods         map[string]*v1.Pod // By UID.
@@ -49,7 +49,7 @@ type world struct {
 	requests     map[string]*coordinationv1alpha1.EvictionRequest
 }
 
-// expectInvariants fails if what must hold at all times did not hold once.
+// expectInvariants fails the test if a recorded change violates an invariant.
 func (c *cluster) expectInvariants(h *testcluster.History) {
 	c.t.Helper()
 	w := &world{
@@ -64,11 +64,11 @@ func (c *cluster) expectInvariants(h *testcluster.History) {
 		checked++
 	}
 	if checked == 0 {
-		c.t.Error("nothing was watched: the invariants say nothing")
+		c.t.Error("no change was recorded: no invariant was checked")
 	}
 }
 
-// apply takes over a change and returns what it breaks.
+// apply applies a change and returns the invariants that it violates.
 func (w *world) apply(c testcluster.Change) []string {
 	switch object := c.Object.(type) {
 	case *v1.Node:
@@ -95,15 +95,15 @@ func (w *world) apply(c testcluster.Change) []string {
 		w.requests[object.Name] = object
 		if c.Deleted {
 			delete(w.requests, object.Name)
-		} else if !isAsking(before) && isAsking(object) {
+		} else if !isRequested(before) && isRequested(object) {
 			return w.checkRequest(object)
 		}
 	}
 	return nil
 }
 
-// checkNode judges a change of a node: its targets never step back while it is drained,
-// it is held only by those who have their finalizer, and released when no maintenance holds it.
+// checkNode checks a change to a node: its targets never step back while it is drained, and the
+// controller cordons it only while a maintenance claims it, and uncordons it only if none does.
 func (w *world) checkNode(before, node *v1.Node) []string {
 	var wrong []string
 	was, is := before.Status.MaintenanceStatus, node.Status.MaintenanceStatus
@@ -114,29 +114,30 @@ func (w *world) checkNode(before, node *v1.Node) []string {
 			wrong = append(wrong, fmt.Sprintf("the targets of node %s stepped back from %s to %s", node.Name, old, now))
 		}
 	}
-	holders := w.holders(node)
-	if !before.Spec.Unschedulable && node.Spec.Unschedulable && len(holders) == 0 && isController(node) {
-		wrong = append(wrong, fmt.Sprintf("node %s was cordoned, and no maintenance holds it", node.Name))
+	claims := w.claimsOf(node)
+	if !before.Spec.Unschedulable && node.Spec.Unschedulable && len(claims) == 0 && isController(node) {
+		wrong = append(wrong, fmt.Sprintf("node %s was cordoned, and no maintenance claims it", node.Name))
 	}
-	if before.Spec.Unschedulable && !node.Spec.Unschedulable && len(holders) > 0 && isController(node) {
-		wrong = append(wrong, fmt.Sprintf("node %s was uncordoned, and %v hold it", node.Name, holders))
+	if before.Spec.Unschedulable && !node.Spec.Unschedulable && len(claims) > 0 && isController(node) {
+		wrong = append(wrong, fmt.Sprintf("node %s was uncordoned, and %v claim it", node.Name, claims))
 	}
 	return wrong
 }
 
-// isController reports whether the controller was the last to set spec.unschedulable.
+// isController reports whether the controller was the last to set spec.unschedulable: it owns no
+// other field outside of the status.
 func isController(node *v1.Node) bool {
 	return slices.ContainsFunc(node.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == "nodemaintenance-controller" && entry.Subresource == ""
 	})
 }
 
-// holders names the maintenances that may hold a node.
-func (w *world) holders(node *v1.Node) []string {
+// claimsOf returns the maintenances that may claim a node: those with a finalizer.
+func (w *world) claimsOf(node *v1.Node) []string {
 	var names []string
 	for name, m := range w.maintenances {
-		holds := m.Spec.Stage == stageCordon || m.Spec.Stage == stageDrain
-		if holds && slices.Contains(m.Finalizers, coordinationv1alpha1.NodeMaintenanceFinalizer) && selects(m, node) {
+		claims := m.Spec.Stage == stageCordon || m.Spec.Stage == stageDrain
+		if claims && slices.Contains(m.Finalizers, coordinationv1alpha1.NodeMaintenanceFinalizer) && selects(m, node) {
 			names = append(names, name)
 		}
 	}
@@ -148,22 +149,22 @@ func selects(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) bool {
 	return err == nil && selector.Match(node)
 }
 
-// checkMaintenance judges a maintenance: it is drained only when nothing is left, and
-// goes only when it holds nothing.
+// checkMaintenance checks a maintenance: it is Drained only if no pod is left, and is finished or
+// deleted only if its nodes are released.
 func (w *world) checkMaintenance(m *coordinationv1alpha1.NodeMaintenance, gone bool) []string {
 	var wrong []string
-	claimed := m.Spec.Stage == stageDrain && drainedCondition(m) != nil && drainedCondition(m).Status == metav1.ConditionTrue
+	drained := m.Spec.Stage == stageDrain && drainedCondition(m) != nil && drainedCondition(m).Status == metav1.ConditionTrue
 	finished := m.Spec.Stage == stageComplete && !slices.Contains(m.Finalizers, coordinationv1alpha1.NodeMaintenanceFinalizer) && hasStage(m, stageComplete)
 	for _, node := range w.nodes {
 		if !selects(m, node) {
 			continue
 		}
 		for _, pod := range w.pods {
-			if claimed && pod.Spec.NodeName == node.Name && maintenance.IsLeft(pod) {
-				wrong = append(wrong, fmt.Sprintf("maintenance %s claims to be drained, and pod %s is left on node %s", m.Name, pod.Name, node.Name))
+			if drained && pod.Spec.NodeName == node.Name && maintenance.IsLeft(pod) {
+				wrong = append(wrong, fmt.Sprintf("maintenance %s is Drained, and pod %s is left on node %s", m.Name, pod.Name, node.Name))
 			}
 		}
-		if (finished || gone) && len(w.holders(node)) == 0 && node.Status.MaintenanceStatus != nil {
+		if (finished || gone) && len(w.claimsOf(node)) == 0 && node.Status.MaintenanceStatus != nil {
 			wrong = append(wrong, fmt.Sprintf("maintenance %s is finished, and node %s was not released", m.Name, node.Name))
 		}
 	}
@@ -174,18 +175,18 @@ func hasStage(m *coordinationv1alpha1.NodeMaintenance, name coordinationv1alpha1
 	return slices.ContainsFunc(m.Status.StageStatuses, func(stage coordinationv1alpha1.StageStatus) bool { return stage.Name == name })
 }
 
-// isAsking reports whether the controller is one of the requesters.
-func isAsking(request *coordinationv1alpha1.EvictionRequest) bool {
+// isRequested reports whether the controller is one of the requesters.
+func isRequested(request *coordinationv1alpha1.EvictionRequest) bool {
 	return request != nil && slices.ContainsFunc(request.Spec.Requesters, func(r coordinationv1alpha1.Requester) bool {
 		return r.Name == coordinationv1alpha1.NodeMaintenanceRequester
 	})
 }
 
-// checkRequest judges that the controller asks for a pod: its node must have said so.
+// checkRequest checks a pod whose eviction the controller requests: its node's targets include it.
 func (w *world) checkRequest(request *coordinationv1alpha1.EvictionRequest) []string {
 	pod := w.pods[request.Name]
 	if pod == nil {
-		return nil // It ended at the same time.
+		return nil // The pod was deleted at the same time.
 	}
 	node := w.nodes[pod.Spec.NodeName]
 	if node == nil || node.Status.MaintenanceStatus == nil {

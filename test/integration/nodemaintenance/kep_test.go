@@ -37,7 +37,7 @@ func daemonPods(priority int32) v1.DrainPlanEntry {
 	return v1.DrainPlanEntry{PodPriority: priority, PodType: v1.PodTypeDaemonSet}
 }
 
-// drain is what the status of a node or of a maintenance says of its drain.
+// drain is the progress of a drain in the status of a node or of a maintenance.
 type drain struct {
 	pending, active int32
 	message         string
@@ -61,8 +61,8 @@ func drainOfMaintenance(m *coordinationv1alpha1.NodeMaintenance) drain {
 	return drain{status.PodsPendingEvictionRequest, status.ActiveEvictionRequests, status.DrainMessage, status.ReachedDrainTargets}
 }
 
-// awaitDrains polls until the nodes and maintenances with these names are as they
-// should be, all at the same time.
+// awaitDrains waits until all nodes and maintenances with these names are as expected at the same
+// time.
 func (c *cluster) awaitDrains(what string, want map[string]drain) {
 	c.t.Helper()
 	c.eventually(what, func(ctx context.Context) (bool, string) {
@@ -86,15 +86,15 @@ func TestKEP4212Example(t *testing.T) {
 	for _, name := range []string{"one", "two", "three"} {
 		c.createNode(name)
 	}
-	hold := withInterceptor(stubborn)
-	oneTo5000 := c.createPods(10, "one-5000", "one", atPriority(5000), hold)
-	c.createPods(30, "one-10000", "one", atPriority(10000), hold)
-	c.createPods(70, "one-20000", "one", atPriority(20000), hold)
-	twoTo5000 := c.createPods(7, "two-5000", "two", atPriority(4000), hold)
-	c.createPods(9, "two-15000", "two", atPriority(15000), hold)
-	c.createPods(21, "two-20000", "two", atPriority(20000), hold)
-	threeTo10000 := c.createPods(25, "three-10000", "three", atPriority(9000), hold)
-	c.createPods(45, "three-20000", "three", atPriority(11000), hold)
+	intercepted := withInterceptor(stubborn)
+	oneTo5000 := c.createPods(10, "one-5000", "one", atPriority(5000), intercepted)
+	c.createPods(30, "one-10000", "one", atPriority(10000), intercepted)
+	c.createPods(70, "one-20000", "one", atPriority(20000), intercepted)
+	twoTo5000 := c.createPods(7, "two-5000", "two", atPriority(4000), intercepted)
+	c.createPods(9, "two-15000", "two", atPriority(15000), intercepted)
+	c.createPods(21, "two-20000", "two", atPriority(20000), intercepted)
+	threeTo10000 := c.createPods(25, "three-10000", "three", atPriority(9000), intercepted)
+	c.createPods(45, "three-20000", "three", atPriority(11000), intercepted)
 	c.startControllers()
 
 	planA := maintenance.CompletePlan([]v1.DrainPlanEntry{defaultPods(5000), defaultPods(15000), daemonPods(3000)})
@@ -140,8 +140,8 @@ func TestKEP4212Example(t *testing.T) {
 	})
 
 	c.createNode("four")
-	c.createPods(5, "four-2000", "four", atPriority(2000), hold)
-	c.createPods(20, "four-20000", "four", atPriority(20000), hold)
+	c.createPods(5, "four-2000", "four", atPriority(2000), intercepted)
+	c.createPods(20, "four-20000", "four", atPriority(20000), intercepted)
 	c.createMaintenance(newMaintenance("maintenance-c", stage, nodesNamed("one", "four"), planC...))
 	c.awaitDrains("a third maintenance", map[string]drain{
 		"maintenance-c": {90, 35, "Draining", to(2000)},

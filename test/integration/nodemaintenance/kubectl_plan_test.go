@@ -51,7 +51,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// planAgent is how the server recognizes kubectl in its audit log.
+// planAgent is the user agent that identifies kubectl in the audit log of the server.
 const planAgent = "kubectl-plan-test"
 
 // planPolicy records every request.
@@ -61,7 +61,7 @@ rules:
 - level: Metadata
 `
 
-// planResult is what the tests read of "plan -o json".
+// planResult contains the fields of "plan -o json" that the tests read.
 type planResult struct {
 	Nodes []struct {
 		Name string
@@ -93,7 +93,7 @@ func planRun(t *testing.T, config *rest.Config, args ...string) string {
 	return out.String()
 }
 
-// planOfNode returns the plan of one node, by the names of its pods.
+// planOfNode returns the plan of one node, by pod name.
 func planOfNode(t *testing.T, config *rest.Config, node string) map[string]planPod {
 	t.Helper()
 	var result planResult
@@ -109,8 +109,8 @@ func planOfNode(t *testing.T, config *rest.Config, node string) map[string]planP
 	return pods
 }
 
-// planVerbs returns what kubectl has sent, as "verb resource". A request is recorded when
-// it is received, before it is answered: what kubectl has been answered is in the log.
+// planVerbs returns the requests of kubectl as "verb resource". The server logs a request before it
+// responds: the log contains all requests to which kubectl has got a response.
 func planVerbs(t *testing.T, auditLog string) sets.Set[string] {
 	t.Helper()
 	data, err := os.ReadFile(auditLog)
@@ -137,7 +137,7 @@ func planVerbs(t *testing.T, auditLog string) sets.Set[string] {
 	return verbs
 }
 
-// planWrites are those that could change something.
+// planWrites returns the requests that are not reads.
 func planWrites(verbs sets.Set[string]) []string {
 	var writes []string
 	for _, verb := range sets.List(verbs) {
@@ -148,7 +148,7 @@ func planWrites(verbs sets.Set[string]) []string {
 	return writes
 }
 
-// TestPlanOnlyReads is by the word of the server, which writes down all it is asked.
+// TestPlanOnlyReads checks in the audit log that "plan" sends no writes.
 func TestPlanOnlyReads(t *testing.T) {
 	dir := t.TempDir()
 	policy, auditLog := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
@@ -185,10 +185,10 @@ func TestPlanOnlyReads(t *testing.T) {
 		t.Errorf("plan wrote: %v", writes)
 	}
 
-	// Were it not so, this test would see it.
+	// Verify that the audit log contains writes of kubectl.
 	planRun(t, config, "start", "plan-1", "--name=plan-rehearsal", "--dry-run=server")
 	if diff := cmp.Diff([]string{"create nodemaintenances"}, planWrites(planVerbs(t, auditLog))); diff != "" {
-		t.Errorf("what the audit log shows of a write (-want, +got):\n%s", diff)
+		t.Errorf("writes in the audit log (-want, +got):\n%s", diff)
 	}
 }
 
@@ -202,8 +202,8 @@ func planRegisters(name, value string) func(*v1.Pod) {
 	}
 }
 
-// TestPlanKnowsTheInterceptors compares with what the controller records: kubectl cannot
-// import what both should go by.
+// TestPlanKnowsTheInterceptors compares the plan with what the controller records: kubectl cannot
+// import the code that the controller uses.
 func TestPlanKnowsTheInterceptors(t *testing.T) {
 	c := newCluster(t, startAPIServer(t, framework.SharedEtcd(), true))
 	c.createNode("plan-1")
@@ -248,7 +248,7 @@ func TestPlanKnowsTheInterceptors(t *testing.T) {
 	}
 }
 
-// TestPlanKnowsTheBudgets asks the server, pod by pod, whether it would evict it.
+// TestPlanKnowsTheBudgets compares the plan with a dry run of each eviction.
 func TestPlanKnowsTheBudgets(t *testing.T) {
 	c := newCluster(t, startAPIServer(t, framework.SharedEtcd(), true))
 	c.createNode("plan-1")
@@ -279,7 +279,7 @@ func TestPlanKnowsTheBudgets(t *testing.T) {
 			refused++
 		}
 		if blocked := planned[pod.Name].Blocked; (blocked != "") != (refusal != "") {
-			t.Errorf("pod %s: the plan says %q, the server says %q", pod.Name, blocked, refusal)
+			t.Errorf("pod %s: the blocker in the plan is %q, the error of the server is %q", pod.Name, blocked, refusal)
 		}
 	}
 	if refused == 0 || refused == len(pods) {
@@ -287,8 +287,8 @@ func TestPlanKnowsTheBudgets(t *testing.T) {
 	}
 }
 
-// TestPlanKnowsTheDeployments compares with the function by which the Deployment controller
-// decides, for strategies as the server has completed them.
+// TestPlanKnowsTheDeployments compares the plan with the function that the Deployment controller
+// uses, for strategies with the defaults of the server.
 func TestPlanKnowsTheDeployments(t *testing.T) {
 	c := newCluster(t, startAPIServer(t, framework.SharedEtcd(), true))
 	c.createNode("plan-1")
@@ -317,14 +317,14 @@ func TestPlanKnowsTheDeployments(t *testing.T) {
 		got[name] = strings.Join(pod.Remarks, ", ")
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("what the plan remarks (-want, +got):\n%s", diff)
+		t.Errorf("remarks in the plan (-want, +got):\n%s", diff)
 	}
 	if values := sets.New(slices.Collect(maps.Values(want))...); values.Len() != 2 {
-		t.Errorf("the controller says the same of all strategies: %v", want)
+		t.Errorf("the controller handles all strategies alike: %v", want)
 	}
 }
 
-// planDeployment creates a Deployment of the pods with its name as the label app.
+// planDeployment creates a Deployment that selects pods with its name as the label app.
 func (c *cluster) planDeployment(name string, strategy appsv1.DeploymentStrategy) *appsv1.Deployment {
 	c.t.Helper()
 	labels := map[string]string{"app": name}
@@ -341,8 +341,8 @@ func (c *cluster) planDeployment(name string, strategy appsv1.DeploymentStrategy
 	return created
 }
 
-// planRehearseEviction returns why the server would not evict the pod, or nothing. The
-// method of the typed client would wait and try again after each refusal.
+// planRehearseEviction returns why the server would not evict the pod, or "". The method of the
+// typed client would wait and retry after each refusal.
 func (c *cluster) planRehearseEviction(pod *v1.Pod) string {
 	c.t.Helper()
 	var code int
@@ -353,15 +353,15 @@ func (c *cluster) planRehearseEviction(pod *v1.Pod) string {
 	case err == nil:
 		return ""
 	case code == http.StatusTooManyRequests, code == http.StatusInternalServerError:
-		// Budgets without room, and more than one budget.
+		// A budget allows no disruption, or there is more than one budget.
 		return err.Error()
 	}
-	c.t.Fatalf("rehearsing the eviction of pod %s: %v", pod.Name, err)
+	c.t.Fatalf("dry run of the eviction of pod %s: %v", pod.Name, err)
 	return ""
 }
 
-// planBudget creates a budget for pods with its name as a label, in the state that the
-// disruption controller would have found.
+// planBudget creates a budget for pods with its name as a label, with the status that the
+// disruption controller would write.
 func (c *cluster) planBudget(name string, status policyv1.PodDisruptionBudgetStatus, policy *policyv1.UnhealthyPodEvictionPolicyType) {
 	c.t.Helper()
 	budgets := c.client.PolicyV1().PodDisruptionBudgets(c.namespace)
@@ -382,7 +382,7 @@ func (c *cluster) planBudget(name string, status policyv1.PodDisruptionBudgetSta
 	}
 }
 
-// planPodInState creates a pod that runs, is ready or not, or is pending.
+// planPodInState creates a pod that is ready, unready or pending.
 func (c *cluster) planPodInState(pod *v1.Pod, state string) *v1.Pod {
 	c.t.Helper()
 	created := c.createPod(pod)

@@ -20,8 +20,8 @@ import (
 	"testing"
 )
 
-// testNodeJoins has nodes come to a drain that is at a later entry of its plan already:
-// by a label, and as new ones. There, the plan begins at its start.
+// testNodeJoins adds nodes to a drain that has reached a later entry of its plan: one gets the
+// label, one is created. Their drains begin with the first entry.
 func testNodeJoins(t *testing.T, c *cluster) {
 	c.createNode("one", "pool=blue")
 	c.createNode("labeled", "pool=green")
@@ -44,19 +44,19 @@ func testNodeJoins(t *testing.T, c *cluster) {
 		want["request/"+node+"-low"] = asked
 		want["request/"+node+"-high"] = "none"
 	}
-	c.await("the newcomers to begin at the start", want)
+	c.await("the added nodes to begin with the first entry", want)
 
 	for _, node := range []string{"labeled", "created"} {
 		c.deletePod(newPod(node+"-low", node))
 	}
-	c.await("the newcomers to catch up", states{
+	c.await("the added nodes to catch up", states{
 		"targets/labeled": targetsOf(c, "Draining", defaultPods(5000)), "request/labeled-high": asked,
 		"targets/created": targetsOf(c, "Draining", defaultPods(5000)), "request/created-high": asked,
 	})
 	c.expectInvariants(history)
 }
 
-// testNodeLeaves takes the label away by which a node was selected.
+// testNodeLeaves changes the label by which nodes were selected.
 func testNodeLeaves(t *testing.T, c *cluster) {
 	for _, node := range []string{"one", "two", "shared"} {
 		c.createNode(node, "pool=blue")
@@ -73,19 +73,18 @@ func testNodeLeaves(t *testing.T, c *cluster) {
 	})
 	c.labelNode("two", "pool", "green")
 	c.labelNode("shared", "pool", "green")
-	c.await("the nodes to leave", states{
+	c.await("the nodes to be released", states{
 		"maintenance/m": "Cordon, Drain of 1, finalizer, False: Draining",
 		"node/one":      draining, "request/one": asked,
 		"node/two": free, "targets/two": "none", "request/two": canceled, "pod/two": "here",
 		"node/shared": cordoned, "targets/shared": "; ", "request/shared": canceled, "pod/shared": "here",
 	})
 	c.deletePod(newPod("one", "one"))
-	c.await("the end without them", states{"maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained"})
+	c.await("the drain to finish without them", states{"maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained"})
 	c.expectInvariants(history)
 }
 
-// testNodeVanishes deletes a node in mid-drain, which then comes back as another one
-// under the same name.
+// testNodeVanishes deletes a node during its drain, and creates another one with the same name.
 func testNodeVanishes(t *testing.T, c *cluster) {
 	c.createNode("one", "pool=blue")
 	c.createNode("two", "pool=blue")
@@ -107,18 +106,18 @@ func testNodeVanishes(t *testing.T, c *cluster) {
 	})
 	c.deleteNode("one")
 	c.deleteMaintenance("m")
-	c.await("the end with one node gone", states{"maintenance/m": "gone", "node/two": free, "request/high": canceled})
+	c.await("the maintenance to be deleted without this node", states{"maintenance/m": "gone", "node/two": free, "request/high": canceled})
 }
 
-// testNoNodes has a maintenance that selects nothing until a node comes.
+// testNoNodes creates a maintenance that selects no node until one is created.
 func testNoNodes(t *testing.T, c *cluster) {
 	c.startQuick()
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesLabeled("pool", "blue"), planOf()...))
-	c.await("the report", states{"maintenance/m": "Cordon, Drain of 0, finalizer, False: NoNodesSelected"})
+	c.await("the reason NoNodesSelected", states{"maintenance/m": "Cordon, Drain of 0, finalizer, False: NoNodesSelected"})
 	c.createNode("one", "pool=blue")
 	c.await("the node", states{"maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained", "node/one": empty})
 	c.labelNode("one", "pool", "green")
 	c.await("no node again", states{"maintenance/m": "Cordon, Drain of 0, finalizer, False: NoNodesSelected", "node/one": free})
 	c.setStage("m", stageComplete)
-	c.await("the end", states{"maintenance/m": "Cordon, Drain, Complete of 0, False: NotDraining"})
+	c.await("the completion", states{"maintenance/m": "Cordon, Drain, Complete of 0, False: NotDraining"})
 }

@@ -43,7 +43,7 @@ func testTugOfWar(t *testing.T, c *cluster) {
 		c.setSchedulable("one", true)
 	}
 	c.settle()
-	// One write more for each minute that has passed.
+	// One more write is allowed for each minute that has passed.
 	allowed := 4 + int(c.clock.Since(started)/time.Minute)
 	if got := writes.count("PATCH nodes/one"); got > allowed {
 		t.Errorf("node one was cordoned %d times, must be at most %d times", got, allowed)
@@ -53,11 +53,11 @@ func testTugOfWar(t *testing.T, c *cluster) {
 	c.clock.Step(time.Minute)
 	c.await("the node to be cordoned after a pause", states{"node/one": cordoned})
 	c.deleteMaintenance("m")
-	c.await("the end", states{"node/one": free, "maintenance/m": "gone"})
+	c.await("the node to be released", states{"node/one": free, "maintenance/m": "gone"})
 }
 
-// testNodeSaysFirst has the next entry of a plan be due while it is too early to write
-// the status of the node again. No pod is asked before the node says that it may be.
+// testNodeSaysFirst completes an entry of a plan while it is too early to write the status of the
+// node again. No eviction may be requested before the node has the targets of the next entry.
 func testNodeSaysFirst(_ *testing.T, c *cluster) {
 	c.createNode("one")
 	low := c.createPod(newPod("low", "one", atPriority(1000), withInterceptor(stubborn)))
@@ -75,7 +75,7 @@ func testNodeSaysFirst(_ *testing.T, c *cluster) {
 	})
 	c.deletePods([]*v1.Pod{low, late})
 	c.awaitMarker()
-	c.expect("no step while time stands still", states{"request/high": "none", "targets/one": targetsOf(c, "Draining", defaultPods(1000))})
+	c.expect("no change while the clock is stopped", states{"request/high": "none", "targets/one": targetsOf(c, "Draining", defaultPods(1000))})
 
 	c.frozen = false
 	c.await("the second entry", states{"request/high": asked, "targets/one": targetsOf(c, "Draining", defaultPods(1000000000))})
@@ -116,6 +116,6 @@ func testSteadyState(t *testing.T, c *cluster) {
 	}
 	c.settle()
 	if diff := cmp.Diff(before, writes.all()); diff != "" {
-		t.Errorf("what was written (-before +after twenty minutes in which nothing happened):\n%s", diff)
+		t.Errorf("writes (-before +after twenty minutes without relevant changes):\n%s", diff)
 	}
 }

@@ -28,13 +28,13 @@ import (
 	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
 )
 
-// blocked is the condition Drained while an intervention is needed.
+// blocked returns the condition Drained of a drain that needs an intervention.
 func blocked(format string, args ...any) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionFalse, Reason: coordinationv1alpha1.NodeMaintenanceReasonBlocked, Message: fmt.Sprintf(format, args...)}
 }
 
-// testPodTypes has pods without a handler: they come after the others, one type after
-// the other, and the condition says what is the matter with them.
+// testPodTypes drains pods of all types, in order. The interceptors of DaemonSet and static pods
+// complete without stopping them, and the condition reports these pods as blocked.
 func testPodTypes(t *testing.T, c *cluster) {
 	c.createNode("one")
 	pod := c.createPod(newPod("default", "one", withInterceptor(stubborn)))
@@ -43,27 +43,27 @@ func testPodTypes(t *testing.T, c *cluster) {
 	history := c.watchAll()
 	c.startQuick()
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
-	c.await("the others to come first", states{"request/default": asked, "request/daemon": "none", "request/mirror": "none"})
+	c.await("the eviction of the pod of type Default", states{"request/default": asked, "request/daemon": "none", "request/mirror": "none"})
 
 	c.deletePod(pod)
-	c.await("the turn of DaemonSets", states{"request/daemon": asked, "request/mirror": "none"})
+	c.await("the eviction of the DaemonSet pod", states{"request/daemon": asked, "request/mirror": "none"})
 	c.report(daemon, coordinationapply.EvictionRequestStatus().WithInterceptors(
 		startedBy(coordinationv1alpha1.EvictionInterceptorDaemonSet).WithCompletionTime(metav1.Now())))
 	c.awaitDrained("m", blocked("2 pods left on 1 of 1 node. 1 DaemonSet pod is still running after all interceptors have acted: %s/daemon.", c.namespace), 1)
 	c.expect("the drain not to continue", states{"node/one": draining, "pod/daemon": "here", "request/mirror": "none"})
 
 	c.deletePod(daemon)
-	c.await("the turn of static pods", states{"request/mirror": asked})
+	c.await("the eviction of the static pod", states{"request/mirror": asked})
 	c.report(mirror, coordinationapply.EvictionRequestStatus().WithInterceptors(
 		startedBy(coordinationv1alpha1.EvictionInterceptorKubelet).WithCompletionTime(metav1.Now())))
 	c.awaitDrained("m", blocked("1 pod left on 1 of 1 node. 1 static pod is still running after all interceptors have acted: %s/mirror.", c.namespace), 1)
 
 	c.deletePod(mirror)
-	c.await("the end", states{"maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained", "node/one": empty})
+	c.await("the drain to finish", states{"maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained", "node/one": empty})
 	c.expectInvariants(history)
 }
 
-// testSilentDaemonSet has no reports for a DaemonSet pod, for over a minute.
+// testSilentDaemonSet waits until an interceptor that never reports is a blocker.
 func testSilentDaemonSet(t *testing.T, c *cluster) {
 	c.createNode("one")
 	daemon := c.createPod(newPod("daemon", "one", ofDaemonSet("agent")))
@@ -76,7 +76,7 @@ func testSilentDaemonSet(t *testing.T, c *cluster) {
 	c.awaitDrained("m", blocked("1 pod left on 1 of 1 node. 1 pod waits for interceptor daemonset.apps.k8s.io, which has never reported (active since %s): %s/daemon.", since, c.namespace), 1)
 }
 
-// testTerminalPods has pods that have ended, of which one does so in mid-drain.
+// testTerminalPods drains terminal pods, and one that becomes terminal during the drain.
 func testTerminalPods(_ *testing.T, c *cluster) {
 	c.createNode("one")
 	for _, phase := range []v1.PodPhase{v1.PodSucceeded, v1.PodFailed} {
@@ -90,14 +90,14 @@ func testTerminalPods(_ *testing.T, c *cluster) {
 		"m": {pending: 0, active: 1, message: "Draining", targets: []v1.DrainPlanEntry{defaultPods(1000000000)}},
 	})
 	c.setPhase(pod, v1.PodSucceeded)
-	c.await("the end", states{
+	c.await("the drain to finish", states{
 		"maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained", "node/one": empty,
 		"request/done-succeeded": "none", "request/done-failed": "none", "pod/running": "here",
 	})
 }
 
-// testLatePods has pods come to a node while it is being drained: of an earlier entry of
-// the plan, and under the name of one that has left.
+// testLatePods creates pods on a node during its drain: one of an earlier entry of the plan, and
+// one with the name of a pod that is gone.
 func testLatePods(t *testing.T, c *cluster) {
 	c.createNode("one")
 	pod := c.createPod(newPod("high", "one", atPriority(5000), withInterceptor(stubborn)))
@@ -111,11 +111,11 @@ func testLatePods(t *testing.T, c *cluster) {
 
 	c.deletePod(pod)
 	c.createPod(newPod("high", "one", atPriority(5000), withInterceptor(stubborn)))
-	c.await("the pod that came again", states{"request/high": "Evicted by [nodemaintenance.k8s.io]; " + asked})
+	c.await("the pod with the same name", states{"request/high": "Evicted by [nodemaintenance.k8s.io]; " + asked})
 	c.expectInvariants(history)
 }
 
-// testSchedulingGroup has a pod that a request cannot evict.
+// testSchedulingGroup drains a pod that an EvictionRequest cannot evict.
 func testSchedulingGroup(t *testing.T, c *cluster) {
 	c.createNode("one")
 	group := "group"
@@ -123,7 +123,7 @@ func testSchedulingGroup(t *testing.T, c *cluster) {
 	c.createPod(newPod("single", "one"))
 	_, writes := c.startQuick()
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
-	c.await("the others to leave", states{
+	c.await("the other pod to be evicted", states{
 		"pod/single": "gone", "pod/grouped": "here", "request/grouped": "Canceled by [nodemaintenance.k8s.io]",
 		"maintenance/m": "Cordon, Drain of 1, finalizer, False: Blocked", "node/one": draining,
 	})
@@ -132,6 +132,6 @@ func testSchedulingGroup(t *testing.T, c *cluster) {
 	before := len(writes.all())
 	c.settle()
 	if after := writes.all(); len(after) != before {
-		t.Errorf("the controller keeps asking: %v", after[before:])
+		t.Errorf("the controller keeps writing: %v", after[before:])
 	}
 }

@@ -27,8 +27,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testPermissionDenied has a controller that may ask for evictions in one namespace, and
-// in another one only later.
+// testPermissionDenied runs a controller that may request evictions in one namespace, and in
+// another one only later.
 func testPermissionDenied(t *testing.T, c *cluster) {
 	denied := newCluster(t, c.config)
 	denied.clock = c.clock
@@ -41,22 +41,22 @@ func testPermissionDenied(t *testing.T, c *cluster) {
 	c.startEvictionController()
 	c.StartMaintenanceController(c.ClientOf(limited), c.clock)
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
-	c.await("the others to leave", states{"pod/pod": "gone", "node/one": draining, "maintenance/m": "Cordon, Drain of 1, finalizer, False: Blocked"})
+	c.await("the other pod to be evicted", states{"pod/pod": "gone", "node/one": draining, "maintenance/m": "Cordon, Drain of 1, finalizer, False: Blocked"})
 	blockers := c.maintenance("m").Status.DrainStatus.Blockers
 	if !slices.ContainsFunc(blockers, func(blocker coordinationv1alpha1.DrainBlocker) bool {
 		return blocker.Cause == coordinationv1alpha1.DrainBlockerRequestFailed && blocker.PodCount == 1
 	}) {
-		t.Errorf("blockers are %+v, want the pod that cannot be asked", blockers)
+		t.Errorf("blockers are %+v, want the pod whose eviction cannot be requested", blockers)
 	}
 	c.awaitEvent("EvictionRequestFailed", "denied")
 	denied.expect("no request", states{"pod/denied": "here", "request/denied": "none"})
 
 	denied.allowRequests(limited)
-	denied.await("the pod to leave", states{"pod/denied": "gone"})
-	c.await("the end", states{"maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained", "node/one": empty})
+	denied.await("the pod to be evicted", states{"pod/denied": "gone"})
+	c.await("the drain to finish", states{"maintenance/m": "Cordon, Drain of 1, finalizer, True: Drained", "node/one": empty})
 }
 
-// createLimitedRole gives a user all rights of the controller, except those to ask.
+// createLimitedRole grants a user the permissions of the controller, except to request evictions.
 func (c *cluster) createLimitedRole(user string) {
 	c.t.Helper()
 	ctx := c.t.Context()
@@ -87,13 +87,13 @@ func (c *cluster) createLimitedRole(user string) {
 		c.t.Fatalf("binding a role: %v", err)
 	}
 	client := c.ClientOf(user)
-	c.eventually("the rights of "+user, func(ctx context.Context) (bool, string) {
+	c.eventually("the permissions of "+user, func(ctx context.Context) (bool, string) {
 		_, err := client.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})
 		return err == nil, fmt.Sprint(err)
 	})
 }
 
-// allowRequests lets a user ask for evictions in the namespace of the test.
+// allowRequests allows a user to request evictions in the namespace of the cluster.
 func (c *cluster) allowRequests(user string) {
 	c.t.Helper()
 	ctx := c.t.Context()

@@ -26,17 +26,16 @@ import (
 	"k8s.io/kubernetes/test/integration/internal/testcluster"
 )
 
-// TestRestart kills the controller right after each single write of a flow, and starts a
-// new one. What the API server has then is also what it has when a controller is killed
-// before the next write. The flow must come to the same end as without, and never break
-// what must hold at all times.
+// TestRestart kills the controller after each write of a flow, and starts a new one. The state of
+// the API server is then the same as after a kill before the next write. The flow must reach the
+// same final state as without a restart, and never violate the invariants.
 func TestRestart(t *testing.T) {
 	config := startAPIServer(t, framework.SharedEtcd(), true)
-	// minWrites is what a controller writes at least in the flow, so that a test that loops
-	// over the writes cannot come down to nothing.
+	// minWrites is the minimum number of writes in the flow. Without it, the loop could end early
+	// and pass.
 	const minWrites = 20
 	for n, more := 1, true; more && !t.Failed(); n++ {
-		more = false // Unless this one runs.
+		more = false // Unless the subtest runs.
 		t.Run(fmt.Sprintf("killed after write %d", n), func(t *testing.T) {
 			more = playFlow(t, config, testcluster.KillFirst(n, testcluster.AfterWrite))
 			if !more && n <= minWrites {
@@ -57,8 +56,8 @@ func TestRestart(t *testing.T) {
 	t.Run("two controllers at once", func(t *testing.T) { playFlowTwice(t, config) })
 }
 
-// playFlowTwice runs two controllers, as when one continues after it has lost its lease:
-// what one has done just now, the other has not yet in its cache.
+// playFlowTwice runs two controllers, as when one continues after it has lost its lease: the latest
+// writes of one are not in the cache of the other yet.
 func playFlowTwice(t *testing.T, config *rest.Config) {
 	c := newCluster(t, config)
 	c.prepareFlow()
@@ -71,8 +70,8 @@ func playFlowTwice(t *testing.T, config *rest.Config) {
 	c.expectInvariants(history)
 }
 
-// playFlow plays the life of two maintenances that share a node. deathOf says at which
-// write which controller is killed. It returns whether any of them was.
+// playFlow runs two maintenances that share a node. deathOf returns the write at which a controller
+// is killed. playFlow returns whether any controller was killed.
 func playFlow(t *testing.T, config *rest.Config, deathOf testcluster.DeathOf) bool {
 	c := newCluster(t, config)
 	c.prepareFlow()
@@ -85,7 +84,7 @@ func playFlow(t *testing.T, config *rest.Config, deathOf testcluster.DeathOf) bo
 	return killed
 }
 
-// prepareFlow creates nodes one, shared and two. A pod on the shared one holds all back.
+// prepareFlow creates nodes one, shared and two. A pod on the shared one limits both maintenances.
 func (c *cluster) prepareFlow() {
 	c.t.Helper()
 	for _, node := range []string{"one", "shared", "two"} {
@@ -97,21 +96,21 @@ func (c *cluster) prepareFlow() {
 	c.createPod(newPod("two-high", "two", atPriority(5000), withInterceptor(stubborn)))
 }
 
-// playMaintenances takes maintenances a and b from their creation to their end. Each
-// state that it waits for is one that lasts, so that no controller can miss it.
+// playMaintenances creates, advances and deletes maintenances a and b. It waits only for states that
+// last, because a controller that is restarted may skip others.
 func (c *cluster) playMaintenances() {
 	c.t.Helper()
 	c.createMaintenance(newMaintenance("a", stageIdle, nodesNamed("one", "shared"), planOf(defaultPods(1000))...))
 	c.createMaintenance(newMaintenance("b", stageDrain, nodesNamed("shared", "two"), planOf(defaultPods(1000))...))
 	c.setStage("a", stageDrain)
-	c.await("both to wait for the held pod", states{
+	c.await("both to wait for the pod on the shared node", states{
 		"pod/one-low": "gone", "request/shared-held": asked, "request/one-high": "none", "request/two-high": "none",
 		"node/one": draining, "node/shared": draining, "node/two": draining,
 		"targets/one": targetsOf(c, "Waiting for a.", defaultPods(1000)),
 		"targets/two": targetsOf(c, "Waiting for b.", defaultPods(1000)),
 	})
 	c.deletePod(newPod("shared-held", "shared"))
-	c.await("one to be drained, two to be on the way", states{
+	c.await("node one to be drained, and the drain of node two", states{
 		"pod/one-high": "gone", "node/one": empty, "node/shared": empty, "request/two-high": asked,
 		"maintenance/b": "Cordon, Drain of 2, finalizer, False: Draining",
 	})
@@ -121,16 +120,16 @@ func (c *cluster) playMaintenances() {
 		"node/one": empty, "node/shared": empty,
 	})
 	c.setStage("a", stageComplete)
-	c.await("a to be over", states{"node/one": free, "node/shared": free, "targets/one": "none"})
-	c.eventually("a to be released", func(ctx context.Context) (bool, string) {
+	c.await("a to release its nodes", states{"node/one": free, "node/shared": free, "targets/one": "none"})
+	c.eventually("a to be completed", func(ctx context.Context) (bool, string) {
 		m := c.maintenance("a")
 		return len(m.Finalizers) == 0 && hasStage(m, stageComplete), describeMaintenance(m)
 	})
 	c.deleteMaintenance("a")
-	c.await("the end", states{"maintenance/a": "gone", "node/one": free, "node/shared": free, "node/two": free, "request/two-high": canceled})
+	c.await("the final state", states{"maintenance/a": "gone", "node/one": free, "node/shared": free, "node/two": free, "request/two-high": canceled})
 }
 
-// startRelay keeps one controller at work: when it is killed, the next takes over.
+// startRelay keeps one controller running: when it is killed, the next one is started.
 func (c *cluster) startRelay(deathOf testcluster.DeathOf) (stop func() (controllers int)) {
 	return c.StartRelay(deathOf, func(life *testcluster.Lifeline) func() {
 		return c.StartMaintenanceController(c.ClientThrough(maintenanceUser, life.Wrap), c.clock)

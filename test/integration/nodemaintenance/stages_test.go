@@ -28,20 +28,20 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 )
 
-// stageTest takes a maintenance of node one, with a pod that must be ended by hand, from
-// stage to stage. Node two is not selected.
+// stageTest changes the stages of a maintenance of node one, whose pod stays until the test deletes
+// it. Node two is not selected.
 type stageTest struct {
 	name  string
 	steps []stageStep
 }
 
-// stageStep is what an administrator does, and what it comes to.
+// stageStep is an action of an administrator, and the expected states.
 type stageStep struct {
-	// stage is set, or, by the first step, that of the creation.
+	// stage is the stage to set. The first step creates the maintenance in it.
 	stage coordinationv1alpha1.NodeMaintenanceStage
-	// deleted, podEnds: this happens instead.
+	// deleted and podEnds mean that the maintenance or the pod is deleted instead.
 	deleted, podEnds bool
-	// What becomes of them.
+	// The states that are expected then.
 	maintenance, node, request string
 }
 
@@ -57,7 +57,7 @@ const (
 )
 
 var stageTests = []stageTest{
-	{"one after another", []stageStep{
+	{"all stages in order", []stageStep{
 		{stage: stageIdle, maintenance: "Idle of 1", node: planned, request: "none"},
 		{stage: stageCordon, maintenance: "Idle, Cordon of 1, finalizer", node: cordoned, request: "none"},
 		{stage: stageDrain, maintenance: "Idle, Cordon, Drain of 1, finalizer, False: Draining", node: draining, request: asked},
@@ -77,11 +77,11 @@ var stageTests = []stageTest{
 		{stage: stageCordon, maintenance: "Cordon of 1, finalizer", node: cordoned, request: "none"},
 		{stage: stageComplete, maintenance: "Cordon, Complete of 1", node: free, request: "none"},
 	}},
-	{"completed in mid-drain", []stageStep{
+	{"completed during the drain", []stageStep{
 		{stage: stageDrain, maintenance: "Cordon, Drain of 1, finalizer, False: Draining", node: draining, request: asked},
 		{stage: stageComplete, maintenance: "Cordon, Drain, Complete of 1, False: NotDraining", node: free, request: canceled},
 	}},
-	{"complete from the beginning", []stageStep{
+	{"created in Complete", []stageStep{
 		{stage: stageComplete, maintenance: "Complete of 1", node: free, request: "none"},
 	}},
 	{"deleted in Idle", []stageStep{
@@ -142,8 +142,8 @@ func (test *stageTest) run(c *cluster) {
 	c.expectInvariants(history)
 }
 
-// testIdleTouchesNothing compares with what was there before, to the last byte where
-// an announcement has no business.
+// testIdleTouchesNothing compares objects before and after an announcement, which may change only
+// the status of the maintenance and conditions of the node.
 func testIdleTouchesNothing(t *testing.T, c *cluster) {
 	node := c.createNode("one")
 	pod := c.createPod(newPod("pod", "one"))
@@ -166,12 +166,12 @@ func testIdleTouchesNothing(t *testing.T, c *cluster) {
 	}
 	got := slices.Compact(slices.Sorted(slices.Values(writes.all())))
 	if diff := cmp.Diff([]string{"PATCH nodes/one/status", "PUT nodemaintenances/m/status"}, got); diff != "" {
-		t.Errorf("what was written (-want +got):\n%s", diff)
+		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }
 
-// testFinalizerFirst has the API server refuse the finalizer: no node may be touched
-// before it is there.
+// testFinalizerFirst lets the write of the finalizer fail: no node may be changed before the
+// finalizer is stored.
 func testFinalizerFirst(t *testing.T, c *cluster) {
 	c.createNode("one")
 	c.createPod(newPod("pod", "one"))
@@ -203,7 +203,7 @@ func testFinalizerFirst(t *testing.T, c *cluster) {
 	}
 }
 
-// testLastUncordons has three maintenances hold one node.
+// testLastUncordons ends three maintenances that claim the same node.
 func testLastUncordons(t *testing.T, c *cluster) {
 	c.createNode("one")
 	c.createPod(newPod("pod", "one", withInterceptor(stubborn)))
@@ -221,7 +221,7 @@ func testLastUncordons(t *testing.T, c *cluster) {
 	c.expect("with b and c", states{"node/one": "unschedulable, claimed: DrainInProgress, MaintenanceInProgress, MaintenancePlanned", "request/pod": asked})
 
 	c.deleteMaintenance("b")
-	c.await("the second to go", states{
+	c.await("the second to be deleted", states{
 		"maintenance/b": "gone", "request/pod": canceled, "targets/one": "; ",
 		"node/one": "unschedulable, claimed: MaintenanceInProgress, MaintenancePlanned",
 	})
@@ -231,8 +231,8 @@ func testLastUncordons(t *testing.T, c *cluster) {
 	c.expectInvariants(history)
 }
 
-// testManualCordon cordons nodes by hand that the controller must not touch,
-// or not any more.
+// testManualCordon manually cordons nodes that no maintenance claims, or claims any longer. The
+// controller must not uncordon them.
 func testManualCordon(t *testing.T, c *cluster) {
 	for _, name := range []string{"held", "announced", "never"} {
 		c.createNode(name)
@@ -242,21 +242,21 @@ func testManualCordon(t *testing.T, c *cluster) {
 	c.createMaintenance(newMaintenance("announced", stageIdle, nodesNamed("announced"), planOf()...))
 	c.await("the cordon", states{"node/held": cordoned, "node/announced": planned})
 	c.setStage("m", stageComplete)
-	c.await("the end", states{"node/held": free, "maintenance/m": "Cordon, Complete of 1"})
+	c.await("the node to be released", states{"node/held": free, "maintenance/m": "Cordon, Complete of 1"})
 
 	want := states{"node/held": "unschedulable", "node/never": "unschedulable", "node/announced": "unschedulable: MaintenancePlanned"}
 	for _, name := range []string{"held", "announced", "never"} {
 		c.setSchedulable(name, false)
 	}
 	c.settle()
-	c.expect("nodes that were cordoned by hand", want)
+	c.expect("the manually cordoned nodes", want)
 
 	stop()
 	_, writes := c.startLogged()
 	c.settle()
 	c.expect("the same after a restart", want)
 	c.setStage("announced", stageComplete)
-	c.await("the announcement to be over", states{"maintenance/announced": "Idle, Complete of 1"})
+	c.await("the end of the announcement", states{"maintenance/announced": "Idle, Complete of 1"})
 	if n := writes.count("PATCH nodes/held") + writes.count("PATCH nodes/never") + writes.count("PATCH nodes/held/status"); n != 0 {
 		t.Errorf("a restarted controller has written to nodes without a maintenance %d times: %v", n, writes.all())
 	}

@@ -25,7 +25,7 @@ import (
 	"sync"
 )
 
-// writeLog keeps what a controller has written, as "PATCH nodes/one/status".
+// writeLog records the writes of a controller, as "PATCH nodes/one/status".
 type writeLog struct {
 	lock   sync.Mutex
 	writes []string
@@ -48,14 +48,14 @@ func describeWrite(request *http.Request) string {
 	return request.Method + " " + apiPrefix.ReplaceAllString(request.URL.Path, "")
 }
 
-// all returns the writes in order, without those about the markers of settle.
+// all returns the writes in order, without those for the markers of settle.
 func (l *writeLog) all() []string {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	return slices.Clone(l.writes)
 }
 
-// count returns how often this was written.
+// count returns the number of these writes.
 func (l *writeLog) count(write string) int {
 	n := 0
 	for _, other := range l.all() {
@@ -66,7 +66,7 @@ func (l *writeLog) count(write string) int {
 	return n
 }
 
-// newBarrier lets one kind of write fail until it is opened.
+// newBarrier returns a closed barrier: one kind of write fails until it is opened.
 func newBarrier(write string) *testcluster.Barrier {
 	barrier := testcluster.NewBarrier(func(request *http.Request) bool { return describeWrite(request) == write })
 	barrier.Close()

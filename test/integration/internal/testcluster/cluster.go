@@ -93,8 +93,8 @@ func (c *Cluster) ClientOf(user string) clientset.Interface {
 	return c.ClientThrough(user, func(transport http.RoundTripper) http.RoundTripper { return transport })
 }
 
-// ClientThrough returns a client that impersonates the user and sends all requests through the given
-// transport.
+// ClientThrough returns a client that impersonates the user and sends all requests through the
+// given transport.
 func (c *Cluster) ClientThrough(user string, wrap transport.WrapperFunc) clientset.Interface {
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate.UserName = user
