@@ -43,7 +43,7 @@ const (
 	stageComplete = coordinationv1alpha1.NodeMaintenanceStageComplete
 )
 
-// scaler is a requester that has nothing to do with maintenances.
+// scaler is another requester than the nodemaintenance controller.
 const scaler = "scaler.example.com"
 
 // newFakeClock returns a clock with whole seconds, the precision of times in objects.

@@ -173,26 +173,26 @@ func testDaemonsOutsideTargets(t *testing.T, c *cluster) {
 func testDaemonsCancelled(t *testing.T, c *cluster) {
 	c.createNode("one", pool)
 	c.createDaemonSet(newDaemonSet("leaving", 1000, slowly))
-	c.createDaemonSet(newDaemonSet("held", 1000, interceptedBy(stubborn)))
+	c.createDaemonSet(newDaemonSet("waiting", 1000, interceptedBy(stubborn)))
 	c.createDaemonSet(newDaemonSet("later", 5000))
 	c.startKubelets()
 	c.startDaemonSetController(intercepts)
-	c.await("the DaemonSets", states{"daemon/leaving@one": "v1 runs", "daemon/held@one": "v1 runs", "daemon/later@one": "v1 runs"})
-	held, later := c.daemon("held", "one"), c.daemon("later", "one")
-	if diff := cmp.Diff([]v1.EvictionInterceptor{{Name: stubborn}, {Name: coordinationv1alpha1.EvictionInterceptorDaemonSet}}, held.Spec.EvictionInterceptors); diff != "" {
+	c.await("the DaemonSets", states{"daemon/leaving@one": "v1 runs", "daemon/waiting@one": "v1 runs", "daemon/later@one": "v1 runs"})
+	waiting, later := c.daemon("waiting", "one"), c.daemon("later", "one")
+	if diff := cmp.Diff([]v1.EvictionInterceptor{{Name: stubborn}, {Name: coordinationv1alpha1.EvictionInterceptorDaemonSet}}, waiting.Spec.EvictionInterceptors); diff != "" {
 		t.Errorf("interceptors of the pod (-want +got):\n%s", diff)
 	}
 	c.startQuick()
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf(daemonPods(1000), daemonPods(5000))...))
-	c.await("the drain", states{"daemon/leaving@one": "v1 terminating, Intercepting", "daemon/held@one": "v1 runs, Intercepting", "daemon/later@one": "v1 runs"})
+	c.await("the drain", states{"daemon/leaving@one": "v1 terminating, Intercepting", "daemon/waiting@one": "v1 runs, Intercepting", "daemon/later@one": "v1 runs"})
 
 	c.setStage("m", stageComplete)
 	c.await("the cancellation", states{
-		"node/one": free, "daemon/leaving@one": "v1 terminating, Canceled", "daemon/held@one": "v1 runs, Canceled", "daemon/later@one": "v1 runs",
+		"node/one": free, "daemon/leaving@one": "v1 terminating, Canceled", "daemon/waiting@one": "v1 runs, Canceled", "daemon/later@one": "v1 runs",
 	})
 	c.endDaemons("leaving", "one")
 	c.await("the terminated pod to be created again", states{"daemon/leaving@one": "v1 runs", "daemonset/leaving": "1 of 1, 1 updated"})
-	c.expectUntouched(held)
+	c.expectUntouched(waiting)
 	c.expectUntouched(later)
 }
 
@@ -203,11 +203,11 @@ func testDaemonsRolledMeanwhile(_ *testing.T, c *cluster) {
 		c.createNode(node, pool)
 	}
 	c.createDaemonSet(newDaemonSet("gone", 1000))
-	c.createDaemonSet(newDaemonSet("held", 1000, interceptedBy(stubborn)))
+	c.createDaemonSet(newDaemonSet("waiting", 1000, interceptedBy(stubborn)))
 	c.createDaemonSet(newDaemonSet("leaving", 1000, slowly))
 	c.createDaemonSet(newDaemonSet("surging", 1000, surging))
-	c.createDaemonSet(newDaemonSet("surging-held", 1000, surging, interceptedBy(stubborn)))
-	names := []string{"gone", "held", "leaving", "surging", "surging-held"}
+	c.createDaemonSet(newDaemonSet("surging-waiting", 1000, surging, interceptedBy(stubborn)))
+	names := []string{"gone", "waiting", "leaving", "surging", "surging-waiting"}
 	c.startKubelets()
 	history := c.watchAll()
 	c.startDaemonSetController(intercepts)
@@ -217,26 +217,26 @@ func testDaemonsRolledMeanwhile(_ *testing.T, c *cluster) {
 	c.startQuick()
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf(daemonPods(1000))...))
 	onOne := states{
-		"daemon/gone@one": "none", "daemon/held@one": "v1 runs, Intercepting", "daemon/leaving@one": "v1 terminating, Intercepting",
-		"daemon/surging@one": "none", "daemon/surging-held@one": "v1 runs, Intercepting", "node/one": draining,
+		"daemon/gone@one": "none", "daemon/waiting@one": "v1 runs, Intercepting", "daemon/leaving@one": "v1 terminating, Intercepting",
+		"daemon/surging@one": "none", "daemon/surging-waiting@one": "v1 runs, Intercepting", "node/one": draining,
 	}
 	c.await("the drain", onOne)
-	held := []*v1.Pod{c.daemon("held", "one"), c.daemon("surging-held", "one")}
+	waiting := []*v1.Pod{c.daemon("waiting", "one"), c.daemon("surging-waiting", "one")}
 
 	// maxUnavailable is 1: the drained node must not count, or the rollout would stop.
-	c.roll("v2", "gone", "held", "surging", "surging-held")
-	for _, name := range []string{"gone", "held", "surging", "surging-held"} {
+	c.roll("v2", "gone", "waiting", "surging", "surging-waiting")
+	for _, name := range []string{"gone", "waiting", "surging", "surging-waiting"} {
 		c.await("the rollout of "+name, states{"daemon/" + name + "@two": "v2 runs", "daemon/" + name + "@three": "v2 runs"})
 	}
 	c.await("the status", states{
 		"daemonset/gone": "2 of 2, 2 updated", "daemonset/surging": "2 of 2, 2 updated",
-		"daemonset/held": "3 of 3, 2 updated", "daemonset/surging-held": "3 of 3, 2 updated",
+		"daemonset/waiting": "3 of 3, 2 updated", "daemonset/surging-waiting": "3 of 3, 2 updated",
 	})
 	c.roll("v2", "leaving")
 	c.endRolled("leaving", "two", "three")
 	c.await("the rollout despite a terminating pod", states{"daemon/leaving@two": "v2 runs", "daemon/leaving@three": "v2 runs", "daemonset/leaving": "2 of 2, 2 updated"})
 	c.expect("no change on the drained node", onOne)
-	for _, pod := range held {
+	for _, pod := range waiting {
 		c.expectUntouched(pod)
 	}
 

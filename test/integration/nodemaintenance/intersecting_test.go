@@ -35,7 +35,7 @@ func targetsOf(c *cluster, message string, entries ...v1.DrainPlanEntry) string 
 	return fmt.Sprintf("%s; %s", targets, message)
 }
 
-// testTwoIntersecting creates maintenances a and b. A pod on node two, which both select, delays them.
+// testTwoIntersecting creates maintenances a and b, which both wait for a pod on their shared node.
 func testTwoIntersecting(t *testing.T, c *cluster) {
 	for _, name := range []string{"one", "two", "three"} {
 		c.createNode(name)

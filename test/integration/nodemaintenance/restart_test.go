@@ -91,25 +91,25 @@ func (c *cluster) prepareFlow() {
 		c.createNode(node)
 	}
 	c.createPod(newPod("one-low", "one", atPriority(1000)))
-	c.createPod(newPod("shared-held", "shared", atPriority(1000), withInterceptor(stubborn)))
+	c.createPod(newPod("shared-low", "shared", atPriority(1000), withInterceptor(stubborn)))
 	c.createPod(newPod("one-high", "one", atPriority(5000)))
 	c.createPod(newPod("two-high", "two", atPriority(5000), withInterceptor(stubborn)))
 }
 
-// playMaintenances creates, advances and deletes maintenances a and b. It waits only for states that
-// last, because a controller that is restarted may skip others.
+// playMaintenances creates, advances and deletes maintenances a and b. It waits only for states
+// that last, because a controller that is restarted may skip others.
 func (c *cluster) playMaintenances() {
 	c.t.Helper()
 	c.createMaintenance(newMaintenance("a", stageIdle, nodesNamed("one", "shared"), planOf(defaultPods(1000))...))
 	c.createMaintenance(newMaintenance("b", stageDrain, nodesNamed("shared", "two"), planOf(defaultPods(1000))...))
 	c.setStage("a", stageDrain)
 	c.await("both to wait for the pod on the shared node", states{
-		"pod/one-low": "gone", "request/shared-held": asked, "request/one-high": "none", "request/two-high": "none",
+		"pod/one-low": "gone", "request/shared-low": asked, "request/one-high": "none", "request/two-high": "none",
 		"node/one": draining, "node/shared": draining, "node/two": draining,
 		"targets/one": targetsOf(c, "Waiting for a.", defaultPods(1000)),
 		"targets/two": targetsOf(c, "Waiting for b.", defaultPods(1000)),
 	})
-	c.deletePod(newPod("shared-held", "shared"))
+	c.deletePod(newPod("shared-low", "shared"))
 	c.await("node one to be drained, and the drain of node two", states{
 		"pod/one-high": "gone", "node/one": empty, "node/shared": empty, "request/two-high": asked,
 		"maintenance/b": "Cordon, Drain of 2, finalizer, False: Draining",

@@ -132,7 +132,7 @@ func (test *stageTest) run(c *cluster) {
 	}
 	c.settle()
 	last := test.steps[len(test.steps)-1]
-	c.expect("afterwards", states{"maintenance/m": last.maintenance, "node/one": last.node, "request/pod": last.request, "node/two": free})
+	c.expect("the same states later", states{"maintenance/m": last.maintenance, "node/one": last.node, "request/pod": last.request, "node/two": free})
 	c.expectUntouched(other)
 	for _, write := range writes.all() {
 		if strings.Contains(write, "nodes/two") {
@@ -234,18 +234,18 @@ func testLastUncordons(t *testing.T, c *cluster) {
 // testManualCordon manually cordons nodes that no maintenance claims, or claims any longer. The
 // controller must not uncordon them.
 func testManualCordon(t *testing.T, c *cluster) {
-	for _, name := range []string{"held", "announced", "never"} {
+	for _, name := range []string{"claimed", "announced", "never"} {
 		c.createNode(name)
 	}
 	stop, _ := c.startQuick()
-	c.createMaintenance(newMaintenance("m", stageCordon, nodesNamed("held"), planOf()...))
+	c.createMaintenance(newMaintenance("m", stageCordon, nodesNamed("claimed"), planOf()...))
 	c.createMaintenance(newMaintenance("announced", stageIdle, nodesNamed("announced"), planOf()...))
-	c.await("the cordon", states{"node/held": cordoned, "node/announced": planned})
+	c.await("the cordon", states{"node/claimed": cordoned, "node/announced": planned})
 	c.setStage("m", stageComplete)
-	c.await("the node to be released", states{"node/held": free, "maintenance/m": "Cordon, Complete of 1"})
+	c.await("the node to be released", states{"node/claimed": free, "maintenance/m": "Cordon, Complete of 1"})
 
-	want := states{"node/held": "unschedulable", "node/never": "unschedulable", "node/announced": "unschedulable: MaintenancePlanned"}
-	for _, name := range []string{"held", "announced", "never"} {
+	want := states{"node/claimed": "unschedulable", "node/never": "unschedulable", "node/announced": "unschedulable: MaintenancePlanned"}
+	for _, name := range []string{"claimed", "announced", "never"} {
 		c.setSchedulable(name, false)
 	}
 	c.settle()
@@ -257,7 +257,7 @@ func testManualCordon(t *testing.T, c *cluster) {
 	c.expect("the same after a restart", want)
 	c.setStage("announced", stageComplete)
 	c.await("the end of the announcement", states{"maintenance/announced": "Idle, Complete of 1"})
-	if n := writes.count("PATCH nodes/held") + writes.count("PATCH nodes/never") + writes.count("PATCH nodes/held/status"); n != 0 {
+	if n := writes.count("PATCH nodes/claimed") + writes.count("PATCH nodes/never") + writes.count("PATCH nodes/claimed/status"); n != 0 {
 		t.Errorf("a restarted controller has written to nodes without a maintenance %d times: %v", n, writes.all())
 	}
 }
