@@ -77,6 +77,14 @@ func violation(cause string) *apierrors.StatusError {
 	return err
 }
 
+// notCounted is the response if the disruption controller has not counted the pods of a new budget.
+// Like that of an overloaded API server, it has a retry delay.
+func notCounted() *apierrors.StatusError {
+	err := violation("The disruption budget web is still being processed by the server.")
+	err.ErrStatus.Details.RetryAfterSeconds = 10
+	return err
+}
+
 // twoBudgets is the response if two budgets select the pod. It is sent in the body of a successful
 // response.
 func twoBudgets() *apierrors.StatusError {
@@ -215,6 +223,9 @@ func TestClassify(t *testing.T) {
 		"pods of another group": {
 			err: apierrors.NewNotFound(schema.GroupResource{Group: "metrics.k8s.io", Resource: "pods"}, podName), budgets: one, want: Retry,
 		},
+		"the namespace does not exist": {
+			err: apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, namespace), budgets: one, want: Retry,
+		},
 		"an unnamed object is not found": {
 			err: &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}}, budgets: one, want: Retry,
 		},
@@ -225,6 +236,11 @@ func TestClassify(t *testing.T) {
 		"a budget with too many disrupted pods": {
 			err: fmt.Errorf("evicting: %w", unusableBudget("DisruptedPods map too big")), budgets: one, want: Budget,
 			detail: `PodDisruptionBudget web: evicting: poddisruptionbudget.policy "web" is forbidden: DisruptedPods map too big`,
+		},
+		"a budget whose status must not be written": {
+			err:     apierrors.NewForbidden(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, "web", errors.New("a webhook refuses")),
+			budgets: one, want: Budget,
+			detail: `PodDisruptionBudget web: poddisruptionbudgets.policy "web" is forbidden: a webhook refuses`,
 		},
 		"a webhook that refuses with 429": {
 			err: refusing429(), budgets: one, want: Refused,
@@ -242,7 +258,7 @@ func TestClassify(t *testing.T) {
 			detail: "PodDisruptionBudget web: " + violated + " The disruption budget web needs 3 healthy pods and has 3 currently.",
 		},
 		"a budget that is not counted yet": {
-			err: violation("The disruption budget web is still being processed by the server."), budgets: one, want: Budget,
+			err: notCounted(), budgets: one, want: Budget,
 			detail: "PodDisruptionBudget web: " + violated + " The disruption budget web is still being processed by the server.",
 		},
 		"a budget that allows no disruption, without a cause": {

@@ -54,6 +54,8 @@ func TestReading(t *testing.T) {
 		"reported":                    {activated: at(-5), entry: entry{StartTime: at(-4), HeartbeatTime: at(-1)}, began: at(-4), heartbeat: at(-1)},
 		"reported once":               {activated: at(-5), entry: entry{StartTime: at(-4)}, began: at(-4), heartbeat: at(-4)},
 		"with an ETA":                 {activated: at(-5), entry: entry{StartTime: at(-4), HeartbeatTime: at(-1), ExpectedFinishTime: at(60)}, began: at(-4), heartbeat: at(-1), etas: at(60)},
+		"with an ETA that has passed": {activated: at(-5), entry: entry{StartTime: at(-4), HeartbeatTime: at(-1), ExpectedFinishTime: at(-2)}, began: at(-4), heartbeat: at(-1), etas: at(-2)},
+		"reported now":                {activated: at(-5), entry: entry{StartTime: at(0)}, began: at(0), heartbeat: at(0)},
 		"a heartbeat in the future":   {activated: at(-5), entry: entry{StartTime: at(-4), HeartbeatTime: at(1)}, began: at(-4), heartbeat: at(0)},
 		"all reports in the future":   {activated: at(-5), entry: entry{StartTime: at(1), HeartbeatTime: at(1)}, began: at(-5), heartbeat: at(0)},
 		"all times are in the future": {activated: at(1), entry: entry{StartTime: at(1), HeartbeatTime: at(1)}, began: at(0), heartbeat: at(0)},
