@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -61,11 +62,23 @@ func TestOutages(t *testing.T) {
 	ahead.offset.Store(int64(time.Hour))
 	outages.clock = ahead
 	expect("with a corrected clock", outages.noTimeoutBefore(requestKeyOfPod), ahead.Now().Add(5*time.Minute))
+	outages.observe(errUnreachable)
+	expect("after another outage, with a corrected clock", outages.noTimeoutBefore(requestKeyOfPod), ahead.Now().Add(5*time.Minute))
 	outages.clock = fakeClock
 	before := outages.noTimeoutBefore(requestKeyOfPod)
 	fakeClock.Step(time.Minute)
 	outages.observe(io.EOF)
 	expect("after the end of a watch", outages.noTimeoutBefore(requestKeyOfPod), before)
+}
+
+// The correction of the clock changes during the grace period, which keeps its length.
+func TestOutagesOfTheControllerUseBothClocks(t *testing.T) {
+	f := newFixture(t)
+	f.outages.note()
+	f.Controller.clock.(*serverClock).offset.Store(int64(time.Hour))
+	if got, want := f.outages.noTimeoutBefore(requestKeyOfPod), f.clock.Now().Add(time.Hour+timeoutGracePeriod); !got.Equal(want) {
+		t.Errorf("no timeouts before %s, want %s", got, want)
+	}
 }
 
 // A refused status write counts for its request only, until the next attempt.
@@ -87,6 +100,13 @@ func TestRefusedWrites(t *testing.T) {
 	corrected.noteRefused(requestKeyOfPod)
 	if got, want := corrected.noTimeoutBefore(requestKeyOfPod), ahead.Now().Add(maxDecisionRetryDelay+timeoutGracePeriod); !got.Equal(want) {
 		t.Errorf("no timeouts before %s with a corrected clock, want %s", got, want)
+	}
+	corrected.noteWritten(requestKeyOfPod)
+	if got, want := corrected.noTimeoutBefore(requestKeyOfPod), ahead.Now().Add(timeoutGracePeriod); !got.Equal(want) {
+		t.Errorf("no timeouts before %s after a write with a corrected clock, want %s", got, want)
+	}
+	if got := corrected.untilProbe(); got != probeInterval {
+		t.Errorf("the next probe is due %s after a write with a corrected clock, want %s", got, probeInterval)
 	}
 	// It ends with a successful write. Further successful writes change nothing.
 	outages.noteWritten(another)
@@ -167,7 +187,12 @@ func TestOutagesOfTheWatch(t *testing.T) {
 	if got := outages.noTimeoutBefore(requestKeyOfPod); !got.IsZero() {
 		t.Error("an expired watch counts as an outage")
 	}
-	informer.handler(ctx, &cache.Reflector{}, errUnreachable)
+	// The handler replaces the one that logs failures, which must still be logged.
+	log := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	informer.handler(klog.NewContext(ctx, log), &cache.Reflector{}, errUnreachable)
+	if logged := log.GetSink().(ktesting.Underlier).GetBuffer().String(); !strings.Contains(logged, errUnreachable.Error()) {
+		t.Errorf("logged %q, want the failure of the watch", logged)
+	}
 	if got := outages.noTimeoutBefore(requestKeyOfPod); !got.Equal(start.Add(timeoutGracePeriod)) {
 		t.Errorf("no timeouts before %s", got)
 	}
