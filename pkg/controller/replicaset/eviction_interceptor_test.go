@@ -261,9 +261,14 @@ func TestEvictTargetWithUnknownOutcome(t *testing.T) {
 					}
 					return test.live, nil
 				}
+				began := time.Now()
 				message, err := handler.evictTarget(t.Context(), requestOf("a"))
 				if err != nil || message != test.want {
 					t.Errorf("message %q, error %v, want %q", message, err, test.want)
+				}
+				// The first read is immediate.
+				if lasted, want := time.Since(began), time.Duration(max(reads-1, 0))*readInterval; lasted != want {
+					t.Errorf("%d reads within %s, want that within %s", reads, lasted, want)
 				}
 				if len(evictor.attempts) != 1 {
 					t.Errorf("%d attempts, want one", len(evictor.attempts))
@@ -317,7 +322,7 @@ func TestEvictTargetDoesNotReadForSeveralBudgets(t *testing.T) {
 	handler.evict = (&recordingEvictor{answer: statusError(http.StatusInternalServerError, "This pod has more than one PodDisruptionBudget.")}).evict
 	handler.read = func(context.Context, string, string) (*v1.Pod, error) {
 		t.Error("read the pod")
-		return nil, errUnreachable
+		return nil, statusError(http.StatusForbidden, "no") // It is not retried, so that the test ends.
 	}
 	if message, err := handler.evictTarget(t.Context(), requestOf("a")); err != nil || !strings.HasPrefix(message, "Not evicted: PodDisruptionBudgets all, web") {
 		t.Errorf("message %q, error %v", message, err)
@@ -444,6 +449,34 @@ func TestTurn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A turn whose pod could not be read has no result: it is not complete, and its message is
+// the error.
+func TestTurnWithoutCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(turnOf("a"))
+		handler := evictionHandler{podLister: brokenPodLister{}}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() {
+			config := evictionrequest.InterceptorConfig{Client: client, Name: replicaSetInterceptor, Handle: handler.handle}
+			if err := evictionrequest.Run(ctx, config); err != nil {
+				t.Errorf("running: %v", err)
+			}
+		})
+		time.Sleep(time.Minute)
+		stop()
+		running.Wait()
+
+		request, err := client.CoordinationV1alpha1().EvictionRequests(metav1.NamespaceDefault).Get(t.Context(), "a", metav1.GetOptions{})
+		if err != nil {
+			t.Fatalf("reading the request: %v", err)
+		}
+		if entry := request.Status.Interceptors[0]; entry.CompletionTime != nil || !strings.Contains(entry.Message, "reading pod a: unreachable") {
+			t.Errorf("the entry is %+v, want it incomplete with the error", entry)
+		}
+	})
 }
 
 // A pod that is missing in the cache would appear to be gone, and a pod without its budgets would
