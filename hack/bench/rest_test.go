@@ -27,6 +27,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/kubernetes/hack/localcluster"
 )
 
@@ -96,7 +97,12 @@ func TestManagerBehindLink(t *testing.T) {
 		_ = manager.Process.Kill()
 		_ = manager.Wait()
 	})
-	if _, err := c.managerCPUSeconds(); err != nil {
-		t.Error(err)
+	// Start returns before the kernel shows the arguments of the new program in /proc.
+	var last error
+	if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		_, last = c.managerCPUSeconds()
+		return last == nil, nil
+	}); err != nil {
+		t.Errorf("no CPU time of the controller manager for a minute: %v", last)
 	}
 }
