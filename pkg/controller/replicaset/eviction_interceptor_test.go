@@ -418,23 +418,7 @@ func TestTurn(t *testing.T) {
 					calls++
 					return test.answers[calls-1]
 				}
-				ctx, stop := context.WithCancel(t.Context())
-				var running sync.WaitGroup
-				running.Go(func() {
-					config := evictionrequest.InterceptorConfig{Client: client, Name: replicaSetInterceptor, Handle: handler.handle}
-					if err := evictionrequest.Run(ctx, config); err != nil {
-						t.Errorf("running: %v", err)
-					}
-				})
-				time.Sleep(time.Minute)
-				stop()
-				running.Wait()
-
-				request, err := client.CoordinationV1alpha1().EvictionRequests(metav1.NamespaceDefault).Get(t.Context(), "a", metav1.GetOptions{})
-				if err != nil {
-					t.Fatalf("reading the request: %v", err)
-				}
-				if entry := request.Status.Interceptors[0]; entry.CompletionTime == nil || entry.Message != test.want {
+				if entry := takeTurn(t, client, handler.handle); entry.CompletionTime == nil || entry.Message != test.want {
 					t.Errorf("the entry is %+v, want it complete with %q", entry, test.want)
 				}
 				writes := 0
@@ -451,29 +435,34 @@ func TestTurn(t *testing.T) {
 	}
 }
 
+// takeTurn runs the interceptor for a minute and returns its entry in the request.
+func takeTurn(t *testing.T, client *fake.Clientset, handle evictionrequest.Handler) coordinationv1alpha1.InterceptorStatus {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		config := evictionrequest.InterceptorConfig{Client: client, Name: replicaSetInterceptor, Handle: handle}
+		if err := evictionrequest.Run(ctx, config); err != nil {
+			t.Errorf("running: %v", err)
+		}
+	})
+	time.Sleep(time.Minute)
+	stop()
+	running.Wait()
+	request, err := client.CoordinationV1alpha1().EvictionRequests(metav1.NamespaceDefault).Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil {
+		t.Fatalf("reading the request: %v", err)
+	}
+	return request.Status.Interceptors[0]
+}
+
 // A turn whose pod could not be read has no result: it is not complete, and its message is
 // the error.
 func TestTurnWithoutCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(turnOf("a"))
 		handler := evictionHandler{podLister: brokenPodLister{}}
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() {
-			config := evictionrequest.InterceptorConfig{Client: client, Name: replicaSetInterceptor, Handle: handler.handle}
-			if err := evictionrequest.Run(ctx, config); err != nil {
-				t.Errorf("running: %v", err)
-			}
-		})
-		time.Sleep(time.Minute)
-		stop()
-		running.Wait()
-
-		request, err := client.CoordinationV1alpha1().EvictionRequests(metav1.NamespaceDefault).Get(t.Context(), "a", metav1.GetOptions{})
-		if err != nil {
-			t.Fatalf("reading the request: %v", err)
-		}
-		if entry := request.Status.Interceptors[0]; entry.CompletionTime != nil || !strings.Contains(entry.Message, "reading pod a: unreachable") {
+		if entry := takeTurn(t, client, handler.handle); entry.CompletionTime != nil || !strings.Contains(entry.Message, "reading pod a: unreachable") {
 			t.Errorf("the entry is %+v, want it incomplete with the error", entry)
 		}
 	})
