@@ -32,12 +32,19 @@ CONTROL_PLANE := kube-apiserver kube-controller-manager kube-scheduler kubectl
 COMPONENTS := $(CONTROL_PLANE) kubectl-maintenance kubelet kubemark
 DEMO_PROGRAMS := $(addprefix ./staging/src/k8s.io/client-go/examples/,eviction-interceptor eviction-requester)
 
-# DBG=1 keeps the symbol tables that a debugger needs.
+# DBG=1 keeps what a debugger needs. Without it, the linker drops the symbol tables, and
+# the compiler does not make their largest part at all, which takes it an eighth less time.
 STRIP := $(if $(DBG),,-s -w)
 
 # No stamp of the version control: the tree is a repository of its own, and each
 # commit in it would relink everything. hack/version.sh says the version.
-BUILD_FLAGS := -trimpath -buildvcs=false
+# The scripts in hack compile with the same flags: otherwise they share nothing with it.
+BUILD_FLAGS := -trimpath -buildvcs=false $(if $(DBG),,-gcflags=all=-dwarf=false)
+
+# The compiler spends a fifth of its time on the collection of its own garbage. It does that
+# less often where a process of it has less than 3 GiB. Not exported: what is built here runs
+# as Go runs it by default.
+FEWER_COLLECTIONS := GOGC=800 GOMEMLIMIT=3GiB
 
 # The root module and the tool modules are not part of go.work.
 ROOT_GO := CGO_ENABLED=0 GOWORK=off go
@@ -47,7 +54,7 @@ ROOT_GO := CGO_ENABLED=0 GOWORK=off go
 # with it, most packages would be compiled a second time for kubelet alone.
 define build-in-tree
 mkdir -p _output/bin; flags=$$(hack/version.sh); bin=$$PWD/_output/bin/; \
-CGO_ENABLED=0 GOWORK= go build -C _output/kubernetes $(BUILD_FLAGS) -ldflags "$(STRIP) $$flags" -o "$$bin" $(1)
+$(FEWER_COLLECTIONS) CGO_ENABLED=0 GOWORK= go build -C _output/kubernetes $(BUILD_FLAGS) -ldflags "$(STRIP) $$flags" -o "$$bin" $(1)
 endef
 
 # $(call test-system,<test>,<timeout>): a test of whole control planes, which finds the
@@ -60,7 +67,7 @@ endef
 # The demos are tests, compiled as a program: go test would take the terminal away from them.
 define build-demo
 $(call build-in-tree,$(DEMO_PROGRAMS)); \
-CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -c -o "$$bin/demo" ./test/system
+$(FEWER_COLLECTIONS) CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -c -o "$$bin/demo" ./test/system
 endef
 demo = DEMO_CLUSTER=graceful SYSTEM_TEST_OUTPUT=$$PWD/_output _output/bin/demo -test.timeout 5m -test.run '^$(1)$$'
 
@@ -68,7 +75,7 @@ demo = DEMO_CLUSTER=graceful SYSTEM_TEST_OUTPUT=$$PWD/_output _output/bin/demo -
 # touch, because go build leaves a file alone that has the right content.
 define build-tool
 bin=$$PWD/_output/bin; mkdir -p "$$bin"; \
-$(ROOT_GO) build -C hack/modules/$(1) $(BUILD_FLAGS) -o "$$bin/$(notdir $@)" $(2); touch "$$bin/$(notdir $@)"
+$(FEWER_COLLECTIONS) $(ROOT_GO) build -C hack/modules/$(1) $(BUILD_FLAGS) -o "$$bin/$(notdir $@)" $(2); touch "$$bin/$(notdir $@)"
 endef
 
 # The values are quoted for the shell and may hold anything but a quote. An empty
@@ -177,13 +184,13 @@ control-plane: tree ## what a local cluster runs, the control plane and kubectl,
 .PHONY: base
 base: tree ## the control plane and kubectl of the pristine base (3 to 7 minutes the first time, then seconds)
 	@echo '==> building the pristine base into _output/base/bin (3 to 7 minutes on two cores the first time, then seconds)'
-	@STRIP='$(STRIP)' hack/base.sh $(BUILD_FLAGS)
+	@$(FEWER_COLLECTIONS) STRIP='$(STRIP)' hack/base.sh $(BUILD_FLAGS)
 
 # What the demo compares with: it runs on our control plane, with our gates off.
 .PHONY: base-kubectl
 base-kubectl: tree
 	@echo '==> building kubectl of the pristine base into _output/base/bin (a minute or two the first time, then seconds)'
-	@PROGRAMS=kubectl STRIP='$(STRIP)' hack/base.sh $(BUILD_FLAGS)
+	@$(FEWER_COLLECTIONS) PROGRAMS=kubectl STRIP='$(STRIP)' hack/base.sh $(BUILD_FLAGS)
 
 .PHONY: local-cluster-tools
 local-cluster-tools: _output/bin/etcd _output/bin/kwok-stages.yaml

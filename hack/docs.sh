@@ -26,7 +26,7 @@ readonly ROOT
 readonly TREE=${ROOT}/_output/kubernetes BIN=${ROOT}/_output/bin
 readonly DOCUMENTS=(docs/reference/api.md docs/reference/metrics.md)
 # crd-ref-docs loads the types with the go command.
-export CGO_ENABLED=0 GOWORK='' GOFLAGS='-trimpath -buildvcs=false'
+export CGO_ENABLED=0 GOWORK='' GOFLAGS='-trimpath -buildvcs=false -gcflags=all=-dwarf=false'
 
 # Arguments: directory of the types, and a regular expression that matches those to show.
 write_types() {

@@ -26,7 +26,7 @@ readonly ROOT
 readonly TREE=${ROOT}/_output/kubernetes CONFIG=${ROOT}/_output/golangci.yaml
 # As everything else is built, so that what is compiled for the type checks is not
 # compiled again for the tests.
-export CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false'
+export CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false -gcflags=all=-dwarf=false'
 
 # Upstream's configuration, except that logcheck is linked in, see
 # hack/modules/golangci-lint, and that the plugins are left out which no Go proxy serves.

@@ -28,7 +28,7 @@ readonly TREE=${ROOT}/_output/kubernetes RESULTS=${ROOT}/_output/test
 export CGO_ENABLED=0
 # Integration tests, and those of storage, start the etcd that they find.
 export PATH=${ROOT}/_output/bin:${PATH}
-readonly TEST_FLAGS=(-trimpath -buildvcs=false -vet=off)
+readonly TEST_FLAGS=(-trimpath -buildvcs=false -gcflags=all=-dwarf=false -vet=off)
 
 usage() {
   cat <<USAGE

@@ -127,7 +127,7 @@ set_environment() {
   GOMODCACHE=$(go env GOMODCACHE)
   # -trimpath lets every tree share the build cache. -buildvcs=false because
   # a stamp of the tree's git state would relink the generators at every edit.
-  GOFLAGS="$(go env GOFLAGS) -trimpath -buildvcs=false"
+  GOFLAGS="$(go env GOFLAGS) -trimpath -buildvcs=false -gcflags=all=-dwarf=false"
   export GOCACHE GOMODCACHE GOFLAGS
   export FORCE_HOST_GO=y # .go-version may name a patch release we do not have
   export GOPATH="${TREE}/_output/local/go"
