@@ -85,7 +85,7 @@ flag = $(if $(filter undefined,$(origin $(2))),,--$(1) '$($(2))')
 ##@ Run
 
 .PHONY: demo
-demo: base-kubectl control-plane local-cluster-tools ## build what is missing, start a cluster, drain three nodes with kubectl maintenance, against kubectl drain of the base
+demo: control-plane local-cluster-tools ## build what is missing, start a cluster, drain three nodes with kubectl maintenance, beside kubectl drain
 	@$(build-demo)
 	@echo '==> demo (about 30 seconds)'
 	@$(call demo,TestDemoMaintenance)
@@ -166,7 +166,7 @@ bench: control-plane local-cluster-tools base ## evictions and drains against ku
 	@_output/bin/bench $(call flag,parts,PARTS) $(call flag,scale-nodes,SCALE_NODES) $(call flag,surge,SURGE) $(call flag,surge-replicas,SURGE_REPLICAS) $(call flag,pods,PODS) $(call flag,runs,RUNS) $(call flag,drain-pods,DRAIN_PODS) $(call flag,idle,IDLE) $(patsubst %,--enforce=%,$(ENFORCE))
 
 .PHONY: test-programs
-test-programs: control-plane local-cluster-tools base-kubectl _output/bin/gotestsum
+test-programs: control-plane local-cluster-tools _output/bin/gotestsum
 	@$(call build-in-tree,$(DEMO_PROGRAMS))
 
 ##@ Build
@@ -185,12 +185,6 @@ control-plane: tree ## what a local cluster runs, the control plane and kubectl,
 base: tree ## the control plane and kubectl of the pristine base (3 to 7 minutes the first time, then seconds)
 	@echo '==> building the pristine base into _output/base/bin (3 to 7 minutes on two cores the first time, then seconds)'
 	@$(FEWER_COLLECTIONS) STRIP='$(STRIP)' hack/base.sh $(BUILD_FLAGS)
-
-# What the demo compares with: it runs on our control plane, with our gates off.
-.PHONY: base-kubectl
-base-kubectl: tree
-	@echo '==> building kubectl of the pristine base into _output/base/bin (a minute or two the first time, then seconds)'
-	@$(FEWER_COLLECTIONS) PROGRAMS=kubectl STRIP='$(STRIP)' hack/base.sh $(BUILD_FLAGS)
 
 .PHONY: local-cluster-tools
 local-cluster-tools: _output/bin/etcd _output/bin/kwok-stages.yaml

@@ -18,17 +18,11 @@ package system
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/kubernetes/hack/availability"
 	"k8s.io/kubernetes/hack/localcluster"
 	"k8s.io/kubernetes/test/utils/ktesting"
@@ -121,13 +115,12 @@ func seconds(intervals []availability.Interval) string {
 	return fmt.Sprintf("%.1f", availability.Total(intervals).Seconds())
 }
 
-// baseDrain is a drain of the shop by kubectl drain of the pristine base, in parallel with the
-// demo. It runs on a cluster whose gates are off: test-upgrade and test-drain show that the control
-// plane then behaves like that of the base, which takes minutes to build.
-type baseDrain struct {
-	kubectl string
-	stop    func(cause string)
-	ended   chan struct{}
+// kubectlDrain is a drain of the shop by kubectl drain, in parallel with the demo. It runs on a
+// cluster whose gates are off: test-upgrade and test-drain show that the control plane and kubectl
+// drain then behave like those of the base, which take minutes to build.
+type kubectlDrain struct {
+	stop  func(cause string)
+	ended chan struct{}
 
 	// Set when it has ended:
 	err    error
@@ -135,94 +128,65 @@ type baseDrain struct {
 	drainResult
 }
 
-// baseArgs are the arguments of kubectl of the base.
-var baseArgs = []string{"drain", rackNodes[0]}
+var drainArgs = []string{"drain", rackNodes[0]}
 
-func startBaseDrain(tCtx ktesting.TContext, d *demo) *baseDrain {
+func startKubectlDrain(tCtx ktesting.TContext, d *demo) *kubectlDrain {
 	tCtx.Helper()
-	c := &localcluster.Cluster{Name: d.cluster.Name + "-base", Output: d.programs.output, Bin: d.programs.fork, Settings: &localcluster.Settings{}, Nodes: 1}
+	c := &localcluster.Cluster{Name: d.cluster.Name + "-gates-off", Output: d.programs.output, Bin: d.programs.fork, Settings: &localcluster.Settings{}, Nodes: 1}
 	tCtx = tCtx.WithCancel()
-	b := &baseDrain{kubectl: filepath.Join(d.programs.base, "kubectl"), ended: make(chan struct{}), stop: tCtx.Cancel}
-	if _, err := os.Stat(b.kubectl); err != nil {
-		b.err = localcluster.ErrNoBase
-		close(b.ended)
-		return b
-	}
+	k := &kubectlDrain{ended: make(chan struct{}), stop: tCtx.Cancel}
 	go func() {
-		defer close(b.ended)
-		tCtx, finalize := tCtx.WithError(&b.err)
+		defer close(k.ended)
+		tCtx, finalize := tCtx.WithError(&k.err)
 		defer finalize()
-		b.run(tCtx, c)
+		k.run(tCtx, c)
 	}()
-	return b
+	return k
 }
 
 // end stops the drain if it is still running.
-func (b *baseDrain) end() {
-	b.stop("the demo has ended")
-	<-b.ended
+func (k *kubectlDrain) end() {
+	k.stop("the demo has ended")
+	<-k.ended
 }
 
-func (b *baseDrain) run(tCtx ktesting.TContext, c *localcluster.Cluster) {
+func (k *kubectlDrain) run(tCtx ktesting.TContext, c *localcluster.Cluster) {
 	tCtx, _ = startCluster(tCtx, c)
-	b.version = b.clientVersion(tCtx, c)
-	tCtx = createDemoNamespace(tCtx, "base")
+	tCtx = createDemoNamespace(tCtx, "gates-off")
 	createRackNodes(tCtx, rackNodes[0])
 	createShop(tCtx)
 	if pod := awaitReadyPod(tCtx, shop); pod.Spec.NodeName != rackNodes[0] {
-		tCtx.Fatalf("pod %s of the base is on %s, must be on %s", pod.Name, pod.Spec.NodeName, rackNodes[0])
+		tCtx.Fatalf("pod %s is on %s, must be on %s", pod.Name, pod.Spec.NodeName, rackNodes[0])
 	}
 	recorder, err := availability.Start(tCtx, tCtx.Client(), tCtx.Namespace())
 	tCtx.ExpectNoError(err)
-	b.from = time.Now()
-	output, err := b.command(tCtx, c, baseArgs...).CombinedOutput()
-	b.output = string(bytes.TrimSpace(output))
-	tCtx.ExpectNoError(err, "kubectl %s on the base: %s", strings.Join(baseArgs, " "), b.output)
+	k.from = time.Now()
+	output, err := c.Command(tCtx, drainArgs...).CombinedOutput()
+	k.output = string(bytes.TrimSpace(output))
+	tCtx.ExpectNoError(err, "kubectl %s: %s", strings.Join(drainArgs, " "), k.output)
 	pause(tCtx, afterDrain)
-	b.to = time.Now()
-	b.record, err = recorder.Stop(tCtx)
+	k.to = time.Now()
+	k.record, err = recorder.Stop(tCtx)
 	tCtx.ExpectNoError(err)
 }
 
-// command returns a command that runs kubectl of the base on the cluster.
-func (b *baseDrain) command(tCtx ktesting.TContext, c *localcluster.Cluster, args ...string) *exec.Cmd {
-	command := c.Command(tCtx, args...)
-	command.Path, command.Args[0] = b.kubectl, b.kubectl
-	return command
-}
-
-// clientVersion returns the version of kubectl of the base.
-func (b *baseDrain) clientVersion(tCtx ktesting.TContext, c *localcluster.Cluster) string {
-	tCtx.Helper()
-	output, err := b.command(tCtx, c, "version", "--client", "--output=json").Output()
-	tCtx.ExpectNoError(err, "reading the version of kubectl of the base")
-	var versions struct{ ClientVersion version.Info }
-	tCtx.ExpectNoError(json.Unmarshal(output, &versions), "reading %q", output)
-	return versions.ClientVersion.GitVersion
-}
-
 // compare shows for how long the shop had no ready endpoint in the drain of the rack, and in
-// kubectl drain of the base.
+// kubectl drain.
 func (d *maintenanceDemo) compare(tCtx ktesting.TContext) {
 	d.say("shop has one pod, and a new one takes %s to become ready. In the drain of the rack:\n", shopStart)
 	d.say("%s", d.shop.history())
-	<-d.base.ended
-	if errors.Is(d.base.err, localcluster.ErrNoBase) {
-		d.say("Seconds without a ready endpoint: %s. There is no comparison with kubectl drain:\n%v\n", seconds(d.shop.without(shop)), d.base.err)
-		d.expect(tCtx, d.shopStayed(), d.shopSurged())
-		return
-	}
-	tCtx.ExpectNoError(d.base.err, "kubectl drain of the base")
-	d.say("The same shop on another cluster whose gates are off, by kubectl of the pristine base, %s:\n", d.base.version)
-	d.show(baseArgs...)
-	d.say("%s\n", d.base.output)
+	<-d.drain.ended
+	tCtx.ExpectNoError(d.drain.err, "kubectl drain")
+	d.say("The same shop on another cluster, whose gates are off:\n")
+	d.show(drainArgs...)
+	d.say("%s\n", d.drain.output)
 	d.say("  seconds          %s\n  NodeMaintenance  %s\n  kubectl drain    %s\n  # a ready endpoint of shop  . none\n",
-		scale(), d.shop.picture(), d.base.picture())
+		scale(), d.shop.picture(), d.drain.picture())
 	const row = "  %-31s  %15s  %13s"
 	d.say(row, "", "NodeMaintenance", "kubectl drain")
-	d.say(row, "seconds without a ready endpoint", seconds(d.shop.without(shop)), seconds(d.base.without(shop)))
-	d.say(row+"\n", "pods at most", fmt.Sprint(d.shop.maxPods(shop)), fmt.Sprint(d.base.maxPods(shop)))
-	d.expect(tCtx, d.shopStayed(), d.shopSurged(), d.baseHadGap())
+	d.say(row, "seconds without a ready endpoint", seconds(d.shop.without(shop)), seconds(d.drain.without(shop)))
+	d.say(row+"\n", "pods at most", fmt.Sprint(d.shop.maxPods(shop)), fmt.Sprint(d.drain.maxPods(shop)))
+	d.expect(tCtx, d.shopStayed(), d.shopSurged(), d.drainHadGap())
 }
 
 func (d *maintenanceDemo) shopStayed() fact {
@@ -243,10 +207,10 @@ func (d *maintenanceDemo) shopSurged() fact {
 	}}
 }
 
-// baseHadGap verifies that the recorder can see a gap.
-func (d *maintenanceDemo) baseHadGap() fact {
+// drainHadGap verifies that the recorder can see a gap.
+func (d *maintenanceDemo) drainHadGap() fact {
 	return fact{"kubectl drain left shop without a ready endpoint", func(tCtx ktesting.TContext) {
-		if availability.Total(d.base.without(shop)) == 0 {
+		if availability.Total(d.drain.without(shop)) == 0 {
 			tCtx.Fatal("it had one all the time")
 		}
 	}}

@@ -58,22 +58,22 @@ var rackNodes = []string{"rack-7-a", "rack-7-b", "rack-7-c"}
 type maintenanceDemo struct {
 	*demo
 
-	// base is the drain to compare with. recorder watches the shop in ours, shop is the result.
-	base     *baseDrain
+	// drain is what is compared with. recorder watches the shop in ours, shop is the result.
+	drain    *kubectlDrain
 	recorder *availability.Recorder
 	shop     drainResult
 }
 
 // TestDemoMaintenance drains three nodes with kubectl maintenance: it shows the blockers, resolves
 // one, completes the maintenance, and compares the downtime of an application with a single pod
-// with that of kubectl drain of the pristine base.
+// with that of kubectl drain.
 func TestDemoMaintenance(t *testing.T) { testDemoMaintenance(ktesting.Init(t)) }
 func testDemoMaintenance(tCtx ktesting.TContext) {
 	tCtx, story := newDemo(tCtx, "maintenance")
 	tCtx = story.startInterceptor(tCtx, migrator, migrationTime)
 	d := &maintenanceDemo{demo: story}
-	d.base = startBaseDrain(tCtx, story)
-	defer d.base.end()
+	d.drain = startKubectlDrain(tCtx, story)
+	defer d.drain.end()
 	for _, chapter := range []struct {
 		title string
 		play  func(tCtx ktesting.TContext)
