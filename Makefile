@@ -30,6 +30,8 @@ MAKEFLAGS += --no-print-directory
 
 CONTROL_PLANE := kube-apiserver kube-controller-manager kube-scheduler kubectl
 COMPONENTS := $(CONTROL_PLANE) kubectl-maintenance kubelet kubemark
+# What a node runs beside containerd. The images are of the last of these.
+NODE_PROGRAMS := ./cmd/kubelet ./cmd/kube-proxy ./hack/realcluster/workload
 DEMO_PROGRAMS := $(addprefix ./staging/src/k8s.io/client-go/examples/,eviction-interceptor eviction-requester)
 
 # DBG=1 keeps what a debugger needs. Without it, the linker drops the symbol tables, and
@@ -69,7 +71,7 @@ define build-demo
 $(call build-in-tree,$(DEMO_PROGRAMS)); \
 $(FEWER_COLLECTIONS) CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -c -o "$$bin/demo" ./test/system
 endef
-demo = DEMO_CLUSTER=graceful SYSTEM_TEST_OUTPUT=$$PWD/_output _output/bin/demo -test.timeout 5m -test.run '^$(1)$$'
+demo = DEMO_CLUSTER=$(or $(2),graceful) SYSTEM_TEST_OUTPUT=$$PWD/_output _output/bin/demo -test.timeout 5m -test.run '^$(1)$$'
 
 # $(call build-tool,<module>,<package>): a program that a tool module pins.
 # touch, because go build leaves a file alone that has the right content.
@@ -96,6 +98,12 @@ demo-evictionrequest: control-plane local-cluster-tools ## show what a drain is 
 	@echo '==> demo-evictionrequest (about 15 seconds)'
 	@$(call demo,TestDemoEvictionRequest)
 
+.PHONY: demo-real
+demo-real: real-nodes ## drain a node with a real kubelet while real requests are sent, beside kubectl drain, as root
+	@$(build-demo)
+	@echo '==> demo-real (about a minute)'
+	@$(call demo,TestDemoReal,real)
+
 .PHONY: up
 up: control-plane local-cluster-tools ## start a local cluster: NAME=graceful NODES=3 GATES=... RUNTIME_CONFIG=...
 	@echo '==> starting the local cluster (about 5 seconds)'
@@ -105,6 +113,16 @@ up: control-plane local-cluster-tools ## start a local cluster: NAME=graceful NO
 down: _output/bin/cluster ## stop the local cluster and remove its state: NAME=graceful
 	@echo '==> stopping the local cluster (about a second)'
 	@_output/bin/cluster down $(call flag,name,NAME)
+
+.PHONY: up-real
+up-real: real-nodes ## start a cluster whose nodes are real kubelets with containerd, as root: NAME=real NODES=2 GATES=... RUNTIME_CONFIG=...
+	@echo '==> starting the cluster with real nodes (about 10 seconds)'
+	@_output/bin/cluster up-real $(call flag,name,NAME) $(call flag,nodes,NODES) $(call flag,gates,GATES) $(call flag,runtime-config,RUNTIME_CONFIG)
+
+.PHONY: down-real
+down-real: _output/bin/cluster ## stop the cluster with real nodes and remove its state: NAME=real
+	@echo '==> stopping the cluster with real nodes (about a second)'
+	@_output/bin/cluster down-real $(call flag,name,NAME)
 
 ##@ Test
 
@@ -159,6 +177,12 @@ test-docs: control-plane local-cluster-tools ## run the commands of docs/tutoria
 	@echo '==> tutorial (about 30 seconds)'
 	@$(call test-system,TestTutorial,5m)
 
+.PHONY: test-node
+test-node: real-nodes ## what a cluster with real nodes leaves behind, however it ends: nothing, as root
+	@echo '==> clusters with real nodes (about 2 minutes)'
+	@REAL_CLUSTER_OUTPUT=$$PWD/_output CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -count 1 \
+		-timeout 20m -v -run '^TestNode' ./hack/realcluster
+
 .PHONY: bench
 bench: control-plane local-cluster-tools base ## evictions and drains against kubectl drain of the base, 5,000 nodes, the surge of Deployments, and the targets, about 30 minutes: PARTS=evictions,idle,drain,scale,surge PODS=500 RUNS=5 DRAIN_PODS=100 IDLE=1000 SCALE_NODES=5000 SURGE=200 SURGE_REPLICAS=1000
 	@$(call build-in-tree,./hack/bench)
@@ -186,6 +210,15 @@ base: tree ## the control plane and kubectl of the pristine base (3 to 7 minutes
 	@echo '==> building the pristine base into _output/base/bin (3 to 7 minutes on two cores the first time, then seconds)'
 	@$(FEWER_COLLECTIONS) STRIP='$(STRIP)' hack/base.sh $(BUILD_FLAGS)
 
+# Checks first: the builds take minutes.
+.PHONY: real-nodes
+real-nodes:
+	@hack/prerequisites.sh real-nodes
+	@$(MAKE) control-plane _output/bin/etcd _output/bin/containerd _output/bin/containerd-shim-runc-v2 _output/bin/ctr _output/bin/mkimage
+	@echo '==> building kubelet and kube-proxy (a minute or two the first time, then seconds)'
+	@$(call build-in-tree,$(NODE_PROGRAMS))
+	@$(MAKE) _output/images/pause.tar _output/images/workload.tar
+
 .PHONY: local-cluster-tools
 local-cluster-tools: _output/bin/etcd _output/bin/kwok-stages.yaml
 
@@ -202,6 +235,23 @@ _output/bin/kwok-stages.yaml: _output/bin/kwok hack/localcluster/stages.yaml
 	@dir=$$($(ROOT_GO) list -C hack/modules/kwok -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage; \
 	sed -s '$$a ---' "$$dir"/node/fast/node-*.yaml "$$dir"/node/heartbeat-with-lease/node-*.yaml "$$dir"/pod/fast/pod-*.yaml >$@; \
 	cat hack/localcluster/stages.yaml >>$@
+
+# Their storage drivers for file systems that need headers of C libraries are left out.
+_output/bin/containerd _output/bin/containerd-shim-runc-v2 _output/bin/ctr: hack/modules/containerd/go.mod hack/modules/containerd/go.sum | go-and-git
+	@echo '==> building $(notdir $@) (a minute, once)'
+	@$(call build-tool,containerd,-tags "no_btrfs no_zfs no_devmapper" -ldflags "$(STRIP) -X github.com/containerd/containerd/v2/version.Version=$$($(ROOT_GO) list -C hack/modules/containerd -m -f '{{.Version}}' github.com/containerd/containerd/v2)" github.com/containerd/containerd/v2/cmd/$(notdir $@))
+
+_output/bin/mkimage: $(wildcard hack/modules/mkimage/*) | go-and-git
+	@echo '==> building mkimage (seconds, once)'
+	@$(call build-tool,mkimage,.)
+
+# The images of the pods of real nodes. No registry is asked.
+_output/images/pause.tar: _output/bin/mkimage _output/bin/workload
+	@mkdir -p _output/images; _output/bin/mkimage -o $@ -t localhost/pause:1 -command '/workload pause' _output/bin/workload=/workload
+
+_output/images/workload.tar: _output/bin/mkimage _output/bin/workload
+	@mkdir -p _output/images; _output/bin/mkimage -o $@ -t localhost/workload:1 -command '/workload sleep' _output/bin/workload=/workload \
+		"$$(command -v busybox)=/bin/busybox" $$(busybox --list | grep -vx busybox | sed 's#.*#@busybox=/bin/&#')
 
 _output/bin/gotestsum: hack/modules/gotestsum/go.mod hack/modules/gotestsum/go.sum | go-and-git
 	@echo '==> building gotestsum (seconds, once)'

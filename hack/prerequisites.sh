@@ -14,8 +14,8 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Checks that the tools named as arguments are there: go, git, cgo. Says what is
-# missing and how to get it, before a long build fails half way.
+# Checks that the tools named as arguments are there: go, git, cgo, real-nodes. Says
+# what is missing and how to get it, before a long build fails half way.
 
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -38,6 +38,20 @@ check_go() {
   fi
 }
 
+# What nodes with a real kubelet take from the machine.
+check_real_nodes() {
+  local packages=()
+  [[ $(id -u) == 0 ]] || missing root 'namespaces, mounts and cgroups need it: run make as root, or with sudo -E env PATH="$PATH" make ...'
+  command -v runc >/dev/null || packages+=(runc)
+  command -v iptables >/dev/null || packages+=(iptables)
+  [[ -x /usr/lib/cni/ptp || -x /usr/libexec/cni/ptp || -x /opt/cni/bin/ptp ]] || packages+=(containernetworking-plugins)
+  # Images have no C library, so that of another package does not do.
+  if ! command -v busybox >/dev/null || ldd "$(command -v busybox)" >/dev/null 2>&1; then
+    packages+=(busybox-static)
+  fi
+  [[ ${#packages[@]} == 0 ]] || missing "${packages[*]}" "Debian, Ubuntu: apt-get install ${packages[*]}"
+}
+
 failed=0
 for tool in "$@"; do
   case ${tool} in
@@ -48,6 +62,7 @@ for tool in "$@"; do
         missing 'a C compiler, with the headers of the C library' 'Debian, Ubuntu: apt-get install gcc libc6-dev; Fedora: dnf install gcc glibc-devel'
       ;;
     git) command -v git >/dev/null || missing git "Debian, Ubuntu: apt-get install git; Fedora: dnf install git" ;;
+    real-nodes) check_real_nodes ;;
     *) echo "hack/prerequisites.sh: unknown tool ${tool}" >&2; exit 2 ;;
   esac
 done

@@ -25,14 +25,18 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"k8s.io/kubernetes/hack/localcluster"
+	"k8s.io/kubernetes/hack/realcluster"
 )
 
-const usage = `usage: cluster up [flags]      start a local cluster, or reuse the one that runs
-       cluster down [flags]    stop a local cluster and remove its state
+const usage = `usage: cluster up [flags]         start a local cluster, or reuse the one that runs
+       cluster down [flags]       stop a local cluster and remove its state
+       cluster up-real [flags]    the same with real nodes, as root
+       cluster down-real [flags]
 
 Run "cluster up -h" for the flags.
 `
@@ -58,47 +62,68 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		fmt.Fprint(os.Stderr, usage)
-		return errors.New("name a command: up or down")
+		return errors.New("name a command: up, down, up-real or down-real")
+	}
+	if ours, err := realcluster.Run(ctx, args); ours {
+		return err
 	}
 	c := &localcluster.Cluster{Printf: func(format string, args ...any) { fmt.Printf(format, args...) }}
 	flags := flag.NewFlagSet("cluster "+args[0], flag.ContinueOnError)
-	flags.StringVar(&c.Name, "name", localcluster.DefaultName, "name of the cluster")
+	name := localcluster.DefaultName
+	if strings.HasSuffix(args[0], "-real") {
+		name = realcluster.DefaultName
+	}
+	flags.StringVar(&c.Name, "name", name, "name of the cluster")
 	flags.StringVar(&c.Output, "output", "_output", "directory for binaries and state")
 	switch args[0] {
 	case "up":
-		upFlags(flags, c)
-		if err := parse(flags, args[1:]); err != nil {
+		if err := parseUp(flags, c, args[1:], 3, localcluster.MaxNodes); err != nil {
 			return err
 		}
-		if c.Bin == "" {
-			c.Bin = filepath.Join(c.Output, "bin")
-		}
-		if c.Nodes < 0 || c.Nodes > localcluster.MaxNodes {
-			return fmt.Errorf("--nodes is %d, must be 0 to %d", c.Nodes, localcluster.MaxNodes)
-		}
 		return c.Ensure(ctx)
+	case "up-real":
+		if err := parseUp(flags, c, args[1:], 2, realcluster.MaxNodes); err != nil {
+			return err
+		}
+		return (&realcluster.Cluster{Local: c}).Ensure(ctx)
 	case "down":
 		if err := parse(flags, args[1:]); err != nil {
 			return err
 		}
 		return c.Down(ctx)
+	case "down-real":
+		if err := parse(flags, args[1:]); err != nil {
+			return err
+		}
+		return (&realcluster.Cluster{Local: c}).Down(ctx)
 	case "-h", "--help", "help":
 		fmt.Print(usage)
 		return nil
 	default:
-		return fmt.Errorf("unknown command %q: use up or down", args[0])
+		return fmt.Errorf("unknown command %q: use up, down, up-real or down-real", args[0])
 	}
 }
 
-func upFlags(flags *flag.FlagSet, c *localcluster.Cluster) {
+// parseUp reads the flags of a start.
+func parseUp(flags *flag.FlagSet, c *localcluster.Cluster, args []string, nodes, maxNodes int) error {
 	settings := localcluster.DefaultSettings
 	c.Settings = &settings
 	flags.StringVar(&c.Bin, "bin", "", "directory of the binaries (default bin in the output directory)")
-	flags.IntVar(&c.Nodes, "nodes", 3, "number of simulated nodes")
+	flags.IntVar(&c.Nodes, "nodes", nodes, "number of nodes")
 	flags.StringVar(&settings.Gates, "gates", settings.Gates, "feature gates of the control plane, Name=true,...")
 	flags.StringVar(&settings.RuntimeConfig, "runtime-config", settings.RuntimeConfig, "API versions to serve, group/version=true,...")
 	flags.Var(&settings.Args, "arg", "a further flag of a component, component:flag=value; can be repeated")
 	flags.DurationVar(&c.Timeout, "timeout", defaultTimeout, "time in which the cluster must be ready for use")
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	if c.Bin == "" {
+		c.Bin = filepath.Join(c.Output, "bin")
+	}
+	if c.Nodes < 0 || c.Nodes > maxNodes {
+		return fmt.Errorf("--nodes is %d, must be 0 to %d", c.Nodes, maxNodes)
+	}
+	return nil
 }
 
 // parse refuses arguments that are not flags: "down second" without --name must not take

@@ -58,11 +58,19 @@ type Ports map[string]int
 // etcdPeer is etcd's second port.
 const etcdPeer = "etcd-peer"
 
-// choosePorts returns ports that are free now.
-func choosePorts() (Ports, error) {
+// choosePorts returns ports that are free now. That of the API server may be given.
+func choosePorts(apiServer int) (Ports, error) {
 	ports := Ports{}
-	for _, user := range append([]string{etcdPeer}, Components...) {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+	// What is given comes first, so that it is not chosen for another component.
+	for _, user := range append([]string{APIServer, etcdPeer}, Components...) {
+		if ports[user] != 0 {
+			continue
+		}
+		port := 0
+		if user == APIServer {
+			port = apiServer
+		}
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			return nil, fmt.Errorf("looking for a free port: %w", err)
 		}

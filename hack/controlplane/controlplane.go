@@ -32,6 +32,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -100,8 +101,30 @@ func New(ctx context.Context, dir, etcdBinary string) (*ControlPlane, error) {
 // Detach lets the components that are started from now on outlive this program.
 func (c *ControlPlane) Detach() { c.detached = true }
 
+// Options are what a control plane needs that is not used from loopback alone.
+type Options struct {
+	// APIServerPort is the port of the API server; 0 means any that is free.
+	APIServerPort int
+	// Addresses and Names are those of the API server, beside loopback's.
+	Addresses []net.IP
+	Names     []string
+	// Users are further users, by the names of their kubeconfigs, see UserKubeconfig.
+	Users map[string]User
+}
+
+// User is a client of the API server.
+type User struct {
+	// Name and Group are those that the API server knows. The group may be empty.
+	Name, Group string
+	// URL is where the user reaches the API server, if not on loopback.
+	URL string
+}
+
 // Create returns a control plane none of whose components runs.
-func Create(dir string) (*ControlPlane, error) {
+func Create(dir string) (*ControlPlane, error) { return CreateWith(dir, Options{}) }
+
+// CreateWith is Create with options.
+func CreateWith(dir string, options Options) (*ControlPlane, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("resolving the state directory: %w", err)
@@ -112,10 +135,10 @@ func Create(dir string) (*ControlPlane, error) {
 		}
 	}
 	c := &ControlPlane{dir: dir, processes: map[string]*process{}}
-	if c.ports, err = choosePorts(); err != nil {
+	if c.ports, err = choosePorts(options.APIServerPort); err != nil {
 		return nil, err
 	}
-	c.credentials, err = newCredentials(dir, c.ports.url(APIServer))
+	c.credentials, err = newCredentials(dir, c.ports.url(APIServer), options)
 	return c, err
 }
 

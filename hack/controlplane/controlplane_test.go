@@ -17,6 +17,7 @@ limitations under the License.
 package controlplane
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -26,10 +27,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 func TestChoosePorts(t *testing.T) {
-	ports, err := choosePorts()
+	ports, err := choosePorts(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +126,12 @@ func TestStartBesideForeignProgram(t *testing.T) {
 }
 
 func TestListens(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	t.Run("on loopback", func(t *testing.T) { testListens(t, "127.0.0.1:0") })
+	t.Run("on all addresses", func(t *testing.T) { testListens(t, "0.0.0.0:0") })
+}
+
+func testListens(t *testing.T, address string) {
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,6 +210,40 @@ func TestArgs(t *testing.T) {
 		if args[len(args)-1] != "--last" {
 			t.Errorf("%s: the caller's flag is not the last of %q", component, args)
 		}
+	}
+}
+
+// Users of a control plane may be elsewhere: the certificate must have the address they use, and
+// their tokens their names.
+func TestOptions(t *testing.T) {
+	dir := t.TempDir()
+	address := net.IPv4(172, 30, 0, 1)
+	c, err := CreateWith(dir, Options{
+		Addresses: []net.IP{address},
+		Users:     map[string]User{"node-0": {Name: "system:node:node-0", Group: "system:nodes", URL: "https://172.30.0.1:1"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(c.credentials.certFile, c.credentials.keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"localhost", "127.0.0.1", address.String()} {
+		if err := pair.Leaf.VerifyHostname(name); err != nil {
+			t.Error(err)
+		}
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", UserKubeconfig(dir, "node-0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "https://172.30.0.1:1"; config.Host != want {
+		t.Errorf("the user asks %s, want %s", config.Host, want)
+	}
+	tokens, err := os.ReadFile(c.credentials.tokenFile)
+	if want := config.BearerToken + ",system:node:node-0,system:node:node-0,system:nodes\n"; err != nil || !strings.Contains(string(tokens), want) {
+		t.Errorf("the tokens are %q (%v), want %q among them", tokens, err, want)
 	}
 }
 

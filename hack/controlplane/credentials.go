@@ -17,8 +17,10 @@ limitations under the License.
 package controlplane
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -63,29 +65,32 @@ type credentials struct {
 const admin = "admin"
 
 // newCredentials writes the files for an API server at the URL below dir.
-func newCredentials(dir, url string) (*credentials, error) {
+func newCredentials(dir, url string, options Options) (*credentials, error) {
 	file := func(name string) string { return filepath.Join(dir, "tls", name) }
 	c := &credentials{
 		dir:      dir,
 		certFile: file("server.crt"), keyFile: file("server.key"),
 		tokenFile: file("tokens.csv"), auditPolicyFile: file("audit-policy.yaml"),
 	}
-	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, []string{"localhost"})
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1",
+		append([]net.IP{net.IPv4(127, 0, 0, 1)}, options.Addresses...), append([]string{"localhost"}, options.Names...))
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate: %w", err)
 	}
+	users := map[string]User{
+		admin:             {Name: "admin", Group: "system:masters"},
+		ControllerManager: {Name: "system:kube-controller-manager"},
+		Scheduler:         {Name: "system:kube-scheduler"},
+	}
+	maps.Copy(users, options.Users)
 	var tokens strings.Builder
-	for component, identity := range map[string]string{
-		admin:             "admin,admin,system:masters",
-		ControllerManager: "system:kube-controller-manager,system:kube-controller-manager,",
-		Scheduler:         "system:kube-scheduler,system:kube-scheduler,",
-	} {
+	for component, user := range users {
 		token := rand.Text()
 		if component == admin {
 			c.adminToken = token
 		}
-		fmt.Fprintf(&tokens, "%s,%s\n", token, identity)
-		if err := clientcmd.WriteToFile(*newKubeconfig(filepath.Base(dir), url, certificate, token), c.kubeconfig(component)); err != nil {
+		fmt.Fprintf(&tokens, "%s,%[2]s,%[2]s,%[3]s\n", token, user.Name, user.Group)
+		if err := clientcmd.WriteToFile(*newKubeconfig(filepath.Base(dir), cmp.Or(user.URL, url), certificate, token), c.kubeconfig(component)); err != nil {
 			return nil, fmt.Errorf("writing the kubeconfig of %s: %w", component, err)
 		}
 	}
@@ -109,7 +114,10 @@ func (c *credentials) kubeconfig(user string) string {
 
 // Kubeconfig is the file of the administrator of the control plane in a directory. It
 // refers to no other file.
-func Kubeconfig(dir string) string { return (&credentials{dir: dir}).kubeconfig(admin) }
+func Kubeconfig(dir string) string { return UserKubeconfig(dir, admin) }
+
+// UserKubeconfig is the file of one of the users in Options.
+func UserKubeconfig(dir, user string) string { return (&credentials{dir: dir}).kubeconfig(user) }
 
 func newKubeconfig(name, url string, authority []byte, token string) *clientcmdapi.Config {
 	config := clientcmdapi.NewConfig()

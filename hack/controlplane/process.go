@@ -95,13 +95,17 @@ func environment(inherited []string, home string) []string {
 	return append(env, "HOME="+home)
 }
 
-// listens reports whether a process listens on a port, by IPv4.
+// listens reports whether a process listens on a port.
 func listens(pid, port int) bool {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	// The columns are a number, the local address, the remote one, the state, ...
 	table, err := os.ReadFile(filepath.Join(proc, "net", "tcp"))
 	if err != nil {
 		return false
+	}
+	// Who listens on all addresses does so by IPv6. A kernel may be without it.
+	if tableOf6, err := os.ReadFile(filepath.Join(proc, "net", "tcp6")); err == nil {
+		table = append(table, tableOf6...)
 	}
 	const stateColumn, listening, inodeColumn = 3, "0A", 9
 	// The bytes of an address are in the order of the machine, those of a port are not.

@@ -99,7 +99,7 @@ func (c *Cluster) Up(ctx context.Context) error {
 // Ensure starts the cluster, or reuses the one that runs if it is as it should be. The cluster
 // outlives this program. If it does not start, nothing runs, and the logs stay.
 func (c *Cluster) Ensure(ctx context.Context) error {
-	settings, err := c.settings()
+	settings, err := c.ResolvedSettings()
 	if err != nil {
 		return err
 	}
@@ -107,11 +107,14 @@ func (c *Cluster) Ensure(ctx context.Context) error {
 	if err := c.checkBinaries(); err != nil {
 		return err
 	}
-	unlock, err := c.lock(ctx)
+	unlock, err := c.Lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	if err := c.checkKind(); err != nil {
+		return err
+	}
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, startTimeout))
 	defer cancel()
@@ -146,7 +149,7 @@ func (c *Cluster) interrupted() error {
 
 // finish makes the running cluster ready for use. It returns what there is to use.
 func (c *Cluster) finish(ctx context.Context) (string, error) {
-	data, err := os.ReadFile(controlplane.Kubeconfig(c.dir()))
+	data, err := os.ReadFile(controlplane.Kubeconfig(c.Dir()))
 	if err != nil {
 		return "", fmt.Errorf("its kubeconfig is unreadable: %w", err)
 	}
@@ -166,16 +169,19 @@ func (c *Cluster) finish(ctx context.Context) (string, error) {
 func (c *Cluster) Down(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	unlock, err := c.lock(ctx)
+	unlock, err := c.Lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	if err := c.checkKind(); err != nil {
+		return err
+	}
 	running, err := c.processes()
 	if err != nil {
 		return err
 	}
-	_, statErr := os.Stat(c.dir())
+	_, statErr := os.Stat(c.Dir())
 	if err := c.remove(); err != nil {
 		return err
 	}
@@ -195,7 +201,7 @@ func (c *Cluster) Down(ctx context.Context) error {
 func (c *Cluster) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	unlock, err := c.lock(ctx)
+	unlock, err := c.Lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -208,7 +214,7 @@ func (c *Cluster) remove() error {
 	if err := c.kill(); err != nil {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(c.dir()), os.RemoveAll(c.Kubeconfig())); err != nil {
+	if err := errors.Join(os.RemoveAll(c.Dir()), os.RemoveAll(c.Kubeconfig())); err != nil {
 		return fmt.Errorf("remove the state of cluster %q: %w", c.Name, err)
 	}
 	return nil
@@ -243,13 +249,13 @@ func (c *Cluster) resolve() error {
 	return nil
 }
 
-// lock keeps a second start or stop out while one is at work. One lock serves all clusters of
+// Lock keeps a second start or stop out while one is at work. One lock serves all clusters of
 // an output directory, so that two starts do not race for ports.
-func (c *Cluster) lock(ctx context.Context) (unlock func(), err error) {
+func (c *Cluster) Lock(ctx context.Context) (unlock func(), err error) {
 	if err := c.resolve(); err != nil {
 		return nil, err
 	}
-	parent := filepath.Dir(c.dir())
+	parent := filepath.Dir(c.Dir())
 	f, err := os.Open(parent)
 	if err != nil {
 		return nil, fmt.Errorf("open the directory of the clusters: %w", err)
@@ -284,11 +290,11 @@ func (c *Cluster) printf(format string, args ...any) {
 	}
 }
 
-// dir is where the state is.
-func (c *Cluster) dir() string { return filepath.Join(c.Output, "clusters", c.Name) }
+// Dir is where the state is, after Lock by an absolute path.
+func (c *Cluster) Dir() string { return filepath.Join(c.Output, "clusters", c.Name) }
 
 // Logs is the directory of the logs.
-func (c *Cluster) Logs() string { return filepath.Join(c.dir(), "logs") }
+func (c *Cluster) Logs() string { return filepath.Join(c.Dir(), "logs") }
 
 // components is the directory of the binaries to run.
 func (c *Cluster) components() string { return cmp.Or(c.Base, c.Bin) }

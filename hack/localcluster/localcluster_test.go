@@ -69,8 +69,8 @@ func TestResolve(t *testing.T) {
 	if err := errors.Join(os.Symlink(direct.Output, linked.Output), direct.resolve(), linked.resolve()); err != nil {
 		t.Fatal(err)
 	}
-	if direct.dir() != linked.dir() {
-		t.Errorf("paths differ: %s and %s", direct.dir(), linked.dir())
+	if direct.Dir() != linked.Dir() {
+		t.Errorf("paths differ: %s and %s", direct.Dir(), linked.Dir())
 	}
 }
 
@@ -101,6 +101,23 @@ func TestMissingBinary(t *testing.T) {
 	c.Base = c.Bin
 	if err := c.Ensure(t.Context()); !errors.Is(err, ErrNoBase) {
 		t.Errorf("Ensure of the base: %v, want ErrNoBase", err)
+	}
+}
+
+// A cluster with real nodes has the same directory, but is not ended by its processes.
+func TestRealNodes(t *testing.T) {
+	c := newTestCluster(t)
+	record := filepath.Join(c.Dir(), RealRecord)
+	if err := errors.Join(os.MkdirAll(c.Dir(), 0o700), os.WriteFile(record, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for name, do := range map[string]func(ctx context.Context) error{"Ensure": c.Ensure, "Down": c.Down} {
+		if err := do(t.Context()); err == nil || !strings.Contains(err.Error(), "has real nodes") {
+			t.Errorf("%s: %v, want that the cluster has real nodes", name, err)
+		}
+	}
+	if _, err := os.Stat(record); err != nil {
+		t.Errorf("the cluster was touched: %v", err)
 	}
 }
 
@@ -235,7 +252,7 @@ func TestStartFails(t *testing.T) {
 			}); err != nil {
 				t.Errorf("left running: %v, %v", left, err)
 			}
-			if _, err := os.Stat(c.dir()); errors.Is(err, os.ErrNotExist) != tc.gone {
+			if _, err := os.Stat(c.Dir()); errors.Is(err, os.ErrNotExist) != tc.gone {
 				t.Errorf("state directory: %v, want it to be gone: %t", err, tc.gone)
 			}
 			// Only a taken port makes a retry with other ports useful.
@@ -307,14 +324,14 @@ func TestInterruptedAtTheEnd(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	ctx := endWith(t.Context(), context.Canceled, filepath.Join(c.dir(), nodesAsked))
+	ctx := endWith(t.Context(), context.Canceled, filepath.Join(c.Dir(), nodesAsked))
 	if err := c.Ensure(ctx); err == nil || !strings.Contains(err.Error(), "interrupted, nothing is left running") {
 		t.Errorf("Ensure: %v, want it to be interrupted", err)
 	}
 	if left, err := c.processes(); err != nil || len(left) > 0 {
 		t.Errorf("left running: %v, %v", left, err)
 	}
-	if _, err := os.Stat(c.dir()); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(c.Dir()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("state directory: %v, want it to be gone", err)
 	}
 }
@@ -324,7 +341,7 @@ func runAll(t *testing.T, c *Cluster, settings Settings) {
 	t.Helper()
 	commands := map[int][]string{}
 	for i, component := range controlplane.Components {
-		commands[i+1] = []string{filepath.Join(controlplane.LinkDir(c.dir()), component)}
+		commands[i+1] = []string{filepath.Join(controlplane.LinkDir(c.Dir()), component)}
 	}
 	c.proc = fakeProc(t, commands)
 	for i, component := range controlplane.Components {
@@ -332,7 +349,7 @@ func runAll(t *testing.T, c *Cluster, settings Settings) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.MkdirAll(c.dir(), 0o755), c.writeRecord(record{Settings: settings})); err != nil {
+	if err := errors.Join(os.MkdirAll(c.Dir(), 0o755), c.writeRecord(record{Settings: settings})); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -354,7 +371,7 @@ func TestReusable(t *testing.T) {
 		"processes without files": {
 			arrange: func(t *testing.T, c *Cluster) {
 				runAll(t, c, wanted)
-				if err := os.RemoveAll(c.dir()); err != nil {
+				if err := os.RemoveAll(c.Dir()); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -443,17 +460,17 @@ func TestEnded(t *testing.T) {
 
 func TestLock(t *testing.T) {
 	c := newTestCluster(t)
-	unlock, err := c.lock(t.Context())
+	unlock, err := c.Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*pollInterval)
 	defer cancel()
-	if _, err := c.lock(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "another up or down") {
+	if _, err := c.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "another up or down") {
 		t.Errorf("second lock: %v, want it to wait until the context is over", err)
 	}
 	unlock()
-	if unlock, err = c.lock(t.Context()); err != nil {
+	if unlock, err = c.Lock(t.Context()); err != nil {
 		t.Fatalf("lock after unlock: %v", err)
 	}
 	unlock()
@@ -513,11 +530,11 @@ func TestKill(t *testing.T) {
 	c, other := newTestCluster(t), newTestCluster(t)
 	c.proc, other.proc = "/proc", "/proc"
 	start := func(c *Cluster, component, script string, args ...string) {
-		path := filepath.Join(controlplane.LinkDir(c.dir()), component)
+		path := filepath.Join(controlplane.LinkDir(c.Dir()), component)
 		// The script prints a line when it has set its traps.
 		writeScript(t, path, script+"\necho x\nwhile :; do sleep 0.02; done")
 		command := exec.Command(path, args...)
-		command.Env = append(os.Environ(), "HOME="+c.dir()) // As for a component.
+		command.Env = append(os.Environ(), "HOME="+c.Dir()) // As for a component.
 		out, err := command.StdoutPipe()
 		if err := errors.Join(err, command.Start()); err != nil {
 			t.Fatal(err)
@@ -532,7 +549,7 @@ func TestKill(t *testing.T) {
 	}
 	start(c, "etcd", "")
 	start(c, "kube-apiserver", "trap '' TERM INT")
-	start(other, "etcd", "", "--data-dir="+controlplane.LinkDir(c.dir()))
+	start(other, "etcd", "", "--data-dir="+controlplane.LinkDir(c.Dir()))
 	if err := c.kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestSettings(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for _, settings := range []Settings{{Gates: tc.list}, {RuntimeConfig: tc.list}} {
-				got, err := (&Cluster{Settings: &settings}).settings()
+				got, err := (&Cluster{Settings: &settings}).ResolvedSettings()
 				if (err != nil) != tc.wantErr {
 					t.Errorf("settings of %+v: %v, want an error: %t", settings, err, tc.wantErr)
 				}
@@ -56,11 +56,11 @@ func TestSettings(t *testing.T) {
 
 // TestDefaultSettings: a cluster of the fork has all gates on, one of the base none.
 func TestDefaultSettings(t *testing.T) {
-	fork, err := (&Cluster{}).settings()
+	fork, err := (&Cluster{}).ResolvedSettings()
 	if err != nil || fork.Gates != DefaultSettings.Gates || fork.RuntimeConfig != DefaultSettings.RuntimeConfig {
 		t.Errorf("settings of the fork: %+v, %v", fork, err)
 	}
-	base, err := (&Cluster{Base: "bin"}).settings()
+	base, err := (&Cluster{Base: "bin"}).ResolvedSettings()
 	if err != nil || base.Gates != "" || base.RuntimeConfig != "" {
 		t.Errorf("settings of the base: %+v, %v", base, err)
 	}

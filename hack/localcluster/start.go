@@ -70,8 +70,8 @@ func (a *Args) Set(arg string) error {
 	return nil
 }
 
-// settings returns those of the cluster. The lists are sorted: their order is no difference.
-func (c *Cluster) settings() (Settings, error) {
+// ResolvedSettings returns those of the cluster. The lists are sorted: their order is no difference.
+func (c *Cluster) ResolvedSettings() (Settings, error) {
 	settings := Settings{}
 	switch {
 	case c.Settings != nil:
@@ -131,7 +131,7 @@ func (c *Cluster) start(ctx context.Context, settings Settings) error {
 
 // startComponents leaves nothing but the logs after an error.
 func (c *Cluster) startComponents(ctx context.Context, settings Settings) (err error) {
-	plane, err := controlplane.Create(c.dir())
+	plane, err := controlplane.Create(c.Dir())
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,19 @@ type record struct {
 	Ports    controlplane.Ports
 }
 
-func (c *Cluster) recordFile() string { return filepath.Join(c.dir(), "cluster.json") }
+// RealRecord is the record of a cluster of hack/realcluster, which shares the directory of the
+// clusters and their names.
+const RealRecord = "real.json"
+
+// checkKind refuses the directory of a cluster with real nodes.
+func (c *Cluster) checkKind() error {
+	if _, err := os.Stat(filepath.Join(c.Dir(), RealRecord)); err == nil {
+		return fmt.Errorf("cluster %q has real nodes: choose another name, or remove it with `make down-real`", c.Name)
+	}
+	return nil
+}
+
+func (c *Cluster) recordFile() string { return filepath.Join(c.Dir(), "cluster.json") }
 
 func (c *Cluster) writeRecord(r record) error {
 	data, err := json.Marshal(r)
@@ -196,7 +208,7 @@ func (c *Cluster) reusable(ctx context.Context, settings Settings) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(c.dir()); errors.Is(err, os.ErrNotExist) && len(running) == 0 {
+	if _, err := os.Stat(c.Dir()); errors.Is(err, os.ErrNotExist) && len(running) == 0 {
 		return errNoCluster
 	}
 	var was record
@@ -294,7 +306,7 @@ func (c *Cluster) componentOf(pid int) string {
 	// The second argument is the program if it is a script: the first one is then the
 	// interpreter. It can also be a debugger or a pager that the user runs on our program,
 	// which has the home directory of the user.
-	if len(argv) > 1 && slices.Contains(c.procStrings(pid, "environ"), "HOME="+c.dir()) {
+	if len(argv) > 1 && slices.Contains(c.procStrings(pid, "environ"), "HOME="+c.Dir()) {
 		return c.componentAt(argv[1])
 	}
 	return ""
@@ -314,7 +326,7 @@ func (c *Cluster) procStrings(pid int, file string) []string {
 func (c *Cluster) componentAt(path string) string {
 	dir, name := filepath.Split(path)
 	switch filepath.Clean(dir) {
-	case controlplane.LinkDir(c.dir()):
+	case controlplane.LinkDir(c.Dir()):
 	case filepath.Join(c.Output, ".kwok", "clusters", c.Name, "bin"): // Clusters that kwokctl has started.
 		name = strings.Replace(name, "kwok-controller", controlplane.Kwok, 1)
 	default:

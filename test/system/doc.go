@@ -24,6 +24,7 @@ limitations under the License.
 //	make test-docs     TestTutorial: the commands of docs/tutorial.md print what it shows
 //	make demo          TestDemoMaintenance: a drain with kubectl maintenance, explained
 //	make demo-evictionrequest  TestDemoEvictionRequest: single evictions, explained
+//	make demo-real     TestDemoReal: a drain of a real node while real requests are sent
 //
 // The targets build the programs and pass their directory in the environment. Without it the tests
 // skip.
@@ -40,5 +41,6 @@ limitations under the License.
 //	demo_test.go      shows commands and checks; demo_maintenance_test.go and
 //	                  demo_evictionrequest_test.go are the demos; demo_checks_test.go says what must
 //	                  be true, demo_downtime_test.go compares with kubectl drain of the base
+//	demo_real_test.go is the demo with real nodes; requests_test.go sends the requests
 //	tutorial_test.go  reads and runs the document; tutorial_output_test.go tests how it compares
 package system

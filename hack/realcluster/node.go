@@ -1,0 +1,189 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package realcluster
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// node is one that runs in this process's namespaces.
+type node struct {
+	record
+	dir   string
+	index int
+}
+
+func (n *node) name() string { return nodeName(n.index) }
+
+// state is the directory of the configuration of the node, and of its images and containers: it is
+// on disk, because the kubelet cannot tell how much room there is in memory.
+func (n *node) state() string { return filepath.Join(n.dir, "nodes", n.name()) }
+
+// Manifests is the directory of the manifests of the static pods of a node.
+func manifests(dir, node string) string { return filepath.Join(dir, "manifests", node) }
+
+// containerdSocket is where containerd listens, in the file system of the node.
+const containerdSocket = "/run/containerd/containerd.sock"
+
+// restartDelay is the pause before a component of a node that has ended is started again.
+const restartDelay = time.Second
+
+// runNode runs the components of a node. Those that end are started again, as a service manager
+// does. The node waits until its standard input is closed: then it has a link.
+func runNode(ctx context.Context, dir string, index int) error {
+	// The kernel ends the components with the thread that has started them.
+	runtime.LockOSThread()
+	r, err := readRecord(dir)
+	if err != nil {
+		return err
+	}
+	n := &node{record: r, dir: dir, index: index}
+	if _, err := io.ReadAll(os.Stdin); err != nil {
+		return fmt.Errorf("wait for the link: %w", err)
+	}
+	if err := setUpNodeNetwork(index); err != nil {
+		return err
+	}
+	if err := n.setUpFiles(); err != nil {
+		return err
+	}
+	ended := make(chan string)
+	if err := n.start(ctx, "containerd", ended); err != nil {
+		return err
+	}
+	ready := make(chan error, 1)
+	go func() { ready <- n.prepareForPods(ctx) }()
+	for {
+		select {
+		case err := <-ready:
+			if err == nil {
+				err = errors.Join(n.start(ctx, "kubelet", ended), n.start(ctx, "kube-proxy", ended))
+			}
+			if err != nil {
+				return err
+			}
+		case component := <-ended:
+			time.Sleep(restartDelay)
+			if err := n.start(ctx, component, ended); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// args are the flags of a component.
+func (n *node) args(component string) []string {
+	config := filepath.Join(n.state(), component+".yaml")
+	switch component {
+	case "containerd":
+		return []string{"--config=" + filepath.Join(n.state(), "containerd.toml")}
+	case "kubelet":
+		return []string{
+			"--config=" + config, "--kubeconfig=" + n.kubeconfig(n.name()), "--hostname-override=" + n.name(),
+			"--node-ip=" + networkOf(n.index).address.String(), "--feature-gates=" + n.Settings.Gates,
+			"--node-labels=topology.kubernetes.io/zone=" + zoneOf(n.index), "--v=2",
+		}
+	default:
+		return []string{"--config=" + config, "--v=2"}
+	}
+}
+
+// start starts a component, whose name is sent when it has ended.
+func (n *node) start(ctx context.Context, component string, ended chan<- string) error {
+	log, err := os.OpenFile(n.log(component), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the log of %s: %w", component, err)
+	}
+	defer log.Close()
+	c := exec.CommandContext(ctx, filepath.Join(n.Bin, component), n.args(component)...)
+	c.Stdout, c.Stderr = log, log
+	// containerd looks for its shim there, and for runc.
+	c.Env = append(os.Environ(), "PATH="+n.Bin+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME="+n.state())
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := c.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", component, err)
+	}
+	go func() {
+		err := c.Wait()
+		fmt.Printf("%s %s has ended: %v\n", time.Now().Format(time.TimeOnly), component, err)
+		ended <- component
+	}()
+	return nil
+}
+
+func (n *node) log(component string) string {
+	return filepath.Join(n.dir, "logs", n.name()+"-"+component+".log")
+}
+
+// prepareForPods imports the images and waits for the API server, both at the same time. Without
+// it, the kubelet and kube-proxy would wait longer and longer between their attempts to reach it.
+func (n *node) prepareForPods(ctx context.Context) error {
+	if err := n.importImages(ctx); err != nil {
+		return err
+	}
+	client := &http.Client{
+		Timeout:   time.Second,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
+	}
+	url := fmt.Sprintf("https://%s:%d/readyz", controlPlaneAddress, n.Port)
+	return wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
+		response, err := client.Get(url)
+		if err != nil {
+			return false, nil
+		}
+		response.Body.Close()
+		return response.StatusCode == http.StatusOK, nil
+	})
+}
+
+// importImages waits until containerd is up, and gives it all images that were built.
+func (n *node) importImages(ctx context.Context) error {
+	images, err := filepath.Glob(filepath.Join(n.Output, "images", "*.tar"))
+	if err != nil {
+		return err
+	}
+	var output []byte
+	for _, image := range images {
+		err := wait.PollUntilContextTimeout(ctx, pollInterval, importTimeout, true, func(ctx context.Context) (bool, error) {
+			var err error
+			output, err = exec.CommandContext(ctx, filepath.Join(n.Bin, "ctr"), "--namespace=k8s.io", "images", "import", image).CombinedOutput()
+			return err == nil, nil
+		})
+		if err != nil {
+			return fmt.Errorf("import %s: %w: %s", image, err, output)
+		}
+	}
+	return nil
+}
+
+// importTimeout includes the start of containerd.
+const importTimeout = 3 * time.Minute

@@ -1,0 +1,285 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package realcluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/hack/localcluster"
+)
+
+const (
+	// DefaultName is the name of a cluster if none is given.
+	DefaultName = "real"
+
+	// DefaultTimeout is for a machine that is slow: a start takes about 15 seconds.
+	DefaultTimeout = 3 * time.Minute
+
+	// stopTimeout is how long the supervisor may take to end the sandbox and remove cgroups.
+	stopTimeout = time.Minute
+
+	// readyTimeout is how long the nodes of a cluster that runs may take to be ready again.
+	readyTimeout = 15 * time.Second
+
+	// pollInterval is the pause between two checks of a state that is waited for.
+	pollInterval = 100 * time.Millisecond
+)
+
+// Cluster is a cluster with real nodes.
+type Cluster struct {
+	// Local has the name, directories, settings and messages. Its directory, its kubeconfig and
+	// kubectl are those of this cluster; do not start or stop it.
+	Local *localcluster.Cluster
+}
+
+// Ensure starts the cluster, or reuses the one that runs if it is as it should be. The cluster
+// outlives this program. If it does not start, nothing runs.
+func (c *Cluster) Ensure(ctx context.Context) error {
+	unlock, settings, err := c.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	start, state := time.Now(), "is already up, checked in"
+	if obstacle := c.reusable(ctx, settings); obstacle != nil {
+		state = "is up after"
+		if !errors.Is(obstacle, errNoCluster) {
+			c.printf("cluster %q is started again: %v\n", c.Local.Name, obstacle)
+		}
+		s, err := c.start(ctx, settings)
+		if err != nil {
+			return err
+		}
+		if err := s.keep(); err != nil {
+			return err
+		}
+	}
+	c.printf("cluster %q %s %.1f s: real nodes: %d\n  export KUBECONFIG='%s'\n", c.Local.Name, state, time.Since(start).Seconds(), c.Local.Nodes, c.Local.Kubeconfig())
+	pid, err := c.Process(nodeName(0))
+	if err == nil && pid != 0 {
+		c.printf("from a node, such as to the address of a Service:\n  nsenter --target %d --net curl http://...\n", pid)
+	}
+	return err
+}
+
+// Down stops the cluster and removes its state, also when ctx is over.
+func (c *Cluster) Down(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*stopTimeout)
+	defer cancel()
+	unlock, err := c.Local.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := c.checkKind(); err != nil {
+		return err
+	}
+	running, err := c.Process(supervisorLock)
+	if err != nil {
+		return err
+	}
+	_, statErr := os.Stat(c.Local.Dir())
+	if err := c.remove(ctx); err != nil {
+		return err
+	}
+	switch {
+	case running != 0:
+		c.printf("cluster %q is down, its state removed\n", c.Local.Name)
+	case statErr == nil:
+		c.printf("cluster %q was not running: leftovers removed\n", c.Local.Name)
+	default:
+		c.printf("there is no cluster %q\n", c.Local.Name)
+	}
+	return nil
+}
+
+// prepare checks what is needed before anything is stopped, and locks the directory.
+func (c *Cluster) prepare(ctx context.Context) (unlock func(), settings localcluster.Settings, err error) {
+	if settings, err = c.Local.ResolvedSettings(); err != nil {
+		return nil, settings, err
+	}
+	if os.Geteuid() != 0 {
+		return nil, settings, errors.New("real nodes need root: namespaces, mounts and cgroups")
+	}
+	if unlock, err = c.Local.Lock(ctx); err != nil {
+		return nil, settings, err
+	}
+	// The processes of the cluster have another working directory.
+	if c.Local.Bin, err = filepath.Abs(c.Local.Bin); err == nil {
+		err = errors.Join(c.checkKind(), c.checkFiles())
+	}
+	if err != nil {
+		unlock()
+	}
+	return unlock, settings, err
+}
+
+// checkKind refuses the directory of a cluster with simulated nodes.
+func (c *Cluster) checkKind() error {
+	entries, err := os.ReadDir(c.Local.Dir())
+	if errors.Is(err, os.ErrNotExist) || len(entries) == 0 {
+		return nil
+	}
+	if _, err := os.Stat(recordFile(c.Local.Dir())); err != nil {
+		return fmt.Errorf("cluster %q is not one with real nodes: choose another name, or remove it with `make down`", c.Local.Name)
+	}
+	return nil
+}
+
+// programs are what a cluster runs.
+var programs = []string{
+	"cluster", "kubectl", controlplane.Etcd, controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler,
+	"kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr",
+}
+
+func (c *Cluster) checkFiles() error {
+	for _, directory := range replacedDirectories {
+		if strings.HasPrefix(c.Local.Output, directory+"/") {
+			return fmt.Errorf("the output directory is in %s, which nodes replace: move the repository, or give --output", directory)
+		}
+	}
+	for _, program := range programs {
+		if _, err := os.Stat(filepath.Join(c.Local.Bin, program)); err != nil {
+			return fmt.Errorf("%s is missing (%w): build it with `make real-nodes`", program, err)
+		}
+	}
+	return nil
+}
+
+// errNoCluster is why a cluster cannot be reused when there is none.
+var errNoCluster = errors.New("there is no such cluster")
+
+// reusable returns why the running cluster is not what the settings ask for.
+func (c *Cluster) reusable(ctx context.Context, settings localcluster.Settings) error {
+	info, err := os.Stat(recordFile(c.Local.Dir()))
+	if errors.Is(err, os.ErrNotExist) {
+		return errNoCluster
+	}
+	was, err := readRecord(c.Local.Dir())
+	if err != nil {
+		return err
+	}
+	for _, process := range append([]string{supervisorLock, sandboxLock}, nodeNames(c.Local.Nodes)...) {
+		if pid, err := c.Process(process); err != nil || pid == 0 {
+			return cmp.Or(err, fmt.Errorf("%s does not run any more", process))
+		}
+	}
+	if was.Settings.String() != settings.String() || was.Nodes != c.Local.Nodes {
+		return fmt.Errorf("it runs with %d nodes and %s, not with %d and %s", was.Nodes, was.Settings, c.Local.Nodes, settings)
+	}
+	for _, program := range programs {
+		built, err := os.Stat(filepath.Join(c.Local.Bin, program))
+		if err != nil || built.ModTime().After(info.ModTime()) {
+			return cmp.Or(err, fmt.Errorf("%s was built after it was started", program))
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	return c.awaitNodes(ctx, c.Ended)
+}
+
+// remove ends the supervisor if it runs, and removes what it leaves.
+func (c *Cluster) remove(ctx context.Context) error {
+	dir := c.Local.Dir()
+	pid, err := lockOwner(dir, supervisorLock)
+	if err != nil {
+		return err
+	}
+	if pid != 0 {
+		if err := c.endSupervisor(ctx, pid); err != nil {
+			return err
+		}
+	}
+	// What a killed supervisor has started ends with it, but a moment later.
+	if err := wait.PollUntilContextTimeout(ctx, pollInterval, stopTimeout, true, func(context.Context) (bool, error) {
+		pid, err := lockOwner(dir, sandboxLock)
+		return pid == 0, err
+	}); err != nil {
+		return fmt.Errorf("wait for the end of the sandbox: %w", err)
+	}
+	if err := removeCgroups(ctx, cgroupOf(dir)); err != nil {
+		return err
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(c.Local.Kubeconfig())); err != nil {
+		return fmt.Errorf("remove the state of cluster %q: %w", c.Local.Name, err)
+	}
+	return nil
+}
+
+// endSupervisor asks the supervisor to end, and waits until it has.
+func (c *Cluster) endSupervisor(ctx context.Context, pid int) error {
+	// The handle keeps the process apart from another one that gets its pid.
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return fmt.Errorf("find the supervisor: %w", err)
+	}
+	defer process.Release()
+	if owner, err := lockOwner(c.Local.Dir(), supervisorLock); err != nil || owner != pid {
+		return err
+	}
+	if err := process.Signal(unix.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("end the supervisor: %w", err)
+	}
+	err = wait.PollUntilContextTimeout(ctx, pollInterval/5, stopTimeout, true, func(context.Context) (bool, error) {
+		owner, err := lockOwner(c.Local.Dir(), supervisorLock)
+		return owner != pid, err
+	})
+	if err != nil {
+		return fmt.Errorf("process %d, the supervisor of cluster %q, does not end: %w", pid, c.Local.Name, err)
+	}
+	return nil
+}
+
+// Process returns the pid of the first process of a node, of the sandbox or of the supervisor, 0
+// if it does not run.
+func (c *Cluster) Process(name string) (int, error) { return lockOwner(c.Local.Dir(), name) }
+
+// Ended returns an error if the cluster has ended by itself.
+func (c *Cluster) Ended() error {
+	pid, err := c.Process(sandboxLock)
+	if err == nil && pid == 0 {
+		err = fmt.Errorf("cluster %q does not run any more: logs are in %s", c.Local.Name, c.Local.Logs())
+	}
+	return err
+}
+
+// Manifests is the directory of the manifests of the static pods of a node.
+func (c *Cluster) Manifests(node string) string { return manifests(c.Local.Dir(), node) }
+
+func nodeNames(count int) []string {
+	var names []string
+	for index := range count {
+		names = append(names, nodeName(index))
+	}
+	return names
+}
+
+func (c *Cluster) printf(format string, args ...any) {
+	if c.Local.Printf != nil {
+		c.Local.Printf(format, args...)
+	}
+}

@@ -1,0 +1,154 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package realcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/kubernetes/hack/controlplane"
+)
+
+// runSandbox starts the control plane and the nodes, and runs until one of the components of the
+// control plane has ended. A node that ends is a node that has lost its power: the others stay.
+func runSandbox(ctx context.Context, dir string) error {
+	// The kernel ends the nodes with the thread that has started them.
+	runtime.LockOSThread()
+	r, err := readRecord(dir)
+	if err != nil {
+		return err
+	}
+	if err := setUpSandboxNetwork(); err != nil {
+		return err
+	}
+	plane, err := createControlPlane(dir, r)
+	if err != nil {
+		return err
+	}
+	for index := range r.Nodes {
+		if err := startNode(dir, index); err != nil {
+			return err
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return acceptClients(r.Port) })
+	group.Go(func() error { return runControlPlane(ctx, plane, r) })
+	return group.Wait()
+}
+
+// acceptClients forwards the connections that are made on the host to the API server. The listener
+// is the standard input.
+func acceptClients(port int) error {
+	listener, err := net.FileListener(os.Stdin)
+	if err != nil {
+		return fmt.Errorf("use the listener of the supervisor: %w", err)
+	}
+	return forward(listener, fmt.Sprintf("127.0.0.1:%d", port))
+}
+
+// proxyUser is the user of all kube-proxies.
+const proxyUser = "kube-proxy"
+
+// createControlPlane prepares a control plane that nodes and pods reach.
+func createControlPlane(dir string, r record) (*controlplane.ControlPlane, error) {
+	url := fmt.Sprintf("https://%s:%d", controlPlaneAddress, r.Port)
+	users := map[string]controlplane.User{proxyUser: {Name: "system:kube-proxy", URL: url}}
+	for index := range r.Nodes {
+		name := nodeName(index)
+		users[name] = controlplane.User{Name: "system:node:" + name, Group: "system:nodes", URL: url}
+	}
+	return controlplane.CreateWith(dir, controlplane.Options{
+		APIServerPort: r.Port,
+		Addresses:     []net.IP{net.ParseIP(controlPlaneAddress), net.ParseIP(firstService)},
+		Names:         []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
+		Users:         users,
+	})
+}
+
+// runControlPlane starts the control plane, and returns when one of its components has ended.
+func runControlPlane(ctx context.Context, plane *controlplane.ControlPlane, r record) error {
+	release := controlplane.Release{
+		Name: "real", Bin: r.Bin, FeatureGates: r.Settings.Gates, RuntimeConfig: r.Settings.RuntimeConfig,
+		APIServerArgs: []string{
+			// Nodes and pods reach it, in namespaces that only this cluster has.
+			"--bind-address=0.0.0.0", "--advertise-address=" + controlPlaneAddress, "--endpoint-reconciler-type=lease",
+			"--enable-admission-plugins=NodeRestriction",
+			"--kubelet-preferred-address-types=InternalIP",
+		},
+		Args: map[string][]string{},
+	}
+	for _, arg := range r.Settings.Args {
+		component, setting, _ := strings.Cut(arg, ":")
+		release.Args[component] = append(release.Args[component], "--"+setting)
+	}
+	for _, components := range [][]string{
+		{controlplane.Etcd}, {controlplane.APIServer}, {controlplane.ControllerManager, controlplane.Scheduler},
+	} {
+		if err := plane.Start(ctx, release, components...); err != nil {
+			return err
+		}
+	}
+	for {
+		if err := plane.Ended(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// startNode starts the processes of a node.
+func startNode(dir string, index int) error {
+	name := nodeName(index)
+	// The node waits until this is closed.
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("make a pipe: %w", err)
+	}
+	defer reader.Close()
+	defer writer.Close()
+	node, err := initProcess(dir, name, name, nodeCommand, dir, strconv.Itoa(index))
+	if err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(dir, "logs", name+".log"))
+	if err != nil {
+		return fmt.Errorf("create the log of %s: %w", name, err)
+	}
+	defer log.Close()
+	node.Stdin, node.Stdout, node.Stderr = reader, log, log
+	if err := node.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	go func() { _ = node.Wait() }() // Its log says how it ended.
+	if err := connectNode(index, node.Process.Pid); err != nil {
+		return errors.Join(err, node.Process.Kill())
+	}
+	return nil
+}

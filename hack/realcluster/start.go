@@ -1,0 +1,215 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package realcluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/hack/localcluster"
+	nodeutil "k8s.io/kubernetes/pkg/util/node"
+)
+
+// supervisor is the process that owns a cluster. It ends the cluster when this program ends, unless
+// it was told to keep it.
+type supervisor struct {
+	command *exec.Cmd
+	// owner is the end of a pipe that the kernel closes with this program.
+	owner *os.File
+	log   string
+	done  chan struct{} // Closed when the process has ended.
+}
+
+// start starts the cluster from nothing, and waits until pods can be created. After an error
+// nothing runs.
+func (c *Cluster) start(ctx context.Context, settings localcluster.Settings) (*supervisor, error) {
+	if err := c.remove(ctx); err != nil {
+		return nil, err
+	}
+	dir := c.Local.Dir()
+	if err := os.MkdirAll(filepath.Join(dir, "logs"), 0o700); err != nil {
+		return nil, fmt.Errorf("create the directory of the cluster: %w", err)
+	}
+	r := record{Settings: settings, Nodes: c.Local.Nodes, Output: c.Local.Output, Bin: c.Local.Bin}
+	if err := r.write(dir); err != nil {
+		return nil, err
+	}
+	s, err := c.startSupervisor()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Local.Timeout, DefaultTimeout))
+	defer cancel()
+	err = c.awaitKubeconfig(ctx, s)
+	if err == nil {
+		err = c.awaitNodes(ctx, s.ended)
+	}
+	if err == nil {
+		return s, nil
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		err = errors.Join(s.stop(), c.remove(context.WithoutCancel(ctx)))
+		if err == nil {
+			err = errors.New("nothing is left running")
+		}
+		return nil, fmt.Errorf("cluster %q: interrupted: %w", c.Local.Name, err)
+	}
+	return nil, errors.Join(fmt.Errorf("cluster %q: %w: logs are in %s", c.Local.Name, err, c.Local.Logs()), s.stop())
+}
+
+func (c *Cluster) startSupervisor() (*supervisor, error) {
+	log, err := os.Create(filepath.Join(c.Local.Logs(), "supervisor.log"))
+	if err != nil {
+		return nil, fmt.Errorf("create the log of the supervisor: %w", err)
+	}
+	defer log.Close()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	defer reader.Close()
+	command := exec.Command(filepath.Join(c.Local.Bin, "cluster"), superviseCommand, c.Local.Dir())
+	command.Stdin, command.Stdout, command.Stderr = reader, log, log
+	// An interrupt from the keyboard is for this program, which then ends the supervisor.
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	command.Env, command.Dir = os.Environ(), "/"
+	if err := command.Start(); err != nil {
+		writer.Close()
+		return nil, fmt.Errorf("start the supervisor: %w", err)
+	}
+	s := &supervisor{command: command, owner: writer, log: log.Name(), done: make(chan struct{})}
+	go func() {
+		_ = command.Wait() // The log says how it ended.
+		close(s.done)
+	}()
+	return s, nil
+}
+
+// keep lets the cluster outlive this program.
+func (s *supervisor) keep() error {
+	if _, err := s.owner.Write([]byte{keepRunning}); err != nil {
+		return fmt.Errorf("tell the supervisor to keep the cluster: %w", errors.Join(err, s.ended()))
+	}
+	return s.owner.Close()
+}
+
+// stop ends the cluster, and returns when nothing of it runs.
+func (s *supervisor) stop() error {
+	if err := s.owner.Close(); err != nil {
+		return fmt.Errorf("tell the supervisor to end: %w", err)
+	}
+	<-s.done
+	return nil
+}
+
+// ended returns an error if the cluster has ended by itself.
+func (s *supervisor) ended() error {
+	select {
+	case <-s.done:
+		log, err := os.ReadFile(s.log)
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("it has ended by itself:\n%s", log)
+	default:
+		return nil
+	}
+}
+
+// awaitKubeconfig waits until there are credentials, and copies those of the administrator to
+// where users expect them.
+func (c *Cluster) awaitKubeconfig(ctx context.Context, s *supervisor) error {
+	path := controlplane.Kubeconfig(c.Local.Dir())
+	var data []byte
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
+		if err := s.ended(); err != nil {
+			return false, err
+		}
+		var err error
+		if data, err = os.ReadFile(path); errors.Is(err, os.ErrNotExist) {
+			return false, nil
+		}
+		return len(data) > 0, err
+	})
+	if err == nil {
+		err = os.WriteFile(c.Local.Kubeconfig(), data, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("no kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// awaitNodes waits until pods can be created: until all nodes take pods, and the service account of
+// namespace default is there.
+func (c *Cluster) awaitNodes(ctx context.Context, ended func() error) error {
+	config, err := c.Local.Config()
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("create a client: %w", err)
+	}
+	var missing error
+	err = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		if err := ended(); err != nil {
+			return false, err
+		}
+		missing = c.missing(ctx, client)
+		return missing == nil, nil
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("%w: %w", missing, err)
+	}
+	return err
+}
+
+// missing returns why pods cannot be created yet.
+func (c *Cluster) missing(ctx context.Context, client kubernetes.Interface) error {
+	for _, name := range nodeNames(c.Local.Nodes) {
+		node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("%s has not joined: %w", name, err)
+		}
+		for _, taint := range node.Spec.Taints {
+			if taint.Key == v1.TaintNodeNotReady {
+				return fmt.Errorf("%s has the taint %s", name, taint.Key)
+			}
+		}
+		if !nodeutil.IsNodeReady(node) {
+			return fmt.Errorf("%s is not ready: %v", name, node.Status.Conditions)
+		}
+	}
+	_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return errors.New("the service account of namespace default was not created")
+	}
+	return err
+}

@@ -1,0 +1,132 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package realcluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"k8s.io/kubernetes/hack/localcluster"
+)
+
+// record is what a cluster is started with. The supervisor adds the port.
+type record struct {
+	Settings localcluster.Settings
+	Nodes    int
+	// Output and Bin are the directories of the same names of Cluster.
+	Output, Bin string
+	// Port is that of the API server, on the loopback interface of the host and in the sandbox.
+	Port int
+}
+
+// recordFile is written by localcluster's rules: a cluster with simulated nodes has another file.
+func recordFile(dir string) string { return filepath.Join(dir, localcluster.RealRecord) }
+
+func readRecord(dir string) (record, error) {
+	var r record
+	data, err := os.ReadFile(recordFile(dir))
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil {
+		return r, fmt.Errorf("read the record of the cluster: %w", err)
+	}
+	return r, nil
+}
+
+func (r record) write(dir string) error {
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = os.WriteFile(recordFile(dir), data, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write the record of the cluster: %w", err)
+	}
+	return nil
+}
+
+// keepRunning is what the program that has started the supervisor sends if the cluster is to
+// outlive it.
+const keepRunning = 'k'
+
+// supervise runs the sandbox of a cluster until ctx is over or owner is closed: by the program that
+// has started it, or by the kernel if that was killed.
+func supervise(ctx context.Context, dir string, owner io.Reader) error {
+	if err := takeLock(dir, supervisorLock); err != nil {
+		return err
+	}
+	// The kernel ends the sandbox with the thread that has started it.
+	runtime.LockOSThread()
+	r, err := readRecord(dir)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen for clients of the API server: %w", err)
+	}
+	r.Port = listener.Addr().(*net.TCPAddr).Port
+	if err := r.write(dir); err != nil {
+		return err
+	}
+	socket, err := listener.(*net.TCPListener).File()
+	if err != nil {
+		return fmt.Errorf("get the socket of the listener: %w", err)
+	}
+	sandbox, err := initProcess(dir, sandboxLock, filepath.Base(dir), sandboxCommand, dir)
+	if err != nil {
+		return err
+	}
+	sandbox.Stdin = socket
+	if err := sandbox.Start(); err != nil {
+		return fmt.Errorf("start the sandbox: %w", err)
+	}
+	// Only the sandbox accepts connections, so that they are refused when it ends.
+	socket.Close()
+	listener.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() { cancel(waitForOwner(owner)) }()
+	ended := make(chan error, 1)
+	go func() { ended <- sandbox.Wait() }()
+	var failure error
+	select {
+	case failure = <-ended:
+		failure = fmt.Errorf("the sandbox has ended by itself: %w", failure)
+	case <-ctx.Done():
+		_ = sandbox.Process.Kill() // It may end just now.
+		<-ended
+	}
+	return errors.Join(failure, removeCgroups(context.WithoutCancel(ctx), cgroupOf(dir)))
+}
+
+// waitForOwner returns when the cluster is to end because its owner has: never, if the owner has
+// sent keepRunning.
+func waitForOwner(owner io.Reader) error {
+	sent := make([]byte, 1)
+	if _, err := io.ReadFull(owner, sent); err == nil && sent[0] == keepRunning {
+		select {}
+	}
+	return errors.New("the program that has started the cluster has ended")
+}
