@@ -176,6 +176,16 @@ func (c *ControlPlane) Start(ctx context.Context, release Release, components ..
 	return err
 }
 
+// StartAll starts etcd, then the API server, and then the components that need it.
+func (c *ControlPlane) StartAll(ctx context.Context, release Release, clients ...string) error {
+	for _, components := range [][]string{{Etcd}, {APIServer}, clients} {
+		if err := c.Start(ctx, release, components...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // StartAPIServer starts the API server of a release and waits until it is ready. It
 // writes an audit log of its own, see AuditLogs.
 func (c *ControlPlane) StartAPIServer(ctx context.Context, release Release) error {

@@ -46,16 +46,25 @@ type process struct {
 // started: it is on the command line of all of them, and of no other process.
 func LinkDir(dir string) string { return filepath.Join(dir, "bin") }
 
+// Link makes a symbolic link to a program in a directory, and returns its path.
+func Link(dir, program string) (string, error) {
+	link := filepath.Join(dir, filepath.Base(program))
+	_ = os.Remove(link) // It may lead to another release.
+	if err := os.Symlink(program, link); err != nil {
+		return "", fmt.Errorf("linking to %s: %w", program, err)
+	}
+	return link, nil
+}
+
 // startProcess starts a component whose output is appended to its log.
 func (c *ControlPlane) startProcess(component string, release Release) (*process, error) {
 	bin, err := filepath.Abs(release.Bin)
 	if err != nil {
 		return nil, fmt.Errorf("resolving %s: %w", release.Bin, err)
 	}
-	link := filepath.Join(LinkDir(c.dir), component)
-	_ = os.Remove(link) // It may lead to another release.
-	if err := os.Symlink(filepath.Join(bin, component), link); err != nil {
-		return nil, fmt.Errorf("linking to %s: %w", component, err)
+	link, err := Link(LinkDir(c.dir), filepath.Join(bin, component))
+	if err != nil {
+		return nil, err
 	}
 	p := &process{name: component, logFile: filepath.Join(c.dir, "logs", component+".log"), done: make(chan struct{})}
 	log, err := os.OpenFile(p.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -168,16 +177,26 @@ func (p *process) kill() error {
 
 // failure says what a component did, and ends with the last lines of its log.
 func (p *process) failure(what string) error {
-	log, err := os.ReadFile(p.logFile)
-	if err != nil {
-		log = []byte(err.Error())
-	}
-	lines := lastLines(log, 10)
-	failure := fmt.Errorf("%s %s\nlog: %s\nits last lines:\n%s", p.name, what, p.logFile, indent(lines))
+	lines := logEnd(p.logFile)
+	failure := fmt.Errorf("%s %s\n%s", p.name, what, LogEnd(p.logFile))
 	if p.ended() && strings.Contains(strings.Join(lines, "\n"), "address already in use") {
 		return fmt.Errorf("%w: %w", ErrPortTaken, failure)
 	}
 	return failure
+}
+
+// LogEnd names a log and shows its last lines, long ones cut.
+func LogEnd(file string) string {
+	return fmt.Sprintf("log: %s\nits last lines:\n%s", file, indent(logEnd(file)))
+}
+
+// logEnd returns the last lines of a log, or why there are none.
+func logEnd(file string) []string {
+	log, err := os.ReadFile(file)
+	if err != nil {
+		log = []byte(err.Error())
+	}
+	return lastLines(log, 10)
 }
 
 // stacks are those of a panic: the reason is in front of them.

@@ -46,6 +46,18 @@ func (s Settings) String() string {
 	return fmt.Sprintf("feature gates %q, runtime config %q and further flags %q", s.Gates, s.RuntimeConfig, []string(s.Args))
 }
 
+// Release returns the components in a directory with these settings.
+func (s Settings) Release(name, bin string) controlplane.Release {
+	release := controlplane.Release{
+		Name: name, Bin: bin, FeatureGates: s.Gates, RuntimeConfig: s.RuntimeConfig, Args: map[string][]string{},
+	}
+	for _, arg := range s.Args {
+		component, setting, _ := strings.Cut(arg, ":")
+		release.Args[component] = append(release.Args[component], "--"+setting)
+	}
+	return release
+}
+
 // DefaultSettings enable what the fork adds: a local cluster is made to try it.
 var DefaultSettings = Settings{
 	Gates:         "DeclarativeNodeMaintenance=true,DeploymentPodSurge=true,EvictionRequestAPI=true,NodeMaintenanceAwareDaemonSet=true,StatefulSetEvictionPacing=true",
@@ -146,25 +158,10 @@ func (c *Cluster) startComponents(ctx context.Context, settings Settings) (err e
 	if err := c.writeRecord(record{Settings: settings, Ports: plane.Ports()}); err != nil {
 		return err
 	}
-	release := controlplane.Release{
-		Name: c.Name, Bin: c.components(),
-		FeatureGates: settings.Gates, RuntimeConfig: settings.RuntimeConfig,
-		// Simulated nodes report rarely, see the lease in hack/controlplane.
-		ControllerManagerArgs: []string{"--node-monitor-period=25s", "--node-monitor-grace-period=200s"},
-		Args:                  map[string][]string{},
-	}
-	for _, arg := range settings.Args {
-		component, setting, _ := strings.Cut(arg, ":")
-		release.Args[component] = append(release.Args[component], "--"+setting)
-	}
-	for _, components := range [][]string{
-		{controlplane.Etcd}, {controlplane.APIServer}, {controlplane.ControllerManager, controlplane.Scheduler, controlplane.Kwok},
-	} {
-		if err := plane.Start(ctx, release, components...); err != nil {
-			return err
-		}
-	}
-	return nil
+	release := settings.Release(c.Name, c.components())
+	// Simulated nodes report rarely, see the lease in hack/controlplane.
+	release.ControllerManagerArgs = []string{"--node-monitor-period=25s", "--node-monitor-grace-period=200s"}
+	return plane.StartAll(ctx, release, controlplane.ControllerManager, controlplane.Scheduler, controlplane.Kwok)
 }
 
 // record says how the cluster was started; a later start compares it with what it should be.
@@ -185,7 +182,10 @@ func (c *Cluster) checkKind() error {
 	return nil
 }
 
-func (c *Cluster) recordFile() string { return filepath.Join(c.Dir(), "cluster.json") }
+// Record is the record of a cluster with simulated nodes.
+const Record = "cluster.json"
+
+func (c *Cluster) recordFile() string { return filepath.Join(c.Dir(), Record) }
 
 func (c *Cluster) writeRecord(r record) error {
 	data, err := json.Marshal(r)
