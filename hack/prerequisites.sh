@@ -41,7 +41,9 @@ check_go() {
 # What nodes with a real kubelet take from the machine.
 check_real_nodes() {
   local packages=()
-  [[ $(id -u) == 0 ]] || missing root 'namespaces, mounts and cgroups need it: run make as root, or with sudo -E env PATH="$PATH" make ...'
+  # Where nodes look for programs; su does not set it.
+  PATH="${PATH}:/usr/local/sbin:/usr/sbin:/sbin"
+  [[ $(id -u) == 0 ]] || missing root "namespaces, mounts and cgroups need it: run make as root, or with sudo -E env PATH=\"\$PATH\" make ..."
   command -v runc >/dev/null || packages+=(runc)
   command -v iptables >/dev/null || packages+=(iptables)
   [[ -x /usr/lib/cni/ptp || -x /usr/libexec/cni/ptp || -x /opt/cni/bin/ptp ]] || packages+=(containernetworking-plugins)
