@@ -25,6 +25,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -59,10 +60,30 @@ func createCgroup(mount, cgroup string) error {
 		return err
 	}
 	if len(hierarchies) == 0 || exists(filepath.Join(mount, "cgroup.procs")) {
-		hierarchies = []string{filepath.Join(mount, "cgroup.procs")}
+		return createCgroup2(mount, cgroup)
 	}
 	for _, hierarchy := range hierarchies {
 		if err := os.MkdirAll(filepath.Join(filepath.Dir(hierarchy), cgroup), 0o755); err != nil {
+			return fmt.Errorf("create a cgroup: %w", err)
+		}
+	}
+	return nil
+}
+
+// createCgroup2 creates a cgroup of version 2 with all controllers: each parent has to pass them on.
+// Those that the machine cannot pass on are named by the kubelet, if it needs them.
+func createCgroup2(mount, cgroup string) error {
+	parent := mount
+	for _, name := range strings.Split(strings.TrimPrefix(cgroup, "/"), "/") {
+		controllers, err := os.ReadFile(filepath.Join(parent, "cgroup.controllers"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("read the controllers of a cgroup: %w", err)
+		}
+		for _, controller := range strings.Fields(string(controllers)) {
+			_ = os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte("+"+controller), 0o600)
+		}
+		parent = filepath.Join(parent, name)
+		if err := os.Mkdir(parent, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("create a cgroup: %w", err)
 		}
 	}

@@ -68,6 +68,27 @@ func TestCgroups(t *testing.T) {
 	}
 }
 
+// Each parent of a cgroup of version 2 must pass its controllers on.
+func TestCgroup2Controllers(t *testing.T) {
+	mount := t.TempDir()
+	write(t, filepath.Join(mount, "cgroup.procs"))
+	parents := []string{mount, filepath.Join(mount, cgroupParent)}
+	for _, parent := range parents {
+		write(t, filepath.Join(parent, "cgroup.subtree_control"))
+		if err := os.WriteFile(filepath.Join(parent, "cgroup.controllers"), []byte("memory\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := createCgroup(mount, "/"+cgroupParent+"/real"); err != nil {
+		t.Fatal(err)
+	}
+	for _, parent := range parents {
+		if passed, err := os.ReadFile(filepath.Join(parent, "cgroup.subtree_control")); err != nil || string(passed) != "+memory" {
+			t.Errorf("%s passes %q on (%v), want +memory", parent, passed, err)
+		}
+	}
+}
+
 // A cgroup with processes cannot be removed, like a directory with a file: that is an error.
 func TestCgroupInUse(t *testing.T) {
 	mount := t.TempDir()

@@ -21,6 +21,8 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 )
 
 // Run runs one of the processes of a cluster, see doc.go. It reports whether the arguments ask for
@@ -33,6 +35,8 @@ func Run(ctx context.Context, args []string) (bool, error) {
 	if len(args) < usage[args[0]] {
 		return true, fmt.Errorf("%s is started by up-real, not by hand", args[0])
 	}
+	// Containers of other users read what the nodes create. Secrets have modes of their own.
+	unix.Umask(0o022)
 	switch command, dir := args[0], args[1]; command {
 	case superviseCommand:
 		return true, supervise(ctx, dir, os.Stdin)

@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"runtime"
 
 	"github.com/vishvananda/netns"
@@ -41,9 +42,6 @@ func (c *Cluster) Dial(ctx context.Context, node, address string) (net.Conn, err
 	}
 	done := make(chan result, 1)
 	go func() {
-		// A socket stays in the namespace in which it was made. The thread is never unlocked: so
-		// it ends with this goroutine, and runs no other one in the namespace of the node.
-		runtime.LockOSThread()
 		conn, err := dialIn(ctx, pid, address)
 		done <- result{conn, err}
 	}()
@@ -51,14 +49,30 @@ func (c *Cluster) Dial(ctx context.Context, node, address string) (net.Conn, err
 	return r.conn, r.err
 }
 
+// dialIn connects from the network of a process. A socket stays in the namespace in which it was
+// made, so that the thread can leave it at once. It does: a locked thread ends with its goroutine,
+// and the kernel would kill the children that this thread has started and that die with their
+// parent.
 func dialIn(ctx context.Context, pid int, address string) (net.Conn, error) {
+	own, err := netns.GetFromPid(os.Getpid())
+	if err != nil {
+		return nil, fmt.Errorf("open the network of this process: %w", err)
+	}
+	defer own.Close()
 	namespace, err := netns.GetFromPid(pid)
 	if err != nil {
 		return nil, fmt.Errorf("open the network of process %d: %w", pid, err)
 	}
 	defer namespace.Close()
+	runtime.LockOSThread()
 	if err := netns.Set(namespace); err != nil {
+		runtime.UnlockOSThread()
 		return nil, fmt.Errorf("enter the network of process %d: %w", pid, err)
 	}
-	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	// A thread that cannot leave must run no other goroutine.
+	if err := netns.Set(own); err == nil {
+		runtime.UnlockOSThread()
+	}
+	return conn, err
 }

@@ -71,5 +71,8 @@ func lockOwner(dir, name string) (int, error) {
 	if lock.Type == unix.F_UNLCK {
 		return 0, nil
 	}
+	if lock.Pid <= 0 {
+		return 0, fmt.Errorf("the %s runs in a namespace that is not visible from here, such as another container", name)
+	}
 	return int(lock.Pid), nil
 }

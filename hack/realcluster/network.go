@@ -17,6 +17,7 @@ limitations under the License.
 package realcluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -148,8 +149,9 @@ func enableForwarding() error {
 	return nil
 }
 
-// forward accepts connections and connects each to an address, until the listener is closed.
-func forward(listener net.Listener, address string) error {
+// forward accepts connections and connects each to an address, until ctx is over.
+func forward(ctx context.Context, listener net.Listener, address string) error {
+	defer context.AfterFunc(ctx, func() { listener.Close() })()
 	for {
 		client, err := listener.Accept()
 		if err != nil {

@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -42,15 +43,11 @@ type node struct {
 
 func (n *node) name() string { return nodeName(n.index) }
 
-// state is the directory of the configuration of the node, and of its images and containers: it is
-// on disk, because the kubelet cannot tell how much room there is in memory.
+// state is the directory of what the node has on its disk.
 func (n *node) state() string { return filepath.Join(n.dir, "nodes", n.name()) }
 
 // Manifests is the directory of the manifests of the static pods of a node.
 func manifests(dir, node string) string { return filepath.Join(dir, "manifests", node) }
-
-// containerdSocket is where containerd listens, in the file system of the node.
-const containerdSocket = "/run/containerd/containerd.sock"
 
 // restartDelay is the pause before a component of a node that has ended is started again.
 const restartDelay = time.Second
@@ -102,18 +99,17 @@ func runNode(ctx context.Context, dir string, index int) error {
 
 // args are the flags of a component.
 func (n *node) args(component string) []string {
-	config := filepath.Join(n.state(), component+".yaml")
 	switch component {
 	case "containerd":
-		return []string{"--config=" + filepath.Join(n.state(), "containerd.toml")}
+		return []string{"--config=" + containerdConfigFile}
 	case "kubelet":
 		return []string{
-			"--config=" + config, "--kubeconfig=" + n.kubeconfig(n.name()), "--hostname-override=" + n.name(),
+			"--config=" + kubeletConfigFile, "--kubeconfig=" + n.kubeconfig(n.name()), "--hostname-override=" + n.name(),
 			"--node-ip=" + networkOf(n.index).address.String(), "--feature-gates=" + n.Settings.Gates,
 			"--node-labels=topology.kubernetes.io/zone=" + zoneOf(n.index), "--v=2",
 		}
 	default:
-		return []string{"--config=" + config, "--v=2"}
+		return []string{"--config=" + proxyConfigFile, "--v=2"}
 	}
 }
 
@@ -127,7 +123,7 @@ func (n *node) start(ctx context.Context, component string, ended chan<- string)
 	c := exec.CommandContext(ctx, filepath.Join(n.Bin, component), n.args(component)...)
 	c.Stdout, c.Stderr = log, log
 	// containerd looks for its shim there, and for runc.
-	c.Env = append(os.Environ(), "PATH="+n.Bin+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME="+n.state())
+	c.Env = []string{"PATH=" + n.Bin + ":" + systemPath, "HOME=" + n.state()}
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", component, err)
@@ -167,23 +163,21 @@ func (n *node) prepareForPods(ctx context.Context) error {
 
 // importImages waits until containerd is up, and gives it all images that were built.
 func (n *node) importImages(ctx context.Context) error {
-	images, err := filepath.Glob(filepath.Join(n.Output, "images", "*.tar"))
+	directory := filepath.Join(n.Output, "images")
+	images, err := fs.Glob(os.DirFS(directory), "*.tar")
 	if err != nil {
 		return err
 	}
-	var output []byte
+	if err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		return exec.CommandContext(ctx, filepath.Join(n.Bin, "ctr"), "version").Run() == nil, nil
+	}); err != nil {
+		return fmt.Errorf("wait for containerd: %w", err)
+	}
 	for _, image := range images {
-		err := wait.PollUntilContextTimeout(ctx, pollInterval, importTimeout, true, func(ctx context.Context) (bool, error) {
-			var err error
-			output, err = exec.CommandContext(ctx, filepath.Join(n.Bin, "ctr"), "--namespace=k8s.io", "images", "import", image).CombinedOutput()
-			return err == nil, nil
-		})
+		output, err := exec.CommandContext(ctx, filepath.Join(n.Bin, "ctr"), "--namespace=k8s.io", "images", "import", filepath.Join(directory, image)).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("import %s: %w: %s", image, err, output)
 		}
 	}
 	return nil
 }
-
-// importTimeout includes the start of containerd.
-const importTimeout = 3 * time.Minute

@@ -26,18 +26,27 @@ const (
 	WorkloadImage = "localhost/workload:1"
 )
 
+// Paths in the file system of a node.
+const (
+	containerdSocket     = "/run/containerd/containerd.sock"
+	containerdConfigFile = "/run/node/containerd.toml"
+	kubeletConfigFile    = "/run/node/kubelet.yaml"
+	proxyConfigFile      = "/run/node/kube-proxy.yaml"
+	cniDirectory         = "/run/node/cni"
+
+	// manifestsDirectory has the manifests of static pods.
+	manifestsDirectory = "/run/node/manifests"
+)
+
 // containerdConfig has what differs from the defaults. The directories of the plugins of the
 // container network are those of Debian, of Fedora, and of the plugins' own releases.
-func (n *node) containerdConfig() string {
-	return fmt.Sprintf(`version = 3
-root = %[1]q
-state = "/run/containerd"
+const containerdConfig = `version = 3
 disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
 
 [plugins."io.containerd.cri.v1.images"]
   snapshotter = "overlayfs"
   [plugins."io.containerd.cri.v1.images".pinned_images]
-    sandbox = %[2]q
+    sandbox = "` + PauseImage + `"
 
 [plugins."io.containerd.cri.v1.runtime"]
   # Inside of a container, the priority for the killer of processes may not be raised, and profiles
@@ -47,9 +56,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
   netns_mounts_under_state_dir = true
   [plugins."io.containerd.cri.v1.runtime".cni]
     bin_dirs = ["/usr/lib/cni", "/usr/libexec/cni", "/opt/cni/bin"]
-    conf_dir = %[3]q
-`, n.state()+"/containerd", PauseImage, n.state()+"/cni")
-}
+    conf_dir = "` + cniDirectory + `"
+`
 
 // cniConfig makes a link between the node and each pod.
 func (n *node) cniConfig() string {
@@ -84,12 +92,11 @@ localStorageCapacityIsolation: false
 evictionHard: {memory.available: 50Mi}
 imageGCHighThresholdPercent: 100
 resolvConf: ""
-staticPodPath: %[3]q
+staticPodPath: %[3]s
 fileCheckFrequency: 1s
 nodeStatusUpdateFrequency: 5s
-podLogsDir: %[4]q
 volumePluginDir: /var/lib/kubelet/volume-plugins
-`, containerdSocket, n.cgroup(), manifests(n.dir, n.name()), n.podLogs())
+`, containerdSocket, n.cgroup(), manifestsDirectory)
 }
 
 // proxyConfig leaves the sysctls of connection tracking alone that belong to the machine.

@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 	"k8s.io/kubernetes/hack/controlplane"
 )
@@ -48,23 +49,68 @@ func (n *node) setUpFiles() error {
 			return fmt.Errorf("mount a file system in memory at %s: %w", directory, err)
 		}
 	}
-	for _, directory := range []string{manifests(n.dir, n.name()), n.podLogs(), "/var/lib/kubelet", filepath.Join(n.state(), "cni")} {
-		if err := os.MkdirAll(directory, 0o755); err != nil {
+	for path, directory := range n.disk() {
+		if err := bindDirectory(directory, path); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(n.hideSysctls(), newBootID(), createCgroup(cgroupMount, n.cgroup())); err != nil {
+		return err
+	}
+	for path, content := range map[string]string{
+		containerdConfigFile:              containerdConfig,
+		cniDirectory + "/10-ptp.conflist": n.cniConfig(),
+		kubeletConfigFile:                 n.kubeletConfig(),
+		proxyConfigFile:                   n.proxyConfig(),
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("create a directory of the node: %w", err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			return fmt.Errorf("configure the node: %w", err)
+		}
+	}
+	return nil
+}
+
+// disk is what the node has on disk, by its path in the node: it outlives the processes of the
+// node, and the kubelet cannot tell how much room there is in memory. The paths in the node are
+// fixed, because containerd and the kubelet take only some of those that a user may choose.
+func (n *node) disk() map[string]string {
+	return map[string]string{
+		"/var/lib/containerd": filepath.Join(n.state(), "containerd"),
+		"/var/lib/kubelet":    filepath.Join(n.state(), "kubelet"),
+		"/var/log/pods":       filepath.Join(n.dir, "logs", n.name()+"-pods"),
+		manifestsDirectory:    manifests(n.dir, n.name()),
+	}
+}
+
+// bindDirectory lets a directory appear at a path, too. It creates both.
+func bindDirectory(directory, path string) error {
+	for _, created := range []string{directory, path} {
+		if err := os.MkdirAll(created, 0o755); err != nil {
 			return fmt.Errorf("create a directory of the node: %w", err)
 		}
 	}
-	if err := errors.Join(n.hideSysctls(), createCgroup(cgroupMount, n.cgroup())); err != nil {
-		return err
+	if err := unix.Mount(directory, path, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount %s at %s: %w", directory, path, err)
 	}
-	for file, content := range map[string]string{
-		"containerd.toml":     n.containerdConfig(),
-		"cni/10-ptp.conflist": n.cniConfig(),
-		"kubelet.yaml":        n.kubeletConfig(),
-		"kube-proxy.yaml":     n.proxyConfig(),
-	} {
-		if err := os.WriteFile(filepath.Join(n.state(), file), []byte(content), 0o600); err != nil {
-			return fmt.Errorf("configure the node: %w", err)
-		}
+	return nil
+}
+
+// newBootID gives the node the identity of a boot of its own: it boots when its processes start.
+func newBootID() error {
+	return replaceFile("/proc/sys/kernel/random/boot_id", []byte(uuid.NewString()+"\n"))
+}
+
+// replaceFile puts a file of the node over one of the machine.
+func replaceFile(path string, content []byte) error {
+	file := "/run/" + strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		return fmt.Errorf("write a file of the node: %w", err)
+	}
+	if err := unix.Mount(file, path, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount %s at %s: %w", file, path, err)
 	}
 	return nil
 }
@@ -81,12 +127,8 @@ func (n *node) hideSysctls() error {
 		if err != nil {
 			return fmt.Errorf("read a sysctl: %w", err)
 		}
-		file := "/run/sysctl-" + strings.ReplaceAll(name, "/", ".")
-		if err := os.WriteFile(file, value, 0o600); err != nil {
-			return fmt.Errorf("copy a sysctl: %w", err)
-		}
-		if err := unix.Mount(file, sysctl, "", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("hide sysctl %s: %w", name, err)
+		if err := replaceFile(sysctl, value); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -96,9 +138,6 @@ func (n *node) kubeconfig(user string) string { return controlplane.UserKubeconf
 
 // cgroup is that of all pods of the node.
 func (n *node) cgroup() string { return cgroupOf(n.dir) + "/" + n.name() }
-
-// podLogs is the directory of the logs of containers, on the disk of the host.
-func (n *node) podLogs() string { return filepath.Join(n.dir, "logs", n.name()+"-pods") }
 
 // zones is the number of zones that the nodes are spread over, as in clusters of hack/localcluster.
 const zones = 3

@@ -19,20 +19,17 @@ package realcluster
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/hack/localcluster"
 )
 
@@ -47,30 +44,27 @@ const settleTimeout = 3 * time.Minute
 // it was. Cgroups may need the next down, where the supervisor was killed.
 func TestNodesLeaveNothing(t *testing.T) {
 	for name, test := range map[string]struct {
-		// during is the moment of the start at which the program that starts the cluster is to end:
-		// nil means after the start.
+		// during is the moment of the start at which end is called: nil means after the start.
 		during func(c *Cluster) bool
 		// end ends the cluster, or the program that starts it.
 		end func(t *testing.T, c *Cluster, program *exec.Cmd)
 		// needsDown says that something is left that down removes.
 		needsDown bool
 	}{
-		"down": {end: func(t *testing.T, c *Cluster, _ *exec.Cmd) {}, needsDown: true},
-		"the sandbox is killed": {end: func(t *testing.T, c *Cluster, _ *exec.Cmd) {
-			kill(t, c, sandboxLock)
-		}},
-		"the supervisor is killed": {end: func(t *testing.T, c *Cluster, _ *exec.Cmd) {
-			kill(t, c, supervisorLock)
-		}, needsDown: true},
-		"interrupt early": {during: supervised, end: func(t *testing.T, _ *Cluster, program *exec.Cmd) {
-			signal(t, program, unix.SIGINT)
-		}},
-		"interrupt when the kubelet runs": {during: kubeletRuns, end: func(t *testing.T, _ *Cluster, program *exec.Cmd) {
-			signal(t, program, unix.SIGINT)
-		}},
-		"the program is killed when the kubelet runs": {during: kubeletRuns, end: func(t *testing.T, _ *Cluster, program *exec.Cmd) {
-			signal(t, program, unix.SIGKILL)
-		}},
+		"down":                     {end: func(*testing.T, *Cluster, *exec.Cmd) {}, needsDown: true},
+		"the sandbox is killed":    {end: killProcess(sandboxLock)},
+		"the supervisor is killed": {end: killProcess(supervisorLock), needsDown: true},
+		"etcd is killed":           {end: killEtcd},
+		"the directory is removed": {end: removeDirectory},
+
+		"interrupted early":                       {during: supervised, end: signalProgram(unix.SIGINT)},
+		"killed early":                            {during: supervised, end: signalProgram(unix.SIGKILL)},
+		"terminated when the API server starts":   {during: apiServerStarts, end: signalProgram(unix.SIGTERM)},
+		"killed when the API server starts":       {during: apiServerStarts, end: signalProgram(unix.SIGKILL)},
+		"interrupted when the kubelet runs":       {during: kubeletRuns, end: signalProgram(unix.SIGINT)},
+		"killed when the kubelet runs":            {during: kubeletRuns, end: signalProgram(unix.SIGKILL)},
+		"the sandbox is killed during a start":    {during: apiServerStarts, end: killProcess(sandboxLock)},
+		"the supervisor is killed during a start": {during: kubeletRuns, end: killProcess(supervisorLock), needsDown: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newTestCluster(t)
@@ -119,8 +113,12 @@ func TestNodesStartAfterKill(t *testing.T) {
 
 func newTestCluster(t *testing.T) *Cluster {
 	t.Helper()
-	output := os.Getenv(outputVariable)
-	if output == "" {
+	return newTestClusterIn(t, os.Getenv(outputVariable))
+}
+
+func newTestClusterIn(t *testing.T, output string) *Cluster {
+	t.Helper()
+	if os.Getenv(outputVariable) == "" {
 		t.Skipf("%s is not set: run it with make test-node", outputVariable)
 	}
 	c := &Cluster{Local: &localcluster.Cluster{Name: "test-real", Output: output, Bin: filepath.Join(output, "bin"), Nodes: 1}}
@@ -138,18 +136,23 @@ func newTestCluster(t *testing.T) *Cluster {
 
 // program is the command on the cluster. Its output must be a file: a process that is left would
 // keep a pipe open, and the test waiting.
-func (c *Cluster) program(command string) *exec.Cmd {
+func (c *Cluster) program(command string, flags ...string) *exec.Cmd {
 	args := []string{command, "--name", c.Local.Name, "--output", c.Local.Output}
 	if command == "up-real" {
 		args = append(args, "--nodes", strconv.Itoa(c.Local.Nodes), "--timeout", "5m")
 	}
-	return exec.Command(filepath.Join(c.Local.Bin, "cluster"), args...)
+	return exec.Command(filepath.Join(c.Local.Bin, "cluster"), append(args, flags...)...)
 }
 
 // supervised reports whether the supervisor runs.
 func supervised(c *Cluster) bool {
 	pid, err := c.Process(supervisorLock)
 	return err == nil && pid != 0
+}
+
+// apiServerStarts reports whether there is a log of the API server.
+func apiServerStarts(c *Cluster) bool {
+	return exists(filepath.Join(c.Local.Logs(), controlplane.APIServer+".log"))
 }
 
 // kubeletRuns reports whether the kubelet has created the first cgroup.
@@ -182,117 +185,57 @@ func kill(t *testing.T, c *Cluster, process string) {
 	}
 }
 
-func signal(t *testing.T, program *exec.Cmd, signal unix.Signal) {
+func killProcess(process string) func(*testing.T, *Cluster, *exec.Cmd) {
+	return func(t *testing.T, c *Cluster, _ *exec.Cmd) {
+		t.Helper()
+		kill(t, c, process)
+	}
+}
+
+// killEtcd ends a component of the control plane: the cluster ends with it.
+func killEtcd(t *testing.T, c *Cluster, _ *exec.Cmd) {
 	t.Helper()
-	if err := program.Process.Signal(signal); err != nil {
-		t.Fatalf("the start is over already: %v", err)
+	if err := c.signal(filepath.Join(controlplane.LinkDir(c.Local.Dir()), controlplane.Etcd), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// removeDirectory does what "git clean" does.
+func removeDirectory(t *testing.T, c *Cluster, _ *exec.Cmd) {
+	t.Helper()
+	// The programs of the cluster still write into it.
+	await(t, "the directory to be gone", func() bool { return os.RemoveAll(c.Local.Dir()) == nil })
+}
+
+func signalProgram(signal unix.Signal) func(*testing.T, *Cluster, *exec.Cmd) {
+	return func(t *testing.T, _ *Cluster, program *exec.Cmd) {
+		t.Helper()
+		if err := program.Process.Signal(signal); err != nil {
+			t.Fatalf("the start is over already: %v", err)
+		}
 	}
 }
 
 // runPod creates a pod and waits until it runs: it has cgroups, mounts and a network.
-func runPod(t *testing.T, c *Cluster) {
+func runPod(t *testing.T, c *Cluster, changes ...func(*v1.Pod)) {
 	t.Helper()
 	client, _, err := c.Local.Client()
 	if err != nil {
 		t.Fatal(err)
 	}
 	pods := client.CoreV1().Pods(metav1.NamespaceDefault)
-	_, err = pods.Create(t.Context(), &v1.Pod{
+	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "pod"},
 		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "main", Image: WorkloadImage, ImagePullPolicy: v1.PullNever}}},
-	}, metav1.CreateOptions{})
-	if err != nil {
+	}
+	for _, change := range changes {
+		change(pod)
+	}
+	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "the pod to run", func() bool {
 		pod, err := pods.Get(t.Context(), "pod", metav1.GetOptions{})
 		return err == nil && pod.Status.Phase == v1.PodRunning
 	})
-}
-
-// inventory is what a cluster could leave on a machine, by kind.
-type inventory map[string][]string
-
-func takeInventory(t *testing.T, c *Cluster) inventory {
-	t.Helper()
-	i := inventory{}
-	add := func(kind string, found []string, err error) {
-		if err != nil {
-			t.Fatalf("%s: %v", kind, err)
-		}
-		i[kind] = found
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	add("mounts", strings.Split(string(mounts), "\n"), err)
-	// nft lists what iptables of either kind has made; without modules there is nothing to list.
-	for _, command := range []string{"iptables-save", "iptables-legacy-save"} {
-		rules, _ := exec.Command(command).Output()
-		add(command, withoutComments(string(rules)), nil)
-	}
-	for _, sysctl := range kubeletSysctls {
-		value, err := os.ReadFile(filepath.Join("/proc/sys", sysctl))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		add(sysctl, []string{string(value)}, err)
-	}
-	links, err := filepath.Glob("/sys/class/net/*")
-	add("interfaces", links, err)
-	for _, pattern := range []string{
-		"/run/netns/*", "/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/var/log/containers", "/run/containerd", "/run/cni",
-		"/usr/libexec/kubernetes", cgroupMount + "/" + cgroupParent, cgroupMount + "/*/" + cgroupParent, cgroupMount + "/*/k8s.io",
-		cgroupMount + "/*/kubepods",
-	} {
-		files, err := filepath.Glob(pattern)
-		add(pattern, files, err)
-	}
-	add("processes", processesOf(t, c), nil)
-	return i
-}
-
-// withoutComments returns the rules: comments have the time, and counters change.
-func withoutComments(rules string) []string {
-	return slices.DeleteFunc(strings.Split(rules, "\n"), func(line string) bool { return !strings.HasPrefix(line, "-A") })
-}
-
-// processesOf returns the processes that were started from the directory of the cluster, or with it
-// as an argument, and those of containers.
-func processesOf(t *testing.T, c *Cluster) []string {
-	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []string
-	for _, file := range files {
-		command, err := os.ReadFile(file)
-		if err != nil {
-			continue // It has ended.
-		}
-		line := strings.ReplaceAll(string(command), "\x00", " ")
-		isContainer := strings.HasPrefix(line, "/workload ") || strings.Contains(line, "containerd-shim")
-		if isContainer || strings.Contains(line, c.Local.Dir()) {
-			found = append(found, fmt.Sprintf("%s %s", filepath.Base(filepath.Dir(file)), line))
-		}
-	}
-	return found
-}
-
-// awaitInventory waits until the machine is as it was: the kernel removes namespaces a moment after
-// their last process.
-func awaitInventory(t *testing.T, c *Cluster, before inventory) {
-	t.Helper()
-	var left []string
-	for start := time.Now(); time.Since(start) < settleTimeout; time.Sleep(pollInterval) {
-		left = nil
-		for kind, now := range takeInventory(t, c) {
-			if !slices.Equal(now, before[kind]) {
-				left = append(left, fmt.Sprintf("%s: %q, before %q", kind, now, before[kind]))
-			}
-		}
-		if left == nil {
-			return
-		}
-	}
-	t.Errorf("left behind:\n%s", strings.Join(left, "\n"))
 }

@@ -66,6 +66,9 @@ func (c *Cluster) Ensure(ctx context.Context) error {
 	defer unlock()
 	start, state := time.Now(), "is already up, checked in"
 	if obstacle := c.reusable(ctx, settings); obstacle != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("cluster %q: interrupted, nothing was changed: %w", c.Local.Name, obstacle)
+		}
 		state = "is up after"
 		if !errors.Is(obstacle, errNoCluster) {
 			c.printf("cluster %q is started again: %v\n", c.Local.Name, obstacle)
@@ -90,6 +93,9 @@ func (c *Cluster) Ensure(ctx context.Context) error {
 func (c *Cluster) Down(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*stopTimeout)
 	defer cancel()
+	if err := checkRoot(); err != nil {
+		return err
+	}
 	unlock, err := c.Local.Lock(ctx)
 	if err != nil {
 		return err
@@ -122,8 +128,8 @@ func (c *Cluster) prepare(ctx context.Context) (unlock func(), settings localclu
 	if settings, err = c.Local.ResolvedSettings(); err != nil {
 		return nil, settings, err
 	}
-	if os.Geteuid() != 0 {
-		return nil, settings, errors.New("real nodes need root: namespaces, mounts and cgroups")
+	if err := checkRoot(); err != nil {
+		return nil, settings, err
 	}
 	if unlock, err = c.Local.Lock(ctx); err != nil {
 		return nil, settings, err
@@ -138,13 +144,16 @@ func (c *Cluster) prepare(ctx context.Context) (unlock func(), settings localclu
 	return unlock, settings, err
 }
 
+func checkRoot() error {
+	if os.Geteuid() != 0 {
+		return errors.New("real nodes need root: namespaces, mounts and cgroups")
+	}
+	return nil
+}
+
 // checkKind refuses the directory of a cluster with simulated nodes.
 func (c *Cluster) checkKind() error {
-	entries, err := os.ReadDir(c.Local.Dir())
-	if errors.Is(err, os.ErrNotExist) || len(entries) == 0 {
-		return nil
-	}
-	if _, err := os.Stat(recordFile(c.Local.Dir())); err != nil {
+	if exists(filepath.Join(c.Local.Dir(), localcluster.Record)) {
 		return fmt.Errorf("cluster %q is not one with real nodes: choose another name, or remove it with `make down`", c.Local.Name)
 	}
 	return nil
@@ -158,8 +167,10 @@ var programs = []string{
 
 func (c *Cluster) checkFiles() error {
 	for _, directory := range replacedDirectories {
-		if strings.HasPrefix(c.Local.Output, directory+"/") {
-			return fmt.Errorf("the output directory is in %s, which nodes replace: move the repository, or give --output", directory)
+		for _, path := range []string{c.Local.Output, c.Local.Bin} {
+			if strings.HasPrefix(path+"/", directory+"/") {
+				return fmt.Errorf("%s is in %s, which nodes replace: move the repository, or give --output", path, directory)
+			}
 		}
 	}
 	for _, program := range programs {
@@ -188,6 +199,9 @@ func (c *Cluster) reusable(ctx context.Context, settings localcluster.Settings) 
 			return cmp.Or(err, fmt.Errorf("%s does not run any more", process))
 		}
 	}
+	if was.Bin != c.Local.Bin {
+		return fmt.Errorf("it runs the programs in %s, not those in %s", was.Bin, c.Local.Bin)
+	}
 	if was.Settings.String() != settings.String() || was.Nodes != c.Local.Nodes {
 		return fmt.Errorf("it runs with %d nodes and %s, not with %d and %s", was.Nodes, was.Settings, c.Local.Nodes, settings)
 	}
@@ -204,52 +218,53 @@ func (c *Cluster) reusable(ctx context.Context, settings localcluster.Settings) 
 
 // remove ends the supervisor if it runs, and removes what it leaves.
 func (c *Cluster) remove(ctx context.Context) error {
-	dir := c.Local.Dir()
-	pid, err := lockOwner(dir, supervisorLock)
-	if err != nil {
+	if err := c.end(ctx, supervisorLock, unix.SIGTERM); err != nil {
 		return err
 	}
-	if pid != 0 {
-		if err := c.endSupervisor(ctx, pid); err != nil {
-			return err
-		}
-	}
 	// What a killed supervisor has started ends with it, but a moment later.
-	if err := wait.PollUntilContextTimeout(ctx, pollInterval, stopTimeout, true, func(context.Context) (bool, error) {
-		pid, err := lockOwner(dir, sandboxLock)
-		return pid == 0, err
-	}); err != nil {
-		return fmt.Errorf("wait for the end of the sandbox: %w", err)
+	if err := c.end(ctx, sandboxLock, unix.SIGKILL); err != nil {
+		return err
 	}
+	dir := c.Local.Dir()
 	if err := removeCgroups(ctx, cgroupOf(dir)); err != nil {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(c.Local.Kubeconfig())); err != nil {
-		return fmt.Errorf("remove the state of cluster %q: %w", c.Local.Name, err)
+	// The lock of the first process of a sandbox is free a moment before all others have ended.
+	var failed error
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, stopTimeout, true, func(context.Context) (bool, error) {
+		failed = errors.Join(os.RemoveAll(dir), os.RemoveAll(c.Local.Kubeconfig()))
+		return failed == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("remove the state of cluster %q: %w", c.Local.Name, errors.Join(failed, err))
 	}
 	return nil
 }
 
-// endSupervisor asks the supervisor to end, and waits until it has.
-func (c *Cluster) endSupervisor(ctx context.Context, pid int) error {
+// end sends a signal to the process with a lock, if there is one, and waits until it has ended: all
+// processes of its namespace have then ended, too.
+func (c *Cluster) end(ctx context.Context, name string, signal unix.Signal) error {
+	pid, err := c.Process(name)
+	if err != nil || pid == 0 {
+		return err
+	}
 	// The handle keeps the process apart from another one that gets its pid.
 	process, err := os.FindProcess(pid)
 	if err != nil {
-		return fmt.Errorf("find the supervisor: %w", err)
+		return fmt.Errorf("find the %s: %w", name, err)
 	}
 	defer process.Release()
-	if owner, err := lockOwner(c.Local.Dir(), supervisorLock); err != nil || owner != pid {
+	if owner, err := c.Process(name); err != nil || owner != pid {
 		return err
 	}
-	if err := process.Signal(unix.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("end the supervisor: %w", err)
+	if err := process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("end the %s: %w", name, err)
 	}
 	err = wait.PollUntilContextTimeout(ctx, pollInterval/5, stopTimeout, true, func(context.Context) (bool, error) {
-		owner, err := lockOwner(c.Local.Dir(), supervisorLock)
-		return owner != pid, err
+		return errors.Is(process.Signal(unix.Signal(0)), os.ErrProcessDone), nil
 	})
 	if err != nil {
-		return fmt.Errorf("process %d, the supervisor of cluster %q, does not end: %w", pid, c.Local.Name, err)
+		return fmt.Errorf("process %d, the %s of cluster %q, does not end: %w", pid, name, c.Local.Name, err)
 	}
 	return nil
 }

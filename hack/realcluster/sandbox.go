@@ -25,7 +25,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -54,19 +53,19 @@ func runSandbox(ctx context.Context, dir string) error {
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return acceptClients(r.Port) })
+	group.Go(func() error { return acceptClients(ctx, r.Port) })
 	group.Go(func() error { return runControlPlane(ctx, plane, r) })
 	return group.Wait()
 }
 
-// acceptClients forwards the connections that are made on the host to the API server. The listener
-// is the standard input.
-func acceptClients(port int) error {
+// acceptClients forwards the connections that are made on the host to the API server, until ctx is
+// over. The listener is the standard input.
+func acceptClients(ctx context.Context, port int) error {
 	listener, err := net.FileListener(os.Stdin)
 	if err != nil {
 		return fmt.Errorf("use the listener of the supervisor: %w", err)
 	}
-	return forward(listener, fmt.Sprintf("127.0.0.1:%d", port))
+	return forward(ctx, listener, fmt.Sprintf("127.0.0.1:%d", port))
 }
 
 // proxyUser is the user of all kube-proxies.
@@ -90,26 +89,15 @@ func createControlPlane(dir string, r record) (*controlplane.ControlPlane, error
 
 // runControlPlane starts the control plane, and returns when one of its components has ended.
 func runControlPlane(ctx context.Context, plane *controlplane.ControlPlane, r record) error {
-	release := controlplane.Release{
-		Name: "real", Bin: r.Bin, FeatureGates: r.Settings.Gates, RuntimeConfig: r.Settings.RuntimeConfig,
-		APIServerArgs: []string{
-			// Nodes and pods reach it, in namespaces that only this cluster has.
-			"--bind-address=0.0.0.0", "--advertise-address=" + controlPlaneAddress, "--endpoint-reconciler-type=lease",
-			"--enable-admission-plugins=NodeRestriction",
-			"--kubelet-preferred-address-types=InternalIP",
-		},
-		Args: map[string][]string{},
+	release := r.Settings.Release("real", r.Bin)
+	release.APIServerArgs = []string{
+		// Nodes and pods reach it, in namespaces that only this cluster has.
+		"--bind-address=0.0.0.0", "--advertise-address=" + controlPlaneAddress, "--endpoint-reconciler-type=lease",
+		"--enable-admission-plugins=NodeRestriction",
+		"--kubelet-preferred-address-types=InternalIP",
 	}
-	for _, arg := range r.Settings.Args {
-		component, setting, _ := strings.Cut(arg, ":")
-		release.Args[component] = append(release.Args[component], "--"+setting)
-	}
-	for _, components := range [][]string{
-		{controlplane.Etcd}, {controlplane.APIServer}, {controlplane.ControllerManager, controlplane.Scheduler},
-	} {
-		if err := plane.Start(ctx, release, components...); err != nil {
-			return err
-		}
+	if err := plane.StartAll(ctx, release, controlplane.ControllerManager, controlplane.Scheduler); err != nil {
+		return err
 	}
 	for {
 		if err := plane.Ended(); err != nil {

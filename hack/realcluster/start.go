@@ -24,6 +24,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	v1 "k8s.io/api/core/v1"
@@ -31,9 +32,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/hack/localcluster"
-	nodeutil "k8s.io/kubernetes/pkg/util/node"
+	"k8s.io/utils/ptr"
 )
 
 // supervisor is the process that owns a cluster. It ends the cluster when this program ends, unless
@@ -45,6 +47,9 @@ type supervisor struct {
 	log   string
 	done  chan struct{} // Closed when the process has ended.
 }
+
+// systemPath is where the programs of the system are, such as runc and iptables.
+const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // start starts the cluster from nothing, and waits until pods can be created. After an error
 // nothing runs.
@@ -80,7 +85,7 @@ func (c *Cluster) start(ctx context.Context, settings localcluster.Settings) (*s
 		}
 		return nil, fmt.Errorf("cluster %q: interrupted: %w", c.Local.Name, err)
 	}
-	return nil, errors.Join(fmt.Errorf("cluster %q: %w: logs are in %s", c.Local.Name, err, c.Local.Logs()), s.stop())
+	return nil, errors.Join(fmt.Errorf("cluster %q: %w\nall logs are in %s", c.Local.Name, err, c.Local.Logs()), s.stop())
 }
 
 func (c *Cluster) startSupervisor() (*supervisor, error) {
@@ -98,7 +103,9 @@ func (c *Cluster) startSupervisor() (*supervisor, error) {
 	command.Stdin, command.Stdout, command.Stderr = reader, log, log
 	// An interrupt from the keyboard is for this program, which then ends the supervisor.
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	command.Env, command.Dir = os.Environ(), "/"
+	// Nothing of the user's: a proxy, for example, or a directory for temporary files that nodes
+	// do not have.
+	command.Env, command.Dir = []string{"PATH=" + systemPath}, "/"
 	if err := command.Start(); err != nil {
 		writer.Close()
 		return nil, fmt.Errorf("start the supervisor: %w", err)
@@ -167,7 +174,7 @@ func (c *Cluster) awaitKubeconfig(ctx context.Context, s *supervisor) error {
 }
 
 // awaitNodes waits until pods can be created: until all nodes take pods, and the service account of
-// namespace default is there.
+// namespace default is there. An error shows the logs of the node that it names.
 func (c *Cluster) awaitNodes(ctx context.Context, ended func() error) error {
 	config, err := c.Local.Config()
 	if err != nil {
@@ -177,39 +184,73 @@ func (c *Cluster) awaitNodes(ctx context.Context, ended func() error) error {
 	if err != nil {
 		return fmt.Errorf("create a client: %w", err)
 	}
+	var sick string
 	var missing error
+	polls := 0
 	err = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		if err := ended(); err != nil {
 			return false, err
 		}
-		missing = c.missing(ctx, client)
+		if sick = c.endedNode(); sick != "" {
+			// Its lock may be about to be taken, so it must be free for a while.
+			if polls++; polls < endedPolls {
+				return false, nil
+			}
+			return false, fmt.Errorf("%s has ended:\n%s", sick, c.nodeLogs(sick))
+		}
+		polls = 0
+		sick, missing = c.missing(ctx, client)
 		return missing == nil, nil
 	})
 	if wait.Interrupted(err) {
-		return fmt.Errorf("%w: %w", missing, err)
+		return fmt.Errorf("%w: %w\n%s", missing, err, c.nodeLogs(sick))
 	}
 	return err
 }
 
-// missing returns why pods cannot be created yet.
-func (c *Cluster) missing(ctx context.Context, client kubernetes.Interface) error {
+// endedPolls is after how many checks in a row a node without a lock has ended.
+const endedPolls = 10
+
+// endedNode returns a node that has run and does not run any more, or "".
+func (c *Cluster) endedNode() string {
+	for _, name := range nodeNames(c.Local.Nodes) {
+		if pid, err := c.Process(name); err == nil && pid == 0 && exists(lockFile(c.Local.Dir(), name)) {
+			return name
+		}
+	}
+	return ""
+}
+
+// nodeLogs shows the ends of the logs that say why a node does not work, if there is one.
+func (c *Cluster) nodeLogs(name string) string {
+	var ends []string
+	for _, log := range []string{name, name + "-kubelet"} {
+		if path := filepath.Join(c.Local.Logs(), log+".log"); name != "" && exists(path) {
+			ends = append(ends, controlplane.LogEnd(path))
+		}
+	}
+	return strings.Join(ends, "\n")
+}
+
+// missing returns why pods cannot be created yet, and the node that is the reason, if it is one.
+func (c *Cluster) missing(ctx context.Context, client kubernetes.Interface) (string, error) {
 	for _, name := range nodeNames(c.Local.Nodes) {
 		node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return fmt.Errorf("%s has not joined: %w", name, err)
+			return name, fmt.Errorf("%s has not joined: %w", name, err)
+		}
+		if _, ready := nodeutil.GetNodeCondition(&node.Status, v1.NodeReady); ready == nil || ready.Status != v1.ConditionTrue {
+			return name, fmt.Errorf("%s is not ready: %s", name, ptr.Deref(ready, v1.NodeCondition{}).Message)
 		}
 		for _, taint := range node.Spec.Taints {
 			if taint.Key == v1.TaintNodeNotReady {
-				return fmt.Errorf("%s has the taint %s", name, taint.Key)
+				return name, fmt.Errorf("%s has the taint %s", name, taint.Key)
 			}
-		}
-		if !nodeutil.IsNodeReady(node) {
-			return fmt.Errorf("%s is not ready: %v", name, node.Status.Conditions)
 		}
 	}
 	_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return errors.New("the service account of namespace default was not created")
+		return "", errors.New("the service account of namespace default was not created")
 	}
-	return err
+	return "", err
 }

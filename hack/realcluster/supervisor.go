@@ -26,7 +26,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/kubernetes/hack/localcluster"
 )
 
@@ -108,6 +110,7 @@ func supervise(ctx context.Context, dir string, owner io.Reader) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() { cancel(waitForOwner(owner)) }()
+	go func() { cancel(waitForRemoval(ctx, dir)) }()
 	ended := make(chan error, 1)
 	go func() { ended <- sandbox.Wait() }()
 	var failure error
@@ -129,4 +132,15 @@ func waitForOwner(owner io.Reader) error {
 		select {}
 	}
 	return errors.New("the program that has started the cluster has ended")
+}
+
+// waitForRemoval returns when the directory of the cluster is gone, and with it all that a later
+// command finds the cluster by.
+func waitForRemoval(ctx context.Context, dir string) error {
+	return wait.PollUntilContextCancel(ctx, time.Second, false, func(context.Context) (bool, error) {
+		if _, err := os.Stat(recordFile(dir)); errors.Is(err, os.ErrNotExist) {
+			return false, fmt.Errorf("the directory of the cluster was removed: %w", err)
+		}
+		return false, nil
+	})
 }
