@@ -178,8 +178,8 @@ test-docs: control-plane local-cluster-tools ## run the commands of docs/tutoria
 	@$(call test-system,TestTutorial,5m)
 
 .PHONY: test-node
-test-node: real-nodes ## what a cluster with real nodes leaves behind, however it ends: nothing, as root
-	@echo '==> clusters with real nodes (about 2 minutes)'
+test-node: real-nodes base-node ## clusters with real nodes: restarts, power, other releases, and that they leave nothing behind, as root
+	@echo '==> clusters with real nodes (about 6 minutes)'
 	@REAL_CLUSTER_OUTPUT=$$PWD/_output CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -count 1 \
 		-timeout 20m -v -run '^TestNode' ./hack/realcluster
 
@@ -209,6 +209,12 @@ control-plane: tree ## what a local cluster runs, the control plane and kubectl,
 base: tree ## the control plane and kubectl of the pristine base (3 to 7 minutes the first time, then seconds)
 	@echo '==> building the pristine base into _output/base/bin (3 to 7 minutes on two cores the first time, then seconds)'
 	@$(FEWER_COLLECTIONS) STRIP='$(STRIP)' hack/base.sh $(BUILD_FLAGS)
+
+# What a cluster with real nodes mixes with our programs.
+.PHONY: base-node
+base-node: tree
+	@echo '==> building the kubelet and the control plane of the pristine base into _output/base/bin (up to 10 minutes the first time, then seconds)'
+	@$(FEWER_COLLECTIONS) PROGRAMS='kube-apiserver kube-controller-manager kube-scheduler kubelet' STRIP='$(STRIP)' hack/base.sh $(BUILD_FLAGS)
 
 # Checks first: the builds take minutes.
 .PHONY: real-nodes

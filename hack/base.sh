@@ -18,12 +18,13 @@
 # _output/base/bin: what the fork is compared with. What else a local cluster needs is
 # not the base's, and linked there from _output/bin. The sources are the tag "base"
 # of the tree's repository, so nothing is fetched a second time. Arguments: flags
-# of go build. $STRIP holds further flags of the linker.
+# of go build. $STRIP holds further flags of the linker, $PROGRAMS the programs to
+# build, a control plane and kubectl by default.
 
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly PROGRAMS=(kube-apiserver kube-controller-manager kube-scheduler kubectl)
+read -ra programs <<<"${PROGRAMS:-kube-apiserver kube-controller-manager kube-scheduler kubectl}"
 readonly TOOLS=(etcd kwok kwok-stages.yaml)
 BASE=${PWD}/_output/base
 readonly BASE
@@ -69,5 +70,5 @@ for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
 done
 
 # An empty GOWORK selects the go.work of the base.
-CGO_ENABLED=0 GOWORK='' go build -C "${SRC}" "$@" -ldflags "${STRIP:-} ${stamp[*]}" -o "${BIN}/" "${PROGRAMS[@]/#/./cmd/}"
+CGO_ENABLED=0 GOWORK='' go build -C "${SRC}" "$@" -ldflags "${STRIP:-} ${stamp[*]}" -o "${BIN}/" "${programs[@]/#/./cmd/}"
 ln -sf "${TOOLS[@]/#/../../bin/}" "${BIN}/"

@@ -52,6 +52,9 @@ func cgroupOf(dir string) string {
 	return fmt.Sprintf("/%s/%s-%08x", cgroupParent, filepath.Base(dir), hash.Sum32())
 }
 
+// nodeCgroup is that of all pods of a node.
+func nodeCgroup(dir, node string) string { return cgroupOf(dir) + "/" + node }
+
 // createCgroup creates a cgroup: the kubelet does not create its root. Controllers of version 1
 // have a directory each.
 func createCgroup(mount, cgroup string) error {

@@ -34,6 +34,8 @@ limitations under the License.
 // above dies with the one that has started it. So nothing has to be cleaned up but cgroups, which
 // belong to no namespace: the supervisor removes them, and if it was killed, the next up or down.
 //
+// A cluster also ends when its directory is removed: nothing could find it any more.
+//
 // # Sysctls
 //
 // The kubelet sets sysctls of the whole machine. It finds files of the node instead, see
@@ -48,6 +50,12 @@ limitations under the License.
 //
 // # Files
 //
-// All is in the directory of the cluster, but for what has a fixed path, such as that of the
-// kubelet's state: there a node has file systems in memory, which end with it.
+// All is in the directory of the cluster. Nodes see it at fixed paths, in file systems in memory that
+// end with them: containerd and the kubelet do not take every path that a user may choose. For the
+// same reason no variable of the user's environment reaches them.
+//
+// # Files that ask for something
+//
+// Processes outside of the sandbox ask for a node that boots, or a kubelet that is not started
+// again, by empty files below nodes, see actions.go.
 package realcluster

@@ -25,6 +25,7 @@ import (
 	"os"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // The addresses of a cluster. They are used in namespaces of its own only, so all clusters have the
@@ -107,6 +108,18 @@ func connectNode(index, pid int) error {
 	}
 	if err := netlink.RouteAdd(&netlink.Route{Dst: pods, Gw: network.address}); err != nil {
 		return fmt.Errorf("route to the pods of %s: %w", end, err)
+	}
+	return nil
+}
+
+// disconnectNode removes the link to a node that has ended, which the kernel may not have done yet.
+func disconnectNode(index int) error {
+	link, err := netlink.LinkByName(nodeName(index))
+	if err == nil {
+		err = netlink.LinkDel(link)
+	}
+	if err != nil && !errors.As(err, &netlink.LinkNotFoundError{}) && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("remove the link to %s: %w", nodeName(index), err)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ limitations under the License.
 package realcluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -32,6 +33,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/kubernetes/hack/controlplane"
 )
 
 // node is one that runs in this process's namespaces.
@@ -71,8 +73,8 @@ func runNode(ctx context.Context, dir string, index int) error {
 	if err := n.setUpFiles(); err != nil {
 		return err
 	}
-	ended := make(chan string)
-	if err := n.start(ctx, "containerd", ended); err != nil {
+	again := make(chan string)
+	if err := n.start(ctx, "containerd", again); err != nil {
 		return err
 	}
 	ready := make(chan error, 1)
@@ -81,14 +83,13 @@ func runNode(ctx context.Context, dir string, index int) error {
 		select {
 		case err := <-ready:
 			if err == nil {
-				err = errors.Join(n.start(ctx, "kubelet", ended), n.start(ctx, "kube-proxy", ended))
+				err = errors.Join(n.start(ctx, kubelet, again), n.start(ctx, "kube-proxy", again))
 			}
 			if err != nil {
 				return err
 			}
-		case component := <-ended:
-			time.Sleep(restartDelay)
-			if err := n.start(ctx, component, ended); err != nil {
+		case component := <-again:
+			if err := n.start(ctx, component, again); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -102,10 +103,14 @@ func (n *node) args(component string) []string {
 	switch component {
 	case "containerd":
 		return []string{"--config=" + containerdConfigFile}
-	case "kubelet":
+	case kubelet:
+		gates := n.Settings.Gates
+		if other, found := n.Kubelets[n.name()]; found {
+			gates = other.Gates
+		}
 		return []string{
 			"--config=" + kubeletConfigFile, "--kubeconfig=" + n.kubeconfig(n.name()), "--hostname-override=" + n.name(),
-			"--node-ip=" + networkOf(n.index).address.String(), "--feature-gates=" + n.Settings.Gates,
+			"--node-ip=" + networkOf(n.index).address.String(), "--feature-gates=" + gates,
 			"--node-labels=topology.kubernetes.io/zone=" + zoneOf(n.index), "--v=2",
 		}
 	default:
@@ -113,27 +118,53 @@ func (n *node) args(component string) []string {
 	}
 }
 
-// start starts a component, whose name is sent when it has ended.
-func (n *node) start(ctx context.Context, component string, ended chan<- string) error {
+// start starts a component, whose name is sent when it is to be started again.
+func (n *node) start(ctx context.Context, component string, again chan<- string) error {
+	c, err := n.command(ctx, component)
+	if err != nil {
+		return err
+	}
 	log, err := os.OpenFile(n.log(component), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the log of %s: %w", component, err)
 	}
 	defer log.Close()
-	c := exec.CommandContext(ctx, filepath.Join(n.Bin, component), n.args(component)...)
 	c.Stdout, c.Stderr = log, log
-	// containerd looks for its shim there, and for runc.
-	c.Env = []string{"PATH=" + n.Bin + ":" + systemPath, "HOME=" + n.state()}
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", component, err)
 	}
 	go func() {
 		err := c.Wait()
 		fmt.Printf("%s %s has ended: %v\n", time.Now().Format(time.TimeOnly), component, err)
-		ended <- component
+		time.Sleep(restartDelay)
+		for exists(stopFile(n.dir, n.name(), component)) {
+			time.Sleep(pollInterval)
+		}
+		again <- component
 	}()
 	return nil
+}
+
+// command returns the command of a component. Its path is one of its own, by which it is found.
+func (n *node) command(ctx context.Context, component string) (*exec.Cmd, error) {
+	var err error
+	// It may run another kubelet from now on.
+	if n.record, err = readRecord(n.dir); err != nil {
+		return nil, err
+	}
+	bin := n.Bin
+	if component == kubelet {
+		bin = cmp.Or(n.Kubelets[n.name()].Bin, bin)
+	}
+	link, err := controlplane.Link(programDirectory(n.dir, n.name()), filepath.Join(bin, component))
+	if err != nil {
+		return nil, err
+	}
+	c := exec.CommandContext(ctx, link, n.args(component)...)
+	// containerd looks for its shim there, and for runc.
+	c.Env = []string{"PATH=" + n.Bin + ":" + systemPath, "HOME=" + n.state()}
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return c, nil
 }
 
 func (n *node) log(component string) string {

@@ -49,6 +49,9 @@ func (n *node) setUpFiles() error {
 			return fmt.Errorf("mount a file system in memory at %s: %w", directory, err)
 		}
 	}
+	if err := os.MkdirAll(programDirectory(n.dir, n.name()), 0o755); err != nil {
+		return fmt.Errorf("create a directory of the node: %w", err)
+	}
 	for path, directory := range n.disk() {
 		if err := bindDirectory(directory, path); err != nil {
 			return err
@@ -79,7 +82,7 @@ func (n *node) setUpFiles() error {
 func (n *node) disk() map[string]string {
 	return map[string]string{
 		"/var/lib/containerd": filepath.Join(n.state(), "containerd"),
-		"/var/lib/kubelet":    filepath.Join(n.state(), "kubelet"),
+		"/var/lib/kubelet":    kubeletDirectory(n.dir, n.name()),
 		"/var/log/pods":       filepath.Join(n.dir, "logs", n.name()+"-pods"),
 		manifestsDirectory:    manifests(n.dir, n.name()),
 	}
@@ -136,8 +139,7 @@ func (n *node) hideSysctls() error {
 
 func (n *node) kubeconfig(user string) string { return controlplane.UserKubeconfig(n.dir, user) }
 
-// cgroup is that of all pods of the node.
-func (n *node) cgroup() string { return cgroupOf(n.dir) + "/" + n.name() }
+func (n *node) cgroup() string { return nodeCgroup(n.dir, n.name()) }
 
 // zones is the number of zones that the nodes are spread over, as in clusters of hack/localcluster.
 const zones = 3

@@ -195,7 +195,7 @@ func killProcess(process string) func(*testing.T, *Cluster, *exec.Cmd) {
 // killEtcd ends a component of the control plane: the cluster ends with it.
 func killEtcd(t *testing.T, c *Cluster, _ *exec.Cmd) {
 	t.Helper()
-	if err := c.signal(filepath.Join(controlplane.LinkDir(c.Local.Dir()), controlplane.Etcd), unix.SIGKILL); err != nil {
+	if err := c.SignalControlPlane(controlplane.Etcd, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -17,18 +17,15 @@ limitations under the License.
 package realcluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/hack/localcluster"
 )
 
@@ -54,6 +51,20 @@ type Cluster struct {
 	// Local has the name, directories, settings and messages. Its directory, its kubeconfig and
 	// kubectl are those of this cluster; do not start or stop it.
 	Local *localcluster.Cluster
+
+	// ControlPlane is the directory of the control plane if it is not that in Local.Bin but, for
+	// example, that of the pristine base. Local.Settings must be what it understands.
+	ControlPlane string
+	// Kubelets are those of nodes that do not run that in Local.Bin, by the names of the nodes.
+	Kubelets map[string]Kubelet
+}
+
+// Kubelet is a kubelet of another release.
+type Kubelet struct {
+	// Bin is its directory.
+	Bin string
+	// Gates are its feature gates, Name=true,...
+	Gates string
 }
 
 // Ensure starts the cluster, or reuses the one that runs if it is as it should be. The cluster
@@ -142,78 +153,6 @@ func (c *Cluster) prepare(ctx context.Context) (unlock func(), settings localclu
 		unlock()
 	}
 	return unlock, settings, err
-}
-
-func checkRoot() error {
-	if os.Geteuid() != 0 {
-		return errors.New("real nodes need root: namespaces, mounts and cgroups")
-	}
-	return nil
-}
-
-// checkKind refuses the directory of a cluster with simulated nodes.
-func (c *Cluster) checkKind() error {
-	if exists(filepath.Join(c.Local.Dir(), localcluster.Record)) {
-		return fmt.Errorf("cluster %q is not one with real nodes: choose another name, or remove it with `make down`", c.Local.Name)
-	}
-	return nil
-}
-
-// programs are what a cluster runs.
-var programs = []string{
-	"cluster", "kubectl", controlplane.Etcd, controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler,
-	"kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr",
-}
-
-func (c *Cluster) checkFiles() error {
-	for _, directory := range replacedDirectories {
-		for _, path := range []string{c.Local.Output, c.Local.Bin} {
-			if strings.HasPrefix(path+"/", directory+"/") {
-				return fmt.Errorf("%s is in %s, which nodes replace: move the repository, or give --output", path, directory)
-			}
-		}
-	}
-	for _, program := range programs {
-		if _, err := os.Stat(filepath.Join(c.Local.Bin, program)); err != nil {
-			return fmt.Errorf("%s is missing (%w): build it with `make real-nodes`", program, err)
-		}
-	}
-	return nil
-}
-
-// errNoCluster is why a cluster cannot be reused when there is none.
-var errNoCluster = errors.New("there is no such cluster")
-
-// reusable returns why the running cluster is not what the settings ask for.
-func (c *Cluster) reusable(ctx context.Context, settings localcluster.Settings) error {
-	info, err := os.Stat(recordFile(c.Local.Dir()))
-	if errors.Is(err, os.ErrNotExist) {
-		return errNoCluster
-	}
-	was, err := readRecord(c.Local.Dir())
-	if err != nil {
-		return err
-	}
-	for _, process := range append([]string{supervisorLock, sandboxLock}, nodeNames(c.Local.Nodes)...) {
-		if pid, err := c.Process(process); err != nil || pid == 0 {
-			return cmp.Or(err, fmt.Errorf("%s does not run any more", process))
-		}
-	}
-	if was.Bin != c.Local.Bin {
-		return fmt.Errorf("it runs the programs in %s, not those in %s", was.Bin, c.Local.Bin)
-	}
-	if was.Settings.String() != settings.String() || was.Nodes != c.Local.Nodes {
-		return fmt.Errorf("it runs with %d nodes and %s, not with %d and %s", was.Nodes, was.Settings, c.Local.Nodes, settings)
-	}
-	for _, program := range programs {
-		built, err := os.Stat(filepath.Join(c.Local.Bin, program))
-		if err != nil || built.ModTime().After(info.ModTime()) {
-			return cmp.Or(err, fmt.Errorf("%s was built after it was started", program))
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	return c.awaitNodes(ctx, c.Ended)
 }
 
 // remove ends the supervisor if it runs, and removes what it leaves.

@@ -55,7 +55,37 @@ func runSandbox(ctx context.Context, dir string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return acceptClients(ctx, r.Port) })
 	group.Go(func() error { return runControlPlane(ctx, plane, r) })
+	for ctx.Err() == nil {
+		if err := powerNodesOn(ctx, dir, r.Nodes); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pollInterval):
+		}
+	}
 	return group.Wait()
+}
+
+// powerNodesOn starts the nodes for which there is a file that asks for it. It is called by the
+// thread that has started the others, because the kernel ends them with it.
+func powerNodesOn(ctx context.Context, dir string, nodes int) error {
+	for index := range nodes {
+		err := os.Remove(powerFile(dir, nodeName(index)))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = errors.Join(removeCgroups(ctx, nodeCgroup(dir, nodeName(index))), disconnectNode(index))
+		}
+		if err == nil {
+			err = startNode(dir, index)
+		}
+		if err != nil {
+			return fmt.Errorf("power %s on: %w", nodeName(index), err)
+		}
+	}
+	return nil
 }
 
 // acceptClients forwards the connections that are made on the host to the API server, until ctx is
@@ -89,7 +119,7 @@ func createControlPlane(dir string, r record) (*controlplane.ControlPlane, error
 
 // runControlPlane starts the control plane, and returns when one of its components has ended.
 func runControlPlane(ctx context.Context, plane *controlplane.ControlPlane, r record) error {
-	release := r.Settings.Release("real", r.Bin)
+	release := r.Settings.Release("real", r.ControlPlane)
 	release.APIServerArgs = []string{
 		// Nodes and pods reach it, in namespaces that only this cluster has.
 		"--bind-address=0.0.0.0", "--advertise-address=" + controlPlaneAddress, "--endpoint-reconciler-type=lease",
@@ -125,7 +155,7 @@ func startNode(dir string, index int) error {
 	if err != nil {
 		return err
 	}
-	log, err := os.Create(filepath.Join(dir, "logs", name+".log"))
+	log, err := os.OpenFile(filepath.Join(dir, "logs", name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("create the log of %s: %w", name, err)
 	}

@@ -61,8 +61,7 @@ func (c *Cluster) start(ctx context.Context, settings localcluster.Settings) (*s
 	if err := os.MkdirAll(filepath.Join(dir, "logs"), 0o700); err != nil {
 		return nil, fmt.Errorf("create the directory of the cluster: %w", err)
 	}
-	r := record{Settings: settings, Nodes: c.Local.Nodes, Output: c.Local.Output, Bin: c.Local.Bin}
-	if err := r.write(dir); err != nil {
+	if err := c.record(settings).write(dir); err != nil {
 		return nil, err
 	}
 	s, err := c.startSupervisor()

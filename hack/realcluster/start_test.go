@@ -102,8 +102,7 @@ func TestNodesInterruptedCheck(t *testing.T) {
 	if output, err := c.program("up-real").CombinedOutput(); err != nil {
 		t.Fatalf("up-real: %v: %s", err, output)
 	}
-	apiServer := filepath.Join(controlplane.LinkDir(c.Local.Dir()), controlplane.APIServer)
-	if err := c.signal(apiServer, unix.SIGSTOP); err != nil {
+	if err := c.SignalControlPlane(controlplane.APIServer, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	supervisor, err := c.Process(supervisorLock)
@@ -117,7 +116,7 @@ func TestNodesInterruptedCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(2 * time.Second) // Shorter than readyTimeout. It has nothing to say meanwhile.
-	if err := errors.Join(again.Process.Signal(unix.SIGINT), c.signal(apiServer, unix.SIGCONT)); err != nil {
+	if err := errors.Join(again.Process.Signal(unix.SIGINT), c.SignalControlPlane(controlplane.APIServer, unix.SIGCONT)); err != nil {
 		t.Fatal(err)
 	}
 	if err := again.Wait(); err == nil || !strings.Contains(output.String(), "interrupted, nothing was changed") {

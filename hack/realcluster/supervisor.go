@@ -24,6 +24,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -36,13 +37,15 @@ import (
 type record struct {
 	Settings localcluster.Settings
 	Nodes    int
-	// Output and Bin are the directories of the same names of Cluster.
-	Output, Bin string
+	// Output and Bin are those of Cluster.Local, ControlPlane and Kubelets those of Cluster.
+	Output, Bin, ControlPlane string
+	Kubelets                  map[string]Kubelet
 	// Port is that of the API server, on the loopback interface of the host and in the sandbox.
 	Port int
 }
 
-// recordFile is written by localcluster's rules: a cluster with simulated nodes has another file.
+// recordFile is what a cluster with real nodes is known by: one with simulated nodes has another
+// file.
 func recordFile(dir string) string { return filepath.Join(dir, localcluster.RealRecord) }
 
 func readRecord(dir string) (record, error) {
@@ -60,7 +63,11 @@ func readRecord(dir string) (record, error) {
 func (r record) write(dir string) error {
 	data, err := json.Marshal(r)
 	if err == nil {
-		err = os.WriteFile(recordFile(dir), data, 0o600)
+		err = os.WriteFile(recordFile(dir)+".new", data, 0o600)
+	}
+	if err == nil {
+		// In one step: others read it.
+		err = os.Rename(recordFile(dir)+".new", recordFile(dir))
 	}
 	if err != nil {
 		return fmt.Errorf("write the record of the cluster: %w", err)
@@ -80,33 +87,10 @@ func supervise(ctx context.Context, dir string, owner io.Reader) error {
 	}
 	// The kernel ends the sandbox with the thread that has started it.
 	runtime.LockOSThread()
-	r, err := readRecord(dir)
+	sandbox, err := startSandbox(dir)
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("listen for clients of the API server: %w", err)
-	}
-	r.Port = listener.Addr().(*net.TCPAddr).Port
-	if err := r.write(dir); err != nil {
-		return err
-	}
-	socket, err := listener.(*net.TCPListener).File()
-	if err != nil {
-		return fmt.Errorf("get the socket of the listener: %w", err)
-	}
-	sandbox, err := initProcess(dir, sandboxLock, filepath.Base(dir), sandboxCommand, dir)
-	if err != nil {
-		return err
-	}
-	sandbox.Stdin = socket
-	if err := sandbox.Start(); err != nil {
-		return fmt.Errorf("start the sandbox: %w", err)
-	}
-	// Only the sandbox accepts connections, so that they are refused when it ends.
-	socket.Close()
-	listener.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() { cancel(waitForOwner(owner)) }()
@@ -122,6 +106,39 @@ func supervise(ctx context.Context, dir string, owner io.Reader) error {
 		<-ended
 	}
 	return errors.Join(failure, removeCgroups(context.WithoutCancel(ctx), cgroupOf(dir)))
+}
+
+// startSandbox starts the sandbox of a cluster, which accepts connections to the API server on a port
+// of the host.
+func startSandbox(dir string) (*exec.Cmd, error) {
+	r, err := readRecord(dir)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for clients of the API server: %w", err)
+	}
+	// Only the sandbox accepts connections, so that they are refused when it ends.
+	defer listener.Close()
+	r.Port = listener.Addr().(*net.TCPAddr).Port
+	if err := r.write(dir); err != nil {
+		return nil, err
+	}
+	socket, err := listener.(*net.TCPListener).File()
+	if err != nil {
+		return nil, fmt.Errorf("get the socket of the listener: %w", err)
+	}
+	defer socket.Close()
+	sandbox, err := initProcess(dir, sandboxLock, filepath.Base(dir), sandboxCommand, dir)
+	if err != nil {
+		return nil, err
+	}
+	sandbox.Stdin = socket
+	if err := sandbox.Start(); err != nil {
+		return nil, fmt.Errorf("start the sandbox: %w", err)
+	}
+	return sandbox, nil
 }
 
 // waitForOwner returns when the cluster is to end because its owner has: never, if the owner has
