@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
@@ -49,8 +50,9 @@ func TestNodesRestartKubelet(t *testing.T) {
 	if err := c.StopKubelet(t.Context(), node, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	time.Sleep(3 * restartDelay) // It would be started again meanwhile.
 	if err := c.StopKubelet(t.Context(), node, unix.SIGKILL); err == nil {
-		t.Error("a kubelet that does not run was stopped")
+		t.Error("a kubelet that was stopped runs")
 	}
 	if err := c.StartKubelet(t.Context(), node); err != nil {
 		t.Fatal(err)

@@ -106,7 +106,7 @@ func (c *Cluster) reusable(ctx context.Context, settings localcluster.Settings) 
 	want := c.record(settings)
 	want.Port = was.Port
 	if !equality.Semantic.DeepEqual(was, want) {
-		return fmt.Errorf("it runs as %+v, not as %+v", was, want)
+		return fmt.Errorf("it runs with %s, not with %s", was, want)
 	}
 	for _, path := range c.programs() {
 		built, err := os.Stat(path)

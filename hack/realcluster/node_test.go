@@ -200,9 +200,12 @@ func killEtcd(t *testing.T, c *Cluster, _ *exec.Cmd) {
 	}
 }
 
-// removeDirectory does what "git clean" does.
+// removeDirectory does what "git clean" does. etcd would end when it misses its files.
 func removeDirectory(t *testing.T, c *Cluster, _ *exec.Cmd) {
 	t.Helper()
+	if err := c.SignalControlPlane(controlplane.Etcd, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
 	// The programs of the cluster still write into it.
 	await(t, "the directory to be gone", func() bool { return os.RemoveAll(c.Local.Dir()) == nil })
 }

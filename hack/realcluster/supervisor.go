@@ -44,6 +44,10 @@ type record struct {
 	Port int
 }
 
+func (r record) String() string {
+	return fmt.Sprintf("%d nodes, %s, programs in %s, a control plane in %s, other kubelets %v", r.Nodes, r.Settings, r.Bin, r.ControlPlane, r.Kubelets)
+}
+
 // recordFile is what a cluster with real nodes is known by: one with simulated nodes has another
 // file.
 func recordFile(dir string) string { return filepath.Join(dir, localcluster.RealRecord) }
