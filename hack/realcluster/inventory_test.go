@@ -61,7 +61,7 @@ func takeInventory(t *testing.T, c *Cluster) inventory {
 	add("interfaces", links, err)
 	for _, pattern := range []string{
 		"/run/netns/*", "/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/var/log/containers", "/run/containerd", "/run/cni",
-		"/usr/libexec/kubernetes", cgroupMount + "/" + cgroupParent, cgroupMount + "/*/" + cgroupParent, cgroupMount + "/*/k8s.io",
+		"/usr/libexec/kubernetes", "/tmp/kubelet-*", "/tmp/containerd*", cgroupMount + "/" + cgroupParent, cgroupMount + "/*/" + cgroupParent, cgroupMount + "/*/k8s.io",
 		cgroupMount + "/*/kubepods",
 	} {
 		files, err := filepath.Glob(pattern)

@@ -162,7 +162,7 @@ func (n *node) command(ctx context.Context, component string) (*exec.Cmd, error)
 	}
 	c := exec.CommandContext(ctx, link, n.args(component)...)
 	// containerd looks for its shim there, and for runc.
-	c.Env = []string{"PATH=" + n.Bin + ":" + systemPath, "HOME=" + n.state()}
+	c.Env = []string{"PATH=" + n.Bin + ":" + systemPath, "HOME=" + n.state(), "TMPDIR=" + temporaryDirectory}
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return c, nil
 }

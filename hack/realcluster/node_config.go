@@ -34,6 +34,9 @@ const (
 	proxyConfigFile      = "/run/node/kube-proxy.yaml"
 	cniDirectory         = "/run/node/cni"
 
+	// temporaryDirectory ends with the node: a kubelet that is killed leaves files there.
+	temporaryDirectory = "/run/node/tmp"
+
 	// manifestsDirectory has the manifests of static pods.
 	manifestsDirectory = "/run/node/manifests"
 )

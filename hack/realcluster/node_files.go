@@ -49,8 +49,10 @@ func (n *node) setUpFiles() error {
 			return fmt.Errorf("mount a file system in memory at %s: %w", directory, err)
 		}
 	}
-	if err := os.MkdirAll(programDirectory(n.dir, n.name()), 0o755); err != nil {
-		return fmt.Errorf("create a directory of the node: %w", err)
+	for _, directory := range []string{programDirectory(n.dir, n.name()), temporaryDirectory} {
+		if err := os.MkdirAll(directory, 0o755); err != nil {
+			return fmt.Errorf("create a directory of the node: %w", err)
+		}
 	}
 	for path, directory := range n.disk() {
 		if err := bindDirectory(directory, path); err != nil {

@@ -19,6 +19,7 @@ package realcluster
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -88,6 +89,10 @@ func TestNodesInHostileEnvironment(t *testing.T) {
 		pod.Spec.Containers[0].SecurityContext = &v1.SecurityContext{RunAsUser: ptr.To(int64(1000))}
 		pod.Spec.Containers[0].Command = []string{"/bin/sh", "-c", "id -u; ls /bin/busybox; exec /workload sleep"}
 	})
+	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", mustRun(t, c.kubeletPath(nodeName(0)))))
+	if err != nil || !strings.Contains(string(environment), "TMPDIR="+temporaryDirectory) {
+		t.Errorf("the kubelet has the environment %q (%v): it would write into a directory of the machine", environment, err)
+	}
 	for _, command := range [][]string{{"logs", "pod"}, {"exec", "pod", "--", "/bin/sh", "-c", "id -u; ls /bin/busybox"}} {
 		kubectl := c.Local.Command(t.Context(), command...)
 		if output, err := kubectl.CombinedOutput(); err != nil || string(output) != "1000\n/bin/busybox\n" {
