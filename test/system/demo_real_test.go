@@ -62,7 +62,7 @@ type realDemo struct {
 	staticUID types.UID
 
 	// The requests during the drain by the maintenance, and during kubectl drain.
-	maintenance, drain *requests
+	maintenance, kubectlDrain *requests
 }
 
 // TestDemoReal drains a node with a real kubelet while an HTTP client sends requests to a Service
@@ -232,17 +232,17 @@ func (d *realDemo) drainWithKubectl(tCtx ktesting.TContext) {
 	d.say("%s\n", strings.TrimSpace(string(output)))
 	awaitFacts(tCtx, realPodsOn(shop, firstNode, 1))
 	pause(tCtx, realShopEnd) // Until requests are answered again.
-	d.drain = client.stop()
+	d.kubectlDrain = client.stop()
 	d.run(tCtx, "uncordon", secondNode)
 	d.say("  maintenance    %s\n  kubectl drain  %s\n  each character is %s: # all requests answered  . some failed\n",
-		d.maintenance.picture(), d.drain.picture(), requestCell)
+		d.maintenance.picture(), d.kubectlDrain.picture(), requestCell)
 	const row = "  %-24s  %15s  %13s"
 	d.say(row, "", "NodeMaintenance", "kubectl drain")
-	d.say(row, "requests", fmt.Sprint(d.maintenance.sent()), fmt.Sprint(d.drain.sent()))
-	d.say(row+"\n", "of them failed", fmt.Sprint(d.maintenance.failed()), fmt.Sprint(d.drain.failed()))
+	d.say(row, "requests", fmt.Sprint(d.maintenance.sent()), fmt.Sprint(d.kubectlDrain.sent()))
+	d.say(row+"\n", "of them failed", fmt.Sprint(d.maintenance.failed()), fmt.Sprint(d.kubectlDrain.failed()))
 	d.expect(tCtx, fact{"kubectl drain lost requests", func(tCtx ktesting.TContext) {
-		if d.drain.failed() == 0 {
-			tCtx.Fatal(d.drain)
+		if d.kubectlDrain.failed() == 0 {
+			tCtx.Fatal(d.kubectlDrain)
 		}
 	}})
 }
