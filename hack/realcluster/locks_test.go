@@ -18,12 +18,15 @@ package realcluster
 
 import (
 	"bufio"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"testing"
 )
 
-// lockVariable tells this program to take a lock in that directory, and to wait.
+// lockVariable tells this program to take a lock in that directory, and to wait for the end of its
+// standard input.
 const lockVariable = "REALCLUSTER_TEST_LOCK"
 
 func TestMain(m *testing.M) {
@@ -32,7 +35,8 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		_, _ = os.Stdout.WriteString("locked\n")
-		select {}
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
@@ -49,7 +53,9 @@ func TestLocks(t *testing.T) {
 	expectOwner(0)
 	program := exec.Command(os.Args[0])
 	program.Env = append(os.Environ(), lockVariable+"="+dir)
-	output, err := program.StdoutPipe()
+	input, inputErr := program.StdinPipe()
+	output, outputErr := program.StdoutPipe()
+	err := errors.Join(inputErr, outputErr)
 	if err == nil {
 		err = program.Start()
 	}
@@ -67,5 +73,6 @@ func TestLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = program.Wait() // It was killed.
+	_ = input.Close()
 	expectOwner(0)
 }
