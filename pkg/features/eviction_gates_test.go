@@ -30,6 +30,7 @@ func TestDependenciesOfEvictionGates(t *testing.T) {
 		DeclarativeNodeMaintenance:    {EvictionRequestAPI},
 		DeploymentPodSurge:            {EvictionRequestAPI},
 		NodeMaintenanceAwareDaemonSet: {DeclarativeNodeMaintenance},
+		NodeMaintenanceAwareKubelet:   {DeclarativeNodeMaintenance},
 		StatefulSetEvictionPacing:     {EvictionRequestAPI},
 	} {
 		if diff := cmp.Diff(want, defaultKubernetesFeatureGateDependencies[gate]); diff != "" {
