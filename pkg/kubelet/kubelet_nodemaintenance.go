@@ -1,0 +1,138 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package kubelet
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/kubelet/config"
+	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance"
+)
+
+// pingTimeout is how long the API server may take to answer. A request to an API server that is
+// overloaded takes about a second.
+const pingTimeout = 5 * time.Second
+
+// staticPodMaintenance has which static pods are affected by a maintenance of the node. It is nil
+// if the kubelet does not take part in maintenances.
+type staticPodMaintenance struct {
+	holds *nodemaintenance.Holds
+	// loadError is why the holds of the last kubelet are unknown.
+	loadError error
+}
+
+// loadStaticPodMaintenance reads which static pods the last kubelet has stopped. Without the gate,
+// or without an API server, all static pods run, and nothing must be left that a later kubelet
+// would stop them for.
+func (d *Dependencies) loadStaticPodMaintenance(ctx context.Context, rootDirectory string) {
+	logger := klog.FromContext(ctx)
+	if d.KubeClient == nil || !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceAwareKubelet) {
+		removed, err := nodemaintenance.RemoveCheckpoint(rootDirectory)
+		if err != nil {
+			logger.Error(err, "Could not remove the state of static pods during node maintenances")
+		} else if removed {
+			logger.Info("Removed the state of static pods during node maintenances: static pods that were stopped start again")
+		}
+		return
+	}
+	d.staticPodMaintenance = &staticPodMaintenance{}
+	m := d.staticPodMaintenance
+	if m.holds, m.loadError = nodemaintenance.LoadHolds(rootDirectory); m.loadError != nil {
+		logger.Error(m.loadError, "Could not read which static pods were stopped for a node maintenance: all static pods run")
+	}
+	if !m.holds.IsEmpty() {
+		d.releaseRunningStaticPods(ctx, m.holds)
+	}
+}
+
+// releaseRunningStaticPods releases static pods that another kubelet has started since, such as one
+// without the gate: this kubelet would stop them with a second of grace, because it has not seen
+// them.
+func (d *Dependencies) releaseRunningStaticPods(ctx context.Context, holds *nodemaintenance.Holds) {
+	logger := klog.FromContext(ctx)
+	if d.RemoteRuntimeService == nil {
+		return
+	}
+	sandboxes, err := d.RemoteRuntimeService.ListPodSandbox(ctx, &runtimeapi.PodSandboxFilter{
+		State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
+	})
+	if err != nil {
+		logger.Error(err, "Could not list the running pods: static pods that were stopped for a node maintenance stay away")
+		return
+	}
+	var pods []types.NamespacedName
+	for _, sandbox := range sandboxes {
+		if metadata := sandbox.Metadata; metadata != nil {
+			pods = append(pods, types.NamespacedName{Namespace: metadata.Namespace, Name: metadata.Name})
+		}
+	}
+	released, err := holds.ReleaseRunning(pods)
+	if err != nil {
+		logger.Error(err, "Could not store the release of static pods")
+	}
+	if len(released) > 0 {
+		logger.Info("Released static pods that run already", "pods", released)
+	}
+}
+
+// withholdStaticPods makes the kubelet not see static pods that were stopped for a maintenance.
+func (d *Dependencies) withholdStaticPods(cfg *config.PodConfig) {
+	if d.staticPodMaintenance != nil {
+		cfg.WithholdStaticPods(d.staticPodMaintenance.holds.Withheld)
+	}
+}
+
+// startStaticPodMaintenance starts to stop static pods for maintenances of the node.
+func (kl *Kubelet) startStaticPodMaintenance(ctx context.Context, d *Dependencies) {
+	m := d.staticPodMaintenance
+	if m == nil {
+		return
+	}
+	if m.loadError != nil {
+		d.Recorder.Eventf(kl.nodeRef, v1.EventTypeWarning, nodemaintenance.FailedReason,
+			"Could not read which static pods were stopped for a maintenance of the node: all static pods run: %v", m.loadError)
+	}
+	manager := nodemaintenance.NewManager(nodemaintenance.Config{
+		Client:        kl.kubeClient,
+		Holds:         m.holds,
+		Node:          func() (*v1.Node, error) { return kl.nodeLister.Get(string(kl.nodeName)) },
+		Pods:          kl.podManager,
+		HasContainers: kl.podWorkers.CouldHaveRunningContainers,
+		Ping:          kl.pingAPIServer,
+		Merge:         d.PodConfig.MergeStaticPods,
+		Recorder:      d.Recorder,
+		NodeRef:       kl.nodeRef,
+	})
+	go manager.Run(ctx)
+}
+
+// pingAPIServer returns an error if the API server does not answer. It reads an object, so that it
+// also fails without etcd.
+func (kl *Kubelet) pingAPIServer(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	_, err := kl.heartbeatClient.CoreV1().Nodes().Get(ctx, string(kl.nodeName), metav1.GetOptions{})
+	return err
+}

@@ -1,0 +1,55 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package nodemaintenance stops static pods of the kubelet for a NodeMaintenance, and keeps them
+// away until its end (KEP-4212, "kubelet: Static Pods").
+//
+// # States
+//
+// A static pod is identified by its namespace and name:
+//
+//	running  -> stopping  its mirror pod has an EvictionRequest for which kubelet.k8s.io is active,
+//	                      the drain targets of the node take the mirror pod, no other pod stops
+//	stopping -> held      its containers have ended, the API server has deleted the mirror pod, and
+//	                      the checkpoint says so
+//	stopping -> refused   its containers have ended, and since then the API server did not answer
+//	                      for 30 seconds
+//	any      -> running   the drain targets of the node no longer take the pod
+//
+// While a pod is stopping or held, the kubelet does not see it: package config omits it from the
+// updates of its source. So the kubelet stops the pod with its grace period, deletes the mirror pod,
+// and starts the pod again, in the way of a manifest that is removed and added. What changes in the
+// manifest meanwhile has its effect afterwards. A pod with a new name is a new pod: it starts, its
+// mirror pod gets an EvictionRequest, and it is stopped.
+//
+// # The checkpoint
+//
+// Only held and refused pods are in the checkpoint. A kubelet that has crashed during a stop runs
+// the pod again and stops it with its full grace period: kubelets give pods that they do not see at
+// their start a second. The file cannot become the only reason for a stopped control plane: if it
+// is unreadable, pods run, and if it is not writable, they are not stopped.
+//
+// The drain targets are in the status of the node, which the kubelet watches anyway. While the node
+// is unknown, because the API server does not answer after a restart or the node does not exist,
+// held pods stay away.
+//
+// # Outages
+//
+// The API server may run as a static pod of the node, or need one. So the end of a pod counts when
+// the API server has confirmed it. If it does not answer, the kubelet starts the pod again and
+// refuses to stop it until the end of the maintenance. One pod stops at a time, after the API
+// server has answered, so an outage has at most one suspect, and no other pod is refused.
+package nodemaintenance

@@ -1,0 +1,47 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+)
+
+// Reasons of events of nodes.
+const (
+	// StoppingReason is added when the kubelet stops a static pod for a maintenance.
+	StoppingReason = "StoppingStaticPod"
+	// HeldReason is added when the pod has stopped.
+	HeldReason = "StaticPodHeld"
+	// ReleasedReason is added when a static pod may run again.
+	ReleasedReason = "StaticPodReleased"
+	// RefusedReason is added when the API server did not answer without the pod.
+	RefusedReason = "StaticPodNeeded"
+	// FailedReason is added when the kubelet could not read or write its checkpoint.
+	FailedReason = "FailedStaticPodMaintenance"
+)
+
+func (m *Manager) event(eventType, reason, format string, args ...any) {
+	m.Recorder.Eventf(m.NodeRef, eventType, reason, format, args...)
+}
+
+func (m *Manager) reportError(ctx context.Context, err error, message string) {
+	klog.FromContext(ctx).Error(err, message)
+	m.event(v1.EventTypeWarning, FailedReason, "%s: %v", message, err)
+}

@@ -1,0 +1,94 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package metrics has the metrics of the kubelet about static pods during node maintenances.
+package metrics
+
+import (
+	"sync"
+
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+)
+
+// StopResult is the result of the stop of a static pod.
+type StopResult string
+
+const (
+	// Held means that the pod has ended and stays away until the end of the maintenance.
+	Held StopResult = "held"
+	// Refused means that the pod was started again, because the control plane did not work
+	// without it.
+	Refused StopResult = "refused"
+	// Released means that the maintenance ended before the stop.
+	Released StopResult = "released"
+)
+
+// CheckpointOperation is what failed with the checkpoint.
+type CheckpointOperation string
+
+const (
+	// Read is the read at the start of the kubelet.
+	Read CheckpointOperation = "read"
+	// Write is each later change.
+	Write CheckpointOperation = "write"
+)
+
+var (
+	staticPods = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		// Literals: upstream's parser of metrics reads constants only from the same file.
+		Subsystem:      "kubelet",
+		Name:           "maintenance_static_pods",
+		Help:           "Number of static pods that a maintenance of the node affects, by state: stopping, ended, held or refused.",
+		StabilityLevel: metrics.ALPHA,
+	}, []string{"state"})
+
+	stops = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem:      "kubelet",
+		Name:           "maintenance_static_pod_stops_total",
+		Help:           "Number of static pods that were stopped for a maintenance of the node, by result: held, refused or released.",
+		StabilityLevel: metrics.ALPHA,
+	}, []string{"result"})
+
+	checkpointErrors = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem:      "kubelet",
+		Name:           "maintenance_checkpoint_errors_total",
+		Help:           "Number of failed operations on the checkpoint of the static pods that a maintenance of the node affects, by operation: read or write.",
+		StabilityLevel: metrics.ALPHA,
+	}, []string{"operation"})
+)
+
+var register sync.Once
+
+// Register registers the metrics.
+func Register() {
+	register.Do(func() { legacyregistry.MustRegister(staticPods, stops, checkpointErrors) })
+}
+
+// SetStaticPods sets the number of pods in each state.
+func SetStaticPods(counts map[string]int) {
+	for state, count := range counts {
+		staticPods.WithLabelValues(state).Set(float64(count))
+	}
+}
+
+// CountStop counts the end of a stop.
+func CountStop(result StopResult) { stops.WithLabelValues(string(result)).Inc() }
+
+// CountCheckpointError counts a failed operation.
+func CountCheckpointError(operation CheckpointOperation) {
+	checkpointErrors.WithLabelValues(string(operation)).Inc()
+}
