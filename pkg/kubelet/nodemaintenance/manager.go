@@ -133,8 +133,15 @@ func (m *Manager) Run(ctx context.Context) {
 func (m *Manager) sync(ctx context.Context) {
 	targets, known := m.targets(ctx)
 	if known {
-		m.release(ctx, targets)
 		m.updateInterceptors(ctx, targets)
+	}
+	m.step(ctx, targets, known)
+}
+
+// step releases pods, and makes the next step of a stop.
+func (m *Manager) step(ctx context.Context, targets maintenance.Targets, known bool) {
+	if known {
+		m.release(ctx, targets)
 	}
 	m.advance(ctx)
 	if known && m.current == nil {
@@ -259,28 +266,29 @@ func (m *Manager) hasMirrorPod(key types.NamespacedName) bool {
 	return slices.ContainsFunc(m.mirrorPods(), func(mirror *v1.Pod) bool { return keyOf(mirror) == key })
 }
 
-// beginNext begins the stop of the pod with the lowest priority of those that wait.
+// beginNext begins the stop of the pod with the lowest priority of those that wait and may stop.
 func (m *Manager) beginNext(ctx context.Context) {
-	w := m.nextWish()
-	if w == nil {
-		return
+	for w := m.nextWish(); w != nil; w = m.nextWish() {
+		if err := m.Ping(ctx); err != nil {
+			// Otherwise the pod would be suspected of the outage.
+			klog.FromContext(ctx).Info("Stopping no static pod while the API server does not answer", "err", err)
+			return
+		}
+		err := m.begin(ctx, w)
+		m.drop(w)
+		w.begun <- err
+		if err == nil {
+			m.current = &stop{key: keyOf(w.static), interceptor: w.podInterceptor}
+			m.Merge(ctx)
+			return
+		}
 	}
-	err := m.begin(ctx, w)
-	if err == nil {
-		m.current = &stop{key: keyOf(w.static), interceptor: w.podInterceptor}
-		m.Merge(ctx)
-	}
-	m.drop(w)
-	w.begun <- err
 }
 
-// begin starts to withhold a pod if that is still asked for and the API server answers.
+// begin starts to withhold a pod if the drain targets still take it.
 func (m *Manager) begin(ctx context.Context, w *wish) error {
 	if !m.takes(ctx, w.mirror) {
 		return errReleased
-	}
-	if err := m.Ping(ctx); err != nil {
-		return fmt.Errorf("the pod is not stopped while the API server does not answer: %w", err)
 	}
 	if err := m.Holds.stop(w.mirror); err != nil {
 		if !errors.Is(err, errRefused) {

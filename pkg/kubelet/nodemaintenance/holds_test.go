@@ -1,0 +1,210 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+const testNamespace = "kube-system"
+
+func newMirrorPod(name string) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: testNamespace, Name: name, UID: types.UID(name + "-mirror"), Labels: map[string]string{"app": name},
+			Annotations: map[string]string{v1.MirrorPodAnnotationKey: "hash"},
+		},
+		Spec: v1.PodSpec{NodeName: "node", Priority: ptr.To[int32](0), TerminationGracePeriodSeconds: ptr.To[int64](20)},
+	}
+}
+
+// targetsUpTo returns targets that take static pods with at most this priority.
+func targetsUpTo(priority int32) []v1.DrainPlanEntry {
+	return []v1.DrainPlanEntry{{PodType: v1.PodTypeStatic, PodPriority: priority}}
+}
+
+func compileTargets(t *testing.T, entries []v1.DrainPlanEntry) maintenance.Targets {
+	t.Helper()
+	targets, err := maintenance.NewTargets(entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return targets
+}
+
+func loadHolds(t *testing.T, directory string) *Holds {
+	t.Helper()
+	h, err := LoadHolds(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func stopAndHold(t *testing.T, h *Holds, name string) {
+	t.Helper()
+	mirror := newMirrorPod(name)
+	if err := h.stop(mirror); err != nil {
+		t.Fatal(err)
+	}
+	h.end(keyOf(mirror))
+	if err := h.confirm(keyOf(mirror)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A restarted kubelet stops a pod again whose end was not stored, with its full grace period.
+func TestHoldsAfterRestart(t *testing.T) {
+	mirror := newMirrorPod("web")
+	for name, test := range map[string]struct {
+		act  func(h *Holds) error
+		want state
+	}{
+		"stopping":  {act: func(h *Holds) error { return h.stop(mirror) }, want: running},
+		"ended":     {act: func(h *Holds) error { defer h.end(keyOf(mirror)); return h.stop(mirror) }, want: running},
+		"held":      {act: func(h *Holds) error { stopAndHold(t, h, "web"); return nil }, want: held},
+		"refused":   {act: func(h *Holds) error { return errors.Join(h.stop(mirror), h.refuse(keyOf(mirror))) }, want: refused},
+		"not asked": {act: func(h *Holds) error { return h.confirm(keyOf(mirror)) }, want: running},
+		"too early": {act: func(h *Holds) error { return errors.Join(h.stop(mirror), h.confirm(keyOf(mirror))) }, want: running},
+		"held, then refused": {act: func(h *Holds) error {
+			stopAndHold(t, h, "web")
+			return h.refuse(keyOf(mirror))
+		}, want: held},
+	} {
+		t.Run(name, func(t *testing.T) {
+			directory := t.TempDir()
+			if err := test.act(loadHolds(t, directory)); err != nil {
+				t.Fatal(err)
+			}
+			h := loadHolds(t, directory)
+			if got, _ := h.observe(keyOf(mirror)); got != test.want {
+				t.Errorf("state %s, want %s", got, test.want)
+			}
+			if got, want := h.Withheld(mirror), test.want == held; got != want {
+				t.Errorf("withheld %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// Labels and priority are those of the mirror pod that was stopped, whatever the manifest says.
+func TestHoldsRelease(t *testing.T) {
+	for name, test := range map[string]struct {
+		targets []v1.DrainPlanEntry
+		want    []string
+	}{
+		"all":         {targets: targetsUpTo(10)},
+		"low":         {targets: targetsUpTo(5), want: []string{"high"}},
+		"other type":  {targets: []v1.DrainPlanEntry{{PodType: v1.PodTypeDefault, PodPriority: 10}}, want: []string{"high", "low"}},
+		"maintenance": {want: []string{"high", "low"}},
+		"selector": {
+			targets: []v1.DrainPlanEntry{{PodType: v1.PodTypeStatic, PodPriority: 10, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "high"}}}},
+			want:    []string{"low"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			directory := t.TempDir()
+			h := loadHolds(t, directory)
+			high := newMirrorPod("high")
+			high.Spec.Priority = ptr.To[int32](10)
+			if err := errors.Join(h.stop(high), h.refuse(keyOf(high))); err != nil {
+				t.Fatal(err)
+			}
+			stopAndHold(t, h, "low")
+			h = loadHolds(t, directory)
+			released, err := h.release(compileTargets(t, test.targets))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, s := range released {
+				got = append(got, s.Name)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("released %q, want %q", got, test.want)
+			}
+			if left := loadHolds(t, directory); len(left.pods)+len(got) != 2 {
+				t.Errorf("the checkpoint has %v", left.pods)
+			}
+		})
+	}
+}
+
+// A kubelet without the gate has run the pods.
+func TestReleaseRunning(t *testing.T) {
+	directory := t.TempDir()
+	h := loadHolds(t, directory)
+	stopAndHold(t, h, "away")
+	stopAndHold(t, h, "back")
+	needed := newMirrorPod("needed")
+	if err := errors.Join(h.stop(needed), h.refuse(keyOf(needed))); err != nil {
+		t.Fatal(err)
+	}
+	released, err := h.ReleaseRunning([]types.NamespacedName{keyOf(newMirrorPod("back")), keyOf(needed), {Namespace: "default", Name: "away"}})
+	if err != nil || !slices.Equal(released, []string{testNamespace + "/back"}) {
+		t.Errorf("released %q, error %v", released, err)
+	}
+	h = loadHolds(t, directory)
+	for name, want := range map[string]state{"away": held, "back": running, "needed": refused} {
+		if got, _ := h.observe(keyOf(newMirrorPod(name))); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestHoldsWithoutStorage(t *testing.T) {
+	directory := t.TempDir()
+	h := loadHolds(t, directory)
+	mirror, other := newMirrorPod("web"), newMirrorPod("other")
+	stopAndHold(t, h, "first")
+	if err := h.stop(mirror); err != nil {
+		t.Fatal(err)
+	}
+	h.end(keyOf(mirror))
+	if err := os.RemoveAll(directory); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.confirm(keyOf(mirror)); err == nil {
+		t.Error("the end was stored")
+	}
+	if got, _ := h.observe(keyOf(mirror)); got != ended {
+		t.Errorf("state %s, want %s until it is stored", got, ended)
+	}
+	if err := h.stop(other); err == nil || h.Withheld(other) {
+		t.Errorf("another pod was stopped, error %v", err)
+	}
+	// Pods run even if that cannot be stored.
+	if err := h.refuse(keyOf(mirror)); err == nil || h.Withheld(mirror) {
+		t.Errorf("withheld %v after the refusal, error %v", h.Withheld(mirror), err)
+	}
+	if released, err := h.release(maintenance.Targets{}); err == nil || len(released) != 2 || !h.IsEmpty() {
+		t.Errorf("released %v, error %v", released, err)
+	}
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	stopAndHold(t, h, "web")
+}

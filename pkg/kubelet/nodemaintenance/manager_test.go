@@ -1,0 +1,312 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func (w *world) expectStates(want map[string]state) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.states()); diff != "" {
+		w.t.Errorf("states (-want +got):\n%s", diff)
+	}
+}
+
+func (w *world) expectRunning(names ...string) {
+	w.t.Helper()
+	var running []string
+	for name, pod := range w.pods {
+		if pod.containers && pod.terminates.IsZero() {
+			running = append(running, name)
+		}
+	}
+	slices.Sort(running)
+	if !slices.Equal(running, names) {
+		w.t.Errorf("%q run, want %q", running, names)
+	}
+}
+
+// countEvents removes the events, and returns the number of those with this reason.
+func (w *world) countEvents(reason string) int {
+	count := 0
+	for len(w.recorder.Events) > 0 {
+		if strings.Contains(<-w.recorder.Events, " "+reason+" ") {
+			count++
+		}
+	}
+	return count
+}
+
+func TestPodsStopInOrderOfPriority(t *testing.T) {
+	w := newWorld(t, newStaticPod("a", 100, 5*time.Second), newStaticPod("b", 0, 10*time.Second), newStaticPod("c", 50, 0))
+	w.targets = allTargets
+	w.run(5)
+	w.expectStates(map[string]state{"a": running, "b": stopping, "c": running})
+	w.run(40)
+	w.expectStates(map[string]state{"a": held, "b": held, "c": held})
+	if want := []string{"b", "c", "a"}; !slices.Equal(w.stopped, want) {
+		t.Errorf("stopped in the order %q, want %q", w.stopped, want)
+	}
+	if got := w.countEvents(HeldReason); got != 3 {
+		t.Errorf("%d events %s, want 3", got, HeldReason)
+	}
+	// A restart without the API server.
+	w.frozen = true
+	w.startKubelet()
+	w.run(300)
+	w.expectRunning()
+	w.frozen, w.targets = false, nil
+	w.run(3)
+	w.expectRunning("a", "b", "c")
+}
+
+func TestPodsOutsideOfTargetsRun(t *testing.T) {
+	w := newWorld(t, newStaticPod("a", 100, 0), newStaticPod("b", 0, 0))
+	w.targets = targetsUpTo(50)
+	w.run(20)
+	w.expectStates(map[string]state{"a": running, "b": held})
+	w.expectRunning("a")
+}
+
+func TestMaintenanceEndsDuringStop(t *testing.T) {
+	w := newWorld(t, newStaticPod("a", 0, 20*time.Second))
+	w.targets = allTargets
+	w.run(5)
+	w.expectStates(map[string]state{"a": stopping})
+	w.targets = nil
+	w.run(2)
+	w.expectStates(map[string]state{"a": running})
+	w.run(30)
+	w.expectRunning("a")
+	// The next maintenance stops it.
+	w.targets = allTargets
+	w.run(40)
+	w.expectStates(map[string]state{"a": held})
+}
+
+func TestKubeletCrashes(t *testing.T) {
+	for _, seconds := range []int{1, 2, 3, 5, 8, 13} {
+		t.Run(fmt.Sprint(seconds), func(t *testing.T) {
+			w := newWorld(t, newStaticPod("a", 0, 5*time.Second), newStaticPod("b", 1, 5*time.Second))
+			w.targets = allTargets
+			w.run(seconds)
+			w.startKubelet()
+			w.run(40)
+			w.expectStates(map[string]state{"a": held, "b": held})
+			w.expectRunning()
+		})
+	}
+}
+
+func TestManifestChangesWhileHeld(t *testing.T) {
+	w := newWorld(t, newStaticPod("a", 0, 0), newStaticPod("b", 0, 0))
+	w.targets = allTargets
+	w.run(20)
+	w.pods["a"].manifest = false
+	// A new manifest starts, gets a request, and is stopped.
+	w.pods["c"] = newStaticPod("c", 0, time.Second)
+	w.pods["c"].manifest = true
+	w.merge()
+	w.run(1)
+	w.expectRunning("c")
+	w.run(20)
+	w.expectStates(map[string]state{"a": held, "b": held, "c": held})
+	w.targets = nil
+	w.run(3)
+	w.expectRunning("b", "c")
+}
+
+// The only API server of the cluster comes back, and nothing else is refused.
+func TestAPIServerIsStaticPod(t *testing.T) {
+	w := newWorld(t, newStaticPod("apiserver", 100, 5*time.Second), newStaticPod("proxy", 0, 2*time.Second), newStaticPod("scheduler", 100, 2*time.Second))
+	w.api, w.targets = "apiserver", allTargets
+	w.run(120)
+	w.expectStates(map[string]state{"apiserver": refused, "proxy": held, "scheduler": held})
+	w.expectRunning("apiserver")
+	if got := w.countEvents(RefusedReason); got != 1 {
+		t.Errorf("%d events %s, want 1", got, RefusedReason)
+	}
+	w.startKubelet()
+	w.run(120)
+	w.expectRunning("apiserver")
+	w.targets = nil
+	w.run(3)
+	w.expectRunning("apiserver", "proxy", "scheduler")
+}
+
+// Without the only controllers nothing would end the maintenance.
+func TestControllersAreStaticPod(t *testing.T) {
+	w := newWorld(t, newStaticPod("controllers", 100, 5*time.Second), newStaticPod("proxy", 0, 2*time.Second), newStaticPod("scheduler", 100, 2*time.Second))
+	w.controllers, w.targets = "controllers", allTargets
+	w.run(300)
+	w.expectStates(map[string]state{"controllers": refused, "proxy": held, "scheduler": held})
+	w.targets = nil
+	w.run(3)
+	w.expectRunning("controllers", "proxy", "scheduler")
+}
+
+// Other controllers take over.
+func TestControllersAreReplaced(t *testing.T) {
+	w := newWorld(t, newStaticPod("controllers", 0, 5*time.Second))
+	w.targets = allTargets
+	w.run(4)
+	w.idle = true
+	w.run(60)
+	w.expectStates(map[string]state{"controllers": ended})
+	w.idle = false
+	w.run(2)
+	w.expectStates(map[string]state{"controllers": held})
+}
+
+// A node may not read the request of a mirror pod that is gone.
+func TestRequestCannotBeRead(t *testing.T) {
+	w := newWorld(t, newStaticPod("a", 0, 5*time.Second))
+	w.targets = allTargets
+	w.run(4)
+	w.idle = true
+	w.manager.current.interceptor.cutOff.Store(true)
+	w.run(10)
+	w.expectStates(map[string]state{"a": held})
+}
+
+func TestAPIServerFreezes(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, frozen int
+		want           state
+	}{
+		"before the stop":                {before: 0, frozen: 60, want: held},
+		"shortly after the end":          {before: 9, frozen: 25, want: held},
+		"for the whole grace period":     {before: 4, frozen: 6, want: held},
+		"from the stop, for long":        {before: 4, frozen: 60, want: refused},
+		"when the end was processed":     {before: 20, frozen: 600, want: held},
+		"again and again, never for 30s": {before: -1, want: held},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newStaticPod("a", 0, 5*time.Second))
+			w.targets = allTargets
+			if test.before < 0 {
+				w.run(4)
+				w.idle = true
+				for range 5 {
+					w.frozen = true
+					w.run(20)
+					w.frozen = false
+					w.run(2)
+				}
+				w.idle = false
+			} else {
+				w.run(test.before)
+				w.frozen = true
+				w.run(test.frozen)
+				w.frozen = false
+			}
+			w.run(30)
+			w.expectStates(map[string]state{"a": test.want})
+		})
+	}
+}
+
+func TestPodDoesNotEnd(t *testing.T) {
+	w := newWorld(t, newStaticPod("a", 0, time.Hour), newStaticPod("b", 0, 0))
+	w.targets = allTargets
+	w.run(600)
+	w.expectStates(map[string]state{"a": stopping, "b": running})
+	w.expectRunning("b")
+	w.run(3600)
+	w.expectStates(map[string]state{"a": held, "b": held})
+}
+
+func TestCheckpointIsNotWritable(t *testing.T) {
+	w := newWorld(t, newStaticPod("a", 0, 5*time.Second), newStaticPod("b", 1, 5*time.Second))
+	w.targets = allTargets
+	w.run(4)
+	if err := os.RemoveAll(w.directory); err != nil {
+		t.Fatal(err)
+	}
+	w.run(20)
+	w.expectStates(map[string]state{"a": ended, "b": running})
+	if got := w.countEvents(FailedReason); got != 1 {
+		t.Errorf("%d events %s, want 1", got, FailedReason)
+	}
+	if err := os.Mkdir(w.directory, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.run(20)
+	w.expectStates(map[string]state{"a": held, "b": held})
+}
+
+// TestAnyOrderOfEvents lets random events happen, with the checks of world.check after each second.
+// In the end, a maintenance must have stopped all pods but those that it needs, and its end must
+// start them all.
+func TestAnyOrderOfEvents(t *testing.T) {
+	for seed := range uint64(30) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			grace := func() time.Duration { return time.Duration(random.IntN(40)) * time.Second }
+			w := newWorld(t, newStaticPod("a", 0, grace()), newStaticPod("b", 10, grace()), newStaticPod("c", 10, grace()))
+			needed := []string{"", "a", "b", "c"}
+			w.api, w.controllers = needed[random.IntN(4)], needed[random.IntN(4)]
+			for range 60 {
+				switch random.IntN(8) {
+				case 0, 1:
+					w.targets = allTargets
+				case 2:
+					w.targets = targetsUpTo(5)
+				case 3:
+					w.targets = nil
+				case 4:
+					w.startKubelet()
+				case 5:
+					w.frozen = !w.frozen
+				case 6:
+					w.idle = !w.idle
+				case 7:
+					w.pods["b"].manifest = !w.pods["b"].manifest || w.api == "b" || w.controllers == "b"
+					w.merge()
+				}
+				w.run(random.IntN(30))
+			}
+			w.frozen, w.idle, w.targets, w.pods["b"].manifest = false, false, nil, true
+			w.merge()
+			w.run(300)
+			w.expectRunning("a", "b", "c")
+			w.targets = allTargets
+			w.run(900)
+			want := map[string]state{"a": held, "b": held, "c": held}
+			for _, name := range []string{w.api, w.controllers} {
+				if name != "" {
+					want[name] = refused
+				}
+			}
+			w.expectStates(want)
+			w.targets = nil
+			w.run(10)
+			w.expectRunning(slices.Sorted(maps.Keys(w.pods))...)
+			w.expectStates(map[string]state{"a": running, "b": running, "c": running})
+		})
+	}
+}
