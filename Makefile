@@ -178,8 +178,8 @@ test-docs: control-plane local-cluster-tools ## run the commands of docs/tutoria
 	@$(call test-system,TestTutorial,5m)
 
 .PHONY: test-node
-test-node: real-nodes base-node ## clusters with real nodes: restarts, power, other releases, and that they leave nothing behind, as root
-	@echo '==> clusters with real nodes (about 6 minutes)'
+test-node: real-nodes base-node ## clusters with real nodes: static pods in drains, restarts, power, other releases, and that they leave nothing behind, as root
+	@echo '==> clusters with real nodes (about 7 minutes)'
 	@REAL_CLUSTER_OUTPUT=$$PWD/_output CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -count 1 \
 		-timeout 20m -v -run '^TestNode' ./hack/realcluster
 
