@@ -83,10 +83,10 @@ func TestHoldsAfterRestart(t *testing.T) {
 		act  func(h *Holds) error
 		want state
 	}{
-		"stopping":  {act: func(h *Holds) error { return h.stop(mirror) }, want: running},
-		"ended":     {act: func(h *Holds) error { defer h.end(keyOf(mirror)); return h.stop(mirror) }, want: running},
-		"held":      {act: func(h *Holds) error { stopAndHold(t, h, "web"); return nil }, want: held},
-		"refused":   {act: func(h *Holds) error { return errors.Join(h.stop(mirror), h.refuse(keyOf(mirror))) }, want: refused},
+		"stopping": {act: func(h *Holds) error { return h.stop(mirror) }, want: running},
+		"ended":    {act: func(h *Holds) error { defer h.end(keyOf(mirror)); return h.stop(mirror) }, want: running},
+		"held":     {act: func(h *Holds) error { stopAndHold(t, h, "web"); return nil }, want: held},
+		"refused":  {act: func(h *Holds) error { return errors.Join(h.stop(mirror), h.refuse(keyOf(mirror))) }, want: refused},
 		"stopping, while another one is stored": {act: func(h *Holds) error {
 			other := newMirrorPod("other")
 			return errors.Join(h.stop(mirror), h.stop(other), h.refuse(keyOf(other)))

@@ -1,0 +1,115 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+)
+
+// onePod is the view of a kubelet with one static pod.
+type onePod struct {
+	mirror *v1.Pod
+	gone   atomic.Bool
+}
+
+func (p *onePod) GetPodsAndMirrorPods() (pods, mirrors []*v1.Pod, orphans []string) {
+	if p.gone.Load() {
+		return nil, nil, nil
+	}
+	return nil, []*v1.Pod{p.mirror}, nil
+}
+
+func (p *onePod) GetPodByMirrorPod(*v1.Pod) (*v1.Pod, bool) { return p.mirror, !p.gone.Load() }
+
+// The interceptor of the library, the manager and their goroutines together: the request says what
+// happens to the pod, and completes when it has ended.
+func TestInterceptorReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mirror := newMirrorPod("web")
+		request := &coordinationv1alpha1.EvictionRequest{
+			ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: string(mirror.UID), UID: "request"},
+			Status: coordinationv1alpha1.EvictionRequestStatus{
+				ActiveInterceptors: []string{coordinationv1alpha1.EvictionInterceptorKubelet},
+				Interceptors:       []coordinationv1alpha1.InterceptorStatus{{Name: coordinationv1alpha1.EvictionInterceptorKubelet}},
+			},
+		}
+		client := fake.NewClientset(request)
+		requests := client.CoordinationV1alpha1().EvictionRequests(testNamespace)
+		var node atomic.Pointer[v1.Node]
+		node.Store(&v1.Node{})
+		pods, holds := &onePod{mirror: mirror}, loadHolds(t, t.TempDir())
+		manager := NewManager(Config{
+			Client: client, Holds: holds, Pods: pods, Recorder: record.NewFakeRecorder(100), NodeRef: &v1.ObjectReference{},
+			Node:          func() (*v1.Node, error) { return node.Load(), nil },
+			HasContainers: func(types.UID) bool { return !pods.gone.Load() },
+			Ping:          func(context.Context) error { return nil },
+			Merge:         func(context.Context) {},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var working sync.WaitGroup
+		working.Go(func() { manager.Run(ctx) })
+		defer working.Wait()
+		defer cancel()
+
+		expect := func(want state, message string, isComplete bool) {
+			t.Helper()
+			time.Sleep(20 * time.Second)
+			synctest.Wait()
+			if got, _ := holds.observe(keyOf(mirror)); got != want {
+				t.Errorf("state %s, want %s", got, want)
+			}
+			request, err := requests.Get(ctx, string(mirror.UID), metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			entry := request.Status.Interceptors[0]
+			if !strings.HasPrefix(entry.Message, message) || (entry.CompletionTime != nil) != isComplete {
+				t.Errorf("the report is %v, want message %q, complete %v", entry, message, isComplete)
+			}
+		}
+		expect(running, "", false)
+		if n := len(client.Actions()); n != 1 {
+			t.Errorf("%d requests without a maintenance, apart from those of the test: %v", n-1, client.Actions())
+		}
+		node.Store(&v1.Node{Status: v1.NodeStatus{MaintenanceStatus: &v1.MaintenanceStatus{DrainTargets: allTargets}}})
+		expect(stopping, "Terminating the static pod for the maintenance of node node.", false)
+		pods.gone.Store(true)
+		expect(ended, "Terminated the static pod, which stays away", true)
+		request, err := requests.Get(ctx, string(mirror.UID), metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Status.Conditions = []metav1.Condition{{Type: string(coordinationv1alpha1.EvictionRequestConditionEvicted), Status: metav1.ConditionTrue}}
+		if _, err := requests.UpdateStatus(ctx, request, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		expect(held, "Terminated the static pod, which stays away", true)
+	})
+}
