@@ -99,7 +99,7 @@ func TestNodeStopsStaticPods(t *testing.T) {
 	test.awaitPods("plain", "critical")
 }
 
-// grant gives nodes the permissions of the interceptor, wherever the authorizer of nodes does not.
+// grant gives nodes the permissions of the interceptor, which the authorizer of nodes does not grant.
 func (t *staticPodTest) grant() {
 	t.Helper()
 	const name = "static-pods"

@@ -23,17 +23,18 @@ limitations under the License.
 //
 //	running  -> stopping  its mirror pod has an EvictionRequest for which kubelet.k8s.io is active,
 //	                      the drain targets of the node take the mirror pod, no other pod stops
-//	stopping -> held      its containers have ended, the API server has deleted the mirror pod, and
-//	                      the checkpoint says so
-//	stopping -> refused   its containers have ended, and since then the API server did not answer
-//	                      for 30 seconds
+//	stopping -> ended     its containers have ended, and the API server has deleted the mirror pod
+//	ended    -> held      controllers have processed that, and the checkpoint has the pod
+//	stopping,
+//	ended    -> refused   since its containers ended, the API server did not answer for 30 seconds,
+//	                      or no controller has processed the end for 2 minutes
 //	any      -> running   the drain targets of the node no longer take the pod
 //
-// While a pod is stopping or held, the kubelet does not see it: package config omits it from the
-// updates of its source. So the kubelet stops the pod with its grace period, deletes the mirror pod,
-// and starts the pod again, in the way of a manifest that is removed and added. What changes in the
-// manifest meanwhile has its effect afterwards. A pod with a new name is a new pod: it starts, its
-// mirror pod gets an EvictionRequest, and it is stopped.
+// While a pod is stopping, ended or held, the kubelet does not see it: package config omits it from
+// the updates of its source. So the kubelet stops the pod with its grace period, deletes the mirror
+// pod, and starts the pod again, in the way of a manifest that is removed and added. What changes in
+// the manifest meanwhile has its effect afterwards. A pod with a new name is a new pod: it starts,
+// its mirror pod gets an EvictionRequest, and it is stopped.
 //
 // # The checkpoint
 //
@@ -48,8 +49,9 @@ limitations under the License.
 //
 // # Outages
 //
-// The API server may run as a static pod of the node, or need one. So the end of a pod counts when
-// the API server has confirmed it. If it does not answer, the kubelet starts the pod again and
-// refuses to stop it until the end of the maintenance. One pod stops at a time, after the API
-// server has answered, so an outage has at most one suspect, and no other pod is refused.
+// The control plane may run as static pods of the node. So the end of a pod counts when the API
+// server has confirmed it, and when a controller has marked the EvictionRequest as Evicted: without
+// controllers, nothing would end the maintenance. Otherwise the kubelet starts the pod again, and
+// refuses to stop it until the end of the maintenance. One pod stops at a time, after the API server
+// has answered, so an outage has at most one suspect, and no other pod is refused.
 package nodemaintenance
