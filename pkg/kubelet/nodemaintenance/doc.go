@@ -32,8 +32,8 @@ limitations under the License.
 //
 // While a pod is stopping, ended or held, the kubelet does not see it: package config omits it from
 // the updates of its source. So the kubelet stops the pod with its grace period, deletes the mirror
-// pod, and starts the pod again, in the way of a manifest that is removed and added. What changes in
-// the manifest meanwhile has its effect afterwards. A pod with a new name is a new pod: it starts,
+// pod, and starts the pod again, as if the manifest was removed and added. What changes in the
+// manifest meanwhile has its effect afterwards. A pod with a new name is a new pod: it starts,
 // its mirror pod gets an EvictionRequest, and it is stopped.
 //
 // # The checkpoint
@@ -52,6 +52,6 @@ limitations under the License.
 // The control plane may run as static pods of the node. So the end of a pod counts when the API
 // server has confirmed it, and when a controller has marked the EvictionRequest as Evicted: without
 // controllers, nothing would end the maintenance. Otherwise the kubelet starts the pod again, and
-// refuses to stop it until the end of the maintenance. One pod stops at a time, after the API server
-// has answered, so an outage has at most one suspect, and no other pod is refused.
+// refuses to stop it until the end of the maintenance. One pod stops at a time, after the API
+// server has answered, so an outage has at most one suspect, and no other pod is refused.
 package nodemaintenance
