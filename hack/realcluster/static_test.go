@@ -26,7 +26,6 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,7 +52,6 @@ func TestNodeStopsStaticPods(t *testing.T) {
 	if test.client, _, err = test.cluster.Local.Client(); err != nil {
 		t.Fatal(err)
 	}
-	test.grant()
 	test.writeManifest("plain", "", 5*time.Second)
 	test.writeManifest("critical", "priorityClassName: system-node-critical", 3*time.Second)
 	test.awaitPods("plain", "critical")
@@ -97,32 +95,6 @@ func TestNodeStopsStaticPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	test.awaitPods("plain", "critical")
-}
-
-// grant gives nodes the permissions of the interceptor, which the authorizer of nodes does not grant.
-func (t *staticPodTest) grant() {
-	t.Helper()
-	const name = "static-pods"
-	group := []string{coordinationv1alpha1.GroupName}
-	_, err := t.client.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Rules: []rbacv1.PolicyRule{
-			{APIGroups: group, Resources: []string{"evictionrequests"}, Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: group, Resources: []string{"evictionrequests/status"}, Verbs: []string{"patch"}},
-			{APIGroups: group, Resources: []string{"evictioninterceptors"}, ResourceNames: []string{coordinationv1alpha1.EvictionInterceptorKubelet}, Verbs: []string{"intercept"}},
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = t.client.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:nodes"}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // writeManifest writes the manifest of a pod that takes this long to end.
