@@ -24,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -174,7 +175,7 @@ func (t *staticPodTest) awaitEvent(reason, pod string) {
 func (t *staticPodTest) killKubelet() {
 	t.Helper()
 	starts := t.countStarts()
-	if err := t.cluster.KillKubelet(nodeName(0)); err != nil {
+	if err := t.cluster.RestartKubelet(t.Context(), nodeName(0), unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	await(t.T, "the next kubelet", func() bool { return t.countStarts() > starts })
