@@ -24,10 +24,8 @@ import (
 	"testing"
 	"time"
 
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -79,7 +77,6 @@ func testDemoReal(tCtx ktesting.TContext) {
 	}{
 		{"Two nodes with a real kubelet, and pods that run", d.fillNode},
 		{"Drain the node while requests are sent", d.drain},
-		{"What is left on it?", d.showStaticPod},
 		{"Give the node back", d.complete},
 		{"The same with kubectl drain", d.drainWithKubectl},
 	} {
@@ -191,17 +188,15 @@ func (d *realDemo) getStaticPod(tCtx ktesting.TContext) *v1.Pod {
 	return pod
 }
 
-// drain starts the maintenance. It waits without end, because nothing stops static pods yet.
+// drain starts the maintenance, and waits until all pods have left, the static pod last.
 func (d *realDemo) drain(tCtx ktesting.TContext) {
 	client := startRequests(tCtx, d.real, serviceAddress(tCtx))
 	facts := []fact{
 		realPodsOn(shop, secondNode, 1), realPodsOn(shop, firstNode, 0),
-		realPodsOn("db", secondNode, 1), realPodsOn("agent", firstNode, 0), d.staticPodRuns(), d.staticPodBlocks(),
+		realPodsOn("db", secondNode, 1), realPodsOn("agent", firstNode, 0), d.staticPodIsHeld(),
 	}
-	w := d.watch(tCtx, "maintenance", "start", firstNode, "--name="+realMaintenance, "--reason=kernel upgrade", "--wait")
+	d.watch(tCtx, "maintenance", "start", firstNode, "--name="+realMaintenance, "--reason=kernel upgrade", "--wait").end(tCtx)
 	awaitFacts(tCtx, facts...)
-	w.interrupt()
-	w.end(tCtx)
 	d.maintenance = client.stop()
 	d.say("%s\n", d.maintenance)
 	d.tell(facts...)
@@ -212,14 +207,10 @@ func (d *realDemo) drain(tCtx ktesting.TContext) {
 	}})
 }
 
-func (d *realDemo) showStaticPod(tCtx ktesting.TContext) {
-	output := d.kubectl(tCtx, "maintenance", "status", realMaintenance)
-	d.expectOutput(tCtx, "it names the static pod, which the kubelet does not stop yet", output, "kubelet.k8s.io", staticPod+"-"+firstNode)
-}
-
 func (d *realDemo) complete(tCtx ktesting.TContext) {
 	d.kubectl(tCtx, "maintenance", "complete", realMaintenance, "--wait")
-	d.expect(tCtx, realPodsOn("agent", firstNode, 1))
+	d.staticUID = "" // It has a new mirror pod.
+	d.expect(tCtx, realPodsOn("agent", firstNode, 1), d.staticPodRuns())
 }
 
 // drainWithKubectl drains the other node, where the shop is now.
@@ -276,17 +267,12 @@ func (d *realDemo) staticPodRuns() fact {
 	}}
 }
 
-// staticPodBlocks is true when all other pods have left.
-func (d *realDemo) staticPodBlocks() fact {
-	return fact{"the maintenance waits for nothing but the static pod", func(tCtx ktesting.TContext) {
-		maintenance, err := tCtx.Client().CoordinationV1alpha1().NodeMaintenances().Get(tCtx, realMaintenance, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			tCtx.Fatal("it is not created yet")
-		}
-		tCtx.ExpectNoError(err)
-		condition := meta.FindStatusCondition(maintenance.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained))
-		if condition == nil || !strings.Contains(condition.Message, "1 pod left on 1 of 1 node") || !strings.Contains(condition.Message, staticPod+"-"+firstNode) {
-			tCtx.Fatalf("its condition Drained is %v", condition)
+// staticPodIsHeld is true when the kubelet has stopped the static pod, and keeps it away.
+func (d *realDemo) staticPodIsHeld() fact {
+	return fact{"the static pod has left " + firstNode, func(tCtx ktesting.TContext) {
+		_, err := tCtx.Client().CoreV1().Pods(metav1.NamespaceDefault).Get(tCtx, staticPod+"-"+firstNode, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			tCtx.Fatalf("its mirror pod: %v", err)
 		}
 	}}
 }
