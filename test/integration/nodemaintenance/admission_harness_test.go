@@ -67,21 +67,28 @@ type admissionCluster struct {
 // newAdmissionCluster starts an API server that stops when the test ends.
 func newAdmissionCluster(t *testing.T) *admissionCluster {
 	t.Helper()
+	c := startAdmissionServer(t, "RBAC", false)
+	c.createNodes()
+	c.grantAll()
+	c.awaitNodes()
+	return c
+}
+
+// startAdmissionServer starts an API server with these authorizers, and this state of the gate of
+// kubelets.
+func startAdmissionServer(t *testing.T, authorizers string, kubelets bool) *admissionCluster {
+	t.Helper()
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
-		features.EvictionRequestAPI: true, features.DeclarativeNodeMaintenance: true,
+		features.EvictionRequestAPI: true, features.DeclarativeNodeMaintenance: true, features.NodeMaintenanceAwareKubelet: kubelets,
 	})
 	server := kubeapiservertesting.StartTestServerOrDie(t, nil, append(framework.DefaultTestServerFlags(),
-		"--authorization-mode=RBAC",
+		"--authorization-mode="+authorizers,
 		"--enable-admission-plugins=NodeRestriction",
 		"--runtime-config=coordination.k8s.io/v1alpha1=true"), framework.SharedEtcd())
 	t.Cleanup(server.TearDownFn)
 	config := server.ClientConfig
 	config.WarningHandler = rest.NoWarnings{}
-	c := &admissionCluster{t: t, config: config, client: clientset.NewForConfigOrDie(config)}
-	c.createNodes()
-	c.grantAll()
-	c.awaitNodes()
-	return c
+	return &admissionCluster{t: t, config: config, client: clientset.NewForConfigOrDie(config)}
 }
 
 func (c *admissionCluster) createNodes() {

@@ -360,15 +360,20 @@ func testAdmissionWarnings(t *testing.T, c *admissionCluster) {
 }
 
 func testAdmissionKubelet(t *testing.T, c *admissionCluster) {
-	const denied = `node "worker-1" may create, change and delete only a NodeMaintenance of itself`
+	const denied = `node "worker-1" may create, change and delete only the NodeMaintenance "graceful-shutdown-worker-1" of itself`
+	const own = "graceful-shutdown-worker-1"
 	maintenances := c.maintenancesOf(admissionKubelet)
-	created, err := maintenances.Create(t.Context(), admissionMaintenance("kubelet-own", admissionNamed("worker-1")), metav1.CreateOptions{})
-	admissionExpectAllowed(t, "creating", err)
-	c.endWith(t, "kubelet-own")
-	_, err = maintenances.Create(t.Context(), admissionMaintenance("kubelet-other", admissionNamed("worker-2")), metav1.CreateOptions{})
-	admissionExpectDenied(t, "creating for another node", err, denied)
-	_, err = maintenances.Create(t.Context(), admissionMaintenance("kubelet-other", admissionZone("a")), metav1.CreateOptions{})
+	_, err := maintenances.Create(t.Context(), admissionMaintenance("kubelet-own", admissionNamed("worker-1")), metav1.CreateOptions{})
+	admissionExpectDenied(t, "creating with another name", err, denied)
+	_, err = maintenances.Create(t.Context(), admissionMaintenance("graceful-shutdown-worker-2", admissionNamed("worker-1")), metav1.CreateOptions{})
+	admissionExpectDenied(t, "creating with the name for another node", err, denied)
+	_, err = maintenances.Create(t.Context(), admissionMaintenance(own, admissionZone("a")), metav1.CreateOptions{})
 	admissionExpectDenied(t, "creating by labels", err, denied)
+	created, err := maintenances.Create(t.Context(), admissionMaintenance(own, admissionNamed("worker-1")), metav1.CreateOptions{})
+	admissionExpectAllowed(t, "creating", err)
+	c.endWith(t, own)
+	_, err = maintenances.Create(t.Context(), admissionMaintenance("graceful-shutdown-worker-2", admissionNamed("worker-2")), metav1.CreateOptions{})
+	admissionExpectDenied(t, "creating for another node", err, denied)
 
 	elsewhere := created.DeepCopy()
 	elsewhere.Spec.NodeSelector.NodeSelectorTerms = []v1.NodeSelectorTerm{admissionNamed("worker-2")}
@@ -381,13 +386,13 @@ func testAdmissionKubelet(t *testing.T, c *admissionCluster) {
 	_, err = maintenances.Update(t.Context(), done, metav1.UpdateOptions{})
 	admissionExpectAllowed(t, "completing", err)
 
-	foreign := c.create(t, admissionMaintenance("kubelet-foreign", admissionZone("a")))
+	foreign := c.create(t, admissionMaintenance("kubelet-foreign", admissionNamed("worker-1")))
 	_, err = maintenances.Patch(t.Context(), foreign.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
 	admissionExpectDenied(t, "labeling the maintenance of another client", err, denied)
 	admissionExpectDenied(t, "deleting the maintenance of another client", maintenances.Delete(t.Context(), foreign.Name, metav1.DeleteOptions{}), denied)
 	admissionExpectDenied(t, "deleting all", maintenances.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}), denied)
 	c.get(t, foreign.Name)
-	if err := maintenances.Delete(t.Context(), "kubelet-own", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := maintenances.Delete(t.Context(), own, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		t.Errorf("deleting its own: %v", err) // The deletion of all may have deleted it.
 	}
 }

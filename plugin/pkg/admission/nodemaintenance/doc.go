@@ -47,9 +47,9 @@ limitations under the License.
 // the stage Complete is done: nodes then stay cordoned, and evictions stay requested, until a
 // client cancels them.
 //
-// A kubelet may create, change and delete a NodeMaintenance that selects its own node by name and
-// nothing else, before and after the change. Everything else is forbidden to it, whatever
-// permissions it has on nodes.
+// A kubelet may create, change and delete only the NodeMaintenance of the shutdowns of its node,
+// which has a fixed name and selects this node by name and nothing else, before and after the
+// change. Everything else is forbidden to it, whatever permissions it has on nodes.
 //
 // # Maintenance status of nodes
 //

@@ -24,7 +24,8 @@ import (
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
-// validateKubelet allows a kubelet to write maintenances of its own node only. They must name the
+// validateKubelet allows a kubelet to write only the maintenance that it creates when its node shuts
+// down. Others of its node belong to administrators: a kubelet must not end them. It must name the
 // node: with labels, other clients could change which nodes are selected.
 func validateKubelet(a admission.Attributes, nodeName string) error {
 	if a.GetSubresource() != "" {
@@ -49,9 +50,9 @@ func validateKubelet(a admission.Attributes, nodeName string) error {
 		if err != nil {
 			return err
 		}
-		if !helpers.SelectsOnly(selector, nodeName) {
-			return forbidden(a, version, fmt.Errorf("node %q may create, change and delete only a NodeMaintenance of itself: spec.nodeSelector must have a single term "+
-				"with only the matchFields requirement \"metadata.name In [%s]\", before and after a change", nodeName, nodeName))
+		if version.Name != helpers.ShutdownName(nodeName) || !helpers.SelectsOnly(selector, nodeName) {
+			return forbidden(a, version, fmt.Errorf("node %q may create, change and delete only the NodeMaintenance %q of itself: spec.nodeSelector must have a single term "+
+				"with only the matchFields requirement \"metadata.name In [%s]\", before and after a change", nodeName, helpers.ShutdownName(nodeName), nodeName))
 		}
 	}
 	return nil

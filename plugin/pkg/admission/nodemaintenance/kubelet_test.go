@@ -27,29 +27,37 @@ import (
 
 // A kubelet may write only a maintenance of its own node, even if it may delete all nodes, as here.
 func TestValidateKubelet(t *testing.T) {
+	newMaintenance := func(options ...option) *coordination.NodeMaintenance {
+		return newMaintenance(append([]option{func(m *coordination.NodeMaintenance) { m.Name = "graceful-shutdown-node-a1" }}, options...)...)
+	}
 	own := func(options ...option) *coordination.NodeMaintenance {
 		return newMaintenance(append([]option{selecting(named("node-a1"))}, options...)...)
 	}
+	renamed := func(m *coordination.NodeMaintenance) { m.Name = "kernel-update" }
 	foreign := newMaintenance(selecting(named("node-b1")))
-	const denied = `node "node-a1" may create, change and delete only a NodeMaintenance of itself: spec.nodeSelector must have a single term ` +
+	const denied = `node "node-a1" may create, change and delete only the NodeMaintenance "graceful-shutdown-node-a1" of itself: spec.nodeSelector must have a single term ` +
 		`with only the matchFields requirement "metadata.name In [node-a1]"`
 	tests := map[string]struct {
 		maintenance, old *coordination.NodeMaintenance
 		subresource      string
 		wantErr          string
 	}{
-		"create":                    {maintenance: own()},
-		"create in the stage Idle":  {maintenance: own(inStage(idle))},
-		"change the stage":          {old: own(), maintenance: own(inStage(complete))},
-		"delete":                    {old: own()},
-		"create for another node":   {maintenance: foreign, wantErr: denied},
-		"create for two nodes":      {maintenance: newMaintenance(selecting(named("node-a1"), named("node-b1"))), wantErr: denied},
-		"create twice for itself":   {maintenance: newMaintenance(selecting(named("node-a1"), named("node-a1"))), wantErr: denied},
-		"create with a label":       {maintenance: newMaintenance(selecting(both(zone("a"), named("node-a1")))), wantErr: denied},
-		"create by labels":          {maintenance: newMaintenance(), wantErr: denied},
-		"create for all others":     {maintenance: newMaintenance(selecting(notNamed("node-a1"))), wantErr: denied},
-		"create for nothing":        {maintenance: newMaintenance(selecting()), wantErr: denied},
-		"create without a selector": {maintenance: newMaintenance(func(m *coordination.NodeMaintenance) { m.Spec.NodeSelector = nil }), wantErr: denied},
+		"create":                               {maintenance: own()},
+		"create in the stage Idle":             {maintenance: own(inStage(idle))},
+		"change the stage":                     {old: own(), maintenance: own(inStage(complete))},
+		"delete":                               {old: own()},
+		"create with another name":             {maintenance: own(renamed), wantErr: denied},
+		"create with the name of another node": {maintenance: own(func(m *coordination.NodeMaintenance) { m.Name = "graceful-shutdown-node-b1" }), wantErr: denied},
+		"complete that of an administrator":    {old: own(renamed), maintenance: own(renamed, inStage(complete)), wantErr: denied},
+		"delete that of an administrator":      {old: own(renamed), wantErr: denied},
+		"create for another node":              {maintenance: foreign, wantErr: denied},
+		"create for two nodes":                 {maintenance: newMaintenance(selecting(named("node-a1"), named("node-b1"))), wantErr: denied},
+		"create twice for itself":              {maintenance: newMaintenance(selecting(named("node-a1"), named("node-a1"))), wantErr: denied},
+		"create with a label":                  {maintenance: newMaintenance(selecting(both(zone("a"), named("node-a1")))), wantErr: denied},
+		"create by labels":                     {maintenance: newMaintenance(), wantErr: denied},
+		"create for all others":                {maintenance: newMaintenance(selecting(notNamed("node-a1"))), wantErr: denied},
+		"create for nothing":                   {maintenance: newMaintenance(selecting()), wantErr: denied},
+		"create without a selector":            {maintenance: newMaintenance(func(m *coordination.NodeMaintenance) { m.Spec.NodeSelector = nil }), wantErr: denied},
 		"create with two names": {maintenance: own(func(m *coordination.NodeMaintenance) {
 			m.Spec.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values = []string{"node-a1", "node-b1"}
 		}), wantErr: denied},

@@ -17,6 +17,7 @@ limitations under the License.
 package bootstrappolicy
 
 import (
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -53,4 +54,20 @@ func addNodeMaintenanceControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 			eventsRule(),
 		},
 	})
+}
+
+// nodeMaintenanceKubeletRules are the rules of nodes whose kubelets take part in maintenances. The
+// node authorizer restricts them to the EvictionRequests of the node's own mirror pods, and to the
+// NodeMaintenance of the shutdowns of the node.
+func nodeMaintenanceKubeletRules() []rbacv1.PolicyRule {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceAwareKubelet) {
+		return nil
+	}
+	return []rbacv1.PolicyRule{
+		rbacv1helpers.NewRule("get", "list", "watch").Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
+		rbacv1helpers.NewRule("update", "patch").Groups(coordinationGroup).Resources("evictionrequests/status").RuleOrDie(),
+		rbacv1helpers.NewRule(coordinationv1alpha1.EvictionInterceptVerb).Groups(coordinationGroup).
+			Resources(coordinationv1alpha1.EvictionInterceptorResource).Names(coordinationv1alpha1.EvictionInterceptorKubelet).RuleOrDie(),
+		rbacv1helpers.NewRule("create", "get", "list", "watch", "update", "patch", "delete").Groups(coordinationGroup).Resources("nodemaintenances").RuleOrDie(),
+	}
 }

@@ -25,7 +25,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	rbacv1helpers "k8s.io/kubernetes/pkg/apis/rbac/v1"
+	"k8s.io/kubernetes/pkg/features"
 )
 
 const nodeMaintenanceController = "system:controller:nodemaintenance-controller"
@@ -60,6 +63,27 @@ func TestNodeMaintenanceRules(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{nodeMaintenanceController}, sets.List(sets.KeySet(on).Difference(sets.KeySet(off)))); diff != "" {
 		t.Errorf("unexpected roles that the gate adds (-want, +got):\n%s", diff)
+	}
+}
+
+// A kubelet that takes part in maintenances gets all added rules of nodes, and nothing else does.
+func TestNodeMaintenanceKubeletRules(t *testing.T) {
+	off := rulesWithMaintenances(t, true)
+	offNodes := NodeRules()
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.NodeMaintenanceAwareKubelet, true)
+	coordination := []string{"coordination.k8s.io"}
+	want := []rbacv1.PolicyRule{
+		rule([]string{"get", "list", "watch"}, coordination, []string{"evictionrequests"}),
+		rule([]string{"patch", "update"}, coordination, []string{"evictionrequests/status"}),
+		rule([]string{"intercept"}, coordination, []string{"evictioninterceptors"}),
+		rule([]string{"create", "delete", "get", "list", "patch", "update", "watch"}, coordination, []string{"nodemaintenances"}),
+	}
+	want[2].ResourceNames = []string{"kubelet.k8s.io"}
+	if diff := cmp.Diff(want, missing(NodeRules(), offNodes)); diff != "" {
+		t.Errorf("unexpected rules of nodes (-want, +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string][]rbacv1.PolicyRule{"system:node": want}, addedRules(t, off, allRules())); diff != "" {
+		t.Errorf("unexpected rules that the gate adds (-want, +got):\n%s", diff)
 	}
 }
 

@@ -39,7 +39,7 @@ func podOn(node, name string, uid types.UID, mirror bool) *corev1.Pod {
 	return pod
 }
 
-func TestEvictionRequests(t *testing.T) {
+func TestMaintenances(t *testing.T) {
 	of := func(verb, subresource, namespace, name string) authorizer.AttributesRecord {
 		return authorizer.AttributesRecord{
 			Verb: verb, APIGroup: "coordination.k8s.io", APIVersion: "v1alpha1", Resource: "evictionrequests", Subresource: subresource,
@@ -51,6 +51,12 @@ func TestEvictionRequests(t *testing.T) {
 			Verb: verb, APIGroup: "coordination.k8s.io", APIVersion: "*", Resource: "evictioninterceptors", Namespace: "ns", Name: name, ResourceRequest: true,
 		}
 	}
+	maintenance := func(verb, subresource, name string) authorizer.AttributesRecord {
+		return authorizer.AttributesRecord{
+			Verb: verb, APIGroup: "coordination.k8s.io", APIVersion: "v1alpha1", Resource: "nodemaintenances", Subresource: subresource, Name: name, ResourceRequest: true,
+		}
+	}
+	const shutdown = "graceful-shutdown-own"
 	for _, test := range []struct {
 		what  string
 		attrs authorizer.AttributesRecord
@@ -85,6 +91,23 @@ func TestEvictionRequests(t *testing.T) {
 		{"intercepting as another", intercept("intercept", "saver.example.com"), false},
 		{"intercepting as the built-in interceptor", intercept("intercept", "imperative-eviction.k8s.io"), false},
 		{"another verb on the interceptor", intercept("*", "kubelet.k8s.io"), false},
+		{"creation of a maintenance", maintenance("create", "", ""), true},
+		{"creation of its maintenance by apply", maintenance("create", "", shutdown), true},
+		{"creation of another maintenance by apply", maintenance("create", "", "kernel"), false},
+		{"get of its maintenance", maintenance("get", "", shutdown), true},
+		{"list of its maintenance", maintenance("list", "", shutdown), true},
+		{"watch of its maintenance", maintenance("watch", "", shutdown), true},
+		{"patch of its maintenance", maintenance("patch", "", shutdown), true},
+		{"update of its maintenance", maintenance("update", "", shutdown), true},
+		{"deletion of its maintenance", maintenance("delete", "", shutdown), true},
+		{"status of its maintenance", maintenance("patch", "status", shutdown), false},
+		{"get of another maintenance", maintenance("get", "", "kernel"), false},
+		{"get of the maintenance of another node", maintenance("get", "", "graceful-shutdown-foreign"), false},
+		{"deletion of another maintenance", maintenance("delete", "", "kernel"), false},
+		{"deletion of all maintenances", maintenance("deletecollection", "", ""), false},
+		{"deletion of a collection by this name", maintenance("deletecollection", "", shutdown), false},
+		{"list of all maintenances", maintenance("list", "", ""), false},
+		{"watch of all maintenances", maintenance("watch", "", ""), false},
 	} {
 		for _, enabled := range []bool{true, false} {
 			featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{

@@ -1,0 +1,48 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// shutdownNamePrefix and the name of a node are the name of the maintenance of its shutdowns.
+const shutdownNamePrefix = "graceful-shutdown-"
+
+// ShutdownName returns the name of the NodeMaintenance that the kubelet of a node creates when the
+// node shuts down (KEP-4212, "kubelet: Graceful Node Shutdown"). It is the only maintenance that the
+// kubelet may write. Names of nodes that would be too long with the prefix are replaced by a hash.
+func ShutdownName(nodeName string) string {
+	name := shutdownNamePrefix + nodeName
+	if len(name) <= validation.DNS1123SubdomainMaxLength {
+		return name
+	}
+	hash := sha256.Sum256([]byte(nodeName))
+	return shutdownNamePrefix + hex.EncodeToString(hash[:])
+}
+
+// ShutdownSelector returns the selector of that maintenance: the name of the node.
+func ShutdownSelector(nodeName string) *v1.NodeSelector {
+	return &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+		MatchFields: []v1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn, Values: []string{nodeName}}},
+	}}}
+}
