@@ -29,6 +29,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/kubelet/config"
 	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance"
+	kubepod "k8s.io/kubernetes/pkg/kubelet/pod"
 )
 
 // pingTimeout is how long the API server may take to answer. A request to an API server that is
@@ -114,6 +115,7 @@ func (kl *Kubelet) startStaticPodMaintenance(ctx context.Context, d *Dependencie
 		d.Recorder.Eventf(kl.nodeRef, v1.EventTypeWarning, nodemaintenance.FailedReason,
 			"Could not read which static pods were stopped for a maintenance of the node: all static pods run: %v", m.loadError)
 	}
+	kl.mirrorPodClient = &promptMirrorClient{MirrorClient: kl.mirrorPodClient}
 	manager := nodemaintenance.NewManager(nodemaintenance.Config{
 		Client:        kl.kubeClient,
 		Holds:         m.holds,
@@ -126,6 +128,20 @@ func (kl *Kubelet) startStaticPodMaintenance(ctx context.Context, d *Dependencie
 		NodeRef:       kl.nodeRef,
 	})
 	go manager.Run(ctx)
+}
+
+// promptMirrorClient does not wait long for an API server that does not answer. The sync loop
+// deletes the mirror pods of static pods that have stopped. While it waits, it does not start pods,
+// and the API server may need one of those.
+type promptMirrorClient struct {
+	kubepod.MirrorClient
+}
+
+// DeleteMirrorPod implements MirrorClient. The sync loop tries again what has failed.
+func (c *promptMirrorClient) DeleteMirrorPod(ctx context.Context, podFullName string, uid *types.UID) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	return c.MirrorClient.DeleteMirrorPod(ctx, podFullName, uid)
 }
 
 // pingAPIServer returns an error if the API server does not answer. It reads an object, so that it
