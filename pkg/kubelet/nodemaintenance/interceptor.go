@@ -25,6 +25,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,7 +51,7 @@ type podInterceptor struct {
 	goneSince time.Time
 	// requests has the request for the mirror pod.
 	requests cache.SharedIndexInformer
-	// cutOff means that requests cannot be read, so that requests may be outdated.
+	// cutOff means that the request cannot be read any more, so that requests may be outdated.
 	cutOff atomic.Bool
 }
 
@@ -117,19 +118,19 @@ func (m *Manager) startInterceptor(ctx context.Context, static, mirror *v1.Pod) 
 	}()
 }
 
-// watchFailed notes that the request cannot be read: a node may read only requests for its own pods,
-// so it may not read that of a mirror pod which is gone.
+// watchFailed notes that the request cannot be read any more: a node may read only requests for its
+// own pods, so it may not read that of a mirror pod which is gone. Other errors pass, such as those of
+// an API server that starts.
 func (i *podInterceptor) watchFailed(ctx context.Context, r *cache.Reflector, err error) {
-	i.cutOff.Store(true)
+	if state, _ := i.manager.Holds.observe(keyOf(i.mirror)); state == ended && apierrors.IsForbidden(err) {
+		i.cutOff.Store(true)
+	}
 	cache.DefaultWatchErrorHandler(ctx, r, err)
 }
 
-// isProcessed reports whether controllers have processed the end of the mirror pod, as far as the
-// kubelet may know: the request has ended or is gone.
+// isProcessed reports whether the request has ended or is gone: a controller has processed the end of
+// the mirror pod.
 func (i *podInterceptor) isProcessed() bool {
-	if i.cutOff.Load() {
-		return true
-	}
 	obj, exists, err := i.requests.GetIndexer().GetByKey(cache.NewObjectName(i.mirror.Namespace, string(i.mirror.UID)).String())
 	if err != nil || !exists {
 		return true

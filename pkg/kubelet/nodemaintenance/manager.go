@@ -26,6 +26,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientset "k8s.io/client-go/kubernetes"
@@ -107,6 +108,8 @@ type wish struct {
 type stop struct {
 	key         types.NamespacedName
 	interceptor *podInterceptor
+	// status is the maintenance status of the node while containers last ran.
+	status *v1.MaintenanceStatus
 	// terminated is when the containers had ended, zero before.
 	terminated time.Time
 	// lastAnswer is when the API server last answered after that.
@@ -200,14 +203,34 @@ func (m *Manager) advance(ctx context.Context) {
 		m.current = nil // It was released.
 		return
 	case state == stopping && m.HasContainers(s.interceptor.static.UID):
+		s.status = m.maintenanceStatus()
 		return
 	case state == stopping && !m.hasMirrorPod(s.key):
 		m.Holds.end(s.key)
-	case state == ended && s.interceptor.isProcessed():
+	case state == ended && m.isProcessed(s):
 		m.confirm(ctx, s)
 		return
 	}
 	m.watchOutage(ctx, s)
+}
+
+// isProcessed reports whether a controller has processed the end of the pod.
+func (m *Manager) isProcessed(s *stop) bool {
+	if s.interceptor.isProcessed() {
+		return true
+	}
+	// Controllers also count the pods that are left, in the status of the node.
+	status := m.maintenanceStatus()
+	return s.interceptor.cutOff.Load() && status != nil && !equality.Semantic.DeepEqual(status, s.status)
+}
+
+// maintenanceStatus returns that of the node as it was last seen, nil if there is none.
+func (m *Manager) maintenanceStatus() *v1.MaintenanceStatus {
+	node, err := m.Node()
+	if err != nil {
+		return nil
+	}
+	return node.Status.MaintenanceStatus
 }
 
 // confirm makes a pod held whose end the control plane has processed.

@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -27,6 +28,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
 )
 
 func (w *world) expectStates(want map[string]state) {
@@ -182,15 +186,36 @@ func TestControllersAreReplaced(t *testing.T) {
 	w.expectStates(map[string]state{"controllers": held})
 }
 
-// A node may not read the request of a mirror pod that is gone.
+// A node may not read the request of a mirror pod that is gone. Whether controllers run shows in the
+// status of the node, too.
 func TestRequestCannotBeRead(t *testing.T) {
-	w := newWorld(t, newStaticPod("a", 0, 5*time.Second))
-	w.targets = allTargets
-	w.run(4)
-	w.idle = true
-	w.manager.current.interceptor.cutOff.Store(true)
-	w.run(10)
-	w.expectStates(map[string]state{"a": held})
+	for name, test := range map[string]struct {
+		idle bool
+		err  error
+		want state
+	}{
+		"controllers run":         {err: apierrors.NewForbidden(schema.GroupResource{}, "", nil), want: held},
+		"no controllers run":      {err: apierrors.NewForbidden(schema.GroupResource{}, "", nil), idle: true, want: refused},
+		"for another reason only": {err: errors.New("connection refused"), want: refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newStaticPod("a", 0, 5*time.Second))
+			w.targets = allTargets
+			w.run(4)
+			w.idle, w.unreadable = test.idle, true
+			i := w.manager.current.interceptor
+			i.watchFailed(w.ctx, &cache.Reflector{}, apierrors.NewForbidden(schema.GroupResource{}, "", nil)) // Of an API server that starts.
+			for range 200 {
+				if s := w.states()["a"]; s == held || s == refused {
+					break
+				} else if s == ended {
+					i.watchFailed(w.ctx, &cache.Reflector{}, test.err)
+				}
+				w.run(1)
+			}
+			w.expectStates(map[string]state{"a": test.want})
+		})
+	}
 }
 
 func TestAPIServerFreezes(t *testing.T) {

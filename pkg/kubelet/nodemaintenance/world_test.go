@@ -77,6 +77,8 @@ type world struct {
 	node    *v1.Node
 	// frozen is whether the API server does not answer, idle whether no controller runs.
 	frozen, idle bool
+	// unreadable is whether the kubelet does not see changes of requests.
+	unreadable bool
 	// api and controllers are the static pods which those need.
 	api, controllers string
 
@@ -177,9 +179,12 @@ func (w *world) run(seconds int) {
 		if w.control() {
 			w.node = &v1.Node{}
 			if w.targets != nil {
-				w.node.Status.MaintenanceStatus = &v1.MaintenanceStatus{DrainTargets: w.targets}
+				_, mirrors, _ := w.GetPodsAndMirrorPods()
+				w.node.Status.MaintenanceStatus = &v1.MaintenanceStatus{DrainTargets: w.targets, ActiveEvictionRequests: int32(len(mirrors))}
 			}
-			w.processRequests()
+			if !w.unreadable {
+				w.processRequests()
+			}
 		}
 		w.intercept()
 		targets, known := w.manager.targets(w.ctx)
