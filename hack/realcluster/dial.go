@@ -49,30 +49,39 @@ func (c *Cluster) Dial(ctx context.Context, node, address string) (net.Conn, err
 	return r.conn, r.err
 }
 
-// dialIn connects from the network of a process. A socket stays in the namespace in which it was
+// dialIn connects from the network of a process.
+func dialIn(ctx context.Context, pid int, address string) (conn net.Conn, err error) {
+	err = inNetwork(pid, func() error {
+		conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		return err
+	})
+	return conn, err
+}
+
+// inNetwork makes sockets in the network of a process. A socket stays in the namespace in which it was
 // made, so that the thread can leave it at once. It does: a locked thread ends with its goroutine,
 // and the kernel would kill the children that this thread has started and that die with their
 // parent.
-func dialIn(ctx context.Context, pid int, address string) (net.Conn, error) {
+func inNetwork(pid int, makeSockets func() error) error {
 	own, err := netns.GetFromPid(os.Getpid())
 	if err != nil {
-		return nil, fmt.Errorf("open the network of this process: %w", err)
+		return fmt.Errorf("open the network of this process: %w", err)
 	}
 	defer own.Close()
 	namespace, err := netns.GetFromPid(pid)
 	if err != nil {
-		return nil, fmt.Errorf("open the network of process %d: %w", pid, err)
+		return fmt.Errorf("open the network of process %d: %w", pid, err)
 	}
 	defer namespace.Close()
 	runtime.LockOSThread()
 	if err := netns.Set(namespace); err != nil {
 		runtime.UnlockOSThread()
-		return nil, fmt.Errorf("enter the network of process %d: %w", pid, err)
+		return fmt.Errorf("enter the network of process %d: %w", pid, err)
 	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	made := makeSockets()
 	// A thread that cannot leave must run no other goroutine.
 	if err := netns.Set(own); err == nil {
 		runtime.UnlockOSThread()
 	}
-	return conn, err
+	return made
 }

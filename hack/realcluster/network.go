@@ -164,6 +164,13 @@ func enableForwarding() error {
 
 // forward accepts connections and connects each to an address, until ctx is over.
 func forward(ctx context.Context, listener net.Listener, address string) error {
+	return forwardBy(ctx, listener, func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	})
+}
+
+// forwardBy accepts connections and connects each by dial, until ctx is over.
+func forwardBy(ctx context.Context, listener net.Listener, dial func(context.Context) (net.Conn, error)) error {
 	defer context.AfterFunc(ctx, func() { listener.Close() })()
 	for {
 		client, err := listener.Accept()
@@ -172,7 +179,7 @@ func forward(ctx context.Context, listener net.Listener, address string) error {
 		}
 		go func() {
 			defer client.Close()
-			server, err := net.Dial("tcp", address)
+			server, err := dial(ctx)
 			if err != nil {
 				return // The client sees that its connection is closed.
 			}

@@ -105,14 +105,18 @@ func (n *node) args(component string) []string {
 		return []string{"--config=" + containerdConfigFile}
 	case kubelet:
 		gates := n.Settings.Gates
+		var flags []string
 		if other, found := n.Kubelets[n.name()]; found {
 			gates = other.Gates
+			if other.ManifestURL != "" {
+				flags = []string{"--manifest-url=" + other.ManifestURL, "--http-check-frequency=1s"}
+			}
 		}
-		return []string{
-			"--config=" + kubeletConfigFile, "--kubeconfig=" + n.kubeconfig(n.name()), "--hostname-override=" + n.name(),
-			"--node-ip=" + networkOf(n.index).address.String(), "--feature-gates=" + gates,
-			"--node-labels=topology.kubernetes.io/zone=" + zoneOf(n.index), "--v=2",
-		}
+		return append(flags,
+			"--config="+kubeletConfigFile, "--kubeconfig="+n.kubeconfig(n.name()), "--hostname-override="+n.name(),
+			"--node-ip="+networkOf(n.index).address.String(), "--feature-gates="+gates,
+			"--node-labels=topology.kubernetes.io/zone="+zoneOf(n.index), "--v=2",
+		)
 	default:
 		return []string{"--config=" + proxyConfigFile, "--v=2"}
 	}
@@ -171,10 +175,12 @@ func (n *node) log(component string) string {
 	return filepath.Join(n.dir, "logs", n.name()+"-"+component+".log")
 }
 
-// prepareForPods imports the images and waits for the API server, both at the same time. Without
-// it, the kubelet and kube-proxy would wait longer and longer between their attempts to reach it.
+// prepareForPods imports the images, and waits for the API server if the cluster starts. Without it,
+// the kubelet and kube-proxy would wait longer and longer between their attempts to reach it. A node
+// that boots again does so also without the API server.
 func (n *node) prepareForPods(ctx context.Context) error {
-	if err := n.importImages(ctx); err != nil {
+	bootsAgain := exists(n.log(kubelet))
+	if err := n.importImages(ctx); err != nil || bootsAgain {
 		return err
 	}
 	client := &http.Client{

@@ -118,10 +118,21 @@ func newTestCluster(t *testing.T) *Cluster {
 
 func newTestClusterIn(t *testing.T, output string) *Cluster {
 	t.Helper()
+	return newNamedTestClusterIn(t, "test-real", output)
+}
+
+// newNamedTestCluster is for a cluster that runs beside others.
+func newNamedTestCluster(t *testing.T, name string) *Cluster {
+	t.Helper()
+	return newNamedTestClusterIn(t, name, os.Getenv(outputVariable))
+}
+
+func newNamedTestClusterIn(t *testing.T, name, output string) *Cluster {
+	t.Helper()
 	if os.Getenv(outputVariable) == "" {
 		t.Skipf("%s is not set: run it with make test-node", outputVariable)
 	}
-	c := &Cluster{Local: &localcluster.Cluster{Name: "test-real", Output: output, Bin: filepath.Join(output, "bin"), Nodes: 1}}
+	c := &Cluster{Local: &localcluster.Cluster{Name: name, Output: output, Bin: filepath.Join(output, "bin"), Nodes: 1}}
 	// Of an earlier run. It also makes the paths of the cluster absolute.
 	if err := c.Down(t.Context()); err != nil {
 		t.Fatal(err)

@@ -65,6 +65,8 @@ type Kubelet struct {
 	Bin string
 	// Gates are its feature gates, Name=true,...
 	Gates string
+	// ManifestURL is where it gets static pods from, beside the manifests in files.
+	ManifestURL string
 }
 
 // Ensure starts the cluster, or reuses the one that runs if it is as it should be. The cluster
