@@ -28,13 +28,14 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/kubelet/config"
+	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance"
 	kubepod "k8s.io/kubernetes/pkg/kubelet/pod"
 )
 
-// pingTimeout is how long the API server may take to answer. A request to an API server that is
+// answerTimeout is how long the API server may take to answer. A request to an API server that is
 // overloaded takes about a second.
-const pingTimeout = 5 * time.Second
+const answerTimeout = 5 * time.Second
 
 // staticPodMaintenance has which static pods are affected by a maintenance of the node. It is nil
 // if the kubelet does not take part in maintenances.
@@ -115,14 +116,14 @@ func (kl *Kubelet) startStaticPodMaintenance(ctx context.Context, d *Dependencie
 		d.Recorder.Eventf(kl.nodeRef, v1.EventTypeWarning, nodemaintenance.FailedReason,
 			"Could not read which static pods were stopped for a maintenance of the node: all static pods run: %v", m.loadError)
 	}
-	kl.mirrorPodClient = &promptMirrorClient{MirrorClient: kl.mirrorPodClient}
+	kl.mirrorPodClient = &heldMirrorClient{MirrorClient: kl.mirrorPodClient, keeps: m.holds.KeepsMirrorPod}
 	manager := nodemaintenance.NewManager(nodemaintenance.Config{
 		Client:        kl.kubeClient,
 		Holds:         m.holds,
 		Node:          func() (*v1.Node, error) { return kl.nodeLister.Get(string(kl.nodeName)) },
 		Pods:          kl.podManager,
 		HasContainers: kl.podWorkers.CouldHaveRunningContainers,
-		Ping:          kl.pingAPIServer,
+		GetNode:       kl.getNodeFromAPIServer,
 		Merge:         d.PodConfig.MergeStaticPods,
 		Recorder:      d.Recorder,
 		NodeRef:       kl.nodeRef,
@@ -130,25 +131,28 @@ func (kl *Kubelet) startStaticPodMaintenance(ctx context.Context, d *Dependencie
 	go manager.Run(ctx)
 }
 
-// promptMirrorClient does not wait long for an API server that does not answer. The sync loop
-// deletes the mirror pods of static pods that have stopped. While it waits, it does not start pods,
-// and the API server may need one of those.
-type promptMirrorClient struct {
+// heldMirrorClient deletes the mirror pods of static pods that have stopped when package
+// nodemaintenance allows it. It does not wait long for an API server that does not answer: the sync
+// loop deletes mirror pods, starts no pods while it waits, and the API server may need one of those.
+type heldMirrorClient struct {
 	kubepod.MirrorClient
+	keeps func(types.NamespacedName) bool
 }
 
 // DeleteMirrorPod implements MirrorClient. The sync loop tries again what has failed.
-func (c *promptMirrorClient) DeleteMirrorPod(ctx context.Context, podFullName string, uid *types.UID) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+func (c *heldMirrorClient) DeleteMirrorPod(ctx context.Context, podFullName string, uid *types.UID) (bool, error) {
+	if name, namespace, err := kubecontainer.ParsePodFullName(podFullName); err == nil && c.keeps(types.NamespacedName{Namespace: namespace, Name: name}) {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	return c.MirrorClient.DeleteMirrorPod(ctx, podFullName, uid)
 }
 
-// pingAPIServer returns an error if the API server does not answer. It reads an object, so that it
-// also fails without etcd.
-func (kl *Kubelet) pingAPIServer(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+// getNodeFromAPIServer returns an error if the API server does not answer. It reads an object, so that
+// it also fails without etcd.
+func (kl *Kubelet) getNodeFromAPIServer(ctx context.Context) (*v1.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	_, err := kl.heartbeatClient.CoreV1().Nodes().Get(ctx, string(kl.nodeName), metav1.GetOptions{})
-	return err
+	return kl.heartbeatClient.CoreV1().Nodes().Get(ctx, string(kl.nodeName), metav1.GetOptions{})
 }

@@ -37,14 +37,21 @@ func (silentMirrorClient) DeleteMirrorPod(ctx context.Context, _ string, _ *type
 }
 
 // The sync loop, which deletes mirror pods, must be able to start a pod that the API server needs.
-func TestPromptMirrorClient(t *testing.T) {
+func TestHeldMirrorClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		client, start := &promptMirrorClient{MirrorClient: silentMirrorClient{}}, time.Now()
-		_, err := client.DeleteMirrorPod(ctx, "pod_default", nil)
-		if took := time.Since(start); err == nil || took > 2*pingTimeout {
+		client := &heldMirrorClient{MirrorClient: silentMirrorClient{}, keeps: func(pod types.NamespacedName) bool {
+			return pod == types.NamespacedName{Namespace: "default", Name: "kept"}
+		}}
+		start := time.Now()
+		_, err := client.DeleteMirrorPod(ctx, "other_default", nil)
+		if took := time.Since(start); err == nil || took > 2*answerTimeout {
 			t.Errorf("the deletion of a mirror pod takes %v (%v)", took, err)
+		}
+		start = time.Now()
+		if _, err := client.DeleteMirrorPod(ctx, "kept_default", nil); err != nil || time.Since(start) > 0 {
+			t.Errorf("a mirror pod that must be kept is deleted (%v)", err)
 		}
 	})
 }

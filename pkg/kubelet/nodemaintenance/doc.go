@@ -52,6 +52,14 @@ limitations under the License.
 // The control plane may run as static pods of the node. So the end of a pod counts when the API
 // server has confirmed it, and when a controller has marked the EvictionRequest as Evicted: without
 // controllers, nothing would end the maintenance. Otherwise the kubelet starts the pod again, and
-// refuses to stop it until the end of the maintenance. One pod stops at a time, after the API
-// server has answered, so an outage has at most one suspect, and no other pod is refused.
+// refuses to stop it until the end of the maintenance. A kubelet may not read the EvictionRequest of a
+// mirror pod that is gone. If it has to start its watch again just then, it looks for another trace
+// of controllers: they count pods in the status of the node. So the mirror pod is kept until the API
+// server has answered after the end of the containers, and any later change of that status counts.
+//
+// The sync loop of the kubelet deletes mirror pods, and starts no pod while it waits for the API
+// server. So it waits a few seconds only.
+//
+// One pod stops at a time, after the API server has answered, so an outage has at most one suspect,
+// and no other pod is refused.
 package nodemaintenance

@@ -57,6 +57,10 @@ type podState struct {
 	Labels    map[string]string `json:"labels,omitempty"`
 	Priority  *int32            `json:"priority,omitempty"`
 	State     state             `json:"state"`
+
+	// Terminated is whether the API server has answered since the containers of a stopping pod
+	// ended.
+	Terminated bool `json:"-"`
 }
 
 func (s podState) key() types.NamespacedName {
@@ -144,6 +148,25 @@ func (h *Holds) stop(mirror *v1.Pod) error {
 	}
 	h.notify()
 	return nil
+}
+
+// terminate notes that the API server has answered since the containers of a stopping pod ended.
+func (h *Holds) terminate(key types.NamespacedName) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	if s := h.pods[key]; s.State == stopping {
+		s.Terminated = true
+		h.pods[key] = s
+	}
+}
+
+// KeepsMirrorPod reports whether the mirror pod must exist a moment longer: controllers process its
+// deletion, and the kubelet compares what they wrote before and after it.
+func (h *Holds) KeepsMirrorPod(key types.NamespacedName) bool {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	s := h.pods[key]
+	return s.State == stopping && !s.Terminated
 }
 
 // end notes that a pod which was stopping has ended.

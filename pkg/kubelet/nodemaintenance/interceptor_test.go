@@ -69,7 +69,7 @@ func TestInterceptorReports(t *testing.T) {
 			Client: client, Holds: holds, Pods: pods, Recorder: record.NewFakeRecorder(100), NodeRef: &v1.ObjectReference{},
 			Node:          func() (*v1.Node, error) { return node.Load(), nil },
 			HasContainers: func(types.UID) bool { return !pods.gone.Load() },
-			Ping:          func(context.Context) error { return nil },
+			GetNode:       func(context.Context) (*v1.Node, error) { return &v1.Node{}, nil },
 			Merge:         func(context.Context) {},
 		})
 		ctx, cancel := context.WithCancel(t.Context())

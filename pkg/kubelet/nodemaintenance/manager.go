@@ -70,8 +70,9 @@ type Config struct {
 	Pods Pods
 	// HasContainers reports whether the static pod with this UID can have running containers.
 	HasContainers func(types.UID) bool
-	// Ping returns an error if the API server does not answer within a few seconds.
-	Ping func(context.Context) error
+	// GetNode asks the API server for the node. It returns an error if the server does not answer
+	// within a few seconds.
+	GetNode func(context.Context) (*v1.Node, error)
 	// Merge makes the kubelet see changes of Holds.
 	Merge func(context.Context)
 	// Recorder records events of the node NodeRef.
@@ -108,12 +109,14 @@ type wish struct {
 type stop struct {
 	key         types.NamespacedName
 	interceptor *podInterceptor
-	// status is the maintenance status of the node while containers last ran.
-	status *v1.MaintenanceStatus
 	// terminated is when the containers had ended, zero before.
 	terminated time.Time
 	// lastAnswer is when the API server last answered after that.
 	lastAnswer time.Time
+	// status is the maintenance status of the node in the first answer, and changed whether a
+	// controller has changed it since.
+	status  *v1.MaintenanceStatus
+	changed bool
 	// failed means that the failure to store the end was reported.
 	failed bool
 }
@@ -203,7 +206,6 @@ func (m *Manager) advance(ctx context.Context) {
 		m.current = nil // It was released.
 		return
 	case state == stopping && m.HasContainers(s.interceptor.static.UID):
-		s.status = m.maintenanceStatus()
 		return
 	case state == stopping && !m.hasMirrorPod(s.key):
 		m.Holds.end(s.key)
@@ -214,23 +216,10 @@ func (m *Manager) advance(ctx context.Context) {
 	m.watchOutage(ctx, s)
 }
 
-// isProcessed reports whether a controller has processed the end of the pod.
+// isProcessed reports whether a controller has processed the end of the pod: its request says so, or,
+// if the kubelet may not read it, the status of the node, in which controllers count pods.
 func (m *Manager) isProcessed(s *stop) bool {
-	if s.interceptor.isProcessed() {
-		return true
-	}
-	// Controllers also count the pods that are left, in the status of the node.
-	status := m.maintenanceStatus()
-	return s.interceptor.cutOff.Load() && status != nil && !equality.Semantic.DeepEqual(status, s.status)
-}
-
-// maintenanceStatus returns that of the node as it was last seen, nil if there is none.
-func (m *Manager) maintenanceStatus() *v1.MaintenanceStatus {
-	node, err := m.Node()
-	if err != nil {
-		return nil
-	}
-	return node.Status.MaintenanceStatus
+	return s.interceptor.isProcessed() || s.interceptor.cutOff.Load() && s.changed
 }
 
 // confirm makes a pod held whose end the control plane has processed.
@@ -250,13 +239,14 @@ func (m *Manager) confirm(ctx context.Context, s *stop) {
 
 // watchOutage starts a pod again if the control plane does not work without it.
 func (m *Manager) watchOutage(ctx context.Context, s *stop) {
-	err := m.Ping(ctx)
+	node, err := m.GetNode(ctx)
 	now := m.Clock.Now()
 	if s.terminated.IsZero() {
 		s.terminated, s.lastAnswer = now, now
 	}
 	if err == nil {
-		s.lastAnswer = now
+		s.answered(now, node)
+		m.Holds.terminate(s.key)
 	}
 	state, _ := m.Holds.observe(s.key)
 	switch {
@@ -266,6 +256,15 @@ func (m *Manager) watchOutage(ctx context.Context, s *stop) {
 		// Without them, nothing would ever release the pod.
 		m.refuse(ctx, s, fmt.Sprintf("no controller processed its end within %v", controllerTimeout))
 	}
+}
+
+// answered notes an answer of the API server after the end of the containers.
+func (s *stop) answered(now time.Time, node *v1.Node) {
+	s.lastAnswer = now
+	if s.status == nil {
+		s.status = node.Status.MaintenanceStatus
+	}
+	s.changed = s.changed || !equality.Semantic.DeepEqual(s.status, node.Status.MaintenanceStatus)
 }
 
 // refuse starts a pod again that the control plane needs.
@@ -292,7 +291,7 @@ func (m *Manager) hasMirrorPod(key types.NamespacedName) bool {
 // beginNext begins the stop of the pod with the lowest priority of those that wait and may stop.
 func (m *Manager) beginNext(ctx context.Context) {
 	for w := m.nextWish(); w != nil; w = m.nextWish() {
-		if err := m.Ping(ctx); err != nil {
+		if _, err := m.GetNode(ctx); err != nil {
 			// Otherwise the pod would be suspected of the outage.
 			klog.FromContext(ctx).Info("Stopping no static pod while the API server does not answer", "err", err)
 			return

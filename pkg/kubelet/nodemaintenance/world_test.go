@@ -75,6 +75,8 @@ type world struct {
 	// targets are those of the maintenances, and node is the node as the kubelet sees it.
 	targets []v1.DrainPlanEntry
 	node    *v1.Node
+	// apiNode is the node in the API server.
+	apiNode *v1.Node
 	// frozen is whether the API server does not answer, idle whether no controller runs.
 	frozen, idle bool
 	// unreadable is whether the kubelet does not see changes of requests.
@@ -93,8 +95,8 @@ func newWorld(t *testing.T, pods ...*staticPod) *world {
 	t.Helper()
 	w := &world{
 		t: t, clock: testingclock.NewFakeClock(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)), directory: t.TempDir(),
-		ctx:  klog.NewContext(t.Context(), klog.Logger{}), // The zero value discards.
-		pods: map[string]*staticPod{}, recorder: record.NewFakeRecorder(1000000),
+		ctx:     klog.NewContext(t.Context(), klog.Logger{}), // The zero value discards.
+		apiNode: &v1.Node{}, pods: map[string]*staticPod{}, recorder: record.NewFakeRecorder(1000000),
 		requests: informers.NewSharedInformerFactory(fake.NewClientset(), 0).Coordination().V1alpha1().EvictionRequests().Informer(),
 	}
 	for _, pod := range pods {
@@ -123,11 +125,11 @@ func (w *world) startKubelet() {
 			return w.node, nil
 		},
 		HasContainers: func(uid types.UID) bool { return w.pods[string(uid)].containers },
-		Ping: func(context.Context) error {
+		GetNode: func(context.Context) (*v1.Node, error) {
 			if !w.answers() {
-				return errors.New("timeout")
+				return nil, errors.New("timeout")
 			}
-			return nil
+			return w.apiNode, nil
 		},
 		Merge: func(context.Context) { w.merge() },
 	})
@@ -177,11 +179,12 @@ func (w *world) run(seconds int) {
 			w.runPod(w.pods[name])
 		}
 		if w.control() {
-			w.node = &v1.Node{}
+			w.apiNode = &v1.Node{}
 			if w.targets != nil {
 				_, mirrors, _ := w.GetPodsAndMirrorPods()
-				w.node.Status.MaintenanceStatus = &v1.MaintenanceStatus{DrainTargets: w.targets, ActiveEvictionRequests: int32(len(mirrors))}
+				w.apiNode.Status.MaintenanceStatus = &v1.MaintenanceStatus{DrainTargets: w.targets, ActiveEvictionRequests: int32(len(mirrors))}
 			}
+			w.node = w.apiNode
 			if !w.unreadable {
 				w.processRequests()
 			}
@@ -219,7 +222,7 @@ func (w *world) runPod(pod *staticPod) {
 		pod.mirror = newMirrorPod(pod.name)
 		pod.mirror.UID = types.UID(fmt.Sprintf("mirror-%d", w.uids))
 		pod.mirror.Spec.Priority = &pod.priority
-	case !pod.visible && !pod.containers:
+	case !pod.visible && !pod.containers && !w.manager.Holds.KeepsMirrorPod(keyOf(pod.object())):
 		pod.mirror = nil
 	}
 }
