@@ -193,6 +193,16 @@ func (h *Holds) confirm(key types.NamespacedName) error {
 	return err
 }
 
+// giveUp lets a pod run again that was stopping. The checkpoint does not have it.
+func (h *Holds) giveUp(key types.NamespacedName) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	if h.pods[key].State == stopping {
+		delete(h.pods, key)
+		h.notify()
+	}
+}
+
 // refuse lets a pod run until the end of the maintenance, also if that cannot be stored.
 func (h *Holds) refuse(key types.NamespacedName) error {
 	h.lock.Lock()

@@ -40,7 +40,7 @@ import (
 const lingerTime = 10 * time.Second
 
 // errRefused is the message of the request of a pod that was started again.
-var errRefused = errors.New("the kubelet does not stop the pod again during this maintenance, because the control plane did not answer without it: to stop it, remove its manifest from the node")
+var errRefused = errors.New("the kubelet does not stop the pod again during this maintenance, because the control plane did not answer or did not process its end: to stop it, remove its manifest from the node")
 
 // podInterceptor is the interceptor of one mirror pod.
 type podInterceptor struct {

@@ -27,6 +27,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientset "k8s.io/client-go/kubernetes"
@@ -121,6 +122,9 @@ type stop struct {
 	failed bool
 }
 
+// errReplaced means that the pod for which the stop was requested is gone.
+var errReplaced = errors.New("the static pod was replaced or removed")
+
 // NewManager returns a Manager.
 func NewManager(config Config) *Manager {
 	if config.Clock == nil {
@@ -201,19 +205,45 @@ func (m *Manager) advance(ctx context.Context) {
 	if s == nil {
 		return
 	}
-	switch state, _ := m.Holds.observe(s.key); {
+	state, _ := m.Holds.observe(s.key)
+	mirror := m.mirrorPod(s.interceptor.mirror.UID) // Before the containers, which end first.
+	hasContainers := m.HasContainers(s.interceptor.static.UID)
+	switch {
 	case state == running:
 		m.current = nil // It was released.
 		return
-	case state == stopping && m.HasContainers(s.interceptor.static.UID):
+	case state == stopping && hasContainers && mirror == nil:
+		m.startOver(ctx, s)
 		return
-	case state == stopping && !m.hasMirrorPod(s.key):
-		m.Holds.end(s.key)
+	case state == stopping && hasContainers:
+		return
 	case state == ended && m.isProcessed(s):
 		m.confirm(ctx, s)
 		return
 	}
-	m.watchOutage(ctx, s)
+	if m.watchOutage(ctx, s) && state == stopping && m.isConfirmed(s.key) {
+		m.Holds.end(s.key)
+	}
+}
+
+// isConfirmed reports whether the API server has stored that the pod has ended: it has deleted the
+// mirror pod, or would have without a finalizer.
+func (m *Manager) isConfirmed(key types.NamespacedName) bool {
+	return !slices.ContainsFunc(m.mirrorPods(), func(mirror *v1.Pod) bool {
+		return keyOf(mirror) == key && (mirror.DeletionTimestamp == nil || maintenance.IsLeft(mirror))
+	})
+}
+
+// startOver runs a pod again whose mirror pod was deleted by someone else before it has ended.
+// Controllers process that as the end of the pod, so it would not show that the control plane works
+// without the pod. The new mirror pod gets another request, and the pod is stopped again.
+func (m *Manager) startOver(ctx context.Context, s *stop) {
+	m.Holds.giveUp(s.key)
+	m.Merge(ctx)
+	m.current = nil
+	metrics.CountStop(metrics.Released)
+	klog.FromContext(ctx).Info("Running a static pod again: its mirror pod was deleted before it ended", "pod", s.key)
+	m.event(v1.EventTypeWarning, ReleasedReason, "Released static pod %s: its mirror pod was deleted before it ended. It is stopped again later", s.key)
 }
 
 // isProcessed reports whether a controller has processed the end of the pod: its request says so, or,
@@ -237,9 +267,10 @@ func (m *Manager) confirm(ctx context.Context, s *stop) {
 	m.event(v1.EventTypeNormal, HeldReason, "Static pod %s has stopped for the maintenance of the node, and stays away until its end", s.key)
 }
 
-// watchOutage starts a pod again if the control plane does not work without it.
-func (m *Manager) watchOutage(ctx context.Context, s *stop) {
-	node, err := m.GetNode(ctx)
+// watchOutage starts a pod again if the control plane does not work without it, and reports whether
+// the API server answers.
+func (m *Manager) watchOutage(ctx context.Context, s *stop) bool {
+	node, err := m.getNode(ctx)
 	now := m.Clock.Now()
 	if s.terminated.IsZero() {
 		s.terminated, s.lastAnswer = now, now
@@ -249,18 +280,35 @@ func (m *Manager) watchOutage(ctx context.Context, s *stop) {
 		m.Holds.terminate(s.key)
 	}
 	state, _ := m.Holds.observe(s.key)
+	late := err == nil && now.Sub(s.terminated) >= controllerTimeout
 	switch {
 	case now.Sub(s.lastAnswer) >= outageTimeout:
 		m.refuse(ctx, s, fmt.Sprintf("the API server did not answer for %v without it: %v", outageTimeout, err))
-	case state == ended && err == nil && now.Sub(s.terminated) >= controllerTimeout:
+	case late && state == ended:
 		// Without them, nothing would ever release the pod.
 		m.refuse(ctx, s, fmt.Sprintf("no controller processed its end within %v", controllerTimeout))
+	case late && state == stopping && !m.isConfirmed(s.key):
+		// No other pod is stopped meanwhile, and a finalizer may keep the mirror pod forever.
+		m.refuse(ctx, s, fmt.Sprintf("its mirror pod was not deleted within %v", controllerTimeout))
 	}
+	return err == nil
+}
+
+// getNode asks the API server for the node, nil if it does not exist.
+func (m *Manager) getNode(ctx context.Context) (*v1.Node, error) {
+	node, err := m.GetNode(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return node, err
 }
 
 // answered notes an answer of the API server after the end of the containers.
 func (s *stop) answered(now time.Time, node *v1.Node) {
 	s.lastAnswer = now
+	if node == nil {
+		return
+	}
 	if s.status == nil {
 		s.status = node.Status.MaintenanceStatus
 	}
@@ -284,14 +332,20 @@ func (m *Manager) mirrorPods() []*v1.Pod {
 	return mirrors
 }
 
-func (m *Manager) hasMirrorPod(key types.NamespacedName) bool {
-	return slices.ContainsFunc(m.mirrorPods(), func(mirror *v1.Pod) bool { return keyOf(mirror) == key })
+// mirrorPod returns the mirror pod with this UID, nil if there is none.
+func (m *Manager) mirrorPod(uid types.UID) *v1.Pod {
+	for _, mirror := range m.mirrorPods() {
+		if mirror.UID == uid {
+			return mirror
+		}
+	}
+	return nil
 }
 
 // beginNext begins the stop of the pod with the lowest priority of those that wait and may stop.
 func (m *Manager) beginNext(ctx context.Context) {
 	for w := m.nextWish(); w != nil; w = m.nextWish() {
-		if _, err := m.GetNode(ctx); err != nil {
+		if _, err := m.getNode(ctx); err != nil {
 			// Otherwise the pod would be suspected of the outage.
 			klog.FromContext(ctx).Info("Stopping no static pod while the API server does not answer", "err", err)
 			return
@@ -307,12 +361,18 @@ func (m *Manager) beginNext(ctx context.Context) {
 	}
 }
 
-// begin starts to withhold a pod if the drain targets still take it.
+// begin starts to withhold a pod if the drain targets still take it, as it is now.
 func (m *Manager) begin(ctx context.Context, w *wish) error {
-	if !m.takes(ctx, w.mirror) {
+	mirror := m.mirrorPod(w.mirror.UID)
+	// Holds have names. A manifest that was edited has a new UID, and the kubelet replaces the
+	// mirror pod, for which there is another request.
+	if static, ok := m.Pods.GetPodByMirrorPod(w.mirror); mirror == nil || !ok || static.UID != w.static.UID {
+		return errReplaced
+	}
+	if !m.takes(ctx, mirror) {
 		return errReleased
 	}
-	if err := m.Holds.stop(w.mirror); err != nil {
+	if err := m.Holds.stop(mirror); err != nil {
 		if !errors.Is(err, errRefused) {
 			m.reportError(ctx, err, fmt.Sprintf("Could not stop static pod %s", keyOf(w.static)))
 		}

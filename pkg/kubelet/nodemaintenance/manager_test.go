@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -216,6 +217,89 @@ func TestRequestCannotBeRead(t *testing.T) {
 			w.expectStates(map[string]state{"a": test.want})
 		})
 	}
+}
+
+// Without its mirror pod, the request of a pod is processed before the pod has ended. That must not
+// be the proof that the control plane works without it.
+func TestMirrorPodIsDeletedDuringStop(t *testing.T) {
+	for name, test := range map[string]struct {
+		api, controllers string
+		want             state
+	}{
+		"pod that nothing needs": {want: held},
+		"API server":             {api: "a", want: refused},
+		"controllers":            {controllers: "a", want: refused},
+	} {
+		for _, after := range []int{3, 4, 5, 6} {
+			t.Run(fmt.Sprintf("%s, after %d seconds", name, after), func(t *testing.T) {
+				w := newWorld(t, newStaticPod("a", 0, 5*time.Second))
+				w.api, w.controllers, w.targets = test.api, test.controllers, allTargets
+				w.run(after)
+				w.expectStates(map[string]state{"a": stopping})
+				w.pods["a"].mirror = nil
+				w.run(300)
+				w.expectStates(map[string]state{"a": test.want})
+			})
+		}
+	}
+}
+
+// A finalizer keeps a mirror pod in the API server. Other pods must not wait for it.
+func TestMirrorPodWithFinalizer(t *testing.T) {
+	for name, test := range map[string]struct {
+		phase v1.PodPhase
+		want  state
+	}{
+		"reported as ended": {phase: v1.PodFailed, want: held},
+		"never reported":    {phase: v1.PodRunning, want: refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newStaticPod("a", 0, 5*time.Second), newStaticPod("b", 10, 5*time.Second))
+			w.pods["a"].lastPhase = test.phase
+			w.targets = allTargets
+			w.run(300)
+			w.expectStates(map[string]state{"a": test.want, "b": held})
+		})
+	}
+}
+
+// The stop was requested for a pod that an edited manifest has replaced since.
+func TestManifestChangesBeforeStop(t *testing.T) {
+	w := newWorld(t, newStaticPod("a", 0, 20*time.Second), newStaticPod("b", 10, 20*time.Second))
+	w.targets = allTargets
+	w.run(5)
+	w.expectStates(map[string]state{"a": stopping, "b": running})
+	w.run(20)
+	// The old wish, with the UID of a pod that has no containers.
+	old := &podInterceptor{manager: w.manager, static: w.pods["b"].object(), mirror: newMirrorPod("b"), requests: w.requests}
+	old.static.UID = "old"
+	w.pods["old"] = &staticPod{name: "old"}
+	wish := w.manager.ask(old)
+	w.pods["b"].mirror = nil
+	w.run(30)
+	select {
+	case err := <-wish.begun:
+		if !errors.Is(err, errReplaced) {
+			t.Errorf("error %v, want %v", err, errReplaced)
+		}
+	default:
+		t.Error("the old wish was not decided")
+	}
+	w.run(60)
+	w.expectStates(map[string]state{"a": held, "b": held, "old": running})
+}
+
+// The API server answers that there is no such node.
+func TestNodeIsDeletedDuringStop(t *testing.T) {
+	w := newWorld(t, newStaticPod("a", 0, 5*time.Second))
+	w.targets = allTargets
+	w.run(4)
+	w.deleted, w.idle = true, true
+	w.run(60)
+	w.expectStates(map[string]state{"a": ended})
+	w.idle = false
+	w.run(3)
+	w.expectStates(map[string]state{"a": held})
 }
 
 func TestAPIServerFreezes(t *testing.T) {

@@ -28,12 +28,14 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	testingclock "k8s.io/utils/clock/testing"
 )
@@ -58,6 +60,8 @@ type staticPod struct {
 	terminates time.Time
 	// mirror is the mirror pod in the API server.
 	mirror *v1.Pod
+	// lastPhase is the last phase of mirror pods that a finalizer keeps. Empty without a finalizer.
+	lastPhase v1.PodPhase
 }
 
 // world simulates the rest of the kubelet, the API server and the controllers, second by second.
@@ -77,8 +81,9 @@ type world struct {
 	node    *v1.Node
 	// apiNode is the node in the API server.
 	apiNode *v1.Node
-	// frozen is whether the API server does not answer, idle whether no controller runs.
-	frozen, idle bool
+	// frozen is whether the API server does not answer, idle whether no controller runs, deleted
+	// whether the node does not exist.
+	frozen, idle, deleted bool
 	// unreadable is whether the kubelet does not see changes of requests.
 	unreadable bool
 	// api and controllers are the static pods which those need.
@@ -128,6 +133,9 @@ func (w *world) startKubelet() {
 		GetNode: func(context.Context) (*v1.Node, error) {
 			if !w.answers() {
 				return nil, errors.New("timeout")
+			}
+			if w.deleted {
+				return nil, apierrors.NewNotFound(v1.Resource("nodes"), "node")
 			}
 			return w.apiNode, nil
 		},
@@ -222,7 +230,11 @@ func (w *world) runPod(pod *staticPod) {
 		pod.mirror = newMirrorPod(pod.name)
 		pod.mirror.UID = types.UID(fmt.Sprintf("mirror-%d", w.uids))
 		pod.mirror.Spec.Priority = &pod.priority
-	case !pod.visible && !pod.containers && !w.manager.Holds.KeepsMirrorPod(keyOf(pod.object())):
+	case pod.visible || pod.containers || w.manager.Holds.KeepsMirrorPod(keyOf(pod.object())):
+	case pod.lastPhase != "" && pod.mirror != nil:
+		pod.mirror = pod.mirror.DeepCopy()
+		pod.mirror.DeletionTimestamp, pod.mirror.Status.Phase = &metav1.Time{Time: w.clock.Now()}, pod.lastPhase
+	default:
 		pod.mirror = nil
 	}
 }
@@ -235,7 +247,7 @@ func (w *world) processRequests() {
 		if pod.mirror == nil {
 			continue
 		}
-		exists[string(pod.mirror.UID)] = true
+		exists[string(pod.mirror.UID)] = maintenance.IsLeft(pod.mirror)
 		if targets.Take(pod.mirror) {
 			request := &coordinationv1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: string(pod.mirror.UID)}}
 			if err := w.requests.GetIndexer().Add(request); err != nil {
