@@ -53,6 +53,10 @@ type podInterceptor struct {
 	requests cache.SharedIndexInformer
 	// cutOff means that the request cannot be read any more, so that requests may be outdated.
 	cutOff atomic.Bool
+	// declined means that a turn was not accepted, which the library does not try again by itself.
+	declined atomic.Bool
+	// reconsider makes the library try that.
+	reconsider func()
 }
 
 // updateInterceptors runs an interceptor for each mirror pod that the drain targets take. Without
@@ -77,6 +81,8 @@ func (m *Manager) updateInterceptors(ctx context.Context, targets maintenance.Ta
 		if isDone || !targets.Take(i.mirror) {
 			i.cancel()
 			delete(m.interceptors, uid)
+		} else if i.declined.Swap(false) {
+			i.reconsider()
 		}
 	}
 }
@@ -96,7 +102,7 @@ func (m *Manager) startInterceptor(ctx context.Context, static, mirror *v1.Pod) 
 		Name:       coordinationv1alpha1.EvictionInterceptorKubelet,
 		Informer:   informer,
 		Persistent: true,
-		Accept:     func(*coordinationv1alpha1.EvictionRequest) bool { return m.takes(ctx, mirror) },
+		Accept:     func(*coordinationv1alpha1.EvictionRequest) bool { return i.accept(ctx) },
 		Handle:     i.handle,
 		Clock:      m.Clock,
 	})
@@ -107,6 +113,7 @@ func (m *Manager) startInterceptor(ctx context.Context, static, mirror *v1.Pod) 
 		logger.Error(err, "Static pod will not be stopped for the maintenance of the node")
 		return
 	}
+	i.reconsider = func() { interceptor.Reconsider(mirror.Namespace, string(mirror.UID)) }
 	logger.Info("Drain targets of the node include a static pod")
 	ctx, i.cancel = context.WithCancel(ctx)
 	m.interceptors[mirror.UID] = i
@@ -116,6 +123,14 @@ func (m *Manager) startInterceptor(ctx context.Context, static, mirror *v1.Pod) 
 			logger.Error(err, "Static pod will not be stopped for the maintenance of the node")
 		}
 	}()
+}
+
+// accept reports whether the turn may start. If it may not, it is asked again in later syncs: the
+// node may be unknown only for a moment.
+func (i *podInterceptor) accept(ctx context.Context) bool {
+	takes := i.manager.takes(ctx, i.mirror)
+	i.declined.Store(!takes)
+	return takes
 }
 
 // watchFailed notes that the request cannot be read any more: a node may read only requests for its

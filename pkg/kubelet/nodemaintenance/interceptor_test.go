@@ -18,6 +18,7 @@ package nodemaintenance
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -48,18 +49,68 @@ func (p *onePod) GetPodsAndMirrorPods() (pods, mirrors []*v1.Pod, orphans []stri
 
 func (p *onePod) GetPodByMirrorPod(*v1.Pod) (*v1.Pod, bool) { return p.mirror, !p.gone.Load() }
 
+// The node may be unknown at the moment at which the interceptor becomes active.
+func TestInterceptorWaitsForNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mirror := newMirrorPod("web")
+		request := newActiveRequest(mirror)
+		request.Status.ActiveInterceptors = nil
+		client := fake.NewClientset(request)
+		var node atomic.Pointer[v1.Node]
+		node.Store(&v1.Node{Status: v1.NodeStatus{MaintenanceStatus: &v1.MaintenanceStatus{DrainTargets: allTargets}}})
+		holds := loadHolds(t, t.TempDir())
+		manager := NewManager(Config{
+			Client: client, Holds: holds, Pods: &onePod{mirror: mirror}, Recorder: record.NewFakeRecorder(100), NodeRef: &v1.ObjectReference{},
+			Node: func() (*v1.Node, error) {
+				if node := node.Load(); node != nil {
+					return node, nil
+				}
+				return nil, errors.New("not found")
+			},
+			HasContainers: func(types.UID) bool { return true },
+			GetNode:       func(context.Context) (*v1.Node, error) { return &v1.Node{}, nil },
+			Merge:         func(context.Context) {},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var working sync.WaitGroup
+		working.Go(func() { manager.Run(ctx) })
+		defer working.Wait()
+		defer cancel()
+		time.Sleep(5 * time.Second)
+
+		known := node.Swap(nil)
+		if _, err := client.CoordinationV1alpha1().EvictionRequests(testNamespace).UpdateStatus(ctx, newActiveRequest(mirror), metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		if state, _ := holds.observe(keyOf(mirror)); state != running {
+			t.Errorf("state %s while the node is unknown, want %s", state, running)
+		}
+		node.Store(known)
+		time.Sleep(20 * time.Second)
+		if state, _ := holds.observe(keyOf(mirror)); state != stopping {
+			t.Errorf("state %s, want %s", state, stopping)
+		}
+	})
+}
+
+// newActiveRequest returns a request whose active interceptor is the kubelet.
+func newActiveRequest(mirror *v1.Pod) *coordinationv1alpha1.EvictionRequest {
+	return &coordinationv1alpha1.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: string(mirror.UID), UID: "request"},
+		Status: coordinationv1alpha1.EvictionRequestStatus{
+			ActiveInterceptors: []string{coordinationv1alpha1.EvictionInterceptorKubelet},
+			Interceptors:       []coordinationv1alpha1.InterceptorStatus{{Name: coordinationv1alpha1.EvictionInterceptorKubelet}},
+		},
+	}
+}
+
 // The interceptor of the library, the manager and their goroutines together: the request says what
 // happens to the pod, and completes when it has ended.
 func TestInterceptorReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mirror := newMirrorPod("web")
-		request := &coordinationv1alpha1.EvictionRequest{
-			ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: string(mirror.UID), UID: "request"},
-			Status: coordinationv1alpha1.EvictionRequestStatus{
-				ActiveInterceptors: []string{coordinationv1alpha1.EvictionInterceptorKubelet},
-				Interceptors:       []coordinationv1alpha1.InterceptorStatus{{Name: coordinationv1alpha1.EvictionInterceptorKubelet}},
-			},
-		}
+		request := newActiveRequest(mirror)
 		client := fake.NewClientset(request)
 		requests := client.CoordinationV1alpha1().EvictionRequests(testNamespace)
 		var node atomic.Pointer[v1.Node]
