@@ -129,6 +129,7 @@ func (kl *Kubelet) startStaticPodMaintenance(ctx context.Context, d *Dependencie
 		NodeRef:       kl.nodeRef,
 	})
 	go manager.Run(ctx)
+	kl.startShutdownMaintenance(ctx, d, m.holds)
 }
 
 // heldMirrorClient deletes the mirror pods of static pods that have stopped when package

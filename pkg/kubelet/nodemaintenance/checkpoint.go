@@ -131,17 +131,23 @@ func (c *checkpoint) replace(states []podState) error {
 	if len(data) > maxCheckpointSize {
 		return fmt.Errorf("the content is larger than %d bytes", maxCheckpointSize)
 	}
+	return replaceFile(c.directory, checkpointFile, data)
+}
+
+// replaceFile replaces a file of the directory in one step, and survives a crash of the machine.
+func replaceFile(directory, name string, data []byte) error {
+	path := filepath.Join(directory, name)
 	// Always the same name, so that a crash leaves at most one such file.
-	temporary := c.path() + ".new"
-	err = writeAndSync(temporary, data)
+	temporary := path + ".new"
+	err := writeAndSync(temporary, data)
 	if err == nil {
-		err = os.Rename(temporary, c.path())
+		err = os.Rename(temporary, path)
 	}
 	if err != nil {
 		_ = os.Remove(temporary) // The next write replaces what is left.
 		return err
 	}
-	return c.syncDirectory()
+	return syncDirectory(directory)
 }
 
 func writeAndSync(path string, data []byte) error {
@@ -166,5 +172,5 @@ func RemoveCheckpoint(directory string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return true, c.syncDirectory()
+	return true, syncDirectory(directory)
 }

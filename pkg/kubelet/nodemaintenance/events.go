@@ -35,6 +35,21 @@ const (
 	RefusedReason = "StaticPodNeeded"
 	// FailedReason is added when the kubelet could not read or write its checkpoint.
 	FailedReason = "FailedStaticPodMaintenance"
+
+	// DrainingForShutdownReason is added when a maintenance begins to evict the pods of a node that
+	// shuts down.
+	DrainingForShutdownReason = "DrainingForShutdown"
+	// DrainedForShutdownReason is added when all pods have left.
+	DrainedForShutdownReason = "DrainedForShutdown"
+	// ShutdownDelayTooShortReason is added when the shutdown cannot be delayed until then.
+	ShutdownDelayTooShortReason = "ShutdownDelayTooShort"
+	// ShutdownWithoutDrainReason is added when pods are terminated because no maintenance evicts
+	// them.
+	ShutdownWithoutDrainReason = "ShutdownWithoutDrain"
+	// ShutdownCanceledReason is added when the node does not shut down after all.
+	ShutdownCanceledReason = "ShutdownCanceled"
+	// ShutdownMaintenanceEndedReason is added when the kubelet has ended the maintenance.
+	ShutdownMaintenanceEndedReason = "ShutdownMaintenanceEnded"
 )
 
 func (m *Manager) event(eventType, reason, format string, args ...any) {

@@ -129,6 +129,18 @@ func (h *Holds) observe(key types.NamespacedName) (state, <-chan struct{}) {
 	return running, h.changed
 }
 
+// undecided returns the pods that are being stopped, and whose end is not confirmed.
+func (h *Holds) undecided() (keys []types.NamespacedName) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	for key, s := range h.pods {
+		if s.State == stopping || s.State == ended {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // stop starts to withhold the pod of a mirror pod. It fails if the kubelet could not store the end
 // of the pod: after a restart, it would start the pod in the middle of the maintenance.
 func (h *Holds) stop(mirror *v1.Pod) error {

@@ -24,8 +24,8 @@ import (
 )
 
 // syncDirectory makes a rename or removal in the directory survive a crash of the machine.
-func (c *checkpoint) syncDirectory() error {
-	directory, err := os.Open(c.directory)
+func syncDirectory(path string) error {
+	directory, err := os.Open(path)
 	if err != nil {
 		return err
 	}

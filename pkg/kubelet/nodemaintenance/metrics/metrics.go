@@ -14,7 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package metrics has the metrics of the kubelet about static pods during node maintenances.
+// Package metrics has the metrics of the kubelet about node maintenances: its static pods, and its
+// shutdowns.
 package metrics
 
 import (
@@ -47,6 +48,25 @@ const (
 	Write CheckpointOperation = "write"
 )
 
+// ShutdownDrainResult is the result of the drain of a node that shuts down.
+type ShutdownDrainResult string
+
+const (
+	// Drained means that all pods have left.
+	Drained ShutdownDrainResult = "drained"
+	// TooShort means that the shutdown could not be delayed until then.
+	TooShort ShutdownDrainResult = "too_short"
+	// Unreachable means that no maintenance has drained the node, for example because the API server
+	// did not answer.
+	Unreachable ShutdownDrainResult = "unreachable"
+	// CalledOff means that another client has ended the maintenance.
+	CalledOff ShutdownDrainResult = "called_off"
+	// StaticPodsNeeded means that all pods have left, but static pods that the control plane needs.
+	StaticPodsNeeded ShutdownDrainResult = "static_pods_needed"
+	// Canceled means that the node did not shut down.
+	Canceled ShutdownDrainResult = "canceled"
+)
+
 var (
 	staticPods = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		// Literals: upstream's parser of metrics reads constants only from the same file.
@@ -69,13 +89,29 @@ var (
 		Help:           "Number of failed operations on the checkpoint of the static pods that a maintenance of the node affects, by operation: read or write.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"operation"})
+
+	shutdownDrains = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem:      "kubelet",
+		Name:           "shutdown_drains_total",
+		Help:           "Number of shutdowns of the node for which a maintenance was to drain it, also before restarts, by result: drained, too_short, unreachable, called_off, static_pods_needed or canceled.",
+		StabilityLevel: metrics.ALPHA,
+	}, []string{"result"})
+
+	shutdownPodsLeft = metrics.NewGauge(&metrics.GaugeOpts{
+		Subsystem:      "kubelet",
+		Name:           "shutdown_drain_pods_left",
+		Help:           "Number of pods that the drain for the last shutdown of the node has left, which were terminated afterwards.",
+		StabilityLevel: metrics.ALPHA,
+	})
 )
 
 var register sync.Once
 
 // Register registers the metrics.
 func Register() {
-	register.Do(func() { legacyregistry.MustRegister(staticPods, stops, checkpointErrors) })
+	register.Do(func() {
+		legacyregistry.MustRegister(staticPods, stops, checkpointErrors, shutdownDrains, shutdownPodsLeft)
+	})
 }
 
 // SetStaticPods sets the number of pods in each state.
@@ -92,3 +128,11 @@ func CountStop(result StopResult) { stops.WithLabelValues(string(result)).Inc() 
 func CountCheckpointError(operation CheckpointOperation) {
 	checkpointErrors.WithLabelValues(string(operation)).Inc()
 }
+
+// AddShutdownDrains counts drains for shutdowns.
+func AddShutdownDrains(result ShutdownDrainResult, count int) {
+	shutdownDrains.WithLabelValues(string(result)).Add(float64(count))
+}
+
+// SetShutdownPodsLeft sets the number of pods that the last drain for a shutdown has left.
+func SetShutdownPodsLeft(count int) { shutdownPodsLeft.Set(float64(count)) }

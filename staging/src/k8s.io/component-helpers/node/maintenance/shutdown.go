@@ -28,6 +28,20 @@ import (
 // shutdownNamePrefix and the name of a node are the name of the maintenance of its shutdowns.
 const shutdownNamePrefix = "graceful-shutdown-"
 
+const (
+	// EndedByAnnotation, on a NodeMaintenance, says which component ends it. Others need not. The
+	// annotation informs clients, and has no effect in the control plane.
+	EndedByAnnotation = "nodemaintenance.coordination.k8s.io/ended-by"
+
+	// EndedByKubelet is the value for the maintenance of a shutdown: the kubelet of the node ends it
+	// after the next boot, or when the shutdown is canceled.
+	EndedByKubelet = "kubelet"
+
+	// BootIDAnnotation, on the maintenance of a shutdown, is the status.nodeInfo.bootID of the node
+	// in the boot that shuts down.
+	BootIDAnnotation = "nodemaintenance.coordination.k8s.io/boot-id"
+)
+
 // ShutdownName returns the name of the NodeMaintenance that the kubelet of a node creates when the
 // node shuts down (KEP-4212, "kubelet: Graceful Node Shutdown"). It is the only maintenance that the
 // kubelet may write. Names of nodes that would be too long with the prefix are replaced by a hash.

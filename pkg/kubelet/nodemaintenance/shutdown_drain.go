@@ -1,0 +1,251 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance/metrics"
+)
+
+const (
+	// askTimeout is how long the API server may take to accept the maintenance of a shutdown.
+	// Afterwards pods are terminated as without a maintenance, until it accepts.
+	askTimeout = 5 * time.Second
+
+	// startTimeout is how long the controllers may take to begin the drain of a maintenance that
+	// the API server has accepted. It is longer than another instance of them takes to become the
+	// leader and read all objects.
+	startTimeout = time.Minute
+
+	// drainInterval is the time between two checks of what is left.
+	drainInterval = time.Second
+)
+
+// drain is the drain of a node for one shutdown.
+type drain struct {
+	*Shutdown
+	ShutdownRequest
+	start     time.Time
+	isResumed bool
+
+	// begun is when this kubelet began, and asked when the maintenance was first seen, zero before.
+	begun, asked time.Time
+	phase        drainPhase
+	lastError    error
+	// isLate means that the limit is over.
+	isLate bool
+	// terminate is the termination of pods without a maintenance. Nil if none is in progress.
+	terminate *termination
+}
+
+// termination is the termination of pods without a maintenance.
+type termination struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// run returns when the node can shut down, or is known not to.
+func (d *drain) run(ctx context.Context) (ShutdownOutcome, metrics.ShutdownDrainResult) {
+	d.begun = time.Now()
+	limit := d.Limit - time.Since(d.start)
+	if limit <= 0 {
+		d.reportTooShort(ctx)
+		return ShutdownProceeds, metrics.TooShort
+	}
+	klog.FromContext(ctx).Info("The node shuts down: draining it", "limit", limit, "resumed", d.isResumed)
+	d.event(v1.EventTypeNormal, DrainingForShutdownReason, "The node shuts down: its pods are evicted by NodeMaintenance %s for at most %v", d.maintenanceName(), limit.Round(time.Second))
+
+	keeping, stopKeeping := context.WithCancel(ctx)
+	k := newKeeper(d)
+	go k.run(keeping)
+	outcome, result := d.wait(ctx, k, time.After(limit))
+	stopKeeping()
+	d.stopTerminating()
+	if outcome == ShutdownCanceled {
+		<-k.done // It creates nothing after the end of the shutdown.
+	}
+	return outcome, result
+}
+
+func (d *drain) wait(ctx context.Context, k *keeper, late <-chan time.Time) (ShutdownOutcome, metrics.ShutdownDrainResult) {
+	ticker := time.NewTicker(drainInterval)
+	defer ticker.Stop()
+	for {
+		if result, done := d.check(ctx); done {
+			return ShutdownProceeds, result
+		}
+		select {
+		case <-ctx.Done():
+			return ShutdownUnknown, ""
+		case isShuttingDown, ok := <-d.Events:
+			if !ok {
+				return ShutdownUnknown, ""
+			}
+			if !isShuttingDown {
+				klog.FromContext(ctx).Info("The shutdown of the node was canceled", "phase", d.phase)
+				d.event(v1.EventTypeNormal, ShutdownCanceledReason, "The shutdown of the node was canceled: NodeMaintenance %s ends", d.maintenanceName())
+				return ShutdownCanceled, metrics.Canceled
+			}
+		case <-late:
+			d.isLate = true
+		case update := <-k.updates:
+			d.observe(ctx, update)
+		case <-d.terminated():
+		case <-ticker.C:
+		}
+	}
+}
+
+// check reports whether the node can shut down, and why.
+func (d *drain) check(ctx context.Context) (metrics.ShutdownDrainResult, bool) {
+	if d.terminate != nil {
+		select {
+		case <-d.terminate.done:
+			return metrics.Unreachable, true
+		default:
+			return "", false // What is left has begun to terminate, or does soon.
+		}
+	}
+	if d.isLate {
+		if d.phase == calledOff {
+			return metrics.CalledOff, true
+		}
+		d.reportTooShort(ctx)
+		return metrics.TooShort, true
+	}
+	leaving, refused, err := d.countPods(ctx)
+	switch {
+	case err != nil:
+		klog.FromContext(ctx).Error(err, "Could not list the running pods: the node does not shut down yet")
+	case leaving == 0 && refused == 0:
+		klog.FromContext(ctx).Info("The node is drained, and can shut down", "duration", time.Since(d.start))
+		d.event(v1.EventTypeNormal, DrainedForShutdownReason, "The node is drained, and can shut down")
+		return metrics.Drained, true
+	case leaving == 0:
+		klog.FromContext(ctx).Info("Only static pods are left that the control plane needs: they are terminated", "pods", refused)
+		d.event(v1.EventTypeWarning, ShutdownWithoutDrainReason, "Only %d static pods are left that the control plane needs: they are terminated", refused)
+		return metrics.StaticPodsNeeded, true
+	}
+	d.maybeTerminate(ctx)
+	return "", false
+}
+
+// observe notes what the keeper of the maintenance has seen.
+func (d *drain) observe(ctx context.Context, update keeperUpdate) {
+	d.lastError = update.err
+	if d.asked.IsZero() && update.phase != asking {
+		d.asked = time.Now()
+	}
+	if update.phase != d.phase {
+		klog.FromContext(ctx).Info("The drain of the node changed its phase", "from", d.phase, "to", update.phase)
+		if update.phase == calledOff {
+			d.event(v1.EventTypeWarning, ShutdownWithoutDrainReason, "NodeMaintenance %s was ended by another client: the node still shuts down", d.maintenanceName())
+		}
+	}
+	d.phase = update.phase
+	// The termination of pods without a maintenance stops only as long as there is time to
+	// terminate them again.
+	if d.phase == draining && d.terminate != nil && !d.isLate {
+		d.stopTerminating()
+		klog.FromContext(ctx).Info("The maintenance evicts the pods which are left")
+		d.event(v1.EventTypeNormal, DrainingForShutdownReason, "The API server answers: NodeMaintenance %s evicts the pods which are left", d.maintenanceName())
+	}
+}
+
+// maybeTerminate begins to terminate pods without a maintenance if none takes them in time.
+func (d *drain) maybeTerminate(ctx context.Context) {
+	now := time.Now()
+	switch {
+	case d.phase == asking && now.Sub(d.begun) >= askTimeout:
+	case d.phase == asked && now.Sub(d.asked) >= startTimeout:
+	default:
+		return
+	}
+	klog.FromContext(ctx).Error(d.lastError, "No maintenance drains the node: terminating its pods", "phase", d.phase)
+	d.event(v1.EventTypeWarning, ShutdownWithoutDrainReason, "No maintenance drains the node (%s): terminating its pods, until one does: %v", d.phase, d.lastError)
+	ctx, cancel := context.WithCancel(ctx)
+	d.terminate = &termination{cancel: cancel, done: make(chan struct{})}
+	go func(t *termination) {
+		defer close(t.done)
+		d.Terminate(ctx)
+	}(d.terminate)
+}
+
+// stopTerminating returns when the termination has stopped.
+func (d *drain) stopTerminating() {
+	if d.terminate != nil {
+		d.terminate.cancel()
+		<-d.terminate.done
+		d.terminate = nil
+	}
+}
+
+func (d *drain) terminated() <-chan struct{} {
+	if d.terminate == nil {
+		return nil
+	}
+	return d.terminate.done
+}
+
+func (d *drain) reportTooShort(ctx context.Context) {
+	left := d.podsLeft(ctx)
+	klog.FromContext(ctx).Error(d.lastError, "The delay of the shutdown is too short for the drain: terminating the pods which are left",
+		"limit", d.Limit, "pods", left, "phase", d.phase)
+	d.event(v1.EventTypeWarning, ShutdownDelayTooShortReason,
+		"The shutdown can be delayed by %v for the drain, which is too short: terminating %d pods which are left. Raise InhibitDelayMaxSec of logind", max(d.Limit, 0), left)
+}
+
+// podsLeft returns the number of pods that the kubelet knows to be left.
+func (s *Shutdown) podsLeft(ctx context.Context) int {
+	leaving, refused, err := s.countPods(ctx)
+	if err != nil {
+		return len(s.ActivePods())
+	}
+	return leaving + refused
+}
+
+// countPods returns the number of pods that are left on the node, without and with those that the
+// kubelet does not stop for the maintenance.
+func (s *Shutdown) countPods(ctx context.Context) (leaving, refusing int, err error) {
+	left := map[types.NamespacedName]bool{}
+	for _, pod := range s.ActivePods() {
+		left[keyOf(pod)] = true
+	}
+	running, err := s.RunningPods(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, key := range running {
+		left[key] = true
+	}
+	for _, key := range s.Holds.undecided() {
+		left[key] = true
+	}
+	for key := range left {
+		if state, _ := s.Holds.observe(key); state == refused {
+			refusing++
+		} else {
+			leaving++
+		}
+	}
+	return leaving, refusing, nil
+}

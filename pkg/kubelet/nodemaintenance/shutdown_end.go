@@ -1,0 +1,159 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/klog/v2"
+)
+
+// endInterval is the time between two attempts to end a maintenance.
+const endInterval = 5 * time.Second
+
+// Run ends the maintenance of a shutdown that is over. While a shutdown may be in progress, Drain or
+// Cancel must be called first.
+func (s *Shutdown) Run(ctx context.Context) {
+	ctx = klog.NewContext(ctx, klog.LoggerWithName(klog.FromContext(ctx), "node-shutdown"))
+	s.lock.Lock()
+	bootID := s.record.BootID
+	s.lock.Unlock()
+	switch bootID {
+	case s.BootID():
+		return // The shutdown may be in progress, see WasInterrupted.
+	case "":
+		s.findForgotten(ctx)
+	default:
+		s.Cancel(ctx)
+	}
+}
+
+// findForgotten looks for a maintenance of an earlier boot when the record of it is lost, for
+// example because the disk was replaced. It asks the API server only if the node is drained.
+func (s *Shutdown) findForgotten(ctx context.Context) {
+	var node *v1.Node
+	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(context.Context) (bool, error) {
+		var err error
+		node, err = s.Node()
+		return err == nil, nil
+	})
+	if err != nil || node.Status.MaintenanceStatus == nil || s.IsInProgress() {
+		return
+	}
+	s.startEnding(ctx)
+}
+
+// startEnding begins to end the maintenance, until it has ended or a shutdown begins.
+func (s *Shutdown) startEnding(ctx context.Context) {
+	s.waitForEnding()
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	s.stopEnding = func() {
+		cancel()
+		<-done
+	}
+	go func() {
+		defer close(done)
+		_ = wait.PollUntilContextCancel(ctx, endInterval, true, s.end)
+	}()
+}
+
+// waitForEnding stops to end the maintenance of an earlier shutdown.
+func (s *Shutdown) waitForEnding() {
+	s.lock.Lock()
+	stop := s.stopEnding
+	s.stopEnding = nil
+	s.lock.Unlock()
+	if stop != nil {
+		stop()
+	}
+}
+
+// end ends the maintenance, and reports whether it has ended.
+func (s *Shutdown) end(ctx context.Context) (bool, error) {
+	request, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	hasEnded, err := s.tryToEnd(request)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Could not end the maintenance of the last shutdown", "nodeMaintenance", s.maintenanceName())
+	}
+	if hasEnded {
+		s.update(ctx, func() { s.record.BootID = "" })
+	}
+	return hasEnded, nil
+}
+
+func (s *Shutdown) tryToEnd(ctx context.Context) (bool, error) {
+	existing, err := s.maintenances().Get(ctx, s.maintenanceName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return !s.mayBeCreated(), nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if isEnded(existing) || !s.isOwn(existing) {
+		return true, nil
+	}
+	patch, err := completePatch(existing.UID)
+	if err != nil {
+		return false, err
+	}
+	_, err = s.maintenances().Patch(ctx, existing.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return false, err
+	}
+	klog.FromContext(ctx).Info("Ended the maintenance of the last shutdown", "nodeMaintenance", existing.Name, "nodeMaintenanceUID", existing.UID)
+	s.event(v1.EventTypeNormal, ShutdownMaintenanceEndedReason, "Ended NodeMaintenance %s of the last shutdown", existing.Name)
+	return true, nil
+}
+
+// isOwn reports whether the kubelet has to end the maintenance.
+func (s *Shutdown) isOwn(m *coordinationv1alpha1.NodeMaintenance) bool {
+	if m.Annotations[maintenance.EndedByAnnotation] != maintenance.EndedByKubelet {
+		return false
+	}
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	// Without a record, a maintenance of this boot can be that of a shutdown in progress.
+	return s.record.BootID != "" || m.Annotations[maintenance.BootIDAnnotation] != s.BootID()
+}
+
+// mayBeCreated reports whether a creation that was not answered can still take effect.
+func (s *Shutdown) mayBeCreated() bool {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return !s.lastUnanswered.IsZero() && time.Since(s.lastUnanswered) < creationTimeout
+}
+
+// completePatch returns a patch for the maintenance with this UID only.
+func completePatch(uid types.UID) ([]byte, error) {
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": uid},
+		"spec":     map[string]any{"stage": coordinationv1alpha1.NodeMaintenanceStageComplete},
+	})
+}

@@ -1,0 +1,236 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1alpha1"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// requestTimeout is how long the API server may take to answer.
+	requestTimeout = 5 * time.Second
+
+	// readInterval is the time between two reads of the maintenance, which show that another client
+	// has ended it.
+	readInterval = 5 * time.Second
+
+	// creationTimeout is how long a creation that was not answered can still take effect. The API
+	// server ends requests after a minute.
+	creationTimeout = time.Minute
+)
+
+// drainPhase is how far a maintenance is.
+type drainPhase string
+
+const (
+	// asking means that the API server has not accepted a maintenance.
+	asking drainPhase = "asking"
+	// asked means that the maintenance exists. Controllers have not processed it.
+	asked drainPhase = "asked"
+	// draining means that controllers evict the pods of the node.
+	draining drainPhase = "draining"
+	// calledOff means that another client has ended the maintenance.
+	calledOff drainPhase = "called off"
+)
+
+// errEnding is why a maintenance cannot be created.
+var errEnding = errors.New("the maintenance of an earlier shutdown has not ended")
+
+// keeperUpdate is what a keeper has seen.
+type keeperUpdate struct {
+	phase drainPhase
+	err   error
+}
+
+// keeper keeps the node in a maintenance which drains it, as long as the shutdown takes.
+type keeper struct {
+	*drain
+	updates chan keeperUpdate
+	// done is closed when the keeper has stopped.
+	done chan struct{}
+
+	// uid is that of the maintenance of the shutdown, empty before it exists. lastRead is when it
+	// was last seen.
+	uid      types.UID
+	lastRead time.Time
+	// hasJoined means that the API server has answered since another maintenance drains the node.
+	hasJoined bool
+}
+
+func newKeeper(d *drain) *keeper {
+	d.phase = asking
+	return &keeper{drain: d, updates: make(chan keeperUpdate), done: make(chan struct{})}
+}
+
+// run runs until the context is canceled, or another client ends the maintenance.
+func (k *keeper) run(ctx context.Context) {
+	defer close(k.done)
+	if k.isResumed {
+		k.adopt(ctx)
+	}
+	for {
+		update := k.step(ctx)
+		select {
+		case k.updates <- update:
+		case <-ctx.Done():
+			return
+		}
+		if update.phase == calledOff {
+			return
+		}
+		select {
+		case <-time.After(drainInterval):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// step makes sure that a maintenance drains the node.
+func (k *keeper) step(ctx context.Context) keeperUpdate {
+	if k.uid == "" && k.isDraining() {
+		return k.join(ctx)
+	}
+	k.hasJoined = false
+	if k.uid == "" {
+		if err := k.create(ctx); err != nil {
+			klog.FromContext(ctx).Error(err, "Could not create the maintenance of the shutdown", "nodeMaintenance", k.maintenanceName())
+			return keeperUpdate{phase: asking, err: err}
+		}
+	}
+	err := k.read(ctx)
+	switch {
+	case errors.Is(err, errEnded):
+		return keeperUpdate{phase: calledOff}
+	case k.isDraining():
+		return keeperUpdate{phase: draining, err: err}
+	}
+	return keeperUpdate{phase: asked, err: err}
+}
+
+// join uses the maintenances that drain the node anyway. The pods leave only if the API server
+// answers, which the cache of the node does not show.
+func (k *keeper) join(ctx context.Context) keeperUpdate {
+	if !k.hasJoined {
+		if err := k.Ping(ctx); err != nil {
+			return keeperUpdate{phase: asking, err: err}
+		}
+		klog.FromContext(ctx).Info("Another maintenance drains the node already")
+		k.hasJoined = true
+	}
+	return keeperUpdate{phase: draining}
+}
+
+// isDraining reports whether a maintenance drains the node: that has a message in its status. All
+// drain plans include all pods in the end.
+func (k *keeper) isDraining() bool {
+	node, err := k.Node()
+	return err == nil && node.Status.MaintenanceStatus != nil && node.Status.MaintenanceStatus.DrainMessage != ""
+}
+
+// create creates the maintenance, or uses the one of the same name. One that is complete must be
+// gone before.
+func (k *keeper) create(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	created, err := k.maintenances().Create(ctx, newShutdownMaintenance(k.NodeName, k.BootID(), k.Priorities), metav1.CreateOptions{})
+	if err == nil {
+		klog.FromContext(ctx).Info("Created the maintenance of the shutdown", "nodeMaintenance", created.Name, "nodeMaintenanceUID", created.UID)
+		k.uid, k.lastRead = created.UID, time.Now()
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		k.noteUnanswered(err)
+		return err
+	}
+	existing, err := k.maintenances().Get(ctx, k.maintenanceName(), metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	switch {
+	case existing.DeletionTimestamp != nil:
+		return errEnding
+	case existing.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
+		return errors.Join(errEnding, k.maintenances().Delete(ctx, existing.Name, *metav1.NewPreconditionDeleteOptions(string(existing.UID))))
+	case existing.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain:
+		return fmt.Errorf("a maintenance of this name exists in the stage %s", existing.Spec.Stage)
+	}
+	k.uid, k.lastRead = existing.UID, time.Now()
+	return nil
+}
+
+// adopt finds the maintenance that an earlier kubelet has created for the same shutdown. If that
+// fails, it is found when it is created.
+func (k *keeper) adopt(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	existing, err := k.maintenances().Get(ctx, k.maintenanceName(), metav1.GetOptions{})
+	if err == nil && !isEnded(existing) {
+		k.uid, k.lastRead = existing.UID, time.Now()
+	}
+}
+
+// errEnded means that another client has ended the maintenance.
+var errEnded = errors.New("the maintenance has ended")
+
+// read reads the maintenance from time to time.
+func (k *keeper) read(ctx context.Context) error {
+	if time.Since(k.lastRead) < readInterval {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	existing, err := k.maintenances().Get(ctx, k.maintenanceName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && (existing.UID != k.uid || isEnded(existing)) {
+		return errEnded
+	}
+	if err == nil {
+		k.lastRead = time.Now()
+	}
+	return err
+}
+
+// isEnded reports whether the maintenance evicts no more pods.
+func isEnded(m *coordinationv1alpha1.NodeMaintenance) bool {
+	return m.DeletionTimestamp != nil || m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete
+}
+
+// noteUnanswered notes that a creation can still take effect.
+func (s *Shutdown) noteUnanswered(err error) {
+	if apierrors.ReasonForError(err) == metav1.StatusReasonUnknown || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) {
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		s.lastUnanswered = time.Now()
+	}
+}
+
+func (s *Shutdown) maintenances() coordinationclient.NodeMaintenanceInterface {
+	return s.Client.CoordinationV1alpha1().NodeMaintenances()
+}
+
+func (s *Shutdown) maintenanceName() string { return maintenance.ShutdownName(s.NodeName) }

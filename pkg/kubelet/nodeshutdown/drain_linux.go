@@ -1,0 +1,201 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodeshutdown
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance"
+	"k8s.io/kubernetes/pkg/kubelet/nodeshutdown/systemd"
+)
+
+// DrainFirst makes the manager, which must not have started, drain the node before it terminates
+// pods. It returns false if the manager does not wait for shutdowns.
+func DrainFirst(manager Manager, shutdown *nodemaintenance.Shutdown) bool {
+	m, ok := manager.(*managerImpl)
+	if ok {
+		m.draining = &draining{shutdown: shutdown, locks: newInhibitLocks()}
+	}
+	return ok
+}
+
+// draining is what the connections of a manager to logind share.
+type draining struct {
+	shutdown *nodemaintenance.Shutdown
+	locks    *inhibitLocks
+}
+
+// drainingInhibiter is a connection to logind that delivers the begin of a shutdown when the node is
+// drained. Until then, the manager does not know about the shutdown: the node is ready, its pods
+// serve requests, and the manager has its lock.
+type drainingInhibiter struct {
+	dbusInhibiter
+	*draining
+	ctx     context.Context
+	manager *managerImpl
+}
+
+// drainFirst returns the connection, or if the node is drained before shutdowns, one which does so.
+func (m *managerImpl) drainFirst(ctx context.Context, bus dbusInhibiter) dbusInhibiter {
+	if m.draining == nil {
+		return bus
+	}
+	return &drainingInhibiter{dbusInhibiter: bus, draining: m.draining, ctx: klog.NewContext(ctx, m.logger), manager: m}
+}
+
+// isShuttingDown reports whether the machine shuts down, if logind says so.
+func (d *drainingInhibiter) isShuttingDown() (isShuttingDown, known bool) {
+	bus, ok := d.dbusInhibiter.(interface{ PreparingForShutdown() (bool, error) })
+	if !ok {
+		return false, false
+	}
+	isShuttingDown, err := bus.PreparingForShutdown()
+	if err != nil {
+		d.manager.logger.Error(err, "Unable to read whether the machine shuts down")
+	}
+	return isShuttingDown, err == nil
+}
+
+// InhibitShutdown overrides dbusInhibiter. While the machine shuts down, logind grants no lock, so a
+// kubelet that has restarted, or has connected again, takes part in the shutdown without a new one.
+func (d *drainingInhibiter) InhibitShutdown() (systemd.InhibitLock, error) {
+	lock, err := d.dbusInhibiter.InhibitShutdown()
+	if err == nil {
+		return d.locks.add(lock), nil
+	}
+	if isShuttingDown, _ := d.isShuttingDown(); isShuttingDown {
+		d.manager.logger.Error(err, "The machine shuts down, and logind grants no new lock: the shutdown may not wait for pods")
+		return d.locks.share(), nil
+	}
+	return 0, err
+}
+
+// ReleaseInhibitLock overrides dbusInhibiter.
+func (d *drainingInhibiter) ReleaseInhibitLock(lock systemd.InhibitLock) error {
+	return d.locks.release(lock, d.dbusInhibiter.ReleaseInhibitLock)
+}
+
+// MonitorShutdown overrides dbusInhibiter.
+func (d *drainingInhibiter) MonitorShutdown(logger klog.Logger) (<-chan bool, error) {
+	events, err := d.dbusInhibiter.MonitorShutdown(logger)
+	if err != nil {
+		return nil, err
+	}
+	d.reportLimit()
+	isShuttingDown, known := d.isShuttingDown()
+	if !known {
+		isShuttingDown = d.shutdown.WasInterrupted()
+	}
+	drained := make(chan bool)
+	go d.forward(isShuttingDown, events, drained)
+	return drained, nil
+}
+
+// forward forwards events, each shutdown after the drain.
+func (d *drainingInhibiter) forward(isShuttingDown bool, events <-chan bool, drained chan<- bool) {
+	defer close(drained)
+	if !isShuttingDown {
+		d.shutdown.Cancel(d.ctx)
+	}
+	for {
+		if !isShuttingDown {
+			var ok bool
+			if isShuttingDown, ok = <-events; !ok {
+				return
+			}
+		}
+		if !isShuttingDown {
+			d.shutdown.Cancel(d.ctx)
+		} else {
+			switch d.drain(events) {
+			case nodemaintenance.ShutdownCanceled:
+				isShuttingDown = false
+			case nodemaintenance.ShutdownUnknown:
+				return
+			case nodemaintenance.ShutdownProceeds:
+			}
+		}
+		select {
+		case drained <- isShuttingDown:
+		case <-d.ctx.Done():
+			return
+		}
+		isShuttingDown = false
+	}
+}
+
+func (d *drainingInhibiter) drain(events <-chan bool) nodemaintenance.ShutdownOutcome {
+	delay, err := d.CurrentInhibitDelay()
+	if err != nil {
+		d.manager.logger.Error(err, "Unable to read how long the shutdown can be delayed: the node is not drained")
+	}
+	request := nodemaintenance.ShutdownRequest{
+		Events:    events,
+		Limit:     delay - d.manager.podManager.periodRequested(),
+		Terminate: d.manager.terminate,
+	}
+	for _, period := range d.manager.podManager.shutdownGracePeriodByPodPriority {
+		request.Priorities = append(request.Priorities, period.Priority)
+	}
+	return d.shutdown.Drain(d.ctx, request)
+}
+
+// reportLimit reports at the start if there will never be time for a drain.
+func (d *drainingInhibiter) reportLimit() {
+	delay, err := d.CurrentInhibitDelay()
+	if err != nil {
+		return // Reported by the manager.
+	}
+	period := d.manager.podManager.periodRequested()
+	if delay > period {
+		d.manager.logger.Info("The node is drained before it shuts down", "limit", delay-period)
+		return
+	}
+	d.manager.logger.Error(nil, "The node will not be drained before it shuts down: logind delays a shutdown only as long as the termination of pods may take. Raise its InhibitDelayMaxSec",
+		"inhibitDelay", delay, "shutdownGracePeriod", period)
+	d.manager.recorder.Eventf(d.manager.nodeRef, v1.EventTypeWarning, nodemaintenance.ShutdownDelayTooShortReason,
+		"The node will not be drained before it shuts down: logind delays a shutdown by %v, and the termination of pods may take %v. Raise InhibitDelayMaxSec of logind", delay, period)
+}
+
+// terminate terminates pods as processShutdownEvent does, and stops when the context is canceled.
+// Pods that terminate already continue to.
+func (m *managerImpl) terminate(ctx context.Context) {
+	m.setShuttingDown(ctx, true)
+	for _, group := range groupByPriority(m.podManager.shutdownGracePeriodByPodPriority, m.getPods()) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = m.podManager.killPods(group.Pods) // It always returns nil.
+		}()
+		select {
+		case <-done:
+		case <-ctx.Done():
+			m.setShuttingDown(context.WithoutCancel(ctx), false)
+			return
+		}
+	}
+}
+
+// setShuttingDown makes the node not ready, and makes it reject pods, or ends that.
+func (m *managerImpl) setShuttingDown(ctx context.Context, isShuttingDown bool) {
+	m.nodeShuttingDownMutex.Lock()
+	m.nodeShuttingDownNow = isShuttingDown
+	m.nodeShuttingDownMutex.Unlock()
+	go m.syncNodeStatus(context.WithoutCancel(ctx))
+}
