@@ -70,8 +70,13 @@ type Shutdown struct {
 	// lastUnanswered is when a creation was last sent that the API server did not answer. It can
 	// still take effect.
 	lastUnanswered time.Time
-	// stopEnding stops the attempts to end the maintenance, and waits. Nil if there are none.
+	// mustEnd is whether the maintenance of an earlier shutdown has to be ended.
+	mustEnd bool
+	// stopEnding stops the attempt to do so that is in progress, and waits. Nil if there is none.
 	stopEnding func()
+
+	// wake makes Run check mustEnd.
+	wake chan struct{}
 }
 
 // ShutdownRequest is a shutdown of the node that has begun.
@@ -104,7 +109,7 @@ const (
 // NewShutdown returns a Shutdown. It reads what earlier kubelets have left in the directory.
 func NewShutdown(ctx context.Context, config ShutdownConfig) *Shutdown {
 	metrics.Register()
-	s := &Shutdown{ShutdownConfig: config}
+	s := &Shutdown{ShutdownConfig: config, wake: make(chan struct{}, 1)}
 	if err := readShutdownRecord(s.Directory, &s.record); err != nil {
 		klog.FromContext(ctx).Error(err, "Could not read the state of the last shutdown")
 	}
@@ -112,6 +117,8 @@ func NewShutdown(ctx context.Context, config ShutdownConfig) *Shutdown {
 		metrics.AddShutdownDrains(result, count)
 	}
 	metrics.SetShutdownPodsLeft(s.record.PodsLeft)
+	// In the same boot, the shutdown may be in progress: see WasInterrupted.
+	s.mustEnd = s.record.BootID != "" && s.record.BootID != s.BootID()
 	return s
 }
 
@@ -133,7 +140,6 @@ func (s *Shutdown) WasInterrupted() bool {
 // Drain drains the node, and returns when it can shut down, or is known not to.
 func (s *Shutdown) Drain(ctx context.Context, r ShutdownRequest) ShutdownOutcome {
 	ctx = klog.NewContext(ctx, klog.LoggerWithName(klog.FromContext(ctx), "node-shutdown"))
-	s.waitForEnding()
 	start, isResumed := s.begin(ctx)
 	go s.SyncNodeStatus(ctx)
 	d := &drain{Shutdown: s, ShutdownRequest: r, start: start, isResumed: isResumed}
@@ -152,29 +158,39 @@ func (s *Shutdown) Drain(ctx context.Context, r ShutdownRequest) ShutdownOutcome
 // began, and whether an earlier kubelet has begun to drain the node for it.
 func (s *Shutdown) begin(ctx context.Context) (start time.Time, isResumed bool) {
 	isResumed = s.WasInterrupted()
+	var stopEnding func()
 	s.update(ctx, func() {
-		s.isInProgress = true
+		s.isInProgress, s.mustEnd = true, false
+		stopEnding = s.stopEnding
 		if !isResumed {
 			s.record.BootID, s.record.StartTime = s.BootID(), time.Now()
 		}
 		start = s.record.StartTime
 	})
+	if stopEnding != nil {
+		stopEnding()
+	}
 	return start, isResumed
 }
 
 // Cancel notes that the node does not shut down, and ends its maintenance.
 func (s *Shutdown) Cancel(ctx context.Context) {
-	wasInProgress, hasMaintenance := s.IsInProgress(), false
+	wasInProgress := s.IsInProgress()
 	s.update(ctx, func() {
 		s.isInProgress = false
 		s.record.StartTime = time.Time{}
-		hasMaintenance = s.record.BootID != ""
+		s.mustEnd = s.record.BootID != ""
 	})
 	if wasInProgress {
 		go s.SyncNodeStatus(ctx)
 	}
-	if hasMaintenance {
-		s.startEnding(ctx)
+	s.wakeUp()
+}
+
+func (s *Shutdown) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // It is awake.
 	}
 }
 

@@ -65,7 +65,7 @@ type termination struct {
 
 // run returns when the node can shut down, or is known not to.
 func (d *drain) run(ctx context.Context) (ShutdownOutcome, metrics.ShutdownDrainResult) {
-	d.begun = time.Now()
+	d.begun, d.phase = time.Now(), asking
 	limit := d.Limit - time.Since(d.start)
 	if limit <= 0 {
 		d.reportTooShort(ctx)
@@ -74,6 +74,9 @@ func (d *drain) run(ctx context.Context) (ShutdownOutcome, metrics.ShutdownDrain
 	klog.FromContext(ctx).Info("The node shuts down: draining it", "limit", limit, "resumed", d.isResumed)
 	d.event(v1.EventTypeNormal, DrainingForShutdownReason, "The node shuts down: its pods are evicted by NodeMaintenance %s for at most %v", d.maintenanceName(), limit.Round(time.Second))
 
+	if result, done := d.check(ctx); done {
+		return ShutdownProceeds, result // Without a maintenance: nothing has to leave.
+	}
 	keeping, stopKeeping := context.WithCancel(ctx)
 	k := newKeeper(d)
 	go k.run(keeping)
@@ -120,7 +123,7 @@ func (d *drain) check(ctx context.Context) (metrics.ShutdownDrainResult, bool) {
 	if d.terminate != nil {
 		select {
 		case <-d.terminate.done:
-			return metrics.Unreachable, true
+			return metrics.NotStarted, true
 		default:
 			return "", false // What is left has begun to terminate, or does soon.
 		}
@@ -180,8 +183,12 @@ func (d *drain) maybeTerminate(ctx context.Context) {
 	default:
 		return
 	}
-	klog.FromContext(ctx).Error(d.lastError, "No maintenance drains the node: terminating its pods", "phase", d.phase)
-	d.event(v1.EventTypeWarning, ShutdownWithoutDrainReason, "No maintenance drains the node (%s): terminating its pods, until one does: %v", d.phase, d.lastError)
+	cause := "no controller processes the maintenance"
+	if d.lastError != nil {
+		cause = d.lastError.Error()
+	}
+	klog.FromContext(ctx).Error(nil, "No maintenance drains the node: terminating its pods until one does", "phase", d.phase, "cause", cause)
+	d.event(v1.EventTypeWarning, ShutdownWithoutDrainReason, "No maintenance drains the node: terminating its pods until one does: %s", cause)
 	ctx, cancel := context.WithCancel(ctx)
 	d.terminate = &termination{cancel: cancel, done: make(chan struct{})}
 	go func(t *termination) {

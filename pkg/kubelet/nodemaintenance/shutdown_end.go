@@ -34,80 +34,79 @@ import (
 // endInterval is the time between two attempts to end a maintenance.
 const endInterval = 5 * time.Second
 
-// Run ends the maintenance of a shutdown that is over. While a shutdown may be in progress, Drain or
-// Cancel must be called first.
+// Run ends the maintenances of shutdowns that are over, until the context is canceled.
 func (s *Shutdown) Run(ctx context.Context) {
 	ctx = klog.NewContext(ctx, klog.LoggerWithName(klog.FromContext(ctx), "node-shutdown"))
-	s.lock.Lock()
-	bootID := s.record.BootID
-	s.lock.Unlock()
-	switch bootID {
-	case s.BootID():
-		return // The shutdown may be in progress, see WasInterrupted.
-	case "":
-		s.findForgotten(ctx)
-	default:
-		s.Cancel(ctx)
+	s.findForgotten(ctx)
+	for ctx.Err() == nil {
+		var retry <-chan time.Time
+		if !s.end(ctx) {
+			retry = time.After(endInterval)
+		}
+		select {
+		case <-s.wake:
+		case <-retry:
+		case <-ctx.Done():
+		}
 	}
 }
 
 // findForgotten looks for a maintenance of an earlier boot when the record of it is lost, for
-// example because the disk was replaced. It asks the API server only if the node is drained.
+// example because the disk was replaced. The API server is asked only if the node is in a
+// maintenance.
 func (s *Shutdown) findForgotten(ctx context.Context) {
+	s.lock.Lock()
+	isKnown := s.record.BootID != ""
+	s.lock.Unlock()
+	if isKnown {
+		return
+	}
 	var node *v1.Node
 	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(context.Context) (bool, error) {
 		var err error
 		node, err = s.Node()
 		return err == nil, nil
 	})
-	if err != nil || node.Status.MaintenanceStatus == nil || s.IsInProgress() {
-		return
-	}
-	s.startEnding(ctx)
-}
-
-// startEnding begins to end the maintenance, until it has ended or a shutdown begins.
-func (s *Shutdown) startEnding(ctx context.Context) {
-	s.waitForEnding()
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	s.stopEnding = func() {
-		cancel()
-		<-done
-	}
-	go func() {
-		defer close(done)
-		_ = wait.PollUntilContextCancel(ctx, endInterval, true, s.end)
-	}()
-}
-
-// waitForEnding stops to end the maintenance of an earlier shutdown.
-func (s *Shutdown) waitForEnding() {
-	s.lock.Lock()
-	stop := s.stopEnding
-	s.stopEnding = nil
-	s.lock.Unlock()
-	if stop != nil {
-		stop()
+	if err == nil && node.Status.MaintenanceStatus != nil {
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		s.mustEnd = !s.isInProgress
 	}
 }
 
-// end ends the maintenance, and reports whether it has ended.
-func (s *Shutdown) end(ctx context.Context) (bool, error) {
+// end makes an attempt to end the maintenance, if it has to be ended, and reports whether it has
+// not to be any more.
+func (s *Shutdown) end(ctx context.Context) bool {
 	request, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	done := make(chan struct{})
+	defer close(done)
+	s.lock.Lock()
+	mustEnd := s.mustEnd
+	if mustEnd {
+		s.stopEnding = func() {
+			cancel()
+			<-done
+		}
+	}
+	s.lock.Unlock()
+	if !mustEnd {
+		return true
+	}
 	hasEnded, err := s.tryToEnd(request)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Could not end the maintenance of the last shutdown", "nodeMaintenance", s.maintenanceName())
 	}
-	if hasEnded {
-		s.update(ctx, func() { s.record.BootID = "" })
-	}
-	return hasEnded, nil
+	s.update(ctx, func() {
+		s.stopEnding = nil
+		if hasEnded && s.mustEnd {
+			s.mustEnd, s.record.BootID = false, ""
+		}
+	})
+	return hasEnded
 }
 
+// tryToEnd reports whether the maintenance has ended, or is not for the kubelet to end.
 func (s *Shutdown) tryToEnd(ctx context.Context) (bool, error) {
 	existing, err := s.maintenances().Get(ctx, s.maintenanceName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

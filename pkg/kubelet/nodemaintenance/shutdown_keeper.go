@@ -83,7 +83,6 @@ type keeper struct {
 }
 
 func newKeeper(d *drain) *keeper {
-	d.phase = asking
 	return &keeper{drain: d, updates: make(chan keeperUpdate), done: make(chan struct{})}
 }
 

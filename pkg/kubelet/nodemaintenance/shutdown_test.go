@@ -17,27 +17,68 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance/metrics"
 )
+
+// pod returns a node with one pod that needs this time to leave.
+func pod(seconds int) map[string]time.Duration {
+	return map[string]time.Duration{"a": time.Duration(seconds) * time.Second}
+}
+
+func (m *machine) expectResults(want map[metrics.ShutdownDrainResult]int, podsLeft int) {
+	m.t.Helper()
+	var stored shutdownRecord
+	if err := readShutdownRecord(m.directory, &stored); err != nil {
+		m.t.Fatal(err)
+	}
+	if wanted := (shutdownRecord{BootID: stored.BootID, StartTime: stored.StartTime, Results: want, PodsLeft: podsLeft}); !stored.equal(wanted) {
+		m.t.Errorf("the record has results %v and %d pods left, want %v and %d", stored.Results, stored.PodsLeft, want, podsLeft)
+	}
+}
+
+func (m *machine) expectTerminations(want int, isShuttingDown bool) {
+	m.t.Helper()
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if m.terminations != want || m.shuttingDown != isShuttingDown {
+		m.t.Errorf("%d terminations, in progress %t, want %d, %t", m.terminations, m.shuttingDown, want, isShuttingDown)
+	}
+}
+
+func (m *machine) expectCalls(want string) {
+	m.t.Helper()
+	if got := m.calls(); got != want {
+		m.t.Errorf("calls %q, want %q", got, want)
+	}
+}
 
 func TestShutdownDrainsNode(t *testing.T) {
 	onMachine(t, map[string]time.Duration{"a": 20 * time.Second, "b": 40 * time.Second}, func(m *machine) {
 		m.run(600)
-		if calls := m.calls(); calls != "" {
-			t.Errorf("calls without a shutdown: %s", calls)
-		}
+		m.expectCalls("") // Without a shutdown.
 		m.shutDown(time.Hour)
-		if !m.shutdown.IsInProgress() {
-			t.Error("no shutdown is in progress")
+		if !m.shutdown.IsInProgress() || m.syncs != 1 {
+			t.Errorf("in progress %t, %d writes of the status of the node", m.shutdown.IsInProgress(), m.syncs)
 		}
 		m.run(30)
 		m.expectDraining()
 		m.expectStage(stageDrain)
 		m.run(15)
 		m.expectOutcome(ShutdownProceeds)
-		m.expectStage(stageDrain)
 		m.expectEvents(DrainingForShutdownReason, DrainedForShutdownReason)
+		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.Drained: 1}, 0)
+		m.expectTerminations(0, false)
 		m.run(600)
 		m.expectStage(stageDrain) // Until the next boot.
 		m.calls()
@@ -45,15 +86,502 @@ func TestShutdownDrainsNode(t *testing.T) {
 		m.reboot("boot-2")
 		m.expectStage(stageComplete)
 		m.expectEvents(ShutdownMaintenanceEndedReason)
-		if calls := m.calls(); calls != "get patch" {
-			t.Errorf("calls after the boot: %q", calls)
-		}
+		m.expectCalls("get patch")
 		if m.shutdown.IsInProgress() {
 			t.Error("a shutdown is in progress after the boot")
 		}
 		m.reboot("boot-3")
-		if calls := m.calls(); calls != "" {
-			t.Errorf("calls after a boot without a shutdown: %q", calls)
+		m.expectCalls("") // After a boot without a shutdown before.
+
+		// The next shutdown replaces the maintenance.
+		m.set(func() { m.pods = pod(10) })
+		m.shutDown(time.Hour)
+		m.run(30)
+		m.expectOutcome(ShutdownProceeds)
+		m.expectStage(stageDrain)
+		m.expectCalls("create get delete create get")
+		if got := m.maintenance(shutdownMaintenance).Annotations[maintenance.BootIDAnnotation]; got != "boot-3" {
+			t.Errorf("the maintenance is that of %q", got)
 		}
+		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.Drained: 2}, 0)
+	})
+}
+
+func TestShutdownWithoutPods(t *testing.T) {
+	onMachine(t, nil, func(m *machine) {
+		m.shutDown(time.Hour)
+		m.expectOutcome(ShutdownProceeds)
+		m.expectCalls("")
+	})
+}
+
+func TestShutdownIsCanceled(t *testing.T) {
+	onMachine(t, pod(60), func(m *machine) {
+		for _, uid := range []types.UID{"uid-1", "uid-3"} { // uid-2 is that of the creation which fails.
+			m.shutDown(time.Hour)
+			m.run(20)
+			m.expectStage(stageDrain)
+			if got := m.maintenance(shutdownMaintenance).UID; got != uid {
+				t.Errorf("UID %s, want %s", got, uid)
+			}
+			m.events <- false
+			m.run(1)
+			m.expectOutcome(ShutdownCanceled)
+			m.expectStage(stageComplete)
+			m.expectEvents(DrainingForShutdownReason, ShutdownCanceledReason, ShutdownMaintenanceEndedReason)
+			if m.shutdown.IsInProgress() || m.shutdown.WasInterrupted() {
+				t.Error("the shutdown is in progress")
+			}
+		}
+		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.Canceled: 2}, 0)
+		m.expectTerminations(0, false)
+	})
+}
+
+// The maintenance ends also if the API server comes back later, even after a boot, and even if the
+// creation takes effect only then.
+func TestShutdownIsCanceledDuringOutage(t *testing.T) {
+	for _, isRebooted := range []bool{false, true} {
+		onMachine(t, pod(60), func(m *machine) {
+			m.shutDown(time.Hour)
+			m.run(20)
+			m.set(func() { m.frozen = errRefusedConnection })
+			m.events <- false
+			m.run(100)
+			m.expectOutcome(ShutdownCanceled)
+			m.expectStage(stageDrain)
+			if isRebooted {
+				m.reboot("boot-2")
+			}
+			m.set(func() { m.frozen = nil })
+			m.run(6)
+			m.expectStage(stageComplete)
+		})
+	}
+	onMachine(t, pod(60), func(m *machine) {
+		m.set(func() { m.frozen = context.DeadlineExceeded })
+		m.shutDown(time.Hour)
+		m.run(3)
+		m.events <- false
+		m.run(2)
+		m.set(func() { m.frozen = nil })
+		m.run(10)
+		m.put(newShutdownMaintenance(shutdownNode, "boot-1", nil))
+		m.run(6)
+		m.expectStage(stageComplete)
+		m.calls()
+		m.run(600)
+		m.expectCalls("")
+	})
+}
+
+func TestShutdownDelayIsTooShort(t *testing.T) {
+	onMachine(t, pod(60), func(m *machine) {
+		m.shutDown(30 * time.Second)
+		m.run(29)
+		m.expectDraining()
+		m.run(1)
+		m.expectOutcome(ShutdownProceeds)
+		m.expectEvents(DrainingForShutdownReason, ShutdownDelayTooShortReason)
+		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.TooShort: 1}, 1)
+		m.reboot("boot-2")
+		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.TooShort: 1}, 1)
+		m.expectStage(stageComplete)
+	})
+	for _, limit := range []time.Duration{0, -time.Minute} {
+		onMachine(t, pod(60), func(m *machine) {
+			m.shutDown(limit)
+			m.expectOutcome(ShutdownProceeds)
+			m.expectEvents(ShutdownDelayTooShortReason)
+			m.expectCalls("")
+			m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.TooShort: 1}, 1)
+		})
+	}
+}
+
+func TestShutdownWithoutAPIServer(t *testing.T) {
+	for name, test := range map[string]struct {
+		// back is when the API server answers, limit that of the drain, in seconds.
+		back, limit int
+		// canceled is when the shutdown is canceled, 0 for never.
+		canceled     int
+		outcome      ShutdownOutcome
+		terminations int
+		result       metrics.ShutdownDrainResult
+		stage        coordinationv1alpha1.NodeMaintenanceStage
+	}{
+		"for a short time":           {back: 3, limit: 600, outcome: ShutdownProceeds, result: metrics.Drained, stage: stageDrain},
+		"comes back":                 {back: 9, limit: 600, outcome: ShutdownProceeds, terminations: 1, result: metrics.Drained, stage: stageDrain},
+		"comes back after the limit": {back: 10, limit: 8, outcome: ShutdownProceeds, terminations: 1, result: metrics.NotStarted, stage: stageDrain},
+		"does not come back":         {back: 600, limit: 600, outcome: ShutdownProceeds, terminations: 1, result: metrics.NotStarted},
+		"limit without termination":  {back: 600, limit: 4, outcome: ShutdownProceeds, result: metrics.TooShort},
+		"canceled":                   {back: 600, limit: 600, canceled: 9, outcome: ShutdownCanceled, terminations: 1, result: metrics.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onMachine(t, pod(20), func(m *machine) {
+				m.set(func() { m.frozen = errRefusedConnection })
+				m.shutDown(time.Duration(test.limit) * time.Second)
+				for second := range 60 {
+					if second == test.back {
+						m.set(func() { m.frozen = nil })
+					}
+					if second == test.canceled && second > 0 {
+						m.events <- false
+					}
+					m.run(1)
+				}
+				m.expectOutcome(test.outcome)
+				m.expectTerminations(test.terminations, test.result == metrics.NotStarted)
+				m.expectStage(test.stage)
+				left := 0
+				if test.result == metrics.TooShort {
+					left = 1
+				}
+				m.expectResults(map[metrics.ShutdownDrainResult]int{test.result: 1}, left)
+			})
+		})
+	}
+}
+
+func TestShutdownWithoutControllers(t *testing.T) {
+	onMachine(t, pod(20), func(m *machine) {
+		m.idle, m.termination = true, time.Hour
+		m.shutDown(time.Hour)
+		m.run(59)
+		m.expectTerminations(0, false)
+		m.run(2)
+		m.expectTerminations(1, true)
+		m.expectEvents(DrainingForShutdownReason, ShutdownWithoutDrainReason)
+		m.set(func() { m.idle = false })
+		m.run(3)
+		m.expectTerminations(1, false)
+		m.run(30)
+		m.expectOutcome(ShutdownProceeds)
+		m.expectEvents(DrainingForShutdownReason, DrainedForShutdownReason)
+	})
+}
+
+func otherMaintenance() *coordinationv1alpha1.NodeMaintenance {
+	other := newShutdownMaintenance(shutdownNode, "", nil)
+	other.Name, other.UID, other.Annotations = "other", "other", nil
+	return other
+}
+
+func TestShutdownJoinsMaintenance(t *testing.T) {
+	onMachine(t, pod(30), func(m *machine) {
+		m.put(otherMaintenance())
+		m.run(10)
+		m.shutDown(time.Hour)
+		m.run(30)
+		m.expectOutcome(ShutdownProceeds)
+		m.expectCalls("")
+		m.reboot("boot-2")
+		if other := m.maintenance("other"); other.Spec.Stage != stageDrain {
+			t.Errorf("the other maintenance is in the stage %s", other.Spec.Stage)
+		}
+	})
+	// The other maintenance ends before the pods have left.
+	onMachine(t, pod(60), func(m *machine) {
+		m.put(otherMaintenance())
+		m.run(10)
+		m.shutDown(time.Hour)
+		m.run(10)
+		m.expectStage("")
+		m.remove("other")
+		m.run(3)
+		m.expectStage(stageDrain)
+		m.run(60)
+		m.expectOutcome(ShutdownProceeds)
+		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.Drained: 1}, 0)
+	})
+	// The API server is away.
+	onMachine(t, pod(60), func(m *machine) {
+		m.put(otherMaintenance())
+		m.run(10)
+		m.set(func() { m.frozen = errRefusedConnection })
+		m.shutDown(time.Hour)
+		m.run(10)
+		m.expectTerminations(1, true)
+		m.set(func() { m.frozen = nil })
+		m.run(2)
+		m.expectTerminations(1, false)
+		m.expectStage("")
+	})
+}
+
+// Administrators can end the maintenance. The node shuts down all the same, so the pods that are left
+// are terminated at the end of the delay.
+func TestShutdownIsCalledOff(t *testing.T) {
+	for name, end := range map[string]func(*machine){
+		"deleted": func(m *machine) { m.remove(shutdownMaintenance) },
+		"completed": func(m *machine) {
+			changed := m.maintenance(shutdownMaintenance).DeepCopy()
+			changed.Spec.Stage = stageComplete
+			m.put(changed)
+		},
+		"replaced": func(m *machine) {
+			changed := m.maintenance(shutdownMaintenance).DeepCopy()
+			changed.UID = "other"
+			m.put(changed)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onMachine(t, pod(600), func(m *machine) {
+				m.shutDown(5 * time.Minute)
+				m.run(20)
+				end(m)
+				m.run(200)
+				m.expectDraining()
+				m.expectTerminations(0, false)
+				m.expectEvents(DrainingForShutdownReason, ShutdownWithoutDrainReason)
+				m.run(100)
+				m.expectOutcome(ShutdownProceeds)
+				m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.CalledOff: 1}, 1)
+			})
+			onMachine(t, pod(600), func(m *machine) {
+				m.shutDown(time.Hour)
+				m.run(20)
+				end(m)
+				m.run(20)
+				m.events <- false
+				m.run(1)
+				m.expectOutcome(ShutdownCanceled)
+			})
+		})
+	}
+}
+
+func TestShutdownFindsMaintenanceOfItsName(t *testing.T) {
+	onMachine(t, pod(20), func(m *machine) {
+		foreign := newShutdownMaintenance(shutdownNode, "", nil)
+		foreign.UID, foreign.Annotations = "foreign", nil
+		m.put(foreign)
+		m.set(func() { m.idle = true }) // The kubelet does not see that the node drains.
+		m.shutDown(time.Hour)
+		m.run(3)
+		m.set(func() { m.idle = false })
+		m.run(30)
+		m.expectOutcome(ShutdownProceeds)
+		m.reboot("boot-2")
+		m.expectStage(stageDrain) // It is not for the kubelet to end.
+	})
+	onMachine(t, pod(20), func(m *machine) {
+		foreign := newShutdownMaintenance(shutdownNode, "", nil)
+		foreign.UID, foreign.Spec.Stage = "foreign", coordinationv1alpha1.NodeMaintenanceStageIdle
+		m.put(foreign)
+		m.shutDown(time.Hour)
+		m.run(10)
+		m.expectTerminations(1, true)
+	})
+	// One that is deleted is gone when the controller has removed its finalizer.
+	onMachine(t, pod(20), func(m *machine) {
+		old := newShutdownMaintenance(shutdownNode, "", nil)
+		old.UID, old.Spec.Stage = "old", stageComplete
+		now := otherMaintenance().CreationTimestamp
+		old.DeletionTimestamp = &now
+		m.put(old)
+		m.shutDown(time.Hour)
+		m.run(3)
+		m.expectCalls("create get create get create get create get")
+		m.remove(shutdownMaintenance)
+		m.run(30)
+		m.expectOutcome(ShutdownProceeds)
+	})
+}
+
+// The deletion of a maintenance that is complete does not hit one that another client has created
+// since.
+func TestShutdownDeletesByUID(t *testing.T) {
+	onMachine(t, pod(20), func(m *machine) {
+		old := newShutdownMaintenance(shutdownNode, "", nil)
+		old.UID, old.Spec.Stage = "old", stageComplete
+		m.put(old)
+		m.shutDown(time.Hour)
+		m.run(3)
+		for _, action := range m.client.Actions() {
+			if action, ok := action.(clienttesting.DeleteActionImpl); ok {
+				if p := action.DeleteOptions.Preconditions; p == nil || p.UID == nil || *p.UID != "old" {
+					t.Errorf("preconditions %v", p)
+				}
+				return
+			}
+		}
+		t.Error("no deletion")
+	})
+}
+
+func TestKubeletRestartsDuringShutdown(t *testing.T) {
+	onMachine(t, pod(60), func(m *machine) {
+		m.shutDown(50 * time.Second)
+		m.run(20)
+		m.stopKubelet()
+		m.run(10)
+		m.startKubelet()
+		m.run(1)
+		m.expectStage(stageDrain)
+		if !m.shutdown.WasInterrupted() || m.shutdown.IsInProgress() {
+			t.Error("the interrupted shutdown is not known")
+		}
+		m.calls()
+		m.shutDown(50 * time.Second)
+		m.run(18)
+		m.expectDraining()
+		m.expectCalls("get") // No second maintenance.
+		m.run(2)
+		m.expectOutcome(ShutdownProceeds) // The limit is about the whole shutdown.
+		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.TooShort: 1}, 1)
+	})
+	// The shutdown was canceled in between.
+	onMachine(t, pod(60), func(m *machine) {
+		m.shutDown(time.Hour)
+		m.run(20)
+		m.stopKubelet()
+		m.startKubelet()
+		m.shutdown.Cancel(t.Context())
+		m.run(1)
+		m.expectStage(stageComplete)
+		if m.shutdown.WasInterrupted() {
+			t.Error("the shutdown counts as interrupted")
+		}
+	})
+	// The maintenance was ended in between: the drain begins again.
+	onMachine(t, pod(60), func(m *machine) {
+		m.shutDown(time.Hour)
+		m.run(20)
+		m.stopKubelet()
+		m.remove(shutdownMaintenance)
+		m.run(5)
+		m.startKubelet()
+		m.shutDown(time.Hour)
+		m.run(3)
+		m.expectStage(stageDrain)
+	})
+}
+
+// Without the record, such as on a new disk, the maintenance is found if the node is in one.
+func TestShutdownRecordIsLost(t *testing.T) {
+	for name, test := range map[string]struct {
+		maintenance *coordinationv1alpha1.NodeMaintenance
+		calls       string
+		stage       coordinationv1alpha1.NodeMaintenanceStage
+	}{
+		"of an earlier boot":    {maintenance: newShutdownMaintenance(shutdownNode, "boot-1", nil), calls: "get patch", stage: stageComplete},
+		"of this boot":          {maintenance: newShutdownMaintenance(shutdownNode, "boot-2", nil), calls: "get", stage: stageDrain},
+		"of another client":     {maintenance: otherMaintenance(), calls: "get"},
+		"no maintenance at all": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onMachine(t, pod(600), func(m *machine) {
+				if test.maintenance != nil {
+					m.put(test.maintenance)
+				}
+				m.run(5)
+				m.reboot("boot-2")
+				m.run(600)
+				m.expectCalls(test.calls)
+				m.expectStage(test.stage)
+			})
+		})
+	}
+}
+
+func TestShutdownWaitsForStaticPods(t *testing.T) {
+	key := types.NamespacedName{Namespace: testNamespace, Name: "etcd"}
+	onMachine(t, nil, func(m *machine) {
+		// The kubelet does not see a pod that it stops. The runtime does.
+		m.hidden = []types.NamespacedName{key}
+		m.shutDown(time.Hour)
+		m.run(60)
+		m.expectDraining()
+		m.set(func() { m.hidden, m.runtimeError = nil, errors.New("no runtime") })
+		m.run(60)
+		m.expectDraining()
+		// Its end has to be stored, or the pod would start with the machine.
+		m.holds.pods[key] = podState{Namespace: key.Namespace, Name: key.Name, State: ended}
+		m.set(func() { m.runtimeError = nil })
+		m.run(60)
+		m.expectDraining()
+		if err := m.holds.confirm(key); err != nil {
+			t.Fatal(err)
+		}
+		m.run(1)
+		m.expectOutcome(ShutdownProceeds)
+		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.Drained: 1}, 0)
+	})
+	// The kubelet does not stop a pod that the control plane needs.
+	onMachine(t, map[string]time.Duration{"a": 20 * time.Second, "etcd": time.Hour}, func(m *machine) {
+		m.holds.pods[key] = podState{Namespace: key.Namespace, Name: key.Name, State: refused}
+		m.shutDown(time.Hour)
+		m.run(10)
+		m.expectDraining()
+		m.run(15)
+		m.expectOutcome(ShutdownProceeds)
+		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.StaticPodsNeeded: 1}, 1)
+	})
+}
+
+func TestShutdownIsNotKnownAnyMore(t *testing.T) {
+	onMachine(t, pod(60), func(m *machine) {
+		m.shutDown(time.Hour)
+		m.run(10)
+		m.events <- true // As logind says again.
+		m.run(1)
+		m.expectDraining()
+		close(m.events)
+		m.run(1)
+		m.expectOutcome(ShutdownUnknown)
+		m.expectStage(stageDrain)
+		if !m.shutdown.IsInProgress() || !m.shutdown.WasInterrupted() {
+			t.Error("the shutdown is not in progress")
+		}
+	})
+}
+
+// An attempt to end the maintenance of an earlier shutdown has stopped before a drain begins: it
+// would end the new one.
+func TestShutdownStopsEnding(t *testing.T) {
+	onMachine(t, pod(60), func(m *machine) {
+		stopped := false
+		m.shutdown.stopEnding = func() {
+			stopped = true
+			m.expectCalls("")
+		}
+		m.shutdown.mustEnd = true
+		m.shutDown(time.Hour)
+		if !stopped || m.shutdown.mustEnd {
+			t.Errorf("stopped %t, still to end %t", stopped, m.shutdown.mustEnd)
+		}
+	})
+}
+
+func TestShutdownRecordIsUnusable(t *testing.T) {
+	for name, content := range map[string]string{
+		"no JSON":       "{",
+		"wrong version": `{"version":2,"bootID":"boot-0","podsLeft":0}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			onMachine(t, pod(20), func(m *machine) {
+				if err := os.WriteFile(filepath.Join(m.directory, shutdownRecordFile), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				m.reboot("boot-1")
+				m.expectCalls("")
+				m.shutDown(time.Hour)
+				m.run(30)
+				m.expectOutcome(ShutdownProceeds)
+				m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.Drained: 1}, 0)
+			})
+		})
+	}
+	// The drain does not depend on the disk.
+	onMachine(t, pod(20), func(m *machine) {
+		if err := os.RemoveAll(m.directory); err != nil {
+			t.Fatal(err)
+		}
+		m.shutDown(time.Hour)
+		m.run(30)
+		m.expectOutcome(ShutdownProceeds)
+		m.reboot("boot-2")
+		m.expectStage(stageComplete)
 	})
 }

@@ -140,7 +140,6 @@ func (m *machine) startKubelet() {
 func (m *machine) stopKubelet() {
 	m.stop()
 	synctest.Wait()
-	m.shutdown.waitForEnding()
 }
 
 // reboot starts the machine and the kubelet, and waits until the kubelet has started.

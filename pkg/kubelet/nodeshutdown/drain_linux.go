@@ -116,20 +116,16 @@ func (d *drainingInhibiter) forward(isShuttingDown bool, events <-chan bool, dra
 	for {
 		if !isShuttingDown {
 			var ok bool
-			if isShuttingDown, ok = <-events; !ok {
+			if isShuttingDown, ok = d.receive(events); !ok {
 				return
 			}
 		}
 		if !isShuttingDown {
 			d.shutdown.Cancel(d.ctx)
+		} else if outcome := d.drain(events); outcome == nodemaintenance.ShutdownUnknown {
+			return
 		} else {
-			switch d.drain(events) {
-			case nodemaintenance.ShutdownCanceled:
-				isShuttingDown = false
-			case nodemaintenance.ShutdownUnknown:
-				return
-			case nodemaintenance.ShutdownProceeds:
-			}
+			isShuttingDown = outcome == nodemaintenance.ShutdownProceeds
 		}
 		select {
 		case drained <- isShuttingDown:
@@ -137,6 +133,16 @@ func (d *drainingInhibiter) forward(isShuttingDown bool, events <-chan bool, dra
 			return
 		}
 		isShuttingDown = false
+	}
+}
+
+// receive returns the next event, if there is one.
+func (d *drainingInhibiter) receive(events <-chan bool) (isShuttingDown, ok bool) {
+	select {
+	case isShuttingDown, ok = <-events:
+		return isShuttingDown, ok
+	case <-d.ctx.Done():
+		return false, false
 	}
 }
 

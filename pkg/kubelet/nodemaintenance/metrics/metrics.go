@@ -56,9 +56,9 @@ const (
 	Drained ShutdownDrainResult = "drained"
 	// TooShort means that the shutdown could not be delayed until then.
 	TooShort ShutdownDrainResult = "too_short"
-	// Unreachable means that no maintenance has drained the node, for example because the API server
+	// NotStarted means that no maintenance has drained the node, for example because the API server
 	// did not answer.
-	Unreachable ShutdownDrainResult = "unreachable"
+	NotStarted ShutdownDrainResult = "not_started"
 	// CalledOff means that another client has ended the maintenance.
 	CalledOff ShutdownDrainResult = "called_off"
 	// StaticPodsNeeded means that all pods have left, but static pods that the control plane needs.
@@ -93,7 +93,7 @@ var (
 	shutdownDrains = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem:      "kubelet",
 		Name:           "shutdown_drains_total",
-		Help:           "Number of shutdowns of the node for which a maintenance was to drain it, also before restarts, by result: drained, too_short, unreachable, called_off, static_pods_needed or canceled.",
+		Help:           "Number of shutdowns of the node for which a maintenance was to drain it, also before restarts, by result: drained, too_short, not_started, called_off, static_pods_needed or canceled.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"result"})
 

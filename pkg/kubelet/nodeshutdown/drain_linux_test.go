@@ -1,0 +1,258 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodeshutdown
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance"
+)
+
+var maintenances = coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenances")
+
+func stageOf(obj runtime.Object) string {
+	return string(obj.(*coordinationv1alpha1.NodeMaintenance).Spec.Stage)
+}
+
+func TestShutdownWaitsForDrain(t *testing.T) {
+	onNode(t, time.Hour, func(n *testNode) {
+		n.logind.expectLocks(1)
+		n.logind.say(true)
+		n.run(600)
+		if !n.hasMaintenance("Drain") {
+			t.Error("no maintenance drains the node")
+		}
+		n.expectServing(true)
+		n.logind.expectLocks(1)
+		n.remove("a", "b", "critical")
+		n.run(1)
+		n.expectServing(false)
+		n.logind.expectLocks(0)
+		if len(n.killed) > 0 {
+			t.Errorf("pods %q were terminated without the maintenance", n.killed)
+		}
+	})
+}
+
+// The termination of pods gets the time that it asks for.
+func TestDelayIsTooShort(t *testing.T) {
+	onNode(t, 90*time.Second, func(n *testNode) {
+		n.logind.say(true)
+		n.run(30)
+		n.remove("a")
+		n.run(29)
+		n.expectServing(true)
+		n.run(1)
+		n.expectServing(false)
+		n.expectEvent(nodemaintenance.ShutdownDelayTooShortReason)
+		n.run(9)
+		n.logind.expectLocks(1)
+		n.run(8)
+		n.logind.expectLocks(0)
+		if want := []string{"b/20", "critical/10"}; !slices.Equal(n.killed, want) {
+			t.Errorf("terminated %q, want %q", n.killed, want)
+		}
+	})
+	onNode(t, 30*time.Second, func(n *testNode) {
+		n.expectEvent(nodemaintenance.ShutdownDelayTooShortReason) // At the start already.
+		n.logind.say(true)
+		n.expectServing(false)
+	})
+}
+
+// After each cancellation, the kubelet has the lock again.
+func TestLockAfterCancellations(t *testing.T) {
+	onNode(t, time.Hour, func(n *testNode) {
+		for range 3 {
+			n.logind.say(true)
+			n.run(10)
+			n.logind.expectLocks(1)
+			n.logind.say(false)
+			n.run(10)
+			n.logind.expectLocks(1)
+			n.expectServing(true)
+			if !n.hasMaintenance("Complete") {
+				t.Error("the maintenance has not ended")
+			}
+		}
+		pods := n.activePods()
+		for range 3 {
+			n.remove("a", "b", "critical")
+			n.logind.say(true)
+			n.run(1)
+			n.logind.expectLocks(0)
+			n.expectServing(false)
+			n.pods = pods
+			n.logind.say(false)
+			n.run(1)
+			n.logind.expectLocks(1)
+			n.expectServing(true)
+		}
+	})
+}
+
+func TestTerminationStopsForMaintenance(t *testing.T) {
+	onNode(t, time.Hour, func(n *testNode) {
+		n.setAway(true)
+		n.logind.say(true)
+		n.run(4)
+		n.expectServing(true)
+		n.run(3)
+		n.expectServing(false)
+		n.setAway(false)
+		n.run(3)
+		n.expectServing(true)
+		n.run(60)
+		n.logind.expectLocks(1)
+		n.expectServing(true)
+		slices.Sort(n.killed)
+		if want := []string{"a/20", "b/20"}; !slices.Equal(n.killed, want) {
+			t.Errorf("terminated %q, want %q", n.killed, want)
+		}
+		n.remove("critical")
+		n.run(1)
+		n.logind.expectLocks(0)
+		n.expectServing(false)
+	})
+	// The API server does not come back.
+	onNode(t, time.Hour, func(n *testNode) {
+		n.setAway(true)
+		n.logind.say(true)
+		n.run(20)
+		n.logind.expectLocks(1)
+		n.expectServing(false)
+		n.run(3)
+		n.logind.expectLocks(0)
+		n.expectServing(false)
+		if len(n.killed) != 3 || n.killed[2] != "critical/10" {
+			t.Errorf("terminated %q", n.killed)
+		}
+	})
+	// The shutdown is canceled.
+	onNode(t, time.Hour, func(n *testNode) {
+		n.setAway(true)
+		n.logind.say(true)
+		n.run(7)
+		n.expectServing(false)
+		n.logind.say(false)
+		n.run(60)
+		n.expectServing(true)
+		n.logind.expectLocks(1)
+		if len(n.activePods()) != 1 {
+			t.Errorf("%d pods are left", len(n.activePods()))
+		}
+	})
+}
+
+func TestBusRestartsDuringDrain(t *testing.T) {
+	for _, isCanceled := range []bool{false, true} {
+		onNode(t, 10*time.Minute, func(n *testNode) {
+			n.logind.say(true)
+			n.run(30)
+			n.logind.disconnect()
+			if isCanceled {
+				n.logind.shuttingDown = false
+			}
+			n.run(60)
+			if n.logind.connections != 2 {
+				t.Errorf("%d connections", n.logind.connections)
+			}
+			n.logind.expectLocks(1)
+			n.expectServing(true)
+			if isCanceled {
+				if !n.hasMaintenance("Complete") {
+					t.Error("the maintenance has not ended")
+				}
+				return
+			}
+			// The limit is that of the shutdown: 10 minutes, less 30 seconds.
+			n.run(600 - 30 - 30 - 60 - 1)
+			n.expectServing(true)
+			n.run(1)
+			n.expectServing(false)
+			n.run(30)
+			n.logind.expectLocks(0)
+		})
+	}
+}
+
+func TestKubeletRestartsDuringDrain(t *testing.T) {
+	restart := func(n *testNode) {
+		n.logind.say(true)
+		n.run(30)
+		n.stop()
+		clear(n.logind.files) // The process has ended.
+		n.start()
+		n.run(10)
+		n.logind.expectLocks(0)
+		n.expectServing(true)
+		if !n.hasMaintenance("Drain") {
+			n.Error("no maintenance drains the node")
+		}
+	}
+	onNode(t, time.Hour, func(n *testNode) {
+		restart(n)
+		n.remove("a", "b", "critical")
+		n.run(1)
+		n.expectServing(false)
+	})
+	onNode(t, time.Hour, func(n *testNode) {
+		restart(n)
+		n.logind.say(false)
+		n.run(1)
+		n.expectServing(true)
+		n.logind.expectLocks(1)
+		if !n.hasMaintenance("Complete") {
+			t.Error("the maintenance has not ended")
+		}
+	})
+}
+
+// A logind that does not say whether the machine shuts down: the record does.
+func TestKubeletRestartsWithSimpleLogind(t *testing.T) {
+	onNode(t, time.Hour, func(n *testNode) {
+		n.stop()
+		clear(n.logind.files)
+		n.bus = func() (dbusInhibiter, error) {
+			connection, err := n.logind.connect()
+			return simpleConnection{connection}, err
+		}
+		n.start()
+		n.logind.say(true)
+		n.run(30)
+		n.stop()
+		clear(n.logind.files)
+		n.logind.shuttingDown = false // It grants a lock.
+		n.start()
+		n.run(10)
+		n.logind.expectLocks(1)
+		n.remove("a", "b", "critical")
+		n.run(1)
+		n.expectServing(false)
+		n.logind.expectLocks(0)
+	})
+}
+
+func TestDrainFirstWithoutShutdowns(t *testing.T) {
+	if DrainFirst(managerStub{}, nil) {
+		t.Error("a manager that does not wait for shutdowns drains")
+	}
+}

@@ -1,0 +1,291 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodeshutdown
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance"
+	"k8s.io/kubernetes/pkg/kubelet/nodeshutdown/systemd"
+	"k8s.io/kubernetes/pkg/kubelet/volumemanager"
+)
+
+// fakeLogind is logind, which delays a shutdown while the kubelet has a lock. Locks are numbers of
+// files, of which the system uses the lowest that is free.
+type fakeLogind struct {
+	t     *testing.T
+	delay time.Duration
+
+	lock         sync.Mutex
+	shuttingDown bool
+	files        map[systemd.InhibitLock]bool
+	events       chan bool
+	// connections counts those to the bus.
+	connections int
+}
+
+// fakeConnection is a connection to fakeLogind.
+type fakeConnection struct{ *fakeLogind }
+
+// simpleConnection is one of a logind that does not say whether it shuts down.
+type simpleConnection struct{ dbusInhibiter }
+
+func (l *fakeLogind) CurrentInhibitDelay() (time.Duration, error)      { return l.delay, nil }
+func (l *fakeLogind) OverrideInhibitDelay(time.Duration) error         { return nil }
+func (l *fakeLogind) ReloadLogindConf() error                          { return nil }
+func (l *fakeLogind) MonitorShutdown(klog.Logger) (<-chan bool, error) { return l.events, nil }
+func (l *fakeConnection) PreparingForShutdown() (isPreparing bool, err error) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return l.shuttingDown, nil
+}
+
+func (l *fakeLogind) InhibitShutdown() (systemd.InhibitLock, error) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if l.shuttingDown {
+		return 0, errors.New("operation in progress")
+	}
+	for file := systemd.InhibitLock(7); ; file++ {
+		if !l.files[file] {
+			l.files[file] = true
+			return file, nil
+		}
+	}
+}
+
+func (l *fakeLogind) ReleaseInhibitLock(file systemd.InhibitLock) error {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if !l.files[file] {
+		l.t.Errorf("file %d is closed, which is not open", file)
+	}
+	delete(l.files, file)
+	return nil
+}
+
+// connect returns a new connection. The one before gets no more events.
+func (l *fakeLogind) connect() (dbusInhibiter, error) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.events = make(chan bool, 1)
+	l.connections++
+	return &fakeConnection{l}, nil
+}
+
+// say says whether the machine shuts down.
+func (l *fakeLogind) say(isShuttingDown bool) {
+	l.lock.Lock()
+	l.shuttingDown = isShuttingDown
+	events := l.events
+	l.lock.Unlock()
+	events <- isShuttingDown
+	synctest.Wait()
+}
+
+func (l *fakeLogind) disconnect() {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	close(l.events)
+}
+
+func (l *fakeLogind) expectLocks(want int) {
+	l.t.Helper()
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if len(l.files) != want {
+		l.t.Errorf("the kubelet has %d locks, want %d", len(l.files), want)
+	}
+}
+
+// testNode is a node with a manager of shutdowns. Its pods leave when the test says so.
+type testNode struct {
+	*testing.T
+	logind    *fakeLogind
+	client    *fake.Clientset
+	recorder  *record.FakeRecorder
+	directory string
+	manager   Manager
+	bus       func() (dbusInhibiter, error)
+	stop      func()
+
+	lock sync.Mutex
+	pods []*v1.Pod
+	// killed are the names of the pods that were terminated without a maintenance, in order.
+	killed []string
+	// killing is how long that takes.
+	killing time.Duration
+	// isAway means that the API server does not answer.
+	isAway bool
+}
+
+// onNode runs a test in a bubble. Pods need the given time to terminate.
+func onNode(t *testing.T, delay time.Duration, test func(*testNode)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		original := systemDbus
+		n := &testNode{
+			T: t, logind: &fakeLogind{t: t, delay: delay, files: map[systemd.InhibitLock]bool{}}, client: fake.NewClientset(),
+			recorder: record.NewFakeRecorder(10000), directory: t.TempDir(), killing: 8 * time.Second,
+			pods: []*v1.Pod{makePod("critical", 2000000000, nil), makePod("a", 0, nil), makePod("b", 0, nil)},
+		}
+		n.bus = n.logind.connect
+		n.client.PrependReactor("*", "*", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+			n.lock.Lock()
+			defer n.lock.Unlock()
+			if n.isAway {
+				return true, nil, errors.New("connection refused")
+			}
+			return false, nil, nil
+		})
+		n.start()
+		test(n)
+		n.stop()
+		time.Sleep(time.Minute) // What terminates has terminated.
+		systemDbus = original
+	})
+}
+
+// start starts the kubelet.
+func (n *testNode) start() {
+	ctx, cancel := context.WithCancel(klog.NewContext(n.Context(), klog.Logger{})) // The zero value discards.
+	systemDbus = n.bus
+	n.stop = func() {
+		// The manager connects again when its context is canceled.
+		systemDbus = func() (dbusInhibiter, error) {
+			runtime.Goexit()
+			return nil, nil
+		}
+		cancel()
+		n.run(2)
+	}
+	holds, err := nodemaintenance.LoadHolds(n.directory)
+	if err != nil {
+		n.Fatal(err)
+	}
+	ref := &v1.ObjectReference{Kind: "Node", Name: "n1"}
+	shutdown := nodemaintenance.NewShutdown(ctx, nodemaintenance.ShutdownConfig{
+		Client: n.client, NodeName: "n1", Holds: holds, Directory: n.directory, Recorder: n.recorder, NodeRef: ref,
+		BootID:         func() string { return "boot-1" },
+		Node:           n.node,
+		ActivePods:     n.activePods,
+		RunningPods:    func(context.Context) ([]types.NamespacedName, error) { return nil, nil },
+		Ping:           func(context.Context) error { return nil },
+		SyncNodeStatus: func(context.Context) {},
+	})
+	n.manager = NewManager(&Config{
+		Recorder: n.recorder, NodeRef: ref, VolumeManager: volumemanager.NewFakeVolumeManager(nil, 0, nil, false),
+		GetPodsFunc: n.activePods, KillPodFunc: n.kill, SyncNodeStatusFunc: func(context.Context) {}, StateDirectory: n.directory,
+		ShutdownGracePeriodRequested: 30 * time.Second, ShutdownGracePeriodCriticalPods: 10 * time.Second,
+	})
+	if !DrainFirst(n.manager, shutdown) {
+		n.Fatal("the manager does not wait for shutdowns")
+	}
+	go shutdown.Run(ctx)
+	if err := n.manager.Start(ctx); err != nil {
+		n.Error(err)
+	}
+	synctest.Wait()
+}
+
+// node returns a node that a maintenance drains if there is one.
+func (n *testNode) node() (*v1.Node, error) {
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	if n.hasMaintenance("Drain") {
+		node.Status.MaintenanceStatus = &v1.MaintenanceStatus{DrainMessage: "Draining"}
+	}
+	return node, nil
+}
+
+func (n *testNode) hasMaintenance(stage string) bool {
+	obj, err := n.client.Tracker().Get(maintenances, "", "graceful-shutdown-n1")
+	return err == nil && stageOf(obj) == stage
+}
+
+func (n *testNode) activePods() []*v1.Pod {
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	return append([]*v1.Pod{}, n.pods...)
+}
+
+// kill terminates a pod, as the kubelet does without a maintenance.
+func (n *testNode) kill(pod *v1.Pod, _ bool, gracePeriod *int64, _ func(*v1.PodStatus)) error {
+	n.lock.Lock()
+	n.killed = append(n.killed, fmt.Sprintf("%s/%d", pod.Name, *gracePeriod))
+	n.lock.Unlock()
+	time.Sleep(n.killing)
+	n.remove(pod.Name)
+	return nil
+}
+
+// remove lets pods leave.
+func (n *testNode) remove(names ...string) {
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	var left []*v1.Pod
+	for _, pod := range n.pods {
+		if !strings.Contains(" "+strings.Join(names, " ")+" ", " "+pod.Name+" ") {
+			left = append(left, pod)
+		}
+	}
+	n.pods = left
+}
+
+func (n *testNode) setAway(isAway bool) {
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	n.isAway = isAway
+}
+
+func (n *testNode) run(seconds int) {
+	time.Sleep(time.Duration(seconds) * time.Second)
+	synctest.Wait()
+}
+
+// expectServing expects that the node is ready and admits pods, or not.
+func (n *testNode) expectServing(want bool) {
+	n.Helper()
+	if got := n.manager.ShutdownStatus() == nil; got != want || n.manager.Admit(nil).Admit != want {
+		n.Errorf("the node serves: %t, want %t", got, want)
+	}
+}
+
+func (n *testNode) expectEvent(want string) {
+	n.Helper()
+	for len(n.recorder.Events) > 0 {
+		if event := <-n.recorder.Events; strings.Contains(event, want) {
+			return
+		}
+	}
+	n.Errorf("no event %q", want)
+}
