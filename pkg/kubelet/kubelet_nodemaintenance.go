@@ -65,8 +65,35 @@ func (d *Dependencies) loadStaticPodMaintenance(ctx context.Context, rootDirecto
 		logger.Error(m.loadError, "Could not read which static pods were stopped for a node maintenance: all static pods run")
 	}
 	if !m.holds.IsEmpty() {
+		d.releaseAfterShutdown(ctx, m.holds, rootDirectory)
 		d.releaseRunningStaticPods(ctx, m.holds)
 	}
+}
+
+// releaseAfterShutdown releases static pods that were stopped because the machine shut down, which
+// is over.
+func (d *Dependencies) releaseAfterShutdown(ctx context.Context, holds *nodemaintenance.Holds, rootDirectory string) {
+	logger := klog.FromContext(ctx)
+	if d.CAdvisorInterface == nil {
+		return
+	}
+	machine, err := d.CAdvisorInterface.MachineInfo()
+	if err != nil {
+		logger.Error(err, "Could not read the ID of this boot: static pods that were stopped for a shutdown start when the API server answers")
+		return
+	}
+	isOver, err := nodemaintenance.IsMaintenanceOver(rootDirectory, machine.BootID)
+	if err != nil {
+		logger.Error(err, "Could not read the state of the last shutdown")
+	}
+	if !isOver {
+		return
+	}
+	released, err := holds.ReleaseAll()
+	if err != nil {
+		logger.Error(err, "Could not store the release of static pods")
+	}
+	logger.Info("Released the static pods that were stopped for the last shutdown", "pods", released)
 }
 
 // releaseRunningStaticPods releases static pods that another kubelet has started since, such as one
@@ -117,10 +144,16 @@ func (kl *Kubelet) startStaticPodMaintenance(ctx context.Context, d *Dependencie
 			"Could not read which static pods were stopped for a maintenance of the node: all static pods run: %v", m.loadError)
 	}
 	kl.mirrorPodClient = &heldMirrorClient{MirrorClient: kl.mirrorPodClient, keeps: m.holds.KeepsMirrorPod}
+	shutdown := kl.startShutdownMaintenance(ctx, d, m.holds)
 	manager := nodemaintenance.NewManager(nodemaintenance.Config{
-		Client:        kl.kubeClient,
-		Holds:         m.holds,
-		Node:          func() (*v1.Node, error) { return kl.nodeLister.Get(string(kl.nodeName)) },
+		Client: kl.kubeClient,
+		Holds:  m.holds,
+		Node: func() (*v1.Node, error) {
+			if shutdown.IsEnding() {
+				return nil, errShutdownIsOver
+			}
+			return kl.nodeLister.Get(string(kl.nodeName))
+		},
 		Pods:          kl.podManager,
 		HasContainers: kl.podWorkers.CouldHaveRunningContainers,
 		GetNode:       kl.getNodeFromAPIServer,
@@ -129,7 +162,6 @@ func (kl *Kubelet) startStaticPodMaintenance(ctx context.Context, d *Dependencie
 		NodeRef:       kl.nodeRef,
 	})
 	go manager.Run(ctx)
-	kl.startShutdownMaintenance(ctx, d, m.holds)
 }
 
 // heldMirrorClient deletes the mirror pods of static pods that have stopped when package

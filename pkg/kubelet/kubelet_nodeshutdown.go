@@ -18,29 +18,25 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance"
 	"k8s.io/kubernetes/pkg/kubelet/nodeshutdown"
 )
 
-const (
-	// gracefulNodeShutdownInProgress is the type of the condition of a node that shuts down. A node
-	// has it since its first shutdown that a maintenance was to drain.
-	gracefulNodeShutdownInProgress v1.NodeConditionType = "GracefulNodeShutdownInProgress"
+// unknownBootID stands for the boot of a machine that gives boots no IDs.
+const unknownBootID = "unknown"
 
-	nodeShutdownReason    = "NodeShutdown"
-	noNodeShutdownReason  = "NoNodeShutdown"
-	nodeShutdownMessage   = "The node shuts down"
-	noNodeShutdownMessage = "The node does not shut down"
-)
+// errShutdownIsOver is why the drain targets of the node are not known: they may be those of a
+// maintenance that the kubelet ends.
+var errShutdownIsOver = errors.New("the maintenance of an earlier shutdown has not ended")
 
 // startShutdownMaintenance makes the kubelet drain the node before it shuts down, if that is
 // configured. It ends the maintenance of an earlier shutdown in any case.
-func (kl *Kubelet) startShutdownMaintenance(ctx context.Context, d *Dependencies, holds *nodemaintenance.Holds) {
+func (kl *Kubelet) startShutdownMaintenance(ctx context.Context, d *Dependencies, holds *nodemaintenance.Holds) *nodemaintenance.Shutdown {
 	shutdown := nodemaintenance.NewShutdown(ctx, nodemaintenance.ShutdownConfig{
 		Client:         kl.heartbeatClient,
 		NodeName:       string(kl.nodeName),
@@ -55,21 +51,26 @@ func (kl *Kubelet) startShutdownMaintenance(ctx context.Context, d *Dependencies
 		Recorder:       d.Recorder,
 		NodeRef:        kl.nodeRef,
 	})
+	waits := false
 	if kl.kubeletConfiguration.PreferNodeMaintenanceDuringGracefulShutdown {
-		if !nodeshutdown.DrainFirst(kl.shutdownManager, shutdown) {
+		kl.setNodeStatusFuncs = append(kl.setNodeStatusFuncs, shutdown.SetCondition)
+		if waits = nodeshutdown.DrainFirst(kl.shutdownManager, shutdown); !waits {
 			klog.FromContext(ctx).Error(nil, "The node will not be drained before it shuts down: graceful node shutdown is off, or not possible on this operating system")
 		}
-		kl.setNodeStatusFuncs = append(kl.setNodeStatusFuncs, kl.shutdownCondition(shutdown.IsInProgress))
-	} else if shutdown.WasInterrupted() {
-		shutdown.Cancel(ctx)
+	}
+	if !waits && shutdown.WasInterrupted() {
+		shutdown.Cancel(ctx) // Nothing would tell when the shutdown is canceled.
 	}
 	go shutdown.Run(ctx)
+	return shutdown
 }
 
+// bootID returns what the status of the node shows, too.
 func (kl *Kubelet) bootID() string {
 	info, err := kl.GetCachedMachineInfo()
-	if err != nil || info == nil {
-		return ""
+	if err != nil || info == nil || info.BootID == "" {
+		// Then logind says whether the machine still shuts down.
+		return unknownBootID
 	}
 	return info.BootID
 }
@@ -85,33 +86,6 @@ func (kl *Kubelet) runningPods(ctx context.Context) ([]types.NamespacedName, err
 		keys = append(keys, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 	}
 	return keys, nil
-}
-
-// shutdownCondition returns a function that sets the condition of a node that shuts down.
-func (kl *Kubelet) shutdownCondition(isInProgress func() bool) func(context.Context, *v1.Node) error {
-	return func(_ context.Context, node *v1.Node) error {
-		now := metav1.NewTime(kl.clock.Now())
-		condition := v1.NodeCondition{
-			Type: gracefulNodeShutdownInProgress, Status: v1.ConditionFalse, Reason: noNodeShutdownReason, Message: noNodeShutdownMessage,
-			LastHeartbeatTime: now, LastTransitionTime: now,
-		}
-		if isInProgress() {
-			condition.Status, condition.Reason, condition.Message = v1.ConditionTrue, nodeShutdownReason, nodeShutdownMessage
-		}
-		for i := range node.Status.Conditions {
-			if old := &node.Status.Conditions[i]; old.Type == condition.Type {
-				if old.Status == condition.Status {
-					condition.LastTransitionTime = old.LastTransitionTime
-				}
-				*old = condition
-				return nil
-			}
-		}
-		if condition.Status == v1.ConditionTrue {
-			node.Status.Conditions = append(node.Status.Conditions, condition)
-		}
-		return nil
-	}
 }
 
 // pingAPIServer returns an error if the API server does not answer.

@@ -248,6 +248,17 @@ func (h *Holds) ReleaseRunning(pods []types.NamespacedName) (released []string, 
 	return released, err
 }
 
+// ReleaseAll removes all pods, and returns the names of those that were withheld.
+func (h *Holds) ReleaseAll() (released []string, err error) {
+	removed, err := h.remove(func(podState) bool { return true })
+	for _, s := range removed {
+		if s.State != refused {
+			released = append(released, s.key().String())
+		}
+	}
+	return released, err
+}
+
 // remove removes pods. They run even if that cannot be stored; the next kubelet releases them.
 func (h *Holds) remove(matches func(podState) bool) (removed []podState, err error) {
 	h.lock.Lock()

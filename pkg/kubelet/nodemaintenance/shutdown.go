@@ -137,6 +137,14 @@ func (s *Shutdown) WasInterrupted() bool {
 	return s.record.BootID == s.BootID() && !s.record.StartTime.IsZero()
 }
 
+// IsEnding reports whether the maintenance of an earlier shutdown has not ended yet, so that the
+// drain targets of the node may be those of it.
+func (s *Shutdown) IsEnding() bool {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return s.mustEnd && s.record.IsOwn
+}
+
 // Drain drains the node, and returns when it can shut down, or is known not to.
 func (s *Shutdown) Drain(ctx context.Context, r ShutdownRequest) ShutdownOutcome {
 	ctx = klog.NewContext(ctx, klog.LoggerWithName(klog.FromContext(ctx), "node-shutdown"))
@@ -163,7 +171,7 @@ func (s *Shutdown) begin(ctx context.Context) (start time.Time, isResumed bool) 
 		s.isInProgress, s.mustEnd = true, false
 		stopEnding = s.stopEnding
 		if !isResumed {
-			s.record.BootID, s.record.StartTime = s.BootID(), time.Now()
+			s.record.BootID, s.record.IsOwn, s.record.StartTime = s.BootID(), false, time.Now()
 		}
 		start = s.record.StartTime
 	})

@@ -100,7 +100,7 @@ func (s *Shutdown) end(ctx context.Context) bool {
 	s.update(ctx, func() {
 		s.stopEnding = nil
 		if hasEnded && s.mustEnd {
-			s.mustEnd, s.record.BootID = false, ""
+			s.mustEnd, s.record.BootID, s.record.IsOwn = false, "", false
 		}
 	})
 	return hasEnded

@@ -160,7 +160,7 @@ func (k *keeper) create(ctx context.Context) error {
 	created, err := k.maintenances().Create(ctx, newShutdownMaintenance(k.NodeName, k.BootID(), k.Priorities), metav1.CreateOptions{})
 	if err == nil {
 		klog.FromContext(ctx).Info("Created the maintenance of the shutdown", "nodeMaintenance", created.Name, "nodeMaintenanceUID", created.UID)
-		k.uid, k.lastRead = created.UID, time.Now()
+		k.found(ctx, created)
 		return nil
 	}
 	if !apierrors.IsAlreadyExists(err) {
@@ -179,8 +179,14 @@ func (k *keeper) create(ctx context.Context) error {
 	case existing.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain:
 		return fmt.Errorf("a maintenance of this name exists in the stage %s", existing.Spec.Stage)
 	}
-	k.uid, k.lastRead = existing.UID, time.Now()
+	k.found(ctx, existing)
 	return nil
+}
+
+// found notes that the maintenance exists.
+func (k *keeper) found(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) {
+	k.uid, k.lastRead = m.UID, time.Now()
+	k.update(ctx, func() { k.record.IsOwn = true })
 }
 
 // adopt finds the maintenance that an earlier kubelet has created for the same shutdown. If that
@@ -190,7 +196,7 @@ func (k *keeper) adopt(ctx context.Context) {
 	defer cancel()
 	existing, err := k.maintenances().Get(ctx, k.maintenanceName(), metav1.GetOptions{})
 	if err == nil && !isEnded(existing) {
-		k.uid, k.lastRead = existing.UID, time.Now()
+		k.found(ctx, existing)
 	}
 }
 

@@ -43,6 +43,9 @@ type shutdownRecord struct {
 	// BootID is the boot whose shutdown may have a maintenance which has not ended. Empty if there
 	// is none.
 	BootID string `json:"bootID,omitempty"`
+	// IsOwn means that it has one, so that static pods are withheld for it. Otherwise an
+	// administrator may have taken them away.
+	IsOwn bool `json:"isOwn,omitempty"`
 	// StartTime is when the shutdown began that is in progress in this boot, zero if none is.
 	StartTime time.Time `json:"startTime,omitzero"`
 	// Results counts the results of all shutdowns, and PodsLeft is how many pods the last one left.
@@ -56,7 +59,7 @@ func (r shutdownRecord) clone() shutdownRecord {
 }
 
 func (r shutdownRecord) equal(other shutdownRecord) bool {
-	return r.BootID == other.BootID && r.StartTime.Equal(other.StartTime) && r.PodsLeft == other.PodsLeft && maps.Equal(r.Results, other.Results)
+	return r.BootID == other.BootID && r.IsOwn == other.IsOwn && r.StartTime.Equal(other.StartTime) && r.PodsLeft == other.PodsLeft && maps.Equal(r.Results, other.Results)
 }
 
 // readShutdownRecord reads the record in the directory. The record is unchanged if there is none.
@@ -78,6 +81,14 @@ func readShutdownRecord(directory string, record *shutdownRecord) error {
 	}
 	*record = content
 	return nil
+}
+
+// IsMaintenanceOver reports whether a maintenance for a shutdown in an earlier boot has withheld
+// static pods. Its end must not depend on the API server, which may be one of these pods.
+func IsMaintenanceOver(directory, bootID string) (bool, error) {
+	var record shutdownRecord
+	err := readShutdownRecord(directory, &record)
+	return record.IsOwn && record.BootID != "" && record.BootID != bootID, err
 }
 
 // writeShutdownRecord replaces the record in one step.

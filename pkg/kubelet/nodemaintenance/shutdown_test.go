@@ -42,7 +42,7 @@ func (m *machine) expectResults(want map[metrics.ShutdownDrainResult]int, podsLe
 	if err := readShutdownRecord(m.directory, &stored); err != nil {
 		m.t.Fatal(err)
 	}
-	if wanted := (shutdownRecord{BootID: stored.BootID, StartTime: stored.StartTime, Results: want, PodsLeft: podsLeft}); !stored.equal(wanted) {
+	if wanted := (shutdownRecord{BootID: stored.BootID, IsOwn: stored.IsOwn, StartTime: stored.StartTime, Results: want, PodsLeft: podsLeft}); !stored.equal(wanted) {
 		m.t.Errorf("the record has results %v and %d pods left, want %v and %d", stored.Results, stored.PodsLeft, want, podsLeft)
 	}
 }
@@ -533,6 +533,53 @@ func TestShutdownIsNotKnownAnyMore(t *testing.T) {
 		m.expectStage(stageDrain)
 		if !m.shutdown.IsInProgress() || !m.shutdown.WasInterrupted() {
 			t.Error("the shutdown is not in progress")
+		}
+	})
+}
+
+// After the next boot, static pods start again without the API server: it may be one of them. Those
+// that an administrator has taken away stay away.
+func TestStaticPodsAfterShutdown(t *testing.T) {
+	expect := func(m *machine, bootID string, want bool) {
+		m.t.Helper()
+		if got, err := IsMaintenanceOver(m.directory, bootID); err != nil || got != want {
+			m.t.Errorf("over in %s: %t, %v, want %t", bootID, got, err, want)
+		}
+	}
+	onMachine(t, pod(20), func(m *machine) {
+		expect(m, "boot-1", false)
+		m.shutDown(time.Hour)
+		m.run(30)
+		expect(m, "boot-1", false)
+		expect(m, "boot-2", true)
+		m.set(func() { m.frozen = errRefusedConnection })
+		m.reboot("boot-2")
+		if !m.shutdown.IsEnding() {
+			t.Error("the maintenance is not to be ended")
+		}
+		m.set(func() { m.frozen = nil })
+		m.run(6)
+		if m.shutdown.IsEnding() {
+			t.Error("the maintenance has not ended")
+		}
+		expect(m, "boot-2", false)
+		expect(m, "boot-3", false)
+	})
+	onMachine(t, pod(20), func(m *machine) {
+		m.put(otherMaintenance())
+		m.run(10)
+		m.shutDown(time.Hour)
+		m.run(30)
+		m.expectOutcome(ShutdownProceeds)
+		expect(m, "boot-2", false)
+	})
+	onMachine(t, nil, func(m *machine) {
+		a, b := types.NamespacedName{Namespace: testNamespace, Name: "a"}, types.NamespacedName{Namespace: testNamespace, Name: "b"}
+		m.holds.pods[a] = podState{Namespace: a.Namespace, Name: a.Name, State: held}
+		m.holds.pods[b] = podState{Namespace: b.Namespace, Name: b.Name, State: refused}
+		released, err := m.holds.ReleaseAll()
+		if err != nil || len(released) != 1 || released[0] != a.String() || !m.holds.IsEmpty() {
+			t.Errorf("released %q, %v", released, err)
 		}
 	})
 }

@@ -17,7 +17,6 @@ limitations under the License.
 package nodeshutdown
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -46,9 +45,7 @@ func TestShutdownWaitsForDrain(t *testing.T) {
 		n.run(1)
 		n.expectServing(false)
 		n.logind.expectLocks(0)
-		if len(n.killed) > 0 {
-			t.Errorf("pods %q were terminated without the maintenance", n.killed)
-		}
+		n.expectKilled()
 	})
 }
 
@@ -67,9 +64,7 @@ func TestDelayIsTooShort(t *testing.T) {
 		n.logind.expectLocks(1)
 		n.run(8)
 		n.logind.expectLocks(0)
-		if want := []string{"b/20", "critical/10"}; !slices.Equal(n.killed, want) {
-			t.Errorf("terminated %q, want %q", n.killed, want)
-		}
+		n.expectKilled("b/20", "critical/10")
 	})
 	onNode(t, 30*time.Second, func(n *testNode) {
 		n.expectEvent(nodemaintenance.ShutdownDelayTooShortReason) // At the start already.
@@ -100,7 +95,7 @@ func TestLockAfterCancellations(t *testing.T) {
 			n.run(1)
 			n.logind.expectLocks(0)
 			n.expectServing(false)
-			n.pods = pods
+			n.setPods(pods)
 			n.logind.say(false)
 			n.run(1)
 			n.logind.expectLocks(1)
@@ -123,10 +118,7 @@ func TestTerminationStopsForMaintenance(t *testing.T) {
 		n.run(60)
 		n.logind.expectLocks(1)
 		n.expectServing(true)
-		slices.Sort(n.killed)
-		if want := []string{"a/20", "b/20"}; !slices.Equal(n.killed, want) {
-			t.Errorf("terminated %q, want %q", n.killed, want)
-		}
+		n.expectKilled("a/20", "b/20")
 		n.remove("critical")
 		n.run(1)
 		n.logind.expectLocks(0)
@@ -142,9 +134,7 @@ func TestTerminationStopsForMaintenance(t *testing.T) {
 		n.run(3)
 		n.logind.expectLocks(0)
 		n.expectServing(false)
-		if len(n.killed) != 3 || n.killed[2] != "critical/10" {
-			t.Errorf("terminated %q", n.killed)
-		}
+		n.expectKilled("a/20", "b/20", "critical/10")
 	})
 	// The shutdown is canceled.
 	onNode(t, time.Hour, func(n *testNode) {
@@ -167,14 +157,8 @@ func TestBusRestartsDuringDrain(t *testing.T) {
 		onNode(t, 10*time.Minute, func(n *testNode) {
 			n.logind.say(true)
 			n.run(30)
-			n.logind.disconnect()
-			if isCanceled {
-				n.logind.shuttingDown = false
-			}
+			n.logind.disconnect(!isCanceled)
 			n.run(60)
-			if n.logind.connections != 2 {
-				t.Errorf("%d connections", n.logind.connections)
-			}
 			n.logind.expectLocks(1)
 			n.expectServing(true)
 			if isCanceled {
@@ -199,7 +183,7 @@ func TestKubeletRestartsDuringDrain(t *testing.T) {
 		n.logind.say(true)
 		n.run(30)
 		n.stop()
-		clear(n.logind.files) // The process has ended.
+		n.logind.forget(true) // The process has ended.
 		n.start()
 		n.run(10)
 		n.logind.expectLocks(0)
@@ -230,17 +214,13 @@ func TestKubeletRestartsDuringDrain(t *testing.T) {
 func TestKubeletRestartsWithSimpleLogind(t *testing.T) {
 	onNode(t, time.Hour, func(n *testNode) {
 		n.stop()
-		clear(n.logind.files)
-		n.bus = func() (dbusInhibiter, error) {
-			connection, err := n.logind.connect()
-			return simpleConnection{connection}, err
-		}
+		n.logind.forget(false)
+		n.logind.isSimple = true
 		n.start()
 		n.logind.say(true)
 		n.run(30)
 		n.stop()
-		clear(n.logind.files)
-		n.logind.shuttingDown = false // It grants a lock.
+		n.logind.forget(false) // It grants a lock.
 		n.start()
 		n.run(10)
 		n.logind.expectLocks(1)

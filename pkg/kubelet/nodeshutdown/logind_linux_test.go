@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,20 +51,26 @@ type fakeLogind struct {
 	shuttingDown bool
 	files        map[systemd.InhibitLock]bool
 	events       chan bool
-	// connections counts those to the bus.
-	connections int
+	// isSimple means that it does not say whether it shuts down.
+	isSimple bool
 }
 
 // fakeConnection is a connection to fakeLogind.
 type fakeConnection struct{ *fakeLogind }
 
-// simpleConnection is one of a logind that does not say whether it shuts down.
+// simpleConnection is one to a logind that does not say whether it shuts down.
 type simpleConnection struct{ dbusInhibiter }
 
-func (l *fakeLogind) CurrentInhibitDelay() (time.Duration, error)      { return l.delay, nil }
-func (l *fakeLogind) OverrideInhibitDelay(time.Duration) error         { return nil }
-func (l *fakeLogind) ReloadLogindConf() error                          { return nil }
-func (l *fakeLogind) MonitorShutdown(klog.Logger) (<-chan bool, error) { return l.events, nil }
+func (l *fakeLogind) CurrentInhibitDelay() (time.Duration, error) { return l.delay, nil }
+func (l *fakeLogind) OverrideInhibitDelay(time.Duration) error    { return nil }
+func (l *fakeLogind) ReloadLogindConf() error                     { return nil }
+
+func (l *fakeLogind) MonitorShutdown(klog.Logger) (<-chan bool, error) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return l.events, nil
+}
+
 func (l *fakeConnection) PreparingForShutdown() (isPreparing bool, err error) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -95,12 +102,14 @@ func (l *fakeLogind) ReleaseInhibitLock(file systemd.InhibitLock) error {
 }
 
 // connect returns a new connection. The one before gets no more events.
-func (l *fakeLogind) connect() (dbusInhibiter, error) {
+func (l *fakeLogind) connect() dbusInhibiter {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	l.events = make(chan bool, 1)
-	l.connections++
-	return &fakeConnection{l}, nil
+	if l.isSimple {
+		return simpleConnection{l}
+	}
+	return &fakeConnection{l}
 }
 
 // say says whether the machine shuts down.
@@ -113,10 +122,20 @@ func (l *fakeLogind) say(isShuttingDown bool) {
 	synctest.Wait()
 }
 
-func (l *fakeLogind) disconnect() {
+// disconnect ends the connection, which does not know what happens until the next.
+func (l *fakeLogind) disconnect(isShuttingDown bool) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	close(l.events)
+	l.shuttingDown = isShuttingDown
+}
+
+// forget makes logind forget locks and shutdowns, as far as it has to.
+func (l *fakeLogind) forget(isShuttingDown bool) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	clear(l.files)
+	l.shuttingDown = isShuttingDown
 }
 
 func (l *fakeLogind) expectLocks(want int) {
@@ -136,15 +155,16 @@ type testNode struct {
 	recorder  *record.FakeRecorder
 	directory string
 	manager   Manager
-	bus       func() (dbusInhibiter, error)
 	stop      func()
 
 	lock sync.Mutex
 	pods []*v1.Pod
-	// killed are the names of the pods that were terminated without a maintenance, in order.
+	// killed are the pods that were terminated without a maintenance, with their grace periods.
 	killed []string
 	// killing is how long that takes.
 	killing time.Duration
+	// isRunning is whether the kubelet runs.
+	isRunning bool
 	// isAway means that the API server does not answer.
 	isAway bool
 }
@@ -159,7 +179,7 @@ func onNode(t *testing.T, delay time.Duration, test func(*testNode)) {
 			recorder: record.NewFakeRecorder(10000), directory: t.TempDir(), killing: 8 * time.Second,
 			pods: []*v1.Pod{makePod("critical", 2000000000, nil), makePod("a", 0, nil), makePod("b", 0, nil)},
 		}
-		n.bus = n.logind.connect
+		systemDbus = n.connect
 		n.client.PrependReactor("*", "*", func(clienttesting.Action) (bool, apiruntime.Object, error) {
 			n.lock.Lock()
 			defer n.lock.Unlock()
@@ -171,7 +191,7 @@ func onNode(t *testing.T, delay time.Duration, test func(*testNode)) {
 		n.start()
 		test(n)
 		n.stop()
-		time.Sleep(time.Minute) // What terminates has terminated.
+		n.run(60) // What terminates has terminated.
 		systemDbus = original
 	})
 }
@@ -179,13 +199,9 @@ func onNode(t *testing.T, delay time.Duration, test func(*testNode)) {
 // start starts the kubelet.
 func (n *testNode) start() {
 	ctx, cancel := context.WithCancel(klog.NewContext(n.Context(), klog.Logger{})) // The zero value discards.
-	systemDbus = n.bus
+	n.setRunning(true)
 	n.stop = func() {
-		// The manager connects again when its context is canceled.
-		systemDbus = func() (dbusInhibiter, error) {
-			runtime.Goexit()
-			return nil, nil
-		}
+		n.setRunning(false)
 		cancel()
 		n.run(2)
 	}
@@ -216,6 +232,24 @@ func (n *testNode) start() {
 		n.Error(err)
 	}
 	synctest.Wait()
+}
+
+func (n *testNode) setRunning(isRunning bool) {
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	n.isRunning = isRunning
+}
+
+// connect connects to logind. A manager whose context is canceled never stops to try that again, so
+// its goroutine is ended here.
+func (n *testNode) connect() (dbusInhibiter, error) {
+	n.lock.Lock()
+	isRunning := n.isRunning
+	n.lock.Unlock()
+	if !isRunning {
+		runtime.Goexit()
+	}
+	return n.logind.connect(), nil
 }
 
 // node returns a node that a maintenance drains if there is one.
@@ -261,6 +295,12 @@ func (n *testNode) remove(names ...string) {
 	n.pods = left
 }
 
+func (n *testNode) setPods(pods []*v1.Pod) {
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	n.pods = pods
+}
+
 func (n *testNode) setAway(isAway bool) {
 	n.lock.Lock()
 	defer n.lock.Unlock()
@@ -288,4 +328,15 @@ func (n *testNode) expectEvent(want string) {
 		}
 	}
 	n.Errorf("no event %q", want)
+}
+
+// expectKilled expects that these pods were terminated without a maintenance, with these grace
+// periods. Pods of one group are in any order, so they are sorted.
+func (n *testNode) expectKilled(want ...string) {
+	n.Helper()
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	if got := slices.Sorted(slices.Values(n.killed)); !slices.Equal(got, want) {
+		n.Errorf("terminated %q, want %q", got, want)
+	}
 }
