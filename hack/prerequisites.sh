@@ -14,8 +14,8 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Checks that the tools named as arguments are there: go, git, cgo, real-nodes. Says
-# what is missing and how to get it, before a long build fails half way.
+# Checks that the tools named as arguments are there: go, git, cgo, real-nodes, dbus.
+# Says what is missing and how to get it, before a long build fails half way.
 
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -65,6 +65,8 @@ for tool in "$@"; do
       ;;
     git) command -v git >/dev/null || missing git "Debian, Ubuntu: apt-get install git; Fedora: dnf install git" ;;
     real-nodes) check_real_nodes ;;
+    # For nodes that shut down, see hack/realcluster/shutdown.go.
+    dbus) command -v dbus-daemon >/dev/null || missing dbus "Debian, Ubuntu: apt-get install dbus" ;;
     *) echo "hack/prerequisites.sh: unknown tool ${tool}" >&2; exit 2 ;;
   esac
 done

@@ -83,6 +83,17 @@ func (c *Cluster) StartKubelet(ctx context.Context, node string) error {
 	return nil
 }
 
+// RestartBus kills the system bus of a node, and waits until logind answers on the next one.
+func (c *Cluster) RestartBus(ctx context.Context, node string) error {
+	if err := c.signal(filepath.Join(programDirectory(c.Local.Dir(), node), dbusDaemon), unix.SIGKILL); err != nil {
+		return err
+	}
+	return wait.PollUntilContextCancel(ctx, pollInterval, false, func(ctx context.Context) (bool, error) {
+		_, err := c.InhibitLocks(ctx, node)
+		return err == nil, nil
+	})
+}
+
 // RestartKubelet ends the kubelet of a node by a signal, and waits until it runs again.
 func (c *Cluster) RestartKubelet(ctx context.Context, node string, signal unix.Signal) error {
 	if err := c.StopKubelet(ctx, node, signal); err != nil {

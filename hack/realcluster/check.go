@@ -59,7 +59,7 @@ func (c *Cluster) checkFiles() error {
 			return fmt.Errorf("%s is missing (%w): build it with `make real-nodes`", filepath.Base(path), err)
 		}
 	}
-	return nil
+	return c.checkShutdowns()
 }
 
 // programs are the paths of what the cluster runs.
@@ -72,7 +72,7 @@ func (c *Cluster) programs() []string {
 		paths = append(paths, filepath.Join(cmp.Or(c.ControlPlane, c.Local.Bin), program))
 	}
 	for _, kubelet := range c.Kubelets {
-		paths = append(paths, filepath.Join(kubelet.Bin, "kubelet"))
+		paths = append(paths, filepath.Join(cmp.Or(kubelet.Bin, c.Local.Bin), "kubelet"))
 	}
 	return paths
 }
@@ -81,7 +81,7 @@ func (c *Cluster) programs() []string {
 func (c *Cluster) record(settings localcluster.Settings) record {
 	return record{
 		Settings: settings, Nodes: c.Local.Nodes, Output: c.Local.Output, Bin: c.Local.Bin,
-		ControlPlane: cmp.Or(c.ControlPlane, c.Local.Bin), Kubelets: c.Kubelets,
+		ControlPlane: cmp.Or(c.ControlPlane, c.Local.Bin), Kubelets: c.Kubelets, InhibitDelayMax: c.InhibitDelayMax,
 	}
 }
 

@@ -27,7 +27,7 @@ limitations under the License.
 //	      etcd, kube-apiserver, ...
 //	      cluster real-init      process 1 of a node: again namespaces of its own
 //	        cluster real-node    prepares the file system, keeps these running:
-//	          containerd, kubelet, kube-proxy
+//	          containerd, kubelet, kube-proxy, dbus-daemon where nodes shut down
 //
 // When the first process of a PID namespace ends, the kernel ends all others of it, and with the
 // last process of the other namespaces go their mounts, interfaces, routes and rules. Each process

@@ -77,7 +77,10 @@ func runNode(ctx context.Context, dir string, index int) error {
 	if err := n.start(ctx, "containerd", again); err != nil {
 		return err
 	}
-	ready := make(chan error, 1)
+	ready, down := make(chan error, 1), make(chan error, 1)
+	if err := n.startLogind(ctx, again, down); err != nil {
+		return err
+	}
 	go func() { ready <- n.prepareForPods(ctx) }()
 	for {
 		select {
@@ -92,6 +95,8 @@ func runNode(ctx context.Context, dir string, index int) error {
 			if err := n.start(ctx, component, again); err != nil {
 				return err
 			}
+		case err := <-down:
+			return err
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -117,6 +122,8 @@ func (n *node) args(component string) []string {
 			"--node-ip="+networkOf(n.index).address.String(), "--feature-gates="+gates,
 			"--node-labels=topology.kubernetes.io/zone="+zoneOf(n.index), "--v=2",
 		)
+	case dbusDaemon:
+		return []string{"--config-file=" + busConfigFile, "--nofork", "--nopidfile", "--nosyslog"}
 	default:
 		return []string{"--config=" + proxyConfigFile, "--v=2"}
 	}
@@ -156,19 +163,35 @@ func (n *node) command(ctx context.Context, component string) (*exec.Cmd, error)
 	if n.record, err = readRecord(n.dir); err != nil {
 		return nil, err
 	}
-	bin := n.Bin
-	if component == kubelet {
-		bin = cmp.Or(n.Kubelets[n.name()].Bin, bin)
+	path, err := n.program(component)
+	if err != nil {
+		return nil, err
 	}
-	link, err := controlplane.Link(programDirectory(n.dir, n.name()), filepath.Join(bin, component))
+	link, err := controlplane.Link(programDirectory(n.dir, n.name()), path)
 	if err != nil {
 		return nil, err
 	}
 	c := exec.CommandContext(ctx, link, n.args(component)...)
 	// containerd looks for its shim there, and for runc.
 	c.Env = []string{"PATH=" + n.Bin + ":" + systemPath, "HOME=" + n.state(), "TMPDIR=" + temporaryDirectory}
+	if n.InhibitDelayMax != 0 {
+		c.Env = append(c.Env, "DBUS_SYSTEM_BUS_ADDRESS="+busAddress(busSocket))
+	}
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return c, nil
+}
+
+// program returns the path of a component, and prepares what may change between its starts.
+func (n *node) program(component string) (string, error) {
+	switch component {
+	case kubelet:
+		path := filepath.Join(cmp.Or(n.Kubelets[n.name()].Bin, n.Bin), kubelet)
+		return path, writeConfig(kubeletConfigFile, n.kubeletConfig())
+	case dbusDaemon:
+		return exec.LookPath(dbusDaemon)
+	default:
+		return filepath.Join(n.Bin, component), nil
+	}
 }
 
 func (n *node) log(component string) string {

@@ -99,7 +99,8 @@ staticPodPath: %[3]s
 fileCheckFrequency: 1s
 nodeStatusUpdateFrequency: 5s
 volumePluginDir: /var/lib/kubelet/volume-plugins
-`, containerdSocket, n.cgroup(), manifestsDirectory)
+%[4]s
+`, containerdSocket, n.cgroup(), manifestsDirectory, n.Kubelets[n.name()].Config)
 }
 
 // proxyConfig leaves the sysctls of connection tracking alone that belong to the machine.

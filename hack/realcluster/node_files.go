@@ -65,15 +65,22 @@ func (n *node) setUpFiles() error {
 	for path, content := range map[string]string{
 		containerdConfigFile:              containerdConfig,
 		cniDirectory + "/10-ptp.conflist": n.cniConfig(),
-		kubeletConfigFile:                 n.kubeletConfig(),
 		proxyConfigFile:                   n.proxyConfig(),
 	} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("create a directory of the node: %w", err)
+		if err := writeConfig(path, content); err != nil {
+			return err
 		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			return fmt.Errorf("configure the node: %w", err)
-		}
+	}
+	return n.setUpShutdowns()
+}
+
+// writeConfig writes a file that configures a component of the node.
+func writeConfig(path, content string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("create a directory of the node: %w", err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		return fmt.Errorf("configure the node: %w", err)
 	}
 	return nil
 }

@@ -57,16 +57,22 @@ type Cluster struct {
 	ControlPlane string
 	// Kubelets are those of nodes that do not run that in Local.Bin, by the names of the nodes.
 	Kubelets map[string]Kubelet
+
+	// InhibitDelayMax, if it is not 0, gives each node a system bus with a logind, which waits so
+	// long for kubelets before the node goes down. See shutdown.go.
+	InhibitDelayMax time.Duration
 }
 
-// Kubelet is a kubelet of another release.
+// Kubelet is a kubelet of another release, or with another configuration.
 type Kubelet struct {
-	// Bin is its directory.
+	// Bin is its directory, by default that of the cluster.
 	Bin string
 	// Gates are its feature gates, Name=true,...
 	Gates string
 	// ManifestURL is where it gets static pods from, beside the manifests in files.
 	ManifestURL string
+	// Config has fields of its configuration that the other kubelets do not set, in YAML.
+	Config string
 }
 
 // Ensure starts the cluster, or reuses the one that runs if it is as it should be. The cluster

@@ -40,12 +40,14 @@ type record struct {
 	// Output and Bin are those of Cluster.Local, ControlPlane and Kubelets those of Cluster.
 	Output, Bin, ControlPlane string
 	Kubelets                  map[string]Kubelet
+	// InhibitDelayMax is that of Cluster.
+	InhibitDelayMax time.Duration
 	// Port is that of the API server, on the loopback interface of the host and in the sandbox.
 	Port int
 }
 
 func (r record) String() string {
-	return fmt.Sprintf("%d nodes, %s, programs in %s, a control plane in %s, other kubelets %v", r.Nodes, r.Settings, r.Bin, r.ControlPlane, r.Kubelets)
+	return fmt.Sprintf("%d nodes, %s, programs in %s, a control plane in %s, other kubelets %v, delay of shutdowns %s", r.Nodes, r.Settings, r.Bin, r.ControlPlane, r.Kubelets, r.InhibitDelayMax)
 }
 
 // recordFile is what a cluster with real nodes is known by: one with simulated nodes has another
