@@ -24,6 +24,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -158,6 +160,21 @@ func (c *Cluster) ShutDown(ctx context.Context, node string) error {
 		return fmt.Errorf("remove the outcome of an earlier shutdown: %w", err)
 	}
 	return c.withLogind(ctx, node, func(l *logind.Client) error { return l.PowerOff(ctx) })
+}
+
+// SetInhibitDelay changes for how long locks may delay shutdowns of a node, until its next boot,
+// whatever the kubelet has configured.
+func (c *Cluster) SetInhibitDelay(ctx context.Context, node string, delay time.Duration) error {
+	pid, err := c.Process(node)
+	if err != nil {
+		return err
+	}
+	// The last file counts: its name is after that of the kubelet's.
+	path := filepath.Join("/proc", strconv.Itoa(pid), "root", systemdConfigDirectory, "logind.conf.d", "99-rig.conf")
+	if err := writeConfig(path, logind.Config(delay)); err != nil {
+		return err
+	}
+	return c.withLogind(ctx, node, func(l *logind.Client) error { return l.Reload(ctx) })
 }
 
 // CancelShutdown cancels a shutdown of a node that waits for locks.

@@ -37,6 +37,7 @@ const (
 	systemdService  = "org.freedesktop.systemd1"
 	systemdObject   = dbus.ObjectPath("/org/freedesktop/systemd1")
 	systemdManaging = systemdService + ".Manager"
+	logindUnit      = "systemd-logind.service"
 )
 
 const (
@@ -175,7 +176,7 @@ type systemd struct{ logind *Logind }
 
 // KillUnit lets logind read its configuration again.
 func (s systemd) KillUnit(name, _ string, signal int32) *dbus.Error {
-	if name != "systemd-logind.service" || unix.Signal(signal) != unix.SIGHUP {
+	if name != logindUnit || unix.Signal(signal) != unix.SIGHUP {
 		return failure(fmt.Errorf("only SIGHUP to logind is known here, not %d to %s", signal, name))
 	}
 	return failure(s.logind.reload())

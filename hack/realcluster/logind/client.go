@@ -22,6 +22,7 @@ import (
 	"os"
 
 	"github.com/godbus/dbus/v5"
+	"golang.org/x/sys/unix"
 )
 
 // Client asks a logind, as other programs of its machine do.
@@ -70,6 +71,11 @@ func (c *Client) Inhibit(ctx context.Context, lock Lock) (*os.File, error) {
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), "lock"), nil
+}
+
+// Reload lets logind read its configuration again.
+func (c *Client) Reload(ctx context.Context) error {
+	return c.conn.Object(systemdService, systemdObject).CallWithContext(ctx, systemdManaging+".KillUnit", 0, logindUnit, "all", int32(unix.SIGHUP)).Err
 }
 
 func (c *Client) call(ctx context.Context, method string, args ...any) *dbus.Call {

@@ -1,0 +1,113 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package system
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/kubernetes/hack/realcluster/logind"
+	"k8s.io/kubernetes/test/utils/ktesting"
+)
+
+// shutdownStory is what happens to the pods of a node that shuts down.
+type shutdownStory struct {
+	node     string
+	workers  []worker
+	client   *requestClient
+	requests *requests
+	outcome  logind.Outcome
+	// killed are the workers that were killed before they were finished.
+	killed []string
+}
+
+// drainBesideBase shuts two nodes with the same pods down at the same time. One kubelet drains its
+// node: no request fails, and each pod has the time that it needs. The kubelet of the base has
+// always terminated pods, whatever their budgets and grace periods.
+func (s *shutdownTest) drainBesideBase(tCtx ktesting.TContext) {
+	base := s.beginStory(newShutdownNamespace(tCtx), baseNode)
+	ours := s.beginStory(tCtx, firstNode)
+	s.shutDown(tCtx, baseNode)
+	s.shutDown(tCtx, firstNode)
+	for _, story := range []*shutdownStory{base, ours} {
+		story.outcome = s.expectDown(tCtx, story.node, logind.LocksReleased)
+	}
+	awaitFacts(tCtx, realPodsOn(shop, secondNode, 1))
+	pause(tCtx, realShopEnd) // Until requests are answered again.
+	for _, story := range []*shutdownStory{base, ours} {
+		s.endStory(story)
+	}
+	tCtx.Log("\n" + shutdownTable(base, ours))
+	if ours.requests.failed() > 0 || ours.requests.sent() < 100 {
+		tCtx.Errorf("with a drain: %s", ours.requests)
+	}
+	if base.requests.failed() == 0 {
+		tCtx.Errorf("without a drain: %s", base.requests)
+	}
+	s.expectFinished(tCtx, true, ours.workers...)
+	s.expectFinished(tCtx, true, base.workers[0])
+	s.expectFinished(tCtx, false, base.workers[1:]...)
+
+	// After the boot, the node has its pods again.
+	expectStage(tCtx, firstNode, coordinationv1alpha1.NodeMaintenanceStageDrain)
+	s.powerOn(tCtx, firstNode)
+	expectStage(tCtx, firstNode, coordinationv1alpha1.NodeMaintenanceStageComplete)
+	awaitFacts(tCtx, realPodsOn("daemon", firstNode, 1), staticWorkerRuns(ours.workers[3]))
+	s.powerOn(tCtx, baseNode)
+}
+
+// beginStory fills a node, and begins to send requests to the shop.
+func (s *shutdownTest) beginStory(tCtx ktesting.TContext, node string) *shutdownStory {
+	tCtx.Helper()
+	createShopOn(tCtx, node, "")
+	story := &shutdownStory{node: node, workers: []worker{
+		s.createWorker(tCtx, worker{name: "quick", node: node, need: 2 * time.Second}),
+		s.createWorker(tCtx, worker{name: "slow", node: node, need: normalPeriod + 3*time.Second}),
+		s.createDaemonWorker(tCtx, worker{name: "daemon", node: node, need: normalPeriod + 2*time.Second}),
+		s.createStaticWorker(tCtx, worker{name: "static", node: node, need: normalPeriod + 2*time.Second}, ""),
+	}}
+	story.client = s.startShopRequests(tCtx)
+	return story
+}
+
+func (s *shutdownTest) endStory(story *shutdownStory) {
+	story.requests = story.client.stop()
+	for _, w := range story.workers {
+		if !s.noted(w, "finished") {
+			story.killed = append(story.killed, w.name)
+		}
+	}
+}
+
+// shutdownTable compares the stories.
+func shutdownTable(base, ours *shutdownStory) string {
+	const row = "  %-32s  %-20s  %s\n"
+	var table strings.Builder
+	line := func(title string, value func(*shutdownStory) string) {
+		fmt.Fprintf(&table, row, title, value(base), value(ours))
+	}
+	fmt.Fprintf(&table, row, "", "kubelet of the base", "drain by the kubelet")
+	line("requests", func(s *shutdownStory) string { return fmt.Sprint(s.requests.sent()) })
+	line("of them failed", func(s *shutdownStory) string { return fmt.Sprint(s.requests.failed()) })
+	line(fmt.Sprintf("pods killed, of %d", len(base.workers)), func(s *shutdownStory) string {
+		return strings.TrimSpace(fmt.Sprintf("%d %s", len(s.killed), strings.Join(s.killed, ", ")))
+	})
+	line("seconds until the node is down", func(s *shutdownStory) string { return fmt.Sprintf("%.1f", s.outcome.After.Seconds()) })
+	return table.String()
+}
