@@ -111,13 +111,7 @@ func (d *Dependencies) releaseRunningStaticPods(ctx context.Context, holds *node
 		logger.Error(err, "Could not list the running pods: static pods that were stopped for a node maintenance stay away")
 		return
 	}
-	var pods []types.NamespacedName
-	for _, sandbox := range sandboxes {
-		if metadata := sandbox.Metadata; metadata != nil {
-			pods = append(pods, types.NamespacedName{Namespace: metadata.Namespace, Name: metadata.Name})
-		}
-	}
-	released, err := holds.ReleaseRunning(pods)
+	released, err := holds.ReleaseRunning(sandboxes)
 	if err != nil {
 		logger.Error(err, "Could not store the release of static pods")
 	}

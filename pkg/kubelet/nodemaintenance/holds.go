@@ -27,7 +27,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/node/maintenance"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance/metrics"
+	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 )
 
 // state is what the kubelet does with a static pod for a maintenance.
@@ -238,9 +240,16 @@ func (h *Holds) release(targets maintenance.Targets) ([]podState, error) {
 	return h.remove(func(s podState) bool { return !targets.Take(s.mirrorPod()) })
 }
 
-// ReleaseRunning removes the pods of these names that are withheld, because they run, and returns
-// their names.
-func (h *Holds) ReleaseRunning(pods []types.NamespacedName) (released []string, err error) {
+// ReleaseRunning removes the pods that are withheld and have one of these sandboxes, because they
+// run, and returns their names. A pod of the API server may have the name of a static pod whose
+// mirror pod is gone.
+func (h *Holds) ReleaseRunning(sandboxes []*runtimeapi.PodSandbox) (released []string, err error) {
+	var pods []types.NamespacedName
+	for _, sandbox := range sandboxes {
+		if metadata := sandbox.Metadata; metadata != nil && sandbox.Annotations[kubetypes.ConfigSourceAnnotationKey] != kubetypes.ApiserverSource {
+			pods = append(pods, types.NamespacedName{Namespace: metadata.Namespace, Name: metadata.Name})
+		}
+	}
 	removed, err := h.remove(func(s podState) bool { return s.State != refused && slices.Contains(pods, s.key()) })
 	for _, s := range removed {
 		released = append(released, s.key().String())

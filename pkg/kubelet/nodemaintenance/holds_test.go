@@ -26,6 +26,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/node/maintenance"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 	"k8s.io/utils/ptr"
 )
 
@@ -157,22 +159,33 @@ func TestHoldsRelease(t *testing.T) {
 	}
 }
 
+func newSandbox(namespace, name, source string) *runtimeapi.PodSandbox {
+	return &runtimeapi.PodSandbox{
+		Metadata:    &runtimeapi.PodSandboxMetadata{Namespace: namespace, Name: name},
+		Annotations: map[string]string{kubetypes.ConfigSourceAnnotationKey: source},
+	}
+}
+
 // A kubelet without the gate has run the pods.
 func TestReleaseRunning(t *testing.T) {
 	directory := t.TempDir()
 	h := loadHolds(t, directory)
 	stopAndHold(t, h, "away")
 	stopAndHold(t, h, "back")
+	stopAndHold(t, h, "copied")
 	needed := newMirrorPod("needed")
 	if err := errors.Join(h.stop(needed), h.refuse(keyOf(needed))); err != nil {
 		t.Fatal(err)
 	}
-	released, err := h.ReleaseRunning([]types.NamespacedName{keyOf(newMirrorPod("back")), keyOf(needed), {Namespace: "default", Name: "away"}})
+	released, err := h.ReleaseRunning([]*runtimeapi.PodSandbox{
+		newSandbox(testNamespace, "back", "file"), newSandbox(testNamespace, "needed", "file"), newSandbox("default", "away", "file"),
+		newSandbox(testNamespace, "copied", "api"), {}, // A tenant's pod, and one of an unknown program.
+	})
 	if err != nil || !slices.Equal(released, []string{testNamespace + "/back"}) {
 		t.Errorf("released %q, error %v", released, err)
 	}
 	h = loadHolds(t, directory)
-	for name, want := range map[string]state{"away": held, "back": running, "needed": refused} {
+	for name, want := range map[string]state{"away": held, "back": running, "copied": held, "needed": refused} {
 		if got, _ := h.observe(keyOf(newMirrorPod(name))); got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
