@@ -23,11 +23,15 @@ limitations under the License.
 //
 //	running  -> stopping  its mirror pod has an EvictionRequest for which kubelet.k8s.io is active,
 //	                      the drain targets of the node take the mirror pod, no other pod stops
-//	stopping -> ended     its containers have ended, and the API server has deleted the mirror pod
+//	stopping -> ended     its containers have ended, and then the API server has answered and has
+//	                      deleted the mirror pod, or would have without a finalizer
 //	ended    -> held      controllers have processed that, and the checkpoint has the pod
 //	stopping,
 //	ended    -> refused   since its containers ended, the API server did not answer for 30 seconds,
-//	                      or no controller has processed the end for 2 minutes
+//	                      or has not deleted the mirror pod, or no controller has processed the
+//	                      end, for 2 minutes
+//	stopping -> running   the mirror pod was deleted before the containers ended, which controllers
+//	                      process as the end: the pod is stopped again for its new mirror pod
 //	any      -> running   the drain targets of the node no longer take the pod
 //
 // While a pod is stopping, ended or held, the kubelet does not see it: package config omits it from

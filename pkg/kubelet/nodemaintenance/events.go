@@ -31,7 +31,7 @@ const (
 	HeldReason = "StaticPodHeld"
 	// ReleasedReason is added when a static pod may run again.
 	ReleasedReason = "StaticPodReleased"
-	// RefusedReason is added when the API server did not answer without the pod.
+	// RefusedReason is added when the control plane did not answer or process the end of a pod.
 	RefusedReason = "StaticPodNeeded"
 	// FailedReason is added when the kubelet could not read or write its checkpoint.
 	FailedReason = "FailedStaticPodMaintenance"

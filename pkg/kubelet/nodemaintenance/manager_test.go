@@ -380,7 +380,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 			needed := []string{"", "a", "b", "c"}
 			w.api, w.controllers = needed[random.IntN(4)], needed[random.IntN(4)]
 			for range 60 {
-				switch random.IntN(8) {
+				switch random.IntN(10) {
 				case 0, 1:
 					w.targets = allTargets
 				case 2:
@@ -396,9 +396,16 @@ func TestAnyOrderOfEvents(t *testing.T) {
 				case 7:
 					w.pods["b"].manifest = !w.pods["b"].manifest || w.api == "b" || w.controllers == "b"
 					w.merge()
+				case 8:
+					if w.answers() { // Someone deletes a mirror pod.
+						w.pods[needed[1+random.IntN(3)]].mirror = nil
+					}
+				case 9:
+					w.deleted = !w.deleted
 				}
 				w.run(random.IntN(30))
 			}
+			w.deleted = false
 			w.frozen, w.idle, w.targets, w.pods["b"].manifest = false, false, nil, true
 			w.merge()
 			w.run(300)
