@@ -136,6 +136,7 @@ func TestNodesVersionSkew(t *testing.T) {
 		version := func() string { return getNode(t, c).Status.NodeInfo.KubeletVersion }
 		old := version()
 		runPod(t, c)
+		drainWithOldKubelet(newStaticNode(t, c, node))
 		if err := c.ReplaceKubelet(t.Context(), node, Kubelet{}); err != nil {
 			t.Fatal(err)
 		}
@@ -158,6 +159,7 @@ func TestNodesVersionSkew(t *testing.T) {
 			t.Errorf("both have version %s", ours)
 		}
 		runPod(t, c)
+		runUnderOldControlPlane(newStaticNode(t, c, nodeName(0)))
 	})
 }
 

@@ -61,11 +61,19 @@ func takeInventory(t *testing.T, c *Cluster) inventory {
 	add("interfaces", links, err)
 	for _, pattern := range []string{
 		"/run/netns/*", "/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/var/log/containers", "/run/containerd", "/run/cni",
-		"/usr/libexec/kubernetes", "/tmp/kubelet-*", "/tmp/containerd*", cgroupMount + "/" + cgroupParent, cgroupMount + "/*/" + cgroupParent, cgroupMount + "/*/k8s.io",
+		"/usr/libexec/kubernetes", "/tmp/kubelet-*", "/tmp/containerd*", cgroupMount + cgroupOf(c.Local.Dir()), cgroupMount + "/*" + cgroupOf(c.Local.Dir()), cgroupMount + "/*/k8s.io",
 		cgroupMount + "/*/kubepods",
 	} {
 		files, err := filepath.Glob(pattern)
 		add(pattern, files, err)
+	}
+	// That of all clusters belongs to another one, or is left.
+	for _, pattern := range []string{cgroupMount + "/" + cgroupParent, cgroupMount + "/*/" + cgroupParent} {
+		parents, err := filepath.Glob(pattern)
+		add(pattern, slices.DeleteFunc(parents, func(parent string) bool {
+			clusters, _ := filepath.Glob(parent + "/*/cgroup.procs")
+			return len(clusters) > 0
+		}), err)
 	}
 	add("processes", processesOf(t, c), nil)
 	return i

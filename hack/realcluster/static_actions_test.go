@@ -25,7 +25,6 @@ import (
 	"golang.org/x/sys/unix"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -82,14 +81,41 @@ func (n *staticNode) delete(maintenance string) {
 	}
 }
 
-// awaitGone waits until a maintenance is complete, and deletes it if it exists.
-func (n *staticNode) awaitGone(maintenance string) {
+// clear removes the maintenances and static pods of the node.
+func (n *staticNode) clear() {
 	n.Helper()
 	maintenances := n.client.CoordinationV1alpha1().NodeMaintenances()
-	await(n.T, maintenance+" to be gone", func() bool {
-		err := maintenances.Delete(n.Context(), maintenance+"-"+n.name, metav1.DeleteOptions{})
-		return apierrors.IsNotFound(err)
-	})
+	list, err := maintenances.List(n.Context(), metav1.ListOptions{})
+	if err != nil {
+		n.Fatal(err)
+	}
+	for _, maintenance := range list.Items {
+		if name, ok := strings.CutSuffix(maintenance.Name, "-"+n.name); ok {
+			n.delete(name)
+		}
+	}
+	manifests, err := filepath.Glob(n.manifestPath("*"))
+	if err != nil {
+		n.Fatal(err)
+	}
+	for _, manifest := range manifests {
+		n.removeManifest(strings.TrimSuffix(filepath.Base(manifest), ".yaml"))
+	}
+	n.awaitOnly()
+}
+
+// drainMessage returns what the condition Drained of a maintenance says.
+func (n *staticNode) drainMessage(maintenance string) string {
+	n.Helper()
+	m, err := n.client.CoordinationV1alpha1().NodeMaintenances().Get(n.Context(), maintenance+"-"+n.name, metav1.GetOptions{})
+	if err != nil {
+		n.Fatal(err)
+	}
+	condition := meta.FindStatusCondition(m.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained))
+	if condition == nil {
+		return ""
+	}
+	return condition.Message
 }
 
 // countEvents returns how often the node has had an event with a text in its message.
@@ -154,19 +180,27 @@ func (n *staticNode) awaitMessage(pod, want string) {
 	}, func() string { return fmt.Sprintf("the message %q about %s: it is %q", want, pod, got) })
 }
 
-// checkpoint returns the checkpoint of the kubelet.
+// checkpointPath is the path of the checkpoint of the kubelet.
 func (n *staticNode) checkpointPath() string {
 	return filepath.Join(n.cluster.KubeletDirectory(n.name), "node_maintenance_state")
 }
 
-// checkpoint returns the content of the checkpoint of the kubelet, or "" without one.
-func (n *staticNode) checkpoint() string {
+// isHeld reports whether a pod is held in the checkpoint of the kubelet.
+func (n *staticNode) isHeld(pod string) bool {
 	n.Helper()
 	data, err := os.ReadFile(n.checkpointPath())
 	if err != nil && !os.IsNotExist(err) {
 		n.Fatal(err)
 	}
-	return string(data)
+	return strings.Contains(string(data), fmt.Sprintf(`"name":%q`, pod+"-"+n.name)) && strings.Contains(string(data), `"state":"held"`)
+}
+
+// awaitHeld waits until pods are held: the drain can end a moment before that.
+func (n *staticNode) awaitHeld(pods ...string) {
+	n.Helper()
+	for _, pod := range pods {
+		await(n.T, pod+" to be held", func() bool { return n.isHeld(pod) })
+	}
 }
 
 // restartKubelet ends the kubelet, and waits until the next one has reached the API server.

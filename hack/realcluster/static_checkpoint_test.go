@@ -19,7 +19,6 @@ package realcluster
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -28,40 +27,45 @@ import (
 	"k8s.io/kubernetes/hack/localcluster"
 )
 
-// replaceKubelet runs a node's static pods while the kubelet takes no part in maintenances: with the
-// gate disabled, which removes the checkpoint, and without the gate, which leaves it. The next
-// kubelet stops them with their grace periods.
-func replaceKubelet(n *staticNode) {
-	bin := n.cluster.Local.Bin
+// disableGate runs a held pod while the gate is disabled. The next kubelet stops it with its grace
+// period, also if it finds the checkpoint: a kubelet that does not know it leaves it.
+func disableGate(n *staticNode) {
+	disabled := Kubelet{
+		Bin:   n.cluster.Local.Bin,
+		Gates: strings.ReplaceAll(localcluster.DefaultSettings.Gates, "NodeMaintenanceAwareKubelet=true", "NodeMaintenanceAwareKubelet=false"),
+	}
 	n.run(staticPod{name: "plain", ending: 4 * time.Second})
 	n.drain("drain")
 	want := []string{started}
-	held := func() {
+	for _, leaves := range []bool{false, true} {
 		want = append(want, asked, ended)
 		n.awaitRecords("plain", want...)
-		n.awaitOnly()
-		await(n.T, "an entry in the checkpoint", func() bool { return strings.Contains(n.checkpoint(), "held") })
-	}
-	held()
-	others := []Kubelet{{Bin: bin, Gates: strings.ReplaceAll(localcluster.DefaultSettings.Gates, "AwareKubelet=true", "AwareKubelet=false")}}
-	if base := filepath.Join(os.Getenv(outputVariable), "base", "bin"); exists(filepath.Join(base, kubelet)) {
-		others = append(others, Kubelet{Bin: base})
-	}
-	for _, other := range others {
-		n.awaitNextKubelet(func() error { return n.cluster.ReplaceKubelet(n.Context(), n.name, other) })
+		n.awaitHeld("plain")
+		checkpoint, err := os.ReadFile(n.checkpointPath())
+		if err != nil {
+			n.Fatal(err)
+		}
+		n.awaitNextKubelet(func() error { return n.cluster.ReplaceKubelet(n.Context(), n.name, disabled) })
 		want = append(want, started)
 		n.awaitRecords("plain", want...)
 		n.awaitOnly("plain")
-		if other.Bin == bin && exists(n.checkpointPath()) {
+		if exists(n.checkpointPath()) {
 			n.Error("a kubelet without the gate leaves the checkpoint")
 		}
 		n.stays("the pod runs", func() bool { return n.areRunning("plain") })
+		if leaves {
+			n.expectRecords("plain", want...)
+			if err := os.WriteFile(n.checkpointPath(), checkpoint, 0o600); err != nil {
+				n.Fatal(err)
+			}
+		}
 		n.awaitNextKubelet(func() error { return n.cluster.ReplaceKubelet(n.Context(), n.name, Kubelet{}) })
-		held()
 	}
+	want = append(want, asked, ended)
+	n.awaitRecords("plain", want...)
 	n.complete("drain")
-	n.awaitOnly("plain")
 	n.awaitRecords("plain", append(want, started)...)
+	n.awaitOnly("plain")
 }
 
 // spoilCheckpoint replaces the checkpoint of a held pod by one that the kubelet cannot read. It runs
@@ -83,8 +87,7 @@ func spoilCheckpoint(n *staticNode) {
 		},
 		func() error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
 	} {
-		n.awaitEvents("StaticPodHeld", "plain", 0)
-		await(n.T, "the checkpoint", func() bool { return strings.Contains(n.checkpoint(), "held") })
+		n.awaitHeld("plain")
 		before, err := n.countEvents("FailedStaticPodMaintenance", text)
 		if err == nil {
 			err = errors.Join(n.cluster.StopKubelet(n.Context(), n.name, unix.SIGKILL), spoil(), n.cluster.StartKubelet(n.Context(), n.name))

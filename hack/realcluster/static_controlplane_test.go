@@ -38,7 +38,6 @@ var components = []string{controlplane.Etcd, controlplane.APIServer, controlplan
 // TestNodeStaticControlPlane drains the only node of a cluster, whose static pods are the control
 // plane. What the node needs to reach it, or to end the maintenance, is started again.
 func TestNodeStaticControlPlane(t *testing.T) {
-	t.Parallel()
 	c := newNamedTestCluster(t, "test-plane")
 	ensure(t, c)
 	n := moveControlPlane(t, c)

@@ -18,6 +18,7 @@ package realcluster
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,7 +32,7 @@ func overlapMaintenances(n *staticNode) {
 	n.drain("second")
 	n.awaitDrained("first")
 	n.awaitDrained("second")
-	n.awaitEvent("StaticPodHeld", "plain")
+	n.awaitHeld("plain")
 	n.complete("first")
 	n.stays("without pods", func() bool { return n.areRunning() })
 	n.restartKubelet(unix.SIGTERM)
@@ -47,15 +48,14 @@ func overlapMaintenances(n *staticNode) {
 func callOff(n *staticNode) {
 	n.run(staticPod{name: "first", ending: 6 * time.Second}, staticPod{name: "second"})
 	want := []string{started}
-	for _, end := range []func(*staticNode, string){(*staticNode).delete, (*staticNode).complete} {
-		n.drain("during")
+	for maintenance, end := range map[string]func(string){"deleted": n.delete, "completed": n.complete} {
+		n.drain(maintenance)
 		n.awaitRecords("first", append(slices.Clone(want), asked)...)
-		end(n, "during")
+		end(maintenance)
 		want = append(want, asked, ended, started)
 		n.awaitRecords("first", want...)
 		n.awaitOnly("first", "second")
 		n.expectRecords("second", started)
-		n.awaitGone("during")
 	}
 	n.drain("after")
 	n.awaitDrained("after")
@@ -80,6 +80,7 @@ func waitForPodWithoutEnd(n *staticNode) {
 	if n.isDrained("drain") {
 		n.Error("the drain has ended")
 	}
-	output, err := n.cluster.Local.Command(n.Context(), "maintenance", "status", "drain-"+n.name).CombinedOutput()
-	n.Logf("%s%v", output, err)
+	if message := n.drainMessage("drain"); !strings.Contains(message, "Terminating the static pod") || !strings.Contains(message, "default/endless-"+n.name) {
+		n.Errorf("the maintenance says %q", message)
+	}
 }

@@ -21,7 +21,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -45,7 +44,7 @@ func changeManifests(n *staticNode) {
 			n.removeManifest(early)
 		}
 	}
-	n.awaitEvent("StaticPodHeld", "renamed")
+	n.awaitRecord("renamed", ended)
 	n.write(staticPod{name: "edited", start: "edited"})
 	n.removeManifest("removed")
 	n.removeManifest("renamed")
@@ -53,9 +52,9 @@ func changeManifests(n *staticNode) {
 	n.write(staticPod{name: "added", ending: 3 * time.Second})
 	for _, pod := range []string{"new-name", "added"} {
 		n.awaitRecords(pod, started, asked, ended)
-		n.awaitEvent("StaticPodHeld", pod)
 	}
 	n.awaitOnly()
+	n.awaitHeld(append(names, "new-name", "added")...)
 	n.awaitDrained("drain")
 	n.stays("without pods", func() bool { return n.areRunning() })
 	n.complete("drain")
@@ -69,8 +68,10 @@ func changeManifests(n *staticNode) {
 	for _, pod := range []string{"new-name", "added"} {
 		n.awaitRecords(pod, started, asked, ended, started)
 	}
-	if content := n.checkpoint(); strings.Contains(content, `"name"`) {
-		n.Errorf("the checkpoint has %s", content)
+	for _, pod := range append(names, "new-name", "added") {
+		if n.isHeld(pod) {
+			n.Errorf("%s is in the checkpoint", pod)
+		}
 	}
 }
 
@@ -99,7 +100,7 @@ func stopPodFromURL(n *staticNode) {
 
 	n.drain("again")
 	n.awaitDrained("again")
-	n.awaitEvent("StaticPodHeld", "from-url")
+	n.awaitHeld("from-url")
 	n.restartKubelet(unix.SIGKILL)
 	n.complete("again")
 	n.awaitOnly("from-file")

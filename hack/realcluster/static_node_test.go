@@ -69,7 +69,7 @@ func newStaticNode(t *testing.T, c *Cluster, name string) *staticNode {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &staticNode{T: t, cluster: c, name: name, records: filepath.Join(c.Local.Dir(), "records", name)}
+	n := &staticNode{T: t, cluster: c, name: name, records: filepath.Join(c.Local.Dir(), "records", name, filepath.Base(t.Name()))}
 	if n.client, err = kubernetes.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}

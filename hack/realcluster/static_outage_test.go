@@ -53,7 +53,6 @@ var outageCases = map[string]outageCase{
 
 // TestNodeStaticPodsWithoutAPIServer freezes the API server while nodes are in different states.
 func TestNodeStaticPodsWithoutAPIServer(t *testing.T) {
-	t.Parallel()
 	c := newNamedTestCluster(t, "test-outage")
 	c.Local.Nodes = len(outageCases)
 	ensure(t, c)
@@ -126,7 +125,7 @@ var whileStopping = outageCase{
 		n.staysUntil(end, "the pod ends", func() bool { return slices.Equal(n.recordsOf("plain"), []string{started, asked}) })
 	},
 	after: func(n *staticNode) {
-		n.awaitEvent("StaticPodHeld", "plain")
+		n.awaitHeld("plain")
 		n.expectRecords("plain", started, asked, ended)
 		completeAfterOutage(n)
 	},
@@ -220,7 +219,7 @@ func beginStop(n *staticNode) {
 func hold(n *staticNode) {
 	n.run(staticPod{name: "plain"})
 	n.drain("drain")
-	n.awaitEvent("StaticPodHeld", "plain")
+	n.awaitHeld("plain")
 	n.awaitDrained("drain")
 	n.expectRecords("plain", started, asked, ended)
 }

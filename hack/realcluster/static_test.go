@@ -17,8 +17,6 @@ limitations under the License.
 package realcluster
 
 import (
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -26,37 +24,49 @@ import (
 	"k8s.io/kubernetes/hack/localcluster"
 )
 
-// staticPodCases are what happens to the static pods of a node with a real kubelet.
-var staticPodCases = map[string]func(*staticNode){
-	"order":              stopInOrder,
-	"kubelet terminated": func(n *staticNode) { restartKubelet(n, unix.SIGTERM) },
-	"kubelet killed":     func(n *staticNode) { restartKubelet(n, unix.SIGKILL) },
-	"kubelet replaced":   replaceKubelet,
-	"manifests changed":  changeManifests,
-	podFromURL:           stopPodFromURL,
-	"two maintenances":   overlapMaintenances,
-	"called off":         callOff,
-	"no end":             waitForPodWithoutEnd,
-	"bad checkpoint":     spoilCheckpoint,
+// staticPodCase is what happens to the static pods of a node with a real kubelet.
+type staticPodCase struct {
+	name string
+	run  func(*staticNode)
 }
 
-// podFromURL is the case whose kubelet asks a URL for static pods.
-const podFromURL = "pod from a URL"
+// staticPodCases are the cases of each node, one after the other. Nodes are few, because kubelets and
+// containerd use up the instances of inotify that a user may have.
+var staticPodCases = [][]staticPodCase{
+	{{"pod from a URL", stopPodFromURL}}, // This kubelet waits for the URL.
+	{
+		{"order", stopInOrder},
+		{"kubelet terminated", func(n *staticNode) { restartKubelet(n, unix.SIGTERM) }},
+		{"no end", waitForPodWithoutEnd}, // Its pod stays.
+	},
+	{
+		{"kubelet killed", func(n *staticNode) { restartKubelet(n, unix.SIGKILL) }},
+		{"gate disabled", disableGate},
+	},
+	{{"called off", callOff}, {"manifests changed", changeManifests}},
+	{{"two maintenances", overlapMaintenances}, {"bad checkpoint", spoilCheckpoint}},
+}
 
 // TestNodeStaticPods drains nodes with static pods, all at the same time. -parallel must allow it.
 func TestNodeStaticPods(t *testing.T) {
-	t.Parallel()
 	c := newNamedTestCluster(t, "test-static")
 	c.Local.Nodes = len(staticPodCases)
-	names := slices.Sorted(maps.Keys(staticPodCases))
 	c.Kubelets = map[string]Kubelet{
-		nodeName(slices.Index(names, podFromURL)): {Bin: c.Local.Bin, Gates: localcluster.DefaultSettings.Gates, ManifestURL: manifestURL},
+		nodeName(0): {Bin: c.Local.Bin, Gates: localcluster.DefaultSettings.Gates, ManifestURL: manifestURL},
 	}
 	ensure(t, c)
-	for index, name := range names {
-		t.Run(name, func(t *testing.T) {
+	for index, cases := range staticPodCases {
+		t.Run(nodeName(index), func(t *testing.T) {
 			t.Parallel()
-			staticPodCases[name](newStaticNode(t, c, nodeName(index)))
+			for i, test := range cases {
+				t.Run(test.name, func(t *testing.T) {
+					n := newStaticNode(t, c, nodeName(index))
+					test.run(n)
+					if i < len(cases)-1 {
+						n.clear()
+					}
+				})
+			}
 		})
 	}
 }
@@ -98,7 +108,7 @@ func restartKubelet(n *staticNode, signal unix.Signal) {
 	n.awaitRecord("critical", asked)
 	n.restartKubelet(signal)
 	n.awaitDrained("drain")
-	n.awaitEvent("StaticPodHeld", "critical")
+	n.awaitHeld("critical")
 	n.restartKubelet(signal)
 	n.stays("without pods", func() bool { return n.areRunning() })
 	for _, pod := range []string{"plain", "critical"} {
