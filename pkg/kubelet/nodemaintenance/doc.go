@@ -15,7 +15,7 @@ limitations under the License.
 */
 
 // Package nodemaintenance stops static pods of the kubelet for a NodeMaintenance, and keeps them
-// away until its end (KEP-4212, "kubelet: Static Pods").
+// away until its end (KEP-4212, "kubelet: Static Pods"). It drains nodes that shut down, see below.
 //
 // # States
 //
@@ -66,4 +66,26 @@ limitations under the License.
 //
 // One pod stops at a time, after the API server has answered, so an outage has at most one suspect,
 // and no other pod is refused.
+//
+// # Shutdowns
+//
+// A Shutdown drains the node before the machine shuts down (KEP-4212, "kubelet: Graceful Node
+// Shutdown"). Package nodeshutdown calls Drain when logind announces a shutdown, and terminates what
+// is left when Drain returns:
+//
+//	asking     -> asked       the API server has accepted the NodeMaintenance of the shutdown
+//	asked      -> draining    controllers drain the node
+//	asking     -> draining    another maintenance drains the node, and the API server answers
+//	draining   -> asking      that one has ended
+//	any        -> called off  another client has ended the maintenance of the shutdown
+//
+// If the node is not draining for too long, pods are terminated as without a maintenance, in order
+// of their priorities, until it is. Drain returns when no pod is left, at the limit of the delay, or
+// when the shutdown is canceled.
+//
+// The maintenance must end afterwards. Its record says so: a file which is written before the
+// maintenance is created, and names the boot. A kubelet in another boot ends the maintenance. In the
+// same boot, logind or the file say whether the shutdown is still in progress. Run makes all attempts
+// to end it, and Drain stops the current one before it creates a maintenance of the same name.
+// Without a shutdown, the API server is not called.
 package nodemaintenance

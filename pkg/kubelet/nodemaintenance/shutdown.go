@@ -157,7 +157,7 @@ func (s *Shutdown) Drain(ctx context.Context, r ShutdownRequest) ShutdownOutcome
 		s.count(ctx, result, 0)
 		s.Cancel(ctx)
 	case ShutdownProceeds:
-		s.count(ctx, result, d.podsLeft(ctx))
+		s.count(ctx, result, d.left)
 	}
 	return outcome
 }

@@ -51,6 +51,8 @@ type drain struct {
 	begun, asked time.Time
 	phase        drainPhase
 	lastError    error
+	// left is how many pods were left when they were last counted.
+	left int
 	// isLate means that the limit is over.
 	isLate bool
 	// terminate is the termination of pods without a maintenance. Nil if none is in progress.
@@ -68,6 +70,7 @@ func (d *drain) run(ctx context.Context) (ShutdownOutcome, metrics.ShutdownDrain
 	d.begun, d.phase = time.Now(), asking
 	limit := d.Limit - time.Since(d.start)
 	if limit <= 0 {
+		d.left = len(d.ActivePods())
 		d.reportTooShort(ctx)
 		return ShutdownProceeds, metrics.TooShort
 	}
@@ -135,17 +138,20 @@ func (d *drain) check(ctx context.Context) (metrics.ShutdownDrainResult, bool) {
 		d.reportTooShort(ctx)
 		return metrics.TooShort, true
 	}
-	leaving, refused, err := d.countPods(ctx)
+	leaving, needed, err := d.countPods(ctx)
+	if err == nil {
+		d.left = leaving + needed
+	}
 	switch {
 	case err != nil:
 		klog.FromContext(ctx).Error(err, "Could not list the running pods: the node does not shut down yet")
-	case leaving == 0 && refused == 0:
+	case leaving == 0 && needed == 0:
 		klog.FromContext(ctx).Info("The node is drained, and can shut down", "duration", time.Since(d.start))
 		d.event(v1.EventTypeNormal, DrainedForShutdownReason, "The node is drained, and can shut down")
 		return metrics.Drained, true
 	case leaving == 0:
-		klog.FromContext(ctx).Info("Only static pods are left that the control plane needs: they are terminated", "pods", refused)
-		d.event(v1.EventTypeWarning, ShutdownWithoutDrainReason, "Only %d static pods are left that the control plane needs: they are terminated", refused)
+		klog.FromContext(ctx).Info("Only static pods are left that the control plane needs: they are terminated", "pods", needed)
+		d.event(v1.EventTypeWarning, ShutdownWithoutDrainReason, "Only %d static pods are left that the control plane needs: they are terminated", needed)
 		return metrics.StaticPodsNeeded, true
 	}
 	d.maybeTerminate(ctx)
@@ -214,29 +220,22 @@ func (d *drain) terminated() <-chan struct{} {
 }
 
 func (d *drain) reportTooShort(ctx context.Context) {
-	left := d.podsLeft(ctx)
 	klog.FromContext(ctx).Error(d.lastError, "The delay of the shutdown is too short for the drain: terminating the pods which are left",
-		"limit", d.Limit, "pods", left, "phase", d.phase)
+		"limit", d.Limit, "pods", d.left, "phase", d.phase)
 	d.event(v1.EventTypeWarning, ShutdownDelayTooShortReason,
-		"The shutdown can be delayed by %v for the drain, which is too short: terminating %d pods which are left. Raise InhibitDelayMaxSec of logind", max(d.Limit, 0), left)
+		"The shutdown can be delayed by %v for the drain, which is too short: terminating %d pods which are left. Raise InhibitDelayMaxSec of logind", max(d.Limit, 0), d.left)
 }
 
-// podsLeft returns the number of pods that the kubelet knows to be left.
-func (s *Shutdown) podsLeft(ctx context.Context) int {
-	leaving, refused, err := s.countPods(ctx)
-	if err != nil {
-		return len(s.ActivePods())
-	}
-	return leaving + refused
-}
-
-// countPods returns the number of pods that are left on the node, without and with those that the
-// kubelet does not stop for the maintenance.
-func (s *Shutdown) countPods(ctx context.Context) (leaving, refusing int, err error) {
+// countPods returns the number of pods that are left on the node: those that can leave, and static
+// pods that the kubelet does not stop for the maintenance.
+func (s *Shutdown) countPods(ctx context.Context) (leaving, needed int, err error) {
 	left := map[types.NamespacedName]bool{}
 	for _, pod := range s.ActivePods() {
 		left[keyOf(pod)] = true
 	}
+	// A runtime that hangs must not make the drain miss its limit by much.
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	running, err := s.RunningPods(ctx)
 	if err != nil {
 		return 0, 0, err
@@ -249,10 +248,10 @@ func (s *Shutdown) countPods(ctx context.Context) (leaving, refusing int, err er
 	}
 	for key := range left {
 		if state, _ := s.Holds.observe(key); state == refused {
-			refusing++
+			needed++
 		} else {
 			leaving++
 		}
 	}
-	return leaving, refusing, nil
+	return leaving, needed, nil
 }

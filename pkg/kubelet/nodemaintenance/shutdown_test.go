@@ -150,6 +150,9 @@ func TestShutdownIsCanceledDuringOutage(t *testing.T) {
 			m.run(100)
 			m.expectOutcome(ShutdownCanceled)
 			m.expectStage(stageDrain)
+			if m.shutdown.WasInterrupted() {
+				t.Error("the shutdown counts as interrupted")
+			}
 			if isRebooted {
 				m.reboot("boot-2")
 			}
@@ -172,6 +175,22 @@ func TestShutdownIsCanceledDuringOutage(t *testing.T) {
 		m.calls()
 		m.run(600)
 		m.expectCalls("")
+	})
+}
+
+// A creation that is in progress when the shutdown is canceled ends first.
+func TestShutdownIsCanceledDuringCreation(t *testing.T) {
+	onMachine(t, pod(60), func(m *machine) {
+		m.set(func() { m.answerTime = 3 * time.Second })
+		m.shutDown(time.Hour)
+		m.run(1)
+		m.set(func() { m.answerTime = 0 })
+		m.events <- false
+		m.run(1)
+		m.expectDraining()
+		m.run(2)
+		m.expectOutcome(ShutdownCanceled)
+		m.expectStage(stageComplete)
 	})
 }
 
@@ -234,7 +253,7 @@ func TestShutdownWithoutAPIServer(t *testing.T) {
 				m.expectTerminations(test.terminations, test.result == metrics.NotStarted)
 				m.expectStage(test.stage)
 				left := 0
-				if test.result == metrics.TooShort {
+				if test.result == metrics.TooShort || test.result == metrics.NotStarted {
 					left = 1
 				}
 				m.expectResults(map[metrics.ShutdownDrainResult]int{test.result: 1}, left)

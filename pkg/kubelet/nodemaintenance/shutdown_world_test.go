@@ -68,6 +68,8 @@ type machine struct {
 	// frozen is why the API server does not answer, idle whether no controller runs.
 	frozen error
 	idle   bool
+	// answerTime is how long the API server takes to answer.
+	answerTime time.Duration
 	// runtimeError is why the runtime does not answer.
 	runtimeError error
 	// shuttingDown is whether the node counts as shutting down, terminations how often that began.
@@ -103,6 +105,12 @@ func onMachine(t *testing.T, pods map[string]time.Duration, test func(*machine))
 
 // react makes the API server not answer, and gives new objects their UIDs.
 func (m *machine) react(action clienttesting.Action) (bool, runtime.Object, error) {
+	m.lock.Lock()
+	answerTime := m.answerTime
+	m.lock.Unlock()
+	if answerTime > 0 {
+		time.Sleep(answerTime)
+	}
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	if m.frozen != nil {
