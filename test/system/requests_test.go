@@ -69,7 +69,7 @@ type requestClient struct {
 func startRequests(tCtx ktesting.TContext, cluster *realcluster.Cluster, address string) *requestClient {
 	tCtx.Helper()
 	ctx, cancel := context.WithCancel(tCtx)
-	c := &requestClient{cancel: cancel, url: "http://" + address + "/", results: requests{from: time.Now()}}
+	c := &requestClient{cancel: cancel, url: "http://" + address + "/"}
 	c.http = &http.Client{
 		Timeout: requestTimeout,
 		Transport: &http.Transport{
@@ -79,7 +79,9 @@ func startRequests(tCtx ktesting.TContext, cluster *realcluster.Cluster, address
 			},
 		},
 	}
-	tCtx.ExpectNoError(c.send(), "the first request")
+	// kube-proxy may not know the pods of the Service yet.
+	await(tCtx, "the first answer", func(tCtx ktesting.TContext) { tCtx.ExpectNoError(c.send()) })
+	c.results.from = time.Now()
 	c.sending.Add(1)
 	go func() {
 		defer c.sending.Done()

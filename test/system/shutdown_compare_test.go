@@ -28,6 +28,7 @@ import (
 
 // shutdownStory is what happens to the pods of a node that shuts down.
 type shutdownStory struct {
+	tCtx     ktesting.TContext
 	node     string
 	workers  []worker
 	client   *requestClient
@@ -41,16 +42,22 @@ type shutdownStory struct {
 // node: no request fails, and each pod has the time that it needs. The kubelet of the base has
 // always terminated pods, whatever their budgets and grace periods.
 func (s *shutdownTest) drainBesideBase(tCtx ktesting.TContext) {
-	base := s.beginStory(newShutdownNamespace(tCtx), baseNode)
-	ours := s.beginStory(tCtx, firstNode)
+	base, ours := s.newStory(newShutdownNamespace(tCtx), baseNode), s.newStory(tCtx, firstNode)
+	stories := []*shutdownStory{base, ours}
+	for _, story := range stories {
+		awaitWorkers(story.tCtx, story.workers...)
+		story.client = s.openShop(story.tCtx, story.node)
+	}
 	s.shutDown(tCtx, baseNode)
 	s.shutDown(tCtx, firstNode)
-	for _, story := range []*shutdownStory{base, ours} {
+	for _, story := range stories {
 		story.outcome = s.expectDown(tCtx, story.node, logind.LocksReleased)
 	}
-	awaitFacts(tCtx, realPodsOn(shop, secondNode, 1))
+	for _, story := range stories {
+		awaitFacts(story.tCtx, realPodsOn(shop, secondNode, 1))
+	}
 	pause(tCtx, realShopEnd) // Until requests are answered again.
-	for _, story := range []*shutdownStory{base, ours} {
+	for _, story := range stories {
 		s.endStory(story)
 	}
 	tCtx.Log("\n" + shutdownTable(base, ours))
@@ -68,22 +75,20 @@ func (s *shutdownTest) drainBesideBase(tCtx ktesting.TContext) {
 	expectStage(tCtx, firstNode, coordinationv1alpha1.NodeMaintenanceStageDrain)
 	s.powerOn(tCtx, firstNode)
 	expectStage(tCtx, firstNode, coordinationv1alpha1.NodeMaintenanceStageComplete)
-	awaitFacts(tCtx, realPodsOn("daemon", firstNode, 1), staticWorkerRuns(ours.workers[3]))
+	awaitWorkers(tCtx, ours.workers[2:]...)
 	s.powerOn(tCtx, baseNode)
 }
 
-// beginStory fills a node, and begins to send requests to the shop.
-func (s *shutdownTest) beginStory(tCtx ktesting.TContext, node string) *shutdownStory {
+// newStory creates the pods of a node.
+func (s *shutdownTest) newStory(tCtx ktesting.TContext, node string) *shutdownStory {
 	tCtx.Helper()
 	createShopOn(tCtx, node, "")
-	story := &shutdownStory{node: node, workers: []worker{
-		s.createWorker(tCtx, worker{name: "quick", node: node, need: 2 * time.Second}),
-		s.createWorker(tCtx, worker{name: "slow", node: node, need: normalPeriod + 3*time.Second}),
-		s.createDaemonWorker(tCtx, worker{name: "daemon", node: node, need: normalPeriod + 2*time.Second}),
-		s.createStaticWorker(tCtx, worker{name: "static", node: node, need: normalPeriod + 2*time.Second}, ""),
+	return &shutdownStory{tCtx: tCtx, node: node, workers: []worker{
+		s.createWorker(tCtx, worker{name: "quick", node: node, need: time.Second}),
+		s.createWorker(tCtx, worker{name: "slow", node: node, need: normalPeriod + 2*time.Second}),
+		s.createDaemonWorker(tCtx, worker{name: "daemon", node: node, need: normalPeriod + time.Second}),
+		s.createStaticWorker(tCtx, worker{name: "static", node: node, need: normalPeriod + time.Second}),
 	}}
-	story.client = s.startShopRequests(tCtx)
-	return story
 }
 
 func (s *shutdownTest) endStory(story *shutdownStory) {

@@ -41,8 +41,16 @@ const workDirectory = "work"
 type worker struct {
 	name, node string
 	need       time.Duration
+
+	namespace string
 	// notes are the files that it writes, without their suffixes. Each has its own.
 	notes string
+}
+
+// in returns the worker in the namespace of the context.
+func (w worker) in(tCtx ktesting.TContext) worker {
+	w.namespace, w.notes = tCtx.Namespace(), tCtx.Namespace()+"-"+w.name
+	return w
 }
 
 // newWorkerPod returns the pod. It may take a minute, but the kubelet of a node that shuts down may
@@ -60,8 +68,6 @@ func newWorkerPod(w worker) *v1.Pod {
 	}}}}
 	return pod
 }
-
-func notesOf(tCtx ktesting.TContext, w worker) string { return tCtx.Namespace() + "-" + w.name }
 
 // noted reports whether a worker has come so far: ending or finished.
 func (s *shutdownTest) noted(w worker, state string) bool {
@@ -91,44 +97,56 @@ func (s *shutdownTest) expectFinished(tCtx ktesting.TContext, want bool, workers
 // createWorker creates a pod without a controller.
 func (s *shutdownTest) createWorker(tCtx ktesting.TContext, w worker) worker {
 	tCtx.Helper()
-	w.notes = notesOf(tCtx, w)
-	create(tCtx, tCtx.Client().CoreV1().Pods(tCtx.Namespace()), newWorkerPod(w))
-	awaitFacts(tCtx, realPodsOn(w.name, w.node, 1))
+	w = w.in(tCtx)
+	create(tCtx, tCtx.Client().CoreV1().Pods(w.namespace), newWorkerPod(w))
 	return w
 }
 
 // createDaemonWorker creates a DaemonSet for one node.
 func (s *shutdownTest) createDaemonWorker(tCtx ktesting.TContext, w worker) worker {
 	tCtx.Helper()
-	w.notes = notesOf(tCtx, w)
-	create(tCtx, tCtx.Client().AppsV1().DaemonSets(tCtx.Namespace()), newDaemonSet(newWorkerPod(w)))
-	awaitFacts(tCtx, realPodsOn(w.name, w.node, 1))
+	w = w.in(tCtx)
+	create(tCtx, tCtx.Client().AppsV1().DaemonSets(w.namespace), newDaemonSet(newWorkerPod(w)))
 	return w
 }
 
-// createStaticWorker writes a manifest. Its mirror pod is in namespace default.
-func (s *shutdownTest) createStaticWorker(tCtx ktesting.TContext, w worker, priorityClass string) worker {
+// createStaticWorker writes a manifest, which is removed after the scenario.
+func (s *shutdownTest) createStaticWorker(tCtx ktesting.TContext, w worker, changes ...func(*v1.Pod)) worker {
 	tCtx.Helper()
-	w.notes = notesOf(tCtx, w)
+	w = w.in(tCtx)
+	w.namespace = metav1.NamespaceDefault
 	pod := newWorkerPod(w)
-	pod.TypeMeta, pod.Namespace = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, metav1.NamespaceDefault
-	pod.Spec.NodeSelector, pod.Spec.PriorityClassName = nil, priorityClass
+	pod.TypeMeta, pod.Namespace = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, w.namespace
+	pod.Spec.NodeSelector = nil
+	for _, change := range changes {
+		change(pod)
+	}
 	manifest, err := yaml.Marshal(pod)
 	tCtx.ExpectNoError(err)
 	path := filepath.Join(s.real.Manifests(w.node), w.name+".yaml")
 	tCtx.ExpectNoError(os.WriteFile(path, manifest, 0o600))
 	tCtx.Cleanup(func() { tCtx.AssertNoError(os.Remove(path)) })
-	awaitFacts(tCtx, staticWorkerRuns(w))
 	return w
 }
 
-func staticWorkerRuns(w worker) fact {
-	runs := realPodsOn(w.name, w.node, 1)
-	return fact{runs.what, func(tCtx ktesting.TContext) { runs.check(tCtx.WithNamespace(metav1.NamespaceDefault)) }}
+// awaitWorkers waits until workers run.
+func awaitWorkers(tCtx ktesting.TContext, workers ...worker) {
+	tCtx.Helper()
+	for _, w := range workers {
+		awaitFacts(tCtx.WithNamespace(w.namespace), realPodsOn(w.name, w.node, 1))
+	}
 }
 
-// createShopOn creates a Deployment of one pod behind a Service, whose budget leaves no room. It
-// starts on this node, and moves to the second one.
+// startWorker creates a pod without a controller, and waits until it runs.
+func (s *shutdownTest) startWorker(tCtx ktesting.TContext, w worker) worker {
+	tCtx.Helper()
+	w = s.createWorker(tCtx, w)
+	awaitWorkers(tCtx, w)
+	return w
+}
+
+// createShopOn creates a Deployment of one pod behind a Service. It starts on this node, and moves to
+// the second one.
 func createShopOn(tCtx ktesting.TContext, node, priorityClass string) {
 	tCtx.Helper()
 	pod := newServer()
@@ -138,8 +156,15 @@ func createShopOn(tCtx ktesting.TContext, node, priorityClass string) {
 	service := newService(shop)
 	service.Spec.Ports[0].TargetPort = intstr.FromInt32(8080)
 	create(tCtx, tCtx.Client().CoreV1().Services(tCtx.Namespace()), service)
+}
+
+// openShop waits until the shop serves on this node. Its budget leaves no room. It returns a client
+// that sends requests.
+func (s *shutdownTest) openShop(tCtx ktesting.TContext, node string) *requestClient {
+	tCtx.Helper()
 	awaitFacts(tCtx, realPodsOn(shop, node, 1))
 	createBudget(tCtx, shop, "minAvailable: 1", 1)
+	return startRequests(tCtx, s.real, serviceAddress(tCtx))
 }
 
 // preferNode returns an affinity to two nodes, mostly to the first one.
@@ -187,10 +212,4 @@ func awaitEvent(tCtx ktesting.TContext, node, reason string, since time.Time) {
 		}
 		tCtx.Fatal("there is none")
 	})
-}
-
-// startShopRequests sends requests to the shop until it is stopped.
-func (s *shutdownTest) startShopRequests(tCtx ktesting.TContext) *requestClient {
-	tCtx.Helper()
-	return startRequests(tCtx, s.real, serviceAddress(tCtx))
 }

@@ -26,7 +26,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/hack/realcluster/logind"
+	"k8s.io/kubernetes/pkg/apis/scheduling"
 	"k8s.io/kubernetes/test/utils/ktesting"
+	"k8s.io/utils/ptr"
 )
 
 // shutdownInProgress is the condition of nodes that shut down.
@@ -35,14 +37,14 @@ const shutdownInProgress = v1.NodeConditionType("GracefulNodeShutdownInProgress"
 // cancelAndShutDown cancels a shutdown twice: once during the drain, once after it. The node takes
 // pods again, and the kubelet has its lock, so that the next shutdown waits for it.
 func (s *shutdownTest) cancelAndShutDown(tCtx ktesting.TContext) {
-	first := s.createWorker(tCtx, worker{name: "first", node: firstNode, need: 4 * time.Second})
+	first := s.startWorker(tCtx, worker{name: "first", node: firstNode, need: 4 * time.Second})
 	s.shutDown(tCtx, firstNode)
 	s.awaitEnding(tCtx, first)
 	expectShutdownInProgress(tCtx, v1.ConditionTrue)
 	tCtx.ExpectNoError(s.real.CancelShutdown(tCtx, firstNode))
 	s.awaitCanceled(tCtx)
 
-	second := s.createWorker(tCtx, worker{name: "second", node: firstNode, need: time.Second})
+	second := s.startWorker(tCtx, worker{name: "second", node: firstNode, need: time.Second})
 	release := s.keepUp(tCtx, firstNode)
 	s.shutDown(tCtx, firstNode)
 	s.awaitLocks(tCtx, firstNode, "test")
@@ -51,7 +53,7 @@ func (s *shutdownTest) cancelAndShutDown(tCtx ktesting.TContext) {
 	s.awaitCanceled(tCtx)
 	release()
 
-	third := s.createWorker(tCtx, worker{name: "third", node: firstNode, need: 4 * time.Second})
+	third := s.startWorker(tCtx, worker{name: "third", node: firstNode, need: 4 * time.Second})
 	s.shutDown(tCtx, firstNode)
 	if outcome := s.expectDown(tCtx, firstNode, logind.LocksReleased); outcome.After < third.need {
 		tCtx.Errorf("the node goes down after %v", outcome.After)
@@ -97,7 +99,7 @@ func (s *shutdownTest) cancelAndShutDownBase(tCtx ktesting.TContext) {
 	await(tCtx, "the node to take pods", func(tCtx ktesting.TContext) { expectTakesPods(tCtx, getNode(tCtx, baseNode)) })
 	s.expectLocks(tCtx, baseNode, "test")
 
-	late := s.createWorker(tCtx, worker{name: "late", node: baseNode, need: time.Second})
+	late := s.startWorker(tCtx, worker{name: "late", node: baseNode, need: time.Second})
 	release()
 	s.awaitLocks(tCtx, baseNode)
 	s.shutDown(tCtx, baseNode)
@@ -110,15 +112,19 @@ func (s *shutdownTest) cancelAndShutDownBase(tCtx ktesting.TContext) {
 
 // loseAPIServer shuts the node down while the API server does not answer. The kubelet begins to
 // terminate pods as without a maintenance, and stops that when the API server answers: the shop,
-// which is critical and would be next, moves without a request that fails. When the API server is
+// which is critical and would be next, moves. When the API server is
 // away again, the node goes down in time.
 func (s *shutdownTest) loseAPIServer(tCtx ktesting.TContext) {
-	const critical = "system-cluster-critical"
+	const critical, delay = scheduling.SystemClusterCritical, 35 * time.Second
 	createShopOn(tCtx, firstNode, critical)
-	normal := s.createWorker(tCtx, worker{name: "normal", node: firstNode, need: normalPeriod - 2*time.Second})
-	static := s.createStaticWorker(tCtx, worker{name: "static", node: firstNode, need: time.Minute}, critical)
-	tCtx.ExpectNoError(s.real.SetInhibitDelay(tCtx, firstNode, 35*time.Second))
-	client := s.startShopRequests(tCtx)
+	normal := s.startWorker(tCtx, worker{name: "normal", node: firstNode, need: normalPeriod - 2*time.Second})
+	static := s.createStaticWorker(tCtx, worker{name: "static", node: firstNode, need: time.Minute}, func(pod *v1.Pod) {
+		// The kubelet does not know the values of classes.
+		pod.Spec.PriorityClassName, pod.Spec.Priority = critical, ptr.To[int32](scheduling.SystemCriticalPriority)
+	})
+	awaitWorkers(tCtx, static)
+	tCtx.ExpectNoError(s.real.SetInhibitDelay(tCtx, firstNode, delay))
+	client := s.openShop(tCtx, firstNode)
 	defer s.thaw(tCtx)
 
 	s.freeze(tCtx)
@@ -126,14 +132,19 @@ func (s *shutdownTest) loseAPIServer(tCtx ktesting.TContext) {
 	s.awaitEnding(tCtx, normal)
 	s.thaw(tCtx)
 	awaitFacts(tCtx, realPodsOn(shop, secondNode, 1), realPodsOn(shop, firstNode, 0))
-	if requests := client.stop(); requests.failed() > 0 {
+	// Until the kubelet has stopped to terminate pods, the node is not ready. Where a controller sees
+	// that, it takes the shop from the Service for a moment.
+	if requests, most := client.stop(), int(realShopStart/requestInterval); requests.failed() > most {
 		tCtx.Errorf("with the API server away for a while: %s", requests)
 	}
 	s.awaitEnding(tCtx, static)
 	s.freeze(tCtx)
-	s.expectDown(tCtx, firstNode, logind.LocksReleased)
+	if outcome := s.expectDown(tCtx, firstNode, logind.LocksReleased); outcome.After < delay-ordinaryPeriod {
+		tCtx.Errorf("the node goes down after %v, before the drain could have gone on", outcome.After)
+	}
 	s.thaw(tCtx)
 	s.expectFinished(tCtx, true, normal)
+	s.expectFinished(tCtx, false, static)
 	s.powerOn(tCtx, firstNode)
 }
 
@@ -153,8 +164,8 @@ func (s *shutdownTest) runOutOfTime(tCtx ktesting.TContext) {
 	const drain = 5 * time.Second
 	began := time.Now()
 	tCtx.ExpectNoError(s.real.SetInhibitDelay(tCtx, firstNode, drain+ordinaryPeriod))
-	almost := s.createWorker(tCtx, worker{name: "almost", node: firstNode, need: drain + 2*time.Second})
-	endless := s.createWorker(tCtx, worker{name: "endless", node: firstNode, need: time.Minute})
+	almost := s.startWorker(tCtx, worker{name: "almost", node: firstNode, need: drain + 2*time.Second})
+	endless := s.startWorker(tCtx, worker{name: "endless", node: firstNode, need: time.Minute})
 	s.shutDown(tCtx, firstNode)
 	if outcome := s.expectDown(tCtx, firstNode, logind.LocksReleased); outcome.After < drain {
 		tCtx.Errorf("the node goes down after %v", outcome.After)
@@ -167,7 +178,7 @@ func (s *shutdownTest) runOutOfTime(tCtx ktesting.TContext) {
 
 // restartBus restarts D-Bus before a shutdown, and during the drain.
 func (s *shutdownTest) restartBus(tCtx ktesting.TContext) {
-	slow := s.createWorker(tCtx, worker{name: "slow", node: firstNode, need: normalPeriod + 2*time.Second})
+	slow := s.startWorker(tCtx, worker{name: "slow", node: firstNode, need: normalPeriod + 2*time.Second})
 	tCtx.ExpectNoError(s.real.RestartBus(tCtx, firstNode))
 	await(tCtx, "the kubelet to reach the bus again", func(tCtx ktesting.TContext) {
 		s.expectLocks(tCtx, firstNode, kubeletLock)
@@ -184,8 +195,9 @@ func (s *shutdownTest) restartBus(tCtx ktesting.TContext) {
 // keep the node up: logind gives out no locks during a shutdown.
 func (s *shutdownTest) restartKubelet(tCtx ktesting.TContext) {
 	began := time.Now()
-	slow := s.createWorker(tCtx, worker{name: "slow", node: firstNode, need: normalPeriod + 2*time.Second})
+	slow := s.startWorker(tCtx, worker{name: "slow", node: firstNode, need: normalPeriod})
 	daemon := s.createDaemonWorker(tCtx, worker{name: "daemon", node: firstNode, need: time.Second})
+	awaitWorkers(tCtx, daemon)
 	release := s.keepUp(tCtx, firstNode)
 	s.shutDown(tCtx, firstNode)
 	s.awaitEnding(tCtx, slow)
@@ -207,7 +219,7 @@ func (s *shutdownTest) joinMaintenance(tCtx ktesting.TContext) {
 	})
 	m.Spec.Reason = "new disks"
 	before := shutdownMaintenance(tCtx, firstNode)
-	slow := s.createWorker(tCtx, worker{name: "slow", node: firstNode, need: normalPeriod + 2*time.Second})
+	slow := s.startWorker(tCtx, worker{name: "slow", node: firstNode, need: normalPeriod + 2*time.Second})
 	create(tCtx, maintenances, m)
 	s.awaitEnding(tCtx, slow)
 	s.shutDown(tCtx, firstNode)

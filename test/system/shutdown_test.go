@@ -41,10 +41,10 @@ const (
 	shutdownDelay = time.Minute
 
 	// ordinaryShutdown is how both kubelets terminate pods without a maintenance.
-	ordinaryShutdown = "shutdownGracePeriod: 8s\nshutdownGracePeriodCriticalPods: 1s\n"
+	ordinaryShutdown = "shutdownGracePeriod: 6s\nshutdownGracePeriodCriticalPods: 1s\n"
 	// ordinaryPeriod is the whole of it, and normalPeriod that of pods that are not critical.
-	ordinaryPeriod = 8 * time.Second
-	normalPeriod   = 7 * time.Second
+	ordinaryPeriod = 6 * time.Second
+	normalPeriod   = 5 * time.Second
 	drainFirst     = "preferNodeMaintenanceDuringGracefulShutdown: true\n"
 
 	kubeletLock = "kubelet"
