@@ -71,23 +71,31 @@ func TestNodeStaticPods(t *testing.T) {
 	}
 }
 
-// stopInOrder stops two pods in the order of their priorities, each with its grace period, and
-// starts them after the maintenance.
+// stopInOrder stops pods in the order of their priorities, each with its grace period, and starts them
+// after the maintenance. The kubelet orders those that the drain plan takes at the same time.
 func stopInOrder(n *staticNode) {
-	plain := staticPod{name: "plain", ending: 5 * time.Second}
-	critical := staticPod{name: "critical", ending: 3 * time.Second, priorityClass: "system-node-critical"}
-	n.run(plain, critical)
+	n.run(
+		staticPod{name: "plain", ending: 5 * time.Second},
+		staticPod{name: "critical", ending: 2 * time.Second, priorityClass: "system-node-critical"},
+		staticPod{name: "less-critical", ending: 3 * time.Second, priorityClass: "system-cluster-critical"},
+	)
 	n.drain("drain")
-	n.awaitRecords("plain", started, asked)
-	n.expectRecords("critical", started)
-	n.awaitRecords("critical", started, asked)
-	n.expectRecords("plain", started, asked, ended)
+	order := []string{"plain", "less-critical", "critical"}
+	for i, pod := range order {
+		n.awaitRecord(pod, asked)
+		for _, before := range order[:i] {
+			n.expectRecords(before, started, asked, ended)
+		}
+		for _, after := range order[i+1:] {
+			n.expectRecords(after, started)
+		}
+	}
+	n.awaitRecord("critical", ended)
 	n.awaitDrained("drain")
-	n.expectRecords("critical", started, asked, ended)
 	n.stays("without pods", func() bool { return n.areRunning() })
 	n.complete("drain")
-	n.awaitOnly("plain", "critical")
-	for _, pod := range []string{"plain", "critical"} {
+	n.awaitOnly(order...)
+	for _, pod := range order {
 		n.awaitRecords(pod, started, asked, ended, started)
 	}
 }
