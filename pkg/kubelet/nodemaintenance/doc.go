@@ -23,8 +23,8 @@ limitations under the License.
 //
 //	running  -> stopping  its mirror pod has an EvictionRequest for which kubelet.k8s.io is active,
 //	                      the drain targets of the node take the mirror pod, no other pod stops
-//	stopping -> ended     its containers have ended, and then the API server has answered and has
-//	                      deleted the mirror pod, or would have without a finalizer
+//	stopping -> ended     its containers have ended, and then the API server has answered, and has
+//	                      deleted the mirror pod
 //	ended    -> held      controllers have processed that, and the checkpoint has the pod
 //	stopping,
 //	ended    -> refused   since its containers ended, the API server did not answer for 30 seconds,

@@ -221,17 +221,9 @@ func (m *Manager) advance(ctx context.Context) {
 		m.confirm(ctx, s)
 		return
 	}
-	if m.watchOutage(ctx, s) && state == stopping && m.isConfirmed(s.key) {
+	if m.watchOutage(ctx, s) && state == stopping && !m.hasMirrorPod(s.key) {
 		m.Holds.end(s.key)
 	}
-}
-
-// isConfirmed reports whether the API server has stored that the pod has ended: it has deleted the
-// mirror pod, or would have without a finalizer.
-func (m *Manager) isConfirmed(key types.NamespacedName) bool {
-	return !slices.ContainsFunc(m.mirrorPods(), func(mirror *v1.Pod) bool {
-		return keyOf(mirror) == key && (mirror.DeletionTimestamp == nil || maintenance.IsLeft(mirror))
-	})
 }
 
 // startOver runs a pod again whose mirror pod was deleted by someone else before it has ended.
@@ -287,7 +279,7 @@ func (m *Manager) watchOutage(ctx context.Context, s *stop) bool {
 	case late && state == ended:
 		// Without them, nothing would ever release the pod.
 		m.refuse(ctx, s, fmt.Sprintf("no controller processed its end within %v", controllerTimeout))
-	case late && state == stopping && !m.isConfirmed(s.key):
+	case late && state == stopping && m.hasMirrorPod(s.key):
 		// No other pod is stopped meanwhile, and a finalizer may keep the mirror pod forever.
 		m.refuse(ctx, s, fmt.Sprintf("its mirror pod was not deleted within %v", controllerTimeout))
 	}
@@ -330,6 +322,10 @@ func (m *Manager) refuse(ctx context.Context, s *stop, cause string) {
 func (m *Manager) mirrorPods() []*v1.Pod {
 	_, mirrors, _ := m.Pods.GetPodsAndMirrorPods()
 	return mirrors
+}
+
+func (m *Manager) hasMirrorPod(key types.NamespacedName) bool {
+	return slices.ContainsFunc(m.mirrorPods(), func(mirror *v1.Pod) bool { return keyOf(mirror) == key })
 }
 
 // mirrorPod returns the mirror pod with this UID, nil if there is none.

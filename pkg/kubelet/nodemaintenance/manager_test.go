@@ -28,7 +28,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -246,21 +245,13 @@ func TestMirrorPodIsDeletedDuringStop(t *testing.T) {
 
 // A finalizer keeps a mirror pod in the API server. Other pods must not wait for it.
 func TestMirrorPodWithFinalizer(t *testing.T) {
-	for name, test := range map[string]struct {
-		phase v1.PodPhase
-		want  state
-	}{
-		"reported as ended": {phase: v1.PodFailed, want: held},
-		"never reported":    {phase: v1.PodRunning, want: refused},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newStaticPod("a", 0, 5*time.Second), newStaticPod("b", 10, 5*time.Second))
-			w.pods["a"].lastPhase = test.phase
-			w.targets = allTargets
-			w.run(300)
-			w.expectStates(map[string]state{"a": test.want, "b": held})
-		})
-	}
+	w := newWorld(t, newStaticPod("a", 0, 5*time.Second), newStaticPod("b", 10, 5*time.Second))
+	w.pods["a"].finalizer = true
+	w.targets = allTargets
+	w.run(100)
+	w.expectStates(map[string]state{"a": stopping, "b": running})
+	w.run(100)
+	w.expectStates(map[string]state{"a": refused, "b": held})
 }
 
 // The stop was requested for a pod that an edited manifest has replaced since.

@@ -35,7 +35,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	testingclock "k8s.io/utils/clock/testing"
 )
@@ -60,8 +59,8 @@ type staticPod struct {
 	terminates time.Time
 	// mirror is the mirror pod in the API server.
 	mirror *v1.Pod
-	// lastPhase is the last phase of mirror pods that a finalizer keeps. Empty without a finalizer.
-	lastPhase v1.PodPhase
+	// finalizer is whether a finalizer keeps the mirror pod in the API server.
+	finalizer bool
 }
 
 // world simulates the rest of the kubelet, the API server and the controllers, second by second.
@@ -230,11 +229,7 @@ func (w *world) runPod(pod *staticPod) {
 		pod.mirror = newMirrorPod(pod.name)
 		pod.mirror.UID = types.UID(fmt.Sprintf("mirror-%d", w.uids))
 		pod.mirror.Spec.Priority = &pod.priority
-	case pod.visible || pod.containers || w.manager.Holds.KeepsMirrorPod(keyOf(pod.object())):
-	case pod.lastPhase != "" && pod.mirror != nil:
-		pod.mirror = pod.mirror.DeepCopy()
-		pod.mirror.DeletionTimestamp, pod.mirror.Status.Phase = &metav1.Time{Time: w.clock.Now()}, pod.lastPhase
-	default:
+	case !pod.visible && !pod.containers && !pod.finalizer && !w.manager.Holds.KeepsMirrorPod(keyOf(pod.object())):
 		pod.mirror = nil
 	}
 }
@@ -247,7 +242,7 @@ func (w *world) processRequests() {
 		if pod.mirror == nil {
 			continue
 		}
-		exists[string(pod.mirror.UID)] = maintenance.IsLeft(pod.mirror)
+		exists[string(pod.mirror.UID)] = true
 		if targets.Take(pod.mirror) {
 			request := &coordinationv1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: string(pod.mirror.UID)}}
 			if err := w.requests.GetIndexer().Add(request); err != nil {
