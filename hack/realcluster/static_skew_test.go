@@ -41,6 +41,7 @@ func drainWithOldKubelet(n *staticNode) {
 // does not ask for them.
 func runUnderOldControlPlane(n *staticNode) {
 	n.run(staticPod{name: "plain"})
+	n.awaitOnly("plain")
 	n.stays("the pod runs", func() bool { return n.areRunning("plain") })
 	log, err := os.ReadFile(filepath.Join(n.cluster.Local.Logs(), n.name+"-kubelet.log"))
 	if err != nil {
