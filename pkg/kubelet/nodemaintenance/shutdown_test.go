@@ -607,6 +607,7 @@ func TestStaticPodsAfterShutdown(t *testing.T) {
 // would end the new one.
 func TestShutdownStopsEnding(t *testing.T) {
 	onMachine(t, pod(60), func(m *machine) {
+		m.run(1) // The kubelet has started.
 		stopped := false
 		m.shutdown.stopEnding = func() {
 			stopped = true
