@@ -18,6 +18,9 @@ limitations under the License.
 //
 //	mkimage -o pause.tar -t localhost/pause:1 -command "/workload pause" workload=/workload
 //
+// An image can have several names, separated by commas, and an entrypoint: a pod that gives
+// arguments only passes them to that.
+//
 // An argument is a file and its path in the image; "@target=/link" makes a symbolic link. The
 // result is what "docker save" writes, and "ctr images import" reads. The same files give the same
 // image.
@@ -45,20 +48,17 @@ import (
 
 func main() {
 	output := flag.String("o", "image.tar", "file to write")
-	tag := flag.String("t", "", "name of the image")
+	tags := flag.String("t", "", "names of the image, separated by commas")
+	entrypoint := flag.String("entrypoint", "", "what a container runs with its arguments")
 	command := flag.String("command", "", "what a container runs unless its pod says otherwise")
 	flag.Parse()
-	if err := run(*output, *tag, strings.Fields(*command), flag.Args()); err != nil {
+	if err := run(*output, *tags, strings.Fields(*entrypoint), strings.Fields(*command), flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mkimage:", err)
 		os.Exit(1)
 	}
 }
 
-func run(output, tag string, command, contents []string) error {
-	reference, err := name.NewTag(tag)
-	if err != nil {
-		return err
-	}
+func run(output, tags string, entrypoint, command, contents []string) error {
 	layer, err := newLayer(contents)
 	if err != nil {
 		return err
@@ -75,12 +75,20 @@ func run(output, tag string, command, contents []string) error {
 	config.OS, config.Architecture = "linux", runtime.GOARCH
 	config.Created = v1.Time{Time: time.Unix(0, 0).UTC()}
 	config.Config.Env = []string{"PATH=/bin:/"}
-	config.Config.Cmd = command
+	config.Config.Entrypoint, config.Config.Cmd = entrypoint, command
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		return err
 	}
+	names := map[name.Tag]v1.Image{}
+	for _, tag := range strings.Split(tags, ",") {
+		parsed, err := name.NewTag(tag)
+		if err != nil {
+			return err
+		}
+		names[parsed] = image
+	}
 	// Under another name first: an interrupted run leaves no half of an image.
-	if err := tarball.WriteToFile(output+".part", reference, image); err != nil {
+	if err := tarball.MultiWriteToFile(output+".part", names); err != nil {
 		return err
 	}
 	return os.Rename(output+".part", output)
