@@ -61,6 +61,9 @@ type Cluster struct {
 	// InhibitDelayMax, if it is not 0, gives each node a system bus with a logind, which waits so
 	// long for kubelets before the node goes down. See shutdown.go.
 	InhibitDelayMax time.Duration
+
+	// supervisor is that of a cluster that ends with this program.
+	supervisor *supervisor
 }
 
 // Kubelet is a kubelet of another release, or with another configuration.
@@ -105,6 +108,19 @@ func (c *Cluster) Ensure(ctx context.Context) error {
 	if err == nil && pid != 0 {
 		c.printf("from a node, such as to the address of a Service:\n  nsenter --target %d --net curl http://...\n", pid)
 	}
+	return err
+}
+
+// Up starts the cluster from nothing. It ends with this program at the latest, even if that is
+// killed. If it does not start, nothing runs.
+func (c *Cluster) Up(ctx context.Context) error {
+	unlock, settings, err := c.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	// It has the end of the pipe that keeps the cluster running.
+	c.supervisor, err = c.start(ctx, settings)
 	return err
 }
 

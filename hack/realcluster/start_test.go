@@ -74,6 +74,21 @@ func TestNodesFailingStart(t *testing.T) {
 	}
 }
 
+// A cluster that a program has started for itself ends with the program: then the kernel closes the
+// program's end of the pipe.
+func TestNodesEndWithProgram(t *testing.T) {
+	c := newTestCluster(t)
+	before := takeInventory(t, c)
+	if err := c.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	runPod(t, c)
+	if err := c.supervisor.owner.Close(); err != nil {
+		t.Fatal(err)
+	}
+	awaitInventory(t, c, before)
+}
+
 // What the user has set must not reach the nodes, and containerd and the kubelet must not see the
 // path of the repository, of which they take only some characters.
 func TestNodesInHostileEnvironment(t *testing.T) {
