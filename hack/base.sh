@@ -25,7 +25,7 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 read -ra programs <<<"${PROGRAMS:-kube-apiserver kube-controller-manager kube-scheduler kubectl}"
-readonly TOOLS=(etcd kwok kwok-stages.yaml)
+readonly TOOLS=(etcd kwok kwok-stages.yaml cluster containerd containerd-shim-runc-v2 ctr)
 BASE=${PWD}/_output/base
 readonly BASE
 readonly SRC=${BASE}/src BIN=${BASE}/bin
