@@ -193,6 +193,12 @@ test-node-lives test-node-static test-node-rest:
 	@cd _output/kubernetes/hack/realcluster && REAL_CLUSTER_OUTPUT=$(CURDIR)/_output \
 		$(CURDIR)/_output/realcluster.test -test.timeout=20m -test.parallel=16 -test.v $(TESTS)
 
+# The base is built only where it is tested.
+.PHONY: test-e2e-upstream
+test-e2e-upstream: real-nodes upstream-tests $(if $(filter on off,$(MODE)),,base-node) ## upstream's tests of workloads, evictions and static pods on real nodes: our gates on, off, and the pristine base, as root: MODE=on FOCUS=...
+	@echo "==> upstream's tests (about 10 minutes for each of: $(or $(MODE),on off base))"
+	@_output/bin/e2e $(call flag,mode,MODE) $(call flag,focus,FOCUS)
+
 .PHONY: bench
 bench: control-plane local-cluster-tools base ## evictions and drains against kubectl drain of the base, 5,000 nodes, the surge of Deployments, and the targets, about 30 minutes: PARTS=evictions,idle,drain,scale,surge PODS=500 RUNS=5 DRAIN_PODS=100 IDLE=1000 SCALE_NODES=5000 SURGE=200 SURGE_REPLICAS=1000
 	@$(call build-in-tree,./hack/bench)
@@ -234,6 +240,13 @@ real-nodes:
 	@echo '==> building kubelet and kube-proxy (a minute or two the first time, then seconds)'
 	@$(call build-in-tree,$(NODE_PROGRAMS))
 	@$(MAKE) _output/images/pause.tar _output/images/workload.tar
+
+# Upstream's tests, what runs them, and the program of most of their pods.
+.PHONY: upstream-tests
+upstream-tests: tree
+	@echo "==> building upstream's tests (3 minutes the first time, then seconds)"
+	@$(call build-in-tree,./hack/e2e ./test/images/agnhost github.com/onsi/ginkgo/v2/ginkgo); \
+	$(FEWER_COLLECTIONS) CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -c -ldflags "$(STRIP) $$flags" -o "$$bin" ./test/e2e ./test/e2e_node
 
 .PHONY: local-cluster-tools
 local-cluster-tools: _output/bin/etcd _output/bin/kwok-stages.yaml
