@@ -34,7 +34,7 @@ import (
 // sees the kubelet's lock, gives it the time for which it asks, and survives the end of the bus.
 // Nothing of that reaches the machine.
 func TestNodeShutdownRig(t *testing.T) {
-	c, node := newTestCluster(t), nodeName(0)
+	c, node := newNamedTestCluster(t, "test-rig"), nodeName(0)
 	before := filesBelow(t, systemdConfigDirectory)
 	c.InhibitDelayMax = time.Second
 	// A critical period of 0 gives all pods the same 4 s, so that the kubelet is soon done.

@@ -66,6 +66,7 @@ func (l *Logind) Serve(ctx context.Context, address string, ready func()) (Outco
 		select {
 		case outcome := <-l.down:
 			say("the machine goes down after %v: %s, %d locks are left", outcome.After.Round(time.Millisecond), outcome.Reason, len(outcome.Locks))
+			time.Sleep(sendTime) // Who has asked for it still gets the answer.
 			return outcome, nil
 		case <-ctx.Done():
 			return Outcome{}, context.Cause(ctx)
