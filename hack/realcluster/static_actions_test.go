@@ -17,6 +17,7 @@ limitations under the License.
 package realcluster
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -185,21 +186,40 @@ func (n *staticNode) checkpointPath() string {
 	return filepath.Join(n.cluster.KubeletDirectory(n.name), "node_maintenance_state")
 }
 
-// isHeld reports whether a pod is held in the checkpoint of the kubelet.
-func (n *staticNode) isHeld(pod string) bool {
+// stored returns the state of a pod in the checkpoint of the kubelet, "" without one.
+func (n *staticNode) stored(pod string) string {
 	n.Helper()
 	data, err := os.ReadFile(n.checkpointPath())
-	if err != nil && !os.IsNotExist(err) {
+	if os.IsNotExist(err) {
+		return ""
+	}
+	var content struct {
+		Pods []struct{ Name, State string }
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &content)
+	}
+	if err != nil {
 		n.Fatal(err)
 	}
-	return strings.Contains(string(data), fmt.Sprintf(`"name":%q`, pod+"-"+n.name)) && strings.Contains(string(data), `"state":"held"`)
+	for _, stored := range content.Pods {
+		if stored.Name == pod+"-"+n.name {
+			return stored.State
+		}
+	}
+	return ""
 }
 
 // awaitHeld waits until pods are held: the drain can end a moment before that.
 func (n *staticNode) awaitHeld(pods ...string) {
 	n.Helper()
+	n.awaitStored("held", pods...)
+}
+
+func (n *staticNode) awaitStored(state string, pods ...string) {
+	n.Helper()
 	for _, pod := range pods {
-		await(n.T, pod+" to be held", func() bool { return n.isHeld(pod) })
+		await(n.T, pod+" to be "+state, func() bool { return n.stored(pod) == state })
 	}
 }
 

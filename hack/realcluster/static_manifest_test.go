@@ -69,7 +69,7 @@ func changeManifests(n *staticNode) {
 		n.awaitRecords(pod, started, asked, ended, started)
 	}
 	for _, pod := range append(names, "new-name", "added") {
-		if n.isHeld(pod) {
+		if n.stored(pod) != "" {
 			n.Errorf("%s is in the checkpoint", pod)
 		}
 	}

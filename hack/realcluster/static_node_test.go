@@ -230,6 +230,9 @@ func (n *staticNode) mirrorPods() map[string]v1.Pod {
 	}
 	mirrors := map[string]v1.Pod{}
 	for _, pod := range pods.Items {
+		if _, isMirror := pod.Annotations[v1.MirrorPodAnnotationKey]; !isMirror {
+			continue
+		}
 		mirrors[strings.TrimSuffix(pod.Name, "-"+n.name)] = pod
 	}
 	return mirrors

@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/hack/localcluster"
 )
 
@@ -74,13 +76,17 @@ func TestNodeStaticPods(t *testing.T) {
 // stopInOrder stops pods in the order of their priorities, each with its grace period, and starts them
 // after the maintenance. The kubelet orders those that the drain plan takes at the same time.
 func stopInOrder(n *staticNode) {
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "higher"}, Value: 1000}
+	if _, err := n.client.SchedulingV1().PriorityClasses().Create(n.Context(), class, metav1.CreateOptions{}); err != nil {
+		n.Fatal(err)
+	}
 	n.run(
 		staticPod{name: "plain", ending: 5 * time.Second},
-		staticPod{name: "critical", ending: 2 * time.Second, priorityClass: "system-node-critical"},
-		staticPod{name: "less-critical", ending: 3 * time.Second, priorityClass: "system-cluster-critical"},
+		staticPod{name: "higher", ending: 2 * time.Second, priorityClass: class.Name},
+		staticPod{name: "critical", ending: 3 * time.Second, priorityClass: "system-node-critical"},
 	)
 	n.drain("drain")
-	order := []string{"plain", "less-critical", "critical"}
+	order := []string{"plain", "higher", "critical"}
 	for i, pod := range order {
 		n.awaitRecord(pod, asked)
 		for _, before := range order[:i] {
