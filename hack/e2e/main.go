@@ -178,6 +178,9 @@ func runMode(ctx context.Context, o options, m mode, suites []*suite) (totals, e
 	var total totals
 	for _, report := range reports {
 		total.add(count(report))
+		for _, name := range retried(report) {
+			fmt.Printf("e2e %s: passed at another attempt: %s\n", m.name, name)
+		}
 		for _, failure := range failures(report) {
 			fmt.Printf("e2e %s: FAILED: %s\n", m.name, failure)
 		}

@@ -102,6 +102,17 @@ func failures(report types.Report) []string {
 	return lines
 }
 
+// retried are the names of the tests that have passed, but not at once.
+func retried(report types.Report) []string {
+	var names []string
+	for _, spec := range report.SpecReports {
+		if spec.State == types.SpecStatePassed && spec.NumAttempts > 1 {
+			names = append(names, spec.FullText())
+		}
+	}
+	return names
+}
+
 // writeJUnit writes the reports into one file of a directory. What tests have logged is in it only
 // where they failed.
 func writeJUnit(reports []types.Report, directory string) error {

@@ -91,6 +91,21 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// A test that needs another attempt passes, but must be seen.
+func TestRetried(t *testing.T) {
+	again, failed := newSpec("rolls", types.SpecStatePassed, ""), newSpec("adopts", types.SpecStateFailed, "")
+	again.NumAttempts, failed.NumAttempts = 2, 2
+	atOnce := newSpec("scales", types.SpecStatePassed, "")
+	atOnce.NumAttempts = 1
+	report := newReport(again, failed, atOnce)
+	if diff := cmp.Diff([]string{"rolls"}, retried(report)); diff != "" {
+		t.Errorf("retried (-want, +got):\n%s", diff)
+	}
+	if counted := count(report); counted != (totals{passed: 2, failed: 1}) {
+		t.Errorf("counted %s", counted)
+	}
+}
+
 // Continuous integration reads the file: it must have the tests of all suites, and reasons.
 func TestJUnit(t *testing.T) {
 	dir := t.TempDir()

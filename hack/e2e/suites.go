@@ -38,6 +38,10 @@ const (
 	// suiteTimeout is far more than a suite takes on two cores, 10 minutes.
 	suiteTimeout = time.Hour
 
+	// attempts is how often a test may run until it passes. Some of upstream's lose races on a busy
+	// machine, on the base as well; what needs a second attempt is printed.
+	attempts = 2
+
 	// firstNode is the only one of the cluster in which the tests of a node run.
 	firstNode = "node-0"
 
@@ -145,7 +149,7 @@ func (s *suite) run(ctx context.Context, o options, c *realcluster.Cluster, clie
 		return err
 	}
 	args := append(before, filepath.Join(o.bin, "ginkgo"), "run", "--no-color", "--silence-skips",
-		"--procs="+strconv.Itoa(o.procs), "--timeout="+suiteTimeout.String(), "--focus="+s.expression(),
+		"--procs="+strconv.Itoa(o.procs), "--timeout="+suiteTimeout.String(), "--flake-attempts="+strconv.Itoa(attempts), "--focus="+s.expression(),
 		"--output-dir="+dir, "--json-report="+reportFile, s.file(o), "--")
 	args = append(args, after...)
 	log, err := os.Create(s.log(results))
