@@ -178,24 +178,11 @@ test-docs: control-plane local-cluster-tools ## run the commands of docs/tutoria
 	@$(call test-system,TestTutorial,5m)
 
 .PHONY: test-node
-test-node: with-dbus real-nodes base-node ## clusters with real nodes: static pods in drains, shutdowns, restarts, power, outages, other releases, and that they leave nothing behind, as root
+test-node: with-dbus real-nodes base-node ## clusters with real nodes: static pods in drains, shutdowns, restarts, power, outages, other releases, and that they leave nothing behind, as root: GROUP=static
 	@echo '==> clusters with real nodes (about 8 minutes)'
 	@CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -c -o $$PWD/_output/realcluster.test ./hack/realcluster
 	@CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -c -o $$PWD/_output/system.test ./test/system
-	@$(MAKE) --jobs=3 --output-sync=target $(addprefix test-node-,lives static shutdown rest)
-
-# Groups of them that run at the same time, because they wait most of it: at most 12 nodes, because
-# each needs 9 of the 128 instances of inotify that a user may have, and 10 if it shuts down.
-.PHONY: test-node-lives test-node-static test-node-shutdown test-node-rest
-test-node-lives: TESTS = -test.run='^TestNodes'
-test-node-static: TESTS = -test.run='^TestNodeStaticPods'
-test-node-rest: TESTS = -test.run='^TestNode' -test.skip='^(TestNodes|TestNodeStaticPods)'
-test-node-lives test-node-static test-node-rest:
-	@cd _output/kubernetes/hack/realcluster && REAL_CLUSTER_OUTPUT=$(CURDIR)/_output \
-		$(CURDIR)/_output/realcluster.test -test.timeout=20m -test.parallel=16 -test.v $(TESTS)
-test-node-shutdown:
-	@cd _output/kubernetes/test/system && SYSTEM_TEST_OUTPUT=$(CURDIR)/_output \
-		$(CURDIR)/_output/system.test -test.timeout=20m -test.v -test.run='^TestNodeShutdown$$'
+	@hack/test-node.sh $(GROUP)
 
 # The base is built only where it is tested.
 .PHONY: test-e2e-upstream

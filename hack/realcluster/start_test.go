@@ -136,11 +136,14 @@ func TestNodesInterruptedCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(2 * time.Second) // Shorter than readyTimeout. It has nothing to say meanwhile.
-	if err := errors.Join(again.Process.Signal(unix.SIGINT), c.SignalControlPlane(controlplane.APIServer, unix.SIGCONT)); err != nil {
+	interrupt := again.Process.Signal(unix.SIGINT)
+	// The API server answers only afterwards: the check must not succeed before it is interrupted.
+	result := again.Wait()
+	if err := errors.Join(interrupt, c.SignalControlPlane(controlplane.APIServer, unix.SIGCONT)); err != nil {
 		t.Fatal(err)
 	}
-	if err := again.Wait(); err == nil || !strings.Contains(output.String(), "interrupted, nothing was changed") {
-		t.Errorf("up-real: %v: %s", err, output.String())
+	if result == nil || !strings.Contains(output.String(), "interrupted, nothing was changed") {
+		t.Errorf("up-real: %v: %s", result, output.String())
 	}
 	if pid, err := c.Process(supervisorLock); err != nil || pid != supervisor {
 		t.Errorf("the supervisor is process %d (%v), was %d", pid, err, supervisor)
