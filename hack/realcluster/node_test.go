@@ -19,10 +19,12 @@ package realcluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,11 +140,38 @@ func newNamedTestClusterIn(t *testing.T, name, output string) *Cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if t.Failed() {
+			keepLogs(t, c)
+		}
 		if err := c.Down(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
 	return c
+}
+
+// keepLogs copies the logs of the cluster and what its API server has to where they outlive the test.
+func keepLogs(t *testing.T, c *Cluster) {
+	t.Helper()
+	dir := filepath.Join(os.Getenv(outputVariable), "test", strings.ReplaceAll(t.Name(), "/", "-")+"-logs")
+	err := os.RemoveAll(dir)
+	if err == nil {
+		err = os.CopyFS(dir, os.DirFS(c.Local.Logs()))
+	}
+	if err != nil {
+		t.Errorf("the logs are not kept: %v", err)
+		return
+	}
+	kubectl := exec.Command(filepath.Join(c.Local.Bin, "kubectl"), "--kubeconfig", c.Local.Kubeconfig(), "--request-timeout", "10s",
+		"get", "nodemaintenances,evictionrequests,nodes,pods,events", "--all-namespaces", "--output", "yaml", "--show-managed-fields")
+	objects, err := kubectl.CombinedOutput()
+	if err != nil {
+		objects = fmt.Appendf(objects, "%v\n", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "objects.yaml"), objects, 0o644); err != nil {
+		t.Error(err)
+	}
+	t.Logf("the logs are kept in %s", dir)
 }
 
 // program is the command on the cluster. Its output must be a file: a process that is left would

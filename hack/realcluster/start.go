@@ -198,8 +198,11 @@ func (c *Cluster) awaitNodes(ctx context.Context, ended func() error) error {
 			return false, fmt.Errorf("%s has ended:\n%s", sick, c.nodeLogs(sick))
 		}
 		polls = 0
-		sick, missing = c.missing(ctx, client)
-		return missing == nil, nil
+		node, err := c.missing(ctx, client)
+		if err == nil || missing == nil || ctx.Err() == nil {
+			sick, missing = node, err // Not that the time was over during a request.
+		}
+		return err == nil, nil
 	})
 	if wait.Interrupted(err) {
 		return fmt.Errorf("%w: %w\n%s", missing, err, c.nodeLogs(sick))

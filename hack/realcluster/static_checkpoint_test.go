@@ -107,6 +107,7 @@ func spoilCheckpoint(n *staticNode) {
 	}
 	n.awaitMessage("plain", "could not store that it must stay away")
 	n.awaitEvent("FailedStaticPodMaintenance", "Could not stop static pod")
+	n.awaitOnly("plain")
 	n.stays("the pod runs", func() bool { return n.areRunning("plain") })
 	n.expectRecords("plain", want...)
 	if err := os.Remove(path); err != nil {
