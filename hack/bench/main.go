@@ -228,8 +228,7 @@ func onCluster(ctx context.Context, opts options, r *report, gates string, measu
 	defer func() {
 		if err != nil {
 			logs := filepath.Join(opts.resultsDir(), "logs")
-			lost := errors.Join(os.RemoveAll(logs), os.CopyFS(logs, os.DirFS(filepath.Join(opts.output, "clusters", clusterName, "logs"))))
-			err = errors.Join(fmt.Errorf("%w (logs are in %s)", err, logs), lost)
+			err = errors.Join(fmt.Errorf("%w (logs are in %s)", err, logs), c.local.KeepLogs(logs))
 		}
 		err = errors.Join(err, c.stop(ctx))
 	}()

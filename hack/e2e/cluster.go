@@ -80,7 +80,7 @@ func withCluster(ctx context.Context, c *realcluster.Cluster, logs string, f fun
 	}
 	passed, err := f(client)
 	if err != nil || !passed {
-		err = errors.Join(err, os.CopyFS(logs, os.DirFS(c.Local.Logs())))
+		err = errors.Join(err, c.Local.KeepLogs(logs))
 	}
 	volumes, listErr := findVolumes(ctx, client)
 	return errors.Join(err, listErr)

@@ -296,6 +296,11 @@ func (c *Cluster) Dir() string { return filepath.Join(c.Output, "clusters", c.Na
 // Logs is the directory of the logs.
 func (c *Cluster) Logs() string { return filepath.Join(c.Dir(), "logs") }
 
+// KeepLogs copies the logs to a directory, which it removes before. Those of the cluster end with it.
+func (c *Cluster) KeepLogs(dir string) error {
+	return errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(c.Logs())))
+}
+
 // components is the directory of the binaries to run.
 func (c *Cluster) components() string { return cmp.Or(c.Base, c.Bin) }
 

@@ -154,11 +154,7 @@ func newNamedTestClusterIn(t *testing.T, name, output string) *Cluster {
 func keepLogs(t *testing.T, c *Cluster) {
 	t.Helper()
 	dir := filepath.Join(os.Getenv(outputVariable), "test", strings.ReplaceAll(t.Name(), "/", "-")+"-logs")
-	err := os.RemoveAll(dir)
-	if err == nil {
-		err = os.CopyFS(dir, os.DirFS(c.Local.Logs()))
-	}
-	if err != nil {
+	if err := c.Local.KeepLogs(dir); err != nil {
 		t.Errorf("the logs are not kept: %v", err)
 		return
 	}

@@ -17,8 +17,6 @@ limitations under the License.
 package system
 
 import (
-	"cmp"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -91,7 +89,9 @@ func newShutdownTest(tCtx ktesting.TContext) (ktesting.TContext, *shutdownTest) 
 	tCtx.ExpectNoError(real.Down(tCtx), "removing an earlier cluster")
 	tCtx.CleanupCtx(func(tCtx ktesting.TContext) {
 		if tCtx.Failed() {
-			keepLogs(tCtx, local)
+			logs := filepath.Join(p.output, "test", local.Name+"-logs")
+			tCtx.AssertNoError(local.KeepLogs(logs))
+			tCtx.Logf("Logs are in %s.", logs)
 		}
 		tCtx.AssertNoError(real.Down(tCtx), "removing the cluster")
 	})
@@ -109,20 +109,6 @@ func newShutdownNamespace(tCtx ktesting.TContext) ktesting.TContext {
 		tCtx.AssertNoError(tCtx.Client().CoreV1().Namespaces().Delete(tCtx, tCtx.Namespace(), metav1.DeleteOptions{}))
 	})
 	return tCtx
-}
-
-// keepLogs copies the logs of a cluster that is about to be removed.
-func keepLogs(tCtx ktesting.TContext, local *localcluster.Cluster) {
-	tCtx.Helper()
-	dir, err := os.MkdirTemp("", local.Name+"-*")
-	tCtx.AssertNoError(err)
-	if logs, err := filepath.Glob(filepath.Join(local.Logs(), "*.log")); tCtx.AssertNoError(err) {
-		for _, log := range logs {
-			data, err := os.ReadFile(log)
-			tCtx.AssertNoError(cmp.Or(err, os.WriteFile(filepath.Join(dir, filepath.Base(log)), data, 0o600)))
-		}
-	}
-	tCtx.Logf("Logs are in %s.", dir)
 }
 
 func (s *shutdownTest) shutDown(tCtx ktesting.TContext, node string) {
