@@ -52,8 +52,24 @@ const (
 	ShutdownMaintenanceEndedReason = "ShutdownMaintenanceEnded"
 )
 
+// withUID returns the reference with the UID of the node, if that is known. The reference of the
+// kubelet has none, and kubectl describe shows only the events of the node that have it.
+func withUID(ref *v1.ObjectReference, getNode func() (*v1.Node, error)) *v1.ObjectReference {
+	node, err := getNode()
+	if err != nil {
+		return ref
+	}
+	ref = ref.DeepCopy()
+	ref.UID = node.UID
+	return ref
+}
+
 func (m *Manager) event(eventType, reason, format string, args ...any) {
-	m.Recorder.Eventf(m.NodeRef, eventType, reason, format, args...)
+	m.Recorder.Eventf(withUID(m.NodeRef, m.Node), eventType, reason, format, args...)
+}
+
+func (s *Shutdown) event(eventType, reason, format string, args ...any) {
+	s.Recorder.Eventf(withUID(s.NodeRef, s.Node), eventType, reason, format, args...)
 }
 
 func (m *Manager) reportError(ctx context.Context, err error, message string) {

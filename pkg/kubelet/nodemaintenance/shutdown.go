@@ -229,7 +229,3 @@ func (s *Shutdown) update(ctx context.Context, change func()) {
 		klog.FromContext(ctx).Error(err, "Could not store the state of the shutdown")
 	}
 }
-
-func (s *Shutdown) event(eventType, reason, format string, args ...any) {
-	s.Recorder.Eventf(s.NodeRef, eventType, reason, format, args...)
-}
