@@ -34,16 +34,14 @@ var noteTexts = map[podNote]string{
 	noteMayBeReplaced:   "its Deployment starts a replacement first, if its strategy allows a surge",
 	noteNotReplaced:     "its Deployment starts no replacement first: its strategy no longer allows a surge",
 	noteNeedsDaemonSet:  "not evicted: the DaemonSet controller deletes it",
-	noteNeedsKubelet:    "not evicted: only its kubelet can stop it",
+	noteNeedsKubelet:    "not evicted: its kubelet stops it",
 	noteSchedulingGroup: "not evicted: pods of a scheduling group are not evicted one by one",
 	noteTerminating:     "already terminating",
 }
 
 // stays reports whether a drain does not remove the pod from its node. Whether the DaemonSet
-// controller removes its pods depends on a feature gate that kubectl cannot read.
-func (n podNote) stays() bool {
-	return n == noteNeedsKubelet || n == noteSchedulingGroup
-}
+// controller and the kubelet do so depends on feature gates that kubectl cannot read.
+func (n podNote) stays() bool { return n == noteSchedulingGroup }
 
 // replaces reports whether the pod is replaced and then deleted, without an eviction.
 func (n podNote) replaces() bool {
@@ -75,6 +73,9 @@ func renderPlan(plan *plan, width int) string {
 	p.wrapped("", summaryText(plan))
 	if plan.has(noteNeedsDaemonSet) {
 		p.wrapped("", "If the feature gate NodeMaintenanceAwareDaemonSet is off in the cluster, DaemonSet pods are not deleted.")
+	}
+	if plan.has(noteNeedsKubelet) {
+		p.wrapped("", "If the feature gate NodeMaintenanceAwareKubelet is off in the cluster or in the kubelet of a node, static pods are not stopped.")
 	}
 	if len(plan.Unreadable) > 0 {
 		p.wrapped("", fmt.Sprintf("Without the permission to list %s, this plan is incomplete.", strings.Join(plan.Unreadable, ", ")))
