@@ -119,11 +119,10 @@ func (n *staticNode) drainMessage(maintenance string) string {
 	return condition.Message
 }
 
-// countEvents returns how often the node has had an event with a text in its message.
-func (n *staticNode) countEvents(reason, text string) (int, error) {
-	events, err := n.client.CoreV1().Events(metav1.NamespaceDefault).List(n.Context(), metav1.ListOptions{
-		FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + n.name + ",reason=" + reason,
-	})
+// countEvents returns how often the node has had an event with a text in its message and these fields.
+func (n *staticNode) countEvents(reason, text string, selectors ...string) (int, error) {
+	selectors = append(selectors, "involvedObject.kind=Node", "involvedObject.name="+n.name, "reason="+reason)
+	events, err := n.client.CoreV1().Events(metav1.NamespaceDefault).List(n.Context(), metav1.ListOptions{FieldSelector: strings.Join(selectors, ",")})
 	if err != nil {
 		return 0, err
 	}
@@ -136,13 +135,21 @@ func (n *staticNode) countEvents(reason, text string) (int, error) {
 	return count, nil
 }
 
-// awaitEvent waits for an event of the node with a text in its message.
+// awaitEvent waits for an event with a text in its message that kubectl describe shows with the node.
 func (n *staticNode) awaitEvent(reason, text string) {
 	n.Helper()
-	n.awaitEvents(reason, text, 0)
+	await(n.T, reason+" of "+text, func() bool {
+		node, err := n.client.CoreV1().Nodes().Get(n.Context(), n.name, metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		count, err := n.countEvents(reason, text, "involvedObject.uid="+string(node.UID))
+		return err == nil && count > 0
+	})
 }
 
-// awaitEvents waits for more than a number of such events. The API server may be away meanwhile.
+// awaitEvents waits for more than a number of such events. A kubelet that has just started does not
+// know the UID of its node. The API server may be away meanwhile.
 func (n *staticNode) awaitEvents(reason, text string, before int) {
 	n.Helper()
 	await(n.T, reason+" of "+text, func() bool {
