@@ -76,11 +76,6 @@ func (c *checkpoint) parse() ([]podState, error) {
 		return nil, err
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
-	}
 	data, err := io.ReadAll(io.LimitReader(file, maxCheckpointSize+1))
 	if err != nil {
 		return nil, err

@@ -17,13 +17,19 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance/metrics"
 	"k8s.io/utils/ptr"
 )
 
@@ -53,6 +59,103 @@ func TestCheckpointRoundTrip(t *testing.T) {
 	}
 }
 
+// The format is that of all kubelets of version 1: a kubelet reads what the last one has written.
+func TestCheckpointFormat(t *testing.T) {
+	directory := t.TempDir()
+	h := loadHolds(t, directory)
+	stopAndHold(t, h, "web")
+	needed, other := newMirrorPod("needed"), newMirrorPod("db")
+	needed.Labels, needed.Spec.Priority = nil, nil
+	other.Namespace = "default"
+	for _, pod := range []*v1.Pod{needed, other} {
+		if err := h.stop(pod); err != nil {
+			t.Fatal(err)
+		}
+		h.terminate(keyOf(pod))
+		if err := h.refuse(keyOf(pod)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(directory, checkpointFile)
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"version":1,"pods":[` +
+		`{"namespace":"default","name":"db","labels":{"app":"db"},"priority":0,"state":"refused"},` +
+		`{"namespace":"kube-system","name":"needed","state":"refused"},` +
+		`{"namespace":"kube-system","name":"web","labels":{"app":"web"},"priority":0,"state":"held"}]}`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("checkpoint (-want +got):\n%s", diff)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
+		t.Errorf("mode %v, error %v: other users must not read labels of pods", info.Mode(), err)
+	}
+}
+
+// What a kubelet could not read again must not be written.
+func TestCheckpointIsTooLarge(t *testing.T) {
+	directory := t.TempDir()
+	h := loadHolds(t, directory)
+	stopAndHold(t, h, "web")
+	large := newMirrorPod("large")
+	large.Labels["x"] = strings.Repeat("x", maxCheckpointSize)
+	if err := h.stop(large); err != nil {
+		t.Fatal(err)
+	}
+	h.end(keyOf(large))
+	if err := h.confirm(keyOf(large)); err == nil {
+		t.Error("the end was stored")
+	}
+	if h = loadHolds(t, directory); !h.Withheld(newMirrorPod("web")) {
+		t.Error("the old content is gone")
+	}
+}
+
+// Devices instead of the temporary file: on a full disk, the write fails, and if what was written
+// cannot be flushed, it is not stored.
+func TestCheckpointOnFailingDisk(t *testing.T) {
+	for device, want := range map[string]error{"/dev/full": syscall.ENOSPC, "/dev/null": syscall.EINVAL} {
+		t.Run(device, func(t *testing.T) {
+			if runtime.GOOS != "linux" {
+				t.Skip("needs devices of Linux")
+			}
+			directory := t.TempDir()
+			if err := os.Symlink(device, filepath.Join(directory, checkpointFile+".new")); err != nil {
+				t.Fatal(err)
+			}
+			errorsBefore := metricValue(t, "kubelet_maintenance_checkpoint_errors_total", "write")
+			if err := (&checkpoint{directory: directory}).write(nil); !errors.Is(err, want) {
+				t.Errorf("error %v, want %v", err, want)
+			}
+			if got := metricValue(t, "kubelet_maintenance_checkpoint_errors_total", "write") - errorsBefore; got != 1 {
+				t.Errorf("%v errors are counted, want 1", got)
+			}
+			if entries, err := os.ReadDir(directory); err != nil || len(entries) != 0 {
+				t.Errorf("files in the directory: %v, %v: want none", entries, err)
+			}
+		})
+	}
+}
+
+// metricValue returns the value of a metric with this value of its label.
+func metricValue(t *testing.T, name, label string) float64 {
+	t.Helper()
+	metrics.Register()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if family.GetName() == name && metric.GetLabel()[0].GetValue() == label {
+				return metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}
+
 func TestCheckpointOfUnusableContent(t *testing.T) {
 	pod := func(text string) string { return fmt.Sprintf(`{"version":1,"pods":[%s]}`, text) }
 	for name, content := range map[string]string{
@@ -75,9 +178,13 @@ func TestCheckpointOfUnusableContent(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(directory, checkpointFile), []byte(content), 0o600); err != nil {
 				t.Fatal(err)
 			}
+			errorsBefore := metricValue(t, "kubelet_maintenance_checkpoint_errors_total", "read")
 			h, err := LoadHolds(directory)
 			if err == nil {
 				t.Error("no error")
+			}
+			if got := metricValue(t, "kubelet_maintenance_checkpoint_errors_total", "read") - errorsBefore; got != 1 {
+				t.Errorf("%v errors are counted, want 1", got)
 			}
 			if !h.IsEmpty() {
 				t.Errorf("pods are withheld: %v", h.pods)
@@ -120,15 +227,18 @@ func TestCheckpointAfterCrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	stopAndHold(t, h, "web")
-	if err := os.WriteFile(filepath.Join(directory, checkpointFile+".new"), []byte(`{"ver`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(directory, checkpointFile+".new"), []byte(`{"ver`+strings.Repeat(" ", 4096)+"}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if h, err = LoadHolds(directory); err != nil || !h.Withheld(newMirrorPod("web")) {
 		t.Errorf("pods %v, error %v: want web", h.pods, err)
 	}
-	stopAndHold(t, h, "other")
-	if h, err = LoadHolds(directory); err != nil || len(h.pods) != 2 {
-		t.Errorf("pods %v, error %v: want two", h.pods, err)
+	// The next write, which is shorter, replaces it.
+	if err := h.stop(newMirrorPod("other")); err != nil {
+		t.Fatal(err)
+	}
+	if h, err = LoadHolds(directory); err != nil || len(h.pods) != 1 {
+		t.Errorf("pods %v, error %v: want web", h.pods, err)
 	}
 }
 

@@ -159,6 +159,105 @@ func TestHoldsRelease(t *testing.T) {
 	}
 }
 
+// Nothing but the next step of a stop changes a state.
+func TestHoldsIgnoreOtherSteps(t *testing.T) {
+	mirror := newMirrorPod("web")
+	key := keyOf(mirror)
+	for name, test := range map[string]struct {
+		act  func(h *Holds)
+		want state
+		// keeps is whether the mirror pod must exist.
+		keeps bool
+	}{
+		"unknown":  {act: func(*Holds) {}, want: running},
+		"stopping": {act: func(h *Holds) { _ = h.stop(mirror) }, want: stopping, keeps: true},
+		"terminated": {act: func(h *Holds) {
+			_ = h.stop(mirror)
+			h.terminate(key)
+		}, want: stopping},
+		"ended": {act: func(h *Holds) {
+			_ = h.stop(mirror)
+			h.end(key)
+		}, want: ended},
+		"held": {act: func(h *Holds) { stopAndHold(t, h, "web") }, want: held},
+		"refused": {act: func(h *Holds) {
+			_ = h.stop(mirror)
+			_ = h.refuse(key)
+		}, want: refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := loadHolds(t, t.TempDir())
+			test.act(h)
+			if got := h.KeepsMirrorPod(key); got != test.keeps {
+				t.Errorf("keeps the mirror pod: %v, want %v", got, test.keeps)
+			}
+			if test.want != stopping {
+				h.terminate(key)
+				h.end(key)
+				h.giveUp(key)
+			}
+			if test.want == held || test.want == ended {
+				_ = h.stop(mirror)
+			}
+			other := newMirrorPod("web")
+			other.Namespace = "default"
+			h.giveUp(keyOf(other))
+			h.end(keyOf(other))
+			if got, _ := h.observe(key); got != test.want {
+				t.Errorf("state %s, want %s", got, test.want)
+			}
+			if got, want := h.Withheld(mirror), test.want != running && test.want != refused; got != want {
+				t.Errorf("withheld %v, want %v", got, want)
+			}
+			if h.Withheld(other) || h.IsEmpty() != (test.want == running) {
+				t.Errorf("pods %v", h.pods)
+			}
+		})
+	}
+}
+
+// The numbers of pods follow each change, also at the start, and return to zero.
+func TestHoldsAreCounted(t *testing.T) {
+	expect := func(want map[state]float64) {
+		t.Helper()
+		for _, s := range []state{stopping, ended, held, refused} {
+			if got := metricValue(t, "kubelet_maintenance_static_pods", string(s)); got != want[s] {
+				t.Errorf("%v pods are %s, want %v", got, s, want[s])
+			}
+		}
+	}
+	directory := t.TempDir()
+	h := loadHolds(t, directory)
+	expect(nil)
+	a, b := newMirrorPod("a"), newMirrorPod("b")
+	if err := h.stop(a); err != nil {
+		t.Fatal(err)
+	}
+	expect(map[state]float64{stopping: 1})
+	h.end(keyOf(a))
+	expect(map[state]float64{ended: 1})
+	if err := h.confirm(keyOf(a)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(h.stop(b), h.refuse(keyOf(b))); err != nil {
+		t.Fatal(err)
+	}
+	expect(map[state]float64{held: 1, refused: 1})
+	loadHolds(t, t.TempDir())
+	expect(nil)
+	h = loadHolds(t, directory)
+	expect(map[state]float64{held: 1, refused: 1})
+	if _, err := h.ReleaseAll(); err != nil {
+		t.Fatal(err)
+	}
+	expect(nil)
+	if err := h.stop(b); err != nil {
+		t.Fatal(err)
+	}
+	h.giveUp(keyOf(b))
+	expect(nil)
+}
+
 func newSandbox(namespace, name, source string) *runtimeapi.PodSandbox {
 	return &runtimeapi.PodSandbox{
 		Metadata:    &runtimeapi.PodSandboxMetadata{Namespace: namespace, Name: name},
@@ -173,15 +272,20 @@ func TestReleaseRunning(t *testing.T) {
 	stopAndHold(t, h, "away")
 	stopAndHold(t, h, "back")
 	stopAndHold(t, h, "copied")
+	tenant := newMirrorPod("back")
+	tenant.Namespace = "a-tenant"
+	if err := h.stop(tenant); err != nil {
+		t.Fatal(err)
+	}
 	needed := newMirrorPod("needed")
 	if err := errors.Join(h.stop(needed), h.refuse(keyOf(needed))); err != nil {
 		t.Fatal(err)
 	}
 	released, err := h.ReleaseRunning([]*runtimeapi.PodSandbox{
 		newSandbox(testNamespace, "back", "file"), newSandbox(testNamespace, "needed", "file"), newSandbox("default", "away", "file"),
-		newSandbox(testNamespace, "copied", "api"), {}, // A tenant's pod, and one of an unknown program.
+		newSandbox(testNamespace, "copied", "api"), newSandbox("a-tenant", "back", "http"), {}, // A tenant's pod, and one of an unknown program.
 	})
-	if err != nil || !slices.Equal(released, []string{testNamespace + "/back"}) {
+	if err != nil || !slices.Equal(released, []string{"a-tenant/back", testNamespace + "/back"}) {
 		t.Errorf("released %q, error %v", released, err)
 	}
 	h = loadHolds(t, directory)
