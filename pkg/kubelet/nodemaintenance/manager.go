@@ -92,6 +92,8 @@ type Manager struct {
 	interceptors map[types.UID]*podInterceptor
 	// current is the stop that has begun and is not decided, nil if there is none.
 	current *stop
+	// delayed means that a pod waits for an answer of the API server, which was logged.
+	delayed bool
 
 	// lock protects wishes.
 	lock sync.Mutex
@@ -175,10 +177,10 @@ func (m *Manager) targets(ctx context.Context) (maintenance.Targets, bool) {
 	return targets, err == nil
 }
 
-// takes reports whether the drain targets of the node are known to take the mirror pod.
+// takes reports whether the drain targets of the node take the mirror pod. Unknown ones take none.
 func (m *Manager) takes(ctx context.Context, mirror *v1.Pod) bool {
-	targets, known := m.targets(ctx)
-	return known && targets.Take(mirror)
+	targets, _ := m.targets(ctx)
+	return targets.Take(mirror)
 }
 
 // release lets pods run that the drain targets do not take any more.
@@ -221,7 +223,7 @@ func (m *Manager) advance(ctx context.Context) {
 		m.confirm(ctx, s)
 		return
 	}
-	if m.watchOutage(ctx, s) && state == stopping && !m.hasMirrorPod(s.key) {
+	if m.watchOutage(ctx, s) && !m.hasMirrorPod(s.key) {
 		m.Holds.end(s.key)
 	}
 }
@@ -340,12 +342,11 @@ func (m *Manager) mirrorPod(uid types.UID) *v1.Pod {
 
 // beginNext begins the stop of the pod with the lowest priority of those that wait and may stop.
 func (m *Manager) beginNext(ctx context.Context) {
-	for w := m.nextWish(); w != nil; w = m.nextWish() {
-		if _, err := m.getNode(ctx); err != nil {
-			// Otherwise the pod would be suspected of the outage.
-			klog.FromContext(ctx).Info("Stopping no static pod while the API server does not answer", "err", err)
-			return
-		}
+	w := m.nextWish()
+	if w == nil || !m.apiServerAnswers(ctx) {
+		return
+	}
+	for ; w != nil; w = m.nextWish() {
 		err := m.begin(ctx, w)
 		m.drop(w)
 		w.begun <- err
@@ -355,6 +356,17 @@ func (m *Manager) beginNext(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// apiServerAnswers reports whether the API server answers before a stop: otherwise the pod would be
+// suspected of the outage. An outage, which may take hours, is logged once.
+func (m *Manager) apiServerAnswers(ctx context.Context) bool {
+	_, err := m.getNode(ctx)
+	if err != nil && !m.delayed {
+		klog.FromContext(ctx).Info("Stopping no static pod while the API server does not answer", "err", err)
+	}
+	m.delayed = err != nil
+	return err == nil
 }
 
 // begin starts to withhold a pod if the drain targets still take it, as it is now.

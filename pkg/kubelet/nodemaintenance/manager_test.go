@@ -27,10 +27,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 func (w *world) expectStates(want map[string]state) {
@@ -63,6 +68,325 @@ func (w *world) countEvents(reason string) int {
 		}
 	}
 	return count
+}
+
+// expectEvents removes the events, and compares their types and reasons.
+func (w *world) expectEvents(want ...string) {
+	w.t.Helper()
+	var got []string
+	for len(w.recorder.Events) > 0 {
+		event := <-w.recorder.Events
+		got = append(got, strings.Join(strings.Fields(event)[:2], " "))
+		if !strings.Contains(event, "involvedObject{kind=Node,") {
+			w.t.Errorf("the event is not one of the node: %s", event)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// runUntil simulates until the containers of the current stop have ended for this time.
+func (w *world) runUntil(ended time.Duration) {
+	w.t.Helper()
+	for range 1000 {
+		if s := w.manager.current; s != nil && !s.terminated.IsZero() && w.clock.Now().Sub(s.terminated) >= ended {
+			return
+		}
+		w.run(1)
+	}
+	w.t.Fatal("no pod stops for that long")
+}
+
+// Each stop is reported and counted once, with its result.
+func TestStopsAreReported(t *testing.T) {
+	for name, test := range map[string]struct {
+		act    func(w *world)
+		events []string
+		counts map[string]float64
+	}{
+		"held until the end of the maintenance": {
+			act:    func(w *world) { w.run(30) },
+			events: []string{"Normal StoppingStaticPod", "Normal StaticPodHeld", "Normal StaticPodReleased"},
+			counts: map[string]float64{"held": 1},
+		},
+		"called off before its end": {
+			act:    func(w *world) { w.run(3) },
+			events: []string{"Normal StoppingStaticPod", "Normal StaticPodReleased"},
+			counts: map[string]float64{"released": 1},
+		},
+		"called off before its end was processed": {
+			act: func(w *world) {
+				w.run(4)
+				w.idle = true
+				w.run(20)
+				w.expectStates(map[string]state{"a": ended})
+				w.idle = false
+				w.unreadable = true
+			},
+			events: []string{"Normal StoppingStaticPod", "Normal StaticPodReleased"},
+			counts: map[string]float64{"released": 1},
+		},
+		"its mirror pod was deleted": {
+			act: func(w *world) {
+				w.run(4)
+				w.pods["a"].mirror = nil
+				w.run(30)
+			},
+			events: []string{
+				"Normal StoppingStaticPod", "Warning StaticPodReleased", "Normal StoppingStaticPod", "Normal StaticPodHeld", "Normal StaticPodReleased",
+			},
+			counts: map[string]float64{"released": 1, "held": 1},
+		},
+		"no controllers": {
+			act: func(w *world) {
+				w.run(4)
+				w.idle = true
+				w.run(200)
+			},
+			events: []string{"Normal StoppingStaticPod", "Warning StaticPodNeeded", "Normal StaticPodReleased"},
+			counts: map[string]float64{"refused": 1},
+		},
+		"refused, and not stored": {
+			act: func(w *world) {
+				w.run(4)
+				if err := os.RemoveAll(w.directory); err != nil {
+					t.Fatal(err)
+				}
+				w.idle = true
+				w.run(200)
+			},
+			events: []string{
+				"Normal StoppingStaticPod", "Warning FailedStaticPodMaintenance", "Warning StaticPodNeeded",
+				"Warning FailedStaticPodMaintenance", "Normal StaticPodReleased",
+			},
+			counts: map[string]float64{"refused": 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const metric = "kubelet_maintenance_static_pod_stops_total"
+			before := map[string]float64{}
+			for _, result := range []string{"held", "refused", "released"} {
+				before[result] = metricValue(t, metric, result)
+			}
+			w := newWorld(t, newStaticPod("a", 0, 5*time.Second))
+			w.targets = allTargets
+			test.act(w)
+			w.idle, w.targets = false, nil
+			w.run(2)
+			w.expectEvents(test.events...)
+			for result, count := range before {
+				if got := metricValue(t, metric, result) - count; got != test.counts[result] {
+					t.Errorf("%v stops are %s, want %v", got, result, test.counts[result])
+				}
+			}
+			// Nothing is left to do when the requests are canceled.
+			if err := w.requests.GetIndexer().Replace(nil, ""); err != nil {
+				t.Fatal(err)
+			}
+			w.asked = map[types.UID]*askedWish{}
+			w.manager.wishes = nil
+			gets, merges := w.gets, w.merges
+			w.run(100)
+			w.expectEvents()
+			if w.gets != gets || w.merges != merges {
+				t.Errorf("%d requests and %d merges without a reason", w.gets-gets, w.merges-merges)
+			}
+		})
+	}
+}
+
+// What the kubelet does not understand changes nothing.
+func TestTargetsAreInvalid(t *testing.T) {
+	w := newWorld(t, newStaticPod("a", 0, 0))
+	w.targets = allTargets
+	w.run(20)
+	invalid := slices.Clone(allTargets)
+	invalid[0].PodSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Unknown"}}}
+	w.node = &v1.Node{Status: v1.NodeStatus{MaintenanceStatus: &v1.MaintenanceStatus{DrainTargets: invalid}}}
+	targets, known := w.manager.targets(w.ctx)
+	w.manager.step(w.ctx, targets, known)
+	w.expectStates(map[string]state{"a": held})
+}
+
+// The mirror pod was deleted, and its request processed, in the second in which the API server ends.
+func TestMirrorPodIsDeletedAtTheEnd(t *testing.T) {
+	w := newWorld(t, newStaticPod("a", 0, 5*time.Second))
+	w.api, w.targets = "a", allTargets
+	w.run(3)
+	for !w.clock.Now().Add(time.Second).Equal(w.pods["a"].terminates) {
+		w.run(1)
+	}
+	w.pods["a"].mirror = nil
+	w.processRequests()
+	w.run(1)
+	if w.answers() {
+		t.Fatal("the API server runs")
+	}
+	w.run(60)
+	w.expectStates(map[string]state{"a": refused})
+	w.expectRunning("a")
+}
+
+// The end counts when the pod has no mirror pod, also none that replaced the one of the stop.
+func TestMirrorPodIsReplacedAtTheEnd(t *testing.T) {
+	w := newWorld(t, newStaticPod("a", 0, 5*time.Second))
+	w.targets = allTargets
+	w.pods["a"].finalizer = true
+	w.runUntil(0)
+	w.pods["a"].mirror = newMirrorPod("a")
+	w.run(30)
+	w.expectStates(map[string]state{"a": stopping})
+	w.pods["a"].finalizer = false
+	w.run(5)
+	w.expectStates(map[string]state{"a": held})
+}
+
+// At the end of its time, a stop is decided by what has happened last.
+func TestStopIsDecidedLate(t *testing.T) {
+	t.Run("the mirror pod is deleted", func(t *testing.T) {
+		w := newWorld(t, newStaticPod("a", 0, 5*time.Second))
+		w.targets = allTargets
+		w.pods["a"].finalizer = true
+		w.runUntil(controllerTimeout - time.Second)
+		w.pods["a"].finalizer = false
+		w.run(3)
+		w.expectStates(map[string]state{"a": held})
+	})
+	t.Run("the API server answers again", func(t *testing.T) {
+		w := newWorld(t, newStaticPod("a", 0, 5*time.Second))
+		w.targets = allTargets
+		w.run(4)
+		w.idle = true
+		w.runUntil(controllerTimeout - 10*time.Second)
+		w.frozen = true
+		w.run(20)
+		w.frozen, w.idle = false, false
+		w.run(2)
+		w.expectStates(map[string]state{"a": held})
+	})
+}
+
+// A change of the status counts also if the status is the same again.
+func TestChangesOfStatusAreKept(t *testing.T) {
+	s := &stop{}
+	for i, active := range []int32{2, 2, 1, 2} {
+		s.answered(time.Time{}, &v1.Node{Status: v1.NodeStatus{MaintenanceStatus: &v1.MaintenanceStatus{ActiveEvictionRequests: active}}})
+		if want := i >= 2; s.changed != want {
+			t.Errorf("changed after answer %d: %v, want %v", i, s.changed, want)
+		}
+	}
+}
+
+// Pods with the same priority stop in the order of their names, and names have namespaces.
+func TestWishesAreOrdered(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"b/x", "a/z", "b/a", "a/y"} {
+		mirror := newMirrorPod(name[2:])
+		mirror.Namespace = name[:1]
+		w.manager.ask(&podInterceptor{manager: w.manager, mirror: mirror})
+	}
+	var got []string
+	for wish := w.manager.nextWish(); wish != nil; wish = w.manager.nextWish() {
+		got = append(got, keyOf(wish.mirror).String())
+		w.manager.drop(wish)
+	}
+	if want := []string{"a/y", "a/z", "b/a", "b/x"}; !slices.Equal(got, want) {
+		t.Errorf("order %q, want %q", got, want)
+	}
+	w.pods["a"] = &staticPod{name: "a", mirror: newMirrorPod("a")}
+	if w.manager.hasMirrorPod(types.NamespacedName{Namespace: "default", Name: "a"}) {
+		t.Error("a pod of another namespace is taken for the mirror pod")
+	}
+}
+
+// The pod has changed since its stop was requested.
+func TestPodChangesBeforeStop(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(w *world, i *podInterceptor)
+		want   error
+	}{
+		"not at all":                   {change: func(*world, *podInterceptor) {}},
+		"the mirror pod is gone":       {change: func(w *world, _ *podInterceptor) { w.pods["a"].mirror = nil }, want: errReplaced},
+		"the mirror pod is another":    {change: func(w *world, _ *podInterceptor) { w.pods["a"].mirror.UID = "another" }, want: errReplaced},
+		"the manifest is gone":         {change: func(w *world, _ *podInterceptor) { w.pods["a"].visible = false }, want: errReplaced},
+		"the manifest is another":      {change: func(_ *world, i *podInterceptor) { i.static.UID = "before" }, want: errReplaced},
+		"the labels of the mirror pod": {change: func(w *world, _ *podInterceptor) { w.pods["a"].mirror.Labels = nil }, want: errReleased},
+		"the node is unknown":          {change: func(w *world, _ *podInterceptor) { w.node = nil }, want: errReleased},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newStaticPod("a", 0, 5*time.Second))
+			selected := slices.Clone(allTargets)
+			selected[0].PodSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}
+			w.node = &v1.Node{Status: v1.NodeStatus{MaintenanceStatus: &v1.MaintenanceStatus{DrainTargets: selected}}}
+			i := &podInterceptor{manager: w.manager, static: w.pods["a"].object(), mirror: w.pods["a"].mirror}
+			w.pods["a"].mirror = i.mirror.DeepCopy()
+			test.change(w, i)
+			if err := w.manager.begin(w.ctx, &wish{podInterceptor: i}); !errors.Is(err, test.want) {
+				t.Errorf("error %v, want %v", err, test.want)
+			}
+			if got, want := w.manager.Holds.Withheld(i.static), test.want == nil; got != want {
+				t.Errorf("withheld %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// Only errors that an administrator does not know yet are events.
+func TestStopFails(t *testing.T) {
+	w := newWorld(t, newStaticPod("a", 0, 5*time.Second))
+	w.targets = allTargets
+	if err := os.RemoveAll(w.directory); err != nil {
+		t.Fatal(err)
+	}
+	w.run(2)
+	w.expectStates(map[string]state{"a": running})
+	if got := w.countEvents(FailedReason); got == 0 {
+		t.Errorf("no events %s", FailedReason)
+	}
+	if err := os.Mkdir(w.directory, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.run(4)
+	w.idle = true
+	w.run(200)
+	w.expectStates(map[string]state{"a": refused})
+	w.countEvents("")
+	w.idle = false
+	w.run(100)
+	w.expectEvents()
+}
+
+// Many pods wait: a sync asks the API server once, and does not log the same outage again and again.
+func TestManyPodsWait(t *testing.T) {
+	var pods []*staticPod
+	for i := range 200 {
+		pods = append(pods, newStaticPod(fmt.Sprint("pod-", i), 0, 0))
+	}
+	w := newWorld(t, pods...)
+	lines := 0
+	w.ctx = klog.NewContext(w.ctx, funcr.New(func(_, line string) {
+		if strings.Contains(line, "does not answer") {
+			lines++
+		}
+	}, funcr.Options{}))
+	w.targets = allTargets
+	if err := os.RemoveAll(w.directory); err != nil {
+		t.Fatal(err)
+	}
+	w.run(10)
+	if w.gets > 10 {
+		t.Errorf("%d requests in 10 seconds", w.gets)
+	}
+	for range 2 {
+		w.frozen = true
+		w.run(100)
+		w.frozen = false
+		w.run(2)
+	}
+	if lines != 2 {
+		t.Errorf("%d lines about 2 outages", lines)
+	}
 }
 
 func TestPodsStopInOrderOfPriority(t *testing.T) {
@@ -250,8 +574,12 @@ func TestMirrorPodWithFinalizer(t *testing.T) {
 	w.targets = allTargets
 	w.run(100)
 	w.expectStates(map[string]state{"a": stopping, "b": running})
+	w.countEvents("")
 	w.run(100)
 	w.expectStates(map[string]state{"a": refused, "b": held})
+	if event := <-w.recorder.Events; !strings.Contains(event, "its mirror pod was not deleted within 2m0s") {
+		t.Errorf("event %q does not name the cause", event)
+	}
 }
 
 // The stop was requested for a pod that an edited manifest has replaced since.
@@ -286,6 +614,9 @@ func TestNodeIsDeletedDuringStop(t *testing.T) {
 	w.targets = allTargets
 	w.run(4)
 	w.deleted, w.idle = true, true
+	if !w.manager.apiServerAnswers(w.ctx) {
+		t.Error("the answer that there is no node is taken for none")
+	}
 	w.run(60)
 	w.expectStates(map[string]state{"a": ended})
 	w.idle = false

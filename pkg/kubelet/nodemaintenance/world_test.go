@@ -93,6 +93,8 @@ type world struct {
 	ctx   context.Context
 	// stopped are the names of the pods whose stop has begun, in order.
 	stopped []string
+	// gets and merges count calls of the manager.
+	gets, merges int
 }
 
 func newWorld(t *testing.T, pods ...*staticPod) *world {
@@ -103,6 +105,7 @@ func newWorld(t *testing.T, pods ...*staticPod) *world {
 		apiNode: &v1.Node{}, pods: map[string]*staticPod{}, recorder: record.NewFakeRecorder(1000000),
 		requests: informers.NewSharedInformerFactory(fake.NewClientset(), 0).Coordination().V1alpha1().EvictionRequests().Informer(),
 	}
+	w.recorder.IncludeObject = true
 	for _, pod := range pods {
 		pod.manifest = true
 		w.pods[pod.name] = pod
@@ -130,6 +133,7 @@ func (w *world) startKubelet() {
 		},
 		HasContainers: func(uid types.UID) bool { return w.pods[string(uid)].containers },
 		GetNode: func(context.Context) (*v1.Node, error) {
+			w.gets++
 			if !w.answers() {
 				return nil, errors.New("timeout")
 			}
@@ -144,6 +148,7 @@ func (w *world) startKubelet() {
 }
 
 func (w *world) merge() {
+	w.merges++
 	for _, pod := range w.pods {
 		pod.visible = pod.manifest && !w.manager.Holds.Withheld(pod.object())
 	}
