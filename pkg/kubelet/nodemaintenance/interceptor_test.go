@@ -86,6 +86,10 @@ func TestInterceptorWaitsForNode(t *testing.T) {
 		if state, _ := holds.observe(keyOf(mirror)); state != running {
 			t.Errorf("state %s while the node is unknown, want %s", state, running)
 		}
+		got, err := client.CoordinationV1alpha1().EvictionRequests(testNamespace).Get(ctx, request.Name, metav1.GetOptions{})
+		if err != nil || got.Status.Interceptors[0].StartTime != nil {
+			t.Errorf("the turn has started while the node is unknown: %v, error %v", got, err)
+		}
 		node.Store(known)
 		time.Sleep(20 * time.Second)
 		if state, _ := holds.observe(keyOf(mirror)); state != stopping {
