@@ -1,0 +1,238 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	cadvisorapi "github.com/google/cadvisor/info/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	internalapi "k8s.io/cri-api/pkg/apis"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/kubelet/cadvisor"
+	"k8s.io/kubernetes/pkg/kubelet/config"
+	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance"
+)
+
+// bootedMachine is a machine in the boot with this ID.
+type bootedMachine struct {
+	cadvisor.Interface
+	bootID string
+	err    error
+}
+
+func (m bootedMachine) MachineInfo() (*cadvisorapi.MachineInfo, error) {
+	return &cadvisorapi.MachineInfo{BootID: m.bootID}, m.err
+}
+
+// sandboxLister is a runtime with sandboxes that are ready.
+type sandboxLister struct {
+	internalapi.RuntimeService
+	names []string
+	err   error
+	asked int
+}
+
+func (l *sandboxLister) ListPodSandbox(_ context.Context, filter *runtimeapi.PodSandboxFilter) (sandboxes []*runtimeapi.PodSandbox, err error) {
+	l.asked++
+	if filter.GetState().GetState() != runtimeapi.PodSandboxState_SANDBOX_READY {
+		return nil, errors.New("sandboxes of terminated pods are not asked for")
+	}
+	for _, name := range l.names {
+		sandboxes = append(sandboxes, &runtimeapi.PodSandbox{Metadata: &runtimeapi.PodSandboxMetadata{Namespace: "kube-system", Name: name}})
+	}
+	return sandboxes, l.err
+}
+
+func enableStaticPodMaintenance(t *testing.T, enabled bool) {
+	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
+		features.EvictionRequestAPI: enabled, features.DeclarativeNodeMaintenance: enabled, features.NodeMaintenanceAwareKubelet: enabled,
+	})
+}
+
+// What a kubelet does at its start about static pods that the last one has stopped.
+func TestLoadStaticPodMaintenance(t *testing.T) {
+	const (
+		stateFile    = "node_maintenance_state"
+		shutdownFile = "node_shutdown_maintenance_state"
+		state        = `{"version":1,"pods":[{"namespace":"kube-system","name":"away","state":"held"},{"namespace":"kube-system","name":"back","state":"held"}]}`
+	)
+	for name, test := range map[string]struct {
+		state, shutdown     string
+		disabled, noClient  bool
+		noMachine, noLister bool
+		machineError        error
+		lister              sandboxLister
+		// withheld are the names of the pods that are withheld.
+		withheld string
+		// asks is whether the runtime is asked, removed whether there is no checkpoint afterwards.
+		asks, removed, loadError bool
+	}{
+		"two pods":                   {state: state, withheld: "away back", asks: true},
+		"a pod runs":                 {state: state, lister: sandboxLister{names: []string{"back", "other"}}, withheld: "away", asks: true},
+		"the runtime does not work":  {state: state, lister: sandboxLister{names: []string{"back"}, err: errors.New("refused")}, withheld: "away back", asks: true},
+		"no runtime":                 {state: state, noLister: true, withheld: "away back"},
+		"no state":                   {removed: true},
+		"the gate is off":            {state: state, disabled: true, removed: true},
+		"no API server":              {state: state, noClient: true, removed: true},
+		"the state is corrupt":       {state: state[1:], loadError: true},
+		"the last shutdown is over":  {state: state, shutdown: `{"version":1,"bootID":"before","isOwn":true}`, asks: true},
+		"the shutdown of this boot":  {state: state, shutdown: `{"version":1,"bootID":"now","isOwn":true}`, withheld: "away back", asks: true},
+		"the shutdown is corrupt":    {state: state, shutdown: `{`, withheld: "away back", asks: true},
+		"an administrator drains":    {state: state, shutdown: `{"version":1,"bootID":"before"}`, withheld: "away back", asks: true},
+		"the boot is unknown":        {state: state, shutdown: `{"version":1,"bootID":"before","isOwn":true}`, machineError: errors.New("no ID"), withheld: "away back", asks: true},
+		"the machine is not watched": {state: state, shutdown: `{"version":1,"bootID":"before","isOwn":true}`, noMachine: true, withheld: "away back", asks: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			enableStaticPodMaintenance(t, !test.disabled)
+			directory := t.TempDir()
+			for file, content := range map[string]string{stateFile: test.state, shutdownFile: test.shutdown} {
+				if content == "" {
+					continue
+				}
+				if err := os.WriteFile(filepath.Join(directory, file), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d := &Dependencies{}
+			if !test.noClient {
+				d.KubeClient = fake.NewClientset()
+			}
+			if !test.noMachine {
+				d.CAdvisorInterface = bootedMachine{bootID: "now", err: test.machineError}
+			}
+			if !test.noLister {
+				d.RemoteRuntimeService = &test.lister
+			}
+			d.loadStaticPodMaintenance(t.Context(), directory)
+			if isNil := d.staticPodMaintenance == nil; isNil != (test.disabled || test.noClient) {
+				t.Fatalf("the kubelet does not take part in maintenances: %v", isNil)
+			}
+			var withheld []string
+			for _, name := range []string{"away", "back"} {
+				pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name}}
+				if m := d.staticPodMaintenance; m != nil && m.holds.Withheld(pod) {
+					withheld = append(withheld, name)
+				}
+			}
+			if got := strings.Join(withheld, " "); got != test.withheld {
+				t.Errorf("withheld are %q, want %q", got, test.withheld)
+			}
+			if _, err := os.Stat(filepath.Join(directory, stateFile)); (err != nil) != test.removed {
+				t.Errorf("the checkpoint: %v", err)
+			}
+			if m := d.staticPodMaintenance; m != nil && (m.loadError != nil) != test.loadError {
+				t.Errorf("error %v", m.loadError)
+			}
+			if got := test.lister.asked > 0; got != test.asks {
+				t.Errorf("the runtime is asked: %v", got)
+			}
+		})
+	}
+}
+
+// silentClient is a client of an API server that does not answer.
+type silentClient struct {
+	clientset.Interface
+	corev1client.CoreV1Interface
+	corev1client.NodeInterface
+}
+
+func (c silentClient) CoreV1() corev1client.CoreV1Interface { return c }
+func (c silentClient) Nodes() corev1client.NodeInterface    { return c }
+func (c silentClient) RESTClient() rest.Interface           { return nil }
+func (silentClient) Get(ctx context.Context, _ string, _ metav1.GetOptions) (*v1.Node, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestNodeOfStaticPodMaintenance(t *testing.T) {
+	kl := &Kubelet{nodeName: "node", heartbeatClient: fake.NewClientset(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}})}
+	if node, err := kl.getNodeFromAPIServer(t.Context()); err != nil || node.Name != "node" {
+		t.Errorf("node %v, error %v", node, err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		kl := &Kubelet{nodeName: "node", heartbeatClient: silentClient{}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		start := time.Now()
+		if _, err := kl.getNodeFromAPIServer(ctx); err == nil || time.Since(start) > 10*time.Second {
+			t.Errorf("error %v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// A checkpoint that cannot be read is an event of the node.
+func TestStartStaticPodMaintenance(t *testing.T) {
+	enableStaticPodMaintenance(t, true)
+	testKubelet := newTestKubelet(t, false)
+	defer testKubelet.Cleanup()
+	kl := testKubelet.kubelet
+	directory := t.TempDir()
+	if err := os.WriteFile(filepath.Join(directory, "node_maintenance_state"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	recorder := record.NewFakeRecorder(10)
+	d := &Dependencies{KubeClient: fake.NewClientset(), Recorder: recorder}
+	kl.startStaticPodMaintenance(t.Context(), d)
+	if _, isHeld := kl.mirrorPodClient.(*heldMirrorClient); isHeld {
+		t.Error("mirror pods are held without the feature")
+	}
+	d.loadStaticPodMaintenance(t.Context(), directory)
+	kl.startStaticPodMaintenance(t.Context(), d)
+	select {
+	case event := <-recorder.Events:
+		if !strings.HasPrefix(event, "Warning "+nodemaintenance.FailedReason) {
+			t.Errorf("unexpected event %q", event)
+		}
+	default:
+		t.Error("no event")
+	}
+	if _, isHeld := kl.mirrorPodClient.(*heldMirrorClient); !isHeld {
+		t.Error("mirror pods are deleted at once")
+	}
+	// No maintenance of the node includes the pod, which was stopped before.
+	const state = `{"version":1,"pods":[{"namespace":"kube-system","name":"away","state":"held"}]}`
+	if err := os.WriteFile(filepath.Join(directory, "node_maintenance_state"), []byte(state), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.loadStaticPodMaintenance(t.Context(), directory)
+	kl.nodeLister = testNodeLister{nodes: []*v1.Node{{ObjectMeta: metav1.ObjectMeta{Name: string(kl.nodeName)}}}}
+	d.PodConfig = config.NewPodConfig(recorder, nil)
+	kl.startStaticPodMaintenance(t.Context(), d)
+	holds := d.staticPodMaintenance.holds
+	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return holds.IsEmpty(), nil }); err != nil {
+		t.Errorf("the pod is not released: %v", err)
+	}
+}
