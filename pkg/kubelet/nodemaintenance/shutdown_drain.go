@@ -47,10 +47,10 @@ type drain struct {
 	start     time.Time
 	isResumed bool
 
-	// begun is when this kubelet began, and asked when the maintenance was first seen, zero before.
-	begun, asked time.Time
-	phase        drainPhase
-	lastError    error
+	phase drainPhase
+	// since is when the phase began, for this kubelet.
+	since     time.Time
+	lastError error
 	// left is how many pods were left when they were last counted.
 	left int
 	// isLate means that the limit is over.
@@ -67,7 +67,7 @@ type termination struct {
 
 // run returns when the node can shut down, or is known not to.
 func (d *drain) run(ctx context.Context) (ShutdownOutcome, metrics.ShutdownDrainResult) {
-	d.begun, d.phase = time.Now(), asking
+	d.phase, d.since = asking, time.Now()
 	limit := d.Limit - time.Since(d.start)
 	if limit <= 0 {
 		d.left = len(d.ActivePods())
@@ -161,10 +161,8 @@ func (d *drain) check(ctx context.Context) (metrics.ShutdownDrainResult, bool) {
 // observe notes what the keeper of the maintenance has seen.
 func (d *drain) observe(ctx context.Context, update keeperUpdate) {
 	d.lastError = update.err
-	if d.asked.IsZero() && update.phase != asking {
-		d.asked = time.Now()
-	}
 	if update.phase != d.phase {
+		d.since = time.Now()
 		klog.FromContext(ctx).Info("The drain of the node changed its phase", "from", d.phase, "to", update.phase)
 		if update.phase == calledOff {
 			d.event(v1.EventTypeWarning, ShutdownWithoutDrainReason, "NodeMaintenance %s was ended by another client: the node still shuts down", d.maintenanceName())
@@ -182,10 +180,9 @@ func (d *drain) observe(ctx context.Context, update keeperUpdate) {
 
 // maybeTerminate begins to terminate pods without a maintenance if none takes them in time.
 func (d *drain) maybeTerminate(ctx context.Context) {
-	now := time.Now()
 	switch {
-	case d.phase == asking && now.Sub(d.begun) >= askTimeout:
-	case d.phase == asked && now.Sub(d.asked) >= startTimeout:
+	case d.phase == asking && time.Since(d.since) >= askTimeout:
+	case d.phase == asked && time.Since(d.since) >= startTimeout:
 	default:
 		return
 	}

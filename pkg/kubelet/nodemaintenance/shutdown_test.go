@@ -313,6 +313,25 @@ func TestShutdownJoinsMaintenance(t *testing.T) {
 		m.expectOutcome(ShutdownProceeds)
 		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.Drained: 1}, 0)
 	})
+	// It ends after a long time, and the maintenance of the last shutdown has to be deleted first. The
+	// times in which the API server and the controllers must act count from then on.
+	onMachine(t, pod(300), func(m *machine) {
+		m.put(otherMaintenance())
+		old := newShutdownMaintenance(shutdownNode, "boot-0", nil)
+		old.UID, old.Spec.Stage = "old", stageComplete
+		m.put(old)
+		m.run(10)
+		m.shutDown(time.Hour)
+		m.run(120)
+		m.remove("other")
+		m.set(func() { m.idle, m.node.Status.MaintenanceStatus = true, nil })
+		m.run(20)
+		m.expectStage(stageDrain)
+		m.set(func() { m.idle = false })
+		m.run(300)
+		m.expectTerminations(0, false)
+		m.expectOutcome(ShutdownProceeds)
+	})
 	// The API server is away.
 	onMachine(t, pod(60), func(m *machine) {
 		m.put(otherMaintenance())
