@@ -67,9 +67,9 @@ type Shutdown struct {
 	isInProgress bool
 	// record is what survives the shutdown.
 	record shutdownRecord
-	// lastUnanswered is when a creation was last sent that the API server did not answer. It can
-	// still take effect.
-	lastUnanswered time.Time
+	// lastCreation is when a creation was last sent, zero if the API server has answered that the
+	// maintenance exists. Otherwise the creation can still take effect, also after an error.
+	lastCreation time.Time
 	// mustEnd is whether the maintenance of an earlier shutdown has to be ended.
 	mustEnd bool
 	// stopEnding stops the attempt to do so that is in progress, and waits. Nil if there is none.

@@ -142,11 +142,11 @@ func (s *Shutdown) isOwn(m *coordinationv1alpha1.NodeMaintenance) bool {
 	return s.record.BootID != "" || m.Annotations[maintenance.BootIDAnnotation] != s.BootID()
 }
 
-// mayBeCreated reports whether a creation that was not answered can still take effect.
+// mayBeCreated reports whether a creation can still take effect.
 func (s *Shutdown) mayBeCreated() bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	return !s.lastUnanswered.IsZero() && time.Since(s.lastUnanswered) < creationTimeout
+	return !s.lastCreation.IsZero() && time.Since(s.lastCreation) < creationTimeout
 }
 
 // completePatch returns a patch for the maintenance with this UID only.

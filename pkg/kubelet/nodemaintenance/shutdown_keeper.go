@@ -39,8 +39,8 @@ const (
 	// has ended it.
 	readInterval = 5 * time.Second
 
-	// creationTimeout is how long a creation that was not answered can still take effect. The API
-	// server ends requests after a minute.
+	// creationTimeout is how long a creation can still take effect after it was sent. The API server
+	// ends requests after a minute.
 	creationTimeout = time.Minute
 )
 
@@ -157,16 +157,18 @@ func (k *keeper) isDraining() bool {
 func (k *keeper) create(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
+	k.noteCreation(time.Now())
 	created, err := k.maintenances().Create(ctx, newShutdownMaintenance(k.NodeName, k.BootID(), k.Priorities), metav1.CreateOptions{})
 	if err == nil {
 		klog.FromContext(ctx).Info("Created the maintenance of the shutdown", "nodeMaintenance", created.Name, "nodeMaintenanceUID", created.UID)
+		k.noteCreation(time.Time{})
 		k.found(ctx, created)
 		return nil
 	}
 	if !apierrors.IsAlreadyExists(err) {
-		k.noteUnanswered(err)
 		return err
 	}
+	k.noteCreation(time.Time{})
 	existing, err := k.maintenances().Get(ctx, k.maintenanceName(), metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -225,13 +227,10 @@ func isEnded(m *coordinationv1alpha1.NodeMaintenance) bool {
 	return m.DeletionTimestamp != nil || m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete
 }
 
-// noteUnanswered notes that a creation can still take effect.
-func (s *Shutdown) noteUnanswered(err error) {
-	if apierrors.ReasonForError(err) == metav1.StatusReasonUnknown || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) {
-		s.lock.Lock()
-		defer s.lock.Unlock()
-		s.lastUnanswered = time.Now()
-	}
+func (s *Shutdown) noteCreation(sent time.Time) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.lastCreation = sent
 }
 
 func (s *Shutdown) maintenances() coordinationclient.NodeMaintenanceInterface {

@@ -194,6 +194,31 @@ func TestShutdownIsCanceledDuringCreation(t *testing.T) {
 	})
 }
 
+// The kubelet does not forget a creation that is in progress when the drain ends, because all pods
+// have left or because the connection to logind is lost, and the shutdown is canceled afterwards.
+func TestShutdownIsCanceledAfterDrainDuringCreation(t *testing.T) {
+	for name, end := range map[string]func(*machine){
+		"drained": func(m *machine) { m.set(func() { m.pods = nil }) },
+		"unknown": func(m *machine) { close(m.events) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onMachine(t, pod(60), func(m *machine) {
+				m.set(func() { m.answerTime = 4 * time.Second })
+				m.shutDown(time.Hour)
+				m.set(func() { m.answerTime = 0 })
+				end(m)
+				m.run(2)
+				m.shutdown.Cancel(t.Context())
+				m.run(60)
+				m.expectStage(stageComplete)
+				if m.shutdown.mustEnd {
+					t.Error("the maintenance has not ended")
+				}
+			})
+		})
+	}
+}
+
 func TestShutdownDelayIsTooShort(t *testing.T) {
 	onMachine(t, pod(60), func(m *machine) {
 		m.shutDown(30 * time.Second)

@@ -32,7 +32,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1alpha1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -68,7 +70,7 @@ type machine struct {
 	// frozen is why the API server does not answer, idle whether no controller runs.
 	frozen error
 	idle   bool
-	// answerTime is how long the API server takes to answer.
+	// answerTime is how long the API server takes to create a maintenance.
 	answerTime time.Duration
 	// runtimeError is why the runtime does not answer.
 	runtimeError error
@@ -98,6 +100,7 @@ func onMachine(t *testing.T, pods map[string]time.Duration, test func(*machine))
 		defer cancel()
 		go m.runControllers(ctx)
 		m.startKubelet()
+		synctest.Wait() // What the test changes is not there when the kubelet starts.
 		test(m)
 		m.stopKubelet()
 	})
@@ -105,12 +108,6 @@ func onMachine(t *testing.T, pods map[string]time.Duration, test func(*machine))
 
 // react makes the API server not answer, and gives new objects their UIDs.
 func (m *machine) react(action clienttesting.Action) (bool, runtime.Object, error) {
-	m.lock.Lock()
-	answerTime := m.answerTime
-	m.lock.Unlock()
-	if answerTime > 0 {
-		time.Sleep(answerTime)
-	}
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	if m.frozen != nil {
@@ -123,11 +120,43 @@ func (m *machine) react(action clienttesting.Action) (bool, runtime.Object, erro
 	return false, nil, nil
 }
 
+// slowClient creates maintenances slowly. The reactors of a fake client cannot wait: it is locked.
+type slowClient struct {
+	clientset.Interface
+	m *machine
+}
+
+type slowGroup struct {
+	coordinationclient.CoordinationV1alpha1Interface
+	m *machine
+}
+
+type slowMaintenances struct {
+	coordinationclient.NodeMaintenanceInterface
+	m *machine
+}
+
+func (c slowClient) CoordinationV1alpha1() coordinationclient.CoordinationV1alpha1Interface {
+	return slowGroup{c.Interface.CoordinationV1alpha1(), c.m}
+}
+
+func (g slowGroup) NodeMaintenances() coordinationclient.NodeMaintenanceInterface {
+	return slowMaintenances{g.CoordinationV1alpha1Interface.NodeMaintenances(), g.m}
+}
+
+func (s slowMaintenances) Create(ctx context.Context, obj *coordinationv1alpha1.NodeMaintenance, options metav1.CreateOptions) (*coordinationv1alpha1.NodeMaintenance, error) {
+	s.m.lock.Lock()
+	answerTime := s.m.answerTime
+	s.m.lock.Unlock()
+	time.Sleep(answerTime)
+	return s.NodeMaintenanceInterface.Create(ctx, obj, options)
+}
+
 // startKubelet starts the kubelet. logind has not told it about a shutdown yet.
 func (m *machine) startKubelet() {
 	ctx, cancel := context.WithCancel(klog.NewContext(m.t.Context(), klog.Logger{}))
 	m.shutdown = NewShutdown(ctx, ShutdownConfig{
-		Client: m.client, NodeName: shutdownNode, Holds: m.holds, Directory: m.directory, Recorder: m.recorder,
+		Client: slowClient{m.client, m}, NodeName: shutdownNode, Holds: m.holds, Directory: m.directory, Recorder: m.recorder,
 		BootID: m.getBootID, Node: m.getNode, ActivePods: m.activePods, RunningPods: m.runningPods,
 		Ping:           func(context.Context) error { m.lock.Lock(); defer m.lock.Unlock(); return m.frozen },
 		SyncNodeStatus: func(context.Context) { m.lock.Lock(); defer m.lock.Unlock(); m.syncs++ },
