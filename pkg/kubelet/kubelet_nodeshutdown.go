@@ -45,7 +45,6 @@ func (kl *Kubelet) startShutdownMaintenance(ctx context.Context, d *Dependencies
 		Holds:          holds,
 		ActivePods:     kl.GetActivePods,
 		RunningPods:    kl.runningPods,
-		Ping:           kl.pingAPIServer,
 		SyncNodeStatus: kl.syncNodeStatus,
 		Directory:      kl.rootDirectory,
 		Recorder:       d.Recorder,
@@ -86,10 +85,4 @@ func (kl *Kubelet) runningPods(ctx context.Context) ([]types.NamespacedName, err
 		keys = append(keys, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 	}
 	return keys, nil
-}
-
-// pingAPIServer returns an error if the API server does not answer.
-func (kl *Kubelet) pingAPIServer(ctx context.Context) error {
-	_, err := kl.getNodeFromAPIServer(ctx)
-	return err
 }

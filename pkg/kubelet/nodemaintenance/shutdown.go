@@ -45,8 +45,6 @@ type ShutdownConfig struct {
 	// RunningPods returns the pods that run according to the container runtime. These can be more:
 	// the kubelet does not see static pods that it stops for a maintenance.
 	RunningPods func(context.Context) ([]types.NamespacedName, error)
-	// Ping returns an error if the API server does not answer within a few seconds.
-	Ping func(context.Context) error
 	// SyncNodeStatus writes the status of the node if it has changed.
 	SyncNodeStatus func(context.Context)
 	// Directory is the root directory of the kubelet.
@@ -171,7 +169,8 @@ func (s *Shutdown) begin(ctx context.Context) (start time.Time, isResumed bool) 
 		s.isInProgress, s.mustEnd = true, false
 		stopEnding = s.stopEnding
 		if !isResumed {
-			s.record.BootID, s.record.IsOwn, s.record.StartTime = s.BootID(), false, time.Now()
+			// IsOwn stays: the maintenance of the shutdown before may not have ended.
+			s.record.BootID, s.record.StartTime = s.BootID(), time.Now()
 		}
 		start = s.record.StartTime
 	})

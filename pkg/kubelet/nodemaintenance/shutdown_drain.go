@@ -68,7 +68,8 @@ type termination struct {
 // run returns when the node can shut down, or is known not to.
 func (d *drain) run(ctx context.Context) (ShutdownOutcome, metrics.ShutdownDrainResult) {
 	d.phase, d.since = asking, time.Now()
-	limit := d.Limit - time.Since(d.start)
+	// After a restart of the kubelet, the clock can have been set back since.
+	limit := d.Limit - max(time.Since(d.start), 0)
 	if limit <= 0 {
 		d.left = len(d.ActivePods())
 		d.reportTooShort(ctx)

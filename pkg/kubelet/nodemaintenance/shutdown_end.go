@@ -55,23 +55,18 @@ func (s *Shutdown) Run(ctx context.Context) {
 // example because the disk was replaced. The API server is asked only if the node is in a
 // maintenance.
 func (s *Shutdown) findForgotten(ctx context.Context) {
-	s.lock.Lock()
-	isKnown := s.record.BootID != ""
-	s.lock.Unlock()
-	if isKnown {
-		return
-	}
-	var node *v1.Node
-	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(context.Context) (bool, error) {
-		var err error
-		node, err = s.Node()
-		return err == nil, nil
-	})
-	if err == nil && node.Status.MaintenanceStatus != nil {
+	_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(context.Context) (bool, error) {
+		node, err := s.Node()
 		s.lock.Lock()
 		defer s.lock.Unlock()
-		s.mustEnd = !s.isInProgress
-	}
+		if s.record.BootID != "" {
+			return true, nil // Also that of a shutdown since.
+		}
+		if err == nil && node.Status.MaintenanceStatus != nil {
+			s.mustEnd = true
+		}
+		return err == nil, nil
+	})
 }
 
 // end makes an attempt to end the maintenance, if it has to be ended, and reports whether it has

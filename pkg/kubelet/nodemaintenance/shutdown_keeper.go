@@ -50,7 +50,8 @@ type drainPhase string
 const (
 	// asking means that the API server has not accepted a maintenance.
 	asking drainPhase = "asking"
-	// asked means that the maintenance exists. Controllers have not processed it.
+	// asked means that the maintenance exists, or an earlier one that ends. Controllers have not
+	// processed it.
 	asked drainPhase = "asked"
 	// draining means that controllers evict the pods of the node.
 	draining drainPhase = "draining"
@@ -90,7 +91,7 @@ func newKeeper(d *drain) *keeper {
 func (k *keeper) run(ctx context.Context) {
 	defer close(k.done)
 	if k.isResumed {
-		k.adopt(ctx)
+		_ = k.adopt(ctx) // If that fails, it is found when it is created or joined.
 	}
 	for {
 		update := k.step(ctx)
@@ -119,6 +120,9 @@ func (k *keeper) step(ctx context.Context) keeperUpdate {
 	if k.uid == "" {
 		if err := k.create(ctx); err != nil {
 			klog.FromContext(ctx).Error(err, "Could not create the maintenance of the shutdown", "nodeMaintenance", k.maintenanceName())
+			if errors.Is(err, errEnding) {
+				return keeperUpdate{phase: asked, err: err} // For controllers to end.
+			}
 			return keeperUpdate{phase: asking, err: err}
 		}
 	}
@@ -133,11 +137,15 @@ func (k *keeper) step(ctx context.Context) keeperUpdate {
 }
 
 // join uses the maintenances that drain the node anyway. The pods leave only if the API server
-// answers, which the cache of the node does not show.
+// answers, which the cache of the node does not show. One of an earlier shutdown that has not ended
+// is that of this shutdown, too.
 func (k *keeper) join(ctx context.Context) keeperUpdate {
 	if !k.hasJoined {
-		if err := k.Ping(ctx); err != nil {
+		if err := k.adopt(ctx); err != nil {
 			return keeperUpdate{phase: asking, err: err}
+		}
+		if k.uid != "" {
+			return keeperUpdate{phase: draining}
 		}
 		klog.FromContext(ctx).Info("Another maintenance drains the node already")
 		k.hasJoined = true
@@ -188,18 +196,22 @@ func (k *keeper) create(ctx context.Context) error {
 // found notes that the maintenance exists.
 func (k *keeper) found(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) {
 	k.uid, k.lastRead = m.UID, time.Now()
-	k.update(ctx, func() { k.record.IsOwn = true })
+	k.update(ctx, func() { k.record.IsOwn = m.Annotations[maintenance.EndedByAnnotation] == maintenance.EndedByKubelet })
 }
 
-// adopt finds the maintenance that an earlier kubelet has created for the same shutdown. If that
-// fails, it is found when it is created.
-func (k *keeper) adopt(ctx context.Context) {
+// adopt looks for the maintenance of this name, such as one that an earlier kubelet has created for
+// the same shutdown. It returns an error if the API server does not answer.
+func (k *keeper) adopt(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
 	existing, err := k.maintenances().Get(ctx, k.maintenanceName(), metav1.GetOptions{})
-	if err == nil && !isEnded(existing) {
+	if err == nil && existing.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && !isEnded(existing) {
 		k.found(ctx, existing)
 	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // errEnded means that another client has ended the maintenance.

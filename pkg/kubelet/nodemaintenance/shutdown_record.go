@@ -79,6 +79,11 @@ func readShutdownRecord(directory string, record *shutdownRecord) error {
 	if content.Version != shutdownRecordVersion {
 		return fmt.Errorf("reading %s: version is %d: this kubelet knows version %d only", path, content.Version, shutdownRecordVersion)
 	}
+	for result, count := range content.Results {
+		if count < 0 {
+			return fmt.Errorf("reading %s: %d results %q", path, count, result) // A counter would panic.
+		}
+	}
 	*record = content
 	return nil
 }

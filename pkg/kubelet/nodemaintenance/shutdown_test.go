@@ -219,6 +219,52 @@ func TestShutdownIsCanceledAfterDrainDuringCreation(t *testing.T) {
 	}
 }
 
+// A shutdown begins before the maintenance of the last one, which was canceled, has ended.
+func TestShutdownAgainBeforeEnd(t *testing.T) {
+	begin := func(m *machine) {
+		m.shutDown(time.Hour)
+		m.run(20)
+		m.set(func() { m.frozen = errRefusedConnection })
+		m.events <- false
+		m.run(3)
+		m.set(func() { m.frozen = nil })
+		m.shutDown(10 * time.Minute)
+		m.run(20)
+		m.expectStage(stageDrain)
+	}
+	onMachine(t, pod(60), func(m *machine) {
+		begin(m)
+		m.run(60)
+		m.expectOutcome(ShutdownProceeds)
+		// Static pods were stopped for it, and the API server may be one of them.
+		if isOver, err := IsMaintenanceOver(m.directory, "boot-2"); !isOver || err != nil {
+			t.Errorf("static pods stay away after the boot (%v)", err)
+		}
+		m.reboot("boot-2")
+		m.expectStage(stageComplete)
+	})
+	onMachine(t, pod(60), func(m *machine) {
+		begin(m)
+		m.remove(shutdownMaintenance)
+		m.run(600)
+		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.Canceled: 1, metrics.CalledOff: 1}, 1)
+	})
+}
+
+// The node does not have to exist for the maintenance to end.
+func TestShutdownIsCanceledWithoutNode(t *testing.T) {
+	onMachine(t, pod(60), func(m *machine) {
+		m.set(func() { m.nodeError = errors.New("not found") })
+		m.reboot("boot-2")
+		m.shutDown(time.Hour)
+		m.run(20)
+		m.expectStage(stageDrain)
+		m.events <- false
+		m.run(2)
+		m.expectStage(stageComplete)
+	})
+}
+
 func TestShutdownDelayIsTooShort(t *testing.T) {
 	onMachine(t, pod(60), func(m *machine) {
 		m.shutDown(30 * time.Second)
@@ -318,7 +364,7 @@ func TestShutdownJoinsMaintenance(t *testing.T) {
 		m.shutDown(time.Hour)
 		m.run(30)
 		m.expectOutcome(ShutdownProceeds)
-		m.expectCalls("")
+		m.expectCalls("get") // Once: is it that of an earlier shutdown?
 		m.reboot("boot-2")
 		if other := m.maintenance("other"); other.Spec.Stage != stageDrain {
 			t.Errorf("the other maintenance is in the stage %s", other.Spec.Stage)
@@ -425,6 +471,9 @@ func TestShutdownFindsMaintenanceOfItsName(t *testing.T) {
 		m.set(func() { m.idle = false })
 		m.run(30)
 		m.expectOutcome(ShutdownProceeds)
+		if isOver, err := IsMaintenanceOver(m.directory, "boot-2"); isOver || err != nil {
+			t.Errorf("static pods start after the boot (%v), which an administrator has taken away", err)
+		}
 		m.reboot("boot-2")
 		m.expectStage(stageDrain) // It is not for the kubelet to end.
 	})
@@ -446,9 +495,13 @@ func TestShutdownFindsMaintenanceOfItsName(t *testing.T) {
 		m.shutDown(time.Hour)
 		m.run(3)
 		m.expectCalls("create get create get create get create get")
+		// The API server answers, so the controllers get their time.
+		m.run(50)
+		m.expectTerminations(0, false)
 		m.remove(shutdownMaintenance)
 		m.run(30)
 		m.expectOutcome(ShutdownProceeds)
+		m.expectTerminations(0, false)
 	})
 }
 
@@ -493,6 +546,21 @@ func TestKubeletRestartsDuringShutdown(t *testing.T) {
 		m.run(2)
 		m.expectOutcome(ShutdownProceeds) // The limit is about the whole shutdown.
 		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.TooShort: 1}, 1)
+	})
+	// The clock was set back in between.
+	onMachine(t, pod(600), func(m *machine) {
+		m.shutDown(50 * time.Second)
+		m.run(20)
+		m.stopKubelet()
+		changed := m.shutdown.record.clone()
+		changed.StartTime = changed.StartTime.Add(time.Hour)
+		if err := writeShutdownRecord(m.directory, changed); err != nil {
+			t.Fatal(err)
+		}
+		m.startKubelet()
+		m.shutDown(50 * time.Second)
+		m.run(50)
+		m.expectOutcome(ShutdownProceeds)
 	})
 	// The shutdown was canceled in between.
 	onMachine(t, pod(60), func(m *machine) {
@@ -669,6 +737,7 @@ func TestShutdownRecordIsUnusable(t *testing.T) {
 	for name, content := range map[string]string{
 		"no JSON":       "{",
 		"wrong version": `{"version":2,"bootID":"boot-0","podsLeft":0}`,
+		"wrong number":  `{"version":1,"results":{"drained":-1},"podsLeft":0}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			onMachine(t, pod(20), func(m *machine) {

@@ -67,6 +67,8 @@ type machine struct {
 	pods map[string]time.Duration
 	// hidden are pods of the runtime that the kubelet does not see.
 	hidden []types.NamespacedName
+	// nodeError is why the kubelet does not see the node.
+	nodeError error
 	// frozen is why the API server does not answer, idle whether no controller runs.
 	frozen error
 	idle   bool
@@ -158,7 +160,6 @@ func (m *machine) startKubelet() {
 	m.shutdown = NewShutdown(ctx, ShutdownConfig{
 		Client: slowClient{m.client, m}, NodeName: shutdownNode, Holds: m.holds, Directory: m.directory, Recorder: m.recorder,
 		BootID: m.getBootID, Node: m.getNode, ActivePods: m.activePods, RunningPods: m.runningPods,
-		Ping:           func(context.Context) error { m.lock.Lock(); defer m.lock.Unlock(); return m.frozen },
 		SyncNodeStatus: func(context.Context) { m.lock.Lock(); defer m.lock.Unlock(); m.syncs++ },
 		NodeRef:        &v1.ObjectReference{Kind: "Node", Name: shutdownNode},
 	})
@@ -309,7 +310,7 @@ func (m *machine) getBootID() string {
 func (m *machine) getNode() (*v1.Node, error) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	return m.node.DeepCopy(), nil
+	return m.node.DeepCopy(), m.nodeError
 }
 
 func (m *machine) activePods() (pods []*v1.Pod) {

@@ -216,7 +216,6 @@ func (n *testNode) start() {
 		Node:           n.node,
 		ActivePods:     n.activePods,
 		RunningPods:    func(context.Context) ([]types.NamespacedName, error) { return nil, nil },
-		Ping:           func(context.Context) error { return nil },
 		SyncNodeStatus: func(context.Context) {},
 	})
 	n.manager = NewManager(&Config{
