@@ -84,9 +84,8 @@ func (d *Dependencies) releaseAfterShutdown(ctx context.Context, holds *nodemain
 	}
 	isOver, err := nodemaintenance.IsMaintenanceOver(rootDirectory, machine.BootID)
 	if err != nil {
-		logger.Error(err, "Could not read the state of the last shutdown")
-	}
-	if !isOver {
+		logger.Error(err, "Could not read the state of the last shutdown: all static pods run")
+	} else if !isOver {
 		return
 	}
 	released, err := holds.ReleaseAll()

@@ -50,9 +50,10 @@ func (kl *Kubelet) startShutdownMaintenance(ctx context.Context, d *Dependencies
 		Recorder:       d.Recorder,
 		NodeRef:        kl.nodeRef,
 	})
+	// Also without the configuration: the node may have the condition from the last shutdown.
+	kl.setNodeStatusFuncs = append(kl.setNodeStatusFuncs, shutdown.SetCondition)
 	waits := false
 	if kl.kubeletConfiguration.PreferNodeMaintenanceDuringGracefulShutdown {
-		kl.setNodeStatusFuncs = append(kl.setNodeStatusFuncs, shutdown.SetCondition)
 		if waits = nodeshutdown.DrainFirst(kl.shutdownManager, shutdown); !waits {
 			klog.FromContext(ctx).Error(nil, "The node will not be drained before it shuts down: graceful node shutdown is off, or not possible on this operating system")
 		}
