@@ -53,8 +53,8 @@ type drain struct {
 	lastError error
 	// left is how many pods were left when they were last counted.
 	left int
-	// isLate means that the limit is over.
-	isLate bool
+	// deadline is the end of the limit.
+	deadline time.Time
 	// terminate is the termination of pods without a maintenance. Nil if none is in progress.
 	terminate *termination
 }
@@ -75,6 +75,7 @@ func (d *drain) run(ctx context.Context) (ShutdownOutcome, metrics.ShutdownDrain
 		d.reportTooShort(ctx)
 		return ShutdownProceeds, metrics.TooShort
 	}
+	d.deadline = time.Now().Add(limit)
 	klog.FromContext(ctx).Info("The node shuts down: draining it", "limit", limit, "resumed", d.isResumed)
 	d.event(v1.EventTypeNormal, DrainingForShutdownReason, "The node shuts down: its pods are evicted by NodeMaintenance %s for at most %v", d.maintenanceName(), limit.Round(time.Second))
 
@@ -113,7 +114,6 @@ func (d *drain) wait(ctx context.Context, k *keeper, late <-chan time.Time) (Shu
 				return ShutdownCanceled, metrics.Canceled
 			}
 		case <-late:
-			d.isLate = true
 		case update := <-k.updates:
 			d.observe(ctx, update)
 		case <-d.terminated():
@@ -132,7 +132,7 @@ func (d *drain) check(ctx context.Context) (metrics.ShutdownDrainResult, bool) {
 			return "", false // What is left has begun to terminate, or does soon.
 		}
 	}
-	if d.isLate {
+	if d.isLate() {
 		if d.phase == calledOff {
 			return metrics.CalledOff, true
 		}
@@ -159,6 +159,10 @@ func (d *drain) check(ctx context.Context) (metrics.ShutdownDrainResult, bool) {
 	return "", false
 }
 
+// isLate reports whether the limit is over. It does not depend on which of several events is received
+// first.
+func (d *drain) isLate() bool { return !time.Now().Before(d.deadline) }
+
 // observe notes what the keeper of the maintenance has seen.
 func (d *drain) observe(ctx context.Context, update keeperUpdate) {
 	d.lastError = update.err
@@ -172,7 +176,7 @@ func (d *drain) observe(ctx context.Context, update keeperUpdate) {
 	d.phase = update.phase
 	// The termination of pods without a maintenance stops only as long as there is time to
 	// terminate them again.
-	if d.phase == draining && d.terminate != nil && !d.isLate {
+	if d.phase == draining && d.terminate != nil && !d.isLate() {
 		d.stopTerminating()
 		klog.FromContext(ctx).Info("The maintenance evicts the pods which are left")
 		d.event(v1.EventTypeNormal, DrainingForShutdownReason, "The API server answers: NodeMaintenance %s evicts the pods which are left", d.maintenanceName())

@@ -25,6 +25,8 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
@@ -117,7 +119,7 @@ func TestShutdownWithoutPods(t *testing.T) {
 
 func TestShutdownIsCanceled(t *testing.T) {
 	onMachine(t, pod(60), func(m *machine) {
-		for _, uid := range []types.UID{"uid-1", "uid-3"} { // uid-2 is that of the creation which fails.
+		for i, uid := range []types.UID{"uid-1", "uid-3"} { // uid-2 is that of the creation which fails.
 			m.shutDown(time.Hour)
 			m.run(20)
 			m.expectStage(stageDrain)
@@ -132,6 +134,11 @@ func TestShutdownIsCanceled(t *testing.T) {
 			if m.shutdown.IsInProgress() || m.shutdown.WasInterrupted() {
 				t.Error("the shutdown is in progress")
 			}
+			m.shutdown.Cancel(t.Context()) // Changes nothing.
+			m.run(1)
+			if want := 2 * (i + 1); m.syncs != want {
+				t.Errorf("%d writes of the status of the node, want %d", m.syncs, want)
+			}
 		}
 		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.Canceled: 2}, 0)
 		m.expectTerminations(0, false)
@@ -145,10 +152,23 @@ func TestShutdownIsCanceledDuringOutage(t *testing.T) {
 		onMachine(t, pod(60), func(m *machine) {
 			m.shutDown(time.Hour)
 			m.run(20)
+			if m.shutdown.IsEnding() {
+				t.Error("the maintenance ends during the shutdown")
+			}
 			m.set(func() { m.frozen = errRefusedConnection })
 			m.events <- false
 			m.run(100)
 			m.expectOutcome(ShutdownCanceled)
+			m.stopKubelet()
+			m.startKubelet()
+			if m.shutdown.WasInterrupted() {
+				t.Error("the shutdown counts as interrupted")
+			}
+			m.shutdown.Cancel(t.Context())
+			m.run(1)
+			if !m.shutdown.IsEnding() {
+				t.Error("the maintenance does not end")
+			}
 			m.expectStage(stageDrain)
 			if m.shutdown.WasInterrupted() {
 				t.Error("the shutdown counts as interrupted")
@@ -208,6 +228,10 @@ func TestShutdownIsCanceledAfterDrainDuringCreation(t *testing.T) {
 				m.set(func() { m.answerTime = 0 })
 				end(m)
 				m.run(2)
+				m.expectStage("")
+				if name == "drained" {
+					m.expectOutcome(ShutdownProceeds) // It does not wait.
+				}
 				m.shutdown.Cancel(t.Context())
 				m.run(60)
 				m.expectStage(stageComplete)
@@ -262,6 +286,89 @@ func TestShutdownIsCanceledWithoutNode(t *testing.T) {
 		m.events <- false
 		m.run(2)
 		m.expectStage(stageComplete)
+	})
+}
+
+// What the API server answers late does not stop the kubelet.
+func TestShutdownCreationHangs(t *testing.T) {
+	onMachine(t, pod(60), func(m *machine) {
+		m.answerTime, m.termination = time.Hour, time.Hour
+		m.shutDown(time.Hour)
+		m.run(6)
+		m.expectTerminations(1, true)
+		m.set(func() { m.answerTime = 0 })
+		m.run(9)
+		m.expectTerminations(1, false)
+		m.expectStage(stageDrain)
+	})
+	// It is looked for as long as it can take effect.
+	onMachine(t, pod(60), func(m *machine) {
+		m.set(func() { m.answerTime = time.Hour })
+		m.shutDown(time.Hour)
+		m.run(3)
+		m.events <- false
+		m.run(30)
+		m.expectOutcome(ShutdownCanceled)
+		m.calls()
+		m.run(10)
+		m.expectCalls("get")
+		m.run(60)
+		m.calls()
+		m.run(60)
+		m.expectCalls("")
+	})
+}
+
+// A runtime that hangs does not delay the shutdown by much.
+func TestShutdownRuntimeHangs(t *testing.T) {
+	onMachine(t, pod(60), func(m *machine) {
+		m.set(func() { m.runtimeHangs = true })
+		m.shutDown(30 * time.Second)
+		m.run(36)
+		m.expectOutcome(ShutdownProceeds)
+	})
+}
+
+// The node is cordoned, and not drained.
+func TestShutdownOfCordonedNode(t *testing.T) {
+	onMachine(t, pod(60), func(m *machine) {
+		m.set(func() { m.idle, m.node.Status.MaintenanceStatus = true, &v1.MaintenanceStatus{} })
+		m.shutDown(time.Hour)
+		m.run(1)
+		m.expectStage(stageDrain)
+	})
+}
+
+// A maintenance that has ended does not count for the next shutdown, which joins another one.
+func TestShutdownForgetsItsMaintenance(t *testing.T) {
+	onMachine(t, pod(60), func(m *machine) {
+		m.shutDown(time.Hour)
+		m.run(20)
+		if isOver, err := IsMaintenanceOver(m.directory, "boot-2"); !isOver || err != nil {
+			t.Errorf("the record does not have the maintenance (%v)", err)
+		}
+		m.events <- false
+		m.run(5)
+		for _, action := range m.client.Actions() {
+			if action, ok := action.(clienttesting.PatchAction); ok {
+				if got, want := string(action.GetPatch()), `{"metadata":{"uid":"uid-1"},"spec":{"stage":"Complete"}}`; got != want {
+					t.Errorf("patch %s, want %s", got, want)
+				}
+			}
+		}
+		m.put(otherMaintenance())
+		m.run(5)
+		m.shutDown(time.Hour)
+		m.run(5)
+		if isOver, err := IsMaintenanceOver(m.directory, "boot-2"); isOver || err != nil {
+			t.Errorf("static pods start after the boot (%v), which an administrator has taken away", err)
+		}
+		m.set(func() { m.frozen = errRefusedConnection })
+		m.events <- false
+		m.run(10)
+		if m.shutdown.IsEnding() {
+			t.Error("the maintenance of an administrator counts as that of the shutdown")
+		}
 	})
 }
 
@@ -423,6 +530,11 @@ func TestShutdownJoinsMaintenance(t *testing.T) {
 func TestShutdownIsCalledOff(t *testing.T) {
 	for name, end := range map[string]func(*machine){
 		"deleted": func(m *machine) { m.remove(shutdownMaintenance) },
+		"being deleted": func(m *machine) {
+			changed := m.maintenance(shutdownMaintenance).DeepCopy()
+			changed.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+			m.put(changed)
+		},
 		"completed": func(m *machine) {
 			changed := m.maintenance(shutdownMaintenance).DeepCopy()
 			changed.Spec.Stage = stageComplete
@@ -443,7 +555,10 @@ func TestShutdownIsCalledOff(t *testing.T) {
 				m.expectDraining()
 				m.expectTerminations(0, false)
 				m.expectEvents(DrainingForShutdownReason, ShutdownWithoutDrainReason)
-				m.run(100)
+				m.calls()
+				m.run(50)
+				m.expectCalls("")
+				m.run(50)
 				m.expectOutcome(ShutdownProceeds)
 				m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.CalledOff: 1}, 1)
 			})
@@ -453,8 +568,12 @@ func TestShutdownIsCalledOff(t *testing.T) {
 				end(m)
 				m.run(20)
 				m.events <- false
+				m.calls()
 				m.run(1)
 				m.expectOutcome(ShutdownCanceled)
+				if name != "replaced" {
+					m.expectCalls("get") // It has ended already.
+				}
 			})
 		})
 	}

@@ -76,6 +76,8 @@ type machine struct {
 	answerTime time.Duration
 	// runtimeError is why the runtime does not answer.
 	runtimeError error
+	// runtimeHangs is whether it answers at all.
+	runtimeHangs bool
 	// shuttingDown is whether the node counts as shutting down, terminations how often that began.
 	shuttingDown bool
 	terminations int
@@ -150,7 +152,11 @@ func (s slowMaintenances) Create(ctx context.Context, obj *coordinationv1alpha1.
 	s.m.lock.Lock()
 	answerTime := s.m.answerTime
 	s.m.lock.Unlock()
-	time.Sleep(answerTime)
+	select {
+	case <-time.After(answerTime):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	return s.NodeMaintenanceInterface.Create(ctx, obj, options)
 }
 
@@ -310,7 +316,10 @@ func (m *machine) getBootID() string {
 func (m *machine) getNode() (*v1.Node, error) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	return m.node.DeepCopy(), m.nodeError
+	if m.nodeError != nil {
+		return nil, m.nodeError
+	}
+	return m.node.DeepCopy(), nil
 }
 
 func (m *machine) activePods() (pods []*v1.Pod) {
@@ -322,7 +331,14 @@ func (m *machine) activePods() (pods []*v1.Pod) {
 	return pods
 }
 
-func (m *machine) runningPods(context.Context) ([]types.NamespacedName, error) {
+func (m *machine) runningPods(ctx context.Context) ([]types.NamespacedName, error) {
+	m.lock.Lock()
+	hangs := m.runtimeHangs
+	m.lock.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	return m.hidden, m.runtimeError
