@@ -68,6 +68,9 @@ type Shutdown struct {
 	// lastCreation is when a creation was last sent, zero if the API server has answered that the
 	// maintenance exists. Otherwise the creation can still take effect, also after an error.
 	lastCreation time.Time
+	// lastEnd is when the end of a maintenance was last sent, zero if the API server has answered
+	// that it has ended. Otherwise it can still take effect.
+	lastEnd time.Time
 	// mustEnd is whether the maintenance of an earlier shutdown has to be ended.
 	mustEnd bool
 	// stopEnding stops the attempt to do so that is in progress, and waits. Nil if there is none.

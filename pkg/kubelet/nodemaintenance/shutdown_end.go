@@ -117,10 +117,12 @@ func (s *Shutdown) tryToEnd(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	s.noteEnd(time.Now())
 	_, err = s.maintenances().Patch(ctx, existing.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return false, err
 	}
+	s.noteEnd(time.Time{})
 	klog.FromContext(ctx).Info("Ended the maintenance of the last shutdown", "nodeMaintenance", existing.Name, "nodeMaintenanceUID", existing.UID)
 	s.event(v1.EventTypeNormal, ShutdownMaintenanceEndedReason, "Ended NodeMaintenance %s of the last shutdown", existing.Name)
 	return true, nil
@@ -142,6 +144,19 @@ func (s *Shutdown) mayBeCreated() bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	return !s.lastCreation.IsZero() && time.Since(s.lastCreation) < creationTimeout
+}
+
+// mayEndLate reports whether the end of a maintenance can still take effect.
+func (s *Shutdown) mayEndLate() bool {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return !s.lastEnd.IsZero() && time.Since(s.lastEnd) < creationTimeout
+}
+
+func (s *Shutdown) noteEnd(sent time.Time) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.lastEnd = sent
 }
 
 // completePatch returns a patch for the maintenance with this UID only.

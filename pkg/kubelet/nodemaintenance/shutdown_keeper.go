@@ -39,8 +39,8 @@ const (
 	// has ended it.
 	readInterval = 5 * time.Second
 
-	// creationTimeout is how long a creation can still take effect after it was sent. The API server
-	// ends requests after a minute.
+	// creationTimeout is how long a creation, or the end of a maintenance, can still take effect after
+	// it was sent. The API server ends requests after a minute.
 	creationTimeout = time.Minute
 )
 
@@ -128,6 +128,9 @@ func (k *keeper) step(ctx context.Context) keeperUpdate {
 	}
 	err := k.read(ctx)
 	switch {
+	case errors.Is(err, errEnded) && k.mayEndLate():
+		k.uid = "" // The kubelet has ended it, before this shutdown.
+		return keeperUpdate{phase: asked, err: err}
 	case errors.Is(err, errEnded):
 		return keeperUpdate{phase: calledOff}
 	case k.isDraining():

@@ -27,6 +27,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
@@ -272,6 +273,31 @@ func TestShutdownAgainBeforeEnd(t *testing.T) {
 		m.remove(shutdownMaintenance)
 		m.run(600)
 		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.Canceled: 1, metrics.CalledOff: 1}, 1)
+	})
+}
+
+// The end of the last maintenance, which the API server has not answered, takes effect when the next
+// shutdown uses the maintenance already: no other client has ended it.
+func TestShutdownAgainDuringEnd(t *testing.T) {
+	onMachine(t, pod(120), func(m *machine) {
+		m.shutDown(time.Hour)
+		m.run(20)
+		m.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, context.DeadlineExceeded
+		})
+		m.events <- false
+		m.run(1)
+		m.shutDown(time.Hour)
+		m.run(2)
+		ended := m.maintenance(shutdownMaintenance).DeepCopy()
+		ended.Spec.Stage = stageComplete
+		m.put(ended)
+		m.run(12)
+		m.expectStage(stageDrain)
+		m.run(120)
+		m.expectOutcome(ShutdownProceeds)
+		m.expectTerminations(0, false)
+		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.Canceled: 1, metrics.Drained: 1}, 0)
 	})
 }
 
