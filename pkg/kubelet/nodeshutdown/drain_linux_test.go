@@ -17,17 +17,23 @@ limitations under the License.
 package nodeshutdown
 
 import (
+	"errors"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	"k8s.io/apimachinery/pkg/runtime"
+	v1 "k8s.io/api/core/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance"
+	"k8s.io/kubernetes/pkg/kubelet/nodeshutdown/systemd"
 )
 
 var maintenances = coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenances")
 
-func stageOf(obj runtime.Object) string {
+func stageOf(obj apiruntime.Object) string {
 	return string(obj.(*coordinationv1alpha1.NodeMaintenance).Spec.Stage)
 }
 
@@ -38,6 +44,14 @@ func TestShutdownWaitsForDrain(t *testing.T) {
 		n.run(600)
 		if !n.hasMaintenance("Drain") {
 			t.Error("no maintenance drains the node")
+		}
+		obj, err := n.client.Tracker().Get(maintenances, "", "graceful-shutdown-n1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Pods that are not critical leave first, as without a drain.
+		if plan := obj.(*coordinationv1alpha1.NodeMaintenance).Spec.DrainPlan; !slices.Contains(plan, v1.DrainPlanEntry{PodType: v1.PodTypeDefault, PodPriority: 1999999999}) {
+			t.Errorf("plan %v", plan)
 		}
 		n.expectServing(true)
 		n.logind.expectLocks(1)
@@ -98,6 +112,9 @@ func TestLockAfterCancellations(t *testing.T) {
 			n.setPods(pods)
 			n.logind.say(false)
 			n.run(1)
+			if n.shutdown.IsInProgress() {
+				t.Error("the shutdown is in progress")
+			}
 			n.logind.expectLocks(1)
 			n.expectServing(true)
 		}
@@ -110,11 +127,14 @@ func TestTerminationStopsForMaintenance(t *testing.T) {
 		n.logind.say(true)
 		n.run(4)
 		n.expectServing(true)
+		n.expectSyncs(0)
 		n.run(3)
 		n.expectServing(false)
+		n.expectSyncs(1)
 		n.setAway(false)
 		n.run(3)
 		n.expectServing(true)
+		n.expectSyncs(2)
 		n.run(60)
 		n.logind.expectLocks(1)
 		n.expectServing(true)
@@ -229,6 +249,88 @@ func TestKubeletRestartsWithSimpleLogind(t *testing.T) {
 		n.expectServing(false)
 		n.logind.expectLocks(0)
 	})
+}
+
+// Many shutdowns that are called off, some before the kubelet has done anything, leave one lock.
+func TestManyCancellations(t *testing.T) {
+	onNode(t, time.Hour, func(n *testNode) {
+		n.run(1)
+		before := runtime.NumGoroutine()
+		for i := range 100 {
+			n.logind.say(true)
+			n.run(i % 3)
+			n.logind.say(false)
+			n.run(i % 2)
+		}
+		n.run(100)
+		n.logind.expectLocks(1)
+		n.expectServing(true)
+		if files := n.manager.(*managerImpl).draining.locks.files; len(files) != 1 {
+			t.Errorf("the kubelet notes the locks %v", files)
+		}
+		if after := runtime.NumGoroutine(); after > before+5 {
+			t.Errorf("%d goroutines, %d before", after, before)
+		}
+		n.remove("a", "b", "critical")
+		n.logind.say(true)
+		n.run(1)
+		n.logind.expectLocks(0)
+	})
+}
+
+// logind says twice that the machine shuts down, before and after the end of the drain.
+func TestShutdownIsSaidTwice(t *testing.T) {
+	onNode(t, time.Hour, func(n *testNode) {
+		n.logind.say(true)
+		n.run(10)
+		n.logind.say(true)
+		n.run(10)
+		n.logind.expectLocks(1)
+		n.expectServing(true)
+		n.remove("a", "b", "critical")
+		n.run(1)
+		n.logind.say(true)
+		n.run(1)
+		n.logind.expectLocks(0)
+		n.expectServing(false)
+		n.logind.say(false)
+		n.run(1)
+		n.logind.expectLocks(1)
+		n.expectServing(true)
+	})
+}
+
+// failingConnection is a connection to a logind that refuses all.
+type failingConnection struct {
+	dbusInhibiter
+	isPreparing    bool
+	preparingError error
+}
+
+var errFailing = errors.New("failing")
+
+func (failingConnection) InhibitShutdown() (systemd.InhibitLock, error)    { return 0, errFailing }
+func (failingConnection) MonitorShutdown(klog.Logger) (<-chan bool, error) { return nil, errFailing }
+func (c failingConnection) PreparingForShutdown() (isPreparing bool, err error) {
+	return c.isPreparing, c.preparingError
+}
+
+func TestFailingLogind(t *testing.T) {
+	inhibiter := func(c failingConnection) *drainingInhibiter {
+		return &drainingInhibiter{dbusInhibiter: c, draining: &draining{locks: newInhibitLocks()}, ctx: t.Context(), manager: &managerImpl{}}
+	}
+	if _, err := inhibiter(failingConnection{}).InhibitShutdown(); !errors.Is(err, errFailing) {
+		t.Errorf("a lock without a shutdown: %v", err)
+	}
+	if lock, err := inhibiter(failingConnection{isPreparing: true}).InhibitShutdown(); err != nil || lock == 0 {
+		t.Errorf("lock %d, %v in a shutdown", lock, err)
+	}
+	if _, err := inhibiter(failingConnection{}).MonitorShutdown(klog.Logger{}); !errors.Is(err, errFailing) {
+		t.Errorf("events without a connection: %v", err)
+	}
+	if _, known := inhibiter(failingConnection{preparingError: errFailing}).isShuttingDown(); known {
+		t.Error("it is known whether the machine shuts down")
+	}
 }
 
 func TestDrainFirstWithoutShutdowns(t *testing.T) {

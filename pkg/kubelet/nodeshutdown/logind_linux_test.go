@@ -155,6 +155,7 @@ type testNode struct {
 	recorder  *record.FakeRecorder
 	directory string
 	manager   Manager
+	shutdown  *nodemaintenance.Shutdown
 	stop      func()
 
 	lock sync.Mutex
@@ -165,6 +166,8 @@ type testNode struct {
 	killing time.Duration
 	// isRunning is whether the kubelet runs.
 	isRunning bool
+	// syncs is how often the status of the node was written.
+	syncs int
 	// isAway means that the API server does not answer.
 	isAway bool
 }
@@ -218,9 +221,10 @@ func (n *testNode) start() {
 		RunningPods:    func(context.Context) ([]types.NamespacedName, error) { return nil, nil },
 		SyncNodeStatus: func(context.Context) {},
 	})
+	n.shutdown = shutdown
 	n.manager = NewManager(&Config{
 		Recorder: n.recorder, NodeRef: ref, VolumeManager: volumemanager.NewFakeVolumeManager(nil, 0, nil, false),
-		GetPodsFunc: n.activePods, KillPodFunc: n.kill, SyncNodeStatusFunc: func(context.Context) {}, StateDirectory: n.directory,
+		GetPodsFunc: n.activePods, KillPodFunc: n.kill, SyncNodeStatusFunc: n.sync, StateDirectory: n.directory,
 		ShutdownGracePeriodRequested: 30 * time.Second, ShutdownGracePeriodCriticalPods: 10 * time.Second,
 	})
 	if !DrainFirst(n.manager, shutdown) {
@@ -231,6 +235,12 @@ func (n *testNode) start() {
 		n.Error(err)
 	}
 	synctest.Wait()
+}
+
+func (n *testNode) sync(context.Context) {
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	n.syncs++
 }
 
 func (n *testNode) setRunning(isRunning bool) {
@@ -316,6 +326,17 @@ func (n *testNode) expectServing(want bool) {
 	n.Helper()
 	if got := n.manager.ShutdownStatus() == nil; got != want || n.manager.Admit(nil).Admit != want {
 		n.Errorf("the node serves: %t, want %t", got, want)
+	}
+}
+
+// expectSyncs expects that the status of the node was written this many times, since it is not ready
+// or is ready again.
+func (n *testNode) expectSyncs(want int) {
+	n.Helper()
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	if n.syncs != want {
+		n.Errorf("%d writes of the status of the node, want %d", n.syncs, want)
 	}
 }
 
