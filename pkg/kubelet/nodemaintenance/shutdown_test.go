@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance/metrics"
 )
@@ -312,6 +313,70 @@ func TestShutdownIsCanceledWithoutNode(t *testing.T) {
 		m.events <- false
 		m.run(2)
 		m.expectStage(stageComplete)
+	})
+}
+
+// metric returns the sum of the values of a metric, with this label if it has labels.
+func metric(t *testing.T, name, label string) (sum float64) {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == name && (len(m.GetLabel()) == 0 || m.GetLabel()[0].GetValue() == label) {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+// The metrics count the shutdowns of all boots.
+func TestShutdownMetrics(t *testing.T) {
+	onMachine(t, pod(60), func(m *machine) {
+		expect := func(counted, left float64) {
+			t.Helper()
+			if got := metric(t, "kubelet_shutdown_drains_total", "too_short"); got != counted {
+				t.Errorf("%v drains, want %v", got, counted)
+			}
+			if got := metric(t, "kubelet_shutdown_drain_pods_left", ""); got != left {
+				t.Errorf("%v pods left, want %v", got, left)
+			}
+		}
+		before := metric(t, "kubelet_shutdown_drains_total", "too_short")
+		expect(before, 0)
+		m.shutDown(10 * time.Second)
+		m.run(10)
+		expect(before+1, 1)
+		metrics.SetShutdownPodsLeft(0) // As in another process, except that the counter goes on.
+		m.reboot("boot-2")
+		expect(before+2, 1)
+	})
+}
+
+// The events say why pods are terminated.
+func TestShutdownEvents(t *testing.T) {
+	expect := func(m *machine, want string) {
+		t.Helper()
+		var last string
+		for len(m.recorder.Events) > 0 {
+			last = <-m.recorder.Events
+		}
+		if last != want {
+			t.Errorf("event %q, want %q", last, want)
+		}
+	}
+	onMachine(t, pod(60), func(m *machine) {
+		m.set(func() { m.frozen = errRefusedConnection })
+		m.shutDown(time.Hour)
+		m.run(6)
+		expect(m, "Warning ShutdownWithoutDrain No maintenance drains the node: terminating its pods until one does: connection refused")
+	})
+	onMachine(t, pod(60), func(m *machine) {
+		m.shutDown(-time.Minute)
+		expect(m, "Warning ShutdownDelayTooShort The shutdown can be delayed by 0s for the drain, which is too short: terminating 1 pods which are left. Raise InhibitDelayMaxSec of logind")
 	})
 }
 
