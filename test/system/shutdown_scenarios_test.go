@@ -93,7 +93,7 @@ func expectShutdownInProgress(tCtx ktesting.TContext, want v1.ConditionStatus) {
 // canceled it has no lock, so that the next shutdown does not wait for its pods.
 func (s *shutdownTest) cancelAndShutDownBase(tCtx ktesting.TContext) {
 	release := s.keepUp(tCtx, baseNode)
-	// It closes the number of the file that was its lock. Rarely, that is another file already.
+	// It closes the number of the file that was its lock. Sometimes that is another file already.
 	for range 5 {
 		s.shutDown(tCtx, baseNode)
 		s.awaitLocks(tCtx, baseNode, "test")

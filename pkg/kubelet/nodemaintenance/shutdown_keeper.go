@@ -211,8 +211,8 @@ func (k *keeper) adopt(ctx context.Context) error {
 	if err == nil && existing.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && !isEnded(existing) {
 		k.found(ctx, existing)
 	}
-	if apierrors.IsNotFound(err) {
-		return nil
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil // Forbidden by an API server without our gate, which is an answer, too.
 	}
 	return err
 }

@@ -26,6 +26,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -598,6 +599,18 @@ func TestShutdownJoinsMaintenance(t *testing.T) {
 		m.expectStage(stageDrain)
 		m.set(func() { m.idle = false })
 		m.run(300)
+		m.expectTerminations(0, false)
+		m.expectOutcome(ShutdownProceeds)
+	})
+	// The API server does not have the gate that gives kubelets rights.
+	onMachine(t, pod(30), func(m *machine) {
+		m.put(otherMaintenance())
+		m.run(10)
+		m.client.PrependReactor("get", "nodemaintenances", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenances").GroupResource(), shutdownMaintenance, nil)
+		})
+		m.shutDown(time.Hour)
+		m.run(30)
 		m.expectTerminations(0, false)
 		m.expectOutcome(ShutdownProceeds)
 	})
