@@ -17,6 +17,7 @@ limitations under the License.
 package maintenance
 
 import (
+	gocmp "cmp"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -161,6 +162,39 @@ func testTargetsProperties(t *testing.T, seed uint64) {
 		stored := mustTargets(t, least.Entries()...)
 		if !stored.Equal(least) {
 			t.Fatalf("seed %d: %v changes when it is stored", seed, least.Entries())
+		}
+	}
+}
+
+// What is stored does not depend on the order of a plan.
+func TestTargetsAreSorted(t *testing.T) {
+	got := mustTargets(t, v1.DrainPlanEntry{PodPriority: 1, PodType: v1.PodTypeStatic}, ofApp("db", defaultPods(5)), daemonPods(2), defaultPods(3)).Entries()
+	want := []v1.DrainPlanEntry{defaultPods(3), ofApp("db", defaultPods(5)), daemonPods(2), {PodPriority: 1, PodType: v1.PodTypeStatic}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	if CompareEntries(ofApp("db", defaultPods(5)), defaultPods(5)) >= 0 {
+		t.Error("an entry for all pods is before one with a selector")
+	}
+}
+
+// Each of these targets is later than the one before.
+func TestCompareProgress(t *testing.T) {
+	all := []Targets{
+		{},
+		mustTargets(t, defaultPods(1)),
+		mustTargets(t, defaultPods(1), ofApp("db", defaultPods(7))),
+		mustTargets(t, defaultPods(8)),
+		mustTargets(t, defaultPods(1), ofApp("db", defaultPods(9))),
+		mustTargets(t, defaultPods(8), ofApp("db", defaultPods(10))),
+		mustTargets(t, daemonPods(1)),
+		mustTargets(t, defaultPods(8), daemonPods(1)),
+	}
+	for i := range all {
+		for j := range all {
+			if got, want := CompareProgress(all[i], all[j]), gocmp.Compare(i, j); got != want {
+				t.Errorf("%v and %v compare as %d, want %d", all[i], all[j], got, want)
+			}
 		}
 	}
 }
