@@ -88,5 +88,5 @@ limitations under the License.
 // same boot, logind or the file say whether the shutdown is still in progress. Run makes all attempts
 // to end it, and Drain stops the current one before it creates a maintenance of the same name.
 // Without a shutdown, the API server is called only by a kubelet that starts without a record while
-// the node is in a maintenance: that may be the maintenance of a lost record.
+// a maintenance drains the node: that may be the maintenance of a lost record.
 package nodemaintenance

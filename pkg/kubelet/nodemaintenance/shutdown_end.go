@@ -52,8 +52,8 @@ func (s *Shutdown) Run(ctx context.Context) {
 }
 
 // findForgotten looks for a maintenance of an earlier boot when the record of it is lost, for
-// example because the disk was replaced. The API server is asked only if the node is in a
-// maintenance.
+// example because the disk was replaced. The API server is asked only if a maintenance drains the
+// node.
 func (s *Shutdown) findForgotten(ctx context.Context) {
 	_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(context.Context) (bool, error) {
 		node, err := s.Node()
@@ -62,7 +62,7 @@ func (s *Shutdown) findForgotten(ctx context.Context) {
 		if s.record.BootID != "" {
 			return true, nil // Also that of a shutdown since.
 		}
-		if err == nil && node.Status.MaintenanceStatus != nil {
+		if err == nil && isDraining(node) {
 			s.mustEnd = true
 		}
 		return err == nil, nil
@@ -104,10 +104,12 @@ func (s *Shutdown) end(ctx context.Context) bool {
 // tryToEnd reports whether the maintenance has ended, or is not for the kubelet to end.
 func (s *Shutdown) tryToEnd(ctx context.Context) (bool, error) {
 	existing, err := s.maintenances().Get(ctx, s.maintenanceName(), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
 		return !s.mayBeCreated(), nil
-	}
-	if err != nil {
+	case apierrors.IsForbidden(err) && !s.isRecorded():
+		return true, nil // By an API server without our gate: then there is none.
+	case err != nil:
 		return false, err
 	}
 	if isEnded(existing) || !s.isOwn(existing) {
@@ -133,10 +135,15 @@ func (s *Shutdown) isOwn(m *coordinationv1alpha1.NodeMaintenance) bool {
 	if m.Annotations[maintenance.EndedByAnnotation] != maintenance.EndedByKubelet {
 		return false
 	}
+	// Without a record, a maintenance of this boot can be that of a shutdown in progress.
+	return s.isRecorded() || m.Annotations[maintenance.BootIDAnnotation] != s.BootID()
+}
+
+// isRecorded reports whether a shutdown may have a maintenance that has not ended.
+func (s *Shutdown) isRecorded() bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	// Without a record, a maintenance of this boot can be that of a shutdown in progress.
-	return s.record.BootID != "" || m.Annotations[maintenance.BootIDAnnotation] != s.BootID()
+	return s.record.BootID != ""
 }
 
 // mayBeCreated reports whether a creation can still take effect.

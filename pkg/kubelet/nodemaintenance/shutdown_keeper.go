@@ -23,6 +23,7 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -156,11 +157,16 @@ func (k *keeper) join(ctx context.Context) keeperUpdate {
 	return keeperUpdate{phase: draining}
 }
 
-// isDraining reports whether a maintenance drains the node: that has a message in its status. All
-// drain plans include all pods in the end.
+// isDraining reports whether the kubelet has seen that a maintenance drains the node.
 func (k *keeper) isDraining() bool {
 	node, err := k.Node()
-	return err == nil && node.Status.MaintenanceStatus != nil && node.Status.MaintenanceStatus.DrainMessage != ""
+	return err == nil && isDraining(node)
+}
+
+// isDraining reports whether a maintenance drains the node: that has a message in its status. All
+// drain plans include all pods in the end.
+func isDraining(node *v1.Node) bool {
+	return node.Status.MaintenanceStatus != nil && node.Status.MaintenanceStatus.DrainMessage != ""
 }
 
 // create creates the maintenance, or uses the one of the same name. One that is complete must be

@@ -26,7 +26,6 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -556,6 +555,13 @@ func otherMaintenance() *coordinationv1alpha1.NodeMaintenance {
 	return other
 }
 
+// forbidRead makes the API server one without the gate that gives kubelets rights.
+func (m *machine) forbidRead() {
+	m.client.PrependReactor("get", "nodemaintenances", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errForbidden
+	})
+}
+
 func TestShutdownJoinsMaintenance(t *testing.T) {
 	onMachine(t, pod(30), func(m *machine) {
 		m.put(otherMaintenance())
@@ -602,13 +608,11 @@ func TestShutdownJoinsMaintenance(t *testing.T) {
 		m.expectTerminations(0, false)
 		m.expectOutcome(ShutdownProceeds)
 	})
-	// The API server does not have the gate that gives kubelets rights.
+	// The API server does not have the gate.
 	onMachine(t, pod(30), func(m *machine) {
 		m.put(otherMaintenance())
 		m.run(10)
-		m.client.PrependReactor("get", "nodemaintenances", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewForbidden(coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenances").GroupResource(), shutdownMaintenance, nil)
-		})
+		m.forbidRead()
 		m.shutDown(time.Hour)
 		m.run(30)
 		m.expectTerminations(0, false)
@@ -816,6 +820,8 @@ func TestKubeletRestartsDuringShutdown(t *testing.T) {
 func TestShutdownRecordIsLost(t *testing.T) {
 	for name, test := range map[string]struct {
 		maintenance *coordinationv1alpha1.NodeMaintenance
+		status      *v1.MaintenanceStatus
+		forbidden   bool
 		calls       string
 		stage       coordinationv1alpha1.NodeMaintenanceStage
 	}{
@@ -823,20 +829,45 @@ func TestShutdownRecordIsLost(t *testing.T) {
 		"of this boot":          {maintenance: newShutdownMaintenance(shutdownNode, "boot-2", nil), calls: "get", stage: stageDrain},
 		"of another client":     {maintenance: otherMaintenance(), calls: "get"},
 		"no maintenance at all": {},
+		"no drain":              {status: &v1.MaintenanceStatus{}},
+		"forbidden":             {maintenance: otherMaintenance(), forbidden: true, calls: "get"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onMachine(t, pod(600), func(m *machine) {
 				if test.maintenance != nil {
 					m.put(test.maintenance)
 				}
+				if test.status != nil {
+					m.set(func() { m.idle, m.node.Status.MaintenanceStatus = true, test.status })
+				}
+				if test.forbidden {
+					m.forbidRead()
+				}
 				m.run(5)
 				m.reboot("boot-2")
 				m.run(600)
 				m.expectCalls(test.calls)
 				m.expectStage(test.stage)
+				m.run(60)
+				m.expectCalls("")
 			})
 		})
 	}
+}
+
+// A kubelet that has created a maintenance ends it also if the API server is one without the gate for
+// some time.
+func TestShutdownMayNotBeEnded(t *testing.T) {
+	onMachine(t, pod(60), func(m *machine) {
+		m.shutDown(time.Hour)
+		m.run(20)
+		m.set(func() { m.frozen = errForbidden })
+		m.events <- false
+		m.run(60)
+		m.set(func() { m.frozen = nil })
+		m.run(6)
+		m.expectStage(stageComplete)
+	})
 }
 
 func TestShutdownWaitsForStaticPods(t *testing.T) {
