@@ -77,7 +77,7 @@ func (d *drain) run(ctx context.Context) (ShutdownOutcome, metrics.ShutdownDrain
 	}
 	d.deadline = time.Now().Add(limit)
 	klog.FromContext(ctx).Info("The node shuts down: draining it", "limit", limit, "resumed", d.isResumed)
-	d.event(v1.EventTypeNormal, DrainingForShutdownReason, "The node shuts down: its pods are evicted by NodeMaintenance %s for at most %v", d.maintenanceName(), limit.Round(time.Second))
+	d.event(v1.EventTypeNormal, DrainingForShutdownReason, "The node shuts down: a NodeMaintenance drains it for at most %v", limit.Round(time.Second))
 
 	if result, done := d.check(ctx); done {
 		return ShutdownProceeds, result // Without a maintenance: nothing has to leave.
@@ -110,7 +110,7 @@ func (d *drain) wait(ctx context.Context, k *keeper, late <-chan time.Time) (Shu
 			}
 			if !isShuttingDown {
 				klog.FromContext(ctx).Info("The shutdown of the node was canceled", "phase", d.phase)
-				d.event(v1.EventTypeNormal, ShutdownCanceledReason, "The shutdown of the node was canceled: NodeMaintenance %s ends", d.maintenanceName())
+				d.event(v1.EventTypeNormal, ShutdownCanceledReason, "The shutdown of the node was canceled: pods may stay")
 				return ShutdownCanceled, metrics.Canceled
 			}
 		case <-late:
@@ -179,7 +179,7 @@ func (d *drain) observe(ctx context.Context, update keeperUpdate) {
 	if d.phase == draining && d.terminate != nil && !d.isLate() {
 		d.stopTerminating()
 		klog.FromContext(ctx).Info("The maintenance evicts the pods which are left")
-		d.event(v1.EventTypeNormal, DrainingForShutdownReason, "The API server answers: NodeMaintenance %s evicts the pods which are left", d.maintenanceName())
+		d.event(v1.EventTypeNormal, DrainingForShutdownReason, "A NodeMaintenance drains the node now: it evicts the pods which are left")
 	}
 }
 
