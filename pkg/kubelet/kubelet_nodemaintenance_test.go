@@ -109,7 +109,9 @@ func TestLoadStaticPodMaintenance(t *testing.T) {
 		"the state is corrupt":       {state: state[1:], loadError: true},
 		"the last shutdown is over":  {state: state, shutdown: `{"version":1,"bootID":"before","isOwn":true}`, asks: true},
 		"the shutdown of this boot":  {state: state, shutdown: `{"version":1,"bootID":"now","isOwn":true}`, withheld: "away back", asks: true},
-		"the shutdown is corrupt":    {state: state, shutdown: `{`, withheld: "away back", asks: true},
+		"no shutdown":                {state: state, shutdown: `{"version":1}`, withheld: "away back", asks: true},
+		"the shutdown has ended":     {state: state, shutdown: `{"version":1,"isOwn":true}`, withheld: "away back", asks: true},
+		"the shutdown is corrupt":    {state: state, shutdown: `{`, asks: true},
 		"an administrator drains":    {state: state, shutdown: `{"version":1,"bootID":"before"}`, withheld: "away back", asks: true},
 		"the boot is unknown":        {state: state, shutdown: `{"version":1,"bootID":"before","isOwn":true}`, machineError: errors.New("no ID"), withheld: "away back", asks: true},
 		"the machine is not watched": {state: state, shutdown: `{"version":1,"bootID":"before","isOwn":true}`, noMachine: true, withheld: "away back", asks: true},
@@ -118,11 +120,8 @@ func TestLoadStaticPodMaintenance(t *testing.T) {
 			enableStaticPodMaintenance(t, !test.disabled)
 			directory := t.TempDir()
 			for file, content := range map[string]string{stateFile: test.state, shutdownFile: test.shutdown} {
-				if content == "" {
-					continue
-				}
-				if err := os.WriteFile(filepath.Join(directory, file), []byte(content), 0o600); err != nil {
-					t.Fatal(err)
+				if content != "" {
+					writeState(t, directory, file, content)
 				}
 			}
 			d := &Dependencies{}
@@ -199,10 +198,9 @@ func TestStartStaticPodMaintenance(t *testing.T) {
 	testKubelet := newTestKubelet(t, false)
 	defer testKubelet.Cleanup()
 	kl := testKubelet.kubelet
+	kl.nodeRef = &v1.ObjectReference{Kind: "Node", Name: string(kl.nodeName)}
 	directory := t.TempDir()
-	if err := os.WriteFile(filepath.Join(directory, "node_maintenance_state"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeState(t, directory, "node_maintenance_state", "")
 	recorder := record.NewFakeRecorder(10)
 	d := &Dependencies{KubeClient: fake.NewClientset(), Recorder: recorder}
 	kl.startStaticPodMaintenance(t.Context(), d)
@@ -224,9 +222,7 @@ func TestStartStaticPodMaintenance(t *testing.T) {
 	}
 	// No maintenance of the node includes the pod, which was stopped before.
 	const state = `{"version":1,"pods":[{"namespace":"kube-system","name":"away","state":"held"}]}`
-	if err := os.WriteFile(filepath.Join(directory, "node_maintenance_state"), []byte(state), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeState(t, directory, "node_maintenance_state", state)
 	d.loadStaticPodMaintenance(t.Context(), directory)
 	kl.nodeLister = testNodeLister{nodes: []*v1.Node{{ObjectMeta: metav1.ObjectMeta{Name: string(kl.nodeName)}}}}
 	d.PodConfig = config.NewPodConfig(recorder, nil)

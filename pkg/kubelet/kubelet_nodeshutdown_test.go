@@ -28,59 +28,15 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/kubernetes/pkg/kubelet/cadvisor"
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 	containertest "k8s.io/kubernetes/pkg/kubelet/container/testing"
 	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance"
 )
 
-// bootedMachine is a machine in a boot.
-type bootedMachine struct {
-	cadvisor.Interface
-	bootID string
-	err    error
-}
-
-func (b bootedMachine) MachineInfo() (*cadvisorapi.MachineInfo, error) {
-	return &cadvisorapi.MachineInfo{BootID: b.bootID}, b.err
-}
-
 func writeState(t *testing.T, directory, name, content string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(directory, name), []byte(content), 0o600); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestReleaseAfterShutdown(t *testing.T) {
-	for name, test := range map[string]struct {
-		record  string
-		machine cadvisor.Interface
-		// released is whether static pods start without the API server.
-		released bool
-	}{
-		"after the boot":             {`{"version":1,"bootID":"boot-1","isOwn":true}`, bootedMachine{bootID: "boot-2"}, true},
-		"in the same boot":           {`{"version":1,"bootID":"boot-1","isOwn":true}`, bootedMachine{bootID: "boot-1"}, false},
-		"maintenance of another":     {`{"version":1,"bootID":"boot-1"}`, bootedMachine{bootID: "boot-2"}, false},
-		"no shutdown":                {`{"version":1}`, bootedMachine{bootID: "boot-2"}, false},
-		"own, but ended":             {`{"version":1,"isOwn":true}`, bootedMachine{bootID: "boot-2"}, false},
-		"unreadable":                 {`{`, bootedMachine{bootID: "boot-2"}, true},
-		"boot unknown":               {`{"version":1,"bootID":"boot-1","isOwn":true}`, bootedMachine{err: errors.New("unknown")}, false},
-		"without machine (in tests)": {`{"version":1,"bootID":"boot-1","isOwn":true}`, nil, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			directory := t.TempDir()
-			writeState(t, directory, "node_maintenance_state", `{"version":1,"pods":[{"namespace":"kube-system","name":"etcd-n1","state":"held"}]}`)
-			writeState(t, directory, "node_shutdown_maintenance_state", test.record)
-			holds, err := nodemaintenance.LoadHolds(directory)
-			if err != nil {
-				t.Fatal(err)
-			}
-			(&Dependencies{CAdvisorInterface: test.machine}).releaseAfterShutdown(t.Context(), holds, directory)
-			if holds.IsEmpty() != test.released {
-				t.Errorf("released: %t, want %t", holds.IsEmpty(), test.released)
-			}
-		})
 	}
 }
 
