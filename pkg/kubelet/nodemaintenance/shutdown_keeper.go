@@ -80,7 +80,7 @@ type keeper struct {
 	// was last seen.
 	uid      types.UID
 	lastRead time.Time
-	// hasJoined means that the API server has answered since another maintenance drains the node.
+	// hasJoined means that the API server has answered while another maintenance drained the node.
 	hasJoined bool
 }
 
@@ -117,7 +117,6 @@ func (k *keeper) step(ctx context.Context) keeperUpdate {
 	if k.uid == "" && k.isDraining() {
 		return k.join(ctx)
 	}
-	k.hasJoined = false
 	if k.uid == "" {
 		if err := k.create(ctx); err != nil {
 			klog.FromContext(ctx).Error(err, "Could not create the maintenance of the shutdown", "nodeMaintenance", k.maintenanceName())

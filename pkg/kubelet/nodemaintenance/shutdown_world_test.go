@@ -207,6 +207,9 @@ func (m *machine) shutDown(limit time.Duration) {
 		m.lock.Lock()
 		defer m.lock.Unlock()
 		m.outcome = &outcome
+		if outcome == ShutdownCanceled && m.shuttingDown {
+			m.t.Error("the node counts as shutting down after the cancellation")
+		}
 	}()
 	stop := m.stop
 	m.stop = func() {
@@ -229,6 +232,7 @@ func (m *machine) terminate(ctx context.Context) {
 		clear(m.pods)
 		m.lock.Unlock()
 	case <-ctx.Done():
+		time.Sleep(time.Millisecond)
 		m.lock.Lock()
 		m.shuttingDown = false
 		m.lock.Unlock()
