@@ -136,10 +136,12 @@ func TestShutdownIsCanceled(t *testing.T) {
 			if m.shutdown.IsInProgress() || m.shutdown.WasInterrupted() {
 				t.Error("the shutdown is in progress")
 			}
-			m.shutdown.Cancel(t.Context()) // Changes nothing.
-			m.run(1)
-			if want := 2 * (i + 1); m.syncs != want {
-				t.Errorf("%d writes of the status of the node, want %d", m.syncs, want)
+			for range 2 {
+				if want := 2 * (i + 1); m.syncs != want {
+					t.Errorf("%d writes of the status of the node, want %d", m.syncs, want)
+				}
+				m.shutdown.Cancel(t.Context()) // Changes nothing.
+				m.run(1)
 			}
 		}
 		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.Canceled: 2}, 0)
@@ -274,6 +276,46 @@ func TestShutdownAgainBeforeEnd(t *testing.T) {
 		m.remove(shutdownMaintenance)
 		m.run(600)
 		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.Canceled: 1, metrics.CalledOff: 1}, 1)
+	})
+}
+
+// What the API server has answered takes no effect later. The next shutdown does not take the decision
+// of an administrator for that.
+func TestShutdownAgainAfterEnd(t *testing.T) {
+	onMachine(t, pod(600), func(m *machine) {
+		m.shutDown(10 * time.Minute)
+		m.run(10)
+		m.events <- false
+		m.run(1)
+		m.expectStage(stageComplete)
+		m.shutDown(10 * time.Minute)
+		m.run(10)
+		m.remove(shutdownMaintenance)
+		m.run(600)
+		m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.Canceled: 1, metrics.CalledOff: 1}, 1)
+	})
+	onMachine(t, pod(600), func(m *machine) {
+		m.shutDown(10 * time.Minute)
+		m.run(5)
+		m.remove(shutdownMaintenance)
+		m.events <- false
+		m.run(1)
+		m.expectCalls("create get")
+		m.run(60)
+		m.expectCalls("")
+	})
+	// A request that is in progress does not delay the next drain.
+	onMachine(t, pod(600), func(m *machine) {
+		m.endTime = 4 * time.Second
+		m.shutDown(10 * time.Minute)
+		m.run(10)
+		m.events <- false
+		m.run(1)
+		m.syncs = 0
+		m.shutDown(10 * time.Minute)
+		if m.syncs != 1 {
+			t.Error("the drain does not begin")
+		}
 	})
 }
 

@@ -72,8 +72,8 @@ type machine struct {
 	// frozen is why the API server does not answer, idle whether no controller runs.
 	frozen error
 	idle   bool
-	// answerTime is how long the API server takes to create a maintenance.
-	answerTime time.Duration
+	// answerTime is how long the API server takes to create a maintenance, endTime how long to end it.
+	answerTime, endTime time.Duration
 	// runtimeError is why the runtime does not answer.
 	runtimeError error
 	// runtimeHangs is whether it answers at all.
@@ -124,7 +124,7 @@ func (m *machine) react(action clienttesting.Action) (bool, runtime.Object, erro
 	return false, nil, nil
 }
 
-// slowClient creates maintenances slowly. The reactors of a fake client cannot wait: it is locked.
+// slowClient creates and ends maintenances slowly. The reactors of a fake client cannot wait: it is locked.
 type slowClient struct {
 	clientset.Interface
 	m *machine
@@ -149,15 +149,29 @@ func (g slowGroup) NodeMaintenances() coordinationclient.NodeMaintenanceInterfac
 }
 
 func (s slowMaintenances) Create(ctx context.Context, obj *coordinationv1alpha1.NodeMaintenance, options metav1.CreateOptions) (*coordinationv1alpha1.NodeMaintenance, error) {
-	s.m.lock.Lock()
-	answerTime := s.m.answerTime
-	s.m.lock.Unlock()
-	select {
-	case <-time.After(answerTime):
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := s.wait(ctx, &s.m.answerTime); err != nil {
+		return nil, err
 	}
 	return s.NodeMaintenanceInterface.Create(ctx, obj, options)
+}
+
+func (s slowMaintenances) Patch(ctx context.Context, name string, patchType types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (*coordinationv1alpha1.NodeMaintenance, error) {
+	if err := s.wait(ctx, &s.m.endTime); err != nil {
+		return nil, err
+	}
+	return s.NodeMaintenanceInterface.Patch(ctx, name, patchType, data, options, subresources...)
+}
+
+func (s slowMaintenances) wait(ctx context.Context, answerTime *time.Duration) error {
+	s.m.lock.Lock()
+	after := time.After(*answerTime)
+	s.m.lock.Unlock()
+	select {
+	case <-after:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // startKubelet starts the kubelet. logind has not told it about a shutdown yet.
