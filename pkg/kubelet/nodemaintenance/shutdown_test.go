@@ -306,16 +306,27 @@ func TestShutdownAgainAfterEnd(t *testing.T) {
 	})
 	// A request that is in progress does not delay the next drain.
 	onMachine(t, pod(600), func(m *machine) {
-		m.endTime = 4 * time.Second
+		m.set(func() { m.endTime = 4 * time.Second })
 		m.shutDown(10 * time.Minute)
 		m.run(10)
 		m.events <- false
 		m.run(1)
-		m.syncs = 0
+		m.set(func() { m.syncs = 0 })
 		m.shutDown(10 * time.Minute)
 		if m.syncs != 1 {
 			t.Error("the drain does not begin")
 		}
+	})
+	// A request that hangs is not the last one.
+	onMachine(t, pod(600), func(m *machine) {
+		m.set(func() { m.endTime = time.Hour })
+		m.shutDown(10 * time.Minute)
+		m.run(10)
+		m.events <- false
+		m.run(1)
+		m.set(func() { m.endTime = 0 })
+		m.run(10)
+		m.expectStage(stageComplete)
 	})
 }
 
