@@ -23,6 +23,12 @@ SHELL := bash
 .SHELLFLAGS := -o errexit -o nounset -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
+
+# Only "make VERSION=..." names a version: many environments have a variable of this name.
+ifneq ($(origin VERSION),command line)
+unexport VERSION
+endif
+
 .DELETE_ON_ERROR:
 # The go command uses all processors by itself; two of them at a time would only
 # fight for memory.
@@ -265,9 +271,9 @@ _output/bin/containerd _output/bin/containerd-shim-runc-v2 _output/bin/ctr: hack
 	@echo '==> building $(notdir $@) (a minute, once)'
 	@$(call build-tool,containerd,-tags "no_btrfs no_zfs no_devmapper" -ldflags "$(STRIP) -X github.com/containerd/containerd/v2/version.Version=$$($(ROOT_GO) list -C hack/modules/containerd -m -f '{{.Version}}' github.com/containerd/containerd/v2)" github.com/containerd/containerd/v2/cmd/$(notdir $@))
 
-_output/bin/mkimage: $(wildcard hack/modules/mkimage/*) | go-and-git
-	@echo '==> building mkimage (seconds, once)'
-	@$(call build-tool,mkimage,.)
+_output/bin/mkimage _output/bin/images: $(wildcard hack/modules/images/* hack/modules/images/*/*) | go-and-git
+	@echo '==> building $(notdir $@) (seconds, once)'
+	@$(call build-tool,images,./$(notdir $@))
 
 # The images of the pods of real nodes. No registry is asked.
 _output/images/pause.tar: _output/bin/mkimage _output/bin/workload
@@ -299,6 +305,24 @@ clean: ## remove the built programs, the tree and the base, not the caches of Go
 	@if [[ -e _output/kubernetes ]]; then $(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree verify || \
 		{ echo 'make clean: the tree may hold edits that are not in the repository: run "make refresh" first, or do what verify says' >&2; exit 1; }; fi
 	rm -rf _output/base _output/bin _output/kubernetes
+
+##@ Release
+
+# Flags of the user's would give other programs and images for the same version.
+release = $(FEWER_COLLECTIONS) PLATFORMS='$(or $(PLATFORMS),linux/amd64 linux/arm64)' SOURCE='$(SOURCE)' REGISTRY='$(REGISTRY)' \
+	OVERWRITE='$(OVERWRITE)' STRIP='$(STRIP)' hack/release.sh
+
+.PHONY: images
+images: tree _output/bin/images ## images of the components, with SBOMs, into _output/release: PLATFORMS="linux/amd64 linux/arm64" VERSION=... SOURCE=https://... REGISTRY=...
+	@$(release) images $(BUILD_FLAGS)
+
+.PHONY: push
+push: _output/bin/images ## push the images of make images: REGISTRY=registry.example.com/kubernetes VERSION=... OVERWRITE=1
+	@$(release) push
+
+.PHONY: release
+release: tree _output/bin/images ## programs, images, SBOMs, checksums and changelog into _output/release: PLATFORMS=... VERSION=... SOURCE=... REGISTRY=...
+	@$(release) all $(BUILD_FLAGS)
 
 ##@ Patches
 

@@ -114,6 +114,7 @@ run_phase() {
       GOWORK=off run tools "${ROOT}" ./hack/tree
       # A module of its own, with the API types of a later release.
       GOWORK=off run interop "${ROOT}/hack/interop" ./...
+      GOWORK=off run images "${ROOT}/hack/modules/images" ./...
       ;;
     unit)
       select_packages "${UNIT_DIRS}" "$@"

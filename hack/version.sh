@@ -14,10 +14,17 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Prints the linker flags that give the components their version: that of the
-# base in go.mod with "+graceful". Commit, date and state are those of the last
-# commit that touched what goes into a binary, so that a commit to anything else
-# (documents, tools, tests) changes no binary and relinks nothing.
+# Prints the linker flags that give the components their version, or with the
+# argument "version", "revision" or "date" one of these alone.
+#
+# The version is that of the base in go.mod with "+graceful.N". A tag of git, such as
+# v1.36.3+graceful.2, says what N is; without one it is 0. After the tag, the number of
+# commits since and the last of them follow: v1.36.3+graceful.2.5.g0123456789ab. What
+# changes in these is ".dirty". VERSION in the environment replaces all that.
+#
+# Revision and date are those of the last commit that touched what goes into a binary,
+# and only such commits count, so that a commit to anything else (documents, tools,
+# tests) changes no binary and relinks nothing.
 
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -38,20 +45,47 @@ minor=${BASH_REMATCH[2]}
 commit=unknown
 state=archive
 date=1970-01-01T00:00:00Z
+version=${base}+graceful.0
 if [[ -e .git ]] && commit=$(git log -1 --format=%H -- "${inputs[@]}" 2>/dev/null) && [[ -n ${commit} ]]; then
   date=$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd "${commit}")
   state=clean
+  if tag=$(git describe --tags --abbrev=0 --match "${base}+graceful.*" 2>/dev/null); then
+    version=${tag}
+    commits=$(git rev-list --count "refs/tags/${tag}..HEAD" -- "${inputs[@]}")
+    if [[ ${commits} != 0 ]]; then
+      version+=.${commits}.g${commit:0:12}
+    fi
+  fi
   if [[ -n $(git status --porcelain -- "${inputs[@]}") ]]; then
     state=dirty
+    version+=.dirty
   fi
 else
   commit=unknown
 fi
 
+if [[ -n ${VERSION:-} ]]; then
+  # What kubeadm and kubectl read as a version of the base, and what a file and a tag of an
+  # image can be named.
+  if [[ ${VERSION} != "${base}"+* || ! ${VERSION#"${base}+"} =~ ^[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*$ ]]; then
+    echo "VERSION=${VERSION} is not of the form ${base}+graceful.1: letters, digits, \"-\" and \".\" may follow the \"+\"" >&2
+    exit 1
+  fi
+  version=${VERSION}
+fi
+
+case ${1:-flags} in
+  flags) ;;
+  version) echo "${version}"; exit ;;
+  revision) echo "${commit}"; exit ;;
+  date) echo "${date}"; exit ;;
+  *) echo "usage: hack/version.sh [version | revision | date]" >&2; exit 2 ;;
+esac
+
 flags=()
 for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
   flags+=(
-    "-X ${package}.gitVersion=${base}+graceful"
+    "-X ${package}.gitVersion=${version}"
     "-X ${package}.gitMajor=${major}"
     "-X ${package}.gitMinor=${minor}"
     "-X ${package}.gitCommit=${commit}"

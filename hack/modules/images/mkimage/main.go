@@ -27,12 +27,8 @@ limitations under the License.
 package main
 
 import (
-	"archive/tar"
-	"bytes"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"runtime"
@@ -44,6 +40,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"graceful-kubernetes/hack/modules/images/layer"
 )
 
 func main() {
@@ -59,11 +57,15 @@ func main() {
 }
 
 func run(output, tags string, entrypoint, command, contents []string) error {
-	layer, err := newLayer(contents)
+	files, err := parseContents(contents)
 	if err != nil {
 		return err
 	}
-	image, err := mutate.AppendLayers(empty.Image, layer)
+	packed, err := layer.New(append(layer.Base(), files...)...)
+	if err != nil {
+		return err
+	}
+	image, err := mutate.AppendLayers(empty.Image, packed)
 	if err != nil {
 		return err
 	}
@@ -94,66 +96,19 @@ func run(output, tags string, entrypoint, command, contents []string) error {
 	return os.Rename(output+".part", output)
 }
 
-// accounts are what programs look up in images.
-var accounts = map[string]string{
-	"etc/passwd":        "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
-	"etc/group":         "root:x:0:\nnobody:x:65534:\n",
-	"etc/nsswitch.conf": "hosts: files dns\n",
-}
-
-func newLayer(contents []string) (v1.Layer, error) {
-	var buffer bytes.Buffer
-	l := &layerWriter{Writer: tar.NewWriter(&buffer), directories: map[string]bool{".": true}}
-	for _, directory := range []string{"tmp", "var/tmp"} { // Programs expect them.
-		l.directory(directory, 0o1777)
-	}
-	for _, file := range []string{"etc/passwd", "etc/group", "etc/nsswitch.conf"} {
-		l.file(file, 0o644, []byte(accounts[file]))
-	}
-	for _, content := range contents {
-		from, to, found := strings.Cut(content, "=")
+// parseContents returns the files that arguments name.
+func parseContents(arguments []string) ([]layer.File, error) {
+	var files []layer.File
+	for _, argument := range arguments {
+		from, to, found := strings.Cut(argument, "=")
 		if !found || !path.IsAbs(to) {
-			return nil, fmt.Errorf("%q is not of the form file=/path", content)
+			return nil, fmt.Errorf("%q is not of the form file=/path", argument)
 		}
-		to = strings.TrimPrefix(path.Clean(to), "/")
+		file := layer.File{Path: to, Mode: 0o755, Source: from}
 		if target, isLink := strings.CutPrefix(from, "@"); isLink {
-			l.header(&tar.Header{Typeflag: tar.TypeSymlink, Name: to, Linkname: target, Mode: 0o777})
-			continue
+			file = layer.File{Path: to, Target: target}
 		}
-		data, err := os.ReadFile(from)
-		if err != nil {
-			return nil, err
-		}
-		l.file(to, 0o755, data)
+		files = append(files, file)
 	}
-	if err := errors.Join(l.err, l.Close()); err != nil {
-		return nil, err
-	}
-	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(buffer.Bytes())), nil })
-}
-
-// layerWriter writes files and the directories that they are in. It keeps the first error.
-type layerWriter struct {
-	*tar.Writer
-	directories map[string]bool
-	err         error
-}
-
-func (l *layerWriter) header(header *tar.Header) {
-	if parent := path.Dir(path.Clean(header.Name)); !l.directories[parent] {
-		l.directory(parent, 0o755)
-	}
-	header.Format = tar.FormatPAX
-	l.err = errors.Join(l.err, l.WriteHeader(header))
-}
-
-func (l *layerWriter) directory(name string, mode int64) {
-	l.directories[name] = true
-	l.header(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: mode})
-}
-
-func (l *layerWriter) file(name string, mode int64, data []byte) {
-	l.header(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(data))})
-	_, err := l.Write(data)
-	l.err = errors.Join(l.err, err)
+	return files, nil
 }
