@@ -190,6 +190,13 @@ test-node: with-dbus real-nodes base-node ## clusters with real nodes: static po
 	@CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -c -o $$PWD/_output/system.test ./test/system
 	@hack/test-node.sh $(GROUP)
 
+.PHONY: test-rollout
+test-rollout: real-nodes base-node _output/bin/images ## roll our images out to two control-plane nodes of static pods, back, and out again, during drains and evictions, as root
+	@$(call build-in-tree,./staging/src/k8s.io/component-base/logs/kube-log-runner)
+	@hack/rollout-images.sh
+	@echo '==> rolling out, back, and out again (about 10 minutes)'
+	@$(call test-system,TestRollout,30m)
+
 # The base is built only where it is tested.
 .PHONY: test-e2e-upstream
 test-e2e-upstream: real-nodes upstream-tests $(if $(filter on off,$(MODE)),,base-node) ## upstream's tests of workloads, evictions and static pods on real nodes: our gates on, off, and the pristine base, as root: MODE=on FOCUS=...

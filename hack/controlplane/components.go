@@ -136,6 +136,11 @@ func get(ctx context.Context, url string) (string, error) {
 	return string(body), nil
 }
 
+// Args returns the flags of a component, for who runs it in another way.
+func (c *ControlPlane) Args(component string, release Release) []string {
+	return c.args(component, release)
+}
+
 // args returns the flags of a component.
 func (c *ControlPlane) args(component string, release Release) []string {
 	var args []string

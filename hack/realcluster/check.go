@@ -82,6 +82,7 @@ func (c *Cluster) record(settings localcluster.Settings) record {
 	return record{
 		Settings: settings, Nodes: c.Local.Nodes, Output: c.Local.Output, Bin: c.Local.Bin,
 		ControlPlane: cmp.Or(c.ControlPlane, c.Local.Bin), Kubelets: c.Kubelets, InhibitDelayMax: c.InhibitDelayMax,
+		StaticControlPlane: c.StaticControlPlane,
 	}
 }
 

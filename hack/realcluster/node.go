@@ -23,7 +23,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -200,10 +199,10 @@ func (n *node) log(component string) string {
 
 // prepareForPods imports the images, and waits for the API server if the cluster starts. Without it,
 // the kubelet and kube-proxy would wait longer and longer between their attempts to reach it. A node
-// that boots again does so also without the API server.
+// that boots again does so also without the API server, and so does one that has an API server.
 func (n *node) prepareForPods(ctx context.Context) error {
 	bootsAgain := exists(n.log(kubelet))
-	if err := n.importImages(ctx); err != nil || bootsAgain {
+	if err := n.importImages(ctx); err != nil || bootsAgain || n.hasControlPlane() {
 		return err
 	}
 	client := &http.Client{
@@ -223,21 +222,28 @@ func (n *node) prepareForPods(ctx context.Context) error {
 
 // importImages waits until containerd is up, and gives it all images that were built.
 func (n *node) importImages(ctx context.Context) error {
-	directory := filepath.Join(n.Output, "images")
-	images, err := fs.Glob(os.DirFS(directory), "*.tar")
+	archives, err := filepath.Glob(filepath.Join(n.Output, "images", "*.tar"))
 	if err != nil {
 		return err
+	}
+	if n.hasControlPlane() {
+		archives = append(archives, n.StaticControlPlane.Archives...)
 	}
 	if err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		return exec.CommandContext(ctx, filepath.Join(n.Bin, "ctr"), "version").Run() == nil, nil
 	}); err != nil {
 		return fmt.Errorf("wait for containerd: %w", err)
 	}
-	for _, image := range images {
-		output, err := exec.CommandContext(ctx, filepath.Join(n.Bin, "ctr"), "--namespace=k8s.io", "images", "import", filepath.Join(directory, image)).CombinedOutput()
+	for _, archive := range archives {
+		output, err := exec.CommandContext(ctx, filepath.Join(n.Bin, "ctr"), "--namespace=k8s.io", "images", "import", archive).CombinedOutput()
 		if err != nil {
-			return fmt.Errorf("import %s: %w: %s", image, err, output)
+			return fmt.Errorf("import %s: %w: %s", archive, err, output)
 		}
 	}
 	return nil
+}
+
+// hasControlPlane returns whether the control plane is also in static pods of this node.
+func (n *node) hasControlPlane() bool {
+	return n.StaticControlPlane != nil && n.index < n.StaticControlPlane.Nodes
 }

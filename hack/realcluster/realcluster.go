@@ -58,6 +58,9 @@ type Cluster struct {
 	// Kubelets are those of nodes that do not run that in Local.Bin, by the names of the nodes.
 	Kubelets map[string]Kubelet
 
+	// StaticControlPlane, if it is there, replaces the control plane in the sandbox but etcd.
+	StaticControlPlane *StaticControlPlane
+
 	// InhibitDelayMax, if it is not 0, gives each node a system bus with a logind, which waits so
 	// long for kubelets before the node goes down. See shutdown.go.
 	InhibitDelayMax time.Duration

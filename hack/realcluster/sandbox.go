@@ -47,6 +47,13 @@ func runSandbox(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	run := runControlPlane
+	if r.StaticControlPlane != nil {
+		if err := writeStaticControlPlane(dir, plane, r); err != nil {
+			return err
+		}
+		run = runStaticControlPlane
+	}
 	for index := range r.Nodes {
 		if err := startNode(dir, index); err != nil {
 			return err
@@ -54,7 +61,7 @@ func runSandbox(ctx context.Context, dir string) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return acceptClients(ctx, r.Port) })
-	group.Go(func() error { return runControlPlane(ctx, plane, r) })
+	group.Go(func() error { return run(ctx, plane, r) })
 	for ctx.Err() == nil {
 		if err := powerNodesOn(ctx, dir, r.Nodes); err != nil {
 			return err
@@ -105,13 +112,15 @@ const proxyUser = "kube-proxy"
 func createControlPlane(dir string, r record) (*controlplane.ControlPlane, error) {
 	url := fmt.Sprintf("https://%s:%d", controlPlaneAddress, r.Port)
 	users := map[string]controlplane.User{proxyUser: {Name: "system:kube-proxy", URL: url}}
+	addresses := []net.IP{net.ParseIP(controlPlaneAddress), net.ParseIP(firstService)}
 	for index := range r.Nodes {
 		name := nodeName(index)
+		addresses = append(addresses, networkOf(index).address)
 		users[name] = controlplane.User{Name: "system:node:" + name, Group: "system:nodes", URL: url}
 	}
 	return controlplane.CreateWith(dir, controlplane.Options{
 		APIServerPort: r.Port,
-		Addresses:     []net.IP{net.ParseIP(controlPlaneAddress), net.ParseIP(firstService)},
+		Addresses:     addresses,
 		Names:         []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
 		Users:         users,
 	})
@@ -120,15 +129,25 @@ func createControlPlane(dir string, r record) (*controlplane.ControlPlane, error
 // runControlPlane starts the control plane, and returns when one of its components has ended.
 func runControlPlane(ctx context.Context, plane *controlplane.ControlPlane, r record) error {
 	release := r.Settings.Release("real", r.ControlPlane)
-	release.APIServerArgs = []string{
-		// Nodes and pods reach it, in namespaces that only this cluster has.
-		"--bind-address=0.0.0.0", "--advertise-address=" + controlPlaneAddress, "--endpoint-reconciler-type=lease",
-		"--enable-admission-plugins=NodeRestriction",
-		"--kubelet-preferred-address-types=InternalIP",
-	}
+	release.APIServerArgs = append(apiServerArgs(), "--advertise-address="+controlPlaneAddress)
 	if err := plane.StartAll(ctx, release, controlplane.ControllerManager, controlplane.Scheduler); err != nil {
 		return err
 	}
+	return awaitEnd(ctx, plane)
+}
+
+// apiServerArgs are the flags of all API servers. Nodes and pods reach them, in namespaces that only
+// this cluster has.
+func apiServerArgs() []string {
+	return []string{
+		"--bind-address=0.0.0.0", "--endpoint-reconciler-type=lease",
+		"--enable-admission-plugins=NodeRestriction",
+		"--kubelet-preferred-address-types=InternalIP",
+	}
+}
+
+// awaitEnd waits until a component of the control plane ends.
+func awaitEnd(ctx context.Context, plane *controlplane.ControlPlane) error {
 	for {
 		if err := plane.Ended(); err != nil {
 			return err

@@ -40,8 +40,9 @@ type record struct {
 	// Output and Bin are those of Cluster.Local, ControlPlane and Kubelets those of Cluster.
 	Output, Bin, ControlPlane string
 	Kubelets                  map[string]Kubelet
-	// InhibitDelayMax is that of Cluster.
-	InhibitDelayMax time.Duration
+	// InhibitDelayMax and StaticControlPlane are those of Cluster.
+	InhibitDelayMax    time.Duration
+	StaticControlPlane *StaticControlPlane
 	// Port is that of the API server, on the loopback interface of the host and in the sandbox.
 	Port int
 }
