@@ -190,6 +190,10 @@ test-node: with-dbus real-nodes base-node ## clusters with real nodes: static po
 	@CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -c -o $$PWD/_output/system.test ./test/system
 	@hack/test-node.sh $(GROUP)
 
+.PHONY: test-release
+test-release: ## make a release here and in a clone elsewhere: programs, images and SBOMs must be the same
+	@hack/test-release.sh
+
 .PHONY: test-rollout
 test-rollout: real-nodes base-node _output/bin/images ## roll our images out to two control-plane nodes of static pods, back, and out again, during drains and evictions, as root
 	@$(call build-in-tree,./staging/src/k8s.io/component-base/logs/kube-log-runner)
