@@ -18,7 +18,7 @@ package realcluster
 
 import "fmt"
 
-// The images that the pods use, built by hack/modules/mkimage.
+// The images that the pods use, built by mkimage of hack/modules/images.
 const (
 	// PauseImage is that of the sandboxes of pods, WorkloadImage that of their containers: the
 	// program in the directory workload, and busybox.

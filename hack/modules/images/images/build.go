@@ -219,7 +219,8 @@ func (r *release) configure(image v1.Image, p program, architecture, entrypoint 
 	config.OS, config.Architecture = "linux", architecture
 	config.Created = v1.Time{Time: r.created.UTC()}
 	config.Config = v1.Config{
-		Env:        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"},
+		// Not SSL_CERT_FILE: kubeadm mounts the certificates of the host, wherever those are.
+		Env:        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 		Entrypoint: []string{entrypoint}, Cmd: p.command, WorkingDir: "/", Labels: r.labels(p),
 	}
 	return mutate.ConfigFile(image, config)
