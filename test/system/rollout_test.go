@@ -30,12 +30,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
-
 	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/hack/localcluster"
 	"k8s.io/kubernetes/hack/realcluster"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/test/utils/ktesting"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -137,6 +137,7 @@ func (r *rolloutTest) startLoads(tCtx ktesting.TContext) string {
 	for _, node := range []string{firstPlane, secondPlane} {
 		setTaint(tCtx, node)
 	}
+	r.expectEntrypoints(tCtx)
 	r.evictor = startEvictor(tCtx)
 	r.api = startAPIClients(tCtx)
 	return "two API servers serve " + r.expectVersion(tCtx, firstPlane, r.base)
@@ -151,6 +152,36 @@ func setTaint(tCtx ktesting.TContext, node string) {
 		_, err := tCtx.Client().CoreV1().Nodes().Update(tCtx, n, metav1.UpdateOptions{})
 		tCtx.ExpectNoError(err)
 	})
+}
+
+// expectEntrypoints runs our images as a pod does that has arguments only, and as a user without
+// rights: by their entrypoint, which runs the program.
+func (r *rolloutTest) expectEntrypoints(tCtx ktesting.TContext) {
+	tCtx.Helper()
+	for _, component := range realcluster.StaticComponents {
+		pod := create(tCtx, tCtx.Client().CoreV1().Pods(tCtx.Namespace()), &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: component},
+			Spec: v1.PodSpec{
+				NodeName: firstPlane, RestartPolicy: v1.RestartPolicyNever,
+				SecurityContext: &v1.PodSecurityContext{RunAsUser: ptr.To[int64](65532)},
+				Containers: []v1.Container{{
+					Name: "main", Image: r.off.Repository + "/" + component + ":" + r.off.Tag, ImagePullPolicy: v1.PullNever,
+					Args: []string{component, "--version"},
+				}},
+			},
+		})
+		await(tCtx, "the end of "+component, func(tCtx ktesting.TContext) {
+			if pod = getPod(tCtx, pod); pod.Status.Phase != v1.PodSucceeded {
+				tCtx.Fatalf("status %+v", pod.Status)
+			}
+		})
+		log, err := tCtx.Client().CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &v1.PodLogOptions{}).DoRaw(tCtx)
+		tCtx.ExpectNoError(err)
+		// The entrypoint says first what it runs.
+		if !strings.HasSuffix(strings.ReplaceAll(string(log), "+", "_"), "\nKubernetes "+r.off.Tag+"\n") || !strings.Contains(string(log), "Running command") {
+			tCtx.Errorf("%s --version prints %q, its image is %s", component, log, r.off.Tag)
+		}
+	}
 }
 
 // replace gives nodes a component of another release, one by one, and waits until each is ready.
