@@ -133,7 +133,7 @@ func TestNextSurge(t *testing.T) {
 		"one that waits for its eviction has its replacement":  {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "evicting"), pod("b", "starting")}, want: recorded(1)},
 		"and goes when that serves":                            {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "evicting"), pod("b", "serving")}, want: recorded(0, "a")},
 		"and goes broken as soon as that exists":               {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "broken", "evicting"), pod("b", "starting")}, want: recorded(0, "a")},
-		"before pods that were requested later":                   {wanted: 2, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked-later"), pod("b", "serving", "evicting"), pod("c", "serving")}, want: recorded(0, "b")},
+		"before pods that were requested later":                {wanted: 2, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked-later"), pod("b", "serving", "evicting"), pod("c", "serving")}, want: recorded(0, "b")},
 		"which takes its place when it has gone":               {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("b", "starting")}, want: recorded(0)},
 		"one that was passed on does not keep others waiting":  {wanted: 2, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "passed"), pod("b", "serving", "asked"), pod("c", "serving")}, want: recorded(0, "b")},
 

@@ -162,6 +162,7 @@ func (dc *DeploymentController) SurgeForEvictions(requests coordinationinformers
 		return err
 	}
 	metrics.Register()
+	metrics.Track(s.countSurges)
 	dc.surger = s
 	return nil
 }
@@ -323,6 +324,17 @@ func (s *surger) hasUncertainWrite(d *apps.Deployment, now time.Time) bool {
 	}
 	delete(s.uncertainWrites, d.UID)
 	return false
+}
+
+// countSurges returns the number of replicas that replace pods before their eviction.
+func (s *surger) countSurges() int {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	count := 0
+	for _, p := range s.progress {
+		count += p.surge
+	}
+	return count
 }
 
 // report reports on every open turn and records what the condition should say.

@@ -482,6 +482,10 @@ func TestCondition(t *testing.T) {
 	expect("no change", available, condition, progressing)
 
 	s.progress["web"] = progress{surge: 1, replaced: 1}
+	s.progress["other"] = progress{asked: 5, surge: 3}
+	if got := s.countSurges(); got != 4 {
+		t.Errorf("counts %d replicas of surges, want 4", got)
+	}
 	s.setCondition(&status, d)
 	condition.LastUpdateTime = metav1.NewTime(later.Add(time.Minute))
 	condition.Message = "Surging 1/1: pods are removed when their replacements are available."

@@ -24,6 +24,8 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -265,7 +267,7 @@ func (c *Controller) hasActiveInterceptor() bool {
 
 // countRequests counts the unfinished requests for the metrics.
 func (c *Controller) countRequests() metrics.Counts {
-	counts := metrics.Counts{Interceptors: map[string]int{}, Requesters: map[string]int{}}
+	counts, now := metrics.NewCounts(), c.clock.Now()
 	requests, err := c.requestLister.List(labels.Everything())
 	if err != nil {
 		return counts // A lister that reads from a cache returns no errors.
@@ -276,6 +278,13 @@ func (c *Controller) countRequests() metrics.Counts {
 		}
 		if active := activeInterceptor(&request.Status); active != "" {
 			counts.Interceptors[active]++
+			if _, expected := reportOverdue(request, &request.Status); expected {
+				counts.OldestHeartbeats[active] = max(counts.OldestHeartbeats[active], now.Sub(evictionrequesttools.LastSignOfLife(request)))
+			}
+		}
+		if blocked := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionBlocked)); blocked != nil && blocked.Status == metav1.ConditionTrue {
+			counts.Blocked[blocked.Reason]++
+			counts.OldestBlocked[blocked.Reason] = max(counts.OldestBlocked[blocked.Reason], now.Sub(blocked.LastTransitionTime.Time))
 		}
 		for _, requester := range request.Spec.Requesters {
 			counts.Requesters[requester.Name]++

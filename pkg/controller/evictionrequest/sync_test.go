@@ -188,8 +188,23 @@ func TestCountRequests(t *testing.T) {
 	over.Name = "over"
 	pending := newRequest()
 	pending.Name = "pending"
-	f := newFixture(t, newRequest(having(targets(first), active(first, 0))), over, pending)
-	want := metrics.Counts{Interceptors: map[string]int{first: 1}, Requesters: map[string]int{"drain.example.com": 2}}
+	// Of two requests the older report counts, and none is expected of the built-in interceptor.
+	late := newRequest(having(targets(first), active(first, -time.Hour)))
+	late.Name = "late"
+	blocked := newRequest(having(targets(builtIn), active(builtIn, -time.Hour), condition("Blocked", metav1.ConditionTrue, "DisruptionBudget", "", -time.Hour)))
+	blocked.Name = "blocked"
+	longer := newRequest(having(targets(builtIn), active(builtIn, 0), condition("Blocked", metav1.ConditionTrue, "DisruptionBudget", "", -2*time.Hour)))
+	longer.Name = "longer"
+	not := newRequest(having(targets(builtIn), active(builtIn, 0), condition("Blocked", metav1.ConditionFalse, "NotBlocked", "", -3*time.Hour)))
+	not.Name = "not"
+	f := newFixture(t, newRequest(having(targets(first), active(first, 0))), over, pending, late, blocked, longer, not)
+	f.clock.Step(time.Minute)
+	want := metrics.Counts{
+		Interceptors: map[string]int{first: 2, builtIn: 3}, Requesters: map[string]int{"drain.example.com": 6},
+		OldestHeartbeats: map[string]time.Duration{first: time.Hour + time.Minute},
+		Blocked:          map[string]int{"DisruptionBudget": 2},
+		OldestBlocked:    map[string]time.Duration{"DisruptionBudget": 2*time.Hour + time.Minute},
+	}
 	if diff := cmp.Diff(want, f.countRequests()); diff != "" {
 		t.Errorf("unexpected counts (-want, +got):\n%s", diff)
 	}

@@ -125,7 +125,7 @@ func (w *requestWriter) writeStatus(ctx context.Context, request *coordinationv1
 	w.wrote(written)
 	changes := computeChanges(&request.Status, status)
 	recordEvents(w.recorder, written, changes)
-	measure(request, status, changes)
+	measure(request, status, changes, began)
 	return true, nil
 }
 
@@ -195,20 +195,33 @@ func ignoreStale(ctx context.Context, request *coordinationv1alpha1.EvictionRequ
 	return fmt.Errorf("%s: %w", operation, err)
 }
 
-// measure updates the metrics for a status write.
-func measure(request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, changes []change) {
+// measure updates the metrics for a status that was written at this time.
+func measure(request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, changes []change, now time.Time) {
 	for _, c := range changes {
 		switch c.kind {
 		case changeInitialized:
 			metrics.ObservePodInterceptors(len(status.TargetInterceptors))
 		case changeProcessed:
-			metrics.CountProcessedInterceptor(c.interceptor, c.outcome)
+			metrics.CountProcessedInterceptor(c.interceptor, c.outcome, turnDuration(request, c.interceptor, now))
 		case changeEvicted:
 			metrics.ObserveRequestDuration(outcomePodGone, duration(request, status))
 		case changeCanceled:
 			metrics.ObserveRequestDuration(outcomeCanceled, duration(request, status))
 		}
 	}
+}
+
+// turnDuration returns for how long an interceptor was active that is not any more. One that has
+// skipped its turn, because another write came first, was so for no time.
+func turnDuration(request *coordinationv1alpha1.EvictionRequest, interceptor string, now time.Time) time.Duration {
+	activated := request.Status.ActivationTime
+	if activated == nil || activeInterceptor(&request.Status) != interceptor {
+		return 0
+	}
+	if entry := evictionrequesttools.InterceptorStatusOf(&request.Status, interceptor); entry != nil && entry.CompletionTime != nil {
+		return entry.CompletionTime.Sub(activated.Time)
+	}
+	return now.Sub(activated.Time)
 }
 
 // duration returns how long a finished request took.

@@ -271,6 +271,27 @@ func TestWriterLearnsTheTimeFromSlowCalls(t *testing.T) {
 	}
 }
 
+// A turn lasts until the interceptor completes, or until it is ended.
+func TestTurnDuration(t *testing.T) {
+	now := start.Add(time.Hour)
+	for name, test := range map[string]struct {
+		request     *coordinationv1alpha1.EvictionRequest
+		interceptor string
+		want        time.Duration
+	}{
+		"completed":    {newRequest(having(targets(first), active(first, 0), reporting(done(first, 20*time.Minute)))), first, 20 * time.Minute},
+		"ended":        {newRequest(having(targets(first), active(first, 0))), first, time.Hour},
+		"never active": {newRequest(having(targets(first, second), active(first, 0))), second, 0},
+		"no turn":      {newRequest(having(targets(first))), first, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := turnDuration(test.request, test.interceptor, now); got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
 // The duration metric has the outcome of the request as a label.
 func TestDurationsByOutcome(t *testing.T) {
 	metrics.Register()

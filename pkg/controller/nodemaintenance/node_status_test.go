@@ -275,12 +275,12 @@ func TestRefusedNodeIsLoggedAndCounted(t *testing.T) {
 				t.Errorf("%d attempts, logged:\n%s", len(refused.attempts), logged)
 			}
 			want := map[maintenance.HoldCause]int{tc.cause: 1}
-			if got := f.progress.count().BlockedNodes; !maps.Equal(got, want) {
+			if got := f.progress.count(f.clock.Now()).BlockedNodes; !maps.Equal(got, want) {
 				t.Errorf("counts %v, want %v", got, want)
 			}
 			refused.err = allowed
 			f.run(maxRetry + 5*time.Second)
-			if got := f.progress.count().BlockedNodes; len(got) > 0 {
+			if got := f.progress.count(f.clock.Now()).BlockedNodes; len(got) > 0 {
 				t.Errorf("counts %v at the end", got)
 			}
 		})
@@ -401,7 +401,7 @@ func TestRefusedCordonThatAnotherClientMakes(t *testing.T) {
 	if err := f.syncNode(f.ctx, "n"); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.progress.count().BlockedNodes; len(got) > 0 {
+	if got := f.progress.count(f.clock.Now()).BlockedNodes; len(got) > 0 {
 		t.Errorf("counts %v", got)
 	}
 }

@@ -291,14 +291,19 @@ func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string
 
 // count counts maintenances, nodes and pods for the metrics.
 func (c *Controller) count() metrics.Counts {
-	counts := c.progress.count()
+	now := c.clock.Now()
+	counts := c.progress.count(now)
 	counts.Maintenances = map[coordinationv1alpha1.NodeMaintenanceStage]int{}
+	counts.OldestMaintenance = map[coordinationv1alpha1.NodeMaintenanceStage]time.Duration{}
 	all, err := c.maintenanceLister.List(labels.Everything())
 	if err != nil {
 		return counts // The lister of a cache returns no error.
 	}
 	for _, m := range all {
 		counts.Maintenances[m.Spec.Stage]++
+		if started := startOf(&m.Status, m.Spec.Stage); started != nil && nextStep(m) != stepNothing {
+			counts.OldestMaintenance[m.Spec.Stage] = max(counts.OldestMaintenance[m.Spec.Stage], now.Sub(started.Time))
+		}
 	}
 	return counts
 }

@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"maps"
 	"slices"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -116,13 +117,15 @@ var stageOrder = []coordinationv1alpha1.NodeMaintenanceStage{
 
 // count counts nodes and pods for the metrics: each once, also if several maintenances select
 // them.
-func (s *progressStore) count() metrics.Counts {
+func (s *progressStore) count(now time.Time) metrics.Counts {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	stages, drained, blocked := map[string]int{}, map[string]*nodeProgress{}, nodesByCause{}
+	oldest := map[maintenance.HoldCause]time.Duration{}
 	for _, p := range s.maintenances {
 		for node, release := range p.unreleased {
 			blocked.add(node, release.blockers)
+			addAges(oldest, release.blockers, now)
 		}
 		for name, node := range p.nodes {
 			stages[name] = max(stages[name], slices.Index(stageOrder, p.stage))
@@ -130,12 +133,17 @@ func (s *progressStore) count() metrics.Counts {
 				continue
 			}
 			blocked.add(name, node.blockers)
+			addAges(oldest, node.blockers, now)
 			if p.drains() { // The others do not count pods.
 				drained[name] = node
 			}
 		}
 	}
-	counts := metrics.Counts{Nodes: map[coordinationv1alpha1.NodeMaintenanceStage]int{}, BlockedPods: map[maintenance.HoldCause]int{}, BlockedNodes: map[maintenance.HoldCause]int{}}
+	counts := metrics.Counts{
+		Nodes: map[coordinationv1alpha1.NodeMaintenanceStage]int{}, BlockedPods: map[maintenance.HoldCause]int{},
+		BlockedNodes: map[maintenance.HoldCause]int{}, OldestBlocker: oldest,
+	}
+	budgets := sets.New[string]()
 	for _, stage := range stages {
 		counts.Nodes[stageOrder[stage]]++
 	}
@@ -149,9 +157,23 @@ func (s *progressStore) count() metrics.Counts {
 			if group.Cause.Blocked() && !group.Cause.OfNode() {
 				counts.BlockedPods[group.Cause] += group.Pods
 			}
+			if group.Cause == maintenance.HoldDisruptionBudget && group.Name != "" { // It may be gone.
+				budgets.Insert(group.Name)
+			}
 		}
 	}
+	counts.BlockingBudgets = budgets.Len()
 	return counts
+}
+
+// addAges adds for how long groups that need an intervention have existed, if that is longer than
+// what is known of their causes.
+func addAges(oldest map[maintenance.HoldCause]time.Duration, groups []maintenance.HoldGroup, now time.Time) {
+	for _, group := range groups {
+		if group.Cause.Blocked() && group.Since != nil {
+			oldest[group.Cause] = max(oldest[group.Cause], now.Sub(group.Since.Time))
+		}
+	}
 }
 
 // nodesByCause has the nodes that are blocked themselves, as opposed to their pods, by cause.

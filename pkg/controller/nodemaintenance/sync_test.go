@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -136,17 +137,25 @@ func TestCount(t *testing.T) {
 	request := f.request1(blocked)
 	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
 		Type: string(coordinationv1alpha1.EvictionRequestConditionBlocked), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonEvictionRefused,
+		LastTransitionTime: metav1.NewTime(f.clock.Now()),
 	})
 	if _, err := f.client.CoordinationV1alpha1().EvictionRequests("default").UpdateStatus(f.ctx, request, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	f.settle()
+	begun := f.maintenance("m1").Status.StageStatuses[0].StartTimestamp.Time
+	blockedSince := request.Status.Conditions[0].LastTransitionTime.Time
+	f.clock.Step(time.Hour)
+	age := f.clock.Since(begun)
 	want := metrics.Counts{
 		Maintenances: map[coordinationv1alpha1.NodeMaintenanceStage]int{stageDrain: 2, stageCordon: 1, stageIdle: 1},
 		Nodes:        map[coordinationv1alpha1.NodeMaintenanceStage]int{stageDrain: 1, stageCordon: 1, stageIdle: 1},
 		PendingPods:  1, EvictingPods: 3,
 		BlockedPods:  map[maintenance.HoldCause]int{maintenance.HoldEvictionRefused: 1},
 		BlockedNodes: map[maintenance.HoldCause]int{},
+
+		OldestMaintenance: map[coordinationv1alpha1.NodeMaintenanceStage]time.Duration{stageDrain: age, stageCordon: age, stageIdle: age},
+		OldestBlocker:     map[maintenance.HoldCause]time.Duration{maintenance.HoldEvictionRefused: f.clock.Since(blockedSince)},
 	}
 	if diff := cmp.Diff(want, f.count()); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
@@ -154,6 +163,64 @@ func TestCount(t *testing.T) {
 	status := f.maintenance("m1").Status
 	if findDrained(&status).Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || status.DrainStatus.BlockedPods != 1 {
 		t.Errorf("status %+v", status)
+	}
+}
+
+// The oldest of several maintenances and blockers counts, and what needs no intervention does not.
+func TestCountOldest(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("one", map[string]string{"a": ""})
+	f.createNode("two", map[string]string{"b": ""})
+	var pods []*v1.Pod
+	for i := range 4 {
+		app := strconv.Itoa(i)
+		pods = append(pods, f.createPods(1, []string{"one", "two"}[i/2], 1000, ofApp(app))...)
+		budget := newBudget("default", "budget-"+app, &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}})
+		if i == 3 {
+			budget.Spec.Selector.MatchLabels["app"] = "2" // Both block one pod, and none the other.
+		}
+		if _, err := f.client.PolicyV1().PodDisruptionBudgets("default").Create(f.ctx, budget, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.deliverBudgets()
+	plan := maintenance.CompletePlan([]v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1000)})
+	f.createMaintenance("first", stageDrain, "a", plan...)
+	f.settle()
+	first := f.maintenance("first").Status.StageStatuses[0].StartTimestamp.Time
+	f.clock.Step(time.Hour)
+	f.createMaintenance("second", stageDrain, "b", plan...)
+	f.settle()
+	for i, pod := range pods[:3] {
+		request := f.request1(pod)
+		meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
+			Type: string(coordinationv1alpha1.EvictionRequestConditionBlocked), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonDisruptionBudget,
+			LastTransitionTime: metav1.NewTime(first.Add(time.Duration(10-i) * time.Minute)),
+		})
+		if _, err := f.client.CoordinationV1alpha1().EvictionRequests("default").UpdateStatus(f.ctx, request, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.settle()
+	f.clock.Step(time.Hour)
+	counts := f.count()
+	if got, want := counts.OldestMaintenance[stageDrain], f.clock.Since(first); got != want {
+		t.Errorf("the oldest drain began %s ago, want %s", got, want)
+	}
+	want := map[maintenance.HoldCause]time.Duration{maintenance.HoldDisruptionBudget: f.clock.Since(first.Add(8 * time.Minute))}
+	if diff := cmp.Diff(want, counts.OldestBlocker); diff != "" {
+		t.Errorf("oldest blockers (-want, +got):\n%s", diff)
+	}
+	if counts.BlockedPods[maintenance.HoldDisruptionBudget] != 3 || counts.BlockingBudgets != 3 {
+		t.Errorf("%d budgets block, want 3: %v", counts.BlockingBudgets, counts)
+	}
+	// What is complete is not old, however long it is kept.
+	f.setStage("first", stageComplete)
+	f.setStage("second", stageComplete)
+	f.settle()
+	f.clock.Step(time.Hour)
+	if counts = f.count(); len(counts.OldestMaintenance) > 0 || len(counts.OldestBlocker) > 0 || counts.BlockingBudgets != 0 {
+		t.Errorf("after the completion: %+v", counts)
 	}
 }
 

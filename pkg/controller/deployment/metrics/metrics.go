@@ -20,6 +20,7 @@ package metrics
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/component-base/metrics"
@@ -61,6 +62,12 @@ var (
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"outcome"})
 
+	surgeReplicas = metrics.NewDesc("deployment_controller_eviction_surge_replicas",
+		"Number of replicas that Deployments have now to replace pods before their eviction.",
+		nil, nil, metrics.ALPHA, "")
+
+	surges = &collector{}
+
 	registerOnce sync.Once
 )
 
@@ -68,10 +75,33 @@ var (
 func Register() {
 	registerOnce.Do(func() {
 		legacyregistry.MustRegister(surgesStarted, surgeDuration)
+		legacyregistry.CustomMustRegister(surges)
 		for _, outcome := range []Outcome{Completed, GivenUp, Declined, Canceled, Lost} {
 			surgeDuration.WithLabelValues(string(outcome)) // Series start at 0, so that rates are right.
 		}
 	})
+}
+
+// collector counts surges on each scrape.
+type collector struct {
+	metrics.BaseStableCollector
+
+	source atomic.Pointer[func() int]
+}
+
+// Track has count called on each scrape, which returns the number of replicas of surges.
+func Track(count func() int) { surges.source.Store(&count) }
+
+// DescribeWithStability sends the description of the metric.
+func (c *collector) DescribeWithStability(descriptions chan<- *metrics.Desc) {
+	descriptions <- surgeReplicas
+}
+
+// CollectWithStability sends the current count. A controller that does not run has none.
+func (c *collector) CollectWithStability(samples chan<- metrics.Metric) {
+	if count := c.source.Load(); count != nil {
+		samples <- metrics.NewLazyConstMetric(surgeReplicas, metrics.GaugeValue, float64((*count)()))
+	}
 }
 
 // SurgesStarted counts extra replicas that were added.

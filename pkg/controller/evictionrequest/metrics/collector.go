@@ -18,7 +18,9 @@ package metrics
 
 import (
 	"sync/atomic"
+	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/component-base/metrics"
 )
 
@@ -28,7 +30,26 @@ type Counts struct {
 	Interceptors map[string]int
 	// Requesters is the number of requests by requester.
 	Requesters map[string]int
+	// OldestHeartbeats is the time since an active interceptor that has to report last did, or became
+	// active if it has not, the longest of each interceptor.
+	OldestHeartbeats map[string]time.Duration
+	// Blocked is the number of requests whose eviction the API server does not allow, and
+	// OldestBlocked for how long, the longest of each reason, by the reason of the condition
+	// Blocked.
+	Blocked       map[string]int
+	OldestBlocked map[string]time.Duration
 }
+
+// NewCounts returns counts of nothing.
+func NewCounts() Counts {
+	return Counts{
+		Interceptors: map[string]int{}, Requesters: map[string]int{}, OldestHeartbeats: map[string]time.Duration{},
+		Blocked: map[string]int{}, OldestBlocked: map[string]time.Duration{},
+	}
+}
+
+// blockedReasons are the reasons of the condition Blocked.
+var blockedReasons = []string{coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, coordinationv1alpha1.EvictionRequestReasonEvictionRefused}
 
 // collector counts on each scrape. Gauges that are updated by events drift if an event is missed,
 // and are wrong after a restart.
@@ -47,6 +68,15 @@ var (
 	activeRequester = metrics.NewDesc("evictionrequest_controller_active_requester",
 		"Number of unfinished EvictionRequests by requester.",
 		[]string{"requester"}, nil, metrics.ALPHA, "")
+	oldestHeartbeat = metrics.NewDesc("evictionrequest_controller_oldest_heartbeat_seconds",
+		"Time in seconds since an active interceptor that has to report last did, or became active if it has not, the longest of each interceptor.",
+		[]string{"interceptor"}, nil, metrics.ALPHA, "")
+	blockedRequests = metrics.NewDesc("evictionrequest_controller_blocked_requests",
+		"Number of unfinished EvictionRequests with the condition Blocked, by its reason.",
+		[]string{"reason"}, nil, metrics.ALPHA, "")
+	oldestBlockedRequest = metrics.NewDesc("evictionrequest_controller_oldest_blocked_request_seconds",
+		"Time in seconds for which unfinished EvictionRequests have had the condition Blocked, the longest of each reason. 0 if there are none.",
+		[]string{"reason"}, nil, metrics.ALPHA, "")
 
 	requests = &collector{}
 )
@@ -62,6 +92,9 @@ func Track(count func() Counts) (stop func()) {
 func (c *collector) DescribeWithStability(descriptions chan<- *metrics.Desc) {
 	descriptions <- activeInterceptor
 	descriptions <- activeRequester
+	descriptions <- oldestHeartbeat
+	descriptions <- blockedRequests
+	descriptions <- oldestBlockedRequest
 }
 
 // CollectWithStability sends the current counts.
@@ -73,6 +106,22 @@ func (c *collector) CollectWithStability(samples chan<- metrics.Metric) {
 	counts := (*count)()
 	collect(samples, activeInterceptor, counts.Interceptors, interceptorNames)
 	collect(samples, activeRequester, counts.Requesters, requesterNames)
+	oldest := map[string]time.Duration{}
+	for name, age := range counts.OldestHeartbeats {
+		name = interceptorNames.bounded(name)
+		// The clock of the interceptor may be ahead.
+		oldest[name] = max(oldest[name], age)
+	}
+	gauge := func(description *metrics.Desc, value float64, label string) {
+		samples <- metrics.NewLazyConstMetric(description, metrics.GaugeValue, value, label)
+	}
+	for name, age := range oldest {
+		gauge(oldestHeartbeat, age.Seconds(), name)
+	}
+	for _, reason := range blockedReasons {
+		gauge(blockedRequests, float64(counts.Blocked[reason]), reason)
+		gauge(oldestBlockedRequest, max(counts.OldestBlocked[reason].Seconds(), 0), reason)
+	}
 }
 
 // collect adds up the counts of names with the same bounded name: a series may be sent only once.

@@ -52,6 +52,17 @@ var (
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"interceptor", "outcome"})
 
+	// interceptorDuration observes the seconds for which an interceptor was active. Not by outcome:
+	// each of 50 names would have a histogram for each.
+	interceptorDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Subsystem: subsystem,
+		Name:      "interceptor_duration_seconds",
+		Help:      "Time in seconds for which an interceptor was active, by interceptor.",
+		// From a second, for a program that has nothing to do, to a day, for virtual machines.
+		Buckets:        metrics.ExponentialBuckets(1, 4, 9),
+		StabilityLevel: metrics.ALPHA,
+	}, []string{"interceptor"})
+
 	// podInterceptors observes the number of interceptors of a request, including the built-in
 	// ones, when it is initialized. The maximum is 16.
 	podInterceptors = metrics.NewHistogram(&metrics.HistogramOpts{
@@ -94,7 +105,7 @@ var register sync.Once
 // Register registers the metrics. It may be called several times.
 func Register() {
 	register.Do(func() {
-		legacyregistry.MustRegister(imperativeEvictions, processedInterceptors, podInterceptors, requestDuration)
+		legacyregistry.MustRegister(imperativeEvictions, processedInterceptors, interceptorDuration, podInterceptors, requestDuration)
 		legacyregistry.CustomMustRegister(requests)
 	})
 }
@@ -104,9 +115,12 @@ func CountImperativeEviction(result string) {
 	imperativeEvictions.WithLabelValues(result).Inc()
 }
 
-// CountProcessedInterceptor counts a processed interceptor.
-func CountProcessedInterceptor(interceptor, outcome string) {
-	processedInterceptors.WithLabelValues(interceptorNames.bounded(interceptor), outcome).Inc()
+// CountProcessedInterceptor counts a processed interceptor, and observes for how long it was active.
+func CountProcessedInterceptor(interceptor, outcome string, duration time.Duration) {
+	name := interceptorNames.bounded(interceptor)
+	processedInterceptors.WithLabelValues(name, outcome).Inc()
+	// Times of the API are in seconds, so that the end may seem to precede the beginning.
+	interceptorDuration.WithLabelValues(name).Observe(max(duration.Seconds(), 0))
 }
 
 // ObservePodInterceptors observes the number of interceptors of a request.

@@ -42,7 +42,8 @@ func TestMetrics(t *testing.T) {
 	CountImperativeEviction("evicted")
 	CountImperativeEviction("evicted")
 	CountImperativeEviction("blocked")
-	CountProcessedInterceptor("imperative-eviction.k8s.io", "timed_out")
+	CountProcessedInterceptor("imperative-eviction.k8s.io", "timed_out", 3*time.Minute)
+	CountProcessedInterceptor("first.example.com", "completed", -time.Second) // The clock of the interceptor.
 	ObservePodInterceptors(3)
 	ObserveRequestDuration("evicted", 3*time.Second)
 	expect(t, `
@@ -52,6 +53,7 @@ evictionrequest_controller_imperative_evictions_total{result="blocked"} 1
 evictionrequest_controller_imperative_evictions_total{result="evicted"} 2
 # HELP evictionrequest_controller_processed_interceptors_total [ALPHA] Number of interceptors that stopped being active, by interceptor and outcome: completed, timed_out, evicted or canceled.
 # TYPE evictionrequest_controller_processed_interceptors_total counter
+evictionrequest_controller_processed_interceptors_total{interceptor="first.example.com",outcome="completed"} 1
 evictionrequest_controller_processed_interceptors_total{interceptor="imperative-eviction.k8s.io",outcome="timed_out"} 1
 # HELP evictionrequest_controller_pod_interceptors [ALPHA] Number of interceptors of an EvictionRequest, including the built-in ones, observed when the request is initialized.
 # TYPE evictionrequest_controller_pod_interceptors histogram
@@ -68,6 +70,11 @@ evictionrequest_controller_pod_interceptors_sum 3
 evictionrequest_controller_pod_interceptors_count 1
 `, "evictionrequest_controller_imperative_evictions_total", "evictionrequest_controller_processed_interceptors_total",
 		"evictionrequest_controller_pod_interceptors")
+	for name, want := range map[string]float64{"imperative-eviction.k8s.io": 180, "first.example.com": 0} {
+		if got, err := testutil.GetHistogramMetricValue(interceptorDuration.WithLabelValues(name)); err != nil || got != want {
+			t.Errorf("observed a turn of %s of %v, %v, want %v seconds", name, got, err, want)
+		}
+	}
 	if got, err := testutil.GetHistogramMetricValue(requestDuration.WithLabelValues("evicted")); err != nil || got != 3 {
 		t.Errorf("observed a duration of %v, %v, want 3 seconds", got, err)
 	}
@@ -76,11 +83,21 @@ evictionrequest_controller_pod_interceptors_count 1
 func TestTrack(t *testing.T) {
 	Register()
 	const none = ""
-	gauges := []string{"evictionrequest_controller_active_interceptor", "evictionrequest_controller_active_requester"}
+	gauges := []string{
+		"evictionrequest_controller_active_interceptor", "evictionrequest_controller_active_requester",
+		"evictionrequest_controller_oldest_heartbeat_seconds", "evictionrequest_controller_blocked_requests",
+		"evictionrequest_controller_oldest_blocked_request_seconds",
+	}
 	expect(t, none, gauges...)
 
 	stop := Track(func() Counts {
-		return Counts{Interceptors: map[string]int{"first.example.com": 2}, Requesters: map[string]int{"drain.example.com": 3}}
+		return Counts{
+			Interceptors: map[string]int{"first.example.com": 2}, Requesters: map[string]int{"drain.example.com": 3},
+			// The clock of an interceptor may be ahead.
+			OldestHeartbeats: map[string]time.Duration{"first.example.com": 90 * time.Second, "ahead.example.com": -time.Second},
+			Blocked:          map[string]int{"DisruptionBudget": 4, "Unknown": 5},
+			OldestBlocked:    map[string]time.Duration{"DisruptionBudget": time.Hour, "EvictionRefused": -time.Second},
+		}
 	})
 	want := `
 # HELP evictionrequest_controller_active_interceptor [ALPHA] Number of unfinished EvictionRequests by active interceptor.
@@ -89,13 +106,25 @@ evictionrequest_controller_active_interceptor{interceptor="first.example.com"} 2
 # HELP evictionrequest_controller_active_requester [ALPHA] Number of unfinished EvictionRequests by requester.
 # TYPE evictionrequest_controller_active_requester gauge
 evictionrequest_controller_active_requester{requester="drain.example.com"} 3
+# HELP evictionrequest_controller_blocked_requests [ALPHA] Number of unfinished EvictionRequests with the condition Blocked, by its reason.
+# TYPE evictionrequest_controller_blocked_requests gauge
+evictionrequest_controller_blocked_requests{reason="DisruptionBudget"} 4
+evictionrequest_controller_blocked_requests{reason="EvictionRefused"} 0
+# HELP evictionrequest_controller_oldest_blocked_request_seconds [ALPHA] Time in seconds for which unfinished EvictionRequests have had the condition Blocked, the longest of each reason. 0 if there are none.
+# TYPE evictionrequest_controller_oldest_blocked_request_seconds gauge
+evictionrequest_controller_oldest_blocked_request_seconds{reason="DisruptionBudget"} 3600
+evictionrequest_controller_oldest_blocked_request_seconds{reason="EvictionRefused"} 0
+# HELP evictionrequest_controller_oldest_heartbeat_seconds [ALPHA] Time in seconds since an active interceptor that has to report last did, or became active if it has not, the longest of each interceptor.
+# TYPE evictionrequest_controller_oldest_heartbeat_seconds gauge
+evictionrequest_controller_oldest_heartbeat_seconds{interceptor="ahead.example.com"} 0
+evictionrequest_controller_oldest_heartbeat_seconds{interceptor="first.example.com"} 90
 `
 	expect(t, want, gauges...)
 
 	// The next controller starts before the last one stops.
 	stopNext := Track(func() Counts { return Counts{} })
 	stop()
-	expect(t, none, gauges...)
+	expect(t, none, gauges[:3]...)
 	stopNext()
 	if requests.source.Load() != nil {
 		t.Error("a stopped controller is still called")

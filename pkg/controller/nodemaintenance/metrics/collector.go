@@ -18,6 +18,7 @@ package metrics
 
 import (
 	"sync/atomic"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/component-base/metrics"
@@ -40,6 +41,15 @@ type Counts struct {
 	// BlockedNodes is the number of nodes that cannot be maintained or released without an
 	// intervention, by cause. Causes that concern pods are not shown.
 	BlockedNodes map[maintenance.HoldCause]int
+	// BlockingBudgets is the number of PodDisruptionBudgets that block pods. Several that block a
+	// pod together count as one.
+	BlockingBudgets int
+	// OldestMaintenance is for how long a maintenance has been in a stage, the longest of each
+	// stage. One that is complete does not count.
+	OldestMaintenance map[coordinationv1alpha1.NodeMaintenanceStage]time.Duration
+	// OldestBlocker is for how long pods or nodes have been blocked, the longest of each cause.
+	// Other causes are not shown.
+	OldestBlocker map[maintenance.HoldCause]time.Duration
 }
 
 // stages are the values of the label stage.
@@ -76,6 +86,15 @@ var (
 	blockedNodesByCause = metrics.NewDesc("nodemaintenance_controller_blocked_nodes",
 		"Number of nodes that cannot be maintained or released without an intervention, by cause: CordonFailed or NodeStatusFailed.",
 		[]string{"cause"}, nil, metrics.ALPHA, "")
+	blockingBudgets = metrics.NewDesc("nodemaintenance_controller_blocking_budgets",
+		"Number of PodDisruptionBudgets that block pods within the drain targets. Several that block a pod together count as one.",
+		nil, nil, metrics.ALPHA, "")
+	oldestMaintenance = metrics.NewDesc("nodemaintenance_controller_oldest_maintenance_seconds",
+		"Time in seconds for which the maintenance that has been in a stage the longest has been there, by stage: Idle, Cordon, Drain or Complete. 0 if there is none, and one that is complete does not count.",
+		[]string{"stage"}, nil, metrics.ALPHA, "")
+	oldestBlocker = metrics.NewDesc("nodemaintenance_controller_oldest_blocker_seconds",
+		"Time in seconds for which pods or nodes have been blocked that need an intervention, the longest of each cause. 0 if there are none.",
+		[]string{"cause"}, nil, metrics.ALPHA, "")
 
 	maintenances = &collector{}
 )
@@ -94,6 +113,9 @@ func (c *collector) DescribeWithStability(descriptions chan<- *metrics.Desc) {
 	descriptions <- podsByState
 	descriptions <- blockedPodsByCause
 	descriptions <- blockedNodesByCause
+	descriptions <- blockingBudgets
+	descriptions <- oldestMaintenance
+	descriptions <- oldestBlocker
 }
 
 // CollectWithStability sends all metrics. Every value of a label has a series, even if it is zero, so
@@ -107,13 +129,22 @@ func (c *collector) CollectWithStability(samples chan<- metrics.Metric) {
 	gauge := func(description *metrics.Desc, value int, labels ...string) {
 		samples <- metrics.NewLazyConstMetric(description, metrics.GaugeValue, float64(value), labels...)
 	}
+	age := func(description *metrics.Desc, value time.Duration, label string) {
+		// The clocks of those who have written the objects may be ahead.
+		samples <- metrics.NewLazyConstMetric(description, metrics.GaugeValue, max(value.Seconds(), 0), label)
+	}
 	for _, stage := range stages {
 		gauge(maintenancesByStage, counts.Maintenances[stage], string(stage))
 		gauge(nodesByStage, counts.Nodes[stage], string(stage))
+		age(oldestMaintenance, counts.OldestMaintenance[stage], string(stage))
 	}
 	gauge(podsByState, counts.PendingPods, "pending")
 	gauge(podsByState, counts.EvictingPods, "evicting")
+	gauge(blockingBudgets, counts.BlockingBudgets)
 	for _, cause := range maintenance.HoldCauses() {
+		if cause.Blocked() {
+			age(oldestBlocker, counts.OldestBlocker[cause], string(cause))
+		}
 		switch {
 		case cause.OfNode():
 			gauge(blockedNodesByCause, counts.BlockedNodes[cause], string(cause))

@@ -97,7 +97,8 @@ func TestTrack(t *testing.T) {
 	gauges := []string{
 		"nodemaintenance_controller_maintenances", "nodemaintenance_controller_nodes",
 		"nodemaintenance_controller_pods", "nodemaintenance_controller_blocked_pods",
-		"nodemaintenance_controller_blocked_nodes",
+		"nodemaintenance_controller_blocked_nodes", "nodemaintenance_controller_blocking_budgets",
+		"nodemaintenance_controller_oldest_maintenance_seconds", "nodemaintenance_controller_oldest_blocker_seconds",
 	}
 	expect(t, none, gauges...)
 
@@ -109,6 +110,10 @@ func TestTrack(t *testing.T) {
 			// What is in progress is not blocked, and not shown.
 			BlockedPods:  map[maintenance.HoldCause]int{maintenance.HoldDisruptionBudget: 8, maintenance.HoldUnhandled: 7, maintenance.HoldRequestFailed: 5, maintenance.HoldCordonFailed: 4, maintenance.HoldInterceptor: 6},
 			BlockedNodes: map[maintenance.HoldCause]int{maintenance.HoldCordonFailed: 3, maintenance.HoldUnhandled: 2},
+
+			BlockingBudgets:   11,
+			OldestMaintenance: map[coordinationv1alpha1.NodeMaintenanceStage]time.Duration{"Drain": 90 * time.Minute, "Idle": -time.Second, "Unknown": time.Hour},
+			OldestBlocker:     map[maintenance.HoldCause]time.Duration{maintenance.HoldCordonFailed: time.Minute, maintenance.HoldUnhandled: time.Hour, maintenance.HoldInterceptor: time.Hour, maintenance.HoldRequestFailed: -time.Second},
 		}
 	})
 	expect(t, `
@@ -125,6 +130,9 @@ nodemaintenance_controller_blocked_pods{cause="RequestFailed"} 5
 nodemaintenance_controller_blocked_pods{cause="RequestRefused"} 0
 nodemaintenance_controller_blocked_pods{cause="StuckTerminating"} 0
 nodemaintenance_controller_blocked_pods{cause="Unhandled"} 7
+# HELP nodemaintenance_controller_blocking_budgets [ALPHA] Number of PodDisruptionBudgets that block pods within the drain targets. Several that block a pod together count as one.
+# TYPE nodemaintenance_controller_blocking_budgets gauge
+nodemaintenance_controller_blocking_budgets 11
 # HELP nodemaintenance_controller_maintenances [ALPHA] Number of maintenances by stage: Idle, Cordon, Drain or Complete.
 # TYPE nodemaintenance_controller_maintenances gauge
 nodemaintenance_controller_maintenances{stage="Complete"} 4
@@ -137,6 +145,23 @@ nodemaintenance_controller_nodes{stage="Complete"} 0
 nodemaintenance_controller_nodes{stage="Cordon"} 40
 nodemaintenance_controller_nodes{stage="Drain"} 50
 nodemaintenance_controller_nodes{stage="Idle"} 30
+# HELP nodemaintenance_controller_oldest_blocker_seconds [ALPHA] Time in seconds for which pods or nodes have been blocked that need an intervention, the longest of each cause. 0 if there are none.
+# TYPE nodemaintenance_controller_oldest_blocker_seconds gauge
+nodemaintenance_controller_oldest_blocker_seconds{cause="CordonFailed"} 60
+nodemaintenance_controller_oldest_blocker_seconds{cause="DisruptionBudget"} 0
+nodemaintenance_controller_oldest_blocker_seconds{cause="EvictionRefused"} 0
+nodemaintenance_controller_oldest_blocker_seconds{cause="InterceptorUnresponsive"} 0
+nodemaintenance_controller_oldest_blocker_seconds{cause="NodeStatusFailed"} 0
+nodemaintenance_controller_oldest_blocker_seconds{cause="RequestFailed"} 0
+nodemaintenance_controller_oldest_blocker_seconds{cause="RequestRefused"} 0
+nodemaintenance_controller_oldest_blocker_seconds{cause="StuckTerminating"} 0
+nodemaintenance_controller_oldest_blocker_seconds{cause="Unhandled"} 3600
+# HELP nodemaintenance_controller_oldest_maintenance_seconds [ALPHA] Time in seconds for which the maintenance that has been in a stage the longest has been there, by stage: Idle, Cordon, Drain or Complete. 0 if there is none, and one that is complete does not count.
+# TYPE nodemaintenance_controller_oldest_maintenance_seconds gauge
+nodemaintenance_controller_oldest_maintenance_seconds{stage="Complete"} 0
+nodemaintenance_controller_oldest_maintenance_seconds{stage="Cordon"} 0
+nodemaintenance_controller_oldest_maintenance_seconds{stage="Drain"} 5400
+nodemaintenance_controller_oldest_maintenance_seconds{stage="Idle"} 0
 # HELP nodemaintenance_controller_pods [ALPHA] Number of pods on nodes that are drained, by state: pending (eviction not requested yet) or evicting.
 # TYPE nodemaintenance_controller_pods gauge
 nodemaintenance_controller_pods{state="evicting"} 70
