@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -170,8 +171,8 @@ func (s *progressStore) count(now time.Time) metrics.Counts {
 // what is known of their causes.
 func addAges(oldest map[maintenance.HoldCause]time.Duration, groups []maintenance.HoldGroup, now time.Time) {
 	for _, group := range groups {
-		if group.Cause.Blocked() && group.Since != nil {
-			oldest[group.Cause] = max(oldest[group.Cause], now.Sub(group.Since.Time))
+		if since := cmp.Or(group.OverdueSince, group.Since); group.Cause.Blocked() && since != nil {
+			oldest[group.Cause] = max(oldest[group.Cause], now.Sub(since.Time))
 		}
 	}
 }

@@ -214,6 +214,17 @@ func TestCountOldest(t *testing.T) {
 	if counts.BlockedPods[maintenance.HoldDisruptionBudget] != 3 || counts.BlockingBudgets != 3 {
 		t.Errorf("%d budgets block, want 3: %v", counts.BlockingBudgets, counts)
 	}
+	// A pod is not blocked before its grace period is over.
+	f.deletePods(pods[3])
+	stuck := f.createPods(1, "two", 1000, func(pod *v1.Pod) {
+		pod.DeletionTimestamp = &metav1.Time{Time: f.clock.Now().Add(-10 * time.Minute)}
+		pod.DeletionGracePeriodSeconds = ptr.To[int64](3600)
+	})
+	f.settle()
+	if got := f.count().OldestBlocker[maintenance.HoldStuckTerminating]; got >= 10*time.Minute || got < 9*time.Minute {
+		t.Errorf("%s has been stuck for %s since the end of its grace period 10 minutes ago", stuck[0].Name, got)
+	}
+	f.deletePods(stuck...)
 	// What is complete is not old, however long it is kept.
 	f.setStage("first", stageComplete)
 	f.setStage("second", stageComplete)

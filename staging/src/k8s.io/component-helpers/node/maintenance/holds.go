@@ -141,6 +141,9 @@ type Hold struct {
 	// Since is when the interceptor was activated, the eviction was first refused, or the pod was
 	// deleted.
 	Since *metav1.Time
+	// OverdueSince is when an intervention became necessary, if that was after Since: when the
+	// interceptor did not report in time, or the pod was not gone in time.
+	OverdueSince *metav1.Time
 	// RecheckAt is when the hold changes without an event; zero if it does not.
 	RecheckAt time.Time
 }
@@ -191,7 +194,7 @@ func (h *Hold) terminating(pod *v1.Pod, now time.Time) {
 	h.Since = &metav1.Time{Time: deleted}
 	stuckAt := pod.DeletionTimestamp.Add(terminationPatience)
 	if !now.Before(stuckAt) {
-		h.Cause = HoldStuckTerminating
+		h.Cause, h.OverdueSince = HoldStuckTerminating, &metav1.Time{Time: stuckAt}
 		return
 	}
 	h.Cause, h.ETA, h.RecheckAt = HoldTerminating, pod.DeletionTimestamp.DeepCopy(), stuckAt
@@ -232,8 +235,9 @@ func budgetNames(budgets []*policyv1.PodDisruptionBudget) string {
 func (h *Hold) intercepting(request *coordinationv1alpha1.EvictionRequest) {
 	h.Cause, h.Name = HoldInterceptor, request.Status.ActiveInterceptors[0]
 	h.Since = request.Status.ActivationTime.DeepCopy()
-	if meta.IsStatusConditionTrue(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive)) {
-		h.Cause = HoldInterceptorUnresponsive
+	unresponsive := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive))
+	if unresponsive != nil && unresponsive.Status == metav1.ConditionTrue {
+		h.Cause, h.OverdueSince = HoldInterceptorUnresponsive, unresponsive.LastTransitionTime.DeepCopy()
 	}
 	if report := evictionrequest.ActiveInterceptor(request); report != nil {
 		h.Heartbeat, h.ETA = report.HeartbeatTime.DeepCopy(), report.ExpectedFinishTime.DeepCopy()
@@ -287,8 +291,8 @@ type HoldGroup struct {
 	// Message is that of the first pod or node that has one, which is MessageOf.
 	Message   string
 	MessageOf types.NamespacedName
-	// Heartbeat and Since are the oldest, ETA is the latest among the pods.
-	Heartbeat, ETA, Since *metav1.Time
+	// Heartbeat, Since and OverdueSince are the oldest, ETA is the latest among the pods.
+	Heartbeat, ETA, Since, OverdueSince *metav1.Time
 }
 
 // GroupHolds groups holds: those that need an intervention first, then by cause and name. The
@@ -304,7 +308,7 @@ func GroupHolds(holds []Hold) []HoldGroup {
 		hold := &holds[i]
 		group := HoldGroup{
 			Cause: hold.Cause, Name: hold.Name, First: []types.NamespacedName{hold.first()},
-			Heartbeat: hold.Heartbeat, ETA: hold.ETA, Since: hold.Since,
+			Heartbeat: hold.Heartbeat, ETA: hold.ETA, Since: hold.Since, OverdueSince: hold.OverdueSince,
 		}
 		if hold.Pod.Name != "" {
 			group.Pods = 1
@@ -368,7 +372,7 @@ func (g *HoldGroup) add(other *HoldGroup) {
 		g.addFirst(pod)
 	}
 	g.Heartbeat, g.Since = oldest(g.Heartbeat, other.Heartbeat), oldest(g.Since, other.Since)
-	g.ETA = latest(g.ETA, other.ETA)
+	g.OverdueSince, g.ETA = oldest(g.OverdueSince, other.OverdueSince), latest(g.ETA, other.ETA)
 }
 
 // addFirst keeps the first names in order. Most names are not among the first.

@@ -200,7 +200,7 @@ func TestHoldOf(t *testing.T) {
 		},
 		{
 			name: "unresponsive interceptor with a message", pod: webPod(), request: newRequest(intercepted(interceptorVM, coordinationv1alpha1.InterceptorStatus{Message: "Out of space."}), withCondition(unresponsive, metav1.ConditionTrue, "")),
-			want: Hold{Cause: HoldInterceptorUnresponsive, Name: interceptorVM, Since: after(1), Message: "Out of space."},
+			want: Hold{Cause: HoldInterceptorUnresponsive, Name: interceptorVM, Since: after(1), OverdueSince: after(2), Message: "Out of space."},
 		},
 		{
 			name: "message of an interceptor that is not active", pod: webPod(), request: newRequest(evicting, func(request *coordinationv1alpha1.EvictionRequest) { request.Status.Interceptors[0].Message = "Done." }),
@@ -216,7 +216,7 @@ func TestHoldOf(t *testing.T) {
 		},
 		{
 			name: "unresponsive interceptor", pod: webPod(), request: newRequest(intercepted(interceptorVM, reporting), withCondition(unresponsive, metav1.ConditionTrue, "")),
-			want: Hold{Cause: HoldInterceptorUnresponsive, Name: interceptorVM, Heartbeat: after(8), ETA: after(20), Since: after(1)},
+			want: Hold{Cause: HoldInterceptorUnresponsive, Name: interceptorVM, Heartbeat: after(8), ETA: after(20), Since: after(1), OverdueSince: after(2)},
 		},
 		{
 			name: "DaemonSet pod after all interceptors", pod: webPod(ofDaemonSet), request: newRequest(allDone),
@@ -241,16 +241,16 @@ func TestHoldOf(t *testing.T) {
 		},
 		{
 			name: "stuck in that moment", pod: webPod(deletedBy(after(15))), now: &metav1.Time{Time: noon.Add(15*time.Minute + 30*time.Second)},
-			want: Hold{Cause: HoldStuckTerminating, Since: after(5)},
+			want: Hold{Cause: HoldStuckTerminating, Since: after(5), OverdueSince: &metav1.Time{Time: noon.Add(15*time.Minute + 30*time.Second)}},
 		},
 		{
 			name: "stuck after an intercepted request", pod: webPod(deletedBy(after(15))), now: after(20), request: newRequest(intercepted(interceptorVM, reporting)),
-			want: Hold{Cause: HoldStuckTerminating, Since: after(5)},
+			want: Hold{Cause: HoldStuckTerminating, Since: after(5), OverdueSince: &metav1.Time{Time: noon.Add(15*time.Minute + 30*time.Second)}},
 		},
 		{
 			name: "stuck without a grace period", now: after(20),
 			pod:  webPod(func(pod *v1.Pod) { pod.DeletionTimestamp = after(15) }),
-			want: Hold{Cause: HoldStuckTerminating, Since: after(15)},
+			want: Hold{Cause: HoldStuckTerminating, Since: after(15), OverdueSince: &metav1.Time{Time: noon.Add(15*time.Minute + 30*time.Second)}},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -366,7 +366,7 @@ func TestGroupsDoNotDependOnOrder(t *testing.T) {
 				Pod:       podNamed(fmt.Sprintf("namespace-%d", random.IntN(3)), fmt.Sprintf("pod-%d", i)),
 				Node:      fmt.Sprintf("node-%d", random.IntN(4)),
 				Message:   []string{"", fmt.Sprintf("message %d", i)}[random.IntN(2)],
-				Heartbeat: maybe(), ETA: maybe(), Since: maybe(),
+				Heartbeat: maybe(), ETA: maybe(), Since: maybe(), OverdueSince: maybe(),
 			})
 		}
 		want := GroupHolds(holds)
