@@ -293,6 +293,41 @@ func (c *Cluster) processes() (map[string]int, error) {
 	return found, nil
 }
 
+// Signal sends a signal to a component: SIGSTOP freezes it until SIGCONT.
+func (c *Cluster) Signal(component string, signal os.Signal) error {
+	running, err := c.processes()
+	if err != nil {
+		return err
+	}
+	pid, found := running[component]
+	if !found {
+		return fmt.Errorf("%s does not run", component)
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return fmt.Errorf("find process %d: %w", pid, err)
+	}
+	defer process.Release()
+	// Asked again now that the handle is open: another process can have got the pid.
+	if c.componentOf(pid) != component {
+		return fmt.Errorf("%s does not run any more", component)
+	}
+	return process.Signal(signal)
+}
+
+// Ports returns where the components listen.
+func (c *Cluster) Ports() (controlplane.Ports, error) {
+	data, err := os.ReadFile(c.recordFile())
+	var r record
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the record of the cluster: %w", err)
+	}
+	return r.Ports, nil
+}
+
 // componentOf returns the name of the component of this cluster that a process runs, or "". A
 // process that has ended, zombies included, has no command line.
 func (c *Cluster) componentOf(pid int) string {

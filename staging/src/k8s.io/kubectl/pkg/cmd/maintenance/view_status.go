@@ -193,9 +193,10 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot) view {
 func (v *view) settle() {
 	v.PodsPending, v.PodsEvicting, v.PodsBlocked = 0, 0, 0
 	v.ETA = nil
-	// The other blockers concern nodes that the maintenance does not select any more.
+	// A drained node is cordoned, but its status may not be written. The other blockers concern nodes
+	// that the maintenance does not select any more.
 	v.Blockers = slices.DeleteFunc(v.Blockers, func(b blockerView) bool {
-		return !b.Cause.OfNode() || slices.ContainsFunc(v.Nodes, func(node nodeView) bool { return b.isOfNode(node.Name) })
+		return !b.Cause.OfNode() || b.Cause == maintenance.HoldCordonFailed && slices.ContainsFunc(v.Nodes, func(node nodeView) bool { return b.isOfNode(node.Name) })
 	})
 	v.BlockerCount = len(v.Blockers)
 	for i := range v.Nodes {

@@ -157,6 +157,25 @@ func TestDrainedNamesNodes(t *testing.T) {
 	contains(t, renderStatus([]view{v}, testNow, defaultWidth), "1 node cannot be made schedulable")
 }
 
+// TestBlockersOfDrainedNodes verifies that a drained node whose status cannot be written is named,
+// and that what a drained node cannot have is not.
+func TestBlockersOfDrainedNodes(t *testing.T) {
+	rack := newMaintenance("rack", drain, "node-1", "node-2").started(0).draining(coordinationv1alpha1.DrainStatus{
+		DrainMessage: "Drained", DrainedNodes: 2, BlockerCount: 3,
+		Blockers: []coordinationv1alpha1.DrainBlocker{
+			{Cause: coordinationv1alpha1.DrainBlockerCordonFailed, Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: "node-1"}, NodeCount: 1, Message: "1 node cannot be cordoned"},
+			{Cause: coordinationv1alpha1.DrainBlockerNodeStatusFailed, Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: "node-2"}, NodeCount: 1, Message: "1 node has a status that cannot be written (no)"},
+			{Cause: coordinationv1alpha1.DrainBlockerDisruptionBudget, Name: "shop/web", PodCount: 1, NodeCount: 1, Message: "1 pod waits"},
+		},
+	})
+	rack.Status.Conditions = []metav1.Condition{{Type: string(coordinationv1alpha1.NodeMaintenanceConditionDrained), Status: metav1.ConditionTrue, ObservedGeneration: rack.Generation, Reason: coordinationv1alpha1.NodeMaintenanceReasonDrained}}
+	v := viewsIn(snapshotOf(rack, drainingNode("node-1", 0, 0, "Drained"), drainingNode("node-2", 0, 0, "Drained")))[0]
+	if v.Outcome != outcomeDrained || len(v.Blockers) != 1 || v.Blockers[0].Cause != maintenance.HoldNodeStatusFailed {
+		t.Errorf("outcome %q, blockers %+v", v.Outcome, v.Blockers)
+	}
+	contains(t, renderStatus([]view{v}, testNow, defaultWidth), "! 1 node has a status that cannot be written (no)", "Node node-2")
+}
+
 // TestStuckNodesComeFirst covers nodes with blocked pods, nodes that a blocker names, and nodes
 // that are not cordoned.
 func TestStuckNodesComeFirst(t *testing.T) {

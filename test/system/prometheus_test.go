@@ -1,0 +1,187 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package system
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/hack/localcluster"
+	"k8s.io/kubernetes/test/utils/ktesting"
+)
+
+// timesFaster is what all times of the rules are divided by: what takes an hour takes a minute.
+const timesFaster = 60
+
+// prometheus is one that scrapes a local cluster.
+type prometheus struct{ url string }
+
+// prometheusConfig scrapes twice a second. The certificate is the control plane's own.
+const prometheusConfig = `global: {scrape_interval: 500ms, scrape_timeout: 450ms, evaluation_interval: 500ms}
+rule_files: [%q]
+scrape_configs:
+- job_name: kube-controller-manager
+  scheme: https
+  tls_config: {insecure_skip_verify: true}
+  static_configs: [{targets: ["127.0.0.1:%d"]}]
+- job_name: kube-apiserver
+  scheme: https
+  tls_config: {insecure_skip_verify: true}
+  authorization: {credentials: %q}
+  static_configs: [{targets: ["127.0.0.1:%d"]}]
+`
+
+// startPrometheus starts a Prometheus with the rules of deploy/monitoring, all times of which are
+// divided. It ends with the test.
+func startPrometheus(tCtx ktesting.TContext, p programs, cluster *localcluster.Cluster) *prometheus {
+	tCtx.Helper()
+	dir := filepath.Join(cluster.Dir(), "prometheus")
+	tCtx.ExpectNoError(os.MkdirAll(dir, 0o700))
+	rules := filepath.Join(dir, "rules.yaml")
+	scaleRules(tCtx, p, rules)
+	ports, err := cluster.Ports()
+	tCtx.ExpectNoError(err)
+	client, err := cluster.Config()
+	tCtx.ExpectNoError(err)
+	config := filepath.Join(dir, "prometheus.yaml")
+	tCtx.ExpectNoError(os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, rules, ports[controlplane.ControllerManager],
+		client.BearerToken, ports[controlplane.APIServer]), 0o600))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	tCtx.ExpectNoError(err)
+	address := listener.Addr().String()
+	tCtx.ExpectNoError(listener.Close())
+	log, err := os.Create(filepath.Join(cluster.Logs(), "prometheus.log"))
+	tCtx.ExpectNoError(err)
+	defer log.Close()
+	command := exec.CommandContext(tCtx, filepath.Join(p.fork, "prometheus"), "--config.file="+config, "--web.listen-address="+address,
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=warn")
+	command.Stdout, command.Stderr = log, log
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	tCtx.ExpectNoError(command.Start())
+	tCtx.Cleanup(func() {
+		_ = command.Process.Kill() // It may have ended.
+		_ = command.Wait()
+	})
+	prom := &prometheus{"http://" + address}
+	await(tCtx, "Prometheus", func(tCtx ktesting.TContext) {
+		if up := prom.value(tCtx, "sum(up)"); up != 2 {
+			tCtx.Fatalf("it reaches %v of 2 components", up)
+		}
+	})
+	return prom
+}
+
+func scaleRules(tCtx ktesting.TContext, p programs, path string) {
+	tCtx.Helper()
+	rules, err := os.Open(filepath.Join(p.output, "..", "deploy", "monitoring", "rules.yaml"))
+	tCtx.ExpectNoError(err)
+	defer rules.Close()
+	scaled, err := os.Create(path)
+	tCtx.ExpectNoError(err)
+	defer scaled.Close()
+	command := exec.CommandContext(tCtx, filepath.Join(p.fork, "scale"), fmt.Sprintf("-by=%d", timesFaster))
+	command.Stdin, command.Stdout, command.Stderr = rules, scaled, os.Stderr
+	tCtx.ExpectNoError(command.Run(), "dividing the times of the rules")
+}
+
+// get reads an answer of the API of Prometheus.
+func (p *prometheus) get(ctx context.Context, path string, parameters url.Values, data any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path+"?"+parameters.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer := struct {
+		Status, Error string
+		Data          any
+	}{Data: data}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return fmt.Errorf("read the answer of %s: %w", path, err)
+	}
+	if answer.Status != "success" {
+		return fmt.Errorf("%s: %s", path, answer.Error)
+	}
+	return nil
+}
+
+// value returns the value of a query, 0 if it has none.
+func (p *prometheus) value(tCtx ktesting.TContext, query string) float64 {
+	tCtx.Helper()
+	var data struct {
+		Result []struct{ Value [2]any }
+	}
+	tCtx.ExpectNoError(p.get(tCtx, "/api/v1/query", url.Values{"query": {query}}, &data))
+	if len(data.Result) == 0 {
+		return 0
+	}
+	var value float64
+	_, err := fmt.Sscan(fmt.Sprint(data.Result[0].Value[1]), &value)
+	tCtx.ExpectNoError(err)
+	return value
+}
+
+// alert is one of Prometheus.
+type alert struct {
+	Labels, Annotations map[string]string
+	State, Value        string
+	ActiveAt            time.Time
+}
+
+// matches returns whether the alert has these labels.
+func (a alert) matches(labels map[string]string) bool {
+	for name, value := range labels {
+		if a.Labels[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// alerts returns the alerts that fire.
+func (p *prometheus) alerts(ctx context.Context) ([]alert, error) {
+	var data struct{ Alerts []alert }
+	if err := p.get(ctx, "/api/v1/alerts", nil, &data); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(data.Alerts, func(a alert) bool { return a.State != "firing" }), nil
+}
+
+func (a alert) String() string {
+	var labels []string
+	for _, name := range []string{"cause", "reason", "interceptor", "name"} {
+		if value := a.Labels[name]; value != "" {
+			labels = append(labels, name+"="+value)
+		}
+	}
+	return strings.TrimSpace(a.Labels["alertname"] + " " + strings.Join(labels, " "))
+}
