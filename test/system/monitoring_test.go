@@ -183,7 +183,7 @@ func (m *monitoringTest) expectQuiet(tCtx ktesting.TContext) {
 // nodes are the nodes of the faults.
 func (m *monitoringTest) nodes() []string {
 	var nodes []string
-	for _, name := range []string{"budget", "finalizer", "interceptor", "cordon", "quota", "webhook", "status", "surge", "contested-1", "contested-2", "contested-3"} {
+	for _, name := range []string{"budget", "finalizer", "interceptor", "cordon", "quota", "webhook", "status", "surge", "late", "contested-1", "contested-2", "contested-3"} {
 		nodes = append(nodes, faultNode(name))
 	}
 	return nodes
@@ -221,7 +221,7 @@ func (m *monitoringTest) faults() []fault {
 		}, {
 			what: "another client uncordons nodes in maintenance", make: m.contest, mend: m.undo("contested-1", "contested-2", "contested-3"),
 			alerts: []map[string]string{{"alertname": "NodeCordonContested"}},
-			look:   [][]string{{"get", "events", "--all-namespaces", "--field-selector=reason=CordonContested"}},
+			look:   [][]string{{"get", "events", "--all-namespaces", "--field-selector=reason=NodeCordoned,involvedObject.name=rack-contested-1"}},
 		}, {
 			what: "the replacement of a pod has no room", make: m.surgeInVain, mend: m.undo("surge"), look: status("surge"),
 			alerts: []map[string]string{{"alertname": "DeploymentSurgeGivenUp"}},
@@ -404,7 +404,7 @@ func (m *monitoringTest) surgeInVain(tCtx ktesting.TContext) {
 // missDeadline requests an eviction by an interceptor that reports once. The deadline is the
 // shortest that is possible, but none passes in the first minutes of a controller manager.
 func (m *monitoringTest) missDeadline(tCtx ktesting.TContext) {
-	pod := create(tCtx, tCtx.Client().CoreV1().Pods(tCtx.Namespace()), newPod("late", latecomer))
+	pod := m.createPodOn(tCtx, tCtx.Namespace(), "late", latecomer)
 	create(tCtx, tCtx.Client().CoordinationV1alpha1().EvictionRequests(tCtx.Namespace()), &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: string(pod.UID)},
 		Spec: coordinationv1alpha1.EvictionRequestSpec{

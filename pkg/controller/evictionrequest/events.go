@@ -90,6 +90,11 @@ func describeChange(c change, status *coordinationv1alpha1.EvictionRequestStatus
 
 // recordEvents records the events for the changes of a request.
 func recordEvents(recorder events.EventRecorder, request *coordinationv1alpha1.EvictionRequest, changes []change) {
+	// References without a resourceVersion, so that the recorder counts an event that repeats.
+	regarding := &v1.ObjectReference{
+		APIVersion: coordinationv1alpha1.SchemeGroupVersion.String(), Kind: "EvictionRequest",
+		Namespace: request.Namespace, Name: request.Name, UID: request.UID,
+	}
 	pod := &v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: request.Namespace, Name: targetName(request), UID: types.UID(request.Name)}
 	for _, c := range changes {
 		described, found := describeChange(c, &request.Status)
@@ -97,9 +102,9 @@ func recordEvents(recorder events.EventRecorder, request *coordinationv1alpha1.E
 			continue
 		}
 		note := plaintext.Truncate(described.note, maxNoteLength)
-		recorder.Eventf(request, pod, described.eventType, described.reason, described.action, "%s", note)
+		recorder.Eventf(regarding, pod, described.eventType, described.reason, described.action, "%s", note)
 		if !described.requestOnly {
-			recorder.Eventf(pod, request, described.eventType, described.reason, described.action, "%s", note)
+			recorder.Eventf(pod, regarding, described.eventType, described.reason, described.action, "%s", note)
 		}
 	}
 }

@@ -23,7 +23,9 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	ref "k8s.io/client-go/tools/reference"
 	"k8s.io/component-helpers/node/maintenance"
 )
 
@@ -51,9 +53,24 @@ type eventWriter struct {
 	recorder events.EventRecorder
 }
 
-// record records an event, with a text that is truncated to what fits.
+// record records an event, with a text that is truncated to what fits. A failure that repeats is one
+// event, which counts: the recorder compares references, so these have no resourceVersion, which
+// each heartbeat of a node changes.
 func (w *eventWriter) record(regarding, related runtime.Object, eventType, reason, action, text string) {
-	w.recorder.Eventf(regarding, related, eventType, reason, action, "%s", shorten(text))
+	w.recorder.Eventf(referenceTo(regarding), referenceTo(related), eventType, reason, action, "%s", shorten(text))
+}
+
+// referenceTo returns a reference to an object of any version, or nil.
+func referenceTo(object runtime.Object) runtime.Object {
+	if object == nil {
+		return nil
+	}
+	reference, err := ref.GetReference(scheme.Scheme, object)
+	if err != nil {
+		return object // The recorder reports the same error.
+	}
+	reference.ResourceVersion = ""
+	return reference
 }
 
 func (w *eventWriter) node(node *v1.Node, eventType, reason, action, text string) {
@@ -123,7 +140,7 @@ func (w *eventWriter) maintenanceChanged(m *coordinationv1alpha1.NodeMaintenance
 	if isCompletionBlocked(status) && !isCompletionBlocked(&m.Status) {
 		w.record(m, nil, v1.EventTypeWarning, reasonCompleteBlocked, "Complete", status.DrainStatus.Blockers[0].Message)
 	}
-	if isBlocked(status) && !isBlocked(&m.Status) {
+	if isBlocked(status) && (!isBlocked(&m.Status) || hasNewCause(status, &m.Status)) {
 		w.record(m, nil, v1.EventTypeWarning, reasonDrainBlocked, "Drain", findDrained(status).Message)
 	}
 }
@@ -131,6 +148,15 @@ func (w *eventWriter) maintenanceChanged(m *coordinationv1alpha1.NodeMaintenance
 // isCompletionBlocked reports whether the stage Complete has blockers.
 func isCompletionBlocked(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
 	return hasStarted(status, coordinationv1alpha1.NodeMaintenanceStageComplete) && status.DrainStatus.BlockerCount > 0
+}
+
+// hasNewCause reports whether a blocker needs an intervention for a cause that none had before. The
+// event of the others is not about it.
+func hasNewCause(status, before *coordinationv1alpha1.NodeMaintenanceStatus) bool {
+	return slices.ContainsFunc(status.DrainStatus.Blockers, func(b coordinationv1alpha1.DrainBlocker) bool {
+		return maintenance.HoldCause(b.Cause).Blocked() &&
+			!slices.ContainsFunc(before.DrainStatus.Blockers, func(known coordinationv1alpha1.DrainBlocker) bool { return known.Cause == b.Cause })
+	})
 }
 
 func isBlocked(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {

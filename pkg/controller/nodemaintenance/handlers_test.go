@@ -17,18 +17,27 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/test/utils/ktesting"
 	"k8s.io/utils/ptr"
 )
 
@@ -183,15 +192,60 @@ func TestEventsOfChangesAreEmittedOnce(t *testing.T) {
 	for selected := range int32(2) {
 		write(coordinationv1alpha1.NodeMaintenanceReasonBlocked, metav1.ConditionFalse, selected)
 	}
+	// 500 pods that a budget blocks are one event, and so are those that another cause blocks.
+	block := func(cause maintenance.HoldCause, pods int32) {
+		status := m.Status.DeepCopy()
+		status.DrainStatus.Blockers = append(status.DrainStatus.Blockers, coordinationv1alpha1.DrainBlocker{Cause: coordinationv1alpha1.DrainBlockerCause(cause), PodCount: pods})
+		w.maintenanceChanged(m, status)
+		m.Status = *status
+	}
+	block(maintenance.HoldDisruptionBudget, 1)
+	for pods := range int32(3) {
+		block(maintenance.HoldDisruptionBudget, 500+pods)
+	}
+	block(maintenance.HoldInterceptor, 1)
+	block(maintenance.HoldStuckTerminating, 1)
 	for selected := range int32(2) {
 		write(coordinationv1alpha1.NodeMaintenanceReasonDrained, metav1.ConditionTrue, selected)
 	}
 	drained := []v1.NodeCondition{{Type: coordinationv1alpha1.NodeDrained, Status: v1.ConditionTrue}}
 	w.nodeChanged(&v1.Node{}, drained)
 	w.nodeChanged(&v1.Node{Status: v1.NodeStatus{Conditions: drained}}, drained)
-	want := typedEvents{"Normal StageStarted", "Warning DrainBlocked", "Normal Drained", "Normal NodeDrained"}
+	want := typedEvents{"Normal StageStarted", "Warning DrainBlocked", "Warning DrainBlocked", "Warning DrainBlocked", "Normal Drained", "Normal NodeDrained"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
+	}
+}
+
+// A failure that repeats while its node changes is one event, in a series. The recorder is the real
+// one.
+func TestRepeatedFailuresAreOneEvent(t *testing.T) {
+	client := fake.NewClientset()
+	_, ctx := ktesting.NewTestContext(t)
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer broadcaster.Shutdown()
+	w := &eventWriter{broadcaster.NewRecorder(scheme.Scheme, fieldManager)}
+	for i := range 5 {
+		w.cordonFailed(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", ResourceVersion: strconv.Itoa(i)}}, fmt.Errorf("no (%d)", i))
+	}
+	w.cordonFailed(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other", UID: "v"}}, errors.New("no"))
+	var recorded []eventsv1.Event
+	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, wait.ForeverTestTimeout, true, func(context.Context) (bool, error) {
+		list, err := client.EventsV1().Events("").List(ctx, metav1.ListOptions{})
+		recorded = list.Items
+		return slices.ContainsFunc(recorded, func(e eventsv1.Event) bool { return e.Regarding.Name == "other" }), err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(recorded) != 2 {
+		t.Errorf("%d events about two nodes: %v", len(recorded), recorded)
+	}
+	if e := recorded[slices.IndexFunc(recorded, func(e eventsv1.Event) bool { return e.Regarding.Name == "n" })]; e.Regarding.UID != "u" || e.Regarding.Kind != "Node" {
+		t.Errorf("it is about %v", e.Regarding)
 	}
 }
 
