@@ -48,7 +48,9 @@ func run(args []string, in io.Reader, out io.Writer) error {
 		return drawTerminal(out, string(input))
 	case len(args) == 1 && args[0] == "downtime":
 		return drawDowntime(out, input)
+	case len(args) == 1 && args[0] == "dashboard":
+		return drawDashboard(out, input)
 	default:
-		return errors.New("usage: docs metrics FILE | watch | downtime, with the input on standard input")
+		return errors.New("usage: docs metrics FILE | watch | downtime | dashboard, with the input on standard input")
 	}
 }

@@ -61,6 +61,30 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
+func TestDashboard(t *testing.T) {
+	svg, text := picture(t, "dashboard", `{"Seconds": 100, "Panels": [
+		{"Type": "row", "Title": "What blocks <it>", "W": 24, "H": 1},
+		{"Type": "stat", "Title": "Oldest", "Unit": "s", "Y": 1, "W": 4, "H": 4, "Series": [{"Name": "age", "Points": [[0, 1], [1, 73.25], [2, 4]]}]},
+		{"Type": "timeseries", "Title": "Pods", "X": 8, "Y": 1, "W": 8, "H": 7, "Series": [
+			{"Name": "evicting", "Points": [[0, 0], [1, 4], [50, 3]]}, {"Name": "never"},
+			{"Name": "a name that is much too long for the width of the legend of a panel"}, {"Name": "x"}]}]}`)
+	for _, want := range []string{"What blocks <it>", "Oldest", "73 s", "at most in 100 s", "Pods", "evicting", "5", "+2"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the picture lacks %q:\n%s", want, text)
+		}
+	}
+	// 4 of 5 is four fifths of the height, and after 49 seconds without points a line begins again.
+	if want := `d="M40.0 140.0L42.6 48.8M171.0 71.6"`; !strings.Contains(svg, want) {
+		t.Errorf("the picture lacks %s:\n%s", want, svg)
+	}
+	if strings.Contains(text, "too long") || strings.Count(svg, "<path") != 1 {
+		t.Errorf("the picture has names without room, or lines without points:\n%s", svg)
+	}
+	if err := run([]string{"dashboard"}, strings.NewReader("{}"), io.Discard); err == nil {
+		t.Error("no panel was drawn")
+	}
+}
+
 func TestDowntime(t *testing.T) {
 	svg, text := picture(t, "downtime", `[
 		{"Way": "ours", "Version": "v1", "Seconds": 4, "Services": [{"Name": "a", "Drained": true}]},

@@ -118,6 +118,7 @@ func testMonitoring(tCtx ktesting.TContext) {
 			m.expectQuiet(tCtx)
 		}
 	}
+	m.prometheus.recordDashboard(tCtx, d.programs, m.began)
 	m.say("\nAll %d checks are ok, after %.0f s.", m.checks, time.Since(m.began).Seconds())
 }
 

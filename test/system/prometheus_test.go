@@ -20,6 +20,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -184,4 +185,92 @@ func (a alert) String() string {
 		}
 	}
 	return strings.TrimSpace(a.Labels["alertname"] + " " + strings.Join(labels, " "))
+}
+
+// recordedPanel is a panel of the dashboard with its series, as hack/docs draws it.
+type recordedPanel struct {
+	Type, Title, Unit string
+	X, Y, W, H        int
+	Series            []recordedSeries
+}
+
+type recordedSeries struct {
+	Name   string
+	Points [][2]float64
+}
+
+// recordDashboard writes what the panels of deploy/monitoring/dashboard.json show since a time, for
+// the picture of it.
+func (p *prometheus) recordDashboard(tCtx ktesting.TContext, programs programs, since time.Time) {
+	tCtx.Helper()
+	data, err := os.ReadFile(filepath.Join(programs.output, "..", "deploy", "monitoring", "dashboard.json"))
+	tCtx.ExpectNoError(err)
+	var dashboard struct {
+		Panels []struct {
+			Type, Title string
+			GridPos     struct{ X, Y, W, H int }
+			FieldConfig struct{ Defaults struct{ Unit string } }
+			Targets     []struct{ Expr, LegendFormat string }
+		}
+	}
+	tCtx.ExpectNoError(json.Unmarshal(data, &dashboard))
+	now := time.Now()
+	recording := struct {
+		Seconds float64
+		Panels  []recordedPanel
+	}{Seconds: now.Sub(since).Seconds()}
+	for _, panel := range dashboard.Panels {
+		at := panel.GridPos
+		recorded := recordedPanel{Type: panel.Type, Title: panel.Title, Unit: panel.FieldConfig.Defaults.Unit, X: at.X, Y: at.Y, W: at.W, H: at.H}
+		for _, target := range panel.Targets {
+			recorded.Series = append(recorded.Series, p.series(tCtx, target.Expr, target.LegendFormat, since, now)...)
+		}
+		if panel.Type != "row" && len(recorded.Series) == 0 && !strings.Contains(panel.Targets[0].Expr, "kubelet_") {
+			tCtx.Errorf("panel %q shows nothing", panel.Title)
+		}
+		recording.Panels = append(recording.Panels, recorded)
+	}
+	data, err = json.Marshal(recording)
+	tCtx.ExpectNoError(err)
+	tCtx.ExpectNoError(os.WriteFile(filepath.Join(programs.output, "monitoring.json"), data, 0o644))
+}
+
+// variables are those that Grafana replaces.
+var variables = strings.NewReplacer("$__rate_interval", "5s", "$cluster", ".*")
+
+// series returns the series of a query, with points each second.
+func (p *prometheus) series(tCtx ktesting.TContext, query, legend string, since, until time.Time) []recordedSeries {
+	tCtx.Helper()
+	var data struct {
+		Result []struct {
+			Metric map[string]string
+			Values [][2]any
+		}
+	}
+	tCtx.ExpectNoError(p.get(tCtx, "/api/v1/query_range", url.Values{
+		"query": {variables.Replace(query)}, "step": {"1"},
+		"start": {fmt.Sprint(since.Unix())}, "end": {fmt.Sprint(until.Unix())},
+	}, &data), query)
+	var all []recordedSeries
+	for _, result := range data.Result {
+		s := recordedSeries{Name: legend}
+		for label, value := range result.Metric {
+			s.Name = strings.ReplaceAll(s.Name, "{{"+label+"}}", value)
+		}
+		shown := false
+		for _, value := range result.Values {
+			var at, number float64
+			_, err := fmt.Sscan(fmt.Sprint(value[0], " ", value[1]), &at, &number)
+			tCtx.ExpectNoError(err, query)
+			if !math.IsNaN(number) {
+				s.Points = append(s.Points, [2]float64{at - float64(since.Unix()), number})
+				shown = shown || number != 0
+			}
+		}
+		if shown {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b recordedSeries) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
