@@ -24,6 +24,11 @@ limitations under the License.
 //     their status. Only "plan" (read_pods.go, view_plan.go) reads pods, because there is no drain yet.
 //   - render_*.go: views as text, as lines of a log, or on a terminal.
 //   - all other files: the commands, and the wait for their end (follow.go).
+//
+// "convert" (convert*.go) stands apart: it needs no server, and converts objects of other projects,
+// drain commands (convert_drain.go, convert_script.go, convert_shell.go), and those of Kubernetes
+// 1.37 (convert_lifecycle.go, convert_pods.go). What it cannot express is in a report
+// (convert_report.go).
 package maintenance
 
 import (
@@ -129,6 +134,7 @@ func newCmdMaintenance(base *environment) *cobra.Command {
 	cmd.AddCommand(newCmdWatch(env))
 	cmd.AddCommand(newCmdEnd(env, completing))
 	cmd.AddCommand(newCmdEnd(env, canceling))
+	cmd.AddCommand(newCmdConvert(env))
 	return cmd
 }
 

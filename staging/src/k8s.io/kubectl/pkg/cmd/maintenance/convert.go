@@ -1,0 +1,209 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	cliresource "k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/component-helpers/plaintext"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/i18n"
+	"k8s.io/kubectl/pkg/util/templates"
+)
+
+var (
+	convertLong = templates.LongDesc(i18n.T(`
+		Convert objects of other projects, and drain commands, to NodeMaintenances and EvictionRequests.
+
+		The command reads
+
+		    NodeMaintenance  nodemaintenance.medik8s.io/v1beta1  Medik8s' node-maintenance-operator
+		    NodeMaintenance  maintenance.nvidia.com/v1alpha1     NVIDIA's maintenance-operator
+		    EvictionRequest  lifecycle.k8s.io/v1alpha1           Kubernetes 1.37
+		    pods and workloads with spec.evictionResponders      Kubernetes 1.37
+		    kubectl drain    in a script, or after "--"
+
+		With --to=lifecycle.k8s.io/v1alpha1, it converts EvictionRequests, and pods and workloads with
+		spec.evictionInterceptors, to the API of Kubernetes 1.37.
+
+		The objects are written to standard output. What is not written as it was is written to
+		standard error, one line for each field, with what to do instead:
+
+		    lost     the field has no effect any more
+		    changed  its effect is expressed in another way
+		    ignored  nothing is to be written for it
+
+		A file that ends in .sh, or begins with "#!", is a script. It is read and not run: a drain
+		command with a variable or a substitution is an error. Nothing is written if anything is not
+		understood: an unknown kind, version, field or flag.
+
+		The command needs no server, and changes nothing. Exit codes: 0 done, also if fields are lost,
+		unless --fail-on-loss is given; 1 after an error.`))
+
+	convertExample = templates.Examples(i18n.T(`
+		# Convert an object of the node-maintenance-operator, and create the result
+		kubectl maintenance convert -f nmo.yaml | kubectl create -f -
+
+		# Convert all objects of that operator in the cluster
+		kubectl get nodemaintenances.nodemaintenance.medik8s.io -o yaml | kubectl maintenance convert -f -
+
+		# Convert a drain command
+		kubectl maintenance convert -- kubectl drain foo --ignore-daemonsets --timeout=5m
+
+		# Convert the drain commands of a script, and fail if the effect of a flag is lost
+		kubectl maintenance convert -f upgrade.sh --fail-on-loss
+
+		# Convert a Deployment with interceptors to the API of Kubernetes 1.37
+		kubectl maintenance convert -f deployment.yaml --to=lifecycle.k8s.io/v1alpha1
+
+		# Choose the name that an interceptor or a requester has there
+		kubectl maintenance convert -f pod.yaml --to=lifecycle.k8s.io/v1alpha1 --rename=example.com=example.com/migrate`))
+)
+
+// The values of --to.
+var (
+	ours          = coordinationv1alpha1.SchemeGroupVersion.String()
+	theirs        = lifecycleVersion
+	convertTarget = []string{ours, theirs}
+)
+
+type convertOptions struct {
+	*environment
+	cliresource.FilenameOptions
+	command    []string
+	to         string
+	output     string
+	failOnLoss bool
+	rename     map[string]string
+}
+
+func newCmdConvert(env *environment) *cobra.Command {
+	o := &convertOptions{environment: env, to: ours, output: "yaml"}
+	cmd := &cobra.Command{
+		Use:                   "convert (-f FILENAME | -- kubectl drain ARGUMENT...) [--to=VERSION] [--fail-on-loss]",
+		DisableFlagsInUseLine: true,
+		Short:                 i18n.T("Convert objects of other projects, and drain commands"),
+		Long:                  convertLong,
+		Example:               convertExample,
+		Run: func(cmd *cobra.Command, args []string) {
+			o.command = args
+			checkErr(o.validate(cmd))
+			checkErr(o.run())
+		},
+	}
+	cmdutil.AddJsonFilenameFlag(cmd.Flags(), &o.Filenames, "Files and directories with objects, and scripts with drain commands. '-' is stdin.")
+	cmdutil.CheckErr(cmd.MarkFlagFilename("filename", "json", "yaml", "yml", "sh", "bash"))
+	cmd.Flags().BoolVarP(&o.Recursive, "recursive", "R", o.Recursive, "Read the directories of --filename recursively.")
+	cmd.Flags().StringVar(&o.to, "to", o.to, fmt.Sprintf("Version of the API to convert to. One of: %v.", convertTarget))
+	cmd.Flags().BoolVar(&o.failOnLoss, "fail-on-loss", o.failOnLoss, "If true, write no object if anything is lost, and exit with 1.")
+	cmd.Flags().StringToStringVar(&o.rename, "rename", o.rename, "New names of interceptors and requesters, such as --rename=old.example.com=example.com/new.")
+	cmd.Flags().StringVarP(&o.output, "output", "o", o.output, "Output format: yaml, as a stream of documents, or json, as a List if there are several objects.")
+	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)))
+	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(convertTarget, cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+func (o *convertOptions) validate(cmd *cobra.Command) error {
+	switch {
+	case len(o.Filenames) > 0 && len(o.command) > 0:
+		return cmdutil.UsageErrorf(cmd, "either --filename or a drain command is converted, not both")
+	case len(o.Filenames) == 0 && len(o.command) == 0:
+		return cmdutil.UsageErrorf(cmd, "--filename, or a drain command after \"--\", is required")
+	case !slices.Contains(convertTarget, o.to):
+		return fmt.Errorf("--to=%q: must be one of %v", o.to, convertTarget)
+	case o.output == "":
+		o.output = "yaml"
+	}
+	return validateOutput(o.output)
+}
+
+func (o *convertOptions) run() error {
+	c := newConverter(o.environment, o.to, o.rename)
+	if len(o.command) > 0 {
+		c.addCommand(o.command)
+	} else {
+		inputs, err := readInputs(o.FilenameOptions, o.In)
+		if err != nil {
+			return err
+		}
+		for _, in := range inputs {
+			c.addInput(in)
+		}
+	}
+	objects := c.finish()
+	for _, f := range c.report.findings {
+		if _, err := fmt.Fprintln(o.ErrOut, f); err != nil {
+			return err
+		}
+	}
+	if len(c.report.errs) > 0 {
+		return errors.Join(c.report.errs...)
+	}
+	if lost := c.report.countLost(); lost > 0 && o.failOnLoss {
+		return failed("--fail-on-loss: %s lost, nothing is written", counted(lost, "field is", "fields are"))
+	}
+	if len(objects) == 0 {
+		_, err := fmt.Fprintln(o.ErrOut, "no object is written")
+		return err
+	}
+	return writeObjects(o.Out, o.output, objects)
+}
+
+// writeObjects writes documents of YAML, or one of JSON.
+func writeObjects(out io.Writer, format string, objects []map[string]any) error {
+	if format == "json" {
+		var object any = objects[0]
+		if len(objects) > 1 {
+			object = map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
+		}
+		return printStructured(out, format, object)
+	}
+	for i, object := range objects {
+		var text strings.Builder
+		format := formatFor(object)
+		if i > 0 || format == "json" {
+			text.WriteString("---\n") // Without it, the stream would be taken for one of JSON.
+		}
+		if err := printStructured(&text, format, object); err != nil {
+			return err
+		}
+		// In one piece: the writer escapes each write by itself.
+		if _, err := io.WriteString(out, text.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// formatFor returns json for an object whose YAML would have characters that are escaped on the way
+// to a terminal: outside of quotes, YAML would not read the escapes as these characters. JSON is
+// also YAML.
+func formatFor(object map[string]any) string {
+	var text strings.Builder
+	if printStructured(&text, "yaml", object) != nil || plaintext.Escape(text.String()) != text.String() {
+		return "json"
+	}
+	return "yaml"
+}

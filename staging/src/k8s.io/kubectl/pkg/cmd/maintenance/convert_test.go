@@ -1,0 +1,370 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"k8s.io/client-go/kubernetes"
+	plaintexttesting "k8s.io/component-helpers/plaintext/testing"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+)
+
+const convertDirectory = "testdata/convert"
+
+// newConvertServer returns a server that fails the test if it is used: convert needs none.
+func newConvertServer(t *testing.T) *server {
+	t.Helper()
+	s := newServer(t)
+	s.environment.client = func() (kubernetes.Interface, error) {
+		t.Error("convert has asked for a server")
+		return s.Clientset, nil
+	}
+	s.environment.factory = nil
+	return s
+}
+
+// convertText converts the content of a file. It returns what is written, and what is said.
+func convertText(t *testing.T, file, text string, args ...string) (written, said string, s *server) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), file)
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = newConvertServer(t)
+	written = s.run(t, append([]string{"convert", "-f", name}, args...)...)
+	return written, strings.ReplaceAll(s.errOut.String()+s.failure, filepath.Dir(name)+"/", ""), s
+}
+
+// goldenConversion compares a file of the directory of this test.
+func goldenConversion(t *testing.T, file, got string) {
+	t.Helper()
+	if os.Getenv(updateEnv) == "true" {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want, +got):\n%s\nset %s=true to update it", file, diff, updateEnv)
+	}
+}
+
+// TestConvertGolden converts whole files. hack/interop decodes the results for and of 1.37 with the
+// types of that release.
+func TestConvertGolden(t *testing.T) {
+	t.Chdir(convertDirectory)
+	for _, tc := range []struct {
+		name string
+		args []string
+	}{
+		{"medik8s", []string{"-f", "medik8s.yaml"}},
+		{"nvidia", []string{"-f", "nvidia.yaml"}},
+		{"script", []string{"-f", "upgrade.sh"}},
+		{"from-lifecycle", []string{"-f", "lifecycle-requests.yaml", "-f", "lifecycle-pods.yaml"}},
+		{"to-lifecycle", []string{"-f", "requests.yaml", "-f", "pods.yaml", "--to=lifecycle.k8s.io/v1alpha1"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newConvertServer(t)
+			written := s.mustRun(t, append([]string{"convert"}, tc.args...)...)
+			goldenConversion(t, tc.name+".out.yaml", written)
+			goldenConversion(t, tc.name+".err.txt", s.errOut.String())
+			asJSON := s.mustRun(t, append([]string{"convert", "-o", "json"}, tc.args...)...)
+			if again, _, _ := convertText(t, "list.json", asJSON, "--to=nothing"); again != "" {
+				t.Errorf("wrote %s", again)
+			}
+			in := &input{name: "list.json", data: []byte(asJSON)}
+			if documents, err := in.documents(); err != nil || len(documents) != 1 {
+				t.Errorf("the JSON has %d documents, %v", len(documents), err)
+			}
+		})
+	}
+}
+
+func TestConvertCommand(t *testing.T) {
+	t.Chdir(convertDirectory)
+	s := newConvertServer(t)
+	written := s.mustRun(t, "convert", "--", "kubectl", "drain", "node/foo", "--ignore-daemonsets", "--timeout=5m", "-v4")
+	goldenConversion(t, "command.out.yaml", written)
+	goldenConversion(t, "command.err.txt", s.errOut.String())
+}
+
+func TestConvertFailOnLoss(t *testing.T) {
+	s := newConvertServer(t)
+	if out := s.run(t, "convert", "--fail-on-loss", "--", "kubectl", "drain", "foo"); out != "" || s.code != 1 {
+		t.Errorf("exit code %d, wrote %q", s.code, out)
+	}
+	contains(t, s.failure, "--fail-on-loss: 3 fields are lost, nothing is written")
+	harmless := []string{"convert", "--fail-on-loss", "--", "kubectl", "drain", "foo", "--force", "--ignore-daemonsets", "--delete-emptydir-data"}
+	if out := s.mustRun(t, harmless...); !strings.Contains(out, "name: drain-foo") {
+		t.Errorf("wrote %q", out)
+	}
+}
+
+// TestConvertKnowsDrain fails when kubectl drain has a flag of which nothing is known: it must not be
+// taken for one of all commands.
+func TestConvertKnowsDrain(t *testing.T) {
+	global := newGlobalFlags()
+	newDrainCommand().Flags().VisitAll(func(flag *pflag.Flag) {
+		if _, known := drainFlags[flag.Name]; !known && global.Lookup(flag.Name) == nil {
+			t.Errorf("drainFlags has no --%s: %s", flag.Name, flag.Usage)
+		}
+	})
+	for name := range drainFlags {
+		if newDrainCommand().Flags().Lookup(name) == nil {
+			t.Errorf("kubectl drain has no --%s", name)
+		}
+	}
+}
+
+// TestConvertRefuses checks that what is not understood is an error that names the place and the way
+// out, and that nothing is written then.
+func TestConvertRefuses(t *testing.T) {
+	const (
+		medik8s = "{apiVersion: nodemaintenance.medik8s.io/v1beta1, kind: NodeMaintenance, metadata: {name: a}, spec: {nodeName: node-1}}\n---\n"
+		uid     = "6f1c1d1e-0b0a-4a57-9b8f-1c6f7d7e2a10"
+		pod     = "target: {pod: {name: web-0, uid: " + uid + "}}"
+	)
+	asked := func(spec string) string {
+		return "{apiVersion: lifecycle.k8s.io/v1alpha1, kind: EvictionRequest, metadata: {name: a, namespace: b}, spec: {" + spec + "}}"
+	}
+	podWith := func(spec string) string {
+		return "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [], " + spec + "}}"
+	}
+	many := func(field string, count int, entry string) string {
+		var entries []string
+		for i := range count {
+			entries = append(entries, strings.ReplaceAll(entry, "N", string(rune('a'+i))))
+		}
+		return podWith(field + ": [" + strings.Join(entries, ", ") + "]")
+	}
+	for name, tc := range map[string]struct {
+		file, text string
+		args       []string
+		want       []string
+	}{
+		"unknown kind":            {text: medik8s + "{apiVersion: v1, kind: Service, metadata: {name: web}}", want: []string{"in.yaml, document 2: Service/web: kind: convert does not know Service of v1", "remove it"}},
+		"unknown version":         {text: "{apiVersion: nodemaintenance.medik8s.io/v1, kind: NodeMaintenance}", want: []string{"apiVersion: convert does not know nodemaintenance.medik8s.io/v1, only", "nodemaintenance.medik8s.io/v1beta1"}},
+		"unknown version of pods": {text: "{apiVersion: apps/v1beta1, kind: Deployment}", want: []string{"only apps/v1"}},
+		"unknown field":           {text: medik8s + strings.Replace(medik8s, "nodeName", "nodename: x, nodeName", 1), want: []string{`document 2: NodeMaintenance/a: unknown field "spec.nodename"`, "correct its name, or remove it"}},
+		"field of another type":   {text: strings.Replace(medik8s, "node-1", "1", 1), want: []string{"NodeMaintenance/a: spec.nodeName: is a number, must be of the type string"}},
+		"no node":                 {text: strings.Replace(medik8s, "node-1", `""`, 1), want: []string{"spec.nodeName: is missing"}},
+		"no name of a node":       {text: strings.Replace(medik8s, "node-1", "node_1", 1), want: []string{`"node_1" is no name of a node`}},
+		"no name of an object":    {text: strings.Replace(medik8s, "name: a", "name: A", 1), want: []string{"metadata.name: Invalid value"}},
+		"no name":                 {text: strings.Replace(medik8s, "name: a", "", 1), want: []string{"metadata.name: Required"}},
+		"long reason":             {text: strings.Replace(medik8s, "nodeName", "reason: "+strings.Repeat("x", 1025)+", nodeName", 1), want: []string{"spec.reason: has 1025 characters, more than 1024"}},
+		"two of a name":           {text: medik8s + medik8s, want: []string{`document 2: NodeMaintenance/a: metadata.name: "a" is also the name of the object from in.yaml, document 1`}},
+		"no apiVersion":           {text: "{kind: NodeMaintenance}", want: []string{"in.yaml, document 1: apiVersion: is missing"}},
+		"no kind":                 {text: "{apiVersion: v1, kind: 5}", want: []string{"kind: is missing"}},
+		"no object":               {text: "- a\n- b\n", want: []string{"document 1: is no object", "ends in .sh"}},
+		"a script by mistake":     {text: "kubectl drain foo", want: []string{"document 1: is no object", "ends in .sh"}},
+		"nothing":                 {text: "# only a comment\n---\n", want: []string{"in.yaml: has no object"}},
+		"item that is no object":  {text: "{apiVersion: v1, kind: List, items: [1]}", want: []string{"items[0]: is no object"}},
+		"field of a list":         {text: "{apiVersion: v1, kind: List, item: 1, items: []}", want: []string{"item: unknown field of a list"}},
+		"a key twice":             {text: "{apiVersion: v1, apiVersion: v1, kind: Pod}", want: []string{`document 1`, `key "apiVersion" already set`}},
+		"no YAML":                 {text: "{apiVersion: ", want: []string{"in.yaml, document 1: yaml: line 1"}},
+		"NUL":                     {text: medik8s + "a\x00", want: []string{"in.yaml: is no text: line 3 has a NUL byte"}},
+		"no UTF-8":                {text: "a: \xff", want: []string{"in.yaml: is no text in UTF-8"}},
+		"already converted":       {text: "{apiVersion: coordination.k8s.io/v1alpha1, kind: EvictionRequest}", want: []string{"it is already of that version: remove it, or use --to=lifecycle.k8s.io/v1alpha1"}},
+		"no counterpart in 1.37":  {text: medik8s, args: []string{"--to=lifecycle.k8s.io/v1alpha1"}, want: []string{"Kubernetes 1.37 has no NodeMaintenance"}},
+		"a selector":              {text: strings.Replace(strings.Replace(medik8s, "nodemaintenance.medik8s.io/v1beta1", "maintenance.nvidia.com/v1alpha1", 1), "nodeName", "drainSpec: {podSelector: 'a>1'}, nodeName", 1), want: []string{"spec.drainSpec.podSelector: "}},
+		"a selector that is too long": {text: strings.Replace(strings.Replace(medik8s, "nodemaintenance.medik8s.io/v1beta1", "maintenance.nvidia.com/v1alpha1", 1), "nodeName",
+			"drainSpec: {podSelector: 'a,b,c,d,e,f,g,h,i,j,k'}, nodeName", 1), want: []string{"the pod selector has 11 requirements, more than 10"}},
+
+		"intent":               {text: asked(pod + ", requester: example.com/a, intent: Delete"), want: []string{"spec.intent=Delete: must be Eviction or Withdrawn"}},
+		"requester":            {text: asked(pod + ", requester: example.com, intent: Eviction"), want: []string{"spec.requester: Invalid value", "domain-prefixed key"}},
+		"UID":                  {text: asked("target: {pod: {name: web-0, uid: x}}, requester: example.com/a, intent: Eviction"), want: []string{"spec.target.pod.uid: Invalid value"}},
+		"no target":            {text: asked("target: {}, requester: example.com/a, intent: Eviction"), want: []string{"spec.target.pod: is missing"}},
+		"another pod name":     {text: asked(pod+", requester: example.com/a, intent: Eviction") + "\n---\n" + strings.Replace(asked(pod+", requester: example.com/b, intent: Eviction"), "web-0", "web-1", 1), want: []string{"document 2", "spec.target.pod.name=web-1: another request names the pod of this UID web-0"}},
+		"no priority":          {text: podWith("evictionResponders: [{name: example.com/a}]"), want: []string{"Pod/a: spec.evictionResponders[0].priority: is missing"}},
+		"reserved priority":    {text: podWith("evictionResponders: [{name: example.com/a, priority: 999}]"), want: []string{"spec.evictionResponders[0].priority=999: must be at least 1000"}},
+		"high priority":        {text: podWith("evictionResponders: [{name: example.com/a, priority: 100001}]"), want: []string{"must be from 0 to 100000"}},
+		"responder twice":      {text: podWith("evictionResponders: [{name: example.com/a, priority: 2000}, {name: example.com/a, priority: 3000}]"), want: []string{"spec.evictionResponders[1].name=example.com/a: is there twice"}},
+		"responder field":      {text: podWith("evictionResponders: [{name: example.com/a, priority: 2000, role: x}]"), want: []string{`Pod/a: spec: unknown field "evictionResponders[0].role"`}},
+		"too many responders":  {text: many("evictionResponders", 11, "{name: example.com/N, priority: 2000}"), want: []string{"has 11 responders, more than 10"}},
+		"both":                 {text: podWith("evictionResponders: [{name: example.com/a, priority: 2000}], evictionInterceptors: [{name: a.example.com}]"), want: []string{"spec.evictionResponders: the pod has evictionInterceptors, too: remove one of them"}},
+		"a field of 1.37":      {text: podWith("newField: 1"), want: []string{`Pod/a: unknown field "spec.newField"`}},
+		"no spec":              {text: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {}}", want: []string{"Deployment/a: spec.template.spec: is missing"}},
+		"many interceptors":    {text: many("evictionInterceptors", 16, "{name: N.example.com}"), args: []string{"--to=lifecycle.k8s.io/v1alpha1"}, want: []string{"the pod has 16 interceptors, more than 15"}},
+		"interceptor twice":    {text: many("evictionInterceptors", 2, "{name: a.example.com}"), args: []string{"--to=lifecycle.k8s.io/v1alpha1"}, want: []string{"spec.evictionInterceptors[1].name=a.example.com: is there twice"}},
+		"short name":           {text: podWith("evictionInterceptors: [{name: example.com}]"), args: []string{"--to=lifecycle.k8s.io/v1alpha1"}, want: []string{"spec.evictionInterceptors[0].name=example.com", "--rename=example.com=example.com/NAME"}},
+		"names that collide":   {text: podWith("evictionInterceptors: [{name: a.example.com}, {name: example.com/a}]"), args: []string{"--to=lifecycle.k8s.io/v1alpha1"}, want: []string{"has the same name in 1.37 as a.example.com, example.com/a"}},
+		"annotation":           {text: strings.Replace(podWith("hostname: x"), "name: a", "name: a, annotations: {interceptor.evictionrequest.coordination.k8s.io/priority_a.example.com: high}", 1), args: []string{"--to=lifecycle.k8s.io/v1alpha1"}, want: []string{"metadata.annotations[interceptor", `must be "<priority>"`}},
+		"new name is no name":  {text: podWith("evictionInterceptors: [{name: a.example.com}]"), args: []string{"--to=lifecycle.k8s.io/v1alpha1", "--rename=a.example.com=x"}, want: []string{"--rename=a.example.com=x: ", "domain-prefixed key"}},
+		"unknown name to new":  {text: medik8s, args: []string{"--rename=a.example.com=example.com/x"}, want: []string{"--rename=a.example.com=example.com/x: no interceptor or requester has the name a.example.com"}},
+		"unknown target":       {text: medik8s, args: []string{"--to=v1"}, want: []string{`--to="v1": must be one of [coordination.k8s.io/v1alpha1 lifecycle.k8s.io/v1alpha1]`}},
+		"unknown format":       {text: medik8s, args: []string{"-o=name"}, want: []string{`--output="name": must be one of [json yaml]`}},
+		"file and command":     {text: medik8s, args: []string{"--", "kubectl", "drain", "a"}, want: []string{"not both"}},
+		"second standard in":   {text: medik8s, args: []string{"-f-", "-f-"}, want: []string{"standard input can be read only once"}},
+		"URL":                  {text: medik8s, args: []string{"-fhttps://example.com/a.yaml"}, want: []string{"download the file first"}},
+		"file that is missing": {text: medik8s, args: []string{"-fmissing.yaml"}, want: []string{"--filename=missing.yaml: ", "no such file"}},
+
+		"variable":             {file: "a.sh", text: "set -e\nkubectl drain $NODE", want: []string{`a.sh:2: kubectl drain: "$NODE" is replaced when the script runs`, `after "--"`}},
+		"substitution":         {file: "a.sh", text: "kubectl drain $(cat nodes) --force", want: []string{`"$(cat nodes)" is replaced`}},
+		"pattern":              {file: "a.sh", text: "kubectl drain node-[12]", want: []string{`"node-[12]" is replaced`}},
+		"braces":               {file: "a.sh", text: "kubectl drain node-{1,2}", want: []string{`"node-{1,2}" is replaced`}},
+		"xargs":                {file: "a.sh", text: "kubectl get nodes -o name | xargs -n1 kubectl drain --force", want: []string{"a.sh:1: xargs -n1 kubectl drain --force: runs \"kubectl drain\" in a way that is known only when it runs"}},
+		"another shell":        {file: "a.sh", text: "ssh master 'kubectl drain node-1'", want: []string{"known only when it runs"}},
+		"variable for kubectl": {file: "a.sh", text: "$KUBECTL drain node-1", want: []string{"known only when it runs"}},
+		"unknown flag":         {file: "a.sh", text: "kubectl drain node-1 --delete-local", want: []string{"a.sh:1: kubectl drain: unknown flag: --delete-local"}},
+		"wrong value":          {file: "a.sh", text: "kubectl drain node-1 --timeout=5", want: []string{"a.sh:1: kubectl drain: invalid argument \"5\" for \"--timeout\""}},
+		"no nodes":             {file: "a.sh", text: "kubectl drain --force", want: []string{"names no node"}},
+		"nodes and selector":   {file: "a.sh", text: "kubectl drain a -l b=c", want: []string{"has nodes and --selector"}},
+		"node name":            {file: "a.sh", text: "kubectl drain 'a;b'", want: []string{`"a;b" is no name of a node`}},
+		"no drain":             {file: "a.sh", text: "kubectl get nodes", want: []string{`has no command "kubectl drain"`}},
+		"open quote":           {file: "a.sh", text: "echo\nkubectl drain 'a", want: []string{"line 2: ' is not closed"}},
+		"script without end":   {file: "a.sh", text: strings.Repeat("$(", 100) + strings.Repeat(")", 100), want: []string{"more than 50 substitutions"}},
+		"script for 1.37":      {file: "a.sh", text: "kubectl drain a", args: []string{"--to=lifecycle.k8s.io/v1alpha1"}, want: []string{"Kubernetes 1.37 has no NodeMaintenance"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.file == "" {
+				tc.file = "in.yaml"
+			}
+			written, said, s := convertText(t, tc.file, tc.text, tc.args...)
+			contains(t, said, tc.want...)
+			if written != "" || s.code != cmdutil.DefaultErrorExitCode {
+				t.Errorf("exit code %d, wrote %q", s.code, written)
+			}
+		})
+	}
+}
+
+// TestConvertCommandRefuses checks commands that are given as arguments.
+func TestConvertCommandRefuses(t *testing.T) {
+	for _, tc := range []struct{ command, want string }{
+		{"helm drain a", `is not "kubectl drain": write the whole command after "--"`},
+		{"kubectl cordon a", `is not "kubectl drain"`},
+		{"kubectl", `is not "kubectl drain"`},
+		{"kubectl drain a --dry-run=often", `Invalid dry-run value`},
+		{"kubectl drain --selector=", "is empty"},
+		{"kubectl drain $NODE", `"$NODE" is no name of a node`},
+	} {
+		s := newConvertServer(t)
+		if out := s.run(t, append([]string{"convert", "--"}, strings.Fields(tc.command)...)...); out != "" || s.code != 1 {
+			t.Errorf("%s: exit code %d, wrote %q", tc.command, s.code, out)
+		}
+		contains(t, s.failure, tc.want)
+	}
+}
+
+func TestConvertReadsDirectories(t *testing.T) {
+	directory := t.TempDir()
+	write := func(name, node string) {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(directory, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		text := "{apiVersion: nodemaintenance.medik8s.io/v1beta1, kind: NodeMaintenance, metadata: {name: " + node + "}, spec: {nodeName: " + node + "}}"
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a.yaml", "node-1")
+	write("b.json", "node-2")
+	write("c.txt", "node-3")
+	write("below/d.yml", "node-4")
+	nodes := func(args ...string) []string {
+		var names []string
+		for _, line := range strings.Split(newConvertServer(t).mustRun(t, append([]string{"convert"}, args...)...), "\n") {
+			if name, found := strings.CutPrefix(line, "  name: "); found {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	for _, tc := range []struct{ args, want []string }{
+		{[]string{"-f", directory}, []string{"node-1", "node-2"}},
+		{[]string{"-R", "-f", directory}, []string{"node-1", "node-2", "node-4"}},
+		{[]string{"-f", filepath.Join(directory, "*.txt")}, []string{"node-3"}},
+	} {
+		if got := nodes(tc.args...); !slices.Equal(got, tc.want) {
+			t.Errorf("%v: got %v, want %v", tc.args, got, tc.want)
+		}
+	}
+	s := newConvertServer(t)
+	s.environment.In = strings.NewReader("{apiVersion: nodemaintenance.medik8s.io/v1beta1, kind: NodeMaintenance, metadata: {generateName: a-}, spec: {nodeName: a}}")
+	contains(t, s.mustRun(t, "convert", "-f", "-"), "generateName: a-")
+	empty := t.TempDir()
+	s.run(t, "convert", "-f", empty)
+	contains(t, s.failure, "the directory has no file that ends in .json, .yaml, .yml")
+}
+
+// TestConvertHostile converts input that was made to do harm.
+func TestConvertHostile(t *testing.T) {
+	bomb := "a0: &a0 [x]\n"
+	for i := range 30 {
+		name, before := string(rune('b'+i%25))+strings.Repeat("z", i/25), "a0"
+		if i > 0 {
+			before = string(rune('b'+(i-1)%25)) + strings.Repeat("z", (i-1)/25)
+		}
+		bomb += name + ": &" + name + " [" + strings.Repeat("*"+before+",", 9) + "*" + before + "]\n"
+	}
+	for name, text := range map[string]string{
+		"aliases":  bomb,
+		"nesting":  strings.Repeat("[", 100000),
+		"depth":    strings.Repeat("{a: ", 9000) + "1" + strings.Repeat("}", 9000),
+		"terminal": "{apiVersion: v1, kind: \"\\u001b[2J\", metadata: {name: \"\\u009b\"}}",
+		"lists":    strings.Repeat("{apiVersion: v1, kind: List, items: [", 1000) + strings.Repeat("]}", 1000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			written, said, s := convertText(t, "in.yaml", text)
+			if name != "lists" && (s.code == 0 || written != "") {
+				t.Errorf("exit code %d, wrote %d bytes", s.code, len(written))
+			}
+			plaintexttesting.Check(t, name, said)
+		})
+	}
+	large := filepath.Join(t.TempDir(), "large.yaml")
+	if err := os.WriteFile(large, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(large, maxInputSize+1); err != nil {
+		t.Fatal(err)
+	}
+	s := newConvertServer(t)
+	s.run(t, "convert", "-f", large)
+	contains(t, s.failure, "large.yaml: is larger than 64 MiB: split it")
+}
+
+// TestConvertKeepsCharacters checks that values reach the server unchanged, although the output is
+// safe for a terminal.
+func TestConvertKeepsCharacters(t *testing.T) {
+	const reason = "right to left \u202e and a bell \u0007"
+	written, _, s := convertText(t, "in.yaml", "{apiVersion: nodemaintenance.medik8s.io/v1beta1, kind: NodeMaintenance, metadata: {name: a}, spec: {nodeName: b, reason: \"right to left \\u202e and a bell \\a\"}}")
+	if s.code != 0 {
+		t.Fatal(s.failure)
+	}
+	plaintexttesting.Check(t, "output", written)
+	in := &input{name: "out.yaml", data: []byte(written)}
+	documents, err := in.documents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, _ := documents[0].object["spec"].(map[string]any)
+	if spec["reason"] != reason {
+		t.Errorf("the reason is %q, want %q", spec["reason"], reason)
+	}
+}
