@@ -129,8 +129,8 @@ func (r *shellReader) step() error {
 		r.expanded = true
 		r.add(c)
 	case '{', '~':
-		// {a,b} and ~ are replaced; { alone begins a group.
-		r.expanded = r.expanded || c == '~' && !r.inWord || c == '{' && strings.IndexByte(r.rest(), ',') >= 0
+		// ~ and {a,b} are replaced; { alone begins a group, and {} is literal.
+		r.expanded = r.expanded || c == '~' && !r.inWord || c == '{' && strings.IndexByte(" \t\n}", r.next()) < 0
 		r.add(c)
 	default:
 		r.add(c)
@@ -139,13 +139,12 @@ func (r *shellReader) step() error {
 	return nil
 }
 
-// rest returns the text up to the end of the word.
-func (r *shellReader) rest() string {
-	rest := r.text[r.at:]
-	if end := strings.IndexAny(rest, " \t\n;"); end >= 0 {
-		return rest[:end]
+// next returns the character after the current one, or a line end.
+func (r *shellReader) next() byte {
+	if r.at+1 < len(r.text) {
+		return r.text[r.at+1]
 	}
-	return rest
+	return '\n'
 }
 
 func (r *shellReader) add(c byte) {
