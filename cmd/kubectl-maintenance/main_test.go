@@ -17,6 +17,8 @@ limitations under the License.
 package main
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -77,5 +79,48 @@ func TestKubeconfig(t *testing.T) {
 	}
 	if !strings.Contains(failure, "the server does not serve NodeMaintenance") {
 		t.Errorf("failed with %q", failure)
+	}
+}
+
+// TestCompletesOnlyOwnMaintenances completes names on a server that serves the NodeMaintenances of
+// another project, and not ours.
+func TestCompletesOnlyOwnMaintenances(t *testing.T) {
+	const group = `{"name": "nodemaintenance.medik8s.io", "versions": [{"groupVersion": "nodemaintenance.medik8s.io/v1beta1", "version": "v1beta1"}]}`
+	discovered := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/api":
+			fmt.Fprint(w, `{"kind": "APIVersions", "versions": ["v1"]}`)
+		case "/api/v1":
+			fmt.Fprint(w, `{"kind": "APIResourceList", "groupVersion": "v1", "resources": []}`)
+		case "/apis":
+			discovered = true
+			fmt.Fprint(w, `{"kind": "APIGroupList", "groups": [`+group+`]}`)
+		case "/apis/nodemaintenance.medik8s.io/v1beta1":
+			fmt.Fprint(w, `{"kind": "APIResourceList", "groupVersion": "nodemaintenance.medik8s.io/v1beta1", "resources": [
+				{"name": "nodemaintenances", "singularName": "nodemaintenance", "kind": "NodeMaintenance", "shortNames": ["nm"], "verbs": ["get", "list"]}]}`)
+		default:
+			t.Errorf("asked for %s", r.URL.Path)
+			http.NotFound(w, r)
+		}
+	}))
+	defer server.Close()
+	for _, command := range []string{"complete", "cancel", "status", "watch"} {
+		var out strings.Builder
+		streams, _, _, _ := genericiooptions.NewTestIOStreams()
+		cmd := newCommand(streams)
+		cmd.SetOut(&out)
+		cmd.SetErr(io.Discard)
+		cmd.SetArgs([]string{"__complete", command, "--server", server.URL, "--cache-dir", t.TempDir(), ""})
+		if err := cmd.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(out.String(), ":") {
+			t.Errorf("%s: completed %q", command, out.String())
+		}
+	}
+	if !discovered {
+		t.Error("the server was not asked")
 	}
 }

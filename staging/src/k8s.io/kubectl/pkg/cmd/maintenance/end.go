@@ -57,7 +57,7 @@ func newCmdEnd(env *environment, ending *ending) *cobra.Command {
 		Short:                 ending.short,
 		Long:                  ending.long,
 		Example:               ending.example,
-		ValidArgsFunction:     completeNames(env.factory, resource),
+		ValidArgsFunction:     completeNames(env.factory, qualifiedResource),
 		Run: func(cmd *cobra.Command, args []string) {
 			o.names = bareNames(args)
 			checkErr(requireNames(cmd, o.names))

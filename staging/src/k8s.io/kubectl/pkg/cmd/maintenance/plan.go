@@ -107,7 +107,7 @@ func newCmdPlan(env *environment) *cobra.Command {
 	cmd.Flags().StringVar(&o.drainPlanFile, "drain-plan-file", o.drainPlanFile, "File with the drain plan, as for \"kubectl maintenance start\".")
 	addOutputFlag(cmd, &o.output, wide)
 	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("maintenance", func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		return completion.CompGetResource(env.factory, resource, toComplete), cobra.ShellCompDirectiveNoFileComp
+		return completion.CompGetResource(env.factory, qualifiedResource, toComplete), cobra.ShellCompDirectiveNoFileComp
 	}))
 	return cmd
 }
@@ -185,6 +185,11 @@ func readManifest(name string, in io.Reader) (*coordinationv1alpha1.NodeMaintena
 	data, err := readFile(name, in)
 	if err != nil {
 		return nil, fmt.Errorf("--filename: %w", err)
+	}
+	// First, because the NodeMaintenances of other projects have other fields.
+	var found metav1.TypeMeta
+	if err := yaml.Unmarshal(data, &found); err == nil && found.Kind == "NodeMaintenance" && found.APIVersion != ours {
+		return nil, fmt.Errorf("--filename=%s: is a NodeMaintenance of %q, and not of %s: convert it with \"kubectl maintenance convert -f %s\"", name, found.APIVersion, ours, name)
 	}
 	nm := &coordinationv1alpha1.NodeMaintenance{}
 	if err := yaml.UnmarshalStrict(data, nm); err != nil {

@@ -309,3 +309,10 @@ func TestPlanOfPods(t *testing.T) {
 		t.Errorf("budgets apply: %v", p.Budgets)
 	}
 }
+
+func TestPlanOfAnotherProject(t *testing.T) {
+	s := newServer(t, newNode("node-1"))
+	s.environment.In = strings.NewReader("{apiVersion: nodemaintenance.medik8s.io/v1beta1, kind: NodeMaintenance, spec: {nodeName: node-1}}")
+	s.run(t, "plan", "-f", "-")
+	contains(t, s.failure, `--filename=-: is a NodeMaintenance of "nodemaintenance.medik8s.io/v1beta1", and not of coordination.k8s.io/v1alpha1: convert it with "kubectl maintenance convert -f -"`)
+}

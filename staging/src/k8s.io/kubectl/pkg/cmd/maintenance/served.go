@@ -28,6 +28,10 @@ import (
 // resource is NodeMaintenance in URLs and messages.
 const resource = "nodemaintenances"
 
+// qualifiedResource is for requests that do not use the typed client: other projects have a resource
+// of the same name, which is the only one while the gates are off.
+const qualifiedResource = resource + "." + coordinationv1alpha1.GroupName
+
 // errNotServed is the error on a server without the API.
 var errNotServed = errors.New(`the server does not serve NodeMaintenance (coordination.k8s.io/v1alpha1): ` +
 	`enable its feature gates EvictionRequestAPI and DeclarativeNodeMaintenance in kube-apiserver and kube-controller-manager, ` +

@@ -135,7 +135,7 @@ func completeNodesAndNames(f cmdutil.Factory) func(*cobra.Command, []string, str
 	return func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		names := completion.CompGetResource(f, "nodes", toComplete)
 		if len(args) == 0 {
-			names = append(names, completion.CompGetResource(f, resource, toComplete)...)
+			names = append(names, completion.CompGetResource(f, qualifiedResource, toComplete)...)
 		}
 		return cmdutil.Difference(names, args), cobra.ShellCompDirectiveNoFileComp
 	}

@@ -68,7 +68,7 @@ func newCmdStatus(env *environment) *cobra.Command {
 		Short:                 i18n.T("Show the progress and the blockers of maintenances"),
 		Long:                  statusLong,
 		Example:               statusExample,
-		ValidArgsFunction:     completeNames(env.factory, resource),
+		ValidArgsFunction:     completeNames(env.factory, qualifiedResource),
 		Run: func(cmd *cobra.Command, args []string) {
 			o.names = args
 			checkErr(validateOutput(o.output))

@@ -64,7 +64,7 @@ func newCmdWatch(env *environment) *cobra.Command {
 		Short:                 i18n.T("Watch maintenances until they are drained"),
 		Long:                  watchLong,
 		Example:               watchExample,
-		ValidArgsFunction:     completeNames(env.factory, resource),
+		ValidArgsFunction:     completeNames(env.factory, qualifiedResource),
 		Run: func(cmd *cobra.Command, args []string) {
 			o.names = args
 			checkErr(validateTimeout(o.timeout))
