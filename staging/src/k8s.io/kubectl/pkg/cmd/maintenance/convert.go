@@ -153,13 +153,13 @@ func (o *convertOptions) run() error {
 		}
 	}
 	objects := c.finish()
+	if len(c.report.errs) > 0 {
+		return errors.Join(c.report.errs...)
+	}
 	for _, f := range c.report.findings {
 		if _, err := fmt.Fprintln(o.ErrOut, f); err != nil {
 			return err
 		}
-	}
-	if len(c.report.errs) > 0 {
-		return errors.Join(c.report.errs...)
 	}
 	if lost := c.report.countLost(); lost > 0 && o.failOnLoss {
 		return failed("--fail-on-loss: %s lost, nothing is written", counted(lost, "field is", "fields are"))

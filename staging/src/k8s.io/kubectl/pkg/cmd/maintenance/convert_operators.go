@@ -41,6 +41,9 @@ const (
 	// With the full name of the resource: the short one may be that of another project.
 	noTimeLimit = "a maintenance has no time limit. Limit the wait instead: kubectl wait nodemaintenances.coordination.k8s.io/%s --for=condition=Drained --timeout=%s"
 
+	noAttempts = "ends one attempt of the operator, which then begins another; a maintenance has one attempt without a limit. " +
+		"Limit the wait instead: kubectl wait nodemaintenances.coordination.k8s.io/%s --for=condition=Drained --timeout=%s"
+
 	podSelectorLost = "a maintenance evicts all pods, so its stage is Cordon and evicts none. Request the eviction of these pods one by one, " +
 		"or set the stage Drain, in which all pods leave, these first"
 
@@ -86,7 +89,7 @@ func (c *converter) fromMedik8s(where source, object map[string]any) {
 	}
 	c.dropNamespace(where, nm)
 	if old.Spec.EvictionTimeout != "" {
-		c.add(isLost, where, withValue("spec.evictionTimeout", old.Spec.EvictionTimeout), noTimeLimit, nameOrPrefix(nm), old.Spec.EvictionTimeout)
+		c.add(isLost, where, withValue("spec.evictionTimeout", old.Spec.EvictionTimeout), noAttempts, nameOrPrefix(nm), old.Spec.EvictionTimeout)
 	}
 	if len(old.Status) > 0 {
 		c.add(isIgnored, where, "status", oldStatus)
@@ -243,7 +246,7 @@ func (c *converter) convertNVIDIADrain(where source, drain *nvidiaDrain, nm *coo
 		timeout = *drain.TimeoutSeconds
 	}
 	if timeout != 0 {
-		c.add(isLost, where, withValue("spec.drainSpec.timeoutSeconds", timeout), noTimeLimit, nameOrPrefix(nm), time.Duration(timeout)*time.Second)
+		c.add(isLost, where, withValue("spec.drainSpec.timeoutSeconds", timeout), noAttempts, nameOrPrefix(nm), time.Duration(timeout)*time.Second)
 	}
 	for i, filter := range drain.PodEvictionFilters {
 		expression := ""
