@@ -28,7 +28,6 @@ import (
 	"github.com/spf13/pflag"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -173,19 +172,19 @@ func maintenanceOfDrain(flags *pflag.FlagSet, nodes []string) (*coordinationv1al
 // drainsAgain gives the maintenance a name of its own, and reports whether it is already among the
 // objects to write: scripts repeat drains.
 func (c *converter) drainsAgain(nm *coordinationv1alpha1.NodeMaintenance) bool {
-	base := nm.Name
-	for number := 2; ; number++ {
-		at := slices.IndexFunc(c.drains, func(other *coordinationv1alpha1.NodeMaintenance) bool { return other.Name == nm.Name })
-		if at < 0 {
-			c.drains = append(c.drains, nm)
-			return false
-		}
-		other := c.drains[at]
-		if apiequality.Semantic.DeepEqual(other.Spec, nm.Spec) {
-			return true
-		}
-		nm.Name = fmt.Sprintf("%s-%d", base, number)
+	spec := nm.Spec.String()
+	if name, found := c.drainNames[spec]; found {
+		nm.Name = name
+		return true
 	}
+	base := nm.Name
+	for c.drainNumbers[nm.Name] > 0 {
+		c.drainNumbers[base]++
+		nm.Name = fmt.Sprintf("%s-%d", base, c.drainNumbers[base])
+	}
+	c.drainNumbers[nm.Name] = 1
+	c.drainNames[spec] = nm.Name
+	return false
 }
 
 // flagReport says what becomes of a flag that is given.

@@ -263,6 +263,9 @@ func (c *converter) toLifecycleRequests(where source, object map[string]any) {
 	}
 	meta := c.metadataOf(where, &old.ObjectMeta)
 	c.reportRequestLosses(where, &old)
+	if len(old.Spec.Requesters) == 0 {
+		c.add(isIgnored, where, "spec.requesters", "is empty: no one requests the eviction, so nothing is written")
+	}
 	seen := map[string]string{}
 	for i, requester := range old.Spec.Requesters {
 		path := elementPath("spec.requesters", i, "name")

@@ -43,8 +43,10 @@ type converter struct {
 	// renamed are the keys of rename that were found.
 	renamed sets.Set[string]
 	objects []convertedObject
-	// drains are the maintenances of drain commands, each of another name.
-	drains []*coordinationv1alpha1.NodeMaintenance
+	// drainNames are the names of the maintenances of drain commands, by their specs. drainNumbers
+	// has the last number that was added to a name.
+	drainNames   map[string]string
+	drainNumbers map[string]int
 	// requests are EvictionRequests of 1.37: those of one pod become one object.
 	requests []*foundRequest
 }
@@ -56,7 +58,7 @@ type convertedObject struct {
 }
 
 func newConverter(env *environment, to string, rename map[string]string) *converter {
-	return &converter{environment: env, to: to, rename: rename, renamed: sets.New[string]()}
+	return &converter{environment: env, to: to, rename: rename, renamed: sets.New[string](), drainNames: map[string]string{}, drainNumbers: map[string]int{}}
 }
 
 // conversion converts one kind. It adds what it writes to the converter.

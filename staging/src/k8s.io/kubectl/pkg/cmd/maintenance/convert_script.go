@@ -28,7 +28,7 @@ import (
 var runners = sets.New("sudo", "exec", "command", "env", "nohup", "time", "builtin")
 
 // printing print their words and run nothing.
-var printing = sets.New("echo", "printf", ":", "log", "logger", "alias")
+var printing = sets.New("echo", "printf", ":", "log", "logger")
 
 // addScript converts the drain commands of a script.
 func (c *converter) addScript(in *input) {
@@ -46,18 +46,21 @@ func (c *converter) addScript(in *input) {
 	for _, command := range commands {
 		at := where
 		at.line = command.line
-		switch kind, words := classify(command.words); kind {
-		case drainCommand:
+		switch kind, words := classify(command.words); {
+		case command.text != "":
+			at.object = command.text
+			c.add(isLost, at, "here-document", "is the input of another command: if that one runs it, write the command after \"--\"")
+		case kind == drainCommand:
 			drains++
 			c.addDrainOf(at, words, command.conditional)
-		case hiddenDrain:
+		case kind == hiddenDrain:
 			drains++
 			at.object = describeWords(command.words)
-			c.fail(at, "", "runs \"kubectl drain\" in a way that is known only when it runs. Write the command with the names of the nodes, or their labels, after \"--\"")
-		case foreignDrain:
+			c.fail(at, "", "runs \"kubectl drain\" through other words, so what it drains is known only when it runs. Write the command with the names of the nodes, or their labels, after \"--\"")
+		case kind == foreignDrain:
 			at.object = describeWords(command.words)
-			c.add(isLost, at, "command", "is not \"kubectl\": if it stands for it, write the command after \"--\"")
-		case schedulingCommand:
+			c.add(isLost, at, "command", "is not \"kubectl drain\": if it stands for it, write the command after \"--\"")
+		case kind == schedulingCommand:
 			at.object = describeWords(command.words)
 			c.add(isChanged, at, "command", "a maintenance cordons its nodes, and uncordons them at its end: kubectl maintenance complete NAME")
 		default:
@@ -98,7 +101,7 @@ const (
 	drainCommand
 	// hiddenDrain runs "kubectl drain" by another command, such as xargs.
 	hiddenDrain
-	// foreignDrain is the subcommand "drain" of another command.
+	// foreignDrain is the subcommand "drain" of another command, or a variable with a drain command.
 	foreignDrain
 	// schedulingCommand is "kubectl cordon" or "kubectl uncordon".
 	schedulingCommand
@@ -133,7 +136,11 @@ func classify(words []shellWord) (commandKind, []shellWord) {
 // classifyOther classifies a command without the word "kubectl".
 func classifyOther(words []shellWord) commandKind {
 	for i, word := range words {
-		if strings.Contains(word.text, "kubectl") && strings.Contains(word.text, "drain") && !isOnlyAssignment(words) {
+		switch {
+		case !mentionsDrain(word.text):
+		case isOnlyAssignment(words):
+			return foreignDrain
+		default:
 			return hiddenDrain
 		}
 		if word.text == "drain" && i > 0 && (words[i-1].expanded || i == 1) {

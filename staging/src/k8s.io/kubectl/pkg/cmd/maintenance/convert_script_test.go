@@ -35,6 +35,9 @@ func describeCommand(command shellCommand) string {
 		}
 		words = append(words, text)
 	}
+	if command.text != "" {
+		return fmt.Sprintf("%d: %s (text)", command.line, command.text)
+	}
 	text := fmt.Sprintf("%d: %s", command.line, strings.Join(words, "|"))
 	if command.conditional {
 		text += " ?"
@@ -47,38 +50,39 @@ func TestReadShell(t *testing.T) {
 		script string
 		want   []string
 	}{
-		"empty":                     {"", nil},
-		"only comments":             {"#!/bin/sh\n# kubectl drain a\n", nil},
-		"words":                     {"kubectl  drain\tfoo\n", []string{"1: kubectl|drain|foo"}},
-		"comments":                  {"a b # c\nd#e # f", []string{"1: a|b", "2: d#e"}},
-		"separators":                {"a;b&c|d\ne|&f", []string{"1: a", "1: b", "1: c", "1: d", "2: e", "2: f"}},
-		"conditions":                {"a && b || c\nd", []string{"1: a ?", "1: b ?", "1: c ?", "2: d"}},
-		"if":                        {"if a; then\nb\nelse c; fi\nd", []string{"1: a ?", "2: b ?", "3: c ?", "4: d"}},
-		"loops":                     {"for x in a b; do\nc $x\ndone\nwhile a; do b; done; d", []string{"2: c|$x... ?", "4: a ?", "4: b ?", "4: d"}},
-		"case":                      {"case $x in\na) b;;\n*) c;;\nesac\nd", []string{"2: a ?", "2: b ?", "3: *... ?", "3: c ?", "5: d"}},
-		"functions":                 {"f() { a b; }\nf", []string{"1: f", "1: a|b", "2: f"}},
-		"subshell":                  {"(cd x; a)", []string{"1: cd|x", "1: a"}},
-		"groups":                    {"{ a; b\n}", []string{"1: a", "1: b"}},
-		"negation":                  {"! a b", []string{"1: a|b"}},
-		"single quotes":             {`a 'b $c "d' e`, []string{`1: a|b $c "d|e`}},
-		"double quotes":             {`a "b 'c" d"e"f ""`, []string{"1: a|b 'c|def|"}},
-		"double quotes, escapes":    {`a "\$b \"c\" \n"`, []string{`1: a|$b "c" \n`}},
-		"escapes":                   {`a b\ c \$d`, []string{"1: a|b c|$d"}},
-		"continued lines":           {"a b \\\n  c\nd", []string{"1: a|b|c", "3: d"}},
-		"variables":                 {`a $b "${c}" x$d'e' $1`, []string{"1: a|$b...|${c}...|x$de...|$1..."}},
-		"substitutions":             {"a $(b \"c)\" $(d)) `e f`", []string{"1: d", "1: b|c)|$(d)...", "1: e|f", "1: a|$(b \"c)\" $(d))...|`e f`..."}},
-		"substitution in quotes":    {`a "$(b c)"`, []string{"1: b|c", "1: a|$(b c)..."}},
-		"patterns":                  {"a b* c? d[1] '*' {x,y} e{1..3} -I{} ~/b c~", []string{"1: a|b*...|c?...|d[1]...|*|{x,y}...|e{1..3}...|-I{}|~/b...|c~"}},
-		"redirections":              {"a >b 2>&1 <c >>d &>e f 2>/dev/null", []string{"1: a|f"}},
-		"here-document":             {"a <<END b\nkubectl drain c\nEND\nd", []string{"1: a|b", "4: d"}},
-		"here-document, quoted":     {"a <<'END'\nb\nEND\nc", []string{"1: a", "4: c"}},
-		"here-document with tabs":   {"a <<-END\n\tb\n\tEND\nc", []string{"1: a", "4: c"}},
-		"two here-documents":        {"a <<X <<Y\nb\nX\nc\nY\nd", []string{"1: a", "6: d"}},
-		"here-document without end": {"a <<X\nb", []string{"1: a"}},
-		"here-string":               {"a <<<b c", []string{"1: a|c"}},
-		"process substitution":      {"a <(b c)", []string{"1: a|...", "1: b|c"}},
-		"lines in quotes":           {"a 'b\nc'\nd", []string{"1: a|b\nc", "3: d"}},
-		"carriage returns":          {"a b\r\nc\r\n", []string{"1: a|b", "2: c"}},
+		"empty":                      {"", nil},
+		"only comments":              {"#!/bin/sh\n# kubectl drain a\n", nil},
+		"words":                      {"kubectl  drain\tfoo\n", []string{"1: kubectl|drain|foo"}},
+		"comments":                   {"a b # c\nd#e # f", []string{"1: a|b", "2: d#e"}},
+		"separators":                 {"a;b&c|d\ne|&f", []string{"1: a", "1: b", "1: c", "1: d", "2: e", "2: f"}},
+		"conditions":                 {"a && b || c\nd", []string{"1: a ?", "1: b ?", "1: c ?", "2: d"}},
+		"if":                         {"if a; then\nb\nelse c; fi\nd", []string{"1: a ?", "2: b ?", "3: c ?", "4: d"}},
+		"loops":                      {"for x in a b; do\nc $x\ndone\nwhile a; do b; done; d", []string{"2: c|$x... ?", "4: a ?", "4: b ?", "4: d"}},
+		"case":                       {"case $x in\na) b;;\n*) c;;\nesac\nd", []string{"2: a ?", "2: b ?", "3: *... ?", "3: c ?", "5: d"}},
+		"functions":                  {"f() { a b; }\nf", []string{"1: f", "1: a|b", "2: f"}},
+		"subshell":                   {"(cd x; a)", []string{"1: cd|x", "1: a"}},
+		"groups":                     {"{ a; b\n}", []string{"1: a", "1: b"}},
+		"negation":                   {"! a b", []string{"1: a|b"}},
+		"single quotes":              {`a 'b $c "d' e`, []string{`1: a|b $c "d|e`}},
+		"double quotes":              {`a "b 'c" d"e"f ""`, []string{"1: a|b 'c|def|"}},
+		"double quotes, escapes":     {`a "\$b \"c\" \n"`, []string{`1: a|$b "c" \n`}},
+		"escapes":                    {`a b\ c \$d`, []string{"1: a|b c|$d"}},
+		"continued lines":            {"a b \\\n  c\nd", []string{"1: a|b|c", "3: d"}},
+		"variables":                  {`a $b "${c}" x$d'e' $1`, []string{"1: a|$b...|${c}...|x$de...|$1..."}},
+		"substitutions":              {"a $(b \"c)\" $(d)) `e f`", []string{"1: d", "1: b|c)|$(d)...", "1: e|f", "1: a|$(b \"c)\" $(d))...|`e f`..."}},
+		"substitution in quotes":     {`a "$(b c)"`, []string{"1: b|c", "1: a|$(b c)..."}},
+		"patterns":                   {"a b* c? d[1] '*' {x,y} e{1..3} -I{} ~/b c~", []string{"1: a|b*...|c?...|d[1]...|*|{x,y}...|e{1..3}...|-I{}|~/b...|c~"}},
+		"redirections":               {"a >b 2>&1 <c >>d &>e f 2>/dev/null", []string{"1: a|f"}},
+		"here-document":              {"a <<END b\nc\nEND\nd", []string{"1: a|b", "4: d"}},
+		"here-document with a drain": {"a <<END b\n# x\n kubectl drain c\nEND\nd", []string{"1: a|b", "3: kubectl drain c (text)", "5: d"}},
+		"here-document, quoted":      {"a <<'END'\nb\nEND\nc", []string{"1: a", "4: c"}},
+		"here-document with tabs":    {"a <<-END\n\tb\n\tEND\nc", []string{"1: a", "4: c"}},
+		"two here-documents":         {"a <<X <<Y\nb\nX\nc\nY\nd", []string{"1: a", "6: d"}},
+		"here-document without end":  {"a <<X\nb", []string{"1: a"}},
+		"here-string":                {"a <<<b c", []string{"1: a|c"}},
+		"process substitution":       {"a <(b c)", []string{"1: a|...", "1: b|c"}},
+		"lines in quotes":            {"a 'b\nc'\nd", []string{"1: a|b\nc", "3: d"}},
+		"carriage returns":           {"a b\r\nc\r\n", []string{"1: a|b", "2: c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			commands, err := readShell(tc.script)
@@ -124,7 +128,9 @@ func TestClassify(t *testing.T) {
 		"kubectl delete pod drain":                 otherCommand,
 		"kubectl":                                  otherCommand,
 		"echo kubectl drain a":                     otherCommand,
-		"X=\"kubectl drain\"":                      otherCommand,
+		"X=\"kubectl drain\"":                      foreignDrain,
+		"alias kd='kubectl drain'":                 hiddenDrain,
+		"sudo -u root kubectl drain a":             hiddenDrain,
 		"docker node update --availability drain":  otherCommand,
 		"xargs kubectl drain":                      hiddenDrain,
 		"timeout 5m kubectl drain a":               hiddenDrain,

@@ -36,6 +36,8 @@ type shellCommand struct {
 	words []shellWord
 	// conditional is set within a loop, a condition, or beside && and ||.
 	conditional bool
+	// text is a line of a here-document, of one that has no words: what reads it may run it.
+	text string
 }
 
 // maxShellDepth limits substitutions within substitutions.
@@ -405,11 +407,16 @@ func (r *shellReader) readHeredoc() {
 	r.heredocs = append(r.heredocs, heredoc{end: end, tabs: tabs})
 }
 
-// skipHeredocs skips the lines of here-documents: they are text, not commands.
+// mentionsDrain reports whether a text may have a drain command.
+func mentionsDrain(text string) bool {
+	return strings.Contains(text, "kubectl") && strings.Contains(text, "drain")
+}
+
+// skipHeredocs skips the lines of here-documents: they are text for the command before them.
 func (r *shellReader) skipHeredocs() {
 	for _, doc := range r.heredocs {
 		for r.at < len(r.text) {
-			start := r.at
+			start, at := r.at, r.line
 			r.skipTo('\n')
 			line := strings.TrimSuffix(r.text[start:r.at], "\r")
 			if r.at < len(r.text) {
@@ -421,6 +428,9 @@ func (r *shellReader) skipHeredocs() {
 			}
 			if line == doc.end {
 				break
+			}
+			if mentionsDrain(line) {
+				r.commands = append(r.commands, shellCommand{line: at, text: strings.TrimSpace(line)})
 			}
 		}
 	}

@@ -227,9 +227,9 @@ func TestConvertRefuses(t *testing.T) {
 		"substitution":         {file: "a.sh", text: "kubectl drain $(cat nodes) --force", want: []string{`"$(cat nodes)" is replaced`}},
 		"pattern":              {file: "a.sh", text: "kubectl drain node-[12]", want: []string{`"node-[12]" is replaced`}},
 		"braces":               {file: "a.sh", text: "kubectl drain node-{1,2}", want: []string{`"node-{1,2}" is replaced`}},
-		"xargs":                {file: "a.sh", text: "kubectl get nodes -o name | xargs -n1 kubectl drain --force", want: []string{"a.sh:1: xargs -n1 kubectl drain --force: runs \"kubectl drain\" in a way that is known only when it runs"}},
-		"another shell":        {file: "a.sh", text: "ssh master 'kubectl drain node-1'", want: []string{"known only when it runs"}},
-		"variable for kubectl": {file: "a.sh", text: "$KUBECTL drain node-1", want: []string{"known only when it runs"}},
+		"xargs":                {file: "a.sh", text: "kubectl get nodes -o name | xargs -n1 kubectl drain --force", want: []string{"a.sh:1: xargs -n1 kubectl drain --force: runs \"kubectl drain\" through other words"}},
+		"another shell":        {file: "a.sh", text: "ssh master 'kubectl drain node-1'", want: []string{"what it drains is known only when it runs"}},
+		"variable for kubectl": {file: "a.sh", text: "$KUBECTL drain node-1", want: []string{"what it drains is known only when it runs"}},
 		"unknown flag":         {file: "a.sh", text: "kubectl drain node-1 --delete-local", want: []string{"a.sh:1: kubectl drain: unknown flag: --delete-local"}},
 		"wrong value":          {file: "a.sh", text: "kubectl drain node-1 --timeout=5", want: []string{"a.sh:1: kubectl drain: invalid argument \"5\" for \"--timeout\""}},
 		"no nodes":             {file: "a.sh", text: "kubectl drain --force", want: []string{"names no node"}},
@@ -310,6 +310,37 @@ func TestConvertReadsDirectories(t *testing.T) {
 	empty := t.TempDir()
 	s.run(t, "convert", "-f", empty)
 	contains(t, s.failure, "the directory has no file that ends in .json, .yaml, .yml")
+}
+
+func TestConvertRenames(t *testing.T) {
+	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [], "
+	written, said, _ := convertText(t, "in.yaml", pod+"evictionResponders: [{name: example.com/a, priority: 5000}]}}", "--rename=example.com/a=a.example.com")
+	contains(t, written, "- name: a.example.com\n")
+	contains(t, said, "spec.evictionResponders=example.com/a: is a.example.com: the program must use that name")
+	written, said, _ = convertText(t, "in.yaml", pod+"evictionInterceptors: [{name: a.example.com}]}}", "--to=lifecycle.k8s.io/v1alpha1", "--rename=a.example.com=b.example.com/c")
+	contains(t, written, "- name: b.example.com/c\n", "priority: 11000")
+	contains(t, said, "spec.evictionInterceptors[0].name=a.example.com: is b.example.com/c: the program must use that name")
+}
+
+// TestConvertNames checks that drains of other nodes with names alike get names of their own, and
+// that the same drain is written once.
+func TestConvertNames(t *testing.T) {
+	script := "kubectl drain a b\nkubectl drain a c\nkubectl drain b a\nkubectl drain a b --force\nkubectl drain a-and-1-more-2\n"
+	written, said, s := convertText(t, "a.sh", script)
+	if s.code != 0 {
+		t.Fatal(said)
+	}
+	var names []string
+	for _, line := range strings.Split(written, "\n") {
+		if name, found := strings.CutPrefix(line, "  name: "); found {
+			names = append(names, name)
+		}
+	}
+	want := []string{"drain-a-and-1-more", "drain-a-and-1-more-2", "drain-b-and-1-more", "drain-a-and-1-more-2-2"}
+	if !slices.Equal(names, want) {
+		t.Errorf("names %v, want %v", names, want)
+	}
+	contains(t, said, "a.sh:4: kubectl drain: NODE: the command has the same object as another one before it")
 }
 
 // TestConvertHostile converts input that was made to do harm.
