@@ -144,6 +144,7 @@ func readInput(name string, stdinReader io.Reader) (*input, error) {
 	if len(data) > maxInputSize {
 		return nil, fmt.Errorf("is larger than %d MiB: split it", maxInputSize>>20)
 	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if at := bytes.IndexByte(data, 0); at >= 0 {
 		return nil, fmt.Errorf("is no text: line %d has a NUL byte", lineAt(data, at))
 	}

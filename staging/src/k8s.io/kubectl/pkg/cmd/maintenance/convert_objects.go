@@ -17,9 +17,11 @@ limitations under the License.
 package maintenance
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -213,7 +215,8 @@ func (c *converter) decode(where source, object map[string]any, into any) bool {
 	var wrongType *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrongType):
-		c.fail(where, wrongType.Field, "is a %s, must be of the type %s", wrongType.Value, wrongType.Type)
+		found, _, _ := strings.Cut(wrongType.Value, " ")
+		c.fail(where, wrongType.Field, "is of the type %s, must be of the type %s", cmp.Or(jsonTypes[found], found), describeType(wrongType.Type))
 		return false
 	case err != nil:
 		c.fail(where, "", "%v", err)
@@ -230,6 +233,26 @@ func (c *converter) decode(where source, object map[string]any, into any) bool {
 		c.fail(where, "", "%v", err)
 	}
 	return err == nil
+}
+
+// jsonTypes are words for types that have another name in errors of the JSON decoder.
+var jsonTypes = map[string]string{"array": "list", "bool": "boolean"}
+
+// describeType returns a word for a Go type that users of YAML know.
+func describeType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return describeType(t.Elem())
+	case reflect.Struct, reflect.Map:
+		return "object"
+	case reflect.Slice:
+		return "list"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint32:
+		return "integer"
+	}
+	return t.Kind().String()
 }
 
 // isBeingDeleted reports that nothing is written for an object that is being deleted.

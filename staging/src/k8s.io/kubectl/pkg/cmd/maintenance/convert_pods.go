@@ -112,7 +112,7 @@ func (c *converter) convertPod(where source, kind schema.GroupVersionKind, path 
 		p.toInterceptors()
 	}
 	// What is left must be of this release: it has the types of no other.
-	if !p.matches(kind, object) {
+	if len(c.errs) > before || !p.matches(kind, object) {
 		return
 	}
 	if c.to == theirs {
