@@ -32,6 +32,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/operation"
@@ -114,7 +116,7 @@ func documents(stream []byte) [][]byte {
 func decode137(t *testing.T, stream []byte) []runtime.Object {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, lifecyclev1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, lifecyclev1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -264,6 +266,48 @@ func TestPodsFrom137(t *testing.T) {
 		if again, _ := convert(t, back); !bytes.Equal(again, here) {
 			t.Errorf("seed %d: the second time, it is\n%s\nnot\n%s", seed, again, here)
 		}
+	}
+}
+
+// TestWorkloadsFrom137 converts the pod templates of all kinds of workloads here and back.
+func TestWorkloadsFrom137(t *testing.T) {
+	template := func(first, second int32) v1.PodTemplateSpec {
+		return v1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+			Spec: v1.PodSpec{
+				Containers: []v1.Container{{Name: "c", Image: "example.com/c:1"}},
+				EvictionResponders: []v1.EvictionResponder{
+					{Name: "example.com/first", Priority: ptr.To(first)}, {Name: "example.com/second", Priority: ptr.To(second)},
+				},
+			},
+		}
+	}
+	typed := func(version, kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: version, Kind: kind} }
+	meta, selector := metav1.ObjectMeta{Name: "web", Namespace: "shop"}, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	workloads := func(template v1.PodTemplateSpec) []any {
+		job := batchv1.JobSpec{Parallelism: ptr.To[int32](2), Template: template}
+		return []any{
+			&v1.PodTemplate{TypeMeta: typed("v1", "PodTemplate"), ObjectMeta: meta, Template: template},
+			&v1.ReplicationController{TypeMeta: typed("v1", "ReplicationController"), ObjectMeta: meta, Spec: v1.ReplicationControllerSpec{Selector: selector.MatchLabels, Template: &template}},
+			&appsv1.DaemonSet{TypeMeta: typed("apps/v1", "DaemonSet"), ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template}},
+			&appsv1.Deployment{TypeMeta: typed("apps/v1", "Deployment"), ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: selector, Replicas: ptr.To[int32](3), Template: template}},
+			&appsv1.ReplicaSet{TypeMeta: typed("apps/v1", "ReplicaSet"), ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Selector: selector, Template: template}},
+			&appsv1.StatefulSet{TypeMeta: typed("apps/v1", "StatefulSet"), ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, ServiceName: "web", Template: template}},
+			&batchv1.Job{TypeMeta: typed("batch/v1", "Job"), ObjectMeta: meta, Spec: job},
+			&batchv1.CronJob{TypeMeta: typed("batch/v1", "CronJob"), ObjectMeta: meta, Spec: batchv1.CronJobSpec{Schedule: "@daily", JobTemplate: batchv1.JobTemplateSpec{Spec: job}}},
+		}
+	}
+	here, said := convert(t, marshal(t, workloads(template(30000, 2000))...))
+	if bytes.Contains(here, []byte("evictionResponders")) || strings.Contains(said, "lost:") {
+		t.Fatalf("%s\n%s", said, here)
+	}
+	back, _ := convert(t, here, to137)
+	var got []any
+	for _, object := range decode137(t, back) {
+		got = append(got, object)
+	}
+	if diff := gocmp.Diff(workloads(template(12000, 11000)), got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -364,7 +364,7 @@ func priorities(all []interceptor) []int {
 		keep = keep && all[i].priority >= minOwnPriority && (i == registered || all[i].priority < all[i-1].priority)
 		last = max(last, all[i].priority+priorityStep)
 	}
-	if !keep || last+registered*priorityStep > coordinationv1alpha1.EvictionInterceptorMaxPriority {
+	if !keep || last+(registered-1)*priorityStep > coordinationv1alpha1.EvictionInterceptorMaxPriority {
 		registered, last = len(all), lastPriority
 	}
 	result := make([]int, 0, len(all))

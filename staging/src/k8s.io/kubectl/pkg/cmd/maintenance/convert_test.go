@@ -227,6 +227,12 @@ func TestConvertRefuses(t *testing.T) {
 		"URL":                  {text: medik8s, args: []string{"-fhttps://example.com/a.yaml"}, want: []string{"download the file first"}},
 		"file that is missing": {text: medik8s, args: []string{"-fmissing.yaml"}, want: []string{"--filename=missing.yaml: ", "no such file"}},
 
+		"no requester name":     {text: "{apiVersion: coordination.k8s.io/v1alpha1, kind: EvictionRequest, metadata: {name: " + uid + "}, spec: {" + pod + ", requesters: [{name: A}]}}", args: []string{"--to=lifecycle.k8s.io/v1alpha1"}, want: []string{"spec.requesters[0].name: Invalid value"}},
+		"requesters collide":    {text: "{apiVersion: coordination.k8s.io/v1alpha1, kind: EvictionRequest, metadata: {name: " + uid + "}, spec: {" + pod + ", requesters: [{name: a.example.com}, {name: example.com/a}]}}", args: []string{"--to=lifecycle.k8s.io/v1alpha1"}, want: []string{"spec.requesters[1].name=example.com/a: has the same name in 1.37 as a.example.com"}},
+		"request of no pod":     {text: "{apiVersion: coordination.k8s.io/v1alpha1, kind: EvictionRequest, metadata: {name: " + uid + "}, spec: {target: {}}}", args: []string{"--to=lifecycle.k8s.io/v1alpha1"}, want: []string{"spec.target.pod: is missing"}},
+		"request of no UID":     {text: "{apiVersion: coordination.k8s.io/v1alpha1, kind: EvictionRequest, metadata: {name: x}, spec: {target: {pod: {name: A, uid: x}}}}", args: []string{"--to=lifecycle.k8s.io/v1alpha1"}, want: []string{"spec.target.pod.name=A: ", "spec.target.pod.uid: Invalid value"}},
+		"NVIDIA without a node": {text: "{apiVersion: maintenance.nvidia.com/v1alpha1, kind: NodeMaintenance, metadata: {name: a}, spec: {requestorID: a}}", want: []string{"spec.nodeName: is missing"}},
+
 		"variable":             {file: "a.sh", text: "set -e\nkubectl drain $NODE", want: []string{`a.sh:2: kubectl drain: "$NODE" is replaced when the script runs`, `after "--"`}},
 		"substitution":         {file: "a.sh", text: "kubectl drain $(cat nodes) --force", want: []string{`"$(cat nodes)" is replaced`}},
 		"pattern":              {file: "a.sh", text: "kubectl drain node-[12]", want: []string{`"node-[12]" is replaced`}},
@@ -324,6 +330,69 @@ func TestConvertRenames(t *testing.T) {
 	written, said, _ = convertText(t, "in.yaml", pod+"evictionInterceptors: [{name: a.example.com}]}}", "--to=lifecycle.k8s.io/v1alpha1", "--rename=a.example.com=b.example.com/c")
 	contains(t, written, "- name: b.example.com/c\n", "priority: 11000")
 	contains(t, said, "spec.evictionInterceptors[0].name=a.example.com: is b.example.com/c: the program must use that name")
+}
+
+// TestConvertReports checks single fields that are not written as they were.
+func TestConvertReports(t *testing.T) {
+	nvidia := func(spec string) string {
+		return "{apiVersion: maintenance.nvidia.com/v1alpha1, kind: NodeMaintenance, metadata: {name: a}, spec: {nodeName: b, " + spec + "}}"
+	}
+	asked := func(metadata, requester string) string {
+		return "{apiVersion: lifecycle.k8s.io/v1alpha1, kind: EvictionRequest, metadata: {name: " + requester + metadata + "}, spec: {target: {pod: {name: a, uid: 6f1c1d1e-0b0a-4a57-9b8f-1c6f7d7e2a10}}, requester: example.com/" + requester + ", intent: Eviction}}\n---\n"
+	}
+	for name, tc := range map[string]struct {
+		text, to, said string
+		written        []string
+	}{
+		"a drain without a cordon":   {text: nvidia("cordon: false, drainSpec: {force: true}"), said: "lost: in.yaml, document 1: NodeMaintenance/a: spec.cordon=false: the stages Cordon and Drain cordon the node", written: []string{"stage: Drain"}},
+		"neither cordon nor drain":   {text: nvidia("cordon: false"), written: []string{"stage: Idle"}},
+		"only a cordon":              {text: nvidia("cordon: true"), written: []string{"stage: Cordon"}},
+		"waiting for all pods":       {text: nvidia("waitForPodCompletion: {}, drainSpec: {}"), said: `spec.waitForPodCompletion="all pods"`, written: []string{"stage: Cordon"}},
+		"no force":                   {text: nvidia("drainSpec: {deleteEmptyDir: true}"), said: "lost: in.yaml, document 1: NodeMaintenance/a: spec.drainSpec.force=false: without it", written: []string{"stage: Drain"}},
+		"no timeout":                 {text: nvidia("drainSpec: {}"), said: "spec.drainSpec.timeoutSeconds=300: ends one attempt", written: []string{"stage: Drain"}},
+		"labels of several requests": {text: asked("", "x") + asked(", labels: {a: b}, annotations: {c: d}", "z"), written: []string{"    a: b\n", "    c: d\n", "- name: example.com/x\n  - name: example.com/z\n"}},
+		"the same requester twice":   {text: asked("", "x") + asked("", "x"), written: []string{"requesters:\n  - name: example.com/x\n  target"}},
+		"no requester": {text: "{apiVersion: coordination.k8s.io/v1alpha1, kind: EvictionRequest, metadata: {name: 6f1c1d1e-0b0a-4a57-9b8f-1c6f7d7e2a10}, spec: {target: {pod: {name: a, uid: 6f1c1d1e-0b0a-4a57-9b8f-1c6f7d7e2a10}}}}",
+			to: "lifecycle.k8s.io/v1alpha1", said: "spec.requesters: is empty: no one requests the eviction"},
+		"a pod that is being deleted": {text: "{apiVersion: v1, kind: Pod, metadata: {name: a, deletionTimestamp: '2026-11-21T13:05:00Z'}, spec: {containers: []}}", said: "metadata.deletionTimestamp: the object is being deleted, so nothing is written for it"},
+		"a pod without responders":    {text: "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: []}}", written: []string{"apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\nspec:\n  containers: []\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := []string{}
+			if tc.to != "" {
+				args = append(args, "--to="+tc.to)
+			}
+			written, said, s := convertText(t, "in.yaml", tc.text, args...)
+			if s.code != 0 || (written == "") != (len(tc.written) == 0) {
+				t.Errorf("exit code %d, wrote %q, said %q", s.code, written, said)
+			}
+			contains(t, said, tc.said)
+			contains(t, written, tc.written...)
+		})
+	}
+}
+
+func TestPriorities(t *testing.T) {
+	for name, tc := range map[string]struct{ registered, want []int }{
+		"of the spec":                 {[]int{-1, -1, -1}, []int{13000, 12000, 11000}},
+		"of annotations":              {[]int{20000, 1000}, []int{20000, 1000}},
+		"of both":                     {[]int{-1, -1, 5000, 4000}, []int{12000, 11000, 5000, 4000}},
+		"above a high annotation":     {[]int{-1, -1, 50000}, []int{52000, 51000, 50000}},
+		"no room above an annotation": {[]int{-1, 100000, 5000}, []int{13000, 12000, 11000}},
+		"the highest room":            {[]int{-1, 99000}, []int{100000, 99000}},
+		"annotations alike":           {[]int{-1, 5000, 5000}, []int{13000, 12000, 11000}},
+		"a reserved priority":         {[]int{5000, 999}, []int{12000, 11000}},
+		"ten":                         {slices.Repeat([]int{-1}, 10), []int{20000, 19000, 18000, 17000, 16000, 15000, 14000, 13000, 12000, 11000}},
+		"none":                        {nil, []int{}},
+	} {
+		var all []interceptor
+		for _, priority := range tc.registered {
+			all = append(all, interceptor{priority: priority})
+		}
+		if got := priorities(all); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+	}
 }
 
 // TestConvertNames checks that drains of other nodes with names alike get names of their own, and
