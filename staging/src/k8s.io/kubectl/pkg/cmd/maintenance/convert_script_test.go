@@ -125,6 +125,7 @@ func TestClassify(t *testing.T) {
 		"env A=b kubectl drain a":                  drainCommand,
 		"kubectl get nodes drain":                  otherCommand,
 		"kubectl -n drain get nodes":               otherCommand,
+		"kubectl -n drain --context":               otherCommand,
 		"kubectl delete pod drain":                 otherCommand,
 		"kubectl":                                  otherCommand,
 		"echo kubectl drain a":                     otherCommand,

@@ -355,6 +355,8 @@ func TestConvertReports(t *testing.T) {
 		"no requester": {text: "{apiVersion: coordination.k8s.io/v1alpha1, kind: EvictionRequest, metadata: {name: 6f1c1d1e-0b0a-4a57-9b8f-1c6f7d7e2a10}, spec: {target: {pod: {name: a, uid: 6f1c1d1e-0b0a-4a57-9b8f-1c6f7d7e2a10}}}}",
 			to: "lifecycle.k8s.io/v1alpha1", said: "spec.requesters: is empty: no one requests the eviction"},
 		"a pod that is being deleted": {text: "{apiVersion: v1, kind: Pod, metadata: {name: a, deletionTimestamp: '2026-11-21T13:05:00Z'}, spec: {containers: []}}", said: "metadata.deletionTimestamp: the object is being deleted, so nothing is written for it"},
+		"only reserved responders":    {text: "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [], evictionResponders: [{name: x.k8s.io/y, priority: 0}]}}", said: "spec.evictionResponders=x.k8s.io/y: names in the domains", written: []string{"spec:\n  containers: []\n"}},
+		"the highest priority":        {text: "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [], evictionResponders: [{name: x.example.com/y, priority: 100000}]}}", said: "x.example.com/y (100000)", written: []string{"  evictionInterceptors:\n  - name: x.example.com/y\n"}},
 		"a pod without responders":    {text: "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: []}}", written: []string{"apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\nspec:\n  containers: []\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -363,7 +365,7 @@ func TestConvertReports(t *testing.T) {
 				args = append(args, "--to="+tc.to)
 			}
 			written, said, s := convertText(t, "in.yaml", tc.text, args...)
-			if s.code != 0 || (written == "") != (len(tc.written) == 0) {
+			if s.code != 0 || (written == "") != (len(tc.written) == 0) || strings.Contains(written, "evictionInterceptors: []") {
 				t.Errorf("exit code %d, wrote %q, said %q", s.code, written, said)
 			}
 			contains(t, said, tc.said)
