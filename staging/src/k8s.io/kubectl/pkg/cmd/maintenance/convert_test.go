@@ -17,6 +17,7 @@ limitations under the License.
 package maintenance
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -370,6 +371,9 @@ func TestConvertReports(t *testing.T) {
 			}
 			contains(t, said, tc.said)
 			contains(t, written, tc.written...)
+			if strings.Contains(said, ": status: ") {
+				t.Errorf("a status that does not exist is reported: %s", said)
+			}
 		})
 	}
 }
@@ -458,19 +462,25 @@ func TestConvertHostile(t *testing.T) {
 // TestConvertKeepsCharacters checks that values reach the server unchanged, although the output is
 // safe for a terminal.
 func TestConvertKeepsCharacters(t *testing.T) {
-	const reason = "right to left \u202e and a bell \u0007"
-	written, _, s := convertText(t, "in.yaml", "{apiVersion: nodemaintenance.medik8s.io/v1beta1, kind: NodeMaintenance, metadata: {name: a}, spec: {nodeName: b, reason: \"right to left \\u202e and a bell \\a\"}}")
-	if s.code != 0 {
-		t.Fatal(s.failure)
-	}
-	plaintexttesting.Check(t, "output", written)
-	in := &input{name: "out.yaml", data: []byte(written)}
-	documents, err := in.documents()
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec, _ := documents[0].object["spec"].(map[string]any)
-	if spec["reason"] != reason {
-		t.Errorf("the reason is %q, want %q", spec["reason"], reason)
+	// YAML quotes the second one by itself, and not the first.
+	for _, reason := range []string{"right to left \u202e", "a bell \u0007", "two\nlines \u202e"} {
+		quoted, err := json.Marshal(reason)
+		if err != nil {
+			t.Fatal(err)
+		}
+		written, _, s := convertText(t, "in.yaml", "{apiVersion: nodemaintenance.medik8s.io/v1beta1, kind: NodeMaintenance, metadata: {name: a}, spec: {nodeName: b, reason: "+string(quoted)+"}}")
+		if s.code != 0 {
+			t.Fatal(s.failure)
+		}
+		plaintexttesting.Check(t, "output", written)
+		in := &input{name: "out.yaml", data: []byte(written)}
+		documents, err := in.documents()
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec, _ := documents[0].object["spec"].(map[string]any)
+		if spec["reason"] != reason {
+			t.Errorf("the reason is %q, want %q", spec["reason"], reason)
+		}
 	}
 }
