@@ -220,7 +220,7 @@ bench: control-plane local-cluster-tools base ## evictions and drains against ku
 	@_output/bin/bench $(call flag,parts,PARTS) $(call flag,scale-nodes,SCALE_NODES) $(call flag,surge,SURGE) $(call flag,surge-replicas,SURGE_REPLICAS) $(call flag,pods,PODS) $(call flag,runs,RUNS) $(call flag,drain-pods,DRAIN_PODS) $(call flag,idle,IDLE) $(patsubst %,--enforce=%,$(ENFORCE))
 
 .PHONY: test-programs
-test-programs: control-plane local-cluster-tools _output/bin/gotestsum
+test-programs: control-plane local-cluster-tools _output/bin/gotestsum _output/bin/promtool
 	@$(call build-in-tree,$(DEMO_PROGRAMS))
 
 ##@ Build
