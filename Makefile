@@ -136,6 +136,18 @@ down-real: _output/bin/cluster ## stop the cluster with real nodes and remove it
 	@echo '==> stopping the cluster with real nodes (about a second)'
 	@_output/bin/cluster down-real $(call flag,name,NAME)
 
+# Variables that the script reads are passed from the environment, and make puts those of its
+# command line there.
+.PHONY: local-up
+local-up: local-up-programs ## start a cluster by upstream's hack/local-up-cluster.sh with our gates, in namespaces, as root: NAME=local-up FEATURE_GATES=... RUNTIME_CONFIG=... LOG_LEVEL=...
+	@echo "==> running upstream's hack/local-up-cluster.sh (about 20 seconds)"
+	@_output/bin/cluster local-up $(call flag,name,NAME)
+
+.PHONY: local-down
+local-down: _output/bin/cluster ## stop that cluster and remove its state: NAME=local-up
+	@echo '==> stopping the cluster of hack/local-up-cluster.sh (about a second)'
+	@_output/bin/cluster local-down $(call flag,name,NAME)
+
 ##@ Test
 
 .PHONY: test
@@ -259,6 +271,12 @@ real-nodes:
 	@$(call build-in-tree,$(NODE_PROGRAMS))
 	@$(MAKE) _output/images/pause.tar _output/images/workload.tar
 
+# Of what the script needs, all that the machine lacks is named at once.
+.PHONY: local-up-programs
+local-up-programs:
+	@hack/prerequisites.sh real-nodes local-up
+	@$(MAKE) real-nodes _output/bin/cfssl _output/bin/cfssljson
+
 # Upstream's tests, what runs them, and the program of most of their pods.
 .PHONY: upstream-tests
 upstream-tests: tree
@@ -308,6 +326,11 @@ _output/bin/prometheus _output/bin/promtool: hack/modules/prometheus/go.mod hack
 _output/bin/scale: $(wildcard hack/modules/prometheus/go.* hack/modules/prometheus/scale/*) | go-and-git
 	@echo '==> building scale (seconds, once)'
 	@$(call build-tool,prometheus,-tags remove_all_sd ./scale)
+
+# The certificates of hack/local-up-cluster.sh, which would download them elsewhere.
+_output/bin/cfssl _output/bin/cfssljson: hack/modules/cfssl/go.mod hack/modules/cfssl/go.sum | go-and-git
+	@echo '==> building $(notdir $@) (seconds, once)'
+	@$(call build-tool,cfssl,github.com/cloudflare/cfssl/cmd/$(notdir $@))
 
 _output/bin/gotestsum: hack/modules/gotestsum/go.mod hack/modules/gotestsum/go.sum | go-and-git
 	@echo '==> building gotestsum (seconds, once)'

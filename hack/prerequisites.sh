@@ -14,7 +14,8 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Checks that the tools named as arguments are there: go, git, cgo, real-nodes, dbus.
+# Checks that the tools named as arguments are there: go, git, cgo, real-nodes,
+# local-up, dbus.
 # Says what is missing and how to get it, before a long build fails half way.
 
 set -o errexit -o nounset -o pipefail
@@ -54,6 +55,17 @@ check_real_nodes() {
   [[ ${#packages[@]} == 0 ]] || missing "${packages[*]}" "Debian, Ubuntu: apt-get install ${packages[*]}"
 }
 
+# What hack/local-up-cluster.sh runs beside programs that every system has.
+check_local_up() {
+  local packages=()
+  PATH="${PATH}:/usr/local/sbin:/usr/sbin:/sbin"
+  command -v curl >/dev/null || packages+=(curl)
+  command -v openssl >/dev/null || packages+=(openssl)
+  command -v ss >/dev/null || command -v netstat >/dev/null || packages+=(iproute2)
+  { command -v ps && command -v pgrep; } >/dev/null || packages+=(procps)
+  [[ ${#packages[@]} == 0 ]] || missing "${packages[*]}" "Debian, Ubuntu: apt-get install ${packages[*]}"
+}
+
 failed=0
 for tool in "$@"; do
   case ${tool} in
@@ -65,6 +77,7 @@ for tool in "$@"; do
       ;;
     git) command -v git >/dev/null || missing git "Debian, Ubuntu: apt-get install git; Fedora: dnf install git" ;;
     real-nodes) check_real_nodes ;;
+    local-up) check_local_up ;;
     # For nodes that shut down, see hack/realcluster/shutdown.go.
     dbus) command -v dbus-daemon >/dev/null || missing dbus "Debian, Ubuntu: apt-get install dbus" ;;
     *) echo "hack/prerequisites.sh: unknown tool ${tool}" >&2; exit 2 ;;

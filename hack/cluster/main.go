@@ -37,6 +37,8 @@ const usage = `usage: cluster up [flags]         start a local cluster, or reuse
        cluster down [flags]       stop a local cluster and remove its state
        cluster up-real [flags]    the same with real nodes, as root
        cluster down-real [flags]
+       cluster local-up [flags]   the same with upstream's hack/local-up-cluster.sh, as root
+       cluster local-down [flags]
 
 Run "cluster up -h" for the flags.
 `
@@ -62,18 +64,14 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		fmt.Fprint(os.Stderr, usage)
-		return errors.New("name a command: up, down, up-real or down-real")
+		return errors.New("name a command: up, down, up-real, down-real, local-up or local-down")
 	}
 	if ours, err := realcluster.Run(ctx, args); ours {
 		return err
 	}
 	c := &localcluster.Cluster{Printf: func(format string, args ...any) { fmt.Printf(format, args...) }}
 	flags := flag.NewFlagSet("cluster "+args[0], flag.ContinueOnError)
-	name := localcluster.DefaultName
-	if strings.HasSuffix(args[0], "-real") {
-		name = realcluster.DefaultName
-	}
-	flags.StringVar(&c.Name, "name", name, "name of the cluster")
+	flags.StringVar(&c.Name, "name", defaultName(args[0]), "name of the cluster")
 	flags.StringVar(&c.Output, "output", "_output", "directory for binaries and state")
 	switch args[0] {
 	case "up":
@@ -86,6 +84,16 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		return (&realcluster.Cluster{Local: c}).Ensure(ctx)
+	case "local-up":
+		if err := parseStart(flags, c, args[1:]); err != nil {
+			return err
+		}
+		return localUp(ctx, c)
+	case "local-down":
+		if err := parse(flags, args[1:]); err != nil {
+			return err
+		}
+		return (&realcluster.Cluster{Local: c, Script: &realcluster.Script{}}).Down(ctx)
 	case "down":
 		if err := parse(flags, args[1:]); err != nil {
 			return err
@@ -100,25 +108,55 @@ func run(ctx context.Context, args []string) error {
 		fmt.Print(usage)
 		return nil
 	default:
-		return fmt.Errorf("unknown command %q: use up, down, up-real or down-real", args[0])
+		return fmt.Errorf("unknown command %q: use up, down, up-real, down-real, local-up or local-down", args[0])
 	}
 }
 
-// parseUp reads the flags of a start.
-func parseUp(flags *flag.FlagSet, c *localcluster.Cluster, args []string, nodes, maxNodes int) error {
-	settings := localcluster.DefaultSettings
-	c.Settings = &settings
+// defaultName is the name of the cluster of a command.
+func defaultName(command string) string {
+	switch {
+	case strings.HasSuffix(command, "-real"):
+		return realcluster.DefaultName
+	case strings.HasPrefix(command, "local-"):
+		return realcluster.DefaultScriptName
+	default:
+		return localcluster.DefaultName
+	}
+}
+
+// localUp starts a cluster with upstream's script, which takes its settings from the environment.
+func localUp(ctx context.Context, c *localcluster.Cluster) error {
+	script, err := realcluster.ScriptEnvironment(os.Environ())
+	if err != nil {
+		return err
+	}
+	c.Nodes = 1
+	return (&realcluster.Cluster{Local: c, Script: script}).Ensure(ctx)
+}
+
+// parseStart reads the flags of all starts.
+func parseStart(flags *flag.FlagSet, c *localcluster.Cluster, args []string) error {
 	flags.StringVar(&c.Bin, "bin", "", "directory of the binaries (default bin in the output directory)")
-	flags.IntVar(&c.Nodes, "nodes", nodes, "number of nodes")
-	flags.StringVar(&settings.Gates, "gates", settings.Gates, "feature gates of the control plane, Name=true,...")
-	flags.StringVar(&settings.RuntimeConfig, "runtime-config", settings.RuntimeConfig, "API versions to serve, group/version=true,...")
-	flags.Var(&settings.Args, "arg", "a further flag of a component, component:flag=value; can be repeated")
 	flags.DurationVar(&c.Timeout, "timeout", defaultTimeout, "time in which the cluster must be ready for use")
 	if err := parse(flags, args); err != nil {
 		return err
 	}
 	if c.Bin == "" {
 		c.Bin = filepath.Join(c.Output, "bin")
+	}
+	return nil
+}
+
+// parseUp reads the flags of a start that has settings.
+func parseUp(flags *flag.FlagSet, c *localcluster.Cluster, args []string, nodes, maxNodes int) error {
+	settings := localcluster.DefaultSettings
+	c.Settings = &settings
+	flags.IntVar(&c.Nodes, "nodes", nodes, "number of nodes")
+	flags.StringVar(&settings.Gates, "gates", settings.Gates, "feature gates of the control plane, Name=true,...")
+	flags.StringVar(&settings.RuntimeConfig, "runtime-config", settings.RuntimeConfig, "API versions to serve, group/version=true,...")
+	flags.Var(&settings.Args, "arg", "a further flag of a component, component:flag=value; can be repeated")
+	if err := parseStart(flags, c, args); err != nil {
+		return err
 	}
 	if c.Nodes < 0 || c.Nodes > maxNodes {
 		return fmt.Errorf("--nodes is %d, must be 0 to %d", c.Nodes, maxNodes)

@@ -42,6 +42,16 @@ func (c *Cluster) checkKind() error {
 	if exists(filepath.Join(c.Local.Dir(), localcluster.Record)) {
 		return fmt.Errorf("cluster %q is not one with real nodes: choose another name, or remove it with `make down`", c.Local.Name)
 	}
+	was, err := readRecord(c.Local.Dir())
+	if err != nil {
+		return nil // There is none, or it was not written to its end.
+	}
+	if was.Script != nil && c.Script == nil {
+		return fmt.Errorf("cluster %q is one of hack/%s.sh: choose another name, or remove it with `make local-down`", c.Local.Name, scriptName)
+	}
+	if was.Script == nil && c.Script != nil {
+		return fmt.Errorf("cluster %q is not one of hack/%s.sh: choose another name, or remove it with `make down-real`", c.Local.Name, scriptName)
+	}
 	return nil
 }
 
@@ -56,16 +66,27 @@ func (c *Cluster) checkFiles() error {
 	}
 	for _, path := range c.programs() {
 		if _, err := os.Stat(path); err != nil {
-			return fmt.Errorf("%s is missing (%w): build it with `make real-nodes`", filepath.Base(path), err)
+			return fmt.Errorf("%s is missing (%w): build it with `make %s`", filepath.Base(path), err, c.target())
 		}
 	}
 	return c.checkShutdowns()
 }
 
+// target is that of make which builds what the cluster runs.
+func (c *Cluster) target() string {
+	if c.Script != nil {
+		return "local-up"
+	}
+	return "real-nodes"
+}
+
 // programs are the paths of what the cluster runs.
 func (c *Cluster) programs() []string {
 	var paths []string
-	for _, program := range []string{"cluster", "kubectl", "kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr"} {
+	if c.Script != nil {
+		paths = append(paths, scriptFile(c.Local.Output), filepath.Join(c.Local.Bin, "cfssl"), filepath.Join(c.Local.Bin, "cfssljson"))
+	}
+	for _, program := range []string{"cluster", "kubectl", kubelet, kubeProxy, "containerd", "containerd-shim-runc-v2", "ctr"} {
 		paths = append(paths, filepath.Join(c.Local.Bin, program))
 	}
 	for _, program := range []string{controlplane.Etcd, controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler} {
@@ -82,7 +103,7 @@ func (c *Cluster) record(settings localcluster.Settings) record {
 	return record{
 		Settings: settings, Nodes: c.Local.Nodes, Output: c.Local.Output, Bin: c.Local.Bin,
 		ControlPlane: cmp.Or(c.ControlPlane, c.Local.Bin), Kubelets: c.Kubelets, InhibitDelayMax: c.InhibitDelayMax,
-		StaticControlPlane: c.StaticControlPlane,
+		StaticControlPlane: c.StaticControlPlane, Script: c.Script,
 	}
 }
 
@@ -117,5 +138,5 @@ func (c *Cluster) reusable(ctx context.Context, settings localcluster.Settings) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	return c.awaitNodes(ctx, c.Ended)
+	return c.awaitNodes(ctx, c.Ended, &progress{cluster: c})
 }

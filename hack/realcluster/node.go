@@ -84,8 +84,12 @@ func runNode(ctx context.Context, dir string, index int) error {
 	for {
 		select {
 		case err := <-ready:
-			if err == nil {
-				err = errors.Join(n.start(ctx, kubelet, again), n.start(ctx, "kube-proxy", again))
+			switch {
+			case err != nil:
+			case n.Script != nil:
+				err = n.startScript(down)
+			default:
+				err = errors.Join(n.start(ctx, kubelet, again), n.start(ctx, kubeProxy, again))
 			}
 			if err != nil {
 				return err
@@ -199,10 +203,11 @@ func (n *node) log(component string) string {
 
 // prepareForPods imports the images, and waits for the API server if the cluster starts. Without it,
 // the kubelet and kube-proxy would wait longer and longer between their attempts to reach it. A node
-// that boots again does so also without the API server, and so does one that has an API server.
+// that boots again does so also without the API server, and so does one that has or
+// starts an API server.
 func (n *node) prepareForPods(ctx context.Context) error {
 	bootsAgain := exists(n.log(kubelet))
-	if err := n.importImages(ctx); err != nil || bootsAgain || n.hasControlPlane() {
+	if err := n.importImages(ctx); err != nil || bootsAgain || n.hasControlPlane() || n.Script != nil {
 		return err
 	}
 	client := &http.Client{

@@ -16,7 +16,10 @@ limitations under the License.
 
 package realcluster
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // The images that the pods use, built by mkimage of hack/modules/images.
 const (
@@ -41,9 +44,12 @@ const (
 	manifestsDirectory = "/run/node/manifests"
 )
 
-// containerdConfig has what differs from the defaults. The directories of the plugins of the
-// container network are those of Debian, of Fedora, and of the plugins' own releases.
-const containerdConfig = `version = 3
+// pluginDirectories are where plugins of the container network are: those of Debian, of Fedora, and
+// of the plugins' own releases.
+var pluginDirectories = []string{"/usr/lib/cni", "/usr/libexec/cni", "/opt/cni/bin"}
+
+// containerdConfig has what differs from the defaults.
+var containerdConfig = `version = 3
 disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
 
 [plugins."io.containerd.cri.v1.images"]
@@ -58,7 +64,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
   disable_apparmor = true
   netns_mounts_under_state_dir = true
   [plugins."io.containerd.cri.v1.runtime".cni]
-    bin_dirs = ["/usr/lib/cni", "/usr/libexec/cni", "/opt/cni/bin"]
+    bin_dirs = ["` + strings.Join(pluginDirectories, `", "`) + `"]
     conf_dir = "` + cniDirectory + `"
 `
 

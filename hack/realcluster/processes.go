@@ -48,6 +48,20 @@ func processOf(path string) (int, error) {
 	return 0, nil
 }
 
+// programsIn returns the programs that run from paths in a directory.
+func programsIn(directory string) map[string]bool {
+	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline") // The pattern is a good one.
+	running := map[string]bool{}
+	for _, command := range commands {
+		line, _ := os.ReadFile(command) // It may have ended.
+		path, _, _ := bytes.Cut(line, []byte{0})
+		if filepath.Dir(string(path)) == directory {
+			running[filepath.Base(string(path))] = true
+		}
+	}
+	return running
+}
+
 // signal sends a signal to the process that was started from a path.
 func (c *Cluster) signal(path string, signal unix.Signal) error {
 	pid, err := processOf(path)

@@ -65,6 +65,10 @@ type Cluster struct {
 	// long for kubelets before the node goes down. See shutdown.go.
 	InhibitDelayMax time.Duration
 
+	// Script, if it is set, starts the control plane and the only node. What is above does not
+	// apply then, nor do the settings in Local.
+	Script *Script
+
 	// supervisor is that of a cluster that ends with this program.
 	supervisor *supervisor
 }
@@ -106,7 +110,14 @@ func (c *Cluster) Ensure(ctx context.Context) error {
 			return err
 		}
 	}
-	c.printf("cluster %q %s %.1f s: real nodes: %d\n  export KUBECONFIG='%s'\n", c.Local.Name, state, time.Since(start).Seconds(), c.Local.Nodes, c.Local.Kubeconfig())
+	nodes := fmt.Sprintf("real nodes: %d", c.Local.Nodes)
+	if c.Script != nil {
+		nodes = fmt.Sprintf("upstream's hack/%s.sh", scriptName)
+	}
+	c.printf("cluster %q %s %.1f s: %s\n  export KUBECONFIG='%s'\n", c.Local.Name, state, time.Since(start).Seconds(), nodes, c.Local.Kubeconfig())
+	if c.Script != nil {
+		c.describeScript()
+	}
 	pid, err := c.Process(nodeName(0))
 	if err == nil && pid != 0 {
 		c.printf("from a node, such as to the address of a Service:\n  nsenter --target %d --net curl http://...\n", pid)

@@ -43,6 +43,9 @@ func runSandbox(ctx context.Context, dir string) error {
 	if err := setUpSandboxNetwork(); err != nil {
 		return err
 	}
+	if r.Script != nil {
+		return runScriptSandbox(ctx, dir, r)
+	}
 	plane, err := createControlPlane(dir, r)
 	if err != nil {
 		return err
@@ -55,12 +58,12 @@ func runSandbox(ctx context.Context, dir string) error {
 		run = runStaticControlPlane
 	}
 	for index := range r.Nodes {
-		if err := startNode(dir, index); err != nil {
+		if _, err := startNode(dir, index); err != nil {
 			return err
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return acceptClients(ctx, r.Port) })
+	group.Go(func() error { return acceptClients(ctx, fmt.Sprintf("127.0.0.1:%d", r.Port)) })
 	group.Go(func() error { return run(ctx, plane, r) })
 	for ctx.Err() == nil {
 		if err := powerNodesOn(ctx, dir, r.Nodes); err != nil {
@@ -86,7 +89,7 @@ func powerNodesOn(ctx context.Context, dir string, nodes int) error {
 			err = errors.Join(removeCgroups(ctx, nodeCgroup(dir, nodeName(index))), disconnectNode(index))
 		}
 		if err == nil {
-			err = startNode(dir, index)
+			_, err = startNode(dir, index)
 		}
 		if err != nil {
 			return fmt.Errorf("power %s on: %w", nodeName(index), err)
@@ -95,14 +98,14 @@ func powerNodesOn(ctx context.Context, dir string, nodes int) error {
 	return nil
 }
 
-// acceptClients forwards the connections that are made on the host to the API server, until ctx is
-// over. The listener is the standard input.
-func acceptClients(ctx context.Context, port int) error {
+// acceptClients forwards the connections that are made on the host to the API server at an address,
+// until ctx is over. The listener is the standard input.
+func acceptClients(ctx context.Context, address string) error {
 	listener, err := net.FileListener(os.Stdin)
 	if err != nil {
 		return fmt.Errorf("use the listener of the supervisor: %w", err)
 	}
-	return forward(ctx, listener, fmt.Sprintf("127.0.0.1:%d", port))
+	return forward(ctx, listener, address)
 }
 
 // proxyUser is the user of all kube-proxies.
@@ -160,32 +163,36 @@ func awaitEnd(ctx context.Context, plane *controlplane.ControlPlane) error {
 	}
 }
 
-// startNode starts the processes of a node.
-func startNode(dir string, index int) error {
+// startNode starts the processes of a node. The channel is closed when they have ended.
+func startNode(dir string, index int) (<-chan struct{}, error) {
 	name := nodeName(index)
 	// The node waits until this is closed.
 	reader, writer, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("make a pipe: %w", err)
+		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
 	defer reader.Close()
 	defer writer.Close()
 	node, err := initProcess(dir, name, name, nodeCommand, dir, strconv.Itoa(index))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	log, err := os.OpenFile(filepath.Join(dir, "logs", name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("create the log of %s: %w", name, err)
+		return nil, fmt.Errorf("create the log of %s: %w", name, err)
 	}
 	defer log.Close()
 	node.Stdin, node.Stdout, node.Stderr = reader, log, log
 	if err := node.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", name, err)
+		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	go func() { _ = node.Wait() }() // Its log says how it ended.
+	ended := make(chan struct{})
+	go func() {
+		_ = node.Wait() // Its log says how it ended.
+		close(ended)
+	}()
 	if err := connectNode(index, node.Process.Pid); err != nil {
-		return errors.Join(err, node.Process.Kill())
+		return nil, errors.Join(err, node.Process.Kill())
 	}
-	return nil
+	return ended, nil
 }

@@ -70,11 +70,13 @@ func (c *Cluster) start(ctx context.Context, settings localcluster.Settings) (*s
 	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Local.Timeout, DefaultTimeout))
 	defer cancel()
-	err = c.awaitKubeconfig(ctx, s)
+	p := c.newProgress()
+	err = c.awaitKubeconfig(ctx, s, p)
 	if err == nil {
-		err = c.awaitNodes(ctx, s.ended)
+		err = c.awaitNodes(ctx, s.ended, p)
 	}
 	if err == nil {
+		p.end()
 		return s, nil
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -83,6 +85,9 @@ func (c *Cluster) start(ctx context.Context, settings localcluster.Settings) (*s
 			err = errors.New("nothing is left running")
 		}
 		return nil, fmt.Errorf("cluster %q: interrupted: %w", c.Local.Name, err)
+	}
+	if log := c.scriptLog(scriptName); exists(log) {
+		err = fmt.Errorf("%w\n%s.sh: %s", err, scriptName, controlplane.LogEnd(log))
 	}
 	return nil, errors.Join(fmt.Errorf("cluster %q: %w\nall logs are in %s", c.Local.Name, err, c.Local.Logs()), s.stop())
 }
@@ -150,17 +155,15 @@ func (s *supervisor) ended() error {
 
 // awaitKubeconfig waits until there are credentials, and copies those of the administrator to
 // where users expect them.
-func (c *Cluster) awaitKubeconfig(ctx context.Context, s *supervisor) error {
-	path := controlplane.Kubeconfig(c.Local.Dir())
+func (c *Cluster) awaitKubeconfig(ctx context.Context, s *supervisor, p *progress) error {
 	var data []byte
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
 		if err := s.ended(); err != nil {
 			return false, err
 		}
+		p.update()
 		var err error
-		if data, err = os.ReadFile(path); errors.Is(err, os.ErrNotExist) {
-			return false, nil
-		}
+		data, err = c.adminKubeconfig()
 		return len(data) > 0, err
 	})
 	if err == nil {
@@ -174,7 +177,7 @@ func (c *Cluster) awaitKubeconfig(ctx context.Context, s *supervisor) error {
 
 // awaitNodes waits until pods can be created: until all nodes take pods, and the service account of
 // namespace default is there. An error shows the logs of the node that it names.
-func (c *Cluster) awaitNodes(ctx context.Context, ended func() error) error {
+func (c *Cluster) awaitNodes(ctx context.Context, ended func() error, p *progress) error {
 	config, err := c.Local.Config()
 	if err != nil {
 		return err
@@ -190,7 +193,8 @@ func (c *Cluster) awaitNodes(ctx context.Context, ended func() error) error {
 		if err := ended(); err != nil {
 			return false, err
 		}
-		if sick = c.endedNode(); sick != "" {
+		p.update()
+		if sick = cmp.Or(c.endedNode(), c.endedComponent()); sick != "" {
 			// Its lock may be about to be taken, so it must be free for a while.
 			if polls++; polls < endedPolls {
 				return false, nil
@@ -199,6 +203,9 @@ func (c *Cluster) awaitNodes(ctx context.Context, ended func() error) error {
 		}
 		polls = 0
 		node, err := c.missing(ctx, client)
+		if err == nil {
+			err = c.scriptMissing()
+		}
 		if err == nil || missing == nil || ctx.Err() == nil {
 			sick, missing = node, err // Not that the time was over during a request.
 		}
@@ -226,7 +233,7 @@ func (c *Cluster) endedNode() string {
 // nodeLogs shows the ends of the logs that say why a node does not work, if there is one.
 func (c *Cluster) nodeLogs(name string) string {
 	var ends []string
-	for _, log := range []string{name, name + "-kubelet"} {
+	for _, log := range append([]string{name, name + "-kubelet"}, c.scriptLogs(name)...) {
 		if path := filepath.Join(c.Local.Logs(), log+".log"); name != "" && exists(path) {
 			ends = append(ends, controlplane.LogEnd(path))
 		}
@@ -236,7 +243,7 @@ func (c *Cluster) nodeLogs(name string) string {
 
 // missing returns why pods cannot be created yet, and the node that is the reason, if it is one.
 func (c *Cluster) missing(ctx context.Context, client kubernetes.Interface) (string, error) {
-	for _, name := range nodeNames(c.Local.Nodes) {
+	for _, name := range c.nodesOfAPI() {
 		node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return name, fmt.Errorf("%s has not joined: %w", name, err)

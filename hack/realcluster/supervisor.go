@@ -40,14 +40,18 @@ type record struct {
 	// Output and Bin are those of Cluster.Local, ControlPlane and Kubelets those of Cluster.
 	Output, Bin, ControlPlane string
 	Kubelets                  map[string]Kubelet
-	// InhibitDelayMax and StaticControlPlane are those of Cluster.
+	// InhibitDelayMax, StaticControlPlane and Script are those of Cluster.
 	InhibitDelayMax    time.Duration
-	StaticControlPlane *StaticControlPlane
+	StaticControlPlane *StaticControlPlane `json:",omitempty"`
+	Script             *Script             `json:",omitempty"`
 	// Port is that of the API server, on the loopback interface of the host and in the sandbox.
 	Port int
 }
 
 func (r record) String() string {
+	if r.Script != nil {
+		return fmt.Sprintf("hack/%s.sh, programs in %s, and the variables %q", scriptName, r.Bin, r.Script.Env)
+	}
 	return fmt.Sprintf("%d nodes, %s, programs in %s, a control plane in %s, other kubelets %v, delay of shutdowns %s", r.Nodes, r.Settings, r.Bin, r.ControlPlane, r.Kubelets, r.InhibitDelayMax)
 }
 
@@ -80,6 +84,14 @@ func (r record) write(dir string) error {
 		return fmt.Errorf("write the record of the cluster: %w", err)
 	}
 	return nil
+}
+
+// wantedPort is the port of the API server, 0 for any that is free.
+func (r record) wantedPort() string {
+	if r.Script != nil {
+		return r.Script.port()
+	}
+	return "0"
 }
 
 // keepRunning is what the program that has started the supervisor sends if the cluster is to
@@ -122,7 +134,7 @@ func startSandbox(dir string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", r.wantedPort()))
 	if err != nil {
 		return nil, fmt.Errorf("listen for clients of the API server: %w", err)
 	}

@@ -1,0 +1,245 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package realcluster
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/kubernetes/hack/controlplane"
+)
+
+// Script has upstream's hack/local-up-cluster.sh start the cluster: its control plane and its
+// node, all in the namespaces of one node.
+type Script struct {
+	// Env are variables for the script, as NAME=value, sorted. ScriptEnvironment makes them.
+	Env []string
+}
+
+const (
+	// DefaultScriptName is the name of a cluster of the script if none is given.
+	DefaultScriptName = "local-up"
+
+	// scriptName is that of its log, too.
+	scriptName = "local-up-cluster"
+
+	// scriptDirectory is where a node has the certificates and kubeconfigs that the script makes,
+	// and the manifests of static pods, as without a sandbox: on the host, /var/run leads to /run.
+	scriptDirectory = "/run/kubernetes"
+
+	// scriptManifests is where the kubelet of the script looks for static pods.
+	scriptManifests = scriptDirectory + "/static-pods"
+)
+
+// scriptComponents are what the script starts, in this order. Each has a log of its name.
+var scriptComponents = []string{
+	controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler, kubelet, kubeProxy,
+}
+
+// kubeProxy is the program.
+const kubeProxy = "kube-proxy"
+
+// value returns that of a variable of the script, or what the script takes without it.
+func (s *Script) value(name, fallback string) string {
+	for _, variable := range s.Env {
+		if value, found := strings.CutPrefix(variable, name+"="); found {
+			return cmp.Or(value, fallback)
+		}
+	}
+	return fallback
+}
+
+// node is the name of the node.
+func (s *Script) node() string { return s.value("HOSTNAME_OVERRIDE", "127.0.0.1") }
+
+// port is where the API server listens, on the host and in the sandbox: 0 is any that is free.
+func (s *Script) port() string { return s.value(portVariable, "0") }
+
+// starts reports whether the script starts a component.
+func (s *Script) starts(component string) bool {
+	return component != kubeProxy || s.value(startModeVariable, "all") == "all"
+}
+
+// scriptFile is the script in a tree.
+func scriptFile(output string) string {
+	return filepath.Join(treeOf(output), "hack", scriptName+".sh")
+}
+
+// treeOf is the tree, in an output directory.
+func treeOf(output string) string { return filepath.Join(output, "kubernetes") }
+
+// scriptFiles is where the host has what a node has in scriptDirectory.
+func scriptFiles(dir string) string { return filepath.Join(dir, "kubernetes") }
+
+// nodesOfAPI are the nodes by the names that the API server has for them.
+func (c *Cluster) nodesOfAPI() []string {
+	if c.Script != nil {
+		return []string{c.Script.node()}
+	}
+	return nodeNames(c.Local.Nodes)
+}
+
+// adminKubeconfig returns the kubeconfig of the administrator, nil if there is none yet. The script
+// first writes one that names files of the node, and then replaces it.
+func (c *Cluster) adminKubeconfig() ([]byte, error) {
+	if c.Script == nil {
+		return readIfThere(controlplane.Kubeconfig(c.Local.Dir()))
+	}
+	data, err := readIfThere(filepath.Join(scriptFiles(c.Local.Dir()), "admin.kubeconfig"))
+	if err != nil || data == nil {
+		return nil, err
+	}
+	config, err := clientcmd.Load(data)
+	if err != nil {
+		return nil, nil // Half of it is written.
+	}
+	for _, user := range config.AuthInfos {
+		if len(user.ClientKeyData) > 0 {
+			return data, nil
+		}
+	}
+	return nil, nil
+}
+
+func readIfThere(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
+// endedComponent returns a component that the script has started and that does not run any more, or
+// "". The script itself waits a minute for the API server, and minutes for the node.
+func (c *Cluster) endedComponent() string {
+	if c.Script == nil {
+		return ""
+	}
+	running := c.scriptPrograms()
+	for _, component := range scriptComponents {
+		if exists(c.scriptLog(component)) && !running[component] {
+			return component
+		}
+	}
+	return ""
+}
+
+// scriptMissing returns what the script has not started.
+func (c *Cluster) scriptMissing() error {
+	if c.Script == nil {
+		return nil
+	}
+	running := c.scriptPrograms()
+	for _, component := range scriptComponents {
+		if c.Script.starts(component) && !running[component] {
+			return fmt.Errorf("%s was not started", component)
+		}
+	}
+	return nil
+}
+
+// scriptPrograms are those that the script has started and that run.
+func (c *Cluster) scriptPrograms() map[string]bool {
+	return programsIn(programDirectory(c.Local.Dir(), nodeName(0)))
+}
+
+// scriptLogs are the logs that say why the node with a name does not work.
+func (c *Cluster) scriptLogs(node string) []string {
+	if c.Script != nil && node == c.Script.node() {
+		return []string{kubelet}
+	}
+	return nil
+}
+
+func (c *Cluster) scriptLog(name string) string { return filepath.Join(c.Local.Logs(), name+".log") }
+
+// step is a part of the start.
+type step struct {
+	// done is what the script has done when there is the log.
+	done, log string
+}
+
+// scriptSteps are in the order of their logs. The first log of a component is there when what is
+// before it is done.
+var scriptSteps = []step{
+	{"containerd runs and has the images", scriptName},
+	{"etcd runs, certificates are made", controlplane.APIServer},
+	{"kube-apiserver is ready", controlplane.ControllerManager},
+	{"kube-controller-manager and kube-scheduler are started", kubelet},
+}
+
+// progress says what was done, and how long it took.
+type progress struct {
+	cluster *Cluster
+	steps   []step
+	last    time.Time
+}
+
+func (c *Cluster) newProgress() *progress {
+	p := &progress{cluster: c, last: time.Now()}
+	if c.Script != nil {
+		p.steps = slices.Clone(scriptSteps)
+	}
+	return p
+}
+
+// update says which steps are done.
+func (p *progress) update() {
+	for len(p.steps) > 0 && exists(p.cluster.scriptLog(p.steps[0].log)) {
+		p.say(p.steps[0].done)
+		p.steps = p.steps[1:]
+	}
+}
+
+// end says the last step.
+func (p *progress) end() {
+	if p.cluster.Script != nil {
+		p.say("the node is ready: " + p.cluster.Script.node())
+	}
+}
+
+func (p *progress) say(done string) {
+	now := time.Now()
+	p.cluster.printf("  %5.1f s  %s\n", now.Sub(p.last).Seconds(), done)
+	p.last = now
+}
+
+// describeScript says what a user does with the cluster.
+func (c *Cluster) describeScript() {
+	passed := "nothing"
+	if len(c.Script.Env) > 0 {
+		passed = strings.Join(c.Script.Env, " ")
+	}
+	down := "make local-down"
+	if c.Local.Name != DefaultScriptName {
+		down += " NAME=" + c.Local.Name
+	}
+	c.printf(`  passed to the script: %s
+  logs                  %s
+  static pods           %s
+  kubectl               %s
+  to end it             %s
+`, passed, c.Local.Logs(), c.Manifests(nodeName(0)), c.Local.Kubectl(), down)
+}
