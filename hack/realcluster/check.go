@@ -138,5 +138,5 @@ func (c *Cluster) reusable(ctx context.Context, settings localcluster.Settings) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	return c.awaitNodes(ctx, c.Ended, &progress{cluster: c})
+	return c.awaitNodes(ctx, &watch{cluster: c, ended: c.Ended})
 }

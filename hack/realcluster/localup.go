@@ -18,14 +18,14 @@ package realcluster
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/kubernetes/hack/controlplane"
@@ -55,7 +55,7 @@ const (
 
 // scriptComponents are what the script starts, in this order. Each has a log of its name.
 var scriptComponents = []string{
-	controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler, kubelet, kubeProxy,
+	controlplane.Etcd, controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler, kubelet, kubeProxy,
 }
 
 // kubeProxy is the program.
@@ -139,91 +139,36 @@ func (c *Cluster) endedComponent() string {
 	}
 	running := c.scriptPrograms()
 	for _, component := range scriptComponents {
-		if exists(c.scriptLog(component)) && !running[component] {
+		if exists(c.log(component)) && !running[component] {
 			return component
 		}
 	}
 	return ""
 }
 
-// scriptMissing returns what the script has not started.
-func (c *Cluster) scriptMissing() error {
-	if c.Script == nil {
-		return nil
-	}
+// scriptMissing returns what the script has not started yet, after the node is ready.
+func (c *Cluster) scriptMissing(ctx context.Context) error {
 	running := c.scriptPrograms()
 	for _, component := range scriptComponents {
 		if c.Script.starts(component) && !running[component] {
-			return fmt.Errorf("%s was not started", component)
+			return fmt.Errorf("%s does not run", component)
 		}
 	}
-	return nil
+	if !c.Script.starts(kubeProxy) {
+		return nil
+	}
+	// It is started last: one that cannot work ends before it listens.
+	health := net.JoinHostPort("127.0.0.1", c.Script.value("PROXY_HEALTHZ_PORT", "10256"))
+	conn, err := c.Dial(ctx, nodeName(0), health)
+	if err != nil {
+		return fmt.Errorf("%s does not serve its health: %w", kubeProxy, err)
+	}
+	return conn.Close()
 }
 
 // scriptPrograms are those that the script has started and that run.
 func (c *Cluster) scriptPrograms() map[string]bool {
 	return programsIn(programDirectory(c.Local.Dir(), nodeName(0)))
-}
-
-// scriptLogs are the logs that say why the node with a name does not work.
-func (c *Cluster) scriptLogs(node string) []string {
-	if c.Script != nil && node == c.Script.node() {
-		return []string{kubelet}
-	}
-	return nil
-}
-
-func (c *Cluster) scriptLog(name string) string { return filepath.Join(c.Local.Logs(), name+".log") }
-
-// step is a part of the start.
-type step struct {
-	// done is what the script has done when there is the log.
-	done, log string
-}
-
-// scriptSteps are in the order of their logs. The first log of a component is there when what is
-// before it is done.
-var scriptSteps = []step{
-	{"containerd runs and has the images", scriptName},
-	{"etcd runs, certificates are made", controlplane.APIServer},
-	{"kube-apiserver is ready", controlplane.ControllerManager},
-	{"kube-controller-manager and kube-scheduler are started", kubelet},
-}
-
-// progress says what was done, and how long it took.
-type progress struct {
-	cluster *Cluster
-	steps   []step
-	last    time.Time
-}
-
-func (c *Cluster) newProgress() *progress {
-	p := &progress{cluster: c, last: time.Now()}
-	if c.Script != nil {
-		p.steps = slices.Clone(scriptSteps)
-	}
-	return p
-}
-
-// update says which steps are done.
-func (p *progress) update() {
-	for len(p.steps) > 0 && exists(p.cluster.scriptLog(p.steps[0].log)) {
-		p.say(p.steps[0].done)
-		p.steps = p.steps[1:]
-	}
-}
-
-// end says the last step.
-func (p *progress) end() {
-	if p.cluster.Script != nil {
-		p.say("the node is ready: " + p.cluster.Script.node())
-	}
-}
-
-func (p *progress) say(done string) {
-	now := time.Now()
-	p.cluster.printf("  %5.1f s  %s\n", now.Sub(p.last).Seconds(), done)
-	p.last = now
 }
 
 // describeScript says what a user does with the cluster.
@@ -237,9 +182,9 @@ func (c *Cluster) describeScript() {
 		down += " NAME=" + c.Local.Name
 	}
 	c.printf(`  passed to the script: %s
-  logs                  %s
-  static pods           %s
-  kubectl               %s
-  to end it             %s
-`, passed, c.Local.Logs(), c.Manifests(nodeName(0)), c.Local.Kubectl(), down)
+  logs         %s
+  static pods  %s
+  kubectl      %s
+  to end it    %s
+`, passed, c.Local.Logs(), c.Manifests(c.Script.node()), c.Local.Kubectl(), down)
 }

@@ -101,7 +101,7 @@ var refusedVariables = []struct {
 	}, ""},
 	{"the script runs as root", []string{"CONTROLPLANE_SUDO", "KUBELET_SUDO", "PROXY_SUDO"}, ""},
 	{"the script runs until make local-down", []string{"ENABLE_DAEMON"}, "false"},
-	{"it is for the containers of upstream's CI, and installs packages", []string{"KUBETEST_IN_DOCKER"}, "false"},
+	{"it is for containers of upstream's CI, and installs packages", []string{"KUBETEST_IN_DOCKER"}, "false"},
 	{"no registry is asked for images, and there is no DNS", []string{"ENABLE_CSI_SNAPSHOTTER", "KUBE_ENABLE_CLUSTER_DNS", "KUBE_ENABLE_NODELOCAL_DNS"}, "false"},
 	{"there is no DNS", []string{"DNS_ADDON", "KUBE_DNS_MEMORY_LIMIT", "KUBE_DNS_NAME", "KUBE_DNS_SERVER_IP", "KUBE_LOCAL_DNS_IP"}, ""},
 	{"no cloud is reached from the cluster", []string{"EXTERNAL_CLOUD_PROVIDER"}, "false"},
@@ -147,7 +147,7 @@ func checkRefused(set map[string]string) error {
 	for _, refused := range refusedVariables {
 		for _, name := range refused.names {
 			if value := set[name]; value != "" && value != refused.but {
-				errs = append(errs, fmt.Errorf("%s=%s is not for this cluster: %s: unset it, or run `env --unset=%s make local-up`", name, value, refused.why, name))
+				errs = append(errs, fmt.Errorf("%s=%s is not for this cluster: %s: leave it out, or run `env --unset=%s make local-up`", name, value, refused.why, name))
 			}
 		}
 	}

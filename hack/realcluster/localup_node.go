@@ -47,6 +47,12 @@ const (
 	// sudo is for the calls of sudo in the script, which runs as root.
 	sudo = "#!/bin/sh\nwhile [ \"$1\" = -E ]; do shift; done\nexec \"$@\"\n"
 
+	// etcdLauncher is the etcd that the script finds by its name. It runs from a path of the cluster,
+	// as the other components do.
+	etcdLauncher = "#!/bin/sh\nexec \"$" + programsVariable + "/etcd\" \"$@\"\n"
+
+	programsVariable = "SCRIPT_PROGRAMS"
+
 	// pluginDirectory is where the script looks for plugins of the container network. It would
 	// download them if they were not there.
 	pluginDirectory = "/opt/cni/bin"
@@ -102,6 +108,7 @@ func (n *node) startScript(ended chan<- error) error {
 func (n *node) scriptSettings() []string {
 	return []string{
 		"PATH=" + scriptTools + ":" + systemPath, "HOME=" + n.state(), "USER=root", "TERM=dumb",
+		programsVariable + "=" + programDirectory(n.dir, n.name()),
 		"TMPDIR=" + scriptTemporary, "ETCD_DIR=" + scriptTemporary + "/etcd",
 		"LOG_DIR=" + filepath.Join(n.dir, "logs"),
 		"CERT_DIR=" + scriptDirectory, "POD_MANIFEST_PATH=" + scriptManifests,
@@ -126,17 +133,21 @@ func (n *node) prepareScript() error {
 	); err != nil {
 		return fmt.Errorf("create the directories of the script: %w", err)
 	}
-	for _, program := range []string{"kubectl", controlplane.Etcd, "cfssl", "cfssljson"} {
+	for _, program := range []string{"kubectl", "cfssl", "cfssljson"} {
 		if _, err := controlplane.Link(scriptTools, filepath.Join(n.Bin, program)); err != nil {
 			return err
 		}
 	}
-	for _, program := range append([]string{"kubectl"}, scriptComponents...) {
+	for _, program := range scriptComponents {
 		if _, err := controlplane.Link(programDirectory(n.dir, n.name()), filepath.Join(n.Bin, program)); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(os.WriteFile(filepath.Join(scriptTools, "sudo"), []byte(sudo), 0o755), os.WriteFile(resolvConf, nil, 0o644)); err != nil {
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(scriptTools, "sudo"), []byte(sudo), 0o755),
+		os.WriteFile(filepath.Join(scriptTools, controlplane.Etcd), []byte(etcdLauncher), 0o755),
+		os.WriteFile(resolvConf, nil, 0o644),
+	); err != nil {
 		return fmt.Errorf("write a file of the node: %w", err)
 	}
 	// The script writes there, too.

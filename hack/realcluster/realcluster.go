@@ -260,7 +260,12 @@ func (c *Cluster) Ended() error {
 }
 
 // Manifests is the directory of the manifests of the static pods of a node.
-func (c *Cluster) Manifests(node string) string { return manifests(c.Local.Dir(), node) }
+func (c *Cluster) Manifests(node string) string {
+	if c.Script != nil {
+		node = nodeName(0) // The script gives it another name.
+	}
+	return manifests(c.Local.Dir(), node)
+}
 
 func nodeNames(count int) []string {
 	var names []string

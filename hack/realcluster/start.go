@@ -26,6 +26,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -70,13 +71,13 @@ func (c *Cluster) start(ctx context.Context, settings localcluster.Settings) (*s
 	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Local.Timeout, DefaultTimeout))
 	defer cancel()
-	p := c.newProgress()
-	err = c.awaitKubeconfig(ctx, s, p)
+	w := c.newWatch(s.ended)
+	err = c.awaitKubeconfig(ctx, w)
 	if err == nil {
-		err = c.awaitNodes(ctx, s.ended, p)
+		err = c.awaitNodes(ctx, w)
 	}
 	if err == nil {
-		p.end()
+		w.end()
 		return s, nil
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -85,9 +86,6 @@ func (c *Cluster) start(ctx context.Context, settings localcluster.Settings) (*s
 			err = errors.New("nothing is left running")
 		}
 		return nil, fmt.Errorf("cluster %q: interrupted: %w", c.Local.Name, err)
-	}
-	if log := c.scriptLog(scriptName); exists(log) {
-		err = fmt.Errorf("%w\n%s.sh: %s", err, scriptName, controlplane.LogEnd(log))
 	}
 	return nil, errors.Join(fmt.Errorf("cluster %q: %w\nall logs are in %s", c.Local.Name, err, c.Local.Logs()), s.stop())
 }
@@ -155,17 +153,19 @@ func (s *supervisor) ended() error {
 
 // awaitKubeconfig waits until there are credentials, and copies those of the administrator to
 // where users expect them.
-func (c *Cluster) awaitKubeconfig(ctx context.Context, s *supervisor, p *progress) error {
+func (c *Cluster) awaitKubeconfig(ctx context.Context, w *watch) error {
 	var data []byte
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
-		if err := s.ended(); err != nil {
+		if err := w.check(); err != nil {
 			return false, err
 		}
-		p.update()
 		var err error
 		data, err = c.adminKubeconfig()
 		return len(data) > 0, err
 	})
+	if wait.Interrupted(err) {
+		err = fmt.Errorf("%w\n%s", err, c.nodeLogs(nodeName(0)))
+	}
 	if err == nil {
 		err = os.WriteFile(c.Local.Kubeconfig(), data, 0o600)
 	}
@@ -177,7 +177,7 @@ func (c *Cluster) awaitKubeconfig(ctx context.Context, s *supervisor, p *progres
 
 // awaitNodes waits until pods can be created: until all nodes take pods, and the service account of
 // namespace default is there. An error shows the logs of the node that it names.
-func (c *Cluster) awaitNodes(ctx context.Context, ended func() error, p *progress) error {
+func (c *Cluster) awaitNodes(ctx context.Context, w *watch) error {
 	config, err := c.Local.Config()
 	if err != nil {
 		return err
@@ -188,24 +188,11 @@ func (c *Cluster) awaitNodes(ctx context.Context, ended func() error, p *progres
 	}
 	var sick string
 	var missing error
-	polls := 0
 	err = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
-		if err := ended(); err != nil {
+		if err := w.check(); err != nil {
 			return false, err
 		}
-		p.update()
-		if sick = cmp.Or(c.endedNode(), c.endedComponent()); sick != "" {
-			// Its lock may be about to be taken, so it must be free for a while.
-			if polls++; polls < endedPolls {
-				return false, nil
-			}
-			return false, fmt.Errorf("%s has ended:\n%s", sick, c.nodeLogs(sick))
-		}
-		polls = 0
 		node, err := c.missing(ctx, client)
-		if err == nil {
-			err = c.scriptMissing()
-		}
 		if err == nil || missing == nil || ctx.Err() == nil {
 			sick, missing = node, err // Not that the time was over during a request.
 		}
@@ -216,9 +203,6 @@ func (c *Cluster) awaitNodes(ctx context.Context, ended func() error, p *progres
 	}
 	return err
 }
-
-// endedPolls is after how many checks in a row a node without a lock has ended.
-const endedPolls = 10
 
 // endedNode returns a node that has run and does not run any more, or "".
 func (c *Cluster) endedNode() string {
@@ -233,16 +217,25 @@ func (c *Cluster) endedNode() string {
 // nodeLogs shows the ends of the logs that say why a node does not work, if there is one.
 func (c *Cluster) nodeLogs(name string) string {
 	var ends []string
-	for _, log := range append([]string{name, name + "-kubelet"}, c.scriptLogs(name)...) {
-		if path := filepath.Join(c.Local.Logs(), log+".log"); name != "" && exists(path) {
+	logs := []string{name, name + "-kubelet"}
+	if c.Script != nil {
+		logs = []string{nodeName(0), scriptName, kubelet}
+	}
+	for _, log := range logs {
+		if path := c.log(log); name != "" && exists(path) {
 			ends = append(ends, controlplane.LogEnd(path))
 		}
 	}
 	return strings.Join(ends, "\n")
 }
 
+// requestTimeout is for one request: an API server that does not answer must not hide that it has ended.
+const requestTimeout = 2 * time.Second
+
 // missing returns why pods cannot be created yet, and the node that is the reason, if it is one.
 func (c *Cluster) missing(ctx context.Context, client kubernetes.Interface) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	for _, name := range c.nodesOfAPI() {
 		node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -260,6 +253,9 @@ func (c *Cluster) missing(ctx context.Context, client kubernetes.Interface) (str
 	_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", errors.New("the service account of namespace default was not created")
+	}
+	if err == nil && c.Script != nil {
+		return c.Script.node(), c.scriptMissing(ctx)
 	}
 	return "", err
 }

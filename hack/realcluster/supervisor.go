@@ -94,6 +94,14 @@ func (r record) wantedPort() string {
 	return "0"
 }
 
+// portHint says who has chosen a port that is taken.
+func (r record) portHint() string {
+	if r.wantedPort() == "0" {
+		return ""
+	}
+	return fmt.Sprintf(": give another %s, or none to get one that is free", portVariable)
+}
+
 // keepRunning is what the program that has started the supervisor sends if the cluster is to
 // outlive it.
 const keepRunning = 'k'
@@ -136,7 +144,7 @@ func startSandbox(dir string) (*exec.Cmd, error) {
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", r.wantedPort()))
 	if err != nil {
-		return nil, fmt.Errorf("listen for clients of the API server: %w", err)
+		return nil, fmt.Errorf("listen for clients of the API server: %w%s", err, r.portHint())
 	}
 	// Only the sandbox accepts connections, so that they are refused when it ends.
 	defer listener.Close()
