@@ -63,6 +63,8 @@ func takeInventory(t *testing.T, c *Cluster) inventory {
 		"/run/netns/*", "/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/var/log/containers", "/run/containerd", "/run/cni",
 		"/usr/libexec/kubernetes", "/tmp/kubelet-*", "/tmp/containerd*", cgroupMount + cgroupOf(c.Local.Dir()), cgroupMount + "/*" + cgroupOf(c.Local.Dir()), cgroupMount + "/*/k8s.io",
 		cgroupMount + "/*/kubepods",
+		// Of hack/local-up-cluster.sh.
+		"/run/kubernetes", "/var/run/kubernetes", "/opt/cni", "/etc/cni", "/tmp/local-up-cluster.sh.*", "/tmp/*.kubeconfig",
 	} {
 		files, err := filepath.Glob(pattern)
 		add(pattern, files, err)
