@@ -202,7 +202,7 @@ test-docs: control-plane local-cluster-tools ## run the commands of docs/tutoria
 	@$(call test-system,TestTutorial,5m)
 
 .PHONY: test-node
-test-node: with-dbus real-nodes base-node ## clusters with real nodes: static pods in drains, shutdowns, restarts, power, outages, other releases, and that they leave nothing behind, as root: GROUP=static
+test-node: with-dbus local-up-programs base-node ## clusters with real nodes: static pods in drains, shutdowns, restarts, power, outages, other releases, local-up, and that they leave nothing behind, as root: GROUP=static
 	@echo '==> clusters with real nodes (about 8 minutes)'
 	@CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -c -o $$PWD/_output/realcluster.test ./hack/realcluster
 	@CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -c -o $$PWD/_output/system.test ./test/system

@@ -54,6 +54,22 @@ limitations under the License.
 // end with them: containerd and the kubelet do not take every path that a user may choose. For the
 // same reason no variable of the user's environment reaches them.
 //
+// # Upstream's script
+//
+// With Script, upstream's hack/local-up-cluster.sh starts the control plane in the only node, and its
+// kubelet and kube-proxy. Then the sandbox only forwards connections, and ends with the node, which
+// ends with the script:
+//
+//	cluster local-up             instead of up-real
+//	  ...
+//	    cluster real-sandbox     makes the link of the node
+//	      cluster real-init
+//	        cluster real-node    containerd, then the script
+//	          bash               etcd, kube-apiserver, ..., kubelet, kube-proxy
+//
+// What the script writes at fixed paths that nodes do not replace goes into overlays in memory, see
+// localup_node.go. localup_environment.go says which of a user's variables it gets.
+//
 // # Files that ask for something
 //
 // Processes outside of the sandbox ask for a node that boots, or a kubelet that is not started
