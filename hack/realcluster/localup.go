@@ -26,7 +26,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/kubernetes/hack/controlplane"
 )
@@ -147,7 +150,7 @@ func (c *Cluster) endedComponent() string {
 }
 
 // scriptMissing returns what the script has not started yet, after the node is ready.
-func (c *Cluster) scriptMissing(ctx context.Context) error {
+func (c *Cluster) scriptMissing(ctx context.Context, client kubernetes.Interface) error {
 	running := c.scriptPrograms()
 	for _, component := range scriptComponents {
 		if c.Script.starts(component) && !running[component] {
@@ -157,14 +160,22 @@ func (c *Cluster) scriptMissing(ctx context.Context) error {
 	if !c.Script.starts(kubeProxy) {
 		return nil
 	}
-	// It is started last: one that cannot work ends before it listens.
-	health := net.JoinHostPort("127.0.0.1", c.Script.value("PROXY_HEALTHZ_PORT", "10256"))
-	conn, err := c.Dial(ctx, nodeName(0), health)
+	// It is started last, and its rules come a moment later.
+	service, err := client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("%s does not serve its health: %w", kubeProxy, err)
+		return fmt.Errorf("the Service of the API server was not created: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
+	defer cancel()
+	conn, err := c.Dial(ctx, nodeName(0), net.JoinHostPort(service.Spec.ClusterIP, "443"))
+	if err != nil {
+		return fmt.Errorf("the node does not reach the Service of the API server: %w", err)
 	}
 	return conn.Close()
 }
+
+// serviceTimeout is for a connection to a Service: without the rules of kube-proxy, nothing refuses it.
+const serviceTimeout = 500 * time.Millisecond
 
 // scriptPrograms are those that the script has started and that run.
 func (c *Cluster) scriptPrograms() map[string]bool {

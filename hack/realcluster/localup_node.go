@@ -151,10 +151,22 @@ func (n *node) prepareScript() error {
 		return fmt.Errorf("write a file of the node: %w", err)
 	}
 	// The script writes there, too.
-	if err := n.overlay("/tmp"); err != nil {
-		return err
+	return errors.Join(n.overlay("/tmp"), n.providePlugins(), n.setUpNames())
+}
+
+// setUpNames lets the API server reach the kubelet by the name of the node, which may be one that the
+// user has chosen. The name servers of the machine do not answer here: each lookup would wait for them.
+func (n *node) setUpNames() error {
+	if exists("/etc/resolv.conf") {
+		if err := replaceFile("/etc/resolv.conf", nil); err != nil {
+			return err
+		}
 	}
-	return n.providePlugins()
+	names := []string{"localhost", n.name()}
+	if name := n.Script.node(); net.ParseIP(name) == nil {
+		names = append(names, name)
+	}
+	return replaceFile("/etc/hosts", fmt.Appendf(nil, "127.0.0.1 %s\n::1 localhost\n", strings.Join(names, " ")))
 }
 
 // providePlugins puts the plugins of the container network where the script looks for them.

@@ -17,6 +17,7 @@ limitations under the License.
 package realcluster
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -70,8 +71,10 @@ func TestNodesLocalUp(t *testing.T) {
 	t.Parallel()
 	c := newScriptCluster(t)
 	before := takeInventory(t, c)
+	const name = "my-node"
 	defer unix.Umask(unix.Umask(0o077))
-	environment := []string{"HTTPS_PROXY=http://127.0.0.1:1", "HTTP_PROXY=http://127.0.0.1:1", "TMPDIR=/var/lib/none", "LOG_LEVEL=4"}
+	environment := []string{"HTTPS_PROXY=http://127.0.0.1:1", "HTTP_PROXY=http://127.0.0.1:1", "TMPDIR=/var/lib/none", "LOG_LEVEL=4", "HOSTNAME_OVERRIDE=" + name}
+	c.Script.Env = []string{"HOSTNAME_OVERRIDE=" + name}
 	printed := mustLocalUp(t, c, environment...)
 	for _, want := range []string{c.Local.Kubeconfig(), c.Manifests(c.Script.node()), "local-down", "LOG_LEVEL=4"} {
 		if !strings.Contains(printed, want) {
@@ -80,12 +83,18 @@ func TestNodesLocalUp(t *testing.T) {
 	}
 	expectFlag(t, c, kubelet, "--v=4")
 	expectFlag(t, c, controlplane.APIServer, "NodeMaintenanceAwareKubelet=true")
+	expectService(t, c)
 	if printed := mustLocalUp(t, c, environment...); !strings.Contains(printed, "is already up") {
 		t.Errorf("the second start prints %s", printed)
 	}
 
-	n := newStaticNode(t, c, c.Script.node())
+	n := newStaticNode(t, c, name)
 	startWorkloads(n)
+	// The API server reaches the kubelet by the name of the node.
+	exec := c.Local.Command(t.Context(), "exec", "deployment/deployment", "--", "/bin/busybox", "hostname")
+	if output, err := exec.CombinedOutput(); err != nil || !strings.HasPrefix(string(output), "deployment-") {
+		t.Errorf("kubectl exec: %v: %s", err, output)
+	}
 	n.run(staticPod{name: "static", ending: time.Second})
 	drainByHand(n)
 
@@ -93,6 +102,19 @@ func TestNodesLocalUp(t *testing.T) {
 		t.Fatalf("local-down: %v: %s", err, output)
 	}
 	awaitInventory(t, c, before)
+}
+
+// expectService fails if the node does not reach the Service of the API server.
+func expectService(t *testing.T, c *Cluster) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), serviceTimeout)
+	defer cancel()
+	conn, err := c.Dial(ctx, nodeName(0), net.JoinHostPort(firstService, "443"))
+	if err != nil {
+		t.Errorf("the node does not reach a Service: %v", err)
+		return
+	}
+	conn.Close()
 }
 
 // drainByHand drains the node and releases it, with the commands of a user.
@@ -307,6 +329,7 @@ func TestNodesLocalUpAgain(t *testing.T) {
 	t.Parallel()
 	c := newScriptCluster(t)
 	mustLocalUp(t, c)
+	expectService(t, c)
 	if err := c.signal(c.kubeletPath(nodeName(0)), unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

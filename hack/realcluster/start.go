@@ -255,7 +255,7 @@ func (c *Cluster) missing(ctx context.Context, client kubernetes.Interface) (str
 		return "", errors.New("the service account of namespace default was not created")
 	}
 	if err == nil && c.Script != nil {
-		return c.Script.node(), c.scriptMissing(ctx)
+		return c.Script.node(), c.scriptMissing(ctx, client)
 	}
 	return "", err
 }
