@@ -179,10 +179,11 @@ func niceLimit(value float64) float64 {
 }
 
 func formatValue(value float64, unit string) string {
-	text := strconv.FormatFloat(value, 'f', -1, 64)
-	if value != math.Trunc(value) {
-		text = strconv.FormatFloat(value, 'g', 2, 64)
+	precision := 0
+	if value < 10 {
+		precision = 1
 	}
+	text := strings.TrimSuffix(strconv.FormatFloat(value, 'f', precision, 64), ".0")
 	switch unit {
 	case "s":
 		return text + " s"

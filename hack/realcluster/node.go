@@ -203,8 +203,7 @@ func (n *node) log(component string) string {
 
 // prepareForPods imports the images, and waits for the API server if the cluster starts. Without it,
 // the kubelet and kube-proxy would wait longer and longer between their attempts to reach it. A node
-// that boots again does so also without the API server, and so does one that has or
-// starts an API server.
+// that boots again does so also without the API server, and so does one that has or starts one.
 func (n *node) prepareForPods(ctx context.Context) error {
 	bootsAgain := exists(n.log(kubelet))
 	if err := n.importImages(ctx); err != nil || bootsAgain || n.hasControlPlane() || n.Script != nil {
