@@ -82,6 +82,7 @@ func (c *converter) convertDrain(where source, args []string, conditional bool) 
 	if nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
 		c.add(isChanged, where, "wait", "kubectl returns when the nodes are drained. Wait for the maintenance instead: kubectl wait nodemaintenances.coordination.k8s.io/%s --for=condition=Drained", nm.Name)
 	}
+	c.reportStaying(where, "static pods", nm)
 	c.reportFlags(where, flags, nm)
 	if repeated {
 		c.add(isChanged, where, "NODE", "the command has the same object as another one before it, so it is written once")

@@ -88,6 +88,7 @@ func (c *converter) fromMedik8s(where source, object map[string]any) {
 		},
 	}
 	c.dropNamespace(where, nm)
+	c.reportStaying(where, "pods of DaemonSets, static pods", nm)
 	if old.Spec.EvictionTimeout != "" {
 		c.add(isLost, where, withValue("spec.evictionTimeout", old.Spec.EvictionTimeout), noAttempts, nameOrPrefix(nm), old.Spec.EvictionTimeout)
 	}
@@ -95,6 +96,13 @@ func (c *converter) fromMedik8s(where source, object map[string]any) {
 		c.add(isIgnored, where, "status", oldStatus)
 	}
 	c.writeMaintenance(where, nm)
+}
+
+// reportStaying names the pods that stay when the old object or command drains a node.
+func (c *converter) reportStaying(where source, pods string, nm *coordinationv1alpha1.NodeMaintenance) {
+	if nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
+		c.add(isChanged, where, pods, "do not stay: a maintenance lets them leave after all others. Without the gates for that, it is not Drained as long as they run")
+	}
 }
 
 // dropNamespace removes the namespace: our maintenances have none.
@@ -169,6 +177,7 @@ func (c *converter) fromNVIDIA(where source, object map[string]any) {
 		},
 	}
 	c.dropNamespace(where, nm)
+	c.reportStaying(where, "pods of DaemonSets, static pods", nm)
 	c.convertRequestors(where, &old.Spec, nm)
 	if old.Spec.Cordon != nil && !*old.Spec.Cordon && nm.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageIdle {
 		c.add(isLost, where, "spec.cordon=false", "the stages Cordon and Drain cordon the node: use the stage Idle until it may be cordoned")
