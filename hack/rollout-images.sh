@@ -24,21 +24,23 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly PROGRAMS=(kube-apiserver kube-controller-manager kube-scheduler)
 ARCHITECTURE=$(GOWORK=off go env GOARCH)
 readonly ARCHITECTURE
-base=$(awk '$1 == "k8s.io/kubernetes" && $2 ~ /^v/ { print $2; exit }' go.mod)
 
-# Arguments: release, version, directory of its programs.
+# Arguments: release, directory of its programs.
 make_images() {
-  local dir=_output/rollout/$1 program
+  local dir=_output/rollout/$1 version program
+  # What they say of themselves: the sources may have changed since they were built.
+  version=$("$2/kube-apiserver" --version)
+  version=${version#Kubernetes }
   mkdir -p "${dir}/bin/linux-${ARCHITECTURE}"
   # The base's is the same program.
   for program in "${PROGRAMS[@]}" kube-log-runner; do
-    [[ ${program} == kube-log-runner ]] && set -- "$1" "$2" _output/bin
-    ln -sf "${PWD}/$3/${program}" "${dir}/bin/linux-${ARCHITECTURE}/"
+    [[ ${program} == kube-log-runner ]] && set -- "$1" _output/bin
+    ln -sf "${PWD}/$2/${program}" "${dir}/bin/linux-${ARCHITECTURE}/"
   done
-  echo "${2//+/_}" >"${dir}/tag"
-  _output/bin/images build -programs "${dir}/bin" -o "${dir}/images" -repository "localhost/$1" -version "$2" \
+  echo "${version//+/_}" >"${dir}/tag"
+  _output/bin/images build -programs "${dir}/bin" -o "${dir}/images" -repository "localhost/$1" -version "${version}" \
     -created "$(hack/version.sh date)" -platforms "linux/${ARCHITECTURE}" -only "$(IFS=,; echo "${PROGRAMS[*]}")"
 }
 
-make_images base "${base}" _output/base/bin
-make_images fork "$(hack/version.sh version)" _output/bin
+make_images base _output/base/bin
+make_images fork _output/bin
