@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
 )
 
 // changeKind is a kind of change of a request that is reported by an event or a metric.
@@ -52,7 +53,7 @@ const (
 	// outcomeCompleted: it set its completionTime.
 	outcomeCompleted = "completed"
 	// outcomeTimedOut: it sent no heartbeat before its deadline.
-	outcomeTimedOut = "timed_out"
+	outcomeTimedOut = metrics.OutcomeTimedOut
 	// outcomePodGone: the pod was removed while it was active.
 	outcomePodGone = "evicted"
 	// outcomeCanceled: the request was canceled while it was active.

@@ -117,6 +117,8 @@ func (c *collector) CollectWithStability(samples chan<- metrics.Metric) {
 	}
 	for name, age := range oldest {
 		gauge(oldestHeartbeat, age.Seconds(), name)
+		// It may time out. The series starts at 0, so that an increase shows the first timeout.
+		processedInterceptors.WithLabelValues(name, OutcomeTimedOut)
 	}
 	for _, reason := range blockedReasons {
 		gauge(blockedRequests, float64(counts.Blocked[reason]), reason)

@@ -31,6 +31,9 @@ import (
 // subsystem is the prefix of the metric names (KEP-4563, Monitoring Requirements).
 const subsystem = "evictionrequest_controller"
 
+// OutcomeTimedOut is the outcome of an interceptor that did not report before its deadline.
+const OutcomeTimedOut = "timed_out"
+
 var (
 	// imperativeEvictions counts the calls of the pods/eviction subresource by result: evicted,
 	// gone (this instance of the pod no longer existed), blocked (by a PodDisruptionBudget),

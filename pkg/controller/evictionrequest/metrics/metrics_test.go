@@ -39,6 +39,11 @@ func expect(t *testing.T, want string, names ...string) {
 func TestMetrics(t *testing.T) {
 	Register()
 	Register() // A second controller in the same process, as in tests.
+	// What an earlier run of the tests has left.
+	imperativeEvictions.Reset()
+	processedInterceptors.Reset()
+	interceptorDuration.Reset()
+	requestDuration.Reset()
 	CountImperativeEviction("evicted")
 	CountImperativeEviction("evicted")
 	CountImperativeEviction("blocked")
@@ -89,6 +94,7 @@ func TestTrack(t *testing.T) {
 		"evictionrequest_controller_oldest_blocked_request_seconds",
 	}
 	expect(t, none, gauges...)
+	processedInterceptors.Reset()
 
 	stop := Track(func() Counts {
 		return Counts{
@@ -120,6 +126,13 @@ evictionrequest_controller_oldest_heartbeat_seconds{interceptor="ahead.example.c
 evictionrequest_controller_oldest_heartbeat_seconds{interceptor="first.example.com"} 90
 `
 	expect(t, want, gauges...)
+	// An increase of a series that begins with the first timeout would be 0.
+	expect(t, `
+# HELP evictionrequest_controller_processed_interceptors_total [ALPHA] Number of interceptors that stopped being active, by interceptor and outcome: completed, timed_out, evicted or canceled.
+# TYPE evictionrequest_controller_processed_interceptors_total counter
+evictionrequest_controller_processed_interceptors_total{interceptor="ahead.example.com",outcome="timed_out"} 0
+evictionrequest_controller_processed_interceptors_total{interceptor="first.example.com",outcome="timed_out"} 0
+`, "evictionrequest_controller_processed_interceptors_total")
 
 	// The next controller starts before the last one stops.
 	stopNext := Track(func() Counts { return Counts{} })

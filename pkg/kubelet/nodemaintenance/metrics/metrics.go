@@ -111,6 +111,16 @@ var register sync.Once
 func Register() {
 	register.Do(func() {
 		legacyregistry.MustRegister(staticPods, stops, checkpointErrors, shutdownDrains, shutdownPodsLeft)
+		// Series start at 0, so that an increase shows the first event.
+		for _, result := range []StopResult{Held, Refused, Released} {
+			stops.WithLabelValues(string(result))
+		}
+		for _, operation := range []CheckpointOperation{Read, Write} {
+			checkpointErrors.WithLabelValues(string(operation))
+		}
+		for _, result := range []ShutdownDrainResult{Drained, TooShort, NotStarted, CalledOff, StaticPodsNeeded, Canceled} {
+			shutdownDrains.WithLabelValues(string(result))
+		}
 	})
 }
 
