@@ -41,9 +41,11 @@ var promql = parser.NewParser(parser.Options{})
 
 // upstream are metrics that are not the project's, with their labels.
 var upstream = map[string][]string{
-	"workqueue_queue_duration_seconds_sum":   {"name"},
-	"workqueue_queue_duration_seconds_count": {"name"},
-	"ALERTS":                                 {"alertname", "alertstate"},
+	"workqueue_queue_duration_seconds_sum":        {"name"},
+	"workqueue_queue_duration_seconds_count":      {"name"},
+	"workqueue_longest_running_processor_seconds": {"name"},
+	"kubernetes_feature_enabled":                  {"name"},
+	"ALERTS":                                      {"alertname", "alertstate"},
 }
 
 // everywhere are labels that Prometheus, or who scrapes, adds to each metric.
