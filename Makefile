@@ -113,7 +113,7 @@ demo-real: real-nodes ## drain a node with a real kubelet while real requests ar
 .PHONY: monitoring
 monitoring: control-plane local-cluster-tools _output/bin/prometheus _output/bin/scale ## a real Prometheus with our rules beside a local cluster: faults make each alert fire, and end
 	@$(build-demo)
-	@echo '==> monitoring (about 8 minutes: an interceptor times out only 5 minutes after a controller manager has started)'
+	@echo '==> monitoring (about 4 minutes)'
 	@SYSTEM_TEST_OUTPUT=$$PWD/_output _output/bin/demo -test.timeout 20m -test.run '^TestMonitoring$$'
 
 .PHONY: up
@@ -322,6 +322,12 @@ _output/images/workload.tar: _output/bin/mkimage _output/bin/workload
 _output/bin/prometheus _output/bin/promtool: hack/modules/prometheus/go.mod hack/modules/prometheus/go.sum | go-and-git
 	@echo '==> building $(notdir $@) (a minute or two, once)'
 	@$(call build-tool,prometheus,-tags remove_all_sd -ldflags "$(STRIP)" github.com/prometheus/prometheus/cmd/$(notdir $@))
+
+# The same rules for the operator of Prometheus. A test compares them.
+deploy/monitoring/prometheusrule.yaml: deploy/monitoring/rules.yaml
+	@{ printf '# "make $@" writes this file from rules.yaml.\n'; \
+		printf 'apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: graceful-evictions}\nspec:\n'; \
+		sed -e '1,/^groups:/{/^groups:/!d}' -e 's/^./  &/' $<; } >$@
 
 _output/bin/scale: $(wildcard hack/modules/prometheus/go.* hack/modules/prometheus/scale/*) | go-and-git
 	@echo '==> building scale (seconds, once)'

@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,6 +33,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
+	"go.yaml.in/yaml/v3"
 )
 
 // root is the repository.
@@ -210,6 +212,25 @@ func TestRuleUnits(t *testing.T) {
 				t.Errorf("no test expects that %s fires", rule.Alert)
 			}
 		}
+	}
+}
+
+// TestPrometheusRule makes sure that the operator of Prometheus gets the same rules.
+func TestPrometheusRule(t *testing.T) {
+	var rules any
+	if err := yaml.Unmarshal([]byte(read(t, "deploy/monitoring/rules.yaml")), &rules); err != nil {
+		t.Fatal(err)
+	}
+	var object struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string
+		Spec       any
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "deploy/monitoring/prometheusrule.yaml")), &object); err != nil {
+		t.Fatal(err)
+	}
+	if object.APIVersion != "monitoring.coreos.com/v1" || object.Kind != "PrometheusRule" || !reflect.DeepEqual(object.Spec, rules) {
+		t.Error(`deploy/monitoring/prometheusrule.yaml is not of rules.yaml: "make deploy/monitoring/prometheusrule.yaml" writes it`)
 	}
 }
 
