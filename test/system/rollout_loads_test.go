@@ -371,7 +371,7 @@ func (d *interceptedDrain) expectSame(tCtx ktesting.TContext) {
 func (r *rolloutTest) expectEvidence(tCtx ktesting.TContext) string {
 	r.api.stop()
 	r.evictor.stop()
-	inRestarts := r.expectFailuresInRestarts(tCtx, slices.Concat(r.api.failed, r.evictor.failed))
+	inRestarts := r.expectFailuresInRestarts(tCtx, slices.Concat(r.api.failed, r.evictor.failed, r.drainFailures))
 	if r.evictor.lowest < steadyReplicas-1 {
 		tCtx.Errorf("only %d pods were ready, the budget wants %d", r.evictor.lowest, steadyReplicas-1)
 	}
