@@ -64,7 +64,7 @@ func takeInventory(t *testing.T, c *Cluster) inventory {
 		"/usr/libexec/kubernetes", "/tmp/kubelet-*", "/tmp/containerd*", cgroupMount + cgroupOf(c.Local.Dir()), cgroupMount + "/*" + cgroupOf(c.Local.Dir()), cgroupMount + "/*/k8s.io",
 		cgroupMount + "/*/kubepods",
 		// Of hack/local-up-cluster.sh.
-		"/run/kubernetes", "/var/run/kubernetes", "/opt/cni", "/etc/cni", "/tmp/local-up-cluster.sh.*", "/tmp/*.kubeconfig",
+		"/run/kubernetes", "/var/run/kubernetes", "/opt/cni", "/etc/cni", "/tmp/local-up-cluster.sh.*",
 	} {
 		files, err := filepath.Glob(pattern)
 		add(pattern, files, err)

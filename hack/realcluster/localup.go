@@ -37,7 +37,7 @@ import (
 // Script has upstream's hack/local-up-cluster.sh start the cluster: its control plane and its
 // node, all in the namespaces of one node.
 type Script struct {
-	// Env are variables for the script, as NAME=value, sorted. ScriptEnvironment makes them.
+	// Env are variables for the script, as NAME=value. ScriptEnvironment makes them.
 	Env []string
 }
 

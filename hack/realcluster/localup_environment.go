@@ -138,7 +138,6 @@ func ScriptEnvironment(variables []string) (*Script, error) {
 		}
 		s.Env = append(s.Env, name+"="+path)
 	}
-	slices.Sort(s.Env)
 	return s, errors.Join(errs...)
 }
 

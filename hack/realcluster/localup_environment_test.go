@@ -41,6 +41,7 @@ func TestScriptEnvironment(t *testing.T) {
 		// The script's own default, not ours.
 		"empty":                       {set: []string{"FEATURE_GATES="}, want: []string{"FEATURE_GATES="}},
 		"a file":                      {set: []string{"AUDIT_POLICY_FILE=" + file}, want: []string{"AUDIT_POLICY_FILE=" + file}},
+		"a relative path":             {set: []string{"AUDIT_POLICY_FILE=testdata/../localup.go"}, want: []string{"AUDIT_POLICY_FILE=" + absolute(t, "localup.go")}},
 		"no file":                     {set: []string{"AUDIT_POLICY_FILE=/none"}, err: []string{"AUDIT_POLICY_FILE=/none", "no such file"}},
 		"a file that nodes hide":      {set: []string{"AUTHORIZATION_CONFIG=/run/config"}, err: []string{"AUTHORIZATION_CONFIG=/run/config", "copy it"}},
 		"refused":                     {set: []string{"CERT_DIR=/certs"}, err: []string{"CERT_DIR=/certs", "env --unset=CERT_DIR make local-up"}},
@@ -52,6 +53,8 @@ func TestScriptEnvironment(t *testing.T) {
 		"port 0":                      {set: []string{"API_SECURE_PORT=0"}, err: []string{"API_SECURE_PORT=0 is no port"}},
 		"too large a port":            {set: []string{"API_SECURE_PORT=65536"}, err: []string{"API_SECURE_PORT=65536 is no port"}},
 		"no node":                     {set: []string{"START_MODE=nokubelet"}, err: []string{"START_MODE=nokubelet", "nokubeproxy"}},
+		"all is started":              {set: []string{"START_MODE=all"}, want: []string{"START_MODE=all"}},
+		"no control plane":            {set: []string{"START_MODE=kubeletonly"}, err: []string{"START_MODE=kubeletonly"}},
 		"no kube-proxy":               {set: []string{"START_MODE=nokubeproxy"}, want: []string{"START_MODE=nokubeproxy"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,6 +78,15 @@ func TestScriptEnvironment(t *testing.T) {
 			}
 		})
 	}
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // A value of the user replaces a default, and never a setting of the sandbox.

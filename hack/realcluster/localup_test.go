@@ -70,6 +70,7 @@ func mustLocalUp(t *testing.T, c *Cluster, environment ...string) string {
 func TestNodesLocalUp(t *testing.T) {
 	t.Parallel()
 	c := newScriptCluster(t)
+	keepFile(t, "/tmp/admin.kubeconfig")
 	before := takeInventory(t, c)
 	const name = "my-node"
 	defer unix.Umask(unix.Umask(0o077))
@@ -102,6 +103,23 @@ func TestNodesLocalUp(t *testing.T) {
 		t.Fatalf("local-down: %v: %s", err, output)
 	}
 	awaitInventory(t, c, before)
+}
+
+// keepFile puts a file where the script writes one and removes it, and fails if it does not stay. It is
+// not in the inventory, which other tests take at the same time.
+func keepFile(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	t.Cleanup(func() {
+		if data, err := os.ReadFile(path); err != nil || len(data) > 0 {
+			t.Errorf("the script has written to %s: %q (%v)", path, data, err)
+		}
+		_ = os.Remove(path)
+	})
 }
 
 // expectService fails if the node does not reach the Service of the API server.
