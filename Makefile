@@ -116,6 +116,12 @@ monitoring: control-plane local-cluster-tools _output/bin/prometheus _output/bin
 	@echo '==> monitoring (about 4 minutes)'
 	@SYSTEM_TEST_OUTPUT=$$PWD/_output _output/bin/demo -test.timeout 20m -test.run '^TestMonitoring$$'
 
+.PHONY: monitoring-real
+monitoring-real: real-nodes _output/bin/prometheus _output/bin/scale ## the same with the alerts about kubelets, on real ones, as root
+	@$(build-demo)
+	@echo '==> monitoring-real (about 2 minutes)'
+	@SYSTEM_TEST_OUTPUT=$$PWD/_output _output/bin/demo -test.timeout 20m -test.run '^TestNodeMonitoring$$'
+
 .PHONY: up
 up: control-plane local-cluster-tools ## start a local cluster: NAME=graceful NODES=3 GATES=... RUNTIME_CONFIG=...
 	@echo '==> starting the local cluster (about 5 seconds)'

@@ -77,17 +77,13 @@ const latestAlert = 8 * time.Minute
 
 // TestMonitoring lets each alert of deploy/monitoring fire once, by a fault on a local cluster,
 // prints what an operator sees, and mends the fault: the alert ends. Those about kubelets need real
-// ones, see rules_test.yaml.
+// ones: TestNodeMonitoring.
 func TestMonitoring(t *testing.T) { testMonitoring(ktesting.Init(t)) }
 func testMonitoring(tCtx ktesting.TContext) {
 	tCtx, d := newDemo(tCtx, "monitoring")
 	m := &monitoringTest{demo: d}
-	m.prometheus = startPrometheus(tCtx, d.programs, d.cluster)
-	watching := tCtx.WithCancel()
-	var watcher sync.WaitGroup
-	defer watcher.Wait()
-	defer watching.Cancel("the test has ended")
-	watcher.Go(func() { wait.UntilWithContext(watching, m.record, time.Second) })
+	m.prometheus = startPrometheus(tCtx, d.programs, d.cluster, planeTargets(tCtx, d.cluster))
+	m.startRecording(tCtx)
 	createRackNodes(tCtx, m.nodes()...)
 	faults := m.faults()
 	m.chapter("Faults that last")
@@ -120,6 +116,17 @@ func testMonitoring(tCtx ktesting.TContext) {
 	}
 	m.prometheus.recordDashboard(tCtx, d.programs, m.began)
 	m.say("\nAll %d checks are ok, after %.0f s.", m.checks, time.Since(m.began).Seconds())
+}
+
+// startRecording records alerts that fire until the test ends.
+func (m *monitoringTest) startRecording(tCtx ktesting.TContext) {
+	watching := tCtx.WithCancel()
+	var watcher sync.WaitGroup
+	watcher.Go(func() { wait.UntilWithContext(watching, m.record, time.Second) })
+	tCtx.Cleanup(func() {
+		watching.Cancel("the test has ended")
+		watcher.Wait()
+	})
 }
 
 // record adds the alerts that fire now to those that have fired.
@@ -167,6 +174,22 @@ func (m *monitoringTest) expectFiring(tCtx ktesting.TContext, f fault) {
 	for _, command := range f.look {
 		m.kubectl(tCtx, command...)
 	}
+}
+
+// expectEnded waits until no alert of a fault fires.
+func (m *monitoringTest) expectEnded(tCtx ktesting.TContext, f fault) {
+	tCtx.Helper()
+	await(tCtx, "the end of the alerts", func(tCtx ktesting.TContext) {
+		firing, err := m.prometheus.alerts(tCtx)
+		tCtx.ExpectNoError(err)
+		for _, labels := range f.alerts {
+			if slices.ContainsFunc(firing, func(a alert) bool { return a.matches(labels) }) {
+				tCtx.Fatalf("this one fires: %v", labels)
+			}
+		}
+	})
+	m.checks++
+	m.say("  ok: the alert has ended")
 }
 
 // expectQuiet waits until no alert fires.

@@ -17,6 +17,7 @@ limitations under the License.
 package system
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -43,36 +44,70 @@ const timesFaster = 60
 // prometheus is one that scrapes a local cluster.
 type prometheus struct{ url string }
 
+// scraped is what a Prometheus scrapes, at an address of the cluster.
+type scraped struct {
+	// instance is the label of its series.
+	instance, address string
+	// path is that of the metrics, /metrics if it is empty.
+	path string
+}
+
 // prometheusConfig scrapes twice a second. The certificate is the control plane's own.
-const prometheusConfig = `global: {scrape_interval: 500ms, scrape_timeout: 450ms, evaluation_interval: 500ms}
+const (
+	prometheusConfig = `global: {scrape_interval: 500ms, scrape_timeout: 450ms, evaluation_interval: 500ms}
 rule_files: [%q]
 scrape_configs:
-- job_name: kube-controller-manager
-  scheme: https
-  tls_config: {insecure_skip_verify: true}
-  static_configs: [{targets: ["127.0.0.1:%d"]}]
-- job_name: kube-apiserver
-  scheme: https
-  tls_config: {insecure_skip_verify: true}
-  authorization: {credentials: %q}
-  static_configs: [{targets: ["127.0.0.1:%d"]}]
 `
+	scrapeConfig = `- job_name: %[1]q
+  scheme: https
+  metrics_path: %[2]s
+  tls_config: {insecure_skip_verify: true}
+  authorization: {credentials: %[3]q}
+  static_configs: [{targets: [%[4]q], labels: {instance: %[1]q}}]
+`
+)
+
+// planeTargets are the components of the control plane that have metrics about evictions.
+func planeTargets(tCtx ktesting.TContext, cluster *localcluster.Cluster) []scraped {
+	tCtx.Helper()
+	ports, err := cluster.Ports()
+	tCtx.ExpectNoError(err)
+	var all []scraped
+	for _, component := range []string{controlplane.ControllerManager, controlplane.APIServer} {
+		all = append(all, scraped{instance: component, address: fmt.Sprintf("127.0.0.1:%d", ports[component])})
+	}
+	return all
+}
+
+// kubeletTargets are the kubelets of nodes. Prometheus reaches them through the API server.
+func kubeletTargets(tCtx ktesting.TContext, cluster *localcluster.Cluster, nodes ...string) []scraped {
+	tCtx.Helper()
+	client, err := cluster.Config()
+	tCtx.ExpectNoError(err)
+	var all []scraped
+	for _, node := range nodes {
+		address := strings.TrimPrefix(client.Host, "https://")
+		all = append(all, scraped{instance: node, address: address, path: "/api/v1/nodes/" + node + "/proxy/metrics"})
+	}
+	return all
+}
 
 // startPrometheus starts a Prometheus with the rules of deploy/monitoring, all times of which are
 // divided. It ends with the test.
-func startPrometheus(tCtx ktesting.TContext, p programs, cluster *localcluster.Cluster) *prometheus {
+func startPrometheus(tCtx ktesting.TContext, p programs, cluster *localcluster.Cluster, targets []scraped) *prometheus {
 	tCtx.Helper()
 	dir := filepath.Join(cluster.Dir(), "prometheus")
 	tCtx.ExpectNoError(os.MkdirAll(dir, 0o700))
 	rules := filepath.Join(dir, "rules.yaml")
 	scaleRules(tCtx, p, rules)
-	ports, err := cluster.Ports()
-	tCtx.ExpectNoError(err)
 	client, err := cluster.Config()
 	tCtx.ExpectNoError(err)
+	contents := fmt.Appendf(nil, prometheusConfig, rules)
+	for _, target := range targets {
+		contents = fmt.Appendf(contents, scrapeConfig, target.instance, cmp.Or(target.path, "/metrics"), client.BearerToken, target.address)
+	}
 	config := filepath.Join(dir, "prometheus.yaml")
-	tCtx.ExpectNoError(os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, rules, ports[controlplane.ControllerManager],
-		client.BearerToken, ports[controlplane.APIServer]), 0o600))
+	tCtx.ExpectNoError(os.WriteFile(config, contents, 0o600))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	tCtx.ExpectNoError(err)
 	address := listener.Addr().String()
@@ -91,8 +126,8 @@ func startPrometheus(tCtx ktesting.TContext, p programs, cluster *localcluster.C
 	})
 	prom := &prometheus{"http://" + address}
 	await(tCtx, "Prometheus", func(tCtx ktesting.TContext) {
-		if up := prom.value(tCtx, "sum(up)"); up != 2 {
-			tCtx.Fatalf("it reaches %v of 2 components", up)
+		if up := prom.value(tCtx, "sum(up)"); up != float64(len(targets)) {
+			tCtx.Fatalf("it reaches %v of %d components", up, len(targets))
 		}
 	})
 	return prom

@@ -60,7 +60,7 @@ func newWorkerPod(w worker) *v1.Pod {
 	pod.Spec.Affinity, pod.Spec.NodeSelector = nil, map[string]string{v1.LabelHostname: w.node}
 	pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](60)
 	pod.Spec.Containers[0].Command = []string{"/bin/sh", "-c", fmt.Sprintf(
-		"trap 'touch /work/%[1]s.ending; sleep %[2]d; touch /work/%[1]s.finished; exit 0' TERM; while :; do sleep 0.1; done",
+		"touch /work/%[1]s.started; trap 'touch /work/%[1]s.ending; sleep %[2]d; touch /work/%[1]s.finished; exit 0' TERM; while :; do sleep 0.1; done",
 		w.notes, int(w.need.Seconds()))}
 	pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: workDirectory, MountPath: "/work"}}
 	pod.Spec.Volumes = []v1.Volume{{Name: workDirectory, VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{
@@ -69,20 +69,31 @@ func newWorkerPod(w worker) *v1.Pod {
 	return pod
 }
 
-// noted reports whether a worker has come so far: ending or finished.
+// note returns the path of a note of a worker: that it has started, is ending, or has finished.
+func (s *shutdownTest) note(w worker, state string) string {
+	return filepath.Join(s.real.KubeletDirectory(w.node), workDirectory, w.notes+"."+state)
+}
+
+// noted reports whether a worker has come so far.
 func (s *shutdownTest) noted(w worker, state string) bool {
-	_, err := os.Stat(filepath.Join(s.real.KubeletDirectory(w.node), workDirectory, w.notes+"."+state))
+	_, err := os.Stat(s.note(w, state))
 	return err == nil
+}
+
+// awaitNote waits until a worker has come so far.
+func (s *shutdownTest) awaitNote(tCtx ktesting.TContext, w worker, state string) {
+	tCtx.Helper()
+	await(tCtx, w.name+": "+state, func(tCtx ktesting.TContext) {
+		if !s.noted(w, state) {
+			tCtx.Fatal("it is not")
+		}
+	})
 }
 
 // awaitEnding waits until a worker was asked to end.
 func (s *shutdownTest) awaitEnding(tCtx ktesting.TContext, w worker) {
 	tCtx.Helper()
-	await(tCtx, w.name+" to be asked to end", func(tCtx ktesting.TContext) {
-		if !s.noted(w, "ending") {
-			tCtx.Fatal("it was not")
-		}
-	})
+	s.awaitNote(tCtx, w, "ending")
 }
 
 func (s *shutdownTest) expectFinished(tCtx ktesting.TContext, want bool, workers ...worker) {

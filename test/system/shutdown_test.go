@@ -79,13 +79,19 @@ func newShutdownTest(tCtx ktesting.TContext) (ktesting.TContext, *shutdownTest) 
 	tCtx.Helper()
 	p := findPrograms(tCtx)
 	local := &localcluster.Cluster{Name: "test-shutdown", Output: p.output, Bin: p.fork, Nodes: 3, Timeout: pollTimeout}
-	real := &realcluster.Cluster{
+	return startShutdownTest(tCtx, p, &realcluster.Cluster{
 		Local: local, InhibitDelayMax: shutdownDelay,
 		Kubelets: map[string]realcluster.Kubelet{
 			firstNode: {Gates: localcluster.DefaultSettings.Gates, Config: ordinaryShutdown + drainFirst},
 			baseNode:  {Bin: p.base, Config: ordinaryShutdown},
 		},
-	}
+	})
+}
+
+// startShutdownTest starts the cluster, which ends with the test.
+func startShutdownTest(tCtx ktesting.TContext, p programs, real *realcluster.Cluster) (ktesting.TContext, *shutdownTest) {
+	tCtx.Helper()
+	local := real.Local
 	tCtx.ExpectNoError(real.Down(tCtx), "removing an earlier cluster")
 	tCtx.CleanupCtx(func(tCtx ktesting.TContext) {
 		if tCtx.Failed() {
