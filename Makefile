@@ -429,7 +429,7 @@ docs: docs-tools ## write docs/reference/api.md and the tables of docs/reference
 	@hack/docs.sh
 
 .PHONY: pictures
-pictures: test-surge docs-tools ## draw docs/images from a drain of a local cluster and from test-surge (needs tmux, about 3 minutes)
+pictures: test-surge monitoring docs-tools ## draw docs/images from a drain of a local cluster, from test-surge and from monitoring (needs tmux, about 8 minutes)
 	@hack/pictures.sh
 
 .PHONY: docs-tools

@@ -15,8 +15,8 @@
 # limitations under the License.
 
 # Draws the pictures in docs/images from what programs print: watch.svg from the screen of
-# "kubectl maintenance watch" on a local cluster, and downtime.svg from what "make test-surge" has
-# recorded.
+# "kubectl maintenance watch" on a local cluster, downtime.svg from what "make test-surge" has
+# recorded, and dashboard.svg from what "make monitoring" has.
 
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -63,7 +63,9 @@ capture_watch() {
 main() {
   command -v tmux >/dev/null || { echo 'missing: tmux (Debian: apt-get install tmux)' >&2; exit 1; }
   [[ -e _output/surge.json ]] || { echo 'missing: _output/surge.json, which "make test-surge" writes' >&2; exit 1; }
+  [[ -e _output/monitoring.json ]] || { echo 'missing: _output/monitoring.json, which "make monitoring" writes' >&2; exit 1; }
   mkdir -p "${IMAGES}"
+  docs dashboard <_output/monitoring.json >"${IMAGES}/dashboard.svg"
   docs downtime <_output/surge.json >"${IMAGES}/downtime.svg"
   trap clean_up EXIT
   cluster up --name "${CLUSTER}" --nodes 4
