@@ -15,12 +15,15 @@
 # limitations under the License.
 
 # Prints the linker flags that give the components their version, or with the
-# argument "version", "revision" or "date" one of these alone.
+# argument "version", "revision" or "date" one of these alone. "release" prints the
+# version, too, but fails where the sources do not tell it.
 #
 # The version is that of the base in go.mod with "+graceful.N". A tag of git, such as
-# v1.36.3+graceful.2, says what N is; without one it is 0. After the tag, the number of
-# commits since and the last of them follow: v1.36.3+graceful.2.5.g0123456789ab. What
-# changes in these is ".dirty". VERSION in the environment replaces all that.
+# v1.36.3+graceful.2, says what N is; without one it is 0. Of several tags of a commit
+# the highest counts, and tags of which no file could be named do not. After the tag,
+# the number of commits since and the last of them follow:
+# v1.36.3+graceful.2.5.g0123456789ab. What changes in these is ".dirty". VERSION in the
+# environment replaces all that.
 #
 # Revision and date are those of the last commit that touched what goes into a binary,
 # and only such commits count, so that a commit to anything else (documents, tools,
@@ -28,6 +31,14 @@
 
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# In other locales, ranges such as a-z match letters of other languages.
+export LC_ALL=C
+
+what=${1:-flags}
+case ${what} in
+  flags | version | release | revision | date) ;;
+  *) echo "usage: hack/version.sh [flags | version | release | revision | date]" >&2; exit 2 ;;
+esac
 
 inputs=(api cmd pkg plugin staging hack/generated.patch go.mod
   ':!*_test.go' ':!*_test.go.patch' ':!*/testdata/*')
@@ -40,23 +51,60 @@ fi
 major=${BASH_REMATCH[1]}
 minor=${BASH_REMATCH[2]}
 
+# What kubeadm and kubectl read as a version of the base, and what a file and a tag of an
+# image can be named. A tag has at most 128 characters.
+is_version() {
+  [[ $1 == "${base}"+* && ${#1} -le 128 && ${1#"${base}+"} =~ ^[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*$ ]]
+}
+
+# Programs are built from sources of which git knows nothing or too little, releases
+# are not.
+refuse_release() {
+  [[ ${what} != release ]] || { echo "hack/version.sh: $1" >&2; exit 1; }
+}
+
+# git, without the settings of a user that change what these commands print.
+plain_git() {
+  git -c log.showSignature=false -c status.showUntrackedFiles=normal -c versionsort.suffix=- "$@"
+}
+
+# The tag of the version: of the nearest commit that has one, the highest.
+tag_of_version() {
+  local tag odd=()
+  while read -r tag; do
+    is_version "${tag}" || odd+=("--exclude=${tag}")
+  done < <(git tag --merged HEAD --list "${base}+graceful.*")
+  tag=$(git describe --tags --abbrev=0 --match "${base}+graceful.*" "${odd[@]}" 2>/dev/null) || return
+  for tag in $(plain_git tag --points-at "refs/tags/${tag}^{commit}" --list "${base}+graceful.*" --sort=-version:refname); do
+    is_version "${tag}" && echo "${tag}" && return
+  done
+}
+
 # An unpacked archive has no history, and may lie inside somebody else's
 # repository: then upstream's values for an archive are used.
 commit=unknown
 state=archive
 date=1970-01-01T00:00:00Z
 version=${base}+graceful.0
-if [[ -e .git ]] && commit=$(git log -1 --format=%H -- "${inputs[@]}" 2>/dev/null) && [[ -n ${commit} ]]; then
-  date=$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd "${commit}")
+if [[ -e .git ]] && ! problem=$(git rev-parse --git-dir 2>&1); then
+  refuse_release "${problem}"
+  echo "hack/version.sh: git does not read this repository, so that the programs will say they are from an archive: ${problem}" >&2
+elif [[ -e .git ]] && git rev-parse --quiet --verify HEAD >/dev/null &&
+  commit=$(plain_git log -1 --format=%H -- "${inputs[@]}") && [[ -n ${commit} ]]; then
+  date=$(TZ=UTC plain_git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd "${commit}")
   state=clean
-  if tag=$(git describe --tags --abbrev=0 --match "${base}+graceful.*" 2>/dev/null); then
+  # It lacks tags, and its first commit looks as if it had made all files.
+  if [[ $(git rev-parse --is-shallow-repository) == true ]]; then
+    refuse_release 'this clone is shallow, so that it does not tell version and commit: run "git fetch --unshallow --tags"'
+  fi
+  if tag=$(tag_of_version); then
     version=${tag}
     commits=$(git rev-list --count "refs/tags/${tag}..HEAD" -- "${inputs[@]}")
     if [[ ${commits} != 0 ]]; then
       version+=.${commits}.g${commit:0:12}
     fi
   fi
-  if [[ -n $(git status --porcelain -- "${inputs[@]}") ]]; then
+  if [[ -n $(plain_git status --porcelain -- "${inputs[@]}") ]]; then
     state=dirty
     version+=.dirty
   fi
@@ -65,21 +113,19 @@ else
 fi
 
 if [[ -n ${VERSION:-} ]]; then
-  # What kubeadm and kubectl read as a version of the base, and what a file and a tag of an
-  # image can be named.
-  if [[ ${VERSION} != "${base}"+* || ! ${VERSION#"${base}+"} =~ ^[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*$ ]]; then
-    echo "VERSION=${VERSION} is not of the form ${base}+graceful.1: letters, digits, \"-\" and \".\" may follow the \"+\"" >&2
+  if ! is_version "${VERSION}"; then
+    echo "VERSION=${VERSION} is not of the form ${base}+graceful.1: letters, digits, \"-\" and \".\" may follow the \"+\", 128 characters in all" >&2
     exit 1
   fi
   version=${VERSION}
+elif [[ ${state} == archive ]]; then
+  refuse_release "these sources come without the history that tells their version: name it, such as VERSION=${base}+graceful.1"
 fi
 
-case ${1:-flags} in
-  flags) ;;
-  version) echo "${version}"; exit ;;
+case ${what} in
+  version | release) echo "${version}"; exit ;;
   revision) echo "${commit}"; exit ;;
   date) echo "${date}"; exit ;;
-  *) echo "usage: hack/version.sh [version | revision | date]" >&2; exit 2 ;;
 esac
 
 flags=()
