@@ -369,9 +369,8 @@ clean: ## remove the built programs, the tree and the base, not the caches of Go
 
 ##@ Release
 
-# Flags of the user's would give other programs and images for the same version.
-release = $(FEWER_COLLECTIONS) PLATFORMS='$(or $(PLATFORMS),linux/amd64 linux/arm64)' SOURCE='$(SOURCE)' REGISTRY='$(REGISTRY)' \
-	OVERWRITE='$(OVERWRITE)' STRIP='$(STRIP)' hack/release.sh
+# Variables such as PLATFORMS are passed in the environment, where make puts those of its command line.
+release = $(FEWER_COLLECTIONS) STRIP='$(STRIP)' hack/release.sh
 
 .PHONY: images
 images: tree _output/bin/images ## images of the components, with SBOMs, into _output/release: PLATFORMS="linux/amd64 linux/arm64" VERSION=... SOURCE=https://... REGISTRY=...

@@ -13,6 +13,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
+
 # Makes what a release consists of, in _output/release/<version>:
 #
 #   bin/linux-amd64/...                  the programs, for each of PLATFORMS
@@ -23,40 +24,53 @@
 #   CHANGELOG.md, LICENSE, SHA256SUMS    with the SBOMs of programs, only "all" writes these
 #
 # Usage: hack/release.sh programs|images|all [flag of go build...], or hack/release.sh push.
-# In the environment: PLATFORMS, and optionally VERSION, SOURCE (URL of the repository),
+# In the environment, all optional: PLATFORMS, VERSION, SOURCE (URL of the repository),
 # REGISTRY, OVERWRITE, and STRIP, further flags of the linker.
+#
+# What is complete has its last name: images are in images.part before, and SHA256SUMS is
+# written last, and removed first.
 
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 ROOT=$PWD
 readonly ROOT
-VERSION=$(hack/version.sh version)
+VERSION=$(hack/version.sh release)
 export VERSION
 readonly RELEASE=_output/release/${VERSION}
 readonly PROGRAMS=(kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubectl kubectl-maintenance)
 
+# Sets PLATFORMS to a list without commas and repetitions.
 check_platforms() {
-  local platform
-  [[ -n ${PLATFORMS:-} ]] || { echo 'PLATFORMS is empty: name platforms such as linux/amd64' >&2; return 1; }
-  for platform in ${PLATFORMS}; do
+  local platform words platforms=()
+  read -ra words -d '' <<<"${PLATFORMS:-linux/amd64 linux/arm64}" || true
+  IFS=, read -ra words <<<"$(IFS=,; echo "${words[*]}")"
+  for platform in "${words[@]}"; do
+    [[ -n ${platform} && " ${platforms[*]} " != *" ${platform} "* ]] || continue
     [[ ${platform} =~ ^linux/[a-z0-9]+$ ]] || {
       echo "PLATFORMS: ${platform} is not of the form linux/arm64: the components run on Linux alone" >&2
       return 1
     }
+    platforms+=("${platform}")
   done
+  [[ ${#platforms[@]} != 0 ]] || { echo 'PLATFORMS names no platform, such as linux/amd64' >&2; return 1; }
+  PLATFORMS=${platforms[*]}
 }
 
 # Everything that is no part of the release's name is fixed: flags and variables of the
-# user would give other programs.
+# user, also those of "go env -w", would give other programs. Those that say where Go
+# finds modules and keeps them change nothing.
 build_programs() {
-  local platform bin stamp
+  local platform bin stamp name names keep=()
   stamp=$(hack/version.sh)
+  names=(GOAUTH GOCACHE GOINSECURE GOMODCACHE GONOPROXY GONOSUMDB GOPATH GOPRIVATE GOPROXY GOSUMDB GOTOOLCHAIN GOVCS)
+  for name in "${names[@]}"; do keep+=("${name}=$(GOWORK=off go env "${name}")"); done
   for platform in ${PLATFORMS}; do
     bin=${ROOT}/${RELEASE}/bin/${platform/\//-}
     echo "==> building the programs for ${platform} (10 minutes on two cores the first time, then a minute)"
     mkdir -p "${bin}"
-    env -u GOAMD64 -u GOARM64 -u GOEXPERIMENT GOFLAGS= CGO_ENABLED=0 GOWORK= GOOS="${platform%/*}" GOARCH="${platform#*/}" \
+    env -u GO386 -u GOAMD64 -u GOARM -u GOARM64 -u GOMIPS -u GOMIPS64 -u GOPPC64 -u GORISCV64 -u GOEXPERIMENT -u GOFIPS140 \
+      GOENV=off "${keep[@]}" GOFLAGS= CGO_ENABLED=0 GOWORK= GOOS="${platform%/*}" GOARCH="${platform#*/}" \
       go build -C _output/kubernetes "$@" -ldflags "${STRIP:-} ${stamp}" -o "${bin}/" \
       "${PROGRAMS[@]/#/./cmd/}" ./staging/src/k8s.io/component-base/logs/kube-log-runner
   done
@@ -64,14 +78,17 @@ build_programs() {
 
 # Arguments: command of images, directory to write, further flags.
 images() {
+  local revision
+  revision=$(hack/version.sh revision)
+  # That of an archive is not known.
   _output/bin/images "$1" -programs "${RELEASE}/bin" -o "${RELEASE}/$2" -platforms "${PLATFORMS// /,}" \
-    -version "${VERSION}" -revision "$(hack/version.sh revision)" -created "$(hack/version.sh date)" \
-    -source "${SOURCE:-}" "${@:3}"
+    -version "${VERSION}" -revision "${revision/unknown/}" -created "$(hack/version.sh date)" \
+    -source "${SOURCE:-}" -repository "${REGISTRY:-localhost}" "${@:3}"
 }
 
 build_images() {
   echo '==> making the images (a minute)'
-  images build images -repository "${REGISTRY:-localhost}"
+  images build images
   [[ -n ${SOURCE:-} ]] || echo 'The images do not say where their sources are: SOURCE=https://... names the repository.'
 }
 
@@ -91,7 +108,6 @@ finish() {
   # Under another name first: an interrupted run leaves no list that looks complete.
   (
     cd "${RELEASE}"
-    rm -f SHA256SUMS
     # shellcheck disable=SC2094 # find leaves out what is written.
     find . -type f ! -name SHA256SUMS.part -printf '%P\0' | LC_ALL=C sort -z | xargs -0 sha256sum >SHA256SUMS.part
     mv SHA256SUMS.part SHA256SUMS
@@ -99,11 +115,22 @@ finish() {
   echo "==> ${RELEASE} has $(du -sh "${RELEASE}" | cut -f 1) in $(wc -l <"${RELEASE}/SHA256SUMS") files"
 }
 
+# Two runs at a time would mix their files.
+lock() {
+  mkdir -p _output/release
+  exec 9>_output/release/.lock
+  flock --nonblock 9 || { echo '==> waiting for another run that makes a release here'; flock 9; }
+}
+
 case ${1:-} in
   programs | images | all)
     what=$1
     shift
     check_platforms
+    # Before builds of minutes.
+    images check images
+    lock
+    rm -f "${RELEASE}/SHA256SUMS"
     if [[ ${what} == all ]]; then
       # No file of another run or platform is in a release.
       rm -rf "${RELEASE}"

@@ -17,7 +17,9 @@ limitations under the License.
 package main
 
 import (
+	"context"
 	"debug/buildinfo"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -26,6 +28,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -61,16 +64,43 @@ type release struct {
 // versions that kubeadm takes: those of semantic versioning.
 var versions = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 
+// architectures that go build may have: a directory is named after each.
+var architectures = regexp.MustCompile(`^[a-z0-9]+$`)
+
 // check returns an error for flags of which no release could be made.
 func (r *release) check() error {
 	if !versions.MatchString(r.version) {
 		return fmt.Errorf("-version %q is not of the form v1.36.3+graceful.1", r.version)
 	}
-	if u, err := url.Parse(r.source); r.source != "" && (err != nil || u.Scheme == "" || u.Host == "") {
-		return fmt.Errorf("-source %q is not the URL of a repository, such as https://git.example.com/kubernetes", r.source)
+	if err := checkSource(r.source); err != nil {
+		return err
 	}
-	if _, err := name.NewTag(r.reference("kubectl"), name.StrictValidation); err != nil {
+	if _, err := parseTag(r.reference("kubectl")); err != nil {
 		return fmt.Errorf("-repository %q gives no name of an image: %w", r.repository, err)
+	}
+	return nil
+}
+
+// parseTag parses the name of an image. The library would take "https:" for a registry.
+func parseTag(reference string) (name.Tag, error) {
+	if _, rest, found := strings.Cut(reference, "://"); found {
+		return name.Tag{}, fmt.Errorf("a name has no scheme: it is %s", rest)
+	}
+	return name.NewTag(reference, name.StrictValidation)
+}
+
+// checkSource returns an error for a repository that readers of an image could not open, or with
+// what only its owner is to know.
+func checkSource(source string) error {
+	if source == "" {
+		return nil
+	}
+	u, err := url.Parse(source)
+	if err != nil || u.Scheme == "" || u.Host == "" || strings.ContainsFunc(source, unicode.IsSpace) {
+		return fmt.Errorf("-source %q is not the URL of a repository, such as https://git.example.com/kubernetes", source)
+	}
+	if _, found := u.User.Password(); found || u.User != nil && strings.HasPrefix(u.Scheme, "http") {
+		return fmt.Errorf("-source has credentials for %s, which everybody could read in the images: take them out", u.Host)
 	}
 	return nil
 }
@@ -88,8 +118,8 @@ func (r *release) reference(program string) string {
 //	oci/                                 all images as a layout of the OCI, with their SBOMs
 //	docker/linux-amd64/<program>.tar     what "docker load" and "ctr images import" read
 //	sbom/<program>-linux-amd64.spdx.json
-func (r *release) build(out io.Writer) error {
-	part := strings.TrimSuffix(r.output, "/") + ".part"
+func (r *release) build(ctx context.Context, out io.Writer) error {
+	part := r.output + ".part"
 	if err := os.RemoveAll(part); err != nil {
 		return err
 	}
@@ -98,16 +128,32 @@ func (r *release) build(out io.Writer) error {
 		return err
 	}
 	for _, p := range r.selected {
+		if err := context.Cause(ctx); err != nil {
+			return fmt.Errorf("image of %s: %w", p.name, err)
+		}
 		digest, err := r.buildProgram(p, part, images)
 		if err != nil {
 			return fmt.Errorf("image of %s: %w", p.name, err)
 		}
 		fmt.Fprintf(out, "%s  %s\n", digest, r.reference(p.name))
 	}
-	if err := os.RemoveAll(r.output); err != nil {
+	return replace(part, r.output)
+}
+
+// replace renames a directory. One that has this name is first renamed, too: a run that is
+// interrupted while it removes it leaves no half of images that looks like all.
+func replace(from, to string) error {
+	old := to + ".old"
+	if err := os.RemoveAll(old); err != nil {
 		return err
 	}
-	return os.Rename(part, r.output)
+	if err := os.Rename(to, old); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return os.RemoveAll(old)
 }
 
 // buildProgram adds an image for all platforms, and returns its digest.
@@ -227,7 +273,7 @@ func (r *release) configure(image v1.Image, p program, architecture, entrypoint 
 }
 
 func (r *release) writeTarball(p program, architecture string, image v1.Image, directory string) error {
-	tag, err := name.NewTag(r.reference(p.name))
+	tag, err := parseTag(r.reference(p.name))
 	if err != nil {
 		return err
 	}

@@ -33,19 +33,24 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
 const usage = `usage: images build -programs DIRECTORY -o DIRECTORY -version VERSION -created TIME [FLAG...]
        images sbom -programs DIRECTORY -o DIRECTORY -version VERSION -created TIME [FLAG...]
+       images check with the flags of these, which it checks
        images push -layout DIRECTORY -registry REGISTRY [-overwrite]
 
-"images build -help" (also for sbom) and "images push -help" explain the flags.
+"images build -help" (also for sbom and check) and "images push -help" explain the flags.
 `
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	// The second Ctrl-C ends it at once.
+	context.AfterFunc(ctx, stop)
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
 	switch {
@@ -66,7 +71,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		return r.build(out)
+		return r.build(ctx, out)
+	case "check":
+		_, err := parseBuild(args)
+		return err
 	case "sbom":
 		r, err := parseBuild(args)
 		if err != nil {
@@ -123,12 +131,16 @@ func parseBuild(args []string) (*release, error) {
 		return nil, err
 	}
 	for _, p := range strings.Split(*platforms, ",") {
-		system, architecture, found := strings.Cut(p, "/")
-		if !found || system != "linux" || architecture == "" {
+		architecture, found := strings.CutPrefix(p, "linux/")
+		if !found || !architectures.MatchString(architecture) {
 			return nil, fmt.Errorf("-platforms: %q is not of the form linux/<architecture>, such as linux/arm64", p)
+		}
+		if slices.Contains(r.architectures, architecture) {
+			return nil, fmt.Errorf("-platforms names %s twice", p)
 		}
 		r.architectures = append(r.architectures, architecture)
 	}
+	r.repository, r.output = strings.TrimSuffix(r.repository, "/"), filepath.Clean(r.output)
 	return r, r.check()
 }
 

@@ -140,7 +140,7 @@ func (p *push) pushImage(ctx context.Context, out io.Writer, pusher *remote.Push
 func (p *push) reference(descriptor v1.Descriptor) (name.Tag, error) {
 	local := descriptor.Annotations[refName]
 	image := local[strings.LastIndex(local, "/")+1:]
-	reference, err := name.NewTag(strings.TrimSuffix(p.registry, "/")+"/"+image, name.StrictValidation)
+	reference, err := parseTag(strings.TrimSuffix(p.registry, "/") + "/" + image)
 	if err != nil {
 		return reference, fmt.Errorf("-registry %q gives no name of an image: %w", p.registry, err)
 	}
