@@ -32,7 +32,8 @@ trap 'rm -rf "${elsewhere}" "${release}"' EXIT
 
 make "${args[@]}"
 git clone --quiet . "${elsewhere}/clone"
-(umask 077 && cd "${elsewhere}/clone" && GOAMD64=v3 GOFLAGS=-tags=other TZ=Asia/Tokyo LC_ALL=C VERSION=ignored make "${args[@]}")
+echo GOAMD64=v3 >"${elsewhere}/goenv"
+(umask 077 && cd "${elsewhere}/clone" && GOENV=${elsewhere}/goenv GOFLAGS=-tags=other TZ=Asia/Tokyo LC_ALL=C VERSION=ignored make "${args[@]}")
 diff "${release}/SHA256SUMS" "${elsewhere}/clone/${release}/SHA256SUMS" || {
   echo 'test-release: FAILED, these files differ' >&2
   exit 1
