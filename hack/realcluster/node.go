@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -226,9 +227,15 @@ func (n *node) prepareForPods(ctx context.Context) error {
 
 // importImages waits until containerd is up, and gives it all images that were built.
 func (n *node) importImages(ctx context.Context) error {
-	archives, err := filepath.Glob(filepath.Join(n.Output, "images", "*.tar"))
+	directory := filepath.Join(n.Output, "images")
+	// The path of the directory may have characters that mean something to Glob.
+	images, err := fs.Glob(os.DirFS(directory), "*.tar")
 	if err != nil {
 		return err
+	}
+	var archives []string
+	for _, image := range images {
+		archives = append(archives, filepath.Join(directory, image))
 	}
 	if n.hasControlPlane() {
 		archives = append(archives, n.StaticControlPlane.Archives...)
