@@ -377,7 +377,7 @@ images: tree _output/bin/images ## images of the components, with SBOMs, into _o
 	@$(release) images $(BUILD_FLAGS)
 
 .PHONY: push
-push: _output/bin/images ## push the images of make images: REGISTRY=registry.example.com/kubernetes VERSION=... OVERWRITE=1
+push: _output/bin/images ## push the images of make images: REGISTRY=registry.example.com/kubernetes VERSION=... OVERWRITE=1 WITHOUT_SBOMS=1
 	@$(release) push
 
 .PHONY: release

@@ -25,7 +25,7 @@
 #
 # Usage: hack/release.sh programs|images|all [flag of go build...], or hack/release.sh push.
 # In the environment, all optional: PLATFORMS, VERSION, SOURCE (URL of the repository),
-# REGISTRY, OVERWRITE, and STRIP, further flags of the linker.
+# REGISTRY, OVERWRITE, WITHOUT_SBOMS, and STRIP, further flags of the linker.
 #
 # What is complete has its last name: images are in images.part before, and SHA256SUMS is
 # written last, and removed first.
@@ -142,7 +142,7 @@ case ${1:-} in
   push)
     [[ -n ${REGISTRY:-} ]] || { echo 'make push: REGISTRY is missing: make push REGISTRY=registry.example.com/kubernetes' >&2; exit 1; }
     [[ -e ${RELEASE}/images/oci ]] || { echo "make push: there are no images of ${VERSION}: run make images" >&2; exit 1; }
-    _output/bin/images push -layout "${RELEASE}/images/oci" -registry "${REGISTRY}" ${OVERWRITE:+-overwrite}
+    _output/bin/images push -layout "${RELEASE}/images/oci" -registry "${REGISTRY}" ${OVERWRITE:+-overwrite} ${WITHOUT_SBOMS:+-without-sboms}
     ;;
   *)
     echo 'usage: hack/release.sh programs|images|all|push [flag of go build...]' >&2

@@ -165,6 +165,7 @@ func (r *release) buildProgram(p program, directory string, images layout.Path) 
 		if err != nil {
 			return v1.Hash{}, err
 		}
+		image = noArtifact{image}
 		descriptor, err := partial.Descriptor(image)
 		if err != nil {
 			return v1.Hash{}, err
@@ -196,6 +197,13 @@ func (r *release) buildProgram(p program, directory string, images layout.Path) 
 	}
 	return index.Digest()
 }
+
+// noArtifact is an image whose descriptor has no type of an artifact: the library would take that of
+// the configuration.
+type noArtifact struct{ v1.Image }
+
+// ArtifactType is what the library asks for.
+func (noArtifact) ArtifactType() (string, error) { return "", nil }
 
 // labels are those that the OCI defines. A value that was not given is left out.
 func (r *release) labels(p program) map[string]string {

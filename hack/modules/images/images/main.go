@@ -42,7 +42,7 @@ import (
 const usage = `usage: images build -programs DIRECTORY -o DIRECTORY -version VERSION -created TIME [FLAG...]
        images sbom -programs DIRECTORY -o DIRECTORY -version VERSION -created TIME [FLAG...]
        images check with the flags of these, which it checks
-       images push -layout DIRECTORY -registry REGISTRY [-overwrite]
+       images push -layout DIRECTORY -registry REGISTRY [-overwrite] [-without-sboms]
 
 "images build -help" (also for sbom and check) and "images push -help" explain the flags.
 `
@@ -150,5 +150,6 @@ func parsePush(args []string) (*push, error) {
 	flags.StringVar(&p.layout, "layout", "", "OCI layout that images build has written")
 	flags.StringVar(&p.registry, "registry", "", "registry and path to push to, such as registry.example.com/kubernetes")
 	flags.BoolVar(&p.overwrite, "overwrite", false, "move tags that the registry has for other images")
+	flags.BoolVar(&p.withoutSBOMs, "without-sboms", false, "push no SBOMs: some registries take only images")
 	return p, parse(flags, args, "layout", "registry")
 }

@@ -69,6 +69,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		programsDir = filepath.Join(dir, "bin")
+		patience.Duration = time.Millisecond
 		if err := buildPrograms(dir); err != nil {
 			log.Fatal(err)
 		}
@@ -259,6 +260,9 @@ func TestImages(t *testing.T) {
 			var platforms []string
 			for _, descriptor := range manifest.Manifests {
 				platforms = append(platforms, descriptor.Platform.String())
+				if descriptor.ArtifactType != "" {
+					t.Errorf("an image is an artifact of type %s", descriptor.ArtifactType)
+				}
 				image, err := index.Image(descriptor.Digest)
 				if err != nil {
 					t.Fatal(err)
@@ -419,6 +423,44 @@ func TestSBOMs(t *testing.T) {
 	document = readSBOM(t, filepath.Join(sboms, "kube-proxy-linux-amd64.spdx.json"))
 	if len(document.Packages[0].PackageChecksums) != 1 {
 		t.Error("the SBOM of a program does not say which file it is about")
+	}
+}
+
+// TestPackageURLs is about the names by which vulnerabilities are found.
+func TestPackageURLs(t *testing.T) {
+	r := &release{version: version}
+	b := r.newSBOM("test", "hash")
+	b.addProgram(&buildinfo.BuildInfo{
+		GoVersion: "go1.26.8", Path: "k8s.io/component-base/logs/kube-log-runner", Main: debug.Module{Path: "k8s.io/component-base", Version: "(devel)"},
+		Deps: []*debug.Module{
+			{Path: "k8s.io/klog/v2", Version: "v2.140.0", Sum: "h1:a="},
+			{Path: "k8s.io/api", Version: "v0.0.0", Replace: &debug.Module{Path: "./staging/src/k8s.io/api"}},
+			{Path: "github.com/NYTimes/gziphandler", Version: "v1.1.1"},
+			{Path: "github.com/coreos/go-oidc", Version: "v2.5.0+incompatible"},
+			{Path: "example.com/a", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/b", Version: "v1.0.1"}},
+		},
+	}, r)
+	b.addProgram(&buildinfo.BuildInfo{GoVersion: "go1.26.8", Path: "k8s.io/kubernetes/cmd/kubelet", Main: debug.Module{Path: "k8s.io/kubernetes"}}, r)
+	var got []string
+	for _, p := range b.document.Packages {
+		reference := p.PackageExternalReferences[0]
+		if reference.Category != "PACKAGE-MANAGER" || reference.RefType != "purl" {
+			t.Errorf("%s has the reference %+v", p.PackageName, reference)
+		}
+		got = append(got, reference.Locator+" "+p.PackageLicenseDeclared)
+	}
+	want := []string{
+		"pkg:golang/k8s.io/component-base@v0.36.3%2Bgraceful.7#logs/kube-log-runner Apache-2.0",
+		"pkg:golang/stdlib@1.26.8 NOASSERTION",
+		"pkg:golang/k8s.io/klog/v2@v2.140.0 NOASSERTION",
+		"pkg:golang/k8s.io/api@v0.36.3%2Bgraceful.7 Apache-2.0",
+		"pkg:golang/github.com/nytimes/gziphandler@v1.1.1 NOASSERTION",
+		"pkg:golang/github.com/coreos/go-oidc@v2.5.0%2Bincompatible NOASSERTION",
+		"pkg:golang/example.com/b@v1.0.1 NOASSERTION",
+		"pkg:golang/k8s.io/kubernetes@v1.36.3%2Bgraceful.7#cmd/kubelet Apache-2.0",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("packages\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -23,7 +23,9 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -37,6 +39,16 @@ import (
 type push struct {
 	layout, registry string
 	overwrite        bool
+	// withoutSBOMs is for registries that take nothing but images.
+	withoutSBOMs bool
+}
+
+// patience is how often a request that fails is sent again, and when, if the failure may pass:
+// registries limit rates, and restart.
+var patience = remote.Backoff{Duration: time.Second, Factor: 3, Jitter: 0.1, Steps: 4}
+
+func options(ctx context.Context) []remote.Option {
+	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithRetryBackoff(patience)}
 }
 
 // push pushes all images, each with its SBOMs first: who sees a tag, finds all of it. It asks for
@@ -58,7 +70,10 @@ func (p *push) push(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	pusher, err := remote.NewPusher(remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	if err := checkBlobs(p.layout); err != nil {
+		return err
+	}
+	pusher, err := remote.NewPusher(options(ctx)...)
 	if err != nil {
 		return err
 	}
@@ -72,6 +87,30 @@ func (p *push) push(ctx context.Context, out io.Writer) error {
 		}
 		if err := p.pushImage(ctx, out, pusher, root, descriptor, referrers); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkBlobs returns an error for a layout with a file that is not what its name says: not all of
+// them are compared when they are sent.
+func checkBlobs(directory string) error {
+	blobs, err := filepath.Glob(filepath.Join(directory, "blobs", "sha256", "*"))
+	if err != nil {
+		return err
+	}
+	for _, blob := range blobs {
+		file, err := os.Open(blob)
+		if err != nil {
+			return err
+		}
+		hash, _, err := v1.SHA256(file)
+		file.Close()
+		if err != nil {
+			return err
+		}
+		if hash.Hex != filepath.Base(blob) {
+			return fmt.Errorf("-layout: %s was changed after it was written: run \"make images\" again", blob)
 		}
 	}
 	return nil
@@ -119,13 +158,16 @@ func (p *push) pushImage(ctx context.Context, out io.Writer, pusher *remote.Push
 		return err
 	}
 	for _, platform := range platforms.Manifests {
+		if p.withoutSBOMs {
+			break
+		}
 		for _, document := range referrers[platform.Digest] {
 			digest, err := document.Digest()
 			if err != nil {
 				return err
 			}
 			if err := pusher.Push(ctx, reference.Context().Digest(digest.String()), document); err != nil {
-				return fmt.Errorf("push the SBOM of %s: %w", reference, err)
+				return fmt.Errorf("push the SBOM of %s (-without-sboms pushes to registries that take only images): %w", reference, err)
 			}
 		}
 	}
@@ -150,11 +192,13 @@ func (p *push) reference(descriptor v1.Descriptor) (name.Tag, error) {
 // isPresent returns whether the registry has an image already. A tag of a release that another
 // image has is not moved, unless the user wants it: nodes would run either.
 func (p *push) isPresent(ctx context.Context, reference name.Tag, digest v1.Hash) (bool, error) {
-	found, err := remote.Head(reference, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	found, err := remote.Head(reference, options(ctx)...)
 	var failure *transport.Error
 	switch {
 	case errors.As(err, &failure) && failure.StatusCode == http.StatusNotFound:
 		return false, nil
+	case errors.As(err, &failure) && (failure.StatusCode == http.StatusUnauthorized || failure.StatusCode == http.StatusForbidden):
+		return false, fmt.Errorf("the registry does not let you read %s: \"docker login\" or \"podman login\" stores credentials: %w", reference, err)
 	case err != nil:
 		return false, fmt.Errorf("ask the registry for %s: %w", reference, err)
 	case found.Digest == digest:

@@ -189,15 +189,24 @@ func (b *sbomBuilder) addProgram(info *buildinfo.BuildInfo, r *release) common.E
 	main := b.add(&spdx.Package{
 		PackageName: info.Path, PackageVersion: r.version, PrimaryPackagePurpose: "APPLICATION",
 		PackageLicenseDeclared: license, PackageDownloadLocation: noAssertion, PackageSourceInfo: r.origin(),
-	}, goURL(info.Main.Path, r.version)+"#"+strings.TrimPrefix(info.Path, info.Main.Path+"/"))
+	}, goURL(info.Main.Path, treeVersion(info.Main.Path, r.version))+"#"+strings.TrimPrefix(info.Path, info.Main.Path+"/"))
 	for _, module := range append([]*debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")}}, info.Deps...) {
 		b.relate(main, "DEPENDS_ON", b.addModule(module, r.version))
 	}
 	return main
 }
 
-// addModule adds a module of Go. Those of the tree have no version of their own. Upstream releases
-// them as v0 with the numbers of the release, and that is what reports of vulnerabilities name.
+// treeVersion returns the version of a module of the tree. Those beside Kubernetes itself have no
+// version of their own. Upstream releases them as v0 with the numbers of the release, and that is
+// what reports of vulnerabilities name.
+func treeVersion(path, version string) string {
+	if path == "k8s.io/kubernetes" {
+		return version
+	}
+	return strings.Replace(version, "v1.", "v0.", 1)
+}
+
+// addModule adds a module of Go.
 func (b *sbomBuilder) addModule(module *debug.Module, version string) common.ElementID {
 	if module.Replace != nil && !isLocal(module.Replace) {
 		module = module.Replace
@@ -207,7 +216,7 @@ func (b *sbomBuilder) addModule(module *debug.Module, version string) common.Ele
 		PackageLicenseDeclared: noAssertion, PackageDownloadLocation: noAssertion,
 	}
 	if (isLocal(module) || module.Replace != nil && isLocal(module.Replace)) && strings.HasPrefix(module.Path, "k8s.io/") {
-		p.PackageVersion, p.PackageLicenseDeclared = strings.Replace(version, "v1.", "v0.", 1), license
+		p.PackageVersion, p.PackageLicenseDeclared = treeVersion(module.Path, version), license
 	}
 	if module.Sum != "" {
 		p.PackageComment = "sum of the module: " + module.Sum
